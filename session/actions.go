@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "github.com/refrain-dev/refrain/tool/toolconfirmation"
+
+// EventActions is what an event does besides saying something.
+type EventActions struct {
+	// StateDelta is merged into the session's state when the event is
+	// appended. A nil value removes its key.
+	StateDelta map[string]any `json:"stateDelta,omitempty"`
+	// ArtifactDelta names the artifacts saved, with their new versions.
+	ArtifactDelta map[string]int64 `json:"artifactDelta,omitempty"`
+	// RequestedToolConfirmations holds questions to a person, by call ID.
+	RequestedToolConfirmations map[string]toolconfirmation.ToolConfirmation `json:"requestedToolConfirmations,omitempty"`
+	// TransferToAgent hands the conversation to another agent.
+	TransferToAgent string `json:"transferToAgent,omitempty"`
+	// Exit says who asks to leave a loop and why. A tool that sets only
+	// Escalate gets one when a loop handles it.
+	Exit *Exit `json:"exit,omitempty"`
+	// SkipSummarization ends the agent's turn with the tool's answer.
+	SkipSummarization bool `json:"skipSummarization,omitempty"`
+	// Escalate asks to leave the nearest loop.
+	Escalate bool `json:"escalate,omitempty"`
+}
+
+// Exit statuses: why an agent asks to leave a loop. The empty status says that
+// the work is done.
+const (
+	// ExitDone: what the loop was for is reached.
+	ExitDone = ""
+	// ExitImpossible: the agent gives up, since the goal cannot be reached.
+	ExitImpossible = "impossible"
+	// ExitBlocked: the agent cannot go on without something from outside.
+	ExitBlocked = "blocked"
+)
+
+// ScopeAll is the [Exit] scope that leaves every enclosing loop.
+const ScopeAll = "all"
+
+// Exit is the record of one request to leave a loop.
+type Exit struct {
+	// By is the name of the agent that asked.
+	By string `json:"by,omitempty"`
+	// Reason is in the agent's own words; empty if it gave none.
+	Reason string `json:"reason,omitempty"`
+	// Status is [ExitDone], [ExitImpossible] or [ExitBlocked].
+	Status string `json:"status,omitempty"`
+	// Score is the agent's own valuation of the result, if it gave one.
+	Score *float64 `json:"score,omitempty"`
+	// Scope is how far to leave: empty for the nearest loop, a loop's name for
+	// that one and all inside it, or [ScopeAll].
+	Scope string `json:"scope,omitempty"`
+	// Plain says that there was nothing but an Escalate: no exit_loop call.
+	Plain bool `json:"plain,omitempty"`
+	// HandledBy is the outermost loop that ended because of this request.
+	HandledBy Address `json:"handledBy,omitempty"`
+	// Refused says why the request was not followed; empty if it was.
+	Refused string `json:"refused,omitempty"`
+}

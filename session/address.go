@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "strings"
+
+// Address says where in a run something happened: the path of steps from the
+// root agent, with the iteration of each loop on the way, such as
+// "story/refine[3]/critic". A second run of the same agent under the same
+// parent is "critic#2".
+type Address string
+
+// Agent is the name of the agent at the end of the path.
+func (a Address) Agent() string {
+	s := string(a)
+	s = s[strings.LastIndexByte(s, '/')+1:]
+	if i := strings.IndexAny(s, "[#"); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+// Parent is the address one step up; empty for the root.
+func (a Address) Parent() Address {
+	i := strings.LastIndexByte(string(a), '/')
+	if i < 0 {
+		return ""
+	}
+	p := a[:i]
+	if strings.HasSuffix(string(p), "]") {
+		p = p[:strings.LastIndexByte(string(p), '[')]
+	}
+	return p
+}
+
+// Under reports whether a is p or a step below it, in whatever iteration.
+func (a Address) Under(p Address) bool {
+	if len(a) < len(p) || a[:len(p)] != p {
+		return false
+	}
+	return len(a) == len(p) || a[len(p)] == '/' || a[len(p)] == '['
+}
+
+// loop is the innermost loop iteration that a is in, such as "story/refine[3]";
+// empty outside loops.
+func (a Address) loop() Address {
+	if i := strings.LastIndex(string(a), "]/"); i >= 0 {
+		return a[:i+1]
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "iter"
+
+const chunkSize = 64
+
+// eventLog is an append-only list in chunks. A copy of the struct is a
+// snapshot: what it can see is never written again, so it may be read without
+// a lock while the original grows. Only one copy may append.
+type eventLog struct {
+	chunks []*[chunkSize]*Event
+	n      int
+}
+
+func (l *eventLog) append(e *Event) {
+	if l.n%chunkSize == 0 {
+		l.chunks = append(l.chunks, new([chunkSize]*Event))
+	}
+	l.chunks[l.n/chunkSize][l.n%chunkSize] = e
+	l.n++
+}
+
+func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] }
+
+// window is the part of a log from one event on.
+type window struct {
+	log  eventLog
+	from int
+}
+
+func (w *window) Len() int { return w.log.n - w.from }
+
+func (w *window) At(i int) *Event {
+	if i < 0 || i >= w.Len() {
+		panic("session: event index out of range")
+	}
+	return w.log.at(w.from + i)
+}
+
+func (w *window) All() iter.Seq[*Event] {
+	return func(yield func(*Event) bool) {
+		for i := w.from; i < w.log.n; i++ {
+			if !yield(w.log.at(i)) {
+				return
+			}
+		}
+	}
+}

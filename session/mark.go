@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// MarkKind says what a [Mark] records.
+type MarkKind string
+
+// The kinds of mark, with what their Data holds.
+const (
+	// MarkStepStarted: a step begins. No data.
+	MarkStepStarted MarkKind = "step_started"
+	// MarkStepFinished: a step ended. Data is a [StepFinished].
+	MarkStepFinished MarkKind = "step_finished"
+	// MarkIterationFinished: a pass of a loop ended. Data is a
+	// loop.IterationRecord.
+	MarkIterationFinished MarkKind = "iteration_finished"
+	// MarkLoopStopped: a loop ended. Data is a loop.StopRecord.
+	MarkLoopStopped MarkKind = "loop_stopped"
+)
+
+// Mark is a fact about the run itself, written into the log by a runner that
+// is told to be durable. Progress, diagnosis and resumption are read off marks.
+type Mark struct {
+	Kind MarkKind `json:"kind"`
+	// Data is the kind's own record, as JSON.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// StepFinished is the data of [MarkStepFinished].
+type StepFinished struct {
+	// Error is why the step failed; empty if it did not.
+	Error string `json:"error,omitempty"`
+	// Seconds is how long the step took.
+	Seconds float64 `json:"seconds"`
+}
+
+// NewMark returns a mark whose data is v as JSON; v may be nil.
+func NewMark(kind MarkKind, v any) (*Mark, error) {
+	if v == nil {
+		return &Mark{Kind: kind}, nil
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode mark %s: %w", kind, err)
+	}
+	return &Mark{Kind: kind, Data: data}, nil
+}
+
+// Decode reads the mark's data into v.
+func (m *Mark) Decode(v any) error {
+	if err := json.Unmarshal(m.Data, v); err != nil {
+		return fmt.Errorf("decode mark %s: %w", m.Kind, err)
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// InMemoryService returns a service that keeps sessions in this process and
+// loses them with it. Appending takes constant time; events are shared with
+// readers, never copied.
+func InMemoryService() Service {
+	return &memory{
+		sessions: make(map[sessionKey]*record),
+		apps:     make(map[string]*scope),
+		users:    make(map[userKey]*scope),
+	}
+}
+
+type (
+	sessionKey struct{ app, user, id string }
+	userKey    struct{ app, user string }
+)
+
+type memory struct {
+	mu       sync.RWMutex
+	sessions map[sessionKey]*record
+	apps     map[string]*scope
+	users    map[userKey]*scope
+}
+
+// record is one stored session. Its lock is the only one that appending to it
+// takes, but for shared keys.
+type record struct {
+	service *memory
+	key     sessionKey
+	app     *scope
+	user    *scope
+
+	mu      sync.Mutex
+	log     eventLog
+	state   map[string]any // keys without a prefix
+	updated time.Time
+	deleted bool
+}
+
+// scope is state that several sessions share.
+type scope struct {
+	mu     sync.RWMutex
+	values map[string]any
+}
+
+func (s *scope) set(key string, value any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	put(s.values, key, value)
+}
+
+func (s *scope) copyTo(dst map[string]any) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	maps.Copy(dst, s.values)
+}
+
+func put(m map[string]any, key string, value any) {
+	if value == nil {
+		delete(m, key)
+		return
+	}
+	m[key] = value
+}
+
+func (m *memory) Create(_ context.Context, req *CreateRequest) (*CreateResponse, error) {
+	if req == nil || req.AppName == "" || req.UserID == "" {
+		return nil, fmt.Errorf("create session: %w: app name and user ID are required", ErrInvalid)
+	}
+	id := strings.TrimSpace(req.SessionID)
+	if id == "" {
+		id = uuid.NewString()
+	}
+	key := sessionKey{req.AppName, req.UserID, id}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.sessions[key]; ok {
+		return nil, fmt.Errorf("create session %q: %w", id, ErrExists)
+	}
+	rec := &record{
+		service: m, key: key, state: make(map[string]any), updated: time.Now(),
+		app:  scopeOf(m.apps, req.AppName),
+		user: scopeOf(m.users, userKey{req.AppName, req.UserID}),
+	}
+	for k, val := range req.State {
+		if durable(k) && val != nil {
+			rec.set(k, val)
+		}
+	}
+	m.sessions[key] = rec
+	return &CreateResponse{Session: rec.view()}, nil
+}
+
+func scopeOf[K comparable](m map[K]*scope, key K) *scope {
+	s, ok := m[key]
+	if !ok {
+		s = &scope{values: make(map[string]any)}
+		m[key] = s
+	}
+	return s
+}
+
+func (m *memory) Get(_ context.Context, req *GetRequest) (*GetResponse, error) {
+	if req == nil {
+		return nil, fmt.Errorf("get session: %w", ErrInvalid)
+	}
+	rec, err := m.find(sessionKey{req.AppName, req.UserID, req.SessionID})
+	if err != nil {
+		return nil, fmt.Errorf("get session: %w", err)
+	}
+	v := rec.view()
+	if !req.After.IsZero() {
+		v.events.from += firstFrom(&v.events, req.After)
+	}
+	if n := req.NumRecentEvents; n > 0 && v.events.Len() > n {
+		v.events.from = v.events.log.n - n
+	}
+	return &GetResponse{Session: v}, nil
+}
+
+// firstFrom is the index of the first event that is not older than t. Authors
+// may set timestamps, so they need not rise.
+func firstFrom(w *window, t time.Time) int {
+	n := w.Len()
+	for n > 0 && !w.At(n-1).Timestamp.Before(t) {
+		n--
+	}
+	return n
+}
+
+func (m *memory) List(_ context.Context, req *ListRequest) (*ListResponse, error) {
+	if req == nil || req.AppName == "" {
+		return nil, fmt.Errorf("list sessions: %w: app name is required", ErrInvalid)
+	}
+	m.mu.RLock()
+	var recs []*record
+	for key, rec := range m.sessions {
+		if key.app == req.AppName && (req.UserID == "" || key.user == req.UserID) {
+			recs = append(recs, rec)
+		}
+	}
+	m.mu.RUnlock()
+	slices.SortFunc(recs, func(a, b *record) int {
+		return cmp.Or(cmp.Compare(a.key.user, b.key.user), cmp.Compare(a.key.id, b.key.id))
+	})
+	resp := &ListResponse{Sessions: make([]Session, len(recs))}
+	for i, rec := range recs {
+		v := rec.view()
+		v.events.from = v.events.log.n
+		resp.Sessions[i] = v
+	}
+	return resp, nil
+}
+
+func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
+	if req == nil {
+		return fmt.Errorf("delete session: %w", ErrInvalid)
+	}
+	key := sessionKey{req.AppName, req.UserID, req.SessionID}
+	rec, err := m.find(key)
+	if err != nil {
+		return fmt.Errorf("delete session: %w", err)
+	}
+	m.mu.Lock()
+	if m.sessions[key] == rec {
+		delete(m.sessions, key)
+	}
+	m.mu.Unlock()
+	rec.mu.Lock()
+	rec.deleted = true
+	rec.mu.Unlock()
+	return nil
+}
+
+func (m *memory) find(key sessionKey) (*record, error) {
+	if key.app == "" || key.user == "" || key.id == "" {
+		return nil, fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", ErrInvalid, key.app, key.user, key.id)
+	}
+	m.mu.RLock()
+	rec, ok := m.sessions[key]
+	m.mu.RUnlock()
+	if !ok {
+		return nil, fmt.Errorf("session %q of user %q: %w", key.id, key.user, ErrNotFound)
+	}
+	return rec, nil
+}
+
+func (m *memory) AppendEvent(_ context.Context, s Session, ev *Event) error {
+	if s == nil || ev == nil {
+		return fmt.Errorf("append event: %w: session and event are required", ErrInvalid)
+	}
+	if ev.Partial {
+		return nil
+	}
+	v, _ := s.(*View)
+	var rec *record
+	if v != nil && v.rec != nil && v.rec.service == m {
+		rec = v.rec
+	} else {
+		var err error
+		if rec, err = m.find(sessionKey{s.AppName(), s.UserID(), s.ID()}); err != nil {
+			return fmt.Errorf("append event: %w", err)
+		}
+	}
+	if err := rec.append(s, v, ev); err != nil {
+		return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
+	}
+	return nil
+}
+
+func (r *record) append(s Session, v *View, ev *Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.deleted {
+		return ErrNotFound
+	}
+	next := int64(r.log.n) + 1
+	want := ev.Seq
+	if want == 0 {
+		want = lastSeq(s) + 1
+	}
+	if want != next {
+		return ErrConflict
+	}
+	ev.Seq = next
+	if ev.ID == "" {
+		ev.ID = strconv.FormatInt(next, 10)
+	}
+	if ev.Timestamp.IsZero() {
+		ev.Timestamp = time.Now()
+	}
+	r.log.append(withoutTemp(ev))
+	r.updated = ev.Timestamp
+	for k, val := range ev.Actions.StateDelta {
+		if durable(k) {
+			r.set(k, val)
+		}
+	}
+	if v != nil {
+		v.mu.Lock()
+		v.events.log = r.log
+		v.advance(ev)
+		v.mu.Unlock()
+	}
+	return nil
+}
+
+// set writes one lasting key. r.mu is held, or r is not shared yet.
+func (r *record) set(key string, value any) {
+	switch {
+	case strings.HasPrefix(key, KeyPrefixApp):
+		r.app.set(key, value)
+	case strings.HasPrefix(key, KeyPrefixUser):
+		r.user.set(key, value)
+	default:
+		put(r.state, key, value)
+	}
+}
+
+// view takes a snapshot of the whole session.
+func (r *record) view() *View {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	state := make(map[string]any, len(r.state))
+	r.app.copyTo(state)
+	r.user.copyTo(state)
+	maps.Copy(state, r.state)
+	return &View{
+		appName: r.key.app, userID: r.key.user, id: r.key.id, rec: r,
+		events: window{log: r.log}, seq: int64(r.log.n), state: state, updated: r.updated,
+	}
+}
+
+// withoutTemp returns the event as it is stored: without temp: keys, which end
+// with the invocation. It copies only if there are any.
+func withoutTemp(ev *Event) *Event {
+	temp := false
+	for k := range ev.Actions.StateDelta {
+		temp = temp || strings.HasPrefix(k, KeyPrefixTemp)
+	}
+	if !temp {
+		return ev
+	}
+	stored := *ev
+	stored.Actions.StateDelta = make(map[string]any, len(ev.Actions.StateDelta))
+	for k, val := range ev.Actions.StateDelta {
+		if !strings.HasPrefix(k, KeyPrefixTemp) {
+			stored.Actions.StateDelta[k] = val
+		}
+	}
+	return &stored
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors that callers branch on; compare with errors.Is.
+var (
+	// ErrNotFound: there is no such session.
+	ErrNotFound = errors.New("session not found")
+	// ErrExists: a session of that ID is there already.
+	ErrExists = errors.New("session already exists")
+	// ErrConflict: somebody else appended since the session was fetched. The
+	// holder is stale: fetch the session again.
+	ErrConflict = errors.New("session has a newer event: another writer appended first; get the session again")
+	// ErrInvalid: the request lacks something that it needs.
+	ErrInvalid = errors.New("invalid session request")
+	// ErrStateKeyNotExist: the state has no such key.
+	ErrStateKeyNotExist = errors.New("state key does not exist")
+)
+
+// Service stores sessions. It is safe for concurrent use. Every implementation
+// passes sessiontest.TestService.
+type Service interface {
+	// Create starts a session; without a SessionID it makes one up. Errors:
+	// [ErrExists], [ErrInvalid].
+	Create(context.Context, *CreateRequest) (*CreateResponse, error)
+	// Get fetches a session. Errors: [ErrNotFound], [ErrInvalid].
+	Get(context.Context, *GetRequest) (*GetResponse, error)
+	// List describes the sessions of an application, or of one of its users,
+	// without their events, ordered by user and ID. Errors: [ErrInvalid].
+	List(context.Context, *ListRequest) (*ListResponse, error)
+	// Delete removes a session with its events. Errors: [ErrNotFound],
+	// [ErrInvalid].
+	Delete(context.Context, *DeleteRequest) error
+	// AppendEvent adds an event to the end of a session's log and its delta to
+	// the state, all or nothing, and fills in the event's Seq, and its ID and
+	// Timestamp where they are empty. Any Session will do for s: its names say
+	// where, and the last event it has seen says what must be the last in the
+	// store. A caller that knows better presets the event's Seq. A partial
+	// event is not stored. A [*View] sees the event afterwards. Errors:
+	// [ErrNotFound], [ErrConflict], [ErrInvalid].
+	AppendEvent(ctx context.Context, s Session, ev *Event) error
+}
+
+// CreateRequest asks for a new session.
+type CreateRequest struct {
+	AppName, UserID string
+	// SessionID is optional.
+	SessionID string
+	// State is what the session starts with. Keys with the prefixes app: and
+	// user: are shared at once; temp: and iteration: are dropped.
+	State map[string]any
+}
+
+// CreateResponse holds the new session.
+type CreateResponse struct{ Session Session }
+
+// GetRequest asks for one session.
+type GetRequest struct {
+	AppName, UserID, SessionID string
+	// NumRecentEvents limits the events to the newest so many; 0: all.
+	NumRecentEvents int
+	// After limits the events to those not older than it; zero: all.
+	After time.Time
+}
+
+// GetResponse holds the session.
+type GetResponse struct{ Session Session }
+
+// ListRequest asks for an application's sessions.
+type ListRequest struct {
+	AppName string
+	// UserID is optional: without it, the sessions of every user.
+	UserID string
+}
+
+// ListResponse holds the sessions, without their events.
+type ListResponse struct{ Sessions []Session }
+
+// DeleteRequest names the session to remove.
+type DeleteRequest struct{ AppName, UserID, SessionID string }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// View is the Session that this project's services hand out: a snapshot of the
+// log and the state, kept up to date with what its one holder appends. It is
+// safe for concurrent use by the agents of one run.
+type View struct {
+	appName, userID, id string
+	rec                 *record // the in-memory service's own; nil elsewhere
+
+	mu      sync.RWMutex
+	events  window
+	seq     int64
+	state   map[string]any
+	scoped  []scopedValue // iteration: keys
+	updated time.Time
+}
+
+// ViewConfig is what a store knows about a session when it makes a [View].
+type ViewConfig struct {
+	AppName, UserID, SessionID string
+	// State is given away to the view; app: and user: keys included.
+	State map[string]any
+	// Events are those that the view shows, oldest first.
+	Events []*Event
+	// LastSeq is the sequence number of the session's last event, shown or not.
+	LastSeq int64
+	// Updated is the time of the last event, or of the creation.
+	Updated time.Time
+}
+
+// NewView returns a session for a store that has read it, or for tests.
+func NewView(cfg ViewConfig) *View {
+	v := &View{
+		appName: cfg.AppName, userID: cfg.UserID, id: cfg.SessionID,
+		seq: cfg.LastSeq, state: cfg.State, updated: cfg.Updated,
+	}
+	for _, e := range cfg.Events {
+		v.events.log.append(e)
+	}
+	return v
+}
+
+// ViewOf returns s itself if it is a View, and else a View of what s shows.
+func ViewOf(s Session) *View {
+	if v, ok := s.(*View); ok {
+		return v
+	}
+	cfg := ViewConfig{
+		AppName: s.AppName(), UserID: s.UserID(), SessionID: s.ID(),
+		State: maps.Collect(s.State().All()), Updated: s.LastUpdateTime(), LastSeq: lastSeq(s),
+	}
+	for e := range s.Events().All() {
+		cfg.Events = append(cfg.Events, e)
+	}
+	return NewView(cfg)
+}
+
+// lastSeq is the newest sequence number that a session has seen.
+func lastSeq(s Session) int64 {
+	if v, ok := s.(*View); ok {
+		return v.LastSeq()
+	}
+	evs := s.Events()
+	if n := evs.Len(); n > 0 {
+		return evs.At(n - 1).Seq
+	}
+	return 0
+}
+
+// ID is the session's own ID.
+func (v *View) ID() string { return v.id }
+
+// AppName is the application that the session belongs to.
+func (v *View) AppName() string { return v.appName }
+
+// UserID is the user that the session belongs to.
+func (v *View) UserID() string { return v.userID }
+
+// LastUpdateTime is when the last event was appended, or the session created.
+func (v *View) LastUpdateTime() time.Time {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.updated
+}
+
+// LastSeq is the sequence number of the last event that the view knows of.
+func (v *View) LastSeq() int64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.seq
+}
+
+// Events is the log as it stands now.
+func (v *View) Events() Events {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	w := v.events
+	return &w
+}
+
+// State reads and writes the state as the whole run sees it.
+func (v *View) State() State { return stateAt{view: v} }
+
+// StateAt is State as the step at an address sees it: its iteration: keys are
+// those of the loops that it is in.
+func (v *View) StateAt(a Address) State { return stateAt{view: v, at: a} }
+
+// Apply adds an event that a store has just appended. A store calls it on the
+// view that it was given; the event's Seq is set.
+func (v *View) Apply(ev *Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.events.log.append(ev)
+	v.advance(ev)
+}
+
+// advance takes in an event that is in the log. v.mu is held.
+func (v *View) advance(ev *Event) {
+	v.seq = ev.Seq
+	v.updated = ev.Timestamp
+	for k, val := range ev.Actions.StateDelta {
+		v.set(k, val, ev.Address)
+	}
+}
