@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent says what an agent is and runs one as a step.
+//
+// An [Agent] answers an invocation with a stream of events. [New] makes one
+// from a function; the packages below this one make agents that ask a model,
+// run a program, or run other agents. Names and signatures are those of ADK for
+// Go, but for one thing: Agent can be implemented by anybody.
+//
+//	hello, err := agent.New(agent.Config{
+//		Name: "hello",
+//		Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+//			return func(yield func(*session.Event, error) bool) {
+//				ev := session.NewEvent(ctx, ctx.InvocationID())
+//				ev.Content = genai.NewContentFromText("Hello.", genai.RoleModel)
+//				yield(ev, nil)
+//			}
+//		},
+//	})
+//
+// Wherever an agent runs another, be it by [Run], by a [Step] or by calling the
+// other's Run method, a step begins and ends: its events get the step's
+// address, a panic in it becomes an error with that address, and it stops when
+// the context is canceled.
+package agent

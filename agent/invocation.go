@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Invocation is one call of a runner, for [NewInvocation].
+type Invocation struct {
+	// ID names it; required where events are to be told apart by it.
+	ID string
+	// Session is the thread it belongs to.
+	Session session.Session
+	// UserContent is what started it.
+	UserContent *genai.Content
+	// RunConfig is how the caller wants it done; nil means the defaults.
+	RunConfig *RunConfig
+	// Artifacts and Memory are optional.
+	Artifacts Artifacts
+	Memory    Memory
+	// Marks makes steps and loops write marks into the log.
+	Marks bool
+}
+
+// NewInvocation returns the context in which a runner runs its root agent by
+// [Run]. Tests of agents need it too.
+func NewInvocation(ctx context.Context, in Invocation) InvocationContext {
+	if in.RunConfig == nil {
+		in.RunConfig = new(RunConfig)
+	}
+	return &invocation{Context: ctx, run: &in}
+}
+
+// invocation is the context of one step, or of a whole run above its root.
+type invocation struct {
+	context.Context // as it was handed down: it does not grow with depth
+
+	run       *Invocation
+	agent     Agent
+	branch    string
+	address   session.Address
+	iteration int
+	attempt   int
+	loop      *Loop
+	ended     atomic.Bool
+	children  atomic.Pointer[childCount]
+}
+
+// childCount counts how often a step ran each of its sub-agents, to tell their
+// addresses apart.
+type childCount struct {
+	mu   sync.Mutex
+	runs map[string]int
+}
+
+func (c *childCount) next(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs == nil {
+		c.runs = make(map[string]int)
+	}
+	c.runs[name]++
+	return c.runs[name]
+}
+
+func (i *invocation) Agent() Agent                { return i.agent }
+func (i *invocation) Artifacts() Artifacts        { return i.run.Artifacts }
+func (i *invocation) Memory() Memory              { return i.run.Memory }
+func (i *invocation) Session() session.Session    { return i.run.Session }
+func (i *invocation) InvocationID() string        { return i.run.ID }
+func (i *invocation) Branch() string              { return i.branch }
+func (i *invocation) UserContent() *genai.Content { return i.run.UserContent }
+func (i *invocation) RunConfig() *RunConfig       { return i.run.RunConfig }
+func (i *invocation) EndInvocation()              { i.ended.Store(true) }
+func (i *invocation) Ended() bool                 { return i.ended.Load() }
+
+func (i *invocation) WithContext(ctx context.Context) InvocationContext {
+	c := &invocation{
+		Context: ctx, run: i.run, agent: i.agent, branch: i.branch, address: i.address,
+		iteration: i.iteration, attempt: i.attempt, loop: i.loop,
+	}
+	c.ended.Store(i.Ended())
+	c.children.Store(i.counter())
+	return c
+}
+
+type invocationKey struct{}
+
+// Value lets a context that wraps an invocation be traced back to it.
+func (i *invocation) Value(key any) any {
+	if key == (invocationKey{}) {
+		return i
+	}
+	return i.Context.Value(key)
+}
+
+// invocationOf finds the invocation behind a context that may wrap it; nil if
+// there is none.
+func invocationOf(ctx InvocationContext) *invocation {
+	if inv, ok := ctx.(*invocation); ok {
+		return inv
+	}
+	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+	return inv
+}
+
+// parentOf is the invocation to run a child under. A context that wraps one of
+// ours, or that somebody else made, is taken at its word.
+func parentOf(ctx InvocationContext) *invocation {
+	if inv, ok := ctx.(*invocation); ok {
+		return inv
+	}
+	p := &invocation{
+		Context: ctx, agent: ctx.Agent(), branch: ctx.Branch(),
+		run: &Invocation{
+			ID: ctx.InvocationID(), Session: ctx.Session(), UserContent: ctx.UserContent(),
+			RunConfig: ctx.RunConfig(), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
+		},
+	}
+	if inv := invocationOf(ctx); inv != nil {
+		p.run.Marks = inv.run.Marks
+		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
+		p.loop = inv.loop
+		p.children.Store(inv.counter())
+	}
+	return p
+}
+
+// counter returns the step's child count, made at the first call: most steps
+// never run a child without saying where.
+func (i *invocation) counter() *childCount {
+	if c := i.children.Load(); c != nil {
+		return c
+	}
+	i.children.CompareAndSwap(nil, new(childCount))
+	return i.children.Load()
+}
+
+// childAddress is where a sub-agent runs when nobody says more than its name.
+func (i *invocation) childAddress(name string) session.Address {
+	addr := name
+	if i.address != "" {
+		addr = string(i.address) + "/" + name
+	}
+	if n := i.counter().next(name); n > 1 {
+		addr += "#" + strconv.Itoa(n)
+	}
+	return session.Address(addr)
+}

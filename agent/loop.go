@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Loop is what the steps of a loop may know about it. The loop agent that runs
+// them keeps it up to date between steps; to everybody else it is read-only.
+type Loop struct {
+	// Name is the loop agent's name, and Address its address.
+	Name    string
+	Address session.Address
+	// Pass is the address of the running iteration, such as "story/refine[3]".
+	Pass session.Address
+	// Iteration counts from 1.
+	Iteration int
+	// MaxIterations is the limit; 0 is none.
+	MaxIterations uint
+	// Outer is the loop around this one; nil if there is none.
+	Outer *Loop
+	// Started is when the loop began; zero if nobody asked for the time.
+	Started time.Time
+	// Score is the last iteration's score and BestScore the best so far; nil
+	// where there is none.
+	Score, BestScore *float64
+	// Prev is the state after the iteration before, and Best after the best
+	// one; nil where there is none, or where the loop does not keep them.
+	Prev, Best map[string]any
+}
+
+// LoopOf is the nearest loop that the step of ctx runs in; nil outside loops.
+func LoopOf(ctx InvocationContext) *Loop {
+	if inv := invocationOf(ctx); inv != nil {
+		return inv.loop
+	}
+	return nil
+}
+
+// AddressOf is the address of the step of ctx; empty if it is not one.
+func AddressOf(ctx InvocationContext) session.Address {
+	if inv := invocationOf(ctx); inv != nil {
+		return inv.address
+	}
+	return ""
+}
+
+// Within reports whether l or a loop around it has that name.
+func (l *Loop) Within(name string) bool {
+	for ; l != nil; l = l.Outer {
+		if l.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Marks reports whether the run of ctx writes marks into its log.
+func Marks(ctx InvocationContext) bool {
+	inv := invocationOf(ctx)
+	return inv != nil && inv.run.Marks
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Run runs an agent as a step under ctx. Agents that run others use it, or call
+// the other's Run method, which comes to the same for every agent made by this
+// project. An error of the agent is yielded last, as a [*StepError]; if the
+// context was canceled it is context.Cause.
+func Run(ctx InvocationContext, a Agent) iter.Seq2[*session.Event, error] {
+	return func(yield func(*session.Event, error) bool) {
+		step := NewStep(ctx, StepConfig{Agent: a})
+		res := step.Run(func(ev *session.Event) bool { return yield(ev, nil) })
+		if res.Err != nil && !res.Left {
+			yield(nil, res.Err)
+		}
+	}
+}
+
+// StepConfig says what a [Step] runs, and where.
+type StepConfig struct {
+	// Agent is the one to run.
+	Agent Agent
+	// Branch is where its events belong; empty for the branch of the context.
+	Branch string
+	// Loop is the loop that the step belongs to, for loop agents: the step's
+	// address is then one below Loop.Pass as it is when the step runs.
+	Loop *Loop
+}
+
+// Step runs one agent under a context, once or, for the next iteration of a
+// loop, again and again, one run at a time. The agent's context is good until
+// its run is over: the next one uses it again.
+type Step struct {
+	cfg    StepConfig
+	parent *invocation
+	inv    *invocation
+	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
+
+	// Of the run under way.
+	yield   func(*session.Event) bool
+	yielded bool // the consumer is at work
+	done    bool
+	res     StepResult
+}
+
+// StepResult is what one run of a step left.
+type StepResult struct {
+	// Err is why the step failed, or nil.
+	Err error
+	// Left reports that the consumer stopped listening: whoever ran the step
+	// returns at once and yields no more.
+	Left bool
+	// Exit is the last event that asked to leave a loop, unless it was refused.
+	Exit *session.Event
+	// Said is the last whole event with words in it.
+	Said *session.Event
+}
+
+// NewStep prepares a step under ctx.
+func NewStep(ctx InvocationContext, cfg StepConfig) *Step {
+	s := &Step{cfg: cfg, parent: parentOf(ctx)}
+	s.emit = s.emitEvent
+	return s
+}
+
+// Run runs the step's agent and hands each of its events to yield. It never
+// yields after yield has returned false.
+func (s *Step) Run(yield func(*session.Event) bool) StepResult {
+	s.begin(yield)
+	if s.check() {
+		if s.parent.run.Marks {
+			s.runMarked()
+		} else {
+			s.execute()
+		}
+	}
+	res := s.res
+	s.yield, s.res = nil, StepResult{}
+	return res
+}
+
+// begin prepares the agent's context. Everything in it that a run changes is
+// set here.
+func (s *Step) begin(yield func(*session.Event) bool) {
+	p, inv := s.parent, s.inv
+	if inv == nil {
+		inv = &invocation{Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, attempt: 1}
+		if s.cfg.Branch != "" {
+			inv.branch = s.cfg.Branch
+		}
+		s.inv = inv
+	}
+	if l := s.cfg.Loop; l != nil {
+		inv.loop = l
+		inv.address = l.Pass + "/" + session.Address(s.cfg.Agent.Name())
+	} else {
+		inv.address = p.childAddress(s.cfg.Agent.Name())
+	}
+	if inv.loop != nil {
+		inv.iteration = inv.loop.Iteration
+	}
+	inv.ended.Store(false)
+	inv.children.Store(nil)
+	s.yield, s.done, s.yielded = yield, false, false
+}
+
+// execute runs the agent and turns a panic in it into an error. A panic of
+// whoever consumes the events is none of ours and goes on.
+func (s *Step) execute() {
+	defer func() {
+		if s.yielded {
+			return
+		}
+		if r := recover(); r != nil {
+			s.done = false // even after an error: the panic is the worse news
+			s.fail(newPanicError(r))
+		}
+	}()
+	if b, ok := s.cfg.Agent.(interface{ base() *Base }); ok {
+		b.base().execute(s.inv, s.emit)
+	} else {
+		s.cfg.Agent.Run(s.inv)(s.emit)
+	}
+}
+
+// emitEvent takes a pair from the agent.
+func (s *Step) emitEvent(ev *session.Event, err error) bool {
+	if s.done {
+		return false
+	}
+	if ev != nil && !s.pass(s.stamp(ev)) {
+		return false
+	}
+	switch {
+	case err != nil:
+		s.fail(err)
+		return false
+	case ev == nil:
+		s.fail(errors.New("agent yielded neither an event nor an error"))
+		return false
+	}
+	return s.check()
+}
+
+// pass hands an event on and takes note of it.
+func (s *Step) pass(ev *session.Event) bool {
+	s.yielded = true
+	ok := s.yield(ev)
+	s.yielded = false
+	if !ok {
+		s.done, s.res.Left = true, true
+		return false
+	}
+	if ev.Actions.Escalate && (ev.Actions.Exit == nil || ev.Actions.Exit.Refused == "") {
+		s.res.Exit = ev
+	}
+	if !ev.Partial && ev.Mark == nil && ev.Content != nil && ev.Text() != "" {
+		s.res.Said = ev
+	}
+	return true
+}
+
+// check ends the step if its context is over.
+func (s *Step) check() bool {
+	if s.inv.Context.Err() == nil {
+		return true
+	}
+	s.fail(context.Cause(s.inv.Context))
+	return false
+}
+
+// fail ends the step with an error.
+func (s *Step) fail(err error) {
+	if s.done {
+		return
+	}
+	s.done = true
+	if s.inv.Context.Err() != nil && (errors.Is(err, s.inv.Context.Err()) || errors.Is(err, context.Cause(s.inv.Context))) {
+		s.res.Err = context.Cause(s.inv.Context)
+		return
+	}
+	if _, ok := errors.AsType[*StepError](err); !ok {
+		err = &StepError{Address: s.inv.address, Err: err}
+	}
+	s.res.Err = err
+}
+
+// stamp says on an event where it comes from. The step that is nearest to the
+// event does it; those above see an address below their own and leave it.
+func (s *Step) stamp(ev *session.Event) *session.Event {
+	own := s.inv.address
+	if len(ev.Address) > len(own) && ev.Address.Under(own) {
+		return ev
+	}
+	if ev.Seq != 0 { // said again by an agent that keeps its events
+		again := *ev
+		again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
+		ev = &again
+	}
+	if ev.Author == "" {
+		ev.Author = s.cfg.Agent.Name()
+		if ev.Content != nil && ev.Content.Role == genai.RoleUser {
+			ev.Author = "user"
+		}
+	}
+	if ev.InvocationID == "" {
+		ev.InvocationID = s.inv.run.ID
+	}
+	if ev.Branch == "" {
+		ev.Branch = s.inv.branch
+	}
+	ev.Address, ev.Iteration, ev.Attempt = own, s.inv.iteration, s.inv.attempt
+	return ev
+}
+
+// runMarked is execute between two marks.
+func (s *Step) runMarked() {
+	started := time.Now()
+	if !s.mark(session.MarkStepStarted, nil) {
+		return
+	}
+	s.execute()
+	if s.res.Left {
+		return
+	}
+	finished := session.StepFinished{Seconds: time.Since(started).Seconds()}
+	if s.res.Err != nil {
+		finished.Error = s.res.Err.Error()
+	}
+	s.mark(session.MarkStepFinished, finished)
+}
+
+func (s *Step) mark(kind session.MarkKind, data any) bool {
+	m, err := session.NewMark(kind, data)
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	ev := &session.Event{Mark: m}
+	return s.pass(s.stamp(ev))
+}
