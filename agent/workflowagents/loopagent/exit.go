@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// event takes an event of a step, settles a request to leave that it carries,
+// and hands it on.
+func (r *run) event(ev *session.Event) bool {
+	if ev.Actions.Escalate {
+		r.settle(ev)
+	}
+	return r.yield(ev, nil)
+}
+
+// settle decides about a request to leave, before the event is stored.
+func (r *run) settle(ev *session.Event) {
+	if ev.Actions.Exit == nil {
+		ev.Actions.Exit = &session.Exit{Plain: true}
+	}
+	x := ev.Actions.Exit
+	if x.By == "" {
+		x.By = ev.Address.Agent()
+	}
+	switch {
+	case x.Refused != "" || !r.concerns(x):
+		return
+	case r.finalizing:
+		x.Refused = fmt.Sprintf("%s is the finalizer: the loop has stopped already", x.By)
+	case !r.plan.MayExit(x.By):
+		x.Refused = fmt.Sprintf("%s may not end the loop %s; list it among those that can exit", x.By, r.loop.Name)
+	default:
+		r.exit = x
+		if !r.cfg.Propagate {
+			x.HandledBy = r.loop.Address
+		}
+		return
+	}
+	r.refused = x
+	ev.Actions.Escalate = false
+}
+
+// concerns reports whether a request is about this loop: nobody nearer took
+// it, or it reaches this far.
+func (r *run) concerns(x *session.Exit) bool {
+	return x.HandledBy == "" || x.Scope == session.ScopeAll || x.Scope != "" && r.loop.Within(x.Scope)
+}
+
+// exitOf is a request in the words of package loop.
+func exitOf(x *session.Exit) *loop.Exit {
+	return &loop.Exit{
+		By: x.By, Reason: x.Reason, Status: x.Status, Scope: x.Scope, Score: x.Score, Escalated: x.Plain,
+	}
+}

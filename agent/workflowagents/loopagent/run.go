@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// run is one run of a loop: what package loop has decided, and what is needed
+// to carry it out.
+type run struct {
+	*Agent
+	ctx   agent.InvocationContext
+	yield func(*session.Event, error) bool
+	onEv  func(*session.Event) bool // run.event, bound once
+	loop  *agent.Loop
+	steps []*agent.Step // by index in the plan, made when first run
+	timed bool          // the clock is read
+
+	tally      loop.Tally
+	exit       *session.Exit // the request that the step made, if it is followed
+	refused    *session.Exit // one that is not
+	finalizing bool
+	err        error // the last failure
+
+	cur, last, best *session.Event // what the iterations said
+	final           *session.Event // what the finalizer said
+	said            *session.Event // what was said last
+}
+
+func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+	here := agent.AddressOf(ctx)
+	r := &run{
+		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)),
+		timed: !a.plain || agent.Marks(ctx),
+		loop: &agent.Loop{
+			Name: a.Name(), Address: here, MaxIterations: a.cfg.MaxIterations, Outer: agent.LoopOf(ctx),
+		},
+	}
+	r.onEv = r.event
+	r.loop.Started = r.now()
+	for r.next() {
+	}
+}
+
+// next does what the plan says comes next and reports whether to go on.
+func (r *run) next() bool {
+	d := r.plan.Next(&r.tally, r.now())
+	if d.Ended.Number > 0 && !r.endIteration(d.Ended) {
+		return false
+	}
+	switch d.Action {
+	case loop.RunStep:
+		if d.Iteration != r.loop.Iteration && !r.beginIteration(d.Iteration) {
+			return false
+		}
+		return r.step(d)
+	case loop.Finalize:
+		r.finalizing = true
+		r.loop.Pass = r.loop.Address
+		return r.step(d)
+	default:
+		r.stop(d.Stop)
+		return false
+	}
+}
+
+func (r *run) now() time.Time {
+	if !r.timed {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+// step runs one sub-agent and adds what it left to the tally.
+func (r *run) step(d loop.Decision) bool {
+	s := r.steps[d.Step]
+	if s == nil {
+		s = agent.NewStep(r.ctx, agent.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[d.Step], Loop: r.loop})
+		r.steps[d.Step] = s
+	}
+	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
+	r.exit, r.refused = nil, nil
+	res := s.Run(r.onEv)
+	if res.Left {
+		return false
+	}
+	if res.Said != nil {
+		r.said = res.Said
+		if r.finalizing {
+			r.final = res.Said
+		} else {
+			r.cur = res.Said
+		}
+	}
+	o.Finished = r.now()
+	r.outcome(&o, res.Err)
+	r.plan.Add(&r.tally, o)
+	return true
+}
+
+// outcome fills in what became of a step.
+func (r *run) outcome(o *loop.Outcome, err error) {
+	if r.exit != nil {
+		o.Exit = exitOf(r.exit)
+	} else if r.refused != nil {
+		o.Exit = exitOf(r.refused)
+	}
+	if r.cfg.StopWhen != nil || r.cfg.Score != nil {
+		o.State = maps.Collect(agent.StateOf(r.ctx).All())
+	}
+	if err == nil {
+		return
+	}
+	r.err = err
+	if r.ctx.Err() != nil {
+		o.Canceled = context.Cause(r.ctx).Error()
+		return
+	}
+	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error()}
+	if _, ok := errors.AsType[*agent.PanicError](err); ok {
+		o.Failure.Kind = loop.Panicked
+	}
+}
+
+func (r *run) beginIteration(n int) bool {
+	r.loop.Iteration = n
+	r.loop.Pass = r.loop.Address + "[" + session.Address(strconv.Itoa(n)) + "]"
+	r.cur = nil
+	return r.callBack(len(r.cfg.BeforeIteration), func(i int, ctx agent.Context) error {
+		return r.cfg.BeforeIteration[i](ctx, n)
+	})
+}
+
+// endIteration takes down what an iteration came to.
+func (r *run) endIteration(it loop.IterationRecord) bool {
+	if it.Complete {
+		r.last = r.cur
+	}
+	if it.Score != nil {
+		r.loop.Score = it.Score
+	}
+	if it.Best {
+		r.best, r.loop.BestScore = r.cur, it.Score
+	}
+	if v, ok := r.ctx.Session().(*session.View); ok {
+		v.EndIteration(r.loop.Pass)
+	}
+	if r.cfg.KeepStates {
+		r.loop.Prev = maps.Collect(r.ctx.Session().State().All())
+		if it.Best {
+			r.loop.Best = r.loop.Prev
+		}
+	}
+	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
+		return false
+	}
+	return r.callBack(len(r.cfg.AfterIteration), func(i int, ctx agent.Context) error {
+		return r.cfg.AfterIteration[i](ctx, it)
+	})
+}
+
+// callBack calls n iteration callbacks and yields what they changed.
+func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
+	if n == 0 {
+		return true
+	}
+	ev := &session.Event{}
+	ctx := agent.NewCallbackContext(r.ctx, &ev.Actions)
+	for i := range n {
+		if err := call(i, ctx); err != nil {
+			r.yield(nil, fmt.Errorf("iteration callback: %w", err))
+			return false
+		}
+	}
+	return len(ev.Actions.StateDelta) == 0 && len(ev.Actions.ArtifactDelta) == 0 || r.yield(ev, nil)
+}
+
+// stop says what the loop came to, and ends with the error if it is one.
+func (r *run) stop(rec *loop.StopRecord) {
+	if r.cfg.OnStop != nil {
+		r.cfg.OnStop(r.ctx, rec)
+	}
+	if !r.plain || agent.Marks(r.ctx) {
+		if !r.conclude(rec) {
+			return
+		}
+	}
+	switch rec.Reason {
+	case loop.ReasonCanceled:
+		r.yield(nil, context.Cause(r.ctx))
+	case loop.ReasonError:
+		r.yield(nil, r.err)
+	}
+}
+
+// conclude yields the loop's last event: its mark, its result under its output
+// key, and the words of the result if they were not the last that were said.
+func (r *run) conclude(rec *loop.StopRecord) bool {
+	result := map[loop.Source]*session.Event{
+		loop.FromFinalizer: r.final, loop.FromBest: r.best, loop.FromLast: r.last, loop.FromPartial: r.cur,
+	}[rec.Result.Source]
+	ev := &session.Event{}
+	if result != nil {
+		if result != r.said {
+			ev.Content = genai.NewContentFromText(result.Text(), genai.RoleModel)
+		}
+		if r.cfg.OutputKey != "" {
+			ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
+		}
+	}
+	if agent.Marks(r.ctx) {
+		return r.mark(session.MarkLoopStopped, rec, ev)
+	}
+	if ev.Content == nil && ev.Actions.StateDelta == nil {
+		return true
+	}
+	return r.yield(ev, nil)
+}
+
+// mark yields a mark on ev, or on an event of its own.
+func (r *run) mark(kind session.MarkKind, data any, ev *session.Event) bool {
+	m, err := session.NewMark(kind, data)
+	if err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	if ev == nil {
+		ev = &session.Event{}
+	}
+	ev.Mark = m
+	return r.yield(ev, nil)
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package parallelagent runs sub-agents at the same time, each in a branch of
+// its own: they share the session's state and do not see each other's events.
+//
+//	panel, err := parallelagent.New(parallelagent.Config{
+//		AgentConfig:    agent.Config{Name: "panel", SubAgents: judges},
+//		MaxConcurrency: 4,
+//	})
+package parallelagent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Config describes a parallel agent.
+type Config struct {
+	// AgentConfig is its name, sub-agents and callbacks; Run must be nil.
+	AgentConfig agent.Config
+	// MaxConcurrency is how many sub-agents run at once at the most; 0 is all.
+	MaxConcurrency uint
+}
+
+// Agent is what [New] returns.
+type Agent struct {
+	*agent.Base
+	cfg Config
+}
+
+// New returns an agent that runs its sub-agents at the same time. Each waits
+// after an event until that has been taken, and with a runner stored. The first
+// error cancels the others and is yielded when all of them have ended. An exit
+// from a loop around it lets the others finish. It refuses what [agent.New]
+// refuses, and a Run of one's own.
+func New(cfg Config) (agent.Agent, error) {
+	if cfg.AgentConfig.Run != nil {
+		return nil, fmt.Errorf("parallel agent %q: ParallelAgent doesn't allow custom Run implementations", cfg.AgentConfig.Name)
+	}
+	a := &Agent{cfg: cfg}
+	base, err := agent.NewBase(cfg.AgentConfig, a, a.run)
+	if err != nil {
+		return nil, err
+	}
+	a.Base = base
+	return a, nil
+}
+
+// Config is what the agent was made from.
+func (a *Agent) Config() Config { return a.cfg }
+
+// Type is [agent.TypeParallel].
+func (a *Agent) Type() agent.Type { return agent.TypeParallel }
+
+// said is an event on its way from a sub-agent, which waits for the answer.
+type said struct {
+	ev    *session.Event
+	taken chan bool
+}
+
+func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+	subs := a.cfg.AgentConfig.SubAgents
+	child, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait() // also when the consumer panics
+	defer cancel(nil)
+
+	events := make(chan said)
+	ended := make(chan error, len(subs))
+	slots := make(chan struct{}, a.limit())
+	under := ctx.WithContext(child)
+	for _, sub := range subs {
+		step := agent.NewStep(under, agent.StepConfig{Agent: sub, Branch: a.branch(ctx, sub)})
+		wg.Go(func() {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-child.Done():
+				ended <- nil
+				return
+			}
+			res := step.Run(hand(child, events))
+			if res.Err != nil {
+				cancel(res.Err)
+			}
+			ended <- res.Err
+		})
+	}
+
+	var first error
+	for running := len(subs); running > 0; {
+		select {
+		case s := <-events:
+			ok := yield(s.ev, nil)
+			s.taken <- ok
+			if !ok {
+				return
+			}
+		case err := <-ended:
+			running--
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		yield(nil, context.Cause(ctx))
+	case first != nil:
+		// The others may have ended first, of the cancellation that it caused.
+		yield(nil, context.Cause(child))
+	}
+}
+
+func (a *Agent) limit() int {
+	n := len(a.cfg.AgentConfig.SubAgents)
+	if limit := a.cfg.MaxConcurrency; limit > 0 && limit < uint(n) {
+		return int(limit)
+	}
+	return n
+}
+
+func (a *Agent) branch(ctx agent.InvocationContext, sub agent.Agent) string {
+	branch := a.Name() + "." + sub.Name()
+	if outer := ctx.Branch(); outer != "" {
+		branch = outer + "." + branch
+	}
+	return branch
+}
+
+// hand returns what a sub-agent's step yields to: it passes an event to the
+// agent's own goroutine and waits until it is taken.
+func hand(ctx context.Context, events chan<- said) func(*session.Event) bool {
+	taken := make(chan bool, 1)
+	return func(ev *session.Event) bool {
+		select {
+		case events <- said{ev, taken}:
+		case <-ctx.Done():
+			return false
+		}
+		select {
+		case ok := <-taken:
+			return ok
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
