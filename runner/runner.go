@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runner runs a tree of agents in a session: it keeps every event that
+// the agents yield before it hands it on.
+//
+//	r, err := runner.New(runner.Config{
+//		AppName:           "app",
+//		Agent:             root,
+//		SessionService:    session.InMemoryService(),
+//		AutoCreateSession: true,
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	for ev, err := range r.Run(ctx, "ana", "s1", genai.NewContentFromText("Hello", genai.RoleUser), agent.RunConfig{}) {
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Println(ev.Author, ev.Text())
+//	}
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/google/uuid"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Config describes a runner.
+type Config struct {
+	// AppName is the application that the sessions belong to. Required.
+	AppName string
+	// Agent is the root of the tree. Required.
+	Agent agent.Agent
+	// SessionService keeps the sessions. Required.
+	SessionService session.Service
+	// ArtifactService and MemoryService are optional.
+	ArtifactService artifact.Service
+	MemoryService   memory.Service
+	// AutoCreateSession makes a session that does not exist.
+	AutoCreateSession bool
+	// Durable makes the run write marks: when steps and iterations begin and
+	// end, and why each loop stopped. Without it a run's log holds only what
+	// agents say, as in ADK.
+	Durable bool
+}
+
+// Runner runs one agent tree. It is safe for concurrent use: runs in different
+// sessions do not wait for each other.
+type Runner struct {
+	cfg Config
+}
+
+// New returns a runner. It refuses a config that lacks something, and a tree in
+// which names are not unique or an agent has two parents; see
+// [agent.CheckTree].
+func New(cfg Config) (*Runner, error) {
+	switch {
+	case cfg.AppName == "":
+		return nil, errors.New("runner needs an AppName")
+	case cfg.Agent == nil:
+		return nil, errors.New("runner needs an Agent")
+	case cfg.SessionService == nil:
+		return nil, errors.New("runner needs a SessionService; session.InMemoryService() will do")
+	}
+	if err := agent.CheckTree(cfg.Agent); err != nil {
+		return nil, fmt.Errorf("agent tree of %q: %w", cfg.Agent.Name(), err)
+	}
+	return &Runner{cfg: cfg}, nil
+}
+
+// NewInMemory returns a runner that keeps everything in this process and makes
+// the sessions it is asked for.
+func NewInMemory(appName string, a agent.Agent) (*Runner, error) {
+	return New(Config{
+		AppName: appName, Agent: a,
+		SessionService:    session.InMemoryService(),
+		ArtifactService:   artifact.InMemoryService(),
+		MemoryService:     memory.InMemoryService(),
+		AutoCreateSession: true,
+	})
+}
+
+// RunOption changes one run.
+type RunOption func(*runOptions)
+
+type runOptions struct {
+	stateDelta map[string]any
+}
+
+// WithStateDelta changes the session's state together with the user's message.
+func WithStateDelta(delta map[string]any) RunOption {
+	return func(o *runOptions) { o.stateDelta = delta }
+}
+
+// Run gives the user's message to the agents and yields what they say. An event
+// is in the session before it is yielded, unless it is partial. The first error
+// ends the run and is yielded last; if ctx was canceled it is
+// context.Cause(ctx). Other errors to expect are [session.ErrNotFound],
+// [session.ErrConflict] if somebody else writes to the session, and
+// [*agent.StepError] from an agent. A consumer that stops ranging ends the run.
+// Ranging again runs again.
+func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, opts ...RunOption) iter.Seq2[*session.Event, error] {
+	return func(yield func(*session.Event, error) bool) {
+		var o runOptions
+		for _, opt := range opts {
+			opt(&o)
+		}
+		if err := ctx.Err(); err != nil {
+			yield(nil, context.Cause(ctx))
+			return
+		}
+		run, err := r.start(ctx, userID, sessionID, msg, o)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ictx := agent.NewInvocation(ctx, agent.Invocation{
+			ID: run.id, Session: run.view, UserContent: msg, RunConfig: &cfg, Marks: r.cfg.Durable,
+			Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
+		})
+		step := agent.NewStep(ictx, agent.StepConfig{Agent: r.cfg.Agent})
+		var stored error
+		res := step.Run(func(ev *session.Event) bool {
+			if stored = run.append(ev); stored != nil {
+				return false
+			}
+			return yield(ev, nil)
+		})
+		switch {
+		case stored != nil:
+			yield(nil, stored)
+		case res.Err != nil && !res.Left:
+			yield(nil, res.Err)
+		}
+	}
+}
+
+// run is one call of Run.
+type run struct {
+	id      string
+	ctx     context.Context // for the store: what was said is kept even when the run is canceled
+	service session.Service
+	view    *session.View
+}
+
+// start fetches the session and appends the user's message.
+func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai.Content, o runOptions) (*run, error) {
+	s, err := r.session(ctx, userID, sessionID)
+	if err != nil {
+		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
+	}
+	run := &run{
+		id: "e-" + uuid.NewString(), ctx: context.WithoutCancel(ctx),
+		service: r.cfg.SessionService, view: session.ViewOf(s),
+	}
+	if msg == nil && len(o.stateDelta) == 0 {
+		return run, nil
+	}
+	ev := &session.Event{InvocationID: run.id, Author: "user"}
+	ev.Content = msg
+	ev.Actions.StateDelta = o.stateDelta
+	return run, run.append(ev)
+}
+
+func (r *Runner) session(ctx context.Context, userID, sessionID string) (session.Session, error) {
+	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
+	if err == nil {
+		return got.Session, nil
+	}
+	missing := errors.Is(err, session.ErrNotFound) || sessionID == ""
+	if !r.cfg.AutoCreateSession || !missing {
+		return nil, err
+	}
+	made, err := r.cfg.SessionService.Create(ctx, &session.CreateRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
+	if err != nil {
+		return nil, err
+	}
+	return made.Session, nil
+}
+
+// append stores an event and makes sure that the run sees it.
+func (r *run) append(ev *session.Event) error {
+	if ev.Partial {
+		return nil
+	}
+	if err := r.service.AppendEvent(r.ctx, r.view, ev); err != nil {
+		return fmt.Errorf("append event by %q: %w", ev.Author, err)
+	}
+	if r.view.LastSeq() < ev.Seq {
+		r.view.Apply(ev)
+	}
+	return nil
+}
