@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expr
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/stdlib"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+)
+
+// operator replaces one of CEL's arithmetic operators, which refuse to mix
+// ints and doubles and so depend on how a number happened to be stored.
+type operator struct {
+	name   string                          // CEL's mangled name
+	verb   string                          // for the error text
+	same   func(l, r ref.Val) ref.Val      // CEL's own, for equal types; nil if l has none
+	double func(l, r float64) types.Double // for a mix of numbers
+}
+
+var arithmetic = []operator{
+	{operators.Add, "add", func(l, r ref.Val) ref.Val {
+		if a, ok := l.(traits.Adder); ok {
+			return a.Add(r)
+		}
+		return nil
+	}, func(l, r float64) types.Double { return types.Double(l + r) }},
+	{operators.Subtract, "subtract", func(l, r ref.Val) ref.Val {
+		if a, ok := l.(traits.Subtractor); ok {
+			return a.Subtract(r)
+		}
+		return nil
+	}, func(l, r float64) types.Double { return types.Double(l - r) }},
+	{operators.Multiply, "multiply", func(l, r ref.Val) ref.Val {
+		if a, ok := l.(traits.Multiplier); ok {
+			return a.Multiply(r)
+		}
+		return nil
+	}, func(l, r float64) types.Double { return types.Double(l * r) }},
+	{operators.Divide, "divide", func(l, r ref.Val) ref.Val {
+		if a, ok := l.(traits.Divider); ok {
+			return a.Divide(r)
+		}
+		return nil
+	}, func(l, r float64) types.Double { return types.Double(l / r) }},
+	{operators.Modulo, "take the remainder of", func(l, r ref.Val) ref.Val {
+		if a, ok := l.(traits.Modder); ok {
+			return a.Modulo(r)
+		}
+		return nil
+	}, func(l, r float64) types.Double { return types.Double(math.Mod(l, r)) }},
+}
+
+// arithmeticOptions declares each operator with CEL's own overloads and those
+// for every mix of two numbers.
+func arithmeticOptions() []cel.EnvOption {
+	numbers := []*cel.Type{cel.IntType, cel.UintType, cel.DoubleType}
+	var opts []cel.EnvOption
+	for _, op := range arithmetic {
+		var fs []cel.FunctionOpt
+		for _, f := range stdlib.Functions() {
+			if f.Name() != op.name {
+				continue
+			}
+			for _, o := range f.OverloadDecls() {
+				fs = append(fs, cel.Overload(o.ID(), o.ArgTypes(), o.ResultType()))
+			}
+		}
+		for _, l := range numbers {
+			for _, r := range numbers {
+				if l == r && (l != cel.DoubleType || op.name != operators.Modulo) {
+					continue
+				}
+				result := cel.DynType // an int and an uint may need a double
+				if slices.Contains([]*cel.Type{l, r}, cel.DoubleType) {
+					result = cel.DoubleType
+				}
+				id := fmt.Sprintf("refrain_%s_%s_%s", op.name, l, r)
+				fs = append(fs, cel.Overload(id, []*cel.Type{l, r}, result))
+			}
+		}
+		fs = append(fs, cel.SingletonBinaryBinding(op.apply))
+		opts = append(opts, cel.Function(op.name, fs...))
+	}
+	return opts
+}
+
+func (op operator) apply(l, r ref.Val) ref.Val {
+	l, r = signed(l), signed(r)
+	lf, lok := float(l)
+	rf, rok := float(r)
+	divides := op.name == operators.Divide || op.name == operators.Modulo
+	switch {
+	case lok && rok && divides && rf == 0:
+		return types.NewErr("division by zero")
+	case lok && rok && (l.Type() != r.Type() || op.name == operators.Modulo && l.Type() == types.DoubleType):
+		return op.double(lf, rf)
+	case op.name == operators.Divide && l.Type() == types.IntType && r.Type() == types.IntType:
+		if l.(types.Int)%r.(types.Int) != 0 {
+			return op.double(lf, rf)
+		}
+	}
+	res := op.same(l, r)
+	if res == nil || types.IsError(res) && res.(*types.Err).Error() == "no such overload" {
+		return types.NewErr("cannot %s %s and %s", op.verb, l.Type().TypeName(), r.Type().TypeName())
+	}
+	return res
+}
+
+// integerDivision gives CEL's integer division back to calls in which the
+// checker saw two ints.
+func integerDivision(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok || call.OverloadID() != "divide_int64" {
+		return i, nil
+	}
+	divide := func(args ...ref.Val) ref.Val {
+		if d, ok := args[0].(traits.Divider); ok {
+			return d.Divide(args[1])
+		}
+		return types.NewErr("cannot divide %s and %s", args[0].Type().TypeName(), args[1].Type().TypeName())
+	}
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), divide), nil
+}
+
+// signed turns an unsigned number into an int if it fits, else into a double.
+func signed(v ref.Val) ref.Val {
+	u, ok := v.(types.Uint)
+	switch {
+	case !ok:
+		return v
+	case u <= math.MaxInt64:
+		return types.Int(u)
+	}
+	return types.Double(u)
+}
+
+func float(v ref.Val) (float64, bool) {
+	switch n := v.(type) {
+	case types.Int:
+		return float64(n), true
+	case types.Double:
+		return float64(n), true
+	}
+	return 0, false
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expr
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/ext"
+)
+
+// Limits of an expression. They are far above what a condition needs and far
+// below what a machine feels.
+const (
+	maxSource = 16 << 10 // characters of source
+	maxDepth  = 64       // nesting of the source
+	maxCost   = 1 << 20  // CEL cost units of one evaluation
+	checkEach = 256      // iterations of a comprehension between looks at the context
+)
+
+// Type says what a variable holds.
+type Type string
+
+// The types of variables. Dyn, the zero value, is any value at all, decided
+// when the expression is evaluated.
+const (
+	Dyn        Type = ""
+	Bool       Type = "bool"
+	Int        Type = "int"
+	Double     Type = "double"
+	String     Type = "string"
+	List       Type = "list"         // of anything
+	ListDouble Type = "list(double)" // of float64
+	Map        Type = "map"          // text keys, any values
+)
+
+// Var declares a variable of an expression.
+type Var struct {
+	Name string
+	Type Type
+}
+
+var celTypes = map[Type]*cel.Type{
+	Dyn:        cel.DynType,
+	Bool:       cel.BoolType,
+	Int:        cel.IntType,
+	Double:     cel.DoubleType,
+	String:     cel.StringType,
+	List:       cel.ListType(cel.DynType),
+	ListDouble: cel.ListType(cel.DoubleType),
+	Map:        cel.MapType(cel.StringType, cel.DynType),
+}
+
+func typeOf(t *cel.Type) Type {
+	switch t.Kind() {
+	case types.BoolKind:
+		return Bool
+	case types.IntKind, types.UintKind:
+		return Int
+	case types.DoubleKind:
+		return Double
+	case types.StringKind, types.BytesKind, types.TimestampKind, types.DurationKind, types.TypeKind:
+		return String
+	case types.ListKind:
+		return List
+	case types.MapKind:
+		return Map
+	}
+	return Dyn
+}
+
+// bind turns a number into the kind that the checker was promised; whatever
+// else does not fit is left for the evaluation to refuse.
+func (v Var) bind(x any) any {
+	switch v.Type {
+	case Double:
+		switch n := adapt.NativeToValue(x).(type) {
+		case types.Int:
+			return types.Double(n)
+		case types.Uint:
+			return types.Double(n)
+		}
+	case Int:
+		if d, ok := adapt.NativeToValue(x).(types.Double); ok && d == types.Double(int64(d)) {
+			return types.Int(d)
+		}
+	}
+	return x
+}
+
+var programOptions = []cel.ProgramOption{
+	cel.CostLimit(maxCost),
+	cel.InterruptCheckFrequency(checkEach),
+	cel.CustomDecoratorV2(integerDivision),
+}
+
+// base holds everything but the variables; building it takes milliseconds.
+var base = sync.OnceValues(func() (*cel.Env, error) {
+	subset := env.NewLibrarySubset()
+	for _, op := range arithmetic {
+		subset.AddExcludedFunctions(env.NewFunction(op.name))
+	}
+	opts := []cel.EnvOption{
+		cel.StdLib(cel.StdLibSubset(subset)),
+		cel.CustomTypeAdapter(adapt),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.EagerlyValidateDeclarations(true),
+		cel.ParserExpressionSizeLimit(maxSource),
+		cel.ParserRecursionLimit(maxDepth),
+		cel.OptionalTypes(),
+		ext.Strings(), ext.Math(), ext.Lists(),
+		cel.Function("number", cel.Overload("refrain_number", []*cel.Type{cel.StringType}, cel.DoubleType,
+			cel.UnaryBinding(func(v ref.Val) ref.Val {
+				f, err := Number(string(v.(types.String)))
+				if err != nil {
+					return types.WrapErr(err)
+				}
+				return types.Double(f)
+			}))),
+		cel.Function("json", cel.Overload("refrain_json", []*cel.Type{cel.StringType}, cel.DynType,
+			cel.UnaryBinding(func(v ref.Val) ref.Val {
+				x, err := JSON(string(v.(types.String)))
+				if err != nil {
+					return types.WrapErr(err)
+				}
+				return adapt.NativeToValue(x)
+			}))),
+	}
+	return cel.NewCustomEnv(append(opts, arithmeticOptions()...)...)
+})
+
+// environments caches what Compile builds, by the declared variables: a
+// program has few such lists. Beyond maxEnvironments nothing is kept.
+var environments struct {
+	mu    sync.Mutex
+	byKey map[string]*cel.Env
+}
+
+const maxEnvironments = 64
+
+func environment(vars []Var) (*cel.Env, error) {
+	b, err := base()
+	if err != nil {
+		return nil, err
+	}
+	var key strings.Builder
+	for _, v := range vars {
+		fmt.Fprintf(&key, "%q:%s,", v.Name, v.Type)
+	}
+	environments.mu.Lock()
+	defer environments.mu.Unlock()
+	if e, ok := environments.byKey[key.String()]; ok {
+		return e, nil
+	}
+	opts := make([]cel.EnvOption, len(vars))
+	for i, v := range vars {
+		t, ok := celTypes[v.Type]
+		if !ok {
+			return nil, fmt.Errorf("variable %q has no such type: %q", v.Name, v.Type)
+		}
+		opts[i] = cel.Variable(v.Name, t)
+	}
+	e, err := b.Extend(opts...)
+	if err != nil {
+		return nil, err
+	}
+	if environments.byKey == nil {
+		environments.byKey = map[string]*cel.Env{}
+	}
+	if len(environments.byKey) < maxEnvironments {
+		environments.byKey[key.String()] = e
+	}
+	return e, nil
+}

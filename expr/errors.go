@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// Error is one problem of an expression's source.
+type Error struct {
+	Line   int // from 1
+	Column int // from 1, in characters
+	Msg    string
+}
+
+// Error implements error, as line:column: message.
+func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg) }
+
+// Errors are the problems of one source, in its order. There is at least one.
+type Errors []*Error
+
+// Error implements error, one problem a line.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, x := range e {
+		lines[i] = x.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives each problem to errors.Is and errors.As.
+func (e Errors) Unwrap() []error {
+	out := make([]error, len(e))
+	for i, x := range e {
+		out[i] = x
+	}
+	return out
+}
+
+// KeyError says that a map has no such key.
+type KeyError struct {
+	Path string // the map, as the source writes it: state, state.result; "" if unknown
+	Key  string
+}
+
+// Error implements error.
+func (e *KeyError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("no key %q", e.Key)
+	}
+	return fmt.Sprintf("%s has no key %q", e.Path, e.Key)
+}
+
+var undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'.*`)
+
+func compileErrors(issues *cel.Issues, env *cel.Env, vars []Var) Errors {
+	var out Errors
+	for _, e := range issues.Errors() {
+		msg := e.Message
+		if m := undeclared.FindStringSubmatch(msg); m != nil {
+			msg = fmt.Sprintf("nothing is called %q", m[1])
+			if near := Nearest(m[1], names(env, vars)); near != "" {
+				msg += fmt.Sprintf(" (did you mean %q?)", near)
+			}
+		}
+		out = append(out, &Error{Line: max(e.Location.Line(), 1), Column: max(e.Location.Column()+1, 1), Msg: msg})
+	}
+	return out
+}
+
+// names are those that a source can use: variables first, then functions.
+func names(env *cel.Env, vars []Var) []string {
+	var out []string
+	for _, v := range vars {
+		out = append(out, v.Name)
+	}
+	for name := range env.Functions() {
+		if name[0] >= 'a' && name[0] <= 'z' {
+			out = append(out, name)
+		}
+	}
+	for _, m := range env.Macros() {
+		out = append(out, m.Function())
+	}
+	return out
+}
+
+// Nearest returns the name that was probably meant by a mistyped one: the one
+// with the fewest letters changed, if these are few; else "".
+func Nearest(typed string, names []string) string {
+	if utf8.RuneCountInString(typed) > 64 {
+		return ""
+	}
+	best, limit := "", max(1, utf8.RuneCountInString(typed)/3)+1
+	for _, n := range names {
+		d := distance(strings.ToLower(typed), strings.ToLower(n))
+		if n != typed && (d < limit || d == limit && best != "" && n < best) {
+			best, limit = n, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters to insert, delete, change or swap with the next.
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	var before, prev, row []int
+	for j := range len(y) + 1 {
+		prev = append(prev, j)
+	}
+	for i := range x {
+		row = []int{i + 1}
+		for j := range y {
+			cost := 1
+			if x[i] == y[j] {
+				cost = 0
+			}
+			d := min(row[j]+1, prev[j+1]+1, prev[j]+cost)
+			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
+				d = min(d, before[j-1]+1)
+			}
+			row = append(row, d)
+		}
+		before, prev = prev, row
+	}
+	return prev[len(y)]
+}
+
+// evalError words CEL's evaluation errors for whoever wrote the expression.
+func (p *Program) evalError(err error) error {
+	msg := err.Error()
+	if key, ok := strings.CutPrefix(msg, "no such key: "); ok {
+		return &KeyError{Path: p.pathOf(key, nodeOf(err)), Key: key}
+	}
+	if name, ok := strings.CutPrefix(msg, "no such attribute(s): "); ok {
+		return fmt.Errorf("no value for %s", name)
+	}
+	if msg == "no such overload" {
+		return errors.New("the values do not fit the operation")
+	}
+	return err
+}
+
+func nodeOf(err error) int64 {
+	if e, ok := errors.AsType[*types.Err](err); ok {
+		return e.NodeID()
+	}
+	return 0
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package expr compiles and evaluates typed, bounded, side-effect-free
+// expressions over the values of a run. The language is CEL
+// (https://cel.dev), with what a person who writes a stop condition expects:
+//
+//   - Numbers mix. state.level + 1 works whether level is an int or a float64,
+//     so an expression does not change its meaning when its state was stored
+//     as JSON and read back. For the same reason numbers that come from state
+//     divide exactly (7 by 2 is 3.5), and a division by zero is an error for
+//     every kind of number. Only where the checker sees two ints, as in 7 / 2
+//     or size(state.items) / 2, the division is CEL's integer division.
+//   - number(text) is the first number in a text, json(text) the JSON in it.
+//   - A key that is not there is an error that names it; has(state.key) and
+//     state.?key.orValue(0) ask first.
+//   - Maps are walked in the order of their keys, so the same values always
+//     give the same result.
+//
+// An expression has no clock, no input or output and no unbounded loop; one
+// that costs too much is stopped with an error.
+//
+//	p, err := expr.Compile("state.score >= 8.0", expr.Var{Name: "state", Type: expr.Map})
+//	...
+//	ok, err := p.EvalBool(map[string]any{"state": state})
+package expr
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+)
+
+// Program is a compiled expression. It is safe for concurrent use.
+type Program struct {
+	src  string
+	vars []Var
+	prg  cel.Program
+	ast  *ast.AST
+	typ  Type
+}
+
+// Compile checks the source against the variables and compiles it. Its errors
+// are a [Errors], one [*Error] for each problem, with its position.
+func Compile(src string, vars ...Var) (p *Program, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, Errors{{Line: 1, Column: 1, Msg: fmt.Sprintf("cannot compile: %v", r)}}
+		}
+	}()
+	if strings.TrimSpace(src) == "" {
+		return nil, Errors{{Line: 1, Column: 1, Msg: "empty expression"}}
+	}
+	env, err := environment(vars)
+	if err != nil {
+		return nil, Errors{{Line: 1, Column: 1, Msg: err.Error()}}
+	}
+	checked, issues := env.Compile(src)
+	if issues != nil && issues.Err() != nil {
+		return nil, compileErrors(issues, env, vars)
+	}
+	prg, err := env.Program(checked, programOptions...)
+	if err != nil {
+		return nil, Errors{{Line: 1, Column: 1, Msg: err.Error()}}
+	}
+	return &Program{
+		src:  src,
+		vars: vars,
+		prg:  prg,
+		ast:  checked.NativeRep(),
+		typ:  typeOf(checked.OutputType()),
+	}, nil
+}
+
+// String returns the source.
+func (p *Program) String() string { return p.src }
+
+// Type returns what the checker knows about the result; Dyn if nothing.
+func (p *Program) Type() Type { return p.typ }
+
+// Eval evaluates the expression. The result is plain Go: int64, float64,
+// string, bool, []any, map[string]any or nil; a time is RFC 3339 text, a
+// duration text like "90s". Nothing in it is shared with vals.
+//
+// A missing key gives a [*KeyError]. A variable without a value, a mix of types
+// that has no meaning, and a cost beyond the limit are errors too.
+func (p *Program) Eval(vals map[string]any) (any, error) {
+	return p.EvalContext(context.Background(), vals)
+}
+
+// EvalContext is Eval, interrupted when ctx is done.
+func (p *Program) EvalContext(ctx context.Context, vals map[string]any) (v any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = nil, fmt.Errorf("evaluate: %v", r)
+		}
+	}()
+	bound := make(map[string]any, len(p.vars))
+	for _, w := range p.vars {
+		if x, ok := vals[w.Name]; ok {
+			bound[w.Name] = w.bind(x)
+		}
+	}
+	out, _, err := p.prg.ContextEval(ctx, bound)
+	if err != nil {
+		return nil, p.evalError(err)
+	}
+	return plain(out)
+}
+
+// EvalBool is Eval for a condition: a result that is not true or false is an
+// error.
+func (p *Program) EvalBool(vals map[string]any) (bool, error) {
+	v, err := p.Eval(vals)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("gives %s, not true or false", describe(v))
+	}
+	return b, nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ErrNoNumber says that a text holds no number.
+var ErrNoNumber = errors.New("no number in the text")
+
+// ErrNoJSON says that a text holds no JSON.
+var ErrNoJSON = errors.New("no JSON in the text")
+
+var numberPattern = regexp.MustCompile(`[-+−]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
+
+// Number returns the first number in a text written for people. A number that
+// ends a word (the 4 of GPT-4, the 1 of F1) is passed over, so "F1: 0.83"
+// is 0.83; "1,234.5" is 1234.5, and a comma before one or two digits is a
+// decimal comma, so "Nota: 7,5" is 7.5. Without a number it returns
+// [ErrNoNumber].
+func Number(text string) (float64, error) {
+	for from := 0; from < len(text); {
+		loc := numberPattern.FindStringIndex(text[from:])
+		if loc == nil {
+			break
+		}
+		start, end := from+loc[0], from+loc[1]
+		token := text[start:end]
+		if sign := strings.TrimLeft(token, "-+−"); sign != token && wordBefore(text, start) {
+			start = end - len(sign) // 8-10: the hyphen is no sign
+			if isLetter(lastRune(text[:from+loc[0]])) {
+				from = end // GPT-4
+				continue
+			}
+			token = sign
+		} else if wordBefore(text, start) {
+			from = end
+			continue
+		}
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "−", "-"), ",", "")
+		token += decimals(token, text[end:])
+		f, err := strconv.ParseFloat(token, 64)
+		if err == nil {
+			return f, nil
+		}
+		from = end
+	}
+	return 0, ErrNoNumber
+}
+
+// decimals reads a decimal comma and its one or two digits.
+func decimals(token, rest string) string {
+	if strings.ContainsAny(token, ".eE") || len(rest) < 2 || rest[0] != ',' {
+		return ""
+	}
+	n := 1
+	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+		n++
+	}
+	if n == 1 || n > 3 || n < len(rest) && rest[n] == ',' {
+		return ""
+	}
+	return "." + rest[1:n]
+}
+
+func wordBefore(text string, i int) bool {
+	r := lastRune(text[:i])
+	return isLetter(r) || unicode.IsDigit(r)
+}
+
+func isLetter(r rune) bool { return r == '_' || unicode.IsLetter(r) }
+
+func lastRune(s string) rune {
+	r, n := utf8.DecodeLastRuneInString(s)
+	if n == 0 {
+		return ' '
+	}
+	return r
+}
+
+// maxCandidates bounds how many brackets of a text JSON tries to read from.
+const maxCandidates = 64
+
+// JSON returns the JSON value in a text: all of it, or that of the first
+// ```fence that holds one, or the first object or list in it that can be read.
+// Numbers are json.Number. Without one it returns an error that wraps
+// [ErrNoJSON].
+func JSON(text string) (any, error) {
+	whole := strings.TrimSpace(text)
+	if v, err := decode(whole, true); err == nil {
+		return v, nil
+	}
+	for i, block := range strings.Split(whole, "```") {
+		if i%2 == 0 {
+			continue // outside the fences
+		}
+		if _, body, ok := strings.Cut(block, "\n"); ok { // without the language
+			if v, err := decode(body, true); err == nil {
+				return v, nil
+			}
+		}
+		if v, err := decode(strings.TrimPrefix(block, "json"), true); err == nil {
+			return v, nil
+		}
+	}
+	rest := whole
+	for range maxCandidates {
+		i := strings.IndexAny(rest, "{[")
+		if i < 0 {
+			break
+		}
+		if v, err := decode(rest[i:], false); err == nil {
+			return v, nil
+		}
+		rest = rest[i+1:]
+	}
+	return nil, fmt.Errorf("read JSON: %w", ErrNoJSON)
+}
+
+// decode reads one value; alone means that nothing may follow it.
+func decode(s string, alone bool) (any, error) {
+	d := json.NewDecoder(strings.NewReader(s))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if alone {
+		if _, err := d.Token(); err != io.EOF {
+			return nil, ErrNoJSON
+		}
+	}
+	return v, nil
+}

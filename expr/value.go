@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// maxNesting bounds how deep a value may be; state can be cyclic by mistake.
+const maxNesting = 100
+
+// adapter turns Go values into CEL's as they are touched: lists and maps
+// element by element, anything unknown by way of its JSON.
+type adapter struct{}
+
+var adapt adapter
+
+// NativeToValue implements CEL's types.Adapter.
+func (a adapter) NativeToValue(v any) (out ref.Val) {
+	defer func() {
+		if r := recover(); r != nil {
+			out = types.NewErr("cannot read a value of type %T: %v", v, r)
+		}
+	}()
+	switch x := v.(type) {
+	case nil:
+		return types.NullValue
+	case ref.Val:
+		return x
+	case bool:
+		return types.Bool(x)
+	case int:
+		return types.Int(x)
+	case int64:
+		return types.Int(x)
+	case float64:
+		return types.Double(x)
+	case string:
+		return types.String(x)
+	case []byte:
+		return types.Bytes(x)
+	case time.Time:
+		return types.Timestamp{Time: x}
+	case time.Duration:
+		return types.Duration{Duration: x}
+	case json.Number:
+		return number(x)
+	case json.RawMessage:
+		return a.decoded(x)
+	case map[string]any:
+		return sortedMap{types.NewStringInterfaceMap(a, x)}
+	case []any:
+		return types.NewDynamicList(a, x)
+	case []float64:
+		return types.NewDynamicList(a, x)
+	case json.Marshaler:
+		return a.viaJSON(x)
+	}
+	return a.reflected(reflect.ValueOf(v))
+}
+
+func (a adapter) reflected(v reflect.Value) ref.Val {
+	switch v.Kind() {
+	case reflect.Bool:
+		return types.Bool(v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return types.Int(v.Int())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return signed(types.Uint(v.Uint()))
+	case reflect.Float32, reflect.Float64:
+		return types.Double(v.Float())
+	case reflect.String:
+		return types.String(v.String())
+	case reflect.Pointer:
+		if v.IsNil() {
+			return types.NullValue
+		}
+		if k := v.Elem().Kind(); k != reflect.Struct && k != reflect.Pointer {
+			return a.NativeToValue(v.Elem().Interface())
+		}
+	case reflect.Slice, reflect.Array:
+		elems := make([]any, v.Len())
+		for i := range elems {
+			elems[i] = v.Index(i).Interface()
+		}
+		return types.NewDynamicList(a, elems)
+	case reflect.Map:
+		if v.Type().Key().Kind() == reflect.String {
+			m := make(map[string]any, v.Len())
+			for it := v.MapRange(); it.Next(); {
+				m[it.Key().String()] = it.Value().Interface()
+			}
+			return sortedMap{types.NewStringInterfaceMap(a, m)}
+		}
+	}
+	return a.viaJSON(v.Interface())
+}
+
+func (a adapter) viaJSON(v any) ref.Val {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return types.NewErr("cannot read a value of type %T: %v", v, err)
+	}
+	return a.decoded(b)
+}
+
+func (a adapter) decoded(b []byte) ref.Val {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return types.NewErr("cannot read JSON: %v", err)
+	}
+	return a.NativeToValue(v)
+}
+
+func number(n json.Number) ref.Val {
+	if i, err := n.Int64(); err == nil {
+		return types.Int(i)
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return types.NewErr("not a number: %q", n.String())
+	}
+	return types.Double(f)
+}
+
+// sortedMap is a map that is walked in the order of its keys. Go's order is
+// random, and with it the result of state.map(k, state[k]) would be.
+type sortedMap struct{ traits.Mapper }
+
+// Iterator implements traits.Iterable.
+func (m sortedMap) Iterator() traits.Iterator {
+	var keys []ref.Val
+	for it := m.Mapper.Iterator(); it.HasNext() == types.True; {
+		keys = append(keys, it.Next())
+	}
+	slices.SortFunc(keys, func(a, b ref.Val) int { return strings.Compare(keyText(a), keyText(b)) })
+	return types.NewRefValList(adapt, keys).Iterator()
+}
+
+func keyText(k ref.Val) string {
+	if s, ok := k.(types.String); ok {
+		return string(s)
+	}
+	return fmt.Sprint(k.Value())
+}
+
+// plain turns a result into plain Go values.
+func plain(v ref.Val) (any, error) { return plainAt(v, 0) }
+
+func plainAt(v ref.Val, depth int) (any, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("the result is nested deeper than %d", maxNesting)
+	}
+	switch x := v.(type) {
+	case *types.Err:
+		return nil, x
+	case types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(x), nil
+	case types.Int:
+		return int64(x), nil
+	case types.Uint:
+		if x > math.MaxInt64 {
+			return float64(x), nil
+		}
+		return int64(x), nil
+	case types.Double:
+		return float64(x), nil
+	case types.String:
+		return string(x), nil
+	case types.Bytes:
+		return strings.ToValidUTF8(string(x), string(utf8.RuneError)), nil
+	case types.Timestamp:
+		return x.Format(time.RFC3339Nano), nil
+	case types.Duration:
+		return x.Duration.String(), nil
+	case *types.Optional:
+		if !x.HasValue() {
+			return nil, nil
+		}
+		return plainAt(x.GetValue(), depth+1)
+	case ref.Type:
+		return x.TypeName(), nil
+	case traits.Lister:
+		out := []any{}
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			e, err := plainAt(it.Next(), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, e)
+		}
+		return out, nil
+	case traits.Mapper:
+		out := map[string]any{}
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			k := it.Next()
+			e, err := plainAt(x.Get(k), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out[keyText(k)] = e
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("the result has no plain form: %s", v.Type().TypeName())
+}
+
+// describe names a plain value for an error text, without quoting all of it.
+func describe(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		if r := []rune(x); len(r) > 40 {
+			return fmt.Sprintf("the text %q…", string(r[:40]))
+		}
+		return fmt.Sprintf("the text %q", x)
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a map"
+	}
+	return fmt.Sprint(v)
+}

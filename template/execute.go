@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Result is a filled template.
+type Result struct {
+	Text string
+	// Unset lists the names that had no value and were filled with nothing,
+	// each once, in the order of the text: worth a note in a trace. Optional
+	// names and the names of sections, which ask whether there is a value, are
+	// not in it.
+	Unset []string
+}
+
+// Execute is [Template.Fill] without the list of unset names.
+func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) {
+	res, err := t.Fill(lookup)
+	return res.Text, err
+}
+
+// Fill writes the text with every name replaced by its value. It goes over the
+// template once: braces in a value stay as they are. A text without tags is
+// returned as it was, without allocating.
+//
+// Outside sections, lookup is asked for the full name ("best.score"), then for
+// ever shorter beginnings of it ("best"), and descends from there through maps
+// and structs. Inside a section the items come first, the innermost before the
+// others: there only the first word is looked for, and the rest in what it
+// names. {{.}} outside sections asks lookup for ".".
+//
+// Strings are written as they are, numbers without an exponent as long as they
+// can be read so (7.6, 3), nil as nothing, maps, slices and structs as compact
+// JSON. (ADK prints Go's %v there: map[k:1].)
+//
+// A section is left out for a missing value, nil, false, "" and an empty list;
+// zero and an empty map are values.
+//
+// The only error is a value that JSON cannot express.
+func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
+	switch {
+	case len(t.nodes) == 0:
+		return Result{}, nil
+	case len(t.nodes) == 1 && t.nodes[0].kind == kindText:
+		return Result{Text: t.nodes[0].text}, nil
+	}
+	if lookup == nil {
+		lookup = func(string) (any, bool) { return nil, false }
+	}
+	f := &filler{lookup: lookup}
+	err := f.write(t.nodes)
+	return Result{Text: f.out.String(), Unset: f.unset}, err
+}
+
+// filler is one execution.
+type filler struct {
+	lookup func(string) (any, bool)
+	items  []any // what the sections around have pushed, innermost last
+	out    strings.Builder
+	unset  []string
+}
+
+func (f *filler) write(nodes []node) error {
+	for _, n := range nodes {
+		var err error
+		switch n.kind {
+		case kindText:
+			f.out.WriteString(n.text)
+		case kindValue:
+			err = f.value(n.key)
+		case kindSection:
+			err = f.section(n)
+		case kindInverted:
+			if v, _ := f.resolve(n.key); len(elements(v)) == 0 {
+				err = f.write(n.body)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *filler) value(k key) error {
+	v, ok := f.resolve(k)
+	if !ok && !k.optional && !slices.Contains(f.unset, k.name) {
+		f.unset = append(f.unset, k.name)
+	}
+	s, err := text(v)
+	if err != nil {
+		return fmt.Errorf("fill in {{%s}}: %w", k.name, err)
+	}
+	f.out.WriteString(s)
+	return nil
+}
+
+func (f *filler) section(n node) error {
+	v, _ := f.resolve(n.key)
+	for _, item := range elements(v) {
+		f.items = append(f.items, item)
+		err := f.write(n.body)
+		f.items = f.items[:len(f.items)-1]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolve finds the value of a name.
+func (f *filler) resolve(k key) (any, bool) {
+	if k.item {
+		if len(f.items) > 0 {
+			return descend(f.items[len(f.items)-1], k.parts)
+		}
+		if len(k.parts) > 0 {
+			return nil, false
+		}
+		return f.lookup(k.name)
+	}
+	for _, item := range slices.Backward(f.items) {
+		if v, ok := field(item, k.parts[0]); ok {
+			return descend(v, k.parts[1:])
+		}
+	}
+	name := k.name
+	for n := len(k.parts); n > 0; n-- {
+		if v, ok := f.lookup(name); ok {
+			return descend(v, k.parts[n:])
+		}
+		if n > 1 {
+			name = name[:len(name)-len(k.parts[n-1])-1]
+		}
+	}
+	return nil, false
+}

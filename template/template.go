@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package template fills {{key}} placeholders in prompts, commands and URLs.
+//
+//	t, err := template.Parse("Improve this:\n{{draft}}\n{{#feedback}}Mind: {{.}}\n{{/feedback}}", template.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	prompt, err := t.Execute(func(key string) (any, bool) {
+//		v, ok := state[key]
+//		return v, ok
+//	})
+//
+// What can be written:
+//
+//	{{key}}  {{ key }}  {{{key}}}  {{&key}}    the value; nothing is ever HTML-escaped
+//	{{key?}}                                   the value, and no note if there is none
+//	{{best.score}}  {{analysis.score}}         a dotted key, or a field of a map
+//	{{app:k}}  {{artifact.notes.md}}           ADK's prefixes, and iteration:
+//	{{#key}}…{{/key}}  {{^key}}…{{/key}}       if and for each, if not; {{.}} is the item, {{.name}} its field
+//	{{! words }}                               a comment
+//	{key}  {key?}  {app:k}  {artifact.name}    ADK's forms, read too
+//
+// Sections, their white space and the resolution of names follow the Mustache
+// specification. Partials and other delimiters do not exist. Braces that hold
+// anything else, as those of JSON do, are text.
+package template
+
+// Dialect says which braces are placeholders.
+type Dialect int
+
+const (
+	// Canonical reads {{key}} and ADK's {key}.
+	Canonical Dialect = iota
+	// Mustache leaves single braces alone, for texts full of code.
+	Mustache
+)
+
+// Options are the choices of [Parse]. The zero value is the canonical dialect.
+type Options struct {
+	Dialect Dialect
+}
+
+// Template is a parsed text. It does not change and may be shared.
+type Template struct {
+	nodes []node
+	refs  []Ref
+}
+
+// Ref is one place where a template names a key.
+type Ref struct {
+	// Name is the key as written: "draft", "prev.draft", "app:tone".
+	Name string
+	// Optional: a missing value is expected ({{key?}}).
+	Optional bool
+	// Section: the name opens a section, {{#key}} or {{^key}}, which asks
+	// whether there is a value.
+	Section bool
+	// Inner: it stands inside a section that may push a map, so the name may
+	// be a field of an item and not a key. Names with a prefix never are.
+	Inner bool
+	// Single: written with single braces, which may also be code by chance.
+	Single bool
+	// Line and Column are where the tag starts, from 1, Column in characters.
+	Line, Column int
+}
+
+// Keys lists the names that the template asks for, in the order of the text. A
+// name that occurs twice is listed twice. {{.}} and {{.field}} inside a section
+// always mean the item and are left out.
+func (t *Template) Keys() []Ref {
+	return append([]Ref(nil), t.refs...)
+}
+
+// kind is what a node does.
+type kind uint8
+
+const (
+	kindText kind = iota
+	kindValue
+	kindSection
+	kindInverted
+)
+
+// node is a piece of text or a tag with what it encloses.
+type node struct {
+	kind kind
+	text string // kindText: what to write
+	key  key    // otherwise: the name
+	body []node // of a section
+}
