@@ -1,0 +1,36 @@
+# What a developer types. CI runs `make check` through .ci/run.
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## compile everything
+	go build ./...
+
+.PHONY: test
+test: ## run the tests with the race detector, in random order
+	go test ./... -race -shuffle=on
+
+.PHONY: check
+check: ## everything that a commit must pass, the same as CI
+	./.ci/check
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test; FUZZTIME=30s for longer
+	./.ci/fuzz
+
+.PHONY: bench
+bench: ## run the benchmarks, which are a module of their own
+	cd bench && go test -run '^$$' -bench . -benchmem
+
+.PHONY: fmt
+fmt: ## format, and apply go fix
+	gofmt -w .
+	go fix ./...
+
+.PHONY: tidy
+tidy: ## bring go.mod and go.sum up to date
+	go mod tidy

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package refrain_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/refrain-dev/refrain"
+
+// policy says which of our packages a package may import: the arrows of the
+// design. "x/..." is x and all below it, "..." is everything. Where several
+// lines fit a package, the longest name counts. Test files are exempt. Besides,
+// whatever is written here, two kinds of agent never import each other, and no
+// agent imports runner.
+const policy = `
+.:
+expr:
+template:
+loop: expr
+model:
+tool/toolconfirmation:
+artifact:
+session: model tool/toolconfirmation
+session/sessiontest: session model tool/toolconfirmation
+memory: session
+agent: session artifact memory tool/toolconfirmation model
+agent/agenttest: agent session
+agent/taskagent: agent session model expr template
+agent/workflowagents/loopagent: agent loop session model
+agent/workflowagents/sequentialagent: agent session
+agent/workflowagents/parallelagent: agent session
+runner: agent session artifact memory model
+progress: session loop
+definition: agent agent/... loop expr template session model tool/...
+cmd/refrain: ...
+examples/...: ...
+`
+
+// DESIGN: arrows between packages point one way.
+func TestImportsFollowThePolicy(t *testing.T) {
+	rules := parsePolicy(t, policy)
+	all := imports(t)
+	if len(all) < 2 {
+		t.Fatalf("found only the packages %q", slices.Collect(maps.Keys(all)))
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(all)) {
+		for _, wrong := range rules.check(pkg, all[pkg]) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// The policy itself: what it refuses and what it lets pass.
+func TestPolicy(t *testing.T) {
+	rules := parsePolicy(t, policy+"agent/bad: ...\n")
+	for _, tt := range []struct {
+		pkg     string
+		imports []string
+		want    []string
+	}{
+		{"loop", []string{"expr"}, nil},
+		{"cmd/refrain", []string{"agent/taskagent", "runner"}, nil},
+		{"examples/poll", []string{"runner"}, nil},
+		{"definition", []string{"agent", "agent/workflowagents/loopagent", "tool"}, nil},
+		{"loop", []string{"session"}, []string{"loop imports session, which the policy in deps_test.go does not allow"}},
+		{"agent/bad", []string{"runner", "agent/taskagent", "agent/agenttest"}, []string{
+			"agent/bad imports runner: no agent imports runner",
+			"agent/bad imports agent/taskagent: two kinds of agent never import each other",
+		}},
+		{"agent", []string{"runner"}, []string{"agent imports runner: no agent imports runner"}},
+		{"novel", nil, []string{"novel is not in the policy of deps_test.go: add a line that says what it may import"}},
+	} {
+		if diff := cmp.Diff(tt.want, rules.check(tt.pkg, tt.imports)); diff != "" {
+			t.Errorf("%s: %s", tt.pkg, diff)
+		}
+	}
+}
+
+// STYLE: every file says under which licence it is.
+func TestEveryGoFileStartsWithTheSPDXLine(t *testing.T) {
+	walk(t, func(name string) {
+		if path.Ext(name) != ".go" {
+			return
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+		}
+		if !strings.HasPrefix(string(text), "// SPDX-License-Identifier: Apache-2.0\n") {
+			t.Errorf("%s does not start with // SPDX-License-Identifier: Apache-2.0", name)
+		}
+	})
+}
+
+// rules maps a package, or a pattern of packages, to what it may import.
+type rules map[string][]string
+
+func parsePolicy(t *testing.T, text string) rules {
+	t.Helper()
+	r := make(rules)
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		pkg, may, ok := strings.Cut(line, ":")
+		if _, twice := r[pkg]; !ok || twice {
+			t.Fatalf("policy: bad or second line %q", line)
+		}
+		r[pkg] = strings.Fields(may)
+	}
+	return r
+}
+
+// check lists what is wrong with a package's imports.
+func (r rules) check(pkg string, imports []string) []string {
+	best, known := "", false
+	for pattern := range r {
+		if fits(pattern, pkg) && (!known || len(pattern) > len(best)) {
+			best, known = pattern, true
+		}
+	}
+	if !known {
+		return []string{fmt.Sprintf("%s is not in the policy of deps_test.go: add a line that says what it may import", pkg)}
+	}
+	var wrong []string
+	for _, to := range imports {
+		switch {
+		case to == "runner" && fits("agent/...", pkg):
+			wrong = append(wrong, fmt.Sprintf("%s imports %s: no agent imports runner", pkg, to))
+		case kindOfAgent(pkg) && kindOfAgent(to):
+			wrong = append(wrong, fmt.Sprintf("%s imports %s: two kinds of agent never import each other", pkg, to))
+		case !slices.ContainsFunc(r[best], func(pattern string) bool { return fits(pattern, to) }):
+			wrong = append(wrong, fmt.Sprintf("%s imports %s, which the policy in deps_test.go does not allow", pkg, to))
+		}
+	}
+	return wrong
+}
+
+func fits(pattern, pkg string) bool {
+	root, below := strings.CutSuffix(pattern, "...")
+	root = strings.TrimSuffix(root, "/")
+	return pkg == root || below && (root == "" || strings.HasPrefix(pkg, root+"/"))
+}
+
+func kindOfAgent(pkg string) bool {
+	return strings.HasPrefix(pkg, "agent/") && pkg != "agent/agenttest" && !strings.Contains(pkg, "/internal")
+}
+
+// imports lists, for every package of this module, which others of ours its
+// files import, on every platform.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	all := make(map[string][]string)
+	walk(t, func(name string) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || slices.Contains(strings.Split(name, "/"), "testdata") || foreign(name) {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		pkg := path.Dir(name)
+		found := all[pkg]
+		for _, spec := range file.Imports {
+			to, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Errorf("%s: import %s: %v", name, spec.Path.Value, err)
+			}
+			if to == module {
+				found = append(found, ".")
+			} else if ours, ok := strings.CutPrefix(to, module+"/"); ok {
+				found = append(found, ours)
+			}
+		}
+		slices.Sort(found)
+		all[pkg] = slices.Compact(found)
+	})
+	return all
+}
+
+// foreign reports whether a file belongs to a module in a folder below.
+func foreign(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// walk visits every file that is not in a hidden folder.
+func walk(t *testing.T, visit func(name string)) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.IsDir():
+			visit(name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
