@@ -17,10 +17,10 @@ import (
 // Limits of an expression. They are far above what a condition needs and far
 // below what a machine feels.
 const (
-	maxSource = 16 << 10 // characters of source
-	maxDepth  = 64       // nesting of the source
-	maxCost   = 1 << 20  // CEL cost units of one evaluation
-	checkEach = 256      // iterations of a comprehension between looks at the context
+	maxSource = 8 << 10 // characters of source
+	maxDepth  = 64      // nesting of the source
+	maxCost   = 1 << 20 // CEL cost units of one evaluation
+	checkEach = 256     // iterations of a comprehension between looks at the context
 )
 
 // Type says what a variable holds.

@@ -35,16 +35,13 @@ func Number(text string) (float64, error) {
 		}
 		start, end := from+loc[0], from+loc[1]
 		token := text[start:end]
-		if sign := strings.TrimLeft(token, "-+−"); sign != token && wordBefore(text, start) {
-			start = end - len(sign) // 8-10: the hyphen is no sign
-			if isLetter(lastRune(text[:from+loc[0]])) {
-				from = end // GPT-4
+		if wordBefore(text, start) {
+			bare := strings.TrimLeft(token, "-+−")
+			if bare == token || isLetter(lastRune(text[:start])) { // F1, GPT-4
+				from = end
 				continue
 			}
-			token = sign
-		} else if wordBefore(text, start) {
-			from = end
-			continue
+			token = bare // 8-10: the hyphen is no sign
 		}
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "−", "-"), ",", "")
 		token += decimals(token, text[end:])

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// PlanError is one problem of a plan.
+type PlanError struct {
+	// Field is where it is, by its JSON name: order, stop_when.any[0], score.target.
+	Field string
+	Msg   string
+	Hint  string // what may help; "" if nothing comes to mind
+	Err   error  // an expression's expr.Errors; else nil
+}
+
+// Error implements error.
+func (e *PlanError) Error() string {
+	if e.Hint == "" {
+		return e.Msg
+	}
+	return e.Msg + " (" + e.Hint + ")"
+}
+
+// Unwrap returns Err.
+func (e *PlanError) Unwrap() error { return e.Err }
+
+// Check reports all problems of the plan at once, joined, each a [*PlanError].
+// It compiles the expressions, so that Add need not.
+func (p *Plan) Check() error {
+	var c checker
+	c.steps(p)
+	if len(p.Order) > 0 {
+		c.order(p)
+	}
+	c.policy("on_error", p.OnError)
+	switch p.StopCheck {
+	case "", EachIteration, EachStep:
+	default:
+		c.add("stop_check", fmt.Sprintf("stop_check is %q", p.StopCheck), `use "iteration" or "step"`)
+	}
+	if p.StopWhen != nil {
+		c.condition("stop_when", p.StopWhen)
+	}
+	if p.Score != nil {
+		c.score(p.Score)
+	}
+	return errors.Join(c.errs...)
+}
+
+type checker struct{ errs []error }
+
+func (c *checker) add(field, msg, hint string) {
+	c.errs = append(c.errs, &PlanError{Field: field, Msg: msg, Hint: hint})
+}
+
+func (c *checker) steps(p *Plan) {
+	regular, final := 0, -1
+	for i, s := range p.Steps {
+		field := fmt.Sprintf("steps[%d]", i)
+		if s.Name == "" {
+			c.add(field, fmt.Sprintf("step %d has no name", i+1), "")
+		} else if slices.ContainsFunc(p.Steps[:i], func(o Step) bool { return o.Name == s.Name }) {
+			c.add(field, fmt.Sprintf("two steps are called %q", s.Name), "")
+		}
+		c.policy(field+".on_error", s.OnError)
+		switch {
+		case !s.Finalizer:
+			regular++
+		case final >= 0:
+			c.add(field, fmt.Sprintf("two finalizers: %q and %q", p.Steps[final].Name, s.Name), "a loop has at most one")
+		default:
+			final = i
+		}
+	}
+	switch {
+	case len(p.Steps) == 0:
+		c.add("steps", "the loop has no steps", "")
+	case regular == 0:
+		c.add("steps", fmt.Sprintf("the loop has no steps besides its finalizer %q", p.Steps[final].Name), "")
+	}
+}
+
+func (c *checker) policy(field string, e ErrorPolicy) {
+	switch e {
+	case "", StopOnError, SkipStep, NextIteration:
+	default:
+		c.add(field, fmt.Sprintf("on_error is %q", e), `use "stop", "skip_step" or "next_iteration"`)
+	}
+}
+
+func (c *checker) order(p *Plan) {
+	var names []string
+	for _, s := range p.Steps {
+		if !s.Finalizer {
+			names = append(names, s.Name)
+		}
+	}
+	for i, n := range p.Order {
+		field := fmt.Sprintf("order[%d]", i)
+		switch {
+		case slices.Contains(p.Order[:i], n):
+			c.add(field, fmt.Sprintf("Order names %q twice", n), "")
+		case slices.Contains(names, n):
+		case slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Name == n }):
+			c.add(field, fmt.Sprintf("Order names the finalizer %q", n), "it runs after the last iteration")
+		default:
+			hint := ""
+			if near := expr.Nearest(n, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			c.add(field, "Order name not found in agent names: "+n, hint)
+		}
+	}
+	for _, n := range names {
+		if !slices.Contains(p.Order, n) {
+			c.add("order", fmt.Sprintf("Order leaves out %q", n), "it must name every agent once")
+		}
+	}
+}
+
+func (c *checker) condition(field string, cond *Condition) {
+	set := 0
+	for _, is := range []bool{cond.Expr != "", cond.Any != nil, cond.All != nil, cond.Not != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		c.add(field, fmt.Sprintf("%s has %d of expr, any, all and not", field, set), "give exactly one")
+	}
+	if cond.Any != nil && len(cond.Any) == 0 || cond.All != nil && len(cond.All) == 0 {
+		c.add(field, field+" is an empty list", "")
+	}
+	if cond.Expr != "" {
+		c.expression(field, cond.Expr, expr.Bool)
+	}
+	for i := range cond.Any {
+		c.condition(fmt.Sprintf("%s.any[%d]", field, i), &cond.Any[i])
+	}
+	for i := range cond.All {
+		c.condition(fmt.Sprintf("%s.all[%d]", field, i), &cond.All[i])
+	}
+	if cond.Not != nil {
+		c.condition(field+".not", cond.Not)
+	}
+}
+
+func (c *checker) expression(field, src string, want ...expr.Type) {
+	q, err := compile(src)
+	if err != nil {
+		c.errs = append(c.errs, &PlanError{Field: field, Msg: fmt.Sprintf("%s: %v", field, err), Err: err})
+		return
+	}
+	if got := q.Type(); got != expr.Dyn && !slices.Contains(want, got) {
+		c.add(field, fmt.Sprintf("%s gives %s, not %s", field, got, want[0]), "")
+	}
+}
+
+func (c *checker) score(s *Score) {
+	switch {
+	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.MinDelta != nil || s.MinDeltaPercent != nil):
+		c.add("score", "score has a threshold, but nothing says what the score is", "give key or expr")
+	case s.Key == "" && s.Expr == "":
+		c.add("score", "score has neither key nor expr", "")
+	case s.Key != "" && s.Expr != "":
+		c.add("score", "score has both key and expr", "give one of them")
+	}
+	if s.Expr != "" {
+		c.expression("score.expr", s.Expr, expr.Double, expr.Int)
+	}
+	if s.Label != "" && s.Field != "" {
+		c.add("score", "score has both label and field", "give one of them")
+	}
+	if strings.TrimSpace(s.Label) == "" && s.Label != "" {
+		c.add("score.label", "score.label is blank", "")
+	}
+	c.finite("score.target", s.Target)
+	c.threshold("score.min_delta", s.MinDelta)
+	c.threshold("score.min_delta_percent", s.MinDeltaPercent)
+	if s.Patience > 0 && s.MinDelta == nil && s.MinDeltaPercent == nil {
+		c.add("score.patience", "score.patience has nothing to wait for", "give min_delta or min_delta_percent")
+	}
+}
+
+func (c *checker) finite(field string, f *float64) bool {
+	if f == nil || !math.IsNaN(*f) && !math.IsInf(*f, 0) {
+		return true
+	}
+	c.add(field, fmt.Sprintf("%s is %v", field, *f), "give a finite number")
+	return false
+}
+
+func (c *checker) threshold(field string, f *float64) {
+	if c.finite(field, f) && f != nil && *f < 0 {
+		c.add(field, fmt.Sprintf("%s is negative: %v", field, *f), "")
+	}
+}

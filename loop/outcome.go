@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import "time"
+
+// Outcome is what a step has left behind. The driver makes one for each
+// decision to run something, and hands it to Add.
+type Outcome struct {
+	// Iteration and Step are the decision's. Step -1 says that no step ran,
+	// as when the context was done before it could.
+	Iteration int `json:"iteration"`
+	Step      int `json:"step"`
+	// Started and Finished bound the step's own time.
+	Started  time.Time `json:"started,omitzero"`
+	Finished time.Time `json:"finished,omitzero"`
+	// Failure is set if the step failed.
+	Failure *Failure `json:"failure,omitzero"`
+	// Canceled says why the run was canceled during or before the step; "": it was not.
+	Canceled string `json:"canceled,omitzero"`
+	// Exit is set if the step asked to leave the loop.
+	Exit *Exit `json:"exit,omitzero"`
+	// State is the run's state after the step. Add reads it and keeps nothing of it.
+	State map[string]any `json:"state,omitzero"`
+	// Usage is the step's own, not a running total.
+	Usage Usage `json:"usage,omitzero"`
+	// Fingerprint identifies what the step produced; "" if unknown.
+	Fingerprint string `json:"fingerprint,omitzero"`
+}
+
+// Failure says how a step failed.
+type Failure struct {
+	Kind    string `json:"kind,omitzero"` // Failed, Timeout, IterationTimeout or Panicked
+	Message string `json:"message"`
+}
+
+// The kinds of failure.
+const (
+	Failed           = "error"
+	Timeout          = "timeout"           // the step's own time was over
+	IterationTimeout = "iteration_timeout" // the iteration's
+	Panicked         = "panic"
+)
+
+// Exit is a step's wish to leave the loop.
+type Exit struct {
+	// By is the name of the agent that asks. "" means the step's own.
+	By     string `json:"by,omitzero"`
+	Reason string `json:"reason,omitzero"`
+	// Status is "" if the work is done, else StatusImpossible or StatusBlocked.
+	Status string `json:"status,omitzero"`
+	// Scope is what to leave: "" the nearest loop, a loop's name, or "all".
+	Scope string `json:"scope,omitzero"`
+	// Score is the agent's own verdict on the iteration, in place of the plan's.
+	Score *float64 `json:"score,omitzero"`
+	// Escalated is true for a plain Escalate flag without a call of exit_loop.
+	Escalated bool `json:"escalated,omitzero"`
+}
+
+// The statuses of an exit that gives up.
+const (
+	StatusImpossible = "impossible"
+	StatusBlocked    = "blocked"
+)
+
+// Usage is what model calls have used.
+type Usage struct {
+	Calls        int64 `json:"calls,omitzero"`
+	InputTokens  int64 `json:"input_tokens,omitzero"`
+	OutputTokens int64 `json:"output_tokens,omitzero"`
+	// Cost is in the currency of the price list. nil: unknown, which is not zero.
+	Cost *float64 `json:"cost,omitzero"`
+}
+
+// Refusal is an exit that was not allowed.
+type Refusal struct {
+	Iteration int    `json:"iteration"`
+	By        string `json:"by"`
+	Reason    string `json:"reason,omitzero"`
+}

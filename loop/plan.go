@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loop holds the rules of a loop of agents: what runs next, when it
+// stops, why, and which result it hands back.
+//
+// It is a pure function over plain data. A [Plan] says what the loop is, a
+// [Tally] what has happened, an [Outcome] what a step has left, and a
+// [Decision] what comes next. All of them round-trip through JSON. There is no
+// clock, no input or output, no goroutine, no randomness and no map order in
+// it, so that an agent in this process, a resumed run, a workflow on a cluster
+// and a back-test of another policy decide alike.
+//
+//	if err := plan.Check(); err != nil { ... }
+//	var t loop.Tally
+//	for {
+//		d := plan.Next(&t, time.Now())
+//		if d.Action == loop.Stop {
+//			return d.Stop
+//		}
+//		plan.Add(&t, run(d)) // d.Action is RunStep or Finalize
+//	}
+package loop
+
+import "slices"
+
+// Plan says what a loop is. The zero value of every field but Steps leaves the
+// plain behaviour: the steps in order, again and again, until one of them
+// exits, fails, or MaxIterations is reached. A Plan is a value; nothing in this
+// package changes it.
+type Plan struct {
+	// Name is the loop's name, for people.
+	Name string `json:"name,omitzero"`
+	// Steps are run one after another. There is at least one besides the finalizer.
+	Steps []Step `json:"steps"`
+	// Order, if given, is a permutation of the names of the steps, the
+	// finalizer excluded, and takes the place of the order of Steps.
+	Order []string `json:"order,omitzero"`
+	// MaxIterations is how many iterations may run. 0: until something else stops it.
+	MaxIterations uint `json:"max_iterations,omitzero"`
+	// CanExit names the agents that may end the loop. nil: every one, the
+	// finalizer excepted; empty but not nil: none.
+	CanExit []string `json:"can_exit,omitzero"`
+	// StopWhen ends the loop when it holds. nil: no condition.
+	StopWhen *Condition `json:"stop_when,omitzero"`
+	// StopCheck says when StopWhen is looked at. "" means EachIteration.
+	StopCheck StopCheck `json:"stop_check,omitzero"`
+	// Score measures an iteration. nil: iterations are not scored.
+	Score *Score `json:"score,omitzero"`
+	// OnError says what follows a failed step. "" means StopOnError, but
+	// SkipStep after a Timeout. After an IterationTimeout anything but
+	// StopOnError means NextIteration.
+	OnError ErrorPolicy `json:"on_error,omitzero"`
+	// MaxConsecutiveFailures is how many steps may fail one after another
+	// before the loop ends with reason error, whatever OnError says. 0: no limit.
+	MaxConsecutiveFailures uint `json:"max_consecutive_failures,omitzero"`
+}
+
+// Step is one sub-agent's place in a plan.
+type Step struct {
+	Name string `json:"name"`
+	// OnError overrides the plan's. "" means the plan's.
+	OnError ErrorPolicy `json:"on_error,omitzero"`
+	// Finalizer marks the step, one at most, that is not part of an iteration
+	// but runs once after the last, to word the answer.
+	Finalizer bool `json:"finalizer,omitzero"`
+}
+
+// ErrorPolicy says what follows a failed step.
+type ErrorPolicy string
+
+// The error policies. Source: REQUIREMENTS C13, C14.
+const (
+	StopOnError   ErrorPolicy = "stop"           // the loop ends with reason error
+	SkipStep      ErrorPolicy = "skip_step"      // the next step runs
+	NextIteration ErrorPolicy = "next_iteration" // the rest of the iteration is skipped
+)
+
+// StopCheck says when a plan's StopWhen is looked at.
+type StopCheck string
+
+// The moments to look.
+const (
+	EachIteration StopCheck = "iteration" // when an iteration has ended
+	EachStep      StopCheck = "step"      // after every step
+)
+
+// Sequence returns the indices into Steps of one iteration, in the order they
+// run. Names of Order that are no step are left out.
+func (p *Plan) Sequence() []int {
+	var seq []int
+	for i := range p.length() {
+		if s := p.stepAt(i); s >= 0 {
+			seq = append(seq, s)
+		}
+	}
+	return seq
+}
+
+// Finalizer returns the index of the finalizer, -1 if there is none.
+func (p *Plan) Finalizer() int {
+	for i := range p.Steps {
+		if p.Steps[i].Finalizer {
+			return i
+		}
+	}
+	return -1
+}
+
+// MayExit reports whether the agent of this name may end the loop. The driver
+// asks before it hands out the exit tool; Add asks again.
+func (p *Plan) MayExit(name string) bool {
+	if f := p.Finalizer(); f >= 0 && p.Steps[f].Name == name {
+		return false
+	}
+	return p.CanExit == nil || slices.Contains(p.CanExit, name)
+}
+
+// length is how many places an iteration has. It and stepAt take the place of
+// Sequence where every step counts: they allocate nothing.
+func (p *Plan) length() int {
+	if len(p.Order) > 0 {
+		return len(p.Order)
+	}
+	n := 0
+	for i := range p.Steps {
+		if !p.Steps[i].Finalizer {
+			n++
+		}
+	}
+	return n
+}
+
+// stepAt is the step at a place of the iteration, -1 if there is none.
+func (p *Plan) stepAt(place int) int {
+	if n := len(p.Order); n > 0 && place < n {
+		return slices.IndexFunc(p.Steps, func(s Step) bool { return !s.Finalizer && s.Name == p.Order[place] })
+	} else if n > 0 {
+		return -1
+	}
+	for i := range p.Steps {
+		if p.Steps[i].Finalizer {
+			continue
+		}
+		if place == 0 {
+			return i
+		}
+		place--
+	}
+	return -1
+}
+
+// placeOf is stepAt's inverse.
+func (p *Plan) placeOf(step int) (place int, ok bool) {
+	if step < 0 || step >= len(p.Steps) || p.Steps[step].Finalizer {
+		return 0, false
+	}
+	if len(p.Order) > 0 {
+		place = slices.Index(p.Order, p.Steps[step].Name)
+		return place, place >= 0
+	}
+	for i := range step {
+		if !p.Steps[i].Finalizer {
+			place++
+		}
+	}
+	return place, true
+}
+
+// policy is what follows when the step fails in this way.
+func (p *Plan) policy(step int, kind string) ErrorPolicy {
+	var own ErrorPolicy
+	if step >= 0 && step < len(p.Steps) {
+		own = p.Steps[step].OnError
+	}
+	if own == "" {
+		own = p.OnError
+	}
+	switch {
+	case kind == IterationTimeout && own != StopOnError:
+		return NextIteration
+	case own != "":
+		return own
+	case kind == Timeout:
+		return SkipStep
+	}
+	return StopOnError
+}
+
+// nameOf is the name of a step, "" if there is no such step.
+func (p *Plan) nameOf(step int) string {
+	if step < 0 || step >= len(p.Steps) {
+		return ""
+	}
+	return p.Steps[step].Name
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// Score says how an iteration is measured, and which measure ends the loop.
+// Either Key or Expr is set.
+type Score struct {
+	// Key is the state key that holds the score: a number, or a text with a
+	// number. In a text it is the first number after Label if there is a
+	// label; else the Field of the JSON in it, fences and all; else the number
+	// that the text begins with, as in "8.5/10".
+	Key   string `json:"key,omitzero"`
+	Label string `json:"label,omitzero"`
+	// Field is where the number is in a JSON object; dots go deeper. "" means "score".
+	Field string `json:"field,omitzero"`
+	// Expr is a CEL expression that gives a number, over the variables of a Condition.
+	Expr string `json:"expr,omitzero"`
+
+	// Target ends the loop when the score reaches it. nil: no target.
+	Target *float64 `json:"target,omitzero"`
+	// MinDelta and MinDeltaPercent end the loop when the improvement over the
+	// previous score stays below one of them, Patience times running. The
+	// percentage is that of the previous score. A fall is below.
+	// The first iteration has no improvement, and one in which a step failed
+	// does not count, since its score may be an old one.
+	MinDelta        *float64 `json:"min_delta,omitzero"`
+	MinDeltaPercent *float64 `json:"min_delta_percent,omitzero"`
+	// Patience is how many times. 0 means 1.
+	Patience uint `json:"patience,omitzero"`
+	// LowerIsBetter turns all of it round.
+	LowerIsBetter bool `json:"lower_is_better,omitzero"`
+}
+
+// reached reports whether the score is at its target.
+func (s *Score) reached(score float64) bool {
+	return s.Target != nil && !s.better(*s.Target, score)
+}
+
+func (s *Score) better(a, b float64) bool {
+	if s.LowerIsBetter {
+		return a < b
+	}
+	return a > b
+}
+
+func (s *Score) patience() uint { return max(1, s.Patience) }
+
+// converged reports whether improvements were too small often enough.
+func (s *Score) converged(t *Tally) bool {
+	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience()
+}
+
+// take reads the score of the iteration that has just ended into the tally.
+func (s *Score) take(t *Tally, o *Outcome) {
+	score, err := s.read(t, o)
+	if err != nil {
+		t.ScoreNote = clip(err.Error())
+		return
+	}
+	rec := &t.Ended
+	rec.Score, t.Score = new(score), new(score)
+	if n := len(t.Scores); n > 0 {
+		prev := t.Scores[n-1]
+		delta := tidy(score - prev)
+		if s.LowerIsBetter {
+			delta = tidy(prev - score)
+		}
+		rec.Delta = new(delta)
+		if prev != 0 {
+			rec.Percent = new(tidy(delta / math.Abs(prev) * 100))
+		}
+		if t.IterationFailures == 0 {
+			s.flat(t, rec)
+		}
+	}
+	if t.Best == nil || s.better(score, *t.Best) {
+		rec.Best = true
+		t.Best, t.BestIteration = new(score), t.Iteration
+	}
+	scores := append(slices.Clone(t.Scores), score)
+	t.Scores = scores[max(0, len(scores)-maxScores):]
+	t.Scored++
+}
+
+// flat counts how often running the improvement was below a threshold.
+func (s *Score) flat(t *Tally, rec *IterationRecord) {
+	percent := rec.Percent
+	if percent == nil && *rec.Delta <= 0 {
+		percent = new(0.0) // no gain over a score of zero
+	}
+	switch {
+	case s.MinDelta != nil && *rec.Delta < *s.MinDelta:
+		t.FlatBy = num(*s.MinDelta)
+	case s.MinDeltaPercent != nil && percent != nil && *percent < *s.MinDeltaPercent:
+		t.FlatBy = num(*s.MinDeltaPercent) + "%"
+	default:
+		t.Flat, t.FlatBy = 0, ""
+		return
+	}
+	t.Flat++
+}
+
+// read finds the score; an error says why there is none.
+func (s *Score) read(t *Tally, o *Outcome) (float64, error) {
+	var v any
+	switch {
+	case o.Exit != nil && o.Exit.Score != nil && t.Exit != nil:
+		v = *o.Exit.Score
+	case s.Expr != "":
+		q, err := compile(s.Expr)
+		if err != nil {
+			return 0, err
+		}
+		if v, err = q.Eval(t.values(o)); err != nil {
+			return 0, err
+		}
+	default:
+		var ok bool
+		if v, ok = o.State[s.Key]; !ok {
+			return 0, &expr.KeyError{Path: "state", Key: s.Key}
+		}
+	}
+	f, err := s.number(v)
+	if err != nil && s.Expr == "" {
+		return 0, fmt.Errorf("state key %q: %w", s.Key, err)
+	}
+	return f, err
+}
+
+// number reads a value of state as a score.
+func (s *Score) number(v any) (float64, error) {
+	switch x := v.(type) {
+	case nil:
+		return 0, fmt.Errorf("no score in null")
+	case float64:
+		return finite(x)
+	case int:
+		return float64(x), nil
+	case int64:
+		return float64(x), nil
+	case json.Number:
+		f, err := x.Float64()
+		if err != nil {
+			return 0, fmt.Errorf("no number: %w", err)
+		}
+		return finite(f)
+	case string:
+		return s.inText(x)
+	case map[string]any:
+		return s.inObject(x)
+	case bool, []any:
+		return 0, fmt.Errorf("no score in a %s", kind(x))
+	}
+	b, err := json.Marshal(v) // another kind of number, a struct
+	if err != nil {
+		return 0, fmt.Errorf("no score in a value of type %T: %w", v, err)
+	}
+	if v, err = expr.JSON(string(b)); err != nil {
+		return 0, err
+	}
+	return s.number(v)
+}
+
+func (s *Score) inText(text string) (float64, error) {
+	if s.Label != "" {
+		i := strings.Index(strings.ToLower(text), strings.ToLower(s.Label))
+		if i < 0 || len(strings.ToLower(text)) != len(text) {
+			if i = strings.Index(text, s.Label); i < 0 {
+				return 0, fmt.Errorf("no label %q in the text", s.Label)
+			}
+		}
+		f, err := expr.Number(text[i+len(s.Label):])
+		if err != nil {
+			return 0, fmt.Errorf("after the label %q: %w", s.Label, err)
+		}
+		return f, nil
+	}
+	if v, err := expr.JSON(text); err == nil {
+		if inner, ok := v.(string); !ok || inner != text {
+			return s.number(v)
+		}
+	}
+	bare := strings.TrimLeft(text, " \t\r\n*_#`\"'")
+	if bare != "" && strings.ContainsRune("+-.0123456789", rune(bare[0])) {
+		return expr.Number(bare)
+	}
+	return 0, fmt.Errorf("neither a number nor JSON with one")
+}
+
+func (s *Score) inObject(m map[string]any) (float64, error) {
+	field := s.Field
+	if field == "" {
+		field = "score"
+	}
+	var v any = m
+	for name := range strings.SplitSeq(field, ".") {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return 0, fmt.Errorf("no field %q in the JSON", field)
+		}
+		if v, ok = m[name]; !ok {
+			return 0, fmt.Errorf("no field %q in the JSON", field)
+		}
+	}
+	if _, deeper := v.(map[string]any); deeper {
+		return 0, fmt.Errorf("field %q of the JSON is an object", field)
+	}
+	return s.number(v)
+}
+
+func finite(f float64) (float64, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("not a finite number: %s", strconv.FormatFloat(f, 'g', -1, 64))
+	}
+	return f, nil
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import "time"
+
+// Bounds of a tally, whatever the number of iterations.
+const (
+	maxScores   = 64  // recent scores
+	maxRefusals = 5   // recent refusals
+	maxText     = 300 // bytes of a message
+)
+
+// Tally is what has happened in a loop so far: counts and recent scores, never
+// texts from state. Its zero value is a loop in which nothing has happened
+// yet. Add changes it; a copy taken before stays as it was.
+type Tally struct {
+	// Started is when the first step started.
+	Started time.Time `json:"started,omitzero"`
+	// Active is the time spent in steps, in nanoseconds.
+	Active time.Duration `json:"active_ns,omitzero"`
+	// Steps is how many steps have run, the finalizer excluded.
+	Steps int `json:"steps,omitzero"`
+	// Iteration is the iteration that runs, or that has just ended; 0 before the first.
+	Iteration int `json:"iteration,omitzero"`
+	// Place is how many places of the iteration are done.
+	Place int `json:"place,omitzero"`
+	// Complete is how many iterations are complete, LastComplete the last of them.
+	Complete     int `json:"complete,omitzero"`
+	LastComplete int `json:"last_complete,omitzero"`
+	// Ended is the record of the iteration if it has ended; Fresh says that
+	// the last outcome has ended it.
+	Ended IterationRecord `json:"ended,omitzero"`
+	Fresh bool            `json:"fresh,omitzero"`
+
+	// Scores are the recent scores, oldest first; Scored counts all there were.
+	Scores        []float64 `json:"scores,omitzero"`
+	Scored        int       `json:"scored,omitzero"`
+	Best          *float64  `json:"best,omitzero"`
+	BestIteration int       `json:"best_iteration,omitzero"`
+	// Flat is how many times running the improvement was too small.
+	Flat uint `json:"flat,omitzero"`
+	// FlatBy is the threshold that the last improvement stayed below.
+	FlatBy string `json:"flat_by,omitzero"`
+	// Score is that of the last iteration that ended, nil if it has none.
+	Score     *float64 `json:"score,omitzero"`
+	ScoreNote string   `json:"score_note,omitzero"`
+
+	// Truths are those of the plan's conditions at the last look; Looked says
+	// that it was at the last outcome.
+	Truths []Truth `json:"truths,omitzero"`
+	Looked bool    `json:"looked,omitzero"`
+
+	// Failures counts failed steps: all, those of this iteration, and those
+	// running.
+	Failures          int  `json:"failures,omitzero"`
+	IterationFailures int  `json:"iteration_failures,omitzero"`
+	FailuresRunning   uint `json:"failures_running,omitzero"`
+	// Fatal is the failure that ends the loop.
+	Fatal *StepFailure `json:"fatal,omitzero"`
+	// Canceled says why the run was canceled.
+	Canceled string `json:"canceled,omitzero"`
+	// Exit is the exit that ends the loop.
+	Exit *Exit `json:"exit,omitzero"`
+	// Refusals counts the exits that were not allowed; Refused are the last few.
+	Refusals int       `json:"refusals,omitzero"`
+	Refused  []Refusal `json:"refused,omitzero"`
+
+	Usage Usage `json:"usage,omitzero"`
+	// CostUnknown says that some usage had no price; the total then has none.
+	CostUnknown bool `json:"cost_unknown,omitzero"`
+
+	// Finalized says that the finalizer has run, FinalizerFailure how it failed.
+	Finalized        bool   `json:"finalized,omitzero"`
+	FinalizerFailure string `json:"finalizer_failure,omitzero"`
+}
+
+// StepFailure is a failure with the name of the step.
+type StepFailure struct {
+	Step string `json:"step,omitzero"`
+	Failure
+	// Running is how many steps running have failed, if that was too many.
+	Running uint `json:"running,omitzero"`
+}
+
+// IterationRecord is what an iteration came to.
+type IterationRecord struct {
+	// Number counts from 1; 0 says that there is no record.
+	Number int `json:"number"`
+	// Score is nil if the iteration has none.
+	Score *float64 `json:"score,omitzero"`
+	// Delta is the improvement over the previous score, more is better even
+	// where a lower score is; Percent is that of the previous score. nil: no
+	// previous score, or one of zero.
+	Delta   *float64 `json:"delta,omitzero"`
+	Percent *float64 `json:"percent,omitzero"`
+	// Best says that no score before was as good.
+	Best bool `json:"best,omitzero"`
+	// Complete is false if the iteration was cut short.
+	Complete bool `json:"complete,omitzero"`
+	// Failures is how many of its steps have failed.
+	Failures int `json:"failures,omitzero"`
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// String writes the record as people read it:
+// Iteration 2: Score 6.8 → Improvement: +1.6 (30.8%).
+func (r IterationRecord) String() string {
+	s := fmt.Sprintf("Iteration %d", r.Number)
+	if r.Score == nil {
+		return s
+	}
+	s += ": Score " + num(*r.Score) + " → Improvement: "
+	if r.Delta == nil {
+		return s + "N/A"
+	}
+	s += signed(*r.Delta)
+	if r.Percent != nil {
+		s += fmt.Sprintf(" (%.1f%%)", tidy(*r.Percent))
+	}
+	return s
+}
+
+// convergence begins the detail of a stop by convergence.
+const convergence = "Convergence detected: "
+
+// String writes the record on one line:
+// Stopped: converged after 4 iterations: Improvement < 5%.
+func (r *StopRecord) String() string {
+	s := fmt.Sprintf("Stopped: %s after %s", r.Reason, plural(r.Iterations, "iteration"))
+	if d := strings.TrimPrefix(r.Detail, convergence); d != "" {
+		s += ": " + strings.Join(strings.Fields(d), " ")
+	}
+	return s
+}
+
+func plural[N int | uint](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// tidy rounds away what binary fractions add: 6.8-5.2 is 1.6.
+func tidy(f float64) float64 {
+	if math.Abs(f) >= 1e6 {
+		return f
+	}
+	return math.Round(f*1e9) / 1e9
+}
+
+// num writes a number with at most six significant digits.
+func num(f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 6, 64)
+}
+
+func signed(f float64) string {
+	if f < 0 {
+		return num(f)
+	}
+	return "+" + num(f)
+}
+
+// clip shortens a message to what a tally may keep.
+func clip(s string) string {
+	if len(s) <= maxText {
+		return strings.ToValidUTF8(s, "�")
+	}
+	cut := maxText - len("…")
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.ToValidUTF8(s[:cut], "�") + "…"
+}
+
+// brief writes a value without copying texts out of state.
+func brief(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(x)
+	case int64:
+		return strconv.FormatInt(x, 10)
+	case float64:
+		return num(x)
+	case string:
+		if len(x) <= 24 && !strings.ContainsFunc(x, func(r rune) bool { return r < ' ' }) {
+			return strconv.Quote(x)
+		}
+		return fmt.Sprintf("text of %s", plural(utf8.RuneCountInString(x), "character"))
+	}
+	return kind(v)
+}
+
+func kind(v any) string {
+	switch x := v.(type) {
+	case bool:
+		return "boolean"
+	case []any:
+		return fmt.Sprintf("list of %d", len(x))
+	case map[string]any:
+		return fmt.Sprintf("map of %d", len(x))
+	case json.Number:
+		return "number"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// nearness says how close two numbers are, from 0 to 1.
+func nearness(a, b any) float64 {
+	x, okX := asFloat(a)
+	y, okY := asFloat(b)
+	if !okX || !okY {
+		return 0
+	}
+	return closeness(x, y)
+}
+
+// closeness is 1 for equal numbers and falls to 0 as their distance grows to
+// the size of the larger one.
+func closeness(x, y float64) float64 {
+	size := max(math.Abs(x), math.Abs(y))
+	if x == y || size == 0 {
+		return 1
+	}
+	c := 1 - math.Abs(x-y)/size
+	if math.IsNaN(c) || c < 0 {
+		return 0
+	}
+	return c
+}
+
+func asFloat(v any) (float64, bool) {
+	switch x := v.(type) {
+	case int64:
+		return float64(x), true
+	case float64:
+		return x, true
+	}
+	return 0, false
+}
