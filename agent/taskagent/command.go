@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// defaultLimit is the most output of a command, or body of an answer, in bytes.
+const defaultLimit = 1 << 20
+
+// CommandConfig describes an agent that runs a command.
+//
+// The command leads a process group of its own. When the step ends, for whatever
+// reason, the group is killed: nothing that the command has started goes on.
+// (Where there are no process groups, on Windows, only the command itself is.)
+type CommandConfig struct {
+	Config
+	// Args is the program and its arguments. Each is a template and stays one
+	// argument, whatever its values hold; no shell reads it. The program's name
+	// has no placeholders, nor has the script of a shell (sh -c SCRIPT), where
+	// a value would be code: there, write "$1" and add the placeholder as an
+	// argument after the script and the shell's name. Required.
+	//
+	// A value that begins with a dash may be taken for an option by the
+	// program; most take "--" before it as a sign that it is not.
+	Args []string
+	// Stdin is a template of what the command reads.
+	Stdin string
+	// Env holds further environment variables, as templates. They go over
+	// those that the command inherits from this process: all, or with CleanEnv
+	// just those without which programs do not work: PATH, HOME, USER, SHELL,
+	// LANG, LC_ALL, TZ, TMPDIR and their like on Windows.
+	Env      map[string]string
+	CleanEnv bool
+	// Root is the directory that Dir cannot leave; the default is the current
+	// one.
+	Root string
+	// Dir is a template of the working directory, relative to Root, which is
+	// the default. A path that leads out of Root, by "..", by a symbolic link
+	// or by being absolute, is an error. It limits where the command starts,
+	// not what it can do.
+	Dir string
+	// OutputLimit is the most bytes that the command may write to its standard
+	// output, and to its standard error; more is a [*LimitError]. The default
+	// is 1 MiB.
+	OutputLimit int64
+	// Timeout is how long the command may take; 0 is as long as it likes.
+	Timeout time.Duration
+	// JSON says that the standard output must be one JSON value, which is then
+	// what OutputKey gets.
+	JSON bool
+	// OKExitCodes are those that are no failure; the default is just 0. Another
+	// one is an [*ExitError].
+	OKExitCodes []int
+}
+
+// CommandAgent is what [NewCommand] returns.
+type CommandAgent struct {
+	*agent.Base
+	task
+	cfg        CommandConfig
+	args       []*template.Template
+	stdin, dir *template.Template
+	env        []variable // by name
+}
+
+// variable is one entry of Env.
+type variable struct {
+	name  string
+	value *template.Template
+}
+
+// NewCommand returns an agent that runs a command. It says the command's
+// standard output, and OutputKey gets the same, without the line ends at its
+// end. The result has the fields exit_code, stdout, stderr and, with JSON, json.
+//
+// It reports everything that is wrong with the config, including templates and
+// expressions that cannot be parsed. The agent fails with an [*ExitError], a
+// [*LimitError], context.DeadlineExceeded after its Timeout, or if the command
+// cannot be started; exec.ErrNotFound says that there is none of that name.
+func NewCommand(cfg CommandConfig) (agent.Agent, error) {
+	cfg.Args, cfg.Env, cfg.OKExitCodes = slices.Clone(cfg.Args), maps.Clone(cfg.Env), slices.Clone(cfg.OKExitCodes)
+	if cfg.OutputLimit == 0 {
+		cfg.OutputLimit = defaultLimit
+	}
+	if len(cfg.OKExitCodes) == 0 {
+		cfg.OKExitCodes = []int{0}
+	}
+	a := &CommandAgent{cfg: cfg}
+	a.task = task{cfg: cfg.Config, do: a.do}
+	var s source
+	a.parse(&s)
+	base, err := a.prepare(a, "command", &s)
+	if err != nil {
+		return nil, err
+	}
+	a.Base = base
+	return a, nil
+}
+
+// Config is what the agent was made from, with the defaults filled in.
+func (a *CommandAgent) Config() CommandConfig { return a.cfg }
+
+func (a *CommandAgent) parse(s *source) {
+	cfg := &a.cfg
+	if len(cfg.Args) == 0 || cfg.Args[0] == "" {
+		s.errorf("Args has no program")
+	}
+	for i, arg := range cfg.Args {
+		a.args = append(a.args, s.template(fmt.Sprintf("Args[%d]", i), arg, template.Mustache))
+	}
+	checkCode(cfg.Args, a.args, s)
+	a.stdin = s.template("Stdin", cfg.Stdin, template.Mustache)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Env)) {
+		field := fmt.Sprintf("Env[%q]", name)
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			s.errorf("%s: not a name of a variable", field)
+		}
+		a.env = append(a.env, variable{name, s.template(field, cfg.Env[name], template.Mustache)})
+	}
+	a.dir = s.template("Dir", cfg.Dir, template.Mustache)
+	if cfg.OutputLimit < 0 {
+		s.errorf("OutputLimit is negative: %d", cfg.OutputLimit)
+	}
+	if cfg.Timeout < 0 {
+		s.errorf("Timeout is negative: %s", cfg.Timeout)
+	}
+}
+
+func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
+	p, err := a.process(agent.Lookup(ctx))
+	if err != nil {
+		return outcome{}, err
+	}
+	got, err := p.run(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	out := outcome{words: trimNewline(got.stdout), result: map[string]any{
+		"exit_code": got.code, "stdout": got.stdout, "stderr": got.stderr,
+	}}
+	out.output = out.words
+	if !slices.Contains(a.cfg.OKExitCodes, got.code) {
+		return out, &ExitError{Command: p.args[0], Code: got.code, State: got.state, Stderr: tail(got.stderr)}
+	}
+	if a.cfg.JSON {
+		v, err := parseJSON(got.stdout)
+		if err != nil {
+			return out, fmt.Errorf("read the output of command %q as JSON: %w", p.args[0], err)
+		}
+		out.output, out.result["json"] = v, v
+	}
+	return out, nil
+}
+
+// process fills the templates.
+func (a *CommandAgent) process(lookup func(string) (any, bool)) (*process, error) {
+	p := &process{limit: a.cfg.OutputLimit, timeout: a.cfg.Timeout}
+	for i, t := range a.args {
+		arg, err := fillArg(fmt.Sprintf("Args[%d]", i), t, lookup)
+		if err != nil {
+			return nil, err
+		}
+		p.args = append(p.args, arg)
+	}
+	var err error
+	if p.stdin, err = fill("Stdin", a.stdin, lookup); err != nil {
+		return nil, err
+	}
+	dir, err := fillArg("Dir", a.dir, lookup)
+	if err != nil {
+		return nil, err
+	}
+	if p.dir, err = workDir(a.cfg.Root, dir); err != nil {
+		return nil, err
+	}
+	p.env = baseEnv(a.cfg.CleanEnv, p.dir)
+	for _, v := range a.env {
+		value, err := fillArg(fmt.Sprintf("Env[%q]", v.name), v.value, lookup)
+		if err != nil {
+			return nil, err
+		}
+		p.env = append(p.env, v.name+"="+value)
+	}
+	return p, nil
+}
+
+// fillArg is fill for what is handed to the system, which ends it at a zero
+// byte.
+func fillArg(field string, t *template.Template, lookup func(string) (any, bool)) (string, error) {
+	text, err := fill(field, t, lookup)
+	if err == nil && strings.Contains(text, "\x00") {
+		err = fmt.Errorf("%s: a value has a zero byte in it", field)
+	}
+	return text, err
+}
+
+// tail is the end of a text: what fits into 10 lines and 2 kB.
+func tail(text string) string {
+	text = strings.TrimSpace(text)
+	if n := len(text) - 2000; n > 0 {
+		text = strings.ToValidUTF8(text[n:], "")
+	}
+	lines := strings.Split(text, "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}

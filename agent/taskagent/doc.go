@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package taskagent makes agents that do one thing without a model: run a
+// command, send an HTTP request, evaluate expressions or fill in a text.
+//
+//	tests, err := taskagent.NewCommand(taskagent.CommandConfig{
+//		Config: taskagent.Config{
+//			Name:      "tests",
+//			OutputKey: "report",
+//			ExitWhen:  "result.exit_code == 0",
+//		},
+//		Args:        []string{"go", "test", "./{{package}}"},
+//		OKExitCodes: []int{0, 1},
+//	})
+//
+// What an agent says and does is in its one event: the text of the result as
+// its words, and the result in the state, under the keys that its config names.
+// A task that does nothing but yield an empty event yields none.
+//
+// Texts are templates, see package template; they are filled with what
+// [agent.Lookup] finds, and a name without a value is filled with nothing.
+// Commands and requests read {{key}} only, since single braces are common in
+// code; texts for people read {key} too. What a value holds is never code: in a
+// command it is part of one argument, in a URL part of one segment.
+package taskagent

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// ExitError says that a command ended with an exit code that is not OK.
+type ExitError struct {
+	// Command is the program's name, as the config has it.
+	Command string
+	// Code is the exit code; -1 if a signal ended the command.
+	Code int
+	// State is how it ended, in words: "exit status 1", "signal: killed".
+	State string
+	// Stderr is the end of what it wrote to its standard error, at most 10
+	// lines and 2 kB.
+	Stderr string
+}
+
+func (e *ExitError) Error() string {
+	text := fmt.Sprintf("run command %q: %s", e.Command, e.State)
+	if e.Stderr != "" {
+		text += ": " + e.Stderr
+	}
+	return text
+}
+
+// StatusError says that a server answered with a status that is not OK.
+type StatusError struct {
+	// URL is what was asked for, without the query.
+	URL string
+	// Status is the status code.
+	Status int
+	// Body is the end of the answer's text, at most 10 lines and 2 kB.
+	Body string
+}
+
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("request %s: status %d %s", e.URL, e.Status, http.StatusText(e.Status))
+	if e.Body != "" {
+		text += ": " + e.Body
+	}
+	return text
+}
+
+// LimitError says that there was more output than allowed.
+type LimitError struct {
+	// Stream is "stdout", "stderr" or "body".
+	Stream string
+	// Limit is how much is allowed, in bytes.
+	Limit int64
+}
+
+func (e *LimitError) Error() string {
+	field := "OutputLimit"
+	if e.Stream == "body" {
+		field = "SizeLimit"
+	}
+	return fmt.Sprintf("%s is longer than the limit of %d bytes; raise %s if that is fine", e.Stream, e.Limit, field)
+}

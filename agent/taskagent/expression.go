@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// ExpressionConfig describes an agent that computes values of the state, in the
+// language of package expr. Its expressions can read
+//
+//	state            the state before anything is set
+//	prev             the state after the iteration before; empty where there is none
+//	iteration        of the nearest loop, from 1; 0 outside loops
+//	max_iterations   its limit; 0 is none
+//	score            the last iteration's score, null if there is none
+//	best_score       the best one so far, null if there is none
+//	user_input       what the user asked
+//
+// At least one of Set, Value and ExitWhen is needed.
+type ExpressionConfig struct {
+	Config
+	// Set maps state keys to the expressions of their new values. All of them
+	// see the state as it was before. Null removes a key.
+	Set map[string]string
+	// Value is the expression whose value OutputKey gets. The result has each
+	// key of Set and, if there is a Value, the field value.
+	Value string
+}
+
+// ExpressionAgent is what [NewExpression] returns.
+type ExpressionAgent struct {
+	*agent.Base
+	task
+	cfg  ExpressionConfig
+	set  []assignment // by key
+	expr *expr.Program
+}
+
+// assignment is one entry of Set.
+type assignment struct {
+	key  string
+	expr *expr.Program
+}
+
+// NewExpression returns an agent that evaluates expressions. It says nothing; its
+// event has the changes of the state. It reports everything that is wrong with
+// the config, including expressions that do not compile.
+func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
+	cfg.Set = maps.Clone(cfg.Set)
+	a := &ExpressionAgent{cfg: cfg}
+	keys := slices.Sorted(maps.Keys(cfg.Set))
+	a.task = task{cfg: cfg.Config, do: a.do, writes: keys}
+	var s source
+	for _, key := range keys {
+		field := fmt.Sprintf("Set[%q]", key)
+		switch {
+		case key == "":
+			s.errorf("%s: the key is empty", field)
+		case cfg.Set[key] == "":
+			s.errorf("%s: the expression is empty; write null to remove the key", field)
+		case key == cfg.OutputKey, key == cfg.ResultKey:
+			s.errorf("%s: OutputKey or ResultKey is the same key", field)
+		case key == "value" && cfg.Value != "":
+			s.errorf("%s: the result already has a field of that name, for Value", field)
+		}
+		a.set = append(a.set, assignment{key, s.expression(field, cfg.Set[key], variables)})
+	}
+	a.expr = s.expression("Value", cfg.Value, variables)
+	switch {
+	case cfg.Value == "" && cfg.OutputKey != "":
+		s.errorf("OutputKey is set, but no Value")
+	case cfg.Value != "" && cfg.OutputKey == "" && cfg.ResultKey == "" && cfg.ExitWhen == "":
+		s.errorf("Value is set, but no OutputKey")
+	case cfg.Value == "" && len(cfg.Set) == 0 && cfg.ExitWhen == "":
+		s.errorf("there is nothing to do: set one of Set, Value and ExitWhen")
+	}
+	base, err := a.prepare(a, "expression", &s)
+	if err != nil {
+		return nil, err
+	}
+	a.Base = base
+	return a, nil
+}
+
+// Config is what the agent was made from.
+func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
+
+func (a *ExpressionAgent) do(ctx agent.InvocationContext) (outcome, error) {
+	vals := values(ctx)
+	out := outcome{sets: make(map[string]any, len(a.set)), result: make(map[string]any, len(a.set)+1)}
+	for _, as := range a.set {
+		v, err := as.expr.EvalContext(ctx, vals)
+		if err != nil {
+			return outcome{}, fmt.Errorf("evaluate Set[%q]: %w", as.key, err)
+		}
+		out.sets[as.key], out.result[as.key] = v, v
+	}
+	if a.expr != nil {
+		v, err := a.expr.EvalContext(ctx, vals)
+		if err != nil {
+			return outcome{}, fmt.Errorf("evaluate Value: %w", err)
+		}
+		out.output, out.result["value"] = v, v
+	}
+	return out, nil
+}

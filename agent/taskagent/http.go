@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// defaultTimeout is how long a request may take.
+const defaultTimeout = 30 * time.Second
+
+// HTTPConfig describes an agent that sends an HTTP request.
+type HTTPConfig struct {
+	Config
+	// Method is the request's method; the default is GET.
+	Method string
+	// URL is where the request goes: a template of an http or https URL.
+	// Placeholders can stand after the host only, so that no value chooses the
+	// server, and are escaped: before a question mark as part of one segment
+	// of the path, after it as part of a query. Sections, as {{#key}}, are not
+	// possible. Required.
+	URL string
+	// Headers are templates. A value with a line break in it is an error. The
+	// header Host cannot be set.
+	Headers map[string]string
+	// Body is a template of what is sent, for texts: in JSON a value with a
+	// quote or a line break in it would end its string; use BodyJSON there.
+	Body string
+	// BodyJSON is sent as JSON, in place of Body: maps, lists, numbers and
+	// texts. Each text in it, but for the keys of maps, is a template. If a
+	// text is nothing but one placeholder, the value stays what it is: a
+	// number, a list. The header Content-Type is set if Headers have none.
+	BodyJSON any
+	// JSON says that the answer must be one JSON value, which is then what
+	// OutputKey gets.
+	JSON bool
+	// Timeout is how long all of it may take; the default is 30 seconds.
+	Timeout time.Duration
+	// SizeLimit is the most bytes of the answer's body; more is a
+	// [*LimitError]. The default is 1 MiB.
+	SizeLimit int64
+	// OKStatus are the statuses that are no failure; the default is 200 to 299.
+	// Another one is a [*StatusError].
+	OKStatus []int
+	// Client sends the request. The default follows at most 5 redirects, to
+	// http and https only, and does not send Headers on to another server.
+	Client *http.Client
+}
+
+// HTTPAgent is what [NewHTTP] returns.
+type HTTPAgent struct {
+	*agent.Base
+	task
+	cfg      HTTPConfig
+	url      *urlTemplate
+	headers  []variable // by name
+	body     *template.Template
+	bodyJSON node
+}
+
+// NewHTTP returns an agent that sends an HTTP request. It says the body of the
+// answer, and OutputKey gets the same, without the line ends at its end. The
+// result has the fields status, headers (the first value of each, by its name in
+// lower case), body and, with JSON, json.
+//
+// It reports everything that is wrong with the config, including templates and
+// expressions that cannot be parsed. The agent fails with a [*StatusError], a
+// [*LimitError], context.DeadlineExceeded after its Timeout, or if there is no
+// answer.
+func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
+	if cfg.Method == "" {
+		cfg.Method = http.MethodGet
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.SizeLimit == 0 {
+		cfg.SizeLimit = defaultLimit
+	}
+	if cfg.Client == nil {
+		cfg.Client = &http.Client{CheckRedirect: checkRedirect}
+	}
+	cfg.Headers, cfg.OKStatus = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus)
+	a := &HTTPAgent{cfg: cfg}
+	a.task = task{cfg: cfg.Config, do: a.do}
+	var s source
+	a.parse(&s)
+	base, err := a.prepare(a, "HTTP", &s)
+	if err != nil {
+		return nil, err
+	}
+	a.Base = base
+	return a, nil
+}
+
+// Config is what the agent was made from, with the defaults filled in.
+func (a *HTTPAgent) Config() HTTPConfig { return a.cfg }
+
+func (a *HTTPAgent) parse(s *source) {
+	cfg := &a.cfg
+	if _, err := http.NewRequest(cfg.Method, "http://localhost/", nil); err != nil {
+		s.errorf("Method %q is not one of HTTP", cfg.Method)
+	}
+	a.url = s.url("URL", cfg.URL)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
+		field := fmt.Sprintf("Headers[%q]", name)
+		switch {
+		case !isToken(name):
+			s.errorf("%s: not a name of a header", field)
+		case strings.EqualFold(name, "Host"):
+			s.errorf("%s: the URL says which host it is", field)
+		}
+		a.headers = append(a.headers, variable{name, s.template(field, cfg.Headers[name], template.Mustache)})
+	}
+	a.body = s.template("Body", cfg.Body, template.Mustache)
+	if cfg.BodyJSON != nil {
+		if cfg.Body != "" {
+			s.errorf("both Body and BodyJSON are set")
+		}
+		if _, err := json.Marshal(cfg.BodyJSON); err != nil {
+			s.errorf("BodyJSON: %w", err)
+		}
+		a.bodyJSON = s.json("BodyJSON", cfg.BodyJSON)
+	}
+	if cfg.Timeout < 0 {
+		s.errorf("Timeout is negative: %s", cfg.Timeout)
+	}
+	if cfg.SizeLimit < 0 {
+		s.errorf("SizeLimit is negative: %d", cfg.SizeLimit)
+	}
+}
+
+func (a *HTTPAgent) do(ctx agent.InvocationContext) (outcome, error) {
+	late := fmt.Errorf("it did not end in its timeout of %s: %w", a.cfg.Timeout, context.DeadlineExceeded)
+	within, cancel := context.WithTimeoutCause(ctx, a.cfg.Timeout, late)
+	defer cancel()
+	req, err := a.request(within, agent.Lookup(ctx))
+	if err != nil {
+		return outcome{}, err
+	}
+	where := shortURL(req.URL)
+	got, err := a.send(req)
+	if err != nil {
+		if within.Err() != nil {
+			err = context.Cause(within)
+		}
+		return outcome{}, fmt.Errorf("request %s: %w", where, err)
+	}
+	out := outcome{words: trimNewline(got.body), result: map[string]any{
+		"status": got.status, "headers": got.headers, "body": got.body,
+	}}
+	out.output = out.words
+	if !a.ok(got.status) {
+		return out, &StatusError{URL: where, Status: got.status, Body: tail(got.body)}
+	}
+	if a.cfg.JSON {
+		v, err := parseJSON(got.body)
+		if err != nil {
+			return out, fmt.Errorf("read the answer of %s as JSON: %w", where, err)
+		}
+		out.output, out.result["json"] = v, v
+	}
+	return out, nil
+}
+
+func (a *HTTPAgent) ok(status int) bool {
+	if len(a.cfg.OKStatus) > 0 {
+		return slices.Contains(a.cfg.OKStatus, status)
+	}
+	return status >= 200 && status <= 299
+}

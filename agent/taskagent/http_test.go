@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent/taskagent"
+)
+
+// echo is a server that answers with what it got.
+func echo(t *testing.T) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Id", "7")
+		w.Header().Set("Content-Type", "text/plain")
+		fmt.Fprintf(w, "%s %s\n%s\n%s|%s\n", r.Method, r.URL.RequestURI(), body, r.Header.Get("X-Token"), r.Header.Get("Content-Type"))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func request(t *testing.T, cfg taskagent.HTTPConfig, state map[string]any) *ran {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Config = taskagent.Config{Name: "h", OutputKey: "out", ResultKey: "all"}
+	}
+	return run(t.Context(), t, must(taskagent.NewHTTP(cfg)), state)
+}
+
+// D1, D2, D4: a request is filled from the state, and its answer is the result.
+func TestRequestAndAnswer(t *testing.T) {
+	s := echo(t)
+	got := request(t, taskagent.HTTPConfig{
+		Method:  "POST",
+		URL:     s.URL + "/files/{{name}}/{{missing}}?q={{query?}}&x={{analysis.score}}&e=",
+		Headers: map[string]string{"X-Token": "t-{{token}}"},
+		Body:    "Hello {{name}} {name}",
+	}, map[string]any{"name": "a b/ü?#%", "query": "x&y=z ?", "analysis": map[string]any{"score": 7.5}, "token": "abc"})
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	want := "POST /files/a%20b%2F%C3%BC%3F%23%25/?q=x%26y%3Dz+%3F&x=7.5&e=\nHello a b/ü?#% {name}\nt-abc|"
+	equal(t, "out", any(want), got.state["out"])
+	equal(t, "words", []string{want}, got.words())
+	all := got.state["all"].(map[string]any)
+	equal(t, "status", any(200), all["status"])
+	equal(t, "body", any(want+"\n"), all["body"])
+	equal(t, "header", any("7"), all["headers"].(map[string]any)["x-id"])
+}
+
+// D4, D18: in a JSON body a text is a text, whatever is in it, and a value that
+// stands alone stays what it is.
+func TestBodyJSON(t *testing.T) {
+	s := echo(t)
+	got := request(t, taskagent.HTTPConfig{
+		Method: "PUT", URL: s.URL,
+		BodyJSON: map[string]any{
+			"text": "Say: {{text}}", "n": "{{ n }}", "deep": "{{analysis.list}}", "none": "{{none?}}", "list": []any{1, "{{n}}!", true, nil},
+			"tags": []string{"{{n}}"}, "m": map[string]string{"k": "{{text}}"},
+		},
+	}, map[string]any{"text": "\"a\"\nb", "n": 3, "analysis": map[string]any{"list": []any{1, "x"}}})
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	want := `PUT /` + "\n" +
+		`{"deep":[1,"x"],"list":[1,"3!",true,null],"m":{"k":"\"a\"\nb"},"n":3,"none":"","tags":[3],"text":"Say: \"a\"\nb"}` + "\n|application/json"
+	equal(t, "out", any(want), got.state["out"])
+}
+
+// D4: no value chooses the server or leaves the path.
+func TestURLCannotBeLedElsewhere(t *testing.T) {
+	for _, bad := range []string{
+		"", "{{url}}", "{{scheme}}://example.com/", "http://{{host}}/", "http://example.com{{x}}", "http://example.com:{{port}}/", "http://a.{{x}}/b",
+		"https://{{user}}@example.com/", "https://u:{{password}}@example.com/", "http://{{host}}?x=1", "ftp://example.com/{{x}}", "/path/{{x}}",
+		"http://example.com\\{{x}}/", "http://example.com{{^a}}.org/{{/a}}", "http://example.com#{{x}}",
+	} {
+		if _, err := taskagent.NewHTTP(taskagent.HTTPConfig{Config: taskagent.Config{Name: "h"}, URL: bad}); err == nil {
+			t.Errorf("%q is not refused", bad)
+		} else {
+			has(t, err, "URL")
+		}
+	}
+	s := echo(t)
+	for _, value := range []string{"..", "."} {
+		got := request(t, taskagent.HTTPConfig{URL: s.URL + "/a/{{x}}/b"}, map[string]any{"x": value})
+		has(t, got.err, "has a segment")
+	}
+	got := request(t, taskagent.HTTPConfig{URL: s.URL + "?{{x}}", Headers: map[string]string{"X-Token": "{{x}}"}}, map[string]any{"x": "..\r\nX-Evil: 1"})
+	has(t, got.err, `header "X-Token"`, "line break")
+	got = request(t, taskagent.HTTPConfig{URL: s.URL + "?{{x}}"}, map[string]any{"x": "@evil.example/../"})
+	equal(t, "query", any("GET /?%40evil.example%2F..%2F\n\n|"), got.state["out"])
+}
+
+// G2: a status is an error, and what there was is kept for the next step.
+func TestStatus(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, "no such draft\n")
+	}))
+	defer s.Close()
+	got := request(t, taskagent.HTTPConfig{URL: s.URL + "/drafts?key=secret"}, nil)
+	failed, ok := errors.AsType[*taskagent.StatusError](got.err)
+	if !ok || failed.Status != 404 || failed.URL != s.URL+"/drafts" {
+		t.Fatalf("the error is %v, want a StatusError", got.err)
+	}
+	has(t, got.err, "status 404 Not Found: no such draft")
+	equal(t, "status", any(404), got.state["all"].(map[string]any)["status"])
+	if _, ok := got.state["out"]; ok {
+		t.Error("the output key is set")
+	}
+	got = request(t, taskagent.HTTPConfig{URL: s.URL, OKStatus: []int{200, 404}}, nil)
+	if got.err != nil {
+		t.Error(got.err)
+	}
+	equal(t, "out", any("no such draft"), got.state["out"])
+}
+
+// D18: an answer can be JSON.
+func TestHTTPJSON(t *testing.T) {
+	text := `{"score": 8}`
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }))
+	defer s.Close()
+	got := request(t, taskagent.HTTPConfig{
+		Config: taskagent.Config{Name: "h", OutputKey: "out", ExitWhen: "result.json.score >= 8.0"}, URL: s.URL, JSON: true,
+	}, nil)
+	if got.err != nil || !got.events[0].Actions.Escalate {
+		t.Errorf("no exit, error %v", got.err)
+	}
+	equal(t, "out", any(map[string]any{"score": int64(8)}), got.state["out"])
+	text = "<html>"
+	got = request(t, taskagent.HTTPConfig{URL: s.URL, JSON: true}, nil)
+	has(t, got.err, "read the answer of "+s.URL+" as JSON")
+}
+
+// F11: an answer that is too long is an error.
+func TestSizeLimit(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 10_000_000)) }))
+	defer s.Close()
+	got := request(t, taskagent.HTTPConfig{URL: s.URL}, nil)
+	if limit, ok := errors.AsType[*taskagent.LimitError](got.err); !ok || limit.Stream != "body" {
+		t.Errorf("the error is %v, want a LimitError", got.err)
+	}
+	has(t, got.err, "raise SizeLimit")
+	if got := request(t, taskagent.HTTPConfig{URL: s.URL, SizeLimit: 10_000_000}, nil); got.err != nil {
+		t.Error(got.err)
+	}
+}
+
+// Redirects are followed a little, and headers are for the server they were
+// written for.
+func TestRedirects(t *testing.T) {
+	other := echo(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/other":
+			http.Redirect(w, r, other.URL+"/seen", http.StatusFound)
+		case "/same":
+			http.Redirect(w, r, "/end", http.StatusFound)
+		case "/file":
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		case "/end":
+			io.WriteString(w, r.Header.Get("X-Token"))
+		default:
+			http.Redirect(w, r, "/again", http.StatusFound)
+		}
+	}))
+	defer s.Close()
+	get := func(path string) *ran {
+		return request(t, taskagent.HTTPConfig{URL: s.URL + path, Headers: map[string]string{"X-Token": "abc"}}, nil)
+	}
+	equal(t, "same server", any("abc"), get("/same").state["out"])
+	equal(t, "other server", any("GET /seen\n\n|"), get("/other").state["out"])
+	has(t, get("/again").err, "more than 5 redirects")
+	has(t, get("/file").err, `redirect to scheme "file"`)
+}
+
+// slow is a server that never answers.
+type slow struct{ asked chan struct{} }
+
+func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	close(s.asked)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// F4: a request takes 30 seconds at most, unless it is told otherwise.
+func TestHTTPTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		got := request(t, taskagent.HTTPConfig{URL: "http://example.com/?key=secret", Client: &http.Client{Transport: slow{make(chan struct{})}}}, nil)
+		if !errors.Is(got.err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v", got.err)
+		}
+		has(t, got.err, "request http://example.com/: it did not end in its timeout of 30s")
+		equal(t, "time", 30*time.Second, time.Since(start))
+	})
+}
+
+// T20: cancelling ends a request at once, with the cause.
+func TestHTTPCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		because := errors.New("Ana pressed stop")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		server := slow{make(chan struct{})}
+		go func() {
+			<-server.asked
+			cancel(because)
+		}()
+		a := must(taskagent.NewHTTP(taskagent.HTTPConfig{
+			Config: taskagent.Config{Name: "h"}, URL: "http://example.com/", Client: &http.Client{Transport: server},
+		}))
+		if got := run(ctx, t, a, nil); got.err != because {
+			t.Errorf("the error is %v", got.err)
+		}
+	})
+}
+
+// An error of the network does not give the query away.
+func TestHTTPErrorKeepsTheQuerySecret(t *testing.T) {
+	s := echo(t)
+	s.Close()
+	got := request(t, taskagent.HTTPConfig{URL: s.URL + "/x?key=secret"}, nil)
+	has(t, got.err, "request "+s.URL+"/x: ", "refused")
+	if strings.Contains(got.err.Error(), "secret") {
+		t.Errorf("the error has the query: %v", got.err)
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// Read is one place where a template or an expression of a task names a key.
+type Read struct {
+	// Field is where in the config it stands, such as "Args[2]", "ExitWhen" or
+	// `Set["count"]`.
+	Field string
+	// Ref is the name and its place in the field. In an expression the name is
+	// a key of state as "key", a key of prev as "prev.key", and there is no
+	// place.
+	template.Ref
+	// Any says that an expression may read every key of the state, because it
+	// computes the key or uses the whole map. Name is then empty.
+	Any bool
+}
+
+// source parses the templates and expressions of one config. It notes what they
+// read and everything that is wrong.
+type source struct {
+	reads []Read
+	errs  []error
+}
+
+func (s *source) errorf(format string, args ...any) {
+	s.errs = append(s.errs, fmt.Errorf(format, args...))
+}
+
+// template parses a template. It never returns nil.
+func (s *source) template(field, text string, d template.Dialect) *template.Template {
+	t, err := template.Parse(text, template.Options{Dialect: d})
+	if err != nil {
+		s.errorf("%s: %w", field, err)
+		return new(template.Template)
+	}
+	for _, ref := range t.Keys() {
+		if field == "ExitReason" && (ref.Name == "result" || strings.HasPrefix(ref.Name, "result.")) {
+			continue
+		}
+		s.reads = append(s.reads, Read{Field: field, Ref: ref})
+	}
+	return t
+}
+
+// expression compiles an expression, nil if there is none or it is wrong.
+func (s *source) expression(field, text string, vars []expr.Var) *expr.Program {
+	if text == "" {
+		return nil
+	}
+	p, err := expr.Compile(text, vars...)
+	if err != nil {
+		s.errorf("%s: %w", field, err)
+		return nil
+	}
+	for _, root := range []struct{ variable, prefix string }{{"state", ""}, {"prev", "prev."}} {
+		keys, all := p.Reads(root.variable)
+		for _, key := range keys {
+			s.reads = append(s.reads, Read{Field: field, Ref: template.Ref{Name: root.prefix + key}})
+		}
+		if all {
+			s.reads = append(s.reads, Read{Field: field, Any: true})
+		}
+	}
+	return p
+}
+
+// condition compiles an expression that is true or false, about the result of a
+// task.
+func (s *source) condition(field, text string) *expr.Program {
+	p := s.expression(field, text, append([]expr.Var{{Name: "result", Type: expr.Map}}, variables...))
+	if p == nil {
+		return nil
+	}
+	if t := p.Type(); t != expr.Bool && t != expr.Dyn {
+		s.errorf("%s: %s is of type %s, not true or false", field, text, t)
+	}
+	return p
+}
+
+// fill fills a template and says which one if it cannot.
+func fill(field string, t *template.Template, lookup func(string) (any, bool)) (string, error) {
+	text, err := t.Execute(lookup)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", field, err)
+	}
+	return text, nil
+}

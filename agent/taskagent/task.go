@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// task is the part of an agent that is the same for all kinds.
+type task struct {
+	cfg        Config
+	do         func(agent.InvocationContext) (outcome, error)
+	exitWhen   *expr.Program
+	exitReason *template.Template
+	reads      []Read
+	writes     []string
+}
+
+// outcome is what doing a task came to. One with a result can come with an
+// error: the task was done, and failed.
+type outcome struct {
+	words  string         // what the agent says
+	output any            // what OutputKey gets
+	sets   map[string]any // what other keys get
+	result map[string]any // what ResultKey gets
+}
+
+// prepare parses what all tasks have in common and makes the base of self. It
+// reports all that the source has found wrong.
+func (t *task) prepare(self agent.Agent, kind string, s *source) (*agent.Base, error) {
+	cfg := &t.cfg
+	base, err := agent.NewBase(cfg.base(), self, t.run)
+	if err != nil {
+		s.errs = append([]error{err}, s.errs...)
+	}
+	t.exitWhen = s.condition("ExitWhen", cfg.ExitWhen)
+	if cfg.ExitReason != "" {
+		t.exitReason = s.template("ExitReason", cfg.ExitReason, template.Canonical)
+		if cfg.ExitWhen == "" {
+			s.errorf("ExitReason is set, but no ExitWhen")
+		}
+	}
+	if cfg.OutputKey != "" && cfg.OutputKey == cfg.ResultKey {
+		s.errorf("OutputKey and ResultKey are both %q", cfg.OutputKey)
+	}
+	for _, key := range []string{cfg.ResultKey, cfg.OutputKey} {
+		if key != "" && !slices.Contains(t.writes, key) {
+			t.writes = slices.Insert(t.writes, 0, key)
+		}
+	}
+	t.reads = s.reads
+	if len(s.errs) > 0 {
+		return nil, fmt.Errorf("%s agent %q: %w", kind, cfg.Name, errors.Join(s.errs...))
+	}
+	return base, nil
+}
+
+// Type is [agent.TypeTask].
+func (t *task) Type() agent.Type { return agent.TypeTask }
+
+// Reads lists where the agent's templates and expressions name a key: first in
+// the fields of its kind, then in those that all tasks have.
+func (t *task) Reads() []Read { return slices.Clone(t.reads) }
+
+// Writes lists the state keys that the agent writes, each once: OutputKey,
+// ResultKey, and then those that an expression sets, sorted.
+func (t *task) Writes() []string { return slices.Clone(t.writes) }
+
+// run does the task and yields its one event.
+func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+	var ev *session.Event
+	out, err := t.do(ctx)
+	if err == nil {
+		ev, err = t.event(ctx, &out)
+	}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		yield(nil, context.Cause(ctx))
+		return
+	case out.result != nil && t.cfg.ResultKey != "":
+		ev = &session.Event{Actions: session.EventActions{StateDelta: map[string]any{t.cfg.ResultKey: out.result}}}
+	}
+	if ev != nil && says(ev) && !yield(ev, nil) {
+		return
+	}
+	if err != nil {
+		yield(nil, err)
+	}
+}
+
+// says reports whether there is anything in an event.
+func says(ev *session.Event) bool {
+	return ev.Content != nil || len(ev.Actions.StateDelta) > 0 || ev.Actions.Escalate
+}
+
+// event is what a task that succeeded yields.
+func (t *task) event(ctx agent.InvocationContext, out *outcome) (*session.Event, error) {
+	delta := make(map[string]any, len(out.sets)+2)
+	maps.Copy(delta, out.sets)
+	if t.cfg.OutputKey != "" {
+		delta[t.cfg.OutputKey] = out.output
+	}
+	if t.cfg.ResultKey != "" {
+		delta[t.cfg.ResultKey] = out.result
+	}
+	ev := &session.Event{Actions: session.EventActions{StateDelta: delta}}
+	if out.words != "" {
+		ev.Content = genai.NewContentFromText(out.words, genai.RoleModel)
+	}
+	if t.exitWhen == nil {
+		return ev, nil
+	}
+	leave, err := t.leave(ctx, delta, out.result)
+	if err != nil {
+		return nil, err
+	}
+	if !leave {
+		return ev, nil
+	}
+	reason, err := t.reason(ctx, delta, out.result)
+	if err != nil {
+		return nil, err
+	}
+	ev.Actions.Escalate = true
+	ev.Actions.Exit = &session.Exit{By: t.cfg.Name, Reason: reason}
+	return ev, nil
+}
+
+// leave reports whether the task asks to leave the loop.
+func (t *task) leave(ctx agent.InvocationContext, delta, result map[string]any) (bool, error) {
+	vals := values(ctx)
+	state := vals["state"].(map[string]any)
+	for key, v := range delta {
+		if v == nil {
+			delete(state, key)
+		} else {
+			state[key] = v
+		}
+	}
+	vals["result"] = result
+	leave, err := t.exitWhen.EvalBool(vals)
+	if err != nil {
+		return false, fmt.Errorf("evaluate ExitWhen: %w", err)
+	}
+	return leave, nil
+}
+
+// reason says why the task asks to leave the loop.
+func (t *task) reason(ctx agent.InvocationContext, delta, result map[string]any) (string, error) {
+	if t.exitReason == nil {
+		return t.exitWhen.String(), nil
+	}
+	lookup := agent.Lookup(ctx)
+	return fill("ExitReason", t.exitReason, func(name string) (any, bool) {
+		if name == "result" {
+			return result, true
+		}
+		if v, ok := delta[name]; ok {
+			return v, v != nil
+		}
+		return lookup(name)
+	})
+}

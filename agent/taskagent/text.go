@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// TextConfig describes an agent that says a text.
+type TextConfig struct {
+	Config
+	// Text is a template of what it says, and of what OutputKey gets.
+	// Required. The result has the field text.
+	Text string
+}
+
+// TextAgent is what [NewText] returns.
+type TextAgent struct {
+	*agent.Base
+	task
+	cfg  TextConfig
+	text *template.Template
+}
+
+// NewText returns an agent that fills in a template and says it. It reports
+// everything that is wrong with the config, including templates and expressions
+// that cannot be parsed.
+func NewText(cfg TextConfig) (agent.Agent, error) {
+	a := &TextAgent{cfg: cfg}
+	a.task = task{cfg: cfg.Config, do: a.do}
+	var s source
+	if cfg.Text == "" {
+		s.errorf("Text is empty")
+	}
+	a.text = s.template("Text", cfg.Text, template.Canonical)
+	base, err := a.prepare(a, "text", &s)
+	if err != nil {
+		return nil, err
+	}
+	a.Base = base
+	return a, nil
+}
+
+// Config is what the agent was made from.
+func (a *TextAgent) Config() TextConfig { return a.cfg }
+
+func (a *TextAgent) do(ctx agent.InvocationContext) (outcome, error) {
+	text, err := fill("Text", a.text, agent.Lookup(ctx))
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{words: text, output: text, result: map[string]any{"text": text}}, nil
+}

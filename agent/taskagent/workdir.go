@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// workDir is the path of a directory below root, which dir cannot leave.
+func workDir(root, dir string) (string, error) {
+	if root == "" {
+		root = "."
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return "", fmt.Errorf("find the root directory: %w", err)
+	}
+	if dir == "" {
+		dir = "."
+	}
+	if !filepath.IsLocal(dir) {
+		return "", fmt.Errorf("working directory %q is outside the root %q: Dir is a path below it", dir, root)
+	}
+	// Cleaned before it is checked, so that what is checked is what is used.
+	dir = filepath.Clean(dir)
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return "", fmt.Errorf("open the root directory: %w", err)
+	}
+	defer r.Close()
+	info, err := r.Stat(dir)
+	if err != nil {
+		return "", fmt.Errorf("working directory %q below the root %q: %w", dir, root, err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("working directory %q below the root %q is not a directory", dir, root)
+	}
+	return filepath.Join(root, dir), nil
+}
+
+// basics are the environment variables without which programs do not work.
+var basics = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
+	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP",
+}
+
+// baseEnv is the environment that a command in dir inherits.
+func baseEnv(clean bool, dir string) []string {
+	env := os.Environ()
+	if clean {
+		env = slices.DeleteFunc(env, func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return !slices.Contains(basics, strings.ToUpper(name))
+		})
+	}
+	return append(env, "PWD="+dir)
+}
