@@ -27,8 +27,8 @@ func (a Address) Parent() Address {
 		return ""
 	}
 	p := a[:i]
-	if strings.HasSuffix(string(p), "]") {
-		p = p[:strings.LastIndexByte(string(p), '[')]
+	if open := strings.LastIndexByte(string(p), '['); open >= 0 && strings.HasSuffix(string(p), "]") {
+		p = p[:open]
 	}
 	return p
 }

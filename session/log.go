@@ -2,7 +2,10 @@
 
 package session
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 const chunkSize = 64
 
@@ -20,6 +23,18 @@ func (l *eventLog) append(e *Event) {
 	}
 	l.chunks[l.n/chunkSize][l.n%chunkSize] = e
 	l.n++
+}
+
+// fork returns a copy that may be appended to beside the original.
+func (l eventLog) fork() eventLog {
+	l.chunks = slices.Clone(l.chunks)
+	if n := l.n % chunkSize; n > 0 {
+		last := &l.chunks[len(l.chunks)-1]
+		seen := new([chunkSize]*Event)
+		copy(seen[:], (*last)[:n]) // the original may be writing behind n
+		*last = seen
+	}
+	return l
 }
 
 func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] }

@@ -35,6 +35,8 @@ type Mark struct {
 type StepFinished struct {
 	// Error is why the step failed; empty if it did not.
 	Error string `json:"error,omitempty"`
+	// At is the step that the error comes from, which may be further down.
+	At Address `json:"at,omitempty"`
 	// Seconds is how long the step took.
 	Seconds float64 `json:"seconds"`
 }

@@ -255,12 +255,25 @@ func (r *record) append(s Session, v *View, ev *Event) error {
 		}
 	}
 	if v != nil {
-		v.mu.Lock()
-		v.events.log = r.log
-		v.advance(ev)
-		v.mu.Unlock()
+		v.follow(r, ev)
 	}
 	return nil
+}
+
+// follow brings the view up to an event that was just appended to its record,
+// as its author has it. r.mu is held.
+func (v *View) follow(r *record, ev *Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.rec != r || !v.shared {
+		v.add(ev)
+		return
+	}
+	for i := v.seq; i < ev.Seq-1; i++ { // missed, where the Seq was preset
+		v.advance(r.log.at(int(i)))
+	}
+	v.events.log = r.log
+	v.advance(ev)
 }
 
 // set writes one lasting key. r.mu is held, or r is not shared yet.
@@ -285,7 +298,7 @@ func (r *record) view() *View {
 	maps.Copy(state, r.state)
 	return &View{
 		appName: r.key.app, userID: r.key.user, id: r.key.id, rec: r,
-		events: window{log: r.log}, seq: int64(r.log.n), state: state, updated: r.updated,
+		events: window{log: r.log}, shared: true, seq: int64(r.log.n), state: state, updated: r.updated,
 	}
 }
 

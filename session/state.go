@@ -5,6 +5,7 @@ package session
 import (
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -26,8 +27,8 @@ func (s stateAt) Get(key string) (any, error) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
 	if strings.HasPrefix(key, KeyPrefixIteration) {
-		if i := s.view.scopedIndex(key, s.at); i >= 0 {
-			return s.view.scoped[i].value, nil
+		if sv := s.view.scopedValue(key, s.at); sv != nil {
+			return sv.value, nil
 		}
 		return nil, ErrStateKeyNotExist
 	}
@@ -51,9 +52,9 @@ func (s stateAt) All() iter.Seq2[string, any] {
 		if all == nil {
 			all = make(map[string]any, len(s.view.scoped))
 		}
-		for _, sv := range s.view.scoped { // outer loops first, so inner ones win
-			if s.at == "" || s.at.Under(sv.owner) {
-				all[sv.key] = sv.value
+		for _, sv := range s.view.scoped {
+			if seen := s.view.scopedValue(sv.key, s.at); seen != nil {
+				all[sv.key] = seen.value
 			}
 		}
 		s.view.mu.RUnlock()
@@ -81,25 +82,30 @@ func (v *View) set(key string, value any, at Address) {
 	v.state[key] = value
 }
 
+// setScoped keeps the newest value last.
 func (v *View) setScoped(key string, value any, owner Address) {
-	for i := range v.scoped {
-		if v.scoped[i].key == key && v.scoped[i].owner == owner {
-			v.scoped[i].value = value
-			return
-		}
+	v.scoped = slices.DeleteFunc(v.scoped, func(sv scopedValue) bool { return sv.key == key && sv.owner == owner })
+	if value != nil {
+		v.scoped = append(v.scoped, scopedValue{owner: owner, key: key, value: value})
 	}
-	v.scoped = append(v.scoped, scopedValue{owner: owner, key: key, value: value})
 }
 
-// scopedIndex finds the innermost value of an iteration: key that a step sees.
-func (v *View) scopedIndex(key string, at Address) int {
-	for i := len(v.scoped) - 1; i >= 0; i-- {
+// scopedValue finds the value of an iteration: key that a step sees, which is
+// that of the innermost loop, or for an empty address the newest; nil if there
+// is none.
+func (v *View) scopedValue(key string, at Address) *scopedValue {
+	var found *scopedValue
+	for i := range v.scoped {
 		sv := &v.scoped[i]
-		if sv.key == key && sv.value != nil && (at == "" || at.Under(sv.owner)) {
-			return i
+		if sv.key != key {
+			continue
+		}
+		// Outside loops a key has no owner: it lives with the run.
+		if at == "" || (sv.owner == "" || at.Under(sv.owner)) && (found == nil || len(sv.owner) > len(found.owner)) {
+			found = sv
 		}
 	}
-	return -1
+	return found
 }
 
 // EndIteration forgets the iteration: keys that were set in one pass of a loop,
@@ -113,14 +119,7 @@ func (v *View) EndIteration(pass Address) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	kept := v.scoped[:0]
-	for _, sv := range v.scoped {
-		if sv.owner == "" || !sv.owner.Under(pass) {
-			kept = append(kept, sv)
-		}
-	}
-	clear(v.scoped[len(kept):])
-	v.scoped = kept
+	v.scoped = slices.DeleteFunc(v.scoped, func(sv scopedValue) bool { return sv.owner.Under(pass) })
 }
 
 // durable reports whether a key outlives its invocation.

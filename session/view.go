@@ -17,6 +17,7 @@ type View struct {
 
 	mu      sync.RWMutex
 	events  window
+	shared  bool // events is a snapshot of the record's log
 	seq     int64
 	state   map[string]any
 	scoped  []scopedValue // iteration: keys
@@ -118,6 +119,14 @@ func (v *View) StateAt(a Address) State { return stateAt{view: v, at: a} }
 func (v *View) Apply(ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.add(ev)
+}
+
+// add puts an event at the end of what the view shows. v.mu is held.
+func (v *View) add(ev *Event) {
+	if v.shared {
+		v.events.log, v.shared = v.events.log.fork(), false
+	}
 	v.events.log.append(ev)
 	v.advance(ev)
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sessiontest
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// foreign is a session as somebody else might write it, of ana's.
+type foreign struct {
+	id     string
+	state  foreignState
+	events foreignEvents
+}
+
+func (f *foreign) ID() string                { return f.id }
+func (f *foreign) AppName() string           { return app }
+func (f *foreign) UserID() string            { return ana }
+func (f *foreign) State() session.State      { return f.state }
+func (f *foreign) Events() session.Events    { return f.events }
+func (f *foreign) LastUpdateTime() time.Time { return time.Time{} }
+
+type foreignState map[string]any
+
+func (s foreignState) All() iter.Seq2[string, any] { return maps.All(s) }
+
+func (s foreignState) Get(key string) (any, error) {
+	if v, ok := s[key]; ok {
+		return v, nil
+	}
+	return nil, session.ErrStateKeyNotExist
+}
+
+func (s foreignState) Set(key string, value any) error {
+	s[key] = value
+	return nil
+}
+
+type foreignEvents []*session.Event
+
+func (e foreignEvents) All() iter.Seq[*session.Event] { return slices.Values(e) }
+func (e foreignEvents) Len() int                      { return len(e) }
+func (e foreignEvents) At(i int) *session.Event       { return e[i] }
+
+func (s *suite) foreignSession() {
+	s.make("s1", nil)
+	mine := &foreign{id: "s1"}
+	one := says("one")
+	one.Actions.StateDelta = map[string]any{"k": 1}
+	if err := s.svc.AppendEvent(s.Context(), mine, one); err != nil {
+		s.Fatalf("AppendEvent takes any implementation of Session, by its names: %v", err)
+	}
+	if one.Seq != 1 {
+		s.Errorf("an event appended through a foreign session gets its Seq, want 1, got %d", one.Seq)
+	}
+	s.wantTexts(s.get("s1"), []string{"one"}, "an event appended through a foreign session is stored")
+	s.wantState(s.get("s1"), map[string]any{"k": 1}, "an event appended through a foreign session changes the state")
+
+	s.wantErr(s.svc.AppendEvent(s.Context(), mine, says("late")), session.ErrConflict, "a foreign session whose last event is not the newest is stale")
+	mine.events = append(mine.events, one)
+	if two := s.append(mine, says("two")); two.Seq != 2 {
+		s.Errorf("the last event of a foreign session says what comes next, want Seq 2, got %d", two.Seq)
+	}
+}
