@@ -135,11 +135,15 @@ func NewBase(cfg Config, self Agent, body Body) (*Base, error) {
 	return b, nil
 }
 
-// same reports whether a and b are one agent. Agents of a type that cannot be
-// compared are each their own.
+// same reports whether a and b are one agent. Agents that cannot be compared are
+// each their own.
 func same(a, b Agent) bool {
-	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
+	return a != nil && b != nil && canCompare(a) && canCompare(b) && a == b
 }
+
+// canCompare reports whether a may be compared. Its type alone does not say it:
+// there may be an interface in it.
+func canCompare(a Agent) bool { return reflect.ValueOf(a).Comparable() }
 
 // Name is the agent's name.
 func (b *Base) Name() string { return b.cfg.Name }

@@ -35,7 +35,7 @@ func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) 
 		}
 		return !over
 	})
-	if over || inv.Ended() {
+	if over || inv.Ended() || inv.Err() != nil {
 		return
 	}
 	// The two callback types have one underlying type; only the name differs.

@@ -19,9 +19,13 @@ import (
 // context was canceled it is context.Cause.
 func Run(ctx InvocationContext, a Agent) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
+		left := false
 		step := NewStep(ctx, StepConfig{Agent: a})
-		res := step.Run(func(ev *session.Event) bool { return yield(ev, nil) })
-		if res.Err != nil && !res.Left {
+		res := step.Run(func(ev *session.Event) bool {
+			left = left || !yield(ev, nil)
+			return !left
+		})
+		if res.Err != nil && !left {
 			yield(nil, res.Err)
 		}
 	}
@@ -43,6 +47,7 @@ type StepConfig struct {
 // its run is over: the next one uses it again.
 type Step struct {
 	cfg    StepConfig
+	base   *Base // of the agent; nil for one that has a Run of its own
 	parent *invocation
 	inv    *invocation
 	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
@@ -58,8 +63,8 @@ type Step struct {
 type StepResult struct {
 	// Err is why the step failed, or nil.
 	Err error
-	// Left reports that the consumer stopped listening: whoever ran the step
-	// returns at once and yields no more.
+	// Left reports that the consumer stopped listening, and not because the
+	// context is over: whoever ran the step returns at once and yields no more.
 	Left bool
 	// Exit is the last event that asked to leave a loop, unless it was refused.
 	Exit *session.Event
@@ -71,11 +76,15 @@ type StepResult struct {
 func NewStep(ctx InvocationContext, cfg StepConfig) *Step {
 	s := &Step{cfg: cfg, parent: parentOf(ctx)}
 	s.emit = s.emitEvent
+	// An agent that embeds another one may have a Run of its own.
+	if b, ok := cfg.Agent.(interface{ base() *Base }); ok && same(b.base().self, cfg.Agent) {
+		s.base = b.base()
+	}
 	return s
 }
 
-// Run runs the step's agent and hands each of its events to yield. It never
-// yields after yield has returned false.
+// Run runs the step's agent and hands each of its events to yield. When yield
+// has returned false it gets no more, but for marks if the context is over.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 	s.begin(yield)
 	if s.check() {
@@ -127,16 +136,22 @@ func (s *Step) execute() {
 			s.fail(newPanicError(r))
 		}
 	}()
-	if b, ok := s.cfg.Agent.(interface{ base() *Base }); ok {
-		b.base().execute(s.inv, s.emit)
+	if s.base != nil {
+		s.base.execute(s.inv, s.emit)
 	} else {
 		s.cfg.Agent.Run(s.inv)(s.emit)
+	}
+	if !s.done {
+		s.check() // it may have ended because of the context, without a word
 	}
 }
 
 // emitEvent takes a pair from the agent.
 func (s *Step) emitEvent(ev *session.Event, err error) bool {
 	if s.done {
+		if s.canceled() && ev != nil && ev.Mark != nil {
+			s.pass(s.stamp(ev)) // how it ended is for the log, canceled or not
+		}
 		return false
 	}
 	if ev != nil && !s.pass(s.stamp(ev)) {
@@ -159,7 +174,12 @@ func (s *Step) pass(ev *session.Event) bool {
 	ok := s.yield(ev)
 	s.yielded = false
 	if !ok {
-		s.done, s.res.Left = true, true
+		s.done = true
+		if s.inv.Context.Err() != nil {
+			s.res.Err = context.Cause(s.inv.Context)
+		} else {
+			s.res.Left = true
+		}
 		return false
 	}
 	if ev.Actions.Escalate && (ev.Actions.Exit == nil || ev.Actions.Exit.Refused == "") {
@@ -171,6 +191,9 @@ func (s *Step) pass(ev *session.Event) bool {
 	return true
 }
 
+// canceled reports whether the step ended because its context did.
+func (s *Step) canceled() bool { return s.inv.Context.Err() != nil && !s.res.Left }
+
 // check ends the step if its context is over.
 func (s *Step) check() bool {
 	if s.inv.Context.Err() == nil {
@@ -180,13 +203,14 @@ func (s *Step) check() bool {
 	return false
 }
 
-// fail ends the step with an error.
+// fail ends the step with an error. Under a canceled context whatever fails
+// does so because of that, but for a panic.
 func (s *Step) fail(err error) {
 	if s.done {
 		return
 	}
 	s.done = true
-	if s.inv.Context.Err() != nil && (errors.Is(err, s.inv.Context.Err()) || errors.Is(err, context.Cause(s.inv.Context))) {
+	if _, ok := errors.AsType[*PanicError](err); !ok && s.inv.Context.Err() != nil {
 		s.res.Err = context.Cause(s.inv.Context)
 		return
 	}
@@ -206,6 +230,7 @@ func (s *Step) stamp(ev *session.Event) *session.Event {
 	if ev.Seq != 0 { // said again by an agent that keeps its events
 		again := *ev
 		again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
+		again.InvocationID, again.Branch = "", ""
 		ev = &again
 	}
 	if ev.Author == "" {
@@ -237,6 +262,9 @@ func (s *Step) runMarked() {
 	finished := session.StepFinished{Seconds: time.Since(started).Seconds()}
 	if s.res.Err != nil {
 		finished.Error = s.res.Err.Error()
+		if failed, ok := errors.AsType[*StepError](s.res.Err); ok {
+			finished.At = failed.Address
+		}
 	}
 	s.mark(session.MarkStepFinished, finished)
 }

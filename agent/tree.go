@@ -5,7 +5,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"reflect"
 )
 
 // CheckTree refuses a tree in which an agent has two parents, two agents have
@@ -22,10 +21,10 @@ type treeCheck struct {
 	errs    []error
 }
 
-// parentOf is the parent under which an agent was met before. An agent of a type
-// that cannot be compared is never met twice; its name is.
+// parentOf is the parent under which an agent was met before. An agent that
+// cannot be compared is never met twice; its name is.
 func (c *treeCheck) parentOf(a Agent) (string, bool) {
-	if !reflect.TypeOf(a).Comparable() {
+	if !canCompare(a) {
 		return "", false
 	}
 	parent, ok := c.parents[a]
@@ -38,7 +37,7 @@ func (c *treeCheck) visit(a Agent, parent string) {
 		c.errs = append(c.errs, fmt.Errorf("agent %q cannot have >1 parents, found: %q, %q; make a second agent of another name", name, first, parent))
 		return
 	}
-	if reflect.TypeOf(a).Comparable() {
+	if canCompare(a) {
 		c.parents[a] = parent
 	}
 	switch {

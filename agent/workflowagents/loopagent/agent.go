@@ -15,6 +15,7 @@ package loopagent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -91,6 +92,7 @@ func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("loop agent %q: LoopAgent doesn't allow custom Run implementations", name)
 	}
+	cfg.own()
 	a := &Agent{cfg: cfg}
 	base, err := agent.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {
@@ -114,6 +116,13 @@ func (a *Agent) Plan() *loop.Plan { return a.plan }
 
 // Type is [agent.TypeLoop].
 func (a *Agent) Type() agent.Type { return agent.TypeLoop }
+
+// own makes the lists the agent's own: the caller may change his.
+func (c *Config) own() {
+	c.AgentConfig.SubAgents = slices.Clone(c.AgentConfig.SubAgents)
+	c.Order, c.CanExit, c.StepOnError = slices.Clone(c.Order), slices.Clone(c.CanExit), maps.Clone(c.StepOnError)
+	c.BeforeIteration, c.AfterIteration = slices.Clone(c.BeforeIteration), slices.Clone(c.AfterIteration)
+}
 
 func (c *Config) plan() *loop.Plan {
 	p := &loop.Plan{
@@ -162,7 +171,7 @@ func (c *Config) check() error {
 	if c.Finalizer != "" && !is(c.Finalizer) {
 		errs = append(errs, fmt.Errorf("finalizer %q is not one of the sub-agents", c.Finalizer))
 	}
-	for n := range c.StepOnError {
+	for _, n := range slices.Sorted(maps.Keys(c.StepOnError)) {
 		if !is(n) {
 			errs = append(errs, fmt.Errorf("StepOnError names %q, which is not one of the sub-agents", n))
 		}

@@ -20,10 +20,11 @@ func (r *run) event(ev *session.Event) bool {
 
 // settle decides about a request to leave, before the event is stored.
 func (r *run) settle(ev *session.Event) {
-	if ev.Actions.Exit == nil {
-		ev.Actions.Exit = &session.Exit{Plain: true}
+	x := &session.Exit{Plain: true}
+	if asked := ev.Actions.Exit; asked != nil {
+		x = new(*asked) // the step may keep its own, and say it again
 	}
-	x := ev.Actions.Exit
+	ev.Actions.Exit = x
 	if x.By == "" {
 		x.By = ev.Address.Agent()
 	}
@@ -35,7 +36,9 @@ func (r *run) settle(ev *session.Event) {
 	case !r.plan.MayExit(x.By):
 		x.Refused = fmt.Sprintf("%s may not end the loop %s; list it among those that can exit", x.By, r.loop.Name)
 	default:
-		r.exit = x
+		if r.exit == nil {
+			r.exit = x
+		}
 		if !r.cfg.Propagate {
 			x.HandledBy = r.loop.Address
 		}
@@ -45,10 +48,12 @@ func (r *run) settle(ev *session.Event) {
 	ev.Actions.Escalate = false
 }
 
-// concerns reports whether a request is about this loop: nobody nearer took
-// it, or it reaches this far.
+// concerns reports whether a request is about this loop: no loop inside this
+// one took it, or it reaches this far. A handler that is not inside is left over
+// from an earlier time that the step said the same.
 func (r *run) concerns(x *session.Exit) bool {
-	return x.HandledBy == "" || x.Scope == session.ScopeAll || x.Scope != "" && r.loop.Within(x.Scope)
+	nearer := len(x.HandledBy) > len(r.loop.Pass) && x.HandledBy.Under(r.loop.Pass)
+	return !nearer || x.Scope == session.ScopeAll || x.Scope != "" && r.loop.Within(x.Scope)
 }
 
 // exitOf is a request in the words of package loop.

@@ -32,6 +32,7 @@ type run struct {
 	exit       *session.Exit // the request that the step made, if it is followed
 	refused    *session.Exit // one that is not
 	finalizing bool
+	stopped    bool
 	err        error // the last failure
 
 	cur, last, best *session.Event // what the iterations said
@@ -51,6 +52,9 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	r.onEv = r.event
 	r.loop.Started = r.now()
 	for r.next() {
+	}
+	if !r.stopped && ctx.Err() != nil { // cut off while an event was on its way
+		r.fail(context.Cause(ctx))
 	}
 }
 
@@ -93,7 +97,7 @@ func (r *run) step(d loop.Decision) bool {
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
 	r.exit, r.refused = nil, nil
 	res := s.Run(r.onEv)
-	if res.Left {
+	if res.Left && r.ctx.Err() == nil {
 		return false
 	}
 	if res.Said != nil {
@@ -118,20 +122,29 @@ func (r *run) outcome(o *loop.Outcome, err error) {
 		o.Exit = exitOf(r.refused)
 	}
 	if r.cfg.StopWhen != nil || r.cfg.Score != nil {
-		o.State = maps.Collect(agent.StateOf(r.ctx).All())
+		o.State = r.state(r.loop.Pass)
+	}
+	_, panicked := errors.AsType[*agent.PanicError](err)
+	if r.ctx.Err() != nil && !panicked { // perhaps the step ended early, without a word
+		o.Canceled = context.Cause(r.ctx).Error()
+		return
 	}
 	if err == nil {
 		return
 	}
 	r.err = err
-	if r.ctx.Err() != nil {
-		o.Canceled = context.Cause(r.ctx).Error()
-		return
-	}
 	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error()}
-	if _, ok := errors.AsType[*agent.PanicError](err); ok {
+	if panicked {
 		o.Failure.Kind = loop.Panicked
 	}
+}
+
+// state is a copy of the state as a step at an address sees it.
+func (r *run) state(at session.Address) map[string]any {
+	if v, ok := r.ctx.Session().(*session.View); ok {
+		return maps.Collect(v.StateAt(at).All())
+	}
+	return maps.Collect(r.ctx.Session().State().All())
 }
 
 func (r *run) beginIteration(n int) bool {
@@ -148,27 +161,26 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 	if it.Complete {
 		r.last = r.cur
 	}
-	if it.Score != nil {
-		r.loop.Score = it.Score
-	}
+	r.loop.Score = it.Score
 	if it.Best {
 		r.best, r.loop.BestScore = r.cur, it.Score
 	}
 	if v, ok := r.ctx.Session().(*session.View); ok {
 		v.EndIteration(r.loop.Pass)
 	}
-	if r.cfg.KeepStates {
-		r.loop.Prev = maps.Collect(r.ctx.Session().State().All())
+	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
+		return false
+	}
+	ok := r.callBack(len(r.cfg.AfterIteration), func(i int, ctx agent.Context) error {
+		return r.cfg.AfterIteration[i](ctx, it)
+	})
+	if r.cfg.KeepStates { // with what the callbacks made of it
+		r.loop.Prev = r.state(r.loop.Address)
 		if it.Best {
 			r.loop.Best = r.loop.Prev
 		}
 	}
-	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
-		return false
-	}
-	return r.callBack(len(r.cfg.AfterIteration), func(i int, ctx agent.Context) error {
-		return r.cfg.AfterIteration[i](ctx, it)
-	})
+	return ok
 }
 
 // callBack calls n iteration callbacks and yields what they changed.
@@ -180,15 +192,27 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	ctx := agent.NewCallbackContext(r.ctx, &ev.Actions)
 	for i := range n {
 		if err := call(i, ctx); err != nil {
-			r.yield(nil, fmt.Errorf("iteration callback: %w", err))
+			r.fail(fmt.Errorf("iteration callback: %w", err))
 			return false
 		}
 	}
 	return len(ev.Actions.StateDelta) == 0 && len(ev.Actions.ArtifactDelta) == 0 || r.yield(ev, nil)
 }
 
+// fail stops the loop for a reason that no step has given.
+func (r *run) fail(err error) {
+	r.err = err
+	if r.ctx.Err() != nil {
+		r.plan.Add(&r.tally, loop.Outcome{Iteration: r.loop.Iteration, Step: -1, Canceled: context.Cause(r.ctx).Error()})
+	} else {
+		r.tally.Fatal = &loop.StepFailure{Failure: loop.Failure{Kind: loop.Failed, Message: err.Error()}}
+	}
+	r.stop(r.plan.Next(&r.tally, r.now()).Stop)
+}
+
 // stop says what the loop came to, and ends with the error if it is one.
 func (r *run) stop(rec *loop.StopRecord) {
+	r.stopped = true
 	if r.cfg.OnStop != nil {
 		r.cfg.OnStop(r.ctx, rec)
 	}
@@ -197,31 +221,36 @@ func (r *run) stop(rec *loop.StopRecord) {
 			return
 		}
 	}
-	switch rec.Reason {
-	case loop.ReasonCanceled:
-		r.yield(nil, context.Cause(r.ctx))
-	case loop.ReasonError:
+	switch {
+	case rec.Reason == loop.ReasonError:
 		r.yield(nil, r.err)
+	case r.ctx.Err() != nil: // whatever the reason: it may have been the finalizer's turn
+		r.yield(nil, context.Cause(r.ctx))
 	}
 }
 
-// conclude yields the loop's last event: its mark, its result under its output
-// key, and the words of the result if they were not the last that were said.
+// conclude yields the loop's last events: its mark, its result under its output
+// key, and the words of the result if they were not the last that were said. A
+// canceled loop leaves its mark and says no more.
 func (r *run) conclude(rec *loop.StopRecord) bool {
 	result := map[loop.Source]*session.Event{
 		loop.FromFinalizer: r.final, loop.FromBest: r.best, loop.FromLast: r.last, loop.FromPartial: r.cur,
 	}[rec.Result.Source]
+	if r.ctx.Err() != nil {
+		result = nil
+	}
 	ev := &session.Event{}
-	if result != nil {
-		if result != r.said {
-			ev.Content = genai.NewContentFromText(result.Text(), genai.RoleModel)
-		}
-		if r.cfg.OutputKey != "" {
-			ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
-		}
+	if result != nil && r.cfg.OutputKey != "" {
+		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
 	}
 	if agent.Marks(r.ctx) {
-		return r.mark(session.MarkLoopStopped, rec, ev)
+		if !r.mark(session.MarkLoopStopped, rec, ev) {
+			return false
+		}
+		ev = &session.Event{} // an event with a mark has no words
+	}
+	if result != nil && result != r.said {
+		ev.Content = genai.NewContentFromText(result.Text(), genai.RoleModel)
 	}
 	if ev.Content == nil && ev.Actions.StateDelta == nil {
 		return true

@@ -76,18 +76,20 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	for _, sub := range subs {
 		step := agent.NewStep(under, agent.StepConfig{Agent: sub, Branch: a.branch(ctx, sub)})
 		wg.Go(func() {
+			err := fmt.Errorf("agent %q left its goroutine", sub.Name()) // by runtime.Goexit, as t.Fatal does
+			defer func() {
+				if err != nil {
+					cancel(err)
+				}
+				ended <- err
+			}()
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
+				err = step.Run(hand(child, events)).Err
 			case <-child.Done():
-				ended <- nil
-				return
+				err = nil
 			}
-			res := step.Run(hand(child, events))
-			if res.Err != nil {
-				cancel(res.Err)
-			}
-			ended <- res.Err
 		})
 	}
 

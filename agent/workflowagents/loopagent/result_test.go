@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// C8, LOOP 16: where the result comes from, on every path.
+func TestResultPrecedence(t *testing.T) {
+	final := func(c *loopagent.Config) { c.Finalizer = "final" }
+	for _, tt := range []struct {
+		name string
+		more func(*loopagent.Config)
+		w    agent.Agent
+		fin  agent.Agent
+		want loop.Result
+		text string
+	}{
+		{"finalizer", final, says(t, "w", "a"), says(t, "final", "the end"), loop.Result{Source: loop.FromFinalizer, Iteration: 2}, "the end"},
+		{"best, since the finalizer fails", func(c *loopagent.Config) {
+			final(c)
+			c.Score = &loop.Score{Key: "score"}
+		}, drafts(t, "w", "score", 9, 3), fails(t, "final", errBroken), loop.Result{Source: loop.FromBest, Iteration: 1}, "draft 1"},
+		{"last, since the finalizer fails", final, turns(t, "w", words("a"), words("b")), fails(t, "final", errBroken), loop.Result{Source: loop.FromLast, Iteration: 2}, "b"},
+		{"last complete one", nil, turns(t, "w", words("a"), exits("x")), says(t, "v", "b"), loop.Result{Source: loop.FromLast, Iteration: 1}, "b"},
+		{"partial", nil, turns(t, "w", exits("at once")), says(t, "v", "b"), loop.Result{Source: loop.FromPartial, Iteration: 1}, "exit at once"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var rec *loop.StopRecord
+			root := loopOf(t, "l", 2, func(c *loopagent.Config) {
+				c.OutputKey = "result"
+				into(&rec)(c)
+				if tt.more != nil {
+					tt.more(c)
+				}
+			}, tt.w, tt.fin)
+			s := newStage(t, root, false)
+			evs, err := s.send(t, t.Context(), "go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, "result", rec.Result, tt.want)
+			check(t, "output key", s.state(t, "result"), any(tt.text))
+			last := slices.DeleteFunc(evs, func(ev *session.Event) bool { return ev.Text() == "" })
+			check(t, "last words", last[len(last)-1].Text(), tt.text)
+		})
+	}
+}
+
+// D13, C6: the finalizer runs once, after all iterations, wherever it is in the
+// list, and says the last word.
+func TestFinalizerRunsOnceAfterTheLoop(t *testing.T) {
+	root := loopOf(t, "refine", 2, func(c *loopagent.Config) { c.Finalizer = "final" },
+		says(t, "final", "the end"), says(t, "critic", "x"), says(t, "editor", "y"))
+	evs, err := play(t, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, "events", addressed(evs), []string{
+		"refine[1]/critic: x", "refine[1]/editor: y", "refine[2]/critic: x", "refine[2]/editor: y", "refine/final: the end",
+	})
+}
+
+// LOOP 17: it runs for every stop but an error.
+func TestFinalizerAfterEveryStopButAnError(t *testing.T) {
+	for _, step := range []agent.Agent{turns(t, "w", exits("x")), turns(t, "w", exitsBy(session.Exit{Status: session.ExitBlocked})), says(t, "w", "x"), fails(t, "w", errBroken)} {
+		root := loopOf(t, "refine", 2, func(c *loopagent.Config) { c.Finalizer = "final" }, step, says(t, "final", "the end"))
+		evs, err := play(t, root)
+		said := len(evs) > 0 && evs[len(evs)-1].Text() == "the end"
+		if said == (err != nil) {
+			t.Errorf("events %q, error %v", lines(evs), err)
+		}
+	}
+}
