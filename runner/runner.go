@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 
 	"github.com/google/uuid"
 	"google.golang.org/genai"
@@ -129,17 +130,23 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 			Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
 		})
 		step := agent.NewStep(ictx, agent.StepConfig{Agent: r.cfg.Agent})
-		var stored error
+		var stored error // what kept an event from being stored
+		var left bool    // the consumer has stopped ranging
 		res := step.Run(func(ev *session.Event) bool {
+			if left || stored != nil {
+				return false
+			}
 			if stored = run.append(ev); stored != nil {
 				return false
 			}
-			return yield(ev, nil)
+			left = !yield(ev, nil)
+			return !left
 		})
 		switch {
+		case left:
 		case stored != nil:
 			yield(nil, stored)
-		case res.Err != nil && !res.Left:
+		case res.Err != nil:
 			yield(nil, res.Err)
 		}
 	}
@@ -168,7 +175,7 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	}
 	ev := &session.Event{InvocationID: run.id, Author: "user"}
 	ev.Content = msg
-	ev.Actions.StateDelta = o.stateDelta
+	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // the event is given away, the caller's map is not
 	return run, run.append(ev)
 }
 
