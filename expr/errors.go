@@ -95,14 +95,15 @@ func names(env *cel.Env, vars []Var) []string {
 // Nearest returns the name that was probably meant by a mistyped one: the one
 // with the fewest letters changed, if these are few; else "".
 func Nearest(typed string, names []string) string {
-	if utf8.RuneCountInString(typed) > 64 {
+	n := utf8.RuneCountInString(typed)
+	if n > 64 {
 		return ""
 	}
-	best, limit := "", max(1, utf8.RuneCountInString(typed)/3)+1
-	for _, n := range names {
-		d := distance(strings.ToLower(typed), strings.ToLower(n))
-		if n != typed && (d < limit || d == limit && best != "" && n < best) {
-			best, limit = n, d
+	best, limit := "", min(n, max(1, n/3)+1) // any letter is near a single one
+	for _, name := range names {
+		d := distance(strings.ToLower(typed), strings.ToLower(name))
+		if name != typed && (d < limit || d == limit && best != "" && name < best) {
+			best, limit = name, d
 		}
 	}
 	return best
