@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// exitLines says who asks to leave a loop.
+func exitLines(ev *session.Event) []string {
+	x := ev.Actions.Exit
+	if x == nil {
+		return nil
+	}
+	line := fmt.Sprintf("exit_loop triggered by %s", x.By)
+	if calledTool(ev) {
+		line = "[Tool Call] " + line
+	}
+	if x.Status != session.ExitDone {
+		line += " (" + x.Status + ")"
+	}
+	if x.Reason != "" {
+		line += ": " + oneLine(x.Reason)
+	}
+	if x.Refused != "" {
+		line += "; refused: " + x.Refused
+	}
+	return []string{indent(ev) + line}
+}
+
+func calledTool(ev *session.Event) bool {
+	if ev.Content == nil {
+		return false
+	}
+	for _, p := range ev.Content.Parts {
+		if p != nil && p.FunctionResponse != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// prefix names the loop, unless it is the whole run.
+func prefix(ev *session.Event) string {
+	if !strings.Contains(string(ev.Address), "/") {
+		return ""
+	}
+	return ev.Address.Agent() + ": "
+}
+
+// indent puts what happens in a nested loop under its outer loop.
+func indent(ev *session.Event) string {
+	depth := strings.Count(string(ev.Address), "[")
+	if ev.Mark == nil || ev.Mark.Kind == session.MarkStepFinished {
+		depth--
+	}
+	return strings.Repeat("  ", max(depth, 0))
+}
+
+// oneLine keeps text of a model or a program from looking like a line of ours.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
+			return -1
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > 200 {
+		return string(r[:200]) + "…"
+	}
+	return s
+}
+
+// short is a duration as people write it: 850ms, 9s, 2m15s.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
