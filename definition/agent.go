@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// agent reads an agent, or follows a ref to one; nil if it is neither.
+func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
+	what := "an agent"
+	if parent == nil {
+		what = "a definition"
+	}
+	ps, ok := r.pairs(n, what)
+	if !ok {
+		return nil
+	}
+	if i := slices.IndexFunc(ps, func(p pair) bool { return p.key == "ref" }); i >= 0 && parent != nil {
+		for _, p := range ps {
+			if p.key != "ref" {
+				r.report(r.src.of(p.at), CodeConflict, "%q cannot stand beside ref", p.key).Hint = "say it in the file that ref names"
+			}
+		}
+		return r.ref(parent, ps[i].value)
+	}
+	a := &Agent{parent: parent, src: r.src, node: deref(n), nodes: make(map[string]*yaml.Node)}
+	a.Type = r.typeOf(a, ps)
+	known := a.Type != ""
+	for _, p := range ps {
+		a.nodes[p.key] = p.value
+		switch f := fieldNamed(p.key); {
+		case f.Name == "":
+			r.unknown(a, p)
+		case f.Root && (parent != nil || len(r.reading) > 1):
+			r.report(r.src.of(p.at), CodeField, "%q belongs to the root of the definition", p.key)
+		case known && !f.has(a.Type):
+			r.misplaced(a, p, f)
+		case isNull(p.value):
+			r.report(r.src.of(p.value), CodeValue, "%s has no value", p.key).Hint = "leave the field out, or give it one"
+		default:
+			before := len(r.problems)
+			r.field(a, p)
+			a.broken = a.broken || p.key != "sub_agents" && len(r.problems) > before
+		}
+	}
+	r.defaults(a)
+	return a
+}
+
+// typeOf says what type of agent the fields describe; empty if they do not.
+func (r *reader) typeOf(a *Agent, ps []pair) Type {
+	value := func(field string) *yaml.Node {
+		for _, p := range ps {
+			if p.key == field {
+				return p.value
+			}
+		}
+		return nil
+	}
+	given := value("type")
+	if given != nil {
+		t, ok := r.text(given, "type")
+		switch {
+		case slices.Contains(types, t):
+			return Type(t)
+		case ok:
+			r.report(r.src.of(given), CodeValue, "there is no type %q of agent", t).
+				Hint = didYouMean(t, types, "%q", "the types are "+strings.Join(types, ", "))
+		}
+	}
+	for _, t := range typed {
+		if value(t.field) != nil {
+			return t.is
+		}
+	}
+	for _, p := range ps {
+		if f := fieldNamed(p.key); len(f.Types) == 1 {
+			return f.Types[0]
+		}
+	}
+	if given == nil && !r.meant(a, ps) {
+		r.report(r.src.of(a.node), CodeMissing, "nothing says what type of agent this is").
+			Hint = "give type, or one of sub_agents, command, url, set, value and text"
+	}
+	return ""
+}
+
+// meant reports whether a mistyped field would tell the type; it is reported as
+// an unknown field, and one problem is enough.
+func (r *reader) meant(a *Agent, ps []pair) bool {
+	for _, p := range ps {
+		if f := fieldNamed(p.key); f.Name == "" && fieldNamed(expr.Nearest(p.key, r.names(a))).Types != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// field reads the fields that all agents have, and those of workflow agents.
+func (r *reader) field(a *Agent, p pair) {
+	switch p.key {
+	case "type":
+	case "name":
+		a.Name, _ = r.text(p.value, "name")
+	case "description":
+		a.Description, _ = r.text(p.value, "description")
+	case "output_key":
+		a.OutputKey, _ = r.text(p.value, "output_key")
+	case "can_exit_loop":
+		a.CanExitLoop, _ = r.boolean(p.value, "can_exit_loop")
+	case "on_error":
+		r.onError(a, p.value)
+	case "continue_on_error":
+		r.continueOnError(a, p)
+	case "sub_agents":
+		r.subAgents(a, p.value)
+	case "max_concurrency":
+		a.Parallel = &Parallel{}
+		a.Parallel.MaxConcurrency, _ = r.count(p.value, p.key)
+	case "inputs":
+		r.inputs(a, p.value)
+	case "state":
+		r.state(a, p.value)
+	default:
+		if !r.loopField(a, p) {
+			r.taskField(a, p)
+		}
+	}
+}
+
+var policies = []string{string(loop.StopOnError), string(loop.SkipStep), string(loop.NextIteration)}
+
+func (r *reader) onError(a *Agent, n *yaml.Node) {
+	text, ok := r.text(n, "on_error")
+	if ok && !slices.Contains(policies, text) {
+		r.report(r.src.of(n), CodeValue, "on_error must be stop, skip_step or next_iteration, got %q", text).
+			Hint = didYouMean(text, policies, "%q", "")
+		return
+	}
+	a.OnError = loop.ErrorPolicy(text)
+}
+
+func (r *reader) continueOnError(a *Agent, p pair) {
+	on, ok := r.boolean(p.value, "continue_on_error")
+	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
+		r.report(r.src.of(p.at), CodeConflict, "continue_on_error and on_error say the same; give one of them")
+		return
+	}
+	if ok && on {
+		a.OnError = loop.NextIteration
+	}
+}
+
+func (r *reader) subAgents(a *Agent, n *yaml.Node) {
+	items, _ := r.items(n, "sub_agents")
+	for i, item := range items {
+		if r.full() {
+			return
+		}
+		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
+		if item.Kind == yaml.ScalarNode {
+			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
+			continue
+		}
+		if sub := r.agent(item, a); sub != nil {
+			a.SubAgents = append(a.SubAgents, sub)
+		}
+	}
+}
+
+// defaults sets what the file leaves out.
+func (r *reader) defaults(a *Agent) {
+	switch a.Type {
+	case TypeLoop:
+		l := loopOf(a)
+		if _, given := a.nodes["max_iterations"]; !given {
+			l.MaxIterations = DefaultMaxIterations
+		}
+	case TypeParallel:
+		if a.Parallel == nil {
+			a.Parallel = &Parallel{}
+		}
+	case TypeCommand:
+		commandOf(a)
+	case TypeExpression:
+		expressionOf(a)
+	case TypeHTTP:
+		httpOf(a)
+	}
+	if _, given := a.nodes["can_exit_loop"]; !given {
+		a.CanExitLoop = a.ExitWhen != ""
+	}
+}

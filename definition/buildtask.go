@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
+)
+
+// newTask makes the agent of a task.
+func newTask(a *Agent, cfg BuildConfig) (agent.Agent, error) {
+	base := taskagent.Config{
+		Name: a.Name, Description: a.Description,
+		OutputKey: outputKey(a), ResultKey: a.ResultKey, ExitWhen: a.ExitWhen, ExitReason: a.ExitReason,
+	}
+	switch a.Type {
+	case TypeCommand:
+		c := a.Command
+		return taskagent.NewCommand(taskagent.CommandConfig{
+			Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: cfg.Root, Dir: c.Dir,
+			OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes,
+		})
+	case TypeExpression:
+		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set, Value: a.Expression.Value})
+	case TypeHTTP:
+		h := a.HTTP
+		return taskagent.NewHTTP(taskagent.HTTPConfig{
+			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
+			JSON: h.JSON, Timeout: h.Timeout, SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
+		})
+	case TypeTemplate:
+		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})
+	}
+	return nil, fmt.Errorf("build agent %q: there is no type %q", a.Name, a.Type)
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// read is one place where an agent reads a key.
+type read struct {
+	agent        *Agent
+	field        string
+	name         string // as a template writes it: draft, prev.draft, best.score
+	line, column int    // in the field's value
+	code         bool   // in an expression
+	bare         bool   // the field's value is the key
+	inner        bool   // it may be a field of a section's item
+	soft         bool   // it need not be a key, or need not be there
+	form         string // how a template writes it: {{%s}}, {{%s?}}, {%s}
+	any          bool   // it may be every key, of state or of prev
+}
+
+// builtIn are the values that texts can name besides keys; see agent.Lookup.
+var builtIn = []string{
+	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
+	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining",
+}
+
+// taken are the words that no key can be.
+var taken = []string{
+	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
+	"score", "best", "prev", "rejected", "elapsed", "budget", "artifact",
+}
+
+// declared notes the keys of inputs and state.
+func (c *checker) declared() {
+	root := c.def.Root
+	inputs := make(map[string]bool)
+	for _, in := range c.def.Inputs {
+		inputs[in.Name] = true
+		c.key(root.src.of(in.node), in.Name, "an input")
+		c.keys[in.Name] = "an input"
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.def.State)) {
+		at := root.src.of(root.nodes["key of state."+key])
+		c.key(at, key, "state")
+		if inputs[key] {
+			c.report(at, CodeConflict, "%q is an input and in state; give it in one of them", key)
+		}
+		c.keys[key] = "state"
+	}
+}
+
+// written notes and checks the keys that an agent writes.
+func (c *checker) written(a *Agent) {
+	by := "written by " + a.Name
+	for _, k := range []struct{ field, key string }{{"output_key", a.OutputKey}, {"result_key", a.ResultKey}} {
+		if k.key == "" {
+			if n, given := a.nodes[k.field]; given && plainText(n) && n.Value == "" {
+				c.report(a.at(k.field), CodeKeyName, "%s is empty", k.field)
+			}
+			continue
+		}
+		if k.field == "output_key" && k.key == LoopOutput {
+			if a.parent != nil && a.parent.loopAround() == nil {
+				c.keys[LoopOutput] = by
+			}
+			continue
+		}
+		if c.key(a.at(k.field), k.key, k.field) {
+			c.keys[k.key] = by
+			c.silent(a)
+		}
+	}
+	if a.Expression == nil {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.Expression.Set)) {
+		if c.key(a.at("key of set."+key), key, "set") {
+			c.keys[key] = by
+		}
+	}
+}
+
+// silent warns of a workflow agent whose result is never there.
+func (c *checker) silent(a *Agent) {
+	if !a.Type.Workflow() || a.OutputKey == "" || len(a.SubAgents) == 0 || a.Type == TypeParallel {
+		return
+	}
+	for sub := range a.All {
+		if !sub.Type.Workflow() && sub.Type != TypeExpression {
+			return
+		}
+	}
+	c.warn(a.at("output_key"), CodeNeverSet, "output_key of %q is never written: no agent in it says anything", a.Name).
+		Hint = `let a finalizer say the result, as text: "{{key}}"`
+}
+
+// key checks that a key of the state can be one.
+func (c *checker) key(at span, key, what string) bool {
+	switch {
+	case key == LoopOutput:
+		c.report(at, CodeKeyTaken, "loop_output is an output_key only: it marks the finalizer of a loop")
+	case slices.Contains(taken, key):
+		c.report(at, CodeKeyTaken, "%q cannot be a key: {{%s}} is built in", key, builtInLike(key)).
+			Hint = fmt.Sprintf("call it %q, say", "my_"+key)
+	case !keyName(key):
+		c.report(at, CodeKeyName, "%q in %s cannot be a key: no placeholder can name it", key, what).
+			Hint = "use letters, digits and _, such as quality_score"
+	default:
+		return true
+	}
+	return false
+}
+
+// builtInLike is the built-in name that a word stands for.
+func builtInLike(word string) string {
+	for _, b := range builtIn {
+		if b == word || strings.HasPrefix(b, word+".") {
+			return b
+		}
+	}
+	return word + ".NAME"
+}
+
+// keyName reports whether {{key}} names the key, and nothing but the key.
+func keyName(key string) bool {
+	if strings.Contains(key, ".") {
+		return false
+	}
+	t, err := template.Parse("{{"+key+"}}", template.Options{})
+	if err != nil {
+		return false
+	}
+	refs := t.Keys()
+	return len(refs) == 1 && refs[0].Name == key && !refs[0].Optional && !refs[0].Single
+}
+
+// programReads notes what an expression reads of the state.
+func (c *checker) programReads(a *Agent, field string, p *expr.Program) {
+	keys, all := p.Reads("state")
+	for _, key := range keys {
+		c.exprRead(a, field, p.String(), key, false)
+	}
+	if all {
+		c.exprRead(a, field, p.String(), "", true)
+	}
+}
+
+// exprRead notes one key that an expression reads.
+func (c *checker) exprRead(a *Agent, field, text, name string, any bool) {
+	if any && strings.Contains(text, "prev") {
+		name = "prev"
+	}
+	line, column := keyIn(text, name)
+	c.reads = append(c.reads, read{agent: a, field: field, name: name, line: line, column: column, code: true, any: any})
+}
+
+// keyIn finds where an expression names a key. It need not be right, only near.
+func keyIn(text, name string) (line, column int) {
+	root, key := "state", name
+	if k, ok := strings.CutPrefix(name, "prev."); ok {
+		root, key = "prev", k
+	}
+	at := 0
+	for _, form := range []string{root + "." + key, root + ".?" + key, root + `["` + key, root + `['` + key, key} {
+		if i := strings.Index(text, form); i >= 0 {
+			at = i
+			break
+		}
+	}
+	line = 1 + strings.Count(text[:at], "\n")
+	column = 1 + len([]rune(text[strings.LastIndexByte(text[:at], '\n')+1:at]))
+	return line, column
+}
+
+// place is where the read is in the file.
+func (rd *read) place() span {
+	n, ok := rd.agent.nodes[rd.field]
+	if !ok {
+		return rd.agent.at(rd.field)
+	}
+	at := rd.agent.src.within(n, rd.line, rd.column)
+	if n.Kind == yaml.ScalarNode && at.length == 1 {
+		at.length = len([]rune(rd.String()))
+	}
+	return at
+}
+
+// String is the read as the file has it.
+func (rd *read) String() string {
+	switch {
+	case rd.bare:
+		return rd.name
+	case rd.code && strings.HasPrefix(rd.name, "prev."):
+		return rd.name
+	case rd.code:
+		return "state." + rd.name
+	}
+	return fmt.Sprintf(rd.form, rd.name)
+}
+
+// formOf is how a template writes a name.
+func formOf(ref template.Ref) string {
+	form := "%s"
+	if ref.Optional {
+		form = "%s?"
+	}
+	if ref.Single {
+		return "{" + form + "}"
+	}
+	return "{{" + form + "}}"
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// readsKnown looks whether somebody gives or writes what is read.
+func (c *checker) readsKnown() {
+	for i := range c.reads {
+		if c.full() {
+			return
+		}
+		rd := &c.reads[i]
+		if rd.any || rd.inner && !rd.known(c.keys) {
+			continue
+		}
+		switch kind, key := rd.split(); {
+		case kind == "outside":
+		case kind == "built in":
+			c.builtIn(rd)
+		case kind == "loop":
+			c.kept(rd)
+			fallthrough
+		default:
+			if _, known := c.keys[key]; !known {
+				c.unknownKey(rd, key)
+			}
+		}
+	}
+}
+
+// keeps notes the loops whose earlier states are read.
+func (c *checker) keeps() {
+	c.def.kept = make(map[*Agent]bool)
+	for i := range c.reads {
+		rd := &c.reads[i]
+		if kind, _ := rd.split(); kind != "loop" && (!rd.any || rd.name != "prev") {
+			continue
+		}
+		if around := rd.loop(); around != nil {
+			c.def.kept[around] = true
+		}
+	}
+}
+
+// split says what kind of name is read, and which key it needs.
+func (rd *read) split() (kind, key string) {
+	name := rd.name
+	head, rest, dotted := strings.Cut(name, ".")
+	switch {
+	case strings.HasPrefix(name, "app:"), strings.HasPrefix(name, "user:"), head == "artifact" && dotted && !rd.code:
+		return "outside", ""
+	case rd.code && head == "prev" && dotted:
+		return "loop", rest
+	case rd.code || rd.bare:
+		return "key", name
+	case slices.Contains(builtIn, name):
+		return "built in", ""
+	case (head == "prev" || head == "best") && dotted:
+		key, _, _ := strings.Cut(rest, ".")
+		return "loop", key
+	}
+	return "key", head
+}
+
+func (rd *read) known(keys map[string]string) bool {
+	_, key := rd.split()
+	_, ok := keys[key]
+	return ok || key == ""
+}
+
+// loop is the loop whose counters the read sees; nil outside loops. What a loop
+// itself reads is its own.
+func (rd *read) loop() *Agent {
+	if rd.agent.Type == TypeLoop {
+		return rd.agent
+	}
+	return rd.agent.loopAround()
+}
+
+// builtIn warns of a value that is never there.
+func (c *checker) builtIn(rd *read) {
+	around, name := rd.loop(), rd.name
+	why := ""
+	switch {
+	case name == "user_input" || name == "budget.remaining":
+	case around == nil:
+		why = fmt.Sprintf("%q is in no loop", rd.agent.Name)
+	case (name == "score" || name == "best.score") && around.Loop.Score == nil:
+		why = fmt.Sprintf("the loop %q has no score", around.Name)
+	case (name == "max_iterations" || name == "remaining_iterations") && around.Loop.MaxIterations == 0:
+		why = fmt.Sprintf("the loop %q has no max_iterations", around.Name)
+	}
+	if why != "" && !rd.soft {
+		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %s", rd, why)
+	}
+}
+
+// kept warns of a state that no loop keeps.
+func (c *checker) kept(rd *read) {
+	around := rd.loop()
+	switch {
+	case rd.soft:
+	case around == nil:
+		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q is in no loop", rd, rd.agent.Name)
+	case strings.HasPrefix(rd.name, "best.") && around.Loop.Score == nil:
+		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: the loop %q has no score", rd, around.Name)
+	}
+}
+
+func (c *checker) unknownKey(rd *read, key string) {
+	report := c.report
+	if rd.soft {
+		report = c.warn
+	}
+	p := report(rd.place(), CodeUnknownKey, "%s is read here but no agent writes it", rd)
+	if rd.bare {
+		p.Message = fmt.Sprintf("%s names the key %q, which no agent writes", rd.field, key)
+	}
+	p.Hint = c.keyHint(rd, key)
+}
+
+// keyHint says what may have been meant.
+func (c *checker) keyHint(rd *read, key string) string {
+	form := func(name string) string {
+		other := *rd
+		if kind, _ := rd.split(); kind == "loop" {
+			prefix, _, _ := strings.Cut(rd.name, ".")
+			name = prefix + "." + name
+		}
+		other.name = name
+		return other.String()
+	}
+	if rd.code && slices.Contains(builtIn, key) {
+		return fmt.Sprintf("%s is no key of the state: write %s alone", key, key)
+	}
+	if key == LoopOutput {
+		return "loop_output marks the finalizer; give the loop an output_key and read that"
+	}
+	if len(c.keys) > maxNames {
+		return ""
+	}
+	if near := expr.Nearest(key, slices.Sorted(maps.Keys(c.keys))); near != "" {
+		return fmt.Sprintf("did you mean %s (%s)?", form(near), c.keys[near])
+	}
+	if near := expr.Nearest(rd.name, builtIn); near != "" && !rd.code && !rd.bare {
+		return fmt.Sprintf("did you mean {{%s}} (built in)?", near)
+	}
+	if len(c.keys) == 0 {
+		return "declare it under inputs or state, or have an agent write it with output_key"
+	}
+	names := slices.Sorted(maps.Keys(c.keys))
+	if len(names) > 8 {
+		names = append(names[:8], "…")
+	}
+	return "the keys are " + strings.Join(names, ", ")
+}
+
+// inputsRead warns of inputs that nobody reads.
+func (c *checker) inputsRead() {
+	seen := make(map[string]bool)
+	for i := range c.reads {
+		if c.reads[i].any {
+			return
+		}
+		_, key := c.reads[i].split()
+		seen[key] = true
+	}
+	if c.problems.count(SeverityError) > 0 {
+		return // who reads what is not known
+	}
+	for _, in := range c.def.Inputs {
+		if !seen[in.Name] {
+			c.warn(c.def.Root.src.of(in.node), CodeUnread, "nobody reads the input %q", in.Name)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+// The codes of problems. They are stable: a code keeps its meaning for ever.
+const (
+	CodeSyntax    = "LOOP001" // not YAML, several documents, or nothing at all
+	CodeFile      = "LOOP002" // the file cannot be read, is too large or nested too deep
+	CodeField     = "LOOP003" // a field that there is not, or not for this type of agent
+	CodeValue     = "LOOP004" // a value of the wrong type, or out of range
+	CodeDuplicate = "LOOP005" // a key given twice
+	CodeMissing   = "LOOP006" // a field that is needed
+	CodeConflict  = "LOOP007" // fields that do not go together
+	CodeRef       = "LOOP008" // a ref that leads nowhere, outside, in a circle, or twice to one place
+
+	CodeName      = "LOOP010" // an agent's name that cannot be one
+	CodeSameName  = "LOOP011" // two agents of one name
+	CodeOrder     = "LOOP012" // order is not a permutation of the sub-agents
+	CodeEndless   = "LOOP013" // a loop that can never stop
+	CodeFinalizer = "LOOP014" // two finalizers, one that may exit, or nothing but one
+	CodeNoSteps   = "LOOP015" // a workflow agent without sub-agents
+	CodeNoLoop    = "LOOP016" // something that only works inside a loop
+	CodeCannot    = "LOOP017" // an exit that would be refused, or permission that is never used
+
+	CodeUnknownKey = "LOOP020" // a key is read that nobody writes
+	CodeKeyTaken   = "LOOP021" // a key that has the name of a built-in value
+	CodeKeyName    = "LOOP022" // a key that a placeholder cannot name
+	CodeUnread     = "LOOP023" // an input that nobody reads
+	CodeNeverSet   = "LOOP024" // a built-in value that is never there
+
+	CodeExpr     = "LOOP030" // an expression that does not compile
+	CodeTemplate = "LOOP031" // a text whose placeholders cannot be read
+	CodeStop     = "LOOP032" // a stop condition or a score that cannot be
+
+	CodeTask    = "LOOP040" // a task that cannot be run as described
+	CodeOutside = "LOOP041" // a path that leaves its folder
+)
+
+// Codes says in a few words what each code means, for help texts and for
+// documentation that is made from them.
+var Codes = map[string]string{
+	CodeSyntax:    "the file is not one YAML document",
+	CodeFile:      "the file cannot be read, or is too large",
+	CodeField:     "unknown field",
+	CodeValue:     "value of the wrong type, or out of range",
+	CodeDuplicate: "a key given twice",
+	CodeMissing:   "a field that is needed is missing",
+	CodeConflict:  "fields that do not go together",
+	CodeRef:       "a ref that leads nowhere, outside its folder, in a circle, or twice to one file",
+
+	CodeName:      "a name that an agent cannot have",
+	CodeSameName:  "two agents of one name",
+	CodeOrder:     "order is not a permutation of the sub-agents",
+	CodeEndless:   "a loop that can never stop",
+	CodeFinalizer: "two finalizers, one that may exit, or nothing but one",
+	CodeNoSteps:   "a workflow agent without sub-agents",
+	CodeNoLoop:    "works only inside a loop",
+	CodeCannot:    "an exit that would be refused, or a permission that is never used",
+
+	CodeUnknownKey: "a key is read that nobody writes",
+	CodeKeyTaken:   "a key that has the name of a built-in value",
+	CodeKeyName:    "a key that a placeholder cannot name",
+	CodeUnread:     "an input that nobody reads",
+	CodeNeverSet:   "a built-in value that is never there",
+
+	CodeExpr:     "an expression that does not compile",
+	CodeTemplate: "a text whose placeholders cannot be read",
+	CodeStop:     "a stop condition or a score that cannot be",
+
+	CodeTask:    "a task that cannot be run as described",
+	CodeOutside: "a path that leaves its folder",
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// Definition is what a file says. It was checked; do not change it.
+type Definition struct {
+	// Name and Description are the root agent's.
+	Name        string
+	Description string
+	// Goal and Instructions are the root loop's; empty if the root is no loop.
+	Goal         string
+	Instructions string
+	// Inputs are what a run is given, in the order of the file.
+	Inputs []Input
+	// State is the file's own part of the state that a run begins with; see
+	// [Definition.InitialState] for all of it.
+	State map[string]any
+	// Root is the agent that the file describes, with those below it.
+	Root *Agent
+
+	warnings Problems
+	kept     map[*Agent]bool // loops whose earlier states somebody reads
+}
+
+// Warnings are the problems that do not keep the definition from running; nil if
+// there are none.
+func (d *Definition) Warnings() Problems { return d.warnings }
+
+// title copies what is said about the root.
+func (d *Definition) title() {
+	d.Name, d.Description = d.Root.Name, d.Root.Description
+	if l := d.Root.Loop; l != nil {
+		d.Goal, d.Instructions = l.Goal, l.Instructions
+	}
+}
+
+// Type is the type of an agent, as a file names it.
+type Type string
+
+// The types of agents.
+const (
+	TypeLoop       Type = "loop"
+	TypeSequential Type = "sequential"
+	TypeParallel   Type = "parallel"
+	TypeCommand    Type = "command"
+	TypeExpression Type = "expression"
+	TypeHTTP       Type = "http"
+	TypeTemplate   Type = "template"
+)
+
+// Workflow reports whether agents of this type have sub-agents.
+func (t Type) Workflow() bool {
+	return t == TypeLoop || t == TypeSequential || t == TypeParallel
+}
+
+// Agent is one agent of a definition. The one field that belongs to its type is
+// set: Loop, Parallel, Command, Expression, HTTP or Text; a sequence has none.
+type Agent struct {
+	Name        string
+	Description string
+	Type        Type
+	// OutputKey is where the result goes. [LoopOutput] makes a step of a loop
+	// its finalizer.
+	OutputKey string
+	// OnError is what a loop does when one of its steps fails, and for a step
+	// of another type what its loop does when it fails; empty for the default.
+	OnError loop.ErrorPolicy
+	// CanExitLoop reports whether the agent, and for a workflow agent all that
+	// is in it, may end the nearest loop around it.
+	CanExitLoop bool
+	// SubAgents are those of a workflow agent, in the order of the file.
+	SubAgents []*Agent
+	// ResultKey, ExitWhen and ExitReason are those of a task.
+	ResultKey  string
+	ExitWhen   string
+	ExitReason string
+
+	Loop       *Loop
+	Parallel   *Parallel
+	Command    *Command
+	Expression *Expression
+	HTTP       *HTTP
+	Text       string
+
+	parent *Agent
+	src    *source
+	node   *yaml.Node
+	broken bool                  // a field could not be read
+	nodes  map[string]*yaml.Node // the values of fields, by path
+}
+
+// LoopOutput is the output key that makes a step of a loop its finalizer.
+const LoopOutput = "loop_output"
+
+// Loop is what only loops have.
+type Loop struct {
+	Goal         string
+	Instructions string
+	// MaxIterations is 0 for a loop that only something else stops.
+	MaxIterations          uint
+	Order                  []string
+	StopWhen               *loop.Condition
+	StopCheck              loop.StopCheck
+	Score                  *loop.Score
+	MaxConsecutiveFailures uint
+}
+
+// DefaultMaxIterations is the limit of a loop that gives none.
+const DefaultMaxIterations = 5
+
+// Parallel is what only parallel agents have.
+type Parallel struct {
+	// MaxConcurrency is how many run at once; 0 is all.
+	MaxConcurrency uint
+}
+
+// Command is a program to run. No shell is involved.
+type Command struct {
+	Args        []string
+	Stdin       string
+	Env         map[string]string
+	CleanEnv    bool
+	Dir         string
+	Timeout     time.Duration // 0: taskagent's default
+	OutputLimit int64         // bytes; 0: taskagent's default
+	JSON        bool
+	OKExitCodes []int
+}
+
+// Expression computes values of the state.
+type Expression struct {
+	Set   map[string]string
+	Value string
+}
+
+// HTTP is a request to send.
+type HTTP struct {
+	URL       string
+	Method    string
+	Headers   map[string]string
+	Body      string
+	BodyJSON  any // a body that the file gives as a map or a list
+	JSON      bool
+	Timeout   time.Duration // 0: taskagent's default
+	SizeLimit int64         // bytes; 0: taskagent's default
+	OKStatus  []int
+}
+
+// Position is where the agent begins in its file.
+func (a *Agent) Position() Position { return a.src.of(a.node).position() }
+
+// FieldPosition is where a field's value begins, such as "max_iterations",
+// "command[1]" or "env.PATH"; ok is false if the file does not give it.
+func (a *Agent) FieldPosition(field string) (p Position, ok bool) {
+	n, ok := a.nodes[field]
+	if !ok {
+		return Position{}, false
+	}
+	return a.src.of(n).position(), true
+}
+
+// All yields the agent and those below it, each before its sub-agents.
+func (a *Agent) All(yield func(*Agent) bool) { a.walk(yield) }
+
+func (a *Agent) walk(yield func(*Agent) bool) bool {
+	if !yield(a) {
+		return false
+	}
+	for _, sub := range a.SubAgents {
+		if !sub.walk(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// at is the place of a field, or of the field that holds it, or of the agent.
+func (a *Agent) at(field string) span {
+	for f := field; f != ""; f = outer(f) {
+		if n, ok := a.nodes[f]; ok {
+			return a.src.of(n)
+		}
+	}
+	return a.src.of(a.node)
+}
+
+// outer cuts the last element off a path: stop_when.any[0] is in stop_when.any.
+func outer(field string) string {
+	for i := len(field) - 1; i > 0; i-- {
+		if field[i] == '.' || field[i] == '[' {
+			return field[:i]
+		}
+	}
+	return ""
+}
+
+// loopAround is the nearest loop that the agent is in; nil if there is none.
+func (a *Agent) loopAround() *Agent {
+	for p := a.parent; p != nil; p = p.parent {
+		if p.Type == TypeLoop {
+			return p
+		}
+	}
+	return nil
+}
+
+// incomplete reports that the file gives sub-agents that could not be read.
+func (a *Agent) incomplete() bool {
+	n, given := a.nodes["sub_agents"]
+	return given && len(a.SubAgents) < len(deref(n).Content)
+}
+
+// finalizer is the step that runs after the loop; nil if there is none.
+func (a *Agent) finalizer() *Agent {
+	if a.Type != TypeLoop {
+		return nil
+	}
+	for _, sub := range a.SubAgents {
+		if sub.OutputKey == LoopOutput {
+			return sub
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package definition reads loop files: YAML that says what a loop is.
+//
+//	name: compress
+//	inputs:
+//	  file: README.md
+//	state: {level: 1}
+//	max_iterations: 9
+//	score: {key: ratio, min_delta_percent: 1}
+//	sub_agents:
+//	  - name: measure
+//	    command: [./ratio, "{{level}}", "{{file}}"]
+//	    output_key: ratio
+//	  - name: next
+//	    set: {level: state.level + 1}
+//	  - name: say
+//	    text: "Use level {{level}}."
+//	    output_key: loop_output
+//
+// [Load] reads a file and those that it refers to, and finds everything that is
+// wrong with them at once: what YAML does not allow, fields that there are not,
+// values of the wrong type, expressions that do not compile, keys that are read
+// and never written, loops that can never stop. Each [Problem] has its place, a
+// code and, where something comes to mind, a hint. [Definition.InitialState]
+// makes the state that a run begins with, and [Definition.Build] the agents:
+//
+//	d, err := definition.Load("compress.yaml")
+//	if err != nil {
+//		return err // definition.Problems
+//	}
+//	state, err := d.InitialState(map[string]string{"file": "main.go"})
+//	if err != nil {
+//		return err
+//	}
+//	root, err := d.Build(definition.BuildConfig{})
+//
+// [Fields] is the reference of what a file can say, [Codes] that of the
+// problems. A file is untrusted: whatever it holds is read with bounded work,
+// its refs do not leave its folder, and nothing of it is ever given to a shell.
+package definition

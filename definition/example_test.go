@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/runner"
+)
+
+func Example() {
+	d, err := definition.Parse("halve.yaml", []byte(`
+name: halve
+inputs:
+  limit: {type: number, description: When it is small enough.}
+state: {n: 40}
+max_iterations: 20
+stop_when: state.n < state.limit
+sub_agents:
+  - name: half
+    set: {n: state.n / 2}
+  - name: tell
+    text: "{{iteration}}: {{n}}"
+  - name: result
+    text: "{{n}} is below {{limit}}"
+    output_key: loop_output
+`), definition.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, err := d.InitialState(map[string]string{"limit": "10"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	root, err := d.Build(definition.BuildConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := runner.NewInMemory("example", root)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	msg := genai.NewContentFromText("go", genai.RoleUser)
+	for ev, err := range r.Run(context.Background(), "ana", "s1", msg, agent.RunConfig{}, runner.WithStateDelta(state)) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if text := ev.Text(); text != "" {
+			fmt.Println(text)
+		}
+	}
+	// Output:
+	// 1: 20
+	// 2: 10
+	// 3: 5
+	// 5 is below 10
+}
+
+func ExampleProblems_Format() {
+	_, err := definition.Parse("refine.yaml", []byte(`name: refine
+max_iteration: 5
+sub_agents:
+  - name: collect
+    text: Collect.
+    output_key: feedback
+  - name: use
+    text: "Mind: {{feedbak}}"
+`), definition.Options{})
+	if problems, ok := err.(definition.Problems); ok {
+		problems.Format(os.Stdout)
+	}
+	// Output:
+	// refine.yaml:2:1: error: unknown field "max_iteration" [LOOP003]
+	//     2 | max_iteration: 5
+	//       | ^^^^^^^^^^^^^ did you mean "max_iterations"?
+	// refine.yaml:8:18: error: {{feedbak}} is read here but no agent writes it [LOOP020]
+	//     8 |     text: "Mind: {{feedbak}}"
+	//       |                  ^^^^^^^^^^^ did you mean {{feedback}} (written by collect)?
+	// 2 errors
+}

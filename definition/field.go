@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import "slices"
+
+// Field is one thing that a definition can say about an agent.
+type Field struct {
+	Name string
+	// Types are the types of agents that have it; nil is all.
+	Types []Type
+	// Root says that only the root agent has it.
+	Root bool
+	// Doc says what it is, on one line.
+	Doc string
+}
+
+// Fields lists every field, in the order in which people write them.
+func Fields() []Field { return slices.Clone(fields) }
+
+var (
+	workflows = []Type{TypeLoop, TypeSequential, TypeParallel}
+	tasks     = []Type{TypeCommand, TypeExpression, TypeHTTP, TypeTemplate}
+)
+
+var fields = []Field{
+	{"name", nil, false, "unique in the definition: a letter, then letters, digits, _ and -"},
+	{"type", nil, false, "loop, sequential, parallel, command, expression, http or template; may be left out where a field tells"},
+	{"description", nil, false, "what the agent is for"},
+	{"inputs", nil, true, "what a run is given: name: {type, default, description}, or name: default"},
+	{"state", nil, true, "the state that a run begins with"},
+	{"goal", []Type{TypeLoop}, false, "what the loop is to reach"},
+	{"instructions", []Type{TypeLoop}, false, "how it is to go about it"},
+	{"max_iterations", []Type{TypeLoop}, false, "the most iterations there are, 5 if left out; 0 for no limit, if something else stops the loop"},
+	{"order", []Type{TypeLoop}, false, "another order of the sub-agents, by name, every one once"},
+	{"stop_when", []Type{TypeLoop}, false, "an expression that ends the loop when it is true; or any, all, not of several; or when with for: k iterations running"},
+	{"stop_check", []Type{TypeLoop}, false, "when stop_when is looked at: after every iteration (the default) or every step"},
+	{"score", []Type{TypeLoop}, false, "the state key of an iteration's score; or key or expr with label, field, target, min_delta, min_delta_percent, patience, lower_is_better"},
+	{"max_consecutive_failures", []Type{TypeLoop}, false, "so many steps failing one after another end the loop"},
+	{"max_concurrency", []Type{TypeParallel}, false, "how many sub-agents run at once; all if left out"},
+	{"on_error", nil, false, "what a failed step does: stop (the default), skip_step or next_iteration; on a loop for its steps, on a step for itself"},
+	{"continue_on_error", nil, false, "true is on_error: next_iteration"},
+	{"sub_agents", workflows, false, "the agents in it, in order; {ref: file.yaml} reads one from a file"},
+	{"command", []Type{TypeCommand}, false, "the program and its arguments; no shell reads them"},
+	{"stdin", []Type{TypeCommand}, false, "what the command reads"},
+	{"env", []Type{TypeCommand}, false, "further environment variables"},
+	{"clean_env", []Type{TypeCommand}, false, "true leaves out the environment but for PATH, HOME and the like"},
+	{"dir", []Type{TypeCommand}, false, "the working directory, inside the run's root"},
+	{"output_limit", []Type{TypeCommand}, false, "the most output, as 1MB"},
+	{"ok_exit_codes", []Type{TypeCommand}, false, "exit codes that are no failure; [0] if left out"},
+	{"url", []Type{TypeHTTP}, false, "where the request goes; its host is fixed"},
+	{"method", []Type{TypeHTTP}, false, "GET if left out"},
+	{"headers", []Type{TypeHTTP}, false, "request headers"},
+	{"body", []Type{TypeHTTP}, false, "what is sent: text, or a map or a list as JSON"},
+	{"size_limit", []Type{TypeHTTP}, false, "the longest answer, as 1MB"},
+	{"ok_status", []Type{TypeHTTP}, false, "statuses that are no failure; 200 to 299 if left out"},
+	{"json", []Type{TypeCommand, TypeHTTP}, false, "true if the output is JSON and to be kept as such"},
+	{"timeout", []Type{TypeCommand, TypeHTTP}, false, "how long it may take, as 30s or 5m; a plain number is seconds"},
+	{"set", []Type{TypeExpression}, false, "state keys and the expressions of their new values"},
+	{"value", []Type{TypeExpression}, false, "the expression whose value output_key gets"},
+	{"text", []Type{TypeTemplate}, false, "what the agent says"},
+	{"output_key", nil, false, "the state key of the result; loop_output makes a step of a loop its finalizer"},
+	{"result_key", tasks, false, "the state key of all there is to know about the result, such as exit_code"},
+	{"exit_when", tasks, false, "an expression over state and result that ends the nearest loop when it is true"},
+	{"exit_reason", tasks, false, "why, in words"},
+	{"can_exit_loop", nil, false, "whether the agent, with all in it, may end the loop; the default is true with exit_when, else false"},
+}
+
+// fieldNamed finds a field; its name is empty if there is none.
+func fieldNamed(name string) Field {
+	for _, f := range fields {
+		if f.Name == name {
+			return f
+		}
+	}
+	return Field{}
+}
+
+func (f Field) has(t Type) bool {
+	return f.Types == nil || slices.Contains(f.Types, t)
+}
+
+// typed are the fields that tell an agent's type, the clearest first.
+var typed = []struct {
+	field string
+	is    Type
+}{
+	{"sub_agents", TypeLoop},
+	{"command", TypeCommand},
+	{"url", TypeHTTP},
+	{"set", TypeExpression},
+	{"value", TypeExpression},
+	{"text", TypeTemplate},
+}
+
+var types = []string{
+	string(TypeLoop), string(TypeSequential), string(TypeParallel),
+	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate),
+}

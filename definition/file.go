@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Limits of a definition. They are far above what a person writes.
+const (
+	maxFileSize = 1 << 20 // bytes of one file
+	maxNodes    = 20_000  // values in all files, aliases spelled out
+	maxDepth    = 64      // nesting of values
+	maxFiles    = 100
+	maxPrograms = 1000 // expressions, which take most of the time
+	maxNames    = 2000 // among more, nothing is guessed
+	maxProblems = 200  // what is found after that is not kept
+)
+
+// loader reads the files of one definition and collects what is wrong.
+type loader struct {
+	fsys     fs.FS  // nil: refs are refused
+	folder   string // how the names of files begin, for people
+	sources  []*source
+	problems Problems
+	nodes    int             // seen so far
+	reading  []*source       // files around the current place
+	used     map[string]span // files that a ref has led to, and from where
+}
+
+// report adds an error. A hint can be set on what is returned.
+func (l *loader) report(at span, code, format string, args ...any) *Problem {
+	p := &Problem{
+		File: at.src.name, file: at.src.index, Line: at.line, Column: at.column, Length: at.length,
+		Severity: SeverityError, Code: code, Message: fmt.Sprintf(format, args...), Excerpt: at.src.line(at.line),
+	}
+	if len(l.problems) < maxProblems {
+		l.problems = append(l.problems, p)
+	}
+	return p
+}
+
+func (l *loader) warn(at span, code, format string, args ...any) *Problem {
+	p := l.report(at, code, format, args...)
+	p.Severity = SeverityWarning
+	return p
+}
+
+// full reports that there are so many problems that more are of no use.
+func (l *loader) full() bool { return len(l.problems) >= maxProblems }
+
+// read reads a file and returns its one value, nil if there is a problem.
+func (l *loader) read(r io.Reader, name, path string) (*source, *yaml.Node) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
+	src := newSource(name, path, len(l.sources), "")
+	l.sources = append(l.sources, src)
+	whole := span{src: src}
+	switch {
+	case err != nil:
+		l.report(whole, CodeFile, "the file cannot be read: %v", cause(err)).err = err
+		return src, nil
+	case len(data) > maxFileSize:
+		l.report(whole, CodeFile, "the file is larger than 1 MiB").Hint = "keep data in files of its own"
+		return src, nil
+	}
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	src.lines = splitLines(text)
+	if at, what := unreadable(text); what != "" {
+		before := splitLines(text[:at])
+		last := before[len(before)-1]
+		l.report(span{src, len(before), utf8.RuneCountInString(last) + 1, 1}, CodeSyntax, "the file has %s in it", what)
+		return src, nil
+	}
+	return src, l.parse(src, text)
+}
+
+// unreadable finds what YAML does not allow in a text.
+func unreadable(text string) (at int, what string) {
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			return i, "a byte that is not UTF-8 text"
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f, r > 0x7f && r < 0xa0 && r != 0x85:
+			return i, fmt.Sprintf("the control character %U", r)
+		}
+	}
+	return 0, ""
+}
+
+// parse returns the value of the text's one document.
+func (l *loader) parse(src *source, text string) (value *yaml.Node) {
+	start := span{src, 1, 1, 1}
+	defer func() {
+		// The parser is somebody else's, and the text is anybody's.
+		if r := recover(); r != nil {
+			l.report(start, CodeSyntax, "this is not YAML that can be read: %v", r)
+			value = nil
+		}
+	}()
+	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
+	var docs [2]yaml.Node
+	for i := range docs {
+		err := d.Decode(&docs[i])
+		switch {
+		case errors.Is(err, io.EOF) && i == 1:
+		case errors.Is(err, io.EOF), err == nil && i == 0 && empty(&docs[0]):
+			l.report(start, CodeSyntax, "the file is empty").Hint = "a loop begins with its name: and its sub_agents:"
+			return nil
+		case err != nil:
+			l.syntax(src, err)
+			return nil
+		case i == 1:
+			l.report(src.of(&docs[1]), CodeSyntax, "a second YAML document begins here").
+				Hint = "put it in a file of its own and use ref"
+		}
+	}
+	if len(docs[0].Content) != 1 || !l.measure(src, docs[0].Content[0], 0) {
+		return nil
+	}
+	return docs[0].Content[0]
+}
+
+func empty(doc *yaml.Node) bool {
+	return len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
+}
+
+func (l *loader) syntax(src *source, err error) {
+	e, ok := errors.AsType[*yaml.LoadError](err)
+	if !ok {
+		l.report(span{src: src}, CodeSyntax, "%v", err).err = err
+		return
+	}
+	at := span{src, max(e.Mark.Line, 1), max(e.Mark.Column, 1), 1}
+	msg := e.Message
+	if e.ContextMsg != "" {
+		msg = e.ContextMsg + ": " + msg
+	}
+	p := l.report(at, CodeSyntax, "not YAML: %s", msg)
+	p.err = err
+	line := strings.TrimSpace(src.line(at.line))
+	switch {
+	case strings.Contains(msg, "mapping values are not allowed"):
+		p.Hint = `a text with ": " in it needs quotes`
+	case strings.HasPrefix(src.line(at.line), "\t"), strings.Contains(msg, "cannot start any token") && strings.HasPrefix(line, "\t"):
+		p.Hint = "indent with spaces, not with tabs"
+	case strings.Contains(line, "{{"):
+		p.Hint = `a text that begins with {{ needs quotes`
+	}
+}
+
+// measure looks whether a value, with its aliases spelled out, is of a size
+// that can be worked with. After it every walk over the value ends.
+func (l *loader) measure(src *source, n *yaml.Node, depth int) bool {
+	l.nodes++
+	switch {
+	case l.nodes > maxNodes:
+		l.report(src.of(n), CodeFile, "the definition has more than %d values", maxNodes).Hint = "aliases count each time they are used"
+		return false
+	case depth > maxDepth:
+		l.report(src.of(n), CodeFile, "values are nested deeper than %d", maxDepth).Hint = "an alias must not contain itself"
+		return false
+	case n.Kind == yaml.AliasNode:
+		return n.Alias != nil && l.measure(src, n.Alias, depth+1)
+	}
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !l.measure(src, c, depth+1) })
+}
+
+// cause leaves out the path that an error of a file system begins with.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

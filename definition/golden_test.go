@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// A9, A15, A16, G1, D11, D17, T11, T33, C1, C7, C9, C16, C26
+func TestBrokenDefinitions(t *testing.T) {
+	files, err := filepath.Glob("testdata/broken/*.yaml")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			d, err := definition.Load(file)
+			problems, ok := errors.AsType[definition.Problems](err)
+			if !ok {
+				t.Fatalf("Load = %v, %v, want Problems", d, err)
+			}
+			if d != nil {
+				t.Error("a broken definition came with its problems")
+			}
+			var b strings.Builder
+			if err := problems.Format(&b); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range problems {
+				if _, ok := definition.Codes[p.Code]; !ok {
+					t.Errorf("no code %q", p.Code)
+				}
+			}
+			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), b.String()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}

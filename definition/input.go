@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// InputType is the type of an input's value.
+type InputType string
+
+// The types of inputs, and what their values are in the state.
+const (
+	InputString InputType = "string"
+	InputInt    InputType = "int"    // int64
+	InputNumber InputType = "number" // float64
+	InputBool   InputType = "bool"
+	InputList   InputType = "list" // []any
+	InputMap    InputType = "map"  // map[string]any
+)
+
+var inputTypes = []string{"string", "int", "number", "bool", "list", "map"}
+
+// Input is something that a run is given, under a key of its state.
+type Input struct {
+	Name        string
+	Type        InputType
+	Description string
+	// Required says that there is no default.
+	Required bool
+	Default  any
+
+	node *yaml.Node // where its name stands
+}
+
+// inputs reads the root's inputs.
+func (r *reader) inputs(a *Agent, n *yaml.Node) {
+	ps, _ := r.pairs(n, "inputs")
+	for _, p := range ps {
+		a.nodes["inputs."+p.key] = p.value
+		in := Input{Name: p.key, node: p.at}
+		if p.value.Kind == yaml.MappingNode {
+			r.input(&in, p.value)
+		} else if v, ok := r.any(p.value, "inputs."+p.key); ok {
+			if in.Default, in.Type = v, typeOfValue(v); in.Type == "" {
+				in.Type, in.Required = InputString, true
+			}
+		}
+		r.def.Inputs = append(r.def.Inputs, in)
+	}
+}
+
+// input reads the long form of an input.
+func (r *reader) input(in *Input, n *yaml.Node) {
+	what := "inputs." + in.Name
+	ps, _ := r.pairs(n, what)
+	var def, typ *yaml.Node
+	for _, p := range ps {
+		switch p.key {
+		case "type":
+			typ = p.value
+		case "default":
+			def = p.value
+		case "description":
+			in.Description, _ = r.text(p.value, what+".description")
+		default:
+			r.report(r.src.of(p.at), CodeField, "unknown field %q of an input", p.key).
+				Hint = didYouMean(p.key, []string{"type", "default", "description"}, "%q", "a map as a default is written {type: map, default: {…}}")
+		}
+	}
+	if typ != nil {
+		text, ok := r.text(typ, what+".type")
+		if ok && !slices.Contains(inputTypes, text) {
+			r.report(r.src.of(typ), CodeValue, "there is no type %q of input", text).
+				Hint = didYouMean(text, inputTypes, "%q", "the types are string, int, number, bool, list and map")
+			ok = false
+		}
+		if !ok {
+			in.Type = InputString
+			return
+		}
+		in.Type = InputType(text)
+	}
+	r.inputDefault(in, def)
+}
+
+func (r *reader) inputDefault(in *Input, def *yaml.Node) {
+	if def == nil || isNull(def) {
+		in.Required = true
+		if in.Type == "" {
+			in.Type = InputString
+		}
+		return
+	}
+	what := "the default of " + in.Name
+	v, ok := r.any(def, what)
+	if !ok {
+		return
+	}
+	if in.Type == "" {
+		in.Type = typeOfValue(v)
+	}
+	if in.Default, ok = in.Type.fit(v); !ok {
+		r.wrong(def, what, in.Type.article())
+	}
+}
+
+// typeOfValue is the type of an input with that value; empty for nil.
+func typeOfValue(v any) InputType {
+	switch v.(type) {
+	case string:
+		return InputString
+	case int64:
+		return InputInt
+	case float64:
+		return InputNumber
+	case bool:
+		return InputBool
+	case []any:
+		return InputList
+	case map[string]any:
+		return InputMap
+	}
+	return ""
+}
+
+// fit returns the value as one of the type.
+func (t InputType) fit(v any) (any, bool) {
+	if i, ok := v.(int64); ok && t == InputNumber {
+		return float64(i), true
+	}
+	return v, typeOfValue(v) == t
+}
+
+func (t InputType) article() string {
+	switch t {
+	case InputInt:
+		return "a whole number"
+	case InputBool:
+		return "true or false"
+	case InputString:
+		return "text"
+	}
+	return fmt.Sprintf("a %s", t)
+}
+
+// state reads the root's initial state.
+func (r *reader) state(a *Agent, n *yaml.Node) {
+	ps, _ := r.pairs(n, "state")
+	r.def.State = make(map[string]any, len(ps))
+	for _, p := range ps {
+		a.nodes["state."+p.key] = p.value
+		a.nodes["key of state."+p.key] = p.at
+		if v, ok := r.any(p.value, "state."+p.key); ok {
+			r.def.State[p.key] = v
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Options are the choices of [Parse].
+type Options struct {
+	// FS is where refs lead; they never leave it. Nil refuses refs. For a
+	// folder, use os.Root.FS: os.DirFS follows links that lead out.
+	FS fs.FS
+	// Path is where the definition itself is in FS. The default is the last
+	// element of its name.
+	Path string
+}
+
+// Load reads and checks a definition. Files that it refers to are looked for in
+// the folder of the file and below, and nowhere else.
+//
+// The error is [Problems]: everything that is wrong, with errors.Is finding
+// fs.ErrNotExist and the like. Warnings alone are no error; see
+// [Definition.Warnings].
+func Load(name string) (*Definition, error) {
+	l := newLoader()
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, l.unreadable(name, err)
+	}
+	defer f.Close()
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return nil, l.unreadable(name, err)
+	}
+	defer root.Close()
+	l.fsys = root.FS()
+	l.folder = strings.TrimSuffix(name, filepath.Base(name))
+	src, n := l.read(f, name, filepath.Base(name))
+	return l.definition(src, n)
+}
+
+// Parse is [Load] of data. The name is what problems call the file.
+func Parse(name string, data []byte, opts Options) (*Definition, error) {
+	l := newLoader()
+	l.fsys = opts.FS
+	if opts.Path == "" {
+		opts.Path = path.Base(filepath.ToSlash(name))
+	}
+	if folder, ok := strings.CutSuffix(filepath.ToSlash(name), opts.Path); ok {
+		l.folder = folder
+	}
+	src, n := l.read(bytes.NewReader(data), name, path.Clean(opts.Path))
+	return l.definition(src, n)
+}
+
+func newLoader() *loader { return &loader{used: make(map[string]span)} }
+
+func (l *loader) unreadable(name string, err error) error {
+	l.report(span{src: newSource(name, name, 0, "")}, CodeFile, "the file cannot be read: %v", cause(err)).err = err
+	return l.problems
+}
+
+// definition makes a definition of the root file's value.
+func (l *loader) definition(src *source, n *yaml.Node) (*Definition, error) {
+	d := &Definition{}
+	if n != nil {
+		l.used[src.path] = span{src, 1, 1, 1}
+		l.reading = append(l.reading, src)
+		r := reader{loader: l, src: src, def: d}
+		if d.Root = r.agent(n, nil); d.Root != nil {
+			d.title()
+			l.check(d)
+		}
+	}
+	l.problems = l.problems.sort()
+	if l.problems.count(SeverityError) > 0 {
+		return nil, l.problems
+	}
+	d.warnings = l.problems
+	return d, nil
+}
+
+// ref reads the agent in the file that a ref names.
+func (r *reader) ref(parent *Agent, n *yaml.Node) *Agent {
+	name, ok := r.text(n, "ref")
+	if !ok {
+		return nil
+	}
+	at := r.src.of(n)
+	target := path.Join(path.Dir(r.src.path), name)
+	switch {
+	case path.IsAbs(name) || filepath.IsAbs(name) || strings.Contains(name, `\`):
+		r.report(at, CodeRef, "ref must be a path with slashes, relative to this file, got %q", name)
+		return nil
+	case !filepath.IsLocal(target):
+		r.report(at, CodeRef, "ref %q leads out of the folder of the definition", name)
+		return nil
+	case r.fsys == nil:
+		r.report(at, CodeRef, "ref %q cannot be followed: the definition was not read from a folder", name)
+		return nil
+	}
+	for _, around := range r.reading {
+		if around.path == target {
+			r.report(at, CodeRef, "ref %q leads in a circle", name)
+			return nil
+		}
+	}
+	if first, ok := r.used[target]; ok {
+		r.report(at, CodeRef, "ref %q is used twice, first at %s", name, first.position()).
+			Hint = "agents have one place in the tree; make a second file with another name in it"
+		return nil
+	}
+	if len(r.sources) >= maxFiles {
+		r.report(at, CodeFile, "the definition has more than %d files", maxFiles)
+		return nil
+	}
+	r.used[target] = at
+	return r.follow(parent, at, name, target)
+}
+
+func (r *reader) follow(parent *Agent, at span, name, target string) *Agent {
+	f, err := r.fsys.Open(target)
+	if err == nil {
+		defer f.Close()
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+			err = errors.New("not a regular file")
+		}
+	}
+	if err != nil {
+		p := r.report(at, CodeRef, "ref %q cannot be read: %v", name, cause(err))
+		p.err = err
+		if strings.Contains(fmt.Sprint(err), "escapes") {
+			p.Hint = "a link in the folder of the definition must not lead out of it"
+		}
+		return nil
+	}
+	src, n := r.read(f, r.folder+target, target)
+	if n == nil {
+		return nil
+	}
+	r.reading = append(r.reading, src)
+	defer func() { r.reading = r.reading[:len(r.reading)-1] }()
+	inner := reader{loader: r.loader, src: src, def: r.def}
+	return inner.agent(n, parent)
+}

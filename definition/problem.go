@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Severity says how bad a problem is.
+type Severity string
+
+// The severities. A definition with errors cannot be run.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+)
+
+// Problem is something wrong with a definition, and where.
+type Problem struct {
+	// File is the name under which the file was loaded.
+	File string `json:"file,omitzero"`
+	// Line and Column count from 1, Column in characters; 0 if the problem is
+	// the whole file's. Length is how many characters of the line are meant.
+	Line     int      `json:"line,omitzero"`
+	Column   int      `json:"column,omitzero"`
+	Length   int      `json:"length,omitzero"`
+	Severity Severity `json:"severity"`
+	// Code is one of [Codes].
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Hint is what may help; empty if nothing comes to mind.
+	Hint string `json:"hint,omitzero"`
+	// Excerpt is the line of the file.
+	Excerpt string `json:"excerpt,omitzero"`
+
+	err  error
+	file int // which file, in the order of loading
+}
+
+// Error is file:line:column: severity: message [code].
+func (p *Problem) Error() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(printable(p.File))
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+		}
+		b.WriteString(": ")
+	}
+	fmt.Fprintf(&b, "%s: %s [%s]", p.Severity, p.Message, p.Code)
+	return b.String()
+}
+
+// Unwrap returns the cause, such as fs.ErrNotExist or an expression's error; nil
+// if there is none.
+func (p *Problem) Unwrap() error { return p.err }
+
+// Format writes the problem for people: the line of Error, and below it the
+// excerpt with a caret, and the hint.
+func (p *Problem) Format() string {
+	var b strings.Builder
+	b.WriteString(p.Error())
+	b.WriteByte('\n')
+	hint := printable(p.Hint)
+	switch {
+	case p.Line > 0 && p.Excerpt != "":
+		text, column, length := p.window()
+		fmt.Fprintf(&b, "%5d | %s\n", p.Line, text)
+		line := strings.Repeat(" ", column-1) + strings.Repeat("^", length) + " " + hint
+		fmt.Fprintf(&b, "      | %s\n", strings.TrimRight(line, " "))
+	case hint != "":
+		fmt.Fprintf(&b, "      | %s\n", hint)
+	}
+	return b.String()
+}
+
+// window is the part of the excerpt around the problem that fits on a line, and
+// where in it the problem is.
+func (p *Problem) window() (text string, column, length int) {
+	const width, before = 100, 40
+	line := []rune(printable(p.Excerpt))
+	column = min(max(p.Column, 1), len(line)+1)
+	from := 0
+	if len(line) > width && column > before {
+		from = min(column-before, len(line)-width/2)
+		line = line[from:]
+		column -= from
+	}
+	if len(line) > width {
+		line = append(slices.Clone(line[:width-1]), '…')
+	}
+	length = max(1, min(p.Length, len(line)-column+1))
+	return strings.TrimRight(string(line), " "), column, length
+}
+
+// printable takes out what a terminal would obey.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsPrint(r) || r == ' ':
+			return r
+		}
+		return '�'
+	}, s)
+}
+
+// Problems are all that was found, in the order of the files and of their text,
+// never none. It is the error of [Load] and [Parse].
+type Problems []*Problem
+
+// Error gives one line for each problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.Is and errors.As look at each.
+func (ps Problems) Unwrap() []error {
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		errs[i] = p
+	}
+	return errs
+}
+
+// Format writes each problem for people, and then how many there are; nothing if
+// there are none. Its error is that of w.
+func (ps Problems) Format(w io.Writer) error {
+	if len(ps) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, p := range ps {
+		b.WriteString(p.Format())
+	}
+	b.WriteString(ps.Summary() + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Summary counts: "3 errors, 1 warning".
+func (ps Problems) Summary() string {
+	var parts []string
+	for _, s := range []Severity{SeverityError, SeverityWarning} {
+		switch n := ps.count(s); {
+		case n == 1:
+			parts = append(parts, "1 "+string(s))
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", n, s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (ps Problems) count(s Severity) int {
+	n := 0
+	for _, p := range ps {
+		if p.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// sort puts the problems in order and leaves out what was found twice.
+func (ps Problems) sort() Problems {
+	slices.SortStableFunc(ps, func(a, b *Problem) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.CompactFunc(ps, func(a, b *Problem) bool {
+		return a.File == b.File && a.Line == b.Line && a.Column == b.Column && a.Code == b.Code && a.Message == b.Message
+	})
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// names are the fields that an agent can have.
+func (r *reader) names(a *Agent) []string {
+	var names []string
+	for _, f := range fields {
+		if (a.Type == "" || f.has(a.Type)) && (!f.Root || a.parent == nil) {
+			names = append(names, f.Name)
+		}
+	}
+	if a.parent != nil {
+		names = append(names, "ref")
+	}
+	return names
+}
+
+func (r *reader) unknown(a *Agent, p pair) {
+	problem := r.report(r.src.of(p.at), CodeField, "unknown field %q", p.key)
+	if near := expr.Nearest(p.key, r.names(a)); near != "" {
+		problem.Hint = fmt.Sprintf("did you mean %q?", near)
+		return
+	}
+	var others []string
+	for _, f := range fields {
+		others = append(others, f.Name)
+	}
+	if near := fieldNamed(expr.Nearest(p.key, others)); near.Name != "" && a.Type != "" {
+		problem.Hint = fmt.Sprintf("%q is a field of %s agents; this is %s agent", near.Name, join(near.Types, "and"), article(a.Type))
+	}
+}
+
+// misplaced reports a field of another type of agent.
+func (r *reader) misplaced(a *Agent, p pair, f Field) {
+	problem := r.report(r.src.of(p.at), CodeField, "%q is a field of %s agents; this is %s agent", p.key, join(f.Types, "and"), article(a.Type))
+	if _, given := a.nodes["type"]; !given && a.Type == TypeLoop && f.Types[0].Workflow() {
+		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", join(f.Types, "or"))
+	}
+}
+
+func join(ts []Type, word string) string {
+	names := make([]string, len(ts))
+	for i, t := range ts {
+		names[i] = string(t)
+	}
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " " + word + " " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// didYouMean is the hint for a mistyped name. The form is that of the name, and
+// otherwise the hint if none is near.
+func didYouMean(typed string, names []string, form, otherwise string) string {
+	if len(names) > maxNames {
+		return otherwise
+	}
+	if near := expr.Nearest(typed, names); near != "" {
+		return "did you mean " + fmt.Sprintf(form, near) + "?"
+	}
+	return otherwise
+}
