@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// output shows a run.
+type output interface {
+	started(request)
+	event(*session.Event, []string, *progress.Fold)
+	finished(request, result)
+}
+
+// result is what a run came to.
+type result struct {
+	err    error
+	code   int
+	answer string
+	stop   *loop.StopRecord
+}
+
+func newOutput(e *env, mode string) (output, error) {
+	switch mode {
+	case "auto", "plain":
+		return &plain{out: e.stdout, err: e.stderr, now: time.Now}, nil
+	case "json":
+		return &ndjson{enc: json.NewEncoder(e.stdout)}, nil
+	case "quiet":
+		return &plain{out: e.stdout, err: io.Discard, now: time.Now}, nil
+	}
+	return nil, fmt.Errorf("--progress %q: use auto, plain, json or quiet", mode)
+}
+
+// plain writes a line for each change to stderr, and the answer to stdout.
+type plain struct {
+	out, err io.Writer
+	now      func() time.Time
+
+	mu      sync.Mutex
+	last    time.Time // when something was written
+	running string    // what to say if nothing happens for long
+	quit    chan struct{}
+	done    sync.WaitGroup
+}
+
+// silence is how long nothing may be written before a sign of life.
+const silence = 30 * time.Second
+
+func (p *plain) started(req request) {
+	p.line(fmt.Sprintf("run %s started definition=%s", req.session, req.definition))
+	p.quit = make(chan struct{})
+	p.done.Go(p.heartbeat)
+}
+
+func (p *plain) heartbeat() {
+	tick := time.NewTicker(silence / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.quit:
+			return
+		case <-tick.C:
+			p.mu.Lock()
+			if p.running != "" && p.now().Sub(p.last) >= silence {
+				p.write("… still running: " + p.running)
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *plain) line(s string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.write(s)
+}
+
+// write writes a line with the time of day. p.mu is held.
+func (p *plain) write(s string) {
+	p.last = p.now()
+	fmt.Fprintln(p.err, p.last.Format(time.TimeOnly), s)
+}
+
+func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, iteration := f.Running()
+	p.running = string(at)
+	if iteration > 0 {
+		p.running = fmt.Sprintf("iteration %d, %s", iteration, at.Agent())
+	}
+	for _, l := range lines {
+		p.write(l)
+	}
+}
+
+func (p *plain) finished(req request, res result) {
+	close(p.quit)
+	p.done.Wait()
+	p.line(summary(req, res))
+	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
+		if isTerminal(p.out) {
+			answer = plainText(answer)
+		}
+		fmt.Fprintln(p.out, answer)
+	}
+}
+
+// summary is the run in one line.
+func summary(req request, res result) string {
+	status := "completed"
+	switch {
+	case res.code == exitInterrupted:
+		status = "interrupted"
+	case res.err != nil:
+		status = "failed"
+	case res.code == exitLimit:
+		status = "stopped by a limit"
+	}
+	s := fmt.Sprintf("run %s %s", req.session, status)
+	rec := res.stop
+	if rec == nil {
+		return s
+	}
+	s += fmt.Sprintf(" stop_reason=%s iterations=%d", rec.Reason, rec.Iterations)
+	if rec.BestScore != nil {
+		s += fmt.Sprintf(" best=%d score=%.4g", rec.BestIteration, *rec.BestScore)
+	}
+	if rec.Result.Source != "" {
+		s += fmt.Sprintf(" result=%s", rec.Result.Source)
+	}
+	return s
+}
+
+// ndjson writes one JSON object a line to stdout: run.started, an event each,
+// run.finished.
+type ndjson struct{ enc *json.Encoder }
+
+func (j *ndjson) started(req request) {
+	j.write(map[string]any{
+		"type": "run.started", "schema": 1, "run": req.session, "definition": req.definition, "file": req.file,
+	})
+}
+
+func (j *ndjson) event(ev *session.Event, _ []string, _ *progress.Fold) {
+	j.write(map[string]any{"type": "event", "event": ev})
+}
+
+func (j *ndjson) finished(req request, res result) {
+	m := map[string]any{"type": "run.finished", "run": req.session, "exit_code": res.code, "output": res.answer}
+	if res.stop != nil {
+		m["stop_reason"] = res.stop.Reason
+		m["stop"] = res.stop
+	}
+	if res.err != nil {
+		m["error"] = res.err.Error()
+		if errors.Is(res.err, errInterrupted) {
+			m["stop_reason"] = loop.ReasonCanceled
+		}
+	}
+	j.write(m)
+}
+
+func (j *ndjson) write(v any) {
+	if err := j.enc.Encode(v); err != nil {
+		// An event that cannot be written as JSON must not hide the others.
+		_ = j.enc.Encode(map[string]any{"type": "warning", "message": err.Error()})
+	}
+}

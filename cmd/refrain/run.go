@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// runFlags are the flags of refrain run.
+type runFlags struct {
+	set           map[string]string
+	maxIterations uint
+	limited       bool // --max-iterations was given
+	progress      string
+	session       string
+	root          string
+	zeroOnLimit   bool
+}
+
+func newRun(e *env) *cobra.Command {
+	var f runFlags
+	var sets []string
+	cmd := &cobra.Command{
+		Use:   "run FILE [INPUT]",
+		Short: "Run a definition",
+		Long: `Run a definition. INPUT is what the user asks, {{user_input}} in the definition;
+"-" reads it from standard input. The answer goes to stdout, progress to stderr.
+
+Exit codes: 0 completed, 1 failed, 2 wrong usage or invalid definition, 3 stopped
+by a limit before its own criterion, 130 interrupted.`,
+		Example: `  refrain run loop.yaml "Write a document about a cat"
+  refrain run examples/compress/loop.yaml --set file=README.md
+  refrain run loop.yaml --max-iterations 3 --progress json
+  cat brief.txt | refrain run loop.yaml -`,
+		Args: between(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.limited = cmd.Flags().Changed("max-iterations")
+			if !cmd.Flags().Changed("progress") {
+				if p := e.getenv("REFRAIN_PROGRESS"); p != "" {
+					f.progress = p
+				}
+			}
+			var err error
+			if f.set, err = parseSets(sets); err != nil {
+				return err
+			}
+			input, err := readInput(args[1:], e.stdin)
+			if err != nil {
+				return err
+			}
+			return runFile(cmd.Context(), e, f, args[0], input)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
+	fl.UintVar(&f.maxIterations, "max-iterations", 0, "at most so many iterations, instead of what the definition says")
+	fl.StringVar(&f.progress, "progress", "auto", "how to show progress: auto, plain, json or quiet (env REFRAIN_PROGRESS)")
+	fl.StringVar(&f.session, "session", "", "`ID` of the conversation thread; made up if not given")
+	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
+	return cmd
+}
+
+func parseSets(sets []string) (map[string]string, error) {
+	m := make(map[string]string, len(sets))
+	for _, s := range sets {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("--set %q: write it as key=value", s)
+		}
+		m[k] = v
+	}
+	return m, nil
+}
+
+// maxInput bounds what is read from standard input.
+const maxInput = 10 << 20
+
+func readInput(args []string, stdin io.Reader) (string, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	if args[0] != "-" {
+		return args[0], nil
+	}
+	b, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
+	if err != nil {
+		return "", fmt.Errorf("read standard input: %w", err)
+	}
+	if len(b) > maxInput {
+		return "", fmt.Errorf("standard input is larger than %d MiB", maxInput>>20)
+	}
+	return strings.TrimRight(string(b), "\n"), nil
+}
+
+// runFile loads a definition and runs it to its end.
+func runFile(ctx context.Context, e *env, f runFlags, file, input string) error {
+	out, err := newOutput(e, f.progress)
+	if err != nil {
+		return err
+	}
+	def, err := definition.Load(file)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	def.Warnings().Format(e.stderr)
+	state, err := def.InitialState(f.set)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	build := definition.BuildConfig{Root: f.root}
+	if f.limited {
+		build.MaxIterations = &f.maxIterations
+	}
+	root, err := def.Build(build)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	r, err := runner.New(runner.Config{
+		AppName: "refrain", Agent: root, Durable: true, AutoCreateSession: true,
+		SessionService:  session.InMemoryService(),
+		ArtifactService: artifact.InMemoryService(),
+		MemoryService:   memory.InMemoryService(),
+	})
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if f.session == "" {
+		f.session = "r_" + uuid.NewString()[:8]
+	}
+	return follow(ctx, r, out, request{
+		file: file, definition: def.Name, session: f.session, input: input, state: state, zeroOnLimit: f.zeroOnLimit,
+	})
+}
+
+// request is what a run is asked to do.
+type request struct {
+	file, definition, session, input string
+	state                            map[string]any
+	zeroOnLimit                      bool
+}
+
+// follow runs the request and shows what happens.
+func follow(ctx context.Context, r *runner.Runner, out output, req request) error {
+	out.started(req)
+	msg := genai.NewContentFromText(req.input, genai.RoleUser)
+	var fold progress.Fold
+	var failed error
+	for ev, err := range r.Run(ctx, "user", req.session, msg, agent.RunConfig{}, runner.WithStateDelta(req.state)) {
+		if err != nil {
+			failed = err
+			break
+		}
+		out.event(ev, fold.Add(ev), &fold)
+	}
+	res := result{err: failed, answer: fold.Answer(), stop: fold.Stop()}
+	res.code = exitCode(failed, fold.Stops(), req.zeroOnLimit)
+	out.finished(req, res)
+	switch {
+	case res.code == exitOK:
+		return nil
+	case res.code == exitFailed:
+		return &exitError{res.code, failed}
+	}
+	return &exitError{code: res.code}
+}
+
+// exitCode is how the process ends. A limit is a stop of its own kind only
+// where the loop had a criterion that it did not reach.
+func exitCode(err error, stops []*loop.StopRecord, zeroOnLimit bool) int {
+	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case err != nil:
+		return exitFailed
+	}
+	for _, rec := range stops {
+		if rec.Reason.Limit() && hasCriterion(rec) && !zeroOnLimit {
+			return exitLimit
+		}
+	}
+	return exitOK
+}
+
+// hasCriterion reports whether the loop could have stopped by anything but a
+// limit.
+func hasCriterion(rec *loop.StopRecord) bool {
+	for _, c := range rec.Conditions {
+		switch {
+		case c.Name == "max_iterations", c.Name == "max_consecutive_failures":
+		case c.Name == "exit_loop" && c.Threshold == "nobody":
+		default:
+			return true
+		}
+	}
+	return false
+}
