@@ -32,6 +32,14 @@ expr:
 template:
 loop: expr
 model:
+model/internal/...:
+model/gemini: model model/internal/...
+model/openai: model model/internal/...
+model/anthropic: model model/internal/...
+model/scripted: model model/internal/...
+model/modeltest: model model/internal/...
+tool: agent session model tool/toolconfirmation
+tool/...: tool agent session model tool/toolconfirmation
 tool/toolconfirmation:
 artifact:
 session: model tool/toolconfirmation
@@ -39,6 +47,7 @@ session/sessiontest: session model tool/toolconfirmation
 memory: session
 agent: session artifact memory tool/toolconfirmation model
 agent/agenttest: agent session
+agent/llmagent: agent session model template tool tool/...
 agent/taskagent: agent session model expr template
 agent/workflowagents/loopagent: agent loop session model
 agent/workflowagents/sequentialagent: agent session

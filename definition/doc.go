@@ -36,6 +36,7 @@
 //	root, err := d.Build(definition.BuildConfig{})
 //
 // [Fields] is the reference of what a file can say, [Codes] that of the
-// problems. A file is untrusted: whatever it holds is read with bounded work,
-// its refs do not leave its folder, and nothing of it is ever given to a shell.
+// problems. Reading a file is safe whoever wrote it: the work is bounded, its refs
+// do not leave its folder, and nothing in it is run. Running one runs the commands
+// it names, as they stand; what placeholders are filled with is never code.
 package definition

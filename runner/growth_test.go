@@ -21,7 +21,7 @@ import (
 
 // An event costs the same however long the run is. The tests here read no
 // clock; bench/ does.
-func TestCostPerEventDoesNotGrowWithTheRun(t *testing.T) {
+func TestGrowth(t *testing.T) {
 	const most = 1.15
 	short, long := memoryPerEvent(t, throughRunner(t, 100)), memoryPerEvent(t, throughRunner(t, 10000))
 	if long.bytes > most*short.bytes || long.allocs > most*short.allocs {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/memory"
+	remembering "github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sessiontest"
@@ -109,16 +109,29 @@ func TestUserMessageComesWithAStateDelta(t *testing.T) {
 	if diff := cmp.Diff([]any{"cats", "psst", "Hello", 1}, seen); diff != "" {
 		t.Errorf("what the agent sees (-want +got):\n%s", diff)
 	}
-	delta["topic"] = "dogs"
 	user := get(t, svc).Events().At(0)
 	if diff := cmp.Diff(map[string]any{"topic": "cats"}, user.Actions.StateDelta); diff != "" {
-		t.Errorf("the stored delta, which the caller's map has no part in (-want +got):\n%s", diff)
+		t.Errorf("the stored delta (-want +got):\n%s", diff)
 	}
 	if user.Author != "user" || user.Text() != "Hello" || len(said) != 1 || user.InvocationID != said[0].InvocationID {
 		t.Errorf("got the user's event %+v", user)
 	}
 	if topic, _ := get(t, svc).State().Get("topic"); topic != "cats" {
 		t.Errorf("got topic %v", topic)
+	}
+}
+
+// E4: what a caller does with its map afterwards changes no history.
+func TestStateDeltaIsCopied(t *testing.T) {
+	svc := session.InMemoryService()
+	r := newRunner(t, runner.Config{Agent: speaker(t, "a"), SessionService: svc, AutoCreateSession: true})
+	delta := map[string]any{"topic": "cats"}
+	if _, err := collect(t, ask(t.Context(), r, "Hello", runner.WithStateDelta(delta))); err != nil {
+		t.Fatal(err)
+	}
+	delta["topic"] = "dogs"
+	if got := get(t, svc).Events().At(0).Actions.StateDelta["topic"]; got != "cats" {
+		t.Errorf("got topic %v in the log", got)
 	}
 }
 
@@ -310,6 +323,7 @@ func TestCanceledBetweenAnyTwoEvents(t *testing.T) {
 				tree := sequence(t, "s", speaker(t, "a", "one", "two"), sequence(t, "i", speaker(t, "b", "three")), speaker(t, "c", "four"))
 				r := newRunner(t, runner.Config{Agent: tree, SessionService: svc, AutoCreateSession: true, Durable: durable})
 				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
 				if n == 0 {
 					cancel(errBoom)
 				}
@@ -470,7 +484,7 @@ func describe(ev *session.Event) string {
 
 // E6
 func TestArtifactsAndMemoryAreTheSessions(t *testing.T) {
-	files, mem := artifact.InMemoryService(), memory.InMemoryService()
+	files, mem := artifact.InMemoryService(), remembering.InMemoryService()
 	a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
 		arts := ctx.Artifacts()
 		one, err1 := arts.Save(ctx, "report.md", genai.NewPartFromText("# One"))
@@ -505,7 +519,7 @@ func TestArtifactsAndMemoryAreTheSessions(t *testing.T) {
 		t.Errorf("in the service: %v, %v", got, err)
 	}
 	for user, want := range map[string]int{"ana": 1, "bob": 0} {
-		if found, err := mem.SearchMemory(t.Context(), &memory.SearchRequest{AppName: "app", UserID: user, Query: "paint"}); err != nil || len(found.Memories) != want {
+		if found, err := mem.SearchMemory(t.Context(), &remembering.SearchRequest{AppName: "app", UserID: user, Query: "paint"}); err != nil || len(found.Memories) != want {
 			t.Errorf("%s's memory: got %v, %v", user, found, err)
 		}
 	}

@@ -43,7 +43,13 @@ type wrapped struct{ *session.View }
 // store's log.
 func TestApplyToAViewLeavesTheStoreAlone(t *testing.T) {
 	svc := session.InMemoryService()
-	writer := create(t, svc).(*session.View)
+	created := create(t, svc)
+	for range 10 {
+		if err := svc.AppendEvent(t.Context(), created, &session.Event{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer := get(t, svc).(*session.View)
 	for i := range 200 { // across several chunks of the log
 		ev := &session.Event{Author: "writer"}
 		ev.Actions.StateDelta = map[string]any{"temp:n": i, "n": i}
@@ -53,16 +59,16 @@ func TestApplyToAViewLeavesTheStoreAlone(t *testing.T) {
 		writer.Apply(ev)
 	}
 	stored := get(t, svc).Events()
-	if stored.Len() != 200 {
-		t.Fatalf("got %d stored events, want 200", stored.Len())
+	if stored.Len() != 210 {
+		t.Fatalf("got %d stored events, want 210", stored.Len())
 	}
 	for ev := range stored.All() {
 		if _, ok := ev.Actions.StateDelta["temp:n"]; ok {
 			t.Fatalf("event %d was replaced in the store by the one that was applied to a view", ev.Seq)
 		}
 	}
-	if n := writer.Events().Len(); n != 200 {
-		t.Errorf("the view shows %d events, want the 200 applied to it", n)
+	if n := writer.Events().Len(); n != 210 {
+		t.Errorf("the view shows %d events, want 10 and the 200 applied to it", n)
 	}
 }
 

@@ -48,7 +48,8 @@ func TestInfiniteLoopRunsUntilTheConsumerBreaks(t *testing.T) {
 	check(t, "runs of the sub-agent", ran, 100)
 }
 
-// K10, T1, T2, T3: an escalation ends the loop and skips the later sub-agents.
+// K10, T1, T2, T3, T16: an escalation, by whatever event, ends the loop and
+// skips the later sub-agents.
 func TestEscalationEndsTheLoop(t *testing.T) {
 	root := repeat(t, "refine", 10,
 		says(t, "critic", "hm"),
@@ -179,7 +180,7 @@ func TestNewRefusesARunFunction(t *testing.T) {
 	}
 }
 
-// A11: kind and configuration can be looked up while it runs.
+// A7, A11: kind and configuration can be looked up while it runs.
 func TestConfigIsThereForIntrospection(t *testing.T) {
 	var most uint
 	root := loopOf(t, "refine", 7, func(c *loopagent.Config) {

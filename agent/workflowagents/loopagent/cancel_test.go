@@ -200,7 +200,6 @@ func TestBreakIsNotAStop(t *testing.T) {
 
 // A cancelled durable run has the loops' marks in its log.
 func TestCancelledLoopLeavesItsMark(t *testing.T) {
-	t.Skip("agent.Step: an event from below ends every step above it as soon as the context is over, so none can say why it stopped")
 	for _, when := range []string{"between two events", "during a step"} {
 		t.Run(when, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())

@@ -97,7 +97,7 @@ func (r *run) step(d loop.Decision) bool {
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
 	r.exit, r.refused = nil, nil
 	res := s.Run(r.onEv)
-	if res.Left && r.ctx.Err() == nil {
+	if res.Left {
 		return false
 	}
 	if res.Said != nil {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package refrain_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log"
+	"os"
+	"strings"
+	"testing"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+)
+
+func Example() {
+	ctx := context.Background()
+	critic := says("critic", "more rhyme")
+	editor := says("editor", "a better poem")
+
+	refine, err := loopagent.New(loopagent.Config{
+		AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{critic, editor}},
+		MaxIterations: 5,
+		Score:         &loop.Score{Key: "score", Target: new(8.0)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, err := runner.NewInMemory("app", refine)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for ev, err := range r.Run(ctx, "ana", "s1", genai.NewContentFromText("a poem", genai.RoleUser), agent.RunConfig{}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(ev.Author, ev.Text())
+	}
+	// Output:
+	// critic more rhyme
+	// editor a better poem
+	// critic more rhyme
+	// editor a better poem
+}
+
+// says returns an agent that says a text and raises the score by 2.
+func says(name, text string) agent.Agent {
+	a, err := agent.New(agent.Config{
+		Name: name,
+		Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(yield func(*session.Event, error) bool) {
+				ev := session.NewEvent(ctx, ctx.InvocationID())
+				ev.Content = genai.NewContentFromText(text, genai.RoleModel)
+				score := 0.0
+				if v, err := ctx.Session().State().Get("score"); err == nil {
+					score = v.(float64)
+				}
+				ev.Actions.StateDelta["score"] = score + 2
+				yield(ev, nil)
+			}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return a
+}
+
+// The Go code in the README is what Example runs.
+func TestReadmeCodeIsCompiled(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, ok := strings.Cut(string(readme), "```go\n")
+	code, _, closed := strings.Cut(code, "```")
+	if !ok || !closed {
+		t.Fatal("README.md has no Go code")
+	}
+	for line := range strings.Lines(code) {
+		if line != "\n" && !strings.Contains(string(source), "\t"+line) {
+			t.Errorf("README.md has a line that Example does not run: %s", line)
+		}
+	}
+}
