@@ -42,7 +42,7 @@ const requirementsDoc = "doc/requirements.md"
 // shows which requirement, in step with the comments of the tests.
 func TestRequirementsHaveTests(t *testing.T) {
 	tests := requirementTests(t)
-	for _, id := range strings.Fields(covered) {
+	for id := range strings.FieldsSeq(covered) {
 		if len(tests[id]) == 0 {
 			t.Errorf("requirement %s has no test that names it in a comment", id)
 		}

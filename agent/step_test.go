@@ -277,7 +277,13 @@ func TestSecondRunOfASubAgentIsNumbered(t *testing.T) {
 // E4: an event that was stored and is said again is another event.
 func TestEventSaidAgainIsACopy(t *testing.T) {
 	kept := says("as I said")
-	a := custom(t, "a", func(_ agent.InvocationContext, yield yield) { _ = yield(kept, nil) && yield(kept, nil) })
+	a := custom(t, "a", func(_ agent.InvocationContext, yield yield) {
+		for range 2 {
+			if !yield(kept, nil) {
+				return
+			}
+		}
+	})
 	var got []*session.Event
 	for i, id := range []string{"e-1", "e-2"} {
 		ctx := agent.NewInvocation(t.Context(), agent.Invocation{ID: id, Session: session.NewView(session.ViewConfig{})})

@@ -427,7 +427,13 @@ func TestConsumerThatLeavesEndsTheRun(t *testing.T) {
 func TestSameEventTwiceIsStoredTwice(t *testing.T) {
 	svc := session.InMemoryService()
 	kept := says("as I said")
-	a := custom(t, "a", func(_ agent.InvocationContext, yield yield) { _ = yield(kept, nil) && yield(kept, nil) })
+	a := custom(t, "a", func(_ agent.InvocationContext, yield yield) {
+		for range 2 {
+			if !yield(kept, nil) {
+				return
+			}
+		}
+	})
 	r := newRunner(t, runner.Config{Agent: a, SessionService: svc, AutoCreateSession: true})
 	for range 2 {
 		if _, err := collect(t, ask(t.Context(), r, "")); err != nil {

@@ -89,7 +89,7 @@ func FuzzEventJSON(f *testing.F) {
 		}
 		ev.IsFinalResponse()
 		ev.Text()
-		ev.Address.Parent().Under(ev.Address)
+		_ = ev.Address.Parent().Under(ev.Address)
 		first, err := json.Marshal(&ev)
 		if err != nil {
 			t.Fatalf("encode what was decoded: %v", err)

@@ -99,11 +99,11 @@ func version() string {
 	if !ok {
 		return "refrain (unknown version)"
 	}
-	v := "refrain " + info.Main.Version
+	words := []string{"refrain", info.Main.Version}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			v += " " + s.Value[:12]
+			words = append(words, s.Value[:12])
 		}
 	}
-	return v + " " + info.GoVersion
+	return strings.Join(append(words, info.GoVersion), " ")
 }

@@ -3,6 +3,8 @@
 package sessiontest
 
 import (
+	"maps"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
@@ -103,8 +105,6 @@ func (s *suite) values() {
 		changed["user:"+k] = v
 	}
 	s.append(made, sets(changed))
-	for k, v := range values {
-		changed[k] = v
-	}
+	maps.Copy(changed, values)
 	s.wantState(s.get("s1"), changed, "state values come back as they were, up to JSON")
 }
