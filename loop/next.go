@@ -95,6 +95,9 @@ func (p *Plan) reason(t *Tally) StopReason {
 
 // runnable is false for a plan that Check refuses because nothing would run.
 func (p *Plan) runnable(t *Tally) bool {
+	if len(p.Order) == 0 { // every place has a step
+		return p.length() > 0
+	}
 	place := t.Place
 	if p.between(t) {
 		place = 0

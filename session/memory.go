@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -37,47 +35,6 @@ type memory struct {
 	sessions map[sessionKey]*record
 	apps     map[string]*scope
 	users    map[userKey]*scope
-}
-
-// record is one stored session. Its lock is the only one that appending to it
-// takes, but for shared keys.
-type record struct {
-	service *memory
-	key     sessionKey
-	app     *scope
-	user    *scope
-
-	mu      sync.Mutex
-	log     eventLog
-	state   map[string]any // keys without a prefix
-	updated time.Time
-	deleted bool
-}
-
-// scope is state that several sessions share.
-type scope struct {
-	mu     sync.RWMutex
-	values map[string]any
-}
-
-func (s *scope) set(key string, value any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	put(s.values, key, value)
-}
-
-func (s *scope) copyTo(dst map[string]any) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	maps.Copy(dst, s.values)
-}
-
-func put(m map[string]any, key string, value any) {
-	if value == nil {
-		delete(m, key)
-		return
-	}
-	m[key] = value
 }
 
 func (m *memory) Create(_ context.Context, req *CreateRequest) (*CreateResponse, error) {
@@ -224,100 +181,4 @@ func (m *memory) AppendEvent(_ context.Context, s Session, ev *Event) error {
 		return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
 	}
 	return nil
-}
-
-func (r *record) append(s Session, v *View, ev *Event) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.deleted {
-		return ErrNotFound
-	}
-	next := int64(r.log.n) + 1
-	want := ev.Seq
-	if want == 0 {
-		want = lastSeq(s) + 1
-	}
-	if want != next {
-		return ErrConflict
-	}
-	ev.Seq = next
-	if ev.ID == "" {
-		ev.ID = strconv.FormatInt(next, 10)
-	}
-	if ev.Timestamp.IsZero() {
-		ev.Timestamp = time.Now()
-	}
-	r.log.append(withoutTemp(ev))
-	r.updated = ev.Timestamp
-	for k, val := range ev.Actions.StateDelta {
-		if durable(k) {
-			r.set(k, val)
-		}
-	}
-	if v != nil {
-		v.follow(r, ev)
-	}
-	return nil
-}
-
-// follow brings the view up to an event that was just appended to its record,
-// as its author has it. r.mu is held.
-func (v *View) follow(r *record, ev *Event) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.rec != r || !v.shared {
-		v.add(ev)
-		return
-	}
-	for i := v.seq; i < ev.Seq-1; i++ { // missed, where the Seq was preset
-		v.advance(r.log.at(int(i)))
-	}
-	v.events.log = r.log
-	v.advance(ev)
-}
-
-// set writes one lasting key. r.mu is held, or r is not shared yet.
-func (r *record) set(key string, value any) {
-	switch {
-	case strings.HasPrefix(key, KeyPrefixApp):
-		r.app.set(key, value)
-	case strings.HasPrefix(key, KeyPrefixUser):
-		r.user.set(key, value)
-	default:
-		put(r.state, key, value)
-	}
-}
-
-// view takes a snapshot of the whole session.
-func (r *record) view() *View {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	state := make(map[string]any, len(r.state))
-	r.app.copyTo(state)
-	r.user.copyTo(state)
-	maps.Copy(state, r.state)
-	return &View{
-		appName: r.key.app, userID: r.key.user, id: r.key.id, rec: r,
-		events: window{log: r.log}, shared: true, seq: int64(r.log.n), state: state, updated: r.updated,
-	}
-}
-
-// withoutTemp returns the event as it is stored: without temp: keys, which end
-// with the invocation. It copies only if there are any.
-func withoutTemp(ev *Event) *Event {
-	temp := false
-	for k := range ev.Actions.StateDelta {
-		temp = temp || strings.HasPrefix(k, KeyPrefixTemp)
-	}
-	if !temp {
-		return ev
-	}
-	stored := *ev
-	stored.Actions.StateDelta = make(map[string]any, len(ev.Actions.StateDelta))
-	for k, val := range ev.Actions.StateDelta {
-		if !strings.HasPrefix(k, KeyPrefixTemp) {
-			stored.Actions.StateDelta[k] = val
-		}
-	}
-	return &stored
 }

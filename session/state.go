@@ -24,8 +24,8 @@ type stateAt struct {
 }
 
 func (s stateAt) Get(key string) (any, error) {
-	s.view.mu.RLock()
-	defer s.view.mu.RUnlock()
+	s.view.mu.Lock()
+	defer s.view.mu.Unlock()
 	if strings.HasPrefix(key, KeyPrefixIteration) {
 		if sv := s.view.scopedValue(key, s.at); sv != nil {
 			return sv.value, nil
@@ -47,7 +47,7 @@ func (s stateAt) Set(key string, value any) error {
 
 func (s stateAt) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		s.view.mu.RLock()
+		s.view.mu.Lock()
 		all := maps.Clone(s.view.state)
 		if all == nil {
 			all = make(map[string]any, len(s.view.scoped))
@@ -57,7 +57,7 @@ func (s stateAt) All() iter.Seq2[string, any] {
 				all[sv.key] = seen.value
 			}
 		}
-		s.view.mu.RUnlock()
+		s.view.mu.Unlock()
 		for k, val := range all {
 			if !yield(k, val) {
 				return
@@ -111,9 +111,9 @@ func (v *View) scopedValue(key string, at Address) *scopedValue {
 // EndIteration forgets the iteration: keys that were set in one pass of a loop,
 // given as "story/refine[3]".
 func (v *View) EndIteration(pass Address) {
-	v.mu.RLock()
+	v.mu.Lock()
 	none := len(v.scoped) == 0
-	v.mu.RUnlock()
+	v.mu.Unlock()
 	if none {
 		return
 	}

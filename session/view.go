@@ -5,6 +5,7 @@ package session
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,10 +16,10 @@ type View struct {
 	appName, userID, id string
 	rec                 *record // the in-memory service's own; nil elsewhere
 
-	mu      sync.RWMutex
+	mu      sync.Mutex
 	events  window
-	shared  bool // events is a snapshot of the record's log
-	seq     int64
+	shared  bool         // events is a snapshot of the record's log
+	seq     atomic.Int64 // written under mu, read without
 	state   map[string]any
 	scoped  []scopedValue // iteration: keys
 	updated time.Time
@@ -41,8 +42,9 @@ type ViewConfig struct {
 func NewView(cfg ViewConfig) *View {
 	v := &View{
 		appName: cfg.AppName, userID: cfg.UserID, id: cfg.SessionID,
-		seq: cfg.LastSeq, state: cfg.State, updated: cfg.Updated,
+		state: cfg.State, updated: cfg.Updated,
 	}
+	v.seq.Store(cfg.LastSeq)
 	for _, e := range cfg.Events {
 		v.events.log.append(e)
 	}
@@ -87,22 +89,18 @@ func (v *View) UserID() string { return v.userID }
 
 // LastUpdateTime is when the last event was appended, or the session created.
 func (v *View) LastUpdateTime() time.Time {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	return v.updated
 }
 
 // LastSeq is the sequence number of the last event that the view knows of.
-func (v *View) LastSeq() int64 {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.seq
-}
+func (v *View) LastSeq() int64 { return v.seq.Load() }
 
 // Events is the log as it stands now.
 func (v *View) Events() Events {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	w := v.events
 	return &w
 }
@@ -133,7 +131,7 @@ func (v *View) add(ev *Event) {
 
 // advance takes in an event that is in the log. v.mu is held.
 func (v *View) advance(ev *Event) {
-	v.seq = ev.Seq
+	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
 	for k, val := range ev.Actions.StateDelta {
 		v.set(k, val, ev.Address)

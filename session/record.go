@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// record is one stored session. Its lock is the only one that appending to it
+// takes, but for shared keys.
+type record struct {
+	service *memory
+	key     sessionKey
+	app     *scope
+	user    *scope
+
+	mu      sync.Mutex
+	log     eventLog
+	state   map[string]any // keys without a prefix
+	updated time.Time
+	deleted bool
+}
+
+// scope is state that several sessions share.
+type scope struct {
+	mu     sync.RWMutex
+	values map[string]any
+}
+
+func (s *scope) set(key string, value any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	put(s.values, key, value)
+}
+
+func (s *scope) copyTo(dst map[string]any) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	maps.Copy(dst, s.values)
+}
+
+func put(m map[string]any, key string, value any) {
+	if value == nil {
+		delete(m, key)
+		return
+	}
+	m[key] = value
+}
+
+func (r *record) append(s Session, v *View, ev *Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.deleted {
+		return ErrNotFound
+	}
+	next := int64(r.log.n) + 1
+	want := ev.Seq
+	if want == 0 {
+		want = lastSeq(s) + 1
+	}
+	if want != next {
+		return ErrConflict
+	}
+	ev.Seq = next
+	if ev.ID == "" {
+		ev.ID = strconv.FormatInt(next, 10)
+	}
+	if ev.Timestamp.IsZero() {
+		ev.Timestamp = time.Now()
+	}
+	r.updated = ev.Timestamp
+	if v == nil || v.rec != r {
+		r.log.append(r.fold(ev, nil))
+		if v != nil {
+			v.Apply(ev)
+		}
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.shared {
+		r.log.append(r.fold(ev, nil))
+		v.add(ev)
+		return nil
+	}
+	for i := v.seq.Load(); i < ev.Seq-1; i++ { // missed, where the Seq was preset
+		v.advance(r.log.at(int(i)))
+	}
+	r.log.append(r.fold(ev, v))
+	v.events.log = r.log
+	v.seq.Store(ev.Seq)
+	v.updated = ev.Timestamp
+	return nil
+}
+
+// fold takes an event's delta into the stored state, and into that of the view
+// that follows it if there is one, and returns the event as it is stored. r.mu
+// is held, and v.mu.
+func (r *record) fold(ev *Event, v *View) *Event {
+	temp := false
+	for k, val := range ev.Actions.StateDelta {
+		if strings.IndexByte(k, ':') < 0 { // most keys have no prefix
+			put(r.state, k, val)
+			if v != nil {
+				put(v.state, k, val)
+			}
+			continue
+		}
+		temp = temp || strings.HasPrefix(k, KeyPrefixTemp)
+		if durable(k) {
+			r.set(k, val)
+		}
+		if v != nil {
+			v.set(k, val, ev.Address)
+		}
+	}
+	if temp {
+		return withoutTemp(ev)
+	}
+	return ev
+}
+
+// set writes one lasting key. r.mu is held, or r is not shared yet.
+func (r *record) set(key string, value any) {
+	switch {
+	case strings.HasPrefix(key, KeyPrefixApp):
+		r.app.set(key, value)
+	case strings.HasPrefix(key, KeyPrefixUser):
+		r.user.set(key, value)
+	default:
+		put(r.state, key, value)
+	}
+}
+
+// view takes a snapshot of the whole session.
+func (r *record) view() *View {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	state := make(map[string]any, len(r.state))
+	r.app.copyTo(state)
+	r.user.copyTo(state)
+	maps.Copy(state, r.state)
+	v := &View{
+		appName: r.key.app, userID: r.key.user, id: r.key.id, rec: r,
+		events: window{log: r.log}, shared: true, state: state, updated: r.updated,
+	}
+	v.seq.Store(int64(r.log.n))
+	return v
+}
+
+// withoutTemp returns a copy of the event without temp: keys, which end with the
+// invocation.
+func withoutTemp(ev *Event) *Event {
+	stored := *ev
+	stored.Actions.StateDelta = make(map[string]any, len(ev.Actions.StateDelta))
+	for k, val := range ev.Actions.StateDelta {
+		if !strings.HasPrefix(k, KeyPrefixTemp) {
+			stored.Actions.StateDelta[k] = val
+		}
+	}
+	return &stored
+}
