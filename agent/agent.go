@@ -8,6 +8,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strings"
 
 	"google.golang.org/genai"
 
@@ -44,7 +45,8 @@ type (
 
 // Config describes an agent for [New].
 type Config struct {
-	// Name is required, unique in the agent's tree, and not "user".
+	// Name is required, unique in the agent's tree, not "user", and without
+	// the characters / [ ] #.
 	Name string
 	// Description tells other agents what this one is for.
 	Description string
@@ -84,8 +86,8 @@ func TypeOf(a Agent) Type {
 	return TypeCustom
 }
 
-// New returns an agent that does what cfg.Run does. It refuses an empty name,
-// the name "user", and a sub-agent that is nil or listed twice.
+// New returns an agent that does what cfg.Run does. It refuses a name that
+// [Config] does not allow, and a sub-agent that is nil or listed twice.
 func New(cfg Config) (Agent, error) {
 	return NewBase(cfg, nil, nil)
 }
@@ -106,11 +108,8 @@ type Base struct {
 // the base itself. The body takes the place of cfg.Run if it is not nil. The
 // errors are those of [New].
 func NewBase(cfg Config, self Agent, body Body) (*Base, error) {
-	switch cfg.Name {
-	case "":
-		return nil, errors.New("agent needs a name")
-	case "user":
-		return nil, errors.New(`agent cannot be named "user": events by the person who asks have that author`)
+	if err := checkName(cfg.Name); err != nil {
+		return nil, err
 	}
 	for i, sub := range cfg.SubAgents {
 		if sub == nil {
@@ -133,6 +132,19 @@ func NewBase(cfg Config, self Agent, body Body) (*Base, error) {
 		b.self = b
 	}
 	return b, nil
+}
+
+// checkName refuses names that mean something else in a log.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("agent needs a name")
+	case name == "user":
+		return errors.New(`agent cannot be named "user": events by the person who asks have that author`)
+	case strings.ContainsAny(name, "/[]#"):
+		return fmt.Errorf("agent cannot be named %q: / [ ] and # are for addresses", name)
+	}
+	return nil
 }
 
 // same reports whether a and b are one agent. Agents that cannot be compared are

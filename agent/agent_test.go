@@ -188,7 +188,8 @@ func TestCheckTreeReportsEveryProblem(t *testing.T) {
 		{"the root's name again", stranger{name: "root", subs: []agent.Agent{speaker(t, "root")}},
 			`agent names must be unique in the agent tree, found duplicate: "root"`},
 		{"no name and the user's name", stranger{name: "root", subs: []agent.Agent{stranger{}, stranger{name: "user"}}},
-			"an agent under \"root\" has no name\n" + `an agent cannot be named "user": events by the person who asks have that author`},
+			`under "root": agent needs a name` + "\n" + `under "root": agent cannot be named "user": events by the person who asks have that author`},
+		{"a name that an address could not hold", stranger{name: "a/b"}, `agent cannot be named "a/b": / [ ] and # are for addresses`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""

@@ -94,9 +94,8 @@ func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 			s.execute()
 		}
 	}
-	res := s.res
-	s.yield, s.res = nil, StepResult{}
-	return res
+	s.yield = nil
+	return s.res
 }
 
 // begin prepares the agent's context. Everything in it that a run changes is
@@ -119,9 +118,16 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 	if inv.loop != nil {
 		inv.iteration = inv.loop.Iteration
 	}
-	inv.ended.Store(false)
-	inv.children.Store(nil)
+	if inv.ended.Load() {
+		inv.ended.Store(false)
+	}
+	if inv.children.Load() != nil {
+		inv.children.Store(nil)
+	}
 	s.yield, s.done, s.yielded = yield, false, false
+	if s.res != (StepResult{}) {
+		s.res = StepResult{}
+	}
 }
 
 // execute runs the agent and turns a panic in it into an error. A panic of
@@ -252,10 +258,9 @@ func (s *Step) stamp(ev *session.Event) *session.Event {
 // runMarked is execute between two marks.
 func (s *Step) runMarked() {
 	started := time.Now()
-	if !s.mark(session.MarkStepStarted, nil) {
-		return
+	if s.mark(session.MarkStepStarted, nil) {
+		s.execute()
 	}
-	s.execute()
 	if s.res.Left {
 		return
 	}

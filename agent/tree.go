@@ -40,11 +40,12 @@ func (c *treeCheck) visit(a Agent, parent string) {
 	if canCompare(a) {
 		c.parents[a] = parent
 	}
-	switch {
-	case name == "":
-		c.errs = append(c.errs, fmt.Errorf("an agent under %q has no name", parent))
-	case name == "user":
-		c.errs = append(c.errs, errors.New(`an agent cannot be named "user": events by the person who asks have that author`))
+	switch err := checkName(name); {
+	case err != nil:
+		if parent != "" {
+			err = fmt.Errorf("under %q: %w", parent, err)
+		}
+		c.errs = append(c.errs, err)
 	case c.names[name]:
 		c.errs = append(c.errs, fmt.Errorf("agent names must be unique in the agent tree, found duplicate: %q", name))
 	}

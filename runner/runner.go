@@ -189,10 +189,17 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 		return nil, err
 	}
 	made, err := r.cfg.SessionService.Create(ctx, &session.CreateRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
-	if err != nil {
+	if err == nil {
+		return made.Session, nil
+	}
+	if !errors.Is(err, session.ErrExists) {
 		return nil, err
 	}
-	return made.Session, nil
+	// Another run made it in between.
+	if got, err = r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID}); err != nil {
+		return nil, err
+	}
+	return got.Session, nil
 }
 
 // append stores an event and makes sure that the run sees it.

@@ -62,6 +62,12 @@ type said struct {
 	taken chan bool
 }
 
+// passTo hands the event on and gives the answer, also when yield panics.
+func (s said) passTo(yield func(*session.Event, error) bool) (ok bool) {
+	defer func() { s.taken <- ok }()
+	return yield(s.ev, nil)
+}
+
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	subs := a.cfg.AgentConfig.SubAgents
 	child, cancel := context.WithCancelCause(ctx)
@@ -69,7 +75,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	defer wg.Wait() // also when the consumer panics
 	defer cancel(nil)
 
-	events := make(chan said)
+	events, gone := make(chan said), make(chan struct{})
+	defer close(gone)
 	ended := make(chan error, len(subs))
 	slots := make(chan struct{}, a.limit())
 	under := ctx.WithContext(child)
@@ -86,7 +93,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
-				err = step.Run(hand(child, events)).Err
+				err = step.Run(hand(events, gone)).Err
 			case <-child.Done():
 				err = nil
 			}
@@ -97,9 +104,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	for running := len(subs); running > 0; {
 		select {
 		case s := <-events:
-			ok := yield(s.ev, nil)
-			s.taken <- ok
-			if !ok {
+			// Canceled sub-agents still say how they ended.
+			if !s.passTo(yield) && ctx.Err() == nil {
 				return
 			}
 		case err := <-ended:
@@ -135,19 +141,15 @@ func (a *Agent) branch(ctx agent.InvocationContext, sub agent.Agent) string {
 }
 
 // hand returns what a sub-agent's step yields to: it passes an event to the
-// agent's own goroutine and waits until it is taken.
-func hand(ctx context.Context, events chan<- said) func(*session.Event) bool {
+// agent's own goroutine and waits until it is taken, or until that is gone.
+// Canceling does not cut it short: whatever was handed over gets its answer.
+func hand(events chan<- said, gone <-chan struct{}) func(*session.Event) bool {
 	taken := make(chan bool, 1)
 	return func(ev *session.Event) bool {
 		select {
 		case events <- said{ev, taken}:
-		case <-ctx.Done():
-			return false
-		}
-		select {
-		case ok := <-taken:
-			return ok
-		case <-ctx.Done():
+			return <-taken
+		case <-gone:
 			return false
 		}
 	}

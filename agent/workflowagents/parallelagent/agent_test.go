@@ -351,6 +351,70 @@ func TestCanceledFromOutside(t *testing.T) {
 	})
 }
 
+// G9, T20: in a durable run every step that began has its end in the log,
+// however the run ended.
+func TestEveryStepThatBeganHasItsEndInTheLog(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(cancel context.CancelCauseFunc, yield yield)
+	}{
+		{"canceled", func(cancel context.CancelCauseFunc, _ yield) { cancel(errBoom) }},
+		{"failed", func(_ context.CancelCauseFunc, yield yield) { yield(nil, errBoom) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 50 { // many interleavings
+				svc := session.InMemoryService()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				ender := custom(t, "ender", func(_ agent.InvocationContext, yield yield) {
+					if yield(says("one"), nil) {
+						tt.end(cancel, yield)
+					}
+				})
+				endless := func(name string) agent.Agent {
+					return custom(t, name, func(_ agent.InvocationContext, yield yield) {
+						for yield(says("..."), nil) {
+						}
+					})
+				}
+				r, err := runner.New(runner.Config{
+					AppName: "app", Agent: parallel(t, "p", ender, endless("a"), parallel(t, "i", endless("b"), endless("c"))),
+					SessionService: svc, AutoCreateSession: true, Durable: true,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, errs := outcome(r.Run(ctx, "ana", "s1", nil, agent.RunConfig{})); len(errs) != 1 || !errors.Is(errs[0], errBoom) {
+					t.Errorf("got errors %v", errs)
+				}
+				cancel(nil)
+				if open := openSteps(t, svc); len(open) > 0 {
+					t.Fatalf("steps without an end: %q", open)
+				}
+			}
+		})
+	}
+}
+
+// openSteps lists the steps that began and did not end.
+func openSteps(t *testing.T, svc session.Service) []session.Address {
+	t.Helper()
+	resp, err := svc.Get(t.Context(), &session.GetRequest{AppName: "app", UserID: "ana", SessionID: "s1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []session.Address
+	for ev := range resp.Session.Events().All() {
+		switch {
+		case ev.Mark == nil:
+		case ev.Mark.Kind == session.MarkStepStarted:
+			open = append(open, ev.Address)
+		case ev.Mark.Kind == session.MarkStepFinished:
+			open = slices.DeleteFunc(open, func(a session.Address) bool { return a == ev.Address })
+		}
+	}
+	return open
+}
+
 // T19
 func TestLeavingAwaitsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

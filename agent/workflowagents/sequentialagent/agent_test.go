@@ -189,6 +189,40 @@ func TestCanceledBetweenSubAgents(t *testing.T) {
 	}
 }
 
+// G9, T20: wherever a durable run is canceled, what began has its end.
+func TestCanceledStepsHaveTheirEndInTheLog(t *testing.T) {
+	errEnough := errors.New("enough")
+	for n := 1; n <= 4; n++ { // three begin, and one says something
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		ictx := agent.NewInvocation(ctx, agent.Invocation{ID: "e-1", Marks: true, Session: session.NewView(session.ViewConfig{})})
+		open := map[session.Address]bool{}
+		events, errs := 0, []error{}
+		for ev, err := range sequence(t, "s", sequence(t, "i", speaker(t, "leaf", "one", "two")), speaker(t, "next", "never")).Run(ictx) {
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			switch {
+			case ev.Mark == nil:
+			case ev.Mark.Kind == session.MarkStepStarted:
+				open[ev.Address] = true
+			case ev.Mark.Kind == session.MarkStepFinished:
+				delete(open, ev.Address)
+			}
+			if events++; events == n {
+				cancel(errEnough)
+			}
+		}
+		if len(open) > 0 {
+			t.Errorf("canceled at event %d: steps without an end: %v", n, open)
+		}
+		if len(errs) != 1 || errs[0] != errEnough {
+			t.Errorf("canceled at event %d: got errors %v", n, errs)
+		}
+	}
+}
+
 // T3, C20, T32: what an exit does to a sequence depends on who handled it.
 func TestExit(t *testing.T) {
 	for _, tt := range []struct {
