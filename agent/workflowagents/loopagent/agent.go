@@ -82,7 +82,7 @@ type Agent struct {
 	*agent.Base
 	cfg   Config
 	plan  *loop.Plan
-	plain bool // nothing but what ADK's loop agent can do
+	plain bool // it has no more to say than ADK's loop agent
 }
 
 // New returns a loop agent. It refuses what [agent.New] refuses, a Run of one's
@@ -103,8 +103,7 @@ func New(cfg Config) (agent.Agent, error) {
 	if err := errors.Join(a.plan.Check(), cfg.check()); err != nil {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
-	a.plain = cfg.Score == nil && cfg.StopWhen == nil && cfg.Finalizer == "" && cfg.OutputKey == "" &&
-		!cfg.KeepStates && cfg.OnStop == nil && cfg.BeforeIteration == nil && cfg.AfterIteration == nil
+	a.plain = cfg.Score == nil && cfg.StopWhen == nil && cfg.Finalizer == "" && cfg.OutputKey == ""
 	return a, nil
 }
 

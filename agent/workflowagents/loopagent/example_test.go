@@ -89,7 +89,6 @@ func Example_exit() {
 	// editor: cut
 	// critic: good
 	// (exit_loop by critic: nothing left to cut)
-	// refine: cut
 }
 
 // The loop ends when the score hardly improves, and hands back the best.

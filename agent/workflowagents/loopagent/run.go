@@ -25,8 +25,9 @@ type run struct {
 	yield func(*session.Event, error) bool
 	onEv  func(*session.Event) bool // run.event, bound once
 	loop  *agent.Loop
-	steps []*agent.Step // by index in the plan, made when first run
-	timed bool          // the clock is read
+	steps []*agent.Step    // by index in the plan, made when first run
+	words []*session.Event // what each said last
+	timed bool             // the clock is read
 
 	tally      loop.Tally
 	exit       *session.Exit // the request that the step made, if it is followed
@@ -43,8 +44,8 @@ type run struct {
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	here := agent.AddressOf(ctx)
 	r := &run{
-		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)),
-		timed: !a.plain || agent.Marks(ctx),
+		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)), words: make([]*session.Event, len(a.plan.Steps)),
+		timed: !a.plain || a.cfg.OnStop != nil || a.cfg.KeepStates || agent.Marks(ctx),
 		loop: &agent.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.cfg.MaxIterations, Outer: agent.LoopOf(ctx),
 		},
@@ -100,18 +101,28 @@ func (r *run) step(d loop.Decision) bool {
 	if res.Left {
 		return false
 	}
-	if res.Said != nil {
-		r.said = res.Said
-		if r.finalizing {
-			r.final = res.Said
-		} else {
-			r.cur = res.Said
-		}
-	}
+	r.heard(d.Step, res.Said)
 	o.Finished = r.now()
 	r.outcome(&o, res.Err)
 	r.plan.Add(&r.tally, o)
 	return true
+}
+
+// heard takes down a step's last words; nil if it said none. A step that used to
+// speak and leaves the loop in silence lets its earlier words stand.
+func (r *run) heard(step int, words *session.Event) {
+	switch {
+	case words == nil:
+		if r.exit != nil && r.words[step] != nil {
+			r.cur = r.words[step]
+		}
+		return
+	case r.finalizing:
+		r.final = words
+	default:
+		r.cur, r.words[step] = words, words
+	}
+	r.said = words
 }
 
 // outcome fills in what became of a step.
