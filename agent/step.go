@@ -125,9 +125,7 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 		inv.children.Store(nil)
 	}
 	s.yield, s.done, s.yielded = yield, false, false
-	if s.res != (StepResult{}) {
-		s.res = StepResult{}
-	}
+	s.res = StepResult{}
 }
 
 // execute runs the agent and turns a panic in it into an error. A panic of
