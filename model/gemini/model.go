@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gemini speaks the Gemini API and Vertex AI, by
+// google.golang.org/genai. Its constructor is that of ADK for Go.
+//
+//	llm, err := gemini.NewModel(ctx, "gemini-2.5-flash", &genai.ClientConfig{APIKey: os.Getenv("GOOGLE_API_KEY")})
+package gemini
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/internal/turns"
+	"github.com/refrain-dev/refrain/model/internal/wire"
+)
+
+const provider = "gemini"
+
+// NewModel returns a Gemini model. What the config, which may be nil, leaves
+// open, genai takes from the environment: GOOGLE_API_KEY or GEMINI_API_KEY; or,
+// with GOOGLE_GENAI_USE_VERTEXAI, GOOGLE_CLOUD_PROJECT and
+// GOOGLE_CLOUD_LOCATION. It retries nothing: whoever asks decides that, by
+// [model.Retryable]; retry options in the config are not used.
+//
+// It fails without a name and where genai has no credentials. The model's
+// failures are *model.APIError, save those that model.APIError names.
+func NewModel(ctx context.Context, modelName string, cfg *genai.ClientConfig) (model.LLM, error) {
+	if modelName == "" {
+		return nil, errors.New("gemini: a model needs a name")
+	}
+	var own genai.ClientConfig
+	if cfg != nil {
+		own = *cfg
+	}
+	own.HTTPOptions.RetryOptions = nil
+	client, err := genai.NewClient(ctx, &own)
+	if err != nil {
+		return nil, fmt.Errorf("gemini: %w", err)
+	}
+	// Anew, around the HTTP client that genai made: for Vertex it carries the
+	// credentials.
+	own = client.ClientConfig()
+	own.HTTPClient = wire.Client(own.HTTPClient)
+	if client, err = genai.NewClient(ctx, &own); err != nil {
+		return nil, fmt.Errorf("gemini: %w", err)
+	}
+	return &llm{name: modelName, client: client}, nil
+}
+
+type llm struct {
+	name   string
+	client *genai.Client
+}
+
+// Name is the model's name as Google spells it.
+func (m *llm) Name() string { return m.name }
+
+// GenerateContent asks the model once.
+func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) {
+		name := m.name
+		if req.Model != "" {
+			name = req.Model
+		}
+		contents, cfg := contents(req.Contents), config(req.Config)
+		watched, x := wire.Watch(ctx, provider)
+		if stream {
+			m.stream(watched, x, m.client.Models.GenerateContentStream(watched, name, contents, cfg), yield)
+			return
+		}
+		in, err := m.client.Models.GenerateContent(watched, name, contents, cfg)
+		yield(response(watched, x, in, err))
+	}
+}
+
+// config is a copy: genai writes into the one that it is given.
+func config(cfg *genai.GenerateContentConfig) *genai.GenerateContentConfig {
+	own := genai.GenerateContentConfig{}
+	if cfg != nil {
+		own = *cfg
+	}
+	if own.HTTPOptions != nil {
+		h := *own.HTTPOptions
+		h.Headers = h.Headers.Clone()
+		h.RetryOptions = nil
+		own.HTTPOptions = &h
+	}
+	if own.ResponseMIMEType == "" && (own.ResponseSchema != nil || own.ResponseJsonSchema != nil) {
+		own.ResponseMIMEType = "application/json" // the API wants both
+	}
+	own.AutomaticContinuation = new(false) // it would be a second owner of retries
+	return &own
+}
+
+// contents drops what is empty and what Gemini cannot read: thoughts that
+// another provider signed. Anthropic's adapter marks its signatures.
+func contents(list []*genai.Content) []*genai.Content {
+	var out []*genai.Content
+	for _, c := range list {
+		if c == nil {
+			continue
+		}
+		own := &genai.Content{Role: c.Role}
+		if own.Role == "" {
+			own.Role = genai.RoleUser
+		}
+		for _, p := range c.Parts {
+			if p == nil || turns.Empty(p) || turns.Foreign(p, provider) {
+				continue
+			}
+			own.Parts = append(own.Parts, p)
+		}
+		if len(own.Parts) > 0 {
+			out = append(out, own)
+		}
+	}
+	return turns.LastWord(out)
+}

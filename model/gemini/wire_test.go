@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// ask asks a server that gives one answer.
+func ask(t *testing.T, status int, body string, stream bool) (*model.LLMResponse, error) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	defer srv.Close()
+	for resp, err := range open(t, srv.URL).GenerateContent(t.Context(), &model.LLMRequest{}, stream) {
+		if err != nil || !resp.Partial {
+			return resp, err
+		}
+	}
+	return nil, errors.New("nothing was yielded")
+}
+
+func TestCallsGetIDs(t *testing.T) {
+	const answer = `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"f","args":{"n":1}}}]},"finishReason":"STOP"}]}`
+	for _, stream := range []bool{false, true} {
+		body := answer
+		if stream {
+			body = "data: " + answer + "\n\n"
+		}
+		resp, err := ask(t, 200, body, stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := resp.Content.Parts[0].FunctionCall, resp.Content.Parts[1].FunctionCall
+		if a.ID == "" || b.ID == "" || a.ID == b.ID || a.Args == nil {
+			t.Errorf("got %+v and %+v", a, b)
+		}
+	}
+}
+
+// Gemini 3 signs a text in a last chunk without text.
+func TestSignatureInTheLastChunk(t *testing.T) {
+	resp, err := ask(t, 200, `data: {"candidates":[{"content":{"parts":[{"text":"One. "}]}}]}
+
+data: {"candidates":[{"content":{"parts":[{"text":"Two."}]}}]}
+
+data: {"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"c2ln"}]},"finishReason":"STOP"}]}
+
+`, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := resp.Content.Parts; len(p) != 1 || p[0].Text != "One. Two." || string(p[0].ThoughtSignature) != "sig" {
+		t.Errorf("got %+v", resp.Content)
+	}
+}
+
+func TestGoogleSaysWhenToRetry(t *testing.T) {
+	_, err := ask(t, 429, `{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"13.5s"}]}}`, false)
+	e, ok := errors.AsType[*model.APIError](err)
+	if !ok || e.RetryAfter != 13500*time.Millisecond || e.Code != "RESOURCE_EXHAUSTED" || !e.Retryable {
+		t.Errorf("got %+v", err)
+	}
+}
+
+func TestErrorInsideAStream(t *testing.T) {
+	_, err := ask(t, 200, `data: {"candidates":[{"content":{"parts":[{"text":"One. "}]}}]}
+
+data: {"error":{"code":503,"message":"The model is overloaded","status":"UNAVAILABLE"}}
+
+`, true)
+	e, ok := errors.AsType[*model.APIError](err)
+	if !ok || e.Status != 503 || !e.Retryable || e.Code != "UNAVAILABLE" {
+		t.Errorf("got %+v", err)
+	}
+}
+
+func TestModelThatStopsForAReason(t *testing.T) {
+	for _, reason := range []genai.FinishReason{genai.FinishReasonMalformedFunctionCall, genai.FinishReasonSafety, genai.FinishReasonRecitation} {
+		resp, err := ask(t, 200, `{"candidates":[{"finishReason":"`+string(reason)+`"}]}`, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// For the Gemini API, genai drops the finish message.
+		if resp.ErrorCode != string(reason) || resp.FinishReason != reason || !strings.Contains(resp.ErrorMessage, string(reason)) || resp.Content == nil {
+			t.Errorf("got %+v", resp)
+		}
+	}
+}
+
+func TestEmptyAnswerIsGarbage(t *testing.T) {
+	_, err := ask(t, 200, `{"hello":"world"}`, false)
+	if e, ok := errors.AsType[*model.APIError](err); !ok || e.Retryable || !strings.Contains(err.Error(), "hello") {
+		t.Errorf("got %v", err)
+	}
+}

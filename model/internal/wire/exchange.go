@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire watches the HTTP exchange below a provider's SDK, so that all
+// adapters tell apart in the same way an error status, a lost connection, a
+// stream that was cut and an answer that is garbage. The SDKs differ in what
+// they keep of these: some lose the headers, some the body, one logs.
+//
+//	ctx, x := wire.Watch(ctx, "openai")
+//	if err := client.Post(ctx, path, params, &body); err != nil {
+//		return x.Fail(ctx, err)
+//	}
+package wire
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// headSize is how much of a body is kept to explain an error.
+const headSize = 16 << 10
+
+// Exchange is what was seen of one request and its answer.
+type Exchange struct {
+	provider string
+
+	mu      sync.Mutex
+	status  int // of the last answer; 0: none
+	header  http.Header
+	head    []byte // the body's first bytes
+	sendErr error  // the request got no answer
+	readErr error  // the body broke off
+}
+
+// OK reports whether the answer came with a status of success.
+func (x *Exchange) OK() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.status >= 200 && x.status < 300
+}
+
+type exchangeKey struct{}
+
+// Watch returns a context for one request to a provider, sent through a client
+// of [Client], and the exchange that will hold what is seen of it.
+func Watch(ctx context.Context, provider string) (context.Context, *Exchange) {
+	x := &Exchange{provider: provider}
+	return context.WithValue(ctx, exchangeKey{}, x), x
+}
+
+// Client returns a copy of an HTTP client, by default http.DefaultClient, that
+// tells exchanges what it sees. In watched requests a body that breaks off ends
+// as if it were complete: ask [Exchange.Broken] at its end.
+func Client(base *http.Client) *http.Client {
+	if base == nil {
+		base = http.DefaultClient
+	}
+	c := *base
+	c.Transport = transport{c.Transport}
+	return &c
+}
+
+type transport struct{ base http.RoundTripper }
+
+// RoundTrip sends a request and records what comes back.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	base := t.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	x, ok := req.Context().Value(exchangeKey{}).(*Exchange)
+	if !ok {
+		return base.RoundTrip(req)
+	}
+	resp, err := base.RoundTrip(req)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err != nil {
+		x.sendErr = err
+		return nil, err
+	}
+	x.status, x.header, x.head = resp.StatusCode, resp.Header, nil
+	resp.Body = &body{ReadCloser: resp.Body, x: x}
+	return resp, nil
+}
+
+// body is a response's body that reports to its exchange.
+type body struct {
+	io.ReadCloser
+	x *Exchange
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.x.mu.Lock()
+	defer b.x.mu.Unlock()
+	if room := headSize - len(b.x.head); room > 0 {
+		b.x.head = append(b.x.head, p[:min(n, room)]...)
+	}
+	if err != nil && err != io.EOF {
+		b.x.readErr = err
+		err = io.EOF
+	}
+	return n, err
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// Fail says why a request failed, whose SDK returned err: ctx's cause, an
+// *model.APIError, or err itself if nothing was sent.
+func (x *Exchange) Fail(ctx context.Context, err error) error {
+	if broken := x.Broken(ctx); broken != nil {
+		return broken
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.status == 0:
+		return fmt.Errorf("ask %s: %w", x.provider, err)
+	case x.status < 200 || x.status > 299:
+		return x.refusal()
+	}
+	return x.garbage(x.head, err)
+}
+
+// Broken says why no answer came or why it ended early: ctx's cause or an
+// *model.APIError; nil if neither happened.
+func (x *Exchange) Broken(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("ask %s: %w", x.provider, context.Cause(ctx))
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.status == 0 && x.sendErr != nil {
+		_, untrusted := errors.AsType[*tls.CertificateVerificationError](x.sendErr)
+		return &model.APIError{Provider: x.provider, Message: "no answer", Err: x.sendErr, Retryable: !untrusted}
+	}
+	if x.readErr != nil && x.status < 300 {
+		return &model.APIError{Provider: x.provider, Status: x.status, Message: "the answer broke off", Err: x.readErr, Retryable: true}
+	}
+	return nil
+}
+
+// Cut is the error of a stream that ended before its answer did.
+func (x *Exchange) Cut(ctx context.Context) error {
+	if broken := x.Broken(ctx); broken != nil {
+		return broken
+	}
+	return &model.APIError{Provider: x.provider, Status: x.code(), Message: "the stream ended before the answer did", Err: io.ErrUnexpectedEOF, Retryable: true}
+}
+
+// Garbage is the error of an answer, or a piece of a stream, that makes no
+// sense. It is not retryable: asking again would cost the same and bring the
+// same. Err may be nil.
+func (x *Exchange) Garbage(ctx context.Context, data []byte, err error) error {
+	if broken := x.Broken(ctx); broken != nil {
+		return broken
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.garbage(data, err)
+}
+
+func (x *Exchange) code() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.status
+}
+
+func (x *Exchange) garbage(data []byte, err error) error {
+	what := "an empty answer"
+	if len(data) > 0 {
+		what = fmt.Sprintf("an answer that is not understood: %q", Excerpt(string(data)))
+	}
+	return &model.APIError{Provider: x.provider, Status: x.status, Code: "garbage", Message: what, Err: err}
+}
+
+// refusal is the error of an answer whose status is not 2xx.
+func (x *Exchange) refusal() error {
+	e := &model.APIError{Provider: x.provider, Status: x.status, Retryable: model.RetryableStatus(x.status)}
+	p := parseProblem(x.head)
+	e.Code, e.Message, e.RetryAfter = p.code, p.message, p.retryAfter
+	if e.Message == "" {
+		e.Message = http.StatusText(x.status)
+		if len(x.head) > 0 {
+			e.Message += ": " + Excerpt(string(x.head))
+		}
+	}
+	if after := retryAfter(x.header, time.Now()); after > 0 {
+		e.RetryAfter = after
+	}
+	switch x.header.Get("X-Should-Retry") { // OpenAI and Anthropic
+	case "true":
+		e.Retryable = true
+	case "false":
+		e.Retryable = false
+	}
+	if e.Code == "insufficient_quota" { // a 429 that waiting does not cure
+		e.Retryable = false
+	}
+	return e
+}
+
+// Problem is the error that a provider reported inside a stream, as JSON.
+func (x *Exchange) Problem(data []byte) error {
+	p := parseProblem(data)
+	if p.message == "" {
+		p.message = Excerpt(string(data))
+	}
+	return x.Reported(p.status, p.code, p.message)
+}
+
+// Reported is the error that a provider reported inside a stream. An unknown
+// status, 0, follows from the code; an unknown code means that the provider
+// broke down, which may pass.
+func (x *Exchange) Reported(status int, code, message string) error {
+	if status == 0 {
+		status = kinds[code]
+	}
+	return &model.APIError{
+		Provider: x.provider, Status: status, Code: code, Message: message,
+		Retryable: status == 0 || model.RetryableStatus(status),
+	}
+}
+
+// kinds gives the statuses of errors that were reported in a stream, after
+// the 200 had been sent.
+var kinds = map[string]int{
+	"invalid_request_error": 400,
+	"authentication_error":  401,
+	"billing_error":         402,
+	"insufficient_quota":    402,
+	"permission_error":      403,
+	"not_found_error":       404,
+	"request_too_large":     413,
+	"rate_limit_error":      429,
+	"rate_limit_exceeded":   429,
+	"api_error":             500,
+	"server_error":          500,
+	"timeout_error":         504,
+	"overloaded_error":      529,
+}
+
+// Excerpt is the beginning of a text on one line, for an error message.
+func Excerpt(s string) string {
+	const most = 160
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// problem is what a provider's JSON says of an error; zero where it says
+// nothing.
+type problem struct {
+	status        int
+	code, message string
+	retryAfter    time.Duration
+}
+
+// problemJSON holds the forms that are in use: OpenAI's and Anthropic's error
+// with a type, Google's with status and details, vLLM's without an "error"
+// around it.
+type problemJSON struct {
+	Message string          `json:"message"`
+	Type    string          `json:"type"`
+	Code    json.RawMessage `json:"code"` // a word or a status
+	Status  string          `json:"status"`
+	Detail  any             `json:"detail"` // FastAPI
+	Details []struct {
+		RetryDelay string `json:"retryDelay"`
+	} `json:"details"`
+}
+
+// parseProblem reads an error body as far as it is understood.
+func parseProblem(data []byte) problem {
+	data = bytes.TrimSpace(data)
+	if list := []json.RawMessage(nil); json.Unmarshal(data, &list) == nil && len(list) > 0 {
+		data = list[0] // Gemini, if it is asked to stream without SSE
+	}
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(data, &outer) != nil {
+		return problem{}
+	}
+	if len(outer.Error) > 0 {
+		data = outer.Error
+	}
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		return problem{message: text} // Ollama
+	}
+	var in problemJSON
+	if json.Unmarshal(data, &in) != nil {
+		return problem{}
+	}
+	p := problem{message: in.Message, code: in.Status}
+	if p.message == "" {
+		p.message, _ = in.Detail.(string)
+	}
+	var code string
+	if n, err := strconv.Atoi(string(in.Code)); err == nil {
+		p.status = n
+	} else if json.Unmarshal(in.Code, &code) == nil && p.code == "" {
+		p.code = code
+	}
+	if p.code == "" {
+		p.code = in.Type
+	}
+	for _, d := range in.Details {
+		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
+			p.retryAfter = wait
+		}
+	}
+	return p
+}
+
+// retryAfter reads how long a provider asks to wait: Retry-After-Ms, or
+// Retry-After in seconds or as a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
+		return seconds(ms / 1000)
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return seconds(s)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// seconds converts what a stranger sent: nothing below zero, above a day or
+// not a number.
+func seconds(s float64) time.Duration {
+	if !(s > 0) {
+		return 0
+	}
+	return time.Duration(min(s, 24*60*60) * float64(time.Second))
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider finds a model by a name such as "openai/gpt-5-mini", with
+// what the environment says of keys and addresses.
+//
+//	llm, err := provider.Open(ctx, "anthropic/claude-sonnet-4-5", os.Getenv)
+//
+// It is a package of its own, and not a function of package model, because it
+// imports every provider, which package model, as all import it, cannot. A
+// registry that the providers fill at their start would save the import, and
+// nobody could find what a name does.
+package provider
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// Getenv looks up an environment variable, as os.Getenv does: "" if it is not
+// set.
+type Getenv = func(string) string
+
+// Provider is one that names can name.
+type Provider struct {
+	// Name is the part of a model's name before the slash.
+	Name string
+	// About says in a line what it is.
+	About string
+	// Keys are the variables of which one has to be set; nil if it needs none.
+	Keys []string
+	// Variables are further variables that it reads.
+	Variables []string
+
+	// noKey reports whether the environment makes up for missing keys.
+	noKey func(Getenv) bool
+	open  func(context.Context, string, Getenv) (model.LLM, error)
+}
+
+// All are the providers, by name.
+func All() []Provider {
+	return []Provider{
+		{
+			Name: "anthropic", About: "Anthropic's Messages API",
+			Keys: []string{"ANTHROPIC_API_KEY"}, Variables: []string{"ANTHROPIC_BASE_URL"}, open: openAnthropic,
+		},
+		{
+			Name: "gemini", About: "the Gemini API, or Vertex AI",
+			Keys:      []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"},
+			Variables: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GEMINI_BASE_URL"},
+			noKey:     vertex, open: openGemini,
+		},
+		{
+			Name: "ollama", About: "a local Ollama, by Chat Completions",
+			Variables: []string{"OLLAMA_HOST", "OLLAMA_API_KEY"}, open: openOllama,
+		},
+		{
+			Name: "openai", About: "OpenAI's Chat Completions, or any server that speaks them",
+			Keys: []string{"OPENAI_API_KEY"}, Variables: []string{"OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"},
+			noKey: func(getenv Getenv) bool { return getenv("OPENAI_BASE_URL") != "" }, open: openOpenAI,
+		},
+		{
+			Name: "scripted", About: "answers from a script, the file after the slash",
+			open: func(_ context.Context, path string, _ Getenv) (model.LLM, error) { return openScripted(path) },
+		},
+	}
+}
+
+// Missing returns the variables of which the provider needs one and the
+// environment has none; nil if nothing is missing. A nil getenv is os.Getenv.
+func (p Provider) Missing(getenv Getenv) []string {
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	if len(p.Keys) == 0 || slices.ContainsFunc(p.Keys, func(k string) bool { return getenv(k) != "" }) || p.noKey != nil && p.noKey(getenv) {
+		return nil
+	}
+	return p.Keys
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"regexp"
+	"sync"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/internal/turns"
+)
+
+const provider = "scripted"
+
+// Model is a model that answers from a script. It counts the turns of each
+// agent from its making on: what is to start anew, such as another run, takes a
+// [Model.Fresh] one. It is safe for concurrent use; agents that ask at the same
+// time get the same answers in each run if the answers name their agents.
+type Model struct {
+	script Script
+	rules  []rule
+
+	mu    sync.Mutex
+	given []bool         // by rule
+	turns map[string]int // by agent
+}
+
+var _ model.LLM = (*Model)(nil)
+
+// New returns a model that answers from a script. It fails on a script that is
+// not right, such as one with a pattern that is no regular expression.
+func New(script Script) (*Model, error) {
+	m := &Model{script: script}
+	for i, a := range script.Answers {
+		a, err := a.normal()
+		if err != nil {
+			return nil, fmt.Errorf("script: answer %d: %w", i+1, err)
+		}
+		m.rules = append(m.rules, rule{a, regexp.MustCompile(a.Match), regexp.MustCompile(a.MatchRequest)})
+	}
+	return m.Fresh(), nil
+}
+
+// Fresh returns a model with the same script that has not answered yet.
+func (m *Model) Fresh() *Model {
+	return &Model{script: m.script, rules: m.rules, given: make([]bool, len(m.rules)), turns: make(map[string]int)}
+}
+
+// Name is the script's name, by default "scripted".
+func (m *Model) Name() string {
+	if m.script.Name != "" {
+		return m.script.Name
+	}
+	return provider
+}
+
+// GenerateContent gives the script's next answer.
+func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) {
+		if ctx.Err() != nil {
+			yield(nil, ended(ctx))
+			return
+		}
+		a, err := m.Take(req)
+		if err == nil {
+			err = wait(ctx, a.Delay)
+		}
+		if err == nil {
+			err = a.failure()
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if stream && !a.speak(ctx, yield) {
+			return
+		}
+		if a.Hang {
+			<-ctx.Done()
+			yield(nil, ended(ctx))
+			return
+		}
+		if err := a.broken(); err != nil {
+			yield(nil, err)
+			return
+		}
+		yield(a.response(), nil)
+	}
+}
+
+func ended(ctx context.Context) error {
+	return fmt.Errorf("ask %s: %w", provider, context.Cause(ctx))
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ended(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// failure is the error in place of an answer; nil if there is to be one.
+func (a Answer) failure() error {
+	f := a.Error
+	if f == nil {
+		return nil
+	}
+	return &model.APIError{
+		Provider: provider, Status: f.Status, Code: f.Code, Message: f.Message, RetryAfter: f.RetryAfter,
+		Retryable: f.Status == 0 || model.RetryableStatus(f.Status),
+	}
+}
+
+// broken is the error in the middle of an answer; nil if there is none.
+func (a Answer) broken() error {
+	switch {
+	case a.Garbage:
+		return &model.APIError{Provider: provider, Status: 200, Code: "garbage", Message: "an answer that is not understood"}
+	case a.Cut:
+		return &model.APIError{Provider: provider, Status: 200, Message: "the answer broke off", Err: io.ErrUnexpectedEOF, Retryable: true}
+	}
+	return nil
+}
+
+// speak shows a streamed answer's pieces, those of a broken one only in part,
+// and reports whether to go on.
+func (a Answer) speak(ctx context.Context, yield func(*model.LLMResponse, error) bool) bool {
+	var pieces []*genai.Part
+	if a.Thought != "" {
+		pieces = append(pieces, &genai.Part{Text: a.Thought, Thought: true})
+	}
+	for _, text := range a.Pieces() {
+		pieces = append(pieces, &genai.Part{Text: text})
+	}
+	if a.Refusal != "" {
+		pieces = append(pieces, &genai.Part{Text: a.Refusal})
+	}
+	switch {
+	case a.Hang, a.Garbage:
+		pieces = pieces[:min(1, len(pieces))]
+	case a.Cut:
+		pieces = pieces[:(len(pieces)+1)/2]
+	}
+	for i, p := range pieces {
+		if i > 0 {
+			if err := wait(ctx, a.Pace); err != nil {
+				yield(nil, err)
+				return false
+			}
+		}
+		resp := scriptedResponse(p)
+		resp.Partial = true
+		if !yield(resp, nil) {
+			return false
+		}
+		if ctx.Err() != nil {
+			yield(nil, ended(ctx))
+			return false
+		}
+	}
+	return true
+}
+
+// response is the whole answer.
+func (a Answer) response() *model.LLMResponse {
+	resp := scriptedResponse()
+	resp.UsageMetadata = a.Usage.Metadata()
+	add := func(p *genai.Part) { resp.Content.Parts = append(resp.Content.Parts, p) }
+	if a.Thought != "" {
+		add(&genai.Part{Text: a.Thought, Thought: true})
+	}
+	if a.Text != "" {
+		add(&genai.Part{Text: a.Text})
+	}
+	if a.Refusal != "" {
+		add(&genai.Part{Text: a.Refusal})
+		resp.ErrorCode, resp.ErrorMessage = "REFUSAL", a.Refusal
+		a.Finish = string(genai.FinishReasonSafety)
+	}
+	for _, c := range a.Calls {
+		add(&genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Name, Args: cloned(c.Args)}})
+	}
+	turns.Finish(resp, genai.FinishReason(a.Finish), "")
+	return resp
+}
+
+func scriptedResponse(parts ...*genai.Part) *model.LLMResponse {
+	return &model.LLMResponse{
+		Content:        &genai.Content{Role: string(genai.RoleModel), Parts: parts},
+		ModelVersion:   provider,
+		CustomMetadata: map[string]any{"scripted": true},
+	}
+}
+
+// cloned copies a JSON value, as whoever gets it may change it.
+func cloned(args map[string]any) map[string]any {
+	out := make(map[string]any, len(args))
+	for k, v := range args {
+		out[k] = clonedValue(v)
+	}
+	return out
+}
+
+func clonedValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return cloned(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = clonedValue(v[i])
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scripted
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// SyntaxError says what is wrong with a script, and where.
+type SyntaxError struct {
+	// File is the file's name; empty if the script came from none.
+	File string
+	// Line and Column count from 1.
+	Line, Column int
+	Msg          string
+}
+
+// Error is file:line:column: message.
+func (e *SyntaxError) Error() string {
+	file := e.File
+	if file == "" {
+		file = "script"
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", file, e.Line, e.Column, e.Msg)
+}
+
+// Load reads a script's file and returns its model. It fails as os.ReadFile
+// does and, on a script that is not right, with a *SyntaxError.
+func Load(path string) (*Model, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load script: %w", err)
+	}
+	script, err := Parse(data)
+	if wrong, ok := errors.AsType[*SyntaxError](err); ok {
+		wrong.File = path
+	}
+	if err != nil {
+		return nil, err
+	}
+	return New(script)
+}
+
+// Parse reads a script in YAML or JSON. It fails with a *SyntaxError.
+func Parse(data []byte) (script Script, err error) {
+	defer func() {
+		// The parser is somebody else's, and the text is anybody's.
+		if r := recover(); r != nil {
+			script, err = Script{}, &SyntaxError{Line: 1, Column: 1, Msg: fmt.Sprintf("this is not YAML that can be read: %v", r)}
+		}
+	}()
+	var file struct {
+		Name       string      `yaml:"name"`
+		Answers    []yaml.Node `yaml:"answers"`
+		RepeatLast bool        `yaml:"repeat_last"`
+	}
+	if err := yaml.Load(data, &file, yaml.WithKnownFields()); err != nil && len(bytes.TrimSpace(data)) > 0 {
+		return Script{}, syntax(err, 1, 1)
+	}
+	script = Script{Name: file.Name, RepeatLast: file.RepeatLast}
+	if len(file.Answers) == 0 {
+		return Script{}, &SyntaxError{Line: 1, Column: 1, Msg: "a script needs answers"}
+	}
+	for _, n := range file.Answers {
+		var a Answer
+		if err := n.Load(&a, yaml.WithKnownFields()); err != nil {
+			return Script{}, syntax(err, n.Line, n.Column)
+		}
+		a, err := a.normal()
+		if err != nil {
+			return Script{}, &SyntaxError{Line: n.Line, Column: n.Column, Msg: err.Error()}
+		}
+		script.Answers = append(script.Answers, a)
+	}
+	return script, nil
+}
+
+// syntax takes the place of an error from the parser's, if it has one.
+func syntax(err error, line, column int) *SyntaxError {
+	e := &SyntaxError{Line: max(line, 1), Column: max(column, 1), Msg: err.Error()}
+	if le, ok := errors.AsType[*yaml.LoadError](err); ok {
+		e.Msg = le.Message
+		if le.ContextMsg != "" {
+			e.Msg = le.ContextMsg + ": " + le.Message
+		}
+		if le.Mark.Line > 0 {
+			e.Line, e.Column = le.Mark.Line, max(le.Mark.Column, 1)
+		}
+	}
+	return e
+}
