@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttool
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// run is one run of an agent for a tool call.
+type run struct {
+	ctx    tool.Context // of the call
+	inside *inside      // of the agent
+	asked  *genai.Content
+	view   *session.View // the agent's session
+
+	said, final string // the last words, and the last that ended a turn
+	waits       bool   // a person was asked
+}
+
+func newRun(ctx tool.Context, asked *genai.Content) *run {
+	r := &run{ctx: ctx, asked: asked}
+	r.view = newView(ctx, asked)
+	// WithContext leads past the call's own artifacts: the agent's steps may
+	// save some at one time, and say so in their events.
+	r.inside = &inside{InvocationContext: ctx.WithContext(ctx), run: r}
+	return r
+}
+
+// inside is the invocation as the agent sees it: what it was asked is the
+// request, and the session begins with it.
+type inside struct {
+	agent.InvocationContext
+	run *run
+}
+
+func (i *inside) Session() session.Session    { return i.run.view }
+func (i *inside) UserContent() *genai.Content { return i.run.asked }
+func (i *inside) WithContext(ctx context.Context) agent.InvocationContext {
+	return &inside{InvocationContext: i.InvocationContext.WithContext(ctx), run: i.run}
+}
+
+// newView is a session that begins with the request, in the caller's state.
+func newView(ctx tool.Context, asked *genai.Content) *session.View {
+	s := ctx.Session()
+	first := &session.Event{
+		ID: uuid.NewString(), Seq: 1, Timestamp: time.Now(),
+		InvocationID: ctx.InvocationID(), Branch: ctx.Branch(), Author: "user",
+	}
+	first.Content = asked
+	state, scoped := make(map[string]any), make(map[string]any)
+	for k, v := range agent.StateOf(ctx).All() {
+		if strings.HasPrefix(k, session.KeyPrefixIteration) {
+			scoped[k] = v
+		} else {
+			state[k] = v
+		}
+	}
+	view := session.NewView(session.ViewConfig{
+		AppName: s.AppName(), UserID: s.UserID(), SessionID: s.ID(), State: state,
+		Events: []*session.Event{first}, LastSeq: first.Seq, Updated: first.Timestamp,
+	})
+	here := view.StateAt(agent.AddressOf(ctx))
+	for k, v := range scoped {
+		_ = here.Set(k, v) // a view takes everything
+	}
+	return view
+}
+
+// take adds an event to the agent's session and what it changes to the call.
+func (r *run) take(ev *session.Event) error {
+	if ev.Partial {
+		return nil
+	}
+	ev.Seq = r.view.LastSeq() + 1
+	if ev.ID == "" {
+		ev.ID = uuid.NewString()
+	}
+	if ev.Timestamp.IsZero() {
+		ev.Timestamp = time.Now()
+	}
+	r.view.Apply(ev)
+	if ev.Mark != nil {
+		return nil
+	}
+	if text := ev.Text(); text != "" {
+		r.said = text
+		if ev.IsFinalResponse() {
+			r.final = text
+		}
+	}
+	return r.merge(ev)
+}
+
+// result is what the agent answered.
+func (r *run) result() string {
+	if r.final != "" {
+		return r.final
+	}
+	return r.said
+}
+
+// merge makes what an event does something that the call does.
+func (r *run) merge(ev *session.Event) error {
+	for k, v := range ev.Actions.StateDelta {
+		if strings.HasPrefix(k, session.KeyPrefixIteration) && r.looped(ev.Address) {
+			continue // of a loop that the caller is not in
+		}
+		if err := r.ctx.State().Set(k, v); err != nil {
+			return err
+		}
+	}
+	a := r.ctx.Actions()
+	for name, version := range ev.Actions.ArtifactDelta {
+		if a.ArtifactDelta == nil {
+			a.ArtifactDelta = make(map[string]int64)
+		}
+		a.ArtifactDelta[name] = version
+	}
+	r.waits = r.waits || len(ev.Actions.RequestedToolConfirmations) > 0
+	r.exit(ev)
+	return nil
+}
+
+// looped reports whether a step is in a loop that the caller is not in.
+func (r *run) looped(at session.Address) bool {
+	own := agent.AddressOf(r.ctx)
+	return len(at) > len(own) && strings.Contains(string(at[len(own):]), "[")
+}
+
+// exit passes on a request to leave a loop unless a loop of the agent's own has
+// done so and nothing more was asked. It is the caller that asks then: loops
+// know their steps, and not whom those have for tools.
+func (r *run) exit(ev *session.Event) {
+	if !ev.Actions.Escalate {
+		return
+	}
+	x := session.Exit{Plain: true}
+	if asked := ev.Actions.Exit; asked != nil {
+		x = *asked
+	}
+	own := agent.AddressOf(r.ctx)
+	handled := len(x.HandledBy) > len(own) && x.HandledBy.Under(own)
+	further := x.Scope == session.ScopeAll || x.Scope != "" && agent.LoopOf(r.ctx).Within(x.Scope)
+	if x.Refused != "" || handled && !further {
+		return
+	}
+	if caller := r.ctx.Agent(); caller != nil {
+		x.By = caller.Name()
+	}
+	a := r.ctx.Actions()
+	a.Escalate, a.SkipSummarization, a.Exit = true, true, &x
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+// Call runs a tool for one call of the model. A panic in it is an error, an
+// [*agent.PanicError]: the text, which the model gets, does not show where it
+// happened; the error does.
+func Call(ctx Context, f Function, args map[string]any) (result map[string]any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			result = nil
+			err = fmt.Errorf("tool %q: %w", f.Name(), &agent.PanicError{Value: r, Stack: debug.Stack()})
+		}
+	}()
+	if args == nil {
+		args = map[string]any{}
+	}
+	return f.Run(ctx, args)
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+)
+
+var (
+	// ErrConfirmationRequired says that a call waits for a person.
+	ErrConfirmationRequired = errors.New("requires confirmation, please approve or reject")
+	// ErrConfirmationRejected says that a person has refused a call.
+	ErrConfirmationRejected = errors.New("call is rejected")
+)
+
+// ConfirmationProvider decides by tool and arguments whether a person is asked
+// before a call.
+type ConfirmationProvider func(toolName string, toolInput any) bool
+
+// Confirm reports whether a tool may go on with the call of ctx. If required it
+// asks a person unless one has answered, and returns [ErrConfirmationRequired]:
+// the call is made again when there is an answer. A person's no is
+// [ErrConfirmationRejected], required or not.
+func Confirm(ctx Context, name string, required bool) error {
+	if answer := ctx.ToolConfirmation(); answer != nil {
+		if !answer.Confirmed {
+			return fmt.Errorf("tool %q: %w", name, ErrConfirmationRejected)
+		}
+		return nil
+	}
+	if !required {
+		return nil
+	}
+	hint := fmt.Sprintf("Please approve or reject the tool call %s() by responding with a FunctionResponse with an expected ToolConfirmation payload.", name)
+	if err := ctx.RequestConfirmation(hint, nil); err != nil {
+		return fmt.Errorf("tool %q: %w", name, err)
+	}
+	ctx.Actions().SkipSummarization = true
+	return fmt.Errorf("tool %q: %w", name, ErrConfirmationRequired)
+}
+
+// WithConfirmation returns a toolset whose functions ask a person before they
+// are called: always, or if there is a provider, when it says so. Tools that
+// are no [Function] are left as they are.
+func WithConfirmation(ts Toolset, requireConfirmation bool, requireConfirmationProvider ConfirmationProvider) Toolset {
+	return &confirming{Toolset: ts, required: requireConfirmation, provider: requireConfirmationProvider}
+}
+
+type confirming struct {
+	Toolset
+	required bool
+	provider ConfirmationProvider
+}
+
+func (c *confirming) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {
+	all, err := c.Toolset.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wrapped := make([]Tool, len(all))
+	for i, t := range all {
+		wrapped[i] = t
+		if f, ok := t.(Function); ok {
+			wrapped[i] = &confirmed{Function: f, set: c}
+		}
+	}
+	return wrapped, nil
+}
+
+// confirmed is a function that asks first.
+type confirmed struct {
+	Function
+	set *confirming
+}
+
+// ProcessRequest lets the function prepare the request, and takes its place
+// there.
+func (c *confirmed) ProcessRequest(ctx Context, req *model.LLMRequest) error {
+	p, ok := c.Function.(RequestProcessor)
+	if !ok {
+		return Pack(req, c)
+	}
+	if err := p.ProcessRequest(ctx, req); err != nil {
+		return err
+	}
+	if _, ok := req.Tools[c.Name()]; ok {
+		req.Tools[c.Name()] = c
+	}
+	return nil
+}
+
+func (c *confirmed) Run(ctx Context, args any) (map[string]any, error) {
+	required := c.set.required
+	if c.set.provider != nil && ctx.ToolConfirmation() == nil {
+		required = c.set.provider(c.Name(), args)
+	}
+	if err := Confirm(ctx, c.Name(), required); err != nil {
+		return nil, err
+	}
+	return c.Function.Run(ctx, args)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"slices"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+// Predicate decides whether a tool is given to the model.
+type Predicate func(ctx agent.ReadonlyContext, tool Tool) bool
+
+// StringPredicate lets the tools of these names pass.
+func StringPredicate(allowedTools []string) Predicate {
+	names := slices.Clone(allowedTools)
+	return func(_ agent.ReadonlyContext, t Tool) bool { return slices.Contains(names, t.Name()) }
+}
+
+// AllowedToolsPredicate is [StringPredicate] under another name of ADK's.
+func AllowedToolsPredicate(allowedTools []string) Predicate {
+	return StringPredicate(allowedTools)
+}
+
+// FilterToolset returns a toolset of those tools that pass. It panics if either
+// is nil.
+func FilterToolset(toolset Toolset, predicate Predicate) Toolset {
+	if toolset == nil || predicate == nil {
+		panic("tool: FilterToolset needs a toolset and a predicate")
+	}
+	return &filtered{Toolset: toolset, passes: predicate}
+}
+
+type filtered struct {
+	Toolset
+	passes Predicate
+}
+
+func (f *filtered) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {
+	all, err := f.Toolset.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var some []Tool // the toolset may keep its slice
+	for _, t := range all {
+		if f.passes(ctx, t) {
+			some = append(some, t)
+		}
+	}
+	return some, nil
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functiontool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// resultKey is where a result that is no object is found.
+const resultKey = "result"
+
+// result turns what a handler returns into what a model is given.
+type result struct {
+	declared *jsonschema.Schema   // for the model; nil says nothing
+	resolved *jsonschema.Resolved // of the schema in the config; nil checks nothing
+}
+
+func newResult(schema *jsonschema.Schema, t reflect.Type) (*result, error) {
+	if schema != nil {
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			return nil, fmt.Errorf("schema of the result: %w", err)
+		}
+		return &result{declared: wrapped(schema), resolved: resolved}, nil
+	}
+	if t.Kind() == reflect.Interface {
+		return &result{}, nil
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	inferred, err := jsonschema.ForType(t, nil)
+	if err != nil {
+		// Not everything that JSON can hold can be described, a tree for one;
+		// the model does without.
+		return &result{}, nil
+	}
+	return &result{declared: wrapped(inferred)}, nil
+}
+
+// wrapped is the schema of what the model is given.
+func wrapped(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Type == "object" {
+		return s
+	}
+	return &jsonschema.Schema{
+		Type: "object", Required: []string{resultKey},
+		Properties: map[string]*jsonschema.Schema{resultKey: s},
+	}
+}
+
+// of returns a result as a JSON object; nil for null.
+func (r *result) of(out any) (map[string]any, error) {
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	v, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	if r.resolved != nil {
+		if err := r.resolved.Validate(v); err != nil {
+			return nil, err
+		}
+	}
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return v, nil
+	default:
+		return map[string]any{resultKey: v}, nil
+	}
+}
+
+// decode reads JSON as usual, but for whole numbers that a float64 would
+// change: those are int64.
+func decode(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return plain(v), nil
+}
+
+func plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = plain(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = plain(e)
+		}
+	case json.Number:
+		if i, err := v.Int64(); err == nil && int64(float64(i)) != i {
+			return i
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return v.String()
+		}
+		return f
+	}
+	return v
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package functiontool makes tools from Go functions. What the model is told
+// about the arguments is read off the function's types.
+//
+//	type args struct {
+//		City string `json:"city" jsonschema:"the city's name in English"`
+//		Days int    `json:"days,omitempty" jsonschema:"how many days ahead, 0 is today"`
+//	}
+//	forecast, err := functiontool.New(functiontool.Config{
+//		Name:        "forecast",
+//		Description: "Tells the weather of a city.",
+//	}, func(ctx tool.Context, in args) (string, error) {
+//		return weather(ctx, in.City, in.Days)
+//	})
+package functiontool
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// Config describes a tool for [New].
+type Config struct {
+	// Name is what the model calls the tool by. Required.
+	Name string
+	// Description tells the model what the tool is for.
+	Description string
+	// InputSchema describes the arguments, OutputSchema the result; nil infers
+	// them from the handler's types. A result is checked only against a schema
+	// that is given here.
+	InputSchema, OutputSchema *jsonschema.Schema
+	// IsLongRunning marks a tool whose answer may come after the call.
+	IsLongRunning bool
+	// RequireConfirmation makes every call wait for a person's consent.
+	RequireConfirmation bool
+	// RequireConfirmationProvider is a func(TArgs) bool that decides by the
+	// arguments whether a call does; then RequireConfirmation does not count.
+	RequireConfirmationProvider any
+}
+
+// Func is a function that can be a tool. It may be called by several agents at
+// a time.
+type Func[TArgs, TResults any] func(tool.Context, TArgs) (TResults, error)
+
+// ErrInvalidArgument is what [New] says of a type that cannot hold arguments,
+// and a tool of arguments that are not as declared; see [ArgumentsError].
+var ErrInvalidArgument = errors.New("invalid argument")
+
+// New returns a tool that calls handler. TArgs is a struct or a map, or a
+// pointer to one; a field's name, description and whether it may be left out
+// are read off its json and jsonschema tags. A result that is no JSON object is
+// given to the model as {"result": …}.
+//
+// It refuses a config without a name, a nil handler, with [ErrInvalidArgument]
+// another type of arguments, types and schemas that JSON Schema cannot express,
+// and a provider of another type.
+func New[TArgs, TResults any](cfg Config, handler Func[TArgs, TResults]) (tool.Tool, error) {
+	if cfg.Name == "" {
+		return nil, errors.New("function tool needs a name")
+	}
+	f, err := prepare(cfg, reflect.TypeFor[TArgs](), reflect.TypeFor[TResults]())
+	if err != nil {
+		return nil, fmt.Errorf("function tool %q: %w", cfg.Name, err)
+	}
+	if handler == nil {
+		return nil, fmt.Errorf("function tool %q: the handler is nil", cfg.Name)
+	}
+	ask, ok := cfg.RequireConfirmationProvider.(func(TArgs) bool)
+	if cfg.RequireConfirmationProvider != nil && !ok {
+		return nil, fmt.Errorf("function tool %q: RequireConfirmationProvider is a %T, not a %T", cfg.Name, cfg.RequireConfirmationProvider, ask)
+	}
+	f.call = func(ctx tool.Context, args map[string]any) (any, error) {
+		var in TArgs
+		if err := f.input.decode(args, &in); err != nil {
+			return nil, err
+		}
+		required := cfg.RequireConfirmation
+		if ask != nil && ctx.ToolConfirmation() == nil {
+			required = ask(in)
+		}
+		if err := tool.Confirm(ctx, cfg.Name, required); err != nil {
+			return nil, err
+		}
+		return handler(ctx, in)
+	}
+	return f, nil
+}
+
+// prepare is the part of New that does not depend on types.
+func prepare(cfg Config, in, out reflect.Type) (*function, error) {
+	f := &function{cfg: cfg, decl: genai.FunctionDeclaration{Name: cfg.Name, Description: cfg.Description}}
+	var err error
+	if f.input, err = newArguments(cfg.Name, cfg.InputSchema, in); err != nil {
+		return nil, err
+	}
+	if f.output, err = newResult(cfg.OutputSchema, out); err != nil {
+		return nil, err
+	}
+	if s := f.input.schema; !empty(s) {
+		f.decl.ParametersJsonSchema = s
+	}
+	if s := f.output.declared; s != nil && !empty(s) {
+		f.decl.ResponseJsonSchema = s
+	}
+	if cfg.IsLongRunning {
+		if f.decl.Description != "" {
+			f.decl.Description += "\n\n"
+		}
+		f.decl.Description += "NOTE: this is a long-running operation. Do not call it again while its answer is pending."
+	}
+	return f, nil
+}
+
+// function is a tool.Function around a typed handler.
+type function struct {
+	cfg    Config
+	decl   genai.FunctionDeclaration
+	input  *arguments
+	output *result
+	call   func(tool.Context, map[string]any) (any, error)
+}
+
+func (f *function) Name() string        { return f.cfg.Name }
+func (f *function) Description() string { return f.cfg.Description }
+func (f *function) IsLongRunning() bool { return f.cfg.IsLongRunning }
+
+func (f *function) Declaration() *genai.FunctionDeclaration {
+	d := f.decl
+	return &d
+}
+
+func (f *function) ProcessRequest(_ tool.Context, req *model.LLMRequest) error {
+	return tool.Pack(req, f)
+}
+
+// Run calls the handler. Wrong arguments are an [*ArgumentsError], a panic is
+// an [*agent.PanicError].
+func (f *function) Run(ctx tool.Context, args any) (res map[string]any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			res, err = nil, fmt.Errorf("tool %q: %w", f.cfg.Name, &agent.PanicError{Value: r, Stack: debug.Stack()})
+		}
+	}()
+	m, err := f.input.check(args)
+	if err != nil {
+		return nil, err
+	}
+	out, err := f.call(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	res, err = f.output.of(out)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("result of tool %q: %w", f.cfg.Name, err)
+	case res == nil && !f.cfg.IsLongRunning:
+		res = map[string]any{}
+	}
+	return res, nil
+}

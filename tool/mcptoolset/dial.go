@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcptoolset
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// dialer makes a transport for each session.
+type dialer interface {
+	fmt.Stringer
+	// transport returns a new transport and what tells the server's last words.
+	transport() (mcp.Transport, func() string)
+	close()
+}
+
+func newDialer(cfg *Config) (dialer, error) {
+	ways := 0
+	for _, given := range []bool{len(cfg.Command) > 0, cfg.URL != "", cfg.Transport != nil} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return nil, errors.New("give one of Command, URL and Transport")
+	case cfg.Transport != nil:
+		return given{cfg.Transport}, nil
+	case cfg.URL != "":
+		return newEndpoint(cfg.URL, cfg.Headers)
+	case cfg.Command[0] == "":
+		return nil, errors.New("the Command is empty")
+	}
+	return newCommand(cfg), nil
+}
+
+// given is a transport from the config.
+type given struct{ t mcp.Transport }
+
+func (g given) String() string                            { return fmt.Sprintf("MCP server by %T", g.t) }
+func (g given) transport() (mcp.Transport, func() string) { return g.t, silent }
+func (g given) close()                                    {}
+
+func silent() string { return "" }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mcptoolset gives agents the tools of an MCP server, by way of the
+// official Go SDK.
+//
+//	files, err := mcptoolset.New(mcptoolset.Config{
+//		Command:    []string{"npx", "-y", "@modelcontextprotocol/server-filesystem", "."},
+//		ToolFilter: tool.StringPredicate([]string{"read_file", "list_directory"}),
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	defer files.Close()
+//
+// The server is connected to when its tools are first needed. If the session
+// breaks, it is connected to again, once for each thing that is asked of it.
+package mcptoolset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// ErrClosed is what a toolset says after [Toolset.Close].
+var ErrClosed = errors.New("the toolset is closed")
+
+// DefaultConnectTimeout is how long connecting may take if nobody says better.
+const DefaultConnectTimeout = 30 * time.Second
+
+// Config describes a toolset for [New]. The server is given by one of Command,
+// URL and Transport.
+type Config struct {
+	// Name is the toolset's; empty is "mcp".
+	Name string
+
+	// Command starts a server that speaks over its standard input and output.
+	// It is not run by a shell.
+	Command []string
+	// Dir is where the command runs; empty is the current directory.
+	Dir string
+	// Env holds environment variables for the command, as "NAME=value", besides
+	// the few that programs need. InheritEnv gives it all that this process
+	// has, keys of other services included.
+	Env        []string
+	InheritEnv bool
+
+	// URL is the endpoint of a server that speaks streamable HTTP.
+	URL string
+	// Headers are sent with every request to that host, and to no other.
+	Headers http.Header
+
+	// Transport is any other way to a server. If it can connect only once, so
+	// can the toolset.
+	Transport mcp.Transport
+
+	// Client talks to the server; nil is a client that offers it nothing. With
+	// a client of one's own the tools are listed each time they are needed.
+	Client *mcp.Client
+	// ToolFilter decides which tools are given to a model; nil is all.
+	ToolFilter tool.Predicate
+	// Prefix is put before the tools' names, to tell those of two servers
+	// apart. The filter sees it.
+	Prefix string
+	// RequireConfirmation and RequireConfirmationProvider ask a person before
+	// calls; see [tool.WithConfirmation].
+	RequireConfirmation         bool
+	RequireConfirmationProvider tool.ConfirmationProvider
+	// ConnectTimeout is how long connecting may take, the start of a command
+	// included; 0 is [DefaultConnectTimeout].
+	ConnectTimeout time.Duration
+}
+
+// Toolset is the tools of one MCP server. It is safe for concurrent use, and
+// [Toolset.Close] ends it.
+type Toolset struct {
+	cfg    Config
+	client *mcp.Client
+	dial   dialer
+	view   tool.Toolset // with filter and confirmation
+	lists  atomic.Int64 // how often the server said that its list has changed
+	wg     sync.WaitGroup
+
+	connecting chan struct{}   // holds a token while one connects
+	closing    context.Context // over when the toolset is closed
+	close      context.CancelFunc
+
+	mu   sync.Mutex
+	conn *connection // nil if there is none
+}
+
+// New returns a toolset and connects to nothing yet. It refuses a config with
+// no way to a server or with several, and a URL that is not one.
+func New(cfg Config) (*Toolset, error) {
+	if cfg.Name == "" {
+		cfg.Name = "mcp"
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = DefaultConnectTimeout
+	}
+	dial, err := newDialer(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("mcp toolset %q: %w", cfg.Name, err)
+	}
+	s := &Toolset{cfg: cfg, dial: dial, client: cfg.Client, connecting: make(chan struct{}, 1)}
+	s.closing, s.close = context.WithCancel(context.Background())
+	if s.client == nil {
+		s.client = mcp.NewClient(&mcp.Implementation{Name: "refrain", Version: "v1"}, &mcp.ClientOptions{
+			Capabilities:           &mcp.ClientCapabilities{},
+			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { s.lists.Add(1) },
+		})
+	}
+	s.view = lister{s}
+	if cfg.ToolFilter != nil {
+		s.view = tool.FilterToolset(s.view, cfg.ToolFilter)
+	}
+	if cfg.RequireConfirmation || cfg.RequireConfirmationProvider != nil {
+		s.view = tool.WithConfirmation(s.view, cfg.RequireConfirmation, cfg.RequireConfirmationProvider)
+	}
+	return s, nil
+}
+
+// Name is the toolset's name.
+func (s *Toolset) Name() string { return s.cfg.Name }
+
+// Tools lists the server's tools, and connects to it if need be. An error says
+// why it cannot be reached.
+func (s *Toolset) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
+	return s.view.Tools(ctx)
+}
+
+// Close ends the session and the server's process, if there is one, and waits
+// for it. Calls under way fail.
+func (s *Toolset) Close() error {
+	s.mu.Lock()
+	c := s.conn
+	s.conn = nil
+	s.close() // under the lock: from here on no session begins
+	s.mu.Unlock()
+	var err error
+	if c != nil {
+		err = c.close()
+	}
+	s.wg.Wait()
+	s.dial.close()
+	if err != nil {
+		return fmt.Errorf("close mcp toolset %q: %w", s.cfg.Name, err)
+	}
+	return nil
+}
+
+// lister is the toolset before anything is filtered.
+type lister struct{ *Toolset }
+
+func (l lister) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
+	defs, err := l.list(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the tools of mcp toolset %q: %w", l.cfg.Name, err)
+	}
+	tools := make([]tool.Tool, len(defs))
+	for i, def := range defs {
+		tools[i] = &remote{set: l.Toolset, def: def}
+	}
+	return tools, nil
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// ErrUnusable is the error for a tool that can neither be called nor prepares
+// requests. It says which methods are missing.
+var ErrUnusable = errors.New("has neither Declaration() *genai.FunctionDeclaration and Run(tool.Context, any) (map[string]any, error), nor ProcessRequest(tool.Context, *model.LLMRequest) error")
+
+// Process makes a tool part of a request to the model. A [RequestProcessor]
+// does it by itself, a [Function] that is none is packed. Errors are those of
+// both, and [ErrUnusable].
+func Process(ctx Context, req *model.LLMRequest, t Tool) error {
+	if p, ok := t.(RequestProcessor); ok {
+		if err := p.ProcessRequest(ctx, req); err != nil {
+			return fmt.Errorf("prepare tool %q: %w", t.Name(), err)
+		}
+		return nil
+	}
+	return Pack(req, t)
+}
+
+// Pack adds a tool's declaration to a request, next to those that are there,
+// and the tool itself to req.Tools. It changes req and req.Config, but nothing
+// that is in them: a slice of tools may be shared with other requests. It
+// refuses a second tool of one name, a declaration of another name, and with
+// [ErrUnusable] a tool that is no [Function].
+func Pack(req *model.LLMRequest, t Tool) error {
+	name := t.Name()
+	if name == "" {
+		return fmt.Errorf("pack tool: a %T has no name", t)
+	}
+	f, ok := t.(Function)
+	if !ok {
+		return fmt.Errorf("pack tool %q: a %T %w", name, t, ErrUnusable)
+	}
+	if _, ok := req.Tools[name]; ok {
+		return fmt.Errorf("pack tool %q: duplicate tool: the request has another one of that name", name)
+	}
+	decl := f.Declaration()
+	if decl != nil && decl.Name != name {
+		return fmt.Errorf("pack tool %q: its declaration has the name %q", name, decl.Name)
+	}
+	if req.Tools == nil {
+		req.Tools = make(map[string]any)
+	}
+	req.Tools[name] = f
+	if decl != nil {
+		declare(req, decl)
+	}
+	return nil
+}
+
+// declare adds a declaration to the first of the config's tools that has any.
+func declare(req *model.LLMRequest, decl *genai.FunctionDeclaration) {
+	if req.Config == nil {
+		req.Config = &genai.GenerateContentConfig{}
+	}
+	tools := slices.Clone(req.Config.Tools)
+	i := slices.IndexFunc(tools, func(t *genai.Tool) bool { return t != nil && len(t.FunctionDeclarations) > 0 })
+	if i < 0 {
+		tools = append(tools, &genai.Tool{FunctionDeclarations: []*genai.FunctionDeclaration{decl}})
+	} else {
+		with := *tools[i]
+		with.FunctionDeclarations = append(slices.Clip(with.FunctionDeclarations), decl)
+		tools[i] = &with
+	}
+	req.Config.Tools = tools
+}

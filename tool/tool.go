@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tool says what a tool is: something that a model may call. Names and
+// signatures are those of ADK for Go.
+//
+// [functiontool.New] makes a tool from a Go function. One can also be written
+// by hand: a type that has the methods of [Function].
+//
+//	type clock struct{}
+//
+//	func (clock) Name() string        { return "clock" }
+//	func (clock) Description() string { return "Tells the time." }
+//	func (clock) IsLongRunning() bool { return false }
+//	func (c clock) Declaration() *genai.FunctionDeclaration {
+//		return &genai.FunctionDeclaration{Name: c.Name(), Description: c.Description()}
+//	}
+//	func (clock) Run(ctx tool.Context, args any) (map[string]any, error) {
+//		return map[string]any{"now": time.Now().String()}, nil
+//	}
+//
+// An agent gives a tool to its model with [Process] and calls it with [Call].
+//
+// [functiontool.New]: https://pkg.go.dev/github.com/refrain-dev/refrain/tool/functiontool#New
+package tool
+
+import (
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+)
+
+// Context is what a tool is given when it is called. It is agent.Context under
+// the name that ADK v1 has for it.
+type Context = agent.ToolContext
+
+// Tool is something that a model may call, or that changes what is asked of it.
+// A usable one is also a [Function] or a [RequestProcessor]. It is safe for
+// concurrent use: the calls of one turn run side by side.
+type Tool interface {
+	// Name is what the model calls it by.
+	Name() string
+	// Description tells the model what it is for.
+	Description() string
+	// IsLongRunning reports whether an answer may come after the call is over.
+	IsLongRunning() bool
+}
+
+// Function is a tool that can be called.
+type Function interface {
+	Tool
+	// Declaration is what the model is told; nil hides the tool from it.
+	Declaration() *genai.FunctionDeclaration
+	// Run answers one call. Args is the map[string]any that the model sent. An
+	// error is an answer too: the model gets its text and can act on it. A nil
+	// result of a long-running tool says that the answer comes later.
+	Run(ctx Context, args any) (map[string]any, error)
+}
+
+// RequestProcessor is a tool that prepares the requests to the model by itself.
+type RequestProcessor interface {
+	// ProcessRequest changes a request before it is sent; see [Pack].
+	ProcessRequest(ctx Context, req *model.LLMRequest) error
+}
+
+// Toolset is a number of tools that are known only when they are needed.
+type Toolset interface {
+	Name() string
+	// Tools lists the tools for the agent of ctx. It is asked before each
+	// request to the model.
+	Tools(ctx agent.ReadonlyContext) ([]Tool, error)
+}
