@@ -119,4 +119,7 @@ type RunConfig struct {
 	// SaveInputBlobsAsArtifacts stores files in the user's message as
 	// artifacts and leaves their names in it.
 	SaveInputBlobsAsArtifacts bool
+	// MaxLLMCalls is how often the agents of the run may ask a model; 0 is
+	// [DefaultMaxLLMCalls], less is no limit.
+	MaxLLMCalls int
 }

@@ -36,14 +36,20 @@ func NewInvocation(ctx context.Context, in Invocation) InvocationContext {
 	if in.RunConfig == nil {
 		in.RunConfig = new(RunConfig)
 	}
-	return &invocation{Context: ctx, run: &in}
+	return &invocation{Context: ctx, run: &shared{Invocation: in, modelCalls: new(atomic.Int64)}}
+}
+
+// shared is what all steps of one invocation have in common.
+type shared struct {
+	Invocation
+	modelCalls *atomic.Int64
 }
 
 // invocation is the context of one step, or of a whole run above its root.
 type invocation struct {
 	context.Context // as it was handed down: it does not grow with depth
 
-	run       *Invocation
+	run       *shared
 	agent     Agent
 	branch    string
 	address   session.Address
@@ -120,13 +126,13 @@ func parentOf(ctx InvocationContext) *invocation {
 	}
 	p := &invocation{
 		Context: ctx, agent: ctx.Agent(), branch: ctx.Branch(),
-		run: &Invocation{
+		run: &shared{modelCalls: new(atomic.Int64), Invocation: Invocation{
 			ID: ctx.InvocationID(), Session: ctx.Session(), UserContent: ctx.UserContent(),
 			RunConfig: ctx.RunConfig(), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
-		},
+		}},
 	}
 	if inv := invocationOf(ctx); inv != nil {
-		p.run.Marks = inv.run.Marks
+		p.run.Marks, p.run.modelCalls = inv.run.Marks, inv.run.modelCalls
 		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
 		p.loop = inv.loop
 		p.children.Store(inv.counter())

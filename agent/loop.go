@@ -14,6 +14,9 @@ type Loop struct {
 	// Name is the loop agent's name, and Address its address.
 	Name    string
 	Address session.Address
+	// Goal and Instructions are what the loop is for and how it is to go
+	// about it. Agents in it that ask a model pass them on.
+	Goal, Instructions string
 	// Pass is the address of the running iteration, such as "story/refine[3]".
 	Pass session.Address
 	// Iteration counts from 1.

@@ -164,4 +164,7 @@ func TestAllMayBeLeftEarly(t *testing.T) {
 		set(t, v, "", "c", 3)
 		break
 	}
+	if got, err := v.State().Get("c"); err != nil || got != 3 {
+		t.Errorf("c is %v, %v after it was set while the state was read", got, err)
+	}
 }

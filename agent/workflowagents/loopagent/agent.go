@@ -32,6 +32,9 @@ type Config struct {
 	// else stops the loop.
 	MaxIterations uint
 
+	// Goal and Instructions are what the loop is for and how it is to go about
+	// it. They become part of the prompts of the agents in it.
+	Goal, Instructions string
 	// Order gives the steps another order than the list's, by name. It names
 	// every step once, but for the finalizer.
 	Order []string

@@ -48,6 +48,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		timed: !a.plain || a.cfg.OnStop != nil || a.cfg.KeepStates || agent.Marks(ctx),
 		loop: &agent.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.cfg.MaxIterations, Outer: agent.LoopOf(ctx),
+			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
 		},
 	}
 	r.onEv = r.event

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package llmagent makes agents that ask a model, turn by turn, with tools.
+//
+//	critic, err := llmagent.New(llmagent.Config{
+//		Name:        "critic",
+//		Model:       llm,
+//		Instruction: "Review the draft:\n{{draft}}",
+//		OutputKey:   "critique",
+//	})
+//
+// The fields are those of ADK for Go; what goes beyond has a zero value that
+// changes nothing. An output key is written only from a final answer with words
+// in it: a turn that calls a tool leaves it alone.
+package llmagent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// InstructionProvider makes an instruction when the agent runs. What it returns
+// is no template.
+type InstructionProvider func(ctx agent.ReadonlyContext) (string, error)
+
+// Callbacks around a call of the model. A before callback that returns a
+// response takes the model's place; an after callback that returns one takes the
+// response's. The first that returns something ends the list.
+type (
+	BeforeModelCallback  func(ctx agent.CallbackContext, llmRequest *model.LLMRequest) (*model.LLMResponse, error)
+	AfterModelCallback   func(ctx agent.CallbackContext, llmResponse *model.LLMResponse, llmResponseError error) (*model.LLMResponse, error)
+	OnModelErrorCallback func(ctx agent.CallbackContext, llmRequest *model.LLMRequest, llmResponseError error) (*model.LLMResponse, error)
+)
+
+// Callbacks around a call of a tool, likewise.
+type (
+	BeforeToolCallback  func(ctx agent.ToolContext, tool tool.Tool, args map[string]any) (map[string]any, error)
+	AfterToolCallback   func(ctx agent.ToolContext, tool tool.Tool, args, result map[string]any, err error) (map[string]any, error)
+	OnToolErrorCallback func(ctx agent.ToolContext, tool tool.Tool, args map[string]any, err error) (map[string]any, error)
+)
+
+// IncludeContents says whether the model sees what was said before.
+type IncludeContents string
+
+// The choices of ADK.
+const (
+	IncludeContentsDefault IncludeContents = "default"
+	IncludeContentsNone    IncludeContents = "none"
+)
+
+// Config describes an agent that asks a model.
+type Config struct {
+	// Name and Model are required.
+	Name                 string
+	Description          string
+	SubAgents            []agent.Agent
+	BeforeAgentCallbacks []agent.BeforeAgentCallback
+	AfterAgentCallbacks  []agent.AfterAgentCallback
+	Model                model.LLM
+	// GenerateContentConfig holds sampling settings and the like. It is
+	// copied for each request.
+	GenerateContentConfig *genai.GenerateContentConfig
+
+	BeforeModelCallbacks  []BeforeModelCallback
+	AfterModelCallbacks   []AfterModelCallback
+	OnModelErrorCallbacks []OnModelErrorCallback
+
+	// Instruction is a template: {{key}}, or ADK's {key} and {key?}, is the
+	// value of a state key. InstructionProvider takes its place if it is set.
+	Instruction         string
+	InstructionProvider InstructionProvider
+	// GlobalInstruction is put before every instruction in the tree if this
+	// agent is its root.
+	GlobalInstruction         string
+	GlobalInstructionProvider InstructionProvider
+
+	// DisallowTransferToParent and DisallowTransferToPeers are for agents
+	// under another one that asks a model; that kind of transfer is not there
+	// yet, so they change nothing.
+	DisallowTransferToParent bool
+	DisallowTransferToPeers  bool
+
+	// IncludeContents is ADK's choice of what the model sees; Context is a
+	// finer one.
+	IncludeContents IncludeContents
+	// Context says how much of what was said before the model sees; the zero
+	// value is [ContextFull], or with IncludeContentsNone [ContextNone].
+	Context Context
+
+	InputSchema *genai.Schema
+	// OutputSchema asks the model for JSON of that shape.
+	OutputSchema *genai.Schema
+
+	Tools                []tool.Tool
+	Toolsets             []tool.Toolset
+	BeforeToolCallbacks  []BeforeToolCallback
+	AfterToolCallbacks   []AfterToolCallback
+	OnToolErrorCallbacks []OnToolErrorCallback
+
+	// OutputKey is the state key of the agent's final answer.
+	OutputKey string
+}
+
+// Agent is what [New] returns.
+type Agent struct {
+	*agent.Base
+	cfg         Config
+	instruction *template.Template
+	global      *template.Template
+
+	kept keptHistory
+}
+
+// New returns an agent that asks cfg.Model. It refuses what [agent.New]
+// refuses, a config without a model, and an instruction that is no template.
+func New(cfg Config) (agent.Agent, error) {
+	a := &Agent{cfg: cfg}
+	base, err := agent.NewBase(agent.Config{
+		Name: cfg.Name, Description: cfg.Description, SubAgents: cfg.SubAgents,
+		BeforeAgentCallbacks: cfg.BeforeAgentCallbacks, AfterAgentCallbacks: cfg.AfterAgentCallbacks,
+	}, a, a.run)
+	if err != nil {
+		return nil, err
+	}
+	a.Base = base
+	var errs []error
+	if cfg.Model == nil {
+		errs = append(errs, errors.New("needs a Model"))
+	}
+	if a.instruction, err = template.Parse(cfg.Instruction, template.Options{}); err != nil {
+		errs = append(errs, fmt.Errorf("instruction: %w", err))
+	}
+	if a.global, err = template.Parse(cfg.GlobalInstruction, template.Options{}); err != nil {
+		errs = append(errs, fmt.Errorf("global instruction: %w", err))
+	}
+	if slices.Contains(cfg.Tools, nil) || slices.Contains(cfg.Toolsets, nil) {
+		errs = append(errs, errors.New("a tool or toolset is nil"))
+	}
+	if err := cfg.Context.check(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("llm agent %q: %w", cfg.Name, err)
+	}
+	return a, nil
+}
+
+// Config is what the agent was made from.
+func (a *Agent) Config() Config { return a.cfg }
+
+// Type is [agent.TypeLLM].
+func (a *Agent) Type() agent.Type { return agent.TypeLLM }

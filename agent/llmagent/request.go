@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// goOn is what a model is told when nothing else asks it to speak.
+const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed."
+
+// request puts together what the model is asked.
+func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error) {
+	req := &model.LLMRequest{Model: a.cfg.Model.Name(), Config: &genai.GenerateContentConfig{}}
+	if a.cfg.GenerateContentConfig != nil {
+		*req.Config = *a.cfg.GenerateContentConfig
+		req.Config.Labels = maps.Clone(req.Config.Labels)
+	}
+	if err := a.addTools(ctx, req); err != nil {
+		return nil, err
+	}
+	text, err := a.systemInstruction(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if given := req.Config.SystemInstruction; given != nil {
+		text = strings.Join([]string{contentText(given), text}, "\n\n")
+	}
+	req.Config.SystemInstruction = genai.NewContentFromText(text, genai.RoleUser)
+	if a.cfg.OutputSchema != nil {
+		req.Config.ResponseSchema = a.cfg.OutputSchema
+		req.Config.ResponseMIMEType = "application/json"
+	}
+	req.Contents = h.update(ctx.Session().Events())
+	if n := len(req.Contents); n == 0 || req.Contents[n-1].Role != genai.RoleUser {
+		req.Contents = append(req.Contents, genai.NewContentFromText(goOn, genai.RoleUser))
+	}
+	return req, nil
+}
+
+func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
+	tools := a.cfg.Tools
+	for _, set := range a.cfg.Toolsets {
+		more, err := set.Tools(ctx)
+		if err != nil {
+			return fmt.Errorf("toolset %q: %w", set.Name(), err)
+		}
+		tools = append(tools[:len(tools):len(tools)], more...)
+	}
+	for _, t := range tools {
+		if err := tool.Process(ctx, req, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// systemInstruction is the global instruction, the agent's own, and who it is.
+func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
+	var texts []string
+	add := func(what string, p InstructionProvider, t *template.Template) error {
+		text, err := fill(ctx, p, t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if text != "" {
+			texts = append(texts, text)
+		}
+		return nil
+	}
+	if err := add("global instruction", a.cfg.GlobalInstructionProvider, a.global); err != nil {
+		return "", err
+	}
+	if err := add("instruction", a.cfg.InstructionProvider, a.instruction); err != nil {
+		return "", err
+	}
+	texts = append(texts, loopTexts(agent.LoopOf(ctx))...)
+	identity := fmt.Sprintf("You are an agent. Your internal name is %q.", a.Name())
+	if d := a.Description(); d != "" {
+		identity += fmt.Sprintf(" The description about you is %q.", d)
+	}
+	return strings.Join(append(texts, identity), "\n\n"), nil
+}
+
+// loopTexts is what the loops around the agent are for, the outermost first.
+func loopTexts(l *agent.Loop) []string {
+	if l == nil {
+		return nil
+	}
+	texts := loopTexts(l.Outer)
+	if l.Goal != "" {
+		texts = append(texts, fmt.Sprintf("The goal of %s: %s", l.Name, l.Goal))
+	}
+	if l.Instructions != "" {
+		texts = append(texts, fmt.Sprintf("How %s goes about it: %s", l.Name, l.Instructions))
+	}
+	return texts
+}
+
+func fill(ctx agent.Context, p InstructionProvider, t *template.Template) (string, error) {
+	if p != nil {
+		return p(ctx)
+	}
+	return t.Execute(agent.Lookup(ctx))
+}
+
+func contentText(c *genai.Content) string {
+	var b strings.Builder
+	for _, p := range c.Parts {
+		if p != nil {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}

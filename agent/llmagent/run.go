@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// run is one run of the agent.
+type run struct {
+	*Agent
+	ctx     agent.InvocationContext
+	yield   func(*session.Event, error) bool
+	history *history
+}
+
+func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+	r := &run{Agent: a, ctx: ctx, yield: yield, history: a.newHistory(ctx)}
+	for !ctx.Ended() && r.turn() {
+	}
+	a.kept.put(r.history)
+}
+
+// turn asks the model once and runs the tools that it calls. It reports whether
+// there is to be another turn.
+func (r *run) turn() bool {
+	if err := agent.CountModelCall(r.ctx); err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	var actions session.EventActions // what callbacks and tools' preparations change
+	ctx := agent.NewCallbackContext(r.ctx, &actions)
+	req, err := r.request(ctx, r.history)
+	if err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	last, ok := r.ask(ctx, req, &actions)
+	if !ok {
+		return false
+	}
+	if last == nil { // the model said nothing, but callbacks may have changed something
+		r.act(&session.Event{Author: r.Name(), Actions: actions})
+		return false
+	}
+	calls := callsOf(last.Content)
+	if len(calls) == 0 {
+		return false
+	}
+	answer, pending := r.callTools(req, calls)
+	end := pending || ends(&last.Actions) || ends(&answer.Actions)
+	if len(answer.Content.Parts) == 0 { // all answers come later
+		answer.Content = nil
+		return r.act(answer) && !end
+	}
+	return r.yield(answer, nil) && !end
+}
+
+// act yields an event without words if it does something.
+func (r *run) act(ev *session.Event) bool {
+	a := &ev.Actions
+	if len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && len(a.RequestedToolConfirmations) == 0 && a.TransferToAgent == "" && !ends(a) {
+		return true
+	}
+	return r.yield(ev, nil)
+}
+
+// ends reports whether actions end the agent's turn. A request to leave the loop
+// does, whether or not it says that nothing more is to be said (LOOP 4).
+func ends(a *session.EventActions) bool {
+	return a.Exit != nil || a.Escalate || a.SkipSummarization
+}
+
+// ask gets the model's answer and yields it, piece by piece if it comes so. It
+// returns the last event, and whether to go on.
+func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.EventActions) (*session.Event, bool) {
+	var last *session.Event
+	give := func(resp *model.LLMResponse) bool {
+		ev := r.event(req, resp, actions)
+		last = ev
+		return r.yield(ev, nil)
+	}
+	for _, f := range r.cfg.BeforeModelCallbacks {
+		resp, err := f(ctx, req)
+		if err != nil {
+			r.yield(nil, fmt.Errorf("before model callback: %w", err))
+			return nil, false
+		}
+		if resp != nil {
+			ok := give(resp)
+			return last, ok
+		}
+	}
+	stream := r.ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
+	for resp, err := range r.cfg.Model.GenerateContent(r.ctx, req, stream) {
+		if err != nil && r.ctx.Err() != nil { // nothing makes up for that
+			r.yield(nil, err)
+			return nil, false
+		}
+		if err != nil {
+			if resp, err = r.onModelError(ctx, req, err); err != nil {
+				r.yield(nil, err)
+				return nil, false
+			}
+			ok := give(resp)
+			return last, ok
+		}
+		if resp, err = r.afterModel(ctx, resp); err != nil {
+			r.yield(nil, err)
+			return nil, false
+		}
+		if resp == nil || resp.Content == nil && resp.ErrorCode == "" && !resp.Interrupted {
+			continue
+		}
+		if !give(resp) {
+			return nil, false
+		}
+	}
+	if last != nil && last.Partial {
+		r.yield(nil, fmt.Errorf("model %q ended its stream with a partial response", r.cfg.Model.Name()))
+		return nil, false
+	}
+	return last, true
+}
+
+func (r *run) onModelError(ctx agent.Context, req *model.LLMRequest, err error) (*model.LLMResponse, error) {
+	for _, f := range r.cfg.OnModelErrorCallbacks {
+		resp, ferr := f(ctx, req, err)
+		if ferr != nil {
+			return nil, fmt.Errorf("on model error callback: %w", ferr)
+		}
+		if resp != nil {
+			return resp, nil
+		}
+	}
+	for _, f := range r.cfg.AfterModelCallbacks {
+		resp, ferr := f(ctx, nil, err)
+		if ferr != nil {
+			return nil, fmt.Errorf("after model callback: %w", ferr)
+		}
+		if resp != nil {
+			return resp, nil
+		}
+	}
+	return nil, fmt.Errorf("ask model %q: %w", r.cfg.Model.Name(), err)
+}
+
+func (r *run) afterModel(ctx agent.Context, resp *model.LLMResponse) (*model.LLMResponse, error) {
+	for _, f := range r.cfg.AfterModelCallbacks {
+		other, err := f(ctx, resp, nil)
+		if err != nil {
+			return nil, fmt.Errorf("after model callback: %w", err)
+		}
+		if other != nil {
+			return other, nil
+		}
+	}
+	return resp, nil
+}
+
+// event is the event for a response. The state that callbacks changed goes with
+// the first whole one.
+func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *session.EventActions) *session.Event {
+	ev := &session.Event{LLMResponse: *resp, Author: r.Name()}
+	ev.Content = withIDs(withRole(ev.Content, genai.RoleModel))
+	if ev.Partial {
+		return ev
+	}
+	ev.Actions, *actions = *actions, session.EventActions{}
+	calls := callsOf(ev.Content)
+	for _, c := range calls {
+		if t, ok := req.Tools[c.Name].(tool.Tool); ok && t.IsLongRunning() {
+			ev.LongRunningToolIDs = append(ev.LongRunningToolIDs, c.ID)
+		}
+	}
+	if r.cfg.OutputKey == "" || len(calls) > 0 || ev.ErrorCode != "" || ev.Interrupted {
+		return ev
+	}
+	if text := ev.Text(); strings.TrimSpace(text) != "" {
+		if ev.Actions.StateDelta == nil {
+			ev.Actions.StateDelta = make(map[string]any)
+		}
+		ev.Actions.StateDelta[r.cfg.OutputKey] = text
+	}
+	return ev
+}
+
+// withRole returns c with a role if it has none; a content without is seen by
+// nobody. A response may be somebody else's, from a cache: it is not changed.
+func withRole(c *genai.Content, role genai.Role) *genai.Content {
+	if c == nil || c.Role != "" {
+		return c
+	}
+	return &genai.Content{Role: string(role), Parts: c.Parts}
+}
+
+// withIDs returns c with an ID for each call, likewise.
+func withIDs(c *genai.Content) *genai.Content {
+	nameless := func(p *genai.Part) bool { return p != nil && p.FunctionCall != nil && p.FunctionCall.ID == "" }
+	if c == nil || !slices.ContainsFunc(c.Parts, nameless) {
+		return c
+	}
+	c = &genai.Content{Role: c.Role, Parts: slices.Clone(c.Parts)}
+	for i, p := range c.Parts {
+		if nameless(p) {
+			part, call := *p, *p.FunctionCall
+			call.ID = "call-" + uuid.NewString()
+			part.FunctionCall = &call
+			c.Parts[i] = &part
+		}
+	}
+	return c
+}
+
+func callsOf(c *genai.Content) []*genai.FunctionCall {
+	if c == nil {
+		return nil
+	}
+	var calls []*genai.FunctionCall
+	for _, p := range c.Parts {
+		if p != nil && p.FunctionCall != nil {
+			calls = append(calls, p.FunctionCall)
+		}
+	}
+	return calls
+}

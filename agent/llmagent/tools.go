@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// answered is what one tool call came to.
+type answered struct {
+	result  map[string]any // nil if it comes later
+	actions session.EventActions
+}
+
+// callTools runs the calls of one turn at the same time and returns one event
+// with their answers, in the order of the calls. Pending says that there are
+// answers that come later.
+func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *session.Event, pending bool) {
+	done := make([]answered, len(calls))
+	if len(calls) == 1 {
+		r.callTool(req, calls[0], &done[0])
+	} else {
+		var wg sync.WaitGroup
+		for i, c := range calls {
+			wg.Go(func() { r.callTool(req, c, &done[i]) })
+		}
+		wg.Wait()
+	}
+	ev = &session.Event{Author: r.Name()}
+	ev.Content = &genai.Content{Role: genai.RoleUser}
+	for i, c := range calls {
+		merge(&ev.Actions, &done[i].actions)
+		if done[i].result == nil {
+			pending = true
+			continue
+		}
+		ev.Content.Parts = append(ev.Content.Parts, &genai.Part{FunctionResponse: &genai.FunctionResponse{
+			ID: c.ID, Name: c.Name, Response: done[i].result,
+		}})
+	}
+	return ev, pending
+}
+
+// callTool runs one call. Whatever goes wrong is the answer: a model can act on
+// it.
+func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, done *answered) {
+	defer func() {
+		if p := recover(); p != nil { // of a callback; tool.Call takes care of tools
+			done.result = map[string]any{"error": fmt.Sprintf("panic: %v", p)}
+		}
+	}()
+	ctx := agent.NewToolContext(r.ctx, call.ID, &done.actions, nil)
+	f, ok := req.Tools[call.Name].(tool.Function)
+	if !ok {
+		names := slices.Sorted(maps.Keys(req.Tools))
+		done.result = map[string]any{"error": fmt.Sprintf("there is no tool %q; the tools are: %s", call.Name, strings.Join(names, ", "))}
+		return
+	}
+	args := maps.Clone(call.Args) // callbacks may change them; the call is in the log
+	if args == nil {
+		args = map[string]any{}
+	}
+	result, err := r.beforeTool(ctx, f, args)
+	if result == nil && err == nil {
+		result, err = tool.Call(ctx, f, args)
+	}
+	if err != nil {
+		result, err = r.onToolError(ctx, f, args, err)
+	}
+	for _, cb := range r.cfg.AfterToolCallbacks {
+		other, cerr := cb(ctx, f, args, result, err)
+		if cerr != nil {
+			result, err = nil, cerr
+			break
+		}
+		if other != nil {
+			result, err = other, nil
+			break
+		}
+	}
+	if err != nil {
+		result = map[string]any{"error": err.Error()}
+	}
+	if result == nil && !f.IsLongRunning() {
+		result = map[string]any{}
+	}
+	done.result = result
+}
+
+func (r *run) beforeTool(ctx agent.Context, f tool.Function, args map[string]any) (map[string]any, error) {
+	for _, cb := range r.cfg.BeforeToolCallbacks {
+		if result, err := cb(ctx, f, args); result != nil || err != nil {
+			return result, err
+		}
+	}
+	return nil, nil
+}
+
+func (r *run) onToolError(ctx agent.Context, f tool.Function, args map[string]any, err error) (map[string]any, error) {
+	for _, cb := range r.cfg.OnToolErrorCallbacks {
+		result, cerr := cb(ctx, f, args, err)
+		if cerr != nil {
+			return nil, errors.Join(err, cerr)
+		}
+		if result != nil {
+			return result, nil
+		}
+	}
+	return nil, err
+}
+
+// merge adds what one call does to what the others do.
+func merge(to, from *session.EventActions) {
+	to.StateDelta = merged(to.StateDelta, from.StateDelta)
+	to.ArtifactDelta = merged(to.ArtifactDelta, from.ArtifactDelta)
+	to.RequestedToolConfirmations = merged(to.RequestedToolConfirmations, from.RequestedToolConfirmations)
+	to.SkipSummarization = to.SkipSummarization || from.SkipSummarization
+	to.Escalate = to.Escalate || from.Escalate
+	if from.TransferToAgent != "" {
+		to.TransferToAgent = from.TransferToAgent
+	}
+	if to.Exit == nil {
+		to.Exit = from.Exit
+	}
+}
+
+func merged[V any](to, from map[string]V) map[string]V {
+	if to == nil {
+		return from
+	}
+	maps.Copy(to, from)
+	return to
+}
