@@ -128,14 +128,23 @@ func (r *reader) ref(parent *Agent, n *yaml.Node) *Agent {
 	return r.follow(parent, at, name, target)
 }
 
+// openRegular opens a file that is one: opening a named pipe would wait for
+// somebody to write to it.
+func openRegular(fsys fs.FS, name string) (fs.File, error) {
+	info, err := fs.Stat(fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fsys.Open(name)
+}
+
 func (r *reader) follow(parent *Agent, at span, name, target string) *Agent {
-	f, err := r.fsys.Open(target)
+	f, err := openRegular(r.fsys, target)
 	if err == nil {
 		defer f.Close()
-		var info fs.FileInfo
-		if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
-			err = errors.New("not a regular file")
-		}
 	}
 	if err != nil {
 		p := r.report(at, CodeRef, "ref %q cannot be read: %v", name, cause(err))

@@ -33,9 +33,7 @@ type Fold struct {
 	began  map[session.Address]time.Time // the pass that each loop is in
 	scored []loop.IterationRecord
 
-	// What the iterations of the outermost loop said, for a loop that is cut
-	// off before it can say its result again.
-	cur, last, best string
+	said map[session.Address]*words // by outermost loop
 }
 
 type runningStep struct {
@@ -47,7 +45,8 @@ type runningStep struct {
 // it, a line each.
 func (f *Fold) Add(ev *session.Event) []string {
 	if text := ev.Text(); text != "" && ev.Author != "user" && !ev.Partial {
-		f.answer, f.cur = text, text
+		f.answer = text
+		f.hear(ev.Address, text)
 	}
 	if ev.Mark == nil {
 		return exitLines(ev)
@@ -65,7 +64,8 @@ func (f *Fold) Add(ev *session.Event) []string {
 	return nil
 }
 
-// Answer is what the run has said last: its result, once it is over.
+// Answer is the run's result: that of its last outermost loop, or what an agent
+// has said after it. Before the run is over, it is what was said last.
 func (f *Fold) Answer() string { return f.answer }
 
 // Stop is why the last of the run's outermost loops stopped; nil if none has.
@@ -128,12 +128,7 @@ func (f *Fold) iteration(ev *session.Event) []string {
 	}
 	if ev.Iteration == 0 {
 		f.scored = append(f.scored, it)
-		if it.Complete {
-			f.last = f.cur
-		}
-		if it.Best {
-			f.best = f.cur
-		}
+		f.wordsOf(ev.Address).end(it)
 	}
 	line := indent(ev) + prefix(ev) + it.String()
 	if !it.Complete {
@@ -154,31 +149,14 @@ func (f *Fold) stopped(ev *session.Event) []string {
 		return []string{err.Error()}
 	}
 	delete(f.began, ev.Address)
-	var lines []string
-	if rec.Reason == loop.ReasonConverged {
-		lines = append(lines, indent(ev)+prefix(ev)+rec.Detail)
-	}
 	if ev.Iteration == 0 {
 		f.stops = append(f.stops, rec)
-		f.conclude(rec)
+		f.answer = f.wordsOf(ev.Address).result(rec.Result.Source)
+		delete(f.said, ev.Address)
 	}
-	said := *rec
-	if rec.Reason == loop.ReasonError {
-		said.Detail = "" // the failed step has said it
+	var lines []string
+	for _, l := range stopLines(rec) {
+		lines = append(lines, indent(ev)+prefix(ev)+l)
 	}
-	return append(lines, indent(ev)+prefix(ev)+said.String())
-}
-
-// conclude takes the result of a loop that could not say it: one that was
-// canceled or failed.
-func (f *Fold) conclude(rec *loop.StopRecord) {
-	if rec.Reason == loop.ReasonCanceled || rec.Reason == loop.ReasonError {
-		switch rec.Result.Source {
-		case loop.FromBest:
-			f.answer = f.best
-		case loop.FromLast:
-			f.answer = f.last
-		}
-	}
-	f.cur, f.last, f.best = "", "", ""
+	return lines
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -30,6 +31,27 @@ func exitLines(ev *session.Event) []string {
 		line += "; refused: " + x.Refused
 	}
 	return []string{indent(ev) + line}
+}
+
+// stopLines says why a loop stopped, and what kept it from stopping otherwise.
+func stopLines(rec *loop.StopRecord) []string {
+	var lines []string
+	if rec.Reason == loop.ReasonConverged {
+		lines = append(lines, oneLine(rec.Detail))
+	}
+	if rec.ScoreNote != "" {
+		lines = append(lines, "The last iteration has no score: "+oneLine(rec.ScoreNote))
+	}
+	for _, c := range rec.Conditions {
+		if !c.Holds && c.Value == "" && c.Note != "" {
+			lines = append(lines, c.Name+" does not hold: "+oneLine(c.Note))
+		}
+	}
+	said := *rec
+	if rec.Reason == loop.ReasonError {
+		said.Detail = "" // the failed step has said it
+	}
+	return append(lines, oneLine(said.String()))
 }
 
 func calledTool(ev *session.Event) bool {

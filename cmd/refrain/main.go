@@ -52,12 +52,15 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 // errInterrupted is the cause of a context that Ctrl-C has canceled.
 var errInterrupted = errors.New("interrupted")
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels. The
-// second ends the process at once.
+// interruptible returns a context that the first of the signals that end a
+// process cancels, so that commands which are under way end with it. The second
+// ends the process at once. A closed pipe is no signal but an error of whoever
+// writes to it.
 func interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Ignore(syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		select {

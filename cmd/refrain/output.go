@@ -16,11 +16,12 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// output shows a run.
+// output shows a run. An error means that standard output cannot be written to;
+// what goes to standard error is not worth ending a run for.
 type output interface {
-	started(request)
-	event(*session.Event, []string, *progress.Fold)
-	finished(request, result)
+	started(request) error
+	event(*session.Event, []string, *progress.Fold) error
+	finished(request, result) error
 }
 
 // result is what a run came to.
@@ -36,7 +37,7 @@ func newOutput(e *env, mode string) (output, error) {
 	case "auto", "plain":
 		return &plain{out: e.stdout, err: e.stderr, now: time.Now}, nil
 	case "json":
-		return &ndjson{enc: json.NewEncoder(e.stdout)}, nil
+		return &ndjson{out: e.stdout}, nil
 	case "quiet":
 		return &plain{out: e.stdout, err: io.Discard, now: time.Now}, nil
 	}
@@ -58,10 +59,11 @@ type plain struct {
 // silence is how long nothing may be written before a sign of life.
 const silence = 30 * time.Second
 
-func (p *plain) started(req request) {
+func (p *plain) started(req request) error {
 	p.line(fmt.Sprintf("run %s started definition=%s", req.session, req.definition))
 	p.quit = make(chan struct{})
 	p.done.Go(p.heartbeat)
+	return nil
 }
 
 func (p *plain) heartbeat() {
@@ -93,7 +95,7 @@ func (p *plain) write(s string) {
 	fmt.Fprintln(p.err, p.last.Format(time.TimeOnly), s)
 }
 
-func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) {
+func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, iteration := f.Running()
@@ -104,9 +106,10 @@ func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) {
 	for _, l := range lines {
 		p.write(l)
 	}
+	return nil
 }
 
-func (p *plain) finished(req request, res result) {
+func (p *plain) finished(req request, res result) error {
 	close(p.quit)
 	p.done.Wait()
 	p.line(summary(req, res))
@@ -114,8 +117,11 @@ func (p *plain) finished(req request, res result) {
 		if isTerminal(p.out) {
 			answer = plainText(answer)
 		}
-		fmt.Fprintln(p.out, answer)
+		if _, err := fmt.Fprintln(p.out, answer); err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
 	}
+	return nil
 }
 
 // summary is the run in one line.
@@ -138,6 +144,9 @@ func summary(req request, res result) string {
 	if rec.BestScore != nil {
 		s += fmt.Sprintf(" best=%d score=%.4g", rec.BestIteration, *rec.BestScore)
 	}
+	if rec.Failures > 0 {
+		s += fmt.Sprintf(" failures=%d", rec.Failures)
+	}
 	if rec.Result.Source != "" {
 		s += fmt.Sprintf(" result=%s", rec.Result.Source)
 	}
@@ -146,19 +155,19 @@ func summary(req request, res result) string {
 
 // ndjson writes one JSON object a line to stdout: run.started, an event each,
 // run.finished.
-type ndjson struct{ enc *json.Encoder }
+type ndjson struct{ out io.Writer }
 
-func (j *ndjson) started(req request) {
-	j.write(map[string]any{
+func (j *ndjson) started(req request) error {
+	return j.write(map[string]any{
 		"type": "run.started", "schema": 1, "run": req.session, "definition": req.definition, "file": req.file,
 	})
 }
 
-func (j *ndjson) event(ev *session.Event, _ []string, _ *progress.Fold) {
-	j.write(map[string]any{"type": "event", "event": ev})
+func (j *ndjson) event(ev *session.Event, _ []string, _ *progress.Fold) error {
+	return j.write(map[string]any{"type": "event", "event": ev})
 }
 
-func (j *ndjson) finished(req request, res result) {
+func (j *ndjson) finished(req request, res result) error {
 	m := map[string]any{"type": "run.finished", "run": req.session, "exit_code": res.code, "output": res.answer}
 	if res.stop != nil {
 		m["stop_reason"] = res.stop.Reason
@@ -170,12 +179,16 @@ func (j *ndjson) finished(req request, res result) {
 			m["stop_reason"] = loop.ReasonCanceled
 		}
 	}
-	j.write(m)
+	return j.write(m)
 }
 
-func (j *ndjson) write(v any) {
-	if err := j.enc.Encode(v); err != nil {
-		// An event that cannot be written as JSON must not hide the others.
-		_ = j.enc.Encode(map[string]any{"type": "warning", "message": err.Error()})
+func (j *ndjson) write(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil { // an event that is no JSON must not hide the others
+		line, _ = json.Marshal(map[string]any{"type": "warning", "message": err.Error()})
 	}
+	if _, err := j.out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write progress: %w", err)
+	}
+	return nil
 }

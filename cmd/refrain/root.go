@@ -29,6 +29,7 @@ the best result it has, with the reason.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain run examples/compress/loop.yaml --set file=README.md
   refrain validate loop.yaml`,
+		Version:       strings.TrimPrefix(version(), "refrain "),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,

@@ -159,25 +159,31 @@ type request struct {
 
 // follow runs the request and shows what happens.
 func follow(ctx context.Context, r *runner.Runner, out output, req request) error {
-	out.started(req)
+	if err := out.started(req); err != nil {
+		return &exitError{exitFailed, err}
+	}
 	msg := genai.NewContentFromText(req.input, genai.RoleUser)
 	var fold progress.Fold
 	var failed error
 	for ev, err := range r.Run(ctx, "user", req.session, msg, agent.RunConfig{}, runner.WithStateDelta(req.state)) {
+		if err == nil {
+			err = out.event(ev, fold.Add(ev), &fold)
+		}
 		if err != nil {
 			failed = err
 			break
 		}
-		out.event(ev, fold.Add(ev), &fold)
 	}
 	res := result{err: failed, answer: fold.Answer(), stop: fold.Stop()}
 	res.code = exitCode(failed, fold.Stops(), req.zeroOnLimit)
-	out.finished(req, res)
+	err := out.finished(req, res)
 	switch {
-	case res.code == exitOK:
-		return nil
 	case res.code == exitFailed:
 		return &exitError{res.code, failed}
+	case err != nil:
+		return &exitError{exitFailed, err}
+	case res.code == exitOK:
+		return nil
 	}
 	return &exitError{code: res.code}
 }

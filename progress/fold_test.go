@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+)
+
+func Example() {
+	scores := []float64{5.2, 6.8, 7.4, 7.6}
+	writer := says("writer", func(n int, ev *session.Event) error {
+		ev.Content = genai.NewContentFromText(fmt.Sprintf("draft %d", n), genai.RoleModel)
+		ev.Actions.StateDelta = map[string]any{"score": scores[n-1]}
+		return nil
+	})
+	root := must(loopagent.New(loopagent.Config{
+		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer}},
+		Score:       &loop.Score{Key: "score", MinDeltaPercent: new(5.0)},
+	}))
+	f, _ := follow(context.Background(), root, func(line string) {
+		line, _, _ = strings.Cut(line, "  ") // without the time it took
+		fmt.Println(line)
+	})
+	fmt.Println(f.Answer())
+	// Output:
+	// Iteration 1: Score 5.2 → Improvement: N/A
+	// Iteration 2: Score 6.8 → Improvement: +1.6 (30.8%)
+	// Iteration 3: Score 7.4 → Improvement: +0.6 (8.8%)
+	// Iteration 4: Score 7.6 → Improvement: +0.2 (2.7%)
+	// Convergence detected: Improvement < 5%
+	// Stopped: converged after 4 iterations: Improvement < 5%
+	// draft 4
+}
+
+// M1, C8: the answer is the loop's result, also where it could not say it.
+func TestAnswerIsTheResult(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	writer := says("writer", func(n int, ev *session.Event) error {
+		if n == 3 {
+			cancel(stopped)
+		}
+		ev.Content = genai.NewContentFromText(fmt.Sprintf("draft %d", n), genai.RoleModel)
+		ev.Actions.StateDelta = map[string]any{"score": []float64{1, 9, 2}[n-1]}
+		return nil
+	})
+	root := must(loopagent.New(loopagent.Config{
+		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer}},
+		Score:       &loop.Score{Key: "score"},
+	}))
+	f, err := follow(ctx, root, func(string) {})
+	if !errors.Is(err, stopped) {
+		t.Errorf("error %v, want the cause of the cancellation", err)
+	}
+	if f.Answer() != "draft 2" {
+		t.Errorf("answer %q, want the best draft", f.Answer())
+	}
+	if rec := f.Stop(); rec == nil || rec.Reason != loop.ReasonCanceled {
+		t.Errorf("stop record %v, want canceled", rec)
+	}
+	if at, _ := f.Running(); at != "" {
+		t.Errorf("step %q is still running after the end", at)
+	}
+}
+
+// Loops side by side have their own results.
+func TestLoopsInParallelDoNotMix(t *testing.T) {
+	var subs []agent.Agent
+	for _, name := range []string{"a", "b"} {
+		subs = append(subs, must(loopagent.New(loopagent.Config{
+			AgentConfig: agent.Config{Name: name, SubAgents: []agent.Agent{says(name+"_writer", func(n int, ev *session.Event) error {
+				ev.Content = genai.NewContentFromText(fmt.Sprint(name, n), genai.RoleModel)
+				return nil
+			})}},
+			MaxIterations: 3,
+		})))
+	}
+	root := must(parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "both", SubAgents: subs}}))
+	var lines []string
+	f, err := follow(t.Context(), root, func(l string) { lines = append(lines, l) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Stops()) != 2 || len(f.Iterations()) != 6 {
+		t.Errorf("%d stops, %d iterations; want 2 and 6", len(f.Stops()), len(f.Iterations()))
+	}
+	if a := f.Answer(); a != "a3" && a != "b3" {
+		t.Errorf("answer %q is no loop's result", a)
+	}
+	for _, want := range []string{"a: Iteration 3", "b: Stopped: max_iterations after 3 iterations"} {
+		if !strings.Contains(strings.Join(lines, "\n"), want) {
+			t.Errorf("no line %q in\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// T6, G5: failures and requests to leave are told, on one harmless line each.
+func TestLinesAreHarmless(t *testing.T) {
+	bad := says("bad", func(int, *session.Event) error { return errors.New("no\n\x1b[31mway\x00") })
+	leaves := says("leaves", func(_ int, ev *session.Event) error {
+		ev.Actions.Escalate = true
+		ev.Actions.Exit = &session.Exit{Reason: "done\n\x1b]0;title\a", Status: session.ExitBlocked}
+		return nil
+	})
+	root := must(loopagent.New(loopagent.Config{
+		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{bad, leaves}},
+		OnError:     loop.SkipStep,
+	}))
+	var lines []string
+	if _, err := follow(t.Context(), root, func(l string) { lines = append(lines, l) }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`Failed: agent "bad" (refine[1]/bad): no [31mway`,
+		"exit_loop triggered by leaves (blocked): done ]0;title",
+		"Iteration 1",
+		"Stopped: blocked after 1 iteration: done ]0;title",
+	}
+	for i := range lines {
+		lines[i], _, _ = strings.Cut(lines[i], "  ")
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// says returns an agent that does f the n-th time it runs.
+func says(name string, f func(n int, ev *session.Event) error) agent.Agent {
+	n := 0
+	return must(agent.New(agent.Config{
+		Name: name,
+		Run: func(agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(yield func(*session.Event, error) bool) {
+				n++
+				ev := &session.Event{}
+				if err := f(n, ev); err != nil {
+					yield(nil, err)
+					return
+				}
+				yield(ev, nil)
+			}
+		},
+	}))
+}
+
+// follow runs an agent in a durable run and folds what happens.
+func follow(ctx context.Context, root agent.Agent, say func(string)) (*progress.Fold, error) {
+	r, err := runner.New(runner.Config{
+		AppName: "test", Agent: root, SessionService: session.InMemoryService(), AutoCreateSession: true, Durable: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var f progress.Fold
+	for ev, err := range r.Run(ctx, "ana", "", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
+		if err != nil {
+			return &f, err
+		}
+		for _, l := range f.Add(ev) {
+			say(l)
+		}
+	}
+	return &f, nil
+}
+
+func must(a agent.Agent, err error) agent.Agent {
+	if err != nil {
+		log.New(os.Stderr, "", 0).Fatal(err)
+	}
+	return a
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"strings"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// words is what the iterations of an outermost loop have said.
+type words struct {
+	cur, last, best, final string
+}
+
+// hear takes down what was said in a loop.
+func (f *Fold) hear(at session.Address, text string) {
+	if name, _, in := strings.Cut(string(at), "["); in {
+		f.wordsOf(session.Address(name)).cur = text
+		return
+	}
+	// Right below a loop, and in none of its iterations, is its finalizer.
+	for a := at.Parent(); a != ""; a = a.Parent() {
+		if w, ok := f.said[a]; ok {
+			w.final = text
+			return
+		}
+	}
+}
+
+func (f *Fold) wordsOf(loop session.Address) *words {
+	w, ok := f.said[loop]
+	if !ok {
+		w = new(words)
+		if f.said == nil {
+			f.said = make(map[session.Address]*words)
+		}
+		f.said[loop] = w
+	}
+	return w
+}
+
+// end closes an iteration.
+func (w *words) end(it loop.IterationRecord) {
+	if it.Complete {
+		w.last = w.cur
+	}
+	if it.Best {
+		w.best = w.cur
+	}
+	w.cur = ""
+}
+
+// result is what the loop hands back. If it is not what was said last, the loop
+// says it again after its record, and that counts.
+func (w *words) result(from loop.Source) string {
+	switch from {
+	case loop.FromFinalizer:
+		return w.final
+	case loop.FromBest:
+		return w.best
+	case loop.FromLast:
+		return w.last
+	}
+	return w.cur
+}
