@@ -33,8 +33,14 @@ type parser struct {
 	refs  []Ref
 	errs  Errors
 
+	tooDeep bool // a section was left out for it
+
 	seen, line, column int // line and column of the offset seen
 }
+
+// maxDepth is how deep sections may be nested: what is inside one is looked at
+// again for each that it is in.
+const maxDepth = 64
 
 // section is a section being read.
 type section struct {
@@ -181,6 +187,13 @@ func (p *parser) section(i, inside int, sign byte) int {
 }
 
 func (p *parser) push(i int, kind kind, k key) {
+	if len(p.open) > maxDepth {
+		if !p.tooDeep {
+			p.fail(i, "sections are nested more than %d deep", maxDepth)
+		}
+		p.tooDeep = true
+		return
+	}
 	p.ref(i, k, Ref{Section: true})
 	p.open = append(p.open, section{kind: kind, key: k, line: p.line, column: p.column})
 }
@@ -192,6 +205,9 @@ func (p *parser) close(i int, name string) {
 	known := false
 	for _, s := range p.open[1:] {
 		known = known || s.key.name == name
+	}
+	if !known && p.tooDeep {
+		return // it may close one that was left out
 	}
 	if !known {
 		p.fail(i, "{{/%s}} closes a section that is not open", name)

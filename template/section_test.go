@@ -3,6 +3,8 @@
 package template_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,5 +67,15 @@ func TestKeys(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, tmpl.Keys()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Deep nesting is refused before it costs anything.
+func TestSectionsAreNotNestedWithoutEnd(t *testing.T) {
+	const n = 70_000
+	_, err := template.Parse(strings.Repeat("{{#x}}", n)+strings.Repeat("{{/x}}", n), template.Options{})
+	errs, ok := errors.AsType[template.Errors](err)
+	if !ok || len(errs) != 1 || !strings.Contains(errs[0].Msg, "nested more than 64 deep") {
+		t.Errorf("error %.200v, want one about the depth", err)
 	}
 }

@@ -163,7 +163,7 @@ func TestOutputLimit(t *testing.T) {
 		if !ok || limit.Stream != stream || limit.Limit != 1<<20 {
 			t.Errorf("%s: the error is %v, want a LimitError", stream, got.err)
 		}
-		has(t, got.err, stream+" is longer than the limit of 1048576 bytes", "OutputLimit")
+		has(t, got.err, stream+" is longer than the limit of 1048576 bytes", "raise the output limit")
 		equal(t, "state", map[string]any{}, got.state)
 	}
 	got := command(t, taskagent.CommandConfig{Args: []string{"head", "-c", "3000000", "/dev/zero"}, OutputLimit: 3_000_000}, nil)

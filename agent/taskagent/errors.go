@@ -55,9 +55,9 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	field := "OutputLimit"
+	field := "the output limit"
 	if e.Stream == "body" {
-		field = "SizeLimit"
+		field = "the size limit"
 	}
 	return fmt.Sprintf("%s is longer than the limit of %d bytes; raise %s if that is fine", e.Stream, e.Limit, field)
 }

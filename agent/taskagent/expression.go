@@ -3,6 +3,7 @@
 package taskagent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,16 +98,26 @@ func (a *ExpressionAgent) do(ctx agent.InvocationContext) (outcome, error) {
 	for _, as := range a.set {
 		v, err := as.expr.EvalContext(ctx, vals)
 		if err != nil {
-			return outcome{}, fmt.Errorf("evaluate Set[%q]: %w", as.key, err)
+			return outcome{}, evaluation(fmt.Sprintf("the new value of %q", as.key), err)
 		}
 		out.sets[as.key], out.result[as.key] = v, v
 	}
 	if a.expr != nil {
 		v, err := a.expr.EvalContext(ctx, vals)
 		if err != nil {
-			return outcome{}, fmt.Errorf("evaluate Value: %w", err)
+			return outcome{}, evaluation("the value", err)
 		}
 		out.output, out.result["value"] = v, v
 	}
 	return out, nil
+}
+
+// evaluation says which expression failed, and what to do about a key that is
+// not in the state yet.
+func evaluation(what string, err error) error {
+	err = fmt.Errorf("evaluate %s: %w", what, err)
+	if missing, ok := errors.AsType[*expr.KeyError](err); ok && missing.Path == "state" {
+		return fmt.Errorf("%w; has(state.%s) asks whether it is there", err, missing.Key)
+	}
+	return err
 }

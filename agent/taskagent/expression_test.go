@@ -57,7 +57,7 @@ func TestMissingKeyFailsTheStep(t *testing.T) {
 		Set:    map[string]string{"a": "1", "b": "state.draft.size()"},
 	}))
 	got := run(t.Context(), t, a, nil)
-	has(t, got.err, `evaluate Set["b"]`)
+	has(t, got.err, `evaluate the new value of "b"`)
 	if key, ok := errors.AsType[*expr.KeyError](got.err); !ok || key.Key != "draft" {
 		t.Errorf("the error is %v, want a KeyError for draft", got.err)
 	}

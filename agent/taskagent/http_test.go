@@ -150,7 +150,7 @@ func TestSizeLimit(t *testing.T) {
 	if limit, ok := errors.AsType[*taskagent.LimitError](got.err); !ok || limit.Stream != "body" {
 		t.Errorf("the error is %v, want a LimitError", got.err)
 	}
-	has(t, got.err, "raise SizeLimit")
+	has(t, got.err, "raise the size limit")
 	if got := request(t, taskagent.HTTPConfig{URL: s.URL, SizeLimit: 10_000_000}, nil); got.err != nil {
 		t.Error(got.err)
 	}

@@ -152,7 +152,7 @@ func (t *task) leave(ctx agent.InvocationContext, delta, result map[string]any) 
 	vals["result"] = result
 	leave, err := t.exitWhen.EvalBool(vals)
 	if err != nil {
-		return false, fmt.Errorf("evaluate ExitWhen: %w", err)
+		return false, evaluation("the exit condition", err)
 	}
 	return leave, nil
 }

@@ -23,7 +23,7 @@ func workDir(root, dir string) (string, error) {
 		dir = "."
 	}
 	if !filepath.IsLocal(dir) {
-		return "", fmt.Errorf("working directory %q is outside the root %q: Dir is a path below it", dir, root)
+		return "", fmt.Errorf("working directory %q is outside the root %q: it has to be a path below it", dir, root)
 	}
 	// Cleaned before it is checked, so that what is checked is what is used.
 	dir = filepath.Clean(dir)
