@@ -26,6 +26,10 @@ fuzz: ## run every fuzz test; FUZZTIME=30s for longer
 bench: ## run the benchmarks, which are a module of their own
 	cd bench && go test -run '^$$' -bench . -benchmem
 
+.PHONY: gates
+gates: ## compare what an event costs with its targets and floors
+	cd bench && go test -run TestGates -v -gates -count 1
+
 .PHONY: fmt
 fmt: ## format, and apply go fix
 	gofmt -w .

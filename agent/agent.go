@@ -123,7 +123,7 @@ func NewBase(cfg Config, self Agent, body Body) (*Base, error) {
 	if body == nil {
 		body = func(ctx InvocationContext, yield func(*session.Event, error) bool) {
 			if cfg.Run != nil {
-				cfg.Run(ctx)(yield)
+				each(cfg.Run(ctx), yield)
 			}
 		}
 	}

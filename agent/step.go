@@ -143,11 +143,20 @@ func (s *Step) execute() {
 	if s.base != nil {
 		s.base.execute(s.inv, s.emit)
 	} else {
-		s.cfg.Agent.Run(s.inv)(s.emit)
+		each(s.cfg.Agent.Run(s.inv), s.emit)
 	}
 	if !s.done {
 		s.check() // it may have ended because of the context, without a word
 	}
+}
+
+// each ranges over what an agent's Run has returned.
+func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error) bool) {
+	if seq == nil {
+		yield(nil, errors.New("Run returned no sequence"))
+		return
+	}
+	seq(yield)
 }
 
 // emitEvent takes a pair from the agent.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -505,5 +506,22 @@ func TestMarksSayWhenAStepBeginsAndEnds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// E3: a Run that returns no sequence fails like any other.
+func TestRunWithoutASequenceIsAnError(t *testing.T) {
+	a, err := agent.New(agent.Config{
+		Name: "a",
+		Run:  func(agent.InvocationContext) iter.Seq2[*session.Event, error] { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := agent.NewInvocation(t.Context(), agent.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
+	for ev, err := range a.Run(ctx) {
+		if ev != nil || err == nil || !strings.Contains(err.Error(), "Run returned no sequence") {
+			t.Errorf("got %v, %v", ev, err)
+		}
 	}
 }
