@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -86,9 +87,14 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 			return f.Types[0]
 		}
 	}
+	for _, field := range asking {
+		if value(field) != nil {
+			return TypeLLM
+		}
+	}
 	if given == nil && !r.meant(a, ps) {
 		r.report(r.src.of(a.node), CodeMissing, "nothing says what type of agent this is").
-			Hint = "give type, or one of sub_agents, command, url, set, value and text"
+			Hint = "give type, or one of sub_agents, instructions, command, url, set, value and text"
 	}
 	return ""
 }
@@ -130,7 +136,7 @@ func (r *reader) field(a *Agent, p pair) {
 	case "state":
 		r.state(a, p.value)
 	default:
-		if !r.loopField(a, p) {
+		if !r.loopField(a, p) && !r.llmField(a, p) {
 			r.taskField(a, p)
 		}
 	}
@@ -194,8 +200,12 @@ func (r *reader) defaults(a *Agent) {
 		expressionOf(a)
 	case TypeHTTP:
 		httpOf(a)
+	case TypeLLM:
+		if l := llmOf(a); l.Context.Policy == "" {
+			l.Context.Policy = llmagent.ContextIteration
+		}
 	}
 	if _, given := a.nodes["can_exit_loop"]; !given {
-		a.CanExitLoop = a.ExitWhen != ""
+		a.CanExitLoop = a.ExitWhen != "" || a.exitTool() != nil
 	}
 }

@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
 )
 
 // BuildConfig is what a definition leaves to whoever runs it.
@@ -23,18 +25,32 @@ type BuildConfig struct {
 	// is no loop, of that of the only loop. Nil leaves it; 0 is no limit, and
 	// then something else has to stop the loop.
 	MaxIterations *uint
+	// Model opens the model of a name; each name is asked for once. Nil is
+	// provider.Open, with the environment of the process. A script that the
+	// file names comes with its path from the current folder.
+	Model func(ctx context.Context, name string) (model.LLM, error)
+	// DefaultModel is the name of the model of agents that have none.
+	DefaultModel string
+	// Cleanup is given functions to call when the agents are of no more use:
+	// they end the servers of tools that were started. Nil leaves that to the
+	// end of the process.
+	Cleanup func(func() error)
 }
 
 // Build makes the agents. Each call makes new ones, for one tree. The error is
 // about cfg: a limit without a loop that it could be for, or one that takes away
-// a loop's only bound.
+// a loop's only bound; or it is [Problems], each with its place, about models
+// that cannot be opened and agents that have none.
 func (d *Definition) Build(cfg BuildConfig) (agent.Agent, error) {
-	b := builder{cfg: cfg, kept: d.kept}
+	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM)}
 	if cfg.MaxIterations != nil {
 		var err error
 		if b.limited, err = d.limited(*cfg.MaxIterations); err != nil {
 			return nil, fmt.Errorf("build %q: %w", d.Name, err)
 		}
+	}
+	if err := b.open(d.Root); err != nil {
+		return nil, err
 	}
 	return b.build(d.Root)
 }
@@ -65,9 +81,13 @@ type builder struct {
 	cfg     BuildConfig
 	limited *Agent
 	kept    map[*Agent]bool
+	models  map[string]model.LLM // by name
 }
 
 func (b *builder) build(a *Agent) (agent.Agent, error) {
+	if a.Type == TypeLLM {
+		return b.llm(a)
+	}
 	if !a.Type.Workflow() {
 		return newTask(a, b.cfg)
 	}
@@ -98,6 +118,7 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 	l := a.Loop
 	cfg := loopagent.Config{
 		AgentConfig: base, MaxIterations: l.MaxIterations, Order: slices.Clone(l.Order), CanExit: canExit(a),
+		Goal: l.Goal, Instructions: l.Instructions,
 		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		OutputKey: outputKey(a), KeepStates: b.kept[a],

@@ -35,6 +35,7 @@ func (l *loader) check(d *Definition) {
 		c.output(a)
 		c.errorPolicy(a)
 		c.exit(a)
+		c.model(a)
 		if c.programs += programs(a); c.programs > maxPrograms {
 			c.report(a.src.of(a.node), CodeFile, "the definition has more than %d expressions", maxPrograms)
 			return

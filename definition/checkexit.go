@@ -2,7 +2,10 @@
 
 package definition
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // exit checks who may end a loop.
 func (c *checker) exit(a *Agent) {
@@ -14,20 +17,38 @@ func (c *checker) exit(a *Agent) {
 		fin = inLoop(fin)
 	}
 	around := a.loopAround()
+	field, what := a.asks()
 	switch {
-	case around == nil && a.ExitWhen != "":
-		c.report(a.at("exit_when"), CodeNoLoop, "exit_when ends a loop, and %q is in none", a.Name)
+	case a.inTool() && (field != "" || given && a.CanExitLoop):
+		if field == "" {
+			field = "can_exit_loop"
+		}
+		c.report(a.at(field), CodeNoLoop, "%q works for an agent that has it as a tool: it cannot end that agent's loop", a.Name).
+			Hint = "give the agent that has the tool can_exit_loop"
+	case around == nil && field != "":
+		c.report(a.at(field), CodeNoLoop, "%s ends a loop, and %q is in none", what, a.Name)
 	case around == nil && given:
 		c.report(a.at("can_exit_loop"), CodeNoLoop, "can_exit_loop is about the loop around, and %q is in none", a.Name)
-	case fin != nil && a.ExitWhen != "":
-		c.report(a.at("exit_when"), CodeFinalizer, "%q runs when the loop has stopped already: it cannot end it", a.Name)
+	case fin != nil && field != "":
+		c.report(a.at(field), CodeFinalizer, "%q runs when the loop has stopped already: it cannot end it", a.Name)
 	case fin != nil && given && a.CanExitLoop:
 		c.report(a.at("can_exit_loop"), CodeFinalizer, "%q runs when the loop has stopped already: it cannot end it", a.Name)
-	case given && !a.CanExitLoop && a.ExitWhen != "":
-		c.report(a.at("exit_when"), CodeCannot, "exit_when of %q would be refused: can_exit_loop is false", a.Name)
+	case given && !a.CanExitLoop && field != "":
+		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name)
 	case given && a.CanExitLoop && !leaves && a.Type != "":
 		c.warn(a.at("can_exit_loop"), CodeCannot, "%q never asks to end the loop", a.Name).Hint = "exit_when says when it does"
 	}
+}
+
+// asks is the field by which an agent asks to end the loop, and what that is.
+func (a *Agent) asks() (field, what string) {
+	if a.ExitWhen != "" {
+		return "exit_when", "exit_when"
+	}
+	if t := a.exitTool(); t != nil {
+		return t.field, "the tool " + t.Exit
+	}
+	return "", ""
 }
 
 // inLoop is the agent around a within the same loop; nil if that is the loop.
@@ -38,9 +59,36 @@ func inLoop(a *Agent) *Agent {
 	return a.parent
 }
 
+// inTool reports whether the agent is a tool, or in one within the same loop.
+func (a *Agent) inTool() bool {
+	for ; a != nil; a = inLoop(a) {
+		if a.tool {
+			return true
+		}
+	}
+	return false
+}
+
+// mayExit reports whether an agent has permission to end the loop around it, be
+// it by an agent around it; then one that asks a model has the exit tool.
+func (a *Agent) mayExit() bool {
+	if a.loopAround() == nil || a.inTool() {
+		return false
+	}
+	if _, given := a.nodes["can_exit_loop"]; given {
+		return a.CanExitLoop
+	}
+	for ; a != nil; a = inLoop(a) {
+		if a.CanExitLoop {
+			return true
+		}
+	}
+	return false
+}
+
 // exits reports whether the agent, or one in it, asks to end the loop around it.
 func exits(a *Agent) bool {
-	if a.ExitWhen != "" {
+	if a.ExitWhen != "" || a.Type == TypeLLM && a.mayExit() && !a.anyone {
 		return true
 	}
 	if a.Type == TypeLoop {
@@ -49,24 +97,63 @@ func exits(a *Agent) bool {
 	return slices.ContainsFunc(a.SubAgents, exits)
 }
 
+// steps yields the agents that could end a loop: those in it, but for its
+// finalizer and for what is in a loop inside.
+func steps(a *Agent) []*Agent {
+	var all []*Agent
+	for _, sub := range a.SubAgents {
+		if sub.OutputKey == LoopOutput && a.Type == TypeLoop {
+			continue
+		}
+		all = append(all, sub)
+		if sub.Type != TypeLoop {
+			all = append(all, steps(sub)...)
+		}
+	}
+	return all
+}
+
 // canExit lists the agents that may end a loop.
 func canExit(a *Agent) []string {
 	names := []string{}
-	var visit func(*Agent)
-	visit = func(a *Agent) {
-		if a.CanExitLoop {
-			names = append(names, a.Name)
-		}
-		if a.Type != TypeLoop {
-			for _, sub := range a.SubAgents {
-				visit(sub)
-			}
-		}
-	}
-	for _, sub := range a.SubAgents {
-		if sub.OutputKey != LoopOutput {
-			visit(sub)
+	for _, step := range steps(a) {
+		if step.CanExitLoop {
+			names = append(names, step.Name)
 		}
 	}
 	return names
+}
+
+// anyone lets every agent that asks a model end a loop that nothing else ends
+// but its limit, and for which nobody is named.
+func (c *checker) anyone(a *Agent) {
+	if a.Loop.MaxIterations == 0 || a.Loop.StopWhen != nil || stops(a.Loop.Score) || a.incomplete() {
+		return
+	}
+	all := steps(a)
+	if slices.ContainsFunc(all, func(s *Agent) bool { return s.CanExitLoop || s.ExitWhen != "" }) {
+		return
+	}
+	var names []string
+	for _, s := range all {
+		if s.Type == TypeLLM && !s.refused() {
+			s.CanExitLoop, s.anyone = true, true
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) > 0 {
+		c.warn(a.at("name"), CodeAnyone, "nobody is said to end the loop %q, so every agent that asks a model may: %s", a.Name, strings.Join(names, ", ")).
+			Hint = "give can_exit_loop: true to the one that decides, or false to those that do not"
+	}
+}
+
+// refused reports whether the file says that the agent, or one around it in the
+// same loop, may not end the loop.
+func (a *Agent) refused() bool {
+	for ; a != nil; a = inLoop(a) {
+		if _, given := a.nodes["can_exit_loop"]; given && !a.CanExitLoop {
+			return true
+		}
+	}
+	return false
 }

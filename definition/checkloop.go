@@ -15,6 +15,7 @@ func (c *checker) loop(a *Agent) {
 	if endless(a.Loop, a) {
 		c.report(a.at("max_iterations"), CodeEndless, "%s", endlessMessage(a)).Hint = endlessHint
 	}
+	c.anyone(a)
 	for _, e := range unjoin(plan(a).Check()) {
 		pe, ok := errors.AsType[*loop.PlanError](e)
 		switch {
@@ -39,14 +40,14 @@ func endlessMessage(a *Agent) string {
 	return never + "no sub-agent has can_exit_loop"
 }
 
-const endlessHint = "give max_iterations, stop_when, a score with target or min_delta, or exit_when of a sub-agent"
+const endlessHint = "give max_iterations, stop_when, a score with target or min_delta, exit_when of a sub-agent, or can_exit_loop of one that asks a model"
 
 // endless reports whether nothing bounds a loop.
 func endless(l *Loop, a *Agent) bool {
 	if l.MaxIterations > 0 || l.StopWhen != nil {
 		return false
 	}
-	if s := l.Score; s != nil && (s.Target != nil || s.MinDelta != nil || s.MinDeltaPercent != nil) {
+	if stops(l.Score) {
 		return false
 	}
 	for _, sub := range a.SubAgents {
@@ -55,6 +56,11 @@ func endless(l *Loop, a *Agent) bool {
 		}
 	}
 	return true
+}
+
+// stops reports whether a score can end its loop.
+func stops(s *loop.Score) bool {
+	return s != nil && (s.Target != nil || s.MinDelta != nil || s.MinDeltaPercent != nil)
 }
 
 // order reports what is wrong with an order, if all of its names are known.

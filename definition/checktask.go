@@ -22,6 +22,10 @@ func (c *checker) task(a *Agent) {
 	if a.Type.Workflow() || a.Type == "" {
 		return
 	}
+	if a.Type == TypeLLM {
+		c.llm(a)
+		return
+	}
 	before := len(c.problems)
 	texts, dialect := textsOf(a)
 	for _, field := range slices.Sorted(maps.Keys(texts)) {

@@ -21,6 +21,7 @@ const (
 	CodeNoSteps   = "LOOP015" // a workflow agent without sub-agents
 	CodeNoLoop    = "LOOP016" // something that only works inside a loop
 	CodeCannot    = "LOOP017" // an exit that would be refused, or permission that is never used
+	CodeAnyone    = "LOOP018" // every model may end a loop, as nobody is said to
 
 	CodeUnknownKey = "LOOP020" // a key is read that nobody writes
 	CodeKeyTaken   = "LOOP021" // a key that has the name of a built-in value
@@ -34,6 +35,8 @@ const (
 
 	CodeTask    = "LOOP040" // a task that cannot be run as described
 	CodeOutside = "LOOP041" // a path that leaves its folder
+	CodeModel   = "LOOP042" // a model that there is not, or none at all
+	CodeTool    = "LOOP043" // a tool that there is not, or that cannot be as described
 )
 
 // Codes says in a few words what each code means, for help texts and for
@@ -56,6 +59,7 @@ var Codes = map[string]string{
 	CodeNoSteps:   "a workflow agent without sub-agents",
 	CodeNoLoop:    "works only inside a loop",
 	CodeCannot:    "an exit that would be refused, or a permission that is never used",
+	CodeAnyone:    "every model may end a loop, as nobody is said to",
 
 	CodeUnknownKey: "a key is read that nobody writes",
 	CodeKeyTaken:   "a key that has the name of a built-in value",
@@ -69,4 +73,6 @@ var Codes = map[string]string{
 
 	CodeTask:    "a task that cannot be run as described",
 	CodeOutside: "a path that leaves its folder",
+	CodeModel:   "a model that there is not, or none at all",
+	CodeTool:    "a tool that there is not, or that cannot be as described",
 }

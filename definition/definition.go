@@ -54,6 +54,7 @@ const (
 	TypeExpression Type = "expression"
 	TypeHTTP       Type = "http"
 	TypeTemplate   Type = "template"
+	TypeLLM        Type = "llm"
 )
 
 // Workflow reports whether agents of this type have sub-agents.
@@ -62,7 +63,8 @@ func (t Type) Workflow() bool {
 }
 
 // Agent is one agent of a definition. The one field that belongs to its type is
-// set: Loop, Parallel, Command, Expression, HTTP or Text; a sequence has none.
+// set: Loop, Parallel, Command, Expression, HTTP, Text or LLM; a sequence has
+// none.
 type Agent struct {
 	Name        string
 	Description string
@@ -76,6 +78,10 @@ type Agent struct {
 	// CanExitLoop reports whether the agent, and for a workflow agent all that
 	// is in it, may end the nearest loop around it.
 	CanExitLoop bool
+	// Model is the name of the model that the agent asks, as provider/name; on a
+	// workflow agent, that of all agents in it that name none. Empty leaves it
+	// to those around, and in the end to whoever runs the definition.
+	Model string
 	// SubAgents are those of a workflow agent, in the order of the file.
 	SubAgents []*Agent
 	// ResultKey, ExitWhen and ExitReason are those of a task.
@@ -89,11 +95,14 @@ type Agent struct {
 	Expression *Expression
 	HTTP       *HTTP
 	Text       string
+	LLM        *LLM
 
 	parent *Agent
+	tool   bool // parent has it as a tool
 	src    *source
 	node   *yaml.Node
 	broken bool                  // a field could not be read
+	anyone bool                  // it may exit because nobody is said to
 	nodes  map[string]*yaml.Node // the values of fields, by path
 }
 
@@ -167,12 +176,20 @@ func (a *Agent) FieldPosition(field string) (p Position, ok bool) {
 	return a.src.of(n).position(), true
 }
 
-// All yields the agent and those below it, each before its sub-agents.
+// All yields the agent and those below it, each before its sub-agents and the
+// agents that it has as tools.
 func (a *Agent) All(yield func(*Agent) bool) { a.walk(yield) }
 
 func (a *Agent) walk(yield func(*Agent) bool) bool {
 	if !yield(a) {
 		return false
+	}
+	if a.LLM != nil {
+		for _, t := range a.LLM.Tools {
+			if t.Agent != nil && !t.Agent.walk(yield) {
+				return false
+			}
+		}
 	}
 	for _, sub := range a.SubAgents {
 		if !sub.walk(yield) {

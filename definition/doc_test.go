@@ -60,7 +60,7 @@ func TestDefinitionsInDocumentsAreValid(t *testing.T) {
 				t.Errorf("%s: %v\n%s", name, err, b)
 				continue
 			}
-			root, err := def.Build(definition.BuildConfig{Root: t.TempDir()})
+			root, err := def.Build(definition.BuildConfig{Root: t.TempDir(), Model: noModel, DefaultModel: "scripted/x"})
 			if err != nil {
 				t.Errorf("%s: build %s: %v", name, def.Name, err)
 				continue

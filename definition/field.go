@@ -25,12 +25,12 @@ var (
 
 var fields = []Field{
 	{"name", nil, false, "unique in the definition: a letter, then letters, digits, _ and -"},
-	{"type", nil, false, "loop, sequential, parallel, command, expression, http or template; may be left out where a field tells"},
+	{"type", nil, false, "loop, sequential, parallel, llm, command, expression, http or template; may be left out where a field tells"},
 	{"description", nil, false, "what the agent is for"},
 	{"inputs", nil, true, "what a run is given: name: {type, default, description}, or name: default"},
 	{"state", nil, true, "the state that a run begins with"},
 	{"goal", []Type{TypeLoop}, false, "what the loop is to reach"},
-	{"instructions", []Type{TypeLoop}, false, "how it is to go about it"},
+	{"instructions", []Type{TypeLoop, TypeLLM}, false, "how a loop is to go about it; what an llm agent is told, with placeholders"},
 	{"max_iterations", []Type{TypeLoop}, false, "the most iterations there are, 5 if left out; 0 for no limit, if something else stops the loop"},
 	{"order", []Type{TypeLoop}, false, "another order of the sub-agents, by name, every one once"},
 	{"stop_when", []Type{TypeLoop}, false, "an expression that ends the loop when it is true; or any, all, not of several; or when with for: k iterations running"},
@@ -41,6 +41,12 @@ var fields = []Field{
 	{"on_error", nil, false, "what a failed step does: stop (the default), skip_step or next_iteration; on a loop for its steps, on a step for itself"},
 	{"continue_on_error", nil, false, "true is on_error: next_iteration"},
 	{"sub_agents", workflows, false, "the agents in it, in order; {ref: file.yaml} reads one from a file"},
+	{"model", []Type{TypeLLM, TypeLoop, TypeSequential, TypeParallel}, false, "the model, as provider/name; on a workflow agent for all in it; the run's own if left out"},
+	{"context", []Type{TypeLLM}, false, "what the model sees of what was said: iteration (the default), full, none or {last: n} iterations"},
+	{"tools", []Type{TypeLLM}, false, "what the model can call: exit_loop, {agent: {…}}, {mcp: {command, env}} or {mcp: {url, headers}}"},
+	{"output_schema", []Type{TypeLLM}, false, "the JSON Schema of the answer"},
+	{"temperature", []Type{TypeLLM}, false, "from 0 to 2; the model's own if left out"},
+	{"max_tokens", []Type{TypeLLM}, false, "the most tokens of an answer; the model's own limit if left out"},
 	{"command", []Type{TypeCommand}, false, "the program and its arguments; no shell reads them"},
 	{"stdin", []Type{TypeCommand}, false, "what the command reads"},
 	{"env", []Type{TypeCommand}, false, "further environment variables"},
@@ -63,7 +69,7 @@ var fields = []Field{
 	{"result_key", tasks, false, "the state key of all there is to know about the result, such as exit_code"},
 	{"exit_when", tasks, false, "an expression over state and result that ends the nearest loop when it is true"},
 	{"exit_reason", tasks, false, "why, in words"},
-	{"can_exit_loop", nil, false, "whether the agent, with all in it, may end the loop; the default is true with exit_when, else false"},
+	{"can_exit_loop", nil, false, "whether the agent, with all in it, may end the loop; the default is true with exit_when or the tool exit_loop, else false; true gives an llm agent that tool"},
 }
 
 // fieldNamed finds a field; its name is empty if there is none.
@@ -93,7 +99,10 @@ var typed = []struct {
 	{"text", TypeTemplate},
 }
 
+// asking are the fields that agents of other types have too.
+var asking = []string{"instructions", "model"}
+
 var types = []string{
-	string(TypeLoop), string(TypeSequential), string(TypeParallel),
+	string(TypeLoop), string(TypeSequential), string(TypeParallel), string(TypeLLM),
 	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate),
 }

@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		checkWarnings(t, d)
-		if _, err := d.Build(definition.BuildConfig{}); err != nil {
+		if _, err := d.Build(definition.BuildConfig{Model: noModel, DefaultModel: "scripted/x"}); err != nil {
 			t.Errorf("what was checked cannot be built: %v", err)
 		}
 		values := make(map[string]string)

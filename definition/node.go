@@ -154,7 +154,7 @@ func plainText(n *yaml.Node) bool {
 }
 
 func article(t Type) string {
-	if strings.HasPrefix(string(t), "h") || strings.HasPrefix(string(t), "e") {
+	if strings.HasPrefix(string(t), "h") || strings.HasPrefix(string(t), "e") || t == TypeLLM {
 		return "an " + string(t)
 	}
 	return "a " + string(t)

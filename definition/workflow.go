@@ -21,7 +21,8 @@ func loopOf(a *Agent) *Loop {
 
 // loopField reads a field that only loops have, and reports whether it is one.
 func (r *reader) loopField(a *Agent, p pair) bool {
-	if !slices.Equal(fieldNamed(p.key).Types, []Type{TypeLoop}) {
+	own := p.key == "instructions" && a.Type == TypeLoop
+	if !own && !slices.Equal(fieldNamed(p.key).Types, []Type{TypeLoop}) {
 		return false
 	}
 	l := loopOf(a)

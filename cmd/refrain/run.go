@@ -31,6 +31,7 @@ type runFlags struct {
 	progress      string
 	session       string
 	root          string
+	model         string
 	zeroOnLimit   bool
 }
 
@@ -44,10 +45,14 @@ func newRun(e *env) *cobra.Command {
 "-" reads it from standard input. The answer goes to stdout, progress to stderr.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or invalid definition, 3 stopped
-by a limit before its own criterion, 130 interrupted.`,
+by a limit before its own criterion, 130 interrupted.
+
+A model is named as provider/name, such as openai/gpt-5-mini; doc/models.md lists
+the providers and the keys that they need.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain run examples/compress/loop.yaml --set file=README.md
   refrain run loop.yaml --max-iterations 3 --progress json
+  refrain run examples/document/loop.yaml --model ollama/qwen3 "Write a document about a cat"
   cat brief.txt | refrain run loop.yaml -`,
 		Args: between(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,6 +77,7 @@ by a limit before its own criterion, 130 interrupted.`,
 	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
 	fl.UintVar(&f.maxIterations, "max-iterations", 0, "at most so many iterations, instead of what the definition says")
 	fl.StringVar(&f.progress, "progress", "auto", "how to show progress: auto, plain, json or quiet (env REFRAIN_PROGRESS)")
+	fl.StringVar(&f.model, "model", "", "`provider/name` of the model that all agents ask, whatever the definition says; env REFRAIN_MODEL is only for those for which it says nothing")
 	fl.StringVar(&f.session, "session", "", "`ID` of the conversation thread; made up if not given")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
@@ -125,10 +131,11 @@ func runFile(ctx context.Context, e *env, f runFlags, file, input string) error 
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	build := definition.BuildConfig{Root: f.root}
-	if f.limited {
-		build.MaxIterations = &f.maxIterations
+	build, closeTools, err := buildConfig(ctx, e, f, def)
+	if err != nil {
+		return &exitError{exitUsage, err}
 	}
+	defer closeTools()
 	root, err := def.Build(build)
 	if err != nil {
 		return &exitError{exitUsage, err}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/tool/agenttool"
+	"github.com/refrain-dev/refrain/tool/exitlooptool"
+	"github.com/refrain-dev/refrain/tool/mcptoolset"
+)
+
+// scriptedProvider is the provider whose models are files.
+const scriptedProvider = "scripted"
+
+// naming is the agent, this one or one around it, that names its model; nil if
+// none does.
+func (a *Agent) naming() *Agent {
+	for ; a != nil; a = a.parent {
+		if a.Model != "" {
+			return a
+		}
+	}
+	return nil
+}
+
+// modelName is the name that a file gives, with a script's path relative to the
+// current folder instead of the file.
+func (a *Agent) modelName() string {
+	if path, ok := strings.CutPrefix(a.Model, scriptedProvider+"/"); ok {
+		return scriptedProvider + "/" + filepath.Join(filepath.Dir(a.src.name), filepath.FromSlash(path))
+	}
+	return a.Model
+}
+
+// modelOf is the name of an agent's model, and who gives it; nil if that is the
+// default.
+func (b *builder) modelOf(a *Agent) (string, *Agent) {
+	if n := a.naming(); n != nil {
+		return n.modelName(), n
+	}
+	return b.cfg.DefaultModel, nil
+}
+
+// open opens the models of a tree, so that all that is missing is told at once.
+func (b *builder) open(root *Agent) error {
+	l, failed := newLoader(), make(map[string]bool)
+	for a := range root.All {
+		if a.Type != TypeLLM {
+			continue
+		}
+		name, by := b.modelOf(a)
+		if name == "" {
+			l.report(a.at("name"), CodeModel, "%q asks a model, and none is given", a.Name).
+				Hint = "use --model provider/name, set REFRAIN_MODEL, or write model: provider/name in the file"
+			continue
+		}
+		if b.models[name] != nil || failed[name] {
+			continue
+		}
+		llm, err := b.openModel(name)
+		switch {
+		case err == nil:
+			b.models[name] = llm
+		case by == nil:
+			return fmt.Errorf("the default model: %w", err)
+		default:
+			failed[name] = true
+			l.report(by.at("model"), CodeModel, "%v", err).err = err
+		}
+	}
+	if len(l.problems) > 0 {
+		return l.problems.sort()
+	}
+	return nil
+}
+
+func (b *builder) openModel(name string) (model.LLM, error) {
+	if b.cfg.Model != nil {
+		return b.cfg.Model(context.Background(), name)
+	}
+	return provider.Open(context.Background(), name, nil)
+}
+
+// llm makes an agent that asks a model.
+func (b *builder) llm(a *Agent) (agent.Agent, error) {
+	l := a.LLM
+	name, _ := b.modelOf(a)
+	cfg := llmagent.Config{
+		Name: a.Name, Description: a.Description, Model: b.models[name], Instruction: l.Instructions,
+		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l),
+	}
+	if a.mayExit() && a.exitTool() == nil {
+		if err := exitTool(a, "", &cfg); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range l.Tools {
+		if err := b.tool(a, t, &cfg); err != nil {
+			return nil, err
+		}
+	}
+	return llmagent.New(cfg)
+}
+
+func exitTool(a *Agent, name string, cfg *llmagent.Config) error {
+	t, err := exitlooptool.NewWith(exitlooptool.Config{Name: name, Criteria: criteria(a.loopAround().Loop)})
+	if err != nil {
+		return err
+	}
+	cfg.Tools = append(cfg.Tools, t)
+	return nil
+}
+
+// tool adds a tool of an agent to its config.
+func (b *builder) tool(a *Agent, t Tool, cfg *llmagent.Config) error {
+	switch {
+	case t.Exit != "":
+		return exitTool(a, t.Exit, cfg)
+	case t.Agent != nil:
+		inner, err := b.build(t.Agent)
+		if err != nil {
+			return err
+		}
+		cfg.Tools = append(cfg.Tools, agenttool.New(inner, nil))
+		return nil
+	}
+	set, err := mcptoolset.New(mcpConfig(t.MCP, b.cfg.Root))
+	if err != nil {
+		return err
+	}
+	if b.cfg.Cleanup != nil {
+		b.cfg.Cleanup(set.Close)
+	}
+	cfg.Toolsets = append(cfg.Toolsets, set)
+	return nil
+}
+
+func mcpConfig(m *MCP, dir string) mcptoolset.Config {
+	cfg := mcptoolset.Config{Command: slices.Clone(m.Command), Dir: dir, URL: m.URL}
+	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
+		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
+	}
+	if len(m.Headers) > 0 {
+		cfg.Headers = make(http.Header)
+		for name, v := range m.Headers {
+			cfg.Headers.Set(name, v)
+		}
+	}
+	return cfg
+}
+
+// generation is what the file says of how the model answers.
+func generation(l *LLM) *genai.GenerateContentConfig {
+	g := &genai.GenerateContentConfig{MaxOutputTokens: int32(l.MaxTokens)}
+	if l.Temperature != nil {
+		g.Temperature = new(float32(*l.Temperature))
+	}
+	if l.OutputSchema != nil {
+		g.ResponseJsonSchema, g.ResponseMIMEType = clone(l.OutputSchema), "application/json"
+	}
+	return g
+}

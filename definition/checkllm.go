@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/tool/exitlooptool"
+	"github.com/refrain-dev/refrain/tool/mcptoolset"
+)
+
+// llm checks what an agent asks its model, and with which tools.
+func (c *checker) llm(a *Agent) {
+	l := a.LLM
+	c.template(a, "instructions", l.Instructions, template.Canonical)
+	c.outputSchema(a)
+	if l.OutputSchema != nil && a.mayExit() {
+		c.warn(a.at("output_schema"), CodeConflict, "%q has to answer in JSON and may end the loop: many models cannot do both", a.Name).
+			Hint = "let another agent end the loop, or give this one can_exit_loop: false"
+	}
+	for _, t := range l.Tools {
+		switch {
+		case t.MCP != nil:
+			c.mcp(a, t.field, t.MCP)
+		case t.Agent != nil && t.Agent.Name != "":
+			c.agentTool(t.Agent)
+		}
+	}
+}
+
+// toolName is what every provider lets the name of a tool be.
+var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+
+// agentTool checks what a model is told of an agent that is a tool.
+func (c *checker) agentTool(a *Agent) {
+	switch {
+	case a.Name == exitlooptool.Name || a.Name == exitlooptool.Alias:
+		c.report(a.at("name"), CodeTool, "the tool %q has the name of the exit tool", a.Name)
+	case !toolName.MatchString(a.Name) && badName(a.Name) == "":
+		c.report(a.at("name"), CodeTool, "the tool %q cannot have that name: providers take ASCII letters, digits, _ and -, at most 64", a.Name)
+	case a.Description == "":
+		c.warn(a.at("name"), CodeTool, "the tool %q has no description: the model cannot know what it is for", a.Name)
+	}
+}
+
+// model checks that a name names a model. Keys are of no interest yet.
+func (c *checker) model(a *Agent) {
+	if n, given := a.nodes["model"]; !given || !plainText(n) || a.Type != "" && !fieldNamed("model").has(a.Type) {
+		return
+	}
+	p, rest, err := provider.Find(a.Model)
+	if err != nil {
+		problem := c.report(a.at("model"), CodeModel, "%v", err)
+		problem.err = err
+		if e, ok := errors.AsType[*provider.NameError](err); ok {
+			problem.Message, problem.Hint = "model "+quoted(e.Name)+": "+e.Reason, ""
+			if e.Meant != "" {
+				problem.Hint = "did you mean " + quoted(e.Meant) + "?"
+			}
+		}
+		return
+	}
+	if p.Name == scriptedProvider && !filepath.IsLocal(rest) {
+		c.report(a.at("model"), CodeOutside, "the script %q leads out of the folder of the definition", rest).
+			Hint = "scripts are named relative to the file that names them"
+	}
+}
+
+func quoted(s string) string { return `"` + s + `"` }
+
+func (c *checker) outputSchema(a *Agent) {
+	if a.LLM.OutputSchema == nil {
+		return
+	}
+	data, err := json.Marshal(a.LLM.OutputSchema)
+	var s jsonschema.Schema
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err == nil {
+		_, err = s.Resolve(nil)
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		word := e.Field[strings.LastIndexByte(e.Field, '.')+1:]
+		c.report(a.at("output_schema"), CodeValue, "output_schema is no JSON Schema: %q cannot be a %s", word, e.Value).err = err
+	} else if err != nil {
+		c.report(a.at("output_schema"), CodeValue, "output_schema is no JSON Schema: %v", err).err = err
+	}
+}
+
+// mcp asks mcptoolset, which connects to nothing yet.
+func (c *checker) mcp(a *Agent, field string, m *MCP) {
+	switch {
+	case len(m.Command) > 0 && m.URL != "":
+		c.report(a.at(field), CodeConflict, "an MCP server has a command or a url, not both")
+	case len(m.Command) == 0 && m.URL == "":
+		c.report(a.at(field), CodeMissing, "an MCP server needs a command or a url")
+	case m.URL == "" && m.Headers != nil:
+		c.report(a.at(field+".headers"), CodeConflict, "headers belong to a url")
+	case len(m.Command) == 0 && m.Env != nil:
+		c.report(a.at(field+".env"), CodeConflict, "env belongs to a command")
+	default:
+		set, err := mcptoolset.New(mcpConfig(m, "."))
+		if err != nil {
+			msg := strings.Replace(errors.Unwrap(err).Error(), "the Command", "the command", 1)
+			c.report(a.at(field), CodeTool, "%s", msg).err = err
+			return
+		}
+		set.Close()
+	}
+}

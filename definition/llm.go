@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/agent/llmagent"
+)
+
+// LLM is what only agents that ask a model have.
+type LLM struct {
+	// Instructions is a template; {key} is read as well as {{key}}.
+	Instructions string
+	// OutputSchema is the JSON Schema of the answer; nil for words.
+	OutputSchema map[string]any
+	// Context says how much of what was said before the model sees.
+	Context llmagent.Context
+	// Temperature is nil for the model's own.
+	Temperature *float64
+	// MaxTokens is the most tokens of one answer; 0 is the model's own limit.
+	MaxTokens uint
+	Tools     []Tool
+}
+
+// Tool is something that a model can call: exit_loop, an agent, or what an MCP
+// server has. One of the fields is set.
+type Tool struct {
+	// Exit is the exit tool's name, exit_loop or exitLoop.
+	Exit  string
+	Agent *Agent
+	MCP   *MCP
+
+	field string // where it stands, such as tools[0]
+}
+
+// MCP is a server of tools: a command to start, or the URL of one that runs.
+type MCP struct {
+	Command []string
+	Env     map[string]string
+	URL     string
+	Headers map[string]string
+}
+
+func llmOf(a *Agent) *LLM {
+	if a.LLM == nil {
+		a.LLM = &LLM{}
+	}
+	return a.LLM
+}
+
+// llmField reads a field of agents that ask a model, and reports whether it is
+// one.
+func (r *reader) llmField(a *Agent, p pair) bool {
+	switch p.key {
+	case "model":
+		a.Model, _ = r.text(p.value, p.key)
+	case "instructions":
+		llmOf(a).Instructions, _ = r.words(p.value, p.key)
+	case "output_schema":
+		r.outputSchema(llmOf(a), p.value)
+	case "context":
+		r.context(llmOf(a), p.value)
+	case "temperature":
+		r.temperature(llmOf(a), p.value)
+	case "max_tokens":
+		r.maxTokens(llmOf(a), p.value)
+	case "tools":
+		r.tools(a, p.value)
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) outputSchema(l *LLM, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		r.wrong(n, "output_schema", "a JSON Schema, which is a map")
+		return
+	}
+	if v, ok := r.any(n, "output_schema"); ok {
+		l.OutputSchema, _ = v.(map[string]any)
+	}
+}
+
+func (r *reader) temperature(l *LLM, n *yaml.Node) {
+	v, ok := r.number(n, "temperature")
+	switch {
+	case ok && (v < 0 || v > 2):
+		r.report(r.src.of(n), CodeValue, "temperature must be between 0 and 2, got %v", v)
+	case ok:
+		l.Temperature = &v
+	}
+}
+
+func (r *reader) maxTokens(l *LLM, n *yaml.Node) {
+	v, ok := r.count(n, "max_tokens")
+	if ok && v == 0 {
+		r.report(r.src.of(n), CodeValue, "max_tokens must be more than nothing, got 0").Hint = "leave it out for the model's own limit"
+	}
+	l.MaxTokens = v
+}
+
+var contexts = []string{string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextNone)}
+
+// context reads the name of a policy, or {last: n}.
+func (r *reader) context(l *LLM, n *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		r.contextLast(l, n)
+		return
+	}
+	text, ok := r.text(n, "context")
+	for _, c := range contexts {
+		if text == c {
+			l.Context = llmagent.Context{Policy: llmagent.ContextPolicy(c)}
+			return
+		}
+	}
+	if !ok {
+		return
+	}
+	p := r.report(r.src.of(n), CodeValue, "context must be full, iteration, none or {last: n}, got %q", text)
+	if p.Hint = didYouMean(text, contexts, "%q", ""); text == "last" {
+		p.Hint = "say how many iterations, as {last: 3}"
+	}
+}
+
+func (r *reader) contextLast(l *LLM, n *yaml.Node) {
+	ps, ok := r.pairs(n, "context")
+	if !ok {
+		return
+	}
+	if len(ps) != 1 || ps[0].key != "last" {
+		r.report(r.src.of(n), CodeValue, "context must be full, iteration, none or {last: n}")
+		return
+	}
+	v, ok := r.count(ps[0].value, "context.last")
+	if ok && v == 0 {
+		r.report(r.src.of(ps[0].value), CodeValue, "context.last must be at least 1, the running iteration").Hint = `for nothing of what was said, write context: none`
+		return
+	}
+	l.Context = llmagent.Context{Policy: llmagent.ContextLast, Last: int(v)}
+}
