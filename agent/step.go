@@ -52,7 +52,8 @@ type Step struct {
 	inv    *invocation
 	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
 
-	// Of the run under way.
+	// Of the run under way, or of the next.
+	at      session.Address
 	yield   func(*session.Event) bool
 	yielded bool // the consumer is at work
 	done    bool
@@ -83,6 +84,13 @@ func NewStep(ctx InvocationContext, cfg StepConfig) *Step {
 	return s
 }
 
+// RunAt is Run at an address that the caller has made, in place of the one that
+// Run would make.
+func (s *Step) RunAt(at session.Address, yield func(*session.Event) bool) StepResult {
+	s.at = at
+	return s.Run(yield)
+}
+
 // Run runs the step's agent and hands each of its events to yield. When yield
 // has returned false it gets no more, but for marks if the context is over.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
@@ -109,10 +117,15 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 		}
 		s.inv = inv
 	}
-	if l := s.cfg.Loop; l != nil {
-		inv.loop = l
-		inv.address = l.Pass + "/" + session.Address(s.cfg.Agent.Name())
-	} else {
+	if s.cfg.Loop != nil {
+		inv.loop = s.cfg.Loop
+	}
+	switch {
+	case s.at != "":
+		inv.address, s.at = s.at, ""
+	case s.cfg.Loop != nil:
+		inv.address = s.cfg.Loop.Pass + "/" + session.Address(s.cfg.Agent.Name())
+	default:
 		inv.address = p.childAddress(s.cfg.Agent.Name())
 	}
 	if inv.loop != nil {

@@ -20,6 +20,7 @@ type record struct {
 
 	mu      sync.Mutex
 	log     eventLog
+	ids     string         // those of the log's last chunk, one behind the other
 	state   map[string]any // keys without a prefix
 	updated time.Time
 	deleted bool
@@ -66,8 +67,8 @@ func (r *record) append(s Session, v *View, ev *Event) error {
 		return ErrConflict
 	}
 	ev.Seq = next
-	if ev.ID == "" {
-		ev.ID = strconv.FormatInt(next, 10)
+	if id := r.id(next); ev.ID == "" {
+		ev.ID = id
 	}
 	if ev.Timestamp.IsZero() {
 		ev.Timestamp = time.Now()
@@ -122,6 +123,26 @@ func (r *record) fold(ev *Event, v *View) *Event {
 		return withoutTemp(ev)
 	}
 	return ev
+}
+
+// id is the ID of the next event, its sequence number. Those of a chunk are
+// written at once: one allocation serves them all. It is asked once for each
+// event, in order. r.mu is held.
+func (r *record) id(next int64) string {
+	if (next-1)%chunkSize == 0 {
+		ids := make([]byte, 0, chunkSize*len(strconv.FormatInt(next+chunkSize, 10)))
+		for i := range int64(chunkSize) {
+			ids = strconv.AppendInt(ids, next+i, 10)
+		}
+		r.ids = string(ids)
+	}
+	n := 1
+	for v := next; v >= 10; v /= 10 {
+		n++
+	}
+	id := r.ids[:n]
+	r.ids = r.ids[n:]
+	return id
 }
 
 // set writes one lasting key. r.mu is held, or r is not shared yet.

@@ -25,9 +25,12 @@ type run struct {
 	yield func(*session.Event, error) bool
 	onEv  func(*session.Event) bool // run.event, bound once
 	loop  *agent.Loop
-	steps []*agent.Step    // by index in the plan, made when first run
-	words []*session.Event // what each said last
-	timed bool             // the clock is read
+	steps []*agent.Step     // by index in the plan, made when first run
+	words []*session.Event  // what each said last
+	at    []session.Address // where each is in this iteration
+	names int               // how long the steps' names are together
+	buf   []byte            // for place
+	timed bool              // the clock is read
 
 	tally      loop.Tally
 	exit       *session.Exit // the request that the step made, if it is followed
@@ -45,11 +48,15 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	here := agent.AddressOf(ctx)
 	r := &run{
 		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)), words: make([]*session.Event, len(a.plan.Steps)),
+		at:    make([]session.Address, len(a.plan.Steps)),
 		timed: !a.plain || a.cfg.OnStop != nil || a.cfg.KeepStates || agent.Marks(ctx),
 		loop: &agent.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.cfg.MaxIterations, Outer: agent.LoopOf(ctx),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
 		},
+	}
+	for _, step := range a.plan.Steps {
+		r.names += len(step.Name)
 	}
 	r.onEv = r.event
 	r.loop.Started = r.now()
@@ -98,7 +105,7 @@ func (r *run) step(d loop.Decision) bool {
 	}
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
 	r.exit, r.refused = nil, nil
-	res := s.Run(r.onEv)
+	res := s.RunAt(r.address(d.Step), r.onEv)
 	if res.Left {
 		return false
 	}
@@ -161,11 +168,40 @@ func (r *run) state(at session.Address) map[string]any {
 
 func (r *run) beginIteration(n int) bool {
 	r.loop.Iteration = n
-	r.loop.Pass = r.loop.Address + "[" + session.Address(strconv.Itoa(n)) + "]"
+	r.place(n)
 	r.cur = nil
 	return r.callBack(len(r.cfg.BeforeIteration), func(i int, ctx agent.Context) error {
 		return r.cfg.BeforeIteration[i](ctx, n)
 	})
+}
+
+// place makes the addresses of an iteration: that of the pass, and those of its
+// steps. They are cut from one text.
+func (r *run) place(n int) {
+	buf := r.buf[:0]
+	for _, step := range r.plan.Steps {
+		buf = append(buf, r.loop.Address...)
+		buf = append(buf, '[')
+		buf = strconv.AppendInt(buf, int64(n), 10)
+		buf = append(buf, "]/"...)
+		buf = append(buf, step.Name...)
+	}
+	text := session.Address(buf)
+	pass := (len(text) - r.names) / len(r.at) // what stands before each name
+	for i, step := range r.plan.Steps {
+		end := pass + len(step.Name)
+		r.at[i], text = text[:end], text[end:]
+	}
+	r.loop.Pass = r.at[0][:pass-1]
+	r.buf = buf
+}
+
+// address is where a step runs. The finalizer is in no iteration.
+func (r *run) address(step int) session.Address {
+	if r.finalizing {
+		return r.loop.Address + "/" + session.Address(r.plan.Steps[step].Name)
+	}
+	return r.at[step]
 }
 
 // endIteration takes down what an iteration came to.
