@@ -35,11 +35,11 @@ type result struct {
 func newOutput(e *env, mode string) (output, error) {
 	switch mode {
 	case "auto", "plain":
-		return &plain{out: e.stdout, err: e.stderr, now: time.Now}, nil
+		return &plain{out: e.stdout, err: e.stderr}, nil
 	case "json":
 		return &ndjson{out: e.stdout}, nil
 	case "quiet":
-		return &plain{out: e.stdout, err: io.Discard, now: time.Now}, nil
+		return &plain{out: e.stdout, err: io.Discard}, nil
 	}
 	return nil, fmt.Errorf("--progress %q: use auto, plain, json or quiet", mode)
 }
@@ -47,7 +47,6 @@ func newOutput(e *env, mode string) (output, error) {
 // plain writes a line for each change to stderr, and the answer to stdout.
 type plain struct {
 	out, err io.Writer
-	now      func() time.Time
 
 	mu      sync.Mutex
 	last    time.Time // when something was written
@@ -75,7 +74,7 @@ func (p *plain) heartbeat() {
 			return
 		case <-tick.C:
 			p.mu.Lock()
-			if p.running != "" && p.now().Sub(p.last) >= silence {
+			if p.running != "" && time.Since(p.last) >= silence {
 				p.write("… still running: " + p.running)
 			}
 			p.mu.Unlock()
@@ -91,7 +90,7 @@ func (p *plain) line(s string) {
 
 // write writes a line with the time of day. p.mu is held.
 func (p *plain) write(s string) {
-	p.last = p.now()
+	p.last = time.Now()
 	fmt.Fprintln(p.err, p.last.Format(time.TimeOnly), s)
 }
 

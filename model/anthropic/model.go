@@ -113,11 +113,8 @@ func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream
 // ask posts the request itself: the SDK's own method refuses, by its guess of
 // how long an answer takes, whatever has a high bound of tokens.
 func (m *llm) ask(ctx context.Context, x *wire.Exchange, params anthropic.MessageNewParams) (*model.LLMResponse, error) {
-	var body []byte
-	if err := m.client.Post(ctx, "v1/messages", params, &body); err != nil {
-		return nil, x.Fail(ctx, err)
-	}
-	if err := x.Broken(ctx); err != nil {
+	body, err := x.Body(ctx, func(body *[]byte) error { return m.client.Post(ctx, "v1/messages", params, body) })
+	if err != nil {
 		return nil, err
 	}
 	return decode(ctx, x, body)

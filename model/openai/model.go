@@ -137,11 +137,8 @@ func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream
 }
 
 func (m *llm) ask(ctx context.Context, x *wire.Exchange, params openai.ChatCompletionNewParams) (*model.LLMResponse, error) {
-	var body []byte
-	if err := m.client.Post(ctx, "chat/completions", params, &body); err != nil {
-		return nil, x.Fail(ctx, err)
-	}
-	if err := x.Broken(ctx); err != nil {
+	body, err := x.Body(ctx, func(body *[]byte) error { return m.client.Post(ctx, "chat/completions", params, body) })
+	if err != nil {
 		return nil, err
 	}
 	return decode(ctx, x, body)

@@ -104,3 +104,16 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Body posts a request, which fills in the answer's body, and returns the body
+// if it is whole.
+func (x *Exchange) Body(ctx context.Context, post func(body *[]byte) error) ([]byte, error) {
+	var body []byte
+	if err := post(&body); err != nil {
+		return nil, x.Fail(ctx, err)
+	}
+	if err := x.Broken(ctx); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
