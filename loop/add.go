@@ -2,57 +2,125 @@
 
 package loop
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Add folds one outcome into the tally. It reads o.State and keeps nothing of
 // it. An outcome that comes after the loop has its reason to stop changes
-// nothing but usage and time, the finalizer's excepted.
+// nothing but usage and time, the finalizer's and a rollback's excepted.
 func (p *Plan) Add(t *Tally, o Outcome) {
+	stopped := p.reason(t) != ""
 	t.count(&o)
 	t.Fresh = false
+	if t.RollbackDue && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
+		p.rolledBack(t, &o)
+		return
+	}
 	final := p.Finalizer()
-	if stopped := p.reason(t) != ""; stopped || final >= 0 && o.Step == final {
+	if stopped || final >= 0 && o.Step == final {
 		if stopped && final >= 0 && (o.Step == final || o.Canceled != "") {
 			t.finalize(&o)
 		}
 		return
 	}
 	if o.Canceled == "" || o.Step >= 0 {
-		p.begin(t)
+		p.begin(t, &o)
 	}
 	if o.Canceled != "" {
 		t.Canceled = clip(o.Canceled)
 		p.lookOnce(t, &o)
 		return
 	}
+	p.remember(t, &o)
+	if p.pending(t, &o) {
+		return
+	}
+	t.Attempt = 0
 	t.Steps++
 	t.Place = p.placeAfter(t, o.Step)
 	skip := p.fail(t, &o)
-	if t.Fatal != nil {
+	if t.Fatal != nil || t.TimedOut != "" || t.Spent != "" {
 		p.lookOnce(t, &o)
 		return
 	}
+	p.print(t, &o)
+	t.After = p.after(o.Step, false)
 	p.exit(t, &o)
 	complete := t.Place >= p.length() && !skip
 	switch {
 	case complete || t.Exit != nil:
 		p.end(t, &o, complete, true)
-	case skip:
+	case skip || p.cut(t, &o):
 		p.end(t, &o, false, false)
 	case p.StopWhen != nil && p.StopCheck == EachStep:
 		p.look(t, &o, false)
 	}
 }
 
+// pending reports whether the step is due once more: it has failed and may try
+// again, or it is a judge that has not been asked often enough.
+func (p *Plan) pending(t *Tally, o *Outcome) bool {
+	if o.Failure != nil {
+		if !p.again(o.Step, t.Attempt+1, o.Failure) {
+			return false
+		}
+		t.Attempt++
+		t.Retries++
+		return true
+	}
+	if o.Exit != nil && p.MayExit(p.asker(o)) {
+		p.sample(t, o)
+		return false
+	}
+	if !p.sample(t, o) {
+		return false
+	}
+	t.Attempt = 0
+	return true
+}
+
+// cut reports whether the iteration has run out of time between two steps.
+func (p *Plan) cut(t *Tally, o *Outcome) bool {
+	if !p.iterationLate(t) {
+		return false
+	}
+	t.Timeouts++
+	if p.policy(o.Step, IterationTimeout) == StopOnError {
+		t.Fatal = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: IterationTimeout, Message: "the iteration took longer than " + p.IterationTimeout.String()}}
+	}
+	return true
+}
+
+// rolledBack ends a rollback. One that could not be done ends the loop.
+func (p *Plan) rolledBack(t *Tally, o *Outcome) {
+	t.RollbackDue = false
+	switch {
+	case o.Canceled != "":
+		t.Canceled = clip(o.Canceled)
+	case o.Failure != nil:
+		t.Fatal = &StepFailure{Failure: Failure{Kind: o.Failure.Kind, Message: clip("roll back: " + o.Failure.Message)}}
+	default:
+		t.Rollbacks++
+		t.Accepted = t.Best
+	}
+}
+
 // begin opens the next iteration if the one before has ended.
-func (p *Plan) begin(t *Tally) {
+func (p *Plan) begin(t *Tally, o *Outcome) {
 	if p.between(t) {
 		t.Iteration++
-		t.Place, t.IterationFailures = 0, 0
+		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
+		t.IterationActive = 0
+		t.Print, t.Judge.Runs = 0, 0
 	}
+	t.IterationActive += o.active()
 	t.Ended = IterationRecord{}
 	t.Looked = false
 	t.Finalized, t.FinalizerFailure = false, ""
+	t.FinalUsage, t.FinalActive = Usage{}, 0
 }
 
 // between reports whether no iteration is open. A plan that has become shorter
@@ -76,8 +144,10 @@ func (t *Tally) count(o *Outcome) {
 	if t.Started.IsZero() {
 		t.Started = o.Started
 	}
-	if !o.Started.IsZero() && o.Finished.After(o.Started) {
-		t.Active += o.Finished.Sub(o.Started)
+	t.Active += o.active()
+	t.After = 0
+	if o.Cached {
+		t.CacheHits++
 	}
 	u := o.Usage
 	t.Usage.Calls += u.Calls
@@ -103,6 +173,16 @@ func (p *Plan) fail(t *Tally, o *Outcome) (skip bool) {
 		t.FailuresRunning = 0
 		return false
 	}
+	switch o.Failure.Kind {
+	case TotalTimeout:
+		t.TimedOut = clip(o.Failure.Message)
+		return false
+	case BudgetSpent:
+		t.Spent = clip(o.Failure.Message)
+		return false
+	case Timeout, IterationTimeout:
+		t.Timeouts++
+	}
 	t.Failures++
 	t.IterationFailures++
 	t.FailuresRunning++
@@ -123,9 +203,7 @@ func (p *Plan) exit(t *Tally, o *Outcome) {
 		return
 	}
 	e := *o.Exit
-	if e.By == "" {
-		e.By = p.nameOf(o.Step)
-	}
+	e.By = p.asker(o)
 	e.Reason = clip(e.Reason)
 	if p.MayExit(e.By) {
 		t.Exit = &e
@@ -136,26 +214,71 @@ func (p *Plan) exit(t *Tally, o *Outcome) {
 	t.Refused = r[max(0, len(r)-maxRefusals):]
 }
 
+// asker is who wants to leave.
+func (p *Plan) asker(o *Outcome) string {
+	if o.Exit.By != "" {
+		return o.Exit.By
+	}
+	return p.nameOf(o.Step)
+}
+
 // end closes the iteration. One that a failure has cut short is not scored:
 // what state holds would be the score of the iteration before.
 func (p *Plan) end(t *Tally, o *Outcome, complete, scored bool) {
-	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures}
+	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures, StateSize: o.StateSize}
 	t.Fresh = true
+	p.weighState(t, o)
+	t.After = p.after(o.Step, true)
 	if complete {
 		t.Complete++
 		t.LastComplete = t.Iteration
 	}
-	t.Score, t.ScoreNote = nil, ""
+	t.Score = nil
+	if t.Judge.Runs == 0 {
+		t.ScoreNote, t.Dimensions = "", nil
+	}
 	switch {
 	case p.Score == nil:
 	case scored:
-		p.Score.take(t, o)
+		p.value(t, o)
 	default:
 		t.ScoreNote = "not read: a failure cut the iteration short"
+		if p.OnRegression == RollbackOnWorse {
+			p.reject(t, "a failure cut the iteration short")
+		}
 	}
+	p.circle(t, o)
+	p.weigh(t)
 	if p.StopWhen != nil {
 		p.look(t, o, true)
 	}
+}
+
+// weighState holds the state's size against its limit.
+func (p *Plan) weighState(t *Tally, o *Outcome) {
+	t.StateSize = o.StateSize
+	switch limit := p.StateLimit; {
+	case limit <= 0:
+	case o.StateSize > limit:
+		t.Fatal = &StepFailure{Failure: Failure{
+			Kind:    StateTooLarge,
+			Message: fmt.Sprintf("the state has %d bytes, the limit is %d; keep less in it, or raise the limit", o.StateSize, limit),
+		}}
+	case o.StateSize > limit-limit/5:
+		t.Ended.Warning = fmt.Sprintf("the state has %d of %d bytes", o.StateSize, limit)
+	}
+}
+
+// after is the delay that follows a step, and the iteration that it ends.
+func (p *Plan) after(step int, ended bool) time.Duration {
+	var w time.Duration
+	if step >= 0 && step < len(p.Steps) {
+		w = time.Duration(p.Steps[step].DelayAfter)
+	}
+	if ended {
+		w += time.Duration(p.DelayAfter)
+	}
+	return w
 }
 
 // lookOnce brings the conditions up to date for the stop record.
@@ -175,6 +298,7 @@ func (p *Plan) look(t *Tally, o *Outcome, ended bool) {
 // finalize takes the finalizer's outcome.
 func (t *Tally) finalize(o *Outcome) {
 	t.Finalized = true
+	t.FinalUsage, t.FinalActive = o.Usage, o.active()
 	switch {
 	case o.Canceled != "":
 		t.FinalizerFailure = clip("canceled: " + o.Canceled)

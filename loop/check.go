@@ -52,6 +52,8 @@ func (p *Plan) Check() error {
 	if p.Score != nil {
 		c.score(p.Score)
 	}
+	c.limits(p)
+	c.acceptance(p)
 	return errors.Join(c.errs...)
 }
 

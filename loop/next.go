@@ -2,7 +2,10 @@
 
 package loop
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Action says what a driver does next.
 type Action string
@@ -10,7 +13,7 @@ type Action string
 // The actions.
 const (
 	RunStep  Action = "run_step" // run Decision.Step in Decision.Iteration
-	Rollback Action = "rollback" // restore the best state; not decided yet by any plan
+	Rollback Action = "rollback" // restore the state after iteration Decision.To
 	Finalize Action = "finalize" // run the finalizer, Decision.Step
 	Stop     Action = "stop"     // hand back what Decision.Stop says
 )
@@ -21,6 +24,21 @@ type Decision struct {
 	Iteration int    `json:"iteration"`
 	// Step is an index into Plan.Steps, -1 if nothing runs.
 	Step int `json:"step"`
+	// Attempt counts the tries of the step in this iteration, from 1, and Sample
+	// those of a judge; 0 if the step is none.
+	Attempt int `json:"attempt,omitzero"`
+	Sample  int `json:"sample,omitzero"`
+	// Wait is how long to wait before the step, in nanoseconds.
+	Wait time.Duration `json:"wait_ns,omitzero"`
+	// Timeout is how long the step may take then, in nanoseconds; 0 if nothing
+	// bounds it. TimeoutKind is the kind of failure if it takes longer.
+	Timeout     time.Duration `json:"timeout_ns,omitzero"`
+	TimeoutKind string        `json:"timeout_kind,omitzero"`
+	// Refuse is set if the step is not to be run: its outcome is this failure.
+	Refuse *Failure `json:"refuse,omitzero"`
+	// To is the iteration whose state a Rollback restores; 0: that in which the
+	// loop began.
+	To int `json:"to,omitzero"`
 	// Ended is set (its Number is not 0) if the outcome just added has ended
 	// an iteration.
 	Ended IterationRecord `json:"ended,omitzero"`
@@ -30,21 +48,25 @@ type Decision struct {
 }
 
 // Next says what to do after all that t has counted. It does not change t, and
-// the same plan and tally give the same answer. now is for deadlines, which no
-// plan has yet; all other times come from the tally, so that a replay decides
-// as the run did.
+// the same plan and tally give the same answer. now is not read: all times come
+// from the tally, so that a replay decides as the run did.
 //
 // The first reason that holds is the stop reason, in the order canceled, error,
-// exit, and at the end of an iteration stop_when, target, convergence, limit.
+// budget exceeded, time over, exit, stop_when, and at the end of an iteration
+// target, convergence, no progress, not worth it, budget spent, limit.
 func (p *Plan) Next(t *Tally, now time.Time) Decision {
 	_ = now
 	reason := p.reason(t)
 	final := p.Finalizer()
 	switch {
+	case t.RollbackDue && reason != ReasonCanceled && reason != ReasonError:
+		return Decision{Action: Rollback, Iteration: t.Iteration, Step: -1, To: t.BestIteration, Ended: t.fresh()}
 	case reason == "":
 		return p.step(t)
 	case final >= 0 && !t.Finalized && reason != ReasonCanceled && reason != ReasonError:
-		return Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Ended: t.fresh(), Stop: p.record(t, reason)}
+		d := Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(), Stop: p.record(t, reason)}
+		p.bound(t, &d, false)
+		return d
 	}
 	return Decision{Action: Stop, Iteration: t.Iteration, Step: -1, Ended: t.fresh(), Stop: p.record(t, reason)}
 }
@@ -60,12 +82,29 @@ func (t *Tally) fresh() IterationRecord {
 // step is the decision to go on.
 func (p *Plan) step(t *Tally) Decision {
 	d := Decision{Action: RunStep, Iteration: t.Iteration, Ended: t.fresh()}
-	place := t.Place
-	if p.between(t) {
+	place, begins := t.Place, p.between(t)
+	if begins {
 		d.Iteration++
 		place = 0
 	}
 	d.Step = p.stepAt(place)
+	d.Attempt = 1
+	if !begins {
+		d.Attempt += t.Attempt
+	}
+	if n := p.samples(d.Step); n > 1 {
+		d.Sample = 1
+		if !begins {
+			d.Sample += t.Judge.Runs
+		}
+	}
+	if wait, open := p.open(t, d.Step); open {
+		d.Refuse = &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
+			"not run: it failed %d times running and is tried again after %s", t.PerStep[d.Step].Failures, wait.Round(time.Millisecond))}
+		return d
+	}
+	d.Wait = p.wait(t, &d, begins)
+	p.bound(t, &d, begins)
 	return d
 }
 
@@ -77,20 +116,36 @@ func (p *Plan) reason(t *Tally) StopReason {
 		return ReasonCanceled
 	case t.Fatal != nil || !p.runnable(t):
 		return ReasonError
+	case p.overspent(t):
+		return ReasonBudget
+	case p.late(t):
+		return ReasonTimeout
 	case t.Exit != nil:
 		return t.Exit.reason()
 	case t.Looked && len(t.Truths) > 0 && t.Truths[0].Holds && p.StopWhen != nil:
 		return ReasonCondition
 	case !ended:
 		return ""
-	case p.Score != nil && t.Score != nil && p.Score.reached(*t.Score):
+	case p.Score != nil && t.Ended.Rejected == "" && p.Score.reached(t):
 		return ReasonTarget
-	case p.Score != nil && t.Score != nil && t.Ended.Delta != nil && t.Ended.Failures == 0 && p.Score.converged(t):
+	case p.converged(t):
 		return ReasonConverged
+	case p.NoProgress != nil && p.NoProgress.circling(t):
+		return ReasonNoProgress
+	case p.notWorth(t):
+		return ReasonConverged
+	case p.spent(t):
+		return ReasonBudget
 	case p.MaxIterations > 0 && uint(t.Iteration) >= p.MaxIterations:
 		return ReasonMaxIterations
 	}
 	return ""
+}
+
+// converged reports whether improvements were too small often enough, and the
+// last of them can be trusted.
+func (p *Plan) converged(t *Tally) bool {
+	return p.Score != nil && t.Score != nil && t.Ended.Delta != nil && t.Ended.Failures == 0 && p.Score.converged(t)
 }
 
 // runnable is false for a plan that Check refuses because nothing would run.

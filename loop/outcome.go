@@ -14,6 +14,8 @@ type Outcome struct {
 	// Started and Finished bound the step's own time.
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
+	// Waited is how much of that was the decision's Wait, in nanoseconds.
+	Waited time.Duration `json:"waited_ns,omitzero"`
 	// Failure is set if the step failed.
 	Failure *Failure `json:"failure,omitzero"`
 	// Canceled says why the run was canceled during or before the step; "": it was not.
@@ -26,12 +28,32 @@ type Outcome struct {
 	Usage Usage `json:"usage,omitzero"`
 	// Fingerprint identifies what the step produced; "" if unknown.
 	Fingerprint string `json:"fingerprint,omitzero"`
+	// StateSize is the state's size in bytes; 0 if unknown.
+	StateSize int64 `json:"state_size,omitzero"`
+	// Cached says that the step was not run: its earlier outcome stands.
+	Cached bool `json:"cached,omitzero"`
+	// RolledBack says that the state has been restored, as Rollback asked.
+	// Step is -1 then.
+	RolledBack bool `json:"rolled_back,omitzero"`
 }
+
+// active is the time that the step took, its delay included.
+func (o *Outcome) active() time.Duration {
+	if o.Started.IsZero() || !o.Finished.After(o.Started) {
+		return 0
+	}
+	return o.Finished.Sub(o.Started)
+}
+
+// took is active without the delay.
+func (o *Outcome) took() time.Duration { return max(0, o.active()-o.Waited) }
 
 // Failure says how a step failed.
 type Failure struct {
-	Kind    string `json:"kind,omitzero"` // Failed, Timeout, IterationTimeout or Panicked
+	Kind    string `json:"kind,omitzero"` // one of the kinds below
 	Message string `json:"message"`
+	// Permanent says that it is no use to try again.
+	Permanent bool `json:"permanent,omitzero"`
 }
 
 // The kinds of failure.
@@ -39,6 +61,10 @@ const (
 	Failed           = "error"
 	Timeout          = "timeout"           // the step's own time was over
 	IterationTimeout = "iteration_timeout" // the iteration's
+	TotalTimeout     = "total_timeout"     // the loop's: it stops with reason timeout
+	BudgetSpent      = "budget"            // a call was refused: the loop stops with reason budget
+	CircuitOpen      = "circuit_open"      // the step was not run; see Circuit
+	StateTooLarge    = "state_too_large"   // see Plan.StateLimit
 	Panicked         = "panic"
 )
 
@@ -70,6 +96,15 @@ type Usage struct {
 	OutputTokens int64 `json:"output_tokens,omitzero"`
 	// Cost is in the currency of the price list. nil: unknown, which is not zero.
 	Cost *float64 `json:"cost,omitzero"`
+}
+
+func (u *Usage) tokens() int64 { return u.InputTokens + u.OutputTokens }
+
+func (u *Usage) cost() float64 {
+	if u.Cost == nil {
+		return 0
+	}
+	return *u.Cost
 }
 
 // Refusal is an exit that was not allowed.

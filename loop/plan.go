@@ -53,16 +53,30 @@ type Plan struct {
 	// MaxConsecutiveFailures is how many steps may fail one after another
 	// before the loop ends with reason error, whatever OnError says. 0: no limit.
 	MaxConsecutiveFailures uint `json:"max_consecutive_failures,omitzero"`
-}
-
-// Step is one sub-agent's place in a plan.
-type Step struct {
-	Name string `json:"name"`
-	// OnError overrides the plan's. "" means the plan's.
-	OnError ErrorPolicy `json:"on_error,omitzero"`
-	// Finalizer marks the step, one at most, that is not part of an iteration
-	// but runs once after the last, to word the answer.
-	Finalizer bool `json:"finalizer,omitzero"`
+	// Timeout bounds the time that the loop spends in steps and delays, and
+	// IterationTimeout that of one iteration: the rest of it is skipped. 0: nothing does.
+	Timeout          Duration `json:"timeout,omitzero"`
+	IterationTimeout Duration `json:"iteration_timeout,omitzero"`
+	// Budget bounds what the loop's model calls use. nil: nothing does.
+	Budget *Budget `json:"budget,omitzero"`
+	// Reserve is the share of Timeout and Budget that is kept for the
+	// finalizer. 0 means 0.1; without a finalizer nothing is.
+	Reserve float64 `json:"reserve,omitzero"`
+	// NoProgress ends a loop that goes round in circles. nil: not looked for.
+	NoProgress *NoProgress `json:"no_progress,omitzero"`
+	// NotWorth ends a loop whose next iteration promises too little. nil: not looked for.
+	NotWorth *NotWorth `json:"not_worth,omitzero"`
+	// QualityGate is the score that an iteration needs to be accepted. nil: none.
+	QualityGate *float64 `json:"quality_gate,omitzero"`
+	// OnRegression says what follows a worse iteration. "" means KeepBest.
+	OnRegression Regression `json:"on_regression,omitzero"`
+	// FinalizeEach makes the finalizer the last step of every iteration instead.
+	FinalizeEach bool `json:"finalize_each,omitzero"`
+	// DelayBefore and DelayAfter are waited around each iteration.
+	DelayBefore Duration `json:"delay_before,omitzero"`
+	DelayAfter  Duration `json:"delay_after,omitzero"`
+	// StateLimit is how many bytes the state may have when an iteration ends. 0: no limit.
+	StateLimit int64 `json:"state_limit,omitzero"`
 }
 
 // ErrorPolicy says what follows a failed step.
@@ -96,8 +110,16 @@ func (p *Plan) Sequence() []int {
 	return seq
 }
 
-// Finalizer returns the index of the finalizer, -1 if there is none.
+// Finalizer returns the index of the step that runs once after the last
+// iteration, -1 if there is none.
 func (p *Plan) Finalizer() int {
+	if p.FinalizeEach {
+		return -1
+	}
+	return p.finalIndex()
+}
+
+func (p *Plan) finalIndex() int {
 	for i := range p.Steps {
 		if p.Steps[i].Finalizer {
 			return i
@@ -109,7 +131,7 @@ func (p *Plan) Finalizer() int {
 // MayExit reports whether the agent of this name may end the loop. The driver
 // asks before it hands out the exit tool; Add asks again.
 func (p *Plan) MayExit(name string) bool {
-	if f := p.Finalizer(); f >= 0 && p.Steps[f].Name == name {
+	if f := p.finalIndex(); f >= 0 && p.Steps[f].Name == name {
 		return false
 	}
 	return p.CanExit == nil || slices.Contains(p.CanExit, name)
@@ -118,41 +140,51 @@ func (p *Plan) MayExit(name string) bool {
 // length is how many places an iteration has. It and stepAt take the place of
 // Sequence where every step counts: they allocate nothing.
 func (p *Plan) length() int {
-	if len(p.Order) > 0 {
-		return len(p.Order)
-	}
-	n := 0
-	for i := range p.Steps {
-		if !p.Steps[i].Finalizer {
-			n++
+	n := len(p.Order)
+	if n == 0 {
+		for i := range p.Steps {
+			if !p.Steps[i].Finalizer {
+				n++
+			}
 		}
+	}
+	if p.FinalizeEach && p.finalIndex() >= 0 {
+		n++
 	}
 	return n
 }
 
 // stepAt is the step at a place of the iteration, -1 if there is none.
 func (p *Plan) stepAt(place int) int {
+	at := place
 	if n := len(p.Order); n > 0 && place < n {
 		return slices.IndexFunc(p.Steps, func(s Step) bool { return !s.Finalizer && s.Name == p.Order[place] })
 	} else if n > 0 {
-		return -1
+		at -= n
+	} else {
+		for i := range p.Steps {
+			if p.Steps[i].Finalizer {
+				continue
+			}
+			if at == 0 {
+				return i
+			}
+			at--
+		}
 	}
-	for i := range p.Steps {
-		if p.Steps[i].Finalizer {
-			continue
-		}
-		if place == 0 {
-			return i
-		}
-		place--
+	if at == 0 && p.FinalizeEach {
+		return p.finalIndex()
 	}
 	return -1
 }
 
 // placeOf is stepAt's inverse.
 func (p *Plan) placeOf(step int) (place int, ok bool) {
-	if step < 0 || step >= len(p.Steps) || p.Steps[step].Finalizer {
+	if step < 0 || step >= len(p.Steps) {
 		return 0, false
+	}
+	if p.Steps[step].Finalizer {
+		return p.length() - 1, p.FinalizeEach
 	}
 	if len(p.Order) > 0 {
 		place = slices.Index(p.Order, p.Steps[step].Name)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,8 +26,18 @@ type Score struct {
 	// Expr is a CEL expression that gives a number, over the variables of a Condition.
 	Expr string `json:"expr,omitzero"`
 
-	// Target ends the loop when the score reaches it. nil: no target.
-	Target *float64 `json:"target,omitzero"`
+	// Judge has a step score more than once. nil: the score is read when the
+	// iteration ends.
+	Judge *Judge `json:"judge,omitzero"`
+	// Dimensions are the parts that the score must have: fields of the JSON, or
+	// of the object "dimensions" in it, at most 32. A score without a number of
+	// its own is their mean. Without names, whatever "dimensions" holds counts.
+	Dimensions []string `json:"dimensions,omitzero"`
+
+	// Target ends the loop when the score reaches it, and every dimension
+	// reaches DimensionTarget. nil: no target.
+	Target          *float64 `json:"target,omitzero"`
+	DimensionTarget *float64 `json:"dimension_target,omitzero"`
 	// MinDelta and MinDeltaPercent end the loop when the improvement over the
 	// previous score stays below one of them, Patience times running. The
 	// percentage is that of the previous score. A fall is below.
@@ -42,9 +51,26 @@ type Score struct {
 	LowerIsBetter bool `json:"lower_is_better,omitzero"`
 }
 
-// reached reports whether the score is at its target.
-func (s *Score) reached(score float64) bool {
-	return s.Target != nil && !s.better(*s.Target, score)
+// reached reports whether the score and its dimensions are at their targets.
+func (s *Score) reached(t *Tally) bool {
+	if s.Target == nil && s.DimensionTarget == nil || t.Score == nil {
+		return false
+	}
+	if s.Target != nil && s.better(*s.Target, *t.Score) {
+		return false
+	}
+	return s.DimensionTarget == nil || s.weakest(t.Dimensions) == nil && len(t.Dimensions) > 0
+}
+
+// weakest is the dimension furthest from its target, nil if all have reached it.
+func (s *Score) weakest(dims []Dimension) *Dimension {
+	var worst *Dimension
+	for i := range dims {
+		if s.better(*s.DimensionTarget, dims[i].Value) && (worst == nil || s.better(worst.Value, dims[i].Value)) {
+			worst = &dims[i]
+		}
+	}
+	return worst
 }
 
 func (s *Score) better(a, b float64) bool {
@@ -61,81 +87,38 @@ func (s *Score) converged(t *Tally) bool {
 	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience()
 }
 
-// take reads the score of the iteration that has just ended into the tally.
-func (s *Score) take(t *Tally, o *Outcome) {
-	score, err := s.read(t, o)
-	if err != nil {
-		t.ScoreNote = clip(err.Error())
-		return
-	}
-	rec := &t.Ended
-	rec.Score, t.Score = new(score), new(score)
-	if n := len(t.Scores); n > 0 {
-		prev := t.Scores[n-1]
-		delta := tidy(score - prev)
-		if s.LowerIsBetter {
-			delta = tidy(prev - score)
-		}
-		rec.Delta = new(delta)
-		if prev != 0 {
-			rec.Percent = new(tidy(delta / math.Abs(prev) * 100))
-		}
-		if t.IterationFailures == 0 {
-			s.flat(t, rec)
-		}
-	}
-	if t.Best == nil || s.better(score, *t.Best) {
-		rec.Best = true
-		t.Best, t.BestIteration = new(score), t.Iteration
-	}
-	scores := append(slices.Clone(t.Scores), score)
-	t.Scores = scores[max(0, len(scores)-maxScores):]
-	t.Scored++
-}
-
-// flat counts how often running the improvement was below a threshold.
-func (s *Score) flat(t *Tally, rec *IterationRecord) {
-	percent := rec.Percent
-	if percent == nil && *rec.Delta <= 0 {
-		percent = new(0.0) // no gain over a score of zero
-	}
-	switch {
-	case s.MinDelta != nil && *rec.Delta < *s.MinDelta:
-		t.FlatBy = num(*s.MinDelta)
-	case s.MinDeltaPercent != nil && percent != nil && *percent < *s.MinDeltaPercent:
-		t.FlatBy = num(*s.MinDeltaPercent) + "%"
-	default:
-		t.Flat, t.FlatBy = 0, ""
-		return
-	}
-	t.Flat++
+// reading is a score with its parts.
+type reading struct {
+	score float64
+	dims  []Dimension
 }
 
 // read finds the score; an error says why there is none.
-func (s *Score) read(t *Tally, o *Outcome) (float64, error) {
+func (s *Score) read(t *Tally, o *Outcome) (reading, error) {
 	var v any
 	switch {
 	case o.Exit != nil && o.Exit.Score != nil && t.Exit != nil:
-		v = *o.Exit.Score
+		f, err := finite(*o.Exit.Score)
+		return reading{score: f}, err
 	case s.Expr != "":
 		q, err := compile(s.Expr)
 		if err != nil {
-			return 0, err
+			return reading{}, err
 		}
 		if v, err = q.Eval(t.values(o)); err != nil {
-			return 0, err
+			return reading{}, err
 		}
 	default:
 		var ok bool
 		if v, ok = o.State[s.Key]; !ok {
-			return 0, &expr.KeyError{Path: "state", Key: s.Key}
+			return reading{}, &expr.KeyError{Path: "state", Key: s.Key}
 		}
 	}
-	f, err := s.number(v)
+	got, err := s.parts(v)
 	if err != nil && s.Expr == "" {
-		return 0, fmt.Errorf("state key %q: %w", s.Key, err)
+		return reading{}, fmt.Errorf("state key %q: %w", s.Key, err)
 	}
-	return f, err
+	return got, err
 }
 
 // number reads a value of state as a score.

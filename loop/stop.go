@@ -78,8 +78,21 @@ type StopRecord struct {
 	Usage         Usage    `json:"usage,omitzero"`
 	// Elapsed is the time spent in steps, in JSON a text like "8m32s".
 	Elapsed time.Duration `json:"-"`
-	// Failures is how many steps have failed.
+	// Trend is where the scores were going.
+	Trend Trend `json:"trend,omitzero"`
+	// Rejections is how many iterations were not accepted, Rollbacks how many
+	// of them were undone.
+	Rejections int `json:"rejections,omitzero"`
+	Rollbacks  int `json:"rollbacks,omitzero"`
+	// Failures is how many steps have failed, Retries how many failures were
+	// tried again, and Timeouts how many steps and iterations ran out of time.
 	Failures int `json:"failures,omitzero"`
+	Retries  int `json:"retries,omitzero"`
+	Timeouts int `json:"timeouts,omitzero"`
+	// CacheHits is how many steps were not run because their earlier outcome stood.
+	CacheHits int `json:"cache_hits,omitzero"`
+	// StateSize is the state's size in bytes at the end, 0 if unknown.
+	StateSize int64 `json:"state_size,omitzero"`
 	// Refusals is how many exits were refused, Refused the last few of them.
 	Refusals int       `json:"refusals,omitzero"`
 	Refused  []Refusal `json:"refused,omitzero"`
@@ -91,7 +104,7 @@ type StopRecord struct {
 
 // ConditionRecord is one condition of a plan at the moment of the stop.
 type ConditionRecord struct {
-	Name      string `json:"name"` // exit_loop, stop_when, stop_when.any[0], target, converged, max_iterations, max_consecutive_failures
+	Name      string `json:"name"` // exit_loop, stop_when, stop_when.any[0], target, converged, no_progress, not_worth, timeout, budget.calls, max_iterations, …
 	Expr      string `json:"expr,omitzero"`
 	Value     string `json:"value,omitzero"`
 	Threshold string `json:"threshold,omitzero"`

@@ -9,6 +9,9 @@ const (
 	maxScores   = 64  // recent scores
 	maxRefusals = 5   // recent refusals
 	maxText     = 300 // bytes of a message
+	maxPrints   = 64  // fingerprints of iterations
+	maxSamples  = 32  // samples of a judge
+	maxDims     = 32  // dimensions of a score
 )
 
 // Tally is what has happened in a loop so far: counts and recent scores, never
@@ -17,9 +20,14 @@ const (
 type Tally struct {
 	// Started is when the first step started.
 	Started time.Time `json:"started,omitzero"`
-	// Active is the time spent in steps, in nanoseconds.
-	Active time.Duration `json:"active_ns,omitzero"`
-	// Steps is how many steps have run, the finalizer excluded.
+	// Active is the time spent in steps and delays, IterationActive that of
+	// the running iteration, in nanoseconds.
+	Active          time.Duration `json:"active_ns,omitzero"`
+	IterationActive time.Duration `json:"iteration_active_ns,omitzero"`
+	// After is the delay that the last step has asked for.
+	After time.Duration `json:"after_ns,omitzero"`
+	// Steps is how many steps have run, the finalizer excluded; a retried or
+	// sampled step is one.
 	Steps int `json:"steps,omitzero"`
 	// Iteration is the iteration that runs, or that has just ended; 0 before the first.
 	Iteration int `json:"iteration,omitzero"`
@@ -33,11 +41,32 @@ type Tally struct {
 	Ended IterationRecord `json:"ended,omitzero"`
 	Fresh bool            `json:"fresh,omitzero"`
 
+	// Attempt is how often the step that is due has failed already; Retries
+	// counts all such failures.
+	Attempt int `json:"attempt,omitzero"`
+	Retries int `json:"retries,omitzero"`
+	// Timeouts counts steps and iterations that ran out of time.
+	Timeouts int `json:"timeouts,omitzero"`
+	// CacheHits counts steps whose earlier outcome stood.
+	CacheHits int `json:"cache_hits,omitzero"`
+	// PerStep is by index in Plan.Steps, as far as the plan needs it.
+	PerStep []StepTally `json:"per_step,omitzero"`
+	// TimedOut and Spent say which limit ended the loop from within a step.
+	TimedOut string `json:"timed_out,omitzero"`
+	Spent    string `json:"spent,omitzero"`
+
 	// Scores are the recent scores, oldest first; Scored counts all there were.
 	Scores        []float64 `json:"scores,omitzero"`
 	Scored        int       `json:"scored,omitzero"`
 	Best          *float64  `json:"best,omitzero"`
 	BestIteration int       `json:"best_iteration,omitzero"`
+	// Accepted is the last accepted score, from which the next improvement counts.
+	Accepted *float64 `json:"accepted,omitzero"`
+	// Rejections and Rollbacks count iterations; RollbackDue says that the state
+	// is to be restored before anything else.
+	Rejections  int  `json:"rejections,omitzero"`
+	Rollbacks   int  `json:"rollbacks,omitzero"`
+	RollbackDue bool `json:"rollback_due,omitzero"`
 	// Flat is how many times running the improvement was too small.
 	Flat uint `json:"flat,omitzero"`
 	// FlatBy is the threshold that the last improvement stayed below.
@@ -45,6 +74,24 @@ type Tally struct {
 	// Score is that of the last iteration that ended, nil if it has none.
 	Score     *float64 `json:"score,omitzero"`
 	ScoreNote string   `json:"score_note,omitzero"`
+	// Dimensions are those of that score, by name.
+	Dimensions []Dimension `json:"dimensions,omitzero"`
+	// Judge is what the judge's samples have shown.
+	Judge JudgeTally `json:"judge,omitzero"`
+
+	// Print stands for what the running iteration has produced; Prints are
+	// those of the iterations before, oldest first.
+	Print  uint64   `json:"print,omitzero"`
+	Prints []uint64 `json:"prints,omitzero"`
+	// Repeats and Swings are how often running the same came out, and how often
+	// running two results took turns.
+	Repeats int `json:"repeats,omitzero"`
+	Swings  int `json:"swings,omitzero"`
+	// Worth is what the next iteration is expected to gain, as NotWorth measures
+	// it; nil if that cannot be said.
+	Worth *float64 `json:"worth,omitzero"`
+	// StateSize is the state's size in bytes when the last iteration ended.
+	StateSize int64 `json:"state_size,omitzero"`
 
 	// Truths are those of the plan's conditions at the last look; Looked says
 	// that it was at the last outcome.
@@ -73,6 +120,10 @@ type Tally struct {
 	// Finalized says that the finalizer has run, FinalizerFailure how it failed.
 	Finalized        bool   `json:"finalized,omitzero"`
 	FinalizerFailure string `json:"finalizer_failure,omitzero"`
+	// FinalUsage and FinalActive are what the finalizer has used: no limit of
+	// the iterations counts it.
+	FinalUsage  Usage         `json:"final_usage,omitzero"`
+	FinalActive time.Duration `json:"final_active_ns,omitzero"`
 }
 
 // StepFailure is a failure with the name of the step.
@@ -96,8 +147,20 @@ type IterationRecord struct {
 	Percent *float64 `json:"percent,omitzero"`
 	// Best says that no score before was as good.
 	Best bool `json:"best,omitzero"`
+	// Dimensions are the parts of the score, by name.
+	Dimensions []Dimension `json:"dimensions,omitzero"`
+	// Samples is how often the judge was asked, Noise how large a difference
+	// must be to mean something; 0 if nothing is known of it.
+	Samples int     `json:"samples,omitzero"`
+	Noise   float64 `json:"noise,omitzero"`
+	// Rejected says why the iteration is not accepted; "": it is.
+	Rejected string `json:"rejected,omitzero"`
 	// Complete is false if the iteration was cut short.
 	Complete bool `json:"complete,omitzero"`
 	// Failures is how many of its steps have failed.
 	Failures int `json:"failures,omitzero"`
+	// StateSize is the state's size in bytes, 0 if unknown; Warning is what
+	// there is to say about it.
+	StateSize int64  `json:"state_size,omitzero"`
+	Warning   string `json:"warning,omitzero"`
 }

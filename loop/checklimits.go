@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// limits checks what bounds the loop and its steps.
+func (c *checker) limits(p *Plan) {
+	c.duration("timeout", p.Timeout)
+	c.duration("iteration_timeout", p.IterationTimeout)
+	c.duration("delay_before", p.DelayBefore)
+	c.duration("delay_after", p.DelayAfter)
+	if p.Timeout > 0 && p.IterationTimeout > p.Timeout {
+		c.add("iteration_timeout", fmt.Sprintf("iteration_timeout %s is longer than timeout %s", p.IterationTimeout, p.Timeout), "an iteration could never run out of time")
+	}
+	if b := p.Budget; b != nil {
+		if b.Calls < 0 || b.Tokens < 0 {
+			c.add("budget", "budget has a negative limit", "0 sets no limit")
+		}
+		if c.finite("budget.cost", b.Cost) && b.Cost != nil && *b.Cost <= 0 {
+			c.add("budget.cost", fmt.Sprintf("budget.cost is %v", *b.Cost), "give a positive number, or leave it out")
+		}
+	}
+	switch {
+	case math.IsNaN(p.Reserve) || p.Reserve < 0 || p.Reserve >= 1:
+		c.add("reserve", fmt.Sprintf("reserve is %v", p.Reserve), "give a share below 1, such as 0.1")
+	case p.Reserve > 0 && p.Finalizer() < 0:
+		c.add("reserve", "reserve is kept for a finalizer, and there is none", "")
+	}
+	if p.StateLimit < 0 {
+		c.add("state_limit", fmt.Sprintf("state_limit is negative: %d", p.StateLimit), "")
+	}
+	for i := range p.Steps {
+		c.stepLimits(fmt.Sprintf("steps[%d]", i), &p.Steps[i])
+	}
+}
+
+func (c *checker) stepLimits(field string, s *Step) {
+	c.duration(field+".timeout", s.Timeout)
+	c.duration(field+".delay_before", s.DelayBefore)
+	c.duration(field+".delay_after", s.DelayAfter)
+	if r := s.Retry; r != nil {
+		if r.Attempts == 0 {
+			c.add(field+".retry.attempts", field+".retry has no attempts", "give how often the step runs in all, at least 2")
+		}
+		c.duration(field+".retry.backoff", r.Backoff)
+		c.duration(field+".retry.max_backoff", r.MaxBackoff)
+		if s.Finalizer {
+			c.add(field+".retry", "the finalizer is not run again", "leave retry out")
+		}
+	}
+	if a := s.Adaptive; a != nil {
+		c.duration(field+".adaptive.min", a.Min)
+		switch {
+		case a.Max <= 0:
+			c.add(field+".adaptive.max", field+".adaptive needs a max", "")
+		case a.Min > a.Max:
+			c.add(field+".adaptive.min", fmt.Sprintf("%s.adaptive: min %s is above max %s", field, a.Min, a.Max), "")
+		}
+		if a.Factor != 0 && !(a.Factor >= 1) || math.IsInf(a.Factor, 0) {
+			c.add(field+".adaptive.factor", fmt.Sprintf("%s.adaptive.factor is %v", field, a.Factor), "give at least 1")
+		}
+		if a.After > maxTimes {
+			c.add(field+".adaptive.after", fmt.Sprintf("%s.adaptive.after is %d", field, a.After), fmt.Sprintf("at most %d runs are remembered", maxTimes))
+		}
+	}
+	if k := s.Circuit; k != nil {
+		c.duration(field+".circuit.cooldown", k.Cooldown)
+		if k.Failures == 0 {
+			c.add(field+".circuit.failures", field+".circuit has no failures", "give how many running open it")
+		}
+	}
+}
+
+// acceptance checks what decides about an iteration, and what else ends the loop.
+func (c *checker) acceptance(p *Plan) {
+	needs := func(is bool, field string) {
+		if is && p.Score == nil {
+			c.add(field, field+" needs a score", "say under score where it is")
+		}
+	}
+	switch p.OnRegression {
+	case "", KeepBest, RollbackOnWorse:
+	default:
+		c.add("on_regression", fmt.Sprintf("on_regression is %q", p.OnRegression), `use "keep_best" or "rollback"`)
+	}
+	needs(p.OnRegression == RollbackOnWorse, "on_regression")
+	needs(p.QualityGate != nil, "quality_gate")
+	c.finite("quality_gate", p.QualityGate)
+	if n := p.NoProgress; n != nil {
+		if n.Repeats == 1 || n.Repeats > maxPrints/2 {
+			c.add("no_progress.repeats", fmt.Sprintf("no_progress.repeats is %d", n.Repeats), fmt.Sprintf("give 2 to %d", maxPrints/2))
+		}
+		if n.Swings > maxPrints/4 {
+			c.add("no_progress.swings", fmt.Sprintf("no_progress.swings is %d", n.Swings), fmt.Sprintf("give at most %d", maxPrints/4))
+		}
+		if slices.Contains(n.Keys, "") {
+			c.add("no_progress.keys", "no_progress.keys has an empty key", "")
+		}
+	}
+	if w := p.NotWorth; w != nil {
+		needs(true, "not_worth")
+		c.finite("not_worth.gain", &w.Gain)
+		switch w.Per {
+		case "", PerIteration, PerMinute, PerKTokens, PerCost:
+		default:
+			c.add("not_worth.per", fmt.Sprintf("not_worth.per is %q", w.Per), `use "iteration", "minute", "ktokens" or "cost"`)
+		}
+	}
+	if p.FinalizeEach && p.finalIndex() < 0 {
+		c.add("finalize_each", "finalize_each needs a finalizer", "")
+	}
+	if p.Score != nil {
+		c.judge(p)
+	}
+}
+
+func (c *checker) judge(p *Plan) {
+	s := p.Score
+	if j := s.Judge; j != nil {
+		var names []string
+		for i := range p.Steps {
+			if !p.Steps[i].Finalizer {
+				names = append(names, p.Steps[i].Name)
+			}
+		}
+		if !slices.Contains(names, j.Step) {
+			hint := "name a step of the loop"
+			if near := expr.Nearest(j.Step, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			c.add("score.judge.step", fmt.Sprintf("score.judge names %q, which is no step", j.Step), hint)
+		}
+		if j.Samples > maxSamples {
+			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %d", j.Samples), fmt.Sprintf("give at most %d", maxSamples))
+		}
+	}
+	if len(s.Dimensions) > maxDims {
+		c.add("score.dimensions", fmt.Sprintf("score has %d dimensions", len(s.Dimensions)), fmt.Sprintf("give at most %d", maxDims))
+	}
+	for i, d := range s.Dimensions {
+		if d == "" || slices.Contains(s.Dimensions[:i], d) {
+			c.add("score.dimensions", fmt.Sprintf("score.dimensions has %q twice, or empty", d), "")
+		}
+	}
+	c.finite("score.dimension_target", s.DimensionTarget)
+}
+
+func (c *checker) duration(field string, d Duration) {
+	if d < 0 {
+		c.add(field, fmt.Sprintf("%s is negative: %s", field, d), "")
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"math"
+	"slices"
+)
+
+// Judge has a step score the same candidate more than once. The mean counts,
+// and the spread says how large a difference between two iterations must be to
+// mean something: improvements, regressions and new bests have to exceed it.
+type Judge struct {
+	// Step is the name of the step that scores. Its state is read after each
+	// of its runs.
+	Step string `json:"step"`
+	// Samples is how often it runs in an iteration, at most 32. 0 means 1.
+	Samples uint `json:"samples,omitzero"`
+}
+
+// JudgeTally is what the samples of a judge have shown so far.
+type JudgeTally struct {
+	// Runs is how often the judge has run for the iteration under way, Samples
+	// what it said.
+	Runs    int       `json:"runs,omitzero"`
+	Samples []float64 `json:"samples,omitzero"`
+	// Candidate stands for what was judged last; 0 if that is unknown. Count,
+	// Mean and Squares (the sum of squared distances from it) are of all its
+	// samples, those of earlier iterations that produced the same included.
+	Candidate uint64  `json:"candidate,omitzero"`
+	Count     int     `json:"count,omitzero"`
+	Mean      float64 `json:"mean,omitzero"`
+	Squares   float64 `json:"squares,omitzero"`
+	// PastSquares and PastFreedom are of the candidates before, within each.
+	PastSquares float64 `json:"past_squares,omitzero"`
+	PastFreedom int     `json:"past_freedom,omitzero"`
+}
+
+// samples is how often the step is run as a judge; 0 if it is none.
+func (p *Plan) samples(step int) int {
+	if p.Score == nil || p.Score.Judge == nil || step < 0 || step >= len(p.Steps) || p.Score.Judge.Step != p.Steps[step].Name {
+		return 0
+	}
+	return int(max(1, p.Score.Judge.Samples))
+}
+
+// sample takes down what a judge has said, and reports whether it is to be
+// asked again.
+func (p *Plan) sample(t *Tally, o *Outcome) (again bool) {
+	n := p.samples(o.Step)
+	if n == 0 {
+		return false
+	}
+	if t.Judge.Runs == 0 {
+		t.Judge.Samples = nil
+		t.Dimensions = nil
+	}
+	t.Judge.Runs++
+	got, err := p.Score.read(t, o)
+	if err != nil {
+		t.ScoreNote = clip(err.Error())
+	} else {
+		t.Judge.Samples = append(slices.Clone(t.Judge.Samples), got.score)
+		t.Dimensions = meanOf(t.Dimensions, got.dims, len(t.Judge.Samples))
+	}
+	return t.Judge.Runs < n
+}
+
+// meanOf adds the nth sample's dimensions to the mean of those before. A
+// dimension that a sample lacks is left out.
+func meanOf(mean, dims []Dimension, n int) []Dimension {
+	if n == 1 {
+		return dims
+	}
+	var next []Dimension
+	for _, m := range mean {
+		for _, d := range dims {
+			if d.Name == m.Name {
+				next = append(next, Dimension{m.Name, m.Value + (d.Value-m.Value)/float64(n)})
+			}
+		}
+	}
+	return next
+}
+
+// pool ends the judging of an iteration: its samples join those of the same
+// candidate, if it was there just before. The result is the score.
+func (j *JudgeTally) pool(candidate uint64) float64 {
+	if candidate <= unknownPrint || candidate != j.Candidate {
+		j.PastSquares += j.Squares
+		j.PastFreedom += max(0, j.Count-1)
+		j.Count, j.Mean, j.Squares = 0, 0, 0
+	}
+	j.Candidate = candidate
+	for _, x := range j.Samples {
+		j.Count++
+		d := x - j.Mean
+		j.Mean += d / float64(j.Count)
+		j.Squares += d * (x - j.Mean)
+	}
+	return tidy(j.Mean)
+}
+
+// noise is how much two means of n samples differ by chance: twice the standard
+// error of their difference. 0 if nothing is known.
+func (j *JudgeTally) noise(n int) float64 {
+	free := j.PastFreedom + max(0, j.Count-1)
+	if free == 0 || n == 0 {
+		return 0
+	}
+	variance := (j.PastSquares + j.Squares) / float64(free)
+	return tidy(2 * math.Sqrt(2*variance/float64(n)))
+}

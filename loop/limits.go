@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Budget bounds what the model calls of a loop use, those of everything in it
+// included. 0 and nil set no bound.
+//
+// A plan knows a call when it is over. It is the driver who keeps one that does
+// not fit from being made; the failure of the step that wanted it is then of
+// kind [BudgetSpent].
+type Budget struct {
+	Calls  int64    `json:"calls,omitzero"`
+	Tokens int64    `json:"tokens,omitzero"` // of input and output together
+	Cost   *float64 `json:"cost,omitzero"`   // in the currency of the price list
+}
+
+// reserve is the share of limits that is kept for the finalizer.
+func (p *Plan) reserve() float64 {
+	switch {
+	case p.Finalizer() < 0:
+		return 0
+	case p.Reserve == 0:
+		return 0.1
+	}
+	return p.Reserve
+}
+
+// deadline is how much active time the iterations have, and the loop in all.
+func (p *Plan) deadline() (iterations, all time.Duration) {
+	all = time.Duration(p.Timeout)
+	return all - time.Duration(float64(all)*p.reserve()), all
+}
+
+// Held is the part of the budget that is kept for the finalizer: at least one
+// call where calls are limited.
+func (p *Plan) Held() Budget {
+	share := p.reserve()
+	if share == 0 || p.Budget == nil {
+		return Budget{}
+	}
+	held := func(n int64) int64 { return n - int64(math.Floor(float64(n)*(1-share))) }
+	b := Budget{Calls: held(p.Budget.Calls), Tokens: held(p.Budget.Tokens)}
+	if p.Budget.Cost != nil {
+		b.Cost = new(*p.Budget.Cost * share)
+	}
+	return b
+}
+
+// limit is one of a budget, and what is used of it.
+type limit struct {
+	name        string // "" stands for none
+	used, limit float64
+}
+
+func (p *Plan) budget(t *Tally) (ls [3]limit) {
+	b := p.Budget
+	if b == nil {
+		return ls
+	}
+	left := 1 - p.reserve()
+	if b.Calls > 0 {
+		ls[0] = limit{"calls", float64(t.Usage.Calls - t.FinalUsage.Calls), math.Floor(float64(b.Calls) * left)}
+	}
+	if b.Tokens > 0 {
+		ls[1] = limit{"tokens", float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left)}
+	}
+	if b.Cost != nil && t.Usage.Cost != nil {
+		ls[2] = limit{"cost", tidy(*t.Usage.Cost - t.FinalUsage.cost()), *b.Cost * left}
+	}
+	return ls
+}
+
+// overspent reports whether the budget is exceeded, or a call was refused.
+// What is spent to the last call may still end as it likes: see spent.
+func (p *Plan) overspent(t *Tally) bool {
+	for _, l := range p.budget(t) {
+		if l.name != "" && l.used > l.limit {
+			return true
+		}
+	}
+	return t.Spent != ""
+}
+
+// spent reports whether the budget leaves nothing for another iteration.
+func (p *Plan) spent(t *Tally) bool {
+	for _, l := range p.budget(t) {
+		if l.name != "" && l.used >= l.limit {
+			return true
+		}
+	}
+	return false
+}
+
+// spending says for people what of the budget is gone.
+func (p *Plan) spending(t *Tally) string {
+	if t.Spent != "" {
+		return t.Spent
+	}
+	worst := limit{}
+	for _, l := range p.budget(t) {
+		if l.name != "" && (worst.name == "" || l.used/l.limit > worst.used/worst.limit) {
+			worst = l
+		}
+	}
+	return fmt.Sprintf("%s of %s %s used", num(worst.used), num(worst.limit), worst.name)
+}
+
+// late reports whether the loop's time is over.
+func (p *Plan) late(t *Tally) bool {
+	limit, _ := p.deadline()
+	return t.TimedOut != "" || p.Timeout > 0 && t.Active-t.FinalActive >= limit
+}
+
+// lateness says for people what of the time is gone.
+func (p *Plan) lateness(t *Tally) string {
+	if t.TimedOut != "" {
+		return t.TimedOut
+	}
+	limit, _ := p.deadline()
+	return fmt.Sprintf("%s of %s used", (t.Active - t.FinalActive).Round(time.Millisecond), limit)
+}
+
+// iterationLate reports whether the iteration's time is over.
+func (p *Plan) iterationLate(t *Tally) bool {
+	return p.IterationTimeout > 0 && t.IterationActive >= time.Duration(p.IterationTimeout)
+}
+
+// bound gives a decision its time: the shortest of the step's own, what is left
+// of the iteration's, and of the loop's. The wait counts for the latter two.
+func (p *Plan) bound(t *Tally, d *Decision, begins bool) {
+	least := func(left time.Duration, kind string) {
+		if d.Timeout == 0 || left < d.Timeout {
+			d.Timeout, d.TimeoutKind = max(left, 1), kind
+		}
+	}
+	if own := p.stepTimeout(t, d.Step); own > 0 {
+		least(own, Timeout)
+	}
+	if p.IterationTimeout > 0 {
+		left := time.Duration(p.IterationTimeout)
+		if !begins {
+			left -= t.IterationActive
+		}
+		d.Wait = min(d.Wait, max(left, 0))
+		least(left-d.Wait, IterationTimeout)
+	}
+	if p.Timeout > 0 {
+		limit, all := p.deadline()
+		left := limit - t.Active
+		if d.Action == Finalize {
+			left = max(all-t.Active, all-limit)
+		}
+		d.Wait = min(d.Wait, max(left, 0))
+		least(left-d.Wait, TotalTimeout)
+	}
+}

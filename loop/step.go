@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Step is one sub-agent's place in a plan.
+type Step struct {
+	Name string `json:"name"`
+	// OnError overrides the plan's. "" means the plan's.
+	OnError ErrorPolicy `json:"on_error,omitzero"`
+	// Finalizer marks the step, one at most, that is not part of an iteration
+	// but runs once after the last, to word the answer.
+	Finalizer bool `json:"finalizer,omitzero"`
+	// Retry runs the step again, in the same iteration, when it fails. nil: not.
+	Retry *Retry `json:"retry,omitzero"`
+	// Timeout bounds one attempt. 0: nothing does.
+	Timeout Duration `json:"timeout,omitzero"`
+	// Adaptive takes Timeout's place once the step has run often enough.
+	Adaptive *Adaptive `json:"adaptive,omitzero"`
+	// Circuit keeps a step that fails again and again from being run. nil: not.
+	Circuit *Circuit `json:"circuit,omitzero"`
+	// DelayBefore and DelayAfter are waited around the step.
+	DelayBefore Duration `json:"delay_before,omitzero"`
+	DelayAfter  Duration `json:"delay_after,omitzero"`
+}
+
+// Retry says how often and when a failed step is run again. A permanent
+// failure, and one of the iteration's time, the loop's or the budget, is not.
+type Retry struct {
+	// Attempts is how often the step runs in all. 0 means 1.
+	Attempts uint `json:"attempts"`
+	// Backoff is waited before the second attempt, and twice as long before
+	// each further one, up to MaxBackoff. It is shortened by up to a fifth, so
+	// that runs that failed together do not come back together. 0: no wait.
+	Backoff Duration `json:"backoff,omitzero"`
+	// MaxBackoff is the longest wait. 0 means a minute.
+	MaxBackoff Duration `json:"max_backoff,omitzero"`
+}
+
+// Adaptive makes a step's timeout from its own history: the 95th percentile of
+// its last 32 successful runs times Factor, within Min and Max.
+type Adaptive struct {
+	// Factor is at least 1. 0 means 3.
+	Factor float64 `json:"factor,omitzero"`
+	// Min and Max bound it. Max is required; it holds too before there are
+	// After runs, unless the step has a Timeout.
+	Min Duration `json:"min,omitzero"`
+	Max Duration `json:"max"`
+	// After is how many runs it takes, at most 32. 0 means 5.
+	After uint `json:"after,omitzero"`
+}
+
+// Circuit stops running a step that has failed Failures times running: it then
+// fails at once. When Cooldown of the loop's active time has passed it is tried
+// once more.
+type Circuit struct {
+	Failures uint     `json:"failures"`
+	Cooldown Duration `json:"cooldown,omitzero"`
+}
+
+// StepTally is what has happened to one step, as far as timeouts and circuits
+// need it.
+type StepTally struct {
+	// Times are those of the last successful runs, in nanoseconds, oldest first.
+	Times []time.Duration `json:"times_ns,omitzero"`
+	// Failures is how many times running the step has failed.
+	Failures uint `json:"failures,omitzero"`
+	// OpenedAt is the loop's active time when the circuit opened, nil if it is closed.
+	OpenedAt *time.Duration `json:"opened_at_ns,omitzero"`
+}
+
+const maxTimes = 32
+
+// remember takes down how a run of a step went. The tally's list is replaced,
+// not changed: copies keep theirs.
+func (p *Plan) remember(t *Tally, o *Outcome) {
+	if o.Step < 0 || o.Step >= len(p.Steps) {
+		return
+	}
+	s := &p.Steps[o.Step]
+	if s.Adaptive == nil && s.Circuit == nil {
+		return
+	}
+	per := make([]StepTally, len(p.Steps))
+	copy(per, t.PerStep)
+	st := &per[o.Step]
+	t.PerStep = per
+	switch {
+	case o.Failure == nil:
+		st.Failures, st.OpenedAt = 0, nil
+		if took := o.took(); s.Adaptive != nil && took > 0 && !o.Cached {
+			times := append(slices.Clone(st.Times), took)
+			st.Times = times[max(0, len(times)-maxTimes):]
+		}
+	case o.Failure.Kind == CircuitOpen || o.Failure.Kind == BudgetSpent || o.Failure.Kind == TotalTimeout:
+	default:
+		st.Failures++
+		if s.Circuit != nil && st.Failures >= s.Circuit.Failures {
+			st.OpenedAt = new(t.Active)
+		}
+	}
+}
+
+// open reports whether a step's circuit is open, and when it is tried again.
+func (p *Plan) open(t *Tally, step int) (wait time.Duration, open bool) {
+	s := &p.Steps[step]
+	if s.Circuit == nil || step >= len(t.PerStep) || t.PerStep[step].OpenedAt == nil {
+		return 0, false
+	}
+	wait = time.Duration(s.Circuit.Cooldown) - (t.Active - *t.PerStep[step].OpenedAt)
+	return wait, wait > 0
+}
+
+// stepTimeout bounds the next attempt of a step; 0: nothing does.
+func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
+	s := &p.Steps[step]
+	a := s.Adaptive
+	if a == nil {
+		return time.Duration(s.Timeout)
+	}
+	after, factor := int(a.After), a.Factor
+	if after == 0 {
+		after = 5
+	}
+	if factor == 0 {
+		factor = 3
+	}
+	if step >= len(t.PerStep) || len(t.PerStep[step].Times) < after {
+		if s.Timeout > 0 {
+			return time.Duration(s.Timeout)
+		}
+		return time.Duration(a.Max)
+	}
+	sorted := slices.Sorted(slices.Values(t.PerStep[step].Times))
+	p95 := sorted[(len(sorted)*95+99)/100-1]
+	return min(max(time.Duration(float64(p95)*factor), time.Duration(a.Min)), time.Duration(a.Max))
+}
+
+// again reports whether a failed step is run once more. attempt is the one that
+// has failed, from 1.
+func (p *Plan) again(step, attempt int, f *Failure) bool {
+	if step < 0 || step >= len(p.Steps) || f.Permanent {
+		return false
+	}
+	switch f.Kind {
+	case IterationTimeout, TotalTimeout, BudgetSpent, CircuitOpen, StateTooLarge:
+		return false
+	}
+	r := p.Steps[step].Retry
+	return r != nil && attempt < int(r.Attempts)
+}
+
+// wait is how long to wait before an attempt of a step. iteration begins says
+// that it is the first of an iteration.
+func (p *Plan) wait(t *Tally, d *Decision, begins bool) time.Duration {
+	s := &p.Steps[d.Step]
+	if d.Attempt > 1 {
+		return s.Retry.wait(d)
+	}
+	if d.Sample > 1 {
+		return 0
+	}
+	w := t.After + time.Duration(s.DelayBefore)
+	if begins {
+		w += time.Duration(p.DelayBefore)
+	}
+	return w
+}
+
+func (r *Retry) wait(d *Decision) time.Duration {
+	longest := time.Duration(r.MaxBackoff)
+	if longest == 0 {
+		longest = time.Minute
+	}
+	w := time.Duration(r.Backoff)
+	for range d.Attempt - 2 {
+		if w >= longest {
+			break
+		}
+		w *= 2
+	}
+	w = min(w, longest)
+	h := fnv.New32a()
+	h.Write(strconv.AppendInt(strconv.AppendInt(nil, int64(d.Iteration), 10), int64(d.Attempt*1000+d.Step), 36))
+	return w - time.Duration(float64(w)*0.2*float64(h.Sum32()%1000)/1000)
+}

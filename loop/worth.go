@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import "time"
+
+// NotWorth ends a loop when what the next iteration is expected to bring is not
+// worth what it is expected to use: when the gain of the score for each Per
+// falls below Gain. It needs a forecast, and so three scores.
+type NotWorth struct {
+	Gain float64 `json:"gain"`
+	// Per is iteration (the default), minute, ktokens or cost.
+	Per Per `json:"per,omitzero"`
+}
+
+// Per is what a gain is held against.
+type Per string
+
+// The measures of a gain.
+const (
+	PerIteration Per = "iteration"
+	PerMinute    Per = "minute"  // of active time
+	PerKTokens   Per = "ktokens" // a thousand tokens, of input and output
+	PerCost      Per = "cost"    // one unit of the currency; an unknown cost is never too much
+)
+
+// worth is the expected gain of the next iteration for each Per; known is false
+// if it cannot be said.
+func (p *Plan) worth(t *Tally) (gain float64, known bool) {
+	f := p.Forecast(t)
+	if !f.Predictable {
+		return 0, false
+	}
+	switch use := 0.0; p.NotWorth.Per {
+	case PerMinute:
+		return per(f.Gain, float64(f.Time)/float64(time.Minute))
+	case PerKTokens:
+		return per(f.Gain, float64(f.Tokens)/1000)
+	case PerCost:
+		if f.Cost != nil {
+			use = *f.Cost
+		}
+		return per(f.Gain, use)
+	}
+	return f.Gain, true
+}
+
+// per divides; what costs nothing is always worth it.
+func per(gain, use float64) (float64, bool) {
+	if use <= 0 {
+		return 0, false
+	}
+	return tidy(gain / use), true
+}
+
+func (w *NotWorth) per() Per {
+	if w.Per == "" {
+		return PerIteration
+	}
+	return w.Per
+}
+
+// weigh takes down what the next iteration is worth.
+func (p *Plan) weigh(t *Tally) {
+	t.Worth = nil
+	if p.NotWorth == nil || t.Score == nil {
+		return
+	}
+	if gain, known := p.worth(t); known {
+		t.Worth = new(gain)
+	}
+}
+
+// notWorth reports whether the next iteration promises too little.
+func (p *Plan) notWorth(t *Tally) bool {
+	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain
+}
