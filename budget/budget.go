@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package budget bounds what model calls use: how many there are, their tokens,
+// and what they cost. A call is reserved before it is made, and what it has used
+// is booked after it.
+//
+//	run := budget.New(budget.Limits{Tokens: 100_000, Cost: new(2.0)}, prices)
+//	loop := run.Child(budget.Limits{Calls: 20})
+//	call, err := loop.Reserve(budget.Request{Model: "claude-x", InputTokens: 900, OutputTokens: 4096})
+//	if err != nil {
+//		return err // it does not fit in the loop's budget, or in the run's
+//	}
+//	defer call.Release()
+//	…
+//	call.Commit(budget.Usage{InputTokens: 812, OutputTokens: 95})
+//
+// Budgets form a tree: what is used under a child counts in every budget above
+// it, and a call has to fit in each of them. Reserving never waits.
+//
+// Costs are counted in billionths of the price list's currency, so that what was
+// reserved and given back leaves nothing behind.
+package budget
+
+import (
+	"math"
+	"sync"
+)
+
+// Budget counts what model calls use, against limits if it has some. The zero
+// value has no limits and no prices. A budget is safe for concurrent use, and
+// must not be copied.
+type Budget struct {
+	parent  *Budget
+	root    *Budget // nil for the root itself
+	depth   int     // of the root: 0
+	name    string
+	prices  Prices
+	limit   limit
+	metered bool  // tokens or cost are limited here or above
+	costed  bool  // cost is, here or above
+	claims  *Hold // what is kept for this budget, here and above
+
+	mu sync.Mutex // the root's guards what follows in the whole tree
+
+	used     usage
+	reserved amount
+	held     amount
+	refused  amount // the last call that did not fit here, if none has since
+}
+
+// New returns the root of a tree of budgets. The price list must not be changed
+// while they are in use.
+func New(l Limits, p Prices) *Budget {
+	b := &Budget{limit: l.limit(), prices: p}
+	b.costed = b.limit.costed
+	b.metered = b.limit.costed || b.limit.tokens != 0
+	return b
+}
+
+// Child returns a budget below b. The limits may be wider than b's: a call has
+// to fit in both. A budget does not know its children: one that is no longer in
+// use is garbage, and what was used under it stays counted above.
+func (b *Budget) Child(l Limits) *Budget {
+	c := New(l, nil)
+	c.parent, c.root, c.depth, c.claims = b, b.top(), b.depth+1, b.claims
+	c.metered = c.metered || b.metered
+	c.costed = c.costed || b.costed
+	return c
+}
+
+// Named gives b the name that errors call it by, such as a loop's, and returns
+// it. It is for a budget that is not yet in use.
+func (b *Budget) Named(name string) *Budget {
+	b.name = name
+	return b
+}
+
+// Metered reports whether tokens or cost are limited, by b or by a budget above.
+// If they are not, a request needs no estimates.
+func (b *Budget) Metered() bool { return b.metered }
+
+// Used is what was committed to b and to those below it. It costs a lock, and
+// 8 bytes if there are prices.
+func (b *Budget) Used() Usage {
+	mu := b.lock()
+	defer mu.Unlock()
+	return b.used.public()
+}
+
+// Book counts what was used without a reservation, such as in the part of a run
+// that took place earlier. It is counted even if it exceeds a limit. A Usage
+// without Cost is of unknown cost, unless it is of nothing.
+func (b *Budget) Book(u Usage) {
+	add := u.internal(Price{}, false)
+	mu := b.lock()
+	defer mu.Unlock()
+	for n := b; n != nil; n = n.parent {
+		n.used.add(add)
+	}
+}
+
+// Remaining is what one more call could use, by b and by every budget above it,
+// with nothing in it for what is reserved or held. nil: no limit.
+type Remaining struct {
+	Calls  *int64   `json:"calls,omitzero"`
+	Tokens *int64   `json:"tokens,omitzero"`
+	Cost   *float64 `json:"cost,omitzero"`
+}
+
+// Remaining is what is left.
+func (b *Budget) Remaining() Remaining {
+	left := unlimited
+	mu := b.lock()
+	for n := b; n != nil; n = n.parent {
+		f := n.free(b.claims)
+		left = amount{min(left.calls, f.calls), min(left.tokens, f.tokens), min(left.nanos, f.nanos)}
+	}
+	mu.Unlock()
+	var r Remaining
+	if left.calls != unlimited.calls {
+		r.Calls = new(left.calls)
+	}
+	if left.tokens != unlimited.tokens {
+		r.Tokens = new(left.tokens)
+	}
+	if left.nanos != unlimited.nanos {
+		r.Cost = new(currency(left.nanos))
+	}
+	return r
+}
+
+// Err is nil as long as b and those above it leave room for a call: for one of
+// any size, and for one like the last that they refused. Otherwise it is the
+// [*ExceededError] that the call would get. It is for whoever is about to begin
+// something that makes calls.
+func (b *Budget) Err() error {
+	mu := b.lock()
+	defer mu.Unlock()
+	for n := b; n != nil; n = n.parent {
+		ask := amount{calls: 1, tokens: 1, nanos: 1}
+		if n.limit.nanos <= 0 {
+			ask.nanos = 0 // free calls still fit
+		}
+		free := n.free(b.claims)
+		for _, ask := range [...]amount{ask, n.refused} {
+			if !ask.fits(free) {
+				return n.exceeded(ask, free, b.claims)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Budget) top() *Budget {
+	if b.root != nil {
+		return b.root
+	}
+	return b
+}
+
+func (b *Budget) lock() *sync.Mutex {
+	mu := &b.top().mu
+	mu.Lock()
+	return mu
+}
+
+// free is what neither is used, nor reserved, nor held for others than the
+// claims. Where there is no limit it is [unlimited]'s.
+func (b *Budget) free(claims *Hold) amount {
+	f := unlimited
+	if b.limit == (limit{}) {
+		return f
+	}
+	mine := claims.at(b)
+	if l := b.limit.calls; l != 0 {
+		f.calls = max(0, l-b.used.calls-b.reserved.calls-b.held.calls+mine.calls)
+	}
+	if l := b.limit.tokens; l != 0 {
+		f.tokens = max(0, l-b.used.input-b.used.output-b.reserved.tokens-b.held.tokens+mine.tokens)
+	}
+	if b.limit.costed {
+		f.nanos = max(0, b.limit.nanos-b.used.nanos-b.reserved.nanos-b.held.nanos+mine.nanos)
+	}
+	return f
+}
+
+// amount is what is counted against limits.
+type amount struct{ calls, tokens, nanos int64 }
+
+var unlimited = amount{math.MaxInt64, math.MaxInt64, math.MaxInt64}
+
+func (a amount) fits(free amount) bool {
+	return a.calls <= free.calls && a.tokens <= free.tokens && a.nanos <= free.nanos
+}
+
+func (a *amount) add(b amount) {
+	a.calls += b.calls
+	a.tokens += b.tokens
+	a.nanos += b.nanos
+}
+
+func (a *amount) sub(b amount) {
+	a.calls -= b.calls
+	a.tokens -= b.tokens
+	a.nanos -= b.nanos
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import "math"
+
+// Hold is a part of a budget, and of those above it, that is kept back for what
+// comes last, such as a loop's finalizer: other calls find no room in it.
+type Hold struct {
+	base  *Budget
+	outer *Hold    // what else is kept for the budget of this one
+	kept  []amount // of the budget and of each above it, in this order
+	last  *Budget
+}
+
+// Hold keeps back a share, from 0 to 1, of every limit of b and of each budget
+// above it; of calls at least one, and of what is left never more than half, or
+// than the share if that is more. A budget with one call left keeps none. The
+// share is for what runs under [Hold.Budget].
+func (b *Budget) Hold(share float64) *Hold {
+	h := &Hold{base: b, outer: b.claims, kept: make([]amount, b.depth+1)}
+	h.last = b.Child(Limits{})
+	h.last.claims = h
+	if !(share > 0) {
+		return h
+	}
+	share = min(share, 1)
+	mu := b.lock()
+	defer mu.Unlock()
+	for n := b; n != nil; n = n.parent {
+		k, free := &h.kept[b.depth-n.depth], n.free(b.claims)
+		if n.limit.calls != 0 {
+			k.calls = portion(n.limit.calls, free.calls, share)
+		}
+		if n.limit.tokens != 0 {
+			k.tokens = portion(n.limit.tokens, free.tokens, share)
+		}
+		if n.limit.costed {
+			k.nanos = portion(n.limit.nanos, free.nanos, share)
+		}
+		n.held.add(*k)
+	}
+	return h
+}
+
+// portion is the share of a limit, rounded up, as far as that is left.
+func portion(limit, free int64, share float64) int64 {
+	of := func(n int64) int64 { return int64(math.Ceil(float64(n) * share)) }
+	most := free / 2
+	if share >= 0.5 {
+		most = of(free)
+	}
+	if share < 1 {
+		most = min(most, free-1)
+	}
+	return max(0, min(of(limit), most))
+}
+
+// Budget is the one to run under what the hold is for. It is a child of the
+// budget that holds; in what is kept here there is room for its calls too, and
+// for no others.
+func (h *Hold) Budget() *Budget { return h.last }
+
+// Release gives back what is kept. The second time it does nothing.
+func (h *Hold) Release() {
+	mu := h.base.lock()
+	defer mu.Unlock()
+	for n := h.base; n != nil; n = n.parent {
+		k := &h.kept[h.base.depth-n.depth]
+		n.held.sub(*k)
+		*k = amount{}
+	}
+}
+
+// at is what h and those around it keep at a budget.
+func (h *Hold) at(b *Budget) amount {
+	var sum amount
+	for ; h != nil; h = h.outer {
+		if i := h.base.depth - b.depth; i >= 0 { // else b is below
+			sum.add(h.kept[i])
+		}
+	}
+	return sum
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import "math"
+
+// Limits bound what model calls use. 0 and nil set no bound; less than 0 lets
+// nothing through.
+type Limits struct {
+	// Calls is how many requests may be sent, failed ones included.
+	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
+	// Tokens are those of input and output together.
+	Tokens int64 `json:"tokens,omitzero" yaml:"tokens,omitempty"`
+	// Cost is in the currency of the price list. With 0 only calls without
+	// cost are made, and with any limit only those whose price is known.
+	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
+}
+
+// limit is Limits for counting: 0 is no limit of calls or tokens.
+type limit struct {
+	amount
+	costed bool // nanos is a limit, whatever it is
+}
+
+func (l Limits) limit() limit {
+	in := limit{amount: amount{calls: bound(l.Calls), tokens: bound(l.Tokens)}}
+	if l.Cost != nil {
+		in.costed, in.nanos = true, nanos(math.Round(*l.Cost*1e9))
+		if math.IsNaN(*l.Cost) { // to be on the safe side
+			in.nanos = 0
+		}
+	}
+	return in
+}
+
+// bound is a limit with which one can reckon.
+func bound(n int64) int64 { return max(-1, min(n, 1<<60)) }
+
+// nanos converts a count of billionths to an integer that sums do not overflow
+// in a hurry.
+func nanos(f float64) int64 {
+	const most = 1 << 60 // a thousand million of the currency
+	return int64(max(-most, min(most, f)))
+}
+
+// currency is an amount of billionths in the currency itself.
+func currency(nanos int64) float64 { return float64(nanos) / 1e9 }

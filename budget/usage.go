@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import "math"
+
+// Usage is what model calls have used.
+type Usage struct {
+	// Calls are requests, failed ones included.
+	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
+	// InputTokens include CachedTokens, those that the provider had in a
+	// cache; OutputTokens include what the model thought.
+	InputTokens  int64 `json:"input_tokens,omitzero" yaml:"input_tokens,omitempty"`
+	CachedTokens int64 `json:"cached_tokens,omitzero" yaml:"cached_tokens,omitempty"`
+	OutputTokens int64 `json:"output_tokens,omitzero" yaml:"output_tokens,omitempty"`
+	// Cost is in the currency of the price list. nil: unknown, which is not
+	// zero, unless nothing was used. What has a part of unknown cost is of
+	// unknown cost.
+	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
+	// Estimated says that a provider did not report what it had used: some of
+	// the tokens are estimates, or are missing where nobody estimates.
+	Estimated bool `json:"estimated,omitzero" yaml:"estimated,omitempty"`
+}
+
+// Tokens are those of input and output together.
+func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
+
+// Add returns what u and v are together.
+func (u Usage) Add(v Usage) Usage {
+	a, b := u.internal(Price{}, false), v.internal(Price{}, false)
+	a.add(b)
+	return a.public()
+}
+
+// Sub returns what was used since the same budget's usage was before. If the
+// cost was unknown then, so is that of what came after.
+func (u Usage) Sub(before Usage) Usage {
+	a, b := u.internal(Price{}, false), before.internal(Price{}, false)
+	d := usage{
+		calls: a.calls - b.calls, input: a.input - b.input, cached: a.cached - b.cached, output: a.output - b.output,
+		nanos: a.nanos - b.nanos, unpriced: a.unpriced || b.unpriced, estimated: a.estimated,
+	}
+	if d.calls == 0 && d.input == 0 && d.output == 0 && d.nanos == 0 {
+		return Usage{}
+	}
+	return d.public()
+}
+
+// usage is Usage for counting.
+type usage struct {
+	calls, input, cached, output, nanos int64
+	unpriced, estimated                 bool
+}
+
+// internal prices u if it does not say what it cost.
+func (u Usage) internal(p Price, priced bool) usage {
+	in := usage{
+		calls: count(u.Calls), input: count(u.InputTokens), output: count(u.OutputTokens), estimated: u.Estimated,
+	}
+	in.cached = min(count(u.CachedTokens), in.input)
+	nothing := in.input == 0 && in.output == 0
+	switch {
+	case u.Cost != nil && *u.Cost >= 0:
+		in.nanos = nanos(math.Round(*u.Cost * 1e9))
+	case nothing && u.Estimated: // nobody has counted
+		in.unpriced = !priced || p.Input != 0 || p.Output != 0
+	case nothing && (priced || in.calls == 0):
+	case priced:
+		in.nanos = nanos(math.Round(p.billionths(in.input-in.cached, in.cached, in.output)))
+	default:
+		in.unpriced = true
+	}
+	return in
+}
+
+func (u usage) public() Usage {
+	out := Usage{Calls: u.calls, InputTokens: u.input, CachedTokens: u.cached, OutputTokens: u.output, Estimated: u.estimated}
+	if !u.unpriced && (u.nanos != 0 || u.calls != 0 || u.input != 0 || u.output != 0) {
+		out.Cost = new(currency(u.nanos))
+	}
+	return out
+}
+
+func (u *usage) add(v usage) {
+	u.calls = sum(u.calls, v.calls)
+	u.input = sum(u.input, v.input)
+	u.cached = sum(u.cached, v.cached)
+	u.output = sum(u.output, v.output)
+	u.nanos = sum(u.nanos, v.nanos)
+	u.unpriced = u.unpriced || v.unpriced
+	u.estimated = u.estimated || v.estimated
+}
+
+// count is a number with which one can reckon.
+func count(n int64) int64 { return max(0, min(n, 1<<50)) }
+
+// sum does not overflow, nor do a few sums. Neither number is negative.
+func sum(a, b int64) int64 { return min(a+b, math.MaxInt64/4) }
