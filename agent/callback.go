@@ -140,11 +140,13 @@ func (c *callContext) RequestConfirmation(hint string, payload any) error {
 
 // StateOf is the session's state as the step of ctx sees it, with the
 // iteration: keys of its own loops.
-func StateOf(ctx InvocationContext) session.State {
-	if v, ok := ctx.Session().(*session.View); ok {
-		return v.StateAt(AddressOf(ctx))
+func StateOf(ctx InvocationContext) session.State { return stateAt(ctx.Session(), AddressOf(ctx)) }
+
+func stateAt(s session.Session, at session.Address) session.State {
+	if v, ok := s.(scoped); ok {
+		return v.StateAt(at)
 	}
-	return ctx.Session().State()
+	return s.State()
 }
 
 // deltaState is a state whose changes also become part of an event.

@@ -331,6 +331,10 @@ func (f *files) LoadVersion(_ context.Context, name string, _ int) (*artifact.Lo
 		return &artifact.LoadResponse{Part: genai.NewPartFromText("# Text")}, nil
 	case "data.md":
 		return &artifact.LoadResponse{Part: genai.NewPartFromBytes([]byte("# Data"), "text/markdown")}, nil
+	case "picture.png":
+		return &artifact.LoadResponse{Part: genai.NewPartFromBytes([]byte{0x89, 'P', 'N', 'G', 0xff}, "image/png")}, nil
+	case "broken.md":
+		return nil, errBoom
 	}
 	return nil, artifact.ErrNotFound
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
@@ -120,6 +121,14 @@ type RunConfig struct {
 	// artifacts and leaves their names in it.
 	SaveInputBlobsAsArtifacts bool
 	// MaxLLMCalls is how often the agents of the run may ask a model; 0 is
-	// [DefaultMaxLLMCalls], less is no limit.
+	// [DefaultMaxLLMCalls], less is no limit. It is a guard against a run
+	// without end, and no budget: to reach it is a failure.
 	MaxLLMCalls int
+	// Budget bounds what the model calls of the run use; nil does not. To
+	// reach it is no failure where a loop is around the call, which stops then
+	// and hands back what it has.
+	Budget *budget.Limits
+	// Prices are what models charge. Without a model's price its cost is
+	// unknown, and a budget that limits cost does not let it be asked.
+	Prices budget.Prices
 }

@@ -247,6 +247,21 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// D9: what is no text, and what cannot be read, does not become a prompt.
+func TestLookupOfArtifactsThatAreNoText(t *testing.T) {
+	view := session.NewView(session.ViewConfig{AppName: "app", UserID: "u", SessionID: "s", State: map[string]any{}})
+	ctx := agent.NewInvocation(t.Context(), agent.Invocation{Session: view, Artifacts: &files{}})
+	for name, want := range map[string]string{
+		"picture.png": `artifact "picture.png" is no text but image/png: it cannot stand in one`,
+		"broken.md":   `artifact "broken.md": boom`,
+	} {
+		v, ok := agent.Lookup(ctx)("artifact." + name)
+		if err, is := v.(error); !ok || !is || err.Error() != want {
+			t.Errorf("%s: %v, want the error %q", name, v, want)
+		}
+	}
+}
+
 // What was not asked and not stored has no value.
 func TestLookupWithoutServices(t *testing.T) {
 	ctx := agent.NewInvocation(t.Context(), agent.Invocation{Session: session.NewView(session.ViewConfig{})})

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -36,13 +37,15 @@ func NewInvocation(ctx context.Context, in Invocation) InvocationContext {
 	if in.RunConfig == nil {
 		in.RunConfig = new(RunConfig)
 	}
-	return &invocation{Context: ctx, run: &shared{Invocation: in, modelCalls: new(atomic.Int64)}}
+	run := &shared{Invocation: in, modelCalls: new(atomic.Int64)}
+	return &invocation{Context: ctx, run: run, budget: run.newBudget()}
 }
 
 // shared is what all steps of one invocation have in common.
 type shared struct {
 	Invocation
 	modelCalls *atomic.Int64
+	unlimited  budget.Budget // of a run that has no budget, nor prices
 }
 
 // invocation is the context of one step, or of a whole run above its root.
@@ -56,6 +59,9 @@ type invocation struct {
 	iteration int
 	attempt   int
 	loop      *Loop
+	tree      *Tree
+	budget    *budget.Budget
+	fence     *fence // nil if nothing around the step may be abandoned
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
 }
@@ -78,9 +84,7 @@ func (c *childCount) next(name string) int {
 }
 
 func (i *invocation) Agent() Agent                { return i.agent }
-func (i *invocation) Artifacts() Artifacts        { return i.run.Artifacts }
 func (i *invocation) Memory() Memory              { return i.run.Memory }
-func (i *invocation) Session() session.Session    { return i.run.Session }
 func (i *invocation) InvocationID() string        { return i.run.ID }
 func (i *invocation) Branch() string              { return i.branch }
 func (i *invocation) UserContent() *genai.Content { return i.run.UserContent }
@@ -88,10 +92,26 @@ func (i *invocation) RunConfig() *RunConfig       { return i.run.RunConfig }
 func (i *invocation) EndInvocation()              { i.ended.Store(true) }
 func (i *invocation) Ended() bool                 { return i.ended.Load() }
 
-func (i *invocation) WithContext(ctx context.Context) InvocationContext {
+func (i *invocation) Session() session.Session {
+	if i.fence != nil {
+		return fencedSession{i.run.Session, i.fence}
+	}
+	return i.run.Session
+}
+
+func (i *invocation) Artifacts() Artifacts {
+	if i.fence != nil && i.run.Artifacts != nil {
+		return fencedArtifacts{i.run.Artifacts, i.fence}
+	}
+	return i.run.Artifacts
+}
+
+func (i *invocation) WithContext(ctx context.Context) InvocationContext { return i.copy(ctx) }
+
+func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
 		Context: ctx, run: i.run, agent: i.agent, branch: i.branch, address: i.address,
-		iteration: i.iteration, attempt: i.attempt, loop: i.loop,
+		iteration: i.iteration, attempt: i.attempt, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
 	}
 	c.ended.Store(i.Ended())
 	c.children.Store(i.counter())
@@ -134,8 +154,10 @@ func parentOf(ctx InvocationContext) *invocation {
 	if inv := invocationOf(ctx); inv != nil {
 		p.run.Marks, p.run.modelCalls = inv.run.Marks, inv.run.modelCalls
 		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
-		p.loop = inv.loop
+		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget
 		p.children.Store(inv.counter())
+	} else {
+		p.budget = p.run.newBudget()
 	}
 	return p
 }

@@ -3,9 +3,16 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -19,10 +26,21 @@ import (
 //	is_first_iteration  is_last_iteration
 //	score  best.score                      the last iteration's score and the best one
 //	prev.KEY  best.KEY                     a key of the state after the iteration before, and after the best
+//	rejected.reason  rejected.KEY          of the iteration before, if it was not accepted
 //	elapsed                                since the loop began, as "1m30s"
-//	artifact.NAME                          the text of an artifact
+//	budget.remaining                       what model calls may still use, as "12 calls, 3400 tokens, 0.52 cost"
+//	artifact.NAME                          the text of an artifact; an error if it is none, or cannot be read
 func Lookup(ctx InvocationContext) func(name string) (any, bool) {
-	state, loop := StateOf(ctx), LoopOf(ctx)
+	return lookup(ctx, StateOf(ctx), LoopOf(ctx))
+}
+
+// LookupAt is [Lookup] for a step that is not running yet: the one at an
+// address under a loop of ctx.
+func LookupAt(ctx InvocationContext, l *Loop, at session.Address) func(name string) (any, bool) {
+	return lookup(ctx, stateAt(ctx.Session(), at), l)
+}
+
+func lookup(ctx InvocationContext, state interface{ Get(string) (any, error) }, loop *Loop) func(name string) (any, bool) {
 	return func(name string) (any, bool) {
 		if v, err := state.Get(name); err == nil {
 			return v, true
@@ -32,6 +50,8 @@ func Lookup(ctx InvocationContext) func(name string) (any, bool) {
 			return artifactText(ctx, key)
 		case name == "user_input":
 			return userInput(ctx)
+		case name == "budget.remaining":
+			return remaining(BudgetOf(ctx).Remaining())
 		case loop == nil:
 			return nil, false
 		case dotted && head == "prev":
@@ -40,6 +60,8 @@ func Lookup(ctx InvocationContext) func(name string) (any, bool) {
 		case dotted && head == "best" && key != "score":
 			v, ok := loop.Best[key]
 			return v, ok
+		case dotted && head == "rejected":
+			return loop.Rejected.lookup(key)
 		}
 		return loop.lookup(name)
 	}
@@ -68,6 +90,37 @@ func (l *Loop) lookup(name string) (any, bool) {
 	return nil, false
 }
 
+func (r *Rejected) lookup(key string) (any, bool) {
+	switch {
+	case r == nil:
+		return nil, false
+	case key == "reason":
+		return r.Reason, true
+	}
+	v, ok := r.State[key]
+	return v, ok
+}
+
+// remaining says in words what is left of a budget; false if nothing is limited.
+func remaining(left budget.Remaining) (any, bool) {
+	var parts []string
+	if left.Calls != nil {
+		unit := " calls"
+		if *left.Calls == 1 {
+			unit = " call"
+		}
+		parts = append(parts, strconv.FormatInt(*left.Calls, 10)+unit)
+	}
+	if left.Tokens != nil {
+		parts = append(parts, strconv.FormatInt(*left.Tokens, 10)+" tokens")
+	}
+	if left.Cost != nil {
+		cost := math.Floor(*left.Cost*1e4+1e-6) / 1e4 // never more than there is
+		parts = append(parts, strconv.FormatFloat(cost, 'f', -1, 64)+" cost")
+	}
+	return strings.Join(parts, ", "), parts != nil
+}
+
 func deref(f *float64) (any, bool) {
 	if f == nil {
 		return nil, false
@@ -85,17 +138,32 @@ func userInput(ctx InvocationContext) (any, bool) {
 	return ev.Text(), true
 }
 
+// lookupError is a value that makes the text it stands in fail; see
+// template.Fill.
+type lookupError struct{ error }
+
+func (lookupError) Unfillable()     {}
+func (e lookupError) Unwrap() error { return e.error }
+
 func artifactText(ctx InvocationContext, name string) (any, bool) {
 	a := ctx.Artifacts()
 	if a == nil {
 		return nil, false
 	}
 	got, err := a.Load(ctx, name)
-	if err != nil || got.Part == nil {
+	switch {
+	case errors.Is(err, artifact.ErrNotFound):
+		return nil, false
+	case err != nil:
+		return lookupError{fmt.Errorf("artifact %q: %w", name, err)}, true
+	case got.Part == nil:
 		return nil, false
 	}
-	if got.Part.InlineData != nil {
-		return string(got.Part.InlineData.Data), true
+	if d := got.Part.InlineData; d != nil {
+		if !utf8.Valid(d.Data) {
+			return lookupError{fmt.Errorf("artifact %q is no text but %s: it cannot stand in one", name, d.MIMEType)}, true
+		}
+		return string(d.Data), true
 	}
 	return got.Part.Text, true
 }

@@ -33,6 +33,29 @@ type Loop struct {
 	// Prev is the state after the iteration before, and Best after the best
 	// one; nil where there is none, or where the loop does not keep them.
 	Prev, Best map[string]any
+	// Rejected is the iteration before, if it was not accepted; else nil.
+	Rejected *Rejected
+}
+
+// Rejected is an iteration that its loop has not accepted.
+type Rejected struct {
+	Iteration int
+	// Reason says why, for people and models.
+	Reason string
+	// State is what the iteration had made of the state; nil where the loop
+	// does not keep it.
+	State map[string]any
+}
+
+// snapshot is l as it is now, with the loops around it: for a step that may
+// outlive the iteration.
+func (l *Loop) snapshot() *Loop {
+	if l == nil {
+		return nil
+	}
+	now := *l
+	now.Outer = l.Outer.snapshot()
+	return &now
 }
 
 // LoopOf is the nearest loop that the step of ctx runs in; nil outside loops.

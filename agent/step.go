@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -40,6 +41,16 @@ type StepConfig struct {
 	// Loop is the loop that the step belongs to, for loop agents: the step's
 	// address is then one below Loop.Pass as it is when the step runs.
 	Loop *Loop
+	// Tree is the tree that the step and all in it belong to; nil for that of
+	// the context.
+	Tree *Tree
+	// Budget is what the model calls of the step count in, and those of all
+	// that it runs: a child of the budget of the context ([BudgetOf]). nil is
+	// that budget itself.
+	Budget *budget.Budget
+	// Abandonable prepares the step for [Step.Abandon]. It sees the loops
+	// around it as they are now, and is for one run.
+	Abandonable bool
 }
 
 // Step runs one agent under a context, once or, for the next iteration of a
@@ -49,11 +60,13 @@ type Step struct {
 	cfg    StepConfig
 	base   *Base // of the agent; nil for one that has a Run of its own
 	parent *invocation
+	fence  *fence // nil if it cannot be abandoned, nor anything around it
 	inv    *invocation
+	bound  bool                             // inv has a context of its own, for one run
 	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
 
 	// Of the run under way, or of the next.
-	at      session.Address
+	in      StepRun
 	yield   func(*session.Event) bool
 	yielded bool // the consumer is at work
 	done    bool
@@ -76,6 +89,13 @@ type StepResult struct {
 // NewStep prepares a step under ctx.
 func NewStep(ctx InvocationContext, cfg StepConfig) *Step {
 	s := &Step{cfg: cfg, parent: parentOf(ctx)}
+	s.fence = s.parent.fence
+	if cfg.Abandonable { // it shares nothing that changes when others run on
+		s.fence = &fence{outer: s.fence}
+		s.parent = s.parent.copy(s.parent.Context)
+		s.parent.loop = s.parent.loop.snapshot()
+		s.cfg.Loop = cfg.Loop.snapshot()
+	}
 	s.emit = s.emitEvent
 	// An agent that embeds another one may have a Run of its own.
 	if b, ok := cfg.Agent.(interface{ base() *Base }); ok && same(b.base().self, cfg.Agent) {
@@ -84,12 +104,31 @@ func NewStep(ctx InvocationContext, cfg StepConfig) *Step {
 	return s
 }
 
-// RunAt is Run at an address that the caller has made, in place of the one that
-// Run would make.
-func (s *Step) RunAt(at session.Address, yield func(*session.Event) bool) StepResult {
-	s.at = at
+// StepRun says where and how one run of a step takes place. Its zero fields
+// stand for what [Step.Run] does.
+type StepRun struct {
+	// Address is the step's, made by the caller.
+	Address session.Address
+	// Attempt counts the tries of the step there; 0 means the first.
+	Attempt int
+	// Context bounds the run; nil is the context that the step was made under,
+	// from which it has to be derived.
+	Context context.Context
+}
+
+// RunAs is Run with something to say about it.
+func (s *Step) RunAs(in StepRun, yield func(*session.Event) bool) StepResult {
+	s.in = in
 	return s.Run(yield)
 }
+
+// Abandon leaves a run of the step behind that does not end: nothing of what it
+// writes from now on has an effect, be it in the state or an artifact, and
+// whatever it looks at stays as it is. It is told why by err. What it says still
+// goes to the run's yield, which returns false then. It is for a step that is
+// Abandonable and runs in a goroutine of its own; there is no other call for it
+// afterwards.
+func (s *Step) Abandon(err error) { s.fence.close(err) }
 
 // Run runs the step's agent and hands each of its events to yield. When yield
 // has returned false it gets no more, but for marks if the context is over.
@@ -110,19 +149,34 @@ func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 // set here.
 func (s *Step) begin(yield func(*session.Event) bool) {
 	p, inv := s.parent, s.inv
-	if inv == nil {
-		inv = &invocation{Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, attempt: 1}
+	// A request that is over may look at its context once more, from a
+	// goroutine of its own, and an abandoned step for as long as it likes: that
+	// of an invocation is never changed.
+	if inv == nil || s.bound || s.in.Context != nil {
+		inv = &invocation{
+			Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree, budget: p.budget, fence: s.fence, attempt: 1,
+		}
 		if s.cfg.Branch != "" {
 			inv.branch = s.cfg.Branch
+		}
+		if s.cfg.Tree != nil {
+			inv.tree = s.cfg.Tree
+		}
+		if s.cfg.Budget != nil {
+			inv.budget = s.cfg.Budget
+		}
+		if s.bound = s.in.Context != nil; s.bound {
+			inv.Context = s.in.Context
 		}
 		s.inv = inv
 	}
 	if s.cfg.Loop != nil {
 		inv.loop = s.cfg.Loop
 	}
+	inv.attempt = max(1, s.in.Attempt)
 	switch {
-	case s.at != "":
-		inv.address, s.at = s.at, ""
+	case s.in.Address != "":
+		inv.address = s.in.Address
 	case s.cfg.Loop != nil:
 		inv.address = s.cfg.Loop.Pass + "/" + session.Address(s.cfg.Agent.Name())
 	default:
@@ -137,6 +191,7 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 	if inv.children.Load() != nil {
 		inv.children.Store(nil)
 	}
+	s.in = StepRun{}
 	s.yield, s.done, s.yielded = yield, false, false
 	s.res = StepResult{}
 }
@@ -287,6 +342,11 @@ func (s *Step) runMarked() {
 	finished := session.StepFinished{Seconds: time.Since(started).Seconds()}
 	if s.res.Err != nil {
 		finished.Error = s.res.Err.Error()
+		late, ok := errors.AsType[interface {
+			error
+			Timeout() bool
+		}](s.res.Err)
+		finished.Timeout = ok && late.Timeout()
 		if failed, ok := errors.AsType[*StepError](s.res.Err); ok {
 			finished.At = failed.Address
 		}

@@ -5,7 +5,78 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
+
+// Tree is a tree of agents in which everybody is found by name, with the agent
+// above. A nil Tree is empty.
+type Tree struct {
+	root    Agent
+	agents  map[string]Agent
+	parents map[string]Agent
+}
+
+// NewTree returns the tree below and including root. The errors are those of
+// [CheckTree].
+func NewTree(root Agent) (*Tree, error) {
+	if err := CheckTree(root); err != nil {
+		return nil, err
+	}
+	t := &Tree{root: root, agents: make(map[string]Agent), parents: make(map[string]Agent)}
+	t.add(root)
+	return t, nil
+}
+
+func (t *Tree) add(a Agent) {
+	t.agents[a.Name()] = a
+	for _, sub := range a.SubAgents() {
+		t.parents[sub.Name()] = a
+		t.add(sub)
+	}
+}
+
+// Root is the agent at the top; nil if the tree is empty.
+func (t *Tree) Root() Agent {
+	if t == nil {
+		return nil
+	}
+	return t.root
+}
+
+// Find returns the agent of that name, or nil.
+func (t *Tree) Find(name string) Agent {
+	if t == nil {
+		return nil
+	}
+	return t.agents[name]
+}
+
+// Parent returns the agent that the named one is a sub-agent of; nil for the
+// root and for who is not in the tree.
+func (t *Tree) Parent(name string) Agent {
+	if t == nil {
+		return nil
+	}
+	return t.parents[name]
+}
+
+// Names lists everybody in the tree, in order.
+func (t *Tree) Names() []string {
+	if t == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(t.agents))
+}
+
+// TreeOf is the tree that the step of ctx belongs to; nil if whoever runs it has
+// given none.
+func TreeOf(ctx InvocationContext) *Tree {
+	if inv := invocationOf(ctx); inv != nil {
+		return inv.tree
+	}
+	return nil
+}
 
 // CheckTree refuses a tree in which an agent has two parents, two agents have
 // one name, or one has the name "user" or none. It reports every problem.

@@ -58,7 +58,8 @@ type Config struct {
 // Runner runs one agent tree. It is safe for concurrent use: runs in different
 // sessions do not wait for each other.
 type Runner struct {
-	cfg Config
+	cfg  Config
+	tree *agent.Tree
 }
 
 // New returns a runner. It refuses a config that lacks something, and a tree in
@@ -73,10 +74,11 @@ func New(cfg Config) (*Runner, error) {
 	case cfg.SessionService == nil:
 		return nil, errors.New("runner needs a SessionService; session.InMemoryService() will do")
 	}
-	if err := agent.CheckTree(cfg.Agent); err != nil {
+	tree, err := agent.NewTree(cfg.Agent)
+	if err != nil {
 		return nil, fmt.Errorf("agent tree of %q: %w", cfg.Agent.Name(), err)
 	}
-	return &Runner{cfg: cfg}, nil
+	return &Runner{cfg: cfg, tree: tree}, nil
 }
 
 // NewInMemory returns a runner that keeps everything in this process and makes
@@ -103,12 +105,17 @@ func WithStateDelta(delta map[string]any) RunOption {
 	return func(o *runOptions) { o.stateDelta = delta }
 }
 
-// Run gives the user's message to the agents and yields what they say. An event
-// is in the session before it is yielded, unless it is partial. The first error
+// Run gives the user's message to the agents and yields what they say. The root
+// gets it, but for two cases. A message with the answer to a function call goes
+// to the agent that made the call, and that one runs alone: what is around it, a
+// loop for one, does not go on. And where agents that ask models hand the
+// conversation from one to another, the message is for the one that spoke last.
+//
+// An event is in the session before it is yielded, unless it is partial. The first error
 // ends the run and is yielded last; if ctx was canceled it is
 // context.Cause(ctx). Other errors to expect are [session.ErrNotFound],
-// [session.ErrConflict] if somebody else writes to the session, and
-// [*agent.StepError] from an agent. A consumer that stops ranging ends the run.
+// [session.ErrConflict] if somebody else writes to the session, [ErrNotOpen] for
+// an answer that nobody waits for, and [*agent.StepError] from an agent. A consumer that stops ranging ends the run.
 // Ranging again runs again.
 func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, opts ...RunOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
@@ -129,7 +136,7 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 			ID: run.id, Session: run.view, UserContent: msg, RunConfig: &cfg, Marks: r.cfg.Durable,
 			Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
 		})
-		step := agent.NewStep(ictx, agent.StepConfig{Agent: r.cfg.Agent})
+		step := agent.NewStep(ictx, agent.StepConfig{Agent: run.agent, Tree: r.tree})
 		var stored error // what kept an event from being stored
 		var left bool    // the consumer has stopped ranging
 		res := step.Run(func(ev *session.Event) bool {
@@ -158,6 +165,7 @@ type run struct {
 	ctx     context.Context // for the store: what was said is kept even when the run is canceled
 	service session.Service
 	view    *session.View
+	agent   agent.Agent // that the message is for
 }
 
 // start fetches the session and appends the user's message.
@@ -169,6 +177,9 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	run := &run{
 		id: "e-" + uuid.NewString(), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s),
+	}
+	if run.agent, err = r.who(run.view.Events(), msg); err != nil {
+		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	if msg == nil && len(o.stateDelta) == 0 {
 		return run, nil

@@ -10,8 +10,21 @@
 //	})
 //
 // The fields are those of ADK for Go; what goes beyond has a zero value that
-// changes nothing. An output key is written only from a final answer with words
+// changes nothing, but for Retry: a model that fails in a way that may pass is
+// asked again. An output key is written only from a final answer with words
 // in it: a turn that calls a tool leaves it alone.
+//
+// A tool may ask a person before it does something; see [tool.WithConfirmation].
+// Then the agent yields a call of adk_request_confirmation and its turn is over.
+// The answer is the user's next message, as package toolconfirmation says: it
+// runs the tool, and the model is asked on. In a loop the question ends every
+// loop around, as blocked, and the answer does not take them up again: the agent
+// goes on alone.
+//
+// An agent with SubAgents, or below another one that asks a model, has the tool
+// transfer_to_agent: the named agent goes on in its place, as a step of it, and
+// gets the user's next message too if it could hand back the conversation. A
+// tool of the program's does the same by setting Actions().TransferToAgent.
 package llmagent
 
 import (
@@ -82,9 +95,10 @@ type Config struct {
 	GlobalInstruction         string
 	GlobalInstructionProvider InstructionProvider
 
-	// DisallowTransferToParent and DisallowTransferToPeers are for agents
-	// under another one that asks a model; that kind of transfer is not there
-	// yet, so they change nothing.
+	// An agent that asks a model may hand the conversation to its SubAgents, of
+	// whatever kind. If the agent above it asks a model too, it may hand it to
+	// that one and to the others below it, unless these forbid it. With
+	// DisallowTransferToParent the user's next message is not for this agent.
 	DisallowTransferToParent bool
 	DisallowTransferToPeers  bool
 
@@ -94,9 +108,18 @@ type Config struct {
 	// Context says how much of what was said before the model sees; the zero
 	// value is [ContextFull], or with IncludeContentsNone [ContextNone].
 	Context Context
+	// Retry says how the model is asked again when it fails in a way that may
+	// pass; the zero value asks up to three times.
+	Retry Retry
 
+	// InputSchema describes what the agent is given when it is the tool of
+	// another one; nil is a request in words. It counts nowhere else.
 	InputSchema *genai.Schema
-	// OutputSchema asks the model for JSON of that shape.
+	// OutputSchema asks the model for JSON of that shape as its final answer,
+	// which is kept as text. If the agent has tools, the model gives the answer
+	// by one more, set_model_response. An answer that does not fit is not kept,
+	// and asked for once more, with what is wrong with it; if the next one does
+	// not fit either, the agent fails with an [*OutputError].
 	OutputSchema *genai.Schema
 
 	Tools                []tool.Tool
@@ -115,12 +138,15 @@ type Agent struct {
 	cfg         Config
 	instruction *template.Template
 	global      *template.Template
+	output      *output
 
-	kept keptHistory
+	kept  keptHistory
+	meter meter
 }
 
 // New returns an agent that asks cfg.Model. It refuses what [agent.New]
-// refuses, a config without a model, and an instruction that is no template.
+// refuses, a config without a model, an instruction that is no template, an input
+// schema that is not of an object, and an output schema that is none.
 func New(cfg Config) (agent.Agent, error) {
 	a := &Agent{cfg: cfg}
 	base, err := agent.NewBase(agent.Config{
@@ -141,10 +167,19 @@ func New(cfg Config) (agent.Agent, error) {
 	if a.global, err = template.Parse(cfg.GlobalInstruction, template.Options{}); err != nil {
 		errs = append(errs, fmt.Errorf("global instruction: %w", err))
 	}
+	if a.output, err = newOutput(cfg.OutputSchema); err != nil {
+		errs = append(errs, err)
+	}
+	if in := cfg.InputSchema; in != nil && !isObject(in) {
+		errs = append(errs, fmt.Errorf("input schema: its type is %q; arguments of a tool are an object", in.Type))
+	}
 	if slices.Contains(cfg.Tools, nil) || slices.Contains(cfg.Toolsets, nil) {
 		errs = append(errs, errors.New("a tool or toolset is nil"))
 	}
 	if err := cfg.Context.check(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := cfg.Retry.check(); err != nil {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -158,3 +193,10 @@ func (a *Agent) Config() Config { return a.cfg }
 
 // Type is [agent.TypeLLM].
 func (a *Agent) Type() agent.Type { return agent.TypeLLM }
+
+// InputSchema describes what the agent is given as a tool; nil is a request in
+// words.
+func (a *Agent) InputSchema() *genai.Schema { return a.cfg.InputSchema }
+
+// OutputSchema describes the agent's final answer; nil is words.
+func (a *Agent) OutputSchema() *genai.Schema { return a.cfg.OutputSchema }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
@@ -40,14 +41,18 @@ func TestAgent(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	m := script(t, says("hi"))
 	for want, cfg := range map[string]llmagent.Config{
-		"needs a name":               {Model: m},
-		"needs a Model":              {Name: "a"},
-		"instruction: 1:1":           {Name: "a", Model: m, Instruction: "{{#open}}"},
-		"global instruction: 1:1":    {Name: "a", Model: m, GlobalInstruction: "{{#open}}"},
-		"a tool or toolset is nil":   {Name: "a", Model: m, Tools: []tool.Tool{nil}},
-		"unknown context policy":     {Name: "a", Model: m, Context: llmagent.Context{Policy: "some"}},
-		"needs Last, how many":       {Name: "a", Model: m, Context: llmagent.Context{Policy: llmagent.ContextLast}},
-		`agent cannot be named "use`: {Name: "user", Model: m},
+		"needs a name":                {Model: m},
+		"needs a Model":               {Name: "a"},
+		"instruction: 1:1":            {Name: "a", Model: m, Instruction: "{{#open}}"},
+		"global instruction: 1:1":     {Name: "a", Model: m, GlobalInstruction: "{{#open}}"},
+		"a tool or toolset is nil":    {Name: "a", Model: m, Tools: []tool.Tool{nil}},
+		"unknown context policy":      {Name: "a", Model: m, Context: llmagent.Context{Policy: "some"}},
+		"needs Last, how many":        {Name: "a", Model: m, Context: llmagent.Context{Policy: llmagent.ContextLast}},
+		"has a negative value":        {Name: "a", Model: m, Retry: llmagent.Retry{Attempts: -1}},
+		"1m0s, is longer than the":    {Name: "a", Model: m, Retry: llmagent.Retry{Delay: time.Minute, MaxDelay: time.Second}},
+		`agent cannot be named "use`:  {Name: "user", Model: m},
+		"output schema: ":             {Name: "a", Model: m, OutputSchema: &genai.Schema{Type: genai.TypeString, Pattern: "("}},
+		`input schema: its type is "`: {Name: "a", Model: m, InputSchema: &genai.Schema{Type: genai.TypeString}},
 	} {
 		if a, err := llmagent.New(cfg); err == nil || a != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v, %v", want, a, err)
@@ -167,11 +172,11 @@ func TestResponsesAreNotChanged(t *testing.T) {
 }
 
 func TestModelErrorIsWrapped(t *testing.T) {
-	m := script(t, scripted.Answer{Error: &scripted.Failure{Status: 429, Message: "slow down"}})
+	m := script(t, scripted.Answer{Error: &scripted.Failure{Status: 400, Message: "no"}})
 	_, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m})).ask(t.Context(), "go")
 	api, ok := errors.AsType[*model.APIError](err)
 	step, isStep := errors.AsType[*agent.StepError](err)
-	if !ok || api.Status != 429 || !isStep || step.Address != "a" || !strings.Contains(err.Error(), `ask model "scripted"`) {
+	if !ok || api.Status != 400 || !isStep || step.Address != "a" || !strings.Contains(err.Error(), `ask model "scripted"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -78,7 +78,7 @@ func TestOrderOfCallbacks(t *testing.T) {
 func TestModelCallbacksReplace(t *testing.T) {
 	instead := func(text string) (*model.LLMResponse, error) { return response(text), nil }
 	never := func() (*model.LLMResponse, error) { t.Error("called after another has answered"); return nil, nil }
-	broken := scripted.Answer{Error: &scripted.Failure{Status: 500}}
+	broken := scripted.Answer{Error: &scripted.Failure{Status: 400}}
 	for _, tt := range []struct {
 		name   string
 		answer scripted.Answer

@@ -5,6 +5,7 @@ package llmagent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -25,6 +26,9 @@ type history struct {
 	next     int // index of the first event not looked at
 	contents []*genai.Content
 	calls    map[string]int // call ID -> index of the content that holds it
+
+	tally   tally
+	counted counted
 }
 
 func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
@@ -42,8 +46,10 @@ func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 	from, asked := a.first(ctx, ctx.Session().Events())
 	if asked != nil {
 		h.add(asked)
+		h.tally.asked = h.size()
 	}
 	h.next = from
+	h.tally.from = from
 	return h
 }
 
@@ -96,16 +102,27 @@ func visible(ev *session.Event, branch string) bool {
 }
 
 func (h *history) add(ev *session.Event) {
-	if !visible(ev, h.branch) || isConfirmation(ev.Content) {
+	if !visible(ev, h.branch) {
 		return
 	}
-	c := ev.Content
+	c := withoutQuestions(ev)
 	if ev.Author != h.agent.Name() && ev.Author != "user" {
-		c = retell(ev)
+		c = retell(ev.Author, c)
 	}
 	if c = withoutEmpty(c); c == nil {
 		return
 	}
+	pieces := h.split(c)
+	if pieces == nil {
+		h.take(c)
+	}
+	for _, piece := range pieces {
+		h.take(piece)
+	}
+}
+
+// take adds a content all of whose answers are to calls of one content.
+func (h *history) take(c *genai.Content) {
 	if h.answer(c) {
 		return
 	}
@@ -141,6 +158,7 @@ func (h *history) answer(c *genai.Content) bool {
 	next := h.contents[at+1]
 	if !hasAnswers(next) {
 		h.contents = append(h.contents[:at+1:at+1], append([]*genai.Content{c}, h.contents[at+1:]...)...)
+		h.tally.anew()
 		for id, i := range h.calls {
 			if i > at {
 				h.calls[id] = i + 1
@@ -153,6 +171,7 @@ func (h *history) answer(c *genai.Content) bool {
 		merged.Parts = mergeAnswer(merged.Parts, p)
 	}
 	h.contents[at+1] = merged
+	h.tally.anew()
 	return true
 }
 
@@ -178,17 +197,17 @@ func mergeAnswer(parts []*genai.Part, p *genai.Part) []*genai.Part {
 }
 
 // retell words what another agent said as context, as ADK does.
-func retell(ev *session.Event) *genai.Content {
+func retell(author string, c *genai.Content) *genai.Content {
 	parts := []*genai.Part{{Text: "For context:"}}
-	for _, p := range ev.Content.Parts {
+	for _, p := range c.Parts {
 		switch {
 		case p == nil || p.Thought:
 		case p.FunctionCall != nil:
-			parts = append(parts, &genai.Part{Text: "[" + ev.Author + "] called tool `" + p.FunctionCall.Name + "` with parameters: " + asJSON(p.FunctionCall.Args)})
+			parts = append(parts, &genai.Part{Text: "[" + author + "] called tool `" + p.FunctionCall.Name + "` with parameters: " + asJSON(p.FunctionCall.Args)})
 		case p.FunctionResponse != nil:
-			parts = append(parts, &genai.Part{Text: "[" + ev.Author + "] `" + p.FunctionResponse.Name + "` tool returned result: " + asJSON(p.FunctionResponse.Response)})
+			parts = append(parts, &genai.Part{Text: "[" + author + "] `" + p.FunctionResponse.Name + "` tool returned result: " + asJSON(p.FunctionResponse.Response)})
 		case p.Text != "":
-			parts = append(parts, &genai.Part{Text: "[" + ev.Author + "] said: " + p.Text})
+			parts = append(parts, &genai.Part{Text: "[" + author + "] said: " + p.Text})
 		default:
 			other := *p
 			other.ThoughtSignature = nil // it is the other model's own
@@ -236,17 +255,11 @@ func isEmpty(p *genai.Part) bool {
 		p.FileData == nil && p.CodeExecutionResult == nil && p.ExecutableCode == nil && len(p.ThoughtSignature) == 0
 }
 
-// isConfirmation reports whether a content is a question to a person, or the
-// answer, which are none of the model's business.
-func isConfirmation(c *genai.Content) bool {
-	for _, p := range c.Parts {
-		if p == nil {
-			continue
-		}
-		if p.FunctionCall != nil && p.FunctionCall.Name == toolconfirmation.FunctionCallName ||
-			p.FunctionResponse != nil && p.FunctionResponse.Name == toolconfirmation.FunctionCallName {
-			return true
-		}
-	}
-	return false
+// isAside reports whether a content is about how the conversation goes and not
+// about its matter: a question to a person, the answer, or a transfer.
+func isAside(c *genai.Content) bool {
+	aside := func(name string) bool { return name == toolconfirmation.FunctionCallName || name == transferName }
+	return slices.ContainsFunc(c.Parts, func(p *genai.Part) bool {
+		return p != nil && (p.FunctionCall != nil && aside(p.FunctionCall.Name) || p.FunctionResponse != nil && aside(p.FunctionResponse.Name))
+	})
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Context says how much of what was said before a model sees.
+// Context says how much of what was said before a model sees. What the choice
+// saves is in each answer: see [SavingOf].
 type Context struct {
 	// Policy is one of the policies below; empty is [ContextFull].
 	Policy ContextPolicy
@@ -115,7 +116,7 @@ func iterationOf(ev *session.Event, l *agent.Loop, oldest int) bool {
 // agent.
 func (a *Agent) firstOfTurn(ctx agent.InvocationContext, evs session.Events) int {
 	for i := evs.Len() - 1; i >= 0; i-- {
-		if ev := evs.At(i); ev.Author != a.Name() && visible(ev, ctx.Branch()) && !isConfirmation(ev.Content) {
+		if ev := evs.At(i); ev.Author != a.Name() && visible(ev, ctx.Branch()) && !isAside(ev.Content) {
 			return i
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/exitlooptool"
 )
 
 // escalate is a tool as one would write it for ADK: it sets nothing else.
@@ -27,10 +28,18 @@ func escalate(t *testing.T) tool.Tool {
 	})
 }
 
-// LOOP 4, 6: an exit is drained and is the end, with no further call of the
-// model, be it by exit_loop or by Escalate alone, alone or beside other tools.
+// T4, T7, T8, C3, C4, LOOP 4, 6, 8: an exit is drained and is the end, with no
+// further call of the model and no output, be it by exit_loop, under either name
+// and with or without a reason, or by Escalate alone; alone or beside other tools.
 func TestExitEndsTheTurnAndTheLoop(t *testing.T) {
-	exit := scripted.Answer{Calls: []scripted.Call{{Name: "look"}, {Name: "exit_loop", Args: map[string]any{"reason": "good enough"}}, {Name: "look"}}}
+	exit := scripted.Answer{
+		Text:  "It is good enough.",
+		Calls: []scripted.Call{{Name: "look"}, {Name: "exit_loop", Args: map[string]any{"reason": "good enough"}}, {Name: "look"}},
+	}
+	alias, err := exitlooptool.NewWith(exitlooptool.Config{Name: exitlooptool.Alias})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name   string
 		answer scripted.Answer
@@ -38,13 +47,17 @@ func TestExitEndsTheTurnAndTheLoop(t *testing.T) {
 		reason string
 	}{
 		{"escalate", calls("leave"), []string{"a: call leave", "a: answer leave map[]"}, ""},
+		{"exit_loop", calls("exit_loop"), []string{"a: call exit_loop", "a: answer exit_loop map[]"}, ""},
+		{"exitLoop", scripted.Answer{Calls: []scripted.Call{{Name: "exitLoop", Args: map[string]any{"reason": "done"}}}}, []string{
+			"a: call exitLoop", "a: answer exitLoop map[]",
+		}, "done"},
 		{"exit_loop with others", exit, []string{
-			"a: call look | call exit_loop | call look", "a: answer look map[text:x] | answer exit_loop map[] | answer look map[text:x]",
+			"a: It is good enough. | call look | call exit_loop | call look", "a: answer look map[text:x] | answer exit_loop map[] | answer look map[text:x]",
 		}, "good enough"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := record(script(t, tt.answer, says("more")))
-			a := newAgent(t, llmagent.Config{Name: "a", Model: rec, OutputKey: "doc", Tools: []tool.Tool{answering(t, "look", "x"), exitTool(t), escalate(t)}})
+			a := newAgent(t, llmagent.Config{Name: "a", Model: rec, OutputKey: "doc", Tools: []tool.Tool{answering(t, "look", "x"), exitTool(t), alias, escalate(t)}})
 			after := newAgent(t, llmagent.Config{Name: "after", Model: script(t)})
 			th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: 3}, a, after))
 			evs, err := th.ask(t.Context(), "go")
@@ -82,8 +95,8 @@ func TestExitByACallback(t *testing.T) {
 	}
 }
 
-// LOOP 7, C5: an exit without permission is refused, recorded, and the loop goes
-// on.
+// LOOP 7, T9, C5: an exit without permission is refused, recorded, and the loop
+// goes on.
 func TestExitWithoutPermission(t *testing.T) {
 	var stopped *loop.StopRecord
 	critic := newAgent(t, llmagent.Config{Name: "critic", Model: script(t, calls("exit_loop"), calls("leave")), Tools: []tool.Tool{exitTool(t), escalate(t)}})
@@ -113,6 +126,39 @@ func TestExitWithoutPermission(t *testing.T) {
 	}
 }
 
+// T11: nor may the finalizer exit, though it has the tool: what the loop stopped
+// for stays.
+func TestFinalizerThatExits(t *testing.T) {
+	var stopped *loop.StopRecord
+	writer := newAgent(t, llmagent.Config{Name: "writer", Model: script(t, scripted.Answer{Text: "draft", Repeat: true})})
+	closing := newAgent(t, llmagent.Config{Name: "closing", Model: script(t, calls("exit_loop")), Tools: []tool.Tool{exitTool(t)}})
+	root := newLoop(t, loopagent.Config{
+		MaxIterations: 2, Finalizer: "closing", CanExit: []string{"closing"},
+		OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec },
+	}, writer, closing)
+	evs, err := newThread(t, root).ask(t.Context(), "go")
+	if err != nil || len(evs) != 4 {
+		t.Fatalf("got %q, %v", lines(evs), err)
+	}
+	if x := evs[3].Actions.Exit; x == nil || !strings.Contains(x.Refused, "closing is the finalizer") || evs[3].Actions.Escalate {
+		t.Errorf("got %+v", x)
+	}
+	if stopped == nil || stopped.Reason != loop.ReasonMaxIterations {
+		t.Errorf("got %+v", stopped)
+	}
+}
+
+// T5: the model is told what the tool is for.
+func TestExitToolIsDescribed(t *testing.T) {
+	rec := record(script(t, says("x")))
+	newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, Tools: []tool.Tool{exitTool(t)}})).must("go")
+	decls := rec.requests[0].Config.Tools[0].FunctionDeclarations
+	if len(decls) != 1 || decls[0].Name != "exit_loop" ||
+		!strings.HasPrefix(decls[0].Description, "Call this function ONLY when the critique indicates no further changes are needed.") {
+		t.Errorf("got %+v", decls)
+	}
+}
+
 // An exit with wrong arguments ends nothing: the model is told, and tries again.
 func TestExitWithWrongArguments(t *testing.T) {
 	wrong := scripted.Answer{Calls: []scripted.Call{{Name: "exit_loop", Args: map[string]any{"status": "tired"}}}}
@@ -130,20 +176,52 @@ func TestExitWithWrongArguments(t *testing.T) {
 	}
 }
 
-// A model that never calls the tool works until the limit; one that calls another
-// for ever is stopped by the limit of calls.
+// LOOP 10, 23: a model that never calls the tool works until the limit of
+// iterations, and so does one that calls it for ever without permission; without
+// such a limit, or within one turn, the limit of calls stops it.
 func TestModelsThatNeverLeave(t *testing.T) {
-	never := newAgent(t, llmagent.Config{Name: "a", Model: script(t, scripted.Answer{Text: "more", Repeat: true}), Tools: []tool.Tool{exitTool(t)}})
-	if got := newThread(t, newLoop(t, loopagent.Config{MaxIterations: 3}, never)).must("go"); len(got) != 3 {
-		t.Errorf("got %q", got)
-	}
-	spins := newAgent(t, llmagent.Config{
-		Name: "a", Model: script(t, scripted.Answer{Calls: []scripted.Call{{Name: "look"}}, Repeat: true}),
-		Tools: []tool.Tool{exitTool(t), answering(t, "look", "x")},
-	})
-	th := newThread(t, newLoop(t, loopagent.Config{}, spins))
-	th.cfg.MaxLLMCalls = 10
-	if evs, err := th.ask(t.Context(), "go"); !errors.Is(err, agent.ErrTooManyModelCalls) || len(evs) != 20 {
-		t.Errorf("got %d events, %v", len(evs), err)
+	wrong := []scripted.Call{{Name: "exit_loop", Args: map[string]any{"status": "tired"}}}
+	for _, tt := range []struct {
+		name       string
+		answer     scripted.Answer
+		iterations uint
+		events     int
+		stops      bool // by the limit of iterations; else by that of calls
+	}{
+		{"never calls it", says("more"), 3, 3, true},
+		{"may not, within a limit", calls("exit_loop"), 3, 6, true},
+		{"may not, without a limit", calls("exit_loop"), 0, 20, false},
+		{"with wrong arguments", scripted.Answer{Calls: wrong}, 3, 20, false},
+		{"calls another", calls("look"), 0, 20, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var stopped *loop.StopRecord
+			tt.answer.Repeat = true
+			a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, tt.answer), Tools: []tool.Tool{exitTool(t), answering(t, "look", "x")}})
+			cfg := loopagent.Config{
+				MaxIterations: tt.iterations,
+				OnStop:        func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec },
+			}
+			if strings.HasPrefix(tt.name, "may not") {
+				cfg.CanExit = []string{}
+			}
+			th := newThread(t, newLoop(t, cfg, a))
+			th.cfg.MaxLLMCalls = 10
+			evs, err := th.ask(t.Context(), "go")
+			if len(evs) != tt.events || tt.stops != (err == nil) || err != nil && !errors.Is(err, agent.ErrTooManyModelCalls) {
+				t.Errorf("got %d events, %v", len(evs), err)
+			}
+			if tt.stops && (stopped == nil || stopped.Reason != loop.ReasonMaxIterations) {
+				t.Errorf("got %+v", stopped)
+			}
+			if cfg.CanExit == nil {
+				return
+			}
+			for i, ev := range evs {
+				if x := ev.Actions.Exit; i%2 == 1 && (x == nil || x.Refused == "") {
+					t.Errorf("event %d: exit %+v", i, x)
+				}
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
 )
 
@@ -92,6 +93,20 @@ func TestLoopInPrompt(t *testing.T) {
 		want := count + "\n\nThe goal of book: a book\n\nThe goal of refine: a good story\n\nHow refine goes about it: Be quick.\n\n" + identity
 		if diff := cmp.Diff(want, rec.system(i)); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// B7: what an iteration left under a key is in the next one's prompt, until it is
+// overwritten.
+func TestOutputOfTheIterationBefore(t *testing.T) {
+	rec := record(script(t, scripted.Answer{Text: "shorter", Repeat: true}))
+	critic := newAgent(t, llmagent.Config{Name: "critic", Model: rec, Instruction: "Review: {{draft}}", OutputKey: "critique"})
+	refiner := newAgent(t, llmagent.Config{Name: "refiner", Model: script(t, says("one"), says("two"), says("three")), OutputKey: "draft"})
+	newThread(t, newLoop(t, loopagent.Config{MaxIterations: 3}, critic, refiner)).must("go")
+	for i, draft := range []string{"", "one", "two"} {
+		if got, _, _ := strings.Cut(rec.system(i), "\n"); got != "Review: "+draft {
+			t.Errorf("iteration %d: %q", i+1, got)
 		}
 	}
 }

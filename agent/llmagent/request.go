@@ -18,8 +18,9 @@ import (
 // goOn is what a model is told when nothing else asks it to speak.
 const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed."
 
-// request puts together what the model is asked.
-func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error) {
+// request puts together what the model is asked. The prompt takes the place of
+// goOn; empty is goOn.
+func (a *Agent) request(ctx agent.Context, h *history, prompt string) (*model.LLMRequest, error) {
 	req := &model.LLMRequest{Model: a.cfg.Model.Name(), Config: &genai.GenerateContentConfig{}}
 	if a.cfg.GenerateContentConfig != nil {
 		*req.Config = *a.cfg.GenerateContentConfig
@@ -28,21 +29,33 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	if err := a.addTools(ctx, req); err != nil {
 		return nil, err
 	}
+	others, err := a.addTransfer(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	form, err := a.output.demand(req)
+	if err != nil {
+		return nil, err
+	}
 	text, err := a.systemInstruction(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, more := range []string{others, form} {
+		if more != "" {
+			text += "\n\n" + more
+		}
 	}
 	if given := req.Config.SystemInstruction; given != nil {
 		text = strings.Join([]string{contentText(given), text}, "\n\n")
 	}
 	req.Config.SystemInstruction = genai.NewContentFromText(text, genai.RoleUser)
-	if a.cfg.OutputSchema != nil {
-		req.Config.ResponseSchema = a.cfg.OutputSchema
-		req.Config.ResponseMIMEType = "application/json"
-	}
 	req.Contents = h.update(ctx.Session().Events())
 	if n := len(req.Contents); n == 0 || req.Contents[n-1].Role != genai.RoleUser {
-		req.Contents = append(req.Contents, genai.NewContentFromText(goOn, genai.RoleUser))
+		if prompt == "" {
+			prompt = goOn
+		}
+		req.Contents = append(req.Contents, genai.NewContentFromText(prompt, genai.RoleUser))
 	}
 	return req, nil
 }
@@ -77,7 +90,11 @@ func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
 		}
 		return nil
 	}
-	if err := add("global instruction", a.cfg.GlobalInstructionProvider, a.global); err != nil {
+	top := a
+	if root, ok := agent.TreeOf(ctx).Root().(*Agent); ok {
+		top = root
+	}
+	if err := add("global instruction", top.cfg.GlobalInstructionProvider, top.global); err != nil {
 		return "", err
 	}
 	if err := add("instruction", a.cfg.InstructionProvider, a.instruction); err != nil {

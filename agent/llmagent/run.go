@@ -3,6 +3,7 @@
 package llmagent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,13 +23,22 @@ type run struct {
 	ctx     agent.InvocationContext
 	yield   func(*session.Event, error) bool
 	history *history
+	call    modelCall   // the request under way, or the last
+	prompt  string      // what the model is told in place of goOn, once
+	misfits int         // final answers that do not fit OutputSchema
+	wrong   []string    // what is wrong with the last one
+	next    agent.Agent // that goes on in this one's place
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	r := &run{Agent: a, ctx: ctx, yield: yield, history: a.newHistory(ctx)}
-	for !ctx.Ended() && r.turn() {
+	for more := r.resume(); more && !ctx.Ended(); {
+		more = r.turn()
 	}
 	a.kept.put(r.history)
+	if r.next != nil {
+		r.handOver(r.next)
+	}
 }
 
 // turn asks the model once and runs the tools that it calls. It reports whether
@@ -40,7 +50,8 @@ func (r *run) turn() bool {
 	}
 	var actions session.EventActions // what callbacks and tools' preparations change
 	ctx := agent.NewCallbackContext(r.ctx, &actions)
-	req, err := r.request(ctx, r.history)
+	req, err := r.request(ctx, r.history, r.prompt)
+	r.prompt = ""
 	if err != nil {
 		r.yield(nil, err)
 		return false
@@ -54,42 +65,22 @@ func (r *run) turn() bool {
 		return false
 	}
 	calls := callsOf(last.Content)
-	if len(calls) == 0 {
+	if len(calls) > 0 {
+		return r.answer(req, calls, nil) && !ends(&last.Actions)
+	}
+	if r.wrong == nil || ends(&last.Actions) {
 		return false
 	}
-	answer, pending := r.callTools(req, calls)
-	end := pending || ends(&last.Actions) || ends(&answer.Actions)
-	if len(answer.Content.Parts) == 0 { // all answers come later
-		answer.Content = nil
-		return r.act(answer) && !end
+	if err := r.misfit(last.Text(), r.wrong); err != nil {
+		r.yield(nil, err)
+		return false
 	}
-	return r.yield(answer, nil) && !end
-}
-
-// act yields an event without words if it does something.
-func (r *run) act(ev *session.Event) bool {
-	a := &ev.Actions
-	if len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && len(a.RequestedToolConfirmations) == 0 && a.TransferToAgent == "" && !ends(a) {
-		return true
-	}
-	return r.yield(ev, nil)
-}
-
-// ends reports whether actions end the agent's turn. A request to leave the loop
-// does, whether or not it says that nothing more is to be said (LOOP 4).
-func ends(a *session.EventActions) bool {
-	return a.Exit != nil || a.Escalate || a.SkipSummarization
+	return true
 }
 
 // ask gets the model's answer and yields it, piece by piece if it comes so. It
 // returns the last event, and whether to go on.
-func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.EventActions) (*session.Event, bool) {
-	var last *session.Event
-	give := func(resp *model.LLMResponse) bool {
-		ev := r.event(req, resp, actions)
-		last = ev
-		return r.yield(ev, nil)
-	}
+func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.EventActions) (last *session.Event, ok bool) {
 	for _, f := range r.cfg.BeforeModelCallbacks {
 		resp, err := f(ctx, req)
 		if err != nil {
@@ -97,40 +88,77 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 			return nil, false
 		}
 		if resp != nil {
-			ok := give(resp)
-			return last, ok
+			last = r.event(req, resp, actions)
+			return last, r.yield(last, nil)
 		}
 	}
-	stream := r.ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
-	for resp, err := range r.cfg.Model.GenerateContent(r.ctx, req, stream) {
-		if err != nil && r.ctx.Err() != nil { // nothing makes up for that
-			r.yield(nil, err)
+	tries := r.cfg.Retry.first()
+	give := func(resp *model.LLMResponse) bool {
+		last = r.event(req, resp, actions)
+		r.note(last, &tries)
+		return r.yield(last, nil)
+	}
+	var asked question
+	asked.keep(req)
+	for {
+		listens, err := r.attempt(ctx, req, give)
+		if !listens {
 			return nil, false
 		}
-		if err != nil {
-			if resp, err = r.onModelError(ctx, req, err); err != nil {
-				r.yield(nil, err)
-				return nil, false
+		if err == nil {
+			break
+		}
+		asked.restore(req)
+		if r.ctx.Err() == nil && (last == nil || last.Partial) {
+			if err = tries.again(r.ctx, err); err == nil {
+				last = nil
+				continue
 			}
-			ok := give(resp)
-			return last, ok
 		}
-		if resp, err = r.afterModel(ctx, resp); err != nil {
+		if r.ctx.Err() != nil || errors.Is(err, agent.ErrTooManyModelCalls) || outOfBudget(err) { // nothing makes up for that
 			r.yield(nil, err)
 			return nil, false
 		}
-		if resp == nil || resp.Content == nil && resp.ErrorCode == "" && !resp.Interrupted {
-			continue
-		}
-		if !give(resp) {
+		resp, err := r.onModelError(ctx, req, err)
+		if err != nil {
+			r.yield(nil, err)
 			return nil, false
 		}
+		ok = give(resp)
+		return last, ok
 	}
 	if last != nil && last.Partial {
 		r.yield(nil, fmt.Errorf("model %q ended its stream with a partial response", r.cfg.Model.Name()))
 		return nil, false
 	}
 	return last, true
+}
+
+// attempt asks the model once and gives on what it says. It reports whether to
+// go on, and how the model failed.
+func (r *run) attempt(ctx agent.Context, req *model.LLMRequest, give func(*model.LLMResponse) bool) (listens bool, failed error) {
+	if err := r.reserve(req); err != nil {
+		return true, err
+	}
+	defer r.commit()
+	stream := r.ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
+	for resp, err := range r.cfg.Model.GenerateContent(r.ctx, req, stream) {
+		r.call.note(resp, err)
+		if err != nil {
+			return true, err
+		}
+		if resp, err = r.afterModel(ctx, resp); err != nil {
+			r.yield(nil, err)
+			return false, nil
+		}
+		if resp == nil || resp.Content == nil && resp.ErrorCode == "" && !resp.Interrupted {
+			continue
+		}
+		if !give(resp) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func (r *run) onModelError(ctx agent.Context, req *model.LLMRequest, err error) (*model.LLMResponse, error) {
@@ -183,16 +211,26 @@ func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *ses
 			ev.LongRunningToolIDs = append(ev.LongRunningToolIDs, c.ID)
 		}
 	}
-	if r.cfg.OutputKey == "" || len(calls) > 0 || ev.ErrorCode != "" || ev.Interrupted {
+	r.wrong = nil
+	if len(calls) > 0 || ev.ErrorCode != "" || ev.Interrupted {
 		return ev
 	}
-	if text := ev.Text(); strings.TrimSpace(text) != "" {
-		if ev.Actions.StateDelta == nil {
-			ev.Actions.StateDelta = make(map[string]any)
-		}
-		ev.Actions.StateDelta[r.cfg.OutputKey] = text
+	if r.wrong = r.output.problems(ev.Text()); r.wrong == nil {
+		r.keep(ev)
 	}
 	return ev
+}
+
+// keep writes a final answer with words in it into the output key.
+func (r *run) keep(ev *session.Event) {
+	text := ev.Text()
+	if r.cfg.OutputKey == "" || strings.TrimSpace(text) == "" {
+		return
+	}
+	if ev.Actions.StateDelta == nil {
+		ev.Actions.StateDelta = make(map[string]any)
+	}
+	ev.Actions.StateDelta[r.cfg.OutputKey] = text
 }
 
 // withRole returns c with a role if it has none; a content without is seen by

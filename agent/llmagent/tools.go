@@ -16,25 +16,27 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
 // answered is what one tool call came to.
 type answered struct {
 	result  map[string]any // nil if it comes later
 	actions session.EventActions
+	spent   *genai.GenerateContentResponseUsageMetadata // by agents that the tool asked
 }
 
 // callTools runs the calls of one turn at the same time and returns one event
-// with their answers, in the order of the calls. Pending says that there are
-// answers that come later.
-func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *session.Event, pending bool) {
+// with their answers, in the order of the calls. About is what a person has said
+// to some of them. Pending says that there are answers that come later.
+func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations) (ev *session.Event, pending bool) {
 	done := make([]answered, len(calls))
 	if len(calls) == 1 {
-		r.callTool(req, calls[0], &done[0])
+		r.callTool(req, calls[0], about[calls[0].ID], &done[0])
 	} else {
 		var wg sync.WaitGroup
 		for i, c := range calls {
-			wg.Go(func() { r.callTool(req, c, &done[i]) })
+			wg.Go(func() { r.callTool(req, c, about[c.ID], &done[i]) })
 		}
 		wg.Wait()
 	}
@@ -42,6 +44,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall) (ev 
 	ev.Content = &genai.Content{Role: genai.RoleUser}
 	for i, c := range calls {
 		merge(&ev.Actions, &done[i].actions)
+		ev.UsageMetadata = tool.SumUsage(ev.UsageMetadata, done[i].spent)
 		if done[i].result == nil {
 			pending = true
 			continue
@@ -55,13 +58,14 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall) (ev 
 
 // callTool runs one call. Whatever goes wrong is the answer: a model can act on
 // it.
-func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, done *answered) {
+func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation, done *answered) {
+	ctx, spent := tool.WithUsage(agent.NewToolContext(r.ctx, call.ID, &done.actions, answer))
 	defer func() {
 		if p := recover(); p != nil { // of a callback; tool.Call takes care of tools
 			done.result = map[string]any{"error": fmt.Sprintf("panic: %v", p)}
 		}
+		done.spent = spent()
 	}()
-	ctx := agent.NewToolContext(r.ctx, call.ID, &done.actions, nil)
 	f, ok := req.Tools[call.Name].(tool.Function)
 	if !ok {
 		names := slices.Sorted(maps.Keys(req.Tools))
@@ -88,6 +92,11 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, done *an
 		if other != nil {
 			result, err = other, nil
 			break
+		}
+	}
+	if to := done.actions.TransferToAgent; to != "" && err == nil {
+		if _, err = r.successor(to); err != nil {
+			done.actions.TransferToAgent = ""
 		}
 	}
 	if err != nil {

@@ -172,16 +172,18 @@ func TestLongRunningToolThatAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// LOOP 32: a call that a person has to allow ends the turn.
-func TestConfirmationEndsTheTurn(t *testing.T) {
-	guarded := tool.WithConfirmation(set{tools: []tool.Tool{answering(t, "delete", "gone")}}, true, nil)
-	a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls("delete")), Toolsets: []tool.Toolset{guarded}})
-	evs, err := newThread(t, a).ask(t.Context(), "go")
-	if err != nil || len(evs) != 2 {
-		t.Fatalf("got %q, %v", lines(evs), err)
+// F10: what a tool has spent is in the log although its answer comes later.
+func TestTokensOfAToolThatAnswersLater(t *testing.T) {
+	build, err := functiontool.New(functiontool.Config{Name: "build", IsLongRunning: true}, func(ctx tool.Context, _ struct{}) (map[string]any, error) {
+		tool.AddUsage(ctx, &genai.GenerateContentResponseUsageMetadata{TotalTokenCount: 7})
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, ok := evs[1].Actions.RequestedToolConfirmations["call_a_1_1"]; !ok {
-		t.Errorf("nobody is asked: %+v", evs[1].Actions)
+	evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls("build")), Tools: []tool.Tool{build}})).ask(t.Context(), "go")
+	if err != nil || len(evs) != 2 || evs[1].Content != nil || evs[1].UsageMetadata.TotalTokenCount != 7 {
+		t.Errorf("got %q, %v", lines(evs), err)
 	}
 }
 

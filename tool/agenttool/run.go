@@ -80,6 +80,7 @@ func (r *run) take(ev *session.Event) error {
 	if ev.Partial {
 		return nil
 	}
+	tool.AddUsage(r.ctx, ev.UsageMetadata)
 	ev.Seq = r.view.LastSeq() + 1
 	if ev.ID == "" {
 		ev.ID = uuid.NewString()
@@ -140,7 +141,7 @@ func (r *run) looped(at session.Address) bool {
 // done so and nothing more was asked. It is the caller that asks then: loops
 // know their steps, and not whom those have for tools.
 func (r *run) exit(ev *session.Event) {
-	if !ev.Actions.Escalate {
+	if !ev.Actions.Escalate || r.waits {
 		return
 	}
 	x := session.Exit{Plain: true}

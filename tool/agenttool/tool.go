@@ -8,15 +8,22 @@
 // The agent runs as a step of the one that calls it: it stops with it, sees its
 // state and artifacts, and what it changes there is part of the call. Of the
 // conversation it sees nothing but the request. Its own events are not in the
-// log, only its answer is.
+// log, only its answer is; the event with the answer counts the tokens that the
+// agent has spent, and its calls of models count as the run's.
+//
+// An agent with an InputSchema, as llmagent's may have, is given arguments of
+// that shape in place of a request in words, as JSON. One with an OutputSchema
+// gives its answer as an object instead of a text.
 package agenttool
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
@@ -29,11 +36,12 @@ type Config struct {
 }
 
 // New returns a tool that asks an agent; it has the agent's name and
-// description. A nil cfg is the zero one. New panics if there is no agent, or
-// if it has no name.
+// description. A nil cfg is the zero one. New panics if there is no agent, if
+// [agent.CheckTree] refuses it, or if one of its schemas is none.
 //
-// An error of the agent is the tool's. If the agent asks to leave a loop that
-// it is not in itself, the caller does.
+// An error of the agent is the tool's; wrong arguments are a
+// [*functiontool.ArgumentsError]. If the agent asks to leave a loop that it is
+// not in itself, the caller does.
 func New(a agent.Agent, cfg *Config) tool.Tool {
 	if a == nil {
 		panic("agenttool: New needs an agent")
@@ -42,43 +50,89 @@ func New(a agent.Agent, cfg *Config) tool.Tool {
 	if cfg != nil {
 		c.cfg = *cfg
 	}
-	t, err := functiontool.New(functiontool.Config{Name: a.Name(), Description: a.Description()}, c.call)
+	t, err := c.tool()
 	if err != nil {
 		panic(fmt.Sprintf("agenttool: %v", err))
 	}
 	return t
 }
 
-type request struct {
-	Request string `json:"request" jsonschema:"what the agent is asked to do, with all that it needs to know"`
-}
-
-type answer struct {
-	Result string `json:"result"`
-}
-
 // caller asks an agent on behalf of another.
 type caller struct {
 	agent agent.Agent
 	cfg   Config
+	tree  *agent.Tree // of the agent alone: it transfers to nobody outside
+	words bool        // it is asked in words
+	text  bool        // it answers in words
 }
 
-func (c caller) call(ctx tool.Context, in request) (answer, error) {
-	content := genai.NewContentFromText(in.Request, genai.RoleUser)
-	r := newRun(ctx, content)
-	for ev, err := range agent.Run(r.inside, c.agent) {
-		if err != nil {
-			return answer{}, err
-		}
-		if err := r.take(ev); err != nil {
-			return answer{}, err
-		}
+const (
+	requestKey = "request"
+	resultKey  = "result"
+)
+
+func (c *caller) tool() (tool.Tool, error) {
+	var err error
+	if c.tree, err = agent.NewTree(c.agent); err != nil {
+		return nil, err
 	}
-	if r.waits {
-		return answer{}, fmt.Errorf("agent %q needs a person's consent, which nobody can give inside of another agent's tool call; let the caller have the tool that asks, or make it a step of its own", c.agent.Name())
+	cfg := functiontool.Config{Name: c.agent.Name(), Description: c.agent.Description()}
+	if cfg.InputSchema = inputSchema(c.agent); cfg.InputSchema == nil {
+		c.words = true
+		cfg.InputSchema = object(requestKey, "what the agent is asked to do, with all that it needs to know")
+	}
+	if cfg.OutputSchema = outputSchema(c.agent); cfg.OutputSchema == nil {
+		c.text = true
+		cfg.OutputSchema = object(resultKey, "")
+	}
+	return functiontool.New(cfg, c.call)
+}
+
+func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
+	r := newRun(ctx, c.asked(in))
+	step := agent.NewStep(r.inside, agent.StepConfig{Agent: c.agent, Tree: c.tree})
+	var lost error // what kept an event from being taken
+	res := step.Run(func(ev *session.Event) bool {
+		if lost == nil {
+			lost = r.take(ev)
+		}
+		return lost == nil
+	})
+	switch {
+	case lost != nil:
+		return nil, lost
+	case res.Err != nil:
+		return nil, res.Err
+	case r.waits:
+		return nil, fmt.Errorf("agent %q needs a person's consent, which nobody can give inside of another agent's tool call; let the caller have the tool that asks, or make it a step of its own", c.agent.Name())
 	}
 	if c.cfg.SkipSummarization {
 		ctx.Actions().SkipSummarization = true
 	}
-	return answer{Result: r.result()}, nil
+	return c.answer(r.result())
+}
+
+// asked is what the arguments of a call, which are as declared, ask the agent.
+func (c *caller) asked(in map[string]any) *genai.Content {
+	text, _ := in[requestKey].(string)
+	if !c.words {
+		b, _ := json.Marshal(in) // it was read from JSON
+		text = string(b)
+	}
+	return genai.NewContentFromText(text, genai.RoleUser)
+}
+
+// answer is what the caller's model is given.
+func (c *caller) answer(text string) (any, error) {
+	if c.text {
+		return map[string]any{resultKey: text}, nil
+	}
+	if text == "" {
+		return nil, fmt.Errorf("agent %q has given no answer", c.agent.Name())
+	}
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return nil, fmt.Errorf("the answer of agent %q is not JSON: %w", c.agent.Name(), err)
+	}
+	return v, nil
 }

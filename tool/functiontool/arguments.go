@@ -33,10 +33,9 @@ func (e *ArgumentsError) Unwrap() error { return ErrInvalidArgument }
 
 // arguments checks and decodes what a model sends.
 type arguments struct {
-	tool     string
-	schema   *jsonschema.Schema
-	resolved *jsonschema.Resolved
-	strict   bool // the arguments are a struct: others than its fields would be lost
+	*Shape
+	tool   string
+	strict bool // the arguments are a struct: others than its fields would be lost
 }
 
 func newArguments(name string, schema *jsonschema.Schema, t reflect.Type) (*arguments, error) {
@@ -53,16 +52,16 @@ func newArguments(name string, schema *jsonschema.Schema, t reflect.Type) (*argu
 			return nil, fmt.Errorf("infer the schema of the arguments: %w", err)
 		}
 	}
-	resolved, err := schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	shape, err := NewShape(schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema of the arguments: %w", err)
 	}
-	return &arguments{tool: name, schema: schema, resolved: resolved, strict: base.Kind() == reflect.Struct}, nil
+	return &arguments{Shape: shape, tool: name, strict: base.Kind() == reflect.Struct}, nil
 }
 
-// check returns a copy of the arguments, completed by defaults, if they are as
+// complete returns a copy of the arguments, completed by defaults, if they are as
 // the schema says.
-func (a *arguments) check(args any) (map[string]any, error) {
+func (a *arguments) complete(args any) (map[string]any, error) {
 	m, err := object(args)
 	if err != nil {
 		return nil, a.wrong(err.Error())
@@ -74,15 +73,8 @@ func (a *arguments) check(args any) (map[string]any, error) {
 	if a.strict && a.schema.AdditionalProperties == nil {
 		c.unknown(a.schema, m, "")
 	}
-	c.value(a.schema, m, "")
-	if len(c.problems) == 0 {
-		// What the checker does not look at, such as patterns and alternatives.
-		if err := a.resolved.Validate(m); err != nil {
-			c.problems = []string{err.Error()}
-		}
-	}
-	if len(c.problems) > 0 {
-		return nil, a.wrong(c.problems...)
+	if problems := a.check(&c, m); len(problems) > 0 {
+		return nil, a.wrong(problems...)
 	}
 	return m, nil
 }

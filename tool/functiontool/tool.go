@@ -151,7 +151,7 @@ func (f *function) Run(ctx tool.Context, args any) (res map[string]any, err erro
 			res, err = nil, fmt.Errorf("tool %q: %w", f.cfg.Name, &agent.PanicError{Value: r, Stack: debug.Stack()})
 		}
 	}()
-	m, err := f.input.check(args)
+	m, err := f.input.complete(args)
 	if err != nil {
 		return nil, err
 	}

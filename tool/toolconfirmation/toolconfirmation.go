@@ -3,11 +3,29 @@
 // Package toolconfirmation describes a tool call that waits for a person's
 // consent. Names and wire form are those of ADK for Go.
 //
-//	c := toolconfirmation.ToolConfirmation{Hint: "Deletes 12 files. Go on?"}
+// An agent whose tool asks yields a function call named [FunctionCallName] and
+// ends its turn. The client shows the person what is to be done, and sends the
+// answer as the user's next message:
+//
+//	original, err := toolconfirmation.OriginalCallFrom(question)
+//	…
+//	yes := &genai.FunctionResponse{
+//		ID: question.ID, Name: toolconfirmation.FunctionCallName,
+//		Response: map[string]any{"confirmed": true},
+//	}
 package toolconfirmation
 
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/genai"
+)
+
 // FunctionCallName is the name of the function call by which an agent asks its
-// client for a confirmation.
+// client for a confirmation. Its arguments are originalFunctionCall, which is
+// the call that waits, and toolConfirmation, which is a [ToolConfirmation].
 const FunctionCallName = "adk_request_confirmation"
 
 // ToolConfirmation is a question about one tool call, and its answer.
@@ -18,4 +36,73 @@ type ToolConfirmation struct {
 	Confirmed bool `json:"confirmed"`
 	// Payload is anything more that the tool wants to have back.
 	Payload any `json:"payload"`
+}
+
+const (
+	originalCall = "originalFunctionCall"
+	confirmation = "toolConfirmation"
+)
+
+// Question is the call by which an agent asks about a call of a tool. id is the
+// question's own.
+func Question(id string, original *genai.FunctionCall, c ToolConfirmation) *genai.FunctionCall {
+	// Plain maps: so it is in every log, stored or not.
+	return &genai.FunctionCall{ID: id, Name: FunctionCallName, Args: map[string]any{
+		originalCall: map[string]any{"id": original.ID, "name": original.Name, "args": original.Args},
+		confirmation: map[string]any{"hint": c.Hint, "confirmed": c.Confirmed, "payload": c.Payload},
+	}}
+}
+
+// OriginalCallFrom is the call that a question is about. It fails on what is no
+// question.
+func OriginalCallFrom(functionCall *genai.FunctionCall) (*genai.FunctionCall, error) {
+	if functionCall == nil {
+		return nil, errors.New("original call of a confirmation: there is no function call")
+	}
+	v, ok := functionCall.Args[originalCall]
+	if !ok {
+		return nil, fmt.Errorf("original call of confirmation %q: the argument %s is missing", functionCall.ID, originalCall)
+	}
+	if call, ok := v.(*genai.FunctionCall); ok && call != nil {
+		return call, nil
+	}
+	call := new(genai.FunctionCall)
+	if err := convert(v, call); err != nil {
+		return nil, fmt.Errorf("original call of confirmation %q: %w", functionCall.ID, err)
+	}
+	return call, nil
+}
+
+// AnswerFrom is what a person said to a question: {"confirmed": true} or false,
+// with a payload if the tool asked for one. ADK's web page sends the same as
+// JSON in a text, {"response": "…"}. It fails on an answer that says neither yes
+// nor no.
+func AnswerFrom(r *genai.FunctionResponse) (*ToolConfirmation, error) {
+	if r == nil {
+		return nil, errors.New("answer to a confirmation: there is no function response")
+	}
+	said := r.Response
+	if text, ok := said["response"].(string); ok && len(said) == 1 {
+		said = nil
+		if err := json.Unmarshal([]byte(text), &said); err != nil {
+			return nil, fmt.Errorf("answer to confirmation %q: %w", r.ID, err)
+		}
+	}
+	if _, ok := said["confirmed"].(bool); !ok {
+		return nil, fmt.Errorf(`answer to confirmation %q: send {"confirmed": true} or {"confirmed": false}`, r.ID)
+	}
+	c := new(ToolConfirmation)
+	if err := convert(said, c); err != nil {
+		return nil, fmt.Errorf("answer to confirmation %q: %w", r.ID, err)
+	}
+	return c, nil
+}
+
+// convert gives a value another type, by way of JSON.
+func convert(from, to any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
 }

@@ -62,10 +62,10 @@ func TestConfigIsCopied(t *testing.T) {
 	subs := []agent.Agent{says(t, "a", "x"), says(t, "b", "y")}
 	order := []string{"b", "a"}
 	can := []string{"a"}
-	on := map[string]loop.ErrorPolicy{"a": loop.SkipStep}
+	on := map[string]loopagent.StepPolicy{"a": {OnError: loop.SkipStep}}
 	root := must(t)(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "l", SubAgents: subs}, MaxIterations: 1,
-		Order: order, CanExit: can, StepOnError: on,
+		Order: order, CanExit: can, Steps: on,
 	}))
 	subs[0], order[0], can[0] = says(t, "c", "z"), "c", "c"
 	delete(on, "a")
@@ -73,18 +73,18 @@ func TestConfigIsCopied(t *testing.T) {
 	cfg := root.(*loopagent.Agent).Config()
 	check(t, "order", cfg.Order, []string{"b", "a"})
 	check(t, "can exit", cfg.CanExit, []string{"a"})
-	check(t, "policies", len(cfg.StepOnError), 1)
+	check(t, "policies", len(cfg.Steps), 1)
 }
 
 // A8: a list that names nobody's name is an error.
 func TestNewRefusesNamesThatNobodyHas(t *testing.T) {
 	_, err := loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{says(t, "critic", "x")}},
-		CanExit:     []string{"critik"}, Finalizer: "final", StepOnError: map[string]loop.ErrorPolicy{"x": loop.SkipStep, "a": loop.SkipStep},
+		CanExit:     []string{"critik"}, Finalizer: "final", Steps: map[string]loopagent.StepPolicy{"x": {}, "a": {}},
 	})
 	want := `loop agent "refine": finalizer "final" is not one of the sub-agents
-StepOnError names "a", which is not one of the sub-agents
-StepOnError names "x", which is not one of the sub-agents
+Steps names "a", which is not one of the sub-agents
+Steps names "x", which is not one of the sub-agents
 CanExit names "critik", which is not in the loop`
 	if err == nil || err.Error() != want {
 		t.Errorf("error:\n%v\nwant:\n%s", err, want)

@@ -85,11 +85,11 @@ func TestErrorPolicies(t *testing.T) {
 		{"next_iteration", func(c *loopagent.Config) { c.OnError = loop.NextIteration },
 			[]string{"critic: x", "critic: x", "editor: fine", "printer: y"}},
 		{"step overrides loop", func(c *loopagent.Config) {
-			c.StepOnError = map[string]loop.ErrorPolicy{"editor": loop.SkipStep}
+			c.Steps = map[string]loopagent.StepPolicy{"editor": {OnError: loop.SkipStep}}
 		}, append(one, "critic: x", "editor: fine", "printer: y")},
 		{"step is stricter than loop", func(c *loopagent.Config) {
 			c.OnError = loop.SkipStep
-			c.StepOnError = map[string]loop.ErrorPolicy{"editor": loop.StopOnError}
+			c.Steps = map[string]loopagent.StepPolicy{"editor": {OnError: loop.StopOnError}}
 		}, []string{"critic: x"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,6 +14,15 @@ import (
 func (r *run) event(ev *session.Event) bool {
 	if ev.Actions.Escalate {
 		r.settle(ev)
+	} else if x := ev.Actions.Exit; x != nil && x.Refused != "" && r.exit != nil && r.exit.By == x.By {
+		r.exit = nil // a loop within takes it back: the attempt has failed
+	}
+	r.touch(ev)
+	if r.prints != nil {
+		r.prints.add(ev)
+	}
+	if c := r.cache; c != nil && c.key != "" && !ev.Partial && ev.Mark == nil {
+		c.pending = append(c.pending, ev)
 	}
 	return r.yield(ev, nil)
 }

@@ -5,14 +5,11 @@ package loopagent
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
-	"google.golang.org/genai"
-
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -32,16 +29,26 @@ type run struct {
 	buf   []byte            // for place
 	timed bool              // the clock is read
 
+	budget *budget.Budget // the loop's own; nil if nobody asks
+	held   *budget.Hold   // what is kept of it for the finalizer
+	prints *fingerprint   // of the step under way; nil if nobody asks
+	cache  *cache         // nil if no step has one
+
 	tally      loop.Tally
 	exit       *session.Exit // the request that the step made, if it is followed
 	refused    *session.Exit // one that is not
 	finalizing bool
 	stopped    bool
-	err        error // the last failure
+	err        error // how the last step failed
+	beyond     error // it is the budget of a loop around this one that is spent
 
 	cur, last, best *session.Event // what the iterations said
 	final           *session.Event // what the finalizer said
 	said            *session.Event // what was said last
+
+	initial, accepted map[string]any  // states to roll back to
+	before            map[string]any  // the state before the step's first attempt
+	touched           map[string]bool // keys that the loop has changed; nil if only it does
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
@@ -60,10 +67,36 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	}
 	r.onEv = r.event
 	r.loop.Started = r.now()
+	if r.timed {
+		defer r.spend()()
+	}
+	r.prepare()
 	for r.next() {
 	}
 	if !r.stopped && ctx.Err() != nil { // cut off while an event was on its way
 		r.fail(context.Cause(ctx))
+	}
+}
+
+// prepare makes what only some loops need.
+func (r *run) prepare() {
+	if p := r.plan; p.NoProgress != nil || p.Score != nil && p.Score.Judge != nil {
+		r.prints = newFingerprint()
+	}
+	for _, s := range r.cfg.Steps {
+		if s.Cache != nil {
+			r.cache = newCache()
+		}
+	}
+	goesBack := r.plan.OnRegression == loop.RollbackOnWorse
+	if goesBack {
+		r.initial = r.snapshot(r.loop.Address)
+	}
+	for i := range r.plan.Steps {
+		goesBack = goesBack || r.retries(i)
+	}
+	if goesBack && r.ctx.Branch() != "" {
+		r.touched = make(map[string]bool)
 	}
 }
 
@@ -79,6 +112,8 @@ func (r *run) next() bool {
 			return false
 		}
 		return r.step(d)
+	case loop.Rollback:
+		return r.rollBack(d)
 	case loop.Finalize:
 		r.finalizing = true
 		r.loop.Pass = r.loop.Address
@@ -98,21 +133,30 @@ func (r *run) now() time.Time {
 
 // step runs one sub-agent and adds what it left to the tally.
 func (r *run) step(d loop.Decision) bool {
-	s := r.steps[d.Step]
-	if s == nil {
-		s = agent.NewStep(r.ctx, agent.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[d.Step], Loop: r.loop})
-		r.steps[d.Step] = s
+	asked := r.exit
+	r.exit, r.refused, r.err = nil, nil, nil
+	switch {
+	case d.Attempt > 1:
+		if !r.undo(&d, asked) {
+			return false
+		}
+	case r.retries(d.Step):
+		r.before = r.snapshot(r.address(&d))
 	}
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
-	r.exit, r.refused = nil, nil
-	res := s.RunAt(r.address(d.Step), r.onEv)
+	before := r.used()
+	res, how := r.carryOut(d, &o)
 	if res.Left {
 		return false
 	}
 	r.heard(d.Step, res.Said)
 	o.Finished = r.now()
-	r.outcome(&o, res.Err)
+	o.Usage = r.since(before)
+	r.outcome(&o, &d, res.Err, how)
 	r.plan.Add(&r.tally, o)
+	if guarded(res.Err) && o.Failure != nil && r.tally.Fatal == nil && !r.finalizing {
+		r.tally.Fatal = &loop.StepFailure{Step: r.plan.Steps[d.Step].Name, Failure: *o.Failure}
+	}
 	return true
 }
 
@@ -121,27 +165,39 @@ func (r *run) step(d loop.Decision) bool {
 func (r *run) heard(step int, words *session.Event) {
 	switch {
 	case words == nil:
-		if r.exit != nil && r.words[step] != nil {
+		if r.exit != nil && r.words[step] != nil && !r.judges(step) {
 			r.cur = r.words[step]
 		}
 		return
 	case r.finalizing:
 		r.final = words
+	case r.judges(step) && r.cur != nil: // a verdict is not the candidate
+		r.words[step] = words
 	default:
 		r.cur, r.words[step] = words, words
 	}
 	r.said = words
 }
 
+// judges reports whether a step is there to value what the others produce.
+func (r *run) judges(step int) bool {
+	s := r.plan.Score
+	return s != nil && s.Judge != nil && s.Judge.Step == r.plan.Steps[step].Name
+}
+
 // outcome fills in what became of a step.
-func (r *run) outcome(o *loop.Outcome, err error) {
+func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) {
 	if r.exit != nil {
 		o.Exit = exitOf(r.exit)
 	} else if r.refused != nil {
 		o.Exit = exitOf(r.refused)
 	}
-	if r.cfg.StopWhen != nil || r.cfg.Score != nil {
+	if r.cfg.StopWhen != nil || r.cfg.Score != nil || r.cfg.NoProgress != nil || r.cfg.StateLimit > 0 {
 		o.State = r.state(r.loop.Pass)
+		o.StateSize = sizeOf(o.State)
+	}
+	if r.prints != nil && err == nil {
+		o.Fingerprint = r.prints.sum()
 	}
 	_, panicked := errors.AsType[*agent.PanicError](err)
 	if r.ctx.Err() != nil && !panicked { // perhaps the step ended early, without a word
@@ -152,27 +208,21 @@ func (r *run) outcome(o *loop.Outcome, err error) {
 		return
 	}
 	r.err = err
-	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error()}
-	if panicked {
+	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error(), Permanent: permanent(err)}
+	spent, _ := errors.AsType[*budget.ExceededError](err)
+	switch {
+	case panicked:
 		o.Failure.Kind = loop.Panicked
+	case how == timedOut:
+		o.Failure.Kind = d.TimeoutKind
+	case how == refused:
+		o.Failure.Kind = d.Refuse.Kind
+	case spent != nil:
+		o.Failure.Kind = loop.BudgetSpent
+		if spent.Budget != r.Name() && r.loop.Outer != nil {
+			r.beyond = err // for that loop to stop too
+		}
 	}
-}
-
-// state is a copy of the state as a step at an address sees it.
-func (r *run) state(at session.Address) map[string]any {
-	if v, ok := r.ctx.Session().(*session.View); ok {
-		return maps.Collect(v.StateAt(at).All())
-	}
-	return maps.Collect(r.ctx.Session().State().All())
-}
-
-func (r *run) beginIteration(n int) bool {
-	r.loop.Iteration = n
-	r.place(n)
-	r.cur = nil
-	return r.callBack(len(r.cfg.BeforeIteration), func(i int, ctx agent.Context) error {
-		return r.cfg.BeforeIteration[i](ctx, n)
-	})
 }
 
 // place makes the addresses of an iteration: that of the pass, and those of its
@@ -196,126 +246,14 @@ func (r *run) place(n int) {
 	r.buf = buf
 }
 
-// address is where a step runs. The finalizer is in no iteration.
-func (r *run) address(step int) session.Address {
-	if r.finalizing {
-		return r.loop.Address + "/" + session.Address(r.plan.Steps[step].Name)
-	}
-	return r.at[step]
-}
-
-// endIteration takes down what an iteration came to.
-func (r *run) endIteration(it loop.IterationRecord) bool {
-	if it.Complete {
-		r.last = r.cur
-	}
-	r.loop.Score = it.Score
-	if it.Best {
-		r.best, r.loop.BestScore = r.cur, it.Score
-	}
-	if v, ok := r.ctx.Session().(*session.View); ok {
-		v.EndIteration(r.loop.Pass)
-	}
-	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
-		return false
-	}
-	ok := r.callBack(len(r.cfg.AfterIteration), func(i int, ctx agent.Context) error {
-		return r.cfg.AfterIteration[i](ctx, it)
-	})
-	if r.cfg.KeepStates { // with what the callbacks made of it
-		r.loop.Prev = r.state(r.loop.Address)
-		if it.Best {
-			r.loop.Best = r.loop.Prev
-		}
-	}
-	return ok
-}
-
-// callBack calls n iteration callbacks and yields what they changed.
-func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
-	if n == 0 {
-		return true
-	}
-	ev := &session.Event{}
-	ctx := agent.NewCallbackContext(r.ctx, &ev.Actions)
-	for i := range n {
-		if err := call(i, ctx); err != nil {
-			r.fail(fmt.Errorf("iteration callback: %w", err))
-			return false
-		}
-	}
-	return len(ev.Actions.StateDelta) == 0 && len(ev.Actions.ArtifactDelta) == 0 || r.yield(ev, nil)
-}
-
-// fail stops the loop for a reason that no step has given.
-func (r *run) fail(err error) {
-	r.err = err
-	if r.ctx.Err() != nil {
-		r.plan.Add(&r.tally, loop.Outcome{Iteration: r.loop.Iteration, Step: -1, Canceled: context.Cause(r.ctx).Error()})
-	} else {
-		r.tally.Fatal = &loop.StepFailure{Failure: loop.Failure{Kind: loop.Failed, Message: err.Error()}}
-	}
-	r.stop(r.plan.Next(&r.tally, r.now()).Stop)
-}
-
-// stop says what the loop came to, and ends with the error if it is one.
-func (r *run) stop(rec *loop.StopRecord) {
-	r.stopped = true
-	if r.cfg.OnStop != nil {
-		r.cfg.OnStop(r.ctx, rec)
-	}
-	if !r.plain || agent.Marks(r.ctx) {
-		if !r.conclude(rec) {
-			return
-		}
-	}
+// address is where a step runs. The finalizer is in no iteration; a judge's
+// second sample is its second run there.
+func (r *run) address(d *loop.Decision) session.Address {
 	switch {
-	case rec.Reason == loop.ReasonError:
-		r.yield(nil, r.err)
-	case r.ctx.Err() != nil: // whatever the reason: it may have been the finalizer's turn
-		r.yield(nil, context.Cause(r.ctx))
+	case r.finalizing:
+		return r.loop.Address + "/" + session.Address(r.plan.Steps[d.Step].Name)
+	case d.Sample > 1:
+		return r.at[d.Step] + session.Address("#"+strconv.Itoa(d.Sample))
 	}
-}
-
-// conclude yields the loop's last events: its mark, its result under its output
-// key, and the words of the result if they were not the last that were said. A
-// canceled loop leaves its mark and says no more.
-func (r *run) conclude(rec *loop.StopRecord) bool {
-	result := map[loop.Source]*session.Event{
-		loop.FromFinalizer: r.final, loop.FromBest: r.best, loop.FromLast: r.last, loop.FromPartial: r.cur,
-	}[rec.Result.Source]
-	if r.ctx.Err() != nil {
-		result = nil
-	}
-	ev := &session.Event{}
-	if result != nil && r.cfg.OutputKey != "" {
-		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
-	}
-	if agent.Marks(r.ctx) {
-		if !r.mark(session.MarkLoopStopped, rec, ev) {
-			return false
-		}
-		ev = &session.Event{} // an event with a mark has no words
-	}
-	if result != nil && result != r.said {
-		ev.Content = genai.NewContentFromText(result.Text(), genai.RoleModel)
-	}
-	if ev.Content == nil && ev.Actions.StateDelta == nil {
-		return true
-	}
-	return r.yield(ev, nil)
-}
-
-// mark yields a mark on ev, or on an event of its own.
-func (r *run) mark(kind session.MarkKind, data any, ev *session.Event) bool {
-	m, err := session.NewMark(kind, data)
-	if err != nil {
-		r.yield(nil, err)
-		return false
-	}
-	if ev == nil {
-		ev = &session.Event{}
-	}
-	ev.Mark = m
-	return r.yield(ev, nil)
+	return r.at[d.Step]
 }

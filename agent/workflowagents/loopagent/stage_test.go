@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
+	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -163,6 +164,7 @@ func into(rec **loop.StopRecord) func(*loopagent.Config) {
 type stage struct {
 	*runner.Runner
 	sessions session.Service
+	cfg      agent.RunConfig
 }
 
 func newStage(t testing.TB, root agent.Agent, durable bool) *stage {
@@ -178,11 +180,25 @@ func newStage(t testing.TB, root agent.Agent, durable bool) *stage {
 	return s
 }
 
+// newStageWith is a stage that has artifacts too.
+func newStageWith(t testing.TB, root agent.Agent) *stage {
+	t.Helper()
+	s := &stage{sessions: session.InMemoryService()}
+	r, err := runner.New(runner.Config{
+		AppName: "app", Agent: root, SessionService: s.sessions, AutoCreateSession: true, ArtifactService: artifact.InMemoryService(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Runner = r
+	return s
+}
+
 // send runs the agent on one message, and checks the form of what comes back.
 func (s *stage) send(t testing.TB, ctx context.Context, text string) (evs []*session.Event, err error) {
 	t.Helper()
 	msg := genai.NewContentFromText(text, genai.RoleUser)
-	for ev, e := range s.Run(ctx, "ana", "s1", msg, agent.RunConfig{}) {
+	for ev, e := range s.Run(ctx, "ana", "s1", msg, s.cfg) {
 		if err != nil {
 			t.Errorf("after the error %v came event %v, error %v", err, ev, e)
 		}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// answer runs the calls of a turn and yields what comes of them: the tools'
+// answers, then the agent's own one if a tool took it down, then a question to a
+// person. It reports whether there is to be another turn.
+//
+// A wish to leave the loop, and a question, come before a transfer: what is to
+// happen next is then for others to say.
+func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations) bool {
+	ev, pending := r.callTools(req, calls, about)
+	a := &ev.Actions
+	asked := r.question(calls, a.RequestedToolConfirmations)
+	if asked != nil || a.Exit != nil || a.Escalate {
+		a.TransferToAgent = ""
+	}
+	if len(ev.Content.Parts) == 0 { // all answers come later
+		ev.Content = nil
+	}
+	if !r.act(ev) {
+		return false
+	}
+	final, err := r.structured(req)
+	if err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	if final != nil && !r.yield(final, nil) || asked != nil && !r.yield(asked, nil) {
+		return false
+	}
+	if a.TransferToAgent != "" {
+		r.next, _ = r.successor(a.TransferToAgent) // callTool has looked
+	}
+	return r.next == nil && final == nil && asked == nil && !pending && !ends(a)
+}
+
+// act yields an event if it says or does something.
+func (r *run) act(ev *session.Event) bool {
+	a := &ev.Actions
+	if ev.Content == nil && ev.UsageMetadata == nil && len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 &&
+		len(a.RequestedToolConfirmations) == 0 && a.TransferToAgent == "" && !ends(a) {
+		return true
+	}
+	return r.yield(ev, nil)
+}
+
+// ends reports whether actions end the agent's turn. A request to leave the loop
+// does, whether or not it says that nothing more is to be said (LOOP 4).
+func ends(a *session.EventActions) bool {
+	return a.Exit != nil || a.Escalate || a.SkipSummarization
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"math"
+	"strings"
+	"sync"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// Bytes that stand for what is no text, at three to a token. Providers count
+// pictures by their size, up to about 1600 tokens, and sound, films and pages by
+// time and number; a file that is only named may be any of it.
+const (
+	contentBytes = 12 // around each content
+	imageBytes   = 3 * 1600
+	fileBytes    = 3 * 10_000
+	blobShare    = 5 // one byte in five, of a blob that is no picture
+)
+
+// counted is how many bytes the contents of the last request had, so that those
+// of the next, which nearly always begins with the same, are not counted again.
+type counted struct {
+	contents []*genai.Content
+	upTo     []int64 // bytes of the contents up to and with this one
+}
+
+// request is how many bytes a request has, with pictures and the like as the
+// text that would have as many tokens.
+func (c *counted) request(req *model.LLMRequest) int64 {
+	n := c.conversation(req.Contents)
+	cfg := req.Config
+	if cfg == nil {
+		return n
+	}
+	if cfg.SystemInstruction != nil {
+		n += contentBytes + partsBytes(cfg.SystemInstruction.Parts)
+	}
+	if len(cfg.Tools) > 0 {
+		n += int64(len(asJSON(cfg.Tools)))
+	}
+	if cfg.ResponseSchema != nil {
+		n += int64(len(asJSON(cfg.ResponseSchema)))
+	}
+	if cfg.ResponseJsonSchema != nil {
+		n += int64(len(asJSON(cfg.ResponseJsonSchema)))
+	}
+	return n
+}
+
+func (c *counted) conversation(contents []*genai.Content) int64 {
+	same := 0
+	for same < min(len(contents), len(c.contents)) && contents[same] == c.contents[same] {
+		same++
+	}
+	c.contents, c.upTo = append(c.contents[:same], contents[same:]...), c.upTo[:same]
+	var sum int64
+	if same > 0 {
+		sum = c.upTo[same-1]
+	}
+	for _, content := range contents[same:] {
+		if content != nil {
+			sum += contentBytes + partsBytes(content.Parts)
+		}
+		c.upTo = append(c.upTo, sum)
+	}
+	return sum
+}
+
+func partsBytes(parts []*genai.Part) int64 {
+	var n int
+	for _, p := range parts {
+		if p == nil {
+			continue
+		}
+		n += len(p.Text)
+		if f := p.FunctionCall; f != nil {
+			n += len(f.Name) + len(asJSON(f.Args))
+		}
+		if f := p.FunctionResponse; f != nil {
+			n += len(f.Name) + len(asJSON(f.Response))
+		}
+		if e := p.ExecutableCode; e != nil {
+			n += len(e.Code)
+		}
+		if e := p.CodeExecutionResult; e != nil {
+			n += len(e.Output)
+		}
+		if p.FileData != nil {
+			n += fileBytes
+		}
+		switch b := p.InlineData; {
+		case b == nil:
+		case strings.HasPrefix(b.MIMEType, "image/"):
+			n += imageBytes
+		case strings.HasPrefix(b.MIMEType, "text/"):
+			n += len(b.Data)
+		default:
+			n += len(b.Data) / blobShare
+		}
+	}
+	return int64(n)
+}
+
+// perThree is the tokens of a text of which nothing is known: most have one in
+// three or four bytes.
+func perThree(bytes int64) int64 { return (bytes + 2) / 3 }
+
+// meter estimates tokens, and learns from what the provider counts.
+type meter struct {
+	mu      sync.Mutex
+	known   bool
+	bytes   float64 // of the last request that was counted
+	tokens  float64 // of the same
+	perByte float64
+	longest int64 // output
+}
+
+// input is about the most tokens that so many bytes have: a tenth more than
+// what the line says that leads through the last request, at between a third of
+// a token and an eighth for each byte.
+func (m *meter) input(bytes int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.known {
+		return perThree(bytes)
+	}
+	return int64(math.Ceil(1.1 * max(0, m.tokens+m.perByte*(float64(bytes)-m.bytes))))
+}
+
+// output is what an answer may have, and what it needs at least.
+func (m *meter) output(cfg *genai.GenerateContentConfig) (tokens, least int64) {
+	var bound, thoughts int64
+	if cfg != nil {
+		bound = max(0, int64(cfg.MaxOutputTokens))
+		if t := cfg.ThinkingConfig; t != nil && t.ThinkingBudget != nil {
+			thoughts = max(0, int64(*t.ThinkingBudget))
+		}
+	}
+	least = thoughts + MinOutputTokens // a bound below the thoughts is refused by providers, or raised
+	switch {
+	case bound == 0:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return max(thoughts+DefaultOutputTokens, m.longest), least
+	case bound <= thoughts:
+		return thoughts + bound, least
+	}
+	return bound, least
+}
+
+// learn takes note of what the provider counted for a request.
+func (m *meter) learn(bytes, input, output int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.longest = max(m.longest, output)
+	if bytes > 0 && input > 0 {
+		m.known, m.bytes, m.tokens = true, float64(bytes), float64(input)
+		m.perByte = max(1.0/8, min(1.0/3, m.tokens/m.bytes))
+	}
+}

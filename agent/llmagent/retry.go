@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+)
+
+// Retry says how a model is asked again when it fails in a way that may pass,
+// which is what [model.Retryable] says of its error. The SDKs below ask once;
+// nobody else asks again.
+//
+// Each request counts as a call of a model ([agent.CountModelCall]). What came
+// of a stream before it broke off was shown and is not stored; a listener may
+// see the same pieces again. Callbacks before the call are asked once a turn,
+// those on errors once, after the last attempt.
+type Retry struct {
+	// Attempts is how often a turn asks at most, the first time included; 0 is
+	// 3, and 1 never asks again.
+	Attempts int
+	// Delay is how long to wait before the second attempt, and each further
+	// delay is twice the one before, up to MaxDelay. 0 is 500 ms, and for
+	// MaxDelay 8 s, or Delay if that is more. Chance takes up to a quarter of
+	// each, so that those who failed together do not come back together.
+	Delay, MaxDelay time.Duration
+	// MaxRetryAfter is the longest that a provider may ask to wait; 0 is a
+	// minute. If it asks for less it is given that, and by chance up to a
+	// quarter of the delay more. If it asks for more, that is the error.
+	MaxRetryAfter time.Duration
+}
+
+func (r Retry) check() error {
+	if r.Attempts < 0 || r.Delay < 0 || r.MaxDelay < 0 || r.MaxRetryAfter < 0 {
+		return fmt.Errorf("retry: %+v has a negative value; 1 attempt never asks again", r)
+	}
+	if r.MaxDelay > 0 && r.MaxDelay < r.Delay {
+		return fmt.Errorf("retry: the first delay, %v, is longer than the longest, %v", r.Delay, r.MaxDelay)
+	}
+	return nil
+}
+
+// MetadataRetry is the key under which CustomMetadata says what it took to get
+// an answer, where that was more than one request: "attempts", how many there
+// were, and "waitedMs", the milliseconds between them.
+const MetadataRetry = "refrain:retry"
+
+// attempts counts the requests of one turn.
+//
+// It is a loop of our own: a retry policy of failsafe-go varies a provider's
+// delay downward too, cannot be stopped by what a delay comes to, and drops an
+// answer that arrives as the context ends.
+type attempts struct {
+	Retry
+	made   int           // requests so far
+	delay  time.Duration // before the next
+	waited time.Duration
+	noted  bool // in the metadata of an answer
+}
+
+// first is the state of a turn that asks for the first time.
+func (r Retry) first() attempts {
+	if r.Attempts == 0 {
+		r.Attempts = 3
+	}
+	if r.Delay == 0 {
+		r.Delay = 500 * time.Millisecond
+	}
+	if r.MaxDelay == 0 {
+		r.MaxDelay = max(8*time.Second, r.Delay)
+	}
+	if r.MaxRetryAfter == 0 {
+		r.MaxRetryAfter = time.Minute
+	}
+	return attempts{Retry: r, made: 1, delay: min(r.Delay, r.MaxDelay)}
+}
+
+// again waits until the request that failed with err may be sent once more, and
+// returns nil. If it is not to be sent, it returns err and why. It returns
+// another error, and nothing makes up for that, if the context ends or no call
+// is left to the run.
+func (a *attempts) again(ctx agent.InvocationContext, err error) error {
+	after, ok := model.Retryable(err)
+	switch {
+	case !ok || a.Attempts == 1:
+		return err
+	case a.made == a.Attempts:
+		return fmt.Errorf("%w (attempt %d of %d)", err, a.made, a.Attempts)
+	case after > a.MaxRetryAfter:
+		return fmt.Errorf("%w (the provider asks to wait %v; Retry.MaxRetryAfter is %v)", err, after, a.MaxRetryAfter)
+	}
+	wait := a.delay - chance(a.delay/4)
+	if after > 0 {
+		wait = after + chance(a.delay/4)
+	}
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
+		return fmt.Errorf("%w (the time is up before attempt %d, in %v)", err, a.made+1, wait.Round(time.Millisecond))
+	}
+	if none := agent.CountModelCall(ctx); none != nil {
+		return fmt.Errorf("%w; the last call: %w", none, err)
+	}
+	if cause := sleep(ctx, wait); cause != nil {
+		return fmt.Errorf("before attempt %d, after %v: %w", a.made+1, err, cause)
+	}
+	a.made++
+	a.waited += wait
+	a.delay = min(2*a.delay, a.MaxDelay)
+	return nil
+}
+
+// metadata says what it took.
+func (a *attempts) metadata() map[string]any {
+	return map[string]any{"attempts": float64(a.made), "waitedMs": float64(a.waited.Milliseconds())}
+}
+
+// question is what a model was asked, as it was before the model had it.
+type question struct {
+	req model.LLMRequest
+	cfg genai.GenerateContentConfig
+}
+
+func (q *question) keep(req *model.LLMRequest) {
+	q.req = *req
+	if req.Config != nil {
+		q.cfg = *req.Config
+	}
+}
+
+// restore undoes what a model has set in a request, as ADK's do.
+func (q *question) restore(req *model.LLMRequest) {
+	*req = q.req
+	if req.Config != nil {
+		cfg := q.cfg
+		req.Config = &cfg // the old one may be somebody's own, from a callback
+	}
+}
+
+// chance is any duration below d.
+func chance(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return rand.N(d)
+}
+
+// sleep returns the cause if the context ends before d is over.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"maps"
+	"unicode/utf8"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// MetadataContext is the key under which the CustomMetadata of a model's answer
+// says what a [ContextPolicy] other than full did for the request: a map with
+// "policy", "sentChars", "savedChars", "sentContents" and "savedContents", as in
+// [Saving]. Numbers are float64, as they are after a journey in JSON.
+const MetadataContext = "refrain:context"
+
+// Saving is what a context policy did for one request. Characters are those of
+// texts, and of calls and their answers as JSON; the system instruction, and
+// what callbacks change, are not in it.
+type Saving struct {
+	Policy ContextPolicy
+	// SentChars are the characters of the conversation as it was sent, in
+	// SentContents contents.
+	SentChars, SentContents int
+	// SavedChars are those that [ContextFull] would have sent besides, in
+	// SavedContents contents.
+	SavedChars, SavedContents int
+}
+
+// SavedTokens estimates the tokens that were saved, at four characters each.
+// What a provider counts differs by model and by language.
+func (s Saving) SavedTokens() int { return s.SavedChars / 4 }
+
+// SavingOf reads what an event says under [MetadataContext], be it from a store
+// or fresh. It reports whether it says something.
+func SavingOf(ev *session.Event) (Saving, bool) {
+	m, ok := ev.CustomMetadata[MetadataContext].(map[string]any)
+	if !ok {
+		return Saving{}, false
+	}
+	number := func(key string) int {
+		n, _ := m[key].(float64)
+		return int(n)
+	}
+	policy, _ := m["policy"].(string)
+	return Saving{
+		Policy:    ContextPolicy(policy),
+		SentChars: number("sentChars"), SentContents: number("sentContents"),
+		SavedChars: number("savedChars"), SavedContents: number("savedContents"),
+	}, true
+}
+
+func (s Saving) metadata() map[string]any {
+	return map[string]any{
+		"policy":    string(s.Policy),
+		"sentChars": float64(s.SentChars), "sentContents": float64(s.SentContents),
+		"savedChars": float64(s.SavedChars), "savedContents": float64(s.SavedContents),
+	}
+}
+
+// note writes into a whole answer's metadata, once a turn, what it took to get
+// it and what the policy saved.
+func (r *run) note(ev *session.Event, tries *attempts) {
+	policy := r.policy().Policy
+	if ev.Partial || tries.noted || tries.made == 1 && policy == ContextFull {
+		return
+	}
+	tries.noted = true
+	m := maps.Clone(ev.CustomMetadata) // it may be somebody else's
+	if m == nil {
+		m = make(map[string]any, 2)
+	}
+	ev.CustomMetadata = m
+	if tries.made > 1 {
+		m[MetadataRetry] = tries.metadata()
+	}
+	if policy != ContextFull {
+		sent := r.history.size()
+		saved := r.history.leftOut(r.ctx.Session().Events())
+		m[MetadataContext] = Saving{
+			Policy: policy, SentChars: sent.chars, SentContents: sent.contents,
+			SavedChars: saved.chars, SavedContents: saved.contents,
+		}.metadata()
+	}
+}
+
+// size is how much there is to read.
+type size struct{ contents, chars int }
+
+func (s *size) add(c *genai.Content) {
+	s.contents++
+	for _, p := range c.Parts {
+		if p == nil {
+			continue
+		}
+		s.chars += utf8.RuneCountInString(p.Text)
+		if f := p.FunctionCall; f != nil {
+			s.chars += utf8.RuneCountInString(f.Name) + utf8.RuneCountInString(asJSON(f.Args))
+		}
+		if f := p.FunctionResponse; f != nil {
+			s.chars += utf8.RuneCountInString(f.Name) + utf8.RuneCountInString(asJSON(f.Response))
+		}
+	}
+}
+
+// tally is how big a history is, and what it leaves out. Nothing is counted
+// before somebody asks.
+type tally struct {
+	sum     size
+	counted int // contents that are in sum
+
+	from  int  // index of the event that the history begins with
+	asked size // of the user's message, where that is put before it
+	left  size // of what is left out
+	known bool // left is
+}
+
+// anew makes the next call of size count all: a content in the middle changed.
+func (t *tally) anew() { t.sum, t.counted = size{}, 0 }
+
+// size is how big the history is. Each content is counted once.
+func (h *history) size() size {
+	t := &h.tally
+	for ; t.counted < len(h.contents); t.counted++ {
+		t.sum.add(h.contents[t.counted])
+	}
+	return t.sum
+}
+
+// leftOut is how much bigger a history of all events would be.
+func (h *history) leftOut(evs session.Events) size {
+	t := &h.tally
+	if t.known {
+		return t.left
+	}
+	t.known = true
+	if t.from == 0 {
+		return t.left
+	}
+	all, upTo := h.allBefore(evs)
+	between := history{agent: h.agent, branch: h.branch, calls: make(map[string]int)}
+	for i := min(upTo, t.from); i < max(upTo, t.from); i++ {
+		between.add(evs.At(i))
+	}
+	more, sign := between.size(), 1
+	if upTo > t.from {
+		sign = -1
+	}
+	t.left = size{
+		contents: max(0, all.contents+sign*more.contents-t.asked.contents),
+		chars:    max(0, all.chars+sign*more.chars-t.asked.chars),
+	}
+	return t.left
+}
+
+// allBefore is how big a history of all events before one is, as the agent's
+// last answer tells: so each event is counted once, however often the agent
+// runs. Without an answer it is nothing, before the first.
+func (h *history) allBefore(evs session.Events) (all size, before int) {
+	for i := evs.Len() - 1; i >= 0; i-- {
+		ev := evs.At(i)
+		if ev.Author != h.agent.Name() || ev.Branch != h.branch {
+			continue
+		}
+		if s, ok := SavingOf(ev); ok {
+			return size{s.SentContents + s.SavedContents, s.SentChars + s.SavedChars}, i
+		}
+	}
+	return size{}, 0
+}

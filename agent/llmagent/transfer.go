@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// CanTransferToParent reports whether the agent may hand the conversation to the
+// one above it. The runner asks, to know whether the next message is for it.
+func (a *Agent) CanTransferToParent() bool { return !a.cfg.DisallowTransferToParent }
+
+// addTransfer gives the model the tool to hand the conversation over, if there
+// is somebody that it may be handed to, and returns what it is told of them. A
+// tool of that name that the agent has already is left in its place.
+func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, error) {
+	to, parent := a.successors(agent.TreeOf(ctx))
+	if len(to) == 0 || req.Tools[transferName] != nil {
+		return "", nil
+	}
+	if err := tool.Pack(req, &transferTool{to: to}); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Other agents work with you:\n")
+	for _, t := range to {
+		fmt.Fprintf(&b, "- %s", t.Name())
+		if d := strings.Join(strings.Fields(t.Description()), " "); d != "" {
+			fmt.Fprintf(&b, ": %s", d)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "Answer what is yours to answer, going by your description. What another agent is better at is not for you: call %s with its name, and say nothing else.", transferName)
+	if parent != nil {
+		fmt.Fprintf(&b, " What is neither yours nor theirs goes to %s, who is above you.", parent.Name())
+	}
+	return b.String(), nil
+}
+
+// successors are the agents that this one may hand the conversation to: those
+// below it, and, if it is below an agent that asks a model, that one and the
+// others below it. Parent is nil if it is not among them.
+func (a *Agent) successors(tree *agent.Tree) (to []agent.Agent, parent agent.Agent) {
+	to = a.SubAgents()
+	above := tree.Parent(a.Name())
+	if above == nil || agent.TypeOf(above) != agent.TypeLLM {
+		return to, nil
+	}
+	if !a.cfg.DisallowTransferToParent {
+		parent = above
+		to = append(to, parent)
+	}
+	if !a.cfg.DisallowTransferToPeers {
+		for _, peer := range above.SubAgents() {
+			if peer.Name() != a.Name() {
+				to = append(to, peer)
+			}
+		}
+	}
+	return to, parent
+}
+
+// successor is the agent that a tool wants to go on in this one's place. A tool
+// of the program's may name anybody in the tree.
+func (r *run) successor(name string) (agent.Agent, error) {
+	if name == r.Name() {
+		return nil, fmt.Errorf("%q is you: answer yourself, or transfer to another agent", name)
+	}
+	tree := agent.TreeOf(r.ctx)
+	names := tree.Names()
+	to := tree.Find(name)
+	if tree == nil {
+		for _, sub := range r.SubAgents() {
+			names = append(names, sub.Name())
+		}
+		to = r.FindSubAgent(name)
+	}
+	if to == nil {
+		return nil, noSuchAgent(name, slices.DeleteFunc(names, func(n string) bool { return n == r.Name() }))
+	}
+	return to, nil
+}
+
+func noSuchAgent(name string, names []string) error {
+	text := fmt.Sprintf("there is no agent %q to transfer to", name)
+	if near := expr.Nearest(name, names); near != "" {
+		return fmt.Errorf("%s; did you mean %q?", text, near)
+	}
+	if len(names) == 0 {
+		return errors.New(text)
+	}
+	return fmt.Errorf("%s; there are: %s", text, strings.Join(names, ", "))
+}
+
+const transferName = "transfer_to_agent"
+
+// transferTool is the tool by which a model hands the conversation over.
+type transferTool struct {
+	to []agent.Agent
+}
+
+func (t *transferTool) Name() string      { return transferName }
+func (*transferTool) IsLongRunning() bool { return false }
+func (*transferTool) Description() string {
+	return "Hands the conversation to another agent, which answers in your place."
+}
+
+func (t *transferTool) names() []string {
+	var names []string
+	for _, a := range t.to {
+		names = append(names, a.Name())
+	}
+	return names
+}
+
+func (t *transferTool) Declaration() *genai.FunctionDeclaration {
+	return &genai.FunctionDeclaration{
+		Name: t.Name(), Description: t.Description(),
+		Parameters: &genai.Schema{
+			Type: genai.TypeObject, Required: []string{"agent_name"},
+			Properties: map[string]*genai.Schema{"agent_name": {
+				Type: genai.TypeString, Format: "enum", Enum: t.names(), Description: "the name of the agent that goes on",
+			}},
+		},
+	}
+}
+
+func (t *transferTool) Run(ctx tool.Context, args any) (map[string]any, error) {
+	m, _ := args.(map[string]any)
+	name, _ := m["agent_name"].(string)
+	if name == "" {
+		return nil, fmt.Errorf("agent_name is missing; give one of: %s", strings.Join(t.names(), ", "))
+	}
+	if !slices.Contains(t.names(), name) {
+		return nil, noSuchAgent(name, t.names())
+	}
+	ctx.Actions().TransferToAgent = name
+	return map[string]any{}, nil
+}
+
+// relay is what an agent shares with those that it hands the conversation to: it
+// runs them one after another, so that addresses and stacks do not grow with the
+// number of transfers.
+type relay struct {
+	by   session.Address
+	next agent.Agent
+}
+
+type relayKey struct{}
+
+// handOver lets another agent go on in this one's place, as a step of it, and
+// then whom that one hands over to. An agent that runs in such a relay leaves it
+// to the one that began.
+func (r *run) handOver(to agent.Agent) {
+	here := agent.AddressOf(r.ctx)
+	if l, ok := r.ctx.Value(relayKey{}).(*relay); ok && l.by == here.Parent() {
+		l.next = to
+		return
+	}
+	l := &relay{by: here, next: to}
+	ctx := r.ctx.WithContext(context.WithValue(r.ctx, relayKey{}, l))
+	for l.next != nil {
+		step := agent.NewStep(ctx, agent.StepConfig{Agent: l.next})
+		l.next = nil
+		res := step.Run(func(ev *session.Event) bool { return r.yield(ev, nil) })
+		switch {
+		case res.Left:
+			return
+		case res.Err != nil:
+			r.yield(nil, res.Err)
+			return
+		}
+	}
+}

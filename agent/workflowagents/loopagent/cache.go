@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Cache keeps, for one run of the loop, what a deterministic step has said: if
+// its key is the same again, the step is not run, and its earlier events are
+// said once more, with "cached": true in their metadata. A failure is not
+// kept, nor is a request to leave. What a step changes without saying so in an
+// event is not done again.
+type Cache struct {
+	// Key makes the key from what the step reads: lookup finds a name as
+	// [agent.Lookup] does. Required. An error, or an empty key, runs the step.
+	Key func(lookup func(name string) (any, bool)) (string, error)
+	// TTL is how long an outcome is good; 0 is until the loop is over.
+	TTL time.Duration
+}
+
+// maxCached bounds how many outcomes of one step are kept.
+const maxCached = 256
+
+type cache struct {
+	kept    []map[string]outcome // by step
+	key     string               // of the step under way
+	pending []*session.Event     // what it has said
+}
+
+// outcome is what a step has said at an address.
+type outcome struct {
+	events []*session.Event
+	at     session.Address
+	when   time.Time
+}
+
+func newCache() *cache { return new(cache) }
+
+// cached says a step's earlier events again, if it has any for the same key.
+func (r *run) cached(d *loop.Decision) (agent.StepResult, bool) {
+	c := r.cache
+	if c == nil {
+		return agent.StepResult{}, false
+	}
+	c.key, c.pending = "", nil
+	policy := r.cfg.Steps[r.plan.Steps[d.Step].Name].Cache
+	if policy == nil || d.Sample > 0 { // the same again would be no sample
+		return agent.StepResult{}, false
+	}
+	key, err := policy.Key(r.lookup(d))
+	if err != nil || key == "" {
+		return agent.StepResult{}, false
+	}
+	c.key = key
+	if d.Step >= len(c.kept) {
+		return agent.StepResult{}, false
+	}
+	was, ok := c.kept[d.Step][key]
+	if !ok || policy.TTL > 0 && time.Since(was.when) >= policy.TTL {
+		return agent.StepResult{}, false
+	}
+	c.key = "" // it is kept already
+	return r.replay(d, was), true
+}
+
+// replay says what was said before. In a durable run there are marks around it,
+// as if the step had run.
+func (r *run) replay(d *loop.Decision, was outcome) (res agent.StepResult) {
+	at := r.address(d)
+	if !agent.Marks(r.ctx) {
+		return r.sayAgain(was, at)
+	}
+	if r.onEv(r.markOf(at, session.MarkStepStarted, nil)) {
+		res = r.sayAgain(was, at)
+	} else {
+		res.Left = r.ctx.Err() == nil
+	}
+	if res.Left {
+		return res
+	}
+	var finished session.StepFinished
+	if err := context.Cause(r.ctx); err != nil {
+		finished.Error = err.Error()
+	}
+	res.Left = !r.onEv(r.markOf(at, session.MarkStepFinished, finished)) && r.ctx.Err() == nil
+	return res
+}
+
+func (r *run) sayAgain(was outcome, at session.Address) (res agent.StepResult) {
+	for _, ev := range was.events {
+		again := r.again(ev, was.at, at)
+		if !r.onEv(again) {
+			res.Left = r.ctx.Err() == nil
+			return res
+		}
+		if again.Content != nil && again.Text() != "" {
+			res.Said = again
+		}
+	}
+	return res
+}
+
+// lookup finds names as the step would.
+func (r *run) lookup(d *loop.Decision) func(string) (any, bool) {
+	return agent.LookupAt(r.ctx, r.loop, r.address(d))
+}
+
+// again is an event to be said once more, at another place.
+func (r *run) again(ev *session.Event, from, at session.Address) *session.Event {
+	again := *ev
+	again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
+	again.Address = at + ev.Address[len(from):]
+	if ev.Address == from {
+		again.Attempt = 1
+	}
+	if ev.Iteration != 0 && !strings.Contains(string(ev.Address[len(from):]), "[") { // else it is that of a loop in it
+		again.Iteration = r.loop.Iteration
+	}
+	again.UsageMetadata = nil // nothing was used this time
+	again.CustomMetadata = maps.Clone(ev.CustomMetadata)
+	if again.CustomMetadata == nil {
+		again.CustomMetadata = make(map[string]any)
+	}
+	again.CustomMetadata["cached"] = true
+	return &again
+}
+
+// markOf is a mark of a step that is not run.
+func (r *run) markOf(at session.Address, kind session.MarkKind, data any) *session.Event {
+	m, _ := session.NewMark(kind, data) // plain data: there is no error
+	return &session.Event{
+		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
+		Address: at, Iteration: r.loop.Iteration, Attempt: 1, Mark: m,
+	}
+}
+
+// keep remembers what a step has said, if it may be said again.
+func (r *run) keep(d *loop.Decision, res *agent.StepResult) {
+	c := r.cache
+	if c == nil || c.key == "" || res.Err != nil || res.Left || r.exit != nil || r.refused != nil {
+		return
+	}
+	if c.kept == nil {
+		c.kept = make([]map[string]outcome, len(r.plan.Steps))
+	}
+	if c.kept[d.Step] == nil || len(c.kept[d.Step]) >= maxCached {
+		c.kept[d.Step] = make(map[string]outcome)
+	}
+	c.kept[d.Step][c.key] = outcome{c.pending, r.address(d), time.Now()}
+	c.key, c.pending = "", nil
+}

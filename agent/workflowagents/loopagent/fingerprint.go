@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// fingerprint stands for what one step produces: its words, white space apart,
+// and what it changes of the state.
+type fingerprint struct {
+	h       hash.Hash64
+	buf     []byte
+	unknown bool // something could not be put into it
+}
+
+func newFingerprint() *fingerprint { return &fingerprint{h: fnv.New64a()} }
+
+func (f *fingerprint) reset() {
+	f.h.Reset()
+	f.unknown = false
+}
+
+func (f *fingerprint) add(ev *session.Event) {
+	if ev.Partial || ev.Mark != nil {
+		return
+	}
+	for word := range strings.FieldsSeq(ev.Text()) {
+		f.write(word, " ")
+	}
+	if delta := ev.Actions.StateDelta; len(delta) > 0 {
+		for _, k := range slices.Sorted(maps.Keys(delta)) {
+			b, err := json.Marshal(delta[k])
+			f.unknown = f.unknown || err != nil
+			f.write("\x00", k, "\x01")
+			f.h.Write(b)
+		}
+	}
+	// What is in a file is not known here.
+	f.unknown = f.unknown || len(ev.Actions.ArtifactDelta) > 0
+}
+
+func (f *fingerprint) write(texts ...string) {
+	for _, s := range texts {
+		f.buf = append(f.buf[:0], s...)
+		f.h.Write(f.buf)
+	}
+}
+
+// sum is the fingerprint, "" if it is not known.
+func (f *fingerprint) sum() string {
+	if f.unknown {
+		return ""
+	}
+	return fmt.Sprintf("%016x", f.h.Sum64())
+}
+
+// sizeOf is about how many bytes a state takes as JSON.
+func sizeOf(v any) int64 {
+	switch x := v.(type) {
+	case string:
+		return int64(len(x)) + 2
+	case []byte:
+		return int64(len(x))
+	case map[string]any:
+		n := int64(2)
+		for k, v := range x {
+			n += int64(len(k)) + 4 + sizeOf(v)
+		}
+		return n
+	case []any:
+		n := int64(2)
+		for _, v := range x {
+			n += sizeOf(v) + 1
+		}
+		return n
+	case nil, bool, int, int64, float64:
+		return 8
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return int64(len(b))
+}

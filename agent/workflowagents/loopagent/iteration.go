@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+func (r *run) beginIteration(n int) bool {
+	r.loop.Iteration = n
+	r.place(n)
+	r.cur = nil
+	return r.callBack(len(r.cfg.BeforeIteration), func(i int, ctx agent.Context) error {
+		return r.cfg.BeforeIteration[i](ctx, n)
+	})
+}
+
+// endIteration takes down what an iteration came to.
+func (r *run) endIteration(it loop.IterationRecord) bool {
+	if it.Complete {
+		r.last = r.cur
+	}
+	r.loop.Score = it.Score
+	if it.Best {
+		r.best, r.loop.BestScore = r.cur, it.Score
+	}
+	r.forget(r.loop.Pass)
+	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
+		return false
+	}
+	ok := r.callBack(len(r.cfg.AfterIteration), func(i int, ctx agent.Context) error {
+		return r.cfg.AfterIteration[i](ctx, it)
+	})
+	r.loop.Rejected = nil
+	if it.Rejected != "" {
+		r.loop.Rejected = &agent.Rejected{Iteration: it.Number, Reason: it.Rejected}
+	}
+	rolls := r.plan.OnRegression == loop.RollbackOnWorse && it.Best
+	if !r.cfg.KeepStates && !rolls && it.Rejected == "" {
+		return ok
+	}
+	now := r.snapshot(r.loop.Address) // with what the callbacks made of it
+	if rolls {
+		r.accepted = now
+	}
+	if r.loop.Rejected != nil {
+		r.loop.Rejected.State = now
+	}
+	if r.cfg.KeepStates {
+		r.loop.Prev = now
+		if it.Best {
+			r.loop.Best = now
+		}
+	}
+	return ok
+}
+
+// callBack calls n iteration callbacks and yields what they changed.
+func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
+	if n == 0 {
+		return true
+	}
+	ev := &session.Event{}
+	ctx := agent.NewCallbackContext(r.ctx, &ev.Actions)
+	for i := range n {
+		if err := call(i, ctx); err != nil {
+			r.fail(fmt.Errorf("iteration callback: %w", err))
+			return false
+		}
+	}
+	r.touch(ev)
+	return len(ev.Actions.StateDelta) == 0 && len(ev.Actions.ArtifactDelta) == 0 || r.yield(ev, nil)
+}

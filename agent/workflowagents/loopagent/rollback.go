@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// rollBack restores the state that the plan asks for, by an event of the loop.
+func (r *run) rollBack(d loop.Decision) bool {
+	to := r.accepted
+	if d.To == 0 {
+		to = r.initial
+	}
+	ev := &session.Event{}
+	ev.Actions.StateDelta = r.back(r.loop.Address, to)
+	ok := true
+	switch {
+	case agent.Marks(r.ctx):
+		ok = r.mark(session.MarkRolledBack, session.RolledBack{Iteration: d.Iteration, To: d.To, Reason: r.loop.Rejected.Reason}, ev)
+	case ev.Actions.StateDelta != nil:
+		ok = r.yield(ev, nil)
+	}
+	if ok {
+		r.plan.Add(&r.tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
+	}
+	return ok
+}
+
+// retries reports whether a step may be run more than once where it fails.
+func (r *run) retries(step int) bool {
+	s := r.plan.Steps[step].Retry
+	return s != nil && s.Attempts > 1
+}
+
+// undo takes back, before another attempt of a step, what the failed one has
+// done: its changes of state, and the request to leave that it made.
+func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
+	at := r.address(d)
+	r.forget(at) // the loops in it
+	ev := &session.Event{
+		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
+		// The step's address: iteration: keys belong to the iteration.
+		Address: at, Iteration: r.loop.Iteration, Attempt: d.Attempt,
+	}
+	ev.Actions.StateDelta = r.back(at, r.before)
+	if asked != nil {
+		undone := *asked // loops further out may have heard it
+		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
+		ev.Actions.Exit = &undone
+	}
+	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(ev, nil)
+}
+
+// state is what a step at an address sees. The map is the caller's, what is in
+// it is not.
+func (r *run) state(at session.Address) map[string]any {
+	if v, ok := r.ctx.Session().(interface {
+		StateAt(session.Address) session.State
+	}); ok {
+		return maps.Collect(v.StateAt(at).All())
+	}
+	return maps.Collect(r.ctx.Session().State().All())
+}
+
+// snapshot is state to keep: lists and objects in it are copies, since there
+// are steps that change those that they find.
+func (r *run) snapshot(at session.Address) map[string]any { return clone(r.state(at)).(map[string]any) }
+
+func clone(v any) any {
+	switch x := v.(type) {
+	case nil, bool, string, int, int64, float64:
+		return v
+	case map[string]any:
+		if x == nil {
+			return v
+		}
+		c := make(map[string]any, len(x))
+		for k, v := range x {
+			c[k] = clone(v)
+		}
+		return c
+	}
+	return cloneAny(reflect.ValueOf(v)).Interface()
+}
+
+// cloneAny copies lists and maps of every type. What is behind a pointer, or in
+// a struct, is taken as it is.
+func cloneAny(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return v
+		}
+		return reflect.ValueOf(clone(v.Interface()))
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			c.Index(i).Set(cloneAny(v.Index(i)))
+		}
+		return c
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for k, v := range v.Seq2() {
+			c.SetMapIndex(k, cloneAny(v))
+		}
+		return c
+	}
+	return v
+}
+
+// forget ends the iteration: keys of the iterations at and below an address.
+func (r *run) forget(at session.Address) {
+	if v, ok := r.ctx.Session().(interface{ EndIteration(session.Address) }); ok {
+		v.EndIteration(at)
+	}
+}
+
+// touch notes which keys the loop has changed, if there are others who change
+// some at the same time.
+func (r *run) touch(ev *session.Event) {
+	if r.touched == nil {
+		return
+	}
+	for k := range ev.Actions.StateDelta {
+		r.touched[k] = true
+	}
+}
+
+// back is the state delta that makes the state at an address what it was. Keys
+// that other sessions share are left as they are, and beside other branches of
+// the run all that no event of the loop has changed.
+func (r *run) back(at session.Address, was map[string]any) map[string]any {
+	var delta map[string]any
+	set := func(key string, v any) {
+		if strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser) {
+			return
+		}
+		if r.touched != nil && !r.touched[key] {
+			return
+		}
+		if delta == nil {
+			delta = make(map[string]any)
+		}
+		delta[key] = v
+	}
+	now := r.state(at)
+	for k := range now {
+		if _, ok := was[k]; !ok {
+			set(k, nil)
+		}
+	}
+	for k, v := range was {
+		if got, ok := now[k]; !ok || !reflect.DeepEqual(got, v) {
+			set(k, clone(v))
+		}
+	}
+	return delta
+}

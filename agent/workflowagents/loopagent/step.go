@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// ending says how a step ended, besides its error.
+type ending int
+
+const (
+	ended    ending = iota // of itself
+	timedOut               // its time was over
+	refused                // it was not run
+)
+
+// abandonAfter is the default of Config.AbandonAfter.
+const abandonAfter = 2 * time.Second
+
+// noTime is what a plan gives a step for which a delay has left no time.
+const noTime = time.Nanosecond
+
+// carryOut does what a decision to run a step says: it waits, and runs the step
+// for as long as it may take.
+func (r *run) carryOut(d loop.Decision, o *loop.Outcome) (agent.StepResult, ending) {
+	if d.Refuse != nil {
+		return agent.StepResult{Err: r.stepError(&d, errors.New(d.Refuse.Message))}, refused
+	}
+	if d.Wait > 0 {
+		if err := r.wait(d.Wait); err != nil {
+			return agent.StepResult{Err: err}, ended
+		}
+		o.Waited = d.Wait
+	}
+	if d.Wait > 0 && d.Timeout <= noTime && d.Timeout > 0 {
+		late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name}
+		return agent.StepResult{Err: r.stepError(&d, late)}, timedOut
+	}
+	if r.prints != nil {
+		r.prints.reset()
+	}
+	if res, ok := r.cached(&d); ok {
+		o.Cached = true
+		return res, ended
+	}
+	in := agent.StepRun{Address: r.address(&d), Attempt: d.Attempt}
+	if d.Timeout == 0 {
+		res := r.stepAt(d.Step).RunAs(in, r.onEv)
+		r.keep(&d, &res)
+		return res, ended
+	}
+	res, how := r.runFor(&d, in)
+	r.keep(&d, &res)
+	return res, how
+}
+
+// stepAt is the step of an index, made when it is first run.
+func (r *run) stepAt(i int) *agent.Step {
+	if r.steps[i] == nil {
+		r.steps[i] = r.newStep(i, false)
+	}
+	return r.steps[i]
+}
+
+// newStep makes the step of an index. One that may be abandoned is for one run.
+func (r *run) newStep(i int, abandonable bool) *agent.Step {
+	cfg := agent.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Abandonable: abandonable}
+	if r.held != nil && r.finalizing {
+		cfg.Budget = r.held.Budget()
+	}
+	return agent.NewStep(r.ctx, cfg)
+}
+
+// wait waits, unless the context is over before.
+func (r *run) wait(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+}
+
+func (r *run) stepError(d *loop.Decision, err error) error {
+	return &agent.StepError{Address: r.address(d), Err: err}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// fail stops the loop for a reason that no step has given.
+func (r *run) fail(err error) {
+	r.err = err
+	if r.ctx.Err() != nil {
+		r.plan.Add(&r.tally, loop.Outcome{Iteration: r.loop.Iteration, Step: -1, Canceled: context.Cause(r.ctx).Error()})
+	} else {
+		r.tally.Fatal = &loop.StepFailure{Failure: loop.Failure{Kind: loop.Failed, Message: err.Error()}}
+	}
+	r.stop(r.plan.Next(&r.tally, r.now()).Stop)
+}
+
+// stop says what the loop came to, and ends with the error if it is one.
+func (r *run) stop(rec *loop.StopRecord) {
+	r.stopped = true
+	if r.cfg.OnStop != nil {
+		r.cfg.OnStop(r.ctx, rec)
+	}
+	if !r.plain || agent.Marks(r.ctx) {
+		if !r.conclude(rec) {
+			return
+		}
+	}
+	switch {
+	case rec.Reason == loop.ReasonError:
+		r.yield(nil, r.failure())
+	case r.ctx.Err() != nil: // whatever the reason: it may have been the finalizer's turn
+		r.yield(nil, context.Cause(r.ctx))
+	case rec.Reason == loop.ReasonBudget && r.beyond != nil:
+		r.yield(nil, r.beyond)
+	}
+}
+
+// failure is the error that ends the loop: that of the last step, unless it is
+// the plan that says so.
+func (r *run) failure() error {
+	f := r.tally.Fatal
+	switch {
+	case f == nil:
+	case f.Kind == loop.StateTooLarge:
+		return errors.New(f.Message)
+	case r.err == nil && f.Kind == loop.IterationTimeout:
+		return &TimeoutError{Kind: f.Kind, After: r.cfg.IterationTimeout}
+	}
+	if r.err == nil {
+		return errors.New("the loop's plan says that it has failed, and not why")
+	}
+	return r.err
+}
+
+// conclude yields the loop's last events: its mark, its result under its output
+// key, and the words of the result if they were not the last that were said. A
+// canceled loop leaves its mark and says no more.
+func (r *run) conclude(rec *loop.StopRecord) bool {
+	result := map[loop.Source]*session.Event{
+		loop.FromFinalizer: r.final, loop.FromBest: r.best, loop.FromLast: r.last, loop.FromPartial: r.cur,
+	}[rec.Result.Source]
+	if r.ctx.Err() != nil {
+		result = nil
+	}
+	ev := &session.Event{}
+	if result != nil && r.cfg.OutputKey != "" {
+		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
+	}
+	if agent.Marks(r.ctx) {
+		if err := r.seal(rec); err != nil {
+			r.yield(nil, err)
+			return false
+		}
+		if !r.mark(session.MarkLoopStopped, rec, ev) {
+			return false
+		}
+		ev = &session.Event{} // an event with a mark has no words
+	}
+	if result != nil && result != r.said {
+		ev.Content = genai.NewContentFromText(result.Text(), genai.RoleModel)
+	}
+	if ev.Content == nil && ev.Actions.StateDelta == nil {
+		return true
+	}
+	return r.yield(ev, nil)
+}
+
+// seal puts a hash over the loop's events, and over what the record says, into
+// the record. progress.Verify makes it again.
+func (r *run) seal(rec *loop.StopRecord) error {
+	evs := r.ctx.Session().Events()
+	from := evs.Len()
+	for from > 0 && !r.begins(evs.At(from-1)) {
+		from--
+	}
+	d := session.NewDigest()
+	for i := from; i < evs.Len(); i++ {
+		if ev := evs.At(i); ev.Address.Under(r.loop.Address) {
+			if err := d.Add(ev); err != nil {
+				return err
+			}
+		}
+	}
+	rec.Events, rec.Digest = d.Len(), ""
+	if err := d.AddValue(rec); err != nil {
+		return err
+	}
+	rec.Digest = d.String()
+	return nil
+}
+
+// begins reports whether an event is the mark with which the loop's step began.
+func (r *run) begins(ev *session.Event) bool {
+	return ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted &&
+		ev.Address == r.loop.Address && ev.InvocationID == r.ctx.InvocationID()
+}
+
+// mark yields a mark on ev, or on an event of its own.
+func (r *run) mark(kind session.MarkKind, data any, ev *session.Event) bool {
+	m, err := session.NewMark(kind, data)
+	if err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	if ev == nil {
+		ev = &session.Event{}
+	}
+	ev.Mark = m
+	return r.yield(ev, nil)
+}

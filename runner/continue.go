@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool/toolconfirmation"
+)
+
+// ErrNotOpen is the error for an answer to a confirmation that nobody has asked
+// for, or that has an answer. Nothing of such a message is stored.
+var ErrNotOpen = errors.New("confirmation is not open")
+
+// who returns the agent that a message is for: the one that made the function
+// call which it answers, or the one that the user was talking to, or the root.
+func (r *Runner) who(evs session.Events, msg *genai.Content) (agent.Agent, error) {
+	called, err := r.caller(evs, responses(msg))
+	if called != nil || err != nil {
+		return called, err
+	}
+	return r.speaker(evs), nil
+}
+
+func responses(c *genai.Content) []*genai.FunctionResponse {
+	if c == nil {
+		return nil
+	}
+	var all []*genai.FunctionResponse
+	for _, p := range c.Parts {
+		if p != nil && p.FunctionResponse != nil {
+			all = append(all, p.FunctionResponse)
+		}
+	}
+	return all
+}
+
+// caller is the agent whose calls the answers are for; nil if there is none. It
+// looks at the newest events first.
+func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (agent.Agent, error) {
+	var confirmations, others open
+	for _, a := range answers {
+		if a.Name != toolconfirmation.FunctionCallName {
+			others = append(others, a.ID)
+			continue
+		}
+		if _, err := toolconfirmation.AnswerFrom(a); err != nil {
+			return nil, err
+		}
+		if slices.Contains(confirmations, a.ID) {
+			return nil, fmt.Errorf("answer to confirmation %q: there are two", a.ID)
+		}
+		confirmations = append(confirmations, a.ID)
+	}
+	var asked, called string
+	for i := evs.Len() - 1; i >= 0 && len(confirmations)+len(others) > 0; i-- {
+		ev := evs.At(i)
+		if ev.Author == "user" {
+			if id, ok := confirmations.answeredBy(ev); ok {
+				return nil, fmt.Errorf("%w: %q has been answered; what the agent asks for now has another ID", ErrNotOpen, id)
+			}
+			continue
+		}
+		if called == "" && others.take(ev, func(*genai.FunctionCall) bool { return true }) {
+			called = ev.Author
+		}
+		// A model can write a call of that name, but not make it long-running.
+		if !confirmations.take(ev, func(c *genai.FunctionCall) bool {
+			return c.Name == toolconfirmation.FunctionCallName && slices.Contains(ev.LongRunningToolIDs, c.ID)
+		}) {
+			continue
+		}
+		if asked != "" && asked != ev.Author {
+			return nil, fmt.Errorf("the message answers questions of %q and of %q; answer them in two messages", ev.Author, asked)
+		}
+		asked = ev.Author
+	}
+	switch {
+	case len(confirmations) > 0:
+		return nil, fmt.Errorf("%w: nobody has asked for %q; answer with the ID of the %s call that an agent has yielded", ErrNotOpen, confirmations[0], toolconfirmation.FunctionCallName)
+	case asked == "":
+		return r.tree.Find(called), nil
+	}
+	a := r.tree.Find(asked)
+	if a == nil {
+		return nil, fmt.Errorf("answer to a confirmation: the agent %q that asked is no longer among %q", asked, r.tree.Names())
+	}
+	return a, nil
+}
+
+// open are the IDs of calls that are still looked for.
+type open []string
+
+// take removes the IDs of an event's calls and reports whether there were any.
+func (o *open) take(ev *session.Event, is func(*genai.FunctionCall) bool) (found bool) {
+	if len(*o) == 0 || ev.Content == nil {
+		return false
+	}
+	for _, p := range ev.Content.Parts {
+		if p == nil || p.FunctionCall == nil || p.FunctionCall.ID == "" || !is(p.FunctionCall) {
+			continue
+		}
+		if i := slices.Index(*o, p.FunctionCall.ID); i >= 0 {
+			*o = slices.Delete(*o, i, i+1)
+			found = true
+		}
+	}
+	return found
+}
+
+// answeredBy is one of the IDs that an event has an answer for.
+func (o open) answeredBy(ev *session.Event) (id string, ok bool) {
+	for _, a := range responses(ev.Content) {
+		if a.Name == toolconfirmation.FunctionCallName && slices.Contains(o, a.ID) {
+			return a.ID, true
+		}
+	}
+	return "", false
+}
+
+// speaker is the agent that spoke last, if it and all above it hand the
+// conversation from one to another; or else the root.
+func (r *Runner) speaker(evs session.Events) agent.Agent {
+	root := r.cfg.Agent
+	if !handsBack(root) || len(root.SubAgents()) == 0 {
+		return root
+	}
+	for i := evs.Len() - 1; i >= 0; i-- {
+		ev := evs.At(i)
+		if ev.Author == "user" || ev.Content == nil || len(ev.Content.Parts) == 0 {
+			continue
+		}
+		if a := r.tree.Find(ev.Author); a != nil && r.keeps(a) {
+			return a
+		}
+	}
+	return root
+}
+
+// keeps reports whether an agent keeps the conversation for the next message.
+func (r *Runner) keeps(a agent.Agent) bool {
+	for ; a != nil; a = r.tree.Parent(a.Name()) {
+		if !handsBack(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// handsBack reports whether an agent asks a model and may hand the conversation
+// to the agent above.
+func handsBack(a agent.Agent) bool {
+	h, ok := a.(interface{ CanTransferToParent() bool })
+	return ok && h.CanTransferToParent()
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/genai"
+)
+
+// AddUsage counts tokens that a tool has spent on asking models by itself, in
+// the call of ctx. They are in the UsageMetadata of the event that answers the
+// call: nobody else knows of them. A nil u counts nothing, and so does a ctx
+// that is not from [WithUsage].
+func AddUsage(ctx context.Context, u *genai.GenerateContentResponseUsageMetadata) {
+	if s, ok := ctx.Value(usageKey{}).(*spent); ok {
+		s.add(u)
+	}
+}
+
+// WithUsage returns the context of a tool call in which [AddUsage] counts, and a
+// function that tells what was counted; nil is nothing. It is for those who call
+// tools.
+func WithUsage(ctx Context) (Context, func() *genai.GenerateContentResponseUsageMetadata) {
+	s := new(spent)
+	return &usageContext{Context: ctx, spent: s}, s.get
+}
+
+type usageKey struct{}
+
+// usageContext does not use context.WithValue: what is said through a call's
+// context, such as EndInvocation, is meant for the very invocation in it.
+type usageContext struct {
+	Context
+	spent *spent
+}
+
+func (c *usageContext) Value(key any) any {
+	if key == (usageKey{}) {
+		return c.spent
+	}
+	return c.Context.Value(key)
+}
+
+type spent struct {
+	mu  sync.Mutex
+	sum *genai.GenerateContentResponseUsageMetadata
+}
+
+func (s *spent) add(u *genai.GenerateContentResponseUsageMetadata) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum = SumUsage(s.sum, u)
+}
+
+func (s *spent) get() *genai.GenerateContentResponseUsageMetadata {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sum
+}
+
+// SumUsage adds up two counts, either of which may be nil. It changes neither.
+// Which modality the tokens were of is left out.
+func SumUsage(a, b *genai.GenerateContentResponseUsageMetadata) *genai.GenerateContentResponseUsageMetadata {
+	if a == nil && b == nil {
+		return nil
+	}
+	sum := new(genai.GenerateContentResponseUsageMetadata)
+	for _, u := range []*genai.GenerateContentResponseUsageMetadata{a, b} {
+		if u == nil {
+			continue
+		}
+		sum.CachedContentTokenCount += u.CachedContentTokenCount
+		sum.CandidatesTokenCount += u.CandidatesTokenCount
+		sum.PromptTokenCount += u.PromptTokenCount
+		sum.ThoughtsTokenCount += u.ThoughtsTokenCount
+		sum.ToolUsePromptTokenCount += u.ToolUsePromptTokenCount
+		sum.TotalTokenCount += u.TotalTokenCount
+	}
+	return sum
+}
