@@ -69,6 +69,9 @@ func (s *inMemory) Save(_ context.Context, req *SaveRequest) (*SaveResponse, err
 	if version == 0 {
 		version = f.newest + 1
 	}
+	if version < 0 {
+		return nil, fmt.Errorf("save file %q: %w: there is no number after version %d", req.FileName, ErrInvalid, f.newest)
+	}
 	f.newest = max(f.newest, version)
 	f.versions[version] = saved{req.Part, time.Now()}
 	return &SaveResponse{Version: version}, nil

@@ -11,7 +11,8 @@
 //
 // A file belongs to its session, unless its name starts with "user:": then all
 // of the user's sessions in the application share it. Names and requests are
-// those of ADK for Go.
+// those of ADK for Go. Package disk keeps files in a folder; package
+// artifacttest checks a service of one's own.
 package artifact
 
 import (

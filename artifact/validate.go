@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // ErrInvalid: the request lacks something or its file name is not allowed.
@@ -83,6 +84,8 @@ func validateFileName(name string) error {
 		return fmt.Errorf("%w: file name %q leads to another folder", ErrInvalid, name)
 	case strings.ContainsAny(bare, "/\\\x00"):
 		return fmt.Errorf("%w: file name %q has a path separator or a zero byte", ErrInvalid, name)
+	case !utf8.ValidString(bare):
+		return fmt.Errorf("%w: file name %q is not UTF-8", ErrInvalid, name)
 	}
 	return nil
 }

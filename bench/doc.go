@@ -19,6 +19,8 @@
 //	BenchmarkLoopDirect  the loop agent alone; events are dropped
 //	BenchmarkLoopRunner  through the runner and the in-memory session, which keeps them
 //	BenchmarkConcurrent  s runs of k iterations at once, through one runner, all kept
+//	BenchmarkLLMLoop     a writer, then critic and refiner for k iterations, with a
+//	                     model that answers at once; here an event is a turn
 //
 // The dimensions are parts of the names, as benchstat reads them:
 //
@@ -34,6 +36,8 @@
 //	content=shared   every event has the same text and delta
 //	content=fresh    every event has its own, made by session.NewEvent. A map of
 //	                 one key and a genai content cost more than the event itself
+//	context=...      what the models of the LLM loop see: the whole session, or the
+//	                 message and the running iteration
 //
 // # What is read
 //
@@ -41,6 +45,9 @@
 //	ns/event      the same by the clock on the wall
 //	B/event, allocs/event
 //	events/s      of Concurrent
+//	req-chars/turn
+//	              the characters that a turn of the LLM loop sends, on average: they
+//	              do not vary
 //	peak-MB       the most resident memory of a process of its own that does the
 //	              work once, the test binary's own 20 or so included (Linux)
 //

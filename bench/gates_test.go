@@ -10,6 +10,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/refrain-dev/refrain/agent/llmagent"
 )
 
 var gates = flag.Bool("gates", false, "measure against the targets, and fail where one is missed")
@@ -68,6 +70,69 @@ func TestGates(t *testing.T) {
 	}
 }
 
+// What a turn of an LLM loop may cost: under context iteration at most so many
+// times as much with most iterations as with fewest; under full, to build the
+// contents, so many nanoseconds and so many more for each event of the history.
+const (
+	turnGrowth      = 1.5
+	contentsBase    = 2000
+	contentsByEvent = 50
+)
+
+// TestGatesOfLLMLoop does for the LLM loop what TestGates does for the others.
+func TestGatesOfLLMLoop(t *testing.T) {
+	if !*gates {
+		t.Skip("run with -gates, on a machine that is quiet")
+	}
+	const rounds, atLeast = 7, 100 * time.Millisecond
+	sizes := []int{10, 100, 500}
+	turns := make(map[int][]cost)       // by iterations, under context iteration
+	contents := make(map[int][]float64) // the same under full
+	for range rounds {
+		for _, k := range sizes {
+			do, err := llmLoop(k, llmagent.ContextIteration, new(probe))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := do.sample(atLeast)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ns, err := contentsOf(k, llmagent.ContextFull, atLeast)
+			if err != nil {
+				t.Fatal(err)
+			}
+			turns[k], contents[k] = append(turns[k], m), append(contents[k], ns)
+		}
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "context\titerations\treq-chars/turn\tcpu-ns/turn\tcontents-ns/turn\t")
+	g := target{name: "LLM loop"}
+	cpu := func(k int) float64 { return median(turns[k], func(m cost) float64 { return m.cpu }) }
+	for _, k := range sizes {
+		fmt.Fprintf(w, "iteration\t%d\t%.0f\t%.0f\t\t\n", k, charsIn(t, k, llmagent.ContextIteration), cpu(k))
+	}
+	least, most := sizes[0], sizes[len(sizes)-1]
+	fmt.Fprintf(w, "TARGET\t%d\t\t<= %.0f %s\t\t\n", most, turnGrowth*cpu(least), g.verdict(t, "growth of a turn", cpu(most) <= turnGrowth*cpu(least)))
+	for _, k := range sizes {
+		got := median(contents[k], func(ns float64) float64 { return ns })
+		may := contentsBase + contentsByEvent*float64(k+1) // the history has 2k+2 events in the end
+		fmt.Fprintf(w, "full\t%d\t%.0f\t\t%.0f <= %.0f %s\t\n", k, charsIn(t, k, llmagent.ContextFull), got, may, g.verdict(t, "contents", got <= may))
+	}
+	if err := w.Flush(); err != nil {
+		t.Error(err)
+	}
+}
+
+func charsIn(t *testing.T, k int, seen llmagent.ContextPolicy) float64 {
+	t.Helper()
+	n, err := charsOf(k, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func (g target) measure(t *testing.T, c content) map[string]cost {
 	rounds := make(map[string][]cost)
 	for range 7 {
@@ -98,7 +163,7 @@ func (g target) measure(t *testing.T, c content) map[string]cost {
 	return costs
 }
 
-func median(all []cost, of func(cost) float64) float64 {
+func median[T any](all []T, of func(T) float64) float64 {
 	var values []float64
 	for _, m := range all {
 		values = append(values, of(m))

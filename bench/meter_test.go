@@ -51,18 +51,21 @@ func cpuTime() time.Duration {
 // cost is that of one event; times are in nanoseconds.
 type cost struct{ cpu, wall, bytes, allocs float64 }
 
-func (c cost) report(b *testing.B) {
-	b.ReportMetric(c.cpu, "cpu-ns/event")
-	b.ReportMetric(c.wall, "ns/event")
-	b.ReportMetric(c.bytes, "B/event")
-	b.ReportMetric(c.allocs, "allocs/event")
+func (c cost) report(b *testing.B, per string) {
+	b.ReportMetric(c.cpu, "cpu-ns/"+per)
+	b.ReportMetric(c.wall, "ns/"+per)
+	b.ReportMetric(c.bytes, "B/"+per)
+	b.ReportMetric(c.allocs, "allocs/"+per)
 }
 
 // op does the work once and says how many events there were.
 type op func() (events int, err error)
 
-// run measures an op as a benchmark, after one go to warm up.
-func (do op) run(b *testing.B) cost {
+// run measures an op as a benchmark.
+func (do op) run(b *testing.B) cost { return do.runPer(b, "event") }
+
+// runPer does so under another name for events, after one go to warm up.
+func (do op) runPer(b *testing.B, per string) cost {
 	if _, err := do(); err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +78,7 @@ func (do op) run(b *testing.B) cost {
 		events += n
 	}
 	c := m.stop(events)
-	c.report(b)
+	c.report(b, per)
 	return c
 }
 

@@ -41,7 +41,8 @@ func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) 
 // A section is left out for a missing value, nil, false, "" and an empty list;
 // zero and an empty map are values.
 //
-// The only error is a value that JSON cannot express.
+// The only errors are a value that JSON cannot express, and an error that has
+// a method Unfillable(): lookup says so that it has failed.
 func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 	switch {
 	case len(t.nodes) == 0:

@@ -21,9 +21,10 @@
 //	{{! words }}                               a comment
 //	{key}  {key?}  {app:k}  {artifact.name}    ADK's forms, read too
 //
-// Sections, their white space and the resolution of names follow the Mustache
-// specification. Partials and other delimiters do not exist. Braces that hold
-// anything else, as those of JSON do, are text.
+// Sections, comments, their white space and the resolution of names follow the
+// Mustache specification, but that a whole dotted name comes before its parts.
+// Partials, other delimiters and lambdas do not exist. Braces that hold anything
+// else, as those of JSON do, are text.
 package template
 
 // Dialect says which braces are placeholders.

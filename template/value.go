@@ -13,11 +13,20 @@ import (
 	"strings"
 )
 
+// unfillable is what lookup gives when it has failed, for the caller of Fill to
+// see. Any other error is a value like others.
+type unfillable interface {
+	error
+	Unfillable()
+}
+
 // text is how a value is written.
 func text(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
 		return "", nil
+	case unfillable:
+		return "", v
 	case string:
 		return v, nil
 	case []byte:

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artifacttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/artifact"
+)
+
+// names checks that a file may have any name that is none of a path, and that
+// no two names are one.
+func (s *suite) names() {
+	names := []string{
+		"report.md", "Report.md", "REPORT.MD", "report.md.", "report.md ", " report.md", ".report.md", "report~.md", "report%2emd",
+		"é.md", "e\u0301.md", "É.md", "報告.md", "🍌.png", "\u202eabc", "a b", "a\nb", "a\tb", "-", "--help", "~", "_", "*", "?", "a:b", "$HOME", "'; rm -rf",
+		"con", "CON", "nul.txt", "aux", "com1", "COM1.log", "lpt9", "meta.json", "sessions", "shared", "1", "user", "User:a", "user: a",
+		strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("é", 300), strings.Repeat("a", 5000) + "b", strings.Repeat("a", 5000) + "c",
+	}
+	for _, n := range names {
+		names = append(names, "user:"+n)
+	}
+	for _, n := range names {
+		if got := s.save(n, "of "+n); got != 1 {
+			s.Errorf("the first version of %q is %d: another name is taken for it", n, got)
+		}
+	}
+	for _, n := range names {
+		s.wantText(n, 0, "of "+n)
+	}
+	slices.Sort(names)
+	s.wantFiles(app, ana, one, names...)
+	s.remove("Report.md", 0)
+	s.wantText("report.md", 0, "of report.md")
+}
+
+func (s *suite) badNames() {
+	for _, name := range []string{"", "user:", "a/b", `a\b`, "/a", "..", "../a", ".", "a/../b", "user:../a", "user:.", "a\x00", "a\xff"} {
+		_, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: name, Part: genai.NewPartFromText("x")})
+		s.wantInvalid(fmt.Sprintf("Save %q", name), err)
+		_, err = s.load(name, 0)
+		s.wantInvalid(fmt.Sprintf("Load %q", name), err)
+		err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: name})
+		s.wantInvalid(fmt.Sprintf("Delete %q", name), err)
+		_, err = s.versionsOf(name)
+		s.wantInvalid(fmt.Sprintf("Versions of %q", name), err)
+		_, err = s.describe(name, 0)
+		s.wantInvalid(fmt.Sprintf("GetArtifactVersion of %q", name), err)
+	}
+	s.wantFiles(app, ana, one)
+}
+
+func (s *suite) incomplete() {
+	_, err := s.svc.List(s.Context(), &artifact.ListRequest{UserID: ana})
+	s.wantInvalid("List without an app and a session", err)
+	if err == nil || !strings.Contains(err.Error(), "AppName, SessionID") {
+		s.Errorf("List without an app and a session: %v does not say what is missing", err)
+	}
+	for _, part := range []*genai.Part{nil, {}, {FileData: &genai.FileData{FileURI: "file:///etc/passwd"}}} {
+		_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a", Part: part})
+		s.wantInvalid("Save of nothing", err)
+	}
+	_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a", Part: genai.NewPartFromText("x"), Version: -1})
+	s.wantInvalid("Save of a negative version", err)
+	_, err = s.load("a", -1)
+	s.wantInvalid("Load of a negative version", err)
+	_, err = s.describe("a", -1)
+	s.wantInvalid("GetArtifactVersion of a negative version", err)
+	err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a", Version: -1})
+	s.wantInvalid("Delete of a negative version", err)
+	s.wantFiles(app, ana, one)
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/refrain-dev/refrain/artifact"
+)
+
+// Delete removes a file, or one version of it. The empty folder of a version
+// stays as long as the file has others, so that its number is not given again.
+func (s *Service) Delete(ctx context.Context, req *artifact.DeleteRequest) error {
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	dir := folder(req.AppName, req.UserID, req.SessionID, req.FileName)
+	if err := s.delete(dir, req.Version); err != nil {
+		return fmt.Errorf("delete file %q: %w", req.FileName, err)
+	}
+	return nil
+}
+
+func (s *Service) delete(dir string, version int64) error {
+	begun, err := s.numbers(dir)
+	if err != nil {
+		return err
+	}
+	live := false
+	for _, n := range begun {
+		if version == 0 || version == n {
+			if err := s.deleteVersion(versionDir(dir, n)); err != nil {
+				return err
+			}
+			continue
+		}
+		_, err := s.meta(versionDir(dir, n))
+		live = live || !errors.Is(err, fs.ErrNotExist)
+	}
+	if live {
+		return nil
+	}
+	for _, n := range begun {
+		if err := s.removeEmpty(versionDir(dir, n)); err != nil {
+			return err
+		}
+	}
+	return s.removeEmpty(dir)
+}
+
+// deleteVersion removes what is in a version's folder, the meta first: with it
+// the version is gone. It leaves alone what a save that is under way has put
+// there.
+func (s *Service) deleteVersion(dir string) error {
+	m, err := s.meta(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.remove(path.Join(dir, metaFile)); err != nil {
+		return err
+	}
+	if err := s.remove(path.Join(dir, m.Content)); err != nil {
+		return err
+	}
+	if err := s.sync(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeEmpty removes a folder unless somebody is about to fill it.
+func (s *Service) removeEmpty(dir string) error {
+	err := s.remove(dir)
+	if errors.Is(err, fs.ErrExist) { // it is not empty
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package disk keeps artifacts in a folder, one file for each version, to be
+// opened by whatever opens such files.
+//
+//	files, err := disk.Open("artifacts")
+//	if err != nil {
+//		return err
+//	}
+//	defer files.Close()
+//	r, err := runner.New(runner.Config{AppName: "app", Agent: root, SessionService: sessions, ArtifactService: files})
+//
+// Version 2 of report.md in session s1 of user ana is
+//
+//	artifacts/app/ana/sessions/s1/report.md/2/content-6h2m4kq7.md
+//
+// beside a meta.json that says its name and type. Files of all of a user's
+// sessions ("user:") are in artifacts/app/ana/shared. A name that not every
+// file system takes as it is, such as one with capital letters, gets a similar
+// folder name and a hash.
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/artifact"
+)
+
+// Service is an artifact service in a folder. It never reads or writes outside
+// it, whatever the names and whatever links are in it. Several services, in one
+// process or in several, may share a folder.
+type Service struct {
+	root *os.Root
+	path string // absolute, for URIs
+}
+
+var _ artifact.Service = (*Service)(nil)
+
+// Open returns the service of a folder, which it makes if it is not there, for
+// its owner only. It fails as os.MkdirAll and os.OpenRoot do.
+func Open(dir string) (*Service, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open artifacts in %q: %w", dir, err)
+	}
+	if err := os.MkdirAll(abs, dirMode); err != nil {
+		return nil, fmt.Errorf("open artifacts in %q: %w", dir, err)
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, fmt.Errorf("open artifacts in %q: %w", dir, err)
+	}
+	return &Service{root: root, path: abs}, nil
+}
+
+// Close gives the folder back. After it every method fails.
+func (s *Service) Close() error { return s.root.Close() }
+
+// maxTries bounds how often an operation begins anew because another one took
+// the ground from under its feet.
+const maxTries = 100
+
+// Save stores a part. When it returns, the version is on the disk, whole; until
+// then nobody sees anything of it. A crash leaves at most a gap in the numbers
+// and a content that nobody reads.
+func (s *Service) Save(ctx context.Context, req *artifact.SaveRequest) (*artifact.SaveResponse, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	m, data := split(req.Part)
+	m.Name, m.CreateTime = req.FileName, time.Now()
+	dir := folder(req.AppName, req.UserID, req.SessionID, req.FileName)
+	for try := 1; ; try++ {
+		version, err := s.claim(ctx, dir, req.Version)
+		if err == nil {
+			err = s.write(versionDir(dir, version), m, data)
+		}
+		switch {
+		case err == nil:
+			return &artifact.SaveResponse{Version: version}, nil
+		case errors.Is(err, fs.ErrNotExist) && try < maxTries: // the file was deleted meanwhile
+		default:
+			return nil, fmt.Errorf("save file %q: %w", req.FileName, err)
+		}
+	}
+}
+
+// claim makes the folder of a version, the next one for 0. The folder's name is
+// the claim: making it succeeds for one caller alone, on every file system.
+func (s *Service) claim(ctx context.Context, dir string, version int64) (int64, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	if version > 0 {
+		return version, s.mkdirs(versionDir(dir, version))
+	}
+	if err := s.mkdirs(dir); err != nil {
+		return 0, err
+	}
+	numbers, err := s.numbers(dir)
+	if err != nil {
+		return 0, err
+	}
+	if len(numbers) > 0 {
+		version = numbers[0]
+	}
+	for {
+		if version++; version < 0 {
+			return 0, fmt.Errorf("%w: there is no number after version %d", artifact.ErrInvalid, numbers[0])
+		}
+		if err := s.root.Mkdir(versionDir(dir, version), dirMode); !errors.Is(err, fs.ErrExist) {
+			return version, errors.Join(err, s.sync(dir))
+		}
+	}
+}
+
+// folder is where a file is.
+func folder(app, user, session, name string) string {
+	bare, shared := strings.CutPrefix(name, artifact.KeyPrefixUser)
+	if shared {
+		return path.Join(sharedDir(app, user), safe(bare))
+	}
+	return path.Join(sessionDir(app, user, session), safe(bare))
+}
+
+func sharedDir(app, user string) string { return path.Join(safe(app), safe(user), "shared") }
+
+func sessionDir(app, user, session string) string {
+	return path.Join(safe(app), safe(user), "sessions", safe(session))
+}
+
+func versionDir(dir string, version int64) string {
+	return path.Join(dir, strconv.FormatInt(version, 10))
+}
