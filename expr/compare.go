@@ -26,6 +26,11 @@ type Comparison struct {
 // Comparison takes a program like state.score >= 8.0 apart, so that the values
 // of both sides can be shown; ok is false if it is not a comparison.
 func (p *Program) Comparison() (c Comparison, ok bool) {
+	p.apart.Do(func() { p.sides, p.compared = p.takeApart() })
+	return p.sides, p.compared
+}
+
+func (p *Program) takeApart() (c Comparison, ok bool) {
 	e := p.ast.Expr()
 	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
 		return c, false

@@ -28,6 +28,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -35,11 +36,16 @@ import (
 
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
-	src  string
-	vars []Var
-	prg  cel.Program
-	ast  *ast.AST
-	typ  Type
+	src    string
+	vars   []Var
+	prg    cel.Program
+	ast    *ast.AST
+	typ    Type
+	direct *node
+
+	apart    sync.Once // for sides
+	sides    Comparison
+	compared bool
 }
 
 // Compile checks the source against the variables and compiles it. Its errors
@@ -65,13 +71,15 @@ func Compile(src string, vars ...Var) (p *Program, err error) {
 	if err != nil {
 		return nil, Errors{{Line: 1, Column: 1, Msg: err.Error()}}
 	}
-	return &Program{
+	p = &Program{
 		src:  src,
 		vars: vars,
 		prg:  prg,
 		ast:  checked.NativeRep(),
 		typ:  typeOf(checked.OutputType()),
-	}, nil
+	}
+	p.direct = p.directly(p.ast.Expr())
+	return p, nil
 }
 
 // String returns the source.
@@ -87,27 +95,12 @@ func (p *Program) Type() Type { return p.typ }
 // A missing key gives a [*KeyError]. A variable without a value, a mix of types
 // that has no meaning, and a cost beyond the limit are errors too.
 func (p *Program) Eval(vals map[string]any) (any, error) {
-	return p.EvalContext(context.Background(), vals)
+	return p.EvalIn(Values(vals))
 }
 
 // EvalContext is Eval, interrupted when ctx is done.
-func (p *Program) EvalContext(ctx context.Context, vals map[string]any) (v any, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			v, err = nil, fmt.Errorf("evaluate: %v", r)
-		}
-	}()
-	bound := make(map[string]any, len(p.vars))
-	for _, w := range p.vars {
-		if x, ok := vals[w.Name]; ok {
-			bound[w.Name] = w.bind(x)
-		}
-	}
-	out, _, err := p.prg.ContextEval(ctx, bound)
-	if err != nil {
-		return nil, p.evalError(err)
-	}
-	return plain(out)
+func (p *Program) EvalContext(ctx context.Context, vals map[string]any) (any, error) {
+	return p.evalCEL(ctx, Values(vals))
 }
 
 // EvalBool is Eval for a condition: a result that is not true or false is an

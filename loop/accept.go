@@ -5,7 +5,6 @@ package loop
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Regression says what follows an iteration that is worse than the best.
@@ -19,27 +18,27 @@ const (
 
 // value takes the score of the iteration that has just ended into the tally,
 // and decides whether the iteration is accepted.
-func (p *Plan) value(t *Tally, o *Outcome) {
+func (p *Plan) value(t *Tally, o *incoming) {
 	got, ok := p.measure(t, o)
 	if !ok {
 		return
 	}
-	s, rec := p.Score, &t.Ended
-	rec.Score, t.Score = new(got.score), new(got.score)
+	s, rec, m := p.Score, &t.Ended, o.numbers()
+	m.score, m.recorded = got.score, got.score
+	t.Score, rec.Score = &m.score, &m.recorded
 	rec.Dimensions, t.Dimensions = got.dims, got.dims
 	if t.Accepted != nil {
 		prev := *t.Accepted
-		delta := s.gain(prev, got.score)
-		rec.Delta = new(delta)
-		if prev != 0 {
-			rec.Percent = new(tidy(delta / math.Abs(prev) * 100))
+		m.delta = s.gain(prev, got.score)
+		rec.Delta = &m.delta
+		if m.percent = tidy(m.delta / math.Abs(prev) * 100); isFinite(m.percent) {
+			rec.Percent = &m.percent
 		}
 		if t.IterationFailures == 0 {
 			s.flat(t, rec)
 		}
 	}
-	scores := append(slices.Clone(t.Scores), got.score)
-	t.Scores = scores[max(0, len(scores)-maxScores):]
+	t.Scores = o.scores(t.Scores, got.score)
 	t.Scored++
 	switch {
 	case p.QualityGate != nil && s.better(*p.QualityGate, got.score):
@@ -49,32 +48,41 @@ func (p *Plan) value(t *Tally, o *Outcome) {
 		p.reject(t, fmt.Sprintf("score %s is worse than %s, the best so far (iteration %d)", num(got.score), num(*t.Best), t.BestIteration))
 		return
 	}
-	t.Accepted = new(got.score)
+	m.accepted = got.score
+	t.Accepted = &m.accepted
 	if t.Best == nil || s.better(got.score, *t.Best) && s.gain(*t.Best, got.score) > rec.Noise {
 		rec.Best = true
-		t.Best, t.BestIteration = new(got.score), t.Iteration
+		m.best = got.score
+		t.Best, t.BestIteration = &m.best, t.Iteration
 	}
 }
 
-// measure is the score of the iteration: what its judge's samples come to, or
-// what can be read now.
-func (p *Plan) measure(t *Tally, o *Outcome) (got reading, ok bool) {
+// measure is the score of the iteration: the agent's own if it left with one,
+// what its judge's samples come to, or what can be read now. Whoever gave it,
+// the judge's noise says what a difference from earlier scores is worth.
+func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 	j := &t.Judge
-	if own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil; !own && j.Runs > 0 {
-		if len(j.Samples) == 0 {
-			return reading{}, false // ScoreNote says why
+	own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil
+	if p.Score.Judge == nil || own {
+		var err error
+		if got, err = p.Score.read(t, o); err != nil {
+			t.ScoreNote = clip(err.Error())
+			return reading{}, false
 		}
-		t.ScoreNote = ""
-		n := len(j.Samples)
-		got = reading{j.pool(t.Print), t.Dimensions}
-		t.Ended.Samples, t.Ended.Noise = n, j.noise(n)
+		t.Ended.Noise = j.floor()
 		return got, true
 	}
-	got, err := p.Score.read(t, o)
-	if err != nil {
-		t.ScoreNote = clip(err.Error())
+	n := len(j.Samples)
+	switch {
+	case j.Runs == 0:
+		t.ScoreNote = fmt.Sprintf("the judge %s has not judged this iteration", clip(p.Score.Judge.Step))
 		return reading{}, false
+	case n == 0:
+		return reading{}, false // ScoreNote says why
 	}
+	t.ScoreNote = ""
+	got = reading{j.pool(), t.Dimensions}
+	t.Ended.Samples, t.Ended.Noise = n, j.noise(n)
 	return got, true
 }
 
@@ -96,22 +104,26 @@ func (s *Score) gain(from, to float64) float64 {
 // flat counts how often running the improvement was below a threshold, or no
 // larger than chance.
 func (s *Score) flat(t *Tally, rec *IterationRecord) {
-	percent := rec.Percent
-	if percent == nil && *rec.Delta <= 0 {
-		percent = new(0.0) // no gain over a score of zero
+	percent, is := 0.0, *rec.Delta <= 0 // no gain over a score of zero
+	if rec.Percent != nil {
+		percent, is = *rec.Percent, true
 	}
 	switch {
 	case s.MinDelta == nil && s.MinDeltaPercent == nil:
 		return
 	case s.MinDelta != nil && *rec.Delta < *s.MinDelta:
-		t.FlatBy = num(*s.MinDelta)
-	case s.MinDeltaPercent != nil && percent != nil && *percent < *s.MinDeltaPercent:
-		t.FlatBy = num(*s.MinDeltaPercent) + "%"
+		t.flatBy(*s.MinDelta, "")
+	case s.MinDeltaPercent != nil && is && percent < *s.MinDeltaPercent:
+		t.flatBy(*s.MinDeltaPercent, "%")
 	case rec.Noise > 0 && *rec.Delta <= rec.Noise:
-		t.FlatBy = num(rec.Noise) + " (the judge's noise)"
+		t.flatBy(rec.Noise, " (the judge's noise)")
 	default:
 		t.Flat, t.FlatBy = 0, ""
-		return
 	}
+}
+
+func (t *Tally) flatBy(threshold float64, unit string) {
 	t.Flat++
+	var buf [48]byte
+	t.FlatBy = worded(append(appendNum(buf[:0], threshold), unit...), t.FlatBy)
 }

@@ -3,7 +3,9 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -12,70 +14,90 @@ import (
 // it. An outcome that comes after the loop has its reason to stop changes
 // nothing but usage and time, the finalizer's and a rollback's excepted.
 func (p *Plan) Add(t *Tally, o Outcome) {
+	in := incoming{Outcome: o}
 	stopped := p.reason(t) != ""
-	t.count(&o)
+	p.add(t, &in, stopped)
+	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 {
+		switch p.reason(t) { // in the middle of an iteration
+		case ReasonBudget, ReasonTimeout:
+			t.Rejections++
+			t.RollbackDue = true
+		}
+	}
+}
+
+func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
+	t.count(o, stopped)
 	t.Fresh = false
 	if t.RollbackDue && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
-		p.rolledBack(t, &o)
+		p.rolledBack(t, o)
 		return
 	}
+	t.After = 0
 	final := p.Finalizer()
 	if stopped || final >= 0 && o.Step == final {
-		if stopped && final >= 0 && (o.Step == final || o.Canceled != "") {
-			t.finalize(&o)
+		if stopped && final >= 0 && !t.Finalized && (o.Step == final || o.Canceled != "") {
+			t.finalize(o)
 		}
 		return
 	}
 	if o.Canceled == "" || o.Step >= 0 {
-		p.begin(t, &o)
+		p.begin(t, o)
 	}
 	if o.Canceled != "" {
 		t.Canceled = clip(o.Canceled)
-		p.lookOnce(t, &o)
+		p.lookOnce(t, o)
 		return
 	}
-	p.remember(t, &o)
-	if p.pending(t, &o) {
+	p.remember(t, o)
+	if p.pending(t, o) {
 		return
 	}
 	t.Attempt = 0
 	t.Steps++
 	t.Place = p.placeAfter(t, o.Step)
-	skip := p.fail(t, &o)
+	skip := p.fail(t, o)
 	if t.Fatal != nil || t.TimedOut != "" || t.Spent != "" {
-		p.lookOnce(t, &o)
+		p.lookOnce(t, o)
 		return
 	}
-	p.print(t, &o)
+	p.print(t, o)
 	t.After = p.after(o.Step, false)
-	p.exit(t, &o)
+	p.exit(t, o)
 	complete := t.Place >= p.length() && !skip
 	switch {
 	case complete || t.Exit != nil:
-		p.end(t, &o, complete, true)
-	case skip || p.cut(t, &o):
-		p.end(t, &o, false, false)
+		p.end(t, o, complete, true)
+	case skip || p.cut(t, o):
+		p.end(t, o, false, false)
 	case p.StopWhen != nil && p.StopCheck == EachStep:
-		p.look(t, &o, false)
+		p.look(t, o, false)
 	}
 }
 
 // pending reports whether the step is due once more: it has failed and may try
 // again, or it is a judge that has not been asked often enough.
-func (p *Plan) pending(t *Tally, o *Outcome) bool {
+func (p *Plan) pending(t *Tally, o *incoming) bool {
 	if o.Failure != nil {
 		if !p.again(o.Step, t.Attempt+1, o.Failure) {
 			return false
 		}
+		if p.iterationLate(t) {
+			o.Failure = &Failure{Kind: IterationTimeout, Message: "no time to try again: " + o.Failure.Message}
+			return false
+		}
 		t.Attempt++
 		t.Retries++
+		if o.Failure.Kind == Timeout {
+			t.Timeouts++
+		}
 		return true
 	}
 	if o.Exit != nil && p.MayExit(p.asker(o)) {
 		p.sample(t, o)
 		return false
 	}
-	if !p.sample(t, o) {
+	if !p.sample(t, o) || p.iterationLate(t) {
 		return false
 	}
 	t.Attempt = 0
@@ -83,7 +105,7 @@ func (p *Plan) pending(t *Tally, o *Outcome) bool {
 }
 
 // cut reports whether the iteration has run out of time between two steps.
-func (p *Plan) cut(t *Tally, o *Outcome) bool {
+func (p *Plan) cut(t *Tally, o *incoming) bool {
 	if !p.iterationLate(t) {
 		return false
 	}
@@ -95,7 +117,7 @@ func (p *Plan) cut(t *Tally, o *Outcome) bool {
 }
 
 // rolledBack ends a rollback. One that could not be done ends the loop.
-func (p *Plan) rolledBack(t *Tally, o *Outcome) {
+func (p *Plan) rolledBack(t *Tally, o *incoming) {
 	t.RollbackDue = false
 	switch {
 	case o.Canceled != "":
@@ -109,12 +131,17 @@ func (p *Plan) rolledBack(t *Tally, o *Outcome) {
 }
 
 // begin opens the next iteration if the one before has ended.
-func (p *Plan) begin(t *Tally, o *Outcome) {
+func (p *Plan) begin(t *Tally, o *incoming) {
 	if p.between(t) {
 		t.Iteration++
 		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
 		t.IterationActive = 0
 		t.Print, t.Judge.Runs = 0, 0
+	}
+	if o.Failure != nil && o.Failure.Kind == CircuitOpen {
+		t.Idle++
+	} else {
+		t.Idle = 0
 	}
 	t.IterationActive += o.active()
 	t.Ended = IterationRecord{}
@@ -139,46 +166,60 @@ func (p *Plan) placeAfter(t *Tally, step int) int {
 	return t.Place + 1
 }
 
-// count adds up time and usage.
-func (t *Tally) count(o *Outcome) {
+// count adds up time and usage. after says that the loop has its reason to
+// stop: no limit counts what comes then.
+func (t *Tally) count(o *incoming, after bool) {
 	if t.Started.IsZero() {
 		t.Started = o.Started
 	}
 	t.Active += o.active()
-	t.After = 0
 	if o.Cached {
 		t.CacheHits++
 	}
-	u := o.Usage
-	t.Usage.Calls += u.Calls
-	t.Usage.InputTokens += u.InputTokens
-	t.Usage.OutputTokens += u.OutputTokens
-	switch {
-	case u.Cost == nil:
+	u := &o.Usage
+	t.Usage.add(u)
+	if after {
+		t.FinalActive += o.active()
+		t.FinalUsage.add(u)
+	}
+	switch cost := u.Cost; {
+	case cost == nil || !(*cost >= 0) || math.IsInf(*cost, 1):
 		t.CostUnknown = t.CostUnknown || u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0
-	case t.Usage.Cost == nil:
-		t.Usage.Cost = new(*u.Cost)
-	default:
-		t.Usage.Cost = new(*t.Usage.Cost + *u.Cost)
+	case *cost > 0 || t.Usage.Cost == nil && !t.CostUnknown:
+		m := o.numbers()
+		t.KnownCost += *cost
+		m.cost = t.KnownCost
+		t.Usage.Cost = &m.cost
+		if after {
+			m.late = t.FinalUsage.cost() + *cost
+			t.FinalUsage.Cost = &m.late
+		}
 	}
 	if t.CostUnknown {
 		t.Usage.Cost = nil
 	}
 }
 
+// add leaves the cost alone.
+func (u *Usage) add(v *Usage) {
+	u.Calls += v.Calls
+	u.InputTokens += v.InputTokens
+	u.OutputTokens += v.OutputTokens
+}
+
 // fail counts a failure and applies the policy; skip says that the rest of
 // the iteration is skipped.
-func (p *Plan) fail(t *Tally, o *Outcome) (skip bool) {
+func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	if o.Failure == nil {
 		t.FailuresRunning = 0
 		return false
 	}
 	switch o.Failure.Kind {
 	case TotalTimeout:
-		t.TimedOut = clip(o.Failure.Message)
+		t.TimedOut = cmp.Or(clip(o.Failure.Message), "out of time")
 		return false
 	case BudgetSpent:
-		t.Spent = clip(o.Failure.Message)
+		t.Spent = cmp.Or(clip(o.Failure.Message), "a call did not fit")
 		return false
 	case Timeout, IterationTimeout:
 		t.Timeouts++
@@ -198,13 +239,16 @@ func (p *Plan) fail(t *Tally, o *Outcome) (skip bool) {
 }
 
 // exit takes a wish to leave, or refuses it.
-func (p *Plan) exit(t *Tally, o *Outcome) {
+func (p *Plan) exit(t *Tally, o *incoming) {
 	if o.Exit == nil {
 		return
 	}
 	e := *o.Exit
 	e.By = p.asker(o)
-	e.Reason = clip(e.Reason)
+	e.Reason, e.Scope, e.Status = clip(e.Reason), clip(e.Scope), clip(e.Status)
+	if e.Score != nil && !isFinite(*e.Score) {
+		e.Score = nil // JSON has no such number
+	}
 	if p.MayExit(e.By) {
 		t.Exit = &e
 		return
@@ -215,7 +259,7 @@ func (p *Plan) exit(t *Tally, o *Outcome) {
 }
 
 // asker is who wants to leave.
-func (p *Plan) asker(o *Outcome) string {
+func (p *Plan) asker(o *incoming) string {
 	if o.Exit.By != "" {
 		return o.Exit.By
 	}
@@ -224,7 +268,7 @@ func (p *Plan) asker(o *Outcome) string {
 
 // end closes the iteration. One that a failure has cut short is not scored:
 // what state holds would be the score of the iteration before.
-func (p *Plan) end(t *Tally, o *Outcome, complete, scored bool) {
+func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures, StateSize: o.StateSize}
 	t.Fresh = true
 	p.weighState(t, o)
@@ -237,6 +281,9 @@ func (p *Plan) end(t *Tally, o *Outcome, complete, scored bool) {
 	if t.Judge.Runs == 0 {
 		t.ScoreNote, t.Dimensions = "", nil
 	}
+	if n := p.conditioned(); p.Score != nil && n > 1 && n <= pageTruths {
+		o.page = new(page)
+	}
 	switch {
 	case p.Score == nil:
 	case scored:
@@ -248,14 +295,14 @@ func (p *Plan) end(t *Tally, o *Outcome, complete, scored bool) {
 		}
 	}
 	p.circle(t, o)
-	p.weigh(t)
+	p.weigh(t, o)
 	if p.StopWhen != nil {
 		p.look(t, o, true)
 	}
 }
 
 // weighState holds the state's size against its limit.
-func (p *Plan) weighState(t *Tally, o *Outcome) {
+func (p *Plan) weighState(t *Tally, o *incoming) {
 	t.StateSize = o.StateSize
 	switch limit := p.StateLimit; {
 	case limit <= 0:
@@ -281,24 +328,9 @@ func (p *Plan) after(step int, ended bool) time.Duration {
 	return w
 }
 
-// lookOnce brings the conditions up to date for the stop record.
-func (p *Plan) lookOnce(t *Tally, o *Outcome) {
-	if p.StopWhen != nil && o.State != nil {
-		p.look(t, o, false)
-	}
-}
-
-// look evaluates the conditions.
-func (p *Plan) look(t *Tally, o *Outcome, ended bool) {
-	l := looker{vals: t.values(o), prev: t.Truths, ended: ended}
-	l.look(p.StopWhen)
-	t.Truths, t.Looked = l.next, true
-}
-
 // finalize takes the finalizer's outcome.
-func (t *Tally) finalize(o *Outcome) {
+func (t *Tally) finalize(o *incoming) {
 	t.Finalized = true
-	t.FinalUsage, t.FinalActive = o.Usage, o.active()
 	switch {
 	case o.Canceled != "":
 		t.FinalizerFailure = clip("canceled: " + o.Canceled)

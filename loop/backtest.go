@@ -11,13 +11,23 @@ import (
 type BacktestResult struct {
 	// Stop is why it would have stopped; nil if Unknown.
 	Stop *StopRecord `json:"stop,omitzero"`
+	// BestScore and BestIteration are the best as far as the recording goes,
+	// whether it is known where the plan would have stopped or not.
+	BestScore     *float64 `json:"best_score,omitzero"`
+	BestIteration int      `json:"best_iteration,omitzero"`
 	// Steps and Iterations are how much of the recording it would have run,
 	// the finalizer excluded; an iteration that was begun counts.
 	Steps      int `json:"steps"`
 	Iterations int `json:"iterations"`
-	// SavedSteps and SavedIterations are how much of it would not have run.
-	SavedSteps      int `json:"saved_steps"`
-	SavedIterations int `json:"saved_iterations"`
+	// SavedSteps and what follows is how much of the recording would not have
+	// been run or used, the finalizer excluded; all of it is 0 if Unknown. Longer
+	// delays make SavedTime negative. A nil SavedCost is unknown.
+	SavedSteps      int      `json:"saved_steps"`
+	SavedIterations int      `json:"saved_iterations"`
+	SavedCalls      int64    `json:"saved_calls,omitzero"`
+	SavedTokens     int64    `json:"saved_tokens,omitzero"`
+	SavedCost       *float64 `json:"saved_cost,omitzero"`
+	SavedTime       Duration `json:"saved_time,omitzero"`
 	// Unknown says that this plan would have gone on where the recording
 	// ends, or gone another way; Note says which.
 	Unknown bool   `json:"unknown,omitzero"`
@@ -26,71 +36,164 @@ type BacktestResult struct {
 	Records []IterationRecord `json:"records,omitzero"`
 }
 
-// Backtest replays the outcomes of a run, in their order and with their state,
-// against the plan. The plan that was recorded gives the record of the run.
+// Backtest is BacktestOf for a run whose plan is not known. Limits of time and
+// budget that cut steps of it short are taken for the plan's, unless the times
+// say otherwise.
+func (p *Plan) Backtest(outcomes []Outcome) BacktestResult { return p.BacktestOf(nil, outcomes) }
+
+// BacktestOf replays the outcomes of a run of the recorded plan, in their order
+// and with their state, against this one, which has the same steps. The plan
+// that was recorded gives the record of the run.
 //
-// Where the plan would have stopped earlier, its finalizer was not recorded
-// there; the stop record then supposes that it would have succeeded.
-func (p *Plan) Backtest(outcomes []Outcome) BacktestResult {
-	var (
-		t     Tally
-		res   BacktestResult
-		final = p.Finalizer()
-	)
-	steps, iterations := extent(outcomes, final)
-	for _, o := range outcomes {
-		d := p.Next(&t, o.Started)
-		res.ended(d.Ended)
-		switch {
-		case d.Action == Stop, d.Action == Finalize && o.Step != final && o.Canceled == "":
-			res.stop(&t, d, steps, iterations)
-			return res
-		case d.Action == RunStep && o.Step != d.Step && o.Canceled == "":
-			note := beyond
-			if name := p.nameOf(o.Step); name != "" && o.Step != final {
-				note = fmt.Sprintf("in iteration %d this plan would run %q, the recording has %q", d.Iteration, p.nameOf(d.Step), name)
-			}
-			res.unknown(&t, note)
-			return res
+// It says what this plan would have done, not what the models would have: a
+// step that may exit here and might not there is taken to say the same. Where
+// the plan would have stopped earlier, its finalizer was not recorded there, nor
+// perhaps the rollback before it; the stop record then supposes that they would
+// have succeeded. A step that would have been cut short counts with no usage.
+func (p *Plan) BacktestOf(recorded *Plan, outcomes []Outcome) BacktestResult {
+	b := backtest{plan: p, recorded: recorded}
+	b.all.ends(recorded, p, outcomes)
+	for i := range outcomes {
+		if b.over(&outcomes[i], i == len(outcomes)-1) {
+			return b.res
 		}
-		p.Add(&t, o)
 	}
-	d := p.Next(&t, time.Time{})
-	res.ended(d.Ended)
-	if d.Action == RunStep {
-		res.unknown(&t, beyond)
-		return res
+	if d := b.next(false); d.Action == RunStep || d.Action == Rollback {
+		b.unknown(beyond)
+	} else {
+		b.stop(d)
 	}
-	res.stop(&t, d, steps, iterations)
-	return res
+	return b.res
 }
 
 const beyond = "unknown beyond the recording"
 
-// extent is how many steps and iterations a recording has, without the finalizer.
-func extent(outcomes []Outcome, final int) (steps, iterations int) {
-	for _, o := range outcomes {
-		if o.Step >= 0 && o.Step != final && o.Canceled == "" {
-			steps++
-			iterations = max(iterations, o.Iteration)
-		}
+// backtest is one under way.
+type backtest struct {
+	plan, recorded *Plan
+	t, was         Tally // of the plan, and of the recorded one if that is known
+	all            extent
+	state          map[string]any // as the last outcome left it
+	size           int64
+	res            BacktestResult
+}
+
+// over plays one outcome, and reports whether that was it.
+func (b *backtest) over(o *Outcome, last bool) bool {
+	p, final := b.plan, b.plan.Finalizer()
+	var then *Decision
+	if b.recorded != nil {
+		d := b.recorded.Next(&b.was, o.Started)
+		then = &d
 	}
-	return steps, iterations
+	// A rollback, or the end before or in one, has no step; nor has a
+	// cancellation between two steps.
+	at := func(a Action) bool { return o.Step < 0 && (o.Canceled == "" || then == nil || then.Action == a) }
+	d := b.next(at(Rollback))
+	switch {
+	case d.Action == Stop, d.Action == Finalize && o.Step != final && !(o.Canceled != "" && at(Finalize)):
+		b.stop(d)
+		return true
+	case d.Action == Rollback && o.Step >= 0:
+		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back, the recording goes on", d.Iteration))
+		return true
+	case d.Action == Rollback && then != nil && then.To != d.To:
+		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back to iteration %d, the recording goes back to %d", d.Iteration, d.To, then.To))
+		return true
+	case d.Action != RunStep || o.Canceled != "":
+	case o.Step < 0:
+		b.unknown(fmt.Sprintf("after iteration %d the recording rolls back, this plan would go on", o.Iteration))
+		return true
+	case o.Step == final && last:
+		b.unknown(beyond)
+		return true
+	case o.Step != d.Step:
+		b.unknown(fmt.Sprintf("in iteration %d this plan would run %q, the recording has %q", d.Iteration, p.nameOf(d.Step), p.nameOf(o.Step)))
+		return true
+	case o.Iteration != 0 && o.Iteration != d.Iteration:
+		b.unknown(fmt.Sprintf("this plan would run %q in iteration %d, the recording does in %d", p.nameOf(d.Step), d.Iteration, o.Iteration))
+		return true
+	}
+	as, but := b.as(*o, &d, then)
+	if but.note != "" && !but.exact {
+		b.unknown(but.note)
+		return true
+	}
+	p.Add(&b.t, as)
+	if but.note != "" && p.reason(&b.t) == "" {
+		b.unknown(but.note)
+		return true
+	}
+	b.state, b.size = o.State, o.StateSize
+	if then != nil {
+		b.recorded.Add(&b.was, *o)
+	}
+	return false
 }
 
-func (r *BacktestResult) stop(t *Tally, d Decision, steps, iterations int) {
-	r.Stop = d.Stop
-	r.Steps, r.Iterations = t.Steps, t.Iteration
-	r.SavedSteps, r.SavedIterations = max(0, steps-t.Steps), max(0, iterations-t.Iteration)
+// next is what the plan would do. A rollback that the plan would stop after is
+// supposed to succeed, unless there is one in the recording.
+func (b *backtest) next(restores bool) Decision {
+	d := b.plan.Next(&b.t, time.Time{})
+	b.ended(d.Ended)
+	if d.Action == Rollback && !restores && b.plan.reason(&b.t) != "" {
+		b.plan.Add(&b.t, Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
+		d = b.plan.Next(&b.t, time.Time{})
+	}
+	return d
 }
 
-func (r *BacktestResult) unknown(t *Tally, note string) {
+func (b *backtest) stop(d Decision) {
+	t, r := &b.t, &b.res
+	b.unknown("")
+	r.Unknown, r.Stop = false, d.Stop
+	r.SavedSteps, r.SavedIterations = max(0, b.all.steps-t.Steps), max(0, b.all.iterations-t.Iteration)
+	all := &b.all.total
+	r.SavedCalls = all.Usage.Calls - (t.Usage.Calls - t.FinalUsage.Calls)
+	r.SavedTokens = all.Usage.tokens() - (t.Usage.tokens() - t.FinalUsage.tokens())
+	r.SavedTime = Duration(all.Active - (t.Active - t.FinalActive))
+	if all.Usage.Cost != nil && !t.CostUnknown {
+		r.SavedCost = new(tidy(*all.Usage.Cost - (t.KnownCost - t.FinalUsage.cost())))
+	}
+}
+
+func (b *backtest) unknown(note string) {
+	r := &b.res
 	r.Unknown, r.Note = true, note
-	r.Steps, r.Iterations = t.Steps, t.Iteration
+	r.Steps, r.Iterations = b.t.Steps, b.t.Iteration
+	r.BestScore, r.BestIteration = b.t.Best, b.t.BestIteration
 }
 
-func (r *BacktestResult) ended(rec IterationRecord) {
-	if n := len(r.Records); rec.Number != 0 && (n == 0 || r.Records[n-1].Number != rec.Number) {
-		r.Records = append(r.Records, rec)
+func (b *backtest) ended(rec IterationRecord) {
+	if n := len(b.res.Records); rec.Number != 0 && (n == 0 || b.res.Records[n-1].Number != rec.Number) {
+		b.res.Records = append(b.res.Records, rec)
+	}
+}
+
+// extent is how much a recording has, without the finalizer.
+type extent struct {
+	steps, iterations int
+	total             Tally
+}
+
+func (e *extent) ends(recorded, p *Plan, outcomes []Outcome) {
+	if recorded == nil {
+		recorded = p
+	}
+	final := recorded.Finalizer()
+	var iteration, step int
+	for _, o := range outcomes {
+		if o.Step >= 0 && o.Step == final {
+			continue
+		}
+		e.total.count(&incoming{Outcome: o}, false)
+		if o.Step < 0 || o.Canceled != "" {
+			continue
+		}
+		if o.Iteration == 0 || o.Iteration != iteration || o.Step != step { // else it is another try
+			e.steps++
+		}
+		iteration, step = o.Iteration, o.Step
+		e.iterations = max(e.iterations, o.Iteration)
 	}
 }

@@ -168,7 +168,7 @@ func (c *checker) expression(field, src string, want ...expr.Type) {
 
 func (c *checker) score(s *Score) {
 	switch {
-	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.MinDelta != nil || s.MinDeltaPercent != nil):
+	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil || s.MinDeltaPercent != nil):
 		c.add("score", "score has a threshold, but nothing says what the score is", "give key or expr")
 	case s.Key == "" && s.Expr == "":
 		c.add("score", "score has neither key nor expr", "")

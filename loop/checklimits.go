@@ -26,6 +26,10 @@ func (c *checker) limits(p *Plan) {
 		if c.finite("budget.cost", b.Cost) && b.Cost != nil && *b.Cost <= 0 {
 			c.add("budget.cost", fmt.Sprintf("budget.cost is %v", *b.Cost), "give a positive number, or leave it out")
 		}
+		held := p.Held()
+		if b.Calls > 0 && b.Calls <= held.Calls || b.Tokens > 0 && b.Tokens <= held.Tokens {
+			c.add("budget", "budget is all kept for the finalizer", "raise it, or lower reserve")
+		}
 	}
 	switch {
 	case math.IsNaN(p.Reserve) || p.Reserve < 0 || p.Reserve >= 1:
@@ -37,11 +41,12 @@ func (c *checker) limits(p *Plan) {
 		c.add("state_limit", fmt.Sprintf("state_limit is negative: %d", p.StateLimit), "")
 	}
 	for i := range p.Steps {
-		c.stepLimits(fmt.Sprintf("steps[%d]", i), &p.Steps[i])
+		c.stepLimits(fmt.Sprintf("steps[%d]", i), &p.Steps[i], i == p.Finalizer())
 	}
 }
 
-func (c *checker) stepLimits(field string, s *Step) {
+// once says that the step is a finalizer after the last iteration.
+func (c *checker) stepLimits(field string, s *Step, once bool) {
 	c.duration(field+".timeout", s.Timeout)
 	c.duration(field+".delay_before", s.DelayBefore)
 	c.duration(field+".delay_after", s.DelayAfter)
@@ -51,7 +56,10 @@ func (c *checker) stepLimits(field string, s *Step) {
 		}
 		c.duration(field+".retry.backoff", r.Backoff)
 		c.duration(field+".retry.max_backoff", r.MaxBackoff)
-		if s.Finalizer {
+		if r.MaxBackoff > 0 && r.Backoff > r.MaxBackoff {
+			c.add(field+".retry.max_backoff", fmt.Sprintf("%s.retry: backoff %s is above max_backoff %s", field, r.Backoff, r.MaxBackoff), "")
+		}
+		if once {
 			c.add(field+".retry", "the finalizer is not run again", "leave retry out")
 		}
 	}
@@ -75,6 +83,9 @@ func (c *checker) stepLimits(field string, s *Step) {
 		if k.Failures == 0 {
 			c.add(field+".circuit.failures", field+".circuit has no failures", "give how many running open it")
 		}
+		if k.Cooldown == 0 {
+			c.add(field+".circuit.cooldown", field+".circuit has no cooldown", "give how long it stays open, such as 1m")
+		}
 	}
 }
 
@@ -94,11 +105,8 @@ func (c *checker) acceptance(p *Plan) {
 	needs(p.QualityGate != nil, "quality_gate")
 	c.finite("quality_gate", p.QualityGate)
 	if n := p.NoProgress; n != nil {
-		if n.Repeats == 1 || n.Repeats > maxPrints/2 {
-			c.add("no_progress.repeats", fmt.Sprintf("no_progress.repeats is %d", n.Repeats), fmt.Sprintf("give 2 to %d", maxPrints/2))
-		}
-		if n.Swings > maxPrints/4 {
-			c.add("no_progress.swings", fmt.Sprintf("no_progress.swings is %d", n.Swings), fmt.Sprintf("give at most %d", maxPrints/4))
+		if n.Repeats == 1 {
+			c.add("no_progress.repeats", "no_progress.repeats is 1", "give at least 2: every result is the same as itself")
 		}
 		if slices.Contains(n.Keys, "") {
 			c.add("no_progress.keys", "no_progress.keys has an empty key", "")
@@ -106,7 +114,9 @@ func (c *checker) acceptance(p *Plan) {
 	}
 	if w := p.NotWorth; w != nil {
 		needs(true, "not_worth")
-		c.finite("not_worth.gain", &w.Gain)
+		if c.finite("not_worth.gain", &w.Gain) && w.Gain <= 0 {
+			c.add("not_worth.gain", fmt.Sprintf("not_worth.gain is %v", w.Gain), "give the least gain that is worth going on for")
+		}
 		switch w.Per {
 		case "", PerIteration, PerMinute, PerKTokens, PerCost:
 		default:

@@ -5,19 +5,17 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
-	"slices"
 )
 
 // NoProgress finds a loop that goes round in circles by the fingerprints of
 // what its steps produce. A changed result is progress. An iteration with a
 // step whose fingerprint is unknown, or that was cut short, is passed over.
 type NoProgress struct {
-	// Repeats is how many iterations running must produce the same, at most
-	// 32. 0 means 3.
+	// Repeats is how many iterations running must produce the same, at least 2.
+	// 0 means 3.
 	Repeats uint `json:"repeats,omitzero"`
-	// Swings is how often running two results must take turns (A, B is once),
-	// at most 16. 0 means 2.
+	// Swings is how often running two results must take turns (A, B is once).
+	// 0 means 2.
 	Swings uint `json:"swings,omitzero"`
 	// Keys are the state keys to look at instead of what the steps produce.
 	Keys []string `json:"keys,omitzero"`
@@ -33,31 +31,32 @@ func defaulted(n, otherwise uint) uint {
 	return n
 }
 
-// print adds what a step has produced to the iteration's print. A judge's words
-// are no part of what it judges.
-func (p *Plan) print(t *Tally, o *Outcome) {
-	if p.samples(o.Step) > 0 || t.Print == unknownPrint {
+// print adds what a step has produced to the iteration's print, and to that of
+// what the judge will see. A judge's words are no part of what it judges.
+func (p *Plan) print(t *Tally, o *incoming) {
+	if p.samples(o.Step) > 0 {
 		return
 	}
-	if o.Fingerprint == "" {
-		t.Print = unknownPrint
-		return
+	if p.NoProgress != nil {
+		t.Print = printed(t.Print, o.Fingerprint)
 	}
-	h := fnv.New64a()
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(t.Print >> (8 * i))
+	if p.Score != nil && p.Score.Judge != nil {
+		t.Judge.Print = printed(t.Judge.Print, o.Fingerprint)
 	}
-	h.Write(b[:])
-	h.Write([]byte(o.Fingerprint))
-	t.Print = max(h.Sum64(), unknownPrint+1)
+}
+
+func printed(print uint64, fingerprint string) uint64 {
+	if print == unknownPrint || fingerprint == "" {
+		return unknownPrint
+	}
+	return max(uint64(newHash.number(print).text(fingerprint)), unknownPrint+1)
 }
 
 // unknownPrint is that of an iteration in which something could not be seen.
 const unknownPrint = 1
 
 // circle takes down the print of an iteration that has ended.
-func (p *Plan) circle(t *Tally, o *Outcome) {
+func (p *Plan) circle(t *Tally, o *incoming) {
 	n := p.NoProgress
 	if n == nil || !t.Ended.Complete {
 		return
@@ -69,22 +68,34 @@ func (p *Plan) circle(t *Tally, o *Outcome) {
 	if print <= unknownPrint {
 		return
 	}
-	prints := append(slices.Clone(t.Prints), print)
-	t.Prints = prints[max(0, len(prints)-maxPrints):]
-	t.Repeats, t.Swings = repeated(t.Prints), swung(t.Prints)
+	prints := o.numbers().prints[:0]
+	switch l := len(t.Prints); {
+	case l == 0:
+		t.Repeats, t.Turns = 1, 1
+	case t.Prints[l-1] == print:
+		t.Repeats, t.Turns = t.Repeats+1, 1
+		prints = append(prints, print)
+	case l > 1 && t.Prints[l-2] == print: // and the one between is another
+		t.Repeats, t.Turns = 1, t.Turns+1
+		prints = append(prints, t.Prints[l-1])
+	default:
+		t.Repeats, t.Turns = 1, 2
+		prints = append(prints, t.Prints[l-1])
+	}
+	t.Prints = append(prints, print)
+	t.Swings = t.Turns / 2
 }
 
 func printOf(state map[string]any, keys []string) uint64 {
-	h := fnv.New64a()
+	h := newHash
 	for _, k := range keys {
 		b, err := json.Marshal(state[k])
 		if err != nil {
 			return unknownPrint
 		}
-		h.Write(b)
-		h.Write([]byte{0})
+		h = h.number(uint64(len(b))).text(string(b))
 	}
-	return max(h.Sum64(), unknownPrint+1)
+	return max(uint64(h), unknownPrint+1)
 }
 
 // circling reports whether the loop goes round.
@@ -98,26 +109,4 @@ func (n *NoProgress) evidence(t *Tally) string {
 		return fmt.Sprintf("the same result %d times running", t.Repeats)
 	}
 	return fmt.Sprintf("two results take turns, %d times running", t.Swings)
-}
-
-// repeated is how often running the last print was seen.
-func repeated(prints []uint64) int {
-	n := 0
-	for i := len(prints) - 1; i >= 0 && prints[i] == prints[len(prints)-1]; i-- {
-		n++
-	}
-	return n
-}
-
-// swung is how often running the last two prints, different ones, took turns.
-func swung(prints []uint64) int {
-	l := len(prints)
-	if l < 2 || prints[l-1] == prints[l-2] {
-		return 0
-	}
-	n := 0
-	for i := l - 2; i >= 0 && prints[i] == prints[l-2] && prints[i+1] == prints[l-1]; i -= 2 {
-		n++
-	}
-	return n
 }

@@ -3,47 +3,43 @@
 package loop
 
 import (
+	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// program is a compiled expression of a plan, taken apart if it compares.
-type program struct {
-	*expr.Program
-	sides    expr.Comparison
-	compared bool
-}
-
 // programs keeps what was compiled, by source, so that a Plan stays plain data
-// that can be copied. When there are too many it starts over.
+// that can be copied. The map is replaced, never changed: loops read it without
+// waiting for each other. When there are too many it starts over.
 var programs struct {
-	mu    sync.Mutex
-	bySrc map[string]*program
+	bySrc atomic.Pointer[map[string]*expr.Program]
+
+	mu sync.Mutex // for writers
 }
 
 const maxPrograms = 1024
 
 // compile is safe for concurrent use. Its errors are those of expr.Compile.
-func compile(src string) (*program, error) {
-	programs.mu.Lock()
-	p := programs.bySrc[src]
-	programs.mu.Unlock()
-	if p != nil {
-		return p, nil
+func compile(src string) (*expr.Program, error) {
+	if all := programs.bySrc.Load(); all != nil {
+		if p := (*all)[src]; p != nil {
+			return p, nil
+		}
 	}
-	q, err := expr.Compile(src, variables...)
+	p, err := expr.Compile(src, variables...)
 	if err != nil {
 		return nil, err
 	}
-	p = &program{Program: q}
-	p.sides, p.compared = q.Comparison()
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
-	if programs.bySrc == nil || len(programs.bySrc) >= maxPrograms {
-		programs.bySrc = map[string]*program{}
+	next := map[string]*expr.Program{}
+	if all := programs.bySrc.Load(); all != nil && len(*all) < maxPrograms {
+		next = maps.Clone(*all)
 	}
-	programs.bySrc[src] = p
+	next[src] = p
+	programs.bySrc.Store(&next)
 	return p, nil
 }
 
@@ -57,28 +53,66 @@ var variables = []expr.Var{
 	{Name: "elapsed", Type: expr.Double},
 }
 
-// values are the variables of an expression.
-func (t *Tally) values(o *Outcome) map[string]any {
-	state, scores := o.State, t.Scores
-	if state == nil {
-		state = map[string]any{}
+// view is what an expression sees: the tally as it stands, and a state.
+type view struct {
+	t     *Tally
+	state map[string]any
+}
+
+// Value implements expr.Scope.
+func (v *view) Value(name string) (any, bool) {
+	t := v.t
+	switch name {
+	case "state":
+		return v.state, true
+	case "score":
+		if t.Score == nil {
+			return nil, true
+		}
+		return *t.Score, true
+	case "scores":
+		return t.Scores, true
+	case "iteration":
+		return t.Iteration, true
+	case "elapsed":
+		return t.Active.Seconds(), true
+	case "usage":
+		usage := map[string]any{
+			"calls": t.Usage.Calls, "input_tokens": t.Usage.InputTokens, "output_tokens": t.Usage.OutputTokens,
+			"tokens": t.Usage.tokens(),
+		}
+		if t.Usage.Cost != nil {
+			usage["cost"] = *t.Usage.Cost
+		}
+		return usage, true
 	}
-	if scores == nil {
-		scores = []float64{}
+	return nil, false
+}
+
+// Number implements expr.Scope.
+func (v *view) Number(path string) (f float64, whole, ok bool) {
+	t := v.t
+	switch path {
+	case "score":
+		if t.Score != nil {
+			return *t.Score, false, true
+		}
+	case "iteration":
+		return float64(t.Iteration), true, true
+	case "elapsed":
+		return t.Active.Seconds(), false, true
+	case "usage.calls":
+		return float64(t.Usage.Calls), true, true
+	case "usage.input_tokens":
+		return float64(t.Usage.InputTokens), true, true
+	case "usage.output_tokens":
+		return float64(t.Usage.OutputTokens), true, true
+	case "usage.tokens":
+		return float64(t.Usage.tokens()), true, true
+	case "usage.cost":
+		if t.Usage.Cost != nil {
+			return *t.Usage.Cost, false, true
+		}
 	}
-	usage := map[string]any{
-		"calls": t.Usage.Calls, "input_tokens": t.Usage.InputTokens, "output_tokens": t.Usage.OutputTokens,
-		"tokens": t.Usage.InputTokens + t.Usage.OutputTokens,
-	}
-	if t.Usage.Cost != nil {
-		usage["cost"] = *t.Usage.Cost
-	}
-	var score any
-	if t.Score != nil {
-		score = *t.Score
-	}
-	return map[string]any{
-		"state": state, "score": score, "scores": scores, "iteration": t.Iteration,
-		"usage": usage, "elapsed": t.Active.Seconds(),
-	}
+	return 0, false, false
 }

@@ -79,18 +79,21 @@ func (p *Plan) limitRecords(t *Tally, reason StopReason, add func(ConditionRecor
 			Name: "timeout", Value: active.Round(time.Millisecond).String(), Threshold: "≥ " + limit.String(),
 			Holds: p.late(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
 		}, min(float64(active)/float64(limit), nearly))
+	} else if t.TimedOut != "" { // a limit from around the loop
+		add(ConditionRecord{Name: "timeout", Value: "out of time", Holds: true, Fired: reason == ReasonTimeout, Note: t.TimedOut}, 1)
 	}
 	for _, l := range p.budget(t) {
 		if l.name == "" {
 			continue
 		}
-		add(ConditionRecord{
+		c := ConditionRecord{
 			Name: "budget." + l.name, Value: num(l.used), Threshold: "≥ " + num(l.limit),
 			Holds: l.used >= l.limit, Fired: reason == ReasonBudget && l.used >= l.limit,
-		}, min(l.used/l.limit, nearly))
-	}
-	if p.Budget != nil && p.Budget.Cost != nil && t.Usage.Cost == nil && t.CostUnknown {
-		add(ConditionRecord{Name: "budget.cost", Threshold: "≥ " + num(*p.Budget.Cost), Note: "a price is unknown"}, 0)
+		}
+		if l.name == "cost" && t.CostUnknown {
+			c.Note = "some prices are unknown and not counted"
+		}
+		add(c, min(l.used/l.limit, nearly))
 	}
 	if t.Spent != "" {
 		add(ConditionRecord{Name: "budget", Value: "a call was refused", Holds: true, Fired: reason == ReasonBudget, Note: t.Spent}, 1)
@@ -134,7 +137,8 @@ func (c *Condition) records(name string, truths []Truth, i *int, add func(Condit
 	near := 0.0
 	if *i < len(truths) {
 		t := truths[*i]
-		rec.Value, rec.Threshold, rec.Holds, rec.Note, near = t.Value, t.Threshold, t.Holds, t.Note, t.Near
+		rec.Value, rec.Threshold = t.words()
+		rec.Holds, rec.Note, near = t.Holds, t.Note, t.Near
 		if c.For > 1 {
 			rec.Note = strings.TrimPrefix(rec.Note+fmt.Sprintf("; held for %d of %d iterations", t.Run, c.For), "; ")
 		}

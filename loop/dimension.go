@@ -27,6 +27,9 @@ func (s *Score) parts(v any) (reading, error) {
 	if err != nil && len(dims) > 0 && s.Label == "" {
 		score, err = mean(dims), nil
 	}
+	if err == nil {
+		score, err = finite(score)
+	}
 	return reading{score, dims}, err
 }
 
@@ -44,9 +47,11 @@ func (s *Score) dimensions(v any) ([]Dimension, error) {
 	held, _ := object["dimensions"].(map[string]any)
 	if len(s.Dimensions) == 0 {
 		var dims []Dimension
-		for _, name := range slices.Sorted(maps.Keys(held)) {
-			if f, err := plain(held[name]); err == nil && len(dims) < maxDims {
-				dims = append(dims, Dimension{clip(name), f})
+		if len(held) > 0 {
+			for _, name := range slices.Sorted(maps.Keys(held)) {
+				if f, err := plain(held[name]); err == nil && len(dims) < maxDims {
+					dims = append(dims, Dimension{clip(name), f})
+				}
 			}
 		}
 		if dims == nil && s.DimensionTarget != nil {
@@ -99,5 +104,9 @@ func plain(v any) (float64, error) {
 	case map[string]any, []any:
 		return 0, fmt.Errorf("no number but a %s", kind(v))
 	}
-	return new(Score).number(v)
+	f, err := new(Score).number(v)
+	if err != nil {
+		return 0, err
+	}
+	return finite(f)
 }

@@ -4,7 +4,6 @@ package loop
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -13,15 +12,17 @@ import (
 // as they are; its own record ([Hits]) says how far to trust it.
 type Forecast struct {
 	Trend Trend `json:"trend,omitzero"`
-	// Predictable is false under three scores, and where the scores follow no
-	// course; Note says why.
+	// Predictable is false under three scores, and where the scores go up and
+	// down; Note says why.
 	Predictable bool   `json:"predictable"`
 	Note        string `json:"note,omitzero"`
-	// Gain is the expected improvement of the next iteration.
+	// Gain is the expected improvement of the next iteration; it is negative if
+	// the scores get worse.
 	Gain float64 `json:"gain"`
 	// Iterations is how many more it takes until the target is reached or the
 	// loop has converged, Low and High an interval for it. The limit of
-	// iterations bounds them. 0 if there is nothing to reach.
+	// iterations bounds them, or else 100. 0 if nothing is expected to end the
+	// loop until then.
 	Iterations int `json:"iterations,omitzero"`
 	Low        int `json:"low,omitzero"`
 	High       int `json:"high,omitzero"`
@@ -37,22 +38,21 @@ type Forecast struct {
 }
 
 // farAhead is as many iterations as a forecast looks ahead.
-const farAhead = 1000
+const farAhead = 100
 
 // Forecast says what to expect after what t has counted.
 func (p *Plan) Forecast(t *Tally) Forecast {
 	f := Forecast{Note: "not predictable yet: the loop is not scored"}
 	if n := t.Complete; n > 0 {
-		f.Time = t.Active / time.Duration(n)
-		f.Tokens = (t.Usage.InputTokens + t.Usage.OutputTokens) / int64(n)
+		f.Time = (t.Active - t.FinalActive) / time.Duration(n)
+		f.Tokens = (t.Usage.tokens() - t.FinalUsage.tokens()) / int64(n)
 		if t.Usage.Cost != nil {
-			f.Cost = new(*t.Usage.Cost / float64(n))
+			f.Cost = new((*t.Usage.Cost - t.FinalUsage.cost()) / float64(n))
 		}
 	}
-	if p.Score == nil {
-		return f
+	if p.Score != nil {
+		p.forecast(&f, t.Scores, t.Judge.floor(), t.Iteration)
 	}
-	p.forecast(&f, t.Scores, t.Judge.floor(), t.Iteration)
 	return f
 }
 
@@ -63,92 +63,28 @@ func (p *Plan) forecast(f *Forecast, scores []float64, noise float64, iteration 
 		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", plural(n, "score"))
 		return
 	}
-	c, ok := s.course(scores)
-	if f.Gain = tidy(c.next); !ok || f.Trend == Oscillating {
-		f.Note = "not predictable: the scores follow no course"
+	c, ok := p.course(scores, noise)
+	if !ok {
+		f.Note = "not predictable: the scores go up and down"
 		return
 	}
-	f.Predictable, f.Note = true, ""
+	f.Predictable, f.Note, f.Gain = true, "", tidy(c.best.next)
 	left := farAhead
 	if p.MaxIterations > 0 {
-		left = max(0, int(p.MaxIterations)-iteration)
+		left = int(max(0, min(p.MaxIterations, 1<<40)))
+		left = max(0, min(left-iteration, farAhead))
 	}
-	last := scores[len(scores)-1]
-	f.Iterations, f.Until, f.Final = p.ahead(last, c.next, c.ratio, left)
-	low, _, _ := p.ahead(last, c.next*(1+c.doubt), min(1, c.ratio*(1+c.doubt)), left)
-	high, _, _ := p.ahead(last, c.next*(1-c.doubt), c.ratio*(1-c.doubt), left)
-	f.Low, f.High = min(low, high, f.Iterations), max(low, high, f.Iterations)
+	flat := s.flatFor(scores, noise)
+	f.Iterations, f.Until, f.Final = c.ahead(s, c.best, 0, flat, left)
+	if f.Until == "" && p.MaxIterations > 0 && iteration+left >= int(p.MaxIterations) {
+		f.Until = ReasonMaxIterations
+	}
 	if f.Until == "" {
-		f.Iterations, f.Low, f.High = 0, 0, 0
-		f.Note = "nothing is expected to end the loop"
+		f.Iterations, f.Note = 0, fmt.Sprintf("nothing is expected to end the loop within %d iterations", farAhead)
+		return
 	}
-}
-
-// course is how gains go on: the next one, and the factor from one to the next.
-// doubt is how far off they may be, as a share.
-type course struct{ next, ratio, doubt float64 }
-
-// course fits the recent gains; ok is false if they do not hang together.
-func (s *Score) course(scores []float64) (c course, ok bool) {
-	scores = scores[max(0, len(scores)-trendWindow-1):]
-	gains := make([]float64, len(scores)-1)
-	sum := 0.0
-	for i := range gains {
-		gains[i] = s.gain(scores[i], scores[i+1])
-		sum += gains[i]
-	}
-	last, n := gains[len(gains)-1], float64(len(gains))
-	var ratios []float64
-	for i := 1; i < len(gains); i++ {
-		if gains[i-1] > 0 && gains[i] > 0 {
-			ratios = append(ratios, min(1, gains[i]/gains[i-1]))
-		}
-	}
-	if len(ratios) < len(gains)-1 || len(ratios) == 0 { // some gain is none
-		average := sum / n
-		c = course{next: max(0, average), ratio: 1, doubt: 0.5}
-		return c, last <= 0 && average <= 0
-	}
-	logs := 0.0
-	for _, r := range ratios {
-		logs += math.Log(r)
-	}
-	c.ratio = math.Exp(logs / float64(len(ratios)))
-	for _, r := range ratios {
-		c.doubt = max(c.doubt, math.Abs(r-c.ratio)/c.ratio)
-	}
-	c.doubt = min(0.9, max(0.1, c.doubt))
-	c.next = last * c.ratio
-	return c, true
-}
-
-// ahead walks the course until something ends the loop.
-func (p *Plan) ahead(score, gain, ratio float64, left int) (n int, until StopReason, final float64) {
-	s, flat := p.Score, uint(0)
-	for n = 1; n <= left; n++ {
-		before := score
-		if s.LowerIsBetter {
-			score -= gain
-		} else {
-			score += gain
-		}
-		at := Tally{Score: &score}
-		if s.Target != nil && s.DimensionTarget == nil && s.reached(&at) {
-			return n, ReasonTarget, tidy(score)
-		}
-		small := s.MinDelta != nil && gain < *s.MinDelta ||
-			s.MinDeltaPercent != nil && before != 0 && gain/math.Abs(before)*100 < *s.MinDeltaPercent
-		if flat++; !small {
-			flat = 0
-		} else if flat >= s.patience() {
-			return n, ReasonConverged, tidy(score)
-		}
-		gain *= ratio
-	}
-	if p.MaxIterations > 0 {
-		return left, ReasonMaxIterations, tidy(score)
-	}
-	return 0, "", tidy(score)
+	f.Low, f.High = c.interval(s, flat, left)
+	f.Low, f.High = min(f.Low, f.Iterations), max(f.High, f.Iterations)
 }
 
 // Hits makes the forecasts of a past run again, one after each score from the

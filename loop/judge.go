@@ -24,9 +24,13 @@ type JudgeTally struct {
 	// what it said.
 	Runs    int       `json:"runs,omitzero"`
 	Samples []float64 `json:"samples,omitzero"`
+	// Print stands for what was produced since the judge ran last, Judged for
+	// what had been when it began.
+	Print  uint64 `json:"print,omitzero"`
+	Judged uint64 `json:"judged,omitzero"`
 	// Candidate stands for what was judged last; 0 if that is unknown. Count,
 	// Mean and Squares (the sum of squared distances from it) are of all its
-	// samples, those of earlier iterations that produced the same included.
+	// samples, those of earlier iterations that judged the same included.
 	Candidate uint64  `json:"candidate,omitzero"`
 	Count     int     `json:"count,omitzero"`
 	Mean      float64 `json:"mean,omitzero"`
@@ -45,15 +49,15 @@ func (p *Plan) samples(step int) int {
 }
 
 // sample takes down what a judge has said, and reports whether it is to be
-// asked again.
-func (p *Plan) sample(t *Tally, o *Outcome) (again bool) {
+// asked again. A cached answer would be the same again.
+func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 	n := p.samples(o.Step)
 	if n == 0 {
 		return false
 	}
 	if t.Judge.Runs == 0 {
-		t.Judge.Samples = nil
-		t.Dimensions = nil
+		t.Judge.Samples, t.Dimensions = nil, nil
+		t.Judge.Judged, t.Judge.Print = t.Judge.Print, 0
 	}
 	t.Judge.Runs++
 	got, err := p.Score.read(t, o)
@@ -63,7 +67,7 @@ func (p *Plan) sample(t *Tally, o *Outcome) (again bool) {
 		t.Judge.Samples = append(slices.Clone(t.Judge.Samples), got.score)
 		t.Dimensions = meanOf(t.Dimensions, got.dims, len(t.Judge.Samples))
 	}
-	return t.Judge.Runs < n
+	return t.Judge.Runs < n && !o.Cached
 }
 
 // meanOf adds the nth sample's dimensions to the mean of those before. A
@@ -84,14 +88,14 @@ func meanOf(mean, dims []Dimension, n int) []Dimension {
 }
 
 // pool ends the judging of an iteration: its samples join those of the same
-// candidate, if it was there just before. The result is the score.
-func (j *JudgeTally) pool(candidate uint64) float64 {
-	if candidate <= unknownPrint || candidate != j.Candidate {
+// candidate, if that was judged just before. The result is the score.
+func (j *JudgeTally) pool() float64 {
+	if j.Judged <= unknownPrint || j.Judged != j.Candidate {
 		j.PastSquares += j.Squares
 		j.PastFreedom += max(0, j.Count-1)
 		j.Count, j.Mean, j.Squares = 0, 0, 0
 	}
-	j.Candidate = candidate
+	j.Candidate = j.Judged
 	for _, x := range j.Samples {
 		j.Count++
 		d := x - j.Mean
@@ -111,3 +115,6 @@ func (j *JudgeTally) noise(n int) float64 {
 	variance := (j.PastSquares + j.Squares) / float64(free)
 	return tidy(2 * math.Sqrt(2*variance/float64(n)))
 }
+
+// floor is the noise of an iteration as far as it is known.
+func (j *JudgeTally) floor() float64 { return j.noise(max(1, len(j.Samples))) }

@@ -20,6 +20,10 @@ type Budget struct {
 	Cost   *float64 `json:"cost,omitzero"`   // in the currency of the price list
 }
 
+// Share is the share of Timeout and Budget that is kept for the finalizer; 0
+// without one.
+func (p *Plan) Share() float64 { return p.reserve() }
+
 // reserve is the share of limits that is kept for the finalizer.
 func (p *Plan) reserve() float64 {
 	switch {
@@ -70,8 +74,8 @@ func (p *Plan) budget(t *Tally) (ls [3]limit) {
 	if b.Tokens > 0 {
 		ls[1] = limit{"tokens", float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left)}
 	}
-	if b.Cost != nil && t.Usage.Cost != nil {
-		ls[2] = limit{"cost", tidy(*t.Usage.Cost - t.FinalUsage.cost()), *b.Cost * left}
+	if b.Cost != nil { // what is known of it, where some is not
+		ls[2] = limit{"cost", tidy(t.KnownCost - t.FinalUsage.cost()), *b.Cost * left}
 	}
 	return ls
 }
@@ -142,7 +146,7 @@ func (p *Plan) bound(t *Tally, d *Decision, begins bool) {
 	if own := p.stepTimeout(t, d.Step); own > 0 {
 		least(own, Timeout)
 	}
-	if p.IterationTimeout > 0 {
+	if p.IterationTimeout > 0 && d.Action != Finalize { // the finalizer is in no iteration
 		left := time.Duration(p.IterationTimeout)
 		if !begins {
 			left -= t.IterationActive

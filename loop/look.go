@@ -2,7 +2,12 @@
 
 package loop
 
-import "fmt"
+import (
+	"math"
+	"slices"
+
+	"github.com/refrain-dev/refrain/expr"
+)
 
 // Truth is what a look at one condition found. The truths of a plan stand in
 // the order of its conditions, each before its parts.
@@ -10,8 +15,13 @@ type Truth struct {
 	Holds bool `json:"holds,omitzero"`
 	// Run is for how many iterations running it has held.
 	Run uint `json:"run,omitzero"`
-	// Value and Threshold are the two sides of a comparison; a text is
-	// given by its length only.
+	// Op is the sign of a comparison of two numbers, Left and Right, which are
+	// put into words when somebody wants to read them.
+	Op    string  `json:"op,omitzero"`
+	Left  float64 `json:"left,omitzero"`
+	Right float64 `json:"right,omitzero"`
+	// Value and Threshold are the two sides of any other condition, in words; a
+	// longer text is given by its length only.
 	Value     string `json:"value,omitzero"`
 	Threshold string `json:"threshold,omitzero"`
 	// Near is how close it came, from 0 to 1; 1 if it holds.
@@ -20,9 +30,58 @@ type Truth struct {
 	Note string `json:"note,omitzero"`
 }
 
+// words are the two sides for people.
+func (t *Truth) words() (value, threshold string) {
+	if t.Op != "" {
+		return num(t.Left), t.Op + " " + num(t.Right)
+	}
+	return t.Value, t.Threshold
+}
+
+// look evaluates the plan's conditions.
+func (p *Plan) look(t *Tally, o *incoming, ended bool) {
+	l := looker{view: o.sight(t), prev: t.Truths, next: o.truths(p.conditioned()), ended: ended}
+	l.look(p.StopWhen)
+	o.blind()
+	t.Looked = true
+	if !slices.Equal(l.next, t.Truths) {
+		t.Truths = l.next
+	}
+}
+
+// lookOnce brings the conditions up to date for the stop record.
+func (p *Plan) lookOnce(t *Tally, o *incoming) {
+	if p.StopWhen != nil && o.State != nil {
+		p.look(t, o, false)
+	}
+}
+
+// conditioned is how many conditions the plan has, with their parts.
+func (p *Plan) conditioned() int {
+	if p.StopWhen == nil {
+		return 0
+	}
+	return p.StopWhen.size()
+}
+
+// size is how many conditions it is, its parts and itself.
+func (c *Condition) size() int {
+	n := 1
+	for i := range c.Any {
+		n += c.Any[i].size()
+	}
+	for i := range c.All {
+		n += c.All[i].size()
+	}
+	if c.Not != nil {
+		n += c.Not.size()
+	}
+	return n
+}
+
 // looker evaluates the conditions of a plan against one state.
 type looker struct {
-	vals  map[string]any
+	view  *view
 	prev  []Truth // of the look before; may be shorter
 	next  []Truth
 	ended bool // an iteration has ended: the counts of For move
@@ -33,10 +92,10 @@ type looker struct {
 func (l *looker) look(c *Condition) (holds, known bool) {
 	i := len(l.next)
 	l.next = append(l.next, Truth{})
-	var t Truth
+	t := &l.next[i] // there is room for all
 	switch {
 	case c.Expr != "":
-		holds, known, t = l.leaf(c.Expr)
+		holds, known = l.leaf(t, c.Expr)
 	case c.Not != nil:
 		j := len(l.next)
 		holds, known = l.look(c.Not)
@@ -53,30 +112,24 @@ func (l *looker) look(c *Condition) (holds, known bool) {
 	if i < len(l.prev) {
 		run = l.prev[i].Run
 	}
-	switch {
-	case !holds:
+	if l.ended && !holds {
 		run = 0
-	case l.ended:
+	} else if l.ended {
 		run++
 	}
-	if l.ended {
-		t.Run = run
-	} else if i < len(l.prev) {
-		t.Run = l.prev[i].Run // between iterations nothing counts
-	}
+	t.Run = run // between iterations nothing counts
 	if c.For > 1 {
-		holds = holds && run >= c.For
-		t.Near = float64(run) / float64(c.For)
-		if !known {
-			t.Near = 0
+		t.Near = 0
+		if holds {
+			t.Near = float64(run) / float64(c.For)
 		}
+		holds = holds && run >= c.For
 	}
 	if t.Holds = holds; holds {
 		t.Near = 1
 	} else {
 		t.Near = min(t.Near, nearly)
 	}
-	l.next[i] = t
 	return holds, known
 }
 
@@ -103,29 +156,62 @@ func (l *looker) parts(cs []Condition, decides bool) (holds, known bool, near fl
 	return known && !decides, known, near
 }
 
-func (l *looker) leaf(src string) (holds, known bool, t Truth) {
+func (l *looker) leaf(t *Truth, src string) (holds, known bool) {
 	q, err := compile(src)
 	if err != nil {
 		t.Note = clip(err.Error())
-		return false, false, t
+		return false, false
 	}
-	holds, err = q.EvalBool(l.vals)
+	v, err := q.Test(l.view)
 	if err != nil {
 		t.Note = clip(err.Error())
-		if _, reads := q.Reads("score"); reads && l.vals["score"] == nil {
+		if _, reads := q.Reads("score"); reads && l.view.t.Score == nil {
 			t.Note = "there is no score"
 		}
-		return false, false, t
+		return false, false
 	}
-	t.Value = fmt.Sprint(holds)
-	t.Threshold = "true"
-	if q.compared {
-		left, errL := q.sides.Left.Eval(l.vals)
-		right, errR := q.sides.Right.Eval(l.vals)
-		if errL == nil && errR == nil {
-			t.Value, t.Threshold = brief(left), q.sides.Op+" "+brief(right)
-			t.Near = nearness(left, right)
+	var before Truth
+	if i := len(l.next) - 1; i < len(l.prev) {
+		before = l.prev[i]
+	}
+	t.compare(&v, &before)
+	return v.Holds, true
+}
+
+// compare takes down what a condition has compared. Words that have not changed
+// are those of before.
+func (t *Truth) compare(v *expr.Verdict, before *Truth) {
+	if v.Op == "" {
+		t.Value, t.Threshold = "false", "true"
+		if v.Holds {
+			t.Value = "true"
+		}
+		return
+	}
+	l, okL := v.Left.Number()
+	r, okR := v.Right.Number()
+	if okL && okR {
+		t.Near = closeness(l, r)
+		if !math.IsInf(l, 0) && !math.IsInf(r, 0) {
+			t.Op, t.Left, t.Right = v.Op, l, r
+			return
 		}
 	}
-	return holds, true, t
+	var buf [64]byte
+	t.Value = worded(appendSide(buf[:0], v.Left), before.Value)
+	t.Threshold = worded(appendSide(append(append(buf[:0], v.Op...), ' '), v.Right), before.Threshold)
+}
+
+func appendSide(b []byte, s expr.Side) []byte {
+	if text, ok := s.Text(); ok {
+		return appendBrief(b, text)
+	}
+	return append(b, brief(s.Plain())...)
+}
+
+func worded(b []byte, before string) string {
+	if string(b) == before {
+		return before
+	}
+	return string(b)
 }

@@ -98,12 +98,15 @@ func (p *Plan) step(t *Tally) Decision {
 			d.Sample += t.Judge.Runs
 		}
 	}
-	if wait, open := p.open(t, d.Step); open {
+	d.Wait = p.wait(t, &d, begins)
+	if wait, open := p.open(t, d.Step); open && t.Idle+1 < p.length() {
+		d.Wait = 0
 		d.Refuse = &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
 			"not run: it failed %d times running and is tried again after %s", t.PerStep[d.Step].Failures, wait.Round(time.Millisecond))}
 		return d
+	} else if open {
+		d.Wait = max(d.Wait, wait)
 	}
-	d.Wait = p.wait(t, &d, begins)
 	p.bound(t, &d, begins)
 	return d
 }

@@ -73,6 +73,14 @@ func (s *Score) weakest(dims []Dimension) *Dimension {
 	return worst
 }
 
+// sense is 1 if more is better, else -1.
+func (s *Score) sense() float64 {
+	if s.LowerIsBetter {
+		return -1
+	}
+	return 1
+}
+
 func (s *Score) better(a, b float64) bool {
 	if s.LowerIsBetter {
 		return a < b
@@ -94,7 +102,7 @@ type reading struct {
 }
 
 // read finds the score; an error says why there is none.
-func (s *Score) read(t *Tally, o *Outcome) (reading, error) {
+func (s *Score) read(t *Tally, o *incoming) (reading, error) {
 	var v any
 	switch {
 	case o.Exit != nil && o.Exit.Score != nil && t.Exit != nil:
@@ -105,7 +113,9 @@ func (s *Score) read(t *Tally, o *Outcome) (reading, error) {
 		if err != nil {
 			return reading{}, err
 		}
-		if v, err = q.Eval(t.values(o)); err != nil {
+		v, err = q.EvalIn(o.sight(t))
+		o.blind()
+		if err != nil {
 			return reading{}, err
 		}
 	default:
@@ -202,9 +212,18 @@ func (s *Score) inObject(m map[string]any) (float64, error) {
 	return s.number(v)
 }
 
+// finite refuses what cannot be reckoned with: sums and squares of scores must
+// stay numbers that JSON has.
 func finite(f float64) (float64, error) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
+	switch {
+	case !isFinite(f):
 		return 0, fmt.Errorf("not a finite number: %s", strconv.FormatFloat(f, 'g', -1, 64))
+	case math.Abs(f) > maxScore:
+		return 0, fmt.Errorf("too large a number: %s", num(f))
 	}
 	return f, nil
 }
+
+const maxScore = 1e100
+
+func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

@@ -3,9 +3,7 @@
 package loop
 
 import (
-	"hash/fnv"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -36,15 +34,18 @@ type Retry struct {
 	// Attempts is how often the step runs in all. 0 means 1.
 	Attempts uint `json:"attempts"`
 	// Backoff is waited before the second attempt, and twice as long before
-	// each further one, up to MaxBackoff. It is shortened by up to a fifth, so
-	// that runs that failed together do not come back together. 0: no wait.
+	// each further one, up to MaxBackoff. It is shortened by up to a fifth, by
+	// when the run began, so that runs that failed together do not come back
+	// together. 0: no wait.
 	Backoff Duration `json:"backoff,omitzero"`
-	// MaxBackoff is the longest wait. 0 means a minute.
+	// MaxBackoff is the longest wait. 0 means a minute, or Backoff if that is longer.
 	MaxBackoff Duration `json:"max_backoff,omitzero"`
 }
 
 // Adaptive makes a step's timeout from its own history: the 95th percentile of
-// its last 32 successful runs times Factor, within Min and Max.
+// its last 32 runs times Factor, within Min and Max. A run that ran out of time
+// counts with the time it had, so that the limit grows with the work; one that
+// failed does not count.
 type Adaptive struct {
 	// Factor is at least 1. 0 means 3.
 	Factor float64 `json:"factor,omitzero"`
@@ -58,10 +59,11 @@ type Adaptive struct {
 
 // Circuit stops running a step that has failed Failures times running: it then
 // fails at once. When Cooldown of the loop's active time has passed it is tried
-// once more.
+// once more. Where nothing else is left to run in the meantime, the loop waits
+// for that, rather than to fail as fast as it can.
 type Circuit struct {
 	Failures uint     `json:"failures"`
-	Cooldown Duration `json:"cooldown,omitzero"`
+	Cooldown Duration `json:"cooldown"`
 }
 
 // StepTally is what has happened to one step, as far as timeouts and circuits
@@ -79,7 +81,7 @@ const maxTimes = 32
 
 // remember takes down how a run of a step went. The tally's list is replaced,
 // not changed: copies keep theirs.
-func (p *Plan) remember(t *Tally, o *Outcome) {
+func (p *Plan) remember(t *Tally, o *incoming) {
 	if o.Step < 0 || o.Step >= len(p.Steps) {
 		return
 	}
@@ -87,24 +89,35 @@ func (p *Plan) remember(t *Tally, o *Outcome) {
 	if s.Adaptive == nil && s.Circuit == nil {
 		return
 	}
-	per := make([]StepTally, len(p.Steps))
-	copy(per, t.PerStep)
-	st := &per[o.Step]
-	t.PerStep = per
+	var st StepTally
+	if o.Step < len(t.PerStep) {
+		st = t.PerStep[o.Step]
+	}
+	kind := ""
+	if o.Failure != nil {
+		kind = o.Failure.Kind
+	}
+	if took := o.took(); s.Adaptive != nil && took > 0 && !o.Cached && (o.Failure == nil || kind == Timeout) {
+		times := make([]time.Duration, 0, maxTimes)
+		times = append(times, st.Times[max(0, len(st.Times)-maxTimes+1):]...)
+		st.Times = append(times, took)
+	} else if o.Failure == nil && st.Failures == 0 && st.OpenedAt == nil {
+		return // nothing to change
+	}
 	switch {
 	case o.Failure == nil:
 		st.Failures, st.OpenedAt = 0, nil
-		if took := o.took(); s.Adaptive != nil && took > 0 && !o.Cached {
-			times := append(slices.Clone(st.Times), took)
-			st.Times = times[max(0, len(times)-maxTimes):]
-		}
-	case o.Failure.Kind == CircuitOpen || o.Failure.Kind == BudgetSpent || o.Failure.Kind == TotalTimeout:
+	case kind == CircuitOpen || kind == BudgetSpent || kind == TotalTimeout:
 	default:
 		st.Failures++
 		if s.Circuit != nil && st.Failures >= s.Circuit.Failures {
 			st.OpenedAt = new(t.Active)
 		}
 	}
+	per := make([]StepTally, len(p.Steps))
+	copy(per, t.PerStep)
+	per[o.Step] = st
+	t.PerStep = per
 }
 
 // open reports whether a step's circuit is open, and when it is tried again.
@@ -137,9 +150,11 @@ func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
 		}
 		return time.Duration(a.Max)
 	}
-	sorted := slices.Sorted(slices.Values(t.PerStep[step].Times))
+	var buf [maxTimes]time.Duration
+	sorted := append(buf[:0], t.PerStep[step].Times...)
+	slices.Sort(sorted)
 	p95 := sorted[(len(sorted)*95+99)/100-1]
-	return min(max(time.Duration(float64(p95)*factor), time.Duration(a.Min)), time.Duration(a.Max))
+	return time.Duration(min(max(float64(p95)*factor, float64(a.Min)), float64(a.Max)))
 }
 
 // again reports whether a failed step is run once more. attempt is the one that
@@ -161,7 +176,7 @@ func (p *Plan) again(step, attempt int, f *Failure) bool {
 func (p *Plan) wait(t *Tally, d *Decision, begins bool) time.Duration {
 	s := &p.Steps[d.Step]
 	if d.Attempt > 1 {
-		return s.Retry.wait(d)
+		return s.Retry.wait(t, d)
 	}
 	if d.Sample > 1 {
 		return 0
@@ -173,20 +188,21 @@ func (p *Plan) wait(t *Tally, d *Decision, begins bool) time.Duration {
 	return w
 }
 
-func (r *Retry) wait(d *Decision) time.Duration {
+func (r *Retry) wait(t *Tally, d *Decision) time.Duration {
+	if r == nil { // the plan has changed since
+		return 0
+	}
 	longest := time.Duration(r.MaxBackoff)
 	if longest == 0 {
-		longest = time.Minute
+		longest = max(time.Minute, time.Duration(r.Backoff))
 	}
-	w := time.Duration(r.Backoff)
+	w := min(time.Duration(r.Backoff), longest)
 	for range d.Attempt - 2 {
-		if w >= longest {
+		if w >= longest || w == 0 {
 			break
 		}
-		w *= 2
+		w = min(w, longest-w) + w // no overflow
 	}
-	w = min(w, longest)
-	h := fnv.New32a()
-	h.Write(strconv.AppendInt(strconv.AppendInt(nil, int64(d.Iteration), 10), int64(d.Attempt*1000+d.Step), 36))
-	return w - time.Duration(float64(w)*0.2*float64(h.Sum32()%1000)/1000)
+	h := newHash.number(uint64(t.Started.UnixNano())).number(uint64(d.Iteration)).number(uint64(d.Step)).number(uint64(d.Attempt))
+	return w - time.Duration(float64(w)*0.2*float64(h%1000)/1000)
 }

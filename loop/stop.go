@@ -100,6 +100,11 @@ type StopRecord struct {
 	ScoreNote string `json:"score_note,omitzero"`
 	// FinalizerFailure says how the finalizer failed; "": it did not.
 	FinalizerFailure string `json:"finalizer_failure,omitzero"`
+	// Events and Digest seal the log of the loop: how many events there were
+	// before the record, and a hash over them and over the record. A driver
+	// that keeps a log sets them.
+	Events int    `json:"events,omitzero"`
+	Digest string `json:"digest,omitzero"`
 }
 
 // ConditionRecord is one condition of a plan at the moment of the stop.

@@ -2,14 +2,16 @@
 
 package loop
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Bounds of a tally, whatever the number of iterations.
 const (
 	maxScores   = 64  // recent scores
 	maxRefusals = 5   // recent refusals
 	maxText     = 300 // bytes of a message
-	maxPrints   = 64  // fingerprints of iterations
 	maxSamples  = 32  // samples of a judge
 	maxDims     = 32  // dimensions of a score
 )
@@ -51,6 +53,9 @@ type Tally struct {
 	CacheHits int `json:"cache_hits,omitzero"`
 	// PerStep is by index in Plan.Steps, as far as the plan needs it.
 	PerStep []StepTally `json:"per_step,omitzero"`
+	// Idle is how many steps one after another were not run, because their
+	// circuits were open.
+	Idle int `json:"idle,omitzero"`
 	// TimedOut and Spent say which limit ended the loop from within a step.
 	TimedOut string `json:"timed_out,omitzero"`
 	Spent    string `json:"spent,omitzero"`
@@ -80,12 +85,14 @@ type Tally struct {
 	Judge JudgeTally `json:"judge,omitzero"`
 
 	// Print stands for what the running iteration has produced; Prints are
-	// those of the iterations before, oldest first.
+	// those of the last two iterations before, the older one first.
 	Print  uint64   `json:"print,omitzero"`
 	Prints []uint64 `json:"prints,omitzero"`
-	// Repeats and Swings are how often running the same came out, and how often
-	// running two results took turns.
+	// Repeats is how often running the same came out, Turns for how many
+	// iterations running two results have taken turns, and Swings how often they
+	// have: half of Turns.
 	Repeats int `json:"repeats,omitzero"`
+	Turns   int `json:"turns,omitzero"`
 	Swings  int `json:"swings,omitzero"`
 	// Worth is what the next iteration is expected to gain, as NotWorth measures
 	// it; nil if that cannot be said.
@@ -115,15 +122,30 @@ type Tally struct {
 
 	Usage Usage `json:"usage,omitzero"`
 	// CostUnknown says that some usage had no price; the total then has none.
-	CostUnknown bool `json:"cost_unknown,omitzero"`
+	// KnownCost is that of the rest, which the budget counts nonetheless.
+	CostUnknown bool    `json:"cost_unknown,omitzero"`
+	KnownCost   float64 `json:"known_cost,omitzero"`
 
 	// Finalized says that the finalizer has run, FinalizerFailure how it failed.
 	Finalized        bool   `json:"finalized,omitzero"`
 	FinalizerFailure string `json:"finalizer_failure,omitzero"`
-	// FinalUsage and FinalActive are what the finalizer has used: no limit of
-	// the iterations counts it.
+	// FinalUsage and FinalActive are what has been used since the loop has its
+	// reason to stop, by a rollback and by the finalizer: no limit of the
+	// iterations counts it. The cost is what is known of it.
 	FinalUsage  Usage         `json:"final_usage,omitzero"`
 	FinalActive time.Duration `json:"final_active_ns,omitzero"`
+}
+
+// UnmarshalJSON reads a tally into a fresh one: what t pointed to may belong to
+// a copy.
+func (t *Tally) UnmarshalJSON(b []byte) error {
+	type plain Tally
+	var fresh plain
+	if err := json.Unmarshal(b, &fresh); err != nil {
+		return err
+	}
+	*t = Tally(fresh)
+	return nil
 }
 
 // StepFailure is a failure with the name of the step.

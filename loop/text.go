@@ -57,12 +57,14 @@ func tidy(f float64) float64 {
 	return math.Round(f*1e9) / 1e9
 }
 
-// num writes a number with at most six significant digits.
-func num(f float64) string {
-	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
-		return strconv.FormatFloat(f, 'f', -1, 64)
+// num writes a number with at most six significant digits, an int with all.
+func num(f float64) string { return string(appendNum(nil, f)) }
+
+func appendNum(b []byte, f float64) []byte {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.AppendFloat(b, f, 'f', -1, 64)
 	}
-	return strconv.FormatFloat(f, 'g', 6, 64)
+	return strconv.AppendFloat(b, f, 'g', 6, 64)
 }
 
 func signed(f float64) string {
@@ -96,12 +98,21 @@ func brief(v any) string {
 	case float64:
 		return num(x)
 	case string:
-		if len(x) <= 24 && !strings.ContainsFunc(x, func(r rune) bool { return r < ' ' }) {
-			return strconv.Quote(x)
-		}
-		return fmt.Sprintf("text of %s", plural(utf8.RuneCountInString(x), "character"))
+		return string(appendBrief(nil, x))
 	}
 	return kind(v)
+}
+
+func appendBrief(b []byte, text string) []byte {
+	if len(text) <= 24 && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+		return strconv.AppendQuote(b, text)
+	}
+	n := utf8.RuneCountInString(text)
+	b = strconv.AppendInt(append(b, "text of "...), int64(n), 10)
+	if n == 1 {
+		return append(b, " character"...)
+	}
+	return append(b, " characters"...)
 }
 
 func kind(v any) string {
@@ -118,16 +129,6 @@ func kind(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// nearness says how close two numbers are, from 0 to 1.
-func nearness(a, b any) float64 {
-	x, okX := asFloat(a)
-	y, okY := asFloat(b)
-	if !okX || !okY {
-		return 0
-	}
-	return closeness(x, y)
-}
-
 // closeness is 1 for equal numbers and falls to 0 as their distance grows to
 // the size of the larger one.
 func closeness(x, y float64) float64 {
@@ -140,14 +141,4 @@ func closeness(x, y float64) float64 {
 		return 0
 	}
 	return c
-}
-
-func asFloat(v any) (float64, bool) {
-	switch x := v.(type) {
-	case int64:
-		return float64(x), true
-	case float64:
-		return x, true
-	}
-	return 0, false
 }

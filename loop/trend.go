@@ -20,7 +20,7 @@ const trendWindow = 5
 
 // Trend is where the recent scores of a loop are going; "" under three scores.
 // A difference within the judge's noise is none, nor is one below a hundredth
-// of the score.
+// of the score; small steps in one direction add up.
 func (p *Plan) Trend(t *Tally) Trend {
 	if p.Score == nil {
 		return ""
@@ -28,61 +28,55 @@ func (p *Plan) Trend(t *Tally) Trend {
 	return p.Score.trend(t.Scores, t.Judge.floor())
 }
 
-// floor is the noise of single iterations as far as it is known.
-func (j *JudgeTally) floor() float64 {
-	return j.noise(max(1, len(j.Samples)))
+func (s *Score) trend(scores []float64, noise float64) Trend {
+	var buf [trendWindow]float64
+	scores = scores[max(0, len(scores)-trendWindow):]
+	for i, x := range scores {
+		buf[i] = s.sense() * x
+	}
+	return trend(buf[:len(scores)], noise)
 }
 
-func (s *Score) trend(scores []float64, noise float64) Trend {
+// trend is that of scores of which more is better.
+func trend(scores []float64, noise float64) Trend {
 	if len(scores) < 3 {
 		return ""
 	}
 	scores = scores[max(0, len(scores)-trendWindow):]
-	first, last := scores[0], scores[len(scores)-1]
-	small := func(a, b float64) bool {
-		return math.Abs(b-a) <= max(noise, 0.01*max(math.Abs(a), math.Abs(b)))
+	n := len(scores)
+	// way is 1 for better, -1 for worse, 0 for about the same.
+	way := func(from, to float64) int {
+		switch gain := to - from; {
+		case math.Abs(gain) <= max(noise, 0.01*max(math.Abs(from), math.Abs(to))):
+			return 0
+		case gain > 0:
+			return 1
+		}
+		return -1
 	}
-	ups, downs, turns, before := 0, 0, 0, 0
-	for i := 1; i < len(scores); i++ {
-		if small(scores[i-1], scores[i]) {
+	turns, last, moved, level := 0, 0, 0, scores[0]
+	lo, hi := level, level
+	for i, x := range scores {
+		lo, hi = min(lo, x), max(hi, x)
+		w := way(level, x)
+		if w == 0 {
 			continue
 		}
-		way := 1
-		if s.gain(scores[i-1], scores[i]) < 0 {
-			way = -1
-			downs++
-		} else {
-			ups++
-		}
-		if before != 0 && way != before {
+		if last != 0 && w != last {
 			turns++
 		}
-		before = way
+		last, moved, level = w, i, x
 	}
+	net := way(scores[0], scores[n-1])
 	switch {
-	case turns >= 2 && ups > 0 && downs > 0 && math.Abs(last-first) <= spread(scores)/2:
+	case turns >= 2 && math.Abs(scores[n-1]-scores[0]) <= (hi-lo)/2:
 		return Oscillating
-	case ups == 0 && downs == 0:
+	case last == 0 || n-1-moved >= 2: // it has moved, but does so no longer
 		return Plateau
-	case small(first, last):
-		if turns >= 2 {
-			return Oscillating
-		}
-		return Plateau
-	case s.gain(first, last) < 0:
+	case net < 0 || last < 0 && way(scores[n-3], scores[n-1]) < 0:
 		return Regressing
-	case small(scores[len(scores)-3], scores[len(scores)-2]) && small(scores[len(scores)-2], last):
-		return Plateau // it has improved, but does so no longer
-	case downs > 0 && s.gain(scores[len(scores)-2], last) < 0 && s.gain(scores[len(scores)-3], last) < 0:
-		return Regressing
+	case net == 0 && last < 0:
+		return Plateau // up, and back to where it was
 	}
 	return Improving
-}
-
-func spread(scores []float64) float64 {
-	lo, hi := scores[0], scores[0]
-	for _, x := range scores {
-		lo, hi = min(lo, x), max(hi, x)
-	}
-	return hi - lo
 }

@@ -27,27 +27,31 @@ const (
 // worth is the expected gain of the next iteration for each Per; known is false
 // if it cannot be said.
 func (p *Plan) worth(t *Tally) (gain float64, known bool) {
-	f := p.Forecast(t)
-	if !f.Predictable {
+	if len(t.Scores) < 3 || t.Complete == 0 {
 		return 0, false
 	}
-	switch use := 0.0; p.NotWorth.Per {
-	case PerMinute:
-		return per(f.Gain, float64(f.Time)/float64(time.Minute))
-	case PerKTokens:
-		return per(f.Gain, float64(f.Tokens)/1000)
-	case PerCost:
-		if f.Cost != nil {
-			use = *f.Cost
-		}
-		return per(f.Gain, use)
+	c, ok := p.course(t.Scores, t.Judge.floor())
+	if !ok {
+		return 0, false
 	}
-	return f.Gain, true
+	n := float64(t.Complete)
+	switch gain = c.best.next; p.NotWorth.Per {
+	case PerMinute:
+		return per(gain, float64(t.Active)/n/float64(time.Minute))
+	case PerKTokens:
+		return per(gain, float64(t.Usage.tokens())/n/1000)
+	case PerCost:
+		if t.Usage.Cost == nil {
+			return 0, false
+		}
+		return per(gain, *t.Usage.Cost/n)
+	}
+	return tidy(gain), true
 }
 
 // per divides; what costs nothing is always worth it.
 func per(gain, use float64) (float64, bool) {
-	if use <= 0 {
+	if use <= 0 || !isFinite(gain/use) {
 		return 0, false
 	}
 	return tidy(gain / use), true
@@ -61,13 +65,15 @@ func (w *NotWorth) per() Per {
 }
 
 // weigh takes down what the next iteration is worth.
-func (p *Plan) weigh(t *Tally) {
+func (p *Plan) weigh(t *Tally, o *incoming) {
 	t.Worth = nil
 	if p.NotWorth == nil || t.Score == nil {
 		return
 	}
 	if gain, known := p.worth(t); known {
-		t.Worth = new(gain)
+		m := o.numbers()
+		m.worth = gain
+		t.Worth = &m.worth
 	}
 }
 

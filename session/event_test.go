@@ -195,8 +195,8 @@ func TestMarkKeepsItsData(t *testing.T) {
 	if err := m.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if want := (session.StepFinished{Error: "boom", Seconds: 1.5}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	if diff := cmp.Diff(session.StepFinished{Error: "boom", Seconds: 1.5}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if m, err := session.NewMark(session.MarkStepStarted, nil); err != nil || m.Data != nil {
 		t.Errorf("a mark without data: got %v, %v", m, err)

@@ -41,21 +41,39 @@ func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] 
 
 // window is the part of a log from one event on.
 type window struct {
-	log  eventLog
-	from int
+	older *older // what comes before the log's; nil if there is nothing
+	log   eventLog
+	from  int
 }
 
-func (w *window) Len() int { return w.log.n - w.from }
+func (w *window) Len() int { return w.before() + w.log.n - w.from }
+
+// before is how many events come before the log's.
+func (w *window) before() int {
+	if w.older == nil {
+		return 0
+	}
+	return w.older.n
+}
 
 func (w *window) At(i int) *Event {
 	if i < 0 || i >= w.Len() {
 		panic("session: event index out of range")
 	}
-	return w.log.at(w.from + i)
+	n := w.before()
+	if i < n {
+		return w.older.at(i)
+	}
+	return w.log.at(w.from + i - n)
 }
 
 func (w *window) All() iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
+		for i := range w.before() {
+			if !yield(w.older.at(i)) {
+				return
+			}
+		}
 		for i := w.from; i < w.log.n; i++ {
 			if !yield(w.log.at(i)) {
 				return

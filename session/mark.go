@@ -16,9 +16,14 @@ const (
 	MarkStepStarted MarkKind = "step_started"
 	// MarkStepFinished: a step ended. Data is a [StepFinished].
 	MarkStepFinished MarkKind = "step_finished"
+	// MarkLoopStarted: a loop begins. Data is its loop.Plan.
+	MarkLoopStarted MarkKind = "loop_started"
 	// MarkIterationFinished: a pass of a loop ended. Data is a
 	// loop.IterationRecord.
 	MarkIterationFinished MarkKind = "iteration_finished"
+	// MarkRolledBack: an iteration was not accepted, and the event's state delta
+	// undoes it. Data is a [RolledBack].
+	MarkRolledBack MarkKind = "rolled_back"
 	// MarkLoopStopped: a loop ended. Data is a loop.StopRecord.
 	MarkLoopStopped MarkKind = "loop_stopped"
 )
@@ -35,10 +40,25 @@ type Mark struct {
 type StepFinished struct {
 	// Error is why the step failed; empty if it did not.
 	Error string `json:"error,omitempty"`
+	// Timeout says that the step had no more time.
+	Timeout bool `json:"timeout,omitempty"`
 	// At is the step that the error comes from, which may be further down.
 	At Address `json:"at,omitempty"`
 	// Seconds is how long the step took.
 	Seconds float64 `json:"seconds"`
+	// Outcome is what a loop makes of its step: a loop.Outcome without the
+	// state, which the log has. nil for steps of other agents.
+	Outcome json.RawMessage `json:"outcome,omitempty"`
+}
+
+// RolledBack is the data of [MarkRolledBack].
+type RolledBack struct {
+	// Iteration is the one that is undone, To the one whose state is restored;
+	// 0 is the state in which the loop began.
+	Iteration int `json:"iteration"`
+	To        int `json:"to"`
+	// Reason says why the iteration was not accepted.
+	Reason string `json:"reason"`
 }
 
 // NewMark returns a mark whose data is v as JSON; v may be nil.

@@ -16,7 +16,7 @@ import (
 
 // InMemoryService returns a service that keeps sessions in this process and
 // loses them with it. Appending takes constant time; events are shared with
-// readers, never copied.
+// readers, never copied. It is a [Leaser] and a [Watcher].
 func InMemoryService() Service {
 	return &memory{
 		sessions: make(map[sessionKey]*record),
@@ -143,6 +143,7 @@ func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
 	m.mu.Unlock()
 	rec.mu.Lock()
 	rec.deleted = true
+	rec.tell()
 	rec.mu.Unlock()
 	return nil
 }
@@ -160,7 +161,7 @@ func (m *memory) find(key sessionKey) (*record, error) {
 	return rec, nil
 }
 
-func (m *memory) AppendEvent(_ context.Context, s Session, ev *Event) error {
+func (m *memory) AppendEvent(ctx context.Context, s Session, ev *Event) error {
 	if s == nil || ev == nil {
 		return fmt.Errorf("append event: %w: session and event are required", ErrInvalid)
 	}
@@ -177,7 +178,12 @@ func (m *memory) AppendEvent(_ context.Context, s Session, ev *Event) error {
 			return fmt.Errorf("append event: %w", err)
 		}
 	}
-	if err := rec.append(s, v, ev); err != nil {
+	if v != nil && v.rec == nil {
+		if err := v.Err(); err != nil { // of another store's
+			return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
+		}
+	}
+	if err := rec.append(ctx, s, v, ev); err != nil {
 		return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
 	}
 	return nil

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"context"
 	"maps"
 	"strconv"
 	"strings"
@@ -24,6 +25,8 @@ type record struct {
 	state   map[string]any // keys without a prefix
 	updated time.Time
 	deleted bool
+	hold    hold
+	changed chan struct{} // closed by the next append; nil if nobody waits
 }
 
 // scope is state that several sessions share.
@@ -52,11 +55,16 @@ func put(m map[string]any, key string, value any) {
 	m[key] = value
 }
 
-func (r *record) append(s Session, v *View, ev *Event) error {
+func (r *record) append(ctx context.Context, s Session, v *View, ev *Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deleted {
 		return ErrNotFound
+	}
+	if r.hold.token != 0 { // only then can there be a lease
+		if err := r.fenced(ctx); err != nil {
+			return err
+		}
 	}
 	next := int64(r.log.n) + 1
 	want := ev.Seq
@@ -74,6 +82,7 @@ func (r *record) append(s Session, v *View, ev *Event) error {
 		ev.Timestamp = time.Now()
 	}
 	r.updated = ev.Timestamp
+	defer r.tell()
 	if v == nil || v.rec != r {
 		r.log.append(r.fold(ev, nil))
 		if v != nil {

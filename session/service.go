@@ -19,6 +19,8 @@ var (
 	ErrConflict = errors.New("session has a newer event: another writer appended first; get the session again")
 	// ErrInvalid: the request lacks something that it needs.
 	ErrInvalid = errors.New("invalid session request")
+	// ErrClosed: the service was closed.
+	ErrClosed = errors.New("session service is closed")
 	// ErrStateKeyNotExist: the state has no such key.
 	ErrStateKeyNotExist = errors.New("state key does not exist")
 )

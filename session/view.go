@@ -32,6 +32,10 @@ type ViewConfig struct {
 	State map[string]any
 	// Events are those that the view shows, oldest first.
 	Events []*Event
+	// Older is how many more it shows before them. Load reads those when
+	// somebody looks at them: the events whose Seq is from first to last.
+	Older int
+	Load  func(first, last int64) ([]*Event, error)
 	// LastSeq is the sequence number of the session's last event, shown or not.
 	LastSeq int64
 	// Updated is the time of the last event, or of the creation.
@@ -47,6 +51,9 @@ func NewView(cfg ViewConfig) *View {
 	v.seq.Store(cfg.LastSeq)
 	for _, e := range cfg.Events {
 		v.events.log.append(e)
+	}
+	if cfg.Older > 0 {
+		v.events.older = newOlder(cfg.LastSeq-int64(len(cfg.Events)+cfg.Older)+1, cfg.Older, cfg.Load)
 	}
 	return v
 }
@@ -103,6 +110,21 @@ func (v *View) Events() Events {
 	defer v.mu.Unlock()
 	w := v.events
 	return &w
+}
+
+// Err is why the store could not read events that the view shows; nil as long as
+// it could. The events themselves then say so in their ErrorCode, UNREADABLE,
+// and ErrorMessage. Nothing can be appended through such a view: get the session
+// again.
+func (v *View) Err() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.events.older != nil {
+		if err := v.events.older.err.Load(); err != nil {
+			return *err
+		}
+	}
+	return nil
 }
 
 // State reads and writes the state as the whole run sees it.

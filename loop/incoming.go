@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+// incoming is an outcome on its way into a tally, with the room for what it
+// leaves there. A copy of a tally shares what it points to, so nothing that a
+// tally has pointed to is ever written again: an outcome brings its own room,
+// in as few allocations as there can be.
+type incoming struct {
+	Outcome
+	room *moment
+	page *page
+}
+
+// moment has the numbers that an outcome leaves in the tally and in its record,
+// and what it makes of a single condition.
+type moment struct {
+	view
+	truth                                                              [1]Truth
+	cost, late, score, recorded, delta, percent, accepted, best, worth float64
+	prints                                                             [2]uint64
+}
+
+// page has what only the tally keeps, for a plan with a score and a few
+// conditions.
+type page struct {
+	truths [pageTruths]Truth
+	scores [maxScores]float64
+}
+
+const pageTruths = 4
+
+// numbers is the outcome's moment.
+func (o *incoming) numbers() *moment {
+	if o.room == nil {
+		o.room = new(moment)
+	}
+	return o.room
+}
+
+// sight lets expressions see the tally and the outcome, until blind.
+func (o *incoming) sight(t *Tally) *view {
+	m := o.numbers()
+	m.view = view{t, o.State}
+	return &m.view
+}
+
+// blind lets go of the state: Add keeps nothing of it.
+func (o *incoming) blind() { o.room.view = view{} }
+
+// scores are the recent scores with one more.
+func (o *incoming) scores(before []float64, score float64) []float64 {
+	before = before[max(0, len(before)-maxScores+1):]
+	var s []float64
+	if o.page != nil {
+		s = o.page.scores[: 0 : len(before)+1]
+	} else {
+		s = make([]float64, 0, len(before)+1)
+	}
+	return append(append(s, before...), score)
+}
+
+// truths is the room for n of them.
+func (o *incoming) truths(n int) []Truth {
+	switch {
+	case n == 1:
+		return o.numbers().truth[:0]
+	case o.page != nil && n <= pageTruths:
+		return o.page.truths[:0:n]
+	}
+	return make([]Truth, 0, n)
+}
+
+// hash is FNV-1a, without an allocation.
+type hash uint64
+
+const newHash hash = 14695981039346656037
+
+func (h hash) text(s string) hash {
+	for i := range len(s) {
+		h = (h ^ hash(s[i])) * 1099511628211
+	}
+	return h
+}
+
+func (h hash) number(n uint64) hash {
+	for range 8 {
+		h = (h ^ hash(n&0xff)) * 1099511628211
+		n >>= 8
+	}
+	return h
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Finding is something about a loop that its author may want to change.
+type Finding struct {
+	// Code names the kind of finding, for tools: see the constants.
+	Code FindingCode `json:"code"`
+	// Loop is the loop's address.
+	Loop session.Address `json:"loop"`
+	// Title says in a few words what it is, Evidence by what iterations and
+	// numbers one sees it, and Suggestion what to change.
+	Title      string `json:"title"`
+	Evidence   string `json:"evidence"`
+	Suggestion string `json:"suggestion"`
+}
+
+// FindingCode is a kind of [Finding].
+type FindingCode string
+
+// The kinds of findings.
+const (
+	FindingNeverDone  FindingCode = "never_done"       // a limit ended it, no criterion ever held
+	FindingSlow       FindingCode = "slow_convergence" // many iterations, little improvement
+	FindingRegression FindingCode = "regression"       // the score fell
+	FindingTimeouts   FindingCode = "timeouts"         // steps or iterations often ran out of time
+	FindingRefused    FindingCode = "exit_refused"     // somebody without permission wanted to leave
+	FindingNoise      FindingCode = "noisy_judge"      // the judge varies more than the scores do
+	FindingCircles    FindingCode = "going_in_circles" // the same results again
+	FindingContext    FindingCode = "context_growth"   // every iteration sends more than the one before
+	FindingFailures   FindingCode = "failures"         // most steps failed
+)
+
+// String is the finding on one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s. %s.", f.Title, f.Evidence, f.Suggestion)
+}
+
+// Diagnosis reads a run's events for findings, loop by loop. The zero value is
+// ready. The run has to be durable.
+type Diagnosis struct {
+	loops []*history
+}
+
+// history is what a diagnosis keeps of one loop.
+type history struct {
+	at      session.Address
+	records []loop.IterationRecord
+	stop    *loop.StopRecord
+	input   []int64 // input tokens, by iteration from 1
+	late    []string
+	longest map[string]float64 // seconds of a step's longest run
+	runs    int                // finished steps
+	fell    int                // of them, failed
+}
+
+// Add takes the next event of the run.
+func (d *Diagnosis) Add(ev *session.Event) {
+	if u := ev.UsageMetadata; u != nil && !ev.Partial {
+		if h := d.around(ev.Address); h != nil && ev.Iteration > 0 {
+			for len(h.input) <= ev.Iteration {
+				h.input = append(h.input, 0)
+			}
+			h.input[ev.Iteration] += int64(u.PromptTokenCount)
+		}
+	}
+	if ev.Mark == nil {
+		return
+	}
+	switch ev.Mark.Kind {
+	case session.MarkStepFinished:
+		d.finished(ev)
+	case session.MarkIterationFinished:
+		var it loop.IterationRecord
+		if h := d.loop(ev.Address); ev.Mark.Decode(&it) == nil {
+			h.records = append(h.records, it)
+		}
+	case session.MarkLoopStopped:
+		h := d.loop(ev.Address)
+		if rec := new(loop.StopRecord); ev.Mark.Decode(rec) == nil {
+			h.stop = rec
+		}
+	}
+}
+
+func (d *Diagnosis) finished(ev *session.Event) {
+	h := d.around(ev.Address)
+	var fin session.StepFinished
+	if h == nil || ev.Mark.Decode(&fin) != nil || ev.Address.Parent() != h.at {
+		return
+	}
+	name := ev.Address.Agent()
+	h.runs++
+	if fin.Error != "" {
+		h.fell++
+	}
+	if fin.Timeout {
+		h.late = append(h.late, name)
+	}
+	if h.longest == nil {
+		h.longest = make(map[string]float64)
+	}
+	h.longest[name] = max(h.longest[name], fin.Seconds)
+}
+
+// around is the nearest loop that an address is in; nil if it is in none.
+func (d *Diagnosis) around(at session.Address) *history {
+	i := strings.LastIndexByte(string(at), '[')
+	if i < 0 {
+		return nil
+	}
+	return d.loop(at[:i])
+}
+
+// loop is the history of a loop. One that runs again begins a new one.
+func (d *Diagnosis) loop(at session.Address) *history {
+	for _, h := range slices.Backward(d.loops) {
+		if h.at == at {
+			if h.stop == nil {
+				return h
+			}
+			break
+		}
+	}
+	h := &history{at: at}
+	d.loops = append(d.loops, h)
+	return h
+}
+
+// Findings are those of the loops that have stopped, the most serious of each
+// loop first.
+func (d *Diagnosis) Findings() []Finding {
+	var all []Finding
+	for _, h := range d.loops {
+		if h.stop == nil {
+			continue
+		}
+		for _, rule := range []func(*history) (Finding, bool){
+			failures, neverDone, timeouts, regression, noise, circles, refused, slow, contextGrowth,
+		} {
+			if f, ok := rule(h); ok {
+				f.Loop = h.at
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// condition is one of the conditions that the loop stopped with.
+func (h *history) condition(name string) (loop.ConditionRecord, bool) {
+	for _, c := range h.stop.Conditions {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return loop.ConditionRecord{}, false
+}
+
+// scores are those of the iterations that have one.
+func (h *history) scores() []float64 {
+	var scores []float64
+	for _, it := range h.records {
+		if it.Score != nil {
+			scores = append(scores, *it.Score)
+		}
+	}
+	return scores
+}
+
+// target is the score that the loop was to reach.
+func (h *history) target() (target float64, lower, ok bool) {
+	c, ok := h.condition("target")
+	if !ok {
+		return 0, false, false
+	}
+	sign, number, _ := strings.Cut(c.Threshold, " ")
+	target, err := strconv.ParseFloat(number, 64)
+	return target, sign == "≤", err == nil
+}
+
+var errNoScores = errors.New("no scores")
+
+// forecast looks ahead from the last score to the target.
+func (h *history) forecast() (loop.Forecast, error) {
+	target, lower, ok := h.target()
+	scores := h.scores()
+	if !ok || len(scores) == 0 {
+		return loop.Forecast{}, errNoScores
+	}
+	p := loop.Plan{Score: &loop.Score{Key: "score", Target: &target, LowerIsBetter: lower}}
+	return p.Forecast(&loop.Tally{Scores: scores, Complete: len(h.records), Iteration: len(h.records)}), nil
+}

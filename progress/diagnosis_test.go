@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// told is a log as a loop of one step writes it, with records of one's own.
+type told struct {
+	t   *testing.T
+	evs []*session.Event
+}
+
+func (l *told) mark(at session.Address, iteration int, kind session.MarkKind, data any) {
+	l.t.Helper()
+	m, err := session.NewMark(kind, data)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.evs = append(l.evs, &session.Event{Address: at, Iteration: iteration, Mark: m})
+}
+
+// run takes the records of a plan's run over given scores. NaN is a failure.
+func (l *told) run(p *loop.Plan, outcomes ...loop.Outcome) {
+	l.t.Helper()
+	p.Steps = []loop.Step{{Name: "critic"}}
+	if err := p.Check(); err != nil {
+		l.t.Fatal(err)
+	}
+	var tally loop.Tally
+	for i := 0; ; i++ {
+		d := p.Next(&tally, tally.Started)
+		if d.Ended.Number > 0 {
+			l.mark("refine", 0, session.MarkIterationFinished, d.Ended)
+		}
+		if d.Action == loop.Stop {
+			l.mark("refine", 0, session.MarkLoopStopped, d.Stop)
+			return
+		}
+		o := loop.Outcome{Iteration: d.Iteration, Step: d.Step}
+		if d.Action == loop.Rollback {
+			o.RolledBack = true
+		} else {
+			if i >= len(outcomes) {
+				l.t.Fatal("the plan goes on beyond the outcomes")
+			}
+			o.State, o.Failure, o.Exit, o.Fingerprint = outcomes[i].State, outcomes[i].Failure, outcomes[i].Exit, outcomes[i].Fingerprint
+			fin := session.StepFinished{Seconds: 3}
+			if o.Failure != nil {
+				fin.Error, fin.Timeout = o.Failure.Message, o.Failure.Kind == loop.Timeout
+			}
+			at := session.Address(fmt.Sprintf("refine[%d]/critic", d.Iteration))
+			l.mark(at, d.Iteration, session.MarkStepFinished, fin)
+		}
+		p.Add(&tally, o)
+	}
+}
+
+func scored(scores ...float64) (os []loop.Outcome) {
+	for _, s := range scores {
+		os = append(os, loop.Outcome{State: map[string]any{"score": s}})
+	}
+	return os
+}
+
+func key(target float64) *loop.Score { return &loop.Score{Key: "score", Target: &target} }
+
+// X1, X2, X3, X4, M6: each finding names its iterations and numbers, and what to
+// change.
+func TestDiagnosis(t *testing.T) {
+	late := loop.Outcome{Failure: &loop.Failure{Kind: loop.Timeout, Message: "critic took longer than 3s"}}
+	for _, tt := range []struct {
+		name     string
+		plan     loop.Plan
+		outcomes []loop.Outcome
+		want     progress.FindingCode
+		words    []string // in it
+	}{
+		{"X1 reachable", loop.Plan{MaxIterations: 4, Score: key(8)}, scored(4, 5, 6, 7), progress.FindingNeverDone,
+			[]string{"best score 7 of 8 (iteration 4)", "set max_iterations to "}},
+		{"X1 levels off", loop.Plan{MaxIterations: 4, Score: key(9)}, scored(4, 6, 7, 7.5), progress.FindingNeverDone,
+			[]string{"level off near 8", "lower the target"}},
+		{"X1 condition", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.score > 9"}}, scored(4, 5), progress.FindingNeverDone,
+			[]string{"stop_when never held: state.score > 9 is 5, wanted > 9"}},
+		{"X1 nobody asks", loop.Plan{MaxIterations: 2}, scored(1, 1), progress.FindingNeverDone, []string{"no step asked to leave"}},
+		{"X2", loop.Plan{MaxIterations: 8, Score: key(99)}, scored(1, 3, 4, 4.5, 4.55, 4.56, 4.57, 4.58), progress.FindingSlow,
+			[]string{"iterations 6 to 8 brought 0.03 of 3.58 points", "about iteration 5"}},
+		{"X3", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 7, 6, 8, 4), progress.FindingRegression,
+			[]string{"in iterations 3 (to 6), 5 (to 4)", "the best is 8 in iteration 4", "on_regression: rollback"}},
+		{"X3 rolled back", loop.Plan{MaxIterations: 3, Score: key(99), OnRegression: loop.RollbackOnWorse},
+			[]loop.Outcome{scored(5)[0], scored(7)[0], scored(6)[0], {}}, progress.FindingRegression,
+			[]string{"all were rolled back", "{{rejected.reason}}"}},
+		{"X4", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep}, []loop.Outcome{late, late, {}}, progress.FindingTimeouts,
+			[]string{"2 timeouts in 3 iterations, most of them in critic", "raise its timeout to 6s"}},
+		{"refused", loop.Plan{MaxIterations: 2, CanExit: []string{}},
+			[]loop.Outcome{{Exit: &loop.Exit{}}, {Exit: &loop.Exit{}}}, progress.FindingRefused,
+			[]string{"2 times, asked by critic", "can_exit_loop: true"}},
+		{"circles", loop.Plan{MaxIterations: 9, NoProgress: new(loop.NoProgress)},
+			[]loop.Outcome{{Fingerprint: "a"}, {Fingerprint: "a"}, {Fingerprint: "a"}}, progress.FindingCircles,
+			[]string{"the same result 3 times running"}},
+		{"swings", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 8, 5, 8, 5), progress.FindingCircles,
+			[]string{"the scores swing: 5, 8, 5, 8, 5"}},
+		{"noise", loop.Plan{MaxIterations: 3, Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "critic", Samples: 2}, Target: new(9.0)}},
+			scored(1, 3, 2, 3, 1, 3.5), progress.FindingNoise, []string{"of 2 were below that"}},
+		{"failures", loop.Plan{MaxIterations: 2, OnError: loop.SkipStep},
+			[]loop.Outcome{{Failure: &loop.Failure{Message: "x"}}, {Failure: &loop.Failure{Message: "x"}}}, progress.FindingFailures,
+			[]string{"2 of 2 steps"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &told{t: t}
+			l.run(&tt.plan, tt.outcomes...)
+			var d progress.Diagnosis
+			for _, ev := range l.evs {
+				d.Add(ev)
+			}
+			for _, f := range d.Findings() {
+				if f.Code != tt.want {
+					continue
+				}
+				for _, w := range tt.words {
+					if !strings.Contains(f.String(), w) {
+						t.Errorf("no %q in %q", w, f)
+					}
+				}
+				return
+			}
+			t.Errorf("no finding %s in %v", tt.want, d.Findings())
+		})
+	}
+}
+
+// A loop that does what it was told has nothing to find.
+func TestDiagnosisIsSilentAboutGoodLoops(t *testing.T) {
+	for name, p := range map[string]*loop.Plan{
+		"target":    {MaxIterations: 5, Score: key(8)},
+		"limit":     {MaxIterations: 3, CanExit: []string{}},
+		"converged": {MaxIterations: 9, Score: &loop.Score{Key: "score", MinDeltaPercent: new(5.0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &told{t: t}
+			l.run(p, scored(5, 7, 8, 8.1)...)
+			var d progress.Diagnosis
+			for _, ev := range l.evs {
+				d.Add(ev)
+			}
+			if got := d.Findings(); len(got) > 0 {
+				t.Errorf("found %v", got)
+			}
+		})
+	}
+}
+
+// What is sent to the model grows with every iteration.
+func TestDiagnosisSeesContextGrow(t *testing.T) {
+	l := &told{t: t}
+	for i := 1; i <= 4; i++ {
+		ev := &session.Event{Address: session.Address(fmt.Sprintf("refine[%d]/critic", i)), Iteration: i}
+		ev.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(500 * i)}
+		l.evs = append(l.evs, ev)
+	}
+	l.run(&loop.Plan{MaxIterations: 1}, loop.Outcome{})
+	var d progress.Diagnosis
+	for _, ev := range l.evs {
+		d.Add(ev)
+	}
+	for _, f := range d.Findings() {
+		if f.Code == progress.FindingContext && strings.Contains(f.Evidence, "500 input tokens in the first, 2000 in the last") {
+			return
+		}
+	}
+	t.Errorf("found %v", d.Findings())
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Recording is one run of a loop as its log has it: the plan it followed, and
+// what each of its steps left. It is what [loop.Plan.Backtest] holds another
+// plan against.
+type Recording struct {
+	// Loop is the loop's address, InvocationID the run it was part of.
+	Loop         session.Address
+	InvocationID string
+	Plan         *loop.Plan
+	Outcomes     []loop.Outcome
+	// Stop is why it stopped; nil if it has not.
+	Stop *loop.StopRecord
+}
+
+// Recordings reads the loops out of a log, in the order in which they began.
+// events are those of one session, oldest first, whole, and written by a
+// durable run.
+func Recordings(events []*session.Event) ([]*Recording, error) {
+	var (
+		all  []*Recording
+		open = make(map[string]*Recording) // by invocation and address
+		view = session.NewView(session.ViewConfig{State: make(map[string]any)})
+	)
+	key := func(ev *session.Event, at session.Address) string { return ev.InvocationID + " " + string(at) }
+	for _, ev := range events {
+		view.Apply(ev)
+		if ev.Mark == nil {
+			continue
+		}
+		fail := func(err error) error { return fmt.Errorf("event %d, %s of %s: %w", ev.Seq, ev.Mark.Kind, ev.Address, err) }
+		switch ev.Mark.Kind {
+		case session.MarkLoopStarted:
+			r := &Recording{Loop: ev.Address, InvocationID: ev.InvocationID, Plan: new(loop.Plan)}
+			if err := ev.Mark.Decode(r.Plan); err != nil {
+				return nil, fail(err)
+			}
+			open[key(ev, ev.Address)] = r
+			all = append(all, r)
+		case session.MarkStepFinished:
+			r := open[key(ev, ev.Address.Parent())]
+			var fin session.StepFinished
+			if err := ev.Mark.Decode(&fin); err != nil {
+				return nil, fail(err)
+			}
+			if r == nil || fin.Outcome == nil {
+				continue // no loop's step
+			}
+			var o loop.Outcome
+			if err := json.Unmarshal(fin.Outcome, &o); err != nil {
+				return nil, fail(err)
+			}
+			o.State = maps.Collect(view.StateAt(passOf(ev.Address)).All())
+			r.Outcomes = append(r.Outcomes, o)
+		case session.MarkIterationFinished:
+			if r := open[key(ev, ev.Address)]; r != nil && len(r.Outcomes) > 0 {
+				view.EndIteration(passOf(ev.Address + session.Address(fmt.Sprintf("[%d]/", r.Outcomes[len(r.Outcomes)-1].Iteration))))
+			}
+		case session.MarkRolledBack:
+			var back session.RolledBack
+			if err := ev.Mark.Decode(&back); err != nil {
+				return nil, fail(err)
+			}
+			if r := open[key(ev, ev.Address)]; r != nil {
+				r.Outcomes = append(r.Outcomes, loop.Outcome{Iteration: back.Iteration, Step: -1, RolledBack: true})
+			}
+		case session.MarkLoopStopped:
+			r := open[key(ev, ev.Address)]
+			if r == nil {
+				continue
+			}
+			r.Stop = new(loop.StopRecord)
+			if err := ev.Mark.Decode(r.Stop); err != nil {
+				return nil, fail(err)
+			}
+			if r.Stop.Reason == loop.ReasonCanceled && !slices.ContainsFunc(r.Outcomes, func(o loop.Outcome) bool { return o.Canceled != "" }) {
+				r.Outcomes = append(r.Outcomes, loop.Outcome{Iteration: r.Stop.Iteration, Step: -1, Canceled: r.Stop.Detail})
+			}
+			delete(open, key(ev, ev.Address))
+		}
+	}
+	return all, nil
+}
+
+// passOf is the iteration that a step's address is in, or the loop that it
+// finishes.
+func passOf(at session.Address) session.Address {
+	if i := strings.LastIndexByte(string(at), '/'); i >= 0 {
+		return at[:i]
+	}
+	return at
+}

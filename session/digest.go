@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"time"
+)
+
+// Digest is a hash over events, in their order. Whatever a store keeps of an
+// event is in it, so that an event that was changed, added or taken out later
+// gives another one. It does not depend on the store: an event that was read
+// back counts as the one that was written.
+type Digest struct {
+	h hash.Hash
+	n int
+}
+
+// NewDigest returns the digest of no events.
+func NewDigest() *Digest { return &Digest{h: sha256.New()} }
+
+// Add adds the next event. It fails for one that JSON cannot hold.
+func (d *Digest) Add(ev *Event) error {
+	plain := *ev
+	plain.Timestamp = ev.Timestamp.UTC().Truncate(time.Microsecond) // as fine as stores are
+	if err := d.AddValue(&plain); err != nil {
+		return fmt.Errorf("digest of event %d: %w", ev.Seq, err)
+	}
+	d.n++
+	return nil
+}
+
+// AddValue adds something that is no event, such as a record of the events.
+// Whatever has the same JSON, the order of fields apart, is the same.
+func (d *Digest) AddValue(v any) error {
+	first, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	// A struct in the state comes back as a map: only the second JSON is the
+	// same for both.
+	dec := json.NewDecoder(bytes.NewReader(first))
+	dec.UseNumber()
+	var plain any
+	if err := dec.Decode(&plain); err != nil {
+		return err
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.h, "%d\n", len(text))
+	d.h.Write(text)
+	return nil
+}
+
+// Len is how many events were added, other values not counted.
+func (d *Digest) Len() int { return d.n }
+
+// String is the digest so far, as "sha256:" and 64 hexadecimal digits.
+func (d *Digest) String() string { return "sha256:" + hex.EncodeToString(d.h.Sum(nil)) }

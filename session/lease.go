@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Key names one session.
+type Key struct{ AppName, UserID, SessionID string }
+
+// KeyOf is the key of a session that somebody holds.
+func KeyOf(s Session) Key {
+	return Key{AppName: s.AppName(), UserID: s.UserID(), SessionID: s.ID()}
+}
+
+// Leaser is a [Service] that lets one process at a time drive a session. A
+// lease ends by [Leaser.Release], or by itself when it is not renewed: a
+// process that dies does not hold its sessions for ever. All services of this
+// project are Leasers; sessiontest.TestLeaser says what is asked of one.
+//
+//	lease, err := leaser.Acquire(ctx, key, "refrain pid 4711 on laptop", 15*time.Second)
+//	if held, ok := errors.AsType[*session.HeldError](err); ok {
+//		return fmt.Errorf("%w; use watch to look on", held)
+//	}
+//	defer leaser.Release(context.WithoutCancel(ctx), lease)
+//	ctx = session.WithLease(ctx, lease) // appends are refused once it is lost
+//
+// The clock is the store's: that of the database server where there is one,
+// else this machine's.
+type Leaser interface {
+	// Acquire takes the lease of a session for a time. The owner is told to
+	// whoever comes second, so it should say which process on which machine. A
+	// lease that is held is refused to everybody, its own owner included. Errors:
+	// [*HeldError], [ErrNotFound], [ErrInvalid].
+	Acquire(ctx context.Context, key Key, owner string, ttl time.Duration) (*Lease, error)
+	// TakeOver is Acquire although held has not expired, for a caller who knows
+	// that its owner is dead. It fails with a [*HeldError] if the lease has
+	// changed hands since. Errors: those of Acquire.
+	TakeOver(ctx context.Context, held *HeldError, owner string, ttl time.Duration) (*Lease, error)
+	// Renew returns the lease with a new end. One that has expired can be
+	// renewed as long as nobody else took it. Errors: [ErrLeaseLost], with a
+	// [*HeldError] if somebody else has it now; [ErrNotFound], [ErrInvalid].
+	Renew(ctx context.Context, l *Lease, ttl time.Duration) (*Lease, error)
+	// Release ends the lease. It is no error if it was lost before. Errors:
+	// [ErrInvalid].
+	Release(ctx context.Context, l *Lease) error
+}
+
+// Lease is the right to drive a session until a point in time. It does not
+// change: [Leaser.Renew] returns a new one, and the old one serves as well in
+// [WithLease].
+type Lease struct {
+	Key   Key
+	Owner string
+	// Token tells this lease from every other one of the session.
+	Token int64
+	// Until is when the lease ends, by the store's clock.
+	Until time.Time
+}
+
+// ErrLeaseLost: the lease ended, and somebody else may drive the session now.
+// Whoever gets it stops at once; what it appended so far is kept.
+var ErrLeaseLost = errors.New("the lease of the session is lost: it was released, or it ran out and another process took it; stop this run")
+
+// HeldError says who drives a session.
+type HeldError struct {
+	Key   Key
+	Owner string
+	// Since is when the holder took the lease, Until when it ends if it is not
+	// renewed.
+	Since, Until time.Time
+	// Token is the holder's.
+	Token int64
+}
+
+// Error names the holder and when it would lose the session.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("session %q is driven by %s since %s; unless that renews its lease it can be taken after %s",
+		e.Key.SessionID, e.Owner, e.Since.Format(time.RFC3339), e.Until.Format(time.RFC3339))
+}
+
+type leaseContext struct{}
+
+// WithLease returns a context in which an AppendEvent to the lease's session is
+// refused with [ErrLeaseLost] once the lease has gone to somebody else, or was
+// released. Appends to other sessions are not touched by it. Its values reach
+// the store through whatever wraps it, context.WithoutCancel included.
+func WithLease(ctx context.Context, l *Lease) context.Context {
+	return context.WithValue(ctx, leaseContext{}, l)
+}
+
+// LeaseFrom is the lease that [WithLease] put into the context; nil if there is
+// none. It is for stores.
+func LeaseFrom(ctx context.Context) *Lease {
+	l, _ := ctx.Value(leaseContext{}).(*Lease)
+	return l
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// hold is a lease as its session's record keeps it.
+type hold struct {
+	owner        string // empty: nobody
+	token        int64  // counts the leases there were
+	since, until time.Time
+}
+
+func (h *hold) by(key sessionKey) *HeldError {
+	return &HeldError{Key: Key{key.app, key.user, key.id}, Owner: h.owner, Since: h.since, Until: h.until, Token: h.token}
+}
+
+func (m *memory) Acquire(_ context.Context, key Key, owner string, ttl time.Duration) (*Lease, error) {
+	l, err := m.take(key, owner, ttl, 0)
+	if err != nil {
+		return nil, fmt.Errorf("acquire lease: %w", err)
+	}
+	return l, nil
+}
+
+func (m *memory) TakeOver(_ context.Context, held *HeldError, owner string, ttl time.Duration) (*Lease, error) {
+	if held == nil || held.Token == 0 {
+		return nil, fmt.Errorf("take over lease: %w: the error of a refused Acquire is required", ErrInvalid)
+	}
+	l, err := m.take(held.Key, owner, ttl, held.Token)
+	if err != nil {
+		return nil, fmt.Errorf("take over lease: %w", err)
+	}
+	return l, nil
+}
+
+// take gives the lease to owner if it is free, or is the one of token over.
+func (m *memory) take(key Key, owner string, ttl time.Duration, over int64) (*Lease, error) {
+	if owner == "" || ttl <= 0 {
+		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", ErrInvalid, owner, ttl)
+	}
+	rec, err := m.find(sessionKey{key.AppName, key.UserID, key.SessionID})
+	if err != nil {
+		return nil, err
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	now := time.Now()
+	if h := &rec.hold; h.owner != "" && now.Before(h.until) && h.token != over {
+		return nil, h.by(rec.key)
+	}
+	rec.hold = hold{owner: owner, token: rec.hold.token + 1, since: now, until: now.Add(ttl)}
+	return &Lease{Key: key, Owner: owner, Token: rec.hold.token, Until: rec.hold.until}, nil
+}
+
+func (m *memory) Renew(_ context.Context, l *Lease, ttl time.Duration) (*Lease, error) {
+	if l == nil || ttl <= 0 {
+		return nil, fmt.Errorf("renew lease: %w: a lease and a time to live are required", ErrInvalid)
+	}
+	rec, err := m.find(sessionKey{l.Key.AppName, l.Key.UserID, l.Key.SessionID})
+	if err != nil {
+		return nil, fmt.Errorf("renew lease: %w", err)
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if err := rec.fence(l); err != nil {
+		return nil, fmt.Errorf("renew lease: %w", err)
+	}
+	renewed := *l
+	renewed.Until = time.Now().Add(ttl)
+	rec.hold.until = renewed.Until
+	return &renewed, nil
+}
+
+func (m *memory) Release(_ context.Context, l *Lease) error {
+	if l == nil {
+		return fmt.Errorf("release lease: %w: a lease is required", ErrInvalid)
+	}
+	rec, err := m.find(sessionKey{l.Key.AppName, l.Key.UserID, l.Key.SessionID})
+	if err != nil {
+		return nil // with its session the lease is gone
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.hold.token == l.Token {
+		rec.hold.owner = ""
+	}
+	return nil
+}
+
+// fence fails for a lease that the session is not held by any more. r.mu is
+// held.
+func (r *record) fence(l *Lease) error {
+	switch {
+	case r.hold.owner == "":
+		return ErrLeaseLost
+	case r.hold.token != l.Token:
+		return fmt.Errorf("%w: %w", ErrLeaseLost, r.hold.by(r.key))
+	}
+	return nil
+}
+
+// fenced is fence for an append in a context that may hold a lease of the
+// session. r.mu is held.
+func (r *record) fenced(ctx context.Context) error {
+	l := LeaseFrom(ctx)
+	if l == nil || l.Key != (Key{r.key.app, r.key.user, r.key.id}) {
+		return nil
+	}
+	return r.fence(l)
+}
