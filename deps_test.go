@@ -43,19 +43,24 @@ tool: agent session model tool/toolconfirmation
 tool/...: tool tool/functiontool agent session model tool/toolconfirmation
 tool/toolconfirmation:
 artifact:
+artifact/...: artifact
+budget:
 session: model tool/toolconfirmation
 session/sessiontest: session model tool/toolconfirmation
+session/internal/sqlstore: session
+session/sqlite: session session/internal/sqlstore
+session/postgres: session session/internal/sqlstore
 memory: session
-agent: session artifact memory tool/toolconfirmation model
+agent: session artifact budget memory tool/toolconfirmation model
 agent/agenttest: agent session
-agent/llmagent: agent session model template tool tool/...
+agent/llmagent: agent budget expr session model template tool tool/...
 agent/taskagent: agent session model expr template
-agent/workflowagents/loopagent: agent loop session model
+agent/workflowagents/loopagent: agent budget loop session model
 agent/workflowagents/sequentialagent: agent session
 agent/workflowagents/parallelagent: agent session
-runner: agent session artifact memory model
+runner: agent session artifact memory model tool/toolconfirmation
 progress: session loop
-definition: agent agent/... loop expr template session model model/provider tool tool/...
+definition: agent agent/... budget loop expr template session model model/provider tool tool/...
 cmd/refrain: ...
 examples/...: ...
 `

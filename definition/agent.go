@@ -133,10 +133,12 @@ func (r *reader) field(a *Agent, p pair) {
 		a.Parallel.MaxConcurrency, _ = r.count(p.value, p.key)
 	case "inputs":
 		r.inputs(a, p.value)
+	case "prices":
+		r.prices(a, p.value)
 	case "state":
 		r.state(a, p.value)
 	default:
-		if !r.loopField(a, p) && !r.llmField(a, p) {
+		if !r.stepField(a, p) && !r.loopField(a, p) && !r.llmField(a, p) {
 			r.taskField(a, p)
 		}
 	}
@@ -190,6 +192,7 @@ func (r *reader) defaults(a *Agent) {
 		if _, given := a.nodes["max_iterations"]; !given {
 			l.MaxIterations = DefaultMaxIterations
 		}
+		a.preset()
 	case TypeParallel:
 		if a.Parallel == nil {
 			a.Parallel = &Parallel{}

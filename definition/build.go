@@ -4,16 +4,16 @@ package definition
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/tool"
 )
 
 // BuildConfig is what a definition leaves to whoever runs it.
@@ -25,63 +25,53 @@ type BuildConfig struct {
 	// is no loop, of that of the only loop. Nil leaves it; 0 is no limit, and
 	// then something else has to stop the loop.
 	MaxIterations *uint
-	// Model opens the model of a name; each name is asked for once. Nil is
-	// provider.Open, with the environment of the process. A script that the
-	// file names comes with its path from the current folder.
+	// Timeout likewise takes the place of how long that loop may take in all; 0
+	// is no limit.
+	Timeout *time.Duration
+	// Model opens the model of a name; each name is asked for once, with the
+	// context of Build. Nil is provider.Open with Getenv. A script that the file
+	// names comes with its path from the current folder.
 	Model func(ctx context.Context, name string) (model.LLM, error)
 	// DefaultModel is the name of the model of agents that have none.
 	DefaultModel string
+	// Tools and Toolsets are the Go functions that a definition can give to its
+	// agents, by their names. The names are unique, and none is exit_loop.
+	Tools    []tool.Tool
+	Toolsets []tool.Toolset
+	// Getenv looks up the environment: what models need, and what the file says
+	// is passed on to servers of tools. Nil is os.Getenv.
+	Getenv func(string) string
 	// Cleanup is given functions to call when the agents are of no more use:
 	// they end the servers of tools that were started. Nil leaves that to the
 	// end of the process.
 	Cleanup func(func() error)
 }
 
-// Build makes the agents. Each call makes new ones, for one tree. The error is
-// about cfg: a limit without a loop that it could be for, or one that takes away
-// a loop's only bound; or it is [Problems], each with its place, about models
-// that cannot be opened and agents that have none.
-func (d *Definition) Build(cfg BuildConfig) (agent.Agent, error) {
+// Build makes the agents. Each call makes new ones, for one tree. ctx is for the
+// opening of models: the agents do not end with it. The error is about cfg: a
+// limit without a loop that it could be for, or one that takes away a loop's
+// only bound, or two functions of one name; or it is [Problems], each with its
+// place, about models that cannot be opened, agents that have none, functions
+// that cfg does not have and environment variables that are not set.
+func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM)}
-	if cfg.MaxIterations != nil {
-		var err error
-		if b.limited, err = d.limited(*cfg.MaxIterations); err != nil {
-			return nil, fmt.Errorf("build %q: %w", d.Name, err)
-		}
+	if err := b.limit(d); err != nil {
+		return nil, fmt.Errorf("build %q: %w", d.Name, err)
 	}
-	if err := b.open(d.Root); err != nil {
+	if err := b.resolve(ctx, d.Root); err != nil {
 		return nil, err
 	}
 	return b.build(d.Root)
 }
 
-// limited is the loop that a limit from outside is for.
-func (d *Definition) limited(n uint) (*Agent, error) {
-	var loops []*Agent
-	for a := range d.Root.All {
-		if a.Type == TypeLoop {
-			loops = append(loops, a)
-		}
-	}
-	switch {
-	case len(loops) == 0:
-		return nil, errors.New("max iterations given, but there is no loop")
-	case d.Root.Type != TypeLoop && len(loops) > 1:
-		return nil, fmt.Errorf("max iterations given, but there are %d loops and none is the root; set max_iterations in the file", len(loops))
-	}
-	l := *loops[0].Loop
-	l.MaxIterations = n
-	if endless(&l, loops[0]) {
-		return nil, fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
-	}
-	return loops[0], nil
-}
-
 type builder struct {
 	cfg     BuildConfig
-	limited *Agent
+	limited *Agent // the loop that a limit from outside is for
+	limits  Loop   // what that loop then is
 	kept    map[*Agent]bool
 	models  map[string]model.LLM // by name
+
+	functions map[string]function
 }
 
 func (b *builder) build(a *Agent) (agent.Agent, error) {
@@ -116,22 +106,25 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 
 func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 	l := a.Loop
+	if b.limited == a {
+		l = &b.limits
+	}
 	cfg := loopagent.Config{
 		AgentConfig: base, MaxIterations: l.MaxIterations, Order: slices.Clone(l.Order), CanExit: canExit(a),
 		Goal: l.Goal, Instructions: l.Instructions,
 		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
+		QualityGate: l.QualityGate, OnRegression: l.OnRegression, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
+		Timeout: l.Timeout, IterationTimeout: l.IterationTimeout, Budget: l.Budget, Reserve: l.Reserve, FinalizeEach: l.FinalizeEach,
+		DelayAfter: l.IterationDelay, StateLimit: l.StateLimit,
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
-	if b.limited == a {
-		cfg.MaxIterations = *b.cfg.MaxIterations
-	}
 	for _, sub := range a.SubAgents {
-		if sub.OnError != "" && sub.Type != TypeLoop {
-			if cfg.StepOnError == nil {
-				cfg.StepOnError = make(map[string]loop.ErrorPolicy)
+		if policy, ok := sub.policy(); ok {
+			if cfg.Steps == nil {
+				cfg.Steps = make(map[string]loopagent.StepPolicy)
 			}
-			cfg.StepOnError[sub.Name] = sub.OnError
+			cfg.Steps[sub.Name] = policy
 		}
 	}
 	if f := a.finalizer(); f != nil {

@@ -5,10 +5,7 @@ package definition
 import (
 	"context"
 	"fmt"
-	"maps"
-	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"google.golang.org/genai"
@@ -17,9 +14,6 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
-	"github.com/refrain-dev/refrain/tool/agenttool"
-	"github.com/refrain-dev/refrain/tool/exitlooptool"
-	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )
 
 // scriptedProvider is the provider whose models are files.
@@ -54,13 +48,20 @@ func (b *builder) modelOf(a *Agent) (string, *Agent) {
 	return b.cfg.DefaultModel, nil
 }
 
-// open opens the models of a tree, so that all that is missing is told at once.
-func (b *builder) open(root *Agent) error {
+// resolve opens the models of a tree and finds its functions and variables, so
+// that all that is missing is told at once.
+func (b *builder) resolve(ctx context.Context, root *Agent) error {
+	functions, err := b.cfg.functions()
+	if err != nil {
+		return err
+	}
+	b.functions = functions
 	l, failed := newLoader(), make(map[string]bool)
 	for a := range root.All {
 		if a.Type != TypeLLM {
 			continue
 		}
+		b.resolveTools(l, a)
 		name, by := b.modelOf(a)
 		if name == "" {
 			l.report(a.at("name"), CodeModel, "%q asks a model, and none is given", a.Name).
@@ -70,7 +71,7 @@ func (b *builder) open(root *Agent) error {
 		if b.models[name] != nil || failed[name] {
 			continue
 		}
-		llm, err := b.openModel(name)
+		llm, err := b.openModel(ctx, name)
 		switch {
 		case err == nil:
 			b.models[name] = llm
@@ -87,11 +88,11 @@ func (b *builder) open(root *Agent) error {
 	return nil
 }
 
-func (b *builder) openModel(name string) (model.LLM, error) {
+func (b *builder) openModel(ctx context.Context, name string) (model.LLM, error) {
 	if b.cfg.Model != nil {
-		return b.cfg.Model(context.Background(), name)
+		return b.cfg.Model(ctx, name)
 	}
-	return provider.Open(context.Background(), name, nil)
+	return provider.Open(ctx, name, b.cfg.Getenv)
 }
 
 // llm makes an agent that asks a model.
@@ -100,7 +101,8 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 	name, _ := b.modelOf(a)
 	cfg := llmagent.Config{
 		Name: a.Name, Description: a.Description, Model: b.models[name], Instruction: l.Instructions,
-		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l),
+		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
+		Retry: l.Retry,
 	}
 	if a.mayExit() && a.exitTool() == nil {
 		if err := exitTool(a, "", &cfg); err != nil {
@@ -115,61 +117,11 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 	return llmagent.New(cfg)
 }
 
-func exitTool(a *Agent, name string, cfg *llmagent.Config) error {
-	t, err := exitlooptool.NewWith(exitlooptool.Config{Name: name, Criteria: criteria(a.loopAround().Loop)})
-	if err != nil {
-		return err
-	}
-	cfg.Tools = append(cfg.Tools, t)
-	return nil
-}
-
-// tool adds a tool of an agent to its config.
-func (b *builder) tool(a *Agent, t Tool, cfg *llmagent.Config) error {
-	switch {
-	case t.Exit != "":
-		return exitTool(a, t.Exit, cfg)
-	case t.Agent != nil:
-		inner, err := b.build(t.Agent)
-		if err != nil {
-			return err
-		}
-		cfg.Tools = append(cfg.Tools, agenttool.New(inner, nil))
-		return nil
-	}
-	set, err := mcptoolset.New(mcpConfig(t.MCP, b.cfg.Root))
-	if err != nil {
-		return err
-	}
-	if b.cfg.Cleanup != nil {
-		b.cfg.Cleanup(set.Close)
-	}
-	cfg.Toolsets = append(cfg.Toolsets, set)
-	return nil
-}
-
-func mcpConfig(m *MCP, dir string) mcptoolset.Config {
-	cfg := mcptoolset.Config{Command: slices.Clone(m.Command), Dir: dir, URL: m.URL}
-	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
-		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
-	}
-	if len(m.Headers) > 0 {
-		cfg.Headers = make(http.Header)
-		for name, v := range m.Headers {
-			cfg.Headers.Set(name, v)
-		}
-	}
-	return cfg
-}
-
 // generation is what the file says of how the model answers.
 func generation(l *LLM) *genai.GenerateContentConfig {
 	g := &genai.GenerateContentConfig{MaxOutputTokens: int32(l.MaxTokens)}
 	if l.Temperature != nil {
 		g.Temperature = new(float32(*l.Temperature))
-	}
-	if l.OutputSchema != nil {
-		g.ResponseJsonSchema, g.ResponseMIMEType = clone(l.OutputSchema), "application/json"
 	}
 	return g
 }

@@ -4,6 +4,7 @@ package definition
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
@@ -28,10 +29,26 @@ func newTask(a *Agent, cfg BuildConfig) (agent.Agent, error) {
 		h := a.HTTP
 		return taskagent.NewHTTP(taskagent.HTTPConfig{
 			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-			JSON: h.JSON, Timeout: h.Timeout, SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
+			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
 		})
 	case TypeTemplate:
 		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})
 	}
 	return nil, fmt.Errorf("build agent %q: there is no type %q", a.Name, a.Type)
+}
+
+// requestTime is how long a request may take by itself. Where its loop bounds it
+// that is longer, so that it is the loop's bound which ends it.
+func requestTime(a *Agent) time.Duration {
+	bound := time.Duration(0)
+	if s := a.Step; s != nil {
+		bound = s.Timeout
+		if s.Adaptive != nil {
+			bound = max(bound, time.Duration(s.Adaptive.Max))
+		}
+	}
+	if bound == 0 {
+		return a.HTTP.Timeout
+	}
+	return bound + time.Minute
 }

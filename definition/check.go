@@ -36,6 +36,9 @@ func (l *loader) check(d *Definition) {
 		c.errorPolicy(a)
 		c.exit(a)
 		c.model(a)
+		c.unpriced(a)
+		c.stepPlace(a)
+		c.cacheKey(a)
 		if c.programs += programs(a); c.programs > maxPrograms {
 			c.report(a.src.of(a.node), CodeFile, "the definition has more than %d expressions", maxPrograms)
 			return
@@ -52,6 +55,7 @@ func (l *loader) check(d *Definition) {
 	c.readsKnown()
 	c.inputsRead()
 	c.keeps()
+	c.caches()
 }
 
 // programs counts the expressions of an agent.

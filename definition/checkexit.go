@@ -29,10 +29,15 @@ func (c *checker) exit(a *Agent) {
 		c.report(a.at(field), CodeNoLoop, "%s ends a loop, and %q is in none", what, a.Name)
 	case around == nil && given:
 		c.report(a.at("can_exit_loop"), CodeNoLoop, "can_exit_loop is about the loop around, and %q is in none", a.Name)
-	case fin != nil && field != "":
-		c.report(a.at(field), CodeFinalizer, "%q runs when the loop has stopped already: it cannot end it", a.Name)
-	case fin != nil && given && a.CanExitLoop:
-		c.report(a.at("can_exit_loop"), CodeFinalizer, "%q runs when the loop has stopped already: it cannot end it", a.Name)
+	case fin != nil && (field != "" || given && a.CanExitLoop):
+		if field == "" {
+			field = "can_exit_loop"
+		}
+		why := "%q runs when the loop has stopped already: it cannot end it"
+		if around != nil && around.Loop.FinalizeEach {
+			why = "%q is the finalizer: it cannot end the loop"
+		}
+		c.report(a.at(field), CodeFinalizer, why, a.Name)
 	case given && !a.CanExitLoop && field != "":
 		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name)
 	case given && a.CanExitLoop && !leaves && a.Type != "":

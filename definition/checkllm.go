@@ -3,13 +3,11 @@
 package definition
 
 import (
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/template"
@@ -21,17 +19,26 @@ import (
 func (c *checker) llm(a *Agent) {
 	l := a.LLM
 	c.template(a, "instructions", l.Instructions, template.Canonical)
-	c.outputSchema(a)
 	if l.OutputSchema != nil && a.mayExit() {
 		c.warn(a.at("output_schema"), CodeConflict, "%q has to answer in JSON and may end the loop: many models cannot do both", a.Name).
 			Hint = "let another agent end the loop, or give this one can_exit_loop: false"
 	}
+	functions := make(map[string]bool)
 	for _, t := range l.Tools {
 		switch {
 		case t.MCP != nil:
 			c.mcp(a, t.field, t.MCP)
+		case t.Func != "" && functions[t.Func]:
+			c.report(a.at(t.field), CodeDuplicate, "the function %q is given twice", t.Func)
+		case t.Func != "":
+			functions[t.Func] = true
 		case t.Agent != nil && t.Agent.Name != "":
 			c.agentTool(t.Agent)
+		}
+	}
+	for _, t := range l.Tools {
+		if t.Agent != nil && functions[t.Agent.Name] {
+			c.report(t.Agent.at("name"), CodeTool, "%q has a function of that name too", a.Name)
 		}
 	}
 }
@@ -39,13 +46,15 @@ func (c *checker) llm(a *Agent) {
 // toolName is what every provider lets the name of a tool be.
 var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
+const toolNameRule = "providers take ASCII letters, digits, _ and -, at most 64"
+
 // agentTool checks what a model is told of an agent that is a tool.
 func (c *checker) agentTool(a *Agent) {
 	switch {
 	case a.Name == exitlooptool.Name || a.Name == exitlooptool.Alias:
 		c.report(a.at("name"), CodeTool, "the tool %q has the name of the exit tool", a.Name)
 	case !toolName.MatchString(a.Name) && badName(a.Name) == "":
-		c.report(a.at("name"), CodeTool, "the tool %q cannot have that name: providers take ASCII letters, digits, _ and -, at most 64", a.Name)
+		c.report(a.at("name"), CodeTool, "the tool %q cannot have that name: "+toolNameRule, a.Name)
 	case a.Description == "":
 		c.warn(a.at("name"), CodeTool, "the tool %q has no description: the model cannot know what it is for", a.Name)
 	}
@@ -76,26 +85,6 @@ func (c *checker) model(a *Agent) {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-func (c *checker) outputSchema(a *Agent) {
-	if a.LLM.OutputSchema == nil {
-		return
-	}
-	data, err := json.Marshal(a.LLM.OutputSchema)
-	var s jsonschema.Schema
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	if err == nil {
-		_, err = s.Resolve(nil)
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		word := e.Field[strings.LastIndexByte(e.Field, '.')+1:]
-		c.report(a.at("output_schema"), CodeValue, "output_schema is no JSON Schema: %q cannot be a %s", word, e.Value).err = err
-	} else if err != nil {
-		c.report(a.at("output_schema"), CodeValue, "output_schema is no JSON Schema: %v", err).err = err
-	}
-}
-
 // mcp asks mcptoolset, which connects to nothing yet.
 func (c *checker) mcp(a *Agent, field string, m *MCP) {
 	switch {
@@ -105,9 +94,12 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 		c.report(a.at(field), CodeMissing, "an MCP server needs a command or a url")
 	case m.URL == "" && m.Headers != nil:
 		c.report(a.at(field+".headers"), CodeConflict, "headers belong to a url")
-	case len(m.Command) == 0 && m.Env != nil:
+	case len(m.Command) == 0 && (m.Env != nil || m.PassEnv != nil):
 		c.report(a.at(field+".env"), CodeConflict, "env belongs to a command")
+	case m.Prefix != "" && !toolName.MatchString(m.Prefix):
+		c.report(a.at(field+".prefix"), CodeTool, "the names of tools cannot begin with %q: "+toolNameRule, m.Prefix)
 	default:
+		c.confirm(a, field, m)
 		set, err := mcptoolset.New(mcpConfig(m, "."))
 		if err != nil {
 			msg := strings.Replace(errors.Unwrap(err).Error(), "the Command", "the command", 1)
@@ -115,5 +107,15 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 			return
 		}
 		set.Close()
+	}
+}
+
+// confirm looks whether the tools to consent to are among those that there are.
+func (c *checker) confirm(a *Agent, field string, m *MCP) {
+	for _, name := range m.Confirm {
+		if m.Only != nil && !slices.Contains(m.Only, name) {
+			c.report(a.at(field+".confirm"), CodeConflict, "confirm names %q, which is not in only", name).
+				Hint = didYouMean(name, m.Only, "%q", "")
+		}
 	}
 }

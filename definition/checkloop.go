@@ -4,6 +4,7 @@ package definition
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
@@ -21,13 +22,15 @@ func (c *checker) loop(a *Agent) {
 		switch {
 		case !ok:
 			c.report(a.at("sub_agents"), CodeStop, "%v", e).err = e
-		case strings.HasPrefix(pe.Field, "steps"): // is looked at in words of the file
+		case strings.HasPrefix(pe.Field, "steps"):
+			c.stepError(a, pe)
 		case strings.HasPrefix(pe.Field, "order"):
 			c.order(a, pe)
 		default:
 			c.planError(a, pe)
 		}
 	}
+	c.times(a)
 	c.conditionReads(a)
 }
 
@@ -40,14 +43,16 @@ func endlessMessage(a *Agent) string {
 	return never + "no sub-agent has can_exit_loop"
 }
 
-const endlessHint = "give max_iterations, stop_when, a score with target or min_delta, exit_when of a sub-agent, or can_exit_loop of one that asks a model"
+const endlessHint = "give max_iterations, timeout, stop_when, a score with target or min_delta, exit_when of a sub-agent, or can_exit_loop of one that asks a model"
 
 // endless reports whether nothing bounds a loop.
 func endless(l *Loop, a *Agent) bool {
-	if l.MaxIterations > 0 || l.StopWhen != nil {
+	if l.MaxIterations > 0 || l.StopWhen != nil || stops(l.Score) {
 		return false
 	}
-	if stops(l.Score) {
+	// A preset that nobody has chosen is there to end what should have ended
+	// long before.
+	if l.meant && l.Timeout > 0 || l.Budget != nil && a.asksModel() {
 		return false
 	}
 	for _, sub := range a.SubAgents {
@@ -60,7 +65,7 @@ func endless(l *Loop, a *Agent) bool {
 
 // stops reports whether a score can end its loop.
 func stops(s *loop.Score) bool {
-	return s != nil && (s.Target != nil || s.MinDelta != nil || s.MinDeltaPercent != nil)
+	return s != nil && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil || s.MinDeltaPercent != nil)
 }
 
 // order reports what is wrong with an order, if all of its names are known.
@@ -82,7 +87,51 @@ func (c *checker) planError(a *Agent, e *loop.PlanError) {
 		c.inside(a, e.Field, errs)
 		return
 	}
-	p := c.report(a.at(e.Field), CodeStop, "%s", e.Msg)
+	field, msg := planWords(e)
+	p := c.report(a.at(field), CodeStop, "%s", msg)
+	p.Hint, p.err = strings.Replace(e.Hint, "lower reserve", "lower finalizer_reserve", 1), e
+	_, given := a.nodes["timeout"]
+	switch {
+	case field == "iteration_timeout" && !given && a.Loop.Timeouts != "":
+		p.Hint = fmt.Sprintf("that is the preset %s: give timeout too, or timeouts: none", a.Loop.Timeouts)
+	case field == "finalizer":
+		p.Message, p.Hint = fmt.Sprintf("the loop %q has no finalizer", a.Name), "give one of its sub-agents output_key: loop_output"
+	}
+}
+
+// planFields are fields of a plan that the file calls otherwise.
+var planFields = map[string]string{
+	"reserve": "finalizer_reserve", "delay_after": "iteration_delay", "finalize_each": "finalizer", "adaptive": "adaptive_timeout",
+}
+
+// planWords is where a problem of a plan is and what it is, in the words of the
+// file.
+func planWords(e *loop.PlanError) (field, msg string) {
+	head, rest := e.Field, ""
+	if i := strings.IndexAny(head, ".["); i >= 0 {
+		head, rest = head[:i], head[i:]
+	}
+	named, ok := planFields[head]
+	if !ok {
+		return e.Field, e.Msg
+	}
+	return named + rest, named + strings.TrimPrefix(e.Msg, head)
+}
+
+// stepError reports what is wrong with how a step is to be treated. What a step
+// is, is looked at in the words of the file.
+func (c *checker) stepError(a *Agent, e *loop.PlanError) {
+	var i int
+	if _, err := fmt.Sscanf(e.Field, "steps[%d]", &i); err != nil || i >= len(a.SubAgents) {
+		return
+	}
+	prefix := index("steps", i) + "."
+	rest, ok := strings.CutPrefix(e.Field, prefix)
+	if !ok || rest == "on_error" {
+		return
+	}
+	field, msg := planWords(&loop.PlanError{Field: rest, Msg: strings.TrimPrefix(e.Msg, prefix)})
+	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", msg)
 	p.Hint, p.err = e.Hint, e
 }
 
@@ -93,9 +142,18 @@ func plan(a *Agent) *loop.Plan {
 		Name: a.Name, MaxIterations: l.MaxIterations, Order: l.Order, CanExit: canExit(a),
 		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
+		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
+		Budget: l.Budget, Reserve: l.Reserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
+		QualityGate: l.QualityGate, OnRegression: l.OnRegression, FinalizeEach: l.FinalizeEach,
+		DelayAfter: loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
 	}
 	for _, sub := range a.SubAgents {
-		p.Steps = append(p.Steps, loop.Step{Name: sub.Name, Finalizer: sub.OutputKey == LoopOutput})
+		s := loop.Step{Name: sub.Name, Finalizer: sub.OutputKey == LoopOutput}
+		if sub.Step != nil {
+			s.Timeout, s.Adaptive = loop.Duration(sub.Step.Timeout), sub.Step.Adaptive
+			s.Retry, s.Circuit = sub.Step.Retry, sub.Step.Circuit
+		}
+		p.Steps = append(p.Steps, s)
 	}
 	return p
 }
@@ -116,6 +174,11 @@ func (c *checker) conditionReads(a *Agent) {
 	l := a.Loop
 	if l.StopWhen != nil {
 		c.conditionRead(a, "stop_when", l.StopWhen)
+	}
+	if l.NoProgress != nil {
+		for i, key := range l.NoProgress.Keys {
+			c.reads = append(c.reads, read{agent: a, field: index("no_progress.keys", i), name: key, bare: true, line: 1, column: 1})
+		}
 	}
 	if l.Score == nil {
 		return

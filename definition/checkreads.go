@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
 )
 
 // readsKnown looks whether somebody gives or writes what is read.
@@ -63,7 +64,7 @@ func (rd *read) split() (kind, key string) {
 		return "key", name
 	case slices.Contains(builtIn, name):
 		return "built in", ""
-	case (head == "prev" || head == "best") && dotted:
+	case (head == "prev" || head == "best" || head == "rejected") && dotted:
 		key, _, _ := strings.Cut(rest, ".")
 		return "loop", key
 	}
@@ -97,9 +98,15 @@ func (c *checker) builtIn(rd *read) {
 		why = fmt.Sprintf("the loop %q has no score", around.Name)
 	case (name == "max_iterations" || name == "remaining_iterations") && around.Loop.MaxIterations == 0:
 		why = fmt.Sprintf("the loop %q has no max_iterations", around.Name)
+	case name == "rejected.reason" && !around.Loop.rejects():
+		why = fmt.Sprintf("the loop %q rejects no iteration", around.Name)
 	}
-	if why != "" && !rd.soft {
-		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %s", rd, why)
+	if why == "" || rd.soft {
+		return
+	}
+	p := c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %s", rd, why)
+	if name == "rejected.reason" && around != nil {
+		p.Hint = rejectsHint
 	}
 }
 
@@ -112,8 +119,16 @@ func (c *checker) kept(rd *read) {
 		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q is in no loop", rd, rd.agent.Name)
 	case strings.HasPrefix(rd.name, "best.") && around.Loop.Score == nil:
 		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: the loop %q has no score", rd, around.Name)
+	case strings.HasPrefix(rd.name, "rejected.") && !around.Loop.rejects():
+		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: the loop %q rejects no iteration", rd, around.Name).
+			Hint = rejectsHint
 	}
 }
+
+const rejectsHint = "quality_gate and on_regression: rollback do"
+
+// rejects reports whether the loop may refuse to accept an iteration.
+func (l *Loop) rejects() bool { return l.QualityGate != nil || l.OnRegression == loop.RollbackOnWorse }
 
 func (c *checker) unknownKey(rd *read, key string) {
 	report := c.report

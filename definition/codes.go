@@ -22,6 +22,7 @@ const (
 	CodeNoLoop    = "LOOP016" // something that only works inside a loop
 	CodeCannot    = "LOOP017" // an exit that would be refused, or permission that is never used
 	CodeAnyone    = "LOOP018" // every model may end a loop, as nobody is said to
+	CodeTimes     = "LOOP019" // times of which one leaves no room for the other
 
 	CodeUnknownKey = "LOOP020" // a key is read that nobody writes
 	CodeKeyTaken   = "LOOP021" // a key that has the name of a built-in value
@@ -31,12 +32,14 @@ const (
 
 	CodeExpr     = "LOOP030" // an expression that does not compile
 	CodeTemplate = "LOOP031" // a text whose placeholders cannot be read
-	CodeStop     = "LOOP032" // a stop condition or a score that cannot be
+	CodeStop     = "LOOP032" // a stop condition, a score or a limit that cannot be
+	CodeCache    = "LOOP033" // a cache that cannot know what its step depends on
 
 	CodeTask    = "LOOP040" // a task that cannot be run as described
 	CodeOutside = "LOOP041" // a path that leaves its folder
 	CodeModel   = "LOOP042" // a model that there is not, or none at all
 	CodeTool    = "LOOP043" // a tool that there is not, or that cannot be as described
+	CodePrice   = "LOOP044" // a bound on the cost, and a model without a price
 )
 
 // Codes says in a few words what each code means, for help texts and for
@@ -60,6 +63,7 @@ var Codes = map[string]string{
 	CodeNoLoop:    "works only inside a loop",
 	CodeCannot:    "an exit that would be refused, or a permission that is never used",
 	CodeAnyone:    "every model may end a loop, as nobody is said to",
+	CodeTimes:     "times of which one leaves no room for the other",
 
 	CodeUnknownKey: "a key is read that nobody writes",
 	CodeKeyTaken:   "a key that has the name of a built-in value",
@@ -69,10 +73,12 @@ var Codes = map[string]string{
 
 	CodeExpr:     "an expression that does not compile",
 	CodeTemplate: "a text whose placeholders cannot be read",
-	CodeStop:     "a stop condition or a score that cannot be",
+	CodeStop:     "a stop condition, a score or a limit that cannot be",
+	CodeCache:    "a cache that cannot know what its step depends on",
 
 	CodeTask:    "a task that cannot be run as described",
 	CodeOutside: "a path that leaves its folder",
 	CodeModel:   "a model that there is not, or none at all",
 	CodeTool:    "a tool that there is not, or that cannot be as described",
+	CodePrice:   "a bound on the cost, and a model without a price",
 }

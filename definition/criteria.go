@@ -23,6 +23,13 @@ func criteria(l *Loop) string {
 		}
 		parts = append(parts, fmt.Sprintf("the score is at %s %v", bound, *s.Target))
 	}
+	if s := l.Score; s != nil && s.DimensionTarget != nil {
+		bound := "least"
+		if s.LowerIsBetter {
+			bound = "most"
+		}
+		parts = append(parts, fmt.Sprintf("every part of it is at %s %v", bound, *s.DimensionTarget))
+	}
 	if l.StopWhen != nil {
 		parts = append(parts, "this holds: "+conditionWords(l.StopWhen))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -20,6 +21,9 @@ type Definition struct {
 	Instructions string
 	// Inputs are what a run is given, in the order of the file.
 	Inputs []Input
+	// Prices are what models charge for a million tokens, by their names; nil if
+	// the file does not say. They are for agent.RunConfig.
+	Prices budget.Prices
 	// State is the file's own part of the state that a run begins with; see
 	// [Definition.InitialState] for all of it.
 	State map[string]any
@@ -88,6 +92,9 @@ type Agent struct {
 	ResultKey  string
 	ExitWhen   string
 	ExitReason string
+	// Step is how the loop around treats the agent, which is one of its steps;
+	// nil if the file does not say.
+	Step *Step
 
 	Loop       *Loop
 	Parallel   *Parallel
@@ -109,22 +116,6 @@ type Agent struct {
 // LoopOutput is the output key that makes a step of a loop its finalizer.
 const LoopOutput = "loop_output"
 
-// Loop is what only loops have.
-type Loop struct {
-	Goal         string
-	Instructions string
-	// MaxIterations is 0 for a loop that only something else stops.
-	MaxIterations          uint
-	Order                  []string
-	StopWhen               *loop.Condition
-	StopCheck              loop.StopCheck
-	Score                  *loop.Score
-	MaxConsecutiveFailures uint
-}
-
-// DefaultMaxIterations is the limit of a loop that gives none.
-const DefaultMaxIterations = 5
-
 // Parallel is what only parallel agents have.
 type Parallel struct {
 	// MaxConcurrency is how many run at once; 0 is all.
@@ -138,7 +129,7 @@ type Command struct {
 	Env         map[string]string
 	CleanEnv    bool
 	Dir         string
-	Timeout     time.Duration // 0: taskagent's default
+	Timeout     time.Duration // 0: as long as it likes; of a step of a loop, see Step
 	OutputLimit int64         // bytes; 0: taskagent's default
 	JSON        bool
 	OKExitCodes []int
@@ -158,7 +149,7 @@ type HTTP struct {
 	Body      string
 	BodyJSON  any // a body that the file gives as a map or a list
 	JSON      bool
-	Timeout   time.Duration // 0: taskagent's default
+	Timeout   time.Duration // 0: taskagent's default; of a step of a loop, see Step
 	SizeLimit int64         // bytes; 0: taskagent's default
 	OKStatus  []int
 }

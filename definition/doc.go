@@ -33,7 +33,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	root, err := d.Build(definition.BuildConfig{})
+//	root, err := d.Build(ctx, definition.BuildConfig{})
 //
 // [Fields] is the reference of what a file can say, [Codes] that of the
 // problems. Reading a file is safe whoever wrote it: the work is bounded, its refs

@@ -60,7 +60,9 @@ func TestDefinitionsInDocumentsAreValid(t *testing.T) {
 				t.Errorf("%s: %v\n%s", name, err, b)
 				continue
 			}
-			root, err := def.Build(definition.BuildConfig{Root: t.TempDir(), Model: noModel, DefaultModel: "scripted/x"})
+			root, err := def.Build(t.Context(), definition.BuildConfig{
+				Root: t.TempDir(), Model: noModel, DefaultModel: "scripted/x", Getenv: func(string) string { return "set" },
+			})
 			if err != nil {
 				t.Errorf("%s: build %s: %v", name, def.Name, err)
 				continue

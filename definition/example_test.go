@@ -12,6 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
 func Example() {
@@ -40,7 +42,7 @@ sub_agents:
 		fmt.Println(err)
 		return
 	}
-	root, err := d.Build(definition.BuildConfig{})
+	root, err := d.Build(context.Background(), definition.BuildConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -65,6 +67,50 @@ sub_agents:
 	// 2: 10
 	// 3: 5
 	// 5 is below 10
+}
+
+// A definition names functions that a program gives to it.
+func ExampleDefinition_Build() {
+	d, err := definition.Parse("shop.yaml", []byte(`
+name: shop
+instructions: Say how many there are.
+model: scripted/testdata/shop.yaml
+tools: [stock]
+`), definition.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stock, err := functiontool.New(functiontool.Config{Name: "stock", Description: "How many of a thing there are."},
+		func(_ tool.Context, in struct {
+			Thing string `json:"thing"`
+		}) (int, error) {
+			return len(in.Thing), nil
+		})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	root, err := d.Build(context.Background(), definition.BuildConfig{Tools: []tool.Tool{stock}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := runner.NewInMemory("example", root)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for ev, err := range r.Run(context.Background(), "ana", "s1", genai.NewContentFromText("How many cups?", genai.RoleUser), agent.RunConfig{}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if text := ev.Text(); text != "" {
+			fmt.Println(text)
+		}
+	}
+	// Output: There are 4 cups.
 }
 
 func ExampleProblems_Format() {

@@ -31,7 +31,20 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		checkWarnings(t, d)
-		if _, err := d.Build(definition.BuildConfig{Model: noModel, DefaultModel: "scripted/x"}); err != nil {
+		cfg := definition.BuildConfig{Model: noModel, DefaultModel: "scripted/x", Getenv: func(string) string { return "set" }}
+		given := make(map[string]bool)
+		for a := range d.Root.All {
+			if a.LLM == nil {
+				continue
+			}
+			for _, made := range a.LLM.Tools {
+				if made.Func != "" && !given[made.Func] {
+					given[made.Func] = true
+					cfg.Tools = append(cfg.Tools, countItems(t, made.Func))
+				}
+			}
+		}
+		if _, err := d.Build(t.Context(), cfg); err != nil {
 			t.Errorf("what was checked cannot be built: %v", err)
 		}
 		values := make(map[string]string)

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// A9, A15, A16, G1, D11, D17, T11, T33, C1, C7, C9, C16, C26
+// A9, A15, A16, F9, G1, D11, D17, T11, T33, C1, C7, C9, C16, C26
 func TestBrokenDefinitions(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.yaml")
 	if err != nil || len(files) < 30 {

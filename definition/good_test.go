@@ -24,7 +24,7 @@ func run(t *testing.T, d *definition.Definition, cfg definition.BuildConfig, val
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := d.Build(cfg)
+	a, err := d.Build(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +100,13 @@ func TestAnchorsAndMergesAreYAML(t *testing.T) {
 	if words != "iteration 2 of 2" {
 		t.Errorf("words = %q", words)
 	}
-	a, err := d.Build(definition.BuildConfig{})
+	a, err := d.Build(t.Context(), definition.BuildConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := a.(*loopagent.Agent).Config()
-	want := map[string]loop.ErrorPolicy{"three": loop.SkipStep}
-	if diff := cmp.Diff(want, cfg.StepOnError); diff != "" || cfg.OnError != loop.NextIteration || cfg.MaxConsecutiveFailures != 5 {
+	want := map[string]loopagent.StepPolicy{"three": {OnError: loop.SkipStep}}
+	if diff := cmp.Diff(want, cfg.Steps); diff != "" || cfg.OnError != loop.NextIteration || cfg.MaxConsecutiveFailures != 5 {
 		t.Errorf("policies: %s%+v", diff, cfg)
 	}
 	if cfg.CanExit == nil || len(cfg.CanExit) != 0 {
@@ -124,7 +124,7 @@ func TestCommandsInALoop(t *testing.T) {
 	if state["printed"] != "a b; echo no" {
 		t.Errorf("printed = %q", state["printed"])
 	}
-	a, err := d.Build(definition.BuildConfig{})
+	a, err := d.Build(t.Context(), definition.BuildConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestCommandsInALoop(t *testing.T) {
 
 // B7: states are kept by the loop whose steps read them, and by no other.
 func TestStatesAreKeptForThoseWhoRead(t *testing.T) {
-	a, err := load(t, "nested.yaml").Build(definition.BuildConfig{})
+	a, err := load(t, "nested.yaml").Build(t.Context(), definition.BuildConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestMaxIterationsFromOutside(t *testing.T) {
 		{"anchors.yaml", 0, "anchors"},   // its condition does
 		{"nested.yaml", 3, ""},           // which loop?
 	} {
-		a, err := load(t, tt.file).Build(definition.BuildConfig{MaxIterations: &tt.n})
+		a, err := load(t, tt.file).Build(t.Context(), definition.BuildConfig{MaxIterations: &tt.n})
 		if (err != nil) != (tt.loop == "") {
 			t.Errorf("%s with %d: %v", tt.file, tt.n, err)
 		}
@@ -176,11 +176,11 @@ func TestMaxIterationsFromOutside(t *testing.T) {
 	if d.Root.SubAgents[0].Loop.MaxIterations != definition.DefaultMaxIterations {
 		t.Error("a loop that gives no limit has another one than the default")
 	}
-	if _, err := d.Build(definition.BuildConfig{MaxIterations: new(uint)}); err == nil {
+	if _, err := d.Build(t.Context(), definition.BuildConfig{MaxIterations: new(uint)}); err == nil {
 		t.Error("the only loop lost its only bound")
 	}
 	n := uint(7)
-	a, err := d.Build(definition.BuildConfig{MaxIterations: &n})
+	a, err := d.Build(t.Context(), definition.BuildConfig{MaxIterations: &n})
 	if err != nil || agent.Find(a, "it").(*loopagent.Agent).Config().MaxIterations != 7 {
 		t.Errorf("the only loop has not got the limit: %v", err)
 	}

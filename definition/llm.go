@@ -4,6 +4,7 @@ package definition
 
 import (
 	"go.yaml.in/yaml/v4"
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 )
@@ -12,34 +13,18 @@ import (
 type LLM struct {
 	// Instructions is a template; {key} is read as well as {{key}}.
 	Instructions string
-	// OutputSchema is the JSON Schema of the answer; nil for words.
-	OutputSchema map[string]any
+	// OutputSchema is the shape of the answer, which is JSON; nil for words.
+	OutputSchema *genai.Schema
 	// Context says how much of what was said before the model sees.
 	Context llmagent.Context
 	// Temperature is nil for the model's own.
 	Temperature *float64
 	// MaxTokens is the most tokens of one answer; 0 is the model's own limit.
 	MaxTokens uint
-	Tools     []Tool
-}
-
-// Tool is something that a model can call: exit_loop, an agent, or what an MCP
-// server has. One of the fields is set.
-type Tool struct {
-	// Exit is the exit tool's name, exit_loop or exitLoop.
-	Exit  string
-	Agent *Agent
-	MCP   *MCP
-
-	field string // where it stands, such as tools[0]
-}
-
-// MCP is a server of tools: a command to start, or the URL of one that runs.
-type MCP struct {
-	Command []string
-	Env     map[string]string
-	URL     string
-	Headers map[string]string
+	// Retry says how a request is sent again that has failed in a way that may
+	// pass; a Retry of the step, see [Step], runs the whole agent again.
+	Retry llmagent.Retry
+	Tools []Tool
 }
 
 func llmOf(a *Agent) *LLM {
@@ -58,29 +43,21 @@ func (r *reader) llmField(a *Agent, p pair) bool {
 	case "instructions":
 		llmOf(a).Instructions, _ = r.words(p.value, p.key)
 	case "output_schema":
-		r.outputSchema(llmOf(a), p.value)
+		llmOf(a).OutputSchema = answerSchema(r.schema(p.value, p.key))
 	case "context":
 		r.context(llmOf(a), p.value)
 	case "temperature":
 		r.temperature(llmOf(a), p.value)
 	case "max_tokens":
 		r.maxTokens(llmOf(a), p.value)
+	case "request_retry":
+		r.requestRetry(a, p.value)
 	case "tools":
 		r.tools(a, p.value)
 	default:
 		return false
 	}
 	return true
-}
-
-func (r *reader) outputSchema(l *LLM, n *yaml.Node) {
-	if n.Kind != yaml.MappingNode {
-		r.wrong(n, "output_schema", "a JSON Schema, which is a map")
-		return
-	}
-	if v, ok := r.any(n, "output_schema"); ok {
-		l.OutputSchema, _ = v.(map[string]any)
-	}
 }
 
 func (r *reader) temperature(l *LLM, n *yaml.Node) {
@@ -99,6 +76,34 @@ func (r *reader) maxTokens(l *LLM, n *yaml.Node) {
 		r.report(r.src.of(n), CodeValue, "max_tokens must be more than nothing, got 0").Hint = "leave it out for the model's own limit"
 	}
 	l.MaxTokens = v
+}
+
+// requestRetry reads how often a request is sent in all, or a map.
+func (r *reader) requestRetry(a *Agent, n *yaml.Node) {
+	out := &llmOf(a).Retry
+	attempts := func(n *yaml.Node, f string) {
+		v, _ := r.positive(n, f)
+		out.Attempts = int(v)
+	}
+	if n.Kind == yaml.ScalarNode {
+		attempts(n, "request_retry")
+		return
+	}
+	r.settings(a, n, "request_retry", []string{"attempts", "backoff", "max_backoff", "max_retry_after"}, func(key, f string, n *yaml.Node) {
+		switch key {
+		case "attempts":
+			attempts(n, f)
+		case "backoff":
+			out.Delay, _ = r.duration(n, f)
+		case "max_backoff":
+			out.MaxDelay, _ = r.duration(n, f)
+		case "max_retry_after":
+			out.MaxRetryAfter, _ = r.duration(n, f)
+		}
+	})
+	if out.MaxDelay > 0 && out.MaxDelay < out.Delay {
+		r.report(r.src.of(a.nodes["request_retry.max_backoff"]), CodeValue, "request_retry: max_backoff %s is shorter than backoff %s", out.MaxDelay, out.Delay)
+	}
 }
 
 var contexts = []string{string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextNone)}

@@ -6,15 +6,13 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
@@ -53,7 +51,7 @@ func exitCall(agent string) scripted.Answer {
 	return scripted.Answer{Agent: agent, Calls: []scripted.Call{{Name: "exit_loop", Args: map[string]any{"reason": "done"}}}}
 }
 
-// A12, A23, D3, C12, C30: instructions, what the loop is for, the settings and
+// A12, D3, C12, C30: instructions, what the loop is for, the settings and
 // the exit tool reach the model.
 func TestModelIsAskedAsTheFileSays(t *testing.T) {
 	d := parse(t, `name: refine
@@ -92,9 +90,8 @@ sub_agents:
 	if *asked.Temperature != 0.5 || asked.MaxOutputTokens != 200 || asked.ResponseMIMEType != "application/json" || len(asked.Tools) != 0 {
 		t.Errorf("got %+v", asked)
 	}
-	schema := map[string]any{"type": "object", "properties": map[string]any{"story": map[string]any{"type": "string"}}}
-	if diff := cmp.Diff(any(schema), asked.ResponseJsonSchema); diff != "" {
-		t.Error(diff)
+	if asked.ResponseSchema == nil || asked.ResponseSchema.Properties["story"].Type != genai.TypeString {
+		t.Errorf("the schema is %+v", asked.ResponseSchema)
 	}
 	tool := rec.requests[1].Config.Tools[0].FunctionDeclarations[0]
 	want := "Call this function ONLY when the goal is reached (A story that a child likes) and the score is at least 100. "
@@ -109,6 +106,7 @@ func TestCriteriaOfTheExitTool(t *testing.T) {
 			"this holds: (state.n > 3) or ((state.n > 1) and (not (state.n == 2)))"},
 		{"stop_when: {when: state.n > 3, for: 2}", "this holds: (state.n > 3) in 2 iterations running"},
 		{"score: {key: n, target: 2.5, lower_is_better: true}", "the score is at most 2.5"},
+		{"score: {key: n, target: 8, dimension_target: 7}", "the score is at least 8 and every part of it is at least 7"},
 		{"max_iterations: 3", "the critique indicates no further changes are needed"},
 	} {
 		d := parse(t, "name: refine\nstate: {n: 0}\n"+tt.loop+`
@@ -134,7 +132,7 @@ func TestContext(t *testing.T) {
 		"context: iteration ": {Policy: llmagent.ContextIteration},
 	} {
 		d := parse(t, "name: a\ninstructions: a\n"+text)
-		built, err := d.Build(definition.BuildConfig{Model: noModel, DefaultModel: "any"})
+		built, err := d.Build(t.Context(), definition.BuildConfig{Model: noModel, DefaultModel: "any"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +166,7 @@ func TestWhoHasTheExitTool(t *testing.T) {
 			if text := problemText(d.Warnings()); !strings.Contains(text, tt.warning) || (text != "") != (tt.warning != "") {
 				t.Errorf("warnings: %s", text)
 			}
-			built, err := d.Build(definition.BuildConfig{Model: noModel, DefaultModel: "any"})
+			built, err := d.Build(t.Context(), definition.BuildConfig{Model: noModel, DefaultModel: "any"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,28 +229,6 @@ tools:
 	}
 }
 
-func TestMCPServersAreEnded(t *testing.T) {
-	d := parse(t, `name: a
-instructions: a
-tools:
-  - mcp: {command: [serve, -v], env: {MODE: test}}
-  - mcp: {url: "http://localhost:1/mcp", headers: {Authorization: Bearer x}}
-`)
-	ended := 0
-	built, err := d.Build(definition.BuildConfig{Model: noModel, DefaultModel: "any", Cleanup: func(end func() error) {
-		ended++
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(built.(*llmagent.Agent).Config().Toolsets); n != 2 || ended != 2 {
-		t.Errorf("%d toolsets, %d ended", n, ended)
-	}
-}
-
 // A28, G1: agents without a model are told with their places, and so are models
 // that cannot be opened.
 func TestBuildNeedsModels(t *testing.T) {
@@ -264,7 +240,7 @@ sub_agents:
   - {name: c, instructions: c, model: openai/x}
 `)
 	broken := errors.New("out of order")
-	_, err := d.Build(definition.BuildConfig{Model: func(context.Context, string) (model.LLM, error) { return nil, broken }})
+	_, err := d.Build(t.Context(), definition.BuildConfig{Model: func(context.Context, string) (model.LLM, error) { return nil, broken }})
 	problems, ok := errors.AsType[definition.Problems](err)
 	if !ok || !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
@@ -275,12 +251,12 @@ x.yaml:5:39: error: out of order [LOOP042]
 	if diff := cmp.Diff(want, problemText(problems)); diff != "" || !strings.Contains(problems[0].Hint, "--model provider/name") {
 		t.Errorf("%s%s", diff, problems[0].Hint)
 	}
-	_, err = d.Build(definition.BuildConfig{DefaultModel: "any", Model: func(context.Context, string) (model.LLM, error) { return nil, broken }})
+	_, err = d.Build(t.Context(), definition.BuildConfig{DefaultModel: "any", Model: func(context.Context, string) (model.LLM, error) { return nil, broken }})
 	if err == nil || err.Error() != "the default model: out of order" {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("ANTHROPIC_API_KEY", "")
-	_, err = parse(t, "name: a\nmodel: anthropic/claude\ninstructions: a").Build(definition.BuildConfig{})
+	_, err = parse(t, "name: a\nmodel: anthropic/claude\ninstructions: a").Build(t.Context(), definition.BuildConfig{})
 	if e, ok := errors.AsType[*provider.KeyError](err); !ok || e.Provider != "anthropic" {
 		t.Errorf("got %v", err)
 	}
@@ -307,34 +283,5 @@ sub_agents: [{ref: parts/part.yaml}, {name: a, instructions: a, output_key: own}
 	_, after := run(t, d, definition.BuildConfig{}, nil)
 	if after["part"] != "part" || after["own"] != "root" {
 		t.Errorf("got %v", after)
-	}
-}
-
-// A12: the tools of an MCP server, asked with the file's headers.
-func TestToolsOfAnMCPServer(t *testing.T) {
-	server := mcp.NewServer(&mcp.Implementation{Name: "shelf", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "find", Description: "Finds a book."}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Title string }) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Title + " is on shelf 4"}}}, nil, nil
-	})
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Shelf") != "fiction" {
-			http.Error(w, "no shelf", http.StatusForbidden)
-			return
-		}
-		handler.ServeHTTP(w, r)
-	}))
-	t.Cleanup(srv.Close) // after the session has ended
-	d := parse(t, "name: a\ninstructions: a\ntools: [{mcp: {url: '"+srv.URL+"', headers: {X-Shelf: fiction}}}]")
-	rec, cfg := record(t, scripted.Answer{Calls: []scripted.Call{{Name: "find", Args: map[string]any{"Title": "Emma"}}}}, scripted.Answer{MatchRequest: "Emma is on shelf 4", Text: "Shelf 4."})
-	cfg.Cleanup = func(end func() error) {
-		t.Cleanup(func() {
-			if err := end(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	if words, _ := run(t, d, cfg, nil); words != "Shelf 4." || len(rec.requests) != 2 {
-		t.Errorf("got %q after %d requests", words, len(rec.requests))
 	}
 }

@@ -51,13 +51,6 @@ func (r *reader) taskField(a *Agent, p pair) {
 		} else {
 			commandOf(a).JSON = on
 		}
-	case "timeout":
-		d, _ := r.duration(p.value, p.key)
-		if a.Type == TypeHTTP {
-			httpOf(a).Timeout = d
-		} else {
-			commandOf(a).Timeout = d
-		}
 	case "url", "method", "headers", "body", "size_limit", "ok_status":
 		r.httpField(a, p)
 	default:

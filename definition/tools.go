@@ -5,15 +5,38 @@ package definition
 import (
 	"slices"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 )
 
-// toolNames are what an element of tools can be, or begin with.
-var toolNames = []string{exitlooptool.Name, exitlooptool.Alias, "agent", "mcp"}
+// Tool is something that a model can call: exit_loop, a Go function, an agent,
+// or what an MCP server has. One of Exit, Func, Agent and MCP is set.
+type Tool struct {
+	// Exit is the exit tool's name, exit_loop or exitLoop.
+	Exit string
+	// Func is the name of one of [BuildConfig]'s Tools or Toolsets.
+	Func  string
+	Agent *Agent
+	// Parameters describe what the model gives the Agent, as JSON; nil is a
+	// request in words. Only agents that run a command have them.
+	Parameters *jsonschema.Schema
+	MCP        *MCP
 
-const toolsHint = "the tools are exit_loop, {agent: {…}} and {mcp: {…}}"
+	field string // where it stands, such as tools[0]
+}
+
+// toolNames are what an element of tools can be, or begin with.
+var toolNames = []string{exitlooptool.Name, exitlooptool.Alias, "func", "agent", "command", "mcp"}
+
+// toolForms are how the tools are written that are more than a name.
+var toolForms = map[string]string{
+	"func": "{func: name}", "agent": "{agent: {…}}", "command": "{command: […], name: …}", "mcp": "{mcp: {…}}",
+}
+
+const toolsHint = "the tools are exit_loop, the name of a Go function, {agent: {…}}, {command: […], name: …} and {mcp: {…}}"
 
 func (r *reader) tools(a *Agent, n *yaml.Node) {
 	items, _ := r.items(n, "tools")
@@ -31,28 +54,49 @@ func (r *reader) tools(a *Agent, n *yaml.Node) {
 	}
 }
 
-// toolName reads the name of a tool.
+// toolName reads the name of a tool. Whether there is a function of that name
+// is known when the agents are built.
 func (r *reader) toolName(a *Agent, field string, n *yaml.Node) {
 	name, ok := r.text(n, field)
 	switch {
 	case !ok:
-	case name == exitlooptool.Name || name == exitlooptool.Alias:
+	case isExit(name):
 		if a.exitTool() != nil {
 			r.report(r.src.of(n), CodeDuplicate, "the exit tool is given twice")
 			return
 		}
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Exit: name, field: field})
-	case slices.Contains(toolNames, name):
-		r.report(r.src.of(n), CodeTool, "the tool %s needs to be described", name).Hint = "write {" + name + ": {…}}"
+	case toolForms[name] != "":
+		r.report(r.src.of(n), CodeTool, "the tool %s needs to be described", name).Hint = "write " + toolForms[name]
 	default:
-		r.report(r.src.of(n), CodeTool, "there is no tool %q", name).Hint = didYouMean(name, toolNames, "%q", toolsHint)
+		if near := didYouMean(name, toolNames, "%q", ""); near != "" {
+			r.report(r.src.of(n), CodeTool, "there is no tool %q", name).Hint = near + " (a Go function is written {func: " + name + "})"
+			return
+		}
+		r.function(a, field, n, name)
 	}
 }
 
-// toolMap reads {agent: …} or {mcp: …}.
+// function notes the name of a function.
+func (r *reader) function(a *Agent, field string, n *yaml.Node, name string) {
+	switch {
+	case isExit(name):
+		r.report(r.src.of(n), CodeTool, "%s is no function", name).Hint = "write its name alone"
+	case !toolName.MatchString(name):
+		r.report(r.src.of(n), CodeTool, "%q cannot be a function: "+toolNameRule, name)
+	default:
+		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Func: name, field: field})
+	}
+}
+
+// toolMap reads a tool that is described.
 func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
 	ps, ok := r.pairs(n, field)
 	if !ok {
+		return
+	}
+	if slices.ContainsFunc(ps, func(p pair) bool { return p.key == "command" }) {
+		r.commandTool(a, field, n, ps)
 		return
 	}
 	if len(ps) != 1 {
@@ -61,15 +105,17 @@ func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
 	}
 	p := ps[0]
 	switch p.key {
+	case "func":
+		a.nodes[field] = p.value
+		if name, ok := r.text(p.value, field+".func"); ok {
+			r.function(a, field, p.value, name)
+		}
 	case "agent":
 		if p.value.Kind != yaml.MappingNode {
 			r.wrong(p.value, field+".agent", "a map with a name, or with a ref")
 			return
 		}
-		if inner := r.agent(p.value, a); inner != nil {
-			inner.tool = true
-			llmOf(a).Tools = append(llmOf(a).Tools, Tool{Agent: inner, field: field})
-		}
+		r.agentTool(a, Tool{field: field}, p.value)
 	case "mcp":
 		if m := r.mcp(a, field+".mcp", p.value); m != nil {
 			llmOf(a).Tools = append(llmOf(a).Tools, Tool{MCP: m, field: field + ".mcp"})
@@ -81,42 +127,47 @@ func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
 	}
 }
 
-var mcpFields = []string{"command", "env", "url", "headers"}
-
-// mcp reads how a server of tools is reached; nil if it cannot be read.
-func (r *reader) mcp(a *Agent, field string, n *yaml.Node) *MCP {
-	ps, ok := r.pairs(n, field)
-	if !ok {
-		return nil
+// agentTool reads an agent that is a tool; nil if it is none.
+func (r *reader) agentTool(a *Agent, t Tool, n *yaml.Node) *Agent {
+	if t.Agent = r.agent(n, a); t.Agent != nil {
+		t.Agent.tool = true
+		llmOf(a).Tools = append(llmOf(a).Tools, t)
 	}
-	a.nodes[field] = n
-	m, before := &MCP{}, len(r.problems)
+	return t.Agent
+}
+
+// commandTool reads a command that is a tool: an agent that runs a command,
+// with parameters. What the model gives goes to the command's standard input.
+func (r *reader) commandTool(a *Agent, field string, n *yaml.Node, ps []pair) {
+	t := Tool{field: field, Parameters: &jsonschema.Schema{Type: "object"}}
+	own := *deref(n) // without parameters, which agents do not have
+	own.Content = nil
 	for _, p := range ps {
-		f := field + "." + p.key
-		a.nodes[f] = p.value
-		switch p.key {
-		case "command":
-			items, _ := r.items(p.value, f)
-			for i, item := range items {
-				arg, _ := r.words(item, index(f, i))
-				m.Command = append(m.Command, arg)
+		switch {
+		case p.key == "parameters":
+			if s := r.schema(p.value, field+".parameters"); s != nil {
+				t.Parameters = s
+				if s.Type != "object" {
+					r.report(r.src.of(p.value), CodeValue, "parameters must be of type object: a tool is given named values")
+				}
 			}
-		case "env":
-			m.Env = r.texts(a, p.value, f)
-		case "url":
-			m.URL, _ = r.text(p.value, f)
-		case "headers":
-			m.Headers = r.texts(a, p.value, f)
+		case fieldNamed(p.key).Name == "" && expr.Nearest(p.key, []string{"parameters"}) != "":
+			r.report(r.src.of(p.at), CodeField, "unknown field %q", p.key).Hint = `did you mean "parameters"?`
 		default:
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of an MCP server", p.key).
-				Hint = didYouMean(p.key, mcpFields, "%q", "it has command and env, or url and headers")
+			own.Content = append(own.Content, p.at, p.value)
 		}
 	}
-	if len(r.problems) > before {
-		return nil
+	inner := r.agentTool(a, t, &own)
+	switch {
+	case inner == nil:
+	case inner.Type != TypeCommand:
+		r.report(r.src.of(n), CodeTool, "a tool with a command cannot be %s agent too", article(inner.Type)).Hint = "write {agent: {…}}"
+	case inner.Command.Stdin == "":
+		inner.Command.Stdin = "{{user_input}}" // what an agent that is a tool is given
 	}
-	return m
 }
+
+func isExit(name string) bool { return name == exitlooptool.Name || name == exitlooptool.Alias }
 
 // exitTool is the exit tool among the tools; nil if it is not one.
 func (a *Agent) exitTool() *Tool {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -25,6 +27,14 @@ func (r *reader) names(a *Agent) []string {
 
 func (r *reader) unknown(a *Agent, p pair) {
 	problem := r.report(r.src.of(p.at), CodeField, "unknown field %q", p.key)
+	if p.key == "config" && p.value.Kind == yaml.MappingNode {
+		problem.Hint = "what is in it stands beside the other fields, such as output_key: draft"
+		return
+	}
+	if p.key == "stop" && a.Type == TypeLoop {
+		problem.Hint = `did you mean "stop_when"? not_worth, no_progress and the limits are fields of their own`
+		return
+	}
 	if near := expr.Nearest(p.key, r.names(a)); near != "" {
 		problem.Hint = fmt.Sprintf("did you mean %q?", near)
 		return

@@ -46,7 +46,7 @@ x.yaml:8:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if _, err := d.Build(definition.BuildConfig{}); err != nil {
+	if _, err := d.Build(t.Context(), definition.BuildConfig{}); err != nil {
 		t.Error(err)
 	}
 	b.Reset()

@@ -12,13 +12,6 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-func loopOf(a *Agent) *Loop {
-	if a.Loop == nil {
-		a.Loop = &Loop{}
-	}
-	return a.Loop
-}
-
 // loopField reads a field that only loops have, and reports whether it is one.
 func (r *reader) loopField(a *Agent, p pair) bool {
 	own := p.key == "instructions" && a.Type == TypeLoop
@@ -46,6 +39,8 @@ func (r *reader) loopField(a *Agent, p pair) bool {
 		l.StopWhen = r.condition(a, p.value, "stop_when")
 	case "score":
 		l.Score = r.score(a, p.value)
+	default:
+		r.limitField(a, p)
 	}
 	return true
 }
@@ -148,60 +143,6 @@ func (r *reader) conditions(a *Agent, n *yaml.Node, field string) []loop.Conditi
 		cs = append(cs, *c)
 	}
 	return cs
-}
-
-var scoreFields = []string{"key", "label", "field", "expr", "target", "min_delta", "min_delta_percent", "patience", "lower_is_better"}
-
-// score reads the name of a state key, or a map.
-func (r *reader) score(a *Agent, n *yaml.Node) *loop.Score {
-	s := &loop.Score{}
-	if plainText(n) {
-		a.nodes["score.key"] = n
-		s.Key = n.Value
-		return s
-	}
-	ps, ok := r.pairs(n, "score")
-	if !ok {
-		return nil
-	}
-	for _, p := range ps {
-		field := "score." + p.key
-		a.nodes[field] = p.value
-		switch p.key {
-		case "key":
-			s.Key, _ = r.text(p.value, field)
-		case "label":
-			s.Label, _ = r.text(p.value, field)
-		case "field":
-			s.Field, _ = r.text(p.value, field)
-		case "expr":
-			s.Expr, _ = r.words(p.value, field)
-		case "target":
-			s.Target = r.numberPointer(p.value, field)
-		case "min_delta":
-			s.MinDelta = r.numberPointer(p.value, field)
-		case "min_delta_percent":
-			s.MinDeltaPercent = r.numberPointer(p.value, field)
-		case "patience":
-			s.Patience, _ = r.count(p.value, field)
-		case "lower_is_better":
-			s.LowerIsBetter, _ = r.boolean(p.value, field)
-		default:
-			hint := didYouMean(p.key, scoreFields, "%q", "")
-			if p.key == "higher_is_better" {
-				hint = "higher is better unless lower_is_better is true"
-			}
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of a score", p.key).Hint = hint
-		}
-	}
-	return s
-}
-
-func (r *reader) numberPointer(n *yaml.Node, field string) *float64 {
-	if v, ok := r.number(n, field); ok {
-		return &v
-	}
-	return nil
 }
 
 // conditionVariables are what loop's expressions can read; see loop.Condition.

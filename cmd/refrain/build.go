@@ -14,12 +14,11 @@ import (
 // buildConfig is what the flags and the environment say about the agents. The
 // function ends the servers of tools that they have started.
 func buildConfig(ctx context.Context, e *env, f runFlags, def *definition.Definition) (definition.BuildConfig, func(), error) {
-	cfg := definition.BuildConfig{
-		Root: f.root, DefaultModel: e.getenv("REFRAIN_MODEL"),
-		Model: func(_ context.Context, name string) (model.LLM, error) { return provider.Open(ctx, name, e.getenv) },
-	}
-	if f.limited {
-		cfg.MaxIterations = &f.maxIterations
+	cfg := definition.BuildConfig{Root: f.root, DefaultModel: e.getenv("REFRAIN_MODEL"), Getenv: e.getenv}
+	cfg.MaxIterations = f.limits.iterations()
+	var err error
+	if cfg.Timeout, err = f.limits.time(); err != nil {
+		return cfg, nil, err
 	}
 	if f.model != "" && asksModel(def) {
 		llm, err := provider.Open(ctx, f.model, e.getenv)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
 )
 
 // The exit codes.
@@ -44,4 +46,40 @@ func printError(w io.Writer, err error) {
 		return
 	}
 	fmt.Fprintln(w, "refrain:", plainText(err.Error()))
+}
+
+// exitCode is how the process ends. A limit is a stop of its own kind only
+// where the loop had something else to reach: a criterion or, for time and
+// budget, its number of iterations.
+func exitCode(err error, stops []*loop.StopRecord, zeroOnLimit bool) int {
+	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case err != nil:
+		return exitFailed
+	}
+	for _, rec := range stops {
+		if rec.Reason.Limit() && hasGoal(rec) && !zeroOnLimit {
+			return exitLimit
+		}
+	}
+	return exitOK
+}
+
+// hasGoal reports whether the loop could have stopped by anything but a limit.
+// What only ends a loop that has gone wrong is no goal either.
+func hasGoal(rec *loop.StopRecord) bool {
+	for _, c := range rec.Conditions {
+		switch {
+		case c.Name == "max_iterations":
+			if rec.Reason != loop.ReasonMaxIterations {
+				return true
+			}
+		case c.Name == "max_consecutive_failures", c.Name == "no_progress", c.Name == "timeout", strings.HasPrefix(c.Name, "budget"):
+		case c.Name == "exit_loop" && c.Threshold == "nobody":
+		default:
+			return true
+		}
+	}
+	return false
 }

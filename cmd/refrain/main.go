@@ -4,6 +4,9 @@
 //
 //	refrain run loop.yaml "Write a document about a cat"
 //	refrain validate loop.yaml
+//	refrain run loop.yaml --record run.jsonl
+//	refrain verify run.jsonl
+//	refrain backtest run.jsonl --set plan.max_iterations=3
 //
 // The answer goes to stdout and everything else to stderr. Exit codes: 0 the
 // run completed; 1 it failed; 2 wrong usage or an invalid definition; 3 a limit

@@ -30,6 +30,8 @@ type result struct {
 	code   int
 	answer string
 	stop   *loop.StopRecord
+	// findings are what the run has shown about its loops.
+	findings []progress.Finding
 }
 
 func newOutput(e *env, mode string) (output, error) {
@@ -112,6 +114,9 @@ func (p *plain) finished(req request, res result) error {
 	close(p.quit)
 	p.done.Wait()
 	p.line(summary(req, res))
+	for _, f := range res.findings {
+		p.line(note(f))
+	}
 	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
 		if isTerminal(p.out) {
 			answer = plainText(answer)
@@ -171,6 +176,9 @@ func (j *ndjson) finished(req request, res result) error {
 	if res.stop != nil {
 		m["stop_reason"] = res.stop.Reason
 		m["stop"] = res.stop
+	}
+	if len(res.findings) > 0 {
+		m["findings"] = res.findings
 	}
 	if res.err != nil {
 		m["error"] = res.err.Error()

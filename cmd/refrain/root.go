@@ -28,7 +28,8 @@ func newRoot(e *env) *cobra.Command {
 the best result it has, with the reason.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain run examples/compress/loop.yaml --set file=README.md
-  refrain validate loop.yaml`,
+  refrain validate loop.yaml
+  refrain backtest run.jsonl --set plan.max_iterations=3`,
 		Version:       strings.TrimPrefix(version(), "refrain "),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -39,7 +40,7 @@ the best result it has, with the reason.`,
 	cmd.SetOut(e.stdout)
 	cmd.SetErr(e.stderr)
 	cmd.SetFlagErrorFunc(flagError)
-	cmd.AddCommand(newRun(e), newValidate(e), newVersion(e))
+	cmd.AddCommand(newRun(e), newValidate(e), newVerify(e), newBacktest(e), newVersion(e))
 	return cmd
 }
 

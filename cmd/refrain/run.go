@@ -4,9 +4,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,7 +16,6 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
@@ -25,14 +24,14 @@ import (
 
 // runFlags are the flags of refrain run.
 type runFlags struct {
-	set           map[string]string
-	maxIterations uint
-	limited       bool // --max-iterations was given
-	progress      string
-	session       string
-	root          string
-	model         string
-	zeroOnLimit   bool
+	set         map[string]string
+	limits      limitFlags
+	progress    string
+	session     string
+	root        string
+	model       string
+	record      string
+	zeroOnLimit bool
 }
 
 func newRun(e *env) *cobra.Command {
@@ -51,12 +50,12 @@ A model is named as provider/name, such as openai/gpt-5-mini; doc/models.md list
 the providers and the keys that they need.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain run examples/compress/loop.yaml --set file=README.md
-  refrain run loop.yaml --max-iterations 3 --progress json
+  refrain run loop.yaml --max-iterations 3 --timeout 10m --progress json
+  refrain run loop.yaml --budget-tokens 50000 --record run.jsonl
   refrain run examples/document/loop.yaml --model ollama/qwen3 "Write a document about a cat"
   cat brief.txt | refrain run loop.yaml -`,
 		Args: between(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.limited = cmd.Flags().Changed("max-iterations")
 			if !cmd.Flags().Changed("progress") {
 				if p := e.getenv("REFRAIN_PROGRESS"); p != "" {
 					f.progress = p
@@ -75,10 +74,11 @@ the providers and the keys that they need.`,
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
-	fl.UintVar(&f.maxIterations, "max-iterations", 0, "at most so many iterations, instead of what the definition says")
+	f.limits.add(fl)
 	fl.StringVar(&f.progress, "progress", "auto", "how to show progress: auto, plain, json or quiet (env REFRAIN_PROGRESS)")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model that all agents ask, whatever the definition says; env REFRAIN_MODEL is only for those for which it says nothing")
 	fl.StringVar(&f.session, "session", "", "`ID` of the conversation thread; made up if not given")
+	fl.StringVar(&f.record, "record", "", "write every event of the run to a new `FILE`, a line of JSON each, for refrain verify and refrain backtest")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
 	return cmd
@@ -136,13 +136,22 @@ func runFile(ctx context.Context, e *env, f runFlags, file, input string) error 
 		return &exitError{exitUsage, err}
 	}
 	defer closeTools()
-	root, err := def.Build(build)
+	root, err := def.Build(ctx, build)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
+	cfg := agent.RunConfig{Prices: def.Prices}
+	if cfg.Budget, err = f.limits.budget(); err != nil {
+		return err
+	}
+	store, closeStore, err := newStore(f.record)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	defer closeStore()
 	r, err := runner.New(runner.Config{
 		AppName: "refrain", Agent: root, Durable: true, AutoCreateSession: true,
-		SessionService:  session.InMemoryService(),
+		SessionService:  store,
 		ArtifactService: artifact.InMemoryService(),
 		MemoryService:   memory.InMemoryService(),
 	})
@@ -153,14 +162,29 @@ func runFile(ctx context.Context, e *env, f runFlags, file, input string) error 
 		f.session = "r_" + uuid.NewString()[:8]
 	}
 	return follow(ctx, r, out, request{
-		file: file, definition: def.Name, session: f.session, input: input, state: state, zeroOnLimit: f.zeroOnLimit,
+		file: file, definition: def.Name, session: f.session, input: input, state: state, config: cfg, zeroOnLimit: f.zeroOnLimit,
 	})
+}
+
+// newStore is where the session is kept: in memory and, if it is to be recorded,
+// in a file.
+func newStore(record string) (session.Service, func() error, error) {
+	store := session.InMemoryService()
+	if record == "" {
+		return store, func() error { return nil }, nil
+	}
+	r, err := newRecorder(store, record)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.Close, nil
 }
 
 // request is what a run is asked to do.
 type request struct {
 	file, definition, session, input string
 	state                            map[string]any
+	config                           agent.RunConfig
 	zeroOnLimit                      bool
 }
 
@@ -171,17 +195,19 @@ func follow(ctx context.Context, r *runner.Runner, out output, req request) erro
 	}
 	msg := genai.NewContentFromText(req.input, genai.RoleUser)
 	var fold progress.Fold
+	var diagnosis progress.Diagnosis
 	var failed error
-	for ev, err := range r.Run(ctx, "user", req.session, msg, agent.RunConfig{}, runner.WithStateDelta(req.state)) {
+	for ev, err := range r.Run(ctx, "user", req.session, msg, req.config, runner.WithStateDelta(req.state)) {
 		if err == nil {
-			err = out.event(ev, fold.Add(ev), &fold)
+			diagnosis.Add(ev)
+			err = out.event(ev, append(fold.Add(ev), questions(ev)...), &fold)
 		}
 		if err != nil {
 			failed = err
 			break
 		}
 	}
-	res := result{err: failed, answer: fold.Answer(), stop: fold.Stop()}
+	res := result{err: failed, answer: fold.Answer(), stop: fold.Stop(), findings: diagnosis.Findings()}
 	res.code = exitCode(failed, fold.Stops(), req.zeroOnLimit)
 	err := out.finished(req, res)
 	switch {
@@ -195,33 +221,21 @@ func follow(ctx context.Context, r *runner.Runner, out output, req request) erro
 	return &exitError{code: res.code}
 }
 
-// exitCode is how the process ends. A limit is a stop of its own kind only
-// where the loop had a criterion that it did not reach.
-func exitCode(err error, stops []*loop.StopRecord, zeroOnLimit bool) int {
-	switch {
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
-	case err != nil:
-		return exitFailed
-	}
-	for _, rec := range stops {
-		if rec.Reason.Limit() && hasCriterion(rec) && !zeroOnLimit {
-			return exitLimit
+// questions are the tool calls that wait for a person's consent, for which
+// nobody can be asked here.
+func questions(ev *session.Event) []string {
+	var lines []string
+	for id := range ev.Actions.RequestedToolConfirmations {
+		name := id
+		if ev.Content != nil {
+			for _, p := range ev.Content.Parts {
+				if r := p.FunctionResponse; r != nil && r.ID == id {
+					name = r.Name
+				}
+			}
 		}
+		lines = append(lines, fmt.Sprintf("%s wanted to call %s, which needs a person's consent: refrain run cannot ask for it, and the call was not made", ev.Author, plainText(name)))
 	}
-	return exitOK
-}
-
-// hasCriterion reports whether the loop could have stopped by anything but a
-// limit.
-func hasCriterion(rec *loop.StopRecord) bool {
-	for _, c := range rec.Conditions {
-		switch {
-		case c.Name == "max_iterations", c.Name == "max_consecutive_failures":
-		case c.Name == "exit_loop" && c.Threshold == "nobody":
-		default:
-			return true
-		}
-	}
-	return false
+	slices.Sort(lines)
+	return lines
 }

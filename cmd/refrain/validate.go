@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +25,24 @@ and what to do about it. Exit code 0 if there is none, 2 otherwise.`,
 				return &exitError{exitUsage, err}
 			}
 			def.Warnings().Format(e.stderr)
+			noteFunctions(e.stderr, def)
 			fmt.Fprintf(e.stderr, "%s: %s is valid\n", args[0], def.Name)
 			return nil
 		},
+	}
+}
+
+// noteFunctions says which functions a definition needs of the Go program that
+// runs it. That is no problem of the definition, but refrain run has none.
+func noteFunctions(w io.Writer, def *definition.Definition) {
+	for a := range def.Root.All {
+		if a.LLM == nil {
+			continue
+		}
+		for _, t := range a.LLM.Tools {
+			if t.Func != "" {
+				fmt.Fprintf(w, "%s: note: %q has the Go function %q, which a program has to give: refrain run has none\n", a.Position(), a.Name, t.Func)
+			}
+		}
 	}
 }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// recorder keeps the events of a run in a file too, each when it is stored: a
+// session.Event in JSON on a line of its own. A run that is cut off leaves what
+// there was. Pieces of streamed answers are in no store and not in the file.
+type recorder struct {
+	session.Service
+	file *os.File
+}
+
+// newRecorder makes the file. One that is there is left alone: it is the record
+// of another run.
+func newRecorder(s session.Service, name string) (*recorder, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("--record %s: there is such a file, and it may be the record of another run; choose another name, or remove it", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--record: %w", err)
+	}
+	return &recorder{Service: s, file: f}, nil
+}
+
+// AppendEvent stores the event and writes it to the file.
+func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
+	if err := r.Service.AppendEvent(ctx, s, ev); err != nil || ev.Partial {
+		return err
+	}
+	line, err := json.Marshal(stored(ev))
+	if err != nil {
+		return fmt.Errorf("record event %d: %w", ev.Seq, err)
+	}
+	if _, err := r.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("record event %d: %w", ev.Seq, err)
+	}
+	return nil
+}
+
+// stored is an event as stores keep it: without keys that end with the run, over
+// which there is no digest either.
+func stored(ev *session.Event) *session.Event {
+	temp := func(key string, _ any) bool { return strings.HasPrefix(key, session.KeyPrefixTemp) }
+	for key := range ev.Actions.StateDelta {
+		if temp(key, nil) {
+			kept := *ev
+			kept.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
+			maps.DeleteFunc(kept.Actions.StateDelta, temp)
+			return &kept
+		}
+	}
+	return ev
+}
+
+// Close closes the file.
+func (r *recorder) Close() error { return r.file.Close() }
+
+// maxLine bounds an event in a record.
+const maxLine = 64 << 20
+
+// readRecord reads what a recorder has written. cut says that the last line has
+// no end, as after a crash; it is left out.
+func readRecord(name string) (events []*session.Event, cut bool, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 1<<16)
+	for n := 1; ; n++ {
+		line, err := readLine(r)
+		switch {
+		case errors.Is(err, io.EOF) && len(line) == 0:
+			return events, false, nil
+		case errors.Is(err, io.EOF) && !json.Valid(line):
+			return events, true, nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, false, fmt.Errorf("%s:%d: %w", name, n, err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		ev := new(session.Event)
+		if err := json.Unmarshal(line, ev); err != nil {
+			return nil, false, fmt.Errorf("%s:%d: no event of a run: %w", name, n, err)
+		}
+		if ev.InvocationID == "" {
+			return nil, false, fmt.Errorf("%s:%d: no event of a run: it belongs to no invocation; refrain run --record FILE writes events", name, n)
+		}
+		events = append(events, ev)
+	}
+}
+
+// readLine reads a line that is not too long; the last one may have no end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, fmt.Errorf("a line of more than %d MiB", maxLine>>20)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}
+
+// openRecord is readRecord for commands: with an error that says what to do, and
+// a note on a record that was cut off.
+func openRecord(e *env, name string) ([]*session.Event, error) {
+	events, cut, err := readRecord(name)
+	_, closed := errors.AsType[*fs.PathError](err)
+	switch {
+	case closed:
+		return nil, &exitError{exitUsage, err}
+	case err != nil:
+		return nil, &exitError{exitFailed, err}
+	case len(events) == 0:
+		return nil, &exitError{exitUsage, fmt.Errorf("%s: there is no event in it; refrain run --record FILE writes them", name)}
+	case cut:
+		fmt.Fprintf(e.stderr, "%s: the last line was cut off and is left out\n", name)
+	}
+	return events, nil
+}
