@@ -56,6 +56,9 @@ type fencedSession struct {
 	fence *fence
 }
 
+// Unwrap is the session itself, for those who want to know it again.
+func (s fencedSession) Unwrap() session.Session { return s.Session }
+
 func (s fencedSession) State() session.State { return fencedState{s.Session.State(), s.fence} }
 
 func (s fencedSession) StateAt(at session.Address) session.State {

@@ -82,7 +82,8 @@ type StepResult struct {
 	Left bool
 	// Exit is the last event that asked to leave a loop, unless it was refused.
 	Exit *session.Event
-	// Said is the last whole event with words in it.
+	// Said is the last whole event with words or data in it; see
+	// [session.Event.Speaks].
 	Said *session.Event
 }
 
@@ -266,7 +267,7 @@ func (s *Step) pass(ev *session.Event) bool {
 	if ev.Actions.Escalate && (ev.Actions.Exit == nil || ev.Actions.Exit.Refused == "") {
 		s.res.Exit = ev
 	}
-	if !ev.Partial && ev.Mark == nil && ev.Content != nil && ev.Text() != "" {
+	if !ev.Partial && ev.Mark == nil && ev.Speaks() {
 		s.res.Said = ev
 	}
 	return true

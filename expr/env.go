@@ -123,6 +123,10 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 				}
 				return types.Double(f)
 			}))),
+		cel.Function("says", cel.Overload("refrain_says", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
+			cel.BinaryBinding(func(text, phrase ref.Val) ref.Val {
+				return types.Bool(Says(string(text.(types.String)), string(phrase.(types.String))))
+			}))),
 		cel.Function("json", cel.Overload("refrain_json", []*cel.Type{cel.StringType}, cel.DynType,
 			cel.UnaryBinding(func(v ref.Val) ref.Val {
 				x, err := JSON(string(v.(types.String)))

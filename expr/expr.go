@@ -11,6 +11,8 @@
 //     every kind of number. Only where the checker sees two ints, as in 7 / 2
 //     or size(state.items) / 2, the division is CEL's integer division.
 //   - number(text) is the first number in a text, json(text) the JSON in it.
+//   - says(text, phrase) reports whether a text says a phrase and nothing else;
+//     case, white space and punctuation do not count.
 //   - A key that is not there is an error that names it; has(state.key) and
 //     state.?key.orValue(0) ask first.
 //   - Maps are walked in the order of their keys, so the same values always

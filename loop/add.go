@@ -93,7 +93,7 @@ func (p *Plan) pending(t *Tally, o *incoming) bool {
 		}
 		return true
 	}
-	if o.Exit != nil && p.MayExit(p.asker(o)) {
+	if o.Exit != nil && (o.Exit.Waits || p.MayExit(p.asker(o))) {
 		p.sample(t, o)
 		return false
 	}
@@ -249,7 +249,7 @@ func (p *Plan) exit(t *Tally, o *incoming) {
 	if e.Score != nil && !isFinite(*e.Score) {
 		e.Score = nil // JSON has no such number
 	}
-	if p.MayExit(e.By) {
+	if e.Waits || p.MayExit(e.By) {
 		t.Exit = &e
 		return
 	}

@@ -79,6 +79,9 @@ type Exit struct {
 	Scope string `json:"scope,omitzero"`
 	// Score is the agent's own verdict on the iteration, in place of the plan's.
 	Score *float64 `json:"score,omitzero"`
+	// Waits says that the step waits for a person's answer, so that the loop
+	// cannot go on: it needs no permission.
+	Waits bool `json:"waits,omitzero"`
 	// Escalated is true for a plain Escalate flag without a call of exit_loop.
 	Escalated bool `json:"escalated,omitzero"`
 }

@@ -55,6 +55,10 @@ func (e *APIError) Error() string {
 // Unwrap returns the cause.
 func (e *APIError) Unwrap() error { return e.Err }
 
+// Permanent reports whether it is no use to send the request again. A loop that
+// retries its steps asks.
+func (e *APIError) Permanent() bool { return !e.Retryable }
+
 // Retryable reports whether a failed request is worth sending again, and how
 // long its provider asks to wait first: 0 if it did not say. Only an *APIError
 // that says so is; a context's end never is.

@@ -44,7 +44,7 @@ type runningStep struct {
 // Add takes the next event of the run and returns what there is to say about
 // it, a line each.
 func (f *Fold) Add(ev *session.Event) []string {
-	if text := ev.Text(); text != "" && ev.Author != "user" && !ev.Partial {
+	if text := wordsFor(ev); text != "" && ev.Author != "user" && !ev.Partial {
 		f.answer = text
 		f.hear(ev.Address, text)
 	}

@@ -41,7 +41,9 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 		if ev.Mark == nil {
 			continue
 		}
-		fail := func(err error) error { return fmt.Errorf("event %d, %s of %s: %w", ev.Seq, ev.Mark.Kind, ev.Address, err) }
+		fail := func(err error) error {
+			return fmt.Errorf("event %d, %s of %s: %w", ev.Seq, ev.Mark.Kind, ev.Address, err)
+		}
 		switch ev.Mark.Kind {
 		case session.MarkLoopStarted:
 			r := &Recording{Loop: ev.Address, InvocationID: ev.InvocationID, Plan: new(loop.Plan)}

@@ -3,11 +3,30 @@
 package progress
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
+
+// wordsFor is what an event says, in words: data without any is named.
+func wordsFor(ev *session.Event) string {
+	if text := ev.Text(); text != "" || !ev.Speaks() {
+		return text
+	}
+	var names []string
+	for _, p := range ev.Content.Parts {
+		switch {
+		case p == nil || p.Thought:
+		case p.InlineData != nil:
+			names = append(names, fmt.Sprintf("%s, %d bytes", p.InlineData.MIMEType, len(p.InlineData.Data)))
+		case p.FileData != nil:
+			names = append(names, p.FileData.FileURI)
+		}
+	}
+	return "(" + strings.Join(names, "; ") + ")"
+}
 
 // words is what the iterations of an outermost loop have said.
 type words struct {

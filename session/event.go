@@ -98,3 +98,17 @@ func (e *Event) Text() string {
 	}
 	return b.String()
 }
+
+// Speaks reports whether the event says something that can be a result: words,
+// or data such as a picture. A model's thoughts and calls are none.
+func (e *Event) Speaks() bool {
+	if e.Content == nil {
+		return false
+	}
+	for _, p := range e.Content.Parts {
+		if p != nil && !p.Thought && (p.Text != "" || p.InlineData != nil || p.FileData != nil) {
+			return true
+		}
+	}
+	return false
+}

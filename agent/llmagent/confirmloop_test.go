@@ -45,8 +45,9 @@ func TestQuestionInALoop(t *testing.T) {
 	publisher.Instruction = "This is iteration {{iteration}}."
 	var stops []*loop.StopRecord
 	note := func(_ agent.InvocationContext, rec *loop.StopRecord) { stops = append(stops, rec) }
-	inner := newLoop(t, loopagent.Config{MaxIterations: 1, OnStop: note}, newAgent(t, step("writer")), newAgent(t, publisher), newAgent(t, step("reader")))
-	outer, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}}, MaxIterations: 1, OnStop: note})
+	// Nobody may end the loops: a question needs no permission.
+	inner := newLoop(t, loopagent.Config{MaxIterations: 1, CanExit: []string{}, OnStop: note}, newAgent(t, step("writer")), newAgent(t, publisher), newAgent(t, step("reader")))
+	outer, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}}, MaxIterations: 1, CanExit: []string{}, OnStop: note})
 	if err != nil {
 		t.Fatal(err)
 	}

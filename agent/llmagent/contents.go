@@ -32,7 +32,7 @@ type history struct {
 }
 
 func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
-	view, _ := ctx.Session().(*session.View)
+	view := viewOf(ctx.Session())
 	full := a.policy().Policy == ContextFull
 	if full {
 		if h := a.kept.take(view, ctx.Branch()); h != nil {
@@ -51,6 +51,20 @@ func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 	h.next = from
 	h.tally.from = from
 	return h
+}
+
+// viewOf is the view behind a session, which may be wrapped.
+func viewOf(s session.Session) *session.View {
+	for {
+		if v, ok := s.(*session.View); ok {
+			return v
+		}
+		w, ok := s.(interface{ Unwrap() session.Session })
+		if !ok {
+			return nil
+		}
+		s = w.Unwrap()
+	}
 }
 
 // keptHistory is the whole history that the agent built last, for its next run

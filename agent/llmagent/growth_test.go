@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -93,11 +94,11 @@ func TestContentsAreBuiltOnce(t *testing.T) {
 // Issue 3: so it is in a loop, where each iteration runs the agent anew.
 func TestContentsAreBuiltOnceInALoop(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection may drop what is kept
-	perIteration := func(n uint) float64 {
+	perIteration := func(n uint, timeout time.Duration) float64 {
 		step := func(name string) llmagent.Config {
 			return llmagent.Config{Name: name, Model: quick(), OutputKey: "doc"}
 		}
-		root := newLoop(t, loopagent.Config{MaxIterations: n}, newAgent(t, step("critic")), newAgent(t, step("editor")))
+		root := newLoop(t, loopagent.Config{MaxIterations: n, Timeout: timeout}, newAgent(t, step("critic")), newAgent(t, step("editor")))
 		th := newThread(t, root)
 		th.cfg.MaxLLMCalls = -1
 		var before, after runtime.MemStats
@@ -106,10 +107,12 @@ func TestContentsAreBuiltOnceInALoop(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return float64(after.Mallocs-before.Mallocs) / float64(n)
 	}
-	perIteration(10)
-	few, many := perIteration(50), perIteration(400)
-	if many > few*1.25 {
-		t.Errorf("an iteration of 50 makes %.0f allocations, one of 400 %.0f", few, many)
+	for _, timeout := range []time.Duration{0, time.Hour} { // with one, steps can be left behind
+		perIteration(10, timeout)
+		few, many := perIteration(50, timeout), perIteration(400, timeout)
+		if many > few*1.25 {
+			t.Errorf("timeout %s: an iteration of 50 makes %.0f allocations, one of 400 %.0f", timeout, few, many)
+		}
 	}
 }
 

@@ -304,6 +304,19 @@ func TestDeafStepDoesNotHoldUpTheConsumer(t *testing.T) {
 			return nil
 		}))
 	}
+	bubble(t, func(t *testing.T) { // nor at all for one that ends when it is told to
+		start := time.Now()
+		defer func() {
+			if r := recover(); r != "mine" {
+				t.Errorf("recovered %v", r)
+			}
+			check(t, "took", time.Since(start), time.Duration(0))
+		}()
+		root := loopOf(t, "l", 2, func(c *loopagent.Config) { c.Timeout = time.Minute }, says(t, "a", "x", "y"))
+		for range newStage(t, root, false).Run(t.Context(), "ana", "s1", nil, agent.RunConfig{}) {
+			panic("mine")
+		}
+	})
 	for _, durable := range []bool{false, true} {
 		bubble(t, func(t *testing.T) { // cancels
 			ctx, cancel := context.WithCancelCause(t.Context())

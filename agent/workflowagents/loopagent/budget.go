@@ -25,18 +25,8 @@ func (r *run) spend() func() {
 	return r.held.Release
 }
 
-func (r *run) used() budget.Usage {
-	if r.budget == nil {
-		return budget.Usage{}
-	}
-	return r.budget.Used()
-}
-
 // since is what the loop has used since.
 func (r *run) since(before budget.Usage) loop.Usage {
-	if r.budget == nil {
-		return loop.Usage{}
-	}
 	u := r.budget.Used().Sub(before)
 	return loop.Usage{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
 }

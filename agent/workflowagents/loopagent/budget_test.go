@@ -289,6 +289,51 @@ func TestTooManyModelCallsIsAnError(t *testing.T) {
 	}
 }
 
+// A finalizer that finds no room in the budget around its loop, or meets the
+// guard, ends the loop around too: that would come back to it without end.
+func TestFinalizerThatMayNotAsk(t *testing.T) {
+	for _, guard := range []bool{false, true} {
+		var rec, inner *loop.StopRecord
+		var made atomic.Int64
+		s := newStage(t, loopOf(t, "outer", 0, func(c *loopagent.Config) {
+			limited(&rec, loop.Budget{Calls: 3})(c)
+			c.OnError = loop.SkipStep
+		}, loopOf(t, "inner", 1, func(c *loopagent.Config) {
+			into(&inner)(c)
+			c.Finalizer = "final"
+		}, says(t, "a", "x"), does(t, "final", func(ctx agent.InvocationContext, _ say) error {
+			if guard {
+				return agent.CountModelCall(ctx)
+			}
+			for range 2 {
+				room, err := agent.BudgetOf(ctx).Reserve(budget.Request{Model: "m"})
+				if err != nil {
+					return err
+				}
+				made.Add(1)
+				room.Commit(budget.Usage{})
+			}
+			return nil
+		}))), false)
+		s.cfg.MaxLLMCalls = 3
+		_, err := s.send(t, t.Context(), "go")
+		check(t, "inner reason", inner.Reason, loop.ReasonMaxIterations)
+		check(t, "inner source", inner.Result.Source, loop.FromLast)
+		if guard {
+			if !errors.Is(err, agent.ErrTooManyModelCalls) {
+				t.Errorf("error %v", err)
+			}
+			check(t, "reason", rec.Reason, loop.ReasonError)
+		} else {
+			if err != nil {
+				t.Errorf("error %v", err)
+			}
+			check(t, "calls", made.Load(), int64(3))
+			check(t, "reason", rec.Reason, loop.ReasonBudget)
+		}
+	}
+}
+
 // F10: real agents, with a model that says what it has used.
 func TestBudgetOfModelSteps(t *testing.T) {
 	m, err := scripted.New(scripted.Script{Answers: []scripted.Answer{{Text: "more", Repeat: true, Usage: &scripted.Usage{Prompt: 300, Output: 20}}}})

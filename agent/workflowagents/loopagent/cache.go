@@ -47,9 +47,6 @@ func newCache() *cache { return new(cache) }
 // cached says a step's earlier events again, if it has any for the same key.
 func (r *run) cached(d *loop.Decision) (agent.StepResult, bool) {
 	c := r.cache
-	if c == nil {
-		return agent.StepResult{}, false
-	}
 	c.key, c.pending = "", nil
 	policy := r.cfg.Steps[r.plan.Steps[d.Step].Name].Cache
 	if policy == nil || d.Sample > 0 { // the same again would be no sample
@@ -145,7 +142,7 @@ func (r *run) markOf(at session.Address, kind session.MarkKind, data any) *sessi
 // keep remembers what a step has said, if it may be said again.
 func (r *run) keep(d *loop.Decision, res *agent.StepResult) {
 	c := r.cache
-	if c == nil || c.key == "" || res.Err != nil || res.Left || r.exit != nil || r.refused != nil {
+	if c.key == "" || res.Err != nil || res.Left || r.exit != nil || r.refused != nil {
 		return
 	}
 	if c.kept == nil {

@@ -53,10 +53,12 @@ type Config struct {
 
 	// Timeout bounds the loop and IterationTimeout an iteration, delays
 	// included; 0 bounds nothing. What is running then is canceled, and
-	// abandoned if it has not ended after AbandonAfter; 0 means 2 seconds.
+	// abandoned if it has not ended after AbandonAfter, 0 meaning 2 seconds:
+	// what it says and changes later has no effect.
 	Timeout, IterationTimeout, AbandonAfter time.Duration
 	// Budget bounds what the model calls of the loop use, within the budget
-	// that it runs under.
+	// that it runs under. If it is the latter that is spent, the loop around
+	// this one stops too.
 	Budget *loop.Budget
 	// Reserve is the share of Timeout and budgets that is kept for the
 	// finalizer. 0 means 0.1.
@@ -103,8 +105,11 @@ type StepPolicy struct {
 	// own history.
 	Timeout  time.Duration
 	Adaptive *loop.Adaptive
-	// Retry runs the step again when it fails, Circuit stops running it when it
-	// fails again and again.
+	// Retry runs the step again when it fails; before that, what the failed
+	// attempt has changed of the state is undone, but for keys that other
+	// sessions share (app: and user:). An error with a method Permanent() bool
+	// that returns true is not tried again. Circuit stops running the step when
+	// it fails again and again.
 	Retry   *loop.Retry
 	Circuit *loop.Circuit
 	// DelayBefore and DelayAfter are waited around the step.
@@ -191,7 +196,7 @@ func (c *Config) check() error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.Steps)) {
 		if !is(n) {
-			errs = append(errs, fmt.Errorf("Steps names %q, which is not one of the sub-agents", n))
+			errs = append(errs, fmt.Errorf("policy for step %q, which is not one of the sub-agents", n))
 		}
 		if k := c.Steps[n].Cache; k != nil && k.Key == nil {
 			errs = append(errs, fmt.Errorf("the cache of %q needs a Key", n))

@@ -83,8 +83,8 @@ func TestNewRefusesNamesThatNobodyHas(t *testing.T) {
 		CanExit:     []string{"critik"}, Finalizer: "final", Steps: map[string]loopagent.StepPolicy{"x": {}, "a": {}},
 	})
 	want := `loop agent "refine": finalizer "final" is not one of the sub-agents
-Steps names "a", which is not one of the sub-agents
-Steps names "x", which is not one of the sub-agents
+policy for step "a", which is not one of the sub-agents
+policy for step "x", which is not one of the sub-agents
 CanExit names "critik", which is not in the loop`
 	if err == nil || err.Error() != want {
 		t.Errorf("error:\n%v\nwant:\n%s", err, want)

@@ -42,11 +42,11 @@ func (r *run) settle(ev *session.Event) {
 		return
 	case r.finalizing:
 		x.Refused = fmt.Sprintf("%s is the finalizer: the loop has stopped already", x.By)
-	case !r.plan.MayExit(x.By):
+	case !waits(ev) && !r.plan.MayExit(x.By):
 		x.Refused = fmt.Sprintf("%s may not end the loop %s; list it among those that can exit", x.By, r.loop.Name)
 	default:
 		if r.exit == nil {
-			r.exit = x
+			r.exit, r.waits = x, waits(ev)
 		}
 		if !r.cfg.Propagate {
 			x.HandledBy = r.loop.Address
@@ -55,6 +55,13 @@ func (r *run) settle(ev *session.Event) {
 	}
 	r.refused = x
 	ev.Actions.Escalate = false
+}
+
+// waits reports whether an event leaves the loop because a person has to answer
+// first; see package tool. That takes no permission: the loop cannot go on.
+func waits(ev *session.Event) bool {
+	x := ev.Actions.Exit
+	return x != nil && x.Status == session.ExitBlocked && len(ev.LongRunningToolIDs) > 0
 }
 
 // concerns reports whether a request is about this loop: no loop inside this

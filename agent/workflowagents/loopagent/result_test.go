@@ -3,8 +3,11 @@
 package loopagent_test
 
 import (
+	"iter"
 	"slices"
 	"testing"
+
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
@@ -77,5 +80,37 @@ func TestFinalizerAfterEveryStopButAnError(t *testing.T) {
 		if said == (err != nil) {
 			t.Errorf("events %q, error %v", lines(evs), err)
 		}
+	}
+}
+
+// K5: an iteration that makes nothing but a picture has that as its result.
+func TestPictureIsAResult(t *testing.T) {
+	picture := &genai.Part{InlineData: &genai.Blob{MIMEType: "image/png", Data: []byte{0x89, 'P'}}}
+	n := 0
+	painter, err := agent.New(agent.Config{Name: "painter", Run: func(agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		return func(yield func(*session.Event, error) bool) {
+			n++
+			ev := &session.Event{}
+			ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{Text: "hm", Thought: true}, picture}}
+			ev.Actions.StateDelta = map[string]any{"score": []int{5, 3}[n-1]}
+			yield(ev, nil)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := loopOf(t, "refine", 2, func(c *loopagent.Config) {
+		c.Score, c.OutputKey = &loop.Score{Key: "score"}, "result"
+	}, painter)
+	evs, err := play(t, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := evs[len(evs)-1]
+	if last.Author != "refine" || len(last.Content.Parts) != 1 || last.Content.Parts[0].InlineData == nil {
+		t.Errorf("the loop's last words are %+v", last)
+	}
+	if _, set := last.Actions.StateDelta["result"]; set {
+		t.Error("an output key was written without words")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,10 +131,7 @@ func retryState(t *testing.T, change func(ctx agent.InvocationContext, say say),
 			change(ctx, say)
 			return errBroken
 		}
-		seen = map[string]any{}
-		for k, v := range agent.StateOf(ctx).All() {
-			seen[k] = v
-		}
+		seen = maps.Collect(agent.StateOf(ctx).All())
 		say(words("fine"))
 		return nil
 	}))
@@ -191,14 +189,11 @@ func TestRetryTakesBackTheState(t *testing.T) {
 	if undo.Author != "a" || undo.Attempt != 2 || undo.Iteration != 1 || undo.InvocationID == "" {
 		t.Errorf("event %+v", undo)
 	}
-	stored := map[string]any{}
 	got, err := s.sessions.Get(t.Context(), &session.GetRequest{AppName: "app", UserID: "ana", SessionID: "s1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, v := range got.Session.State().All() {
-		stored[k] = v
-	}
+	stored := maps.Collect(got.Session.State().All())
 	delete(want, "iteration:note")
 	delete(want, "temp:note")
 	check(t, "stored state", stored, want)

@@ -13,10 +13,13 @@ import (
 )
 
 // rollBack restores the state that the plan asks for, by an event of the loop.
-func (r *run) rollBack(d loop.Decision) bool {
+func (r *run) rollBack(d *loop.Decision) bool {
 	to := r.accepted
 	if d.To == 0 {
 		to = r.initial
+	}
+	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of it
+		r.loop.Rejected = &agent.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short", State: r.snapshot(r.loop.Address)}
 	}
 	ev := &session.Event{}
 	ev.Actions.StateDelta = r.back(r.loop.Address, to)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -234,6 +236,50 @@ func TestRollbackComesBeforeTheFinalizer(t *testing.T) {
 	got := mustPlay(t, root)
 	check(t, "events", got[len(got)-2:], []string{"l: ", "final: draft=draft 2 score=7 best.score=7"})
 	check(t, "reason", rec.Reason, loop.ReasonMaxIterations)
+}
+
+// An iteration that a limit has stopped in the middle is undone too, also if the
+// one before it was.
+func TestRollbackOfAnIterationThatALimitCut(t *testing.T) {
+	for _, scores := range [][]float64{{5, 7, 6}, {7, 6}, {}} {
+		for _, durable := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				var rec *loop.StopRecord
+				n := 0
+				s := newStage(t, loopOf(t, "l", 0, func(c *loopagent.Config) {
+					rolls(&rec)(c)
+					c.Timeout, c.Finalizer = time.Minute, "final"
+				}, does(t, "w", func(ctx agent.InvocationContext, say say) error {
+					say(sets("", "draft", fmt.Sprint("draft ", n+1)))
+					if n++; n <= len(scores) {
+						say(sets("", "score", scores[n-1]))
+						return nil
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				}), looks(t, "final", "draft", "rejected.reason", "rejected.draft")), durable)
+				evs, err := s.send(t, t.Context(), "go")
+				if err != nil {
+					t.Fatal(err)
+				}
+				draft := ""
+				switch len(scores) {
+				case 3:
+					draft = "draft=draft 2 "
+				case 2:
+					draft = "draft=draft 1 "
+				}
+				var last string
+				for _, ev := range evs {
+					if ev.Author == "final" && ev.Mark == nil {
+						last = ev.Text()
+					}
+				}
+				check(t, "final", last, fmt.Sprintf("%srejected.reason=a limit cut the iteration short rejected.draft=draft %d", draft, len(scores)+1))
+				check(t, "reason", rec.Reason, loop.ReasonTimeout)
+			})
+		}
+	}
 }
 
 // T20: a run that is canceled on the way to a rollback ends with its cause, and

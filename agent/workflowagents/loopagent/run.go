@@ -36,11 +36,12 @@ type run struct {
 
 	tally      loop.Tally
 	exit       *session.Exit // the request that the step made, if it is followed
+	waits      bool          // it waits for a person
 	refused    *session.Exit // one that is not
 	finalizing bool
 	stopped    bool
 	err        error // how the last step failed
-	beyond     error // it is the budget of a loop around this one that is spent
+	beyond     error // what ends more than this loop, such as the budget of one around it
 
 	cur, last, best *session.Event // what the iterations said
 	final           *session.Event // what the finalizer said
@@ -111,13 +112,13 @@ func (r *run) next() bool {
 		if d.Iteration != r.loop.Iteration && !r.beginIteration(d.Iteration) {
 			return false
 		}
-		return r.step(d)
+		return r.step(&d)
 	case loop.Rollback:
-		return r.rollBack(d)
+		return r.rollBack(&d)
 	case loop.Finalize:
 		r.finalizing = true
 		r.loop.Pass = r.loop.Address
-		return r.step(d)
+		return r.step(&d)
 	default:
 		r.stop(d.Stop)
 		return false
@@ -132,29 +133,34 @@ func (r *run) now() time.Time {
 }
 
 // step runs one sub-agent and adds what it left to the tally.
-func (r *run) step(d loop.Decision) bool {
+func (r *run) step(d *loop.Decision) bool {
 	asked := r.exit
 	r.exit, r.refused, r.err = nil, nil, nil
 	switch {
 	case d.Attempt > 1:
-		if !r.undo(&d, asked) {
+		if !r.undo(d, asked) {
 			return false
 		}
 	case r.retries(d.Step):
-		r.before = r.snapshot(r.address(&d))
+		r.before = r.snapshot(r.address(d))
 	}
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
-	before := r.used()
+	var before budget.Usage
+	if r.budget != nil {
+		before = r.budget.Used()
+	}
 	res, how := r.carryOut(d, &o)
 	if res.Left {
 		return false
 	}
 	r.heard(d.Step, res.Said)
 	o.Finished = r.now()
-	o.Usage = r.since(before)
-	r.outcome(&o, &d, res.Err, how)
+	if r.budget != nil {
+		o.Usage = r.since(before)
+	}
+	r.outcome(&o, d, res.Err, how)
 	r.plan.Add(&r.tally, o)
-	if guarded(res.Err) && o.Failure != nil && r.tally.Fatal == nil && !r.finalizing {
+	if o.Failure != nil && guarded(res.Err) && r.tally.Fatal == nil && !r.finalizing {
 		r.tally.Fatal = &loop.StepFailure{Step: r.plan.Steps[d.Step].Name, Failure: *o.Failure}
 	}
 	return true
@@ -189,6 +195,7 @@ func (r *run) judges(step int) bool {
 func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) {
 	if r.exit != nil {
 		o.Exit = exitOf(r.exit)
+		o.Exit.Waits = r.waits
 	} else if r.refused != nil {
 		o.Exit = exitOf(r.refused)
 	}
@@ -199,7 +206,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 	if r.prints != nil && err == nil {
 		o.Fingerprint = r.prints.sum()
 	}
-	_, panicked := errors.AsType[*agent.PanicError](err)
+	panicked := err != nil && isPanic(err)
 	if r.ctx.Err() != nil && !panicked { // perhaps the step ended early, without a word
 		o.Canceled = context.Cause(r.ctx).Error()
 		return
@@ -223,23 +230,32 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 			r.beyond = err // for that loop to stop too
 		}
 	}
+	if r.finalizing && guarded(err) {
+		r.beyond = err
+	}
+}
+
+func isPanic(err error) bool {
+	_, ok := errors.AsType[*agent.PanicError](err)
+	return ok
 }
 
 // place makes the addresses of an iteration: that of the pass, and those of its
 // steps. They are cut from one text.
 func (r *run) place(n int) {
 	buf := r.buf[:0]
-	for _, step := range r.plan.Steps {
+	steps := r.plan.Steps // each of them is large
+	for i := range steps {
 		buf = append(buf, r.loop.Address...)
 		buf = append(buf, '[')
 		buf = strconv.AppendInt(buf, int64(n), 10)
 		buf = append(buf, "]/"...)
-		buf = append(buf, step.Name...)
+		buf = append(buf, steps[i].Name...)
 	}
 	text := session.Address(buf)
 	pass := (len(text) - r.names) / len(r.at) // what stands before each name
-	for i, step := range r.plan.Steps {
-		end := pass + len(step.Name)
+	for i := range steps {
+		end := pass + len(steps[i].Name)
 		r.at[i], text = text[:end], text[end:]
 	}
 	r.loop.Pass = r.at[0][:pass-1]

@@ -28,9 +28,9 @@ const noTime = time.Nanosecond
 
 // carryOut does what a decision to run a step says: it waits, and runs the step
 // for as long as it may take.
-func (r *run) carryOut(d loop.Decision, o *loop.Outcome) (agent.StepResult, ending) {
+func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult, how ending) {
 	if d.Refuse != nil {
-		return agent.StepResult{Err: r.stepError(&d, errors.New(d.Refuse.Message))}, refused
+		return agent.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
 	}
 	if d.Wait > 0 {
 		if err := r.wait(d.Wait); err != nil {
@@ -40,23 +40,26 @@ func (r *run) carryOut(d loop.Decision, o *loop.Outcome) (agent.StepResult, endi
 	}
 	if d.Wait > 0 && d.Timeout <= noTime && d.Timeout > 0 {
 		late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name}
-		return agent.StepResult{Err: r.stepError(&d, late)}, timedOut
+		return agent.StepResult{Err: r.stepError(d, late)}, timedOut
 	}
 	if r.prints != nil {
 		r.prints.reset()
 	}
-	if res, ok := r.cached(&d); ok {
-		o.Cached = true
-		return res, ended
+	if r.cache != nil {
+		if res, ok := r.cached(d); ok {
+			o.Cached = true
+			return res, ended
+		}
 	}
-	in := agent.StepRun{Address: r.address(&d), Attempt: d.Attempt}
+	in := agent.StepRun{Address: r.address(d), Attempt: d.Attempt}
 	if d.Timeout == 0 {
-		res := r.stepAt(d.Step).RunAs(in, r.onEv)
-		r.keep(&d, &res)
-		return res, ended
+		res = r.stepAt(d.Step).RunAs(in, r.onEv)
+	} else {
+		res, how = r.runFor(d, in)
 	}
-	res, how := r.runFor(&d, in)
-	r.keep(&d, &res)
+	if r.cache != nil {
+		r.keep(d, &res)
+	}
 	return res, how
 }
 

@@ -40,7 +40,7 @@ func (r *run) stop(rec *loop.StopRecord) {
 		r.yield(nil, r.failure())
 	case r.ctx.Err() != nil: // whatever the reason: it may have been the finalizer's turn
 		r.yield(nil, context.Cause(r.ctx))
-	case rec.Reason == loop.ReasonBudget && r.beyond != nil:
+	case r.beyond != nil:
 		r.yield(nil, r.beyond)
 	}
 }
@@ -73,7 +73,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 		result = nil
 	}
 	ev := &session.Event{}
-	if result != nil && r.cfg.OutputKey != "" {
+	if result != nil && r.cfg.OutputKey != "" && result.Text() != "" {
 		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
 	}
 	if agent.Marks(r.ctx) {
@@ -87,12 +87,29 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 		ev = &session.Event{} // an event with a mark has no words
 	}
 	if result != nil && result != r.said {
-		ev.Content = genai.NewContentFromText(result.Text(), genai.RoleModel)
+		ev.Content = said(result.Content)
 	}
 	if ev.Content == nil && ev.Actions.StateDelta == nil {
 		return true
 	}
 	return r.yield(ev, nil)
+}
+
+// said is the words and data of a content: what can be said again.
+func said(c *genai.Content) *genai.Content {
+	again := &genai.Content{Role: genai.RoleModel}
+	for _, p := range c.Parts {
+		switch {
+		case p == nil || p.Thought:
+		case p.InlineData != nil:
+			again.Parts = append(again.Parts, &genai.Part{InlineData: p.InlineData})
+		case p.FileData != nil:
+			again.Parts = append(again.Parts, &genai.Part{FileData: p.FileData})
+		case p.Text != "":
+			again.Parts = append(again.Parts, &genai.Part{Text: p.Text})
+		}
+	}
+	return again
 }
 
 // seal puts a hash over the loop's events, and over what the record says, into

@@ -60,8 +60,7 @@ func (r *run) runFor(d *loop.Decision, in agent.StepRun) (res agent.StepResult, 
 	ctx, cancel := context.WithTimeoutCause(r.ctx, d.Timeout, late)
 	defer cancel()
 	in.Context = ctx
-	w := r.watch(r.newStep(d.Step, true), in)
-	defer w.leave()
+	w := watch(r.newStep(d.Step, true), in)
 
 	var (
 		left    bool // the consumer
@@ -69,10 +68,11 @@ func (r *run) runFor(d *loop.Decision, in agent.StepRun) (res agent.StepResult, 
 		patient <-chan time.Time
 	)
 	defer func() {
-		if w.over { // else the consumer panics: not over a step that is still at work
+		close(w.gone)
+		if w.over {
 			return
 		}
-		cancel()
+		cancel() // the consumer panics: not while a step is still at work
 		select {
 		case <-w.done:
 		case <-time.After(r.patience()):
@@ -83,10 +83,10 @@ func (r *run) runFor(d *loop.Decision, in agent.StepRun) (res agent.StepResult, 
 		select {
 		case ev := <-w.events:
 			ok := !left && r.onEv(ev)
-			if ok && ev.Mark != nil {
+			left = left || !ok && r.ctx.Err() == nil
+			if !left && ev.Mark != nil { // a canceled run's marks are still written
 				w.note(ev)
 			}
-			left = left || !ok && r.ctx.Err() == nil
 			w.answers <- ok
 			if left {
 				cancel()
@@ -144,7 +144,8 @@ type watched struct {
 	open    []*session.Event // marks of steps that have begun and not finished
 }
 
-func (r *run) watch(step *agent.Step, in agent.StepRun) *watched {
+// watch runs a step in a goroutine of its own.
+func watch(step *agent.Step, in agent.StepRun) *watched {
 	w := &watched{
 		step: step, events: make(chan *session.Event), answers: make(chan bool),
 		gone: make(chan struct{}), done: make(chan agent.StepResult, 1),
@@ -157,8 +158,6 @@ func (r *run) watch(step *agent.Step, in agent.StepRun) *watched {
 	}()
 	return w
 }
-
-func (w *watched) leave() { close(w.gone) }
 
 // hand gives an event to the loop, and waits for what it says.
 func (w *watched) hand(ev *session.Event) bool {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expr
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Says reports whether a text says a phrase and nothing else: case, white space,
+// punctuation and marks of formatting do not count. "**No major issues found!**"
+// says "no major issues found"; "I would not say no major issues found" does
+// not. A phrase without a letter or digit is said by nothing.
+func Says(text, phrase string) bool {
+	want := words(phrase)
+	return want != "" && words(text) == want
+}
+
+// words are the letters and digits of a text, in lower case, a space wherever
+// anything else stands between them. An apostrophe in a word is left out.
+func words(text string) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range text {
+		switch {
+		case r == '\'' || r == '’':
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
+			if gap && b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			gap = false
+			b.WriteRune(unicode.ToLower(r))
+		default:
+			gap = true
+		}
+	}
+	return b.String()
+}
