@@ -33,6 +33,7 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 		p.rolledBack(t, o)
 		return
 	}
+	around := t.After + time.Duration(p.DelayBefore)
 	t.After = 0
 	final := p.Finalizer()
 	if stopped || final >= 0 && o.Step == final {
@@ -42,7 +43,7 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 		return
 	}
 	if o.Canceled == "" || o.Step >= 0 {
-		p.begin(t, o)
+		p.begin(t, o, around)
 	}
 	if o.Canceled != "" {
 		t.Canceled = clip(o.Canceled)
@@ -58,6 +59,9 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 	t.Place = p.placeAfter(t, o.Step)
 	skip := p.fail(t, o)
 	if t.Fatal != nil || t.TimedOut != "" || t.Spent != "" {
+		if t.Fatal == nil {
+			p.exit(t, o) // not the reason any more, but the record says who asked
+		}
 		p.lookOnce(t, o)
 		return
 	}
@@ -130,20 +134,23 @@ func (p *Plan) rolledBack(t *Tally, o *incoming) {
 	}
 }
 
-// begin opens the next iteration if the one before has ended.
-func (p *Plan) begin(t *Tally, o *incoming) {
+// begin opens the next iteration if the one before has ended. What is waited
+// around iterations is no part of them.
+func (p *Plan) begin(t *Tally, o *incoming, around time.Duration) {
+	took := o.active()
 	if p.between(t) {
 		t.Iteration++
 		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
 		t.IterationActive = 0
 		t.Print, t.Judge.Runs = 0, 0
+		took -= min(o.Waited, around)
 	}
 	if o.Failure != nil && o.Failure.Kind == CircuitOpen {
 		t.Idle++
 	} else {
 		t.Idle = 0
 	}
-	t.IterationActive += o.active()
+	t.IterationActive += max(0, took)
 	t.Ended = IterationRecord{}
 	t.Looked = false
 	t.Finalized, t.FinalizerFailure = false, ""
@@ -286,6 +293,8 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	}
 	switch {
 	case p.Score == nil:
+	case t.Exit != nil && t.Exit.Waits: // it is not over: nothing is judged, or undone
+		t.ScoreNote = "not read: a step waits for an answer"
 	case scored:
 		p.value(t, o)
 	default:

@@ -52,7 +52,7 @@ func (p *Plan) Backtest(outcomes []Outcome) BacktestResult { return p.BacktestOf
 // have succeeded. A step that would have been cut short counts with no usage.
 func (p *Plan) BacktestOf(recorded *Plan, outcomes []Outcome) BacktestResult {
 	b := backtest{plan: p, recorded: recorded}
-	b.all.ends(recorded, p, outcomes)
+	b.all.measure(recorded, p, outcomes)
 	for i := range outcomes {
 		if b.over(&outcomes[i], i == len(outcomes)-1) {
 			return b.res
@@ -73,6 +73,7 @@ type backtest struct {
 	plan, recorded *Plan
 	t, was         Tally // of the plan, and of the recorded one if that is known
 	all            extent
+	used           Tally          // by steps, as far as it counts usage and time
 	state          map[string]any // as the last outcome left it
 	size           int64
 	res            BacktestResult
@@ -115,6 +116,9 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		return true
 	}
 	as, but := b.as(*o, &d, then)
+	if d.Action == RunStep {
+		b.used.count(&incoming{Outcome: as}, false)
+	}
 	if but.note != "" && !but.exact {
 		b.unknown(but.note)
 		return true
@@ -148,12 +152,12 @@ func (b *backtest) stop(d Decision) {
 	b.unknown("")
 	r.Unknown, r.Stop = false, d.Stop
 	r.SavedSteps, r.SavedIterations = max(0, b.all.steps-t.Steps), max(0, b.all.iterations-t.Iteration)
-	all := &b.all.total
-	r.SavedCalls = all.Usage.Calls - (t.Usage.Calls - t.FinalUsage.Calls)
-	r.SavedTokens = all.Usage.tokens() - (t.Usage.tokens() - t.FinalUsage.tokens())
-	r.SavedTime = Duration(all.Active - (t.Active - t.FinalActive))
-	if all.Usage.Cost != nil && !t.CostUnknown {
-		r.SavedCost = new(tidy(*all.Usage.Cost - (t.KnownCost - t.FinalUsage.cost())))
+	all, used := &b.all.used, &b.used
+	r.SavedCalls = all.Usage.Calls - used.Usage.Calls
+	r.SavedTokens = all.Usage.tokens() - used.Usage.tokens()
+	r.SavedTime = Duration(all.Active - used.Active)
+	if all.Usage.Cost != nil && !used.CostUnknown {
+		r.SavedCost = new(tidy(all.KnownCost - used.KnownCost))
 	}
 }
 
@@ -170,24 +174,24 @@ func (b *backtest) ended(rec IterationRecord) {
 	}
 }
 
-// extent is how much a recording has, without the finalizer.
+// extent is how much a recording has, without finalizer and rollbacks.
 type extent struct {
 	steps, iterations int
-	total             Tally
+	used              Tally
 }
 
-func (e *extent) ends(recorded, p *Plan, outcomes []Outcome) {
+func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
 	if recorded == nil {
 		recorded = p
 	}
 	final := recorded.Finalizer()
 	var iteration, step int
 	for _, o := range outcomes {
-		if o.Step >= 0 && o.Step == final {
+		if o.Step < 0 || o.Step == final {
 			continue
 		}
-		e.total.count(&incoming{Outcome: o}, false)
-		if o.Step < 0 || o.Canceled != "" {
+		e.used.count(&incoming{Outcome: o}, false)
+		if o.Canceled != "" {
 			continue
 		}
 		if o.Iteration == 0 || o.Iteration != iteration || o.Step != step { // else it is another try

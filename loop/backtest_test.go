@@ -4,6 +4,7 @@ package loop_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -66,7 +67,166 @@ func TestBacktest(t *testing.T) {
 			}
 		}
 	}
-	if got := recorded.Backtest(nil); !got.Unknown {
+	if got := recorded.Backtest(nil); !got.Unknown || got.Note != "unknown beyond the recording" {
 		t.Errorf("an empty recording: %+v", got)
+	}
+}
+
+// M18: where another plan goes another way, it says where.
+func TestBacktestSaysWhereItIsUnknown(t *testing.T) {
+	scores := scored(5, 7, 6, 8, 4)
+	base := loop.Plan{Steps: steps("a", "b"), MaxIterations: 5, Score: &loop.Score{Key: "score"}, OnError: loop.SkipStep}
+	with := func(change func(*loop.Plan)) loop.Plan {
+		p := clone(&base)
+		change(p)
+		return *p
+	}
+	rollback := with(func(p *loop.Plan) { p.OnRegression = loop.RollbackOnWorse })
+	circuit := with(func(p *loop.Plan) { p.Steps[0].Circuit = &loop.Circuit{Failures: 1, Cooldown: secs(60)} })
+	slow := lasting(time.Minute, loop.Outcome{})
+	two := func(d loop.Decision) loop.Outcome {
+		o := scored(5, 7, 6, 8, 4)(d)
+		o.State["other"] = []int{0, 7, 7, 6, 8, 4}[d.Iteration]
+		return o
+	}
+	for name, c := range map[string]struct {
+		recorded loop.Plan
+		script   script
+		plan     loop.Plan
+		note     string
+		blind    string // if the recorded plan is not known; "" says the same
+	}{
+		"a rollback that was not recorded": {base, scores, rollback, "after iteration 3 this plan would roll back, the recording goes on", ""},
+		"one that this plan has not":       {rollback, scores, base, "after iteration 3 the recording rolls back, this plan would go on", ""},
+		"one to another iteration": {rollback, two, with(func(p *loop.Plan) { p.OnRegression, p.Score.Key = loop.RollbackOnWorse, "other" }),
+			"after iteration 3 this plan would roll back to iteration 1, the recording goes back to 2", "known"},
+		"a retry that was not recorded": {base, at(base, "a", 2, failure(""), scores), with(func(p *loop.Plan) { p.Steps[0].Retry = &loop.Retry{Attempts: 2} }),
+			`in iteration 2 this plan would run "a", the recording has "b"`, ""},
+		"samples that were not": {base, scores, with(func(p *loop.Plan) { p.Score.Judge = &loop.Judge{Step: "b", Samples: 2} }),
+			`in iteration 1 this plan would run "b", the recording has "a"`, ""},
+		"in another iteration": {loop.Plan{Steps: steps("a"), MaxIterations: 3}, nil, loop.Plan{Steps: steps("a"), MaxIterations: 2, Score: &loop.Score{Key: "s", Judge: &loop.Judge{Step: "a", Samples: 2}}},
+			`this plan would run "a" in iteration 1, the recording does in 2`, ""},
+		"a circuit that was open": {circuit, at(base, "a", 1, failure(""), scores), base, `in iteration 2 this plan would run "a", whose circuit was open in the recording`, ""},
+		"one that is":             {base, at(base, "a", 1, failure(""), scores), circuit, `in iteration 2 this plan would not run "a", whose circuit is open`, ""},
+		"a step that would be cut short": {base, at(base, "a", 2, slow, scores), with(func(p *loop.Plan) { p.Steps[0].Timeout = secs(5) }),
+			`in iteration 2 this plan would cut "a" short after 5s, the recording has 1m0s`, ""},
+		"the very first, in a state that nobody knows": {loop.Plan{Steps: steps("a"), MaxIterations: 2}, lastingAll(time.Minute),
+			loop.Plan{Steps: []loop.Step{{Name: "a", Timeout: secs(5)}}, MaxIterations: 1, Score: &loop.Score{Key: "score"}},
+			`in iteration 1 this plan would cut "a" short after 5s, the recording has 1m0s`, ""},
+		"one that was": {with(func(p *loop.Plan) { p.Steps[0].Timeout = secs(5) }), at(base, "a", 2, slow, scores), with(func(p *loop.Plan) { p.Steps[0].Timeout = secs(9) }),
+			`in iteration 2 the recording cuts "a" short after 5s, this plan would not`, ""},
+		"a call that was refused": {with(func(p *loop.Plan) { p.Budget = &loop.Budget{Calls: 9} }), at(base, "a", 2, failure(loop.BudgetSpent), scores),
+			with(func(p *loop.Plan) { p.Budget = &loop.Budget{Calls: 10} }), `in iteration 2 a call of "a" did not fit into the budget of the recording, but might into this one`, "known"},
+		"and no budget": {with(func(p *loop.Plan) { p.Budget = &loop.Budget{Calls: 9} }), at(base, "a", 2, failure(loop.BudgetSpent), scores),
+			base, `in iteration 2 a call of "a" did not fit into the budget of the recording, but might into this one`, ""},
+	} {
+		tr := run(t, c.recorded, c.script)
+		got := c.plan.BacktestOf(&c.recorded, tr.outcomes)
+		if got.Note != c.note || !got.Unknown || got.Stop != nil || got.SavedSteps != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if c.blind == "" {
+			c.blind = c.note
+		}
+		if got := c.plan.Backtest(tr.outcomes); got.Note != c.blind && (c.blind != "known" || got.Unknown) {
+			t.Errorf("%s, without its plan: %+v", name, got)
+		}
+		if back := c.recorded.BacktestOf(&c.recorded, tr.outcomes); !cmp.Equal(tr.stop, back.Stop) {
+			t.Errorf("%s: itself: %s\n%s", name, back.Note, cmp.Diff(tr.stop, back.Stop))
+		}
+		if back := c.recorded.Backtest(tr.outcomes); !cmp.Equal(tr.stop, back.Stop) {
+			t.Errorf("%s: itself, without its plan: %s\n%s", name, back.Note, cmp.Diff(tr.stop, back.Stop))
+		}
+	}
+}
+
+func lastingAll(d time.Duration) script {
+	return func(loop.Decision) loop.Outcome { return lasting(d, loop.Outcome{}) }
+}
+
+// What would have been saved, of what a run uses.
+func TestBacktestSaves(t *testing.T) {
+	p := loop.Plan{
+		Steps: []loop.Step{{Name: "a", Retry: &loop.Retry{Attempts: 3}}, {Name: "judge"}, {Name: "final", Finalizer: true}}, MaxIterations: 4,
+		Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 2}}, OnRegression: loop.RollbackOnWorse,
+	}
+	n := 0
+	tr := run(t, p, func(d loop.Decision) loop.Outcome {
+		if d.Action == loop.Rollback {
+			return loop.Outcome{Step: -1}
+		}
+		n++
+		o := scored(5, 4, 6, 7)(d)
+		o.Usage = loop.Usage{Calls: 1, InputTokens: 70, OutputTokens: 30, Cost: new(0.1)}
+		if d.Step == 0 && d.Attempt == 1 && d.Iteration == 3 {
+			o.Failure = failure("").Failure
+		}
+		return o
+	})
+	// Of 13 runs of steps, 8 steps count; a rollback and a finalizer besides.
+	if n != 14 || tr.tally.Steps != 8 {
+		t.Fatalf("%d runs, %d steps: %v", n, tr.tally.Steps, tr.ran)
+	}
+	same := p.BacktestOf(&p, tr.outcomes)
+	if same.SavedSteps != 0 || same.SavedIterations != 0 || same.SavedCalls != 0 || same.SavedTokens != 0 || *same.SavedCost != 0 || same.SavedTime != 0 {
+		t.Errorf("itself: %+v", same)
+	}
+	q := clone(&p)
+	q.MaxIterations = 2 // and the rollback of the second is in the recording
+	got := q.BacktestOf(&p, tr.outcomes)
+	want := loop.BacktestResult{
+		Stop: got.Stop, Records: got.Records, BestScore: new(5.0), BestIteration: 1, Steps: 4, Iterations: 2,
+		SavedSteps: 4, SavedIterations: 2, SavedCalls: 7, SavedTokens: 700, SavedCost: new(0.7), SavedTime: secs(7),
+	}
+	if diff := cmp.Diff(want, got); diff != "" || got.Stop.Rollbacks != 1 || len(got.Records) != 2 || got.Stop.Result != (loop.Result{Source: loop.FromFinalizer, Iteration: 2}) {
+		t.Errorf("%s\n%+v", diff, got.Stop)
+	}
+	// Without prices nothing is known of the cost.
+	for i := range tr.outcomes {
+		tr.outcomes[i].Usage.Cost = nil
+	}
+	if got := q.BacktestOf(&p, tr.outcomes); got.SavedCost != nil || got.SavedTokens != 700 {
+		t.Errorf("%+v", got)
+	}
+	// How far it was good is said of a plan that goes beyond the recording too.
+	q.MaxIterations = 9
+	if got := q.BacktestOf(&p, tr.outcomes); !got.Unknown || *got.BestScore != 7 || got.BestIteration != 4 || got.Iterations != 4 {
+		t.Errorf("%+v", got)
+	}
+	// A plan that stops where a rollback is due is supposed to do it.
+	keep := clone(&p)
+	keep.OnRegression = ""
+	tr = run(t, *keep, scored(5, 4, 6, 7))
+	q.MaxIterations = 2
+	if got := q.BacktestOf(keep, tr.outcomes); got.Unknown || got.Stop.Rollbacks != 1 || got.Stop.Reason != loop.ReasonMaxIterations {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A recording that ends with a cancellation, wherever it came.
+func TestBacktestOfACanceledRun(t *testing.T) {
+	p := loop.Plan{Steps: steps("a", "final"), MaxIterations: 4, Score: &loop.Score{Key: "score"}, OnRegression: loop.RollbackOnWorse}
+	stopped := clone(&p)
+	stopped.MaxIterations = 2
+	for name, s := range map[string]script{
+		"in a step":     at(p, "a", 3, loop.Outcome{Canceled: "ctrl-c"}, scored(5, 6)),
+		"between steps": at(p, "a", 3, loop.Outcome{Canceled: "ctrl-c", Step: -1}, scored(5, 6)),
+		"in the rollback": func(d loop.Decision) loop.Outcome {
+			if d.Action == loop.Rollback {
+				return loop.Outcome{Step: -1, Canceled: "ctrl-c"}
+			}
+			return scored(5, 6, 4)(d)
+		},
+		"in the finalizer": at(p, "final", 4, loop.Outcome{Canceled: "ctrl-c"}, scored(5, 6)),
+		"before it":        at(p, "final", 4, loop.Outcome{Canceled: "ctrl-c", Step: -1}, scored(5, 6)),
+	} {
+		tr := run(t, p, s)
+		if got := p.BacktestOf(&p, tr.outcomes); !cmp.Equal(tr.stop, got.Stop) {
+			t.Errorf("%s: itself:\n%s", name, cmp.Diff(tr.stop, got.Stop))
+		}
+		got := stopped.BacktestOf(&p, tr.outcomes)
+		if got.Unknown || got.Stop.Reason != loop.ReasonMaxIterations || got.Stop.Result.Source != loop.FromFinalizer {
+			t.Errorf("%s: stopped before: %+v", name, got.Stop)
+		}
 	}
 }

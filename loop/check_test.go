@@ -59,24 +59,31 @@ func TestCheck(t *testing.T) {
 			`stop_when.any[2].not: stop_when.any[2].not is an empty list`,
 		}},
 	} {
-		var got []string
-		if err := c.plan.Check(); err != nil {
-			joined, ok := err.(interface{ Unwrap() []error })
-			if !ok {
-				t.Fatalf("%s: %T", name, err)
-			}
-			for _, e := range joined.Unwrap() {
-				p, ok := errors.AsType[*loop.PlanError](e)
-				if !ok {
-					t.Fatalf("%s: %T", name, e)
-				}
-				got = append(got, p.Field+": "+p.Error())
-			}
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		if diff := cmp.Diff(c.want, problems(t, c.plan)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// problems are those that Check finds, as field: text.
+func problems(t *testing.T, p loop.Plan) (got []string) {
+	t.Helper()
+	err := p.Check()
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("%T", err)
+	}
+	for _, e := range joined.Unwrap() {
+		p, ok := errors.AsType[*loop.PlanError](e)
+		if !ok {
+			t.Fatalf("%T", e)
+		}
+		got = append(got, p.Field+": "+p.Error())
+	}
+	return got
 }
 
 // A definition places an expression's problem in its own file.

@@ -7,11 +7,13 @@ import "math"
 // course is how gains go on after the last score, as least squares have it, and
 // how far off a single score may be.
 type course struct {
-	scores [courseWindow]float64 // the first n of them; more is better
-	n      int
-	noise  float64 // of the judge
-	best   fit
-	spread float64 // one standard deviation of a score
+	scores  [courseWindow]float64 // the first n of them, from their mean; more is better
+	n       int
+	mean    float64
+	squares float64 // sum of those of the scores
+	noise   float64 // of the judge
+	best    fit
+	spread  float64 // one standard deviation of a score
 }
 
 // fit is a curve through the scores: the gains shrink by ratio each time. level
@@ -22,11 +24,12 @@ const (
 	courseWindow = 8    // recent scores that a course is made of
 	surest       = 0.01 // of their range: no score is surer than that
 	doubt        = 2.5  // standard deviations that an interval allows for
+	vague        = 0.4  // share of their variance: a curve that leaves more is none
 	gridSize     = 20   // ratios that are tried, up to 1
 )
 
 // curve is what does not depend on the scores when a line is put over 0, 1,
-// 1+r, 1+r+r², …: where these stand from their mean.
+// 1+r, 1+r+r², …: where these stand from their mean, and 0 beyond them.
 type curve struct {
 	from    [courseWindow]float64
 	squares float64
@@ -63,32 +66,44 @@ var grid = func() (g [courseWindow + 1][gridSize]curve) {
 
 func gridRatio(i int) float64 { return float64(i+1) / gridSize }
 
-// course fits the recent scores; ok is false if they go up and down. After a
+// course fits the recent scores; ok is false if they go up and down, or no curve
+// comes near them. After a
 // rollback the next iteration starts from the best, so there each score counts
 // as the best until then.
 func (p *Plan) course(scores []float64, noise float64) (c course, ok bool) {
 	sign := p.Score.sense()
 	c.noise = noise
-	best := math.Inf(-1)
 	first := max(0, len(scores)-courseWindow)
-	for i, x := range scores {
+	best := math.Inf(-1)
+	if p.OnRegression == RollbackOnWorse {
+		for _, x := range scores[:first] {
+			best = max(best, sign*x)
+		}
+	}
+	for _, x := range scores[first:] {
 		x *= sign
-		best = max(best, x)
-		if p.OnRegression == RollbackOnWorse {
+		if best = max(best, x); p.OnRegression == RollbackOnWorse {
 			x = best
 		}
-		if i >= first {
-			c.scores[c.n] = x
-			c.n++
-		}
+		c.scores[c.n] = x
+		c.n++
 	}
-	if trend(c.scores[:c.n], noise) == Oscillating {
+	way := trend(c.scores[:c.n], noise)
+	if way == Oscillating {
 		return c, false
 	}
-	c.best = c.closest()
 	lo, hi := c.scores[0], c.scores[0]
 	for _, x := range c.scores[:c.n] {
 		lo, hi = min(lo, x), max(hi, x)
+		c.mean += x
+	}
+	c.mean /= float64(c.n)
+	for i := range c.scores[:c.n] {
+		c.scores[i] -= c.mean
+		c.squares += c.scores[i] * c.scores[i]
+	}
+	if c.best = c.closest(); way != Plateau && c.best.squares > vague*c.squares {
+		return c, false
 	}
 	sure := surest * (hi - lo)
 	free := float64(c.n - 3) // three numbers make the curve
@@ -99,34 +114,32 @@ func (p *Plan) course(scores []float64, noise float64) (c course, ok bool) {
 
 // fit is the best line over a curve.
 func (c *course) fit(ratio float64, x *curve) fit {
-	var mean, slope, squares float64
-	for _, y := range c.scores[:c.n] {
-		mean += y
-	}
-	mean /= float64(c.n)
-	for i, y := range c.scores[:c.n] {
-		slope += x.from[i] * (y - mean)
-		squares += (y - mean) * (y - mean)
-	}
-	slope /= x.squares
-	return fit{ratio, mean + slope*x.from[c.n-1], slope * x.gain, max(0, squares-slope*slope*x.squares)}
+	slope := c.along(x) / x.squares
+	return fit{ratio, c.mean + slope*x.from[c.n-1], slope * x.gain, max(0, c.squares-slope*slope*x.squares)}
+}
+
+// along is how far the scores go along a curve: the sum of their products.
+func (c *course) along(x *curve) float64 {
+	a, b := &x.from, &c.scores // written out, since it is done so often
+	return a[0]*b[0] + a[1]*b[1] + (a[2]*b[2] + a[3]*b[3]) + (a[4]*b[4] + a[5]*b[5] + (a[6]*b[6] + a[7]*b[7]))
 }
 
 // closest is the best fit of all: that of the best ratio of the grid, and then
 // of what parabolas find between its neighbours.
 func (c *course) closest() fit {
-	best := 0
-	var f [gridSize]fit
-	for i := range f {
-		f[i] = c.fit(gridRatio(i), &grid[c.n][i])
-		if f[i].squares < f[best].squares {
-			best = i
+	best, most := 0, -1.0
+	for i := range gridSize {
+		x := &grid[c.n][i]
+		sum := c.along(x)
+		if explained := sum * sum / x.squares; explained > most {
+			best, most = i, explained
 		}
 	}
+	at := func(i int) fit { return c.fit(gridRatio(i), &grid[c.n][i]) }
 	if best == 0 || best == gridSize-1 {
-		return f[best]
+		return at(best)
 	}
-	a, b, d := f[best-1], f[best], f[best+1]
+	a, b, d := at(best-1), at(best), at(best+1)
 	for range 4 {
 		u, v := (b.ratio-a.ratio)*(b.squares-d.squares), (b.ratio-d.ratio)*(b.squares-a.squares)
 		r := b.ratio - ((b.ratio-a.ratio)*u-(b.ratio-d.ratio)*v)/(2*(u-v))
@@ -176,10 +189,10 @@ func (c *course) ahead(s *Score, f fit, luck float64, flat uint, left int) (n in
 	for n = 1; n <= left; n++ {
 		before := at
 		at += gain
-		if s.Target != nil && s.DimensionTarget == nil && at+luck >= sign**s.Target {
+		if s.Target != nil && s.DimensionTarget == nil && tidy(at+luck) >= sign**s.Target {
 			return n, ReasonTarget, tidy(sign * at)
 		}
-		if s.small(before, gain-luck*math.Sqrt2, c.noise) {
+		if s.small(before, tidy(gain-luck*math.Sqrt2), c.noise) {
 			flat++
 		} else {
 			flat = 0

@@ -12,8 +12,8 @@ import (
 // as they are; its own record ([Hits]) says how far to trust it.
 type Forecast struct {
 	Trend Trend `json:"trend,omitzero"`
-	// Predictable is false under three scores, and where the scores go up and
-	// down; Note says why.
+	// Predictable is false under three scores, and where they follow no course;
+	// Note says why.
 	Predictable bool   `json:"predictable"`
 	Note        string `json:"note,omitzero"`
 	// Gain is the expected improvement of the next iteration; it is negative if
@@ -65,7 +65,7 @@ func (p *Plan) forecast(f *Forecast, scores []float64, noise float64, iteration 
 	}
 	c, ok := p.course(scores, noise)
 	if !ok {
-		f.Note = "not predictable: the scores go up and down"
+		f.Note = "not predictable: the scores follow no course"
 		return
 	}
 	f.Predictable, f.Note, f.Gain = true, "", tidy(c.best.next)

@@ -51,7 +51,7 @@ func (p *Plan) Held() Budget {
 	held := func(n int64) int64 { return n - int64(math.Floor(float64(n)*(1-share))) }
 	b := Budget{Calls: held(p.Budget.Calls), Tokens: held(p.Budget.Tokens)}
 	if p.Budget.Cost != nil {
-		b.Cost = new(*p.Budget.Cost * share)
+		b.Cost = new(tidy(*p.Budget.Cost * share))
 	}
 	return b
 }
@@ -75,30 +75,23 @@ func (p *Plan) budget(t *Tally) (ls [3]limit) {
 		ls[1] = limit{"tokens", float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left)}
 	}
 	if b.Cost != nil { // what is known of it, where some is not
-		ls[2] = limit{"cost", tidy(t.KnownCost - t.FinalUsage.cost()), *b.Cost * left}
+		ls[2] = limit{"cost", tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left)}
 	}
 	return ls
 }
 
-// overspent reports whether the budget is exceeded, or a call was refused.
-// What is spent to the last call may still end as it likes: see spent.
-func (p *Plan) overspent(t *Tally) bool {
-	for _, l := range p.budget(t) {
-		if l.name != "" && l.used > l.limit {
-			return true
+// spent reports whether the budget leaves nothing for another iteration, and
+// whether it is exceeded besides, or a call was refused. What is spent to the
+// last call may still end as it likes.
+func (p *Plan) spent(t *Tally) (full, over bool) {
+	if p.Budget != nil {
+		for _, l := range p.budget(t) {
+			if l.name != "" {
+				full, over = full || l.used >= l.limit, over || l.used > l.limit
+			}
 		}
 	}
-	return t.Spent != ""
-}
-
-// spent reports whether the budget leaves nothing for another iteration.
-func (p *Plan) spent(t *Tally) bool {
-	for _, l := range p.budget(t) {
-		if l.name != "" && l.used >= l.limit {
-			return true
-		}
-	}
-	return false
+	return full, over || t.Spent != ""
 }
 
 // spending says for people what of the budget is gone.
@@ -136,8 +129,9 @@ func (p *Plan) iterationLate(t *Tally) bool {
 }
 
 // bound gives a decision its time: the shortest of the step's own, what is left
-// of the iteration's, and of the loop's. The wait counts for the latter two.
-func (p *Plan) bound(t *Tally, d *Decision, begins bool) {
+// of the iteration's, and of the loop's. The wait counts for the loop's, and but
+// for what of it is around an iteration for the iteration's.
+func (p *Plan) bound(t *Tally, d *Decision, begins bool, around time.Duration) {
 	least := func(left time.Duration, kind string) {
 		if d.Timeout == 0 || left < d.Timeout {
 			d.Timeout, d.TimeoutKind = max(left, 1), kind
@@ -151,8 +145,8 @@ func (p *Plan) bound(t *Tally, d *Decision, begins bool) {
 		if !begins {
 			left -= t.IterationActive
 		}
-		d.Wait = min(d.Wait, max(left, 0))
-		least(left-d.Wait, IterationTimeout)
+		d.Wait = min(d.Wait, around+max(left, 0))
+		least(left-max(0, d.Wait-around), IterationTimeout)
 	}
 	if p.Timeout > 0 {
 		limit, all := p.deadline()

@@ -5,6 +5,7 @@ package loop_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type script func(d loop.Decision) loop.Outcome
 // trace is a run: what was run, and what came of it.
 type trace struct {
 	ran      []string // name@iteration
+	decided  []loop.Decision
 	ended    []loop.IterationRecord
 	outcomes []loop.Outcome
 	stop     *loop.StopRecord
@@ -56,21 +58,65 @@ func run(t *testing.T, p loop.Plan, s script) trace {
 		if d.Action == loop.Finalize {
 			tr.final = d.Stop
 		}
-		tr.ran = append(tr.ran, fmt.Sprintf("%s@%d", p.Steps[d.Step].Name, d.Iteration))
-		var o loop.Outcome
-		if s != nil {
-			o = s(d)
-		}
-		if o.Step >= 0 {
-			o.Iteration, o.Step = d.Iteration, d.Step
-		}
-		o.Started, now = now, now.Add(time.Second)
+		tr.ran = append(tr.ran, ran(&p, d))
+		o := carryOut(&p, d, s)
+		took := o.Finished.Sub(o.Started)
+		o.Started = now
+		now = now.Add(took)
 		o.Finished = now
+		tr.decided = append(tr.decided, d)
 		tr.outcomes = append(tr.outcomes, o)
 		p.Add(&tr.tally, o)
 	}
 	t.Fatalf("did not stop: %v", tr.ran[:20])
 	return tr
+}
+
+// ran names what a decision runs.
+func ran(p *loop.Plan, d loop.Decision) string {
+	if d.Action == loop.Rollback {
+		return fmt.Sprintf("back to %d", d.To)
+	}
+	s := fmt.Sprintf("%s@%d", p.Steps[d.Step].Name, d.Iteration)
+	if d.Refuse != nil {
+		s += " refused"
+	}
+	return s
+}
+
+// carryOut does what a driver does: it rolls back, refuses, waits, and cuts a
+// step short. A step takes a second unless the script says otherwise, see
+// lasting.
+func carryOut(p *loop.Plan, d loop.Decision, s script) loop.Outcome {
+	var o loop.Outcome
+	if s != nil && d.Refuse == nil {
+		o = s(d)
+	}
+	took := o.Finished.Sub(o.Started)
+	if took == 0 {
+		took = time.Second
+	}
+	if o.Step >= 0 {
+		o.Iteration, o.Step = d.Iteration, d.Step
+	}
+	switch {
+	case d.Action == loop.Rollback:
+		o.RolledBack = o.Failure == nil && o.Canceled == ""
+	case d.Refuse != nil:
+		o.Failure, took = d.Refuse, 0
+	case d.Timeout > 0 && took > d.Timeout:
+		took = d.Timeout
+		o.Failure = &loop.Failure{Kind: d.TimeoutKind, Message: "out of time"}
+	}
+	o.Started = time.Unix(0, 0)
+	o.Waited, o.Finished = d.Wait, o.Started.Add(d.Wait+took)
+	return o
+}
+
+// lasting makes an outcome's step take so long.
+func lasting(d time.Duration, o loop.Outcome) loop.Outcome {
+	o.Started, o.Finished = time.Unix(0, 0), time.Unix(0, 0).Add(d)
+	return o
 }
 
 // over sends plan and tally through JSON.
@@ -105,7 +151,7 @@ func steps(names ...string) []loop.Step {
 // at gives an outcome at one step of one iteration, and otherwise the rest.
 func at(p loop.Plan, name string, iteration int, o loop.Outcome, rest script) script {
 	return func(d loop.Decision) loop.Outcome {
-		if p.Steps[d.Step].Name == name && d.Iteration == iteration {
+		if d.Step >= 0 && p.Steps[d.Step].Name == name && d.Iteration == iteration {
 			if o.State == nil && rest != nil {
 				o.State = rest(d).State
 			}
@@ -128,3 +174,5 @@ func scored(scores ...any) script {
 func failure(kind string) loop.Outcome {
 	return loop.Outcome{Failure: &loop.Failure{Kind: kind, Message: "broken"}}
 }
+
+func num(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }

@@ -65,7 +65,7 @@ func (p *Plan) Next(t *Tally, now time.Time) Decision {
 		return p.step(t)
 	case final >= 0 && !t.Finalized && reason != ReasonCanceled && reason != ReasonError:
 		d := Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(), Stop: p.record(t, reason)}
-		p.bound(t, &d, false)
+		p.bound(t, &d, false, 0)
 		return d
 	}
 	return Decision{Action: Stop, Iteration: t.Iteration, Step: -1, Ended: t.fresh(), Stop: p.record(t, reason)}
@@ -98,7 +98,8 @@ func (p *Plan) step(t *Tally) Decision {
 			d.Sample += t.Judge.Runs
 		}
 	}
-	d.Wait = p.wait(t, &d, begins)
+	w, around := p.wait(t, &d, begins)
+	d.Wait = w
 	if wait, open := p.open(t, d.Step); open && t.Idle+1 < p.length() {
 		d.Wait = 0
 		d.Refuse = &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
@@ -107,19 +108,20 @@ func (p *Plan) step(t *Tally) Decision {
 	} else if open {
 		d.Wait = max(d.Wait, wait)
 	}
-	p.bound(t, &d, begins)
+	p.bound(t, &d, begins, around)
 	return d
 }
 
 // reason is why the loop stops now, "" if it goes on.
 func (p *Plan) reason(t *Tally) StopReason {
 	ended := t.Ended.Number != 0
+	full, over := p.spent(t)
 	switch {
 	case t.Canceled != "":
 		return ReasonCanceled
 	case t.Fatal != nil || !p.runnable(t):
 		return ReasonError
-	case p.overspent(t):
+	case over:
 		return ReasonBudget
 	case p.late(t):
 		return ReasonTimeout
@@ -137,7 +139,7 @@ func (p *Plan) reason(t *Tally) StopReason {
 		return ReasonNoProgress
 	case p.notWorth(t):
 		return ReasonConverged
-	case p.spent(t):
+	case full:
 		return ReasonBudget
 	case p.MaxIterations > 0 && uint(t.Iteration) >= p.MaxIterations:
 		return ReasonMaxIterations

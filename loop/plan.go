@@ -54,7 +54,8 @@ type Plan struct {
 	// before the loop ends with reason error, whatever OnError says. 0: no limit.
 	MaxConsecutiveFailures uint `json:"max_consecutive_failures,omitzero"`
 	// Timeout bounds the time that the loop spends in steps and delays, and
-	// IterationTimeout that of one iteration: the rest of it is skipped. 0: nothing does.
+	// IterationTimeout that of one iteration, without the delays around it: the
+	// rest of it is skipped. 0: nothing does.
 	Timeout          Duration `json:"timeout,omitzero"`
 	IterationTimeout Duration `json:"iteration_timeout,omitzero"`
 	// Budget bounds what the loop's model calls use. nil: nothing does.

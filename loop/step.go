@@ -171,21 +171,22 @@ func (p *Plan) again(step, attempt int, f *Failure) bool {
 	return r != nil && attempt < int(r.Attempts)
 }
 
-// wait is how long to wait before an attempt of a step. iteration begins says
-// that it is the first of an iteration.
-func (p *Plan) wait(t *Tally, d *Decision, begins bool) time.Duration {
+// wait is how long to wait before an attempt of a step, and how much of that is
+// around an iteration and no part of it. begins says that the step is the first
+// of an iteration.
+func (p *Plan) wait(t *Tally, d *Decision, begins bool) (w, around time.Duration) {
 	s := &p.Steps[d.Step]
 	if d.Attempt > 1 {
-		return s.Retry.wait(t, d)
+		return s.Retry.wait(t, d), 0
 	}
 	if d.Sample > 1 {
-		return 0
+		return 0, 0
 	}
-	w := t.After + time.Duration(s.DelayBefore)
 	if begins {
-		w += time.Duration(p.DelayBefore)
+		around = t.After + time.Duration(p.DelayBefore)
+		return around + time.Duration(s.DelayBefore), around
 	}
-	return w
+	return t.After + time.Duration(s.DelayBefore), 0
 }
 
 func (r *Retry) wait(t *Tally, d *Decision) time.Duration {

@@ -22,8 +22,8 @@ const (
 type Tally struct {
 	// Started is when the first step started.
 	Started time.Time `json:"started,omitzero"`
-	// Active is the time spent in steps and delays, IterationActive that of
-	// the running iteration, in nanoseconds.
+	// Active is the time spent in steps, rollbacks and delays, IterationActive
+	// that of the running iteration without the delays around it, in nanoseconds.
 	Active          time.Duration `json:"active_ns,omitzero"`
 	IterationActive time.Duration `json:"iteration_active_ns,omitzero"`
 	// After is the delay that the last step has asked for.
@@ -167,7 +167,7 @@ type IterationRecord struct {
 	// previous score, or one of zero.
 	Delta   *float64 `json:"delta,omitzero"`
 	Percent *float64 `json:"percent,omitzero"`
-	// Best says that no score before was as good.
+	// Best says that it is the best so far, by more than Noise.
 	Best bool `json:"best,omitzero"`
 	// Dimensions are the parts of the score, by name.
 	Dimensions []Dimension `json:"dimensions,omitzero"`

@@ -54,10 +54,8 @@ func trend(scores []float64, noise float64) Trend {
 		}
 		return -1
 	}
-	turns, last, moved, level := 0, 0, 0, scores[0]
-	lo, hi := level, level
+	turns, last, moved, level, path := 0, 0, 0, scores[0], 0.0
 	for i, x := range scores {
-		lo, hi = min(lo, x), max(hi, x)
 		w := way(level, x)
 		if w == 0 {
 			continue
@@ -65,11 +63,12 @@ func trend(scores []float64, noise float64) Trend {
 		if last != 0 && w != last {
 			turns++
 		}
+		path += math.Abs(x - level)
 		last, moved, level = w, i, x
 	}
 	net := way(scores[0], scores[n-1])
 	switch {
-	case turns >= 2 && math.Abs(scores[n-1]-scores[0]) <= (hi-lo)/2:
+	case turns >= 2 && math.Abs(level-scores[0]) <= 0.4*path: // much to and fro, for little
 		return Oscillating
 	case last == 0 || n-1-moved >= 2: // it has moved, but does so no longer
 		return Plateau

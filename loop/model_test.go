@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// model is the law of the loop in the plainest words: it keeps all that has
+// happened, and finds out anew each time what follows from it. It is slow and
+// grows without bound, but it can be read beside the law.
+type model struct {
+	p   *loop.Plan
+	seq []int
+
+	open       bool // an iteration is
+	iteration  int
+	place      int
+	tries      int                     // failed ones, of the step that is due
+	asked      int                     // of the judge, in this iteration
+	said       []float64               // by the judge
+	parts      []map[string]float64    // the dimensions of that
+	prints     []string                // in this iteration
+	unjudged   []string                // since the judge ran last
+	judged     string                  // what it judged then; "" if it is unknown
+	failures   int                     // in this iteration
+	running    uint                    // failures
+	idle       int                     // steps running that were refused
+	spent      time.Duration           // in this iteration
+	after      time.Duration           // the delay to wait
+	runs       map[int][]time.Duration // of a step, that count for its limit
+	fails      map[int]uint            // of a step, running
+	opened     map[int]time.Duration   // when the circuit of a step did
+	truths     map[string][]bool       // of a condition, at the ends of iterations
+	holds      bool                    // stop_when, at the last outcome
+	worthless  bool                    // what comes next, seen when an iteration ended
+	past       []*past
+	candidates []candidate
+
+	active, lateActive time.Duration
+	used, lateUsed     loop.Usage // what is known of the cost
+	priceless          bool       // some cost is not known
+
+	canceled, fatal, timedOut, refused bool
+	exit                               loop.StopReason
+	due                                bool // a rollback
+	accepted                           *float64
+	finalized, finalFailed             bool
+}
+
+// past is an iteration that has ended.
+type past struct {
+	number, failures         int
+	complete, best, rejected bool
+	score, delta             *float64
+	percent                  float64
+	dims                     map[string]float64
+	noise                    float64
+	print                    string // "" if it cannot be said
+}
+
+// candidate is what a judge has said about one text, over iterations running.
+type candidate struct {
+	text string // "" if it is unknown
+	said []float64
+}
+
+func newModel(p *loop.Plan) *model {
+	return &model{
+		p: p, seq: p.Sequence(), runs: map[int][]time.Duration{}, fails: map[int]uint{}, opened: map[int]time.Duration{}, truths: map[string][]bool{},
+	}
+}
+
+func (m *model) last() *past { return m.past[len(m.past)-1] }
+
+// best is the iteration with the best accepted score; nil if there is none.
+func (m *model) best() *past {
+	for _, it := range slices.Backward(m.past) {
+		if it.best {
+			return it
+		}
+	}
+	return nil
+}
+
+// reason is the first in the order of checks.
+func (m *model) reason() loop.StopReason {
+	p := m.p
+	calls, tokens, cost := m.counted()
+	over, full := false, false
+	if b := p.Budget; b != nil {
+		keep := 1 - p.Share()
+		if b.Calls > 0 {
+			limit := int64(math.Floor(float64(b.Calls) * keep))
+			over, full = over || calls > limit, full || calls >= limit
+		}
+		if b.Tokens > 0 {
+			limit := int64(math.Floor(float64(b.Tokens) * keep))
+			over, full = over || tokens > limit, full || tokens >= limit
+		}
+		if b.Cost != nil {
+			over, full = over || cost > round(*b.Cost*keep), full || cost >= round(*b.Cost*keep)
+		}
+	}
+	switch {
+	case m.canceled:
+		return loop.ReasonCanceled
+	case m.fatal:
+		return loop.ReasonError
+	case over || m.refused:
+		return loop.ReasonBudget
+	case m.timedOut || p.Timeout > 0 && m.active-m.lateActive >= m.deadline():
+		return loop.ReasonTimeout
+	case m.exit != "":
+		return m.exit
+	case m.holds:
+		return loop.ReasonCondition
+	case m.open || len(m.past) == 0:
+		return ""
+	case m.reached():
+		return loop.ReasonTarget
+	case m.converged():
+		return loop.ReasonConverged
+	case m.circling():
+		return loop.ReasonNoProgress
+	case m.worthless:
+		return loop.ReasonConverged
+	case full:
+		return loop.ReasonBudget
+	case p.MaxIterations > 0 && uint(m.iteration) >= p.MaxIterations:
+		return loop.ReasonMaxIterations
+	}
+	return ""
+}
+
+// counted is what the limits count: nothing after the reason to stop.
+func (m *model) counted() (calls, tokens int64, cost float64) {
+	u, l := m.used, m.lateUsed
+	if u.Cost != nil {
+		cost += *u.Cost
+	}
+	if l.Cost != nil {
+		cost -= *l.Cost
+	}
+	return u.Calls - l.Calls, u.InputTokens + u.OutputTokens - l.InputTokens - l.OutputTokens, round(cost)
+}
+
+func round(f float64) float64 { return math.Round(f*1e9) / 1e9 }
+
+// deadline is the time that the iterations have.
+func (m *model) deadline() time.Duration {
+	all := time.Duration(m.p.Timeout)
+	return all - time.Duration(float64(all)*m.p.Share())
+}
+
+func (m *model) reached() bool {
+	s := m.p.Score
+	if s == nil || m.last().score == nil || m.last().rejected || s.Target == nil && s.DimensionTarget == nil {
+		return false
+	}
+	if s.Target != nil && m.gain(*s.Target, *m.last().score) < 0 {
+		return false
+	}
+	if s.DimensionTarget != nil {
+		if len(m.last().dims) == 0 {
+			return false
+		}
+		for _, d := range m.last().dims {
+			if m.gain(*s.DimensionTarget, d) < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (m *model) gain(from, to float64) float64 {
+	if m.p.Score.LowerIsBetter {
+		from, to = to, from
+	}
+	return round(to - from)
+}
+
+// converged: the improvement was too small, so many times running.
+func (m *model) converged() bool {
+	s := m.p.Score
+	if s == nil || s.MinDelta == nil && s.MinDeltaPercent == nil || m.last().delta == nil || m.last().failures > 0 {
+		return false
+	}
+	n := uint(0)
+	for _, it := range m.past {
+		if it.delta == nil || it.failures > 0 {
+			continue
+		}
+		n++
+		if !(s.MinDelta != nil && *it.delta < *s.MinDelta || s.MinDeltaPercent != nil && it.percent < *s.MinDeltaPercent || it.noise > 0 && *it.delta <= it.noise) {
+			n = 0
+		}
+	}
+	return n >= max(1, s.Patience)
+}
+
+// circling: the same again and again, or two that take turns.
+func (m *model) circling() bool {
+	rule := m.p.NoProgress
+	if rule == nil {
+		return false
+	}
+	var all []string
+	for _, it := range m.past {
+		if it.print != "" && it.complete {
+			all = append(all, it.print)
+		}
+	}
+	l := len(all)
+	if l == 0 {
+		return false
+	}
+	repeats, swings := 0, 0
+	for i := l - 1; i >= 0 && all[i] == all[l-1]; i-- {
+		repeats++
+	}
+	for i := l; repeats == 1 && i >= 2 && slices.Equal(all[i-2:i], all[l-2:]); i -= 2 {
+		swings++
+	}
+	wantRepeats, wantSwings := 3, 2
+	if rule.Repeats > 0 {
+		wantRepeats = int(rule.Repeats)
+	}
+	if rule.Swings > 0 {
+		wantSwings = int(rule.Swings)
+	}
+	return repeats >= wantRepeats || swings >= wantSwings
+}
+
+// notWorth: what the next iteration is expected to bring, for what it uses.
+func (m *model) notWorth() bool {
+	rule := m.p.NotWorth
+	if rule == nil || m.last().score == nil {
+		return false
+	}
+	u := loop.Tally{Iteration: m.iteration, Active: m.active - m.lateActive}
+	u.Usage.InputTokens, u.Usage.OutputTokens = m.used.InputTokens-m.lateUsed.InputTokens, m.used.OutputTokens-m.lateUsed.OutputTokens
+	if _, _, cost := m.counted(); !m.priceless && m.used.Cost != nil {
+		u.Usage.Cost = &cost
+	}
+	for _, it := range m.past {
+		if it.complete {
+			u.Complete++
+		}
+		if it.score != nil {
+			u.Scores = append(u.Scores, *it.score)
+		}
+	}
+	u.Judge.Samples = m.said
+	for _, c := range m.candidates {
+		u.Judge.PastSquares += squares(c.said)
+		u.Judge.PastFreedom += len(c.said) - 1
+	}
+	f := m.p.Forecast(&u)
+	use := 1.0
+	switch rule.Per {
+	case loop.PerMinute:
+		use = f.Time.Minutes()
+	case loop.PerKTokens:
+		use = float64(u.Usage.InputTokens+u.Usage.OutputTokens) / float64(u.Complete) / 1000
+	case loop.PerCost:
+		if use = 0; f.Cost != nil {
+			use = *f.Cost
+		}
+	}
+	return f.Predictable && u.Complete > 0 && use > 0 && f.Gain/use < rule.Gain
+}
+
+// look evaluates a condition in three values; at the end of an iteration its
+// For counts.
+func (m *model) look(c *loop.Condition, path string, state map[string]any, ended bool) (holds, known bool) {
+	switch {
+	case c.Expr != "":
+		holds, known = m.leaf(c.Expr, state)
+	case c.Not != nil:
+		holds, known = m.look(c.Not, path+"n", state, ended)
+		holds = !holds && known
+	default:
+		cs, decides := c.Any, true
+		if c.Any == nil {
+			cs, decides = c.All, false
+		}
+		holds, known = !decides, true
+		decided := false
+		for i := range cs {
+			h, k := m.look(&cs[i], fmt.Sprintf("%s%d", path, i), state, ended)
+			known = known && k
+			decided = decided || k && h == decides
+		}
+		if decided {
+			holds, known = decides, true
+		} else if !known {
+			holds = false
+		}
+	}
+	if ended {
+		m.truths[path] = append(m.truths[path], holds)
+	}
+	if c.For > 1 {
+		n := uint(0)
+		for _, h := range slices.Backward(m.truths[path]) {
+			if !h {
+				break
+			}
+			n++
+		}
+		holds = holds && n >= c.For
+	}
+	return holds, known
+}
+
+func (m *model) leaf(src string, state map[string]any) (holds, known bool) {
+	switch src {
+	case "state.score > 8.0":
+		f, ok := state["score"].(float64)
+		return f > 8, ok
+	case "state.done":
+		return state["done"].(bool), true
+	case "iteration >= 4":
+		return m.iteration >= 4, true
+	case "score != null && score >= 9.0":
+		return len(m.past) > 0 && m.last().score != nil && *m.last().score >= 9, true
+	case "usage.calls > 12":
+		return m.used.Calls > 12, true
+	case "elapsed >= 40":
+		return m.active >= 40*time.Second, true
+	}
+	return false, false
+}

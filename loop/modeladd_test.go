@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// add takes an outcome down.
+func (m *model) add(d loop.Decision, o loop.Outcome) {
+	p := m.p
+	stopped := m.reason() != ""
+	took := o.Finished.Sub(o.Started)
+	if took < 0 || o.Started.IsZero() {
+		took = 0
+	}
+	m.active += took
+	m.used = sum(m.used, o.Usage)
+	m.priceless = m.priceless || o.Usage.Cost == nil && o.Usage.Calls > 0
+	if stopped {
+		m.lateActive += took
+		m.lateUsed = sum(m.lateUsed, o.Usage)
+	}
+	switch {
+	case d.Action == loop.Rollback:
+		m.due, m.canceled, m.fatal = false, o.Canceled != "", o.Failure != nil
+		if m.accepted = nil; m.best() != nil {
+			m.accepted = m.best().score
+		}
+		return
+	case d.Action == loop.Finalize:
+		m.finalized, m.finalFailed = true, o.Canceled != "" || o.Failure != nil
+		return
+	case o.Canceled != "":
+		m.canceled = true
+		if o.Step >= 0 {
+			m.iteration = d.Iteration
+		}
+		return
+	}
+	around := m.after + time.Duration(p.DelayBefore)
+	m.after = 0
+	if !m.open {
+		m.open, m.iteration, m.place, m.tries, m.asked, m.failures, m.spent = true, d.Iteration, 0, 0, 0, 0, 0
+		m.prints = nil
+		took -= min(around, o.Waited) // no part of it
+	}
+	m.spent += took
+	m.holds = false
+	m.step(d, o)
+	if reason := m.reason(); p.OnRegression == loop.RollbackOnWorse && m.open && (reason == loop.ReasonBudget || reason == loop.ReasonTimeout) {
+		m.due = true
+	}
+}
+
+// step takes the outcome of a step of the open iteration down.
+func (m *model) step(d loop.Decision, o loop.Outcome) {
+	p, s := m.p, &m.p.Steps[d.Step]
+	exits := o.Exit != nil && p.MayExit(s.Name)
+	judge := p.Score != nil && p.Score.Judge != nil && p.Score.Judge.Step == s.Name
+	overdue := p.IterationTimeout > 0 && m.spent >= time.Duration(p.IterationTimeout)
+	kind := m.remember(d.Step, o)
+	if f := o.Failure; f != nil {
+		again := s.Retry != nil && m.tries+1 < int(s.Retry.Attempts) && !f.Permanent
+		switch kind {
+		case loop.IterationTimeout, loop.TotalTimeout, loop.BudgetSpent, loop.CircuitOpen:
+			again = false
+		}
+		if again && !overdue {
+			m.tries++
+			return
+		}
+		if again {
+			kind = loop.IterationTimeout
+		}
+	} else if judge && m.ask(o) < int(max(1, p.Score.Judge.Samples)) && !o.Cached && !exits && !overdue {
+		m.tries = 0
+		return
+	}
+	m.tries = 0
+	m.place++
+	skip := false
+	switch {
+	case o.Failure == nil:
+		m.running = 0
+	case kind == loop.TotalTimeout:
+		m.timedOut = true
+		return
+	case kind == loop.BudgetSpent:
+		m.refused = true
+		return
+	default:
+		m.failures++
+		m.running++
+		policy := m.policy(d.Step, kind)
+		skip = policy == loop.NextIteration
+		if policy == loop.StopOnError || p.MaxConsecutiveFailures > 0 && m.running >= p.MaxConsecutiveFailures {
+			m.fatal = true
+			return
+		}
+	}
+	if !judge {
+		m.prints = append(m.prints, o.Fingerprint)
+		m.unjudged = append(m.unjudged, o.Fingerprint)
+	}
+	m.after = time.Duration(s.DelayAfter)
+	if exits {
+		m.exit = loop.ReasonExit
+		switch {
+		case o.Exit.Status != "":
+			m.exit = loop.StopReason(o.Exit.Status)
+		case o.Exit.Escalated:
+			m.exit = loop.ReasonEscalated
+		}
+	}
+	complete := m.place == len(m.seq) && !skip
+	switch {
+	case complete || exits:
+		m.end(o, complete, true)
+	case skip:
+		m.end(o, false, false)
+	case overdue:
+		m.fatal = m.policy(d.Step, loop.IterationTimeout) == loop.StopOnError
+		m.end(o, false, false)
+	case p.StopWhen != nil && p.StopCheck == loop.EachStep:
+		m.holds, _ = m.look(p.StopWhen, "", o.State, false)
+	}
+}
+
+// remember notes what limits and circuits need, and says how the step failed.
+func (m *model) remember(step int, o loop.Outcome) (kind string) {
+	if o.Failure != nil {
+		kind = o.Failure.Kind
+	}
+	if m.idle++; kind != loop.CircuitOpen {
+		m.idle = 0
+	}
+	if ran := o.Finished.Sub(o.Started) - o.Waited; ran > 0 && !o.Cached && (o.Failure == nil || kind == loop.Timeout) {
+		m.runs[step] = append(m.runs[step], ran)
+	}
+	switch {
+	case o.Failure == nil:
+		m.fails[step] = 0
+		delete(m.opened, step)
+	case kind == loop.CircuitOpen || kind == loop.BudgetSpent || kind == loop.TotalTimeout:
+	default:
+		m.fails[step]++
+		if c := m.p.Steps[step].Circuit; c != nil && m.fails[step] >= c.Failures {
+			m.opened[step] = m.active
+		}
+	}
+	return kind
+}
+
+// ask notes what the judge has said, and how often it was asked.
+func (m *model) ask(o loop.Outcome) int {
+	if m.asked == 0 {
+		m.said, m.parts = nil, nil
+		m.judged, m.unjudged = joined(m.unjudged), nil
+	}
+	m.asked++
+	if score, dims, ok := decode(o.State["score"], m.p.Score); ok {
+		m.said = append(m.said, score)
+		m.parts = append(m.parts, dims)
+	}
+	return m.asked
+}
+
+func (m *model) policy(step int, kind string) loop.ErrorPolicy {
+	own := m.p.Steps[step].OnError
+	if own == "" {
+		own = m.p.OnError
+	}
+	switch {
+	case own == loop.StopOnError || own == "" && kind != loop.Timeout && kind != loop.IterationTimeout:
+		return loop.StopOnError
+	case kind == loop.IterationTimeout:
+		return loop.NextIteration
+	case own == "":
+		return loop.SkipStep
+	}
+	return own
+}
+
+// end closes the iteration, values it and looks at the conditions.
+func (m *model) end(o loop.Outcome, complete, scored bool) {
+	p := m.p
+	m.open = false
+	m.after += time.Duration(p.DelayAfter)
+	it := &past{number: m.iteration, complete: complete, failures: m.failures, print: joined(m.prints)}
+	if p.NoProgress != nil && len(p.NoProgress.Keys) > 0 {
+		it.print = o.State["text"].(string)
+	}
+	m.fatal = m.fatal || p.StateLimit > 0 && o.StateSize > p.StateLimit
+	best := m.best()
+	m.past = append(m.past, it)
+	if p.Score != nil && scored {
+		m.score(it, o)
+	}
+	switch {
+	case p.Score == nil:
+	case !scored:
+		it.rejected = p.OnRegression == loop.RollbackOnWorse
+	case it.score == nil:
+	case p.QualityGate != nil && m.gain(*p.QualityGate, *it.score) < 0,
+		p.OnRegression == loop.RollbackOnWorse && best != nil && -m.gain(*best.score, *it.score) > it.noise:
+		it.rejected = true
+	default:
+		m.accepted = it.score
+		it.best = best == nil || m.gain(*best.score, *it.score) > it.noise
+	}
+	m.due = it.rejected && p.OnRegression == loop.RollbackOnWorse
+	m.worthless = m.notWorth()
+	if p.StopWhen != nil {
+		m.holds, _ = m.look(p.StopWhen, "", o.State, true)
+	}
+}
