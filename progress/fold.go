@@ -151,7 +151,11 @@ func (f *Fold) stopped(ev *session.Event) []string {
 	delete(f.began, ev.Address)
 	if ev.Iteration == 0 {
 		f.stops = append(f.stops, rec)
-		f.answer = f.wordsOf(ev.Address).result(rec.Result.Source)
+		// A loop whose result is not what was said last says it again after its
+		// record; a canceled one cannot.
+		if text := f.wordsOf(ev.Address).result(rec.Result.Source); rec.Reason == loop.ReasonCanceled && text != "" {
+			f.answer = text
+		}
 		delete(f.said, ev.Address)
 	}
 	var lines []string

@@ -181,6 +181,7 @@ func TestBacktestRefuses(t *testing.T) {
 	}{
 		{nil, exitUsage, "nothing to compare: give --set"},
 		{[]string{"--set", "max_iteration=3"}, exitUsage, `policy set: max_iteration: there is no field "max_iteration" (did you mean "max_iterations"?)`},
+		{[]string{"--set", "target=3"}, exitUsage, `policy set: target: there is no field "target" (did you mean "score.target"?)`},
 		{[]string{"--set", "score.goal=3"}, exitUsage, `policy set: score.goal: there is no field "goal" (there are key, label, field, expr,`},
 		{[]string{"--set", "max_iterations"}, exitUsage, `--set "max_iterations": write it as plan.field=value`},
 		{[]string{"--set", "max_iterations=three"}, exitUsage, "max_iterations=three: give a number, or null to take it away"},

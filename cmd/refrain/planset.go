@@ -102,6 +102,9 @@ func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {
 		if near := expr.Nearest(rest[0], names); near != "" {
 			return nil, fmt.Errorf("%s (did you mean %q?)", msg, near)
 		}
+		if below := fieldBelow(names, types, rest[0]); below != "" {
+			return nil, fmt.Errorf("%s (did you mean %q?)", msg, below)
+		}
 		return nil, fmt.Errorf("%s (there are %s)", msg, strings.Join(names, ", "))
 	}
 	m, ok := v.(map[string]any)
@@ -116,6 +119,20 @@ func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {
 		delete(m, rest[0])
 	}
 	return m, nil
+}
+
+// fieldBelow finds a field in one of the objects among some fields, as
+// score.target; "" if it is in none.
+func fieldBelow(names []string, types []reflect.Type, name string) string {
+	for i, t := range types {
+		if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+			continue
+		}
+		if inner, _ := fieldsOf(t.Elem()); slices.Contains(inner, name) {
+			return names[i] + "." + name
+		}
+	}
+	return ""
 }
 
 // fieldsOf are the JSON names of a struct's fields, and their types.

@@ -12,6 +12,10 @@ import (
 // event takes an event of a step, settles a request to leave that it carries,
 // and hands it on.
 func (r *run) event(ev *session.Event) bool {
+	if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished && ev.Address == r.here {
+		r.over = ev // see record
+		return true
+	}
 	if ev.Actions.Escalate {
 		r.settle(ev)
 	} else if x := ev.Actions.Exit; x != nil && x.Refused != "" && r.exit != nil && r.exit.By == x.By {

@@ -21,7 +21,7 @@ func (r *run) beginIteration(n int) bool {
 
 // endIteration takes down what an iteration came to.
 func (r *run) endIteration(it loop.IterationRecord) bool {
-	if it.Complete {
+	if it.Complete && r.cur != nil { // silence does not take back what was said
 		r.last = r.cur
 	}
 	r.loop.Score = it.Score

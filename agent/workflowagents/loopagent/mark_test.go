@@ -24,10 +24,12 @@ func TestDurableRunWritesMarks(t *testing.T) {
 	want := []string{
 		"story step_started",
 		"story/outer step_started",
+		"story/outer loop_started",
 		"story/outer[1]/a step_started",
 		"story/outer[1]/a: x",
 		"story/outer[1]/a step_finished",
 		"story/outer[1]/inner step_started",
+		"story/outer[1]/inner loop_started",
 		"story/outer[1]/inner[1]/b step_started",
 		"story/outer[1]/inner[1]/b: y",
 		"story/outer[1]/inner[1]/b step_finished",
@@ -47,12 +49,12 @@ func TestDurableRunWritesMarks(t *testing.T) {
 	check(t, "log", addressed(s.log(t)), want)
 
 	var it loop.IterationRecord
-	if err := evs[13].Mark.Decode(&it); err != nil {
+	if err := evs[15].Mark.Decode(&it); err != nil {
 		t.Fatal(err)
 	}
 	check(t, "iteration", it, loop.IterationRecord{Number: 2, Complete: true})
 	var rec loop.StopRecord
-	if err := evs[14].Mark.Decode(&rec); err != nil {
+	if err := evs[16].Mark.Decode(&rec); err != nil {
 		t.Fatal(err)
 	}
 	if rec.Loop != "inner" || rec.Reason != loop.ReasonExit || rec.Detail != "enough" || rec.By != "b" {
@@ -78,10 +80,10 @@ func TestMarksOfAFailure(t *testing.T) {
 	}
 	log := s.log(t)
 	check(t, "log", addressed(log), []string{
-		"refine step_started", "refine[1]/probe step_started", "refine[1]/probe step_finished", "refine loop_stopped", "refine step_finished",
+		"refine step_started", "refine loop_started", "refine[1]/probe step_started", "refine[1]/probe step_finished", "refine loop_stopped", "refine step_finished",
 	})
 	var f session.StepFinished
-	if err := log[2].Mark.Decode(&f); err != nil {
+	if err := log[3].Mark.Decode(&f); err != nil {
 		t.Fatal(err)
 	}
 	check(t, "error", f.Error, `agent "probe" (refine[1]/probe): broken`)

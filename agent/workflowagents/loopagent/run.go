@@ -34,7 +34,10 @@ type run struct {
 	prints *fingerprint   // of the step under way; nil if nobody asks
 	cache  *cache         // nil if no step has one
 
-	tally      loop.Tally
+	tally loop.Tally
+	here  session.Address // of the step under way
+	over  *session.Event  // its last mark, held back until its outcome is known
+
 	exit       *session.Exit // the request that the step made, if it is followed
 	waits      bool          // it waits for a person
 	refused    *session.Exit // one that is not
@@ -72,6 +75,9 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.spend()()
 	}
 	r.prepare()
+	if agent.Marks(ctx) && !r.mark(session.MarkLoopStarted, a.plan, nil) {
+		return
+	}
 	for r.next() {
 	}
 	if !r.stopped && ctx.Err() != nil { // cut off while an event was on its way
@@ -144,6 +150,7 @@ func (r *run) step(d *loop.Decision) bool {
 	case r.retries(d.Step):
 		r.before = r.snapshot(r.address(d))
 	}
+	r.here, r.over = r.address(d), nil
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
 	var before budget.Usage
 	if r.budget != nil {
@@ -154,16 +161,28 @@ func (r *run) step(d *loop.Decision) bool {
 		return false
 	}
 	r.heard(d.Step, res.Said)
-	o.Finished = r.now()
+	// A log keeps no monotonic clock: what it gives back must be the same span.
+	if now := r.now(); r.timed {
+		span := now.Sub(o.Started)
+		o.Started = o.Started.Round(0)
+		o.Finished = o.Started.Add(span)
+	}
 	if r.budget != nil {
 		o.Usage = r.since(before)
 	}
 	r.outcome(&o, d, res.Err, how)
-	r.plan.Add(&r.tally, o)
-	if o.Failure != nil && guarded(res.Err) && r.tally.Fatal == nil && !r.finalizing {
+	if agent.Marks(r.ctx) && !r.record(d, &o) {
+		return false
+	}
+	r.add(d, &o, res.Err)
+	return true
+}
+
+func (r *run) add(d *loop.Decision, o *loop.Outcome, err error) {
+	r.plan.Add(&r.tally, *o)
+	if o.Failure != nil && guarded(err) && r.tally.Fatal == nil && !r.finalizing {
 		r.tally.Fatal = &loop.StepFailure{Step: r.plan.Steps[d.Step].Name, Failure: *o.Failure}
 	}
-	return true
 }
 
 // heard takes down a step's last words; nil if it said none. A step that used to

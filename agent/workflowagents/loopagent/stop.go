@@ -3,6 +3,7 @@
 package loopagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -69,6 +70,9 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 	result := map[loop.Source]*session.Event{
 		loop.FromFinalizer: r.final, loop.FromBest: r.best, loop.FromLast: r.last, loop.FromPartial: r.cur,
 	}[rec.Result.Source]
+	if result == nil { // the iteration said nothing
+		result = cmp.Or(r.last, r.cur)
+	}
 	if r.ctx.Err() != nil {
 		result = nil
 	}

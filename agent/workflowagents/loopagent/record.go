@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"encoding/json"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// record writes the mark that a step has finished, with what the loop makes of
+// it: a recorded run can be held against another plan. A step that was not run
+// gets its marks here.
+func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
+	var fin session.StepFinished
+	ev := r.over
+	if ev == nil {
+		if !r.pass(r.markOf(r.here, session.MarkStepStarted, nil)) {
+			return false
+		}
+		if o.Failure != nil {
+			fin.Error, fin.At = o.Failure.Message, r.here
+			fin.Timeout = o.Failure.Kind == d.TimeoutKind && d.TimeoutKind != ""
+		}
+		ev = r.markOf(r.here, session.MarkStepFinished, nil)
+	} else if err := ev.Mark.Decode(&fin); err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	kept := *o
+	kept.State = nil // the log has it
+	data, err := json.Marshal(kept)
+	if err == nil {
+		fin.Outcome = data
+		ev.Mark, err = session.NewMark(session.MarkStepFinished, fin)
+	}
+	if err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	r.over = nil
+	return r.pass(ev)
+}
+
+// pass hands a mark on. A canceled run's marks are still written.
+func (r *run) pass(ev *session.Event) bool { return r.yield(ev, nil) || r.ctx.Err() != nil }
