@@ -26,7 +26,15 @@ const (
 	MarkRolledBack MarkKind = "rolled_back"
 	// MarkLoopStopped: a loop ended. Data is a loop.StopRecord.
 	MarkLoopStopped MarkKind = "loop_stopped"
+	// MarkRunResumed: a run that was cut off goes on. Data is a [RunResumed], and
+	// the event's state delta undoes what the events did that it names.
+	MarkRunResumed MarkKind = "run_resumed"
 )
+
+// MetadataNotRun is the key of an event's CustomMetadata that says of a
+// [MarkStepStarted] that the step is not run: its end follows at once, made by
+// whoever did not run it.
+const MetadataNotRun = "refrain:notRun"
 
 // Mark is a fact about the run itself, written into the log by a runner that
 // is told to be durable. Progress, diagnosis and resumption are read off marks.
@@ -40,8 +48,18 @@ type Mark struct {
 type StepFinished struct {
 	// Error is why the step failed; empty if it did not.
 	Error string `json:"error,omitempty"`
+	// Kind says what kind of error it is, where somebody may want to know: one of
+	// those below. Permanent says that it is no use to try again, and Budget
+	// names the budget that is spent; empty is that of the run.
+	Kind      FailureKind `json:"kind,omitempty"`
+	Permanent bool        `json:"permanent,omitempty"`
+	Budget    string      `json:"budget,omitempty"`
 	// Timeout says that the step had no more time.
 	Timeout bool `json:"timeout,omitempty"`
+	// Canceled says that the step was cut off, because what it is part of was
+	// canceled or ran out of time: it has no outcome, and a resumed run makes it
+	// again.
+	Canceled bool `json:"canceled,omitempty"`
 	// At is the step that the error comes from, which may be further down.
 	At Address `json:"at,omitempty"`
 	// Seconds is how long the step took.
@@ -49,6 +67,29 @@ type StepFinished struct {
 	// Outcome is what a loop makes of its step: a loop.Outcome without the
 	// state, which the log has. nil for steps of other agents.
 	Outcome json.RawMessage `json:"outcome,omitempty"`
+	// Usage is what the model calls in the step used: a budget.Usage. nil if there
+	// were none.
+	Usage json.RawMessage `json:"usage,omitempty"`
+}
+
+// FailureKind is a kind of failure that a log tells apart.
+type FailureKind string
+
+// The kinds of failure; an error of another kind has none.
+const (
+	FailurePanic      FailureKind = "panic"       // of the agent
+	FailureBudget     FailureKind = "budget"      // a call did not fit
+	FailurePrice      FailureKind = "price"       // a model's price is unknown
+	FailureModelCalls FailureKind = "model_calls" // too many in one run
+	FailureDeadline   FailureKind = "deadline"    // context.DeadlineExceeded
+	FailureCanceled   FailureKind = "canceled"    // context.Canceled
+)
+
+// RunResumed is the data of [MarkRunResumed].
+type RunResumed struct {
+	// Superseded are the events that no longer count: of steps that were cut off,
+	// and are made again from their beginning.
+	Superseded Spans `json:"superseded,omitempty"`
 }
 
 // RolledBack is the data of [MarkRolledBack].

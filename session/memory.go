@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,8 @@ type (
 )
 
 type memory struct {
+	leases atomic.Int64 // how many were given out
+
 	mu       sync.RWMutex
 	sessions map[sessionKey]*record
 	apps     map[string]*scope

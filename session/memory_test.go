@@ -17,6 +17,15 @@ func TestInMemoryService(t *testing.T) {
 	sessiontest.TestService(t, func(*testing.T) session.Service { return session.InMemoryService() })
 }
 
+// LOOP 33
+func TestInMemoryLeaser(t *testing.T) {
+	sessiontest.TestLeaser(t, func(*testing.T) session.Service { return session.InMemoryService() })
+}
+
+func TestInMemoryWatcher(t *testing.T) {
+	sessiontest.TestWatcher(t, func(*testing.T) session.Service { return session.InMemoryService() })
+}
+
 func create(t testing.TB, svc session.Service) session.Session {
 	t.Helper()
 	resp, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s1"})

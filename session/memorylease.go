@@ -11,7 +11,7 @@ import (
 // hold is a lease as its session's record keeps it.
 type hold struct {
 	owner        string // empty: nobody
-	token        int64  // counts the leases there were
+	token        int64  // the how manieth lease of the service it is
 	since, until time.Time
 }
 
@@ -53,12 +53,12 @@ func (m *memory) take(key Key, owner string, ttl time.Duration, over int64) (*Le
 	if h := &rec.hold; h.owner != "" && now.Before(h.until) && h.token != over {
 		return nil, h.by(rec.key)
 	}
-	rec.hold = hold{owner: owner, token: rec.hold.token + 1, since: now, until: now.Add(ttl)}
+	rec.hold = hold{owner: owner, token: m.leases.Add(1), since: now, until: now.Add(ttl)}
 	return &Lease{Key: key, Owner: owner, Token: rec.hold.token, Until: rec.hold.until}, nil
 }
 
 func (m *memory) Renew(_ context.Context, l *Lease, ttl time.Duration) (*Lease, error) {
-	if l == nil || ttl <= 0 {
+	if l == nil || l.Token == 0 || ttl <= 0 {
 		return nil, fmt.Errorf("renew lease: %w: a lease and a time to live are required", ErrInvalid)
 	}
 	rec, err := m.find(sessionKey{l.Key.AppName, l.Key.UserID, l.Key.SessionID})
@@ -77,7 +77,7 @@ func (m *memory) Renew(_ context.Context, l *Lease, ttl time.Duration) (*Lease, 
 }
 
 func (m *memory) Release(_ context.Context, l *Lease) error {
-	if l == nil {
+	if l == nil || l.Token == 0 {
 		return fmt.Errorf("release lease: %w: a lease is required", ErrInvalid)
 	}
 	rec, err := m.find(sessionKey{l.Key.AppName, l.Key.UserID, l.Key.SessionID})

@@ -17,26 +17,25 @@ func (m *memory) Watch(ctx context.Context, key Key, after int64) iter.Seq2[*Eve
 			if log, more, err = rec.since(seen); err != nil {
 				break
 			}
-			for ; seen < int64(log.n); seen++ {
-				if ctx.Err() != nil || !yield(log.at(int(seen)), nil) {
-					break
+			for ; seen < int64(log.n) && ctx.Err() == nil; seen++ {
+				if !yield(log.at(int(seen)), nil) {
+					return
 				}
-			}
-			if seen < int64(log.n) && ctx.Err() == nil {
-				return
 			}
 			select {
 			case <-ctx.Done():
+			case <-more:
+			}
+			if ctx.Err() != nil {
 				yield(nil, context.Cause(ctx))
 				return
-			case <-more:
 			}
 		}
 		yield(nil, fmt.Errorf("watch session: %w", err))
 	}
 }
 
-// since returns the log, and a channel that is closed when there is more than
+// since returns the log, and a channel that is closed when there are more than
 // seen events in it.
 func (r *record) since(seen int64) (eventLog, <-chan struct{}, error) {
 	r.mu.Lock()

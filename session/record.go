@@ -61,7 +61,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, ev *Event) erro
 	if r.deleted {
 		return ErrNotFound
 	}
-	if r.hold.token != 0 { // only then can there be a lease
+	if r.service.leases.Load() > 0 { // only then can the context hold one
 		if err := r.fenced(ctx); err != nil {
 			return err
 		}
@@ -179,6 +179,7 @@ func (r *record) view() *View {
 		events: window{log: r.log}, shared: true, state: state, updated: r.updated,
 	}
 	v.seq.Store(int64(r.log.n))
+	v.adopt()
 	return v
 }
 

@@ -72,6 +72,10 @@ func (v *View) set(key string, value any, at Address) {
 		v.setScoped(key, value, at.loop())
 		return
 	}
+	if strings.HasPrefix(key, keyPrefixLog) {
+		v.note(key, value)
+		return
+	}
 	if value == nil {
 		delete(v.state, key)
 		return

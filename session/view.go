@@ -23,6 +23,8 @@ type View struct {
 	state   map[string]any
 	scoped  []scopedValue // iteration: keys
 	updated time.Time
+	notes         // the log's own keys
+	past    *past // of a rewound view; else nil
 }
 
 // ViewConfig is what a store knows about a session when it makes a [View].
@@ -55,6 +57,7 @@ func NewView(cfg ViewConfig) *View {
 	if cfg.Older > 0 {
 		v.events.older = newOlder(cfg.LastSeq-int64(len(cfg.Events)+cfg.Older)+1, cfg.Older, cfg.Load)
 	}
+	v.adopt()
 	return v
 }
 
@@ -104,12 +107,20 @@ func (v *View) LastUpdateTime() time.Time {
 // LastSeq is the sequence number of the last event that the view knows of.
 func (v *View) LastSeq() int64 { return v.seq.Load() }
 
-// Events is the log as it stands now.
+// Events is the log as it stands now, without events that are superseded; see
+// [KeySuperseded].
 func (v *View) Events() Events {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	w := v.events
-	return &w
+	if v.gaps == nil && (v.past == nil || v.past.to == 0) {
+		w := v.events
+		return &w
+	}
+	s := &shown{window: v.events, gaps: v.gaps}
+	if v.past != nil {
+		s.to = v.past.to
+	}
+	return s
 }
 
 // Err is why the store could not read events that the view shows; nil as long as
@@ -148,6 +159,9 @@ func (v *View) add(ev *Event) {
 		v.events.log, v.shared = v.events.log.fork(), false
 	}
 	v.events.log.append(ev)
+	if v.past != nil {
+		v.past.appended(ev)
+	}
 	v.advance(ev)
 }
 

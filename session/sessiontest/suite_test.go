@@ -5,6 +5,7 @@ package sessiontest_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"os/exec"
 	"reflect"
@@ -134,10 +135,100 @@ var defects = map[string]struct {
 	}}},
 }
 
+// store is what the suites for leases and watching look at.
+type store interface {
+	session.Service
+	session.Leaser
+	session.Watcher
+}
+
+// loose is a store with one thing wrong with its leases or watches.
+type loose struct {
+	store
+	acquire func(ctx context.Context, inner store, key session.Key, owner string, ttl time.Duration) (*session.Lease, error)
+	append  func(ctx context.Context, inner store, s session.Session, ev *session.Event) error
+	watch   func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error]
+}
+
+func (l *loose) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
+	if l.acquire == nil {
+		return l.store.Acquire(ctx, key, owner, ttl)
+	}
+	return l.acquire(ctx, l.store, key, owner, ttl)
+}
+
+func (l *loose) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
+	if l.append == nil {
+		return l.store.AppendEvent(ctx, s, ev)
+	}
+	return l.append(ctx, l.store, s, ev)
+}
+
+func (l *loose) Watch(ctx context.Context, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+	if l.watch == nil {
+		return l.store.Watch(ctx, key, after)
+	}
+	return l.watch(ctx, l.store, key, after)
+}
+
+// looseDefects are mistakes with leases and watches.
+var looseDefects = map[string]struct {
+	foundBy string
+	service loose
+}{
+	"an owner gets its lease twice": {"lease/one_holder", loose{acquire: func(ctx context.Context, inner store, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
+		l, err := inner.Acquire(ctx, key, owner, ttl)
+		if held, ok := errors.AsType[*session.HeldError](err); ok && held.Owner == owner {
+			return &session.Lease{Key: key, Owner: owner, Token: held.Token, Until: held.Until}, nil
+		}
+		return l, err
+	}}},
+	"leases do not expire": {"lease/expiry", loose{acquire: func(ctx context.Context, inner store, key session.Key, owner string, _ time.Duration) (*session.Lease, error) {
+		return inner.Acquire(ctx, key, owner, time.Hour)
+	}}},
+	"appends are not fenced": {"lease/appends_are_fenced", loose{append: func(ctx context.Context, inner store, s session.Session, ev *session.Event) error {
+		return inner.AppendEvent(context.Background(), s, ev)
+	}}},
+	"a watch doubles an event": {"watch/many_watchers", loose{watch: func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+		return inner.Watch(ctx, key, max(after-1, 0))
+	}}},
+	"a watch only yields what is there": {"watch/what_is_there_and_what_comes", loose{watch: func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+		return func(yield func(*session.Event, error) bool) {
+			resp, err := inner.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID})
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for ev := range resp.Session.Events().All() {
+				if ev.Seq > after && !yield(ev, nil) {
+					return
+				}
+			}
+		}
+	}}},
+	"a watch outlives its context": {"watch/end_of_the_context", loose{watch: func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
+		return func(yield func(*session.Event, error) bool) {
+			defer stop()
+			inner.Watch(ctx, key, after)(yield)
+		}
+	}}},
+}
+
 const defectVar = "SESSIONTEST_DEFECT"
 
 // TestDefective is run by TestSuiteFindsDefects in a process of its own.
 func TestDefective(t *testing.T) {
+	if d, ok := looseDefects[os.Getenv(defectVar)]; ok {
+		open := func(*testing.T) session.Service {
+			svc := d.service
+			svc.store = session.InMemoryService().(store)
+			return &svc
+		}
+		t.Run("lease", func(t *testing.T) { sessiontest.TestLeaser(t, open) })
+		t.Run("watch", func(t *testing.T) { sessiontest.TestWatcher(t, open) })
+		return
+	}
 	d, ok := defects[os.Getenv(defectVar)]
 	if !ok {
 		t.Skip("only for TestSuiteFindsDefects")
@@ -154,16 +245,23 @@ func TestSuiteFindsDefects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each defect")
 	}
+	foundBy := make(map[string]string)
 	for name, d := range defects {
+		foundBy[name] = d.foundBy
+	}
+	for name, d := range looseDefects {
+		foundBy[name] = d.foundBy
+	}
+	for name, test := range foundBy {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDefective$/^"+d.foundBy+"$")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDefective$/^"+strings.ReplaceAll(test, "/", "$/^")+"$")
 			cmd.Env = append(os.Environ(), defectVar+"="+name)
 			out, err := cmd.CombinedOutput()
 			if _, failed := errors.AsType[*exec.ExitError](err); !failed {
 				t.Fatalf("the suite passed (%v):\n%s", err, out)
 			}
-			if !strings.Contains(string(out), "--- FAIL: TestDefective/"+d.foundBy) || strings.Contains(string(out), "panic:") {
-				t.Errorf("want subtest %s to fail without a panic, got:\n%s", d.foundBy, out)
+			if !strings.Contains(string(out), "--- FAIL: TestDefective/"+test) || strings.Contains(string(out), "panic:") {
+				t.Errorf("want subtest %s to fail without a panic, got:\n%s", test, out)
 			}
 		})
 	}

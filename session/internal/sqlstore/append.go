@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// The number of an event must be the next one, and the lease, if the writer has
+// one, must be the session's. Otherwise nothing is inserted.
+const insertEvent = `
+INSERT INTO events (session, seq, time, nonce, data)
+SELECT s.id, ?, ?, ?, ? FROM sessions s
+WHERE s.id = ? AND (CAST(? AS BIGINT) = 0 OR s.lease_token = ?)
+AND ? = 1 + COALESCE((SELECT max(e.seq) FROM events e WHERE e.session = s.id), 0)
+{share}
+ON CONFLICT (session, seq) DO NOTHING`
+
+// What an append that was not inserted finds.
+const selectWhy = `
+SELECT s.id, s.lease_owner, s.lease_token, s.lease_since, s.lease_until,
+COALESCE((SELECT e.nonce FROM events e WHERE e.session = s.id AND e.seq = ?), 0)
+FROM sessions s WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
+
+const selectID = `SELECT s.id FROM sessions s WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
+
+// AppendEvent adds an event and its delta in one transaction. See
+// session.Service.
+func (s *Store) AppendEvent(ctx context.Context, of session.Session, ev *session.Event) error {
+	if of == nil || ev == nil {
+		return fmt.Errorf("append event: %w: session and event are required", session.ErrInvalid)
+	}
+	if ev.Partial {
+		return nil
+	}
+	key := session.KeyOf(of)
+	if err := complete(key); err != nil {
+		return fmt.Errorf("append event: %w", err)
+	}
+	if err := s.append(ctx, key, of, ev); err != nil {
+		return fmt.Errorf("append event to session %q: %w", key.SessionID, err)
+	}
+	return nil
+}
+
+func (s *Store) append(ctx context.Context, key session.Key, of session.Session, ev *session.Event) error {
+	e := s.entry(key)
+	if err := e.lock(ctx); err != nil {
+		return err
+	}
+	defer e.unlock()
+
+	v, _ := of.(*session.View)
+	if v != nil {
+		if err := v.Err(); err != nil {
+			return err
+		}
+	}
+	a := &appending{entry: e, key: key, seq: ev.Seq, nonce: newNonce()}
+	last := lastSeq(of)
+	if a.seq == 0 {
+		a.seq = last + 1
+	}
+	if l := session.LeaseFrom(ctx); l != nil && l.Key == key {
+		a.lease = l.Token
+	}
+	if err := a.encode(ev); err != nil {
+		return err
+	}
+	missed, err := s.missed(ctx, v, key, last, a.seq)
+	if err != nil {
+		return err
+	}
+	if err := s.write(ctx, a.write); err != nil {
+		return err
+	}
+	ev.Seq, ev.ID, ev.Timestamp = a.event.Seq, a.event.ID, a.event.Timestamp
+	if v != nil {
+		for _, m := range missed {
+			v.Apply(m)
+		}
+		v.Apply(ev)
+	}
+	s.hub.changed(e.id.Load())
+	return nil
+}
+
+// lastSeq is the newest sequence number that a session has seen.
+func lastSeq(of session.Session) int64 {
+	if v, ok := of.(*session.View); ok {
+		return v.LastSeq()
+	}
+	evs := of.Events()
+	if n := evs.Len(); n > 0 {
+		return evs.At(n - 1).Seq
+	}
+	return 0
+}
+
+// missed are the events that a view has not seen, where a Seq was preset that
+// is further on.
+func (s *Store) missed(ctx context.Context, v *session.View, key session.Key, last, seq int64) (evs []*session.Event, err error) {
+	if v == nil || seq <= last+1 {
+		return nil, nil
+	}
+	err = s.read(ctx, func(q *snapshot) error {
+		var id int64
+		ok, err := q.row(selectID, []any{key.AppName, key.UserID, key.SessionID}, &id)
+		if err == nil && !ok {
+			err = missing(key)
+		}
+		if err == nil {
+			evs, err = q.events(id, last+1, seq-1)
+		}
+		return err
+	})
+	return evs, err
+}
+
+// newNonce is a number that no other change has, to recognise one's own by.
+func newNonce() int64 { return rand.Int64() | 1 }
+
+// appending is one event on its way into the database.
+type appending struct {
+	entry *entry
+	key   session.Key
+	lease int64 // token; 0: none
+	seq   int64
+	nonce int64
+	event session.Event // as it is stored
+	data  []byte
+	state []value
+}
+
+// value is a state key with its value as JSON; nil removes it.
+type value struct {
+	key  string
+	json []byte
+}
+
+// encode makes the event's row, and leaves the event itself alone.
+func (a *appending) encode(ev *session.Event) (err error) {
+	a.event = *ev
+	a.event.Seq = a.seq
+	if a.event.ID == "" {
+		a.event.ID = strconv.FormatInt(a.seq, 10)
+	}
+	if a.event.Timestamp.IsZero() {
+		a.event.Timestamp = time.Now()
+	}
+	if a.state, err = encodeState(ev.Actions.StateDelta); err != nil {
+		return err
+	}
+	for k := range ev.Actions.StateDelta {
+		if strings.HasPrefix(k, session.KeyPrefixTemp) { // they end with the invocation
+			a.event.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
+			maps.DeleteFunc(a.event.Actions.StateDelta, func(k string, _ any) bool { return strings.HasPrefix(k, session.KeyPrefixTemp) })
+			break
+		}
+	}
+	if a.data, err = json.Marshal(&a.event); err != nil {
+		return fmt.Errorf("%w: the event has no JSON: %w", session.ErrInvalid, err)
+	}
+	return nil
+}
+
+// encodeState lists the keys that outlive the invocation, in order: whoever
+// writes several shared ones locks them in the same order as others.
+func encodeState(delta map[string]any) ([]value, error) {
+	var all []value
+	for k, val := range delta {
+		if strings.HasPrefix(k, session.KeyPrefixTemp) || strings.HasPrefix(k, session.KeyPrefixIteration) {
+			continue
+		}
+		if err := valid(k); err != nil {
+			return nil, fmt.Errorf("state key: %w", err)
+		}
+		v := value{key: k}
+		if val != nil {
+			data, err := json.Marshal(val)
+			if err != nil {
+				return nil, fmt.Errorf("%w: the value of state key %q has no JSON: %w", session.ErrInvalid, k, err)
+			}
+			v.json = data
+		}
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b value) int { return strings.Compare(a.key, b.key) })
+	return all, nil
+}
+
+func (a *appending) write(tx *tx, _ bool) error {
+	names := []any{a.key.AppName, a.key.UserID, a.key.SessionID}
+	id := a.entry.id.Load()
+	if id == 0 {
+		ok, err := tx.row(selectID, names, &id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return missing(a.key)
+		}
+		a.entry.id.Store(id)
+	}
+	n, err := tx.exec(insertEvent, a.seq, a.event.Timestamp.UnixMicro(), a.nonce, a.data, id, a.lease, a.lease, a.seq)
+	if err != nil {
+		return err
+	}
+	if n == 1 {
+		return tx.setState(a.key, id, a.state)
+	}
+	return a.why(tx, names, id)
+}
+
+// why says why an event was not inserted. It may have been before: then the
+// answer to that was lost, and all is well.
+func (a *appending) why(tx *tx, names []any, tried int64) error {
+	var id, nonce int64
+	var h holder
+	ok, err := tx.row(selectWhy, append([]any{a.seq}, names...), &id, &h.owner, &h.token, &h.since, &h.until, &nonce)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		a.entry.id.Store(0)
+		return missing(a.key)
+	case id != tried: // it was deleted, and made anew
+		a.entry.id.Store(id)
+		return a.write(tx, false)
+	case nonce == a.nonce:
+		return nil
+	case a.lease != 0 && a.lease != h.token:
+		return refuse(h.lost(a.key))
+	}
+	return refuse(session.ErrConflict)
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Dialect is what tells one database from another: some words of SQL, and three
+// functions.
+type Dialect struct {
+	// Name is the database for people, such as "SQLite database /tmp/x.db".
+	Name string
+	// Migrations holds the files 0001_words.sql, 0002_words.sql and so on.
+	Migrations fs.FS
+	// Tables counts the tables that are there already, whosever they are.
+	Tables string
+	// Numbered says that placeholders are $1, $2 and so on, not ?.
+	Numbered bool
+	// Begin starts a transaction that writes.
+	Begin string
+	// Lock keeps other processes from migrating until the transaction ends;
+	// empty if Begin does.
+	Lock string
+	// Now is the database's clock, in microseconds since 1970.
+	Now string
+	// Share ends a SELECT from sessions s, and keeps its row from being changed
+	// by others until the transaction ends; empty if there is one writer.
+	Share string
+	// Timeout bounds the tries to write; 0 where the database always answers.
+	Timeout time.Duration
+
+	// Classify says what can be done about an error.
+	Classify func(error) Class
+	// Explain puts an error into words that say what to do. It may return it as
+	// it is.
+	Explain func(error) error
+	// Listen calls changed for each session that another process changed, or
+	// with 0 where it does not know which, until the context ends. It starts
+	// with changed(0) as soon as nothing can escape it any more.
+	Listen func(ctx context.Context, changed func(session int64))
+}
+
+// Class is what can be done about an error of the database.
+type Class int
+
+const (
+	// Final: it would fail again.
+	Final Class = iota
+	// Again: it was not done, and may be later.
+	Again
+	// Lost: the connection broke. If that was told to commit, nobody knows
+	// whether it did.
+	Lost
+)
+
+// sql puts a statement into the dialect: ? becomes a numbered placeholder,
+// {now} and {share} the dialect's words.
+func (d *Dialect) sql(text string) string {
+	text = strings.NewReplacer("{now}", d.Now, "{share}", d.Share).Replace(text)
+	if !d.Numbered {
+		return text
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(text, "?") {
+		if n > 0 {
+			b.WriteByte('$')
+			b.WriteString(strconv.Itoa(n))
+		}
+		b.WriteString(part)
+		n++
+	}
+	return b.String()
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// refusal is an answer, and no failure of the database: the transaction that it
+// was found in wrote nothing on its behalf and is sound.
+type refusal struct{ err error }
+
+func (r refusal) Error() string { return r.err.Error() }
+func (r refusal) Unwrap() error { return r.err }
+
+func refuse(err error) error { return refusal{err} }
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[refusal](err)
+	return ok
+}
+
+// explain leaves refusals alone, and has the dialect put other errors into words.
+func (s *Store) explain(err error) error {
+	if err == nil || isRefusal(err) {
+		return err
+	}
+	return s.dialect.Explain(err)
+}
+
+// patience is how long one call goes on trying.
+type patience struct {
+	store *Store
+	until time.Time
+	delay time.Duration // before the next try
+	most  time.Duration // that it grows to
+}
+
+func (s *Store) patience() patience {
+	return patience{store: s, until: time.Now().Add(s.wait), delay: time.Millisecond}
+}
+
+// over is what the caller is told after an error; nil as long as there is time
+// for another try.
+func (p *patience) over(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	class := p.store.dialect.Classify(err)
+	p.most = 500 * time.Millisecond
+	if class == Again { // others are quick; who waits for long comes last
+		p.most = 20 * time.Millisecond
+	}
+	switch {
+	case cause != nil && errors.Is(err, ctx.Err()):
+		return cause
+	case cause != nil:
+		return fmt.Errorf("%w, while waiting: %w", cause, p.store.explain(err))
+	case isRefusal(err) || class == Final:
+		return p.store.explain(err)
+	case p.store.done.Err() != nil:
+		return session.ErrClosed
+	case time.Now().Add(p.delay).After(p.until):
+		return fmt.Errorf("gave up after %v: %w", p.store.wait, p.store.explain(err))
+	}
+	return nil
+}
+
+// pause waits before another try, longer each time.
+func (p *patience) pause(ctx context.Context) {
+	t := time.NewTimer(p.delay)
+	defer t.Stop()
+	p.delay = min(2*p.delay, p.most)
+	select {
+	case <-ctx.Done():
+	case <-p.store.done.Done():
+	case <-t.C:
+	}
+}
+
+// valid refuses names that a database cannot hold.
+func valid(names ...string) error {
+	for _, name := range names {
+		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+			return fmt.Errorf("%w: %q is not text: it has a byte that is no UTF-8, or a zero", session.ErrInvalid, name)
+		}
+	}
+	return nil
+}
+
+// complete refuses a key that names no session.
+func complete(key session.Key) error {
+	if key.AppName == "" || key.UserID == "" || key.SessionID == "" {
+		return fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", session.ErrInvalid, key.AppName, key.UserID, key.SessionID)
+	}
+	return valid(key.AppName, key.UserID, key.SessionID)
+}
+
+// missing is ErrNotFound for a session.
+func missing(key session.Key) error {
+	return refuse(fmt.Errorf("session %q of user %q: %w", key.SessionID, key.UserID, session.ErrNotFound))
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+const (
+	selectSession = `SELECT s.id, COALESCE(e.seq, 0), COALESCE(e.time, s.created) FROM sessions s
+LEFT JOIN events e ON e.session = s.id AND e.seq = (SELECT max(x.seq) FROM events x WHERE x.session = s.id)
+WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
+	selectBefore = `SELECT e.seq FROM events e WHERE e.session = ? AND e.time < ? ORDER BY e.seq DESC LIMIT 1`
+
+	// Without a user, those of all.
+	selectList = `SELECT s.id, s.user_id, s.name, COALESCE(e.seq, 0), COALESCE(e.time, s.created) FROM sessions s
+LEFT JOIN events e ON e.session = s.id AND e.seq = (SELECT max(x.seq) FROM events x WHERE x.session = s.id)
+WHERE s.app = ? AND (? OR s.user_id = ?) ORDER BY s.user_id, s.name`
+	selectStates = `SELECT t.session, t.key, t.value FROM state t JOIN sessions s ON s.id = t.session
+WHERE s.app = ? AND (? OR s.user_id = ?)`
+	selectUserStates = `SELECT user_id, key, value FROM user_state WHERE app = ? AND (? OR user_id = ?)`
+	selectAppState   = `SELECT key, value FROM app_state WHERE app = ?`
+)
+
+// tail is how many of a session's last events are read when it is fetched. The
+// others are read when somebody looks at them.
+const tail = 64
+
+// Get fetches a session: its state and its last events. Older ones are read
+// when they are looked at, which takes an open store. See session.Service.
+func (s *Store) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
+	if req == nil {
+		return nil, fmt.Errorf("get session: %w", session.ErrInvalid)
+	}
+	key := session.Key{AppName: req.AppName, UserID: req.UserID, SessionID: req.SessionID}
+	if err := complete(key); err != nil {
+		return nil, fmt.Errorf("get session: %w", err)
+	}
+	var v *session.View
+	err := s.read(ctx, func(q *snapshot) (err error) {
+		v, err = q.view(key, req)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("get session: %w", err)
+	}
+	return &session.GetResponse{Session: v}, nil
+}
+
+func (q *snapshot) view(key session.Key, req *session.GetRequest) (*session.View, error) {
+	cfg := session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID}
+	var id, updated int64
+	ok, err := q.row(selectSession, []any{key.AppName, key.UserID, key.SessionID}, &id, &cfg.LastSeq, &updated)
+	if err == nil && !ok {
+		err = missing(key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg.Updated = time.UnixMicro(updated)
+	rows, err := q.query(selectState, key.AppName, key.AppName, key.UserID, id)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.State, err = scanState(rows); err != nil {
+		return nil, err
+	}
+	first, err := q.first(id, cfg.LastSeq, req)
+	if err != nil {
+		return nil, err
+	}
+	from := max(first, cfg.LastSeq-tail+1)
+	if from <= cfg.LastSeq {
+		if cfg.Events, err = q.events(id, from, cfg.LastSeq); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Older, cfg.Load = int(from-first), q.store.load(key, id)
+	return session.NewView(cfg), nil
+}
+
+// first is the number of the first event that is asked for. Timestamps need not
+// rise: none of those that come later is too old.
+func (q *snapshot) first(id, last int64, req *session.GetRequest) (int64, error) {
+	first := int64(1)
+	if !req.After.IsZero() {
+		var before int64
+		if _, err := q.row(selectBefore, []any{id, req.After.UnixMicro()}, &before); err != nil {
+			return 0, err
+		}
+		first = before + 1
+	}
+	if n := int64(req.NumRecentEvents); n > 0 {
+		first = max(first, last-n+1)
+	}
+	return first, nil
+}
+
+// load reads a view's older events.
+func (s *Store) load(key session.Key, id int64) func(first, last int64) ([]*session.Event, error) {
+	return func(first, last int64) (evs []*session.Event, err error) {
+		err = s.read(s.done, func(q *snapshot) (err error) {
+			evs, err = q.events(id, first, last)
+			if err == nil && len(evs) == 0 {
+				err = missing(key)
+			}
+			return err
+		})
+		if s.done.Err() != nil && err != nil {
+			err = session.ErrClosed
+		}
+		return evs, err
+	}
+}
+
+// List describes sessions. See session.Service.
+func (s *Store) List(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
+	if req == nil || req.AppName == "" {
+		return nil, fmt.Errorf("list sessions: %w: app name is required", session.ErrInvalid)
+	}
+	if err := valid(req.AppName, req.UserID); err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	resp := &session.ListResponse{}
+	err := s.read(ctx, func(q *snapshot) (err error) {
+		resp.Sessions, err = q.list(req)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	return resp, nil
+}
+
+func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
+	args := []any{req.AppName, req.UserID == "", req.UserID}
+	rows, err := q.query(selectList, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var cfgs []session.ViewConfig
+	byID, byUser := make(map[int64]map[string]any), make(map[string][]map[string]any)
+	var all []map[string]any
+	for rows.Next() {
+		var id, updated int64
+		cfg := session.ViewConfig{AppName: req.AppName, State: make(map[string]any)}
+		if err := rows.Scan(&id, &cfg.UserID, &cfg.SessionID, &cfg.LastSeq, &updated); err != nil {
+			return nil, err
+		}
+		cfg.Updated = time.UnixMicro(updated)
+		cfgs, all = append(cfgs, cfg), append(all, cfg.State)
+		byID[id], byUser[cfg.UserID] = cfg.State, append(byUser[cfg.UserID], cfg.State)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if err := q.states(args, byID, byUser, all); err != nil {
+		return nil, err
+	}
+	list := make([]session.Session, len(cfgs))
+	for i, cfg := range cfgs {
+		list[i] = session.NewView(cfg)
+	}
+	return list, nil
+}
+
+// states fills in the states of the sessions in a list.
+func (q *snapshot) states(args []any, byID map[int64]map[string]any, byUser map[string][]map[string]any, all []map[string]any) error {
+	var id int64
+	var user string
+	for _, one := range []struct {
+		text  string
+		args  []any
+		owner any // scanned first; nil where there is none
+		into  func() []map[string]any
+	}{
+		{selectStates, args, &id, func() []map[string]any { return []map[string]any{byID[id]} }},
+		{selectUserStates, args, &user, func() []map[string]any { return byUser[user] }},
+		{selectAppState, args[:1], nil, func() []map[string]any { return all }},
+	} {
+		rows, err := q.query(one.text, one.args...)
+		if err != nil {
+			return err
+		}
+		err = eachValue(rows, one.owner, func(key string, val any) {
+			for _, state := range one.into() {
+				if state != nil {
+					state[key] = val
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachValue(rows rows, owner any, found func(key string, val any)) error {
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		var data []byte
+		dest := []any{&key, &data}
+		if owner != nil {
+			dest = append([]any{owner}, dest...)
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		val, err := decodeValue(strings.Clone(key), data)
+		if err != nil {
+			return err
+		}
+		found(key, val)
+	}
+	return rows.Err()
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// A lease is in its session's row, which an append through a lease locks: so
+// either it comes before the lease is taken over, or it is refused.
+const (
+	takeLease = `UPDATE sessions SET lease_owner = ?, lease_token = ?, lease_since = {now}, lease_until = {now} + CAST(? AS BIGINT)
+WHERE app = ? AND user_id = ? AND name = ? AND (lease_token = 0 OR lease_until <= {now} OR lease_token = ?)`
+	renewLease = `UPDATE sessions SET lease_until = {now} + CAST(? AS BIGINT)
+WHERE app = ? AND user_id = ? AND name = ? AND lease_token = ?`
+	endLease = `UPDATE sessions SET lease_owner = '', lease_token = 0
+WHERE app = ? AND user_id = ? AND name = ? AND lease_token = ?`
+	selectLease = `SELECT s.lease_owner, s.lease_token, s.lease_since, s.lease_until FROM sessions s
+WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
+)
+
+// holder is a lease as its session's row has it. Times are microseconds since
+// 1970; a token of 0 is nobody's.
+type holder struct {
+	owner               string
+	token, since, until int64
+}
+
+func (h *holder) by(key session.Key) *session.HeldError {
+	return &session.HeldError{Key: key, Owner: h.owner, Since: time.UnixMicro(h.since), Until: time.UnixMicro(h.until), Token: h.token}
+}
+
+// lost is the error for somebody else's lease.
+func (h *holder) lost(key session.Key) error {
+	if h.token == 0 {
+		return session.ErrLeaseLost
+	}
+	return fmt.Errorf("%w: %w", session.ErrLeaseLost, h.by(key))
+}
+
+// holder reads a session's lease.
+func (t *tx) holder(key session.Key) (h holder, err error) {
+	ok, err := t.row(selectLease, []any{key.AppName, key.UserID, key.SessionID}, &h.owner, &h.token, &h.since, &h.until)
+	if err == nil && !ok {
+		err = missing(key)
+	}
+	return h, err
+}
+
+// Acquire takes the lease of a session. See session.Leaser.
+func (s *Store) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
+	l, err := s.acquire(ctx, key, owner, ttl, -1)
+	if err != nil {
+		return nil, fmt.Errorf("acquire lease: %w", err)
+	}
+	return l, nil
+}
+
+// TakeOver takes the lease of a session from a dead owner. See session.Leaser.
+func (s *Store) TakeOver(ctx context.Context, held *session.HeldError, owner string, ttl time.Duration) (*session.Lease, error) {
+	if held == nil || held.Token == 0 {
+		return nil, fmt.Errorf("take over lease: %w: the error of a refused Acquire is required", session.ErrInvalid)
+	}
+	l, err := s.acquire(ctx, held.Key, owner, ttl, held.Token)
+	if err != nil {
+		return nil, fmt.Errorf("take over lease: %w", err)
+	}
+	return l, nil
+}
+
+// acquire takes a lease that is free, or is the one of token over.
+func (s *Store) acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration, over int64) (*session.Lease, error) {
+	if owner == "" || ttl <= 0 {
+		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", session.ErrInvalid, owner, ttl)
+	}
+	if err := complete(key); err != nil {
+		return nil, err
+	}
+	if err := valid(owner); err != nil {
+		return nil, fmt.Errorf("owner: %w", err)
+	}
+	var h holder
+	token := newNonce()
+	err := s.write(ctx, func(tx *tx, _ bool) error {
+		_, err := tx.exec(takeLease, owner, token, ttl.Microseconds(), key.AppName, key.UserID, key.SessionID, over)
+		if err != nil {
+			return err
+		}
+		if h, err = tx.holder(key); err != nil {
+			return err
+		}
+		if h.token != token {
+			return refuse(h.by(key))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session.Lease{Key: key, Owner: owner, Token: token, Until: time.UnixMicro(h.until)}, nil
+}
+
+// Renew gives a lease a new end. See session.Leaser.
+func (s *Store) Renew(ctx context.Context, l *session.Lease, ttl time.Duration) (*session.Lease, error) {
+	if l == nil || l.Token == 0 || ttl <= 0 {
+		return nil, fmt.Errorf("renew lease: %w: a lease and a time to live are required", session.ErrInvalid)
+	}
+	renewed := *l
+	err := s.write(ctx, func(tx *tx, _ bool) error {
+		n, err := tx.exec(renewLease, ttl.Microseconds(), l.Key.AppName, l.Key.UserID, l.Key.SessionID, l.Token)
+		if err != nil {
+			return err
+		}
+		h, err := tx.holder(l.Key)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return refuse(h.lost(l.Key))
+		}
+		renewed.Until = time.UnixMicro(h.until)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("renew lease: %w", err)
+	}
+	return &renewed, nil
+}
+
+// Release ends a lease. See session.Leaser.
+func (s *Store) Release(ctx context.Context, l *session.Lease) error {
+	if l == nil || l.Token == 0 {
+		return fmt.Errorf("release lease: %w: a lease is required", session.ErrInvalid)
+	}
+	err := s.write(ctx, func(tx *tx, _ bool) error {
+		_, err := tx.exec(endLease, l.Key.AppName, l.Key.UserID, l.Key.SessionID, l.Token)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("release lease: %w", err)
+	}
+	return nil
+}

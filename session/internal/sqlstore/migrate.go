@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// migrate brings the tables up to date. Several processes may do it at once:
+// the first does the work while the others wait.
+func (s *Store) migrate(ctx context.Context) error {
+	files, err := fs.Glob(s.dialect.Migrations, "*.sql")
+	if err != nil {
+		return err
+	}
+	slices.Sort(files)
+	for wait := s.patience(); ; wait.pause(ctx) {
+		err := s.tryMigrate(ctx, files)
+		if err == nil {
+			return nil
+		}
+		if end := wait.over(ctx, err); end != nil {
+			return end
+		}
+	}
+}
+
+func (s *Store) tryMigrate(ctx context.Context, files []string) (err error) {
+	conn, err := s.writer.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	run := func(text string) error {
+		_, err := conn.ExecContext(ctx, text)
+		return err
+	}
+	if err := run(s.dialect.Begin); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+	}()
+	if s.dialect.Lock != "" {
+		if err := run(s.dialect.Lock); err != nil {
+			return err
+		}
+	}
+	version, err := s.version(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if known := len(files); version > known {
+		return refuse(fmt.Errorf("its tables are of version %d, and this program knows them up to version %d: use a newer refrain, or another database", version, known))
+	}
+	for i, name := range files {
+		if n, _, _ := strings.Cut(name, "_"); n != fmt.Sprintf("%04d", i+1) {
+			return refuse(fmt.Errorf("migration %s is number %d", name, i+1))
+		}
+		if i < version {
+			continue
+		}
+		text, err := fs.ReadFile(s.dialect.Migrations, name)
+		if err != nil {
+			return refuse(err)
+		}
+		if err := run(string(text)); err != nil {
+			return fmt.Errorf("migration %s: %w", name, err)
+		}
+		if err := run("INSERT INTO refrain_schema (version) VALUES (" + strconv.Itoa(i+1) + ")"); err != nil {
+			return err
+		}
+	}
+	return run("COMMIT")
+}
+
+// version is that of the tables. It makes the table that says so in a database
+// that is empty.
+func (s *Store) version(ctx context.Context, conn *sql.Conn) (int, error) {
+	var tables, version int
+	if err := conn.QueryRowContext(ctx, s.dialect.Tables).Scan(&tables); err != nil {
+		return 0, err
+	}
+	if tables == 0 {
+		_, err := conn.ExecContext(ctx, "CREATE TABLE refrain_schema (version INTEGER NOT NULL PRIMARY KEY)")
+		return 0, err
+	}
+	err := conn.QueryRowContext(ctx, "SELECT COALESCE(max(version), 0) FROM refrain_schema").Scan(&version)
+	if err != nil && s.dialect.Classify(err) == Final {
+		return 0, refuse(fmt.Errorf("it holds tables of another program: use another database (%w)", s.dialect.Explain(err)))
+	}
+	return version, err
+}

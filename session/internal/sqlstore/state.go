@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+const (
+	putState = `INSERT INTO state (session, key, value) VALUES (?, ?, ?)
+ON CONFLICT (session, key) DO UPDATE SET value = excluded.value`
+	cutState = `DELETE FROM state WHERE session = ? AND key = ?`
+
+	putUserState = `INSERT INTO user_state (app, user_id, key, value) VALUES (?, ?, ?, ?)
+ON CONFLICT (app, user_id, key) DO UPDATE SET value = excluded.value`
+	cutUserState = `DELETE FROM user_state WHERE app = ? AND user_id = ? AND key = ?`
+
+	putAppState = `INSERT INTO app_state (app, key, value) VALUES (?, ?, ?)
+ON CONFLICT (app, key) DO UPDATE SET value = excluded.value`
+	cutAppState = `DELETE FROM app_state WHERE app = ? AND key = ?`
+
+	selectState = `SELECT key, value FROM app_state WHERE app = ?
+UNION ALL SELECT key, value FROM user_state WHERE app = ? AND user_id = ?
+UNION ALL SELECT key, value FROM state WHERE session = ?`
+)
+
+// setState writes the keys that changed, each where it belongs.
+func (t *tx) setState(key session.Key, id int64, state []value) error {
+	for _, v := range state {
+		put, cut := putState, cutState
+		args := []any{id, v.key, v.json}
+		switch {
+		case strings.HasPrefix(v.key, session.KeyPrefixApp):
+			put, cut, args = putAppState, cutAppState, []any{key.AppName, v.key, v.json}
+		case strings.HasPrefix(v.key, session.KeyPrefixUser):
+			put, cut, args = putUserState, cutUserState, []any{key.AppName, key.UserID, v.key, v.json}
+		}
+		if v.json == nil {
+			put, args = cut, args[:len(args)-1]
+		}
+		if _, err := t.exec(put, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows are what a query yields; those of package sql are.
+type rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+	Close() error
+}
+
+// scanState reads what selectState yields.
+func scanState(rows rows) (map[string]any, error) {
+	defer rows.Close()
+	state := make(map[string]any)
+	for rows.Next() {
+		var key string
+		var data []byte
+		if err := rows.Scan(&key, &data); err != nil {
+			return nil, err
+		}
+		val, err := decodeValue(key, data)
+		if err != nil {
+			return nil, err
+		}
+		state[key] = val
+	}
+	return state, rows.Err()
+}
+
+func decodeValue(key string, data []byte) (val any, err error) {
+	if err := json.Unmarshal(data, &val); err != nil {
+		return nil, refuse(fmt.Errorf("the stored value of state key %q is damaged: %w", key, err))
+	}
+	return val, nil
+}

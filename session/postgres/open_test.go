@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/postgres"
+)
+
+// statement runs statements beside the service.
+func statement(t *testing.T, texts ...string) {
+	t.Helper()
+	if cluster.missing != "" {
+		t.Skip(cluster.missing)
+	}
+	db, err := sql.Open("pgx", cluster.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, text := range texts {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestManyOpenANewDatabaseAtOnce(t *testing.T) {
+	if cluster.missing != "" {
+		t.Skip(cluster.missing)
+	}
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			svc, err := postgres.Open(t.Context(), cluster.dsn, postgres.Config{Schema: "at once", Writers: 2})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer svc.Close()
+			if _, err := svc.Create(t.Context(), &session.CreateRequest{AppName: app, UserID: ana, SessionID: fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	list, err := open(t, postgres.Config{Schema: "at once"}).List(t.Context(), &session.ListRequest{AppName: app})
+	if err != nil || len(list.Sessions) != 6 {
+		t.Errorf("got %v, %v; want the sessions of all", list, err)
+	}
+}
+
+func TestDatabasesThatCannotBeUsedAreRefused(t *testing.T) {
+	statement(t,
+		`CREATE SCHEMA cookbook`, `CREATE TABLE cookbook.recipes (name TEXT)`,
+		`CREATE ROLE stranger LOGIN`)
+	newer := postgres.Config{Schema: "newer"}
+	open(t, newer)
+	statement(t, `INSERT INTO newer.refrain_schema (version) VALUES (99)`)
+	for _, tt := range []struct {
+		name, dsn, schema string
+		want              []string
+	}{
+		{"of a newer version", cluster.dsn, "newer", []string{"version 99", "up to version 1", "newer refrain"}},
+		{"another program's", cluster.dsn, "cookbook", []string{"another program", "use another database"}},
+		{"not there", cluster.dsn + " dbname=nowhere", "x", []string{"no such database", "createdb"}},
+		{"user unknown", cluster.dsn + " user=nobody", "x", []string{"does not let this user in"}},
+		{"user without rights", cluster.dsn + " user=stranger", "x", []string{"the right to make the schema \"x\""}},
+		{"schema with a long name", cluster.dsn, strings.Repeat("x", 64), []string{"longer than 63 bytes"}},
+		{"server away", "host=" + t.TempDir(), "x", []string{"does not answer"}},
+		{"DSN without sense", "postgres://[", "x", []string{"cannot parse"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			svc, err := postgres.Open(t.Context(), tt.dsn, postgres.Config{Schema: tt.schema, Wait: 300 * time.Millisecond})
+			if err == nil {
+				svc.Close()
+				t.Fatal("it was opened")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error does not say %q: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// Whoever runs the server may make the schema, and no other.
+func TestSchemaThatIsThereTakesNoRightToMakeOne(t *testing.T) {
+	statement(t, `CREATE ROLE tenant LOGIN`, `CREATE SCHEMA "tenant's"`, `GRANT USAGE, CREATE ON SCHEMA "tenant's" TO tenant`)
+	svc, err := postgres.Open(t.Context(), cluster.dsn+" user=tenant", postgres.Config{Schema: "tenant's"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Close()
+	s := create(t, svc, "s1")
+	if err := svc.AppendEvent(t.Context(), s, numbered(1)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerThatOnlyLetsReadIsAnError(t *testing.T) {
+	cfg := postgres.Config{Schema: "standby"}
+	create(t, open(t, cfg), "s1")
+	svc, err := postgres.Open(t.Context(), cluster.dsn+" default_transaction_read_only=on", cfg)
+	if err == nil {
+		defer svc.Close()
+		err = svc.AppendEvent(t.Context(), get(t, svc, "s1"), numbered(1))
+	}
+	if err == nil || !strings.Contains(err.Error(), "only lets read") {
+		t.Errorf("got %v, want an error that says what to connect to", err)
+	}
+}

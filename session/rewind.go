@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"maps"
+	"strings"
+)
+
+// State keys of the log's own. Events carry them, and stores keep them as they
+// keep others; a view's State does not show them.
+const (
+	// KeySuperseded holds the [Spans], as text, of events that no longer count:
+	// of attempts that were cut off and made again. They stay in the log, and a
+	// view's Events leave them out.
+	KeySuperseded = keyPrefixLog + "superseded"
+	// KeyNoted says that the event's delta has the whole state of the session
+	// as it was then, app: and user: keys apart: from there on the log alone
+	// tells the state.
+	KeyNoted = keyPrefixLog + "noted"
+
+	keyPrefixLog = "refrain:"
+)
+
+// notes are what a view knows by the keys of the log's own.
+type notes struct {
+	noted      bool
+	superseded Spans
+	gaps       gaps
+}
+
+// adopt moves the log's own keys out of the state that a store has read.
+func (v *View) adopt() {
+	for _, key := range [...]string{KeyNoted, KeySuperseded} {
+		if val, ok := v.state[key]; ok {
+			delete(v.state, key)
+			v.note(key, val)
+		}
+	}
+}
+
+// note takes in one of the log's own keys.
+func (v *View) note(key string, val any) {
+	switch text, _ := val.(string); key {
+	case KeyNoted:
+		v.noted = true
+	case KeySuperseded:
+		var s Spans
+		if s.UnmarshalText([]byte(text)) != nil {
+			return // somebody else's: to show too much is the lesser evil
+		}
+		v.superseded, v.gaps = s, newGaps(s)
+		if !v.events.whole() { // somebody else's session, which has left some out
+			v.leaveOut()
+		}
+	}
+}
+
+// leaveOut makes the log anew, without what is superseded.
+func (v *View) leaveOut() {
+	var log eventLog
+	for ev := range v.events.All() {
+		if !v.superseded.Has(ev.Seq) {
+			log.append(ev)
+		}
+	}
+	v.events, v.gaps, v.shared = window{log: log}, nil, false
+}
+
+// Superseded are the events that the view leaves out of Events.
+func (v *View) Superseded() Spans {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.superseded
+}
+
+// Noted reports whether the log alone tells the session's state: [KeyNoted].
+func (v *View) Noted() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.noted
+}
+
+// Log is Events with those that are superseded, and with those that a rewound
+// view does not show yet.
+func (v *View) Log() Events {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w := v.events
+	return &w
+}
+
+// past is what a rewound view knows of the keys that events have written.
+type past struct {
+	to     int64 // the last event that is shown; 0: all are, -1: none
+	writes map[scopedKey]written
+}
+
+type scopedKey struct {
+	owner Address
+	key   string
+}
+
+type written struct {
+	seq   int64
+	value any
+}
+
+// Rewind returns a second view of the session, as it was after the event with
+// that sequence number. The state is that of then, and is given away; app: and
+// user: keys, which other sessions share, are taken as they are now. The view
+// has the events behind in its log, and appending goes on behind them: Replay
+// takes them in again. Keys that end with the invocation (temp:) are lost.
+func (v *View) Rewind(to int64, state map[string]any) *View {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if state == nil {
+		state = make(map[string]any)
+	}
+	for k, val := range v.state {
+		if shared(k) {
+			state[k] = val
+		}
+	}
+	back := &View{
+		appName: v.appName, userID: v.userID, id: v.id, events: v.events, shared: true, notes: v.notes,
+		state: state, updated: v.updated, past: &past{to: to, writes: make(map[scopedKey]written)},
+	}
+	if to < 1 {
+		back.past.to = -1
+	}
+	back.seq.Store(v.seq.Load())
+	return back
+}
+
+// Replay takes in again an event of a rewound view's log. Events that were
+// said at the same time, in branches of one run, may come in another order: of
+// several that wrote a key, the one with the highest Seq counts. It does
+// nothing for a view that was not rewound.
+func (v *View) Replay(ev *Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	p := v.past
+	if p == nil {
+		return
+	}
+	if p.to != 0 && ev.Seq > p.to {
+		p.to = ev.Seq
+	}
+	if ev.Mark != nil && ev.Mark.Kind == MarkRunResumed {
+		return // it undoes what is not replayed
+	}
+	for k, val := range ev.Actions.StateDelta {
+		if shared(k) || strings.HasPrefix(k, keyPrefixLog) {
+			continue
+		}
+		v.set(k, p.last(k, val, ev), ev.Address)
+	}
+}
+
+// last is the value that a key has after an event wrote it, be it the event's or
+// that of a later one which was here before.
+func (p *past) last(key string, val any, ev *Event) any {
+	sk := scopedKey{key: key}
+	if strings.HasPrefix(key, KeyPrefixIteration) {
+		sk.owner = ev.Address.loop()
+	}
+	if w, ok := p.writes[sk]; ok && w.seq > ev.Seq {
+		return w.value
+	}
+	p.writes[sk] = written{ev.Seq, val}
+	return val
+}
+
+// appended notes an event that was appended while others may still be replayed.
+func (p *past) appended(ev *Event) {
+	p.to = 0
+	for k, val := range ev.Actions.StateDelta {
+		p.last(k, val, ev)
+	}
+}
+
+// shared reports whether other sessions have the key too.
+func shared(key string) bool {
+	return strings.HasPrefix(key, KeyPrefixApp) || strings.HasPrefix(key, KeyPrefixUser)
+}
+
+// OwnKey reports whether a state key belongs to one session alone and outlives
+// its runs.
+func OwnKey(key string) bool {
+	return !shared(key) && durable(key) && !strings.HasPrefix(key, keyPrefixLog)
+}
+
+// OwnState are a state's keys of which OwnKey holds.
+func OwnState(s ReadonlyState) map[string]any {
+	own := maps.Collect(s.All())
+	maps.DeleteFunc(own, func(k string, _ any) bool { return !OwnKey(k) })
+	return own
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// ErrFault is what a service fails with that [Faulty] returns.
+var ErrFault = errors.New("sessiontest: the store failed on purpose")
+
+// Faults says how often a service of [Faulty] fails.
+type Faults struct {
+	// Seed makes the faults the same each time, for one caller at a time.
+	Seed uint64
+	// Before and After are how likely a call fails, from 0 to 1, before or after
+	// it was done. Who gets the error cannot tell which.
+	Before, After float64
+}
+
+// Faulty returns a service that fails now and then with [ErrFault], as one does
+// whose network breaks: a call that failed was done or was not, and the session
+// and the event that were given to AppendEvent show nothing of it. It is a
+// session.Leaser and a session.Watcher if svc is.
+//
+//	svc := sessiontest.Faulty(session.InMemoryService(), sessiontest.Faults{Seed: 1, After: 0.1})
+func Faulty(svc session.Service, f Faults) session.Service {
+	return &faulty{svc: svc, faults: f, rand: rand.New(rand.NewPCG(f.Seed, 0))}
+}
+
+type faulty struct {
+	svc    session.Service
+	faults Faults
+
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+// call does something or fails, or both.
+func (f *faulty) call(do func() error) error {
+	f.mu.Lock()
+	before, after := f.rand.Float64() < f.faults.Before, f.rand.Float64() < f.faults.After
+	f.mu.Unlock()
+	if before {
+		return ErrFault
+	}
+	if err := do(); err != nil || !after {
+		return err
+	}
+	return ErrFault
+}
+
+func (f *faulty) Create(ctx context.Context, req *session.CreateRequest) (resp *session.CreateResponse, err error) {
+	err = f.call(func() (err error) { resp, err = f.svc.Create(ctx, req); return err })
+	return dropIf(err, resp), err
+}
+
+func (f *faulty) Get(ctx context.Context, req *session.GetRequest) (resp *session.GetResponse, err error) {
+	err = f.call(func() (err error) { resp, err = f.svc.Get(ctx, req); return err })
+	return dropIf(err, resp), err
+}
+
+func (f *faulty) List(ctx context.Context, req *session.ListRequest) (resp *session.ListResponse, err error) {
+	err = f.call(func() (err error) { resp, err = f.svc.List(ctx, req); return err })
+	return dropIf(err, resp), err
+}
+
+func (f *faulty) Delete(ctx context.Context, req *session.DeleteRequest) error {
+	return f.call(func() error { return f.svc.Delete(ctx, req) })
+}
+
+// AppendEvent gives the service a copy of the event, and a session that only has
+// names, so that its own are as they were if the call fails.
+func (f *faulty) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
+	v, ok := s.(*session.View)
+	if !ok || ev == nil || ev.Partial {
+		return f.svc.AppendEvent(ctx, s, ev)
+	}
+	stored := *ev
+	if stored.Seq == 0 {
+		stored.Seq = v.LastSeq() + 1
+	}
+	if stored.Seq > v.LastSeq()+1 {
+		return f.svc.AppendEvent(ctx, s, ev) // the service knows what the session missed
+	}
+	if err := f.call(func() error { return f.svc.AppendEvent(ctx, nameOnly{v}, &stored) }); err != nil {
+		return err
+	}
+	ev.Seq, ev.ID, ev.Timestamp = stored.Seq, stored.ID, stored.Timestamp
+	v.Apply(ev)
+	return nil
+}
+
+// nameOnly is a session that services do not know.
+type nameOnly struct{ session.Session }
+
+func (f *faulty) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (l *session.Lease, err error) {
+	return f.lease(func(inner session.Leaser) (*session.Lease, error) { return inner.Acquire(ctx, key, owner, ttl) })
+}
+
+func (f *faulty) TakeOver(ctx context.Context, held *session.HeldError, owner string, ttl time.Duration) (*session.Lease, error) {
+	return f.lease(func(inner session.Leaser) (*session.Lease, error) { return inner.TakeOver(ctx, held, owner, ttl) })
+}
+
+func (f *faulty) Renew(ctx context.Context, l *session.Lease, ttl time.Duration) (*session.Lease, error) {
+	return f.lease(func(inner session.Leaser) (*session.Lease, error) { return inner.Renew(ctx, l, ttl) })
+}
+
+func (f *faulty) Release(ctx context.Context, l *session.Lease) error {
+	_, err := f.lease(func(inner session.Leaser) (*session.Lease, error) { return nil, inner.Release(ctx, l) })
+	return err
+}
+
+func (f *faulty) lease(do func(session.Leaser) (*session.Lease, error)) (l *session.Lease, err error) {
+	inner, ok := f.svc.(session.Leaser)
+	if !ok {
+		return nil, fmt.Errorf("%T is no session.Leaser", f.svc)
+	}
+	err = f.call(func() (err error) { l, err = do(inner); return err })
+	return dropIf(err, l), err
+}
+
+// Watch breaks off now and then.
+func (f *faulty) Watch(ctx context.Context, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+	return func(yield func(*session.Event, error) bool) {
+		inner, ok := f.svc.(session.Watcher)
+		if !ok {
+			yield(nil, fmt.Errorf("%T is no session.Watcher", f.svc))
+			return
+		}
+		for ev, err := range inner.Watch(ctx, key, after) {
+			if f.call(func() error { return nil }) != nil {
+				yield(nil, ErrFault)
+				return
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// dropIf keeps an answer from who gets an error.
+func dropIf[T any](err error, answer *T) *T {
+	if err != nil {
+		return nil
+	}
+	return answer
+}

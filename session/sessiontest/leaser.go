@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// TestLeaser checks that a service keeps the promises of session.Leaser. Each
+// subtest opens a service of its own, which must be empty.
+func TestLeaser(t *testing.T, open func(t *testing.T) session.Service) {
+	tests := []struct {
+		name string
+		run  func(*leaseSuite)
+	}{
+		{"one holder", (*leaseSuite).oneHolder},
+		{"release", (*leaseSuite).release},
+		{"expiry", (*leaseSuite).expiry},
+		{"renewal", (*leaseSuite).renewal},
+		{"renewal of a lost lease", (*leaseSuite).renewLost},
+		{"appends are fenced", (*leaseSuite).fence},
+		{"appends to other sessions", (*leaseSuite).otherSessions},
+		{"taking over", (*leaseSuite).takeOver},
+		{"deleted session", (*leaseSuite).deleted},
+		{"incomplete requests", (*leaseSuite).incomplete},
+		{"many at once", (*leaseSuite).atOnce},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			svc := open(t)
+			l, ok := svc.(session.Leaser)
+			if !ok {
+				t.Fatalf("%T is no session.Leaser", svc)
+			}
+			tt.run(&leaseSuite{suite{T: t, svc: svc}, l})
+		})
+	}
+}
+
+// leaseSuite is one subtest with its service.
+type leaseSuite struct {
+	suite
+	leaser session.Leaser
+}
+
+// s1 is a session of ana's.
+var s1 = session.Key{AppName: app, UserID: ana, SessionID: "s1"}
+
+func (s *leaseSuite) acquire(owner string, ttl time.Duration) *session.Lease {
+	s.Helper()
+	l, err := s.leaser.Acquire(s.Context(), s1, owner, ttl)
+	if err != nil {
+		s.Fatalf("Acquire of a lease that nobody has, by %s: %v", owner, err)
+	}
+	return l
+}
+
+// refused demands a HeldError that names the holder.
+func (s *leaseSuite) refused(err error, l *session.Lease, rule string) *session.HeldError {
+	s.Helper()
+	held, ok := errors.AsType[*session.HeldError](err)
+	if !ok {
+		s.Fatalf("%s: got error %v, want a *session.HeldError", rule, err)
+	}
+	if held.Owner != l.Owner || held.Key != l.Key || held.Token != l.Token {
+		s.Errorf("%s: the error names the holder: got %+v, want what is in %+v", rule, held, l)
+	}
+	if !held.Since.Before(held.Until) {
+		s.Errorf("%s: the error says since when and until when: got %v and %v", rule, held.Since, held.Until)
+	}
+	return held
+}
+
+// eventually tries until it works.
+func (s *leaseSuite) eventually(what string, try func() error) {
+	s.Helper()
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			s.Fatalf("%s: still %v", what, err)
+		}
+	}
+}
+
+func (s *leaseSuite) oneHolder() {
+	s.make("s1", nil)
+	l := s.acquire("pid 1", time.Hour)
+	if l.Key != s1 || l.Owner != "pid 1" || l.Token == 0 {
+		s.Errorf("a lease says whose and which it is, got %+v", l)
+	}
+	if d := time.Until(l.Until); d < 50*time.Minute || d > 70*time.Minute {
+		s.Errorf("a lease for an hour ends in an hour, got %v", l.Until)
+	}
+	for _, owner := range []string{"pid 2", "pid 1"} {
+		_, err := s.leaser.Acquire(s.Context(), s1, owner, time.Hour)
+		held := s.refused(err, l, "Acquire of a lease that is held, by "+owner)
+		if d := held.Until.Sub(l.Until).Abs(); d > time.Millisecond {
+			s.Errorf("the error says until when: got %v, want %v", held.Until, l.Until)
+		}
+	}
+	s.makeFor(app, bob, "s1", nil)
+	if _, err := s.leaser.Acquire(s.Context(), session.Key{AppName: app, UserID: bob, SessionID: "s1"}, "pid 2", time.Hour); err != nil {
+		s.Errorf("a lease is one session's: of another one Acquire says %v", err)
+	}
+}
+
+func (s *leaseSuite) release() {
+	s.make("s1", nil)
+	first := s.acquire("pid 1", time.Hour)
+	if err := s.leaser.Release(s.Context(), first); err != nil {
+		s.Fatalf("Release: %v", err)
+	}
+	second := s.acquire("pid 2", time.Hour)
+	if second.Token == first.Token {
+		s.Errorf("no two leases have one token, got %d twice", first.Token)
+	}
+	if err := s.leaser.Release(s.Context(), first); err != nil {
+		s.Errorf("Release of a lease that was released before is no error, got %v", err)
+	}
+	_, err := s.leaser.Acquire(s.Context(), s1, "pid 3", time.Hour)
+	s.refused(err, second, "Release of an old lease does not end the new one")
+}
+
+func (s *leaseSuite) expiry() {
+	const ttl = 200 * time.Millisecond
+	s.make("s1", nil)
+	start := time.Now()
+	first := s.acquire("pid 1", ttl)
+	_, err := s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
+	s.refused(err, first, "Acquire before the lease ends")
+	s.eventually("Acquire after the lease's end", func() error {
+		_, err := s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
+		return err
+	})
+	if d := time.Since(start); d < ttl-50*time.Millisecond {
+		s.Errorf("a lease for %v was taken after %v", ttl, d)
+	}
+}
+
+func (s *leaseSuite) renewal() {
+	s.make("s1", nil)
+	l := s.acquire("pid 1", time.Millisecond)
+	renewed, err := s.leaser.Renew(s.Context(), l, time.Hour)
+	if err != nil {
+		s.Fatalf("Renew of a lease that nobody else took, expired or not: %v", err)
+	}
+	if renewed.Token != l.Token || renewed.Key != l.Key || renewed.Owner != l.Owner || !renewed.Until.After(l.Until) {
+		s.Errorf("a renewed lease is the same with a later end: got %+v of %+v", renewed, l)
+	}
+	_, err = s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
+	held := s.refused(err, renewed, "Acquire of a lease that was renewed")
+	if d := held.Until.Sub(renewed.Until).Abs(); d > time.Millisecond {
+		s.Errorf("the error knows the new end: got %v, want %v", held.Until, renewed.Until)
+	}
+	if _, err := s.leaser.Renew(s.Context(), l, time.Hour); err != nil {
+		s.Errorf("Renew takes the lease of before a renewal as well: %v", err)
+	}
+	if err := s.leaser.Release(s.Context(), l); err != nil {
+		s.Errorf("Release takes the lease of before a renewal as well: %v", err)
+	}
+	s.acquire("pid 2", time.Hour)
+}
+
+func (s *leaseSuite) renewLost() {
+	s.make("s1", nil)
+	first := s.acquire("pid 1", time.Millisecond)
+	var second *session.Lease
+	s.eventually("Acquire after the lease's end", func() (err error) {
+		second, err = s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
+		return err
+	})
+	_, err := s.leaser.Renew(s.Context(), first, time.Hour)
+	s.wantErr(err, session.ErrLeaseLost, "Renew of a lease that somebody else has now")
+	s.refused(err, second, "Renew of a lease that somebody else has now")
+	if err := s.leaser.Release(s.Context(), second); err != nil {
+		s.Fatal(err)
+	}
+	for _, l := range []*session.Lease{first, second} {
+		_, err := s.leaser.Renew(s.Context(), l, time.Hour)
+		s.wantErr(err, session.ErrLeaseLost, "Renew of a lease that was released")
+	}
+}
+
+func (s *leaseSuite) fence() {
+	writer := s.make("s1", nil)
+	first := s.acquire("pid 1", time.Millisecond)
+	mine := context.WithoutCancel(session.WithLease(s.Context(), first)) // as a runner does
+	if err := s.svc.AppendEvent(mine, writer, says("one")); err != nil {
+		s.Fatalf("AppendEvent through a lease that nobody else took, expired or not: %v", err)
+	}
+	var second *session.Lease
+	s.eventually("Acquire after the lease's end", func() (err error) {
+		second, err = s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
+		return err
+	})
+	late := says("late")
+	late.Actions.StateDelta = map[string]any{"k": 1, "app:k": 1}
+	err := s.svc.AppendEvent(mine, writer, late)
+	s.wantErr(err, session.ErrLeaseLost, "AppendEvent through a lease that somebody else has now")
+	s.refused(err, second, "AppendEvent through a lease that somebody else has now")
+	if late.Seq != 0 || late.ID != "" {
+		s.Errorf("an event that was refused is unchanged: got Seq %d, ID %q", late.Seq, late.ID)
+	}
+	s.wantTexts(writer, []string{"one"}, "a refused event is not in the session that it was appended to")
+
+	theirs := session.WithLease(s.Context(), second)
+	next := s.get("s1")
+	s.wantState(next, map[string]any{}, "a refused event's delta is not stored")
+	if err := s.svc.AppendEvent(theirs, next, says("two")); err != nil {
+		s.Fatalf("AppendEvent through the lease: %v", err)
+	}
+	s.append(next, says("three")) // without a lease only the sequence number counts
+	if err := s.leaser.Release(s.Context(), second); err != nil {
+		s.Fatal(err)
+	}
+	err = s.svc.AppendEvent(theirs, next, says("late"))
+	s.wantErr(err, session.ErrLeaseLost, "AppendEvent through a lease that was released")
+	s.wantTexts(s.get("s1"), []string{"one", "two", "three"}, "a refused event is not stored")
+}
+
+func (s *leaseSuite) otherSessions() {
+	s.make("s1", nil)
+	other := s.make("s2", nil)
+	l := s.acquire("pid 1", time.Hour)
+	if err := s.leaser.Release(s.Context(), l); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.svc.AppendEvent(session.WithLease(s.Context(), l), other, says("one")); err != nil {
+		s.Errorf("a lease, lost or not, has nothing to do with other sessions: %v", err)
+	}
+}
+
+func (s *leaseSuite) takeOver() {
+	s.make("s1", nil)
+	first := s.acquire("pid 1", time.Hour)
+	_, err := s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
+	held := s.refused(err, first, "Acquire of a lease that is held")
+	second, err := s.leaser.TakeOver(s.Context(), held, "pid 2", time.Hour)
+	if err != nil {
+		s.Fatalf("TakeOver of a lease that is held: %v", err)
+	}
+	if second.Key != s1 || second.Owner != "pid 2" {
+		s.Errorf("a lease that was taken over says whose it is, got %+v", second)
+	}
+	_, err = s.leaser.TakeOver(s.Context(), held, "pid 3", time.Hour)
+	s.refused(err, second, "TakeOver of a lease that changed hands since")
+	_, err = s.leaser.Renew(s.Context(), first, time.Hour)
+	s.wantErr(err, session.ErrLeaseLost, "Renew of a lease that was taken over")
+}
+
+func (s *leaseSuite) deleted() {
+	s.make("s1", nil)
+	l := s.acquire("pid 1", time.Hour)
+	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}); err != nil {
+		s.Fatal(err)
+	}
+	_, err := s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
+	s.wantErr(err, session.ErrNotFound, "Acquire of a session that is not there")
+	_, err = s.leaser.Renew(s.Context(), l, time.Hour)
+	s.wantErr(err, session.ErrNotFound, "Renew of the lease of a session that is not there")
+	if err := s.leaser.Release(s.Context(), l); err != nil {
+		s.Errorf("Release of the lease of a session that is not there is no error, got %v", err)
+	}
+	again := s.make("s1", nil)
+	err = s.svc.AppendEvent(session.WithLease(s.Context(), l), again, says("late"))
+	s.wantErr(err, session.ErrLeaseLost, "a session that was created anew is not held: AppendEvent through the old lease")
+	s.acquire("pid 2", time.Hour)
+}
+
+func (s *leaseSuite) incomplete() {
+	s.make("s1", nil)
+	for _, tt := range []struct {
+		key   session.Key
+		owner string
+		ttl   time.Duration
+	}{{session.Key{}, "pid 1", time.Hour}, {s1, "", time.Hour}, {s1, "pid 1", 0}, {s1, "pid 1", -1}} {
+		_, err := s.leaser.Acquire(s.Context(), tt.key, tt.owner, tt.ttl)
+		s.wantErr(err, session.ErrInvalid, "Acquire needs a key, an owner and a time to live")
+	}
+	_, err := s.leaser.TakeOver(s.Context(), nil, "pid 1", time.Hour)
+	s.wantErr(err, session.ErrInvalid, "TakeOver needs the error of a refused Acquire")
+	_, err = s.leaser.Renew(s.Context(), nil, time.Hour)
+	s.wantErr(err, session.ErrInvalid, "Renew needs a lease")
+	_, err = s.leaser.Renew(s.Context(), s.acquire("pid 1", time.Hour), 0)
+	s.wantErr(err, session.ErrInvalid, "Renew needs a time to live")
+	s.wantErr(s.leaser.Release(s.Context(), nil), session.ErrInvalid, "Release needs a lease")
+}
+
+func (s *leaseSuite) atOnce() {
+	s.make("s1", nil)
+	var won atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			_, err := s.leaser.Acquire(s.Context(), s1, "somebody", time.Hour)
+			if err == nil {
+				won.Add(1)
+			} else if _, ok := errors.AsType[*session.HeldError](err); !ok {
+				s.Errorf("of several who acquire at once, all but one get a *session.HeldError: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		s.Errorf("of several who acquire at once one gets the lease, got %d", won.Load())
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sqlite keeps sessions in an SQLite database: one file, no server, no
+// cgo. Several processes on one machine may use the file at once.
+//
+//	svc, err := sqlite.Open(ctx, ".refrain/refrain.db", sqlite.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	defer svc.Close()
+//	r, err := runner.New(runner.Config{AppName: "app", Agent: root, SessionService: svc})
+//
+// An event that AppendEvent accepted is on the disk: it survives a crash of the
+// process and a power cut. Runs that append at the same time share one way to
+// the disk. The file must be on a disk of this machine: on a network file system
+// SQLite's write-ahead log does not work.
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	driver "modernc.org/sqlite"
+
+	"github.com/refrain-dev/refrain/session/internal/sqlstore"
+)
+
+// Config says how to use the database. The zero Config is fine.
+type Config struct {
+	// Relaxed lets an append return before the event is on the disk. It is
+	// faster. A crash of the process still loses nothing; a power cut may lose
+	// the last events, so that a resumed run repeats what they told of. It
+	// cannot damage the database.
+	Relaxed bool
+	// Wait is how long a call waits for a database that another process has
+	// locked; 0: 30 s.
+	Wait time.Duration
+	// MaxSize bounds the database in bytes, roughly; an append that does not fit
+	// fails as on a full disk. 0: no bound.
+	MaxSize int64
+}
+
+// Service is a session.Service, session.Leaser and session.Watcher in an SQLite
+// database. It is safe for concurrent use. Close it.
+type Service struct{ *store }
+
+type store = sqlstore.Store
+
+//go:embed migrations
+var migrations embed.FS
+
+// readers is how many reads may be under way at once. One connection more looks
+// for what other processes did.
+const readers = 4
+
+// Open opens the database at path, which is made if it is not there, and so is
+// its folder, but no folder above that. Only the user that made the file may
+// read it. Tables of an older version are brought up to date; those of a newer
+// one are refused.
+//
+// Errors say what to do: about a file that is no SQLite database or another
+// program's, is damaged, cannot be written, or stays locked for Config.Wait.
+func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
+	if path == "" || path == ":memory:" {
+		return nil, fmt.Errorf("open SQLite database: no file is named; session.InMemoryService needs none")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open SQLite database: %w", err)
+	}
+	if err := prepareFile(path); err != nil {
+		return nil, err
+	}
+	d := newDialect(path)
+	writer, err := open(path, cfg, false)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", d.Name, err)
+	}
+	reader, err := open(path, cfg, true)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", d.Name, err), writer.Close())
+	}
+	d.poll = reader
+	s, err := sqlstore.New(ctx, sqlstore.Config{
+		Dialect: &d.Dialect, Reader: reader, Writer: writer,
+		Writers: 1, Batch: 256, Wait: cmp.Or(cfg.Wait, 30*time.Second),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var mode string
+	if err := reader.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+		return nil, errors.Join(fmt.Errorf("open %s: its disk does not do for a write-ahead log (journal mode %q): move it to a disk of this machine", d.Name, mode), err, s.Close())
+	}
+	return &Service{s}, nil
+}
+
+// prepareFile makes the database's folder and an empty file that others cannot
+// read.
+func prepareFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("open SQLite database %s: it is a folder; name a file in it", path)
+	case err == nil && info.Size() == 0:
+		// SQLite would take it for a new one, and throw the log away.
+		if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+			return fmt.Errorf("open SQLite database %s: the file is empty although %s-wal is not: it was cut off; restore it from a backup, or move both away to start anew", path, filepath.Base(path))
+		}
+		return nil
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("open SQLite database: %w", err)
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("open SQLite database %s: make its folder: %w", path, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open SQLite database: %w; its folder must be one that you can write to", err)
+	}
+	return f.Close()
+}
+
+// busy is how long SQLite itself waits for a lock. The store tries more often
+// than SQLite does after a while, so that of several processes that write all
+// the time each gets its turn.
+const busy = 20 * time.Millisecond
+
+func open(path string, cfg Config, reading bool) (*sql.DB, error) {
+	q := url.Values{"_error_rc": {"1"}}
+	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()))
+	if reading {
+		q.Add("_pragma", "query_only(1)")
+	} else {
+		q.Add("_pragma", "journal_mode(WAL)")
+		if cfg.Relaxed {
+			q.Add("_pragma", "synchronous(NORMAL)")
+		} else {
+			q.Add("_pragma", "synchronous(FULL)")
+			q.Add("_pragma", "fullfsync(1)") // a Mac's disk would else keep it for itself
+		}
+		if cfg.MaxSize > 0 {
+			q.Add("_pragma", fmt.Sprintf("max_page_count(%d)", cfg.MaxSize/4096))
+		}
+	}
+	slashed := filepath.ToSlash(path)
+	if slashed[0] != '/' { // it begins with a drive
+		slashed = "/" + slashed
+	}
+	name := url.URL{Scheme: "file", OmitHost: true, Path: slashed, RawQuery: q.Encode()}
+	connector, err := driver.NewConnector(name.String())
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	n := 1
+	if reading {
+		n = readers + 1
+	}
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return db, nil
+}
