@@ -94,3 +94,25 @@ func TestReadmeCodeIsCompiled(t *testing.T) {
 		}
 	}
 }
+
+// The second Go code in the README is what Example_model runs.
+func TestReadmeModelCodeIsCompiled(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("example_model_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(readme), "```go\n")
+	if len(parts) != 3 {
+		t.Fatalf("README.md has %d pieces of Go code, want 2", len(parts)-1)
+	}
+	code, _, _ := strings.Cut(parts[2], "```")
+	for line := range strings.Lines(code) {
+		if line != "\n" && !strings.Contains(string(source), "\t"+line) {
+			t.Errorf("README.md has a line that Example_model does not run: %s", line)
+		}
+	}
+}

@@ -5,7 +5,6 @@ package definition
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -32,6 +31,7 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 		}
 		return r.ref(parent, ps[i].value)
 	}
+	ps = r.configured(ps)
 	a := &Agent{parent: parent, src: r.src, node: deref(n), nodes: make(map[string]*yaml.Node)}
 	a.Type = r.typeOf(a, ps)
 	known := a.Type != ""
@@ -74,7 +74,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 			return Type(t)
 		case ok:
 			r.report(r.src.of(given), CodeValue, "there is no type %q of agent", t).
-				Hint = didYouMean(t, types, "%q", "the types are "+strings.Join(types, ", "))
+				Hint = typeHint(t)
 		}
 	}
 	for _, t := range typed {
@@ -135,6 +135,10 @@ func (r *reader) field(a *Agent, p pair) {
 		r.inputs(a, p.value)
 	case "prices":
 		r.prices(a, p.value)
+	case "max_model_calls":
+		r.def.MaxModelCalls = r.maxModelCalls(p.value)
+	case "init_timeout":
+		r.def.InitTimeout, _ = r.duration(p.value, p.key)
 	case "state":
 		r.state(a, p.value)
 	default:

@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -38,6 +39,10 @@ type BuildConfig struct {
 	// agents, by their names. The names are unique, and none is exit_loop.
 	Tools    []tool.Tool
 	Toolsets []tool.Toolset
+	// InitTimeout is how long the opening of each model and of each server of
+	// tools may take, with an [*InitError] after that; 0 is what the definition
+	// says, and else [DefaultInitTimeout].
+	InitTimeout time.Duration
 	// Getenv looks up the environment: what models need, and what the file says
 	// is passed on to servers of tools. Nil is os.Getenv.
 	Getenv func(string) string
@@ -52,8 +57,10 @@ type BuildConfig struct {
 // limit without a loop that it could be for, or one that takes away a loop's
 // only bound, or two functions of one name; or it is [Problems], each with its
 // place, about models that cannot be opened, agents that have none, functions
-// that cfg does not have and environment variables that are not set.
+// that cfg does not have and environment variables that are not set; or an
+// [*InitError], about a model that did not open in time.
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
+	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM)}
 	if err := b.limit(d); err != nil {
 		return nil, fmt.Errorf("build %q: %w", d.Name, err)

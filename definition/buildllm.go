@@ -4,6 +4,7 @@ package definition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -71,8 +72,11 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 		if b.models[name] != nil || failed[name] {
 			continue
 		}
-		llm, err := b.openModel(ctx, name)
+		llm, err := b.openInTime(ctx, a, name)
+		late, isLate := errors.AsType[*InitError](err)
 		switch {
+		case isLate:
+			return late
 		case err == nil:
 			b.models[name] = llm
 		case by == nil:

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
@@ -16,8 +18,9 @@ import (
 )
 
 // mcp adds the tools of an MCP server to an agent's config.
-func (b *builder) mcp(m *MCP, cfg *llmagent.Config) error {
+func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
 	own := mcpConfig(m, b.cfg.Root)
+	own.ConnectTimeout = b.cfg.InitTimeout + time.Second // who waits for it says it better
 	for _, name := range m.PassEnv {
 		own.Env = append(own.Env, name+"="+b.getenv(name))
 	}
@@ -28,12 +31,26 @@ func (b *builder) mcp(m *MCP, cfg *llmagent.Config) error {
 	if b.cfg.Cleanup != nil {
 		b.cfg.Cleanup(set.Close)
 	}
+	inTime := &punctual{set, &InitError{Agent: a.Name, What: m.String(), After: b.cfg.InitTimeout}}
 	if m.Only != nil {
-		cfg.Toolsets = append(cfg.Toolsets, &chosen{Toolset: set, names: prefixed(m.Prefix, m.Only)})
+		cfg.Toolsets = append(cfg.Toolsets, &chosen{Toolset: inTime, prefix: m.Prefix, names: m.Only})
 	} else {
-		cfg.Toolsets = append(cfg.Toolsets, set)
+		cfg.Toolsets = append(cfg.Toolsets, inTime)
 	}
 	return nil
+}
+
+// String names the server, without what may be a key in its URL.
+func (m *MCP) String() string {
+	if m.URL == "" {
+		return fmt.Sprintf("MCP server %q", strings.Join(m.Command, " "))
+	}
+	u, err := url.Parse(m.URL)
+	if err != nil {
+		return "MCP server"
+	}
+	u.RawQuery = ""
+	return "MCP server " + u.Redacted()
 }
 
 func mcpConfig(m *MCP, dir string) mcptoolset.Config {
@@ -68,7 +85,8 @@ func prefixed(prefix string, names []string) []string {
 // for a slip of the pen would do without it, and nobody would know.
 type chosen struct {
 	tool.Toolset
-	names []string
+	prefix string
+	names  []string // as the server has them
 }
 
 func (c *chosen) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
@@ -78,14 +96,23 @@ func (c *chosen) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
 	}
 	byName, has := make(map[string]tool.Tool), []string{}
 	for _, t := range all {
-		byName[t.Name()] = t
-		has = append(has, t.Name())
+		name := strings.TrimPrefix(t.Name(), c.prefix)
+		byName[name] = t
+		has = append(has, name)
 	}
 	some := make([]tool.Tool, len(c.names))
 	for i, name := range c.names {
 		if some[i] = byName[name]; some[i] == nil {
-			return nil, fmt.Errorf("only: the server has no tool %q (%s)", name, didYouMean(name, has, "%q", "it has "+strings.Join(has, ", ")))
+			return nil, fmt.Errorf("only: the server has no tool %q%s", name, c.meant(name, has))
 		}
 	}
 	return some, nil
+}
+
+// meant says what may be meant by a name that the server does not have.
+func (c *chosen) meant(name string, has []string) string {
+	if own, ok := strings.CutPrefix(name, c.prefix); ok && c.prefix != "" && slices.Contains(has, own) {
+		return "; write names without the prefix: " + own
+	}
+	return " (" + didYouMean(name, has, "%q", "it has "+strings.Join(has, ", ")) + ")"
 }

@@ -97,7 +97,7 @@ func (b *builder) tool(a *Agent, t Tool, cfg *llmagent.Config) error {
 		}
 		return nil
 	case t.MCP != nil:
-		return b.mcp(t.MCP, cfg)
+		return b.mcp(a, t.MCP, cfg)
 	}
 	inner, err := b.build(t.Agent)
 	if err != nil {

@@ -48,6 +48,7 @@ func (l *loader) check(d *Definition) {
 		}
 		c.task(a)
 	}
+	c.modelCalls(d.Root)
 	c.declared()
 	for a := range d.Root.All {
 		c.written(a)

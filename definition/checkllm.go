@@ -43,6 +43,18 @@ func (c *checker) llm(a *Agent) {
 	}
 }
 
+// literal warns of placeholders in what models are told as it stands.
+func (c *checker) literal(a *Agent, field, text string) {
+	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
+	if text == "" || err != nil {
+		return
+	}
+	for _, ref := range t.Keys() {
+		c.warn(c.inField(a, field, ref.Line, ref.Column), CodeTemplate, "{{%s}} stays as it is: the %s of a loop go to the model word for word", ref.Name, field).
+			Hint = "only the instructions of llm agents have placeholders"
+	}
+}
+
 // toolName is what every provider lets the name of a tool be.
 var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 

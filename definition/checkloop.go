@@ -32,6 +32,8 @@ func (c *checker) loop(a *Agent) {
 	}
 	c.times(a)
 	c.conditionReads(a)
+	c.literal(a, "goal", a.Loop.Goal)
+	c.literal(a, "instructions", a.Loop.Instructions)
 }
 
 // endlessMessage says why nothing bounds a loop.

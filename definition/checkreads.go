@@ -156,6 +156,9 @@ func (c *checker) keyHint(rd *read, key string) string {
 	if rd.code && slices.Contains(builtIn, key) {
 		return fmt.Sprintf("%s is no key of the state: write %s alone", key, key)
 	}
+	if rd.agent.parameter(key) {
+		return fmt.Sprintf("%s is a parameter: what the model gives arrives on standard input, as JSON such as {%q: …}", key, key)
+	}
 	if key == LoopOutput {
 		return "loop_output marks the finalizer; give the loop an output_key and read that"
 	}

@@ -40,6 +40,7 @@ const (
 	CodeModel   = "LOOP042" // a model that there is not, or none at all
 	CodeTool    = "LOOP043" // a tool that there is not, or that cannot be as described
 	CodePrice   = "LOOP044" // a bound on the cost, and a model without a price
+	CodeCalls   = "LOOP045" // more model calls than a run may make
 )
 
 // Codes says in a few words what each code means, for help texts and for
@@ -81,4 +82,5 @@ var Codes = map[string]string{
 	CodeModel:   "a model that there is not, or none at all",
 	CodeTool:    "a tool that there is not, or that cannot be as described",
 	CodePrice:   "a bound on the cost, and a model without a price",
+	CodeCalls:   "more model calls than a run may make",
 }

@@ -24,6 +24,14 @@ type Definition struct {
 	// Prices are what models charge for a million tokens, by their names; nil if
 	// the file does not say. They are for agent.RunConfig.
 	Prices budget.Prices
+	// MaxModelCalls is how often the agents of a run may ask a model, for
+	// agent.RunConfig.MaxLLMCalls: 0 is agent.DefaultMaxLLMCalls, and a negative
+	// number no limit. Where the file does not say, a budget of more calls at
+	// the root does.
+	MaxModelCalls int
+	// InitTimeout is how long the opening of a model or of a server of tools may
+	// take; 0 is [DefaultInitTimeout].
+	InitTimeout time.Duration
 	// State is the file's own part of the state that a run begins with; see
 	// [Definition.InitialState] for all of it.
 	State map[string]any
@@ -43,6 +51,7 @@ func (d *Definition) title() {
 	d.Name, d.Description = d.Root.Name, d.Root.Description
 	if l := d.Root.Loop; l != nil {
 		d.Goal, d.Instructions = l.Goal, l.Instructions
+		d.raiseModelCalls(l.Budget)
 	}
 }
 

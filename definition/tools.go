@@ -167,6 +167,19 @@ func (r *reader) commandTool(a *Agent, field string, n *yaml.Node, ps []pair) {
 	}
 }
 
+// parameter reports whether the agent is a tool with a parameter of that name.
+func (a *Agent) parameter(name string) bool {
+	if !a.tool {
+		return false
+	}
+	for _, t := range a.parent.LLM.Tools {
+		if t.Agent == a && t.Parameters != nil && t.Parameters.Properties[name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 func isExit(name string) bool { return name == exitlooptool.Name || name == exitlooptool.Alias }
 
 // exitTool is the exit tool among the tools; nil if it is not one.

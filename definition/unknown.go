@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -27,8 +25,8 @@ func (r *reader) names(a *Agent) []string {
 
 func (r *reader) unknown(a *Agent, p pair) {
 	problem := r.report(r.src.of(p.at), CodeField, "unknown field %q", p.key)
-	if p.key == "config" && p.value.Kind == yaml.MappingNode {
-		problem.Hint = "what is in it stands beside the other fields, such as output_key: draft"
+	if hint := foreign[p.key]; hint != "" && a.Type != TypeHTTP {
+		problem.Hint = hint
 		return
 	}
 	if p.key == "stop" && a.Type == TypeLoop {

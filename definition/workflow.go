@@ -71,7 +71,8 @@ func (r *reader) order(a *Agent, n *yaml.Node) {
 }
 
 // condition reads an expression, or a map of one of when, any, all and not,
-// perhaps with for; nil if it cannot be read.
+// perhaps with for, or of a phrase and who
+// says it; nil if it cannot be read.
 func (r *reader) condition(a *Agent, n *yaml.Node, field string) *loop.Condition {
 	a.nodes[field] = n
 	if n.Kind == yaml.ScalarNode {
@@ -88,6 +89,9 @@ func (r *reader) condition(a *Agent, n *yaml.Node, field string) *loop.Condition
 	ps, ok := r.pairs(n, field)
 	if !ok {
 		return nil
+	}
+	if slices.ContainsFunc(ps, func(p pair) bool { return p.key == "text" || p.key == "of" }) {
+		return r.said(a, n, field, ps)
 	}
 	c, given := &loop.Condition{}, []string{}
 	for _, p := range ps {
@@ -111,9 +115,9 @@ func (r *reader) condition(a *Agent, n *yaml.Node, field string) *loop.Condition
 			c.For, _ = r.count(p.value, f)
 			continue
 		default:
-			keys := []string{"when", "any", "all", "not", "for"}
+			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
 			r.report(r.src.of(p.at), CodeField, "unknown field %q of a condition", p.key).
-				Hint = didYouMean(p.key, keys, "%q", "a condition has when, any, all or not, and for")
+				Hint = didYouMean(p.key, keys, "%q", "a condition has when, any, all or not, and for; or text and of")
 			ok = false
 			continue
 		}

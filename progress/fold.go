@@ -114,8 +114,9 @@ func (f *Fold) finish(ev *session.Event) []string {
 			break
 		}
 	}
+	// What has run out of time is no deeper step's failure: At is empty.
 	var fin session.StepFinished
-	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.At != ev.Address {
+	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.At != "" && fin.At != ev.Address {
 		return nil
 	}
 	return []string{indent(ev) + "Failed: " + oneLine(fin.Error)}

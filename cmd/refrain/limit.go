@@ -3,19 +3,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition"
 )
 
 // limitFlags are the flags that bound a run.
 type limitFlags struct {
 	flags         *pflag.FlagSet
 	maxIterations uint
+	modelCalls    string
 	timeout       time.Duration
 	calls, tokens int64
 	cost          float64
@@ -25,6 +30,7 @@ func (f *limitFlags) add(fl *pflag.FlagSet) {
 	f.flags = fl
 	fl.UintVar(&f.maxIterations, "max-iterations", 0, "at most so many iterations, instead of what the definition says")
 	fl.DurationVar(&f.timeout, "timeout", 0, "how long the loop may take, as 30m, instead of what the definition says; 0 is as long as it needs")
+	fl.StringVar(&f.modelCalls, "max-model-calls", "", "how often the run may ask a model before it counts as gone wrong: a `number`, or none, instead of what the definition says; 500 if nobody says")
 	fl.Int64Var(&f.calls, "budget-calls", 0, "how many requests to models the run may make")
 	fl.Int64Var(&f.tokens, "budget-tokens", 0, "how many tokens the run may use, of input and output together")
 	fl.Float64Var(&f.cost, "budget-cost", 0, "what the run may cost, by the prices of the definition")
@@ -46,6 +52,35 @@ func (f *limitFlags) time() (*time.Duration, error) {
 		return nil, fmt.Errorf("--timeout %s: give a time such as 30m, or 0 for no limit", f.timeout)
 	}
 	return &f.timeout, nil
+}
+
+// maxModelCalls is the limit of a run's model calls, as agent.RunConfig has it:
+// the flag's, and else the definition's. Who gives the run a larger budget of
+// calls means that too.
+func (f *limitFlags) maxModelCalls(def *definition.Definition) (int, error) {
+	if !f.flags.Changed("max-model-calls") {
+		n := def.MaxModelCalls
+		if f.calls > agent.DefaultMaxLLMCalls && n >= 0 {
+			n = max(n, int(min(f.calls, math.MaxInt32)))
+		}
+		return n, nil
+	}
+	if f.modelCalls == "none" {
+		return -1, nil
+	}
+	n, err := strconv.ParseInt(f.modelCalls, 10, 32)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("--max-model-calls %s: give a number of at least 1, or none", f.modelCalls)
+	}
+	return int(n), nil
+}
+
+// hinted adds to an error what to write where no Go program is at hand.
+func hinted(err error) error {
+	if errors.Is(err, agent.ErrTooManyModelCalls) {
+		return fmt.Errorf("%w (in a definition that is max_model_calls, here --max-model-calls: a number, or none)", err)
+	}
+	return err
 }
 
 // budget is what the flags allow; nil if they do not say.

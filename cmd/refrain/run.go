@@ -4,9 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -137,11 +137,17 @@ func runFile(ctx context.Context, e *env, f runFlags, file, input string) error 
 	}
 	defer closeTools()
 	root, err := def.Build(ctx, build)
+	if late, ok := errors.AsType[*definition.InitError](err); ok {
+		return &exitError{exitFailed, late}
+	}
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
 	cfg := agent.RunConfig{Prices: def.Prices}
 	if cfg.Budget, err = f.limits.budget(); err != nil {
+		return err
+	}
+	if cfg.MaxLLMCalls, err = f.limits.maxModelCalls(def); err != nil {
 		return err
 	}
 	store, closeStore, err := newStore(f.record)
@@ -197,15 +203,21 @@ func follow(ctx context.Context, r *runner.Runner, out output, req request) erro
 	var fold progress.Fold
 	var diagnosis progress.Diagnosis
 	var failed error
+	var waiting []string
 	for ev, err := range r.Run(ctx, "user", req.session, msg, req.config, runner.WithStateDelta(req.state)) {
 		if err == nil {
 			diagnosis.Add(ev)
-			err = out.event(ev, append(fold.Add(ev), questions(ev)...), &fold)
+			asked := questions(ev)
+			waiting = append(waiting, asked...)
+			err = out.event(ev, append(fold.Add(ev), asked...), &fold)
 		}
 		if err != nil {
-			failed = err
+			failed = hinted(err)
 			break
 		}
+	}
+	if failed == nil {
+		failed = unanswered(waiting)
 	}
 	res := result{err: failed, answer: fold.Answer(), stop: fold.Stop(), findings: diagnosis.Findings()}
 	res.code = exitCode(failed, fold.Stops(), req.zeroOnLimit)
@@ -219,23 +231,4 @@ func follow(ctx context.Context, r *runner.Runner, out output, req request) erro
 		return nil
 	}
 	return &exitError{code: res.code}
-}
-
-// questions are the tool calls that wait for a person's consent, for which
-// nobody can be asked here.
-func questions(ev *session.Event) []string {
-	var lines []string
-	for id := range ev.Actions.RequestedToolConfirmations {
-		name := id
-		if ev.Content != nil {
-			for _, p := range ev.Content.Parts {
-				if r := p.FunctionResponse; r != nil && r.ID == id {
-					name = r.Name
-				}
-			}
-		}
-		lines = append(lines, fmt.Sprintf("%s wanted to call %s, which needs a person's consent: refrain run cannot ask for it, and the call was not made", ev.Author, plainText(name)))
-	}
-	slices.Sort(lines)
-	return lines
 }
