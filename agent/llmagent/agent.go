@@ -14,6 +14,11 @@
 // asked again. An output key is written only from a final answer with words
 // in it: a turn that calls a tool leaves it alone.
 //
+// A response that is none fails the agent with an [*AnswerError]: a refusal, a
+// blocked one, and one that was cut off at its bound of tokens, since half a
+// document must not take a whole one's place. A call of a tool that nobody can
+// read is told to the model first, twice running at most.
+//
 // A tool may ask a person before it does something; see [tool.WithConfirmation].
 // Then the agent yields a call of adk_request_confirmation and its turn is over.
 // The answer is the user's next message, as package toolconfirmation says: it
@@ -46,7 +51,11 @@ type InstructionProvider func(ctx agent.ReadonlyContext) (string, error)
 
 // Callbacks around a call of the model. A before callback that returns a
 // response takes the model's place; an after callback that returns one takes the
-// response's. The first that returns something ends the list.
+// response's. The first that returns something ends the list. The request is the
+// callback's to edit: what it shares with the log is copied.
+//
+// A response without a use, such as a refusal, goes to the after callbacks like
+// any other; callbacks on errors are asked only where no response came.
 type (
 	BeforeModelCallback  func(ctx agent.CallbackContext, llmRequest *model.LLMRequest) (*model.LLMResponse, error)
 	AfterModelCallback   func(ctx agent.CallbackContext, llmResponse *model.LLMResponse, llmResponseError error) (*model.LLMResponse, error)

@@ -85,7 +85,6 @@ func TestOutputKey(t *testing.T) {
 		{"only a thought", []scripted.Answer{thought}, "old"},
 		{"only space", []scripted.Answer{says(" \n")}, "old"},
 		{"a stop call", []scripted.Answer{{Text: "that is it", Calls: []scripted.Call{{Name: "exit_loop"}}}}, "old"},
-		{"a refusal", []scripted.Answer{{Refusal: "I will not"}}, "old"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newAgent(t, llmagent.Config{

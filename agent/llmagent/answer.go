@@ -28,7 +28,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	if !r.act(ev) {
 		return false
 	}
-	final, err := r.structured(req)
+	final, err := r.structured(req, a.Exit != nil || a.Escalate)
 	if err != nil {
 		r.yield(nil, err)
 		return false

@@ -31,6 +31,8 @@ type modelCall struct {
 	counts bool  // its bytes are counted, before it is sent
 	bytes  int64 // of the request
 
+	wanted budget.Request // room for a whole answer, if there was less
+
 	spoke bool  // the model has answered something
 	whole bool  // and all of it
 	heard int64 // bytes of what it said
@@ -63,6 +65,8 @@ func (r *run) reserve(req *model.LLMRequest) error {
 			*cfg = *req.Config // it may be somebody's own, from a callback
 		}
 		cfg.MaxOutputTokens = int32(c.room.OutputTokens)
+		c.wanted = ask
+		c.wanted.MinOutputTokens = 0
 		req.Config = cfg
 	}
 	return nil

@@ -252,3 +252,21 @@ func TestAgentToolSharesItsCallersBudget(t *testing.T) {
 }
 
 // Issue 3, LOOP 23: what a turn under a budget costs does not depend on how many
+
+// A budget that refuses to ask again does not hide why that was needed, and is
+// not asked a third time.
+func TestBudgetSpentByARetryShowsTheFailure(t *testing.T) {
+	m := script(t,
+		scripted.Answer{Error: &scripted.Failure{Status: 429, Message: "slow down"}},
+		scripted.Answer{Error: &scripted.Failure{Status: 500, Message: "we broke"}}, says("done"))
+	s := newSpender(t, budget.Limits{Calls: 2}, newAgent(t, llmagent.Config{
+		Name: "a", Model: m, Retry: llmagent.Retry{Attempts: 5, Delay: 1},
+	}))
+	err := s.spend()
+	if e, ok := errors.AsType[*model.APIError](err); !ok || e.Status != 500 {
+		t.Errorf("got %v, want the provider's failure in it", err)
+	}
+	if _, ok := errors.AsType[*budget.ExceededError](err); !ok || strings.Count(err.Error(), "the last call") != 1 {
+		t.Errorf("got %v", err)
+	}
+}

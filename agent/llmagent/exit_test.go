@@ -225,3 +225,36 @@ func TestModelsThatNeverLeave(t *testing.T) {
 		})
 	}
 }
+
+// C4, LOOP 6: the exit tool answers to either of its names, and where it may not
+// be called, to none.
+func TestExitToolAnswersToBothNames(t *testing.T) {
+	for _, name := range []string{exitlooptool.Name, exitlooptool.Alias} {
+		exit, err := exitlooptool.NewWith(exitlooptool.Config{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, called := range []string{exitlooptool.Name, exitlooptool.Alias} {
+			var asked []string
+			cfg := llmagent.Config{Name: "a", Tools: []tool.Tool{exit}, BeforeToolCallbacks: []llmagent.BeforeToolCallback{
+				func(_ agent.ToolContext, f tool.Tool, _ map[string]any) (map[string]any, error) {
+					asked = append(asked, f.Name())
+					return nil, nil
+				},
+			}}
+			cfg.Model = script(t, call(called, map[string]any{"reason": "good"}), says("go on"))
+			th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: 1}, newAgent(t, cfg)))
+			evs, err := th.ask(t.Context(), "go")
+			if err != nil || !exited(evs) || len(asked) != 1 || asked[0] != name {
+				t.Errorf("%s, called %s: got %q, %v, callbacks were asked about %q", name, called, lines(evs), err, asked)
+			}
+
+			cfg.Tools = []tool.Tool{answering(t, "look", "x")}
+			cfg.Model = script(t, calls(called), says("go on"))
+			th = newThread(t, newLoop(t, loopagent.Config{MaxIterations: 1}, newAgent(t, cfg)))
+			if evs, err := th.ask(t.Context(), "go"); err != nil || exited(evs) {
+				t.Errorf("without the tool, called %s: got %q, %v", called, lines(evs), err)
+			}
+		}
+	}
+}

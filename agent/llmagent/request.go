@@ -4,7 +4,6 @@ package llmagent
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	"google.golang.org/genai"
@@ -23,8 +22,7 @@ const goOn = "Continue processing previous requests as instructed. Exit or provi
 func (a *Agent) request(ctx agent.Context, h *history, prompt string) (*model.LLMRequest, error) {
 	req := &model.LLMRequest{Model: a.cfg.Model.Name(), Config: &genai.GenerateContentConfig{}}
 	if a.cfg.GenerateContentConfig != nil {
-		*req.Config = *a.cfg.GenerateContentConfig
-		req.Config.Labels = maps.Clone(req.Config.Labels)
+		req.Config = copyConfig(a.cfg.GenerateContentConfig)
 	}
 	if err := a.addTools(ctx, req); err != nil {
 		return nil, err
@@ -51,6 +49,9 @@ func (a *Agent) request(ctx agent.Context, h *history, prompt string) (*model.LL
 	}
 	req.Config.SystemInstruction = genai.NewContentFromText(text, genai.RoleUser)
 	req.Contents = h.update(ctx.Session().Events())
+	if len(a.cfg.BeforeModelCallbacks) > 0 || len(a.cfg.OnModelErrorCallbacks) > 0 {
+		req.Contents = copyContents(req.Contents)
+	}
 	if n := len(req.Contents); n == 0 || req.Contents[n-1].Role != genai.RoleUser {
 		if prompt == "" {
 			prompt = goOn

@@ -27,6 +27,8 @@ type run struct {
 	prompt  string      // what the model is told in place of goOn, once
 	misfits int         // final answers that do not fit OutputSchema
 	wrong   []string    // what is wrong with the last one
+	garbled int         // answers running whose calls nobody can read
+	told    string      // what the model is told of the last one, once
 	next    agent.Agent // that goes on in this one's place
 }
 
@@ -56,6 +58,7 @@ func (r *run) turn() bool {
 		r.yield(nil, err)
 		return false
 	}
+	r.tell(req)
 	last, ok := r.ask(ctx, req, &actions)
 	if !ok {
 		return false
@@ -64,9 +67,24 @@ func (r *run) turn() bool {
 		r.act(&session.Event{Author: r.Name(), Actions: actions})
 		return false
 	}
+	return r.follow(req, last)
+}
+
+// follow does what the model's answer asks for. It reports whether there is to be
+// another turn.
+func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
+	if !ends(&last.Actions) { // a callback has put an end to it
+		if err := r.flaw(last); err != nil {
+			r.yield(nil, err)
+			return false
+		}
+	}
 	calls := callsOf(last.Content)
 	if len(calls) > 0 {
 		return r.answer(req, calls, nil) && !ends(&last.Actions)
+	}
+	if r.told != "" {
+		return true
 	}
 	if r.wrong == nil || ends(&last.Actions) {
 		return false
@@ -100,6 +118,7 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 	}
 	var asked question
 	asked.keep(req)
+	var failed error // how the model failed before
 	for {
 		listens, err := r.attempt(ctx, req, give)
 		if !listens {
@@ -109,7 +128,11 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 			break
 		}
 		asked.restore(req)
-		if r.ctx.Err() == nil && (last == nil || last.Partial) {
+		if failed != nil && outOfBudget(err) {
+			err = fmt.Errorf("%w; the last call: %w", err, failed)
+		}
+		failed = err
+		if r.ctx.Err() == nil && (last == nil || last.Partial) && !outOfBudget(err) {
 			if err = tries.again(r.ctx, err); err == nil {
 				last = nil
 				continue
@@ -211,14 +234,21 @@ func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *ses
 			ev.LongRunningToolIDs = append(ev.LongRunningToolIDs, c.ID)
 		}
 	}
-	r.wrong = nil
-	if len(calls) > 0 || ev.ErrorCode != "" || ev.Interrupted {
-		return ev
-	}
-	if r.wrong = r.output.problems(ev.Text()); r.wrong == nil {
+	if r.judge(ev) {
 		r.keep(ev)
 	}
 	return ev
+}
+
+// judge notes what is wrong with a final answer, and reports whether the event is
+// one that is right.
+func (r *run) judge(ev *session.Event) bool {
+	r.wrong = nil
+	if len(callsOf(ev.Content)) > 0 || isFlawed(&ev.LLMResponse) || ev.Interrupted {
+		return false
+	}
+	r.wrong = r.output.problems(ev.Text())
+	return r.wrong == nil
 }
 
 // keep writes a final answer with words in it into the output key.

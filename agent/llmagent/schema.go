@@ -154,8 +154,9 @@ func (t *answerTool) Run(_ tool.Context, args any) (map[string]any, error) {
 }
 
 // structured is the event with the final answer if the calls of a turn gave it;
-// nil if they did not. A second answer that does not fit is an [*OutputError].
-func (r *run) structured(req *model.LLMRequest) (*session.Event, error) {
+// nil if they did not. A second answer that does not fit is an [*OutputError],
+// but where the turn leaves the loop: then nobody asks for it any more.
+func (r *run) structured(req *model.LLMRequest, leaves bool) (*session.Event, error) {
 	t, _ := req.Tools[answerName].(*answerTool)
 	if t == nil {
 		return nil, nil
@@ -163,6 +164,8 @@ func (r *run) structured(req *model.LLMRequest) (*session.Event, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case t.problems != nil && leaves:
+		return nil, nil
 	case t.problems != nil:
 		return nil, r.misfit(t.text, t.problems)
 	case t.text == "":

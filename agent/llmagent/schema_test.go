@@ -103,13 +103,22 @@ func TestAnswerThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// What is no answer is not checked: a refusal, a stop call.
+// What is no answer is not checked: words beside a stop call, and an answer by
+// way of the tool if that does not fit. The exit wins, the first time and the
+// second.
 func TestWhatIsNoAnswerNeedNotFit(t *testing.T) {
-	for _, a := range []scripted.Answer{{Refusal: "I will not"}, {Text: "that is it", Calls: []scripted.Call{{Name: "exit_loop"}}}} {
-		cfg := llmagent.Config{Name: "a", Model: script(t, a), OutputSchema: review, OutputKey: "review", Tools: []tool.Tool{exitTool(t)}}
+	exit := scripted.Call{Name: "exit_loop"}
+	wrong := scripted.Call{Name: "set_model_response", Args: map[string]any{"score": 70}}
+	for _, answers := range [][]scripted.Answer{
+		{{Text: "that is it", Calls: []scripted.Call{exit}}},
+		{{Calls: []scripted.Call{wrong, exit}}},
+		{{Calls: []scripted.Call{wrong}}, {Calls: []scripted.Call{exit, wrong}}},
+	} {
+		cfg := llmagent.Config{Name: "a", Model: script(t, answers...), OutputSchema: review, OutputKey: "review", Tools: []tool.Tool{exitTool(t)}}
 		th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: 1}, newAgent(t, cfg)))
-		if _, err := th.ask(t.Context(), "go"); err != nil || th.state("review") != nil {
-			t.Errorf("got %v, kept %v", err, th.state("review"))
+		evs, err := th.ask(t.Context(), "go")
+		if err != nil || !exited(evs) || th.state("review") != nil {
+			t.Errorf("got %q, %v, kept %v", lines(evs), err, th.state("review"))
 		}
 	}
 }

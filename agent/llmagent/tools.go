@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/exitlooptool"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
@@ -66,10 +67,9 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		}
 		done.spent = spent()
 	}()
-	f, ok := req.Tools[call.Name].(tool.Function)
+	f, ok := toolOf(req, call.Name).(tool.Function)
 	if !ok {
-		names := slices.Sorted(maps.Keys(req.Tools))
-		done.result = map[string]any{"error": fmt.Sprintf("there is no tool %q; the tools are: %s", call.Name, strings.Join(names, ", "))}
+		done.result = map[string]any{"error": noSuchTool(req, call.Name)}
 		return
 	}
 	args := maps.Clone(call.Args) // callbacks may change them; the call is in the log
@@ -106,6 +106,29 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		result = map[string]any{}
 	}
 	done.result = result
+}
+
+// toolOf is the tool that a model calls by a name; nil if there is none. Models
+// mix up the two names of the exit tool.
+func toolOf(req *model.LLMRequest, name string) any {
+	if t, ok := req.Tools[name]; ok {
+		return t
+	}
+	switch name {
+	case exitlooptool.Alias:
+		return req.Tools[exitlooptool.Name]
+	case exitlooptool.Name:
+		return req.Tools[exitlooptool.Alias]
+	}
+	return nil
+}
+
+func noSuchTool(req *model.LLMRequest, name string) string {
+	if len(req.Tools) == 0 {
+		return fmt.Sprintf("there is no tool %q, and this agent has none", name)
+	}
+	names := slices.Sorted(maps.Keys(req.Tools))
+	return fmt.Sprintf("there is no tool %q; the tools are: %s", name, strings.Join(names, ", "))
 }
 
 func (r *run) beforeTool(ctx agent.Context, f tool.Function, args map[string]any) (map[string]any, error) {

@@ -199,3 +199,12 @@ func TestLeavingAfterACall(t *testing.T) {
 		t.Error("the tool ran")
 	}
 }
+
+// A model that makes up a tool is told which there are, or that there is none.
+func TestCallOfAToolByAnAgentWithout(t *testing.T) {
+	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls("x"), says("done"))}))
+	want := []string{"a: call x", `a: answer x map[error:there is no tool "x", and this agent has none]`, "a: done"}
+	if diff := cmp.Diff(want, th.must("go")); diff != "" {
+		t.Error(diff)
+	}
+}

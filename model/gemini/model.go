@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"google.golang.org/genai"
 
@@ -40,7 +41,7 @@ func NewModel(ctx context.Context, modelName string, cfg *genai.ClientConfig) (m
 	own.HTTPOptions.RetryOptions = nil
 	client, err := genai.NewClient(ctx, &own)
 	if err != nil {
-		return nil, fmt.Errorf("gemini: %w", err)
+		return nil, missing(&own, err)
 	}
 	// Anew, around the HTTP client that genai made: for Vertex it carries the
 	// credentials.
@@ -50,6 +51,23 @@ func NewModel(ctx context.Context, modelName string, cfg *genai.ClientConfig) (m
 		return nil, fmt.Errorf("gemini: %w", err)
 	}
 	return &llm{name: modelName, client: client}, nil
+}
+
+// missing says what a config lacks. The text of genai's error may be the whole
+// config, which is nothing to act on and nothing to show.
+func missing(cfg *genai.ClientConfig, err error) error {
+	text, _, whole := strings.Cut(err.Error(), ". ClientConfig: ")
+	switch {
+	case !whole:
+		return fmt.Errorf("gemini: %w", err)
+	case cfg.APIKey != "":
+		return fmt.Errorf("gemini: %s", text)
+	case cfg.Backend == genai.BackendVertexAI:
+		return fmt.Errorf("gemini: %s: set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or Project and Location in the config", text)
+	case cfg.Project != "" || cfg.Location != "":
+		return fmt.Errorf("gemini: %s: set GOOGLE_GENAI_USE_VERTEXAI=true, or Backend in the config, for Vertex AI", text)
+	}
+	return errors.New("gemini: there is no API key: set GOOGLE_API_KEY or GEMINI_API_KEY, or APIKey in the config")
 }
 
 type llm struct {

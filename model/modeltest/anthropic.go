@@ -3,6 +3,7 @@
 package modeltest
 
 import (
+	"encoding/json"
 	"testing"
 
 	"google.golang.org/genai"
@@ -34,7 +35,7 @@ func (anthropic) whole(a scripted.Answer) any {
 		content = append(content, object{"type": "text", "text": text})
 	}
 	for _, c := range a.Calls {
-		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": c.Args})
+		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": anthropicArgs(c)})
 	}
 	reason, details := anthropicStop(a)
 	out := object{
@@ -95,7 +96,7 @@ func (anthropic) frames(a scripted.Answer, _ *Request) []frame {
 	}
 	for _, c := range a.Calls {
 		deltas := []object{{"type": "input_json_delta", "partial_json": ""}}
-		for _, half := range halves(marshal(c.Args)) {
+		for _, half := range halves(arguments(c)) {
 			deltas = append(deltas, object{"type": "input_json_delta", "partial_json": half})
 		}
 		block(object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": object{}}, deltas...)
@@ -107,14 +108,23 @@ func (anthropic) frames(a scripted.Answer, _ *Request) []frame {
 	return out
 }
 
+// anthropicArgs are the arguments in an answer that is not streamed. What is no
+// object comes as text there.
+func anthropicArgs(c scripted.Call) any {
+	if malformed(c) {
+		return c.Raw
+	}
+	return json.RawMessage(arguments(c))
+}
+
 func anthropicStop(a scripted.Answer) (reason string, details any) {
 	switch {
 	case a.Refusal != "":
 		return "refusal", object{"type": "refusal", "category": nil, "explanation": a.Refusal}
-	case len(a.Calls) > 0:
-		return "tool_use", nil
 	case a.Finish == string(genai.FinishReasonMaxTokens):
 		return "max_tokens", nil
+	case len(a.Calls) > 0:
+		return "tool_use", nil
 	}
 	return "end_turn", nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,11 +61,15 @@ func (d gemini) frames(a scripted.Answer, _ *Request) []frame {
 }
 
 // geminiCalls are the parts of a model's calls. After a thought the first is
-// signed, and the signature has to come back.
+// signed, and the signature has to come back. Google reads the arguments itself:
+// a call with wrong ones is in the finish reason only.
 func geminiCalls(a scripted.Answer) []object {
 	var parts []object
 	for i, c := range a.Calls {
-		part := object{"functionCall": object{"id": c.ID, "name": c.Name, "args": c.Args}}
+		if malformed(c) {
+			continue
+		}
+		part := object{"functionCall": object{"id": c.ID, "name": c.Name, "args": json.RawMessage(arguments(c))}}
 		if i == 0 && a.Thought != "" {
 			part["thoughtSignature"] = signature
 		}
@@ -81,6 +86,10 @@ func geminiAnswer(a scripted.Answer, parts []object, last bool) object {
 		candidate := object{"index": 0, "content": object{"role": "model", "parts": parts}}
 		if last {
 			candidate["finishReason"] = a.Finish
+			if i := slices.IndexFunc(a.Calls, malformed); i >= 0 {
+				candidate["finishReason"] = genai.FinishReasonMalformedFunctionCall
+				candidate["finishMessage"] = "Malformed function call: " + a.Calls[i].Name + a.Calls[i].Raw
+			}
 		}
 		out["candidates"] = []object{candidate}
 	}

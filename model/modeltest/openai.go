@@ -36,7 +36,7 @@ func (openAI) whole(a scripted.Answer) any {
 	}
 	var calls []object
 	for _, c := range a.Calls {
-		calls = append(calls, object{"id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": marshal(c.Args)}})
+		calls = append(calls, object{"id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": arguments(c)}})
 	}
 	if calls != nil {
 		message["tool_calls"] = calls
@@ -79,7 +79,7 @@ func (openAI) frames(a scripted.Answer, req *Request) []frame {
 	}
 	for i, c := range a.Calls {
 		delta(object{"tool_calls": []object{{"index": i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}}}, nil, false)
-		for _, half := range halves(marshal(c.Args)) {
+		for _, half := range halves(arguments(c)) {
 			delta(object{"tool_calls": []object{{"index": i, "function": object{"arguments": half}}}}, nil, false)
 		}
 	}
@@ -92,10 +92,10 @@ func (openAI) frames(a scripted.Answer, req *Request) []frame {
 
 func openAIFinish(a scripted.Answer) string {
 	switch {
-	case len(a.Calls) > 0:
-		return "tool_calls"
 	case a.Finish == string(genai.FinishReasonMaxTokens):
 		return "length"
+	case len(a.Calls) > 0:
+		return "tool_calls"
 	case a.Finish == string(genai.FinishReasonSafety):
 		return "content_filter"
 	}

@@ -244,5 +244,16 @@ func upTo(frames []frame, n int) []frame {
 	return slices.Clone(frames[:min(1, len(frames))])
 }
 
+// arguments are those of a call, as text.
+func arguments(c scripted.Call) string {
+	if c.Raw != "" {
+		return c.Raw
+	}
+	return marshal(c.Args)
+}
+
+// malformed reports whether the arguments of a call are not JSON.
+func malformed(c scripted.Call) bool { return !json.Valid([]byte(arguments(c))) }
+
 // halves splits a text in two, as arguments of functions are streamed.
 func halves(s string) []string { return []string{s[:len(s)/2], s[len(s)/2:]} }

@@ -191,10 +191,22 @@ func (a Answer) response() *model.LLMResponse {
 		resp.ErrorCode, resp.ErrorMessage = "REFUSAL", a.Refusal
 		a.Finish = string(genai.FinishReasonSafety)
 	}
+	var malformed error
 	for _, c := range a.Calls {
-		add(&genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Name, Args: cloned(c.Args)}})
+		part := &genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Name, Args: cloned(c.Args)}}
+		if c.Raw != "" {
+			var err error
+			if part, err = turns.Call(c.ID, c.Name, c.Raw); err != nil {
+				malformed = err
+				continue
+			}
+		}
+		add(part)
 	}
 	turns.Finish(resp, genai.FinishReason(a.Finish), "")
+	if malformed != nil {
+		turns.Malformed(resp, malformed)
+	}
 	return resp
 }
 

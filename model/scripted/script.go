@@ -101,6 +101,9 @@ type Call struct {
 	ID   string         `yaml:"id"`
 	Name string         `yaml:"name"`
 	Args map[string]any `yaml:"args"`
+	// Raw is what is sent in place of Args, as it stands, such as JSON that
+	// breaks off: models get that wrong, too.
+	Raw string `yaml:"raw"`
 }
 
 // Usage counts tokens. Cached ones are among Prompt; Thoughts are not among
@@ -182,6 +185,9 @@ func (a Answer) normal() (Answer, error) {
 	for i, c := range a.Calls {
 		if c.Name == "" {
 			return a, fmt.Errorf("call %d has no name", i+1)
+		}
+		if c.Raw != "" && c.Args != nil {
+			return a, fmt.Errorf("call %d has args and raw: give one", i+1)
 		}
 		// As it would be after a journey in JSON: each number a float64.
 		data, err := json.Marshal(c.Args)

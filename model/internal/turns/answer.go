@@ -78,7 +78,7 @@ func Partial(piece string, thought bool) *model.LLMResponse {
 }
 
 // Call makes a function call of its wire form; args are a JSON object, or empty
-// for none. It fails if they are not.
+// for none. It fails if they are not, in words for the model.
 func Call(id, name, args string) (*genai.Part, error) {
 	call := &genai.FunctionCall{ID: id, Name: name, Args: map[string]any{}}
 	if call.ID == "" {
@@ -86,13 +86,22 @@ func Call(id, name, args string) (*genai.Part, error) {
 	}
 	if strings.TrimSpace(args) != "" {
 		if err := json.Unmarshal([]byte(args), &call.Args); err != nil {
-			return nil, fmt.Errorf("arguments of the call of %q are not a JSON object: %w", name, err)
+			return nil, fmt.Errorf("arguments of the call of %q are not a JSON object: %w; they were %s", name, err, clip(args))
 		}
 		if call.Args == nil { // null
 			call.Args = map[string]any{}
 		}
 	}
 	return &genai.Part{FunctionCall: call}, nil
+}
+
+// clip is as much of a text as serves to know it again.
+func clip(text string) string {
+	const most = 400
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " (…)"
 }
 
 // NewID makes an ID for a function call whose provider gave it none. It is

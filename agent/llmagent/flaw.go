@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// AnswerError says that what a model gave is no answer: it refused, its provider
+// blocked it, it broke off at its bound of tokens, or it called tools in a way
+// that nobody can read and did so again when it was told. The response is in the
+// log; nothing of it is kept under an output key. Who wants to make do with it
+// replaces it in an AfterModelCallback.
+type AnswerError struct {
+	// Code is the response's ErrorCode, such as SAFETY, REFUSAL or
+	// MALFORMED_FUNCTION_CALL; or MAX_TOKENS.
+	Code string
+	// Message says more, in the provider's words if it gave any.
+	Message string
+	// Err is the budget's error if it was what bounded the answer; else nil.
+	Err error
+}
+
+// Error says that there is no answer, and why.
+func (e *AnswerError) Error() string {
+	if e.Code == cutOff {
+		return "the answer was cut off at MAX_TOKENS; " + e.Message
+	}
+	text := "the model gave no answer: " + e.Code
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// Unwrap returns the budget's error.
+func (e *AnswerError) Unwrap() error { return e.Err }
+
+const (
+	cutOff = string(genai.FinishReasonMaxTokens)
+	// mostGarbled is how often running a model is told that nobody can read its
+	// calls.
+	mostGarbled = 2
+)
+
+// isCut reports whether an answer broke off at its bound of tokens. One whose
+// calls arrived whole did its work before.
+func isCut(resp *model.LLMResponse) bool {
+	return resp.FinishReason == genai.FinishReasonMaxTokens && (resp.ErrorCode != "" || len(callsOf(resp.Content)) == 0)
+}
+
+// isGarbled reports whether a model tried to call a tool and failed in the form.
+func isGarbled(resp *model.LLMResponse) bool {
+	codes := []genai.FinishReason{genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall}
+	return slices.Contains(codes, genai.FinishReason(resp.ErrorCode)) && !isCut(resp)
+}
+
+// isFlawed reports whether a whole response is no answer.
+func isFlawed(resp *model.LLMResponse) bool { return resp.ErrorCode != "" || isCut(resp) }
+
+// flaw is why the model's last response is no answer; nil if it is one, or if the
+// model is to be told and asked again.
+func (r *run) flaw(last *session.Event) error {
+	resp := &last.LLMResponse
+	if !isGarbled(resp) {
+		r.garbled = 0
+	}
+	switch {
+	case !isFlawed(resp):
+		return nil
+	case isCut(resp):
+		return r.cut()
+	case isGarbled(resp) && r.garbled < mostGarbled:
+		r.garbled++
+		r.told = "Your call of a tool could not be read and was not made: " + resp.ErrorMessage +
+			". Call the tool again; its arguments are one JSON object."
+		return nil
+	}
+	return &AnswerError{Code: resp.ErrorCode, Message: resp.ErrorMessage}
+}
+
+// cut is the error for an answer that broke off. If it was the budget that
+// bounded it, what has no room in the budget is a whole answer.
+func (r *run) cut() error {
+	e := &AnswerError{Code: cutOff, Message: "raise max_output_tokens"}
+	if c := &r.call; c.whole && c.wanted.OutputTokens > 0 {
+		e.Message = fmt.Sprintf("the budget left %d tokens for it", c.room.OutputTokens)
+		room, err := agent.BudgetOf(r.ctx).Reserve(c.wanted)
+		room.Release()
+		if e.Err = err; err != nil {
+			e.Message += ": " + err.Error()
+		}
+	}
+	return e
+}
+
+// tell adds to a request what the model has to know of its last answer.
+func (r *run) tell(req *model.LLMRequest) {
+	if r.told != "" {
+		req.Contents = append(req.Contents, genai.NewContentFromText(r.told, genai.RoleUser))
+		r.told = ""
+	}
+}
