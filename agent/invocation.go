@@ -29,6 +29,8 @@ type Invocation struct {
 	Memory    Memory
 	// Marks makes steps and loops write marks into the log.
 	Marks bool
+	// Replay answers the steps of a run that is resumed; nil for a new run.
+	Replay *Replay
 }
 
 // NewInvocation returns the context in which a runner runs its root agent by
@@ -38,7 +40,11 @@ func NewInvocation(ctx context.Context, in Invocation) InvocationContext {
 		in.RunConfig = new(RunConfig)
 	}
 	run := &shared{Invocation: in, modelCalls: new(atomic.Int64)}
-	return &invocation{Context: ctx, run: run, budget: run.newBudget()}
+	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
+	if in.Replay != nil {
+		inv.record = in.Replay.recording.root
+	}
+	return inv
 }
 
 // shared is what all steps of one invocation have in common.
@@ -52,6 +58,7 @@ type shared struct {
 type invocation struct {
 	context.Context // as it was handed down: it does not grow with depth
 
+	own       context.Context // of the step; it may run others under another one
 	run       *shared
 	agent     Agent
 	branch    string
@@ -61,7 +68,8 @@ type invocation struct {
 	loop      *Loop
 	tree      *Tree
 	budget    *budget.Budget
-	fence     *fence // nil if nothing around the step may be abandoned
+	fence     *fence  // nil if nothing around the step may be abandoned
+	record    *record // what the log has of the step's run, if that is resumed; else nil
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
 }
@@ -110,7 +118,7 @@ func (i *invocation) WithContext(ctx context.Context) InvocationContext { return
 
 func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
-		Context: ctx, run: i.run, agent: i.agent, branch: i.branch, address: i.address,
+		Context: ctx, own: i.own, run: i.run, agent: i.agent, branch: i.branch, address: i.address, record: i.record,
 		iteration: i.iteration, attempt: i.attempt, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
 	}
 	c.ended.Store(i.Ended())
@@ -145,14 +153,15 @@ func parentOf(ctx InvocationContext) *invocation {
 		return inv
 	}
 	p := &invocation{
-		Context: ctx, agent: ctx.Agent(), branch: ctx.Branch(),
+		Context: ctx, own: ctx, agent: ctx.Agent(), branch: ctx.Branch(),
 		run: &shared{modelCalls: new(atomic.Int64), Invocation: Invocation{
 			ID: ctx.InvocationID(), Session: ctx.Session(), UserContent: ctx.UserContent(),
 			RunConfig: ctx.RunConfig(), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
 		}},
 	}
 	if inv := invocationOf(ctx); inv != nil {
-		p.run.Marks, p.run.modelCalls = inv.run.Marks, inv.run.modelCalls
+		p.run.Marks, p.run.Replay, p.run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
+		p.own, p.record = inv.own, inv.record
 		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
 		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget
 		p.children.Store(inv.counter())

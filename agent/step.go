@@ -63,12 +63,14 @@ type Step struct {
 	fence  *fence // nil if it cannot be abandoned, nor anything around it
 	inv    *invocation
 	bound  bool                             // inv has a context of its own, for one run
+	spent  *budget.Budget                   // what its runs use; nil if the run writes no marks
 	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
 
 	// Of the run under way, or of the next.
 	in      StepRun
 	yield   func(*session.Event) bool
-	yielded bool // the consumer is at work
+	yielded bool           // the consumer is at work
+	skipped *session.Event // what a resumed run did before this one, and has not come to
 	done    bool
 	res     StepResult
 }
@@ -85,6 +87,9 @@ type StepResult struct {
 	// Said is the last whole event with words or data in it; see
 	// [session.Event.Speaks].
 	Said *session.Event
+	// Recorded is the mark with which the step came to its end in an earlier part
+	// of the run; nil if it ran now.
+	Recorded *session.StepFinished
 }
 
 // NewStep prepares a step under ctx.
@@ -135,10 +140,13 @@ func (s *Step) Abandon(err error) { s.fence.close(err) }
 // has returned false it gets no more, but for marks if the context is over.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 	s.begin(yield)
-	if s.check() {
-		if s.parent.run.Marks {
+	if s.check() && !s.early() {
+		switch rec := s.inv.record; {
+		case rec != nil && rec.finished != nil:
+			s.replay(rec)
+		case s.parent.run.Marks:
 			s.runMarked()
-		} else {
+		default:
 			s.execute()
 		}
 	}
@@ -166,9 +174,13 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 		if s.cfg.Budget != nil {
 			inv.budget = s.cfg.Budget
 		}
+		if p.run.Marks {
+			inv.budget = s.meter(inv.budget)
+		}
 		if s.bound = s.in.Context != nil; s.bound {
 			inv.Context = s.in.Context
 		}
+		inv.own = inv.Context
 		s.inv = inv
 	}
 	if s.cfg.Loop != nil {
@@ -191,6 +203,9 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 	}
 	if inv.children.Load() != nil {
 		inv.children.Store(nil)
+	}
+	if inv.record, s.skipped = nil, nil; p.record != nil {
+		s.find(p.record)
 	}
 	s.in = StepRun{}
 	s.yield, s.done, s.yielded = yield, false, false
@@ -232,12 +247,14 @@ func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error
 func (s *Step) emitEvent(ev *session.Event, err error) bool {
 	if s.done {
 		if s.canceled() && ev != nil && ev.Mark != nil {
-			s.pass(s.stamp(ev)) // how it ended is for the log, canceled or not
+			s.pass(s.told(ev)) // how it ended is for the log, canceled or not
 		}
 		return false
 	}
-	if ev != nil && !s.pass(s.stamp(ev)) {
-		return false
+	if ev != nil {
+		if ev = s.told(ev); ev == nil || !s.pass(ev) {
+			return false
+		}
 	}
 	switch {
 	case err != nil:
@@ -264,14 +281,18 @@ func (s *Step) pass(ev *session.Event) bool {
 		}
 		return false
 	}
-	if ev.Actions.Escalate && (ev.Actions.Exit == nil || ev.Actions.Exit.Refused == "") {
+	if ev.Actions.Escalate && (ev.Actions.Exit == nil || ev.Actions.Exit.Refused == "") && isLater(ev, s.res.Exit) {
 		s.res.Exit = ev
 	}
-	if !ev.Partial && ev.Mark == nil && ev.Speaks() {
+	if !ev.Partial && ev.Mark == nil && ev.Speaks() && isLater(ev, s.res.Said) {
 		s.res.Said = ev
 	}
 	return true
 }
+
+// isLater reports whether an event comes after another one in the log. Where a
+// run is resumed they may come in another order.
+func isLater(ev, other *session.Event) bool { return other == nil || ev.Seq == 0 || ev.Seq > other.Seq }
 
 // canceled reports whether the step ended because its context did.
 func (s *Step) canceled() bool { return s.inv.Context.Err() != nil && !s.res.Left }
@@ -329,38 +350,4 @@ func (s *Step) stamp(ev *session.Event) *session.Event {
 	}
 	ev.Address, ev.Iteration, ev.Attempt = own, s.inv.iteration, s.inv.attempt
 	return ev
-}
-
-// runMarked is execute between two marks.
-func (s *Step) runMarked() {
-	started := time.Now()
-	if s.mark(session.MarkStepStarted, nil) {
-		s.execute()
-	}
-	if s.res.Left {
-		return
-	}
-	finished := session.StepFinished{Seconds: time.Since(started).Seconds()}
-	if s.res.Err != nil {
-		finished.Error = s.res.Err.Error()
-		late, ok := errors.AsType[interface {
-			error
-			Timeout() bool
-		}](s.res.Err)
-		finished.Timeout = ok && late.Timeout()
-		if failed, ok := errors.AsType[*StepError](s.res.Err); ok {
-			finished.At = failed.Address
-		}
-	}
-	s.mark(session.MarkStepFinished, finished)
-}
-
-func (s *Step) mark(kind session.MarkKind, data any) bool {
-	m, err := session.NewMark(kind, data)
-	if err != nil {
-		s.fail(err)
-		return false
-	}
-	ev := &session.Event{Mark: m}
-	return s.pass(s.stamp(ev))
 }

@@ -178,3 +178,8 @@ func (f foreign) Delete(ctx context.Context, req *session.DeleteRequest) error {
 func (f foreign) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
 	return f.inner.AppendEvent(ctx, foreignSession{s}, ev)
 }
+
+// durable is the config of a runner that can resume its runs.
+func durable(root agent.Agent, svc session.Service) runner.Config {
+	return runner.Config{Agent: root, SessionService: svc, AutoCreateSession: true, Durable: true}
+}

@@ -132,30 +132,44 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 			yield(nil, err)
 			return
 		}
-		ictx := agent.NewInvocation(ctx, agent.Invocation{
-			ID: run.id, Session: run.view, UserContent: msg, RunConfig: &cfg, Marks: r.cfg.Durable,
-			Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
-		})
-		step := agent.NewStep(ictx, agent.StepConfig{Agent: run.agent, Tree: r.tree})
-		var stored error // what kept an event from being stored
-		var left bool    // the consumer has stopped ranging
-		res := step.Run(func(ev *session.Event) bool {
-			if left || stored != nil {
-				return false
-			}
-			if stored = run.append(ev); stored != nil {
-				return false
-			}
-			left = !yield(ev, nil)
-			return !left
-		})
-		switch {
-		case left:
-		case stored != nil:
-			yield(nil, stored)
-		case res.Err != nil:
-			yield(nil, res.Err)
+		r.drive(ctx, run, cfg, yield)
+	}
+}
+
+// drive runs the agent, stores what it says and yields it.
+func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield func(*session.Event, error) bool) {
+	ictx := agent.NewInvocation(ctx, agent.Invocation{
+		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
+		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
+	})
+	step := agent.NewStep(ictx, agent.StepConfig{Agent: run.agent, Tree: r.tree})
+	var stored error // what kept an event from being stored
+	var left bool    // the consumer has stopped ranging
+	res := step.Run(func(ev *session.Event) bool {
+		if left || stored != nil {
+			return false
 		}
+		if stored = run.replay.Err(); stored != nil {
+			return false
+		}
+		if run.again(ev) {
+			return true
+		}
+		if stored = run.append(ev); stored != nil {
+			return false
+		}
+		left = !yield(ev, nil)
+		return !left
+	})
+	if err := run.replay.Err(); err != nil {
+		stored = fmt.Errorf("resume run %q: %w", run.id, err)
+	}
+	switch {
+	case left:
+	case stored != nil:
+		yield(nil, stored)
+	case res.Err != nil:
+		yield(nil, res.Err)
 	}
 }
 
@@ -166,6 +180,11 @@ type run struct {
 	service session.Service
 	view    *session.View
 	agent   agent.Agent // that the message is for
+	msg     *genai.Content
+	notes   bool // the log does not tell all of the state yet
+
+	replay *agent.Replay    // of a run that is resumed; else nil
+	others []*session.Event // that are no step's, and are still to be replayed
 }
 
 // start fetches the session and appends the user's message.
@@ -176,8 +195,9 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	}
 	run := &run{
 		id: "e-" + uuid.NewString(), ctx: context.WithoutCancel(ctx),
-		service: r.cfg.SessionService, view: session.ViewOf(s),
+		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 	}
+	run.notes = r.cfg.Durable && !run.view.Noted() && len(session.OwnState(run.view.State())) > 0
 	if run.agent, err = r.who(run.view.Events(), msg); err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
@@ -217,6 +237,9 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return nil
+	}
+	if r.notes && ev.Mark != nil {
+		r.note(ev)
 	}
 	if err := r.service.AppendEvent(r.ctx, r.view, ev); err != nil {
 		return fmt.Errorf("append event by %q: %w", ev.Author, err)

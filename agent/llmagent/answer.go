@@ -16,14 +16,19 @@ import (
 // A wish to leave the loop, and a question, come before a transfer: what is to
 // happen next is then for others to say.
 func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations) bool {
-	ev, pending := r.callTools(req, calls, about)
+	ev, pending := r.answered(req, calls)
+	if ev == nil {
+		ev, pending = r.callTools(req, calls, about)
+	}
 	a := &ev.Actions
 	asked := r.question(calls, a.RequestedToolConfirmations)
-	if asked != nil || a.Exit != nil || a.Escalate {
-		a.TransferToAgent = ""
-	}
-	if len(ev.Content.Parts) == 0 { // all answers come later
-		ev.Content = nil
+	if ev.Seq == 0 {
+		if asked != nil || a.Exit != nil || a.Escalate {
+			a.TransferToAgent = ""
+		}
+		if len(ev.Content.Parts) == 0 { // all answers come later
+			ev.Content = nil
+		}
 	}
 	if !r.act(ev) {
 		return false
@@ -33,7 +38,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 		r.yield(nil, err)
 		return false
 	}
-	if final != nil && !r.yield(final, nil) || asked != nil && !r.yield(asked, nil) {
+	if final != nil && !r.say(final) || asked != nil && !r.say(asked) {
 		return false
 	}
 	if a.TransferToAgent != "" {

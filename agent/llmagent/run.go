@@ -46,6 +46,9 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 // turn asks the model once and runs the tools that it calls. It reports whether
 // there is to be another turn.
 func (r *run) turn() bool {
+	if ev := agent.Recorded(r.ctx); ev != nil {
+		return r.turnAgain(ev)
+	}
 	if err := agent.CountModelCall(r.ctx); err != nil {
 		r.yield(nil, err)
 		return false
@@ -112,8 +115,12 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 	}
 	tries := r.cfg.Retry.first()
 	give := func(resp *model.LLMResponse) bool {
+		further := last != nil && !last.Partial
 		last = r.event(req, resp, actions)
 		r.note(last, &tries)
+		if further {
+			noteFurther(last)
+		}
 		return r.yield(last, nil)
 	}
 	var asked question

@@ -47,25 +47,31 @@ func newCache() *cache { return new(cache) }
 // cached says a step's earlier events again, if it has any for the same key.
 func (r *run) cached(d *loop.Decision) (agent.StepResult, bool) {
 	c := r.cache
-	c.key, c.pending = "", nil
-	policy := r.cfg.Steps[r.plan.Steps[d.Step].Name].Cache
-	if policy == nil || d.Sample > 0 { // the same again would be no sample
+	policy := r.keyOf(d)
+	if c.key == "" || d.Step >= len(c.kept) {
 		return agent.StepResult{}, false
 	}
-	key, err := policy.Key(r.lookup(d))
-	if err != nil || key == "" {
-		return agent.StepResult{}, false
-	}
-	c.key = key
-	if d.Step >= len(c.kept) {
-		return agent.StepResult{}, false
-	}
-	was, ok := c.kept[d.Step][key]
+	was, ok := c.kept[d.Step][c.key]
 	if !ok || policy.TTL > 0 && time.Since(was.when) >= policy.TTL {
 		return agent.StepResult{}, false
 	}
 	c.key = "" // it is kept already
 	return r.replay(d, was), true
+}
+
+// keyOf makes the key of a step that is about to run, if it has a cache; empty if
+// its outcome is not to be kept.
+func (r *run) keyOf(d *loop.Decision) *Cache {
+	c := r.cache
+	c.key, c.pending = "", nil
+	policy := r.cfg.Steps[r.plan.Steps[d.Step].Name].Cache
+	if policy == nil || d.Sample > 0 { // the same again would be no sample
+		return nil
+	}
+	if key, err := policy.Key(r.lookup(d)); err == nil {
+		c.key = key
+	}
+	return policy
 }
 
 // replay says what was said before. In a durable run there are marks around it,
@@ -133,14 +139,18 @@ func (r *run) again(ev *session.Event, from, at session.Address) *session.Event 
 // markOf is a mark of a step that is not run.
 func (r *run) markOf(at session.Address, kind session.MarkKind, data any) *session.Event {
 	m, _ := session.NewMark(kind, data) // plain data: there is no error
-	return &session.Event{
+	ev := &session.Event{
 		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
 		Address: at, Iteration: r.loop.Iteration, Attempt: 1, Mark: m,
 	}
+	if kind == session.MarkStepStarted {
+		ev.CustomMetadata = map[string]any{session.MetadataNotRun: true}
+	}
+	return ev
 }
 
 // keep remembers what a step has said, if it may be said again.
-func (r *run) keep(d *loop.Decision, res *agent.StepResult) {
+func (r *run) keep(d *loop.Decision, res *agent.StepResult, when time.Time) {
 	c := r.cache
 	if c.key == "" || res.Err != nil || res.Left || r.exit != nil || r.refused != nil {
 		return
@@ -151,6 +161,6 @@ func (r *run) keep(d *loop.Decision, res *agent.StepResult) {
 	if c.kept[d.Step] == nil || len(c.kept[d.Step]) >= maxCached {
 		c.kept[d.Step] = make(map[string]outcome)
 	}
-	c.kept[d.Step][c.key] = outcome{c.pending, r.address(d), time.Now()}
+	c.kept[d.Step][c.key] = outcome{c.pending, r.address(d), when}
 	c.key, c.pending = "", nil
 }

@@ -16,7 +16,9 @@ func (r *run) event(ev *session.Event) bool {
 		r.over = ev // see record
 		return true
 	}
-	if ev.Actions.Escalate {
+	if ev.Actions.Escalate && ev.Seq != 0 { // it is in the log, and as it is
+		r.settle(new(*ev))
+	} else if ev.Actions.Escalate {
 		r.settle(ev)
 	} else if x := ev.Actions.Exit; x != nil && x.Refused != "" && r.exit != nil && r.exit.By == x.By {
 		r.exit = nil // a loop within takes it back: the attempt has failed

@@ -28,6 +28,7 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 		r.yield(nil, err)
 		return false
 	}
+	fin.Canceled = o.Canceled != "" // then there is no outcome
 	kept := *o
 	kept.State = nil // the log has it
 	data, err := json.Marshal(kept)

@@ -58,7 +58,7 @@ func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
 		ev.Actions.Exit = &undone
 	}
-	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(ev, nil)
+	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(agent.Again(r.ctx, ev), nil)
 }
 
 // state is what a step at an address sees. The map is the caller's, what is in

@@ -151,6 +151,11 @@ func (r *run) step(d *loop.Decision) bool {
 		r.before = r.snapshot(r.address(d))
 	}
 	r.here, r.over = r.address(d), nil
+	if agent.Replays(r.ctx) {
+		if known, more := r.recall(d); known {
+			return more
+		}
+	}
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
 	var before budget.Usage
 	if r.budget != nil {
@@ -218,7 +223,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 	} else if r.refused != nil {
 		o.Exit = exitOf(r.refused)
 	}
-	if r.cfg.StopWhen != nil || r.cfg.Score != nil || r.cfg.NoProgress != nil || r.cfg.StateLimit > 0 {
+	if r.looksAtState() {
 		o.State = r.state(r.loop.Pass)
 		o.StateSize = sizeOf(o.State)
 	}

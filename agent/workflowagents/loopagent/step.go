@@ -58,7 +58,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult,
 		res, how = r.runFor(d, in)
 	}
 	if r.cache != nil {
-		r.keep(d, &res)
+		r.keep(d, &res, time.Now())
 	}
 	return res, how
 }

@@ -197,7 +197,7 @@ func (r *run) finish(w *watched, err error) bool {
 		begun := w.open[i]
 		_, late := errors.AsType[*TimeoutError](err)
 		m, merr := session.NewMark(session.MarkStepFinished, session.StepFinished{
-			Error: err.Error(), Timeout: late, At: begun.Address, Seconds: time.Since(begun.Timestamp).Seconds(),
+			Error: err.Error(), Timeout: late, Canceled: i > 0 || r.ctx.Err() != nil, At: begun.Address, Seconds: time.Since(begun.Timestamp).Seconds(),
 		})
 		if merr != nil {
 			r.yield(nil, merr)

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// supersede takes out of the recording what was cut off and is made again from
+// its beginning: steps that did not come to their end, unless they run others or
+// take up what they have said themselves, and whatever was said because the run
+// was canceled. It returns the sequence numbers of those events.
+func (x *recording) supersede(tree *Tree) session.Spans {
+	var gone []int64
+	x.root.supersede(tree, func(i int) {
+		gone = append(gone, x.events[i].Seq)
+		x.owners[i] = nil
+	})
+	return session.SpansOf(gone...)
+}
+
+func (r *record) supersede(tree *Tree, drop func(int)) {
+	for at, runs := range r.runs {
+		last := runs[len(runs)-1]
+		switch {
+		case last.finished != nil:
+		case last.resumes(tree):
+			last.reopen(drop)
+			last.supersede(tree, drop)
+		default:
+			last.lose(drop)
+			r.again[at]++
+			r.take(last.from)
+			if r.runs[at] = runs[:len(runs)-1]; len(runs) == 1 {
+				delete(r.runs, at)
+			}
+		}
+	}
+}
+
+// resumes reports whether a step goes on in the same attempt.
+func (r *record) resumes(tree *Tree) bool {
+	if r.started == nil || r.started.CustomMetadata[session.MetadataNotRun] == true {
+		return false
+	}
+	if len(r.runs) > 0 || len(r.again) > 0 {
+		return true
+	}
+	a := tree.Find(r.address.Agent())
+	if a == nil {
+		return false
+	}
+	return continues(a) || len(a.SubAgents()) > 0
+}
+
+// continues reports whether an agent takes up what it has said: see [Recorded].
+func continues(a Agent) bool {
+	c, ok := a.(interface{ Continues() bool })
+	return ok && c.Continues()
+}
+
+// lose drops all events of a run.
+func (r *record) lose(drop func(int)) {
+	r.lost = true
+	for i := r.from; i < len(r.of.events); i++ {
+		if r.of.owners[i].within(r) {
+			drop(i)
+		}
+	}
+}
+
+// reopen drops what a step said of itself because it was canceled.
+func (r *record) reopen(drop func(int)) {
+	r.canceled = nil
+	for i := r.from; i < len(r.of.events); i++ {
+		ev := r.of.events[i]
+		if r.of.owners[i] != r || ev.Address != r.address || !ofCancel(ev) {
+			continue
+		}
+		drop(i)
+		if words := r.words[ev.Address]; slices.Contains(words, i) {
+			r.take(i)
+			r.words[ev.Address] = slices.DeleteFunc(words, func(w int) bool { return w == i })
+		}
+	}
+}
+
+// ofCancel reports whether an event was said because its step was canceled. It is
+// asked about steps that did not come to their end.
+func ofCancel(ev *session.Event) bool {
+	return ev.CustomMetadata[metadataCanceled] == true || ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished
+}
+
+// fits refuses a recording of another tree, as far as that can be seen before
+// anything runs: the steps of an agent that runs its sub-agents are those.
+func (x *recording) fits(tree *Tree) error {
+	for i, ev := range x.events {
+		r := x.owners[i]
+		if r == nil || ev.Mark == nil || ev.Mark.Kind != session.MarkStepStarted && r.started != nil || r.parent == nil {
+			continue
+		}
+		name := r.address.Agent()
+		if r.parent.parent == nil {
+			if tree.Find(name) == nil {
+				return &DivergedError{Address: r.address, Recorded: describe(ev), Said: fmt.Sprintf("it has no agent %q", name)}
+			}
+			continue
+		}
+		above := tree.Find(r.parent.address.Agent())
+		if above == nil || !runsOnlySubAgents(above) || slices.ContainsFunc(above.SubAgents(), func(a Agent) bool { return a.Name() == name }) {
+			continue
+		}
+		return &DivergedError{Address: r.address, Recorded: describe(ev), Said: fmt.Sprintf("%q has no sub-agent %q", above.Name(), name)}
+	}
+	return nil
+}
+
+func runsOnlySubAgents(a Agent) bool {
+	t := TypeOf(a)
+	return t == TypeSequential || t == TypeParallel || t == TypeLoop
+}
+
+// serial reports whether an agent does one thing after another: then what it
+// does again comes before anything new.
+func serial(a Agent) bool {
+	t := TypeOf(a)
+	return t == TypeSequential || t == TypeLoop || t == TypeLLM
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"maps"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Continues reports true: when a run is resumed, turns that the agent has made
+// are not made again. It goes on behind the last answer of a model or of tools
+// that is in the log. Tools whose answers are not there are called again.
+func (a *Agent) Continues() bool { return true }
+
+// turnAgain is turn for a model's answer that is in the log. The model is not
+// asked, nor are callbacks around it: what they did is in the answer.
+func (r *run) turnAgain(last *session.Event) bool {
+	if last.Content == nil && last.ErrorCode == "" && !last.Interrupted { // it said nothing; see turn
+		r.yield(last, nil)
+		return false
+	}
+	if err := r.countAgain(last); err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	r.prompt, r.told = "", "" // the model was told
+	for {
+		r.judge(last)
+		if !r.yield(last, nil) {
+			return false
+		}
+		next := agent.Recorded(r.ctx)
+		if next == nil || next.CustomMetadata[metadataFurther] != true {
+			break
+		}
+		last = next
+	}
+	if r.ctx.Ended() {
+		return false
+	}
+	var req *model.LLMRequest
+	if calls := callsOf(last.Content); len(calls) > 0 && (agent.Recorded(r.ctx) == nil || takesAnswer(calls)) {
+		var err error
+		if req, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
+			r.yield(nil, err)
+			return false
+		}
+	}
+	if req == nil {
+		req = new(model.LLMRequest)
+	}
+	return r.follow(req, last)
+}
+
+// metadataFurther says of an event that it is not the first whole one of its turn.
+const metadataFurther = "refrain:further"
+
+func noteFurther(ev *session.Event) {
+	m := maps.Clone(ev.CustomMetadata) // it may be somebody else's
+	if m == nil {
+		m = make(map[string]any, 1)
+	}
+	m[metadataFurther] = true
+	ev.CustomMetadata = m
+}
+
+func takesAnswer(calls []*genai.FunctionCall) bool {
+	return slices.ContainsFunc(calls, func(c *genai.FunctionCall) bool { return c.Name == answerName })
+}
+
+// countAgain counts what an answer took when it was made.
+func (r *run) countAgain(ev *session.Event) error {
+	calls := int64(1)
+	if tries, ok := ev.CustomMetadata[MetadataRetry].(map[string]any); ok {
+		if n, ok := tries["attempts"].(float64); ok {
+			calls = int64(n)
+		}
+	}
+	for range calls {
+		if err := agent.CountModelCall(r.ctx); err != nil {
+			return err
+		}
+	}
+	in, cached, out := reported(ev.UsageMetadata)
+	used := budget.Usage{Calls: calls, InputTokens: in, CachedTokens: cached, OutputTokens: out}
+	if in == 0 && out == 0 && ev.Content != nil {
+		out = perThree(partsBytes(ev.Content.Parts))
+		used.OutputTokens, used.Estimated = out, true
+	}
+	if price, ok := r.ctx.RunConfig().Prices.Of(r.cfg.Model.Name()); ok {
+		again := price.CachedInput
+		if again == 0 {
+			again = price.Input
+		}
+		cached = min(cached, in)
+		used.Cost = new((float64(in-cached)*price.Input + float64(cached)*again + float64(out)*price.Output) / 1e6)
+	}
+	agent.BudgetOf(r.ctx).Book(used)
+	return nil
+}
+
+// answered is the event in the log with the answers to the calls of a turn; nil
+// if it is not there. Pending says that there are answers that come later. A tool
+// that only takes down the final answer takes it down again.
+func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *session.Event, pending bool) {
+	if ev = agent.Recorded(r.ctx); ev == nil {
+		return nil, false
+	}
+	var ids []string
+	if ev.Content != nil {
+		ids = responseIDs(ev.Content)
+	}
+	for _, c := range calls {
+		pending = pending || !slices.Contains(ids, c.ID)
+		if t, ok := req.Tools[c.Name].(*answerTool); ok {
+			_, _ = t.Run(nil, c.Args) // what is wrong with it is in t
+		}
+	}
+	return ev, pending
+}
+
+// say yields an event, or the one in the log that was in its place.
+func (r *run) say(ev *session.Event) bool {
+	if known := agent.Recorded(r.ctx); known != nil {
+		ev = known
+	}
+	return r.yield(ev, nil)
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Replay answers the steps of a resumed run from its log. The same tree runs
+// again. A step that has come to its end is not run: what it said is handed up as
+// it was, and so is how it ended. One that runs other steps, or that takes up what
+// it said ([Recorded]), runs again; what it says again is known by its place, and
+// has to be the same. Any other is made again from its beginning.
+//
+// It is for a runner, and safe for concurrent use.
+type Replay struct {
+	recording  *recording
+	superseded session.Spans
+	err        atomic.Pointer[error]
+
+	mu      sync.Mutex // guards the recording's records too
+	pending map[int64]*session.Event
+}
+
+// NewReplay reads the events of one run, in their order. Superseded are those of
+// the session that do not count any more. It fails with a [*DivergedError] if the
+// tree is visibly another one, and for events that it cannot read.
+func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*Replay, error) {
+	x, err := newRecording(events, superseded)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.fits(tree); err != nil {
+		return nil, err
+	}
+	r := &Replay{recording: x, superseded: x.supersede(tree), pending: make(map[int64]*session.Event)}
+	for i, ev := range x.events {
+		if x.owners[i] != nil {
+			r.pending[ev.Seq] = ev
+		}
+	}
+	return r, nil
+}
+
+// Superseded are the events that count no more because the run goes on: those of
+// steps that are made again.
+func (r *Replay) Superseded() session.Spans { return r.superseded }
+
+// Root is the agent that the run began with; empty if none has begun.
+func (r *Replay) Root() string {
+	for at := range r.recording.latest {
+		if at.Parent() == "" {
+			return at.Agent()
+		}
+	}
+	return ""
+}
+
+// Finished is how the run ended; nil if it did not come to its end.
+func (r *Replay) Finished() *session.StepFinished {
+	for _, runs := range r.recording.root.runs {
+		return runs[len(runs)-1].finished
+	}
+	return nil
+}
+
+// Take reports whether an event that the run yields is in its log already. Each
+// is taken once.
+func (r *Replay) Take(ev *session.Event) bool {
+	if r == nil || ev.Seq == 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending[ev.Seq] != ev {
+		return false
+	}
+	delete(r.pending, ev.Seq)
+	return true
+}
+
+// Over reports whether all that counts in the log was taken.
+func (r *Replay) Over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending) == 0
+}
+
+// Err is how the run goes another way than its log, a [*DivergedError]; nil as
+// long as it does not. Nothing of such a run is to be stored.
+func (r *Replay) Err() error {
+	if r == nil {
+		return nil
+	}
+	if err := r.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (r *Replay) diverge(err error) error {
+	r.err.CompareAndSwap(nil, &err)
+	return r.Err()
+}
+
+// run takes the next run of a step out of a record. Again is how many at that
+// address do not count, and skipped what came before it and is still there.
+func (r *Replay) run(of *record, at session.Address) (next *record, again int, skipped *session.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	skipped = of.unread()
+	if next = of.next(at); next != nil {
+		if skipped == of.of.events[next.from] {
+			skipped = nil
+		}
+		of.begun(next)
+	}
+	return next, of.again[at], skipped
+}
+
+// ended reports whether the next run of a step has come to its end.
+func (r *Replay) ended(of *record, at session.Address) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	runs := of.runs[at]
+	return len(runs) > 0 && runs[0].finished != nil
+}
+
+// unread is the first event of a step's record that the run has not come to.
+func (r *Replay) unread(of *record) *session.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return of.unread()
+}
+
+// again is the event as the log has it; the event itself if it is new. In order
+// says that nothing may be skipped.
+func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Event, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := of.word(ev.Address)
+	if first := of.unread(); inOrder && known != first {
+		return nil, &DivergedError{Address: first.Address, Recorded: describe(first), Said: describe(ev)}
+	}
+	switch {
+	case known == nil:
+		return ev, nil
+	case known != ev:
+		if err := compare(known, ev); err != nil {
+			return nil, err
+		}
+	}
+	of.said(ev.Address)
+	return known, nil
+}
+
+// Recorded is what the step of ctx said next, at its own address, before its run
+// was cut off; nil if it said no more, or was not cut off. An agent whose words
+// are costly yields that event as it is instead of making another one, and says so
+// by a method Continues() bool; all others begin anew.
+func Recorded(ctx InvocationContext) *session.Event {
+	inv := invocationOf(ctx)
+	if inv == nil || inv.record == nil {
+		return nil
+	}
+	r := inv.run.Replay
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return inv.record.word(inv.address)
+}
+
+// Replays reports whether the log has something of the step of ctx that the run,
+// which is resumed, has not come to again.
+func Replays(ctx InvocationContext) bool {
+	inv := invocationOf(ctx)
+	if inv == nil || inv.record == nil {
+		return false
+	}
+	r := inv.run.Replay
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return inv.record.unread() != nil
+}
+
+// Again is for an agent that says something at the address of a step under it, in
+// the step's place. It is the event as the log has it if the agent has said it
+// before the run was cut off, and otherwise the event itself. If it is another
+// one the run is over with a [*DivergedError].
+func Again(ctx InvocationContext, ev *session.Event) *session.Event {
+	inv := invocationOf(ctx)
+	if inv == nil || inv.record == nil {
+		return ev
+	}
+	known, err := inv.run.Replay.again(inv.record, ev, inv.agent != nil && serial(inv.agent))
+	if err != nil {
+		if inv.Err() == nil {
+			_ = inv.run.Replay.diverge(err)
+		}
+		return ev
+	}
+	return known
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// runMarked is execute between two marks.
+func (s *Step) runMarked() {
+	started, before := time.Now(), s.spent.Used()
+	if s.mark(session.MarkStepStarted, nil) {
+		s.execute()
+	}
+	if s.res.Left || s.inv.run.Replay.Err() != nil {
+		return
+	}
+	if rec := s.inv.record; rec != nil && s.inv.Context.Err() == nil && s.missed(s.inv.run.Replay.unread(rec), "the end of "+string(s.inv.address)) {
+		return
+	}
+	fin := session.StepFinished{Seconds: time.Since(started).Seconds(), Canceled: s.parent.own.Err() != nil}
+	if s.res.Err != nil {
+		note(&fin, s.res.Err)
+	}
+	if used := s.spent.Used().Sub(before); used != (budget.Usage{}) {
+		fin.Usage, _ = json.Marshal(used) // numbers: there is no error
+	}
+	s.mark(session.MarkStepFinished, fin)
+}
+
+func (s *Step) mark(kind session.MarkKind, data any) bool {
+	m, err := session.NewMark(kind, data)
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	ev := s.told(&session.Event{Mark: m})
+	return ev != nil && s.pass(ev)
+}
+
+// meter is a budget below b in which the step's calls count, and nobody else's.
+func (s *Step) meter(b *budget.Budget) *budget.Budget {
+	if s.spent == nil {
+		s.spent = b.Child(budget.Limits{})
+	}
+	return s.spent
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// recall answers a step from the log of a run that is resumed, if the step has
+// come to its end there: then it is known. Nothing is waited for, and no limit of
+// time counts. More says whether to go on.
+func (r *run) recall(d *loop.Decision) (known, more bool) {
+	if r.cache != nil {
+		r.keyOf(d)
+	}
+	res, known := r.stepAt(d.Step).Replay(agent.StepRun{Address: r.address(d), Attempt: d.Attempt}, r.onEv)
+	if !known || res.Left {
+		return known, false
+	}
+	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step}
+	if res.Recorded == nil { // the context was over on the way
+		r.outcome(&o, d, res.Err, ended)
+	} else if err := json.Unmarshal(res.Recorded.Outcome, &o); err != nil {
+		r.yield(nil, fmt.Errorf("what became of %s: %w", r.here, err))
+		return true, false
+	}
+	return true, r.recalled(d, &o, &res)
+}
+
+// recalled adds what a step has left in an earlier part of the run.
+func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *agent.StepResult) bool {
+	if over := r.over; over != nil {
+		if r.over = nil; !r.pass(over) {
+			return false
+		}
+	}
+	r.heard(d.Step, res.Said)
+	if o.Exit != nil && r.exit == nil {
+		r.refused = new(session.Exit)
+	}
+	if r.cache != nil && !o.Cached {
+		r.keep(d, res, o.Finished)
+	}
+	if r.looksAtState() {
+		o.State = r.state(r.loop.Pass)
+	}
+	if res.Err != nil && o.Failure != nil {
+		r.err = res.Err
+		if _, ok := errors.AsType[*agent.StepError](res.Err); !ok {
+			r.err = r.stepError(d, res.Err)
+		}
+		spent, _ := errors.AsType[*budget.ExceededError](res.Err)
+		if spent != nil && o.Failure.Kind == loop.BudgetSpent && spent.Budget != r.Name() && r.loop.Outer != nil {
+			r.beyond = res.Err
+		}
+	}
+	r.add(d, o, res.Err)
+	r.loop.Started = r.now().Add(-r.tally.Active) // the time between is nobody's
+	return true
+}
+
+// looksAtState reports whether what the loop decides depends on the state.
+func (r *run) looksAtState() bool {
+	return r.cfg.StopWhen != nil || r.cfg.Score != nil || r.cfg.NoProgress != nil || r.cfg.StateLimit > 0
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/functiontool"
+)
+
+// world is what the agents of one process do: how often leaves ran, by address,
+// and how often the model was asked.
+type world struct {
+	mu    sync.Mutex
+	ran   map[session.Address]int
+	asked int
+}
+
+func (w *world) run(at session.Address) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ran == nil {
+		w.ran = make(map[session.Address]int)
+	}
+	w.ran[at]++
+}
+
+// forest grows a tree of agents by the dice. Whatever an agent does depends on
+// its address, on the state, and on how often it has failed: run again under the
+// same circumstances, it does the same.
+type forest struct {
+	testing.TB
+	*world
+	dice *rand.Rand
+	n    int
+	wild bool // there are branches: what was said last is a matter of chance
+}
+
+// place is where an agent grows.
+type place struct {
+	depth, loops int
+	keys         string // what its state keys begin with: branches have their own
+	quiet        bool   // it may not fail, nor leave a loop
+}
+
+func grow(t testing.TB, seed uint64) (agent.Agent, *world) {
+	f := &forest{TB: t, world: new(world), dice: rand.New(rand.NewPCG(seed, 5))}
+	return f.agent(place{quiet: true}), f.world
+}
+
+func (f *forest) name(kind string) string {
+	f.n++
+	return fmt.Sprintf("%s%d", kind, f.n)
+}
+
+func (f *forest) agent(p place) agent.Agent {
+	kind := f.dice.IntN(10)
+	if p.depth == 0 {
+		kind = 4 + f.dice.IntN(6)
+	}
+	if p.depth >= 6 || f.n > 9 {
+		kind = f.dice.IntN(4)
+	}
+	p.depth++
+	switch {
+	case kind < 3:
+		return f.leaf(p)
+	case kind == 3:
+		return f.asks(p)
+	case kind == 4:
+		return f.custom(p)
+	case kind == 5:
+		return f.sequence(p)
+	case kind == 6:
+		return f.parallel(p)
+	case p.loops == 3:
+		return f.leaf(p)
+	}
+	return f.loop(p)
+}
+
+func (f *forest) some(p place, least, most int) []agent.Agent {
+	var subs []agent.Agent
+	for range least + f.dice.IntN(most-least+1) {
+		subs = append(subs, f.agent(p))
+	}
+	return subs
+}
+
+func (f *forest) must(a agent.Agent, err error) agent.Agent {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return a
+}
+
+func (f *forest) sequence(p place) agent.Agent {
+	cfg := agent.Config{Name: f.name("seq"), SubAgents: f.some(p, 1, 3)}
+	f.callbacks(p, &cfg)
+	return f.must(sequentialagent.New(sequentialagent.Config{AgentConfig: cfg}))
+}
+
+func (f *forest) parallel(p place) agent.Agent {
+	f.wild = true
+	cfg := agent.Config{Name: f.name("par")}
+	for range 2 + f.dice.IntN(2) {
+		inside := place{depth: p.depth, loops: p.loops, keys: p.keys + f.name("b") + "_", quiet: true}
+		cfg.SubAgents = append(cfg.SubAgents, f.agent(inside))
+	}
+	f.callbacks(p, &cfg)
+	return f.must(parallelagent.New(parallelagent.Config{AgentConfig: cfg}))
+}
+
+// callbacks changes the state around an agent.
+func (f *forest) callbacks(p place, cfg *agent.Config) {
+	key := p.keys + "around_" + cfg.Name
+	set := func(ctx agent.Context) error { return ctx.State().Set(key, mix(ctx, p, "callback")) }
+	if f.dice.IntN(4) == 0 {
+		cfg.BeforeAgentCallbacks = []agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) { return nil, set(ctx) }}
+	}
+	if f.dice.IntN(4) == 0 {
+		cfg.AfterAgentCallbacks = []agent.AfterAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
+			return genai.NewContentFromText("after "+cfg.Name, genai.RoleModel), set(ctx)
+		}}
+	}
+}
+
+// mix is a number made of where a step is, of what it sees, and of the texts.
+func mix(ctx agent.InvocationContext, p place, texts ...any) string {
+	h := fnv.New64a()
+	fmt.Fprint(h, agent.AddressOf(ctx), texts)
+	for _, key := range []string{"k0", "k1", "score", "text"} {
+		v, _ := agent.StateOf(ctx).Get(p.keys + key)
+		fmt.Fprint(h, key, v)
+	}
+	if v, err := agent.StateOf(ctx).Get("iteration:" + p.keys + "i"); err == nil {
+		fmt.Fprint(h, v)
+	}
+	return fmt.Sprintf("%05d", h.Sum64()%100000)
+}
+
+func digit(s string, i int) int { return int(s[i] - '0') }
+
+// failures is how often the step has failed where it is.
+func failures(ctx agent.InvocationContext) int {
+	n := 0
+	for ev := range ctx.Session().Events().All() {
+		if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Address != agent.AddressOf(ctx) || ev.InvocationID != ctx.InvocationID() {
+			continue
+		}
+		var fin session.StepFinished
+		if ev.Mark.Decode(&fin) == nil && fin.Error != "" {
+			n++
+		}
+	}
+	return n
+}
+
+var errLeaf = errors.New("out of order")
+
+// leaf says a few things, changes the state, scores, fails, and leaves loops.
+func (f *forest) leaf(p place) agent.Agent {
+	cfg := agent.Config{Name: f.name("leaf")}
+	breaks, leaves := !p.quiet && f.dice.IntN(3) == 0, !p.quiet && p.loops > 0 && f.dice.IntN(3) == 0
+	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		return func(yield func(*session.Event, error) bool) {
+			f.run(agent.AddressOf(ctx))
+			failed := failures(ctx)
+			for i := range 3 {
+				m := mix(ctx, p, i, failed)
+				ev := says(fmt.Sprint(cfg.Name, " ", i, " ", m))
+				ev.Actions.StateDelta = map[string]any{fmt.Sprint(p.keys, "k", digit(m, 0)%2): m}
+				if i == 0 {
+					ev.Actions.StateDelta["iteration:"+p.keys+"i"] = m
+					ev.Actions.StateDelta[p.keys+"score"] = float64(digit(m, 1))
+				}
+				if i == 1 && leaves && digit(m, 2) < 3 {
+					ev.Actions.Escalate, ev.Actions.Exit = true, &session.Exit{Reason: m}
+				}
+				if !yield(ev, nil) {
+					return
+				}
+				if breaks && digit(m, 3) < 3 {
+					yield(nil, fmt.Errorf("%w: %s", errLeaf, m))
+					return
+				}
+				if digit(m, 4) < 4 {
+					return
+				}
+			}
+		}
+	}
+	if f.dice.IntN(4) == 0 {
+		f.callbacks(p, &cfg)
+	}
+	return f.must(agent.New(cfg))
+}
+
+// custom says something before, between and after its sub-agents, by what it
+// sees of the state, and may swallow their errors.
+func (f *forest) custom(p place) agent.Agent {
+	cfg := agent.Config{Name: f.name("own"), SubAgents: f.some(p, 1, 2)}
+	swallows := f.dice.IntN(2) == 0
+	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		return func(yield func(*session.Event, error) bool) {
+			for i := range 1 + f.n%2 {
+				for _, sub := range cfg.SubAgents {
+					m := mix(ctx, p, i)
+					ev := says(cfg.Name + " " + m)
+					ev.Actions.StateDelta = map[string]any{p.keys + "text": m}
+					if !yield(ev, nil) {
+						return
+					}
+					if digit(m, 0) < 2 {
+						continue
+					}
+					for ev, err := range agent.Run(ctx, sub) {
+						if err != nil && swallows && ctx.Err() == nil {
+							break
+						}
+						if !yield(ev, err) || err != nil {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+	return f.must(agent.New(cfg))
+}
+
+func (f *forest) loop(p place) agent.Agent {
+	p.loops++
+	cfg := loopagent.Config{MaxIterations: uint(1 + f.dice.IntN(4-p.loops))}
+	if p.quiet = p.keys != "" && p.quiet; f.dice.IntN(2) == 0 {
+		cfg.OnError = []loop.ErrorPolicy{loop.SkipStep, loop.NextIteration}[f.dice.IntN(2)]
+	} else {
+		p.quiet = p.quiet || f.dice.IntN(3) > 0
+	}
+	cfg.AgentConfig = agent.Config{Name: f.name("loop"), SubAgents: f.some(p, 1, 3)}
+	f.callbacks(p, &cfg.AgentConfig)
+	f.rules(p, &cfg)
+	return f.must(loopagent.New(cfg))
+}
+
+// rules gives a loop some of what it may have.
+func (f *forest) rules(p place, cfg *loopagent.Config) {
+	maybe := func(one int) bool { return f.dice.IntN(one) == 0 }
+	subs := cfg.AgentConfig.SubAgents
+	ordered := !slices.ContainsFunc(subs, hasBranches)
+	if maybe(2) {
+		cfg.Score = &loop.Score{Key: p.keys + "score"}
+		if maybe(2) {
+			cfg.Score.Target = new(9.0)
+		}
+		if maybe(3) {
+			cfg.OnRegression = loop.RollbackOnWorse
+		}
+		if maybe(4) {
+			cfg.QualityGate = new(4.0)
+		}
+		if ordered && maybe(4) {
+			cfg.Score.Judge = &loop.Judge{Step: subs[len(subs)-1].Name(), Samples: 2}
+		}
+	}
+	if maybe(4) {
+		cfg.StopWhen = &loop.Condition{Expr: `iteration >= 2 && state.` + p.keys + `score > 3`}
+		if maybe(2) {
+			cfg.StopCheck = loop.EachStep
+		}
+	}
+	if ordered && maybe(4) {
+		cfg.NoProgress = &loop.NoProgress{Repeats: 2}
+	}
+	if ordered && maybe(4) {
+		cfg.OutputKey = p.keys + "out_" + cfg.AgentConfig.Name
+	}
+	if maybe(5) && len(subs) > 1 && cfg.Score == nil {
+		cfg.Finalizer = subs[len(subs)-1].Name()
+		cfg.FinalizeEach = maybe(3)
+	}
+	cfg.KeepStates = maybe(4)
+	if maybe(2) {
+		first := loopagent.StepPolicy{Retry: &loop.Retry{Attempts: 2 + uint(f.dice.IntN(2))}}
+		if maybe(2) && len(subs) > 2 { // with one left, the loop would wait for the other
+			first.Circuit = &loop.Circuit{Failures: 2, Cooldown: loop.Duration(1e15)}
+		}
+		if maybe(3) {
+			first.Cache = &loopagent.Cache{Key: func(lookup func(string) (any, bool)) (string, error) {
+				v, _ := lookup(p.keys + "k0")
+				return fmt.Sprint("of ", v)[:4], nil
+			}}
+		}
+		cfg.Steps = map[string]loopagent.StepPolicy{subs[0].Name(): first}
+	}
+	key := p.keys + "turn_" + cfg.AgentConfig.Name
+	if maybe(4) {
+		cfg.BeforeIteration = append(cfg.BeforeIteration, func(ctx agent.Context, n int) error { return ctx.State().Set(key, mix(ctx, p, n)) })
+	}
+	if maybe(4) {
+		cfg.AfterIteration = append(cfg.AfterIteration, func(ctx agent.Context, it loop.IterationRecord) error {
+			return ctx.State().Set(key, mix(ctx, p, it.Number, it.Best))
+		})
+	}
+}
+
+// hasBranches reports whether what comes last in an agent is a matter of chance.
+func hasBranches(a agent.Agent) bool {
+	return agent.TypeOf(a) == agent.TypeParallel || slices.ContainsFunc(a.SubAgents(), hasBranches)
+}
+
+// asks is an agent that asks a model, which calls a tool a few times first.
+func (f *forest) asks(p place) agent.Agent {
+	note := func(ctx tool.Context, in struct {
+		Text string `json:"text"`
+	}) (string, error) {
+		return "noted", ctx.State().Set(p.keys+"text", in.Text)
+	}
+	t, err := functiontool.New(functiontool.Config{Name: "note", Description: "Notes something."}, note)
+	if err != nil {
+		f.Fatal(err)
+	}
+	cfg := llmagent.Config{
+		Name: f.name("llm"), Model: &chatty{f, f.dice.IntN(3)}, Tools: []tool.Tool{t},
+		Instruction: "Text: {{" + p.keys + "text}}", Context: llmagent.Context{Policy: llmagent.ContextNone},
+	}
+	if f.dice.IntN(2) == 0 {
+		cfg.OutputKey = p.keys + "k1"
+	}
+	around := agent.Config{Name: cfg.Name}
+	f.callbacks(p, &around)
+	cfg.BeforeAgentCallbacks, cfg.AfterAgentCallbacks = around.BeforeAgentCallbacks, around.AfterAgentCallbacks
+	return f.must(llmagent.New(cfg))
+}
+
+// chatty answers by what it is asked, and calls the tool so many times before.
+type chatty struct {
+	*forest
+	calls int
+}
+
+func (*chatty) Name() string { return "chatty" }
+
+func (c *chatty) GenerateContent(_ context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) {
+		c.mu.Lock()
+		c.asked++
+		c.mu.Unlock()
+		h := fnv.New64a()
+		answers := 0
+		for _, content := range append(req.Contents, req.Config.SystemInstruction) {
+			for _, part := range content.Parts {
+				if part.FunctionResponse != nil {
+					answers++
+				}
+				if !c.wild || content == req.Config.SystemInstruction {
+					fmt.Fprint(h, part.Text)
+				}
+			}
+		}
+		m := fmt.Sprintf("%05d", h.Sum64()%100000)
+		resp := &model.LLMResponse{Content: genai.NewContentFromText("answer "+m, genai.RoleModel)}
+		resp.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(10 + answers), CandidatesTokenCount: 5}
+		if answers < c.calls {
+			call := &genai.FunctionCall{ID: "call-" + m + strings.Repeat("x", answers), Name: "note", Args: map[string]any{"text": "note " + m}}
+			resp.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: call}}}
+		}
+		yield(resp, nil)
+	}
+}

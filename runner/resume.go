@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"reflect"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Errors of [Runner.Resume] that callers branch on; compare with errors.Is.
+var (
+	// ErrFinished: the run has come to its end.
+	ErrFinished = errors.New("the run has come to its end: there is nothing to resume")
+	// ErrRunNotFound: the session has no such run.
+	ErrRunNotFound = errors.New("run not found")
+	// ErrNotDurable: the run, or the runner, writes no marks.
+	ErrNotDurable = errors.New("the run is not durable: only one that a runner with Config.Durable has started can be resumed, by such a runner")
+	// ErrDiverged: the run does not go as its log says that it went. The error
+	// is an [*agent.DivergedError].
+	ErrDiverged = agent.ErrDiverged
+)
+
+// Resume takes up a durable run where it was cut off: by a crash, because it was
+// canceled, or because its consumer left. The invocation ID is that of its events.
+// It yields what is new; what the run has said before is in the session.
+//
+// The tree runs again from its root, with the log for its memory. A step that has
+// come to its end is not run: what it said and how it ended are taken from the
+// log. An agent that runs others runs again, its callbacks too: what it says again
+// has to be the same, or the run ends with [ErrDiverged]. An agent that asks a
+// model goes on behind its last turn, and calls again the tools that have not
+// answered. Any other step that was cut off is made again as its next attempt: what
+// it had said stays in the log, and counts no more, neither in the state nor for
+// models. The state is rebuilt on the way, so that what is decided again is decided
+// by what it was; keys that other sessions share (app:, user:) are as they are now,
+// and keys that end with the invocation (temp:) are gone, unless they are set again.
+//
+// Nothing is stored of a run that diverges but the mark that it was resumed. Other
+// errors to expect are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], those of
+// [Runner.Run], and [session.ErrConflict] if somebody else has taken it up.
+func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig) iter.Seq2[*session.Event, error] {
+	return func(yield func(*session.Event, error) bool) {
+		if ctx.Err() != nil {
+			yield(nil, context.Cause(ctx))
+			return
+		}
+		run, mark, err := r.restart(ctx, userID, sessionID, invocationID)
+		if err != nil {
+			yield(nil, fmt.Errorf("resume run %q: %w", invocationID, err))
+			return
+		}
+		if yield(mark, nil) {
+			r.drive(ctx, run, cfg, yield)
+		}
+	}
+}
+
+// restart reads the log of a run, writes down that it goes on, and goes back to
+// its beginning.
+func (r *Runner) restart(ctx context.Context, userID, sessionID, id string) (*run, *session.Event, error) {
+	if !r.cfg.Durable {
+		return nil, nil, ErrNotDurable
+	}
+	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
+	if err != nil {
+		return nil, nil, err
+	}
+	view := session.ViewOf(got.Session)
+	past, err := read(view, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	run := &run{
+		id: id, ctx: context.WithoutCancel(ctx), service: r.cfg.SessionService,
+		msg: past.msg, others: past.others,
+	}
+	if run.replay, err = agent.NewReplay(past.events, past.superseded, r.tree); err != nil {
+		return nil, nil, err
+	}
+	if fin := run.replay.Finished(); fin != nil {
+		if fin.Error != "" {
+			return nil, nil, fmt.Errorf("%w; it failed: %s", ErrFinished, fin.Error)
+		}
+		return nil, nil, ErrFinished
+	}
+	mark, err := past.resume(view, id, r.cfg.Agent.Name(), run.replay.Superseded())
+	if err != nil {
+		return nil, nil, err
+	}
+	run.view = view
+	if err := run.append(mark); err != nil {
+		return nil, nil, err
+	}
+	run.view = view.Rewind(past.before, past.state)
+	run.others = append(run.others, mark)
+	if run.agent = r.tree.Find(run.replay.Root()); run.agent == nil {
+		run.agent, err = r.who(view.Rewind(past.first-1, nil).Events(), run.msg)
+		run.notes = !view.Noted() && len(past.state) > 0
+	}
+	return run, mark, err
+}
+
+// again reports whether an event of a resumed run is in its log already, and takes
+// it into the view then.
+func (r *run) again(ev *session.Event) bool {
+	switch {
+	case r.replay == nil || ev.Partial:
+		return false
+	case !r.replay.Take(ev):
+		if r.replay.Over() {
+			r.catchUp(math.MaxInt64)
+		}
+		return false
+	}
+	r.catchUp(ev.Seq)
+	r.view.Replay(ev)
+	return true
+}
+
+// catchUp replays the events of no step that come before a sequence number.
+func (r *run) catchUp(seq int64) {
+	for len(r.others) > 0 && r.others[0].Seq < seq {
+		r.view.Replay(r.others[0])
+		r.others = r.others[1:]
+	}
+}
+
+// note writes the session's own state into an event, so that from there on the
+// log alone tells it.
+func (r *run) note(ev *session.Event) {
+	delta := session.OwnState(r.view.State())
+	maps.Copy(delta, ev.Actions.StateDelta)
+	delta[session.KeyNoted] = true
+	ev.Actions.StateDelta = delta
+	r.notes = false
+}
+
+// past is what a session's log says of one run.
+type past struct {
+	log        session.Events
+	superseded session.Spans
+	msg        *genai.Content   // that the run was started with
+	events     []*session.Event // the run's own
+	others     []*session.Event // behind its first step that are no step's, or another run's
+	first      int64            // the first of them
+	before     int64            // the last event before its first step
+	state      map[string]any   // as it was then
+}
+
+func read(view *session.View, id string) (*past, error) {
+	p := &past{log: view.Log(), superseded: view.Superseded(), before: view.LastSeq()}
+	for ev := range p.log.All() {
+		if s := session.SupersededBy(ev); s != nil {
+			p.superseded = p.superseded.Union(s)
+		}
+	}
+	state := fold{make(map[string]any)}
+	began, marked := false, false
+	for ev := range p.log.All() {
+		mine := ev.InvocationID == id
+		if mine {
+			if p.events == nil {
+				p.first = ev.Seq
+			}
+			p.events = append(p.events, ev)
+			marked = marked || ev.Mark != nil
+			if ev.Address == "" && ev.Author == "user" && p.msg == nil {
+				p.msg = ev.Content
+			}
+		}
+		if !began && mine && ev.Address != "" {
+			began = true
+			p.before = ev.Seq - 1
+			if noted(ev) {
+				state.add(ev)
+			}
+		}
+		switch counts := !p.superseded.Has(ev.Seq); {
+		case !began && (counts || noted(ev)):
+			state.add(ev)
+		case began && counts && (!mine || ev.Address == ""):
+			p.others = append(p.others, ev)
+		}
+	}
+	if p.state = state.values; !began {
+		p.state = session.OwnState(view.State())
+	}
+	switch err := view.Err(); {
+	case err != nil:
+		return nil, err
+	case p.events == nil:
+		return nil, ErrRunNotFound
+	case began && !marked:
+		return nil, ErrNotDurable
+	}
+	return p, nil
+}
+
+// resume is the mark that says that the run goes on. It undoes what the events
+// have done that count no more now.
+func (p *past) resume(view *session.View, id, author string, gone session.Spans) (*session.Event, error) {
+	m, err := session.NewMark(session.MarkRunResumed, session.RunResumed{Superseded: gone})
+	if err != nil {
+		return nil, err
+	}
+	ev := &session.Event{InvocationID: id, Author: author, Mark: m}
+	if gone == nil {
+		return ev, nil
+	}
+	all := p.superseded.Union(gone)
+	left, touched := fold{make(map[string]any)}, make(map[string]bool)
+	for e := range p.log.All() {
+		switch {
+		case noted(e) || !all.Has(e.Seq):
+			left.add(e)
+		case gone.Has(e.Seq):
+			for k := range e.Actions.StateDelta {
+				touched[k] = session.OwnKey(k)
+			}
+		}
+	}
+	delta := map[string]any{session.KeySuperseded: all.String()}
+	now := session.OwnState(view.State())
+	for k, is := range touched {
+		if was, ok := left.values[k]; is && (ok || now[k] != nil) && !reflect.DeepEqual(was, now[k]) {
+			delta[k] = was
+		}
+	}
+	ev.Actions.StateDelta = delta
+	return ev, nil
+}
+
+// fold is a session's own state as the sum of events.
+type fold struct{ values map[string]any }
+
+func (f *fold) add(ev *session.Event) {
+	if noted(ev) {
+		clear(f.values)
+	}
+	for k, v := range ev.Actions.StateDelta {
+		switch {
+		case !session.OwnKey(k):
+		case v == nil:
+			delete(f.values, k)
+		default:
+			f.values[k] = v
+		}
+	}
+}
+
+// noted reports whether an event has the whole state, as it was already.
+func noted(ev *session.Event) bool { return ev.Actions.StateDelta[session.KeyNoted] != nil }
