@@ -54,6 +54,7 @@ memory: session
 agent: session artifact budget memory tool/toolconfirmation model
 agent/agenttest: agent session
 agent/llmagent: agent budget expr session model template tool tool/...
+agent/humanagent: agent session template
 agent/taskagent: agent session model expr template
 agent/workflowagents/loopagent: agent budget loop session model
 agent/workflowagents/sequentialagent: agent session

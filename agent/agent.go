@@ -75,6 +75,7 @@ const (
 	TypeLLM        Type = "llm"
 	TypeTask       Type = "task"
 	TypeRemote     Type = "remote"
+	TypeHuman      Type = "human"
 )
 
 // TypeOf is the kind of agent a is: what its method Type() agent.Type says, or

@@ -131,4 +131,7 @@ type RunConfig struct {
 	// Prices are what models charge. Without a model's price its cost is
 	// unknown, and a budget that limits cost does not let it be asked.
 	Prices budget.Prices
+	// Pause asks the run to end between two steps; nil cannot. With it a durable
+	// run can wait for a person too: see [AskPerson].
+	Pause *Pause
 }

@@ -70,6 +70,7 @@ type invocation struct {
 	budget    *budget.Budget
 	fence     *fence  // nil if nothing around the step may be abandoned
 	record    *record // what the log has of the step's run, if that is resumed; else nil
+	work      *Work   // what a pause waits for, of the step or of one around it; nil if there is none
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
 }
@@ -118,7 +119,7 @@ func (i *invocation) WithContext(ctx context.Context) InvocationContext { return
 
 func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
-		Context: ctx, own: i.own, run: i.run, agent: i.agent, branch: i.branch, address: i.address, record: i.record,
+		Context: ctx, own: i.own, run: i.run, agent: i.agent, branch: i.branch, address: i.address, record: i.record, work: i.work,
 		iteration: i.iteration, attempt: i.attempt, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
 	}
 	c.ended.Store(i.Ended())

@@ -20,6 +20,7 @@ type Replay struct {
 	recording  *recording
 	superseded session.Spans
 	err        atomic.Pointer[error]
+	answers    map[string]*session.Answer // by the question's ID
 
 	mu      sync.Mutex // guards the recording's records too
 	pending map[int64]*session.Event
@@ -36,13 +37,30 @@ func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*
 	if err := x.fits(tree); err != nil {
 		return nil, err
 	}
-	r := &Replay{recording: x, superseded: x.supersede(tree), pending: make(map[int64]*session.Event)}
+	answers, err := answersIn(events)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replay{answers: answers, recording: x, superseded: x.supersede(tree), pending: make(map[int64]*session.Event)}
 	for i, ev := range x.events {
 		if x.owners[i] != nil {
 			r.pending[ev.Seq] = ev
 		}
 	}
 	return r, nil
+}
+
+// Recall tells agents of the tree what they have said in the run: those with a
+// method Recall(*session.Event).
+func (r *Replay) Recall(tree *Tree) {
+	for i, ev := range r.recording.events {
+		if r.recording.owners[i] == nil {
+			continue
+		}
+		if a, ok := tree.Find(ev.Author).(interface{ Recall(*session.Event) }); ok {
+			a.Recall(ev)
+		}
+	}
 }
 
 // Superseded are the events that count no more because the run goes on: those of

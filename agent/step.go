@@ -120,6 +120,9 @@ type StepRun struct {
 	// Context bounds the run; nil is the context that the step was made under,
 	// from which it has to be derived.
 	Context context.Context
+	// Work is what a [Pause] waits for until the caller says that it is done. nil
+	// lets the step take care of that itself.
+	Work *Work
 }
 
 // RunAs is Run with something to say about it.
@@ -141,17 +144,30 @@ func (s *Step) Abandon(err error) { s.fence.close(err) }
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 	s.begin(yield)
 	if s.check() && !s.early() {
-		switch rec := s.inv.record; {
-		case rec != nil && rec.finished != nil:
+		if rec := s.inv.record; rec != nil && rec.finished != nil {
 			s.replay(rec)
-		case s.parent.run.Marks:
-			s.runMarked()
-		default:
-			s.execute()
+		} else {
+			s.work()
 		}
 	}
 	s.yield = nil
 	return s.res
+}
+
+// work runs the agent, unless the run is to be paused.
+func (s *Step) work() {
+	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
+		s.inv.work = s.parent.run.RunConfig.Pause.begin(s.inv)
+		defer s.inv.work.Done()
+		if !s.check() {
+			return
+		}
+	}
+	if s.parent.run.Marks {
+		s.runMarked()
+	} else {
+		s.execute()
+	}
 }
 
 // begin prepares the agent's context. Everything in it that a run changes is
@@ -206,6 +222,9 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 	}
 	if inv.record, s.skipped = nil, nil; p.record != nil {
 		s.find(p.record)
+	}
+	if inv.work = p.work; s.in.Work != nil {
+		inv.work = s.in.Work
 	}
 	s.in = StepRun{}
 	s.yield, s.done, s.yielded = yield, false, false

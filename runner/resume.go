@@ -97,6 +97,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string) (*ru
 	if err != nil {
 		return nil, nil, err
 	}
+	run.replay.Recall(r.tree)
 	run.view = view
 	if err := run.append(mark); err != nil {
 		return nil, nil, err

@@ -98,11 +98,20 @@ type RunOption func(*runOptions)
 
 type runOptions struct {
 	stateDelta map[string]any
+	start      *session.Run
+	started    session.RunStarted
 }
 
 // WithStateDelta changes the session's state together with the user's message.
 func WithStateDelta(delta map[string]any) RunOption {
 	return func(o *runOptions) { o.stateDelta = delta }
+}
+
+// WithStart says of the run what whoever owns runs wants to find again: the run's
+// first event has the mark [session.MarkRunStarted] with data, and the session
+// says r of itself. The invocation ID is r.ID, if that is given.
+func WithStart(r session.Run, data session.RunStarted) RunOption {
+	return func(o *runOptions) { o.start, o.started = &r, data }
 }
 
 // Run gives the user's message to the agents and yields what they say. The root
@@ -138,6 +147,8 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 
 // drive runs the agent, stores what it says and yields it.
 func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield func(*session.Event, error) bool) {
+	ctx, over := agent.Pausable(ctx, &cfg)
+	defer over()
 	ictx := agent.NewInvocation(ctx, agent.Invocation{
 		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
 		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
@@ -197,16 +208,27 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		id: "e-" + uuid.NewString(), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 	}
+	if o.start != nil && o.start.ID != "" {
+		run.id = o.start.ID
+	}
 	run.notes = r.cfg.Durable && !run.view.Noted() && len(session.OwnState(run.view.State())) > 0
 	if run.agent, err = r.who(run.view.Events(), msg); err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
-	if msg == nil && len(o.stateDelta) == 0 {
+	if msg == nil && len(o.stateDelta) == 0 && o.start == nil {
 		return run, nil
 	}
 	ev := &session.Event{InvocationID: run.id, Author: "user"}
-	ev.Content = msg
 	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // the event is given away, the caller's map is not
+	if o.start != nil {
+		start := *o.start
+		start.ID = run.id
+		if ev, err = session.NewRunEvent(start, "user", session.MarkRunStarted, o.started); err != nil {
+			return nil, err
+		}
+		maps.Copy(ev.Actions.StateDelta, o.stateDelta)
+	}
+	ev.Content = msg
 	return run, run.append(ev)
 }
 

@@ -26,6 +26,9 @@ const (
 	MarkRolledBack MarkKind = "rolled_back"
 	// MarkLoopStopped: a loop ended. Data is a loop.StopRecord.
 	MarkLoopStopped MarkKind = "loop_stopped"
+	// MarkDispatched: calls that must not be made twice are about to be made.
+	// Data is a [Dispatched].
+	MarkDispatched MarkKind = "dispatched"
 	// MarkRunResumed: a run that was cut off goes on. Data is a [RunResumed], and
 	// the event's state delta undoes what the events did that it names.
 	MarkRunResumed MarkKind = "run_resumed"
@@ -84,6 +87,12 @@ const (
 	FailureDeadline   FailureKind = "deadline"    // context.DeadlineExceeded
 	FailureCanceled   FailureKind = "canceled"    // context.Canceled
 )
+
+// Dispatched is the data of [MarkDispatched].
+type Dispatched struct {
+	// Calls are the IDs of function calls; empty for the step itself.
+	Calls []string `json:"calls,omitempty"`
+}
 
 // RunResumed is the data of [MarkRunResumed].
 type RunResumed struct {

@@ -25,13 +25,14 @@ const (
 // notes are what a view knows by the keys of the log's own.
 type notes struct {
 	noted      bool
+	run        string // KeyRun
 	superseded Spans
 	gaps       gaps
 }
 
 // adopt moves the log's own keys out of the state that a store has read.
 func (v *View) adopt() {
-	for _, key := range [...]string{KeyNoted, KeySuperseded} {
+	for _, key := range [...]string{KeyNoted, KeySuperseded, KeyRun} {
 		if val, ok := v.state[key]; ok {
 			delete(v.state, key)
 			v.note(key, val)
@@ -44,6 +45,8 @@ func (v *View) note(key string, val any) {
 	switch text, _ := val.(string); key {
 	case KeyNoted:
 		v.noted = true
+	case KeyRun:
+		v.run = text
 	case KeySuperseded:
 		var s Spans
 		if s.UnmarshalText([]byte(text)) != nil {

@@ -77,6 +77,9 @@ type confirmed struct {
 	set *confirming
 }
 
+// Effect is that of the function.
+func (c *confirmed) Effect() Effect { return EffectOf(c.Function) }
+
 // ProcessRequest lets the function prepare the request, and takes its place
 // there.
 func (c *confirmed) ProcessRequest(ctx Context, req *model.LLMRequest) error {

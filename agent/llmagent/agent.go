@@ -24,7 +24,8 @@
 // The answer is the user's next message, as package toolconfirmation says: it
 // runs the tool, and the model is asked on. In a loop the question ends every
 // loop around, as blocked, and the answer does not take them up again: the agent
-// goes on alone.
+// goes on alone. A durable run that can wait ([agent.CanAsk]) waits instead, and
+// goes on where it is when it is resumed with the answer.
 //
 // An agent with SubAgents, or below another one that asks a model, has the tool
 // transfer_to_agent: the named agent goes on in its place, as a step of it, and

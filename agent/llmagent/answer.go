@@ -5,6 +5,7 @@ package llmagent
 import (
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -16,14 +17,22 @@ import (
 // A wish to leave the loop, and a question, come before a transfer: what is to
 // happen next is then for others to say.
 func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations) bool {
+	known, more := r.dispatch(req, calls)
+	if !more {
+		return false
+	}
 	ev, pending := r.answered(req, calls)
 	if ev == nil {
-		ev, pending = r.callTools(req, calls, about)
+		ev, pending = r.callTools(req, calls, about, known)
 	}
 	a := &ev.Actions
-	asked := r.question(calls, a.RequestedToolConfirmations)
+	var asked *session.Event
+	waits := len(a.RequestedToolConfirmations) > 0 && agent.CanAsk(r.ctx)
+	if !waits {
+		asked = r.question(calls, a.RequestedToolConfirmations)
+	}
 	if ev.Seq == 0 {
-		if asked != nil || a.Exit != nil || a.Escalate {
+		if asked != nil || waits || a.Exit != nil || a.Escalate {
 			a.TransferToAgent = ""
 		}
 		if len(ev.Content.Parts) == 0 { // all answers come later
@@ -40,6 +49,9 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	}
 	if final != nil && !r.say(final) || asked != nil && !r.say(asked) {
 		return false
+	}
+	if waits && a.Exit == nil && !a.Escalate {
+		return r.confirm(calls, a.RequestedToolConfirmations) && final == nil && !pending
 	}
 	if a.TransferToAgent != "" {
 		r.next, _ = r.successor(a.TransferToAgent) // callTool has looked

@@ -19,6 +19,17 @@ import (
 // that is in the log. Tools whose answers are not there are called again.
 func (a *Agent) Continues() bool { return true }
 
+// Recall tells the model what it has said in an earlier part of a run, if it wants
+// to know that: one that answers from a script does.
+func (a *Agent) Recall(ev *session.Event) {
+	m, ok := a.cfg.Model.(interface {
+		Recall(agent string, said *genai.Content)
+	})
+	if ok && ev.Author == a.Name() && ev.Content != nil && ev.Content.Role == genai.RoleModel && ev.Mark == nil && ev.LongRunningToolIDs == nil {
+		m.Recall(a.Name(), ev.Content)
+	}
+}
+
 // turnAgain is turn for a model's answer that is in the log. The model is not
 // asked, nor are callbacks around it: what they did is in the answer.
 func (r *run) turnAgain(last *session.Event) bool {
@@ -46,7 +57,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 		return false
 	}
 	var req *model.LLMRequest
-	if calls := callsOf(last.Content); len(calls) > 0 && (agent.Recorded(r.ctx) == nil || takesAnswer(calls)) {
+	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls)) {
 		var err error
 		if req, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
 			r.yield(nil, err)
@@ -57,6 +68,13 @@ func (r *run) turnAgain(last *session.Event) bool {
 		req = new(model.LLMRequest)
 	}
 	return r.follow(req, last)
+}
+
+// hasAnswer reports whether what the log has next is no mark, such as that calls
+// are about to be made.
+func (r *run) hasAnswer() bool {
+	next := agent.Recorded(r.ctx)
+	return next != nil && next.Mark == nil
 }
 
 // metadataFurther says of an event that it is not the first whole one of its turn.
@@ -110,9 +128,10 @@ func (r *run) countAgain(ev *session.Event) error {
 // if it is not there. Pending says that there are answers that come later. A tool
 // that only takes down the final answer takes it down again.
 func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *session.Event, pending bool) {
-	if ev = agent.Recorded(r.ctx); ev == nil {
+	if !r.hasAnswer() {
 		return nil, false
 	}
+	ev = agent.Recorded(r.ctx)
 	var ids []string
 	if ev.Content != nil {
 		ids = responseIDs(ev.Content)

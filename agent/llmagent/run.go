@@ -20,16 +20,17 @@ import (
 // run is one run of the agent.
 type run struct {
 	*Agent
-	ctx     agent.InvocationContext
-	yield   func(*session.Event, error) bool
-	history *history
-	call    modelCall   // the request under way, or the last
-	prompt  string      // what the model is told in place of goOn, once
-	misfits int         // final answers that do not fit OutputSchema
-	wrong   []string    // what is wrong with the last one
-	garbled int         // answers running whose calls nobody can read
-	told    string      // what the model is told of the last one, once
-	next    agent.Agent // that goes on in this one's place
+	ctx       agent.InvocationContext
+	yield     func(*session.Event, error) bool
+	history   *history
+	call      modelCall   // the request under way, or the last
+	prompt    string      // what the model is told in place of goOn, once
+	misfits   int         // final answers that do not fit OutputSchema
+	wrong     []string    // what is wrong with the last one
+	garbled   int         // answers running whose calls nobody can read
+	told      string      // what the model is told of the last one, once
+	next      agent.Agent // that goes on in this one's place
+	questions int         // to a person
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {

@@ -29,18 +29,22 @@ type answered struct {
 
 // callTools runs the calls of one turn at the same time and returns one event
 // with their answers, in the order of the calls. About is what a person has said
-// to some of them. Pending says that there are answers that come later.
-func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations) (ev *session.Event, pending bool) {
+// to some of them, and known what others came to when they were made before.
+// Pending says that there are answers that come later.
+func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations, known map[string]map[string]any) (ev *session.Event, pending bool) {
 	done := make([]answered, len(calls))
-	if len(calls) == 1 {
-		r.callTool(req, calls[0], about[calls[0].ID], &done[0])
-	} else {
-		var wg sync.WaitGroup
-		for i, c := range calls {
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		switch {
+		case known[c.ID] != nil:
+			done[i].result = known[c.ID]
+		case len(calls) == 1:
+			r.callTool(req, c, about[c.ID], &done[i])
+		default:
 			wg.Go(func() { r.callTool(req, c, about[c.ID], &done[i]) })
 		}
-		wg.Wait()
 	}
+	wg.Wait()
 	ev = &session.Event{Author: r.Name()}
 	ev.Content = &genai.Content{Role: genai.RoleUser}
 	for i, c := range calls {

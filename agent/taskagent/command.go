@@ -62,6 +62,10 @@ type CommandConfig struct {
 	OKExitCodes []int
 }
 
+// EnvCallID is the environment variable in which a command finds the ID of its
+// call ([agent.CallID]): the same in each attempt, and when the run is resumed.
+const EnvCallID = "REFRAIN_CALL_ID"
+
 // CommandAgent is what [NewCommand] returns.
 type CommandAgent struct {
 	*agent.Base
@@ -95,7 +99,7 @@ func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 		cfg.OKExitCodes = []int{0}
 	}
 	a := &CommandAgent{cfg: cfg}
-	a.task = task{cfg: cfg.Config, do: a.do}
+	a.task = task{cfg: cfg.Config, do: a.do, json: cfg.JSON}
 	var s source
 	a.parse(&s)
 	base, err := a.prepare(a, "command", &s)
@@ -136,7 +140,7 @@ func (a *CommandAgent) parse(s *source) {
 }
 
 func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	p, err := a.process(agent.Lookup(ctx))
+	p, err := a.process(ctx, agent.Lookup(ctx))
 	if err != nil {
 		return outcome{}, err
 	}
@@ -162,7 +166,7 @@ func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
 }
 
 // process fills the templates.
-func (a *CommandAgent) process(lookup func(string) (any, bool)) (*process, error) {
+func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) (any, bool)) (*process, error) {
 	p := &process{limit: a.cfg.OutputLimit, timeout: a.cfg.Timeout}
 	for i, t := range a.args {
 		arg, err := fillArg(fmt.Sprintf("Args[%d]", i), t, lookup)
@@ -182,7 +186,7 @@ func (a *CommandAgent) process(lookup func(string) (any, bool)) (*process, error
 	if p.dir, err = workDir(a.cfg.Root, dir); err != nil {
 		return nil, err
 	}
-	p.env = baseEnv(a.cfg.CleanEnv, p.dir)
+	p.env = append(baseEnv(a.cfg.CleanEnv, p.dir), EnvCallID+"="+agent.CallID(ctx))
 	for _, v := range a.env {
 		value, err := fillArg(fmt.Sprintf("Env[%q]", v.name), v.value, lookup)
 		if err != nil {

@@ -32,6 +32,10 @@ type Config struct {
 	// ExitReason says why, as a template that may name result.FIELD too. The
 	// default is the text of ExitWhen.
 	ExitReason string
+	// Effect is what the task does to the world outside; the default is
+	// [agent.Idempotent], for an HTTP request that only reads [agent.Pure]. See
+	// there what a resumed run makes of it.
+	Effect agent.Effect
 }
 
 func (c *Config) base() agent.Config {

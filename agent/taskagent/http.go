@@ -57,6 +57,20 @@ type HTTPConfig struct {
 	Client *http.Client
 }
 
+// headerIdempotencyKey is the header with the ID of the call ([agent.CallID]), on
+// requests that change something: the same in each attempt, and when the run is
+// resumed. Headers can set another one.
+const headerIdempotencyKey = "Idempotency-Key"
+
+// changes reports whether a method is one for changing something.
+func changes(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return false
+	}
+	return true
+}
+
 // HTTPAgent is what [NewHTTP] returns.
 type HTTPAgent struct {
 	*agent.Base
@@ -92,7 +106,7 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	}
 	cfg.Headers, cfg.OKStatus = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus)
 	a := &HTTPAgent{cfg: cfg}
-	a.task = task{cfg: cfg.Config, do: a.do}
+	a.task = task{cfg: cfg.Config, do: a.do, json: cfg.JSON}
 	var s source
 	a.parse(&s)
 	base, err := a.prepare(a, "HTTP", &s)
@@ -147,6 +161,9 @@ func (a *HTTPAgent) do(ctx agent.InvocationContext) (outcome, error) {
 	req, err := a.request(within, agent.Lookup(ctx))
 	if err != nil {
 		return outcome{}, err
+	}
+	if name := headerIdempotencyKey; changes(req.Method) && req.Header.Get(name) == "" && a.cfg.Effect != agent.Pure {
+		req.Header.Set(name, agent.CallID(ctx))
 	}
 	where := shortURL(req.URL)
 	got, err := a.send(req)

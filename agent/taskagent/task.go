@@ -25,6 +25,7 @@ type task struct {
 	exitReason *template.Template
 	reads      []Read
 	writes     []string
+	json       bool // its output is JSON
 }
 
 // outcome is what doing a task came to. One with a result can come with an
@@ -50,6 +51,9 @@ func (t *task) prepare(self agent.Agent, kind string, s *source) (*agent.Base, e
 		if cfg.ExitWhen == "" {
 			s.errorf("ExitReason is set, but no ExitWhen")
 		}
+	}
+	if err := cfg.Effect.Check(); err != nil {
+		s.errs = append(s.errs, err)
 	}
 	if cfg.OutputKey != "" && cfg.OutputKey == cfg.ResultKey {
 		s.errorf("OutputKey and ResultKey are both %q", cfg.OutputKey)
@@ -79,6 +83,9 @@ func (t *task) Writes() []string { return slices.Clone(t.writes) }
 
 // run does the task and yields its one event.
 func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+	if t.Continues() && !t.settle(ctx, yield) {
+		return
+	}
 	var ev *session.Event
 	out, err := t.do(ctx)
 	if err == nil {
@@ -91,6 +98,7 @@ func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error
 		return
 	case out.result != nil && t.cfg.ResultKey != "":
 		ev = &session.Event{Actions: session.EventActions{StateDelta: map[string]any{t.cfg.ResultKey: out.result}}}
+		t.failed(ev, err)
 	}
 	if ev != nil && says(ev) && !yield(ev, nil) {
 		return

@@ -77,6 +77,9 @@ func (c *caller) tool() (tool.Tool, error) {
 		return nil, err
 	}
 	cfg := functiontool.Config{Name: c.agent.Name(), Description: c.agent.Description()}
+	if e, ok := c.agent.(interface{ Effect() agent.Effect }); ok {
+		cfg.Effect = e.Effect()
+	}
 	if cfg.InputSchema = inputSchema(c.agent); cfg.InputSchema == nil {
 		c.words = true
 		cfg.InputSchema = object(requestKey, "what the agent is asked to do, with all that it needs to know")

@@ -46,6 +46,8 @@ type Config struct {
 	// RequireConfirmationProvider is a func(TArgs) bool that decides by the
 	// arguments whether a call does; then RequireConfirmation does not count.
 	RequireConfirmationProvider any
+	// Effect is what a call does to the world outside; see [tool.EffectOf].
+	Effect tool.Effect
 }
 
 // Func is a function that can be a tool. It may be called by several agents at
@@ -67,6 +69,9 @@ var ErrInvalidArgument = errors.New("invalid argument")
 func New[TArgs, TResults any](cfg Config, handler Func[TArgs, TResults]) (tool.Tool, error) {
 	if cfg.Name == "" {
 		return nil, errors.New("function tool needs a name")
+	}
+	if err := cfg.Effect.Check(); err != nil {
+		return nil, fmt.Errorf("function tool %q: %w", cfg.Name, err)
 	}
 	f, err := prepare(cfg, reflect.TypeFor[TArgs](), reflect.TypeFor[TResults]())
 	if err != nil {
@@ -132,6 +137,7 @@ type function struct {
 
 func (f *function) Name() string        { return f.cfg.Name }
 func (f *function) Description() string { return f.cfg.Description }
+func (f *function) Effect() tool.Effect { return f.cfg.Effect }
 func (f *function) IsLongRunning() bool { return f.cfg.IsLongRunning }
 
 func (f *function) Declaration() *genai.FunctionDeclaration {

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -74,6 +75,17 @@ func (t *remote) Run(ctx tool.Context, args any) (map[string]any, error) {
 		return nil, fmt.Errorf("tool %q: %w", t.Name(), errors.New(text))
 	}
 	return result(got), nil
+}
+
+// Effect is the toolset's, or what the server says: that a tool only reads.
+func (t *remote) Effect() tool.Effect {
+	if e := t.set.cfg.Effect; e != "" {
+		return e
+	}
+	if a := t.def.Annotations; a != nil && a.ReadOnlyHint {
+		return agent.Pure
+	}
+	return agent.Idempotent
 }
 
 // harmless reports whether the server says that calling twice does no harm.

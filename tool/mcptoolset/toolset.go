@@ -75,6 +75,9 @@ type Config struct {
 	// calls; see [tool.WithConfirmation].
 	RequireConfirmation         bool
 	RequireConfirmationProvider tool.ConfirmationProvider
+	// Effect is what calls do to the world outside; see [tool.EffectOf]. The
+	// default is what the server says of each tool.
+	Effect tool.Effect
 	// ConnectTimeout is how long connecting may take, the start of a command
 	// included; 0 is [DefaultConnectTimeout].
 	ConnectTimeout time.Duration

@@ -37,6 +37,7 @@ type run struct {
 	tally loop.Tally
 	here  session.Address // of the step under way
 	over  *session.Event  // its last mark, held back until its outcome is known
+	work  *agent.Work     // what a pause waits for
 
 	exit       *session.Exit // the request that the step made, if it is followed
 	waits      bool          // it waits for a person
@@ -162,6 +163,7 @@ func (r *run) step(d *loop.Decision) bool {
 		before = r.budget.Used()
 	}
 	res, how := r.carryOut(d, &o)
+	defer r.done()
 	if res.Left {
 		return false
 	}
@@ -181,6 +183,12 @@ func (r *run) step(d *loop.Decision) bool {
 	}
 	r.add(d, &o, res.Err)
 	return true
+}
+
+// done lets a pause take effect: what became of the step is in the log.
+func (r *run) done() {
+	r.work.Done()
+	r.work = nil
 }
 
 func (r *run) add(d *loop.Decision, o *loop.Outcome, err error) {

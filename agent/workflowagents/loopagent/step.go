@@ -51,7 +51,8 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult,
 			return res, ended
 		}
 	}
-	in := agent.StepRun{Address: r.address(d), Attempt: d.Attempt}
+	r.work = agent.Begin(r.ctx, r.cfg.AgentConfig.SubAgents[d.Step])
+	in := agent.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
 	if d.Timeout == 0 {
 		res = r.stepAt(d.Step).RunAs(in, r.onEv)
 	} else {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/toolconfirmation"
+)
+
+// dispatch writes down that calls which must not be made twice are about to be
+// made. If that is in the log already, and no answer is, nobody knows whether they
+// were made: a person has to say so, and known has the answers that are known so.
+// It reports whether to go on.
+func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall) (known map[string]map[string]any, more bool) {
+	if !agent.Marks(r.ctx) {
+		return nil, true
+	}
+	once := r.once(req, calls)
+	for len(once) > 0 {
+		doubt, ok := r.dispatched(once)
+		if !ok {
+			return nil, false
+		}
+		if !doubt {
+			break
+		}
+		var again []string
+		for _, id := range once {
+			c := calls[slices.IndexFunc(calls, func(c *genai.FunctionCall) bool { return c.ID == id })]
+			res, ok := r.resolution(c)
+			switch {
+			case !ok:
+				return nil, false
+			case res.Action == session.ResolveRetry:
+				again = append(again, id)
+				continue
+			case known == nil:
+				known = make(map[string]map[string]any)
+			}
+			if known[id] = map[string]any{"result": res.Result}; res.Action == session.ResolveSkip {
+				known[id] = map[string]any{"error": "the call was cut off, and a person decided to leave it"}
+			}
+		}
+		once = again
+	}
+	return known, true
+}
+
+// once are the IDs of the calls that must not be made twice: those that the log
+// says were about to be made, or else by what their tools say.
+func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string {
+	if known := agent.Recorded(r.ctx); known != nil {
+		var d session.Dispatched
+		if known.Mark == nil || known.Mark.Kind != session.MarkDispatched || known.Mark.Decode(&d) != nil {
+			return nil
+		}
+		return d.Calls
+	}
+	var once []string
+	for _, c := range calls {
+		if f, ok := toolOf(req, c.Name).(tool.Function); ok && tool.EffectOf(f) == agent.AtMostOnce {
+			once = append(once, c.ID)
+		}
+	}
+	return once
+}
+
+// dispatched yields the mark. Doubt says that it was in the log, and no answer
+// comes after it there.
+func (r *run) dispatched(ids []string) (doubt, more bool) {
+	ev := agent.Recorded(r.ctx)
+	again := ev != nil
+	if !again {
+		m, err := session.NewMark(session.MarkDispatched, session.Dispatched{Calls: ids})
+		if err != nil {
+			return false, r.yield(nil, err)
+		}
+		ev = &session.Event{Author: r.Name(), Mark: m}
+	}
+	if !r.yield(ev, nil) {
+		return false, false
+	}
+	next := agent.Recorded(r.ctx)
+	return again && (next == nil || next.Mark != nil), true
+}
+
+// resolution is what a person says of a call that was cut off.
+func (r *run) resolution(c *genai.FunctionCall) (res session.Resolution, ok bool) {
+	args, _ := json.Marshal(c.Args)
+	value, ok := r.askPerson(session.Question{
+		Kind: session.AskResolution,
+		Text: fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called twice. Was the call made? (its call ID is %s)",
+			r.Name(), c.Name, args, agent.ToolCallID(r.ctx, c.ID)),
+		Options: []string{session.ResolveResult, session.ResolveRetry, session.ResolveSkip},
+	}, nil)
+	if !ok {
+		return res, false
+	}
+	err := json.Unmarshal(value, &res)
+	if err == nil && !slices.Contains([]string{session.ResolveResult, session.ResolveRetry, session.ResolveSkip}, res.Action) {
+		err = fmt.Errorf("the action is %s, %s or %s, not %q", session.ResolveResult, session.ResolveRetry, session.ResolveSkip, res.Action)
+	}
+	if err != nil {
+		r.yield(nil, fmt.Errorf("resolution of call %q: %w", c.Name, err))
+	}
+	return res, err == nil
+}
+
+// askPerson asks a person, by ev if that is not nil. It reports whether there is an
+// answer.
+func (r *run) askPerson(q session.Question, ev *session.Event) (value json.RawMessage, ok bool) {
+	r.questions++
+	q.ID = agent.QuestionID(r.ctx, r.questions)
+	answer, err := agent.AskPerson(r.ctx, ev, q, r.yield)
+	if err != nil {
+		r.yield(nil, err)
+	}
+	if answer == nil {
+		return nil, false
+	}
+	return answer.Value, true
+}
+
+// confirm asks a person about the calls of a turn that want it, one after the
+// other, and makes those calls again with the answers. It reports whether there is
+// to be another turn.
+func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirmation.ToolConfirmation) bool {
+	about := make(confirmations)
+	var confirmed []*genai.FunctionCall
+	for _, c := range calls {
+		q, ok := asked[c.ID]
+		if !ok {
+			continue
+		}
+		id := agent.QuestionID(r.ctx, r.questions+1)
+		ev := &session.Event{Author: r.Name(), LongRunningToolIDs: []string{id}}
+		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
+		args, _ := json.Marshal(c.Args)
+		value, ok := r.askPerson(session.Question{
+			Kind: session.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s(%s). %s", r.Name(), c.Name, args, q.Hint),
+		}, ev)
+		if !ok {
+			return false
+		}
+		answer := new(toolconfirmation.ToolConfirmation)
+		if err := json.Unmarshal(value, answer); err != nil {
+			r.yield(nil, fmt.Errorf("answer to the confirmation of %s: %w", c.Name, err))
+			return false
+		}
+		confirmed, about[c.ID] = append(confirmed, c), answer
+	}
+	req := &model.LLMRequest{}
+	if known := agent.Recorded(r.ctx); known == nil || known.Mark != nil {
+		if err := r.addTools(agent.NewCallbackContext(r.ctx, nil), req); err != nil {
+			r.yield(nil, err)
+			return false
+		}
+	}
+	return r.answer(req, confirmed, about)
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scripted
+
+import (
+	"slices"
+
+	"google.golang.org/genai"
+)
+
+// Recall tells the model that it gave an answer to an agent in an earlier part of
+// a run, which is resumed now with a new model: it goes on behind it in its
+// script. The answers are told in their order. Those that failed are not: a run
+// that is resumed may meet a failure a second time.
+func (m *Model) Recall(agent string, said *genai.Content) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns[agent]++
+	for i, r := range m.rules {
+		if m.given[i] || r.Agent != "" && r.Agent != agent || r.Turn != 0 && r.Turn != m.turns[agent] || r.Error != nil {
+			continue
+		}
+		if same(r.response().Content, said) {
+			m.given[i] = true
+			return
+		}
+	}
+}
+
+// same reports whether two answers say the same and call the same functions.
+func same(a, b *genai.Content) bool {
+	words := func(c *genai.Content) (text string, calls []string) {
+		for _, p := range c.Parts {
+			switch {
+			case p == nil:
+			case p.FunctionCall != nil:
+				calls = append(calls, p.FunctionCall.Name)
+			case !p.Thought:
+				text += p.Text
+			}
+		}
+		return text, calls
+	}
+	if a == nil || b == nil {
+		return false
+	}
+	textA, callsA := words(a)
+	textB, callsB := words(b)
+	return textA == textB && slices.Equal(callsA, callsB)
+}

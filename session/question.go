@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// QuestionKind says what a person is asked for.
+type QuestionKind string
+
+// The kinds of question, with what the Value of an [Answer] to them is.
+const (
+	// AskApproval: true or false.
+	AskApproval QuestionKind = "approve"
+	// AskText: a text.
+	AskText QuestionKind = "answer"
+	// AskEdit: an object, the new values of state keys.
+	AskEdit QuestionKind = "edit"
+	// AskConfirmation of a tool call: a toolconfirmation.ToolConfirmation.
+	AskConfirmation QuestionKind = "confirm"
+	// AskResolution of a call of which nobody knows whether it took place: a
+	// [Resolution].
+	AskResolution QuestionKind = "resolve"
+)
+
+// Question is what a step asks a person. It is the data of [MarkAsked].
+type Question struct {
+	// ID is the same each time that a run is resumed.
+	ID   string       `json:"id"`
+	Kind QuestionKind `json:"kind"`
+	Text string       `json:"text,omitempty"`
+	// Options are the answers to choose from, if there are such.
+	Options []string `json:"options,omitempty"`
+	// Keys are the state keys that an edit is about, with their values.
+	Keys map[string]any `json:"keys,omitempty"`
+	// Deadline is when Default counts for the answer; zero: never.
+	Deadline time.Time       `json:"deadline,omitzero"`
+	Default  json.RawMessage `json:"default,omitempty"`
+}
+
+// Answer is what a person says to a [Question]. It is the data of [MarkAnswered].
+type Answer struct {
+	// ID is the question's.
+	ID    string          `json:"id"`
+	Value json.RawMessage `json:"value,omitempty"`
+	// Reason is what the person adds.
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// Resolution says what became of a call that was in doubt.
+type Resolution struct {
+	// Action is [ResolveResult], [ResolveRetry] or [ResolveSkip].
+	Action string `json:"action"`
+	// Result is what the call came to.
+	Result string `json:"result,omitempty"`
+}
+
+// What a [Resolution] can say.
+const (
+	ResolveResult = "result" // it took place, and came to Result
+	ResolveRetry  = "retry"  // it did not take place: make it
+	ResolveSkip   = "skip"   // leave it
+)
+
+// Check refuses an answer that is none to the question.
+func (q *Question) Check(a *Answer) error {
+	wrong := func(what string) error {
+		return fmt.Errorf("the answer to %s is %s, not %s", q.ID, what, string(a.Value))
+	}
+	switch q.Kind {
+	case AskApproval:
+		var yes bool
+		if json.Unmarshal(a.Value, &yes) != nil {
+			return wrong("true or false")
+		}
+	case AskText:
+		var text string
+		if json.Unmarshal(a.Value, &text) != nil {
+			return wrong("a text")
+		}
+		if len(q.Options) > 0 && !slices.Contains(q.Options, text) {
+			return wrong("one of " + strings.Join(q.Options, ", "))
+		}
+	case AskEdit:
+		var edit map[string]any
+		keys := slices.Sorted(maps.Keys(q.Keys))
+		if json.Unmarshal(a.Value, &edit) != nil || edit == nil {
+			return wrong("an object with values for " + strings.Join(keys, ", "))
+		}
+		for _, key := range slices.Sorted(maps.Keys(edit)) {
+			if !slices.Contains(keys, key) {
+				return fmt.Errorf("the answer to %s sets %q; only %s can be edited", q.ID, key, strings.Join(keys, ", "))
+			}
+		}
+	case AskConfirmation:
+		var c struct{ Confirmed *bool }
+		if json.Unmarshal(a.Value, &c) != nil || c.Confirmed == nil {
+			return wrong(`{"confirmed": true} or {"confirmed": false}`)
+		}
+	case AskResolution:
+		var r Resolution
+		if json.Unmarshal(a.Value, &r) != nil || !slices.Contains([]string{ResolveResult, ResolveRetry, ResolveSkip}, r.Action) {
+			return wrong(fmt.Sprintf("an object whose action is %s, %s or %s", ResolveResult, ResolveRetry, ResolveSkip))
+		}
+	default:
+		return fmt.Errorf("a question of the kind %q: this version knows none such", q.Kind)
+	}
+	return nil
+}

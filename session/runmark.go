@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The marks of a run as a whole. Whoever owns runs, such as a supervisor, writes
+// them; they have no address.
+const (
+	// MarkRunStarted is on the event with the user's message. Data is a
+	// [RunStarted].
+	MarkRunStarted MarkKind = "run_started"
+	// MarkRunPaused: nothing of the run is under way, until it is resumed. Data
+	// is a [RunPaused].
+	MarkRunPaused MarkKind = "run_paused"
+	// MarkRunEnded: the run is over. Data is a [RunEnded].
+	MarkRunEnded MarkKind = "run_ended"
+	// MarkAsked is on the event with which a step asks a person. Data is a
+	// [Question]. It has the step's address.
+	MarkAsked MarkKind = "asked"
+	// MarkAnswered is the answer of a person. Data is an [Answer].
+	MarkAnswered MarkKind = "answered"
+)
+
+// KeyRun holds what a session says of its last run, a [Run] as JSON, so that a
+// list of many sessions need not read their logs. The marks above carry it.
+const KeyRun = keyPrefixLog + "run"
+
+// RunStatus says how a run stands.
+type RunStatus string
+
+// The states of a run. A run that is running by its log, and that nobody holds the
+// lease of, was interrupted: it can be resumed as one that is paused can.
+const (
+	RunRunning   RunStatus = "running"
+	RunIsPaused  RunStatus = "paused"
+	RunWaiting   RunStatus = "waiting" // for a person
+	RunCompleted RunStatus = "completed"
+	RunFailed    RunStatus = "failed"
+	RunCanceled  RunStatus = "canceled"
+)
+
+// Over reports whether nothing of the run is still to come, unless somebody
+// continues it.
+func (s RunStatus) Over() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
+
+// Run is what a session says of its last run: [KeyRun].
+type Run struct {
+	// ID is the invocation's, Name that of the definition or the root agent.
+	ID     string    `json:"id"`
+	Name   string    `json:"name,omitempty"`
+	Status RunStatus `json:"status"`
+	// Started is when the run began.
+	Started time.Time `json:"started"`
+	// Stop is why its loop stopped: a loop.Reason. Empty as long as it has not.
+	Stop string `json:"stop,omitempty"`
+	// Error is why it failed.
+	Error string `json:"error,omitempty"`
+	// Deadline is when somebody has to go on with a run that waits, answer or
+	// not; zero if there is no such time.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Parent is the run that this one was forked from.
+	Parent *RunParent `json:"parent,omitempty"`
+}
+
+// RunParent says where a run was forked off.
+type RunParent struct {
+	SessionID string `json:"session_id"`
+	// Seq is the last event that both have.
+	Seq int64 `json:"seq"`
+}
+
+// RunStarted is the data of [MarkRunStarted].
+type RunStarted struct {
+	// Name is that of the definition or the root agent.
+	Name string `json:"name,omitempty"`
+	// Program is what whoever started the run needs to build its agents again. A
+	// run keeps what it was started with.
+	Program json.RawMessage `json:"program,omitempty"`
+	// By says who started it, such as a process on a machine.
+	By string `json:"by,omitempty"`
+}
+
+// RunPaused is the data of [MarkRunPaused].
+type RunPaused struct {
+	// By says who asked for it, Reason why, if anybody said so.
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Waits are the IDs of questions that have no answer yet.
+	Waits []string `json:"waits,omitempty"`
+}
+
+// RunEnded is the data of [MarkRunEnded].
+type RunEnded struct {
+	Status RunStatus `json:"status"`
+	// Error is why it failed, or was canceled.
+	Error string `json:"error,omitempty"`
+	By    string `json:"by,omitempty"`
+}
+
+// RunOf is what a session says of its last run; nil if it says nothing.
+func RunOf(s Session) *Run {
+	var text string
+	if v, ok := s.(*View); ok {
+		v.mu.Lock()
+		text = v.run
+		v.mu.Unlock()
+	} else if val, err := s.State().Get(KeyRun); err == nil {
+		text, _ = val.(string)
+	}
+	r := new(Run)
+	if text == "" || json.Unmarshal([]byte(text), r) != nil {
+		return nil
+	}
+	return r
+}
+
+// NewRunEvent returns an event with a mark of a run as a whole, which makes the
+// session say r of it. Author is who it is by, data that of the mark.
+func NewRunEvent(r Run, author string, kind MarkKind, data any) (*Event, error) {
+	m, err := NewMark(kind, data)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	ev := &Event{InvocationID: r.ID, Author: author, Mark: m}
+	ev.Actions.StateDelta = map[string]any{KeyRun: string(text)}
+	return ev, nil
+}
