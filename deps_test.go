@@ -55,6 +55,7 @@ agent: session artifact budget memory tool/toolconfirmation model
 agent/agenttest: agent session
 agent/llmagent: agent budget expr session model template tool tool/...
 agent/humanagent: agent session template
+agent/remoteagent: agent session template tool/toolconfirmation
 agent/taskagent: agent session model expr template
 agent/workflowagents/loopagent: agent budget loop session model
 agent/workflowagents/sequentialagent: agent session
@@ -62,7 +63,9 @@ agent/workflowagents/parallelagent: agent session
 runner: agent session artifact memory model tool/toolconfirmation
 progress: session loop
 definition: agent agent/... budget loop expr template session model model/provider tool tool/...
+definition/dialect: agent/llmagent definition expr model/provider template
 cmd/refrain: ...
+cmd/refrain/internal/tui: progress loop session
 examples/...: ...
 `
 

@@ -43,6 +43,7 @@ func NewInvocation(ctx context.Context, in Invocation) InvocationContext {
 	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
 	if in.Replay != nil {
 		inv.record = in.Replay.recording.root
+		in.Replay.bookLost(run, inv.budget)
 	}
 	return inv
 }

@@ -35,6 +35,9 @@ type Loop struct {
 	Prev, Best map[string]any
 	// Rejected is the iteration before, if it was not accepted; else nil.
 	Rejected *Rejected
+	// History is all the iterations before; nil unless a step reads it, see
+	// [HistoryReader].
+	History *History
 }
 
 // Rejected is an iteration that its loop has not accepted.

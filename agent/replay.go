@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -18,9 +19,12 @@ import (
 // It is for a runner, and safe for concurrent use.
 type Replay struct {
 	recording  *recording
+	tree       *Tree
 	superseded session.Spans
+	lost       []*session.Event // that do not count: what they have used does
 	err        atomic.Pointer[error]
 	answers    map[string]*session.Answer // by the question's ID
+	reopened   session.Address            // a loop that goes on from here; empty if none does
 
 	mu      sync.Mutex // guards the recording's records too
 	pending map[int64]*session.Event
@@ -41,10 +45,15 @@ func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &Replay{answers: answers, recording: x, superseded: x.supersede(tree), pending: make(map[int64]*session.Event)}
+	r := &Replay{answers: answers, tree: tree, recording: x, superseded: x.supersede(tree), pending: make(map[int64]*session.Event)}
 	for i, ev := range x.events {
 		if x.owners[i] != nil {
 			r.pending[ev.Seq] = ev
+		}
+	}
+	for _, ev := range events {
+		if ev.Address != "" && (superseded.Has(ev.Seq) || r.superseded.Has(ev.Seq)) {
+			r.lost = append(r.lost, ev)
 		}
 	}
 	return r, nil
@@ -52,13 +61,29 @@ func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*
 
 // Recall tells agents of the tree what they have said in the run: those with a
 // method Recall(*session.Event).
-func (r *Replay) Recall(tree *Tree) {
+func (r *Replay) Recall() {
 	for i, ev := range r.recording.events {
 		if r.recording.owners[i] == nil {
 			continue
 		}
-		if a, ok := tree.Find(ev.Author).(interface{ Recall(*session.Event) }); ok {
+		if a, ok := r.tree.Find(ev.Author).(interface{ Recall(*session.Event) }); ok {
 			a.Recall(ev)
+		}
+	}
+}
+
+// bookLost counts what attempts have used that do not count: it was paid for.
+func (r *Replay) bookLost(run *shared, b *budget.Budget) {
+	for _, ev := range r.lost {
+		a, ok := r.tree.Find(ev.Author).(interface {
+			Used(*session.Event, budget.Prices) budget.Usage
+		})
+		if !ok {
+			continue
+		}
+		if used := a.Used(ev, run.RunConfig.Prices); used.Calls > 0 {
+			b.Book(used)
+			run.modelCalls.Add(used.Calls)
 		}
 	}
 }
@@ -166,7 +191,7 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 	switch {
 	case known == nil:
 		return ev, nil
-	case known != ev:
+	case known != ev && !(of.of.continued[ev.Address] && isPlan(known) && isPlan(ev)):
 		if err := compare(known, ev); err != nil {
 			return nil, err
 		}

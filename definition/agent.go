@@ -94,7 +94,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	}
 	if given == nil && !r.meant(a, ps) {
 		r.report(r.src.of(a.node), CodeMissing, "nothing says what type of agent this is").
-			Hint = "give type, or one of sub_agents, instructions, command, url, set, value and text"
+			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text and endpoint"
 	}
 	return ""
 }
@@ -142,7 +142,7 @@ func (r *reader) field(a *Agent, p pair) {
 	case "state":
 		r.state(a, p.value)
 	default:
-		if !r.stepField(a, p) && !r.loopField(a, p) && !r.llmField(a, p) {
+		if !r.stepField(a, p) && !r.loopField(a, p) && !r.llmField(a, p) && !r.remoteField(a, p) {
 			r.taskField(a, p)
 		}
 	}
@@ -154,7 +154,7 @@ func (r *reader) onError(a *Agent, n *yaml.Node) {
 	text, ok := r.text(n, "on_error")
 	if ok && !slices.Contains(policies, text) {
 		r.report(r.src.of(n), CodeValue, "on_error must be stop, skip_step or next_iteration, got %q", text).
-			Hint = didYouMean(text, policies, "%q", "")
+			Hint = didYouMean(text, policies, "%q", "skip_step goes on with the next step, next_iteration with the next iteration")
 		return
 	}
 	a.OnError = loop.ErrorPolicy(text)
@@ -180,6 +180,9 @@ func (r *reader) subAgents(a *Agent, n *yaml.Node) {
 		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
 		if item.Kind == yaml.ScalarNode {
 			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
+			if plainText(item) && badName(item.Value) == "" {
+				r.hint("describe the agent here, or write {ref: " + item.Value + ".yaml}")
+			}
 			continue
 		}
 		if sub := r.agent(item, a); sub != nil {
@@ -207,6 +210,8 @@ func (r *reader) defaults(a *Agent) {
 		expressionOf(a)
 	case TypeHTTP:
 		httpOf(a)
+	case TypeA2A:
+		a2aOf(a)
 	case TypeLLM:
 		if l := llmOf(a); l.Context.Policy == "" {
 			l.Context.Policy = llmagent.ContextIteration

@@ -85,6 +85,9 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	if a.Type == TypeLLM {
 		return b.llm(a)
 	}
+	if a.Type == TypeA2A {
+		return newRemote(a)
+	}
 	if !a.Type.Workflow() {
 		return newTask(a, b.cfg)
 	}

@@ -51,7 +51,7 @@ func (r *reader) cache(a *Agent, n *yaml.Node) *Cache {
 
 func (r *reader) cacheMap(a *Agent, n *yaml.Node) *Cache {
 	out := &Cache{}
-	ok := r.settings(a, n, "cache", []string{"ttl", "key"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, "cache", within("cache"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "ttl":
 			out.TTL, _ = r.duration(n, f)

@@ -5,6 +5,7 @@ package definition
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,12 +21,15 @@ type checker struct {
 	keys  map[string]string // keys of the state, and who gives or writes each
 	reads []read
 
+	writers map[string][]*Agent // the agents that write each
+
 	programs int // expressions seen
+	braces   int // in texts seen
 }
 
 // check reports what is wrong with a definition as a whole.
 func (l *loader) check(d *Definition) {
-	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string)}
+	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string), writers: make(map[string][]*Agent)}
 	for a := range d.Root.All {
 		if c.full() {
 			break
@@ -57,6 +61,7 @@ func (l *loader) check(d *Definition) {
 	c.inputsRead()
 	c.keeps()
 	c.caches()
+	c.worthKnowing()
 }
 
 // programs counts the expressions of an agent.
@@ -215,6 +220,9 @@ func plainSyntax(msg string) string {
 	return fmt.Sprintf("%q was not expected here", m[1])
 }
 
+// lengths are what other languages call size.
+var lengths = []string{"len", "length", "lenght", "count"}
+
 // inside reports the errors of an expression at their places in a field.
 func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 	n := a.nodes[field]
@@ -226,7 +234,9 @@ func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 		msg, hint := hintedMessage(plainSyntax(e.Msg))
 		p := c.report(at, CodeExpr, "%s: %s", field, msg)
 		p.err, p.Hint = e, hint
-		if name, ok := strings.CutPrefix(msg, "nothing is called "); ok && hint == "" {
+		if name, ok := strings.CutPrefix(msg, "nothing is called "); ok && hint == "" && slices.Contains(lengths, strings.Trim(name, `"`)) {
+			p.Hint = "how long a text or a list is, is size(x)"
+		} else if ok && hint == "" {
 			p.Hint = fmt.Sprintf("a text in an expression needs quotes of its own: '%s'; a key of the state is state.%s",
 				strings.Trim(name, `"`), strings.Trim(name, `"`))
 		}

@@ -46,6 +46,9 @@ func (c *checker) namesOf(a *Agent) (names map[string]bool, why string) {
 		if sub.Type == TypeLLM {
 			return nil, fmt.Sprintf("%q asks a model, which sees more than its instructions name", sub.Name)
 		}
+		if sub.Type == TypeA2A && (sub.A2A.Payload == nil || !sub.A2A.NewContext) {
+			return nil, fmt.Sprintf("%q may know what it was asked before; give it a payload and new_context: true", sub.Name)
+		}
 		if sub.loopAround() == a.parent {
 			counters(sub, names)
 		}

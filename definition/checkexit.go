@@ -41,7 +41,10 @@ func (c *checker) exit(a *Agent) {
 	case given && !a.CanExitLoop && field != "":
 		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name)
 	case given && a.CanExitLoop && !leaves && a.Type != "":
-		c.warn(a.at("can_exit_loop"), CodeCannot, "%q never asks to end the loop", a.Name).Hint = "exit_when says when it does"
+		problem := c.warn(a.at("can_exit_loop"), CodeCannot, "%q never asks to end the loop", a.Name)
+		if problem.Hint = "exit_when says when it does"; a.Type == TypeA2A {
+			problem.Hint = "read its answer in the loop's stop_when, or in another agent's exit_when"
+		}
 	}
 }
 

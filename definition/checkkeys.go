@@ -71,12 +71,12 @@ func (c *checker) written(a *Agent) {
 		}
 		if k.field == "output_key" && k.key == LoopOutput {
 			if a.parent != nil && a.parent.loopAround() == nil {
-				c.keys[LoopOutput] = by
+				c.wrote(LoopOutput, by, a)
 			}
 			continue
 		}
 		if c.key(a.at(k.field), k.key, k.field) {
-			c.keys[k.key] = by
+			c.wrote(k.key, by, a)
 			c.silent(a)
 		}
 	}
@@ -85,9 +85,15 @@ func (c *checker) written(a *Agent) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.Expression.Set)) {
 		if c.key(a.at("key of set."+key), key, "set") {
-			c.keys[key] = by
+			c.wrote(key, by, a)
 		}
 	}
+}
+
+// wrote notes that an agent writes a key.
+func (c *checker) wrote(key, by string, a *Agent) {
+	c.keys[key] = by
+	c.writers[key] = append(c.writers[key], a)
 }
 
 // silent warns of a workflow agent whose result is never there.

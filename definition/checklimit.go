@@ -4,6 +4,7 @@ package definition
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ func (c *checker) stepPlace(a *Agent) {
 		return
 	}
 	fields := stepFields
-	if a.Type == TypeSequential || a.Type == TypeParallel || a.Type == TypeLLM {
+	if a.Type == TypeSequential || a.Type == TypeParallel || a.Type == TypeLLM || a.Type == TypeA2A {
 		fields = append(slices.Clone(fields), "timeout")
 	}
 	for _, field := range fields {
@@ -97,6 +98,20 @@ func (c *checker) stepTime(a, sub *Agent) {
 	if _, given := a.nodes[field]; !given {
 		p.Hint = fmt.Sprintf("that is the preset %s of %q: give it %s, or timeouts: none", a.Loop.Timeouts, a.Name, field)
 	}
+}
+
+// longTime is a time as Go writes it.
+var longTime = regexp.MustCompile(`\b([0-9]+h)?[0-9]+m0s\b`)
+
+// briefWords is a message with its times as people write them.
+func briefWords(msg string) string {
+	return longTime.ReplaceAllStringFunc(msg, func(s string) string {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return s
+		}
+		return briefly(d)
+	})
 }
 
 // briefly is a time as people write it: 5m and not 5m0s.

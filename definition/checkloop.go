@@ -90,7 +90,7 @@ func (c *checker) planError(a *Agent, e *loop.PlanError) {
 		return
 	}
 	field, msg := planWords(e)
-	p := c.report(a.at(field), CodeStop, "%s", msg)
+	p := c.report(a.at(field), CodeStop, "%s", briefWords(msg))
 	p.Hint, p.err = strings.Replace(e.Hint, "lower reserve", "lower finalizer_reserve", 1), e
 	_, given := a.nodes["timeout"]
 	switch {
@@ -133,7 +133,7 @@ func (c *checker) stepError(a *Agent, e *loop.PlanError) {
 		return
 	}
 	field, msg := planWords(&loop.PlanError{Field: rest, Msg: strings.TrimPrefix(e.Msg, prefix)})
-	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", msg)
+	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", briefWords(msg))
 	p.Hint, p.err = e.Hint, e
 }
 

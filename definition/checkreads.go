@@ -32,6 +32,8 @@ func (c *checker) readsKnown() {
 		default:
 			if _, known := c.keys[key]; !known {
 				c.unknownKey(rd, key)
+			} else {
+				c.late(rd, key)
 			}
 		}
 	}
@@ -125,6 +127,28 @@ func (c *checker) kept(rd *read) {
 	}
 }
 
+// late warns of a key that only finalizers write, read by a step of their loop:
+// they run when no step does any more.
+func (c *checker) late(rd *read, key string) {
+	writers, around := c.writers[key], rd.loop()
+	if len(writers) == 0 || around == nil || rd.soft {
+		return
+	}
+	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs, func(in Input) bool { return in.Name == key }) {
+		return
+	}
+	for _, w := range writers {
+		fin := w
+		for fin != nil && fin.OutputKey != LoopOutput {
+			fin = inLoop(fin)
+		}
+		if fin == nil || fin.parent == nil || rd.agent.in(fin) || !rd.agent.in(fin.parent) || fin.parent.Loop == nil || fin.parent.Loop.FinalizeEach || fin.parent.loopAround() != nil {
+			return
+		}
+	}
+	c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q writes it when the loop is over", rd, writers[0].Name)
+}
+
 const rejectsHint = "quality_gate and on_regression: rollback do"
 
 // rejects reports whether the loop may refuse to accept an iteration.
@@ -175,6 +199,12 @@ func (c *checker) keyHint(rd *read, key string) string {
 		return "declare it under inputs or state, or have an agent write it with output_key"
 	}
 	names := slices.Sorted(maps.Keys(c.keys))
+	if kin := relative(key, names); kin != "" && !rd.bare {
+		if earlier(key) && !rd.code && rd.loop() != nil {
+			return fmt.Sprintf("did you mean {{prev.%s}}, what %q was after the iteration before (%s)?", kin, kin, c.keys[kin])
+		}
+		return fmt.Sprintf("did you mean %s (%s)?", form(kin), c.keys[kin])
+	}
 	if len(names) > 8 {
 		names = append(names[:8], "…")
 	}

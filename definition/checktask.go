@@ -26,6 +26,10 @@ func (c *checker) task(a *Agent) {
 		c.llm(a)
 		return
 	}
+	if a.Type == TypeA2A {
+		c.remote(a)
+		return
+	}
 	before := len(c.problems)
 	texts, dialect := textsOf(a)
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
@@ -96,6 +100,10 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 	if text == "" {
 		return
 	}
+	if c.braces += strings.Count(text, "{"); c.braces > maxBraces {
+		c.report(a.at(field), CodeFile, "the texts of the definition have more than %d braces", maxBraces)
+		return
+	}
 	t, err := template.Parse(text, template.Options{Dialect: d})
 	if errs, ok := errors.AsType[template.Errors](err); ok {
 		for _, e := range errs {
@@ -142,6 +150,37 @@ func (c *checker) exitWhen(a *Agent) {
 		Config: taskagent.Config{Name: "probe", ExitWhen: a.ExitWhen}, Text: "probe",
 	})
 	c.probed(a, "exit_when", a.ExitWhen, probe, err)
+	if err == nil {
+		c.resultReads(a)
+	}
+}
+
+// resultFields are what there is to know about the result of a task.
+var resultFields = map[Type][]string{
+	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"}, TypeTemplate: {"text"},
+}
+
+// resultReads looks whether exit_when reads of the result what is in it.
+func (c *checker) resultReads(a *Agent) {
+	known := resultFields[a.Type]
+	vars := []expr.Var{{Name: "state"}, {Name: "prev"}, {Name: "result"}}
+	for name := range taskCounters {
+		vars = append(vars, expr.Var{Name: name})
+	}
+	p, err := expr.Compile(a.ExitWhen, vars...)
+	if known == nil || err != nil {
+		return
+	}
+	keys, _ := p.Reads("result")
+	for _, key := range keys {
+		if slices.Contains(known, key) {
+			continue
+		}
+		rd := read{agent: a, field: "exit_when", name: "result." + key, bare: true, line: 1}
+		rd.column = 1 + len([]rune(a.ExitWhen[:max(0, strings.Index(a.ExitWhen, "result."+key))]))
+		c.report(rd.place(), CodeUnknownKey, "the result of %s agent has no %q", article(a.Type), key).
+			Hint = didYouMean(key, known, "%q", "it has "+strings.Join(known, ", "))
+	}
 }
 
 func (c *checker) probed(a *Agent, field, text string, probe agent.Agent, err error) {
@@ -189,7 +228,7 @@ func (c *checker) whole(a *Agent) {
 }
 
 // needs are the fields without which a task cannot be.
-var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text"}
+var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint"}
 
 // unset reports a field that a task needs and does not have.
 func (c *checker) unset(a *Agent) bool {
@@ -201,7 +240,7 @@ func (c *checker) unset(a *Agent) bool {
 		}
 		return !given || isNull(n)
 	}
-	if a.Type == TypeExpression && len(a.Expression.Set) == 0 && a.Expression.Value == "" && a.ExitWhen == "" {
+	if a.Type == TypeExpression && !a.broken && len(a.Expression.Set) == 0 && a.Expression.Value == "" && a.ExitWhen == "" {
 		c.report(a.src.of(a.node), CodeMissing, "an expression agent needs set, value or exit_when")
 		return true
 	}

@@ -28,12 +28,14 @@ const (
 	CodeKeyTaken   = "LOOP021" // a key that has the name of a built-in value
 	CodeKeyName    = "LOOP022" // a key that a placeholder cannot name
 	CodeUnread     = "LOOP023" // an input that nobody reads
-	CodeNeverSet   = "LOOP024" // a built-in value that is never there
+	CodeNeverSet   = "LOOP024" // a value that is never there
+	CodeExitKey    = "LOOP025" // a key that the turn which ends the loop leaves as it was
 
 	CodeExpr     = "LOOP030" // an expression that does not compile
 	CodeTemplate = "LOOP031" // a text whose placeholders cannot be read
 	CodeStop     = "LOOP032" // a stop condition, a score or a limit that cannot be
 	CodeCache    = "LOOP033" // a cache that cannot know what its step depends on
+	CodeJudge    = "LOOP034" // a score given by the agent that it is about
 
 	CodeTask    = "LOOP040" // a task that cannot be run as described
 	CodeOutside = "LOOP041" // a path that leaves its folder
@@ -41,6 +43,7 @@ const (
 	CodeTool    = "LOOP043" // a tool that there is not, or that cannot be as described
 	CodePrice   = "LOOP044" // a bound on the cost, and a model without a price
 	CodeCalls   = "LOOP045" // more model calls than a run may make
+	CodeNoBound = "LOOP046" // what nothing bounds, or nobody knows
 )
 
 // Codes says in a few words what each code means, for help texts and for
@@ -70,12 +73,14 @@ var Codes = map[string]string{
 	CodeKeyTaken:   "a key that has the name of a built-in value",
 	CodeKeyName:    "a key that a placeholder cannot name",
 	CodeUnread:     "an input that nobody reads",
-	CodeNeverSet:   "a built-in value that is never there",
+	CodeNeverSet:   "a value that is never there",
+	CodeExitKey:    "a key that the turn which ends the loop leaves as it was",
 
 	CodeExpr:     "an expression that does not compile",
 	CodeTemplate: "a text whose placeholders cannot be read",
 	CodeStop:     "a stop condition, a score or a limit that cannot be",
 	CodeCache:    "a cache that cannot know what its step depends on",
+	CodeJudge:    "a score given by the agent that it is about",
 
 	CodeTask:    "a task that cannot be run as described",
 	CodeOutside: "a path that leaves its folder",
@@ -83,4 +88,5 @@ var Codes = map[string]string{
 	CodeTool:    "a tool that there is not, or that cannot be as described",
 	CodePrice:   "a bound on the cost, and a model without a price",
 	CodeCalls:   "more model calls than a run may make",
+	CodeNoBound: "what nothing bounds, or nobody knows",
 }

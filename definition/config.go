@@ -46,10 +46,10 @@ func last(p pair) int {
 
 // foreign are fields of other products, and what to write here.
 var foreign = map[string]string{
+	"agent_card_url":  "write it as the endpoint",
+	"card_url":        "write it as the endpoint",
 	"task_definition": "what a program does is a command, expression, http or template agent; what a model does, the instructions of an llm agent",
 	"workflow_type":   "write it as the type: loop, sequential or parallel",
-	"endpoint":        "agents elsewhere cannot be asked over A2A in this version; an http agent, with url and body, sends a request",
-	"payload":         "an http agent sends it as body",
 }
 
 // typeHint is what may be meant by a type that there is not.
@@ -59,8 +59,6 @@ func typeHint(typed string) string {
 		return "a task is a command, expression, http or template agent, or an llm agent that a model does it for"
 	case "workflow":
 		return "the types of workflow agents are loop, sequential and parallel"
-	case "a2a":
-		return foreign["endpoint"]
 	}
 	return didYouMean(typed, types, "%q", "the types are "+strings.Join(types, ", "))
 }

@@ -39,12 +39,17 @@ type Definition struct {
 	Root *Agent
 
 	warnings Problems
+	notes    Problems
 	kept     map[*Agent]bool // loops whose earlier states somebody reads
 }
 
 // Warnings are the problems that do not keep the definition from running; nil if
 // there are none.
 func (d *Definition) Warnings() Problems { return d.warnings }
+
+// Notes are what is worth knowing before a run and is no mistake; nil if there is
+// nothing. [WorstCase.Notes] has what bounds nothing.
+func (d *Definition) Notes() Problems { return d.notes }
 
 // title copies what is said about the root.
 func (d *Definition) title() {
@@ -68,6 +73,7 @@ const (
 	TypeHTTP       Type = "http"
 	TypeTemplate   Type = "template"
 	TypeLLM        Type = "llm"
+	TypeA2A        Type = "a2a"
 )
 
 // Workflow reports whether agents of this type have sub-agents.
@@ -76,8 +82,8 @@ func (t Type) Workflow() bool {
 }
 
 // Agent is one agent of a definition. The one field that belongs to its type is
-// set: Loop, Parallel, Command, Expression, HTTP, Text or LLM; a sequence has
-// none.
+// set: Loop, Parallel, Command, Expression, HTTP, Text, LLM or A2A; a sequence
+// has none.
 type Agent struct {
 	Name        string
 	Description string
@@ -112,6 +118,7 @@ type Agent struct {
 	HTTP       *HTTP
 	Text       string
 	LLM        *LLM
+	A2A        *A2A
 
 	parent *Agent
 	tool   bool // parent has it as a tool

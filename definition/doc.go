@@ -35,6 +35,11 @@
 //	}
 //	root, err := d.Build(ctx, definition.BuildConfig{})
 //
+// [Definition.Worst] says before that what a run can come to: how often models are
+// asked, and what it takes of tokens, cost and time; [Agent.Stops] how a loop can
+// end; [Definition.Notes] what is worth knowing besides. [Schema] is the JSON
+// Schema of a definition, for editors.
+//
 // [Fields] is the reference of what a file can say, [Codes] that of the
 // problems. Reading a file is safe whoever wrote it: the work is bounded, its refs
 // do not leave its folder, and nothing in it is run. Running one runs the commands

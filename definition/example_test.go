@@ -135,3 +135,34 @@ sub_agents:
 	//       |                  ^^^^^^^^^^^ did you mean {{feedback}} (written by collect)?
 	// 2 errors
 }
+
+func ExampleDefinition_Worst() {
+	d, err := definition.Parse("refine.yaml", []byte(`
+name: refine
+max_iterations: 3
+timeout: 10m
+prices: {openai/gpt-5-mini: {input: 0.25, output: 2}}
+model: openai/gpt-5-mini
+sub_agents:
+  - {name: writer, instructions: Write., can_exit_loop: false}
+  - {name: critic, instructions: Judge., can_exit_loop: true, max_tokens: 200, request_retry: 1}
+`), definition.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, s := range d.Root.Stops() {
+		fmt.Println(s.Text)
+	}
+	for _, a := range d.Worst(definition.Assumed{InputTokens: 2000, OutputTokens: 1000}).Agents {
+		took, _ := a.Time()
+		fmt.Printf("%s: %v runs, %v requests, %v tokens, %.4f, %s\n", a.Agent.Name, a.Runs, a.Calls, a.Tokens, a.Cost, took)
+	}
+	// Output:
+	// critic: when it calls exit_loop
+	// after 3 iterations
+	// after 10m
+	// refine: 1 runs, 12 requests, 33600 tokens, 0.0252, 10m0s
+	// writer: 3 runs, 9 requests, 27000 tokens, 0.0225, 10m0s
+	// critic: 3 runs, 3 requests, 6600 tokens, 0.0027, 10m0s
+}

@@ -25,7 +25,7 @@ var (
 
 var fields = []Field{
 	{"name", nil, false, "unique in the definition: a letter, then letters, digits, _ and -"},
-	{"type", nil, false, "loop, sequential, parallel, llm, command, expression, http or template; may be left out where a field tells"},
+	{"type", nil, false, "loop, sequential, parallel, llm, command, expression, http, template or a2a; may be left out where a field tells"},
 	{"description", nil, false, "what the agent is for"},
 	{"inputs", nil, true, "what a run is given: name: {type, default, description}, or name: default"},
 	{"state", nil, true, "the state that a run begins with"},
@@ -44,7 +44,7 @@ var fields = []Field{
 	{"no_progress", []Type{TypeLoop}, false, "true ends a loop that goes round in circles; or repeats, swings, keys"},
 	{"not_worth", []Type{TypeLoop}, false, "ends a loop whose next iteration promises too little: {gain, per: iteration, minute, ktokens or cost}"},
 	{"timeouts", []Type{TypeLoop}, false, "fast, standard, long or none: how long an iteration and the loop may take; standard if left out, none for a loop in a loop"},
-	{"timeout", []Type{TypeLoop, TypeSequential, TypeParallel, TypeLLM, TypeCommand, TypeHTTP}, false, "how long it may take, as 30s or 5m; a plain number is seconds. A sequence, a parallel agent and an agent that asks a model have it as steps of a loop"},
+	{"timeout", []Type{TypeLoop, TypeSequential, TypeParallel, TypeLLM, TypeCommand, TypeHTTP, TypeA2A}, false, "how long it may take, as 30s or 5m; a plain number is seconds. A sequence, a parallel agent and agents that ask a model or one elsewhere have it as steps of a loop"},
 	{"iteration_timeout", []Type{TypeLoop}, false, "how long one iteration may take; the rest of it is then skipped"},
 	{"iteration_delay", []Type{TypeLoop}, false, "how long to wait between two iterations"},
 	{"budget", []Type{TypeLoop}, false, "what model calls in the loop may use: {calls, tokens, cost}"},
@@ -55,7 +55,7 @@ var fields = []Field{
 	{"max_concurrency", []Type{TypeParallel}, false, "how many sub-agents run at once; all if left out"},
 	{"on_error", nil, false, "what a failed step does: stop (the default), skip_step or next_iteration; on a loop for its steps, on a step for itself"},
 	{"retry", nil, false, "of a loop's step: how often it runs in all when it fails, or {attempts, backoff, max_backoff}"},
-	{"circuit", nil, false, "of a loop's step: {failures, cooldown}: after so many failures running it is not run until the time is over"},
+	{"circuit", nil, false, "of a loop's step: {failures, cooldown}: after so many failures running it is not run until the time is over; steps with the same endpoint share it"},
 	{"adaptive_timeout", nil, false, "of a loop's step: a timeout made from how long it has taken so far: {min, max, factor, after}"},
 	{"delay_before", nil, false, "of a loop's step: how long to wait before it"},
 	{"delay_after", nil, false, "of a loop's step: how long to wait after it"},
@@ -63,7 +63,7 @@ var fields = []Field{
 	{"continue_on_error", nil, false, "true is on_error: next_iteration"},
 	{"sub_agents", workflows, false, "the agents in it, in order; {ref: file.yaml} reads one from a file"},
 	{"model", []Type{TypeLLM, TypeLoop, TypeSequential, TypeParallel}, false, "the model, as provider/name; on a workflow agent for all in it; the run's own if left out"},
-	{"context", []Type{TypeLLM}, false, "what the model sees of what was said: iteration (the default), full, none or {last: n} iterations"},
+	{"context", []Type{TypeLLM}, false, "what the model sees of what was said: iteration (the default), full, digest, none or {last: n} iterations; with digest: true those before in a few lines, and best_chars of the best one"},
 	{"tools", []Type{TypeLLM}, false, "what the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}"},
 	{"output_schema", []Type{TypeLLM}, false, "the JSON Schema of the answer, which then is JSON"},
 	{"temperature", []Type{TypeLLM}, false, "from 0 to 2; the model's own if left out"},
@@ -78,14 +78,17 @@ var fields = []Field{
 	{"ok_exit_codes", []Type{TypeCommand}, false, "exit codes that are no failure; [0] if left out"},
 	{"url", []Type{TypeHTTP}, false, "where the request goes; its host is fixed"},
 	{"method", []Type{TypeHTTP}, false, "GET if left out"},
-	{"headers", []Type{TypeHTTP}, false, "request headers"},
+	{"headers", []Type{TypeHTTP, TypeA2A}, false, "request headers"},
 	{"body", []Type{TypeHTTP}, false, "what is sent: text, or a map or a list as JSON"},
-	{"size_limit", []Type{TypeHTTP}, false, "the longest answer, as 1MB"},
+	{"size_limit", []Type{TypeHTTP, TypeA2A}, false, "the longest answer, as 1MB"},
 	{"ok_status", []Type{TypeHTTP}, false, "statuses that are no failure; 200 to 299 if left out"},
 	{"json", []Type{TypeCommand, TypeHTTP}, false, "true if the output is JSON and to be kept as such"},
 	{"set", []Type{TypeExpression}, false, "state keys and the expressions of their new values"},
 	{"value", []Type{TypeExpression}, false, "the expression whose value output_key gets"},
 	{"text", []Type{TypeTemplate}, false, "what the agent says"},
+	{"endpoint", []Type{TypeA2A}, false, "where the agent is, or its card: an address of http or https; its host is fixed"},
+	{"payload", []Type{TypeA2A}, false, "what the agent is sent: text, or a map or a list as data; the user's message if left out"},
+	{"new_context", []Type{TypeA2A}, false, "true begins a new conversation each time; else the agent knows what the session has asked it before"},
 	{"output_key", nil, false, "the state key of the result; loop_output makes a step of a loop its finalizer"},
 	{"result_key", tasks, false, "the state key of all there is to know about the result, such as exit_code"},
 	{"exit_when", tasks, false, "an expression over state and result that ends the nearest loop when it is true"},
@@ -118,6 +121,7 @@ var typed = []struct {
 	{"set", TypeExpression},
 	{"value", TypeExpression},
 	{"text", TypeTemplate},
+	{"endpoint", TypeA2A},
 }
 
 // asking are the fields that agents of other types have too.
@@ -125,5 +129,5 @@ var asking = []string{"instructions", "model"}
 
 var types = []string{
 	string(TypeLoop), string(TypeSequential), string(TypeParallel), string(TypeLLM),
-	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate),
+	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate), string(TypeA2A),
 }

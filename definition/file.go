@@ -21,9 +21,10 @@ const (
 	maxNodes    = 20_000  // values in all files, aliases spelled out
 	maxDepth    = 64      // nesting of values
 	maxFiles    = 100
-	maxPrograms = 1000 // expressions, which take most of the time
-	maxNames    = 2000 // among more, nothing is guessed
-	maxProblems = 200  // what is found after that is not kept
+	maxPrograms = 1000   // expressions, which take most of the time
+	maxBraces   = 20_000 // that texts are searched for placeholders
+	maxNames    = 2000   // among more, nothing is guessed
+	maxProblems = 200    // what is found after that is not kept
 )
 
 // loader reads the files of one definition and collects what is wrong.
@@ -32,6 +33,7 @@ type loader struct {
 	folder   string // how the names of files begin, for people
 	sources  []*source
 	problems Problems
+	notes    Problems
 	nodes    int             // seen so far
 	reading  []*source       // files around the current place
 	used     map[string]span // files that a ref has led to, and from where
@@ -52,6 +54,19 @@ func (l *loader) report(at span, code, format string, args ...any) *Problem {
 func (l *loader) warn(at span, code, format string, args ...any) *Problem {
 	p := l.report(at, code, format, args...)
 	p.Severity = SeverityWarning
+	return p
+}
+
+// note adds what is worth knowing.
+func (l *loader) note(at span, code, format string, args ...any) *Problem {
+	kept := l.problems
+	l.problems = nil
+	p := l.report(at, code, format, args...)
+	p.Severity = SeverityNote
+	l.problems = kept
+	if len(l.notes) < maxProblems {
+		l.notes = append(l.notes, p)
+	}
 	return p
 }
 
@@ -77,18 +92,23 @@ func (l *loader) read(r io.Reader, name, path string) (*source, *yaml.Node) {
 	if at, what := unreadable(text); what != "" {
 		before := splitLines(text[:at])
 		last := before[len(before)-1]
-		l.report(span{src, len(before), utf8.RuneCountInString(last) + 1, 1}, CodeSyntax, "the file has %s in it", what)
+		p := l.report(span{src, len(before), utf8.RuneCountInString(last) + 1, 1}, CodeSyntax, "the file has %s in it", what)
+		if what == notText {
+			p.Hint = "save the file as UTF-8"
+		}
 		return src, nil
 	}
 	return src, l.parse(src, text)
 }
+
+const notText = "a byte that is not UTF-8 text"
 
 // unreadable finds what YAML does not allow in a text.
 func unreadable(text string) (at int, what string) {
 	for i, r := range text {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
-			return i, "a byte that is not UTF-8 text"
+			return i, notText
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f, r > 0x7f && r < 0xa0 && r != 0x85:
 			return i, fmt.Sprintf("the control character %U", r)
 		}
@@ -123,7 +143,7 @@ func (l *loader) parse(src *source, text string) (value *yaml.Node) {
 				Hint = "put it in a file of its own and use ref"
 		}
 	}
-	if len(docs[0].Content) != 1 || !l.measure(src, docs[0].Content[0], 0) {
+	if len(docs[0].Content) != 1 || !l.measure(src, docs[0].Content[0], 0, false) {
 		return nil
 	}
 	return docs[0].Content[0]
@@ -133,45 +153,24 @@ func empty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
 }
 
-func (l *loader) syntax(src *source, err error) {
-	e, ok := errors.AsType[*yaml.LoadError](err)
-	if !ok {
-		l.report(span{src: src}, CodeSyntax, "%v", err).err = err
-		return
-	}
-	at := span{src, max(e.Mark.Line, 1), max(e.Mark.Column, 1), 1}
-	msg := e.Message
-	if e.ContextMsg != "" {
-		msg = e.ContextMsg + ": " + msg
-	}
-	p := l.report(at, CodeSyntax, "not YAML: %s", msg)
-	p.err = err
-	line := strings.TrimSpace(src.line(at.line))
-	switch {
-	case strings.Contains(msg, "mapping values are not allowed"):
-		p.Hint = `a text with ": " in it needs quotes`
-	case strings.HasPrefix(src.line(at.line), "\t"), strings.Contains(msg, "cannot start any token") && strings.HasPrefix(line, "\t"):
-		p.Hint = "indent with spaces, not with tabs"
-	case strings.Contains(line, "{{"):
-		p.Hint = `a text that begins with {{ needs quotes`
-	}
-}
-
 // measure looks whether a value, with its aliases spelled out, is of a size
 // that can be worked with. After it every walk over the value ends.
-func (l *loader) measure(src *source, n *yaml.Node, depth int) bool {
+func (l *loader) measure(src *source, n *yaml.Node, depth int, aliased bool) bool {
 	l.nodes++
 	switch {
 	case l.nodes > maxNodes:
 		l.report(src.of(n), CodeFile, "the definition has more than %d values", maxNodes).Hint = "aliases count each time they are used"
 		return false
 	case depth > maxDepth:
-		l.report(src.of(n), CodeFile, "values are nested deeper than %d", maxDepth).Hint = "an alias must not contain itself"
+		p := l.report(src.of(n), CodeFile, "values are nested deeper than %d", maxDepth)
+		if aliased {
+			p.Hint = "an alias must not contain itself"
+		}
 		return false
 	case n.Kind == yaml.AliasNode:
-		return n.Alias != nil && l.measure(src, n.Alias, depth+1)
+		return n.Alias != nil && l.measure(src, n.Alias, depth+1, true)
 	}
-	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !l.measure(src, c, depth+1) })
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !l.measure(src, c, depth+1, aliased) })
 }
 
 // cause leaves out the path that an error of a file system begins with.

@@ -5,6 +5,7 @@ package definition
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -68,14 +69,14 @@ func (r *reader) input(in *Input, n *yaml.Node) {
 			in.Description, _ = r.text(p.value, what+".description")
 		default:
 			r.report(r.src.of(p.at), CodeField, "unknown field %q of an input", p.key).
-				Hint = didYouMean(p.key, []string{"type", "default", "description"}, "%q", "a map as a default is written {type: map, default: {…}}")
+				Hint = didYouMean(p.key, within("inputs"), "%q", "a map as a default is written {type: map, default: {…}}")
 		}
 	}
 	if typ != nil {
 		text, ok := r.text(typ, what+".type")
 		if ok && !slices.Contains(inputTypes, text) {
 			r.report(r.src.of(typ), CodeValue, "there is no type %q of input", text).
-				Hint = didYouMean(text, inputTypes, "%q", "the types are string, int, number, bool, list and map")
+				Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list and map")
 			ok = false
 		}
 		if !ok {
@@ -85,6 +86,22 @@ func (r *reader) input(in *Input, n *yaml.Node) {
 		in.Type = InputType(text)
 	}
 	r.inputDefault(in, def)
+}
+
+// alsoTypes are what other languages call the types of inputs and of schemas.
+var alsoTypes = map[string][]string{
+	"integer": {"int"}, "int": {"integer"}, "long": {"int", "integer"}, "float": {"number"}, "double": {"number"}, "boolean": {"bool"}, "bool": {"boolean"},
+	"array": {"list"}, "list": {"array"}, "object": {"map"}, "map": {"object"}, "dict": {"map", "object"}, "text": {"string"}, "str": {"string"},
+}
+
+// typeNamed is the hint for a type that there is not.
+func typeNamed(typed string, known []string, otherwise string) string {
+	for _, name := range alsoTypes[strings.ToLower(typed)] {
+		if slices.Contains(known, name) {
+			return fmt.Sprintf("did you mean %q?", name)
+		}
+	}
+	return didYouMean(typed, known, "%q", otherwise)
 }
 
 func (r *reader) inputDefault(in *Input, def *yaml.Node) {

@@ -36,8 +36,7 @@ func (r *reader) limitField(a *Agent, p pair) {
 	case "quality_gate":
 		l.QualityGate = r.numberPointer(p.value, p.key)
 	case "on_regression":
-		ways := []string{string(loop.KeepBest), string(loop.RollbackOnWorse)}
-		l.OnRegression = loop.Regression(r.choice(p.value, p.key, ways))
+		l.OnRegression = loop.Regression(r.choice(p.value, p.key, regressions))
 	case "no_progress":
 		l.NoProgress = r.noProgress(a, p.value)
 	case "not_worth":
@@ -105,7 +104,10 @@ func (r *reader) loopTime(n *yaml.Node, what string) time.Duration {
 
 // delay reads how long to wait, which may be not at all.
 func (r *reader) delay(n *yaml.Node, what string) time.Duration {
-	if d, ok := parseDuration(n.Value); ok && d == 0 && n.Kind == yaml.ScalarNode {
+	if d, ok := parseDuration(n.Value); ok && d <= 0 && n.Kind == yaml.ScalarNode {
+		if d < 0 {
+			r.report(r.src.of(n), CodeValue, "%s must not be negative, got %s", what, n.Value)
+		}
 		return 0
 	}
 	d, _ := r.duration(n, what)
@@ -115,7 +117,7 @@ func (r *reader) delay(n *yaml.Node, what string) time.Duration {
 // budget reads what model calls may use; nil if it cannot be read.
 func (r *reader) budget(a *Agent, n *yaml.Node) *loop.Budget {
 	b := &loop.Budget{}
-	ok := r.settings(a, n, "budget", []string{"calls", "tokens", "cost"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, "budget", within("budget"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "calls":
 			b.Calls = r.bound(n, f)
@@ -145,8 +147,11 @@ func (r *reader) bound(n *yaml.Node, what string) int64 {
 }
 
 func (r *reader) finalizer(l *Loop, n *yaml.Node) {
-	const each = "each_iteration"
-	l.FinalizeEach = r.choice(n, "finalizer", []string{"after", each}) == each
+	before := len(r.problems)
+	l.FinalizeEach = r.choice(n, "finalizer", []string{"after", finalizeEach}) == finalizeEach
+	if len(r.problems) > before {
+		r.hint("it says when; output_key: loop_output makes a step the finalizer")
+	}
 }
 
 // share reads a share of a whole, as 10% or 0.1; 0 if it cannot be read.
@@ -176,7 +181,7 @@ func (r *reader) noProgress(a *Agent, n *yaml.Node) *loop.NoProgress {
 		return &loop.NoProgress{}
 	}
 	out := &loop.NoProgress{}
-	ok := r.settings(a, n, "no_progress", []string{"repeats", "swings", "keys"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, "no_progress", within("no_progress"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "repeats":
 			out.Repeats, _ = r.positive(n, f)
@@ -198,8 +203,7 @@ func (r *reader) noProgress(a *Agent, n *yaml.Node) *loop.NoProgress {
 // notWorth reads {gain, per}.
 func (r *reader) notWorth(a *Agent, n *yaml.Node) *loop.NotWorth {
 	out, given := &loop.NotWorth{}, false
-	measures := []string{string(loop.PerIteration), string(loop.PerMinute), string(loop.PerKTokens), string(loop.PerCost)}
-	ok := r.settings(a, n, "not_worth", []string{"gain", "per"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, "not_worth", within("not_worth"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "gain":
 			out.Gain, given = r.number(n, f)

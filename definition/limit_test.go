@@ -56,7 +56,7 @@ sub_agents:
     instructions: write
     timeout: 2m
     retry: {attempts: 3, backoff: 2s, max_backoff: 30s}
-    circuit: {failures: 4, cooldown: 1m}
+    circuit: {failures: 4, cooldown: 1m, endpoint: models}
     delay_before: 1.5
     delay_after: 0
     request_retry: {attempts: 5, backoff: 1s, max_backoff: 4s, max_retry_after: 20s}
@@ -94,7 +94,7 @@ sub_agents:
 			"writer": {
 				Timeout:     2 * time.Minute,
 				Retry:       &loop.Retry{Attempts: 3, Backoff: loop.Duration(2 * time.Second), MaxBackoff: loop.Duration(30 * time.Second)},
-				Circuit:     &loop.Circuit{Failures: 4, Cooldown: loop.Duration(time.Minute)},
+				Circuit:     &loop.Circuit{Failures: 4, Cooldown: loop.Duration(time.Minute), Endpoint: "models"},
 				DelayBefore: 1500 * time.Millisecond,
 			},
 			"critic": {

@@ -45,7 +45,7 @@ func (r *reader) llmField(a *Agent, p pair) bool {
 	case "output_schema":
 		llmOf(a).OutputSchema = answerSchema(r.schema(p.value, p.key))
 	case "context":
-		r.context(llmOf(a), p.value)
+		r.context(a, p.value)
 	case "temperature":
 		r.temperature(llmOf(a), p.value)
 	case "max_tokens":
@@ -89,7 +89,7 @@ func (r *reader) requestRetry(a *Agent, n *yaml.Node) {
 		attempts(n, "request_retry")
 		return
 	}
-	r.settings(a, n, "request_retry", []string{"attempts", "backoff", "max_backoff", "max_retry_after"}, func(key, f string, n *yaml.Node) {
+	r.settings(a, n, "request_retry", within("request_retry"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "attempts":
 			attempts(n, f)
@@ -106,43 +106,62 @@ func (r *reader) requestRetry(a *Agent, n *yaml.Node) {
 	}
 }
 
-var contexts = []string{string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextNone)}
+var contexts = []string{
+	string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextDigest), string(llmagent.ContextNone),
+}
 
-// context reads the name of a policy, or {last: n}.
-func (r *reader) context(l *LLM, n *yaml.Node) {
+const contextForms = "context must be full, iteration, digest, none or {last: n, digest: true}"
+
+// context reads the name of a policy, or {last: n, digest: true}.
+func (r *reader) context(a *Agent, n *yaml.Node) {
+	out := &llmOf(a).Context
 	if n.Kind == yaml.MappingNode {
-		r.contextLast(l, n)
+		*out = r.contextOf(a, n)
 		return
 	}
 	text, ok := r.text(n, "context")
 	for _, c := range contexts {
 		if text == c {
-			l.Context = llmagent.Context{Policy: llmagent.ContextPolicy(c)}
+			*out = llmagent.Context{Policy: llmagent.ContextPolicy(c)}
 			return
 		}
 	}
 	if !ok {
 		return
 	}
-	p := r.report(r.src.of(n), CodeValue, "context must be full, iteration, none or {last: n}, got %q", text)
+	p := r.report(r.src.of(n), CodeValue, contextForms+", got %q", text)
 	if p.Hint = didYouMean(text, contexts, "%q", ""); text == "last" {
 		p.Hint = "say how many iterations, as {last: 3}"
 	}
 }
 
-func (r *reader) contextLast(l *LLM, n *yaml.Node) {
-	ps, ok := r.pairs(n, "context")
-	if !ok {
-		return
+// contextOf reads how many iterations are shown, and whether the older ones are
+// told in a digest. Without a number only the running one is shown then.
+func (r *reader) contextOf(a *Agent, n *yaml.Node) (c llmagent.Context) {
+	digest := false
+	ok := r.settings(a, n, "context", within("context"), func(key, f string, n *yaml.Node) {
+		switch key {
+		case "last":
+			v, ok := r.count(n, f)
+			if ok && v == 0 {
+				r.report(r.src.of(n), CodeValue, "context.last must be at least 1, the running iteration").Hint = `for nothing of what was said, write context: none`
+			}
+			c.Last = int(v)
+		case "digest":
+			digest, _ = r.boolean(n, f)
+		case "best_chars":
+			v, _ := r.positive(n, f)
+			c.BestChars = int(v)
+		}
+	})
+	switch c.Policy = llmagent.ContextLast; {
+	case !ok:
+	case digest:
+		c.Policy = llmagent.ContextDigest
+	case c.Last == 0:
+		r.report(r.src.of(n), CodeValue, contextForms)
+	case c.BestChars > 0:
+		r.report(r.src.of(a.nodes["context.best_chars"]), CodeValue, "context.best_chars is about a digest; there is none").Hint = "add digest: true"
 	}
-	if len(ps) != 1 || ps[0].key != "last" {
-		r.report(r.src.of(n), CodeValue, "context must be full, iteration, none or {last: n}")
-		return
-	}
-	v, ok := r.count(ps[0].value, "context.last")
-	if ok && v == 0 {
-		r.report(r.src.of(ps[0].value), CodeValue, "context.last must be at least 1, the running iteration").Hint = `for nothing of what was said, write context: none`
-		return
-	}
-	l.Context = llmagent.Context{Policy: llmagent.ContextLast, Last: int(v)}
+	return c
 }

@@ -130,6 +130,12 @@ func TestContext(t *testing.T) {
 		"context: none":       {Policy: llmagent.ContextNone},
 		"context: {last: 3}":  {Policy: llmagent.ContextLast, Last: 3},
 		"context: iteration ": {Policy: llmagent.ContextIteration},
+		"context: digest":     {Policy: llmagent.ContextDigest},
+
+		"context: {digest: true}":                  {Policy: llmagent.ContextDigest},
+		"context: {last: 2, digest: true}":         {Policy: llmagent.ContextDigest, Last: 2},
+		"context: {best_chars: 900, digest: true}": {Policy: llmagent.ContextDigest, BestChars: 900},
+		"context: {last: 2, digest: false}":        {Policy: llmagent.ContextLast, Last: 2},
 	} {
 		d := parse(t, "name: a\ninstructions: a\n"+text)
 		built, err := d.Build(t.Context(), definition.BuildConfig{Model: noModel, DefaultModel: "any"})

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/expr"
 )
 
 // Options are the choices of [Parse].
@@ -86,7 +88,7 @@ func (l *loader) definition(src *source, n *yaml.Node) (*Definition, error) {
 	if l.problems.count(SeverityError) > 0 {
 		return nil, l.problems
 	}
-	d.warnings = l.problems
+	d.warnings, d.notes = l.problems, l.notes.sort()
 	return d, nil
 }
 
@@ -99,6 +101,10 @@ func (r *reader) ref(parent *Agent, n *yaml.Node) *Agent {
 	at := r.src.of(n)
 	target := path.Join(path.Dir(r.src.path), name)
 	switch {
+	case strings.Contains(name, "://"):
+		r.report(at, CodeRef, "ref %q is an address; it must be a file in the folder of the definition", name).
+			Hint = "save it there, and name the file"
+		return nil
 	case path.IsAbs(name) || filepath.IsAbs(name) || strings.Contains(name, `\`):
 		r.report(at, CodeRef, "ref must be a path with slashes, relative to this file, got %q", name)
 		return nil
@@ -141,6 +147,29 @@ func openRegular(fsys fs.FS, name string) (fs.File, error) {
 	return fsys.Open(name)
 }
 
+// fileNear is the hint for a file that there is not: one like it.
+func (r *reader) fileNear(target, from string) string {
+	entries, err := fs.ReadDir(r.fsys, path.Dir(target))
+	if err != nil || len(entries) > maxNames {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		if ext := path.Ext(e.Name()); ext == ".yaml" || ext == ".yml" || ext == ".json" {
+			names = append(names, e.Name())
+		}
+	}
+	near := expr.Nearest(path.Base(target), names)
+	if near == "" {
+		return ""
+	}
+	rel, err := filepath.Rel(filepath.FromSlash(from), filepath.FromSlash(path.Join(path.Dir(target), near)))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", filepath.ToSlash(rel))
+}
+
 func (r *reader) follow(parent *Agent, at span, name, target string) *Agent {
 	f, err := openRegular(r.fsys, target)
 	if err == nil {
@@ -149,6 +178,9 @@ func (r *reader) follow(parent *Agent, at span, name, target string) *Agent {
 	if err != nil {
 		p := r.report(at, CodeRef, "ref %q cannot be read: %v", name, cause(err))
 		p.err = err
+		if errors.Is(err, fs.ErrNotExist) {
+			p.Hint = r.fileNear(target, path.Dir(r.src.path))
+		}
 		if strings.Contains(fmt.Sprint(err), "escapes") {
 			p.Hint = "a link in the folder of the definition must not lead out of it"
 		}

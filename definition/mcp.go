@@ -31,7 +31,7 @@ type MCP struct {
 	ConfirmAll bool
 }
 
-var mcpFields = []string{"command", "env", "url", "headers", "only", "prefix", "confirm"}
+var mcpFields = mcpShape().PropertyOrder
 
 // mcp reads how a server of tools is reached; nil if it cannot be read.
 func (r *reader) mcp(a *Agent, field string, n *yaml.Node) *MCP {

@@ -65,12 +65,12 @@ func TestConfigStandsForTheFieldsInIt(t *testing.T) {
 		t.Errorf("%+v", d.Root)
 	}
 	for text, want := range map[string]string{
-		`{"name": "a", "text": "x", "output_key": "k", "config": {"output_key": "l"}}`:           `"output_key" is given in config and beside it, in line 1 [LOOP007]`,
-		`{"name": "a", "text": "x", "config": {"output_kye": "l"}}`:                              `x.yaml:1:39: error: unknown field "output_kye" [LOOP003]`,
-		`{"name": "a", "text": "x", "config": 3}`:                                                `config must be a map, got 3`,
-		`{"type": "task", "task_definition": "x", "config": {"output_key": "k"}}`:                `a task is a command, expression, http or template agent`,
-		`{"type": "workflow", "workflow_type": "sequential", "sub_agents": ["a1", "a2"]}`:        `write it as the type: loop, sequential or parallel`,
-		`{"type": "a2a", "endpoint": "https://x", "payload": {}, "config": {"output_key": "k"}}`: `agents elsewhere cannot be asked over A2A in this version`,
+		`{"name": "a", "text": "x", "output_key": "k", "config": {"output_key": "l"}}`:    `"output_key" is given in config and beside it, in line 1 [LOOP007]`,
+		`{"name": "a", "text": "x", "config": {"output_kye": "l"}}`:                       `x.yaml:1:39: error: unknown field "output_kye" [LOOP003]`,
+		`{"name": "a", "text": "x", "config": 3}`:                                         `config must be a map, got 3`,
+		`{"type": "task", "task_definition": "x", "config": {"output_key": "k"}}`:         `a task is a command, expression, http or template agent`,
+		`{"type": "workflow", "workflow_type": "sequential", "sub_agents": ["a1", "a2"]}`: `write it as the type: loop, sequential or parallel`,
+		`{"type": "a2a", "agent_card_url": "https://x", "config": {"output_key": "k"}}`:   `write it as the endpoint`,
 	} {
 		if got := problems(t, text); !strings.Contains(got, want) {
 			t.Errorf("%s: got\n%s\nwant %s", text, got, want)

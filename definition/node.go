@@ -92,6 +92,7 @@ func (r *reader) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 	n = deref(n)
 	if n.Kind != yaml.SequenceNode {
 		r.wrong(n, what, "a list")
+		r.hint(listHint(n, what))
 		return nil, false
 	}
 	out := make([]*yaml.Node, len(n.Content))
@@ -99,6 +100,17 @@ func (r *reader) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 		out[i] = deref(c)
 	}
 	return out, true
+}
+
+// listHint is how a value that is to be a list is written.
+func listHint(n *yaml.Node, what string) string {
+	switch {
+	case n.Kind == yaml.MappingNode && what == "sub_agents":
+		return "each agent begins with - name:"
+	case n.Kind == yaml.ScalarNode && !isNull(n) && len(n.Value) < 60 && !strings.ContainsAny(n.Value, "[]{}\n"):
+		return "write [" + n.Value + "]"
+	}
+	return ""
 }
 
 // wrong reports a value that is not what it must be.
@@ -154,7 +166,7 @@ func plainText(n *yaml.Node) bool {
 }
 
 func article(t Type) string {
-	if strings.HasPrefix(string(t), "h") || strings.HasPrefix(string(t), "e") || t == TypeLLM {
+	if strings.HasPrefix(string(t), "h") || strings.HasPrefix(string(t), "e") || t == TypeLLM || t == TypeA2A {
 		return "an " + string(t)
 	}
 	return "a " + string(t)

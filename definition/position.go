@@ -23,7 +23,10 @@ func (s *source) within(n *yaml.Node, line, column int) span {
 	if !ok {
 		return start
 	}
-	w := walker{src: s, line: n.Line, text: []rune(s.from(n.Line, n.Column)), column: n.Column}
+	// Of a line as long as the file, only the part is looked at where it can be: a
+	// character takes at most ten in the file, and spaces that nobody writes.
+	most := 10*len(before) + 10_000
+	w := walker{src: s, line: n.Line, text: runes(s.from(n.Line, n.Column), most), column: n.Column, most: most}
 	if !w.open(n) {
 		return start
 	}
@@ -71,6 +74,7 @@ type walker struct {
 	src          *source
 	line, column int
 	text         []rune // the rest of the line
+	most         int    // characters of a line
 	style        yaml.Style
 }
 
@@ -108,8 +112,18 @@ func (w *walker) nextLine() bool {
 		return false
 	}
 	w.line, w.column = w.line+1, 1
-	w.text = []rune(w.src.line(w.line))
+	w.text = runes(w.src.line(w.line), w.most)
 	return true
+}
+
+// runes are the first characters of a text, at most so many.
+func runes(text string, most int) []rune {
+	for i := range text {
+		if most--; most < 0 {
+			return []rune(text[:i])
+		}
+	}
+	return []rune(text)
 }
 
 // skipSpace goes on to the next character that is not space, also when it is

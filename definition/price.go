@@ -30,7 +30,7 @@ func (r *reader) prices(a *Agent, n *yaml.Node) {
 func (r *reader) price(a *Agent, n *yaml.Node, field string) (budget.Price, bool) {
 	var price budget.Price
 	given := make(map[string]bool)
-	ok := r.settings(a, n, field, []string{"input", "output", "cached_input"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, field, within("prices"), func(key, f string, n *yaml.Node) {
 		given[key] = true
 		v, ok := r.number(n, f)
 		if ok && v < 0 {

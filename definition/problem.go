@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Severity says how bad a problem is.
@@ -18,6 +19,7 @@ type Severity string
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
+	SeverityNote    Severity = "note" // worth knowing before a run; see [Definition.Notes]
 )
 
 // Problem is something wrong with a definition, and where.
@@ -83,14 +85,17 @@ func (p *Problem) Format() string {
 // where in it the problem is.
 func (p *Problem) window() (text string, column, length int) {
 	const width, before = 100, 40
-	line := []rune(printable(p.Excerpt))
-	column = min(max(p.Column, 1), len(line)+1)
-	from := 0
-	if len(line) > width && column > before {
-		from = min(column-before, len(line)-width/2)
-		line = line[from:]
+	all, rest := utf8.RuneCountInString(p.Excerpt), p.Excerpt
+	column = min(max(p.Column, 1), all+1)
+	if all > width && column > before {
+		from := min(column-before, all-width/2)
 		column -= from
+		for range from {
+			_, n := utf8.DecodeRuneInString(rest)
+			rest = rest[n:]
+		}
 	}
+	line := []rune(printable(string(runes(rest, width+1)))) // the line may be as long as the file
 	if len(line) > width {
 		line = append(slices.Clone(line[:width-1]), '…')
 	}
@@ -151,7 +156,7 @@ func (ps Problems) Format(w io.Writer) error {
 // Summary counts: "3 errors, 1 warning".
 func (ps Problems) Summary() string {
 	var parts []string
-	for _, s := range []Severity{SeverityError, SeverityWarning} {
+	for _, s := range []Severity{SeverityError, SeverityWarning, SeverityNote} {
 		switch n := ps.count(s); {
 		case n == 1:
 			parts = append(parts, "1 "+string(s))

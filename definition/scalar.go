@@ -5,6 +5,7 @@ package definition
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,20 @@ func (r *reader) boolean(n *yaml.Node, what string) (v, ok bool) {
 		return v, true
 	}
 	r.wrong(n, what, "true or false")
+	if yes, known := yesWords[strings.ToLower(n.Value)]; known && n.Kind == yaml.ScalarNode {
+		r.hint(fmt.Sprintf("write %t", yes))
+	}
 	return false, false
+}
+
+// yesWords are true and false in other words, some of which an older YAML had.
+var yesWords = map[string]bool{"yes": true, "on": true, "y": true, "1": true, "no": false, "off": false, "n": false, "0": false}
+
+// hint adds a hint to what was reported last, if it has none.
+func (l *loader) hint(text string) {
+	if n := len(l.problems); n > 0 && l.problems[n-1].Hint == "" {
+		l.problems[n-1].Hint = text
+	}
 }
 
 // count reads a whole number that is not negative.
@@ -56,6 +70,10 @@ func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
 	n = deref(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Load(&v) == nil {
 		return v, true
+	}
+	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {
+		r.report(r.src.of(n), CodeValue, "%s is a number too large to count with: %s", what, n.Value)
+		return 0, false
 	}
 	r.wrong(n, what, "a whole number")
 	return 0, false
@@ -86,7 +104,26 @@ func (r *reader) duration(n *yaml.Node, what string) (time.Duration, bool) {
 		}
 	}
 	r.wrong(n, what, "a duration such as 90s or 5m")
+	r.hint(durationHint(n.Value))
 	return 0, false
+}
+
+// spelledOut is a time with its unit in words.
+var spelledOut = regexp.MustCompile(`^\s*([0-9]+) *(ms|milli|s|m|h|d)[a-z]*\s*$`)
+
+// durationHint is how a time that a person has written in words is written.
+func durationHint(text string) string {
+	m := spelledOut.FindStringSubmatch(strings.ToLower(text))
+	switch {
+	case m == nil:
+		return ""
+	case m[2] == "milli":
+		return "write " + m[1] + "ms"
+	case m[2] == "d":
+		days, _ := strconv.Atoi(m[1])
+		return fmt.Sprintf("write %dh", 24*days)
+	}
+	return "write " + m[1] + m[2]
 }
 
 func parseDuration(s string) (time.Duration, bool) {
@@ -118,8 +155,14 @@ func (r *reader) size(n *yaml.Node, what string) (int64, bool) {
 		}
 	}
 	r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
+	if m := spelledSize.FindStringSubmatch(strings.ToLower(n.Value)); m != nil {
+		r.hint("write " + m[1] + strings.ToUpper(m[2]) + "B")
+	}
 	return 0, false
 }
+
+// spelledSize is a number of bytes with its unit in words.
+var spelledSize = regexp.MustCompile(`^\s*([0-9]+) *([kmg])(ilo|ega|iga)?( ?bytes?)?\s*$`)
 
 func parseSize(s string) (int64, bool) {
 	s = strings.ToUpper(strings.TrimSpace(s))

@@ -153,7 +153,7 @@ func (s *schemaReader) types(n *yaml.Node, f string) {
 				at = deref(n.Content[i])
 			}
 			s.report(s.src.of(at), CodeValue, "%s: JSON Schema has no type %q", s.what, t).
-				Hint = didYouMean(t, schemaTypes, "%q", "the types are "+strings.Join(schemaTypes, ", "))
+				Hint = typeNamed(t, schemaTypes, "the types are "+strings.Join(schemaTypes, ", "))
 			return
 		}
 	}

@@ -8,11 +8,6 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-var scoreFields = []string{
-	"key", "label", "field", "expr", "judge", "dimensions", "dimension_target",
-	"target", "min_delta", "min_delta_percent", "patience", "lower_is_better",
-}
-
 // score reads the name of a state key, or a map.
 func (r *reader) score(a *Agent, n *yaml.Node) *loop.Score {
 	s := &loop.Score{}
@@ -30,7 +25,7 @@ func (r *reader) score(a *Agent, n *yaml.Node) *loop.Score {
 		if r.scoreField(a, s, p, "score."+p.key) {
 			continue
 		}
-		hint := didYouMean(p.key, scoreFields, "%q", "")
+		hint := didYouMean(p.key, within("score"), "%q", "")
 		if p.key == "higher_is_better" {
 			hint = "higher is better unless lower_is_better is true"
 		}
@@ -88,7 +83,7 @@ func (r *reader) judge(a *Agent, n *yaml.Node, field string) *loop.Judge {
 		r.wrong(n, field, "the name of a step, or a map with step and samples")
 		return nil
 	}
-	ok := r.settings(a, n, field, []string{"step", "samples"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, field, within("score", "judge"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "step":
 			j.Step, _ = r.text(n, f)

@@ -83,7 +83,7 @@ func (r *reader) timeout(a *Agent, p pair) {
 
 func (r *reader) adaptive(a *Agent, n *yaml.Node) *loop.Adaptive {
 	out := &loop.Adaptive{}
-	ok := r.settings(a, n, "adaptive_timeout", []string{"min", "max", "factor", "after"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, "adaptive_timeout", within("adaptive_timeout"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "min":
 			out.Min = r.loopDuration(n, f)
@@ -111,7 +111,7 @@ func (r *reader) retry(a *Agent, n *yaml.Node) *loop.Retry {
 		}
 		return out
 	}
-	ok := r.settings(a, n, "retry", []string{"attempts", "backoff", "max_backoff"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, "retry", within("retry"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "attempts":
 			out.Attempts, _ = r.positive(n, f)
@@ -129,12 +129,14 @@ func (r *reader) retry(a *Agent, n *yaml.Node) *loop.Retry {
 
 func (r *reader) circuit(a *Agent, n *yaml.Node) *loop.Circuit {
 	out := &loop.Circuit{}
-	ok := r.settings(a, n, "circuit", []string{"failures", "cooldown"}, func(key, f string, n *yaml.Node) {
+	ok := r.settings(a, n, "circuit", within("circuit"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "failures":
 			out.Failures, _ = r.positive(n, f)
 		case "cooldown":
 			out.Cooldown = r.loopDuration(n, f)
+		case "endpoint":
+			out.Endpoint, _ = r.text(n, f)
 		}
 	})
 	if !ok {

@@ -4,6 +4,7 @@ package definition
 
 import (
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -159,7 +160,12 @@ func (r *reader) expressions(a *Agent, n *yaml.Node) map[string]string {
 
 // texts reads a map of texts.
 func (r *reader) texts(a *Agent, n *yaml.Node, what string) map[string]string {
-	ps, _ := r.pairs(n, what)
+	ps, ok := r.pairs(n, what)
+	if !ok && n.Kind == yaml.SequenceNode && len(n.Content) > 0 {
+		if name, value, set := strings.Cut(deref(n.Content[0]).Value, "="); set {
+			r.hint("write {" + name + ": " + value + "}")
+		}
+	}
 	m := make(map[string]string, len(ps))
 	for _, p := range ps {
 		field := what + "." + p.key

@@ -361,6 +361,12 @@ func FuzzCompile(f *testing.F) {
 	} {
 		f.Add(s, `{"a": 1, "b": [1.5, "x", null], "t": "7,5"}`)
 	}
+	for _, s := range []string{
+		strings.Repeat("(", 300), strings.Repeat("!", 300) + "true", "1" + strings.Repeat(" + 1", 300), strings.Repeat("[", 100) + strings.Repeat("]", 100),
+		strings.Repeat("state.", 100) + "a", "'" + strings.Repeat("a", 5000) + "'", "\x00", "\ufeff1", "1\r\n+ 1", "'\xff'", "[1].map(a, [1].map(b, [1].map(c, a + b + c)))", "99999999999999999999 + 1",
+	} {
+		f.Add(s, strings.Repeat("[", 100)) // what is meant to exhaust a parser, or to confuse it
+	}
 	f.Fuzz(func(t *testing.T, src, text string) {
 		p, err := expr.Compile(src, vars...)
 		if err != nil {

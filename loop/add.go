@@ -27,14 +27,12 @@ func (p *Plan) Add(t *Tally, o Outcome) {
 }
 
 func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
-	t.count(o, stopped)
+	took := t.count(o, stopped)
 	t.Fresh = false
 	if t.RollbackDue && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
 		p.rolledBack(t, o)
 		return
 	}
-	around := t.After + time.Duration(p.DelayBefore)
-	t.After = 0
 	final := p.Finalizer()
 	if stopped || final >= 0 && o.Step == final {
 		if stopped && final >= 0 && !t.Finalized && (o.Step == final || o.Canceled != "") {
@@ -43,7 +41,7 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 		return
 	}
 	if o.Canceled == "" || o.Step >= 0 {
-		p.begin(t, o, around)
+		p.begin(t, o, took)
 	}
 	if o.Canceled != "" {
 		t.Canceled = clip(o.Canceled)
@@ -120,24 +118,27 @@ func (p *Plan) cut(t *Tally, o *incoming) bool {
 	return true
 }
 
-// rolledBack ends a rollback. One that could not be done ends the loop.
+// rolledBack ends a rollback. One that could not be done ends the loop, and is
+// due still if the loop is reopened.
 func (p *Plan) rolledBack(t *Tally, o *incoming) {
-	t.RollbackDue = false
 	switch {
 	case o.Canceled != "":
 		t.Canceled = clip(o.Canceled)
 	case o.Failure != nil:
 		t.Fatal = &StepFailure{Failure: Failure{Kind: o.Failure.Kind, Message: clip("roll back: " + o.Failure.Message)}}
 	default:
+		t.RollbackDue = false
 		t.Rollbacks++
 		t.Accepted = t.Best
+		t.Undone = t.Ended.Number == 0
 	}
 }
 
 // begin opens the next iteration if the one before has ended. What is waited
 // around iterations is no part of them.
-func (p *Plan) begin(t *Tally, o *incoming, around time.Duration) {
-	took := o.active()
+func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
+	around := t.After + time.Duration(p.DelayBefore)
+	t.After = 0
 	if p.between(t) {
 		t.Iteration++
 		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
@@ -152,7 +153,7 @@ func (p *Plan) begin(t *Tally, o *incoming, around time.Duration) {
 	}
 	t.IterationActive += max(0, took)
 	t.Ended = IterationRecord{}
-	t.Looked = false
+	t.Looked, t.Undone = false, false
 	t.Finalized, t.FinalizerFailure = false, ""
 	t.FinalUsage, t.FinalActive = Usage{}, 0
 }
@@ -173,20 +174,21 @@ func (p *Plan) placeAfter(t *Tally, step int) int {
 	return t.Place + 1
 }
 
-// count adds up time and usage. after says that the loop has its reason to
-// stop: no limit counts what comes then.
-func (t *Tally) count(o *incoming, after bool) {
+// count adds up time, which it returns, and usage. after says that the loop has
+// its reason to stop: no limit counts what comes then.
+func (t *Tally) count(o *incoming, after bool) (took time.Duration) {
+	took = o.active()
 	if t.Started.IsZero() {
 		t.Started = o.Started
 	}
-	t.Active += o.active()
+	t.Active += took
 	if o.Cached {
 		t.CacheHits++
 	}
 	u := &o.Usage
 	t.Usage.add(u)
 	if after {
-		t.FinalActive += o.active()
+		t.FinalActive += took
 		t.FinalUsage.add(u)
 	}
 	switch cost := u.Cost; {
@@ -205,6 +207,7 @@ func (t *Tally) count(o *incoming, after bool) {
 	if t.CostUnknown {
 		t.Usage.Cost = nil
 	}
+	return took
 }
 
 // add leaves the cost alone.
@@ -223,10 +226,10 @@ func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	}
 	switch o.Failure.Kind {
 	case TotalTimeout:
-		t.TimedOut = cmp.Or(clip(o.Failure.Message), "out of time")
+		t.TimedOut, t.Bounds = cmp.Or(clip(o.Failure.Message), "out of time"), p.bounds()
 		return false
 	case BudgetSpent:
-		t.Spent = cmp.Or(clip(o.Failure.Message), "a call did not fit")
+		t.Spent, t.Bounds = cmp.Or(clip(o.Failure.Message), "a call did not fit"), p.bounds()
 		return false
 	case Timeout, IterationTimeout:
 		t.Timeouts++
@@ -318,7 +321,7 @@ func (p *Plan) weighState(t *Tally, o *incoming) {
 	case o.StateSize > limit:
 		t.Fatal = &StepFailure{Failure: Failure{
 			Kind:    StateTooLarge,
-			Message: fmt.Sprintf("the state has %d bytes, the limit is %d; keep less in it, or raise the limit", o.StateSize, limit),
+			Message: fmt.Sprintf("the state has %d bytes, state_limit is %d: keep less in it, or raise state_limit", o.StateSize, limit),
 		}}
 	case o.StateSize > limit-limit/5:
 		t.Ended.Warning = fmt.Sprintf("the state has %d of %d bytes", o.StateSize, limit)

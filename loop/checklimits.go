@@ -41,12 +41,12 @@ func (c *checker) limits(p *Plan) {
 		c.add("state_limit", fmt.Sprintf("state_limit is negative: %d", p.StateLimit), "")
 	}
 	for i := range p.Steps {
-		c.stepLimits(fmt.Sprintf("steps[%d]", i), &p.Steps[i], i == p.Finalizer())
+		c.stepLimits(fmt.Sprintf("steps[%d]", i), p, i)
 	}
 }
 
-// once says that the step is a finalizer after the last iteration.
-func (c *checker) stepLimits(field string, s *Step, once bool) {
+func (c *checker) stepLimits(field string, p *Plan, step int) {
+	s, once := &p.Steps[step], step == p.Finalizer() // after the last iteration
 	c.duration(field+".timeout", s.Timeout)
 	c.duration(field+".delay_before", s.DelayBefore)
 	c.duration(field+".delay_after", s.DelayAfter)
@@ -86,6 +86,19 @@ func (c *checker) stepLimits(field string, s *Step, once bool) {
 		if k.Cooldown == 0 {
 			c.add(field+".circuit.cooldown", field+".circuit has no cooldown", "give how long it stays open, such as 1m")
 		}
+		c.shared(field, p, step)
+	}
+}
+
+// shared checks that steps with the same endpoint mean the same circuit.
+func (c *checker) shared(field string, p *Plan, step int) {
+	k := p.Steps[step].Circuit
+	first := p.circuit(step)
+	with := p.Steps[first].Circuit
+	if with.Failures != k.Failures || with.Cooldown != k.Cooldown {
+		c.add(field+".circuit.endpoint",
+			fmt.Sprintf("%s.circuit shares endpoint %q with step %q, but has other failures or another cooldown", field, k.Endpoint, p.Steps[first].Name),
+			"give both the same")
 	}
 }
 

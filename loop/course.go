@@ -33,32 +33,35 @@ const (
 type curve struct {
 	from    [courseWindow]float64
 	squares float64
+	inverse float64 // of squares, for the grid
 	gain    float64 // after the last
 }
 
-func curveOf(ratio float64, n int) (c curve) {
-	x, sum := 0.0, 0.0
-	c.gain = 1
-	for i := range n {
-		if i > 0 {
-			x += c.gain
-			c.gain *= ratio
-		}
-		c.from[i] = x
+func (c *curve) of(ratio float64, n int) {
+	x, sum, gain := 0.0, 0.0, 1.0
+	from := c.from[:n]
+	from[0] = 0
+	for i := 1; i < len(from); i++ {
+		x += gain
+		gain *= ratio
+		from[i] = x
 		sum += x
 	}
-	for i := range n {
-		c.from[i] -= sum / float64(n)
-		c.squares += c.from[i] * c.from[i]
+	mean, squares := sum/float64(n), 0.0
+	for i := range from {
+		x := from[i] - mean
+		from[i] = x
+		squares += x * x
 	}
-	return c
+	c.squares, c.gain = squares, gain
 }
 
 // grid has the curves of the ratios that are tried, for each number of scores.
 var grid = func() (g [courseWindow + 1][gridSize]curve) {
 	for n := 3; n <= courseWindow; n++ {
 		for i := range gridSize {
-			g[n][i] = curveOf(gridRatio(i), n)
+			g[n][i].of(gridRatio(i), n)
+			g[n][i].inverse = 1 / g[n][i].squares
 		}
 	}
 	return g
@@ -66,56 +69,70 @@ var grid = func() (g [courseWindow + 1][gridSize]curve) {
 
 func gridRatio(i int) float64 { return float64(i+1) / gridSize }
 
-// course fits the recent scores; ok is false if they go up and down, or no curve
-// comes near them. After a
-// rollback the next iteration starts from the best, so there each score counts
-// as the best until then.
-func (p *Plan) course(scores []float64, noise float64) (c course, ok bool) {
-	sign := p.Score.sense()
+// through fits the recent scores; ok is false if they go up and down, or no curve
+// comes near them. After a rollback the next iteration starts from the best, so
+// there each score counts as the best until then.
+func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	c.noise = noise
-	first := max(0, len(scores)-courseWindow)
-	best := math.Inf(-1)
+	c.n = min(len(scores), courseWindow)
+	recent := c.scores[:c.n]
+	copy(recent, scores[len(scores)-c.n:])
+	if p.Score.LowerIsBetter {
+		for i := range recent {
+			recent[i] = -recent[i]
+		}
+	}
 	if p.OnRegression == RollbackOnWorse {
-		for _, x := range scores[:first] {
+		best, sign := recent[0], p.Score.sense()
+		for _, x := range scores[:len(scores)-c.n] {
 			best = max(best, sign*x)
 		}
-	}
-	for _, x := range scores[first:] {
-		x *= sign
-		if best = max(best, x); p.OnRegression == RollbackOnWorse {
-			x = best
+		for i, x := range recent {
+			best = max(best, x)
+			recent[i] = best
 		}
-		c.scores[c.n] = x
-		c.n++
 	}
-	way := trend(c.scores[:c.n], noise)
+	way := trend(recent, noise)
 	if way == Oscillating {
-		return c, false
+		return false
 	}
-	lo, hi := c.scores[0], c.scores[0]
-	for _, x := range c.scores[:c.n] {
-		lo, hi = min(lo, x), max(hi, x)
-		c.mean += x
+	lo, hi, sum, squares := recent[0], recent[0], 0.0, 0.0
+	for _, x := range recent { // all of them are numbers: no need for what min and max do about others
+		if x < lo {
+			lo = x
+		}
+		if x > hi {
+			hi = x
+		}
+		sum += x
 	}
-	c.mean /= float64(c.n)
-	for i := range c.scores[:c.n] {
-		c.scores[i] -= c.mean
-		c.squares += c.scores[i] * c.scores[i]
+	c.mean = sum / float64(c.n)
+	for i, x := range recent {
+		x -= c.mean
+		recent[i] = x
+		squares += x * x
 	}
+	c.squares = squares
 	if c.best = c.closest(); way != Plateau && c.best.squares > vague*c.squares {
-		return c, false
+		return false
 	}
 	sure := surest * (hi - lo)
 	free := float64(c.n - 3) // three numbers make the curve
 	c.spread = math.Sqrt((c.best.squares + 2*sure*sure) / (free + 2))
-	c.spread = max(c.spread, noise/(2*math.Sqrt2)) // see JudgeTally.noise
-	return c, true
+	if by := noise / (2 * math.Sqrt2); c.spread < by { // see JudgeTally.noise
+		c.spread = by
+	}
+	return true
 }
 
 // fit is the best line over a curve.
 func (c *course) fit(ratio float64, x *curve) fit {
 	slope := c.along(x) / x.squares
-	return fit{ratio, c.mean + slope*x.from[c.n-1], slope * x.gain, max(0, c.squares-slope*slope*x.squares)}
+	rest := c.squares - slope*slope*x.squares
+	if rest < 0 {
+		rest = 0
+	}
+	return fit{ratio, c.mean + slope*x.from[c.n-1], slope * x.gain, rest}
 }
 
 // along is how far the scores go along a curve: the sum of their products.
@@ -127,26 +144,39 @@ func (c *course) along(x *curve) float64 {
 // closest is the best fit of all: that of the best ratio of the grid, and then
 // of what parabolas find between its neighbours.
 func (c *course) closest() fit {
+	curves := &grid[c.n]
+	var about [gridSize]float64 // what a curve explains, but for rounding: without divisions
+	top := 0.0
+	for i := range curves {
+		sum := c.along(&curves[i])
+		about[i] = sum * sum * curves[i].inverse
+		if about[i] > top {
+			top = about[i]
+		}
+	}
 	best, most := 0, -1.0
-	for i := range gridSize {
-		x := &grid[c.n][i]
-		sum := c.along(x)
-		if explained := sum * sum / x.squares; explained > most {
+	for i, x := range about {
+		if x < top*(1-1e-9) {
+			continue
+		}
+		sum := c.along(&curves[i])
+		if explained := sum * sum / curves[i].squares; explained > most {
 			best, most = i, explained
 		}
 	}
-	at := func(i int) fit { return c.fit(gridRatio(i), &grid[c.n][i]) }
+	at := func(i int) fit { return c.fit(gridRatio(i), &curves[i]) }
 	if best == 0 || best == gridSize-1 {
 		return at(best)
 	}
 	a, b, d := at(best-1), at(best), at(best+1)
+	var x curve
 	for range 4 {
 		u, v := (b.ratio-a.ratio)*(b.squares-d.squares), (b.ratio-d.ratio)*(b.squares-a.squares)
 		r := b.ratio - ((b.ratio-a.ratio)*u-(b.ratio-d.ratio)*v)/(2*(u-v))
 		if !(r > a.ratio && r < d.ratio) || math.Abs(r-b.ratio) < 1e-6 {
 			break
 		}
-		x := curveOf(r, c.n)
+		x.of(r, c.n)
 		switch at := c.fit(r, &x); {
 		case at.squares < b.squares && r < b.ratio:
 			b, d = at, b

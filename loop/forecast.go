@@ -63,8 +63,8 @@ func (p *Plan) forecast(f *Forecast, scores []float64, noise float64, iteration 
 		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", plural(n, "score"))
 		return
 	}
-	c, ok := p.course(scores, noise)
-	if !ok {
+	var c course
+	if !c.through(p, scores, noise) {
 		f.Note = "not predictable: the scores follow no course"
 		return
 	}

@@ -4,6 +4,7 @@ package loop_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -17,18 +18,30 @@ import (
 
 var plans = flag.Int("plans", 10_000, "how many random plans to hold against the model")
 
-// K10: random plans with random steps do what the law says. All hundred
-// thousand are run by go test ./loop -run RandomPlans -plans 100000.
+// K10: random plans with random steps do what the law says, also when they have
+// stopped and go on with larger limits. All hundred thousand are run by
+// go test ./loop -run RandomPlans -plans 100000.
+//
+// LOOP 31
 func TestRandomPlans(t *testing.T) {
-	decisions, reasons := 0, map[loop.StopReason]int{}
+	decisions, reasons, reopened := 0, map[loop.StopReason]int{}, map[loop.StopReason]int{}
 	for seed := range uint64(*plans) {
-		n, rec := runRandom(t, seed, false)
+		n, stops := runRandom(t, seed, false)
 		decisions += n
-		reasons[rec.Reason]++
+		for i, s := range stops {
+			if reasons[s]++; i < len(stops)-1 {
+				reopened[s]++
+			}
+		}
 	}
-	t.Logf("%d plans, %d decisions: %v", *plans, decisions, reasons)
+	t.Logf("%d plans, %d decisions: %v, reopened %v", *plans, decisions, reasons, reopened)
 	if len(reasons) != 13 {
 		t.Errorf("only %d reasons came about: %v", len(reasons), reasons)
+	}
+	for _, limit := range []loop.StopReason{loop.ReasonMaxIterations, loop.ReasonTimeout, loop.ReasonBudget, loop.ReasonError, loop.ReasonCanceled} {
+		if reopened[limit] == 0 {
+			t.Errorf("no loop went on after %s", limit)
+		}
 	}
 }
 
@@ -41,8 +54,8 @@ func FuzzNext(f *testing.F) {
 }
 
 // runRandom runs a random plan with a driver that does anything, and holds every
-// decision against the model.
-func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stop *loop.StopRecord) {
+// decision against the model. stops are why it stopped: the last one for good.
+func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []loop.StopReason) {
 	t.Helper()
 	r, look := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 8))
 	p := randomPlan(r)
@@ -90,10 +103,18 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stop *loo
 		if d.Action == loop.Stop {
 			m.checkRecord(t, d.Stop)
 			w.checkBounds(t, &u, d.Stop)
-			if back := p.BacktestOf(p, all); !cmp.Equal(d.Stop, back.Stop) {
+			if back := p.BacktestOf(p, all); len(stops) == 0 && !cmp.Equal(d.Stop, back.Stop) {
 				t.Fatalf("seed %d: backtest: %s\n%s", seed, back.Note, cmp.Diff(d.Stop, back.Stop))
 			}
-			return n, d.Stop
+			stops = append(stops, d.Stop.Reason)
+			if len(stops) < 4 && one(look, 2) {
+				if q := raised(look, p); w.reopen(t, q, &u, m) {
+					p, final = q, nil
+					clear(tries)
+					continue
+				}
+			}
+			return n, stops
 		}
 		final = d.Stop
 		o := w.carryOut(d)
@@ -122,6 +143,27 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stop *loo
 	}
 	t.Fatalf("seed %d: does not stop", seed)
 	return 0, nil
+}
+
+// reopen lets a loop that has stopped go on under a plan, if the model says that
+// this lifts what has ended it.
+func (w *driver) reopen(t *testing.T, p *loop.Plan, u *loop.Tally, m *model) bool {
+	t.Helper()
+	before, _ := json.Marshal(u)
+	err := p.Reopen(u)
+	if ok := m.reopen(p); ok != (err == nil) {
+		t.Fatalf("under %+v: lifted %v: %v", p, ok, err)
+	}
+	if err != nil {
+		var stays *loop.StoppedError
+		if after, _ := json.Marshal(u); string(after) != string(before) || !errors.As(err, &stays) || stays.Reason == "" || stays.Detail == "" {
+			t.Fatalf("%v, and the tally is %s, was %s", err, after, before)
+		}
+		return false
+	}
+	w.p, w.last = p, loop.Usage{}
+	w.reopened++
+	return true
 }
 
 // decided is what a driver does next.

@@ -62,10 +62,17 @@ type limit struct {
 	used, limit float64
 }
 
+// budget lists the limits of the budget.
 func (p *Plan) budget(t *Tally) (ls [3]limit) {
+	p.spending(t, &ls)
+	return ls
+}
+
+// spending fills in the limits that there are.
+func (p *Plan) spending(t *Tally, ls *[3]limit) {
 	b := p.Budget
 	if b == nil {
-		return ls
+		return
 	}
 	left := 1 - p.reserve()
 	if b.Calls > 0 {
@@ -77,7 +84,6 @@ func (p *Plan) budget(t *Tally) (ls [3]limit) {
 	if b.Cost != nil { // what is known of it, where some is not
 		ls[2] = limit{"cost", tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left)}
 	}
-	return ls
 }
 
 // spent reports whether the budget leaves nothing for another iteration, and
@@ -85,17 +91,19 @@ func (p *Plan) budget(t *Tally) (ls [3]limit) {
 // last call may still end as it likes.
 func (p *Plan) spent(t *Tally) (full, over bool) {
 	if p.Budget != nil {
-		for _, l := range p.budget(t) {
-			if l.name != "" {
-				full, over = full || l.used >= l.limit, over || l.used > l.limit
+		var ls [3]limit // filled in place: it is done twice for each decision
+		p.spending(t, &ls)
+		for i := range ls {
+			if l := &ls[i]; l.name != "" && l.used >= l.limit {
+				full, over = true, over || l.used > l.limit
 			}
 		}
 	}
 	return full, over || t.Spent != ""
 }
 
-// spending says for people what of the budget is gone.
-func (p *Plan) spending(t *Tally) string {
+// spentWords says for people what of the budget is gone.
+func (p *Plan) spentWords(t *Tally) string {
 	if t.Spent != "" {
 		return t.Spent
 	}

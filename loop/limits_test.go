@@ -337,7 +337,7 @@ func TestHeld(t *testing.T) {
 func TestStateLimit(t *testing.T) {
 	p := loop.Plan{Steps: steps("a", "final"), MaxIterations: 9, StateLimit: 1000}
 	tr := run(t, p, func(d loop.Decision) loop.Outcome { return loop.Outcome{StateSize: int64(d.Iteration) * 270} })
-	if want := "Stopped: error after 4 iterations: state_too_large: the state has 1080 bytes, the limit is 1000; keep less in it, or raise the limit"; tr.stop.String() != want {
+	if want := "Stopped: error after 4 iterations: state_too_large: the state has 1080 bytes, state_limit is 1000: keep less in it, or raise state_limit"; tr.stop.String() != want {
 		t.Errorf("%v", tr.stop)
 	}
 	var warnings []string

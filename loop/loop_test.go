@@ -35,13 +35,17 @@ const tooLong = 500
 // plan go through JSON, and Next is asked twice: nothing may change by it.
 func run(t *testing.T, p loop.Plan, s script) trace {
 	t.Helper()
+	return goOn(t, p, loop.Tally{}, s)
+}
+
+// goOn drives a plan from where a tally stands.
+func goOn(t *testing.T, p loop.Plan, from loop.Tally, s script) trace {
+	t.Helper()
 	if err := p.Check(); err != nil {
 		t.Fatalf("check: %v", err)
 	}
-	var (
-		tr  trace
-		now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	)
+	tr := trace{tally: from}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(from.Active)
 	for range tooLong {
 		d := p.Next(&tr.tally, now)
 		q, u := p, tr.tally

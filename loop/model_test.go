@@ -21,24 +21,24 @@ type model struct {
 	open       bool // an iteration is
 	iteration  int
 	place      int
-	tries      int                     // failed ones, of the step that is due
-	asked      int                     // of the judge, in this iteration
-	said       []float64               // by the judge
-	parts      []map[string]float64    // the dimensions of that
-	prints     []string                // in this iteration
-	unjudged   []string                // since the judge ran last
-	judged     string                  // what it judged then; "" if it is unknown
-	failures   int                     // in this iteration
-	running    uint                    // failures
-	idle       int                     // steps running that were refused
-	spent      time.Duration           // in this iteration
-	after      time.Duration           // the delay to wait
-	runs       map[int][]time.Duration // of a step, that count for its limit
-	fails      map[int]uint            // of a step, running
-	opened     map[int]time.Duration   // when the circuit of a step did
-	truths     map[string][]bool       // of a condition, at the ends of iterations
-	holds      bool                    // stop_when, at the last outcome
-	worthless  bool                    // what comes next, seen when an iteration ended
+	tries      int                      // failed ones, of the step that is due
+	asked      int                      // of the judge, in this iteration
+	said       []float64                // by the judge
+	parts      []map[string]float64     // the dimensions of that
+	prints     []string                 // in this iteration
+	unjudged   []string                 // since the judge ran last
+	judged     string                   // what it judged then; "" if it is unknown
+	failures   int                      // in this iteration
+	running    uint                     // failures
+	idle       int                      // steps running that were refused
+	spent      time.Duration            // in this iteration
+	after      time.Duration            // the delay to wait
+	runs       map[int][]time.Duration  // of a step, that count for its limit
+	fails      map[string]uint          // of a circuit, running
+	opened     map[string]time.Duration // when a circuit did
+	truths     map[string][]bool        // of a condition, at the ends of iterations
+	holds      bool                     // stop_when, at the last outcome
+	worthless  bool                     // what comes next, seen when an iteration ended
 	past       []*past
 	candidates []candidate
 
@@ -46,11 +46,13 @@ type model struct {
 	used, lateUsed     loop.Usage // what is known of the cost
 	priceless          bool       // some cost is not known
 
-	canceled, fatal, timedOut, refused bool
-	exit                               loop.StopReason
-	due                                bool // a rollback
-	accepted                           *float64
-	finalized, finalFailed             bool
+	canceled, timedOut, refused, tooMany bool
+	fatal                                string // what has failed: a step and how, iteration, state or rollback
+	exit                                 loop.StopReason
+	size                                 int64 // of the state
+	due, undone                          bool  // a rollback; one in the middle of an iteration
+	accepted                             *float64
+	finalized, finalFailed               bool
 }
 
 // past is an iteration that has ended.
@@ -72,7 +74,7 @@ type candidate struct {
 
 func newModel(p *loop.Plan) *model {
 	return &model{
-		p: p, seq: p.Sequence(), runs: map[int][]time.Duration{}, fails: map[int]uint{}, opened: map[int]time.Duration{}, truths: map[string][]bool{},
+		p: p, seq: p.Sequence(), runs: map[int][]time.Duration{}, fails: map[string]uint{}, opened: map[string]time.Duration{}, truths: map[string][]bool{},
 	}
 }
 
@@ -110,7 +112,7 @@ func (m *model) reason() loop.StopReason {
 	switch {
 	case m.canceled:
 		return loop.ReasonCanceled
-	case m.fatal:
+	case m.fatal != "":
 		return loop.ReasonError
 	case over || m.refused:
 		return loop.ReasonBudget

@@ -25,7 +25,12 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 	}
 	switch {
 	case d.Action == loop.Rollback:
-		m.due, m.canceled, m.fatal = false, o.Canceled != "", o.Failure != nil
+		m.canceled = o.Canceled != ""
+		m.fail(o.Failure != nil, "rollback")
+		if m.canceled || m.fatal != "" {
+			return
+		}
+		m.due, m.undone = false, m.open
 		if m.accepted = nil; m.best() != nil {
 			m.accepted = m.best().score
 		}
@@ -33,11 +38,8 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 	case d.Action == loop.Finalize:
 		m.finalized, m.finalFailed = true, o.Canceled != "" || o.Failure != nil
 		return
-	case o.Canceled != "":
+	case o.Canceled != "" && o.Step < 0:
 		m.canceled = true
-		if o.Step >= 0 {
-			m.iteration = d.Iteration
-		}
 		return
 	}
 	around := m.after + time.Duration(p.DelayBefore)
@@ -49,9 +51,20 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 	}
 	m.spent += took
 	m.holds = false
+	if o.Canceled != "" {
+		m.canceled, m.idle = true, 0
+		return
+	}
 	m.step(d, o)
 	if reason := m.reason(); p.OnRegression == loop.RollbackOnWorse && m.open && (reason == loop.ReasonBudget || reason == loop.ReasonTimeout) {
 		m.due = true
+	}
+}
+
+// fail ends the loop if something has failed.
+func (m *model) fail(has bool, what string) {
+	if has {
+		m.fatal = what
 	}
 }
 
@@ -96,8 +109,8 @@ func (m *model) step(d loop.Decision, o loop.Outcome) {
 		m.running++
 		policy := m.policy(d.Step, kind)
 		skip = policy == loop.NextIteration
-		if policy == loop.StopOnError || p.MaxConsecutiveFailures > 0 && m.running >= p.MaxConsecutiveFailures {
-			m.fatal = true
+		if m.tooMany = p.MaxConsecutiveFailures > 0 && m.running >= p.MaxConsecutiveFailures; m.tooMany || policy == loop.StopOnError {
+			m.fail(true, "step "+kind)
 			return
 		}
 	}
@@ -122,7 +135,7 @@ func (m *model) step(d loop.Decision, o loop.Outcome) {
 	case skip:
 		m.end(o, false, false)
 	case overdue:
-		m.fatal = m.policy(d.Step, loop.IterationTimeout) == loop.StopOnError
+		m.fail(m.policy(d.Step, loop.IterationTimeout) == loop.StopOnError, "iteration")
 		m.end(o, false, false)
 	case p.StopWhen != nil && p.StopCheck == loop.EachStep:
 		m.holds, _ = m.look(p.StopWhen, "", o.State, false)
@@ -140,18 +153,32 @@ func (m *model) remember(step int, o loop.Outcome) (kind string) {
 	if ran := o.Finished.Sub(o.Started) - o.Waited; ran > 0 && !o.Cached && (o.Failure == nil || kind == loop.Timeout) {
 		m.runs[step] = append(m.runs[step], ran)
 	}
-	switch {
-	case o.Failure == nil:
-		m.fails[step] = 0
-		delete(m.opened, step)
-	case kind == loop.CircuitOpen || kind == loop.BudgetSpent || kind == loop.TotalTimeout:
-	default:
-		m.fails[step]++
-		if c := m.p.Steps[step].Circuit; c != nil && m.fails[step] >= c.Failures {
-			m.opened[step] = m.active
-		}
+	if c := m.p.Steps[step].Circuit; c != nil && !o.Cached {
+		m.count(circuitOf(m.p, step), c, o.Failure != nil, kind)
 	}
 	return kind
+}
+
+// circuitOf is the name of a step's circuit: its endpoint's, if it has one.
+func circuitOf(p *loop.Plan, step int) string {
+	if e := p.Steps[step].Circuit.Endpoint; e != "" {
+		return "endpoint " + e
+	}
+	return "step " + p.Steps[step].Name
+}
+
+// count notes how a step of a circuit went.
+func (m *model) count(name string, c *loop.Circuit, failed bool, kind string) {
+	switch {
+	case !failed:
+		m.fails[name] = 0
+		delete(m.opened, name)
+	case kind == loop.CircuitOpen || kind == loop.BudgetSpent || kind == loop.TotalTimeout:
+	default:
+		if m.fails[name]++; m.fails[name] >= c.Failures {
+			m.opened[name] = m.active
+		}
+	}
 }
 
 // ask notes what the judge has said, and how often it was asked.
@@ -193,7 +220,8 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	if p.NoProgress != nil && len(p.NoProgress.Keys) > 0 {
 		it.print = o.State["text"].(string)
 	}
-	m.fatal = m.fatal || p.StateLimit > 0 && o.StateSize > p.StateLimit
+	m.size = o.StateSize
+	m.fail(p.StateLimit > 0 && o.StateSize > p.StateLimit, "state")
 	best := m.best()
 	m.past = append(m.past, it)
 	if p.Score != nil && scored {

@@ -2,10 +2,7 @@
 
 package loop
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Action says what a driver does next.
 type Action string
@@ -81,7 +78,10 @@ func (t *Tally) fresh() IterationRecord {
 
 // step is the decision to go on.
 func (p *Plan) step(t *Tally) Decision {
-	d := Decision{Action: RunStep, Iteration: t.Iteration, Ended: t.fresh()}
+	d := Decision{Action: RunStep, Iteration: t.Iteration}
+	if t.Fresh {
+		d.Ended = t.Ended
+	}
 	place, begins := t.Place, p.between(t)
 	if begins {
 		d.Iteration++
@@ -102,8 +102,7 @@ func (p *Plan) step(t *Tally) Decision {
 	d.Wait = w
 	if wait, open := p.open(t, d.Step); open && t.Idle+1 < p.length() {
 		d.Wait = 0
-		d.Refuse = &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
-			"not run: it failed %d times running and is tried again after %s", t.PerStep[d.Step].Failures, wait.Round(time.Millisecond))}
+		d.Refuse = p.refusal(t, d.Step, wait)
 		return d
 	} else if open {
 		d.Wait = max(d.Wait, wait)

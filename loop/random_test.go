@@ -85,8 +85,11 @@ func randomStep(r *rand.Rand, name string, policies []loop.ErrorPolicy) loop.Ste
 	if one(r, 6) {
 		s.Adaptive = &loop.Adaptive{Factor: pick(r, 0, 1.5), Min: pick(r, 0, secs(1)), Max: secs(8), After: pick(r, 0, 1, uint(3))}
 	}
-	if one(r, 6) {
+	switch r.IntN(12) {
+	case 0, 1:
 		s.Circuit = &loop.Circuit{Failures: pick(r, 1, uint(2)), Cooldown: pick(r, secs(3), secs(30))}
+	case 2, 3: // one of those that steps share
+		s.Circuit = pick(r, &loop.Circuit{Failures: 2, Cooldown: secs(12), Endpoint: "search"}, &loop.Circuit{Failures: 1, Cooldown: secs(5), Endpoint: "store"})
 	}
 	return s
 }
@@ -155,6 +158,7 @@ type driver struct {
 	now        time.Time
 	used, last loop.Usage // all, and by finalizers
 	undoing    time.Duration
+	reopened   int
 }
 
 func (w *driver) carryOut(d loop.Decision) loop.Outcome {

@@ -55,7 +55,7 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 	case ReasonCondition:
 		return p.StopWhen.String()
 	case ReasonBudget:
-		return p.spending(t)
+		return p.spentWords(t)
 	case ReasonTimeout:
 		return p.lateness(t)
 	case ReasonTarget:

@@ -57,21 +57,13 @@ type Adaptive struct {
 	After uint `json:"after,omitzero"`
 }
 
-// Circuit stops running a step that has failed Failures times running: it then
-// fails at once. When Cooldown of the loop's active time has passed it is tried
-// once more. Where nothing else is left to run in the meantime, the loop waits
-// for that, rather than to fail as fast as it can.
-type Circuit struct {
-	Failures uint     `json:"failures"`
-	Cooldown Duration `json:"cooldown"`
-}
-
 // StepTally is what has happened to one step, as far as timeouts and circuits
 // need it.
 type StepTally struct {
 	// Times are those of the last successful runs, in nanoseconds, oldest first.
 	Times []time.Duration `json:"times_ns,omitzero"`
-	// Failures is how many times running the step has failed.
+	// Failures is how many times running the step has failed. A circuit that
+	// several steps share is counted at the first of them.
 	Failures uint `json:"failures,omitzero"`
 	// OpenedAt is the loop's active time when the circuit opened, nil if it is closed.
 	OpenedAt *time.Duration `json:"opened_at_ns,omitzero"`
@@ -79,55 +71,43 @@ type StepTally struct {
 
 const maxTimes = 32
 
-// remember takes down how a run of a step went. The tally's list is replaced,
-// not changed: copies keep theirs.
+// remember takes down how a run of a step went.
 func (p *Plan) remember(t *Tally, o *incoming) {
 	if o.Step < 0 || o.Step >= len(p.Steps) {
 		return
 	}
 	s := &p.Steps[o.Step]
-	if s.Adaptive == nil && s.Circuit == nil {
-		return
-	}
-	var st StepTally
-	if o.Step < len(t.PerStep) {
-		st = t.PerStep[o.Step]
-	}
 	kind := ""
 	if o.Failure != nil {
 		kind = o.Failure.Kind
 	}
 	if took := o.took(); s.Adaptive != nil && took > 0 && !o.Cached && (o.Failure == nil || kind == Timeout) {
+		st := t.stepTally(o.Step)
 		times := make([]time.Duration, 0, maxTimes)
 		times = append(times, st.Times[max(0, len(st.Times)-maxTimes+1):]...)
 		st.Times = append(times, took)
-	} else if o.Failure == nil && st.Failures == 0 && st.OpenedAt == nil {
-		return // nothing to change
+		p.keep(t, o.Step, st)
 	}
-	switch {
-	case o.Failure == nil:
-		st.Failures, st.OpenedAt = 0, nil
-	case kind == CircuitOpen || kind == BudgetSpent || kind == TotalTimeout:
-	default:
-		st.Failures++
-		if s.Circuit != nil && st.Failures >= s.Circuit.Failures {
-			st.OpenedAt = new(t.Active)
-		}
+	if s.Circuit != nil {
+		p.count(t, o, kind)
 	}
-	per := make([]StepTally, len(p.Steps))
-	copy(per, t.PerStep)
-	per[o.Step] = st
-	t.PerStep = per
 }
 
-// open reports whether a step's circuit is open, and when it is tried again.
-func (p *Plan) open(t *Tally, step int) (wait time.Duration, open bool) {
-	s := &p.Steps[step]
-	if s.Circuit == nil || step >= len(t.PerStep) || t.PerStep[step].OpenedAt == nil {
-		return 0, false
+// stepTally is what is known of a step.
+func (t *Tally) stepTally(step int) StepTally {
+	if step < len(t.PerStep) {
+		return t.PerStep[step]
 	}
-	wait = time.Duration(s.Circuit.Cooldown) - (t.Active - *t.PerStep[step].OpenedAt)
-	return wait, wait > 0
+	return StepTally{}
+}
+
+// keep replaces what is known of a step. The tally's list is replaced, not
+// changed: copies keep theirs.
+func (p *Plan) keep(t *Tally, step int, st StepTally) {
+	per := make([]StepTally, len(p.Steps))
+	copy(per, t.PerStep)
+	per[step] = st
+	t.PerStep = per
 }
 
 // stepTimeout bounds the next attempt of a step; 0: nothing does.

@@ -59,6 +59,8 @@ type Tally struct {
 	// TimedOut and Spent say which limit ended the loop from within a step.
 	TimedOut string `json:"timed_out,omitzero"`
 	Spent    string `json:"spent,omitzero"`
+	// Bounds are what the plan's limits were then; see Reopen.
+	Bounds *Bounds `json:"bounds,omitzero"`
 
 	// Scores are the recent scores, oldest first; Scored counts all there were.
 	Scores        []float64 `json:"scores,omitzero"`
@@ -68,10 +70,13 @@ type Tally struct {
 	// Accepted is the last accepted score, from which the next improvement counts.
 	Accepted *float64 `json:"accepted,omitzero"`
 	// Rejections and Rollbacks count iterations; RollbackDue says that the state
-	// is to be restored before anything else.
+	// is to be restored before anything else, if the loop is not broken off.
 	Rejections  int  `json:"rejections,omitzero"`
 	Rollbacks   int  `json:"rollbacks,omitzero"`
 	RollbackDue bool `json:"rollback_due,omitzero"`
+	// Undone says that the iteration under way has been rolled back: what its
+	// steps had made is gone.
+	Undone bool `json:"undone,omitzero"`
 	// Flat is how many times running the improvement was too small.
 	Flat uint `json:"flat,omitzero"`
 	// FlatBy is the threshold that the last improvement stayed below.

@@ -46,8 +46,9 @@ func trend(scores []float64, noise float64) Trend {
 	n := len(scores)
 	// way is 1 for better, -1 for worse, 0 for about the same.
 	way := func(from, to float64) int {
-		switch gain := to - from; {
-		case math.Abs(gain) <= max(noise, 0.01*max(math.Abs(from), math.Abs(to))):
+		gain := to - from
+		switch size := math.Abs(gain); {
+		case size <= noise || size <= 0.01*math.Abs(from) || size <= 0.01*math.Abs(to):
 			return 0
 		case gain > 0:
 			return 1

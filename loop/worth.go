@@ -30,8 +30,8 @@ func (p *Plan) worth(t *Tally) (gain float64, known bool) {
 	if len(t.Scores) < 3 || t.Complete == 0 {
 		return 0, false
 	}
-	c, ok := p.course(t.Scores, t.Judge.floor())
-	if !ok {
+	var c course
+	if !c.through(p, t.Scores, t.Judge.floor()) {
 		return 0, false
 	}
 	n := float64(t.Complete)

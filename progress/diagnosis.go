@@ -61,8 +61,9 @@ type history struct {
 	input   []int64 // input tokens, by iteration from 1
 	late    []string
 	longest map[string]float64 // seconds of a step's longest run
-	runs    int                // finished steps
-	fell    int                // of them, failed
+	runs    int                // finished steps; one that was tried again is one
+	fell    int                // of them, failed at last
+	failed  session.Address    // the step that has failed just now, "" if it did not
 }
 
 // Add takes the next event of the run.
@@ -101,9 +102,15 @@ func (d *Diagnosis) finished(ev *session.Event) {
 		return
 	}
 	name := ev.Address.Agent()
-	h.runs++
+	if h.failed == ev.Address { // that was not its last attempt
+		h.fell--
+	} else {
+		h.runs++
+	}
+	h.failed = ""
 	if fin.Error != "" {
 		h.fell++
+		h.failed = ev.Address
 	}
 	if fin.Timeout {
 		h.late = append(h.late, name)

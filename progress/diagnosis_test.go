@@ -29,10 +29,13 @@ func (l *told) mark(at session.Address, iteration int, kind session.MarkKind, da
 	l.evs = append(l.evs, &session.Event{Address: at, Iteration: iteration, Mark: m})
 }
 
-// run takes the records of a plan's run over given scores. NaN is a failure.
+// run takes the records of a plan's run over given outcomes. A plan without
+// steps has one, critic.
 func (l *told) run(p *loop.Plan, outcomes ...loop.Outcome) {
 	l.t.Helper()
-	p.Steps = []loop.Step{{Name: "critic"}}
+	if p.Steps == nil {
+		p.Steps = []loop.Step{{Name: "critic"}}
+	}
 	if err := p.Check(); err != nil {
 		l.t.Fatal(err)
 	}
@@ -78,6 +81,8 @@ func key(target float64) *loop.Score { return &loop.Score{Key: "score", Target: 
 // change.
 func TestDiagnosis(t *testing.T) {
 	late := loop.Outcome{Failure: &loop.Failure{Kind: loop.Timeout, Message: "critic took longer than 3s"}}
+	broken := loop.Outcome{Failure: &loop.Failure{Message: "x"}}
+	again := []loop.Step{{Name: "critic", Retry: &loop.Retry{Attempts: 2}}}
 	for _, tt := range []struct {
 		name     string
 		plan     loop.Plan
@@ -114,6 +119,8 @@ func TestDiagnosis(t *testing.T) {
 		{"failures", loop.Plan{MaxIterations: 2, OnError: loop.SkipStep},
 			[]loop.Outcome{{Failure: &loop.Failure{Message: "x"}}, {Failure: &loop.Failure{Message: "x"}}}, progress.FindingFailures,
 			[]string{"2 of 2 steps"}},
+		{"tried again in vain", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep, Steps: again},
+			[]loop.Outcome{broken, broken, broken, {}, broken, broken}, progress.FindingFailures, []string{"2 of 3 steps"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &told{t: t}
@@ -156,6 +163,21 @@ func TestDiagnosisIsSilentAboutGoodLoops(t *testing.T) {
 				t.Errorf("found %v", got)
 			}
 		})
+	}
+}
+
+// Failures that were healed by another try are none. G10
+func TestDiagnosisCountsWhatFailedAtLast(t *testing.T) {
+	broken := loop.Outcome{Failure: &loop.Failure{Message: "x"}}
+	l := &told{t: t}
+	l.run(&loop.Plan{MaxIterations: 3, CanExit: []string{}, Steps: []loop.Step{{Name: "critic", Retry: &loop.Retry{Attempts: 3}}}},
+		broken, broken, loop.Outcome{}, broken, loop.Outcome{}, broken, broken, loop.Outcome{})
+	var d progress.Diagnosis
+	for _, ev := range l.evs {
+		d.Add(ev)
+	}
+	if got := d.Findings(); len(got) > 0 {
+		t.Errorf("found %v", got)
 	}
 }
 

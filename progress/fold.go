@@ -32,6 +32,7 @@ type Fold struct {
 	steps  []runningStep
 	began  map[session.Address]time.Time // the pass that each loop is in
 	scored []loop.IterationRecord
+	saved  Saved
 
 	said map[session.Address]*words // by outermost loop
 }
@@ -44,6 +45,7 @@ type runningStep struct {
 // Add takes the next event of the run and returns what there is to say about
 // it, a line each.
 func (f *Fold) Add(ev *session.Event) []string {
+	f.saved.add(ev)
 	if text := wordsFor(ev); text != "" && ev.Author != "user" && !ev.Partial {
 		f.answer = text
 		f.hear(ev.Address, text)

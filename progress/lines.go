@@ -85,15 +85,7 @@ func indent(ev *session.Event) string {
 
 // oneLine keeps text of a model or a program from looking like a line of ours.
 func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
-			return -1
-		}
-		return r
-	}, s)
+	s = Clean(s)
 	if r := []rune(s); len(r) > 200 {
 		return string(r[:200]) + "…"
 	}

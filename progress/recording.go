@@ -28,7 +28,8 @@ type Recording struct {
 
 // Recordings reads the loops out of a log, in the order in which they began.
 // events are those of one session, oldest first, whole, and written by a
-// durable run.
+// durable run. Of a run that was resumed, what was made again counts; of a loop that
+// went on with other limits, those.
 func Recordings(events []*session.Event) ([]*Recording, error) {
 	var (
 		all  []*Recording
@@ -36,7 +37,7 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 		view = session.NewView(session.ViewConfig{State: make(map[string]any)})
 	)
 	key := func(ev *session.Event, at session.Address) string { return ev.InvocationID + " " + string(at) }
-	for _, ev := range events {
+	for _, ev := range session.Current(events) {
 		view.Apply(ev)
 		if ev.Mark == nil {
 			continue
@@ -52,6 +53,13 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 			}
 			open[key(ev, ev.Address)] = r
 			all = append(all, r)
+		case session.MarkLoopContinued:
+			if r := open[key(ev, ev.Address)]; r != nil {
+				r.Plan = new(loop.Plan)
+				if err := ev.Mark.Decode(r.Plan); err != nil {
+					return nil, fail(err)
+				}
+			}
 		case session.MarkStepFinished:
 			r := open[key(ev, ev.Address.Parent())]
 			var fin session.StepFinished

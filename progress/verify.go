@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/refrain-dev/refrain/session"
 )
@@ -26,11 +27,19 @@ type Seal struct {
 // the digests of the outermost loops elsewhere to notice that.
 func Verify(events []*session.Event) []Seal {
 	var seals []Seal
+	var gone session.Spans // what a resumed run has put aside by then
 	for i, ev := range events {
+		if s := session.SupersededBy(ev); s != nil {
+			gone = gone.Union(s)
+		}
 		if ev.Mark == nil || ev.Mark.Kind != session.MarkLoopStopped {
 			continue
 		}
-		seals = append(seals, Seal{Loop: ev.Address, Seq: ev.Seq, Problem: problem(events[:i], ev)})
+		before := events[:i]
+		if gone != nil {
+			before = slices.DeleteFunc(slices.Clone(before), func(ev *session.Event) bool { return gone.Has(ev.Seq) })
+		}
+		seals = append(seals, Seal{Loop: ev.Address, Seq: ev.Seq, Problem: problem(before, ev)})
 	}
 	return seals
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -152,10 +153,16 @@ var times = cmp.Options{
 }
 
 // checkFold demands that every fold of the log comes to the state: that of all
-// events, and that of those which count.
+// events, and that of those which count. And that every stop record agrees with
+// the events that it is about.
 func (p *process) checkFold(initial map[string]any) {
 	p.Helper()
 	view := get(p, p.store).(*session.View)
+	for _, seal := range progress.Verify(slices.Collect(view.Log().All())) {
+		if seal.Problem != "" {
+			p.Errorf("the stop record of %s, event %d: %s", seal.Loop, seal.Seq, seal.Problem)
+		}
+	}
 	want := session.OwnState(view.State())
 	for what, events := range map[string]session.Events{"all events": view.Log(), "the events that count": view.Events()} {
 		got := make(map[string]any)

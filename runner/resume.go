@@ -48,13 +48,17 @@ var (
 // Nothing is stored of a run that diverges but the mark that it was resumed. Other
 // errors to expect are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], those of
 // [Runner.Run], and [session.ErrConflict] if somebody else has taken it up.
-func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig) iter.Seq2[*session.Event, error] {
+func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig, opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		if ctx.Err() != nil {
 			yield(nil, context.Cause(ctx))
 			return
 		}
-		run, mark, err := r.restart(ctx, userID, sessionID, invocationID)
+		var o resumeOptions
+		for _, opt := range opts {
+			opt(&o)
+		}
+		run, mark, err := r.restart(ctx, userID, sessionID, invocationID, o)
 		if err != nil {
 			yield(nil, fmt.Errorf("resume run %q: %w", invocationID, err))
 			return
@@ -65,9 +69,25 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 	}
 }
 
+// ResumeOption changes how a run is resumed.
+type ResumeOption func(*resumeOptions)
+
+type resumeOptions struct{ cont bool }
+
+// Continue lets a run go on that has come to its end because a limit stopped its
+// loop: the root, or the last loop of the sequence that is the root. The tree has
+// the loop with its new limits, and so has every tree with which the run is resumed
+// later. What the run did after the loop's last iteration is done again when the
+// loop stops again: its finalizer, and steps behind it in a sequence. A run that
+// has not come to its end is resumed as without the option.
+//
+// Errors to expect besides: a *loop.StoppedError of what has stopped the loop and
+// still does, as an exit, and one about runs that cannot be continued.
+func Continue() ResumeOption { return func(o *resumeOptions) { o.cont = true } }
+
 // restart reads the log of a run, writes down that it goes on, and goes back to
 // its beginning.
-func (r *Runner) restart(ctx context.Context, userID, sessionID, id string) (*run, *session.Event, error) {
+func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, o resumeOptions) (*run, *session.Event, error) {
 	if !r.cfg.Durable {
 		return nil, nil, ErrNotDurable
 	}
@@ -87,17 +107,23 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string) (*ru
 	if run.replay, err = agent.NewReplay(past.events, past.superseded, r.tree); err != nil {
 		return nil, nil, err
 	}
+	gone := run.replay.Superseded()
+	if o.cont && run.replay.Finished() != nil {
+		if run.replay, gone, err = past.reopen(r.tree); err != nil {
+			return nil, nil, err
+		}
+	}
 	if fin := run.replay.Finished(); fin != nil {
 		if fin.Error != "" {
 			return nil, nil, fmt.Errorf("%w; it failed: %s", ErrFinished, fin.Error)
 		}
 		return nil, nil, ErrFinished
 	}
-	mark, err := past.resume(view, id, r.cfg.Agent.Name(), run.replay.Superseded())
+	mark, err := past.resume(view, id, r.cfg.Agent.Name(), gone)
 	if err != nil {
 		return nil, nil, err
 	}
-	run.replay.Recall(r.tree)
+	run.replay.Recall()
 	run.view = view
 	if err := run.append(mark); err != nil {
 		return nil, nil, err
@@ -205,6 +231,34 @@ func read(view *session.View, id string) (*past, error) {
 		return nil, ErrNotDurable
 	}
 	return p, nil
+}
+
+// reopen is the replay of a run that has come to its end, up to the last iteration
+// of its loop. What came after it is gone.
+func (p *past) reopen(tree *agent.Tree) (*agent.Replay, session.Spans, error) {
+	var count []*session.Event
+	for _, ev := range p.events {
+		if !p.superseded.Has(ev.Seq) {
+			count = append(count, ev)
+		}
+	}
+	at, n, err := agent.StoppedLoop(count, tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	var later []int64
+	for _, ev := range count[n:] {
+		if ev.Address != "" {
+			later = append(later, ev.Seq)
+		}
+	}
+	gone := session.SpansOf(later...)
+	replay, err := agent.NewReplay(p.events, p.superseded.Union(gone), tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	replay.Reopen(at)
+	return replay, gone.Union(replay.Superseded()), nil
 }
 
 // resume is the mark that says that the run goes on. It undoes what the events

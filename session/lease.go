@@ -45,6 +45,10 @@ type Leaser interface {
 	// renewed as long as nobody else took it. Errors: [ErrLeaseLost], with a
 	// [*HeldError] if somebody else has it now; [ErrNotFound], [ErrInvalid].
 	Renew(ctx context.Context, l *Lease, ttl time.Duration) (*Lease, error)
+	// Holder says who drives a session, without taking it: nil if nobody does,
+	// because the lease was never taken, was released, or ran out. Errors:
+	// [ErrNotFound], [ErrInvalid].
+	Holder(ctx context.Context, key Key) (*HeldError, error)
 	// Release ends the lease. It is no error if it was lost before. Errors:
 	// [ErrInvalid].
 	Release(ctx context.Context, l *Lease) error

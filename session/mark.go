@@ -18,6 +18,9 @@ const (
 	MarkStepFinished MarkKind = "step_finished"
 	// MarkLoopStarted: a loop begins. Data is its loop.Plan.
 	MarkLoopStarted MarkKind = "loop_started"
+	// MarkLoopContinued: a loop that a limit had stopped goes on. Data is its
+	// loop.Plan, with the new limits.
+	MarkLoopContinued MarkKind = "loop_continued"
 	// MarkIterationFinished: a pass of a loop ended. Data is a
 	// loop.IterationRecord.
 	MarkIterationFinished MarkKind = "iteration_finished"

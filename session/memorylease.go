@@ -76,6 +76,19 @@ func (m *memory) Renew(_ context.Context, l *Lease, ttl time.Duration) (*Lease, 
 	return &renewed, nil
 }
 
+func (m *memory) Holder(_ context.Context, key Key) (*HeldError, error) {
+	rec, err := m.find(sessionKey{key.AppName, key.UserID, key.SessionID})
+	if err != nil {
+		return nil, fmt.Errorf("look who holds the lease: %w", err)
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if h := &rec.hold; h.owner != "" && time.Now().Before(h.until) {
+		return h.by(rec.key), nil
+	}
+	return nil, nil
+}
+
 func (m *memory) Release(_ context.Context, l *Lease) error {
 	if l == nil || l.Token == 0 {
 		return fmt.Errorf("release lease: %w: a lease is required", ErrInvalid)

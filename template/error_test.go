@@ -4,6 +4,7 @@ package template_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,12 @@ func TestErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"", "{{a}} {b?} {{{c}}}", "{{#a}}\n{{.}}{{^b}}x{{/b}}\n{{/a}}", "{{! c }}{{> p}}{{=x=}}", "{app:k}{artifact.n}", "{{#a}}{{.b.c}}{{/a}}"} {
 		f.Add(s)
+	}
+	for _, s := range []string{
+		strings.Repeat("{{#a}}", 200), strings.Repeat("{{#a}}", 9) + strings.Repeat("{{/a}}", 9), strings.Repeat("{", 500), strings.Repeat("{{{", 99) + strings.Repeat("}}}", 99),
+		"{{\x00}}", "{{\xff\xfe}}", "\ufeff{{a}}\r\n{{#b}}\r\n{{/b}}\r\n", "{{a\u2028}}", strings.Repeat("{{a}}", 1000), "{{" + strings.Repeat("a", 5000) + "}}",
+	} {
+		f.Add(s) // what is meant to exhaust a parser, or to confuse it
 	}
 	state := map[string]any{"a": []any{1, map[string]any{"b": nil}}, "b": "{{a}}", "app:k": 1.5}
 	f.Fuzz(func(t *testing.T, text string) {

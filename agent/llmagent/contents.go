@@ -48,6 +48,10 @@ func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 		h.add(asked)
 		h.tally.asked = h.size()
 	}
+	if d := a.digest(ctx); d != nil {
+		h.contents = append(h.contents, d.content)
+		h.tally.tell(d.size)
+	}
 	h.next = from
 	h.tally.from = from
 	return h
@@ -112,7 +116,12 @@ func visible(ev *session.Event, branch string) bool {
 	if ev.Content == nil || ev.Content.Role == "" || len(ev.Content.Parts) == 0 || ev.Mark != nil {
 		return false
 	}
-	return ev.Branch == "" || branch == "" || ev.Branch == branch || strings.HasPrefix(branch, ev.Branch+".")
+	return hears(branch, ev.Branch)
+}
+
+// hears reports whether an agent in a branch hears of what is said in another.
+func hears(branch, said string) bool {
+	return said == "" || branch == "" || said == branch || strings.HasPrefix(branch, said) && branch[len(said)] == '.'
 }
 
 func (h *history) add(ev *session.Event) {

@@ -18,9 +18,12 @@ import (
 type Context struct {
 	// Policy is one of the policies below; empty is [ContextFull].
 	Policy ContextPolicy
-	// Last is how many iterations [ContextLast] shows, the running one
-	// included.
+	// Last is how many iterations [ContextLast] and [ContextDigest] show, the
+	// running one included; for a digest 0 is that one alone.
 	Last int
+	// BestChars is how much of what the best iteration has made [ContextDigest]
+	// tells, in characters; 0 is [DefaultBestChars].
+	BestChars int
 }
 
 // ContextPolicy is a choice of what a model sees.
@@ -34,6 +37,16 @@ const (
 	ContextIteration ContextPolicy = "iteration"
 	// ContextLast shows the user's message and the last iterations.
 	ContextLast ContextPolicy = "last"
+	// ContextDigest shows the user's message, a digest of the iterations before
+	// the last ones, and these. The digest is one text of role user, written by
+	// the program: a line for each iteration with its score, what became of it
+	// and how its outputs begin; one line for all that are too old for one of
+	// their own, and one for each loop around; and what the best iteration has
+	// made, or without scores the last complete one, unless that is shown anyway.
+	// However many iterations there were, it has at most 7000 characters and
+	// BestChars, and those of the loops around. Outputs are state keys that the iteration wrote, and the
+	// last words of agents that write none.
+	ContextDigest ContextPolicy = "digest"
 	// ContextNone shows the last that the user or another agent said, and what
 	// the agent itself has said since.
 	ContextNone ContextPolicy = "none"
@@ -43,13 +56,26 @@ func (c Context) check() error {
 	switch c.Policy {
 	case "", ContextFull, ContextIteration, ContextNone:
 		return nil
+	case ContextDigest:
+		if c.Last < 0 || c.BestChars < 0 {
+			return fmt.Errorf("context policy %q: Last %d and BestChars %d cannot be less than 0", c.Policy, c.Last, c.BestChars)
+		}
+		return nil
 	case ContextLast:
 		if c.Last < 1 {
 			return fmt.Errorf("context policy %q needs Last, how many iterations to show", c.Policy)
 		}
 		return nil
 	}
-	return fmt.Errorf("unknown context policy %q; use full, iteration, last or none", c.Policy)
+	return fmt.Errorf("unknown context policy %q; use full, iteration, last, digest or none", c.Policy)
+}
+
+// shown is how many iterations are shown as they went, the running one included.
+func (c Context) shown() int {
+	if c.Policy == ContextIteration {
+		return 1
+	}
+	return max(1, c.Last)
 }
 
 func (a *Agent) policy() Context {
@@ -75,10 +101,7 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 	case policy.Policy == ContextFull || l == nil:
 		return 0, nil
 	}
-	oldest := l.Iteration
-	if policy.Policy == ContextLast {
-		oldest -= policy.Last - 1
-	}
+	oldest := l.Iteration - policy.shown() + 1
 	from = evs.Len()
 	for from > 0 {
 		ev := evs.At(from - 1)

@@ -95,15 +95,30 @@ func takesAnswer(calls []*genai.FunctionCall) bool {
 
 // countAgain counts what an answer took when it was made.
 func (r *run) countAgain(ev *session.Event) error {
+	used := r.used(ev, r.ctx.RunConfig().Prices)
+	for range used.Calls {
+		if err := agent.CountModelCall(r.ctx); err != nil {
+			return err
+		}
+	}
+	agent.BudgetOf(r.ctx).Book(used)
+	return nil
+}
+
+// Used is what an answer in the log took when it was made: none for any other
+// event.
+func (a *Agent) Used(ev *session.Event, prices budget.Prices) budget.Usage {
+	if ev.Author != a.Name() || ev.Content == nil || ev.Content.Role != genai.RoleModel || ev.Mark != nil || ev.LongRunningToolIDs != nil {
+		return budget.Usage{}
+	}
+	return a.used(ev, prices)
+}
+
+func (a *Agent) used(ev *session.Event, prices budget.Prices) budget.Usage {
 	calls := int64(1)
 	if tries, ok := ev.CustomMetadata[MetadataRetry].(map[string]any); ok {
 		if n, ok := tries["attempts"].(float64); ok {
 			calls = int64(n)
-		}
-	}
-	for range calls {
-		if err := agent.CountModelCall(r.ctx); err != nil {
-			return err
 		}
 	}
 	in, cached, out := reported(ev.UsageMetadata)
@@ -112,7 +127,7 @@ func (r *run) countAgain(ev *session.Event) error {
 		out = perThree(partsBytes(ev.Content.Parts))
 		used.OutputTokens, used.Estimated = out, true
 	}
-	if price, ok := r.ctx.RunConfig().Prices.Of(r.cfg.Model.Name()); ok {
+	if price, ok := prices.Of(a.cfg.Model.Name()); ok {
 		again := price.CachedInput
 		if again == 0 {
 			again = price.Input
@@ -120,8 +135,7 @@ func (r *run) countAgain(ev *session.Event) error {
 		cached = min(cached, in)
 		used.Cost = new((float64(in-cached)*price.Input + float64(cached)*again + float64(out)*price.Output) / 1e6)
 	}
-	agent.BudgetOf(r.ctx).Book(used)
-	return nil
+	return used
 }
 
 // answered is the event in the log with the answers to the calls of a turn; nil

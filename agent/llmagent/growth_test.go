@@ -125,7 +125,7 @@ func quick() fake {
 
 // Issue 3: a turn of critic or editor with an instant model, by iterations.
 func BenchmarkTurn(b *testing.B) {
-	for _, policy := range []llmagent.ContextPolicy{llmagent.ContextIteration, llmagent.ContextFull} {
+	for _, policy := range []llmagent.ContextPolicy{llmagent.ContextIteration, llmagent.ContextDigest, llmagent.ContextFull} {
 		for _, n := range []uint{10, 100, 500} {
 			b.Run(fmt.Sprintf("%s/%d", policy, n), func(b *testing.B) {
 				step := func(name string) llmagent.Config {

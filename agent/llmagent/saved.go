@@ -13,8 +13,9 @@ import (
 
 // MetadataContext is the key under which the CustomMetadata of a model's answer
 // says what a [ContextPolicy] other than full did for the request: a map with
-// "policy", "sentChars", "savedChars", "sentContents" and "savedContents", as in
-// [Saving]. Numbers are float64, as they are after a journey in JSON.
+// "policy", "sentChars", "savedChars", "sentContents" and "savedContents", and
+// where there is a digest "digestChars", as in [Saving]. Numbers are float64, as
+// they are after a journey in JSON.
 const MetadataContext = "refrain:context"
 
 // Saving is what a context policy did for one request. Characters are those of
@@ -26,8 +27,11 @@ type Saving struct {
 	// SentContents contents.
 	SentChars, SentContents int
 	// SavedChars are those that [ContextFull] would have sent besides, in
-	// SavedContents contents.
+	// SavedContents contents. With [ContextDigest] they are less than 0 where
+	// the digest has more than what it stands for.
 	SavedChars, SavedContents int
+	// DigestChars are those of the digest, which are among SentChars.
+	DigestChars int
 }
 
 // SavedTokens estimates the tokens that were saved, at four characters each.
@@ -35,10 +39,11 @@ type Saving struct {
 func (s Saving) SavedTokens() int { return s.SavedChars / 4 }
 
 // SavingOf reads what an event says under [MetadataContext], be it from a store
-// or fresh. It reports whether it says something.
+// or fresh. It reports whether it says something: an answer that is said again
+// from a cache took no request.
 func SavingOf(ev *session.Event) (Saving, bool) {
 	m, ok := ev.CustomMetadata[MetadataContext].(map[string]any)
-	if !ok {
+	if !ok || ev.CustomMetadata["cached"] == true {
 		return Saving{}, false
 	}
 	number := func(key string) int {
@@ -50,15 +55,20 @@ func SavingOf(ev *session.Event) (Saving, bool) {
 		Policy:    ContextPolicy(policy),
 		SentChars: number("sentChars"), SentContents: number("sentContents"),
 		SavedChars: number("savedChars"), SavedContents: number("savedContents"),
+		DigestChars: number("digestChars"),
 	}, true
 }
 
 func (s Saving) metadata() map[string]any {
-	return map[string]any{
+	m := map[string]any{
 		"policy":    string(s.Policy),
 		"sentChars": float64(s.SentChars), "sentContents": float64(s.SentContents),
 		"savedChars": float64(s.SavedChars), "savedContents": float64(s.SavedContents),
 	}
+	if s.DigestChars > 0 {
+		m["digestChars"] = float64(s.DigestChars)
+	}
+	return m
 }
 
 // note writes into a whole answer's metadata, once a turn, what it took to get
@@ -83,6 +93,7 @@ func (r *run) note(ev *session.Event, tries *attempts) {
 		m[MetadataContext] = Saving{
 			Policy: policy, SentChars: sent.chars, SentContents: sent.contents,
 			SavedChars: saved.chars, SavedContents: saved.contents,
+			DigestChars: r.history.tally.digest.chars,
 		}.metadata()
 	}
 }
@@ -112,10 +123,18 @@ type tally struct {
 	sum     size
 	counted int // contents that are in sum
 
-	from  int  // index of the event that the history begins with
-	asked size // of the user's message, where that is put before it
-	left  size // of what is left out
-	known bool // left is
+	from   int  // index of the event that the history begins with
+	asked  size // of the user's message, where that is put before it
+	digest size // of the digest behind that
+	left   size // of what is left out
+	known  bool // left is
+}
+
+// tell counts a digest, of which it knows the size: the last content so far.
+func (t *tally) tell(digest size) {
+	t.digest = digest
+	t.sum = size{t.sum.contents + digest.contents, t.sum.chars + digest.chars}
+	t.counted++
 }
 
 // anew makes the next call of size count all: a content in the middle changed.
@@ -130,13 +149,15 @@ func (h *history) size() size {
 	return t.sum
 }
 
-// leftOut is how much bigger a history of all events would be.
+// leftOut is how much bigger a history of all events would be, and without the
+// digest.
 func (h *history) leftOut(evs session.Events) size {
 	t := &h.tally
 	if t.known {
 		return t.left
 	}
 	t.known = true
+	t.left = size{-t.digest.contents, -t.digest.chars}
 	if t.from == 0 {
 		return t.left
 	}
@@ -149,10 +170,8 @@ func (h *history) leftOut(evs session.Events) size {
 	if upTo > t.from {
 		sign = -1
 	}
-	t.left = size{
-		contents: max(0, all.contents+sign*more.contents-t.asked.contents),
-		chars:    max(0, all.chars+sign*more.chars-t.asked.chars),
-	}
+	t.left.contents += max(0, all.contents+sign*more.contents-t.asked.contents)
+	t.left.chars += max(0, all.chars+sign*more.chars-t.asked.chars)
 	return t.left
 }
 

@@ -114,6 +114,15 @@ func (f *faulty) Renew(ctx context.Context, l *session.Lease, ttl time.Duration)
 	return f.lease(func(inner session.Leaser) (*session.Lease, error) { return inner.Renew(ctx, l, ttl) })
 }
 
+func (f *faulty) Holder(ctx context.Context, key session.Key) (held *session.HeldError, err error) {
+	inner, ok := f.svc.(session.Leaser)
+	if !ok {
+		return nil, fmt.Errorf("%T is no session.Leaser", f.svc)
+	}
+	err = f.call(func() (err error) { held, err = inner.Holder(ctx, key); return err })
+	return dropIf(err, held), err
+}
+
 func (f *faulty) Release(ctx context.Context, l *session.Lease) error {
 	_, err := f.lease(func(inner session.Leaser) (*session.Lease, error) { return nil, inner.Release(ctx, l) })
 	return err

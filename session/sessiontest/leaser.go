@@ -28,6 +28,7 @@ func TestLeaser(t *testing.T, open func(t *testing.T) session.Service) {
 		{"appends are fenced", (*leaseSuite).fence},
 		{"appends to other sessions", (*leaseSuite).otherSessions},
 		{"taking over", (*leaseSuite).takeOver},
+		{"who holds it", (*leaseSuite).holder},
 		{"deleted session", (*leaseSuite).deleted},
 		{"incomplete requests", (*leaseSuite).incomplete},
 		{"many at once", (*leaseSuite).atOnce},
@@ -256,6 +257,54 @@ func (s *leaseSuite) takeOver() {
 	s.refused(err, second, "TakeOver of a lease that changed hands since")
 	_, err = s.leaser.Renew(s.Context(), first, time.Hour)
 	s.wantErr(err, session.ErrLeaseLost, "Renew of a lease that was taken over")
+}
+
+func (s *leaseSuite) holder() {
+	s.make("s1", nil)
+	nobody := func(rule string) {
+		s.Helper()
+		if held, err := s.leaser.Holder(s.Context(), s1); err != nil || held != nil {
+			s.Errorf("%s: Holder says nil, got %+v and error %v", rule, held, err)
+		}
+	}
+	held := func(l *session.Lease, rule string) {
+		s.Helper()
+		got, err := s.leaser.Holder(s.Context(), s1)
+		if err != nil || got == nil {
+			s.Fatalf("%s: got %+v and error %v", rule, got, err)
+		}
+		s.refused(got, l, rule)
+		if d := got.Until.Sub(l.Until).Abs(); d > time.Millisecond {
+			s.Errorf("%s: Holder says until when: got %v, want %v", rule, got.Until, l.Until)
+		}
+	}
+	nobody("a lease that was never taken")
+	first := s.acquire("pid 1", time.Hour)
+	held(first, "a lease that is held")
+	held(first, "to look takes nothing")
+	renewed, err := s.leaser.Renew(s.Context(), first, 2*time.Hour)
+	if err != nil {
+		s.Fatal(err)
+	}
+	held(renewed, "a lease that was renewed")
+	if err := s.leaser.Release(s.Context(), first); err != nil {
+		s.Fatal(err)
+	}
+	nobody("a lease that was released")
+	s.acquire("pid 2", 100*time.Millisecond)
+	s.eventually("Holder after the lease's end", func() error {
+		switch held, err := s.leaser.Holder(s.Context(), s1); {
+		case err != nil:
+			return err
+		case held != nil:
+			return held
+		}
+		return nil
+	})
+	_, err = s.leaser.Holder(s.Context(), session.Key{AppName: app, UserID: ana, SessionID: "s2"})
+	s.wantErr(err, session.ErrNotFound, "Holder of a session that is not there")
+	_, err = s.leaser.Holder(s.Context(), session.Key{})
+	s.wantErr(err, session.ErrInvalid, "Holder needs a key")
 }
 
 func (s *leaseSuite) deleted() {

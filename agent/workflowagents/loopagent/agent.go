@@ -26,6 +26,7 @@ type Agent struct {
 	cfg   Config
 	plan  *loop.Plan
 	plain bool // it has no more to say than ADK's loop agent
+	looks bool // a step looks at the iterations before
 }
 
 // New returns a loop agent. It refuses what [agent.New] refuses, a Run of one's
@@ -47,6 +48,7 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
 	a.plain = cfg.plain()
+	a.looks = agent.ReadsHistory(cfg.AgentConfig.SubAgents)
 	return a, nil
 }
 

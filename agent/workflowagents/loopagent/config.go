@@ -109,7 +109,7 @@ type StepPolicy struct {
 	// attempt has changed of the state is undone, but for keys that other
 	// sessions share (app: and user:). An error with a method Permanent() bool
 	// that returns true is not tried again. Circuit stops running the step when
-	// it fails again and again.
+	// it fails again and again; those with the same Endpoint are one.
 	Retry   *loop.Retry
 	Circuit *loop.Circuit
 	// DelayBefore and DelayAfter are waited around the step.

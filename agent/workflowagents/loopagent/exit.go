@@ -24,6 +24,9 @@ func (r *run) event(ev *session.Event) bool {
 		r.exit = nil // a loop within takes it back: the attempt has failed
 	}
 	r.touch(ev)
+	if !r.finalizing { // it is in no iteration
+		r.loop.History.Add(ev)
+	}
 	if r.prints != nil {
 		r.prints.add(ev)
 	}

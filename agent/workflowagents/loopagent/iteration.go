@@ -12,6 +12,9 @@ import (
 
 func (r *run) beginIteration(n int) bool {
 	r.loop.Iteration = n
+	if r.looks && r.loop.History == nil {
+		r.loop.History = new(agent.History)
+	}
 	r.place(n)
 	r.cur = nil
 	return r.callBack(len(r.cfg.BeforeIteration), func(i int, ctx agent.Context) error {
@@ -29,6 +32,12 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 		r.best, r.loop.BestScore = r.cur, it.Score
 	}
 	r.forget(r.loop.Pass)
+	if r.loop.History != nil {
+		r.loop.History.End(agent.PastIteration{
+			Number: it.Number, Score: it.Score, Delta: it.Delta, Percent: it.Percent, Best: it.Best, Complete: it.Complete,
+			Rejected: it.Rejected, Undone: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse, Failures: it.Failures,
+		})
+	}
 	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
 		return false
 	}

@@ -37,7 +37,7 @@ func TestStateLimit(t *testing.T) {
 				return nil
 			}}
 		}, grow))
-		const want = `agent "l" (l): the state has 1212 bytes, the limit is 1000; keep less in it, or raise the limit`
+		const want = `agent "l" (l): the state has 1212 bytes, state_limit is 1000: keep less in it, or raise state_limit`
 		if err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}

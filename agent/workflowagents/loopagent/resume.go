@@ -66,6 +66,21 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *agent.StepResult)
 	return true
 }
 
+// goOn lets a loop go on that had stopped, by the limits that it has now (LOOP
+// 31).
+func (r *run) goOn() bool {
+	if !r.mark(session.MarkLoopContinued, r.plan, nil) {
+		return false
+	}
+	if err := r.plan.Reopen(&r.tally); err != nil {
+		r.yield(nil, err)
+		return false
+	}
+	r.finalizing = false
+	r.loop.Started = r.now().Add(-r.tally.Active)
+	return true
+}
+
 // looksAtState reports whether what the loop decides depends on the state.
 func (r *run) looksAtState() bool {
 	return r.cfg.StopWhen != nil || r.cfg.Score != nil || r.cfg.NoProgress != nil || r.cfg.StateLimit > 0

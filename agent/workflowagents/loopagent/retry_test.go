@@ -324,6 +324,41 @@ func TestCircuit(t *testing.T) {
 	})
 }
 
+// G6: steps that depend on the same endpoint share a circuit: when one opens it,
+// the other is not run either, and when it closes both are.
+func TestStepsShareACircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec *loop.StopRecord
+		var ran []string
+		down := true
+		asks := func(name string) agent.Agent {
+			return does(t, name, func(ctx agent.InvocationContext, say say) error {
+				if ran = append(ran, name); down {
+					return errBroken
+				}
+				say(words("up"))
+				return nil
+			})
+		}
+		shared := func() loopagent.StepPolicy {
+			return loopagent.StepPolicy{Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(25 * time.Second), Endpoint: "books"}}
+		}
+		root := loopOf(t, "l", 5, func(c *loopagent.Config) {
+			into(&rec)(c)
+			c.OnError = loop.SkipStep
+			c.Steps = map[string]loopagent.StepPolicy{"search": shared(), "fetch": shared()}
+		}, asks("search"), does(t, "log", func(_ agent.InvocationContext, say say) error {
+			time.Sleep(10 * time.Second)
+			down = len(ran) < 2
+			return nil
+		}), asks("fetch"))
+		mustPlay(t, root)
+		// Open after the first iteration, for 25 s: tried in the fourth.
+		check(t, "ran", ran, []string{"search", "fetch", "fetch", "search", "fetch"})
+		check(t, "failures", rec.Failures, 7)
+	})
+}
+
 // A circuit that is open is a failure, with a reason for people.
 func TestOpenCircuitCanEndTheLoop(t *testing.T) {
 	root := loopOf(t, "l", 10, func(c *loopagent.Config) {

@@ -47,6 +47,7 @@ func (r *run) retries(step int) bool {
 func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 	at := r.address(d)
 	r.forget(at) // the loops in it
+	r.loop.History.Undo(at)
 	ev := &session.Event{
 		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
 		// The step's address: iteration: keys belong to the iteration.

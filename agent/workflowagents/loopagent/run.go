@@ -42,6 +42,7 @@ type run struct {
 	exit       *session.Exit // the request that the step made, if it is followed
 	waits      bool          // it waits for a person
 	refused    *session.Exit // one that is not
+	closed     int           // the iteration that had ended when the loop was continued
 	finalizing bool
 	stopped    bool
 	err        error // how the last step failed
@@ -111,8 +112,12 @@ func (r *run) prepare() {
 // next does what the plan says comes next and reports whether to go on.
 func (r *run) next() bool {
 	d := r.plan.Next(&r.tally, r.now())
-	if d.Ended.Number > 0 && !r.endIteration(d.Ended) {
+	if d.Ended.Number > r.closed && !r.endIteration(d.Ended) {
 		return false
+	}
+	if agent.Continued(r.ctx) {
+		r.closed = d.Ended.Number
+		return r.goOn()
 	}
 	switch d.Action {
 	case loop.RunStep:

@@ -21,6 +21,8 @@ WHERE app = ? AND user_id = ? AND name = ? AND lease_token = ?`
 WHERE app = ? AND user_id = ? AND name = ? AND lease_token = ?`
 	selectLease = `SELECT s.lease_owner, s.lease_token, s.lease_since, s.lease_until FROM sessions s
 WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
+	selectHolder = `SELECT s.lease_owner, CASE WHEN s.lease_until > {now} THEN s.lease_token ELSE 0 END, s.lease_since, s.lease_until FROM sessions s
+WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
 )
 
 // holder is a lease as its session's row has it. Times are microseconds since
@@ -129,6 +131,28 @@ func (s *Store) Renew(ctx context.Context, l *session.Lease, ttl time.Duration) 
 		return nil, fmt.Errorf("renew lease: %w", err)
 	}
 	return &renewed, nil
+}
+
+// Holder says who holds the lease of a session. See session.Leaser.
+func (s *Store) Holder(ctx context.Context, key session.Key) (*session.HeldError, error) {
+	err := complete(key)
+	var h holder
+	if err == nil {
+		err = s.read(ctx, func(q *snapshot) error {
+			ok, err := q.row(selectHolder, []any{key.AppName, key.UserID, key.SessionID}, &h.owner, &h.token, &h.since, &h.until)
+			if err == nil && !ok {
+				err = missing(key)
+			}
+			return err
+		})
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look who holds the lease: %w", err)
+	case h.token == 0:
+		return nil, nil
+	}
+	return h.by(key), nil
 }
 
 // Release ends a lease. See session.Leaser.

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+// fold is what many iterations come to, in one line.
+type fold struct {
+	first, last           int // 0: there is none
+	scored                int
+	low, high             float64
+	best                  int // the best of them; 0 if none is
+	score                 float64
+	rejected, cut, flawed int
+}
+
+func (f *fold) add(it agent.PastIteration) {
+	if f.first == 0 {
+		f.first = it.Number
+	}
+	f.last = it.Number
+	if it.Score != nil {
+		if f.scored == 0 {
+			f.low, f.high = *it.Score, *it.Score
+		}
+		f.scored++
+		f.low, f.high = math.Min(f.low, *it.Score), math.Max(f.high, *it.Score)
+		if it.Best {
+			f.best, f.score = it.Number, *it.Score
+		}
+	}
+	if it.Rejected != "" {
+		f.rejected++
+	}
+	if !it.Complete {
+		f.cut++
+	}
+	if it.Failures > 0 {
+		f.flawed++
+	}
+}
+
+// String is such as "iterations 1–480: scores from 4.1 to 6.9, best 6.9 in 312".
+func (f *fold) String() string {
+	var parts []string
+	switch {
+	case f.scored == 1 || f.scored > 0 && f.low == f.high:
+		parts = append(parts, "score "+num(f.low))
+	case f.scored > 0:
+		parts = append(parts, "scores from "+num(f.low)+" to "+num(f.high))
+	}
+	if f.best > 0 && f.first < f.last {
+		parts = append(parts, "best "+num(f.score)+" in "+strconv.Itoa(f.best))
+	}
+	if f.rejected > 0 {
+		parts = append(parts, strconv.Itoa(f.rejected)+" rejected")
+	}
+	if f.cut > 0 {
+		parts = append(parts, strconv.Itoa(f.cut)+" cut short")
+	}
+	if f.flawed > 0 {
+		parts = append(parts, strconv.Itoa(f.flawed)+" with failed steps")
+	}
+	if parts == nil {
+		parts = []string{"complete"}
+	}
+	return span(f.first, f.last) + ": " + strings.Join(parts, ", ")
+}
+
+type foldKey struct{}
+
+// keptFold follows a loop around the one that a digest is of.
+type keptFold struct {
+	mu sync.Mutex
+	n  int
+	fold
+}
+
+func (k *keptFold) at(past []agent.PastIteration) fold {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for ; k.n < len(past); k.n++ {
+		k.add(past[k.n])
+	}
+	return k.fold
+}
+
+// span is "iteration 3" or "iterations 1–3".
+func span(first, last int) string {
+	if first == last {
+		return "iteration " + strconv.Itoa(first)
+	}
+	return fmt.Sprintf("iterations %d–%d", first, last)
+}
+
+// upper begins a sentence with a word of ours.
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// num writes a number with at most six significant digits, an int with all.
+func num(f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 6, 64)
+}
+
+// heading is an iteration with its score.
+func heading(it agent.PastIteration) string {
+	s := "iteration " + strconv.Itoa(it.Number)
+	if it.Score != nil {
+		s += ", score " + num(*it.Score)
+	}
+	return s
+}
+
+// outcome says what became of an iteration.
+func outcome(it agent.PastIteration) string {
+	s := upper(heading(it))
+	if it.Score != nil {
+		s += ", improvement "
+		switch {
+		case it.Delta == nil:
+			s += "N/A"
+		case *it.Delta < 0:
+			s += num(*it.Delta)
+		default:
+			s += "+" + num(*it.Delta)
+		}
+		if it.Percent != nil {
+			s += fmt.Sprintf(" (%.1f%%)", *it.Percent)
+		}
+	}
+	switch {
+	case it.Rejected != "":
+		s += ", rejected: " + quoted(it.Rejected, excerpt)
+		if it.Undone {
+			s += ", its changes undone"
+		}
+	case !it.Complete:
+		s += ", cut short"
+	case it.Score != nil:
+		s += ", accepted"
+	default:
+		s += ", complete"
+	}
+	switch {
+	case it.Failures == 1:
+		s += ", 1 failed step"
+	case it.Failures > 1:
+		s += fmt.Sprintf(", %d failed steps", it.Failures)
+	}
+	return s
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// made is what an iteration has made: the state keys that it wrote, and the last
+// words of those who write none.
+type made struct {
+	it      agent.PastIteration
+	outputs []written
+}
+
+type written struct {
+	name string // of the key, or of who said it
+	said bool   // it is no key
+	seq  int64
+	text string
+}
+
+// madeIn reads what was made off an iteration's events, as far as a branch hears
+// of them. Of several that wrote a key the last one in the log counts: a run that
+// is resumed may come to them in another order.
+func madeIn(it agent.PastIteration, branch string) made {
+	type place struct {
+		name string
+		said bool
+	}
+	at := make(map[place]*session.Event)
+	put := func(p place, ev *session.Event) {
+		if was := at[p]; was == nil || was.Seq <= ev.Seq {
+			at[p] = ev
+		}
+	}
+	for _, ev := range it.Events {
+		if !hears(branch, ev.Branch) {
+			continue
+		}
+		for k := range ev.Actions.StateDelta {
+			if isOutput(k) {
+				put(place{name: k}, ev)
+			}
+		}
+		if ev.Author != "user" && ev.Mark == nil && ev.Speaks() {
+			put(place{ev.Author, true}, ev)
+		}
+	}
+	outputs := make([]written, 0, len(at))
+	for p, ev := range at {
+		o := written{name: p.name, said: p.said, seq: ev.Seq}
+		switch v := ev.Actions.StateDelta[p.name]; {
+		case p.said:
+			o.text = wordsOf(ev)
+		case v == nil: // the key is gone
+			continue
+		default:
+			o.text = textOf(v)
+		}
+		outputs = append(outputs, o)
+	}
+	// By name: what branches say at the same time has no order that lasts.
+	slices.SortFunc(outputs, func(a, b written) int {
+		switch order := strings.Compare(a.name, b.name); {
+		case order != 0:
+			return order
+		case a.said: // and b is not
+			return 1
+		}
+		return -1
+	})
+	it.Events = nil // let go of those that are not needed
+	m := made{it: it}
+	for _, o := range outputs {
+		// The value of a key is said too, and a loop says its result again.
+		again := func(other written) bool { return other.text == o.text && (!other.said || other.seq < o.seq) }
+		if !o.said || !slices.ContainsFunc(outputs, again) {
+			m.outputs = append(m.outputs, o)
+		}
+	}
+	return m
+}
+
+// isOutput reports whether a state key outlives its iteration and its run.
+func isOutput(key string) bool {
+	return !strings.HasPrefix(key, session.KeyPrefixTemp) && !strings.HasPrefix(key, session.KeyPrefixIteration)
+}
+
+// wordsOf is what an event says; of pictures and the like, what they are.
+func wordsOf(ev *session.Event) string {
+	var text strings.Builder
+	text.WriteString(ev.Text())
+	for _, p := range ev.Content.Parts {
+		switch {
+		case p == nil || p.Thought:
+		case p.InlineData != nil:
+			text.WriteString(fmt.Sprintf("[%s, %d bytes]", p.InlineData.MIMEType, len(p.InlineData.Data)))
+		case p.FileData != nil:
+			text.WriteString(fmt.Sprintf("[%s, %s]", p.FileData.MIMEType, p.FileData.FileURI))
+		}
+	}
+	return text.String()
+}
+
+// textOf is a value of the state as text: the same, be it fresh or from a log.
+func textOf(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	data := []byte(asJSON(v))
+	var read any
+	if json.Unmarshal(data, &read) != nil {
+		return string(data)
+	}
+	if s, ok := read.(string); ok {
+		return s
+	}
+	return asJSON(read)
+}
+
+// line is the iteration on one line. Prev is what the one before has made.
+func (m *made) line(prev made) string {
+	var b strings.Builder
+	b.WriteString(outcome(m.it))
+	sep, n := "; ", 0
+	for i, o := range m.outputs {
+		if i == maxOutputs || n > digestLine {
+			fmt.Fprintf(&b, " and %d more", len(m.outputs)-i)
+			break
+		}
+		text := sep + o.title() + " " + o.brief(prev)
+		b.WriteString(text)
+		sep, n = ", ", n+chars(text)
+	}
+	b.WriteString(".\n")
+	return b.String()
+}
+
+// title names the output.
+func (o written) title() string {
+	name := o.name
+	if !isPlain(name) {
+		name = quoted(name, maxName)
+	}
+	if o.said {
+		name += " said"
+	}
+	return name
+}
+
+// brief is the output's beginning, unless it was the same before.
+func (o written) brief(prev made) string {
+	for _, was := range prev.outputs {
+		if was.name == o.name && was.said == o.said && was.text == o.text {
+			return "(unchanged)"
+		}
+	}
+	if n := chars(o.text); n > excerpt {
+		return fmt.Sprintf("%s (%d characters)", quoted(o.text, excerpt), n)
+	}
+	return quoted(o.text, excerpt)
+}
+
+// write writes the outputs in full, as far as limit characters go: the shorter
+// ones first, and each of the longer ones as much as the others.
+func (m *made) write(b *strings.Builder, limit int) {
+	outputs := m.outputs[:min(len(m.outputs), maxOutputs)]
+	costs, shares := make([]int, len(outputs)), make([]int, len(outputs))
+	order := make([]int, len(outputs))
+	for i, o := range outputs {
+		costs[i], order[i] = blockChars(o.text), i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(costs[i], costs[j]) })
+	for n, i := range order {
+		shares[i] = min(costs[i], limit/(len(order)-n))
+		limit -= shares[i]
+	}
+	for i, o := range outputs {
+		text, whole, all := block(o.text, shares[i])
+		b.WriteString(o.title())
+		if !whole {
+			fmt.Fprintf(b, ", the first %d of %d characters", all.kept, all.chars)
+		}
+		b.WriteString(":\n")
+		b.WriteString(text)
+	}
+	switch more := len(m.outputs) - len(outputs); {
+	case len(outputs) == 0:
+		b.WriteString("nothing that is kept.\n")
+	case more > 0:
+		fmt.Fprintf(b, "And %d more.\n", more)
+	}
+}

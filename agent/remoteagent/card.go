@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remoteagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+const (
+	cardTime = 30 * time.Second // how long reading a card may take
+
+	wellKnown    = "/.well-known/agent-card.json"
+	wellKnownOld = "/.well-known/agent.json" // before A2A 0.3
+)
+
+// card is the agent's card, and where it is from. Interfaces that may not be used
+// are taken out of it.
+func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.AgentCard, where string, err error) {
+	if a.source != nil {
+		u, err := a.source.fill(agent.Lookup(ctx))
+		if err != nil {
+			return nil, "", err
+		}
+		c.wire.hosts = []string{strings.ToLower(u.Hostname())}
+		for _, host := range a.cfg.Hosts {
+			c.wire.hosts = append(c.wire.hosts, strings.ToLower(host))
+		}
+		c.wire.secure = u.Scheme == "https"
+		if card, err = fetch(ctx, c, u); err != nil {
+			return nil, "", err
+		}
+		where = u.String()
+	} else if card = a.cfg.AgentCard; card == nil {
+		where = a.cfg.AgentCardSource
+		text, err := os.ReadFile(where)
+		if err != nil {
+			return nil, "", fmt.Errorf("read agent card: %w", err)
+		}
+		if card, err = parseCard(text); err != nil {
+			return nil, "", fmt.Errorf("read agent card %q: %w", where, err)
+		}
+	}
+	usable := new(*card)
+	usable.SupportedInterfaces, err = c.wire.usable(card.SupportedInterfaces)
+	return usable, where, err
+}
+
+// usable are the interfaces that requests may go to.
+func (w *wire) usable(all []*a2a.AgentInterface) (usable []*a2a.AgentInterface, err error) {
+	var errs []error
+	for _, i := range all {
+		if i == nil {
+			continue
+		}
+		u, err := url.Parse(i.URL)
+		if err == nil {
+			err = w.allows(u)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		usable = append(usable, i)
+	}
+	switch {
+	case usable != nil:
+		return usable, nil
+	case errs == nil:
+		return nil, errors.New("the agent's card names no interface")
+	}
+	return nil, fmt.Errorf("no interface in the agent's card can be used: %w", errors.Join(errs...))
+}
+
+func parseCard(text []byte) (*a2a.AgentCard, error) {
+	card, err := a2av0.NewAgentCardParser()(text) // it reads cards of 1.0 too
+	if err != nil {
+		return nil, err
+	}
+	return card, nil
+}
+
+// fetch looks for a card: at the address itself if that is a card's, else below
+// it, and then below the host, where the card has to name the address as one of
+// the agent's interfaces: a host may have many agents.
+func fetch(ctx context.Context, c *connection, u *url.URL) (*a2a.AgentCard, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cardTime, fmt.Errorf("the server did not send the agent's card in %s: %w", cardTime, context.DeadlineExceeded))
+	defer cancel()
+	if strings.HasSuffix(u.Path, ".json") {
+		card, _, err := c.get(ctx, u)
+		return card, err
+	}
+	origin := url.URL{Scheme: u.Scheme, Host: u.Host}
+	var first error
+	for _, path := range []string{wellKnown, wellKnownOld} {
+		below := u.JoinPath(path)
+		card, missing, err := c.get(ctx, below)
+		if !missing {
+			return card, err
+		}
+		if first == nil {
+			first = err
+		}
+		top := origin.JoinPath(path)
+		if top.Path == below.Path {
+			continue
+		}
+		card, missing, err = c.get(ctx, top)
+		if err == nil && names(card, u) || err != nil && !missing {
+			return card, err
+		}
+	}
+	return nil, fmt.Errorf("%w, and there is no card of this agent at %s; give the address of the card", first, shortURL(origin.JoinPath(wellKnown)))
+}
+
+// names reports whether a card names an address.
+func names(card *a2a.AgentCard, u *url.URL) bool {
+	return slices.ContainsFunc(card.SupportedInterfaces, func(i *a2a.AgentInterface) bool {
+		return i != nil && strings.TrimSuffix(i.URL, "/") == strings.TrimSuffix(u.String(), "/")
+	})
+}
+
+// get reads a card; missing says that what is at the address is no card.
+func (c *connection) get(ctx context.Context, u *url.URL) (card *a2a.AgentCard, missing bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, false, fmt.Errorf("AgentCardSource: %w", withoutURL(err))
+	}
+	req.Header.Set("Accept", "application/json")
+	fail := func(err error) (*a2a.AgentCard, bool, error) {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, false, fmt.Errorf("read agent card %s: %w", shortURL(u), c.reason(err))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fail(err)
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
+		return nil, true, fmt.Errorf("read agent card %s: %s", shortURL(u), resp.Status)
+	default:
+		return fail(errors.New(resp.Status))
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fail(err)
+	}
+	card, err = parseCard(text)
+	if err == nil && card.Name == "" && len(card.SupportedInterfaces) == 0 {
+		err = errors.New("it is no card") // perhaps an answer of JSON-RPC
+	}
+	if err != nil {
+		_, _, err = fail(err)
+		return nil, true, err
+	}
+	return card, false, nil
+}

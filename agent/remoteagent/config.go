@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remoteagent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// DefaultSizeLimit is the most bytes of one answer of a server, where nothing
+// else is said: 10 MiB.
+const DefaultSizeLimit = 10 << 20
+
+// A2AConfig describes an agent for [NewA2A]. Name is required, and either
+// AgentCard or AgentCardSource.
+type A2AConfig struct {
+	// Name is unique in the agent's tree, and not "user".
+	Name string
+	// Description tells other agents what this one is for.
+	Description string
+
+	// AgentCard says how the remote agent is reached. It is trusted: requests go
+	// wherever it says.
+	AgentCard *a2a.AgentCard
+	// AgentCardSource is where the card is: the URL of the agent, below which
+	// /.well-known/agent-card.json is looked for; the URL of the card, ending in
+	// .json; or, if it is neither http nor https, the path of a file. The card is
+	// read once a run. A URL is a template whose placeholders stand after the
+	// host only, and are escaped. A card from a URL can only name the URL's own
+	// host, and those in Hosts.
+	AgentCardSource string
+	// Hosts are further hosts, without ports, that a card from a URL may name.
+	Hosts []string
+
+	// Payload is what is sent: a text, which is a template, or maps and lists,
+	// which are sent as one part of data. Each text in those, but for the keys of
+	// maps, is a template; a text that is nothing but one placeholder is replaced
+	// by the value as it is, be it a number or a list. Templates read {{key}}
+	// only; see package template. nil sends the user's message.
+	Payload any
+	// OutputKey is the state key for the answer: its text, or the value of the
+	// data if the answer is nothing else. It is not written if the answer has
+	// neither.
+	OutputKey string
+	// NewContext begins a new conversation with the remote agent at each run. The
+	// default goes on with the session's own, so that it may know what was said
+	// in earlier iterations.
+	NewContext bool
+
+	// Headers are sent with every request, to the hosts above and no others, as
+	// for Authorization. The values are templates.
+	Headers map[string]string
+	// SizeLimit is the most bytes of one answer of the server, a stream taken as
+	// a whole, and of what is kept of a task; more is a [*LimitError]. The
+	// default is [DefaultSizeLimit].
+	SizeLimit int64
+	// Client sends the requests. The default makes a new connection for each run.
+	// Neither bounds the time: the context does.
+	Client *http.Client
+	// MessageSendConfig is sent with messages; ReturnImmediately is set as
+	// needed.
+	MessageSendConfig *a2a.SendMessageConfig
+
+	// BeforeAgentCallbacks and AfterAgentCallbacks run around the agent; see
+	// [agent.Config].
+	BeforeAgentCallbacks []agent.BeforeAgentCallback
+	AfterAgentCallbacks  []agent.AfterAgentCallback
+	// BeforeRequestCallbacks may change each message before it is sent. The first
+	// one that returns an event puts it in the place of the remote agent's
+	// answer; an error fails the agent.
+	BeforeRequestCallbacks []BeforeA2ARequestCallback
+}
+
+// BeforeA2ARequestCallback is called before a message is sent.
+type BeforeA2ARequestCallback func(ctx agent.CallbackContext, req *a2a.SendMessageRequest) (*session.Event, error)
+
+// A2AAgent is what [NewA2A] returns.
+type A2AAgent struct {
+	*agent.Base
+	cfg     A2AConfig
+	source  *urlTemplate // nil for a card that is given, or in a file
+	payload node         // nil for the user's message
+	headers []header
+	memory  memory
+}
+
+type header struct {
+	name  string
+	value *template.Template
+}
+
+// NewA2A returns an agent that asks one behind A2A. It connects to nothing yet,
+// and reports everything that is wrong with the config.
+//
+// The agent fails with a [*TaskError], a [*LimitError], or with what kept the
+// server from answering.
+func NewA2A(cfg A2AConfig) (agent.Agent, error) {
+	if cfg.SizeLimit == 0 {
+		cfg.SizeLimit = DefaultSizeLimit
+	}
+	cfg.Hosts, cfg.Headers = slices.Clone(cfg.Hosts), maps.Clone(cfg.Headers)
+	a := &A2AAgent{cfg: cfg}
+	var p parser
+	base, err := agent.NewBase(agent.Config{
+		Name: cfg.Name, Description: cfg.Description,
+		BeforeAgentCallbacks: cfg.BeforeAgentCallbacks, AfterAgentCallbacks: cfg.AfterAgentCallbacks,
+	}, a, a.run)
+	if err != nil {
+		p.errs = append(p.errs, err)
+	}
+	a.parse(&p)
+	if len(p.errs) > 0 {
+		return nil, fmt.Errorf("A2A agent %q: %w", cfg.Name, errors.Join(p.errs...))
+	}
+	a.Base = base
+	return a, nil
+}
+
+func (a *A2AAgent) parse(p *parser) {
+	cfg := &a.cfg
+	remote := strings.HasPrefix(cfg.AgentCardSource, "http://") || strings.HasPrefix(cfg.AgentCardSource, "https://")
+	switch {
+	case cfg.AgentCard == nil && cfg.AgentCardSource == "":
+		p.errorf("AgentCardSource is empty, and there is no AgentCard: one of them says where the agent is")
+	case cfg.AgentCard != nil && cfg.AgentCardSource != "":
+		p.errorf("both AgentCard and AgentCardSource are set")
+	case remote:
+		a.source = p.url("AgentCardSource", cfg.AgentCardSource)
+	case strings.Contains(cfg.AgentCardSource, "{{"), strings.Contains(cfg.AgentCardSource, "://"):
+		p.errorf("AgentCardSource: %q is no URL of http or https with a host, and no path of a file", cfg.AgentCardSource)
+	}
+	if cfg.Payload != nil {
+		a.payload = p.node("Payload", cfg.Payload)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
+		field := fmt.Sprintf("Headers[%q]", name)
+		switch {
+		case !isToken(name):
+			p.errorf("%s: not a name of a header", field)
+		case strings.EqualFold(name, "Host"):
+			p.errorf("%s: the URL says which host it is", field)
+		}
+		a.headers = append(a.headers, header{name, p.template(field, cfg.Headers[name])})
+	}
+	if cfg.SizeLimit < 0 {
+		p.errorf("SizeLimit is negative: %d", cfg.SizeLimit)
+	}
+}
+
+// isToken reports whether a text can be the name of a header.
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	}) < 0
+}
+
+// Type is [agent.TypeRemote].
+func (a *A2AAgent) Type() agent.Type { return agent.TypeRemote }
+
+// Config is what the agent was made from, with the defaults filled in.
+func (a *A2AAgent) Config() A2AConfig { return a.cfg }
+
+// Continues reports true: when a run is resumed the agent takes up the task that
+// it was waiting for.
+func (a *A2AAgent) Continues() bool { return true }

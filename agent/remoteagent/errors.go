@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remoteagent
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// TaskError says that a remote agent has ended its task without an answer.
+type TaskError struct {
+	// Task is the task's ID, which the server has made.
+	Task string
+	// State is "failed", "rejected" or "canceled".
+	State string
+	// Message is what the remote agent said to that, at most 2 kB; empty if it
+	// said nothing.
+	Message string
+}
+
+func (e *TaskError) Error() string {
+	text := fmt.Sprintf("the remote agent has %s the task", e.State)
+	if e.State == "failed" {
+		text = "the remote agent has failed"
+	}
+	if e.Message == "" {
+		return text + ", and does not say why (task " + e.Task + ")"
+	}
+	return text + ": " + e.Message
+}
+
+// Permanent reports whether it is no use to ask again: the task was rejected.
+func (e *TaskError) Permanent() bool { return e.State == "rejected" }
+
+// LimitError says that a server sent more than allowed.
+type LimitError struct {
+	// Limit is how much is allowed, in bytes.
+	Limit int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the answer is longer than the limit of %d bytes; raise the size limit if that is fine", e.Limit)
+}
+
+var (
+	// errEnded: a stream ended, and the task did not.
+	errEnded = errors.New("the server ended the stream before the task was over")
+	// errNotAllowed: the card of an agent leads to another host.
+	errNotAllowed = errors.New("requests go to the host of the agent's card only")
+)
+
+const maxMessage = 2000 // bytes
+
+// shortText is a text for an error: without control characters, and not too long.
+func shortText(s string) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s))
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	}
+	return s
+}
+
+// withoutURL takes the URL out of an error of a request: its query may be secret.
+func withoutURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remoteagent
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+// fresh is a message that begins a task.
+func (r *run) fresh() (*a2a.Message, error) {
+	msg := &a2a.Message{ContextID: r.conversation()}
+	if r.payload == nil {
+		msg.Parts = outgoing(r.ctx.UserContent())
+		if msg.Parts == nil {
+			return nil, errors.New("there is nothing to send: the user's message has neither words nor files; say in Payload what to send")
+		}
+		return msg, nil
+	}
+	v, err := r.A2AAgent.payload(agent.Lookup(r.ctx))
+	if err != nil {
+		return nil, err
+	}
+	msg.Parts = a2a.ContentParts{outgoingValue(v)}
+	return msg, nil
+}
+
+// messageID is the same whenever the step sends a message in the place of the same
+// one, in whatever attempt and process.
+func (r *run) messageID() string {
+	id := agent.CallID(r.ctx)
+	if r.before.sent > 0 {
+		id += "-" + strconv.Itoa(r.before.sent+1)
+	}
+	return id
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remoteagent
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"google.golang.org/genai"
+)
+
+// outgoing are the parts of a message for the remote agent: words and files.
+func outgoing(c *genai.Content) []*a2a.Part {
+	var parts []*a2a.Part
+	if c == nil {
+		return nil
+	}
+	for _, p := range c.Parts {
+		switch {
+		case p == nil || p.Thought:
+		case p.Text != "":
+			parts = append(parts, a2a.NewTextPart(p.Text))
+		case p.InlineData != nil:
+			part := a2a.NewRawPart(p.InlineData.Data)
+			part.MediaType, part.Filename = p.InlineData.MIMEType, p.InlineData.DisplayName
+			parts = append(parts, part)
+		case p.FileData != nil:
+			part := a2a.NewFileURLPart(a2a.URL(p.FileData.FileURI), p.FileData.MIMEType)
+			part.Filename = p.FileData.DisplayName
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// outgoingValue is the part for a value: words if it is a text, and else data.
+func outgoingValue(v any) *a2a.Part {
+	if text, ok := v.(string); ok {
+		return a2a.NewTextPart(text)
+	}
+	return a2a.NewDataPart(v)
+}
+
+// incoming is what the remote agent's part is here; nil for nothing. Data is a
+// text of JSON, whatever it looks like: never a call.
+func incoming(p *a2a.Part) *genai.Part {
+	if p == nil {
+		return nil
+	}
+	switch v := p.Content.(type) {
+	case a2a.Text:
+		if v != "" {
+			return &genai.Part{Text: string(v)}
+		}
+	case a2a.Data:
+		if text, err := json.Marshal(v.Value); err == nil {
+			return &genai.Part{Text: string(text)}
+		}
+	case a2a.Raw:
+		if len(v) > 0 {
+			return &genai.Part{InlineData: &genai.Blob{Data: v, MIMEType: typeOr(p.MediaType), DisplayName: p.Filename}}
+		}
+	case a2a.URL:
+		if strings.HasPrefix(string(v), "https://") || strings.HasPrefix(string(v), "http://") {
+			return &genai.Part{FileData: &genai.FileData{FileURI: string(v), MIMEType: typeOr(p.MediaType), DisplayName: p.Filename}}
+		}
+		return &genai.Part{Text: string(v)} // models and tools read no other files because of this
+	}
+	return nil
+}
+
+func typeOr(mediaType string) string {
+	if mediaType == "" {
+		return "application/octet-stream"
+	}
+	return mediaType
+}
+
+// incomingAll converts parts. Words that follow one another are one part.
+func incomingAll(parts []*a2a.Part) []*genai.Part {
+	var all []*genai.Part
+	var words strings.Builder
+	flush := func() {
+		if words.Len() > 0 {
+			all = append(all, &genai.Part{Text: words.String()})
+			words.Reset()
+		}
+	}
+	for _, p := range parts {
+		in := incoming(p)
+		switch {
+		case in == nil:
+		case in.Text != "":
+			words.WriteString(in.Text)
+		default:
+			flush()
+			all = append(all, in)
+		}
+	}
+	flush()
+	return all
+}
+
+// wordsOf is the text of a message of the remote agent.
+func wordsOf(m *a2a.Message) string {
+	if m == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range incomingAll(m.Parts) {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// probes are values of every sort.
+var probes = []string{
+	`null`, `true`, `-1`, `0`, `1`, `2.5`, `300`, `5000000000`, `""`, `"soon"`, `"5m"`, `"0s"`, `"10%"`, `"120%"`, `"64KB"`, `"none"`, `"fast"`, `"stop"`, `"rollback"`, `"full"`,
+	`[]`, `[1]`, `["a"]`, `["a", "a"]`, `[[1]]`, `[null]`, `{}`, `{"zzz": 1}`, `{"a": null}`, `{"a": "b"}`, `{"a": {"type": "int", "default": 3}}`, `{"a": {"type": "int", "default": "x"}}`,
+	`{"last": 2}`, `{"last": 0}`, `{"attempts": 2}`, `{"attempts": 0}`, `{"attempts": 2, "backoff": "1s"}`, `{"failures": 1, "cooldown": 5}`, `{"max": "5s"}`,
+	`{"calls": 3}`, `{"calls": 0}`, `{"gain": 1}`, `{"per": "hour"}`, `{"key": "k", "target": 3}`, `{"key": 3}`, `{"keys": ["a"]}`, `{"a": {"input": 1, "output": 2}}`, `{"a": {"input": 1}}`,
+	`{"when": "true", "for": 2}`, `{"any": ["true"]}`, `{"any": []}`, `{"not": {"all": ["true"]}}`, `{"wen": "true"}`, `{"type": "object", "properties": {"a": {"type": "string"}}}`, `{"type": "strnig"}`,
+	`[{"func": "f"}]`, `[{"agent": {"name": "b", "text": "b"}}]`, `[{"mcp": {"command": ["ls"]}}]`, `[{"mcp": {"comand": ["ls"]}}]`, `[{"command": ["ls"], "name": "c"}]`, `[{"name": "b", "text": "b"}]`, `[{"name": "b", "txt": "b"}]`,
+}
+
+// needed is what an agent of each type cannot be without.
+var needed = map[definition.Type]string{
+	definition.TypeLoop: `"sub_agents": [{"name": "s", "text": "s"}]`, definition.TypeSequential: `"sub_agents": [{"name": "s", "text": "s"}]`,
+	definition.TypeParallel: `"sub_agents": [{"name": "s", "text": "s"}]`, definition.TypeLLM: `"instructions": "i"`, definition.TypeCommand: `"command": ["ls"]`,
+	definition.TypeExpression: `"set": {"k": "1"}`, definition.TypeHTTP: `"url": "http://localhost/"`, definition.TypeTemplate: `"text": "t"`, definition.TypeA2A: `"endpoint": "http://localhost/"`,
+}
+
+// The schema and the checker agree about every field of every type of agent, and
+// values of every sort.
+func TestSchemaAgreesAboutEveryField(t *testing.T) {
+	s := compiledSchema(t)
+	checked, wrong := 0, 0
+	for _, f := range definition.Fields() {
+		types := f.Types
+		if types == nil {
+			types = slices.Sorted(maps.Keys(needed))
+		}
+		for _, typ := range types {
+			if needed[typ] == "" {
+				continue
+			}
+			for _, probe := range probes {
+				text := document(f, typ, probe)
+				data, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(text)))
+				if err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+				_, loadErr := definition.Parse("x.yaml", []byte(text), definition.Options{})
+				problems, _ := errors.AsType[definition.Problems](loadErr)
+				structure := slices.ContainsFunc(problems, func(p *definition.Problem) bool { return slices.Contains(structural, p.Code) })
+				refused := s.Validate(data) != nil
+				checked++
+				if structure {
+					wrong++
+				}
+				// What is refused by both may be so for different reasons.
+				if structure && !refused || refused && loadErr == nil {
+					t.Errorf("%s of %s agents: the schema refuses: %v, the checker: %v\n%s\n%v", f.Name, typ, refused, structure, text, loadErr)
+				}
+			}
+		}
+	}
+	t.Logf("%d values, %d of them of a wrong structure", checked, wrong)
+	if checked < 10_000 || wrong < checked/2 || wrong > checked*9/10 {
+		t.Errorf("%d values, %d of them wrong: the probes have lost their point", checked, wrong)
+	}
+}
+
+// document has a field with a value, in an agent of a type that is a step of a
+// loop, or at the root.
+func document(f definition.Field, typ definition.Type, probe string) string {
+	fields := map[string]json.RawMessage{"name": json.RawMessage(`"a"`), "type": json.RawMessage(fmt.Sprintf("%q", typ))}
+	var need map[string]json.RawMessage
+	if err := json.Unmarshal([]byte("{"+needed[typ]+"}"), &need); err != nil {
+		panic(err)
+	}
+	maps.Copy(fields, need)
+	fields[f.Name] = json.RawMessage(probe)
+	agent, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	if f.Root {
+		return string(agent)
+	}
+	return fmt.Sprintf(`{"name": "root", "type": "loop", "sub_agents": [%s]}`, agent)
+}

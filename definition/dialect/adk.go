@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// adkReader reads Agent Config, a file for each agent.
+type adkReader struct {
+	*importer
+	open []string // the files around the current one
+}
+
+func (r *adkReader) root(name string, data []byte) *agent {
+	v, ok := r.parse(name, data)
+	if !ok {
+		return nil
+	}
+	r.open = []string{path.Clean(r.opts.Path)}
+	a := r.agent(v)
+	if a != nil {
+		r.loops(a)
+	}
+	return a
+}
+
+// The keys of Agent Config, by class.
+var (
+	adkBase = []string{"agent_class", "name", "description", "sub_agents", "before_agent_callbacks", "after_agent_callbacks"}
+	adkLLM  = []string{
+		"model", "model_code", "instruction", "static_instruction", "output_key", "accumulate_output_key", "input_schema", "output_schema",
+		"include_contents", "tools", "disallow_transfer_to_parent", "disallow_transfer_to_peers", "generate_content_config",
+		"before_model_callbacks", "after_model_callbacks", "before_tool_callbacks", "after_tool_callbacks",
+	}
+	adkLoop = []string{"max_iterations"}
+)
+
+var adkClasses = map[string]definition.Type{
+	"LlmAgent": definition.TypeLLM, "Agent": definition.TypeLLM, "LoopAgent": definition.TypeLoop,
+	"SequentialAgent": definition.TypeSequential, "ParallelAgent": definition.TypeParallel,
+}
+
+func adkKeys(t definition.Type) []string {
+	switch t {
+	case definition.TypeLLM:
+		return slices.Concat(adkBase, adkLLM)
+	case definition.TypeLoop:
+		return slices.Concat(adkBase, adkLoop)
+	}
+	return adkBase
+}
+
+// agent reads one agent; nil if the report says why there is none.
+func (r *adkReader) agent(v value) *agent {
+	if r.tooMany(v.at()) {
+		return nil
+	}
+	if !v.isMap() {
+		r.fail(v.at(), "", "", "an agent is a map of fields, got %s", v.what())
+		return nil
+	}
+	a := &agent{at: v.at(), was: v.get("name").text(), name: v.get("name").text()}
+	ok := true
+	if a.typ, ok = r.class(a, v.get("agent_class")); !ok {
+		return nil
+	}
+	r.name(a, v.get("name"))
+	for _, p := range v.pairs() {
+		if r.known(a, p) {
+			r.field(a, p)
+		}
+	}
+	if a.typ == definition.TypeLLM {
+		if v.get("instruction").isNull() && a.instructions == "" {
+			r.fail(a.at, a.was, "instruction", "an LlmAgent needs an instruction")
+		}
+		if a.typ == definition.TypeLLM && v.get("include_contents").isNull() {
+			a.set("context", "full")
+		}
+	}
+	if a.typ.Workflow() && v.get("sub_agents").empty() {
+		r.fail(a.at, a.was, "sub_agents", "%s has no sub_agents: it would run for ever and do nothing", v.get("agent_class").text())
+	}
+	if a.typ == definition.TypeLoop && v.get("max_iterations").isNull() {
+		a.set("max_iterations", 0)
+		r.add(Mapped, a.at, a.was, "no max_iterations", "max_iterations: 0", "no limit")
+	}
+	r.asTools(a, v.get("sub_agents").at(), "sub_agents", "ADK")
+	return a
+}
+
+// class is the type of agent that agent_class names.
+func (r *adkReader) class(a *agent, v value) (definition.Type, bool) {
+	given := v.text()
+	name := strings.TrimPrefix(given, "google.adk.agents.")
+	if _, last, ok := strings.Cut(name, "_agent."); ok && given != name {
+		name = last // google.adk.agents.loop_agent.LoopAgent
+	}
+	if name == "" {
+		return definition.TypeLLM, true
+	}
+	if t := adkClasses[name]; t != "" {
+		r.mapped(v.at(), a.was, "agent_class "+given, "type "+string(t))
+		return t, true
+	}
+	switch {
+	case name == "Workflow":
+		r.fail(v.at(), a.was, "agent_class", "a Workflow is a graph of nodes, and a definition has agents in agents").Advice =
+			"write its loop as a LoopAgent, its chain as a SequentialAgent"
+	case strings.Contains(name, ".") && len(r.open) > 1:
+		r.dropped(v.at(), a.was, "agent_class", "an agent of type command, http or expression may do the same",
+			"%s is a class in somebody's code, which is not read", given)
+	default:
+		it := r.fail(v.at(), a.was, "agent_class", "there is no agent_class %q", given)
+		it.Advice = meant(name, []string{"LlmAgent", "LoopAgent", "SequentialAgent", "ParallelAgent"})
+		if strings.Contains(name, ".") {
+			it.Message = given + " is a class in somebody's code, which is not read"
+		}
+	}
+	return "", false
+}
+
+var pythonName = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_]*$`)
+
+func (r *adkReader) name(a *agent, v value) {
+	switch {
+	case a.was == "":
+		r.fail(a.at, "", "name", "an agent needs a name")
+	case a.was == "user":
+		r.fail(v.at(), a.was, "name", `an agent cannot be named "user": what the person says has that name`)
+	case cleanName(a.was) != a.was: // a name of its own is told when all are known
+	case !pythonName.MatchString(a.was):
+		r.add(Mapped, v.at(), a.was, "name", "", "ADK for Python refuses it: there it is an identifier, of letters, digits and _")
+	default:
+		r.mapped(v.at(), a.was, "name", "")
+	}
+}
+
+// known reports whether a key belongs to the class. One that does not is an
+// error: ADK for Go passes over it, so that a mistyped limit is none.
+func (r *adkReader) known(a *agent, p pair) bool {
+	if slices.Contains(adkKeys(a.typ), p.key) {
+		return !p.value.isNull()
+	}
+	it := r.fail(p.at, a.was, p.key, "unknown field %q", p.key)
+	if it.Advice = meant(p.key, adkKeys(a.typ)); it.Advice == "" {
+		switch {
+		case slices.Contains(adkLLM, p.key):
+			it.Advice = "it belongs to an LlmAgent"
+		case slices.Contains(adkLoop, p.key):
+			it.Advice = "it belongs to a LoopAgent; without agent_class this is an LlmAgent"
+		default:
+			it.Advice = "ADK for Go passes over fields that it does not know, and ADK for Python refuses them"
+		}
+	}
+	return false
+}
+
+func (r *adkReader) field(a *agent, p pair) {
+	at, v := p.at, p.value
+	switch p.key {
+	case "agent_class", "name", "sub_agents":
+		if p.key == "sub_agents" {
+			r.subAgents(a, v)
+		}
+	case "description":
+		a.description = v.text()
+		r.mapped(at, a.was, p.key, "")
+	case "max_iterations":
+		n, ok := v.whole()
+		if !ok || v.ShortTag() == "!!str" {
+			r.fail(v.at(), a.was, p.key, "max_iterations must be a whole number, got %s", v.what())
+			return
+		}
+		a.set(p.key, n)
+		r.mapped(at, a.was, p.key, "")
+	case "before_agent_callbacks", "after_agent_callbacks", "before_model_callbacks", "after_model_callbacks", "before_tool_callbacks", "after_tool_callbacks":
+		r.callbacks(a, p)
+	default:
+		r.llmField(a, p)
+	}
+}
+
+// callbacks notes code that is called around an agent, a model or a tool.
+func (r *adkReader) callbacks(a *agent, p pair) {
+	if p.value.empty() {
+		return
+	}
+	var names []string
+	for _, c := range p.value.items() {
+		names = append(names, c.get("name").text())
+	}
+	r.dropped(p.at, a.was, p.key, "in Go it is agent.Config or llmagent.Config; where it sets escalate, write stop_when or exit_when",
+		"%s is code, and a definition runs none", strings.Join(names, ", "))
+}
+
+// subAgents reads the files that sub_agents names.
+func (r *adkReader) subAgents(a *agent, v value) {
+	if !v.isList() {
+		r.fail(v.at(), a.was, "sub_agents", "sub_agents must be a list, got %s", v.what())
+		return
+	}
+	for _, item := range v.items() {
+		if sub := r.ref(a, item); sub != nil {
+			a.subs = append(a.subs, sub)
+		}
+	}
+	if len(a.subs) > 0 {
+		r.mapped(v.at(), a.was, "sub_agents", "")
+	}
+}
+
+// ref reads the agent that config_path names; nil if the report says why not.
+func (r *adkReader) ref(a *agent, item value) *agent {
+	for _, p := range item.pairs() {
+		if p.key != "config_path" && p.key != "code" {
+			r.fail(p.at, a.was, "sub_agents", "unknown field %q of a sub-agent", p.key).Advice = refAdvice(item, p.key)
+			return nil
+		}
+	}
+	file, code := item.get("config_path").text(), item.get("code").text()
+	switch {
+	case file != "" && code != "", file == "" && code == "":
+		r.fail(item.at(), a.was, "sub_agents", "a sub-agent is {config_path: file.yaml} or {code: package.object}")
+		return nil
+	case code != "":
+		r.dropped(item.at(), a.was, "sub_agents code", "write the agent in a file, or in Go", "%s is an agent in somebody's code, which is not read", code)
+		return nil
+	}
+	return r.file(a, item.get("config_path"), file)
+}
+
+func refAdvice(item value, key string) string {
+	if key == "name" || key == "agent_class" || key == "instruction" {
+		return "ADK has no agent in the place of a reference: write it in a file of its own, and {config_path: file.yaml} here"
+	}
+	return meant(key, []string{"config_path", "code"})
+}
+
+// file reads the agent in a file of the folder.
+func (r *adkReader) file(a *agent, v value, name string) *agent {
+	target := path.Join(path.Dir(r.open[len(r.open)-1]), name)
+	switch {
+	case path.IsAbs(name) || filepath.IsAbs(name) || strings.Contains(name, `\`):
+		r.fail(v.at(), a.was, "config_path", "config_path must be a path with slashes, relative to this file, got %q", name)
+		return nil
+	case !filepath.IsLocal(target):
+		r.fail(v.at(), a.was, "config_path", "config_path %q leads out of the folder of the agent", name)
+		return nil
+	case slices.Contains(r.open, target):
+		r.fail(v.at(), a.was, "config_path", "config_path %q leads in a circle", name)
+		return nil
+	case r.opts.FS == nil:
+		r.fail(v.at(), a.was, "config_path", "config_path %q cannot be followed: the agent was not read from a folder", name)
+		return nil
+	}
+	data, err := readFile(r.opts.FS, target)
+	if err != nil {
+		it := r.fail(v.at(), a.was, "config_path", "config_path %q cannot be read: %v", name, cause(err))
+		it.Advice = r.similar(target)
+		return nil
+	}
+	inner, ok := r.parse(r.folder+target, data)
+	if !ok {
+		return nil
+	}
+	r.open = append(r.open, target)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	return r.agent(inner)
+}
+
+// similar is the advice for a file that there is not.
+func (r *adkReader) similar(target string) string {
+	entries, err := fs.ReadDir(r.opts.FS, path.Dir(target))
+	if err != nil || len(entries) > 1000 {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return meant(path.Base(target), names)
+}
+
+// loops says for each loop what ADK does and a definition does not by itself.
+func (r *adkReader) loops(root *agent) {
+	outermost := true
+	root.link()
+	root.walk(func(a *agent) {
+		if a.typ != definition.TypeLoop {
+			return
+		}
+		r.deny(a)
+		switch nested := a.loop() != nil; {
+		case nested:
+			r.changed(a.at, a.was, "exit_loop", "", "leaving this loop leaves only this one; in ADK the loops around it end too")
+		default:
+			a.set("timeouts", "none")
+			if outermost {
+				r.changed(a.at, a.was, "time", "timeouts: none", "ADK bounds no loop by time").Advice = "take the line away for 5 minutes an iteration and 30 in all"
+			}
+			outermost = false
+		}
+	})
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// Dialect is the format of another product.
+type Dialect string
+
+// The dialects.
+const (
+	// ADK is Agent Config, the YAML of Google's Agent Development Kit.
+	ADK Dialect = "adk"
+	// Evo is the JSON of Evo AI's agents, as documented and as exported.
+	Evo Dialect = "evo"
+	// Robomotion is nodes of Robomotion's agents package, as JSON or YAML or in
+	// the SDK's main.ts.
+	Robomotion Dialect = "robomotion"
+)
+
+// All lists the dialects.
+func All() []Dialect { return []Dialect{ADK, Evo, Robomotion} }
+
+// Title is what the dialect is called where people read it.
+func (d Dialect) Title() string {
+	switch d {
+	case ADK:
+		return "ADK Agent Config"
+	case Evo:
+		return "Evo AI"
+	case Robomotion:
+		return "Robomotion"
+	}
+	return string(d)
+}
+
+// Options are the choices of [Load] and [Import].
+type Options struct {
+	// Dialect is what the file is in; empty for [Detect]'s opinion.
+	Dialect Dialect
+	// Agent names the agent to begin with where a file has several; empty for
+	// the only one that is in no other.
+	Agent string
+	// FS is where a config_path leads; paths do not leave it. Nil refuses them.
+	// Load sets it. For a folder, use os.Root.FS: os.DirFS follows links out.
+	FS fs.FS
+	// Path is where the file itself is in FS; by default the last element of its
+	// name.
+	Path string
+}
+
+// Result is what an import made.
+type Result struct {
+	// YAML is the definition; nil if the report has errors.
+	YAML []byte
+	// Definition is the same, loaded; nil if it has problems.
+	Definition *definition.Definition
+	// Report says what became of each field.
+	Report *Report
+}
+
+// Err is nil if the import is a definition that can be run. Else it is the
+// [definition.Problems] of what was made, or an [*Error].
+func (r *Result) Err() error {
+	switch n := r.Report.count(Failed); {
+	case n == 0:
+		return nil
+	case r.YAML != nil:
+		return r.Report.Problems
+	}
+	return &Error{r.Report}
+}
+
+// Error says why a file cannot be carried over.
+type Error struct {
+	Report *Report
+}
+
+// Error is a line that counts, and then the report's errors as they stand in it.
+func (e *Error) Error() string {
+	var b strings.Builder
+	r := e.Report
+	fmt.Fprintf(&b, "%s: %s cannot be carried over as it is (%s):", r.File, r.Dialect.Title(), plural(r.count(Failed), "error"))
+	for n := range r.Items {
+		if r.Items[n].Kind == Failed {
+			b.WriteString("\n" + strings.TrimSuffix(r.Items[n].format(), "\n"))
+		}
+	}
+	return b.String()
+}
+
+// ErrUnknown says that a file is in none of the dialects.
+var ErrUnknown = errors.New("this is neither ADK Agent Config nor Evo AI's JSON nor Robomotion's nodes")
+
+// Load is [Import] of a file and of those in its folder that it refers to. The
+// error is that of reading it.
+func Load(name string, opts Options) (*Result, error) {
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	opts.FS, opts.Path = root.FS(), filepath.Base(name)
+	data, err := readFile(os.DirFS(filepath.Dir(name)), opts.Path) // the file itself may be a link
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, cause(err))
+	}
+	return Import(name, data, opts)
+}
+
+// Import makes a definition of a text in a dialect. The name is what the report
+// calls the file. The error is [ErrUnknown], or about the options: whatever is
+// wrong with the text is in the report, see [Result.Err].
+func Import(name string, data []byte, opts Options) (*Result, error) {
+	if opts.Dialect == "" {
+		opts.Dialect = Detect(name, data)
+	}
+	if opts.Path == "" {
+		opts.Path = path.Base(filepath.ToSlash(name))
+	}
+	i := &importer{
+		opts: opts, folder: name[:len(name)-len(filepath.Base(name))],
+		report: &Report{Dialect: opts.Dialect, File: name},
+	}
+	var root *agent
+	switch opts.Dialect {
+	case ADK:
+		root = (&adkReader{importer: i}).root(name, data)
+	case Evo:
+		root = (&evoReader{importer: i}).root(name, data)
+	case Robomotion:
+		root = (&robomotionReader{importer: i}).root(name, data)
+	case "":
+		return nil, fmt.Errorf("%s: %w", name, ErrUnknown)
+	default:
+		return nil, fmt.Errorf("there is no dialect %q: want one of %q", opts.Dialect, All())
+	}
+	return i.finish(name, root), nil
+}
+
+// importer is what the readers of all dialects share.
+type importer struct {
+	opts   Options
+	folder string // how the names of files begin, for people
+	report *Report
+	agents int // read so far
+	nodes  int
+}
+
+// Limits of what is read. They are far above what a person writes.
+const (
+	maxFile   = 1 << 20 // bytes
+	maxNodes  = 20_000  // values in all files, aliases spelled out
+	maxDepth  = 64
+	maxAgents = 500
+)
+
+// tooMany reports that there are more agents than can be meant, as when files
+// name each other over and over.
+func (i *importer) tooMany(at place) bool {
+	if i.agents++; i.agents == maxAgents+1 {
+		i.fail(at, "", "", "there are more than %d agents", maxAgents)
+	}
+	return i.agents > maxAgents
+}
+
+// finish makes the definition and looks whether it can be run.
+func (i *importer) finish(name string, root *agent) *Result {
+	res := &Result{Report: i.report}
+	if root == nil || i.report.count(Failed) > 0 {
+		if i.report.count(Failed) == 0 {
+			i.fail(place{file: name}, "", "", "there is no agent in it")
+		}
+		return res
+	}
+	doc := i.settle(root)
+	if i.report.count(Failed) > 0 {
+		return res
+	}
+	text, err := render(doc, "Imported from "+i.opts.Dialect.Title()+" by refrain import.")
+	if err != nil {
+		i.fail(place{file: name}, "", "", "the definition cannot be written: %v", err)
+		return res
+	}
+	res.YAML, i.report.Name, i.report.Agents = text, root.name, i.count(root)
+	def, err := definition.Parse(imported(name), text, definition.Options{})
+	problems, bad := errors.AsType[definition.Problems](err)
+	if !bad {
+		res.Definition, problems = def, def.Warnings()
+	}
+	i.report.Problems = problems
+	return res
+}
+
+// imported is the name that problems of a definition have: what they are about
+// is not in the file itself. It stays in its folder, as scripts of models do.
+func imported(name string) string { return name + " (imported)" }
+
+func (i *importer) count(a *agent) int {
+	n := 1
+	for _, sub := range a.subs {
+		n += i.count(sub)
+	}
+	for _, t := range a.tools {
+		if t.agent != nil {
+			n += i.count(t.agent)
+		}
+	}
+	return n
+}
+
+// readFile reads a file of a bounded size.
+func readFile(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = errors.New("the file is larger than 1 MiB")
+	}
+	return data, err
+}
+
+// Parse returns the dialect of that name; the error lists them all.
+func Parse(name string) (Dialect, error) {
+	if d := Dialect(name); slices.Contains(All(), d) {
+		return d, nil
+	}
+	return "", fmt.Errorf("there is no dialect %q: want adk, evo or robomotion", name)
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// evoReader reads agents as Evo AI documents them and as it exports them: the
+// first have fields beside their type and name each other, the second have a
+// config and IDs.
+type evoReader struct {
+	*importer
+	all  []value
+	open []value // the agents around the current one
+}
+
+var evoTypes = map[string]bool{
+	"llm": true, "task": true, "workflow": true, "a2a": true, "loop": true, "sequential": true, "parallel": true, "external": true,
+}
+
+func (r *evoReader) root(name string, data []byte) *agent {
+	v, ok := r.parse(name, data)
+	if !ok {
+		return nil
+	}
+	switch list := v.get("agents"); {
+	case list.isList():
+		r.all = list.items()
+	case v.isList():
+		r.all = v.items()
+	case v.isMap():
+		r.all = []value{v}
+	}
+	r.all = slices.DeleteFunc(r.all, func(a value) bool { return !a.isMap() })
+	if len(r.all) == 0 {
+		r.fail(v.at(), "", "", "there are no agents in it: want {agents: […]} or one agent")
+		return nil
+	}
+	first, ok := r.first()
+	if !ok {
+		return nil
+	}
+	return r.agent(first, nil)
+}
+
+// first is the agent to begin with: the one named in the options, or the only
+// one, or the only loop, that no other has.
+func (r *evoReader) first() (value, bool) {
+	var names []string
+	for _, a := range r.all {
+		if id := evoName(a); id != "" && (id == r.opts.Agent || a.get("id").text() == r.opts.Agent) {
+			return a, true
+		}
+		names = append(names, evoName(a))
+	}
+	if r.opts.Agent != "" {
+		r.fail(place{file: r.report.File}, "", "", "there is no agent %q", r.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
+		return value{}, false
+	}
+	var tops, loops []value
+	for _, a := range r.all {
+		if r.used(a) {
+			continue
+		}
+		tops = append(tops, a)
+		if evoType(a) == "loop" {
+			loops = append(loops, a)
+		}
+	}
+	switch {
+	case len(loops) == 1:
+		tops = loops
+	case len(tops) == 0:
+		tops = r.all // each is in another: the circle is told when it is met
+	case len(tops) > 1:
+		names = nil
+		for _, a := range tops {
+			names = append(names, evoName(a))
+		}
+		r.fail(place{file: r.report.File}, "", "", "there are several agents that are in no other: %s", strings.Join(names, ", ")).
+			Advice = "say which to begin with: --agent " + names[0]
+		return value{}, false
+	}
+	for _, a := range r.all {
+		if a.Node != tops[0].Node && !r.used(a) {
+			r.dropped(a.at(), evoName(a), "agent", "--agent "+evoName(a)+" imports it", "it is in no other agent")
+		}
+	}
+	return tops[0], true
+}
+
+// used reports whether another agent names this one.
+func (r *evoReader) used(a value) bool {
+	return slices.ContainsFunc(r.all, func(by value) bool {
+		if by.Node == a.Node {
+			return false
+		}
+		return slices.ContainsFunc(evoRefs(by), func(ref value) bool { return ref.isScalar() && r.names(ref.text(), a) })
+	})
+}
+
+func (r *evoReader) names(ref string, a value) bool {
+	return ref != "" && (ref == a.get("id").text() || ref == evoName(a))
+}
+
+// evoRefs are the values by which an agent names others.
+func evoRefs(a value) []value {
+	config := a.get("config")
+	refs := slices.Concat(config.get("sub_agents").items(), evoField(a, "sub_agents").items(), config.get("agent_tools").items())
+	for _, task := range config.get("tasks").items() {
+		refs = append(refs, task.get("agent_id"))
+	}
+	for _, n := range config.get("workflow").get("nodes").items() {
+		refs = append(refs, n.get("data").get("agent").get("id"), n.get("data").get("agent_id"))
+	}
+	return refs
+}
+
+// evoKey writes a label of the form, in English or Portuguese, as the JSON does.
+func evoKey(key string) string {
+	key = strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(key, "✅🛑🎯⭐ :"), func(r rune) bool { return r == ' ' || r == '-' }), "_"))
+	switch key {
+	case "instructions", "instruções", "instrucoes":
+		return "instruction"
+	case "can_use_exit_loop", "pode_usar_exit_loop", "exit_loop", "can_exit_loop":
+		return "enable_exit_loop"
+	case "task_definition", "tarefa":
+		return "task"
+	case "agent_card_url":
+		return "card_url"
+	case "total_loop_timeout", "loop_timeout":
+		return "total_timeout"
+	case "sub_agent_timeout":
+		return "timeout"
+	}
+	return key
+}
+
+// evoField is a field of an agent, beside its type or in its config.
+func evoField(a value, key string) value {
+	for _, at := range []value{a, a.get("config")} {
+		for _, p := range at.pairs() {
+			if evoKey(p.key) == key && !p.value.isNull() {
+				return p.value
+			}
+		}
+	}
+	return value{file: a.file}
+}
+
+func evoName(a value) string { return evoField(a, "name").text() }
+
+// evoType is the type in small letters, without "agent" after it.
+func evoType(a value) string {
+	t := strings.ToLower(strings.TrimSpace(evoField(a, "type").text()))
+	if n := strings.IndexByte(t, '('); n > 0 { // Workflow Agent (Sequential)
+		t = t[:n]
+	}
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(t), "agent"))
+}
+
+// agent reads one agent; nil if the report says why there is none. The loop is
+// the agent that has it, if that is one.
+func (r *evoReader) agent(v value, around *agent) *agent {
+	if r.tooMany(v.at()) {
+		return nil
+	}
+	name := evoName(v)
+	if slices.ContainsFunc(r.open, func(o value) bool { return o.Node == v.Node }) {
+		r.fail(v.at(), name, "sub_agents", "the agent %q is in itself", name)
+		return nil
+	}
+	r.open = append(r.open, v)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	a := &agent{at: v.at(), name: name, was: name}
+	kind := evoType(v)
+	if name == "" {
+		if a.was = v.get("id").text(); kind != "a2a" || a.was == "" {
+			r.fail(v.at(), a.was, "name", "an agent needs a name")
+		}
+		a.name = a.was
+	}
+	switch kind {
+	case "llm", "":
+		r.llm(a, v)
+	case "loop", "sequential", "parallel":
+		r.composite(a, v, definition.Type(kind))
+	case "task":
+		a = r.task(a, v)
+	case "workflow":
+		a = r.workflow(a, v)
+	case "a2a":
+		a = r.remote(a, v)
+	case "external":
+		r.dropped(v.at(), name, "type external", "an agent of type http can send the same request",
+			"it asks %s over an API of its own", cmpText(evoField(v, "provider").text(), "another service"))
+		return nil
+	default:
+		it := r.fail(evoField(v, "type").at(), name, "type", "Invalid agent type: %s", kind)
+		it.Advice = meant(kind, []string{"llm", "task", "workflow", "a2a", "loop", "sequential", "parallel"})
+		return nil
+	}
+	if a == nil {
+		return nil
+	}
+	r.common(a, v, kind)
+	r.mayExit(a, v, around)
+	return a
+}
+
+func cmpText(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// common reads what all types have, and looks at every other field.
+func (r *evoReader) common(a *agent, v value, kind string) {
+	if a.was == "" {
+		a.was = a.name
+	}
+	if d := evoField(v, "description").text(); d != "" {
+		a.description = d
+		r.mapped(evoField(v, "description").at(), a.was, "description", "")
+	}
+	if key := evoField(v, "output_key"); !key.empty() {
+		a.outputKey = key.text()
+		if a.outputKey != definition.LoopOutput {
+			r.mapped(key.at(), a.was, "output_key", "")
+		}
+	}
+	if t := evoField(v, "timeout"); !t.empty() && kind != "loop" {
+		r.stepTimeout(a, t)
+	}
+	for _, p := range v.pairs() {
+		if p.key != "config" {
+			r.leftOver(a, p, p.key, kind)
+		}
+	}
+	for _, p := range v.get("config").pairs() {
+		r.leftOver(a, p, "config."+p.key, kind)
+	}
+}
+
+func (r *evoReader) stepTimeout(a *agent, t value) {
+	if n, ok := seconds(t); ok {
+		a.set("timeout", n)
+		r.mapped(t.at(), a.was, "timeout", "")
+		return
+	}
+	r.fail(t.at(), a.was, "timeout", "timeout must be a number of seconds above 0, got %s", t.what())
+}
+
+var withUnit = regexp.MustCompile(`^\d+(?:\.\d+)?\s*(?:s|m|h)?$`)
+
+// seconds writes a time as a definition does; 300 and 300s are the same.
+func seconds(v value) (string, bool) {
+	text := strings.ReplaceAll(strings.TrimSpace(v.text()), " ", "")
+	if !withUnit.MatchString(text) || strings.Trim(text, "0.smh") == "" {
+		return "", false
+	}
+	if last := text[len(text)-1]; last >= '0' && last <= '9' {
+		text += "s"
+	}
+	return text, true
+}
+
+const elsewhereExit = "read its answer in the loop's stop_when, or in another agent's instructions"
+
+// mayExit reads who may end the loop around: what the loop says, and what the
+// agent says itself.
+func (r *evoReader) mayExit(a *agent, v value, around *agent) {
+	own := evoField(v, "enable_exit_loop")
+	if own.isNull() {
+		return
+	}
+	on, ok := own.boolean()
+	if !ok {
+		r.fail(own.at(), a.was, "exit_loop", "whether it can use exit_loop must be true or false, got %s", own.what())
+		return
+	}
+	switch {
+	case around == nil || around.typ == definition.TypeLLM:
+		if on {
+			r.dropped(own.at(), a.was, "exit_loop", "", "it ends a loop, and this agent is in none")
+		}
+	case on && a.outputKey == definition.LoopOutput:
+		r.dropped(own.at(), a.was, "exit_loop", "", "it gives the last word, when the loop has stopped already")
+	case on && a.typ == definition.TypeA2A:
+		r.dropped(own.at(), a.was, "exit_loop", elsewhereExit, "an agent elsewhere cannot call it")
+	default:
+		a.exit = &on
+		r.mapped(own.at(), a.was, "exit_loop", fmt.Sprintf("can_exit_loop: %v", on))
+	}
+}

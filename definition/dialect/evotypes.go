@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// evoKnown are fields that are read, and those that say nothing about what an
+// agent does.
+var (
+	evoKnown = []string{
+		"name", "type", "description", "config", "goal", "role", "instruction", "model", "output_key", "enable_exit_loop", "sub_agents",
+		"max_iterations", "agents_exit_loop", "condition", "iteration_timeout", "total_timeout", "timeout", "timeouts", "task", "tasks",
+		"workflow_type", "workflow", "card_url", "endpoint", "payload", "method", "headers", "output_schema", "agent_tools", "custom_mcp_servers",
+		"temperature", "max_tokens", "continue_on_error",
+	}
+	evoSilent = []string{
+		"id", "client_id", "folder_id", "created_at", "updated_at", "avatar_url", "provider", "publish_state", "tags", "is_active", "status", "version",
+	}
+	evoGone = map[string]string{
+		"api_key": "set the provider's variable in the environment: doc/models.md", "api_key_id": "set the provider's variable in the environment: doc/models.md",
+		"tools": "give MCP servers or commands in tools", "custom_tools": "give an MCP server, or http agents as tools: {agent: {…}}",
+		"custom_tool_ids": "give MCP servers or commands in tools", "mcp_servers": "write the server in tools: {mcp: {command: […]}}",
+		"custom_mcp_server_ids": "write the server in tools: {mcp: {url: …}}", "load_memory": "keep what is to be known in the state",
+		"preload_memory": "keep what is to be known in the state", "load_knowledge": "give an MCP server that searches",
+		"knowledge_tags": "give an MCP server that searches", "planner": "say in the instructions how to go about it",
+	}
+)
+
+// leftOver notes a field that is not read. A mistyped one is an error.
+func (r *evoReader) leftOver(a *agent, p pair, full, kind string) {
+	key := evoKey(p.key)
+	advice, gone := evoGone[key]
+	if on, isBool := p.value.boolean(); isBool && !on && gone {
+		return
+	}
+	switch {
+	case p.value.empty() || slices.Contains(evoKnown, key):
+	case slices.Contains(evoSilent, key):
+	case key == "condition" && kind == "loop":
+	case gone:
+		why := "it is kept in Evo AI's database, or works only there"
+		if strings.HasPrefix(key, "api_key") {
+			why = "keys are not copied"
+		}
+		r.dropped(p.at, a.was, full, advice, "%s", why)
+	case expr.Nearest(key, evoKnown) != "":
+		r.fail(p.at, a.was, full, "unknown field %q, which Evo AI passes over", p.key).Advice = meant(key, evoKnown)
+	default:
+		r.dropped(p.at, a.was, full, "", "a definition has no such field")
+	}
+}
+
+// llm reads an agent that asks a model.
+func (r *evoReader) llm(a *agent, v value) {
+	a.typ = definition.TypeLLM
+	a.set("context", "full")
+	if in := evoField(v, "instruction"); !in.empty() {
+		a.instructions = in.text()
+		r.mapped(in.at(), a.was, "instruction", "instructions")
+	}
+	for _, key := range []string{"goal", "role"} { // the role comes first
+		if f := evoField(v, key); !f.empty() {
+			a.instructions = joined(strings.ToUpper(key[:1])+key[1:]+": "+f.text(), a.instructions)
+			r.mapped(f.at(), a.was, key, "instructions")
+		}
+	}
+	if m := evoField(v, "model"); !m.empty() {
+		r.useModel(a, m.at(), "model", m.text())
+	}
+	if a.instructions == "" {
+		a.instructions = "{{user_input}}"
+		r.changed(a.at, a.was, "instruction", "instructions", "it has none; it is told what the user asks")
+	}
+	r.schema(a, evoField(v, "output_schema"))
+	for _, key := range []string{"temperature", "max_tokens"} {
+		if f := evoField(v, key); !f.empty() {
+			a.set(key, copied(f))
+			r.mapped(f.at(), a.was, key, "")
+		}
+	}
+	r.mcp(a, v)
+	for _, ref := range v.get("config").get("agent_tools").items() {
+		if sub := r.ref(a, ref); sub != nil {
+			a.tools = append(a.tools, tool{agent: sub})
+			r.mapped(ref.at(), a.was, "agent_tools", "tools agent")
+		}
+	}
+	if subs := evoField(v, "sub_agents"); !subs.empty() {
+		r.subAgents(a, subs)
+		r.asTools(a, subs.at(), "sub_agents", "Evo AI")
+	}
+}
+
+// schema reads a JSON Schema, or the fields of one alone.
+func (r *evoReader) schema(a *agent, v value) {
+	if v.empty() {
+		return
+	}
+	if !v.get("properties").isNull() || !v.get("type").isMap() && !v.get("type").isNull() {
+		a.set("output_schema", copied(v))
+		r.mapped(v.at(), a.was, "output_schema", "")
+		return
+	}
+	var required []any
+	for _, p := range v.pairs() {
+		required = append(required, p.key)
+	}
+	a.set("output_schema", object{{key: "type", value: "object"}, {key: "properties", value: copied(v)}, {key: "required", value: required}})
+	r.changed(v.at(), a.was, "output_schema", "output_schema", "its fields are the properties of a JSON Schema, all of them required")
+}
+
+func (r *evoReader) mcp(a *agent, v value) {
+	for _, server := range v.get("config").get("custom_mcp_servers").items() {
+		out := object{{key: "url", value: server.get("url").text()}}
+		if h := server.get("headers"); !h.empty() {
+			out = append(out, field{key: "headers", value: r.secrets(a, "custom_mcp_servers headers", h, "headers")})
+		}
+		a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}})
+		r.mapped(server.at(), a.was, "custom_mcp_servers", "tools mcp")
+	}
+}
+
+// ref reads the agent that an ID, a name or an agent in its place means.
+func (r *evoReader) ref(a *agent, ref value) *agent {
+	if ref.isMap() {
+		return r.agent(ref, a)
+	}
+	for _, v := range r.all {
+		if r.names(ref.text(), v) {
+			return r.agent(v, a)
+		}
+	}
+	var names []string
+	for _, v := range r.all {
+		names = append(names, evoName(v), v.get("id").text())
+	}
+	r.fail(ref.at(), a.was, "sub_agents", "Agent with ID %s not found", ref.text()).Advice =
+		cmpText(meant(ref.text(), names), "export the agents together: it is in the list of another")
+	return nil
+}
+
+func (r *evoReader) subAgents(a *agent, v value) {
+	if !v.isList() {
+		r.fail(v.at(), a.was, "sub_agents", "sub_agents must be a list")
+		return
+	}
+	for _, ref := range v.items() {
+		if sub := r.ref(a, ref); sub != nil {
+			a.subs = append(a.subs, sub)
+		}
+	}
+	r.mapped(v.at(), a.was, "sub_agents", "")
+}
+
+// composite reads a loop, a sequence or a parallel agent.
+func (r *evoReader) composite(a *agent, v value, t definition.Type) {
+	a.typ = t
+	subs := evoField(v, "sub_agents")
+	switch {
+	case subs.isNull():
+		r.fail(v.at(), a.was, "sub_agents", "Agent %s must have sub_agents", t)
+		return
+	case subs.isList() && len(subs.items()) == 0:
+		r.fail(subs.at(), a.was, "sub_agents", "Agent %s must have at least one sub-agent", t)
+		return
+	}
+	r.subAgents(a, subs)
+	if t == definition.TypeLoop {
+		r.loop(a, v)
+		return
+	}
+	for _, key := range []string{"goal", "role", "instruction"} {
+		if f := evoField(v, key); !f.empty() {
+			r.dropped(f.at(), a.was, key, "write it in the instructions of the agents in it", "Evo AI does not show it to anybody either")
+		}
+	}
+}
+
+// loop reads what only loops have.
+func (r *evoReader) loop(a *agent, v value) {
+	for _, key := range []string{"goal", "instruction"} {
+		f := evoField(v, key)
+		switch {
+		case f.empty():
+		case key == "goal":
+			a.set("goal", f.text())
+			r.mapped(f.at(), a.was, key, "")
+		default:
+			a.instructions = f.text()
+			r.mapped(f.at(), a.was, key, "instructions")
+		}
+	}
+	if n := evoField(v, "max_iterations"); !n.isNull() {
+		if i, ok := n.whole(); ok {
+			a.set("max_iterations", i)
+			r.mapped(n.at(), a.was, "max_iterations", "")
+		} else {
+			r.fail(n.at(), a.was, "max_iterations", "max_iterations must be a whole number, got %s", n.what())
+		}
+	} else {
+		r.changed(a.at, a.was, "max_iterations", "5", "it is not given, and then a loop ends after 5 here; in Evo AI it may never end")
+	}
+	if c := evoField(v, "condition"); !c.empty() {
+		r.dropped(c.at(), a.was, "condition", `write it as an expression in stop_when, such as state.score >= 8.0`, "Evo AI keeps %s and never looks at it", c.what())
+	}
+	r.times(a, v)
+	r.exitList(a, v)
+}
+
+// times reads the times of a loop. Without any, they are those that Evo AI
+// documents: 300 seconds for an iteration, 1800 for all of them.
+func (r *evoReader) times(a *agent, v value) {
+	a.set("timeouts", "standard")
+	given := false
+	for _, f := range []struct{ theirs, ours string }{{"iteration_timeout", "iteration_timeout"}, {"total_timeout", "timeout"}, {"timeout", "timeout"}} {
+		t := evoField(v, f.theirs)
+		if t.empty() {
+			t = evoField(v, "timeouts").get(strings.TrimSuffix(strings.TrimSuffix(f.theirs, "timeout"), "_"))
+		}
+		if t.empty() || f.theirs == "timeout" && !evoField(v, "total_timeout").empty() {
+			continue
+		}
+		text, ok := seconds(t)
+		if !ok {
+			r.fail(t.at(), a.was, f.theirs, "%s must be a number of seconds above 0, got %s", f.theirs, t.what())
+			continue
+		}
+		given = true
+		a.set(f.ours, text)
+		r.mapped(t.at(), a.was, f.theirs, f.ours)
+	}
+	if !given {
+		r.add(Mapped, a.at, a.was, "time", "timeouts: standard", "300 s for an iteration and so for each sub-agent, 1800 s in all")
+	}
+}
+
+// exitList reads the loop's own list of who may end it. Without one, and if no
+// agent says so itself, every model may, as in Evo AI.
+func (r *evoReader) exitList(a *agent, v value) {
+	list := evoField(v, "agents_exit_loop")
+	if list.isNull() {
+		if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) {
+			r.changed(a.at, a.was, "exit_loop", "", "nobody is said to end the loop, so every agent that asks a model may, as in Evo AI").Advice =
+				"give can_exit_loop: true to the one that decides"
+		}
+		return
+	}
+	for _, ref := range list.items() {
+		var sub *agent
+		known := false
+		for _, other := range r.all {
+			if r.names(ref.text(), other) {
+				sub = find(a.subs, evoName(other))
+				known = slices.ContainsFunc(evoRefs(v), func(s value) bool { return s.isScalar() && r.names(s.text(), other) })
+			}
+		}
+		if sub == nil {
+			sub = find(a.subs, ref.text())
+		}
+		switch {
+		case sub == nil && known: // what is wrong with it was told
+		case sub == nil:
+			r.fail(ref.at(), a.was, "agents_exit_loop", "Agent with ID %s not found among the sub-agents", ref.text())
+		case sub.outputKey == definition.LoopOutput:
+			r.dropped(ref.at(), sub.was, "agents_exit_loop", "", "it gives the last word, when the loop has stopped already")
+		case !asks(sub):
+			r.dropped(ref.at(), sub.was, "agents_exit_loop", elsewhereExit, "only an agent that asks a model can call exit_loop")
+		default:
+			sub.exit = new(true)
+			r.mapped(ref.at(), sub.was, "agents_exit_loop", "can_exit_loop")
+		}
+	}
+	r.deny(a)
+	if len(list.items()) == 0 {
+		r.add(Mapped, list.at(), a.was, "agents_exit_loop", "can_exit_loop: false", fmt.Sprintf("nobody of %s", plural(len(a.subs), "sub-agent")))
+	}
+}
+
+func find(subs []*agent, was string) *agent {
+	for _, s := range subs {
+		if s.was == was && was != "" {
+			return s
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect_test
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+
+	"github.com/refrain-dev/refrain/definition/dialect"
+)
+
+// echo is an agent elsewhere, which says what it was sent.
+type echo struct{ sent chan string }
+
+func (e echo) Execute(_ context.Context, x *a2asrv.ExecutorContext) iter.Seq2[a2a.Event, error] {
+	return func(yield func(a2a.Event, error) bool) {
+		data, err := json.Marshal(x.Message.Parts[0].Data())
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		e.sent <- string(data)
+		yield(a2a.NewMessageForTask(a2a.MessageRoleAgent, x, a2a.NewTextPart("analisado: "+string(data))), nil)
+	}
+}
+
+func (echo) Cancel(context.Context, *a2asrv.ExecutorContext) iter.Seq2[a2a.Event, error] {
+	return func(func(a2a.Event, error) bool) {}
+}
+
+// A24, A26, D4, C29: a task that a model does, and an agent elsewhere that is
+// asked for real.
+func TestTaskAndEndpoint(t *testing.T) {
+	there := echo{sent: make(chan string, 1)}
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	mux.Handle("/analyze", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(there, a2asrv.WithLogger(slog.New(slog.DiscardHandler)))))
+	mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewStaticAgentCardHandler(&a2a.AgentCard{
+		Name: "remote", Version: "1",
+		SupportedInterfaces: []*a2a.AgentInterface{{URL: server.URL + "/analyze", ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2a.Version}},
+	}))
+	data, err := os.ReadFile("testdata/evo/optimize/agents.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = []byte(strings.ReplaceAll(string(data), "https://api.externa.com/analyze", server.URL))
+	res, err := dialect.Import("agents.json", data, dialect.Options{})
+	if err != nil || res.Err() != nil {
+		t.Fatalf("%v, %+v", err, res.Report)
+	}
+	answer, stop := run(t, res.Definition, "testdata/evo/optimize/script.yaml")
+	if answer != "a=1 basta" || stop != "exit_loop" {
+		t.Errorf("answer %q, stop %q", answer, stop)
+	}
+	if got, want := <-there.sent, `{"data":"4.2%"}`; got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+}
+
+// Neither keys nor what looks like one gets into a definition or a report.
+func TestSecretsStayWhereTheyAre(t *testing.T) {
+	for _, tt := range []struct {
+		d    dialect.Dialect
+		file string
+	}{
+		{dialect.ADK, "testdata/adk/mcp/root_agent.yaml"},
+		{dialect.Evo, "testdata/evo/secrets/agents.json"},
+		{dialect.Evo, "testdata/evo/export/agents.json"},
+	} {
+		res := load(t, tt.d, filepath.Dir(tt.file), tt.file)
+		report, err := json.Marshal(res.Report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"Bearer", "very-secret", "sk-"} {
+			for what, text := range map[string]string{"definition": string(res.YAML), "report": string(report)} {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s: the %s has %q in it", tt.file, what, secret)
+				}
+			}
+		}
+	}
+}
+
+// A link in the agent's folder must not lead out of it.
+func TestFilesStayInTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(dir, "outside.yaml")
+	agent := filepath.Join(dir, "agent")
+	for name, text := range map[string]string{
+		outside:                                 "name: outside\ninstruction: x",
+		filepath.Join(agent, "root_agent.yaml"): "agent_class: SequentialAgent\nname: a\nsub_agents: [{config_path: link.yaml}, {config_path: pipe}]",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, filepath.Join(agent, "link.yaml")); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Mkdir(filepath.Join(agent, "pipe"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	res, err := dialect.Load(filepath.Join(agent, "root_agent.yaml"), dialect.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := res.Report.Count(dialect.Failed); got != 2 || res.YAML != nil {
+		t.Errorf("%d errors, want 2; YAML %s", got, res.YAML)
+	}
+}
+
+// Files that name each other over and over come to an end.
+func TestManyFilesComeToAnEnd(t *testing.T) {
+	files := fstest.MapFS{"leaf.yaml": {Data: []byte("name: leaf\ninstruction: x")}}
+	below := "leaf.yaml"
+	for n := range 12 {
+		name := string(rune('a'+n)) + ".yaml"
+		files[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(
+			"agent_class: SequentialAgent\nname: "+name[:1]+"\nsub_agents: [{config_path: X}, {config_path: X}, {config_path: X}]", "X", below))}
+		below = name
+	}
+	res, err := dialect.Import(below, files[below].Data, dialect.Options{FS: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tooMany := func(it dialect.Item) bool { return strings.Contains(it.Message, "more than 500 agents") }
+	if res.Err() == nil || !slices.ContainsFunc(res.Report.Items, tooMany) {
+		t.Errorf("%v", res.Report.Summary())
+	}
+}
+
+func TestDetect(t *testing.T) {
+	for _, d := range dialect.All() {
+		each(t, d, func(t *testing.T, _, file string) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := dialect.Detect(file, data); got != d && !strings.Contains(file, "broken") && !strings.Contains(file, "none") {
+				t.Errorf("Detect(%s) = %q", file, got)
+			}
+		})
+	}
+	files, _ := filepath.Glob("../../examples/*/*.yaml")
+	good, _ := filepath.Glob("../testdata/good/*.yaml")
+	if len(files) < 5 || len(good) < 3 {
+		t.Fatalf("%d and %d files", len(files), len(good))
+	}
+	for _, file := range append(files, good...) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := dialect.Detect(file, data); got != "" {
+			t.Errorf("Detect(%s) = %q: it is a definition, or none at all", file, got)
+		}
+	}
+}
+
+// The report is JSON that other programs read: the names of its fields stay.
+func TestReportAsJSON(t *testing.T) {
+	res := load(t, dialect.ADK, "testdata/adk/endless", "testdata/adk/endless/root_agent.yaml")
+	data, err := json.MarshalIndent(res.Report, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/report.json", string(data)+"\n")
+}
+
+// The error for people counts what is wrong; the report has it.
+func TestErrCounts(t *testing.T) {
+	res := load(t, dialect.ADK, "testdata/adk/graph", "testdata/adk/graph/root_agent.yaml")
+	if err := res.Err(); err == nil || !strings.Contains(err.Error(), "1 error") {
+		t.Errorf("Err() = %v", err)
+	}
+	if _, err := dialect.Parse("evo-ai"); err == nil {
+		t.Error("there is no dialect evo-ai")
+	}
+	if _, err := dialect.Import("x.yaml", []byte("name: x"), dialect.Options{}); err == nil || !strings.Contains(err.Error(), "neither") {
+		t.Errorf("Import = %v", err)
+	}
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// builtIn are the values that texts can name here besides keys. The first word
+// of each cannot be a key.
+var builtIn = []string{
+	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
+	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining", "prev", "best", "rejected", "budget", "artifact",
+}
+
+// keys are those that agents write, and how they are called here if that is
+// another name.
+type keys struct {
+	written map[string]bool
+	renamed map[string]string
+}
+
+var plainKey = regexp.MustCompile(`^(?:(?:app|user|temp|iteration):)?[\p{L}_][\p{L}\p{N}_-]*$`)
+
+// outputKeys makes sure that a key can be one.
+func (i *importer) outputKeys(root *agent) *keys {
+	k := &keys{written: make(map[string]bool), renamed: make(map[string]string)}
+	root.walk(func(a *agent) {
+		was := a.outputKey
+		switch {
+		case was == "":
+			return
+		case was == definition.LoopOutput && i.opts.Dialect != ADK:
+			i.finalizer(a)
+			if a.outputKey != "" && a.around != nil && a.around.loop() == nil {
+				k.written[was] = true
+			}
+			return
+		case was == definition.LoopOutput:
+			a.outputKey = "output_of_" + a.name
+		case slices.Contains(builtIn, was):
+			a.outputKey = "my_" + was
+		case !plainKey.MatchString(was):
+			a.outputKey = strings.ReplaceAll(cleanName(was), "-", "_")
+		}
+		if a.outputKey != was {
+			k.renamed[was] = a.outputKey
+			why := fmt.Sprintf("no placeholder can name the key %q", was)
+			if slices.Contains(builtIn, was) || was == definition.LoopOutput {
+				why = fmt.Sprintf("%q has a meaning of its own here", was)
+			}
+			i.changed(a.at, a.was, "output_key "+was, a.outputKey, "%s; texts that read it say the same", why)
+		}
+		k.written[a.outputKey] = true
+	})
+	if last := definition.LoopOutput; !k.written[last] && k.renamed[last] == "" {
+		k.renamed[last] = "my_" + last // read from a session that has it: no key and no input can be called so here
+	}
+	return k
+}
+
+// finalizer looks whether an agent with loop_output gives a loop's last word.
+func (i *importer) finalizer(a *agent) {
+	if a.around != nil && !a.isTool && a.around.typ == definition.TypeLoop {
+		i.add(Mapped, a.at, a.was, "output_key loop_output", "", "runs once, after the loop, and its answer is the loop's")
+		return
+	}
+	i.dropped(a.at, a.was, "output_key loop_output", "", "it marks the last word of a loop, and this agent is not a step of one")
+	a.outputKey = ""
+}
+
+// placeholders writes {key} as {{key}}, with the new name of a key that has one,
+// and returns inputs for keys that are read and that nobody writes.
+func (i *importer) placeholders(root *agent, k *keys) object {
+	need := make(map[string]*readKey)
+	root.walk(func(a *agent) {
+		if a.typ == definition.TypeLLM {
+			a.instructions = i.fill(a, a.instructions, k, need)
+		}
+		for n := range a.extra {
+			if a.extra[n].filled {
+				a.extra[n].value = i.fillAny(a, a.extra[n].value, k, need)
+			}
+		}
+	})
+	var inputs object
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		inputs = append(inputs, i.input(name, need[name], k))
+	}
+	return inputs
+}
+
+// readKey is a key that is read.
+type readKey struct {
+	by       *agent
+	required bool // the product fails without it
+	text     bool // its braces are no placeholder there
+}
+
+func (i *importer) fillAny(a *agent, v any, k *keys, need map[string]*readKey) any {
+	switch v := v.(type) {
+	case string:
+		return i.fill(a, v, k, need)
+	case []any:
+		for n := range v {
+			v[n] = i.fillAny(a, v[n], k, need)
+		}
+	case object:
+		for n := range v {
+			v[n].value = i.fillAny(a, v[n].value, k, need)
+		}
+	}
+	return v
+}
+
+// fill rewrites the placeholders of one text. One that cannot be read is left
+// as it is, for the definition's own check to report.
+func (i *importer) fill(a *agent, text string, k *keys, need map[string]*readKey) string {
+	t, err := template.Parse(text, template.Options{})
+	if err != nil {
+		return text
+	}
+	var b strings.Builder
+	at, scan := 0, newScanner(text)
+	for _, ref := range t.Keys() {
+		start := scan.offset(ref.Line, ref.Column)
+		if start < at {
+			continue
+		}
+		end := start + strings.IndexByte(text[start:], '}') + 1
+		for end < len(text) && text[end] == '}' && !ref.Single {
+			end++
+		}
+		tag, single := text[start:end], ref.Single
+		head, rest := splitKey(ref.Name)
+		if to := k.renamed[head]; to != "" {
+			tag = strings.Replace(tag, ref.Name, to+rest, 1)
+			head = to
+		}
+		i.read(a, ref, head, k, need)
+		if r := need[head]; single && (r == nil || !r.text) {
+			tag = "{" + strings.Replace(tag, "?}", "}", 1) + "}"
+		}
+		b.WriteString(text[at:start])
+		b.WriteString(tag)
+		at = end
+	}
+	b.WriteString(text[at:])
+	return i.closing(b.String(), k)
+}
+
+// closing renames the ends of sections, which are no reads.
+func (i *importer) closing(text string, k *keys) string {
+	for was, to := range k.renamed {
+		text = regexp.MustCompile(`\{\{\s*/\s*`+regexp.QuoteMeta(was)+`\s*\}\}`).ReplaceAllLiteralString(text, "{{/"+to+"}}")
+	}
+	return text
+}
+
+// splitKey splits a name into the key of the state and what is taken of it.
+func splitKey(name string) (key, rest string) {
+	if n := strings.IndexByte(name, '.'); n > 0 {
+		return name[:n], name[n:]
+	}
+	return name, ""
+}
+
+// read notes a key that may need an input.
+func (i *importer) read(a *agent, ref template.Ref, key string, k *keys, need map[string]*readKey) {
+	switch {
+	case k.written[key] || ref.Inner || !plainKey.MatchString(key):
+		return
+	case strings.HasPrefix(key, "app:") || strings.HasPrefix(key, "user:"):
+		return
+	case slices.Contains(builtIn, key):
+		return
+	}
+	r := need[key]
+	if r == nil {
+		r = &readKey{by: a, text: ref.Single && i.opts.Dialect == Robomotion}
+		need[key] = r
+	}
+	if i.opts.Dialect == ADK && !ref.Optional && !ref.Section {
+		r.required = true
+	}
+	r.text = r.text && ref.Single
+}
+
+// input declares a key that nobody writes.
+func (i *importer) input(name string, r *readKey, k *keys) field {
+	about := field{key: "description", value: "read by " + r.by.name}
+	if r.text {
+		i.changed(r.by.at, r.by.was, "{"+name+"}", "inputs."+name, "single braces are text in Robomotion and a placeholder here; the input puts back what stood there")
+		return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: "{" + name + "}"}, about}}
+	}
+	it := i.changed(r.by.at, r.by.was, "{{"+name+"}}", "inputs."+name, "no agent writes it, so a run has to be given it, or it is empty")
+	it.Advice = "refrain run FILE --set " + name + "=…"
+	if r.required {
+		it.Message = "no agent writes it, so a run has to be given it, as ADK's session has to have it in its state"
+		return field{key: name, value: object{{key: "type", value: "string"}, about}}
+	}
+	if near := before(name, k); near != "" {
+		it.Advice += fmt.Sprintf("; or is {{prev.%s}} meant, what an iteration before wrote?", near)
+	} else if hint := meant(name, slices.Sorted(maps.Keys(k.written))); hint != "" {
+		it.Advice += "; or " + hint
+	}
+	return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: ""}, about}}
+}
+
+// before is the key that a name may mean the earlier value of: feedback_anterior
+// that of feedback_melhoria.
+func before(name string, k *keys) string {
+	head, tail, _ := strings.Cut(name, "_")
+	if !slices.Contains([]string{"anterior", "previous", "prev", "before", "last"}, tail) {
+		return ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(k.written)) {
+		if strings.HasPrefix(key, head+"_") || key == head {
+			return key
+		}
+	}
+	return ""
+}
+
+// scanner finds places in a text, going forward.
+type scanner struct {
+	text      string
+	at        int
+	line, col int
+}
+
+func newScanner(text string) *scanner { return &scanner{text: text, line: 1, col: 1} }
+
+// offset is where the character at a line and column is. Lines end as in
+// package template, at a line feed.
+func (s *scanner) offset(line, col int) int {
+	for n, r := range s.text[s.at:] {
+		if s.line == line && s.col == col {
+			s.at += n
+			return s.at
+		}
+		if s.col++; r == '\n' {
+			s.line, s.col = s.line+1, 1
+		}
+	}
+	s.at = len(s.text)
+	return s.at
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// value is a value of a foreign file.
+type value struct {
+	*yaml.Node
+	file string
+}
+
+// pair is one entry of a map.
+type pair struct {
+	key   string
+	at    place
+	value value
+}
+
+// parse reads YAML or JSON, within limits; ok is false if the report says why
+// not.
+func (i *importer) parse(file string, data []byte) (v value, ok bool) {
+	whole := place{file: file}
+	defer func() {
+		// The parser is somebody else's, and the text is anybody's.
+		if r := recover(); r != nil {
+			i.fail(whole, "", "", "this is not YAML that can be read: %v", r)
+			v, ok = value{}, false
+		}
+	}()
+	if len(data) > maxFile {
+		i.fail(whole, "", "", "the file is larger than 1 MiB")
+		return v, false
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if json.Valid(data) {
+		data = fromJSON(data)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var docs [2]yaml.Node
+	for n := range docs {
+		err := d.Decode(&docs[n])
+		if e, is := errors.AsType[*yaml.LoadError](err); is {
+			at := place{file, max(e.Mark.Line, 1), max(e.Mark.Column, 1)}
+			i.fail(at, "", "", "not YAML: %s", strings.TrimSpace(e.ContextMsg+" "+e.Message))
+			return v, false
+		}
+		switch {
+		case errors.Is(err, io.EOF) && n == 1:
+		case errors.Is(err, io.EOF), n == 0 && len(docs[0].Content) == 0:
+			i.fail(whole, "", "", "the file is empty")
+			return v, false
+		case err != nil:
+			i.fail(whole, "", "", "not YAML: %v", err)
+			return v, false
+		case n == 1:
+			i.fail(place{file, docs[1].Line, max(docs[1].Column, 1)}, "", "", "a second YAML document begins here")
+			return v, false
+		}
+	}
+	if !i.measure(docs[0].Content[0], 0) {
+		i.fail(whole, "", "", "the file has more than %d values, or they are nested deeper than %d", maxNodes, maxDepth)
+		return v, false
+	}
+	return value{docs[0].Content[0], file}.deref(), true
+}
+
+// measure looks whether a value, with its aliases spelled out, is of a size
+// that can be worked with. After it every walk over the value ends.
+func (i *importer) measure(n *yaml.Node, depth int) bool {
+	if i.nodes++; i.nodes > maxNodes || depth > maxDepth {
+		return false
+	}
+	if n.Kind == yaml.AliasNode {
+		return n.Alias != nil && i.measure(n.Alias, depth+1)
+	}
+	for _, c := range n.Content {
+		if !i.measure(c, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// surrogates are how JSON writes a character that needs two escapes. YAML has
+// another way.
+var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+
+// fromJSON makes YAML of valid JSON, line by line the same. Tabs only stand
+// between values there.
+func fromJSON(data []byte) []byte {
+	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
+	return surrogates.ReplaceAllFunc(data, func(b []byte) []byte {
+		hi, _ := strconv.ParseUint(string(b[2:6]), 16, 16)
+		lo, _ := strconv.ParseUint(string(b[8:12]), 16, 16)
+		return []byte(string(utf16.DecodeRune(rune(hi), rune(lo))))
+	})
+}
+
+func (v value) deref() value {
+	for v.Node != nil && v.Kind == yaml.AliasNode {
+		v.Node = v.Alias
+	}
+	return v
+}
+
+func (v value) at() place {
+	if v.Node == nil {
+		return place{file: v.file}
+	}
+	return place{v.file, v.Line, v.Column}
+}
+
+func (v value) isMap() bool  { return v.Node != nil && v.Kind == yaml.MappingNode }
+func (v value) isList() bool { return v.Node != nil && v.Kind == yaml.SequenceNode }
+func (v value) isScalar() bool {
+	return v.Node != nil && v.Kind == yaml.ScalarNode
+}
+
+// isNull reports whether there is no value, or none to speak of.
+func (v value) isNull() bool {
+	return v.Node == nil || v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null"
+}
+
+// empty reports whether a value says nothing: null, "", [] or {}.
+func (v value) empty() bool {
+	return v.isNull() || v.isScalar() && strings.TrimSpace(v.Value) == "" || !v.isScalar() && len(v.Content) == 0
+}
+
+// pairs are the entries of a map, "<<" spelled out; nil if it is none. Of keys
+// given twice the first counts.
+func (v value) pairs() []pair {
+	if !v.isMap() {
+		return nil
+	}
+	var own, merged []pair
+	seen := make(map[string]bool)
+	for n := 0; n+1 < len(v.Content); n += 2 {
+		k := value{v.Content[n], v.file}.deref()
+		val := value{v.Content[n+1], v.file}.deref()
+		switch {
+		case k.ShortTag() == "!!merge" && val.isList():
+			for _, m := range val.items() {
+				merged = append(merged, m.pairs()...)
+			}
+		case k.ShortTag() == "!!merge":
+			merged = append(merged, val.pairs()...)
+		case k.isScalar() && !seen[k.Value]:
+			seen[k.Value] = true
+			own = append(own, pair{k.Value, k.at(), val})
+		}
+	}
+	for _, p := range merged {
+		if !seen[p.key] {
+			seen[p.key] = true
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
+// items are the elements of a list; nil if it is none.
+func (v value) items() []value {
+	if !v.isList() {
+		return nil
+	}
+	out := make([]value, len(v.Content))
+	for n, c := range v.Content {
+		out[n] = value{c, v.file}.deref()
+	}
+	return out
+}
+
+// get is the value of a key; its Node is nil if there is none.
+func (v value) get(key string) value {
+	for _, p := range v.pairs() {
+		if p.key == key {
+			return p.value
+		}
+	}
+	return value{file: v.file}
+}
+
+// text is the value as a text; numbers and true are texts too.
+func (v value) text() string {
+	if !v.isScalar() || v.isNull() {
+		return ""
+	}
+	return v.Value
+}
+
+// texts is the value as a list of texts.
+func (v value) texts() []string {
+	var out []string
+	for _, item := range v.items() {
+		out = append(out, item.text())
+	}
+	return out
+}
+
+// boolean is the value as true or false, as YAML, Python or a form writes them.
+func (v value) boolean() (b, ok bool) {
+	switch strings.ToLower(strings.TrimSpace(v.text())) {
+	case "true", "yes", "on", "enabled", "habilitado", "sim":
+		return true, true
+	case "false", "no", "off", "disabled", "desabilitado", "não", "nao":
+		return false, true
+	}
+	return false, false
+}
+
+// whole is the value as a whole number that is not negative.
+func (v value) whole() (n int, ok bool) {
+	f, ok := v.number()
+	if !ok || f != float64(int(f)) || f < 0 || f > 1<<31-1 {
+		return 0, false
+	}
+	return int(f), true
+}
+
+func (v value) number() (float64, bool) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(v.text()), 64)
+	return f, err == nil && f-f == 0
+}
+
+// what says briefly what a value is, without saying it: it may be a secret.
+func (v value) what() string {
+	switch {
+	case v.isMap():
+		return "a map"
+	case v.isList():
+		return "a list"
+	case v.isNull():
+		return "nothing"
+	}
+	text := v.Value
+	if len([]rune(text)) > 60 {
+		text = string([]rune(text)[:60]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// meant is the advice for a mistyped name.
+func meant(typed string, names []string) string {
+	if near := expr.Nearest(typed, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}

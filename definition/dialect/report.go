@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// Kind says what became of a field.
+type Kind string
+
+// The kinds of items, the calmest first.
+const (
+	Mapped  Kind = "mapped"  // it means the same here, perhaps under another name
+	Changed Kind = "changed" // it is there, but not quite as it was
+	Dropped Kind = "dropped" // it is not there: the other side has no such thing
+	Failed  Kind = "error"   // nobody can know what is meant, or it cannot be
+)
+
+// Item is what became of one field.
+type Item struct {
+	Kind Kind `json:"kind"`
+	// File, Line and Column are where the field stands; Line is 0 for a file as
+	// a whole.
+	File   string `json:"file,omitzero"`
+	Line   int    `json:"line,omitzero"`
+	Column int    `json:"column,omitzero"`
+	// Agent is the agent's name in the file, empty if it is about none.
+	Agent string `json:"agent,omitzero"`
+	// Field is the field as the file has it, To what it is on the other side if
+	// that is called otherwise.
+	Field string `json:"field,omitzero"`
+	To    string `json:"to,omitzero"`
+	// Message says why; empty for what is mapped as it is.
+	Message string `json:"message,omitzero"`
+	// Advice is what to do in its place.
+	Advice string `json:"advice,omitzero"`
+}
+
+// Report is all that there is to say about an import or an export.
+type Report struct {
+	Dialect Dialect `json:"dialect"`
+	// Export says that the definition was written in the dialect and not read.
+	Export bool   `json:"export,omitzero"`
+	File   string `json:"file"`
+	// Name is that of the definition, Agents how many agents it has.
+	Name   string `json:"name,omitzero"`
+	Agents int    `json:"agents,omitzero"`
+	Items  []Item `json:"items"`
+	// Problems are what is wrong with the definition that was made, with places
+	// in its own text. Warnings among them do not keep it from running.
+	Problems definition.Problems `json:"problems,omitzero"`
+}
+
+// Count is how many items are of a kind. Errors of the definition that was made
+// count as Failed.
+func (r *Report) Count(k Kind) int { return r.count(k) }
+
+func (r *Report) count(k Kind) int {
+	n := 0
+	for i := range r.Items {
+		if r.Items[i].Kind == k {
+			n++
+		}
+	}
+	if k == Failed {
+		for _, p := range r.Problems {
+			if p.Severity == definition.SeverityError {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Format writes the report for people: what was carried over on a line for each
+// agent, then everything else with its place. Its error is that of w.
+func (r *Report) Format(w io.Writer) error {
+	var b strings.Builder
+	for _, line := range r.mapped() {
+		b.WriteString(line)
+	}
+	for i := range r.Items {
+		if r.Items[i].Kind != Mapped {
+			b.WriteString(r.Items[i].format())
+		}
+	}
+	for _, p := range r.Problems {
+		b.WriteString(p.Format())
+	}
+	b.WriteString(printable(r.Summary()) + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Summary is one line: what was made of what, and how much of it.
+func (r *Report) Summary() string {
+	from, to := r.Dialect.Title(), "definition"
+	if r.Export {
+		from, to = to, from
+	}
+	s := r.File + ": " + from
+	if r.Agents > 0 {
+		s += fmt.Sprintf(" → %s %s (%s)", to, r.Name, plural(r.Agents, "agent"))
+	}
+	s += fmt.Sprintf(": %d carried over, %d changed, %d left out", r.count(Mapped), r.count(Changed), r.count(Dropped))
+	if n := r.count(Failed); n > 0 {
+		s += ", " + plural(n, "error")
+	}
+	return s
+}
+
+// mapped is one line for each agent, in the order of the items.
+func (r *Report) mapped() []string {
+	var order []string
+	fields := make(map[string][]string)
+	for i := range r.Items {
+		it := &r.Items[i]
+		if it.Kind != Mapped {
+			continue
+		}
+		if fields[it.Agent] == nil {
+			order = append(order, it.Agent)
+		}
+		text := it.Field
+		if it.To != "" {
+			text += " → " + it.To
+		}
+		if it.Message != "" {
+			text += " (" + it.Message + ")"
+		}
+		fields[it.Agent] = append(fields[it.Agent], text)
+	}
+	lines := make([]string, 0, len(order))
+	for _, name := range order {
+		who := name
+		if who == "" {
+			who = r.File
+		}
+		lines = append(lines, printable("carried over: "+who+": "+strings.Join(fields[name], ", "))+"\n")
+	}
+	return lines
+}
+
+// words are the kinds as people read them.
+var words = map[Kind]string{Changed: "changed", Dropped: "left out", Failed: "error"}
+
+func (it *Item) format() string {
+	var b strings.Builder
+	b.WriteString(printable(it.File))
+	if it.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", it.Line, it.Column)
+	}
+	b.WriteString(": " + words[it.Kind] + ": ")
+	if it.Agent != "" {
+		b.WriteString(printable(it.Agent) + ": ")
+	}
+	if it.Field != "" && it.Kind != Failed {
+		b.WriteString(printable(it.Field))
+		if it.To != "" {
+			b.WriteString(" → " + printable(it.To))
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(printable(it.Message) + "\n")
+	if it.Advice != "" {
+		b.WriteString("      | " + printable(it.Advice) + "\n")
+	}
+	return b.String()
+}
+
+// printable takes out what a terminal would obey.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || r == '\n' {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return '�'
+		}
+		return r
+	}, s)
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// place is where something stands.
+type place struct {
+	file         string
+	line, column int
+}
+
+// maxItems bounds a report: what is found after that is not kept, but for the
+// first error.
+const maxItems = 5000
+
+func (i *importer) add(k Kind, at place, agent, field, to, message string) *Item {
+	it := Item{
+		Kind: k, File: at.file, Line: at.line, Column: at.column, Agent: agent, Field: field, To: to, Message: message,
+	}
+	if len(i.report.Items) >= maxItems && (k != Failed || i.report.count(Failed) > 0) {
+		return &it
+	}
+	i.report.Items = append(i.report.Items, it)
+	return &i.report.Items[len(i.report.Items)-1]
+}
+
+// mapped notes a field that means the same here.
+func (i *importer) mapped(at place, agent, field, to string) {
+	if to == field {
+		to = ""
+	}
+	i.add(Mapped, at, agent, field, to, "")
+}
+
+func (i *importer) changed(at place, agent, field, to, format string, args ...any) *Item {
+	return i.add(Changed, at, agent, field, to, fmt.Sprintf(format, args...))
+}
+
+func (i *importer) dropped(at place, agent, field, advice, format string, args ...any) {
+	i.add(Dropped, at, agent, field, "", fmt.Sprintf(format, args...)).Advice = advice
+}
+
+func (i *importer) fail(at place, agent, field, format string, args ...any) *Item {
+	return i.add(Failed, at, agent, field, "", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// robomotionReader reads the nodes of a flow: agents, and which is connected to
+// the sub-agents port of which.
+type robomotionReader struct {
+	*importer
+	nodes []*robomotionNode
+	open  []*robomotionNode
+}
+
+// robomotionNode is one node.
+type robomotionNode struct {
+	v     value
+	id    string
+	title string
+	kind  definition.Type // empty if it is no agent
+	props []prop
+	ports map[string][]*robomotionNode // what is connected, by the port's name
+}
+
+// prop is a property, by its label in small letters.
+type prop struct {
+	label string
+	pair
+	scope string // Custom, Message and the like; empty if none is given
+}
+
+func (r *robomotionReader) root(name string, data []byte) *agent {
+	var v value
+	ok := false
+	if isSDK(data) {
+		v, ok = r.parseSDK(name, data)
+	} else {
+		v, ok = r.parse(name, data)
+	}
+	if !ok {
+		return nil
+	}
+	r.read(v)
+	first := r.first(v)
+	if first == nil {
+		return nil
+	}
+	a := r.agent(first, nil)
+	if a != nil {
+		r.query(a, first)
+	}
+	return a
+}
+
+// nodeType is the type of a node, wherever it stands.
+func nodeType(v value) string {
+	for _, key := range []string{"type", "Type", "node", "Node"} {
+		if t := v.get(key).text(); t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// kindOfNode is the type of agent that a node is; empty if it is none.
+func kindOfNode(typ string) definition.Type {
+	last := typ[strings.LastIndexByte(typ, '.')+1:]
+	switch strings.ToLower(strings.ReplaceAll(last, " ", "")) {
+	case "loopagent":
+		return definition.TypeLoop
+	case "llmagent":
+		return definition.TypeLLM
+	case "sequentialagent":
+		return definition.TypeSequential
+	case "parallelagent":
+		return definition.TypeParallel
+	}
+	return ""
+}
+
+// read lists the nodes and connects them.
+func (r *robomotionReader) read(v value) {
+	list := v.get("nodes").items()
+	switch {
+	case v.isList():
+		list = v.items()
+	case v.isMap() && v.get("nodes").isNull():
+		list = []value{v}
+	}
+	for _, n := range list {
+		r.node(n)
+	}
+	byID := make(map[string]*robomotionNode)
+	for _, n := range r.nodes {
+		byID[n.id] = n
+		if name := n.name(); byID[name] == nil {
+			byID[name] = n
+		}
+	}
+	for _, e := range append(v.get("edges").items(), v.get("connections").items()...) {
+		r.edge(byID, e)
+	}
+	for _, n := range slices.Clone(r.nodes) {
+		r.portsOf(byID, n)
+	}
+}
+
+func (r *robomotionReader) node(v value) *robomotionNode {
+	if !v.isMap() || r.tooMany(v.at()) {
+		return nil
+	}
+	n := &robomotionNode{v: v, id: v.get("id").text(), kind: kindOfNode(nodeType(v)), ports: make(map[string][]*robomotionNode)}
+	n.title = v.get("name").text()
+	for _, p := range v.pairs() {
+		switch strings.ToLower(p.key) {
+		case "properties", "props", "inputs", "options", "outputs", "common", "common properties":
+			for _, q := range p.value.pairs() {
+				n.prop(q)
+				if last := &n.props[len(n.props)-1]; last.label == "name" && strings.EqualFold(p.key, "inputs") {
+					last.label = "agent name" // the node itself has a name too
+				}
+			}
+		case "id", "type", "node", "ports", "nodes", "edges", "connections", "sub-agents", "sub_agents", "callbacks", "tools", "x", "y", "position", "version":
+		default:
+			n.prop(p)
+		}
+	}
+	r.nodes = append(r.nodes, n)
+	return n
+}
+
+// prop notes a property, with what is around its value taken off:
+// {scope: Custom, name: text} is text.
+func (n *robomotionNode) prop(p pair) {
+	out := prop{label: label(p.key), pair: p}
+	if scope := p.value.get("scope"); !scope.isNull() {
+		out.scope = scope.text()
+		for _, key := range []string{"name", "value"} {
+			if v := p.value.get(key); !v.isNull() {
+				out.value = v
+			}
+		}
+	}
+	n.props = append(n.props, out)
+}
+
+var (
+	sdkPrefix = regexp.MustCompile(`^(?:in|opt|out)([A-Z])`)
+	brackets  = regexp.MustCompile(`\s*\([^)]*\)`)
+	humps     = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+)
+
+// label writes "Custom Sub-Agents Order", optSubAgentsOrder and the like in one
+// way.
+func label(key string) string {
+	sdk := sdkPrefix.MatchString(key)
+	key = sdkPrefix.ReplaceAllString(key, "$1")
+	key = humps.ReplaceAllString(brackets.ReplaceAllString(key, ""), "$1 $2")
+	key = strings.Join(strings.FieldsFunc(strings.ToLower(key), func(r rune) bool { return r == ' ' || r == '-' || r == '_' }), " ")
+	switch key {
+	case "name":
+		if sdk {
+			return "agent name"
+		}
+	case "custom sub agents order", "sub agents order":
+		return "order"
+	case "llm agent instructions", "system prompt", "func":
+		return "instructions"
+	case "user prompt":
+		return "query"
+	case "timeout seconds":
+		return "timeout"
+	case "use robomotion credits", "robomotion credits", "use robomotion ai credits", "credentials", "api key", "credential":
+		return "credits"
+	}
+	return key
+}
+
+// get is a property by its label; ok is false if it is not there or empty.
+func (n *robomotionNode) get(labels ...string) (prop, bool) {
+	for _, l := range labels {
+		for k := len(n.props) - 1; k >= 0; k-- { // inputs come after the node's own
+			if n.props[k].label == l && !n.props[k].value.empty() {
+				return n.props[k], true
+			}
+		}
+	}
+	return prop{}, false
+}
+
+// name is that of the agent, or else of the node.
+func (n *robomotionNode) name() string {
+	if p, ok := n.get("agent name", "name"); ok && (p.scope == "" || p.scope == "Custom") {
+		return p.value.text()
+	}
+	return cmpText(n.title, n.id)
+}
+
+// portNames are the ports of a node by number: what an agent uses, and last the
+// way that the flow goes on.
+func portNames(kind definition.Type) []string {
+	if kind == definition.TypeLLM {
+		return []string{"sub-agents", "tools", "callbacks", "flow"}
+	}
+	return []string{"sub-agents", "callbacks", "flow"}
+}
+
+// edge reads {from, port, to}, or [from, port, to, port].
+func (r *robomotionReader) edge(byID map[string]*robomotionNode, e value) {
+	var from, port, to string
+	if list := e.items(); len(list) >= 3 {
+		from, port, to = list[0].text(), list[1].text(), list[2].text()
+	} else {
+		pick := func(keys ...string) string {
+			for _, key := range keys {
+				if t := e.get(key).text(); t != "" {
+					return t
+				}
+			}
+			return ""
+		}
+		from, to = pick("from", "source", "sourceId"), pick("to", "target", "targetId")
+		port = pick("port", "fromPort", "sourcePort", "sourceHandle")
+	}
+	src, dst := byID[from], byID[to]
+	if src == nil || dst == nil {
+		missing := from
+		if src != nil {
+			missing = to
+		}
+		r.fail(e.at(), "", "edges", "an edge leads to or from the node %q, which is not there", missing)
+		return
+	}
+	src.connect(r.portName(src, port, e), dst)
+}
+
+// portName is the name of a port that may be given by its number.
+func (r *robomotionReader) portName(n *robomotionNode, port string, e value) string {
+	if n.kind == "" {
+		return "flow"
+	}
+	names := portNames(n.kind)
+	if len(port) == 1 && port[0] >= '0' && port[0] <= '9' {
+		return names[min(int(port[0]-'0'), len(names)-1)]
+	}
+	port = strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(port, "_", "-")), " ", "-")
+	switch {
+	case port == "" || port == "out" || port == "output" || port == "response":
+		return "flow"
+	case slices.Contains(names, port):
+		return port
+	}
+	r.fail(e.at(), n.name(), "port "+port, "there is no port %q", port).Advice = meant(port, names)
+	return "flow"
+}
+
+func (n *robomotionNode) connect(port string, to *robomotionNode) {
+	if !slices.Contains(n.ports[port], to) {
+		n.ports[port] = append(n.ports[port], to)
+	}
+}
+
+// portsOf reads what a node itself says is connected to its ports: nodes, or
+// their IDs.
+func (r *robomotionReader) portsOf(byID map[string]*robomotionNode, n *robomotionNode) {
+	for _, p := range append(n.v.get("ports").pairs(), n.v.pairs()...) {
+		port := strings.ReplaceAll(strings.ToLower(p.key), "_", "-")
+		if port != "sub-agents" && port != "callbacks" && port != "tools" {
+			continue
+		}
+		for _, item := range p.value.items() {
+			to := byID[item.text()]
+			if item.isMap() {
+				if to = r.node(item); to != nil {
+					byID[to.name()] = to
+					r.portsOf(byID, to)
+				}
+			}
+			if to == nil {
+				r.fail(item.at(), n.name(), port, "the port %s leads to the node %q, which is not there", port, item.text())
+				continue
+			}
+			n.connect(port, to)
+		}
+	}
+}
+
+// first is the agent to begin with.
+func (r *robomotionReader) first(v value) *robomotionNode {
+	used, told := make(map[*robomotionNode]bool), make(map[*robomotionNode]bool)
+	var names, others []string
+	for _, n := range r.nodes {
+		for _, sub := range n.ports["sub-agents"] {
+			used[sub] = used[sub] || sub != n
+		}
+		for _, helper := range append(n.ports["callbacks"], n.ports["tools"]...) {
+			told[helper] = true // with the agent that has it
+		}
+	}
+	var tops, loops []*robomotionNode
+	agents := len(r.nodes)
+	for _, n := range r.nodes {
+		switch {
+		case n.kind == "" && told[n]:
+			agents--
+		case n.kind == "":
+			others = append(others, cmpText(nodeType(n.v), n.id))
+		case r.opts.Agent != "" && (n.name() == r.opts.Agent || n.id == r.opts.Agent):
+			return n
+		case !used[n]:
+			tops, names = append(tops, n), append(names, n.name())
+			if n.kind == definition.TypeLoop {
+				loops = append(loops, n)
+			}
+		}
+	}
+	if len(others) > 0 {
+		r.dropped(v.at(), "", "nodes", "what comes before and after the agents is a matter of whoever runs the definition",
+			"they are no agents: %s", strings.Join(others, ", "))
+	}
+	if len(loops) == 1 {
+		tops = loops
+	}
+	switch {
+	case r.opts.Agent != "":
+		r.fail(v.at(), "", "", "there is no agent %q", r.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
+	case len(tops) == 1:
+		return tops[0]
+	case len(tops) > 1:
+		r.fail(v.at(), "", "", "there are several agents that are in no other: %s", strings.Join(names, ", ")).
+			Advice = "say which to begin with: --agent " + names[0]
+	case agents > len(others):
+		r.fail(v.at(), "", "", "the agents lead in a circle")
+	default:
+		r.fail(v.at(), "", "", "there is no agent among the nodes").Advice = "agents are LoopAgent, LLMAgent, SequentialAgent and ParallelAgent"
+	}
+	return nil
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// The defaults of a Loop Agent node.
+const (
+	robomotionIterations = 5
+	robomotionTimeout    = "300s"
+)
+
+// labels are the properties of the nodes, by type; empty is all of them.
+var labels = map[definition.Type][]string{
+	"": {
+		"name", "agent name", "color", "delay before", "delay after", "continue on error", "session id", "description", "query", "response",
+		"timeout", "comment",
+	},
+	definition.TypeLoop:       {"max iterations", "order"},
+	definition.TypeSequential: {"order"},
+	definition.TypeLLM: {
+		"instructions", "files", "output key", "model name", "model", "custom model", "credits", "skills", "active skills", "temperature", "max tokens",
+		"output schema",
+	},
+}
+
+// agent reads a node and those on its sub-agents port.
+func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
+	a := &agent{at: n.v.at(), name: n.name(), was: n.name(), typ: n.kind}
+	if slices.Contains(r.open, n) {
+		r.fail(n.v.at(), a.was, "sub-agents", "the agent %q is connected to itself", a.was)
+		return nil
+	}
+	if r.tooMany(n.v.at()) {
+		return nil
+	}
+	r.open = append(r.open, n)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	if p, ok := n.get("description"); ok {
+		a.description = p.value.text()
+		r.mapped(p.at, a.was, "Description", "description")
+	}
+	r.connected(a, n)
+	r.known(a, n)
+	switch n.kind {
+	case definition.TypeLLM:
+		r.llm(a, n)
+		r.asTools(a, n.v.at(), "sub-agents", "Robomotion")
+	default:
+		if len(a.subs) == 0 {
+			r.fail(n.v.at(), a.was, "sub-agents", "nothing is connected to the sub-agents port")
+			return a
+		}
+		if n.kind == definition.TypeLoop {
+			r.loop(a, n)
+		}
+		if n.kind != definition.TypeParallel {
+			r.order(a, n)
+		}
+	}
+	r.step(a, n, around)
+	return a
+}
+
+// connected reads what is on the ports.
+func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
+	for _, to := range n.ports["sub-agents"] {
+		if to.kind == "" {
+			r.dropped(to.v.at(), a.was, "sub-agents", "", "%s is no agent", cmpText(nodeType(to.v), to.name()))
+			continue
+		}
+		if sub := r.agent(to, a); sub != nil {
+			a.subs = append(a.subs, sub)
+		}
+	}
+	if len(a.subs) > 0 {
+		r.mapped(n.v.at(), a.was, "port sub-agents", "sub_agents")
+	}
+	for _, to := range n.ports["callbacks"] {
+		r.dropped(to.v.at(), a.was, "port callbacks", "what they watch is in the events of a run: refrain run --progress json, or --record; what they decide is stop_when",
+			"%s is part of a flow", cmpText(to.name(), "a callback"))
+	}
+	for _, to := range n.ports["tools"] {
+		r.dropped(to.v.at(), a.was, "port tools", "give an MCP server or a command in tools", "%s is a node of Robomotion", cmpText(nodeType(to.v), to.name()))
+	}
+}
+
+// known looks at every property. A mistyped one is an error.
+func (r *robomotionReader) known(a *agent, n *robomotionNode) {
+	names := slices.Concat(labels[""], labels[n.kind])
+	for _, p := range n.props {
+		switch {
+		case p.value.empty() || slices.Contains(names, p.label):
+		case expr.Nearest(p.label, names) != "":
+			r.fail(p.at, a.was, p.key, "unknown property %q", p.key).Advice = meant(p.label, names)
+		default:
+			r.dropped(p.at, a.was, p.key, "", "a definition has no such field")
+		}
+	}
+	if p, ok := n.get("color"); ok {
+		r.dropped(p.at, a.was, "Color", "", "a definition has no colours")
+	}
+	if p, ok := n.get("session id"); ok {
+		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it belongs to a run")
+	}
+}
+
+// loop reads what only a Loop Agent has.
+func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
+	a.set("timeouts", "none") // an iteration has no bound of its own there
+	iterations := robomotionIterations
+	if p, ok := n.get("max iterations"); ok {
+		i, whole := p.value.whole()
+		if !whole {
+			r.fail(p.at, a.was, "Max Iterations", "Max Iterations must be a whole number, got %s", p.value.what())
+		}
+		iterations = i
+		r.mapped(p.at, a.was, "Max Iterations", "max_iterations")
+	} else {
+		r.add(Mapped, a.at, a.was, "Max Iterations", "max_iterations", "5, the node's default")
+	}
+	a.set("max_iterations", iterations)
+	if p, ok := n.get("timeout"); ok {
+		if text, is := seconds(p.value); is {
+			a.set("timeout", text)
+			r.mapped(p.at, a.was, "Timeout", "timeout")
+		} else {
+			r.fail(p.at, a.was, "Timeout", "Timeout must be a number of seconds above 0, got %s", p.value.what())
+		}
+	} else {
+		a.set("timeout", robomotionTimeout)
+		r.add(Mapped, a.at, a.was, "Timeout", "timeout", "300 s, the node's default")
+	}
+	if on, ok := n.boolean("continue on error"); ok && on {
+		a.set("continue_on_error", true)
+		r.mapped(a.at, a.was, "Continue On Error", "continue_on_error")
+	}
+	if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) && slices.ContainsFunc(a.subs, asks) {
+		r.changed(a.at, a.was, "early end", "", "in Robomotion agents end a loop by values in the state that nobody documents; here every agent that asks a model may end it, by exit_loop").Advice =
+			"write stop_when, or give can_exit_loop: true to the one that decides"
+	}
+}
+
+func (n *robomotionNode) boolean(labels ...string) (on, ok bool) {
+	p, given := n.get(labels...)
+	if !given {
+		return false, false
+	}
+	return p.value.boolean()
+}
+
+// order reads Custom Sub-Agents Order, which names every sub-agent once.
+func (r *robomotionReader) order(a *agent, n *robomotionNode) {
+	p, ok := n.get("order")
+	switch {
+	case !ok && len(a.subs) > 1:
+		r.changed(a.at, a.was, "Custom Sub-Agents Order", "", "it is not given, and the node needs it; they run in the order in which they are connected").Advice = "order: [" + strings.Join(was(a.subs), ", ") + "]"
+		return
+	case !ok:
+		return
+	case p.scope != "" && p.scope != "Custom":
+		r.dropped(p.at, a.was, "Custom Sub-Agents Order", "order: [names]", "it is in a variable of the flow")
+		return
+	}
+	names := p.value.texts()
+	if !p.value.isList() && json.Unmarshal([]byte(p.value.text()), &names) != nil {
+		r.fail(p.at, a.was, "order", "Custom Sub-Agents Order must be an array of names, got %s", p.value.what())
+		return
+	}
+	var order []*agent
+	for _, name := range names {
+		sub := find(a.subs, name)
+		switch {
+		case sub == nil:
+			msg := "Order name not found in agent names: " + name
+			if near := expr.Nearest(name, was(a.subs)); near != "" {
+				msg += " (did you mean " + near + "?)"
+			}
+			r.fail(p.at, a.was, "order", "%s", msg)
+			return
+		case slices.Contains(order, sub):
+			r.fail(p.at, a.was, "order", "Custom Sub-Agents Order names %q twice", name)
+			return
+		}
+		order = append(order, sub)
+	}
+	for _, sub := range a.subs {
+		if !slices.Contains(order, sub) {
+			r.fail(p.at, a.was, "order", "Custom Sub-Agents Order leaves out %q", sub.was).Advice = "every connected sub-agent has to be in it"
+		}
+	}
+	r.mapped(p.at, a.was, "Custom Sub-Agents Order", "order")
+	if a.typ == definition.TypeLoop {
+		a.order = order
+	} else {
+		a.subs = order
+	}
+}
+
+func was(subs []*agent) []string {
+	var names []string
+	for _, s := range subs {
+		names = append(names, s.was)
+	}
+	return names
+}
+
+// step reads what is about the node as a step of a loop.
+func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
+	isStep := around != nil && around.typ == definition.TypeLoop
+	for _, d := range []struct{ label, name, field string }{{"delay before", "Delay Before", "delay_before"}, {"delay after", "Delay After", "delay_after"}} {
+		p, ok := n.get(d.label)
+		if f, isNumber := p.value.number(); !ok || isNumber && f == 0 {
+			continue
+		}
+		text, isTime := seconds(p.value)
+		switch {
+		case !isTime:
+			r.fail(p.at, a.was, d.name, "%s must be a number of seconds, got %s", d.name, p.value.what())
+		case isStep:
+			a.set(d.field, text)
+			r.mapped(p.at, a.was, d.name, d.field)
+		default:
+			r.dropped(p.at, a.was, d.name, "sleep before or after refrain run; between iterations there is iteration_delay", "only the steps of a loop wait here")
+		}
+	}
+	if a.typ == definition.TypeLoop {
+		return
+	}
+	if on, ok := n.boolean("continue on error"); ok && on && isStep {
+		a.set("on_error", "skip_step")
+		r.mapped(a.at, a.was, "Continue On Error", "on_error: skip_step")
+	} else if on {
+		r.dropped(a.at, a.was, "Continue On Error", "give the loop around it continue_on_error: true", "it works on loops and on their steps")
+	}
+	p, ok := n.get("timeout")
+	text, isTime := seconds(p.value)
+	switch {
+	case !ok:
+	case !isTime:
+		r.fail(p.at, a.was, "Timeout", "Timeout must be a number of seconds above 0, got %s", p.value.what())
+	case isStep:
+		a.set("timeout", text)
+		r.mapped(p.at, a.was, "Timeout", "timeout")
+	default:
+		r.dropped(p.at, a.was, "Timeout", "give the loop around it a timeout", "only loops and their steps have one")
+	}
+}
+
+// query says how the request comes to the loop.
+func (r *robomotionReader) query(a *agent, n *robomotionNode) {
+	p, ok := n.get("query")
+	if ok && a.typ != definition.TypeLLM && (p.scope == "" || p.scope == "Custom") {
+		r.dropped(p.at, a.was, "Query", "refrain run FILE "+p.value.what(), "what the user asks belongs to a run")
+	} else {
+		r.add(Mapped, a.at, a.was, "Query", "", "it is the INPUT of refrain run, and {{user_input}}")
+	}
+	r.add(Mapped, a.at, a.was, "Response", "", "it is what refrain run writes to standard output")
+	r.add(Mapped, a.at, a.was, "initialization", "init_timeout", "30 s, as there, with the same error")
+}
+
+var fileRef = regexp.MustCompile(`\{\{\s*file:([^{}\s]+)\s*\}\}`)
+
+// llm reads an LLM Agent.
+func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
+	a.set("context", "full")
+	if p, ok := n.get("instructions"); ok {
+		a.instructions = p.value.text()
+		r.mapped(p.at, a.was, "Instructions", "instructions")
+		if fileRef.MatchString(a.instructions) {
+			a.instructions = fileRef.ReplaceAllString(a.instructions, "{{artifact.$1}}")
+			r.changed(p.at, a.was, "{{file:…}}", "{{artifact.…}}", "files are artifacts of the session")
+		}
+	}
+	if p, ok := n.get("query"); ok && p.scope != "Message" && !strings.Contains(p.value.text(), "user_input") {
+		a.instructions = joined(a.instructions, p.value.text())
+		r.changed(p.at, a.was, "Query", "instructions", "what it is asked follows its instructions")
+	}
+	if a.instructions == "" {
+		a.instructions = "{{user_input}}"
+		r.changed(a.at, a.was, "Instructions", "instructions", "it has none; it is told what the user asks")
+	}
+	if p, ok := n.get("output key"); ok {
+		a.outputKey = p.value.text()
+		if a.outputKey != definition.LoopOutput {
+			r.mapped(p.at, a.was, "Output Key", "output_key")
+		}
+	}
+	p, ok := n.get("custom model")
+	if !ok {
+		p, ok = n.get("model name", "model")
+	}
+	if ok {
+		r.useModel(a, p.at, "Model Name", robomotionModel(p.value.text()))
+	}
+	for _, l := range []string{"temperature", "max tokens"} {
+		if p, ok := n.get(l); ok {
+			a.set(strings.ReplaceAll(l, " ", "_"), copied(p.value))
+			r.mapped(p.at, a.was, p.key, strings.ReplaceAll(l, " ", "_"))
+		}
+	}
+	for _, gone := range []struct{ label, advice, why string }{
+		{"files", "name the file in the instructions: {{artifact.NAME}}", "files come from the session"},
+		{"credits", "set the provider's variable in the environment: doc/models.md", "keys and credits are Robomotion's"},
+		{"skills", "write them in the instructions, or give tools", "they are Robomotion's"},
+		{"output schema", "write it as JSON Schema in output_schema", "it is not read"},
+	} {
+		if p, ok := n.get(gone.label); ok && p.value.text() != "[]" {
+			r.dropped(p.at, a.was, p.key, gone.advice, "%s", gone.why)
+		}
+	}
+}
+
+// robomotionModel is the name of a model that a list of names shows as
+// "Gemini 2.5 Flash" or "Claude Sonnet 4.5".
+func robomotionModel(name string) string {
+	s := strings.ToLower(strings.TrimSpace(name))
+	if strings.Contains(s, "/") || !strings.Contains(s, " ") && !strings.HasPrefix(s, "gpt-") && s != name {
+		return name
+	}
+	s = strings.Join(strings.Fields(s), "-")
+	if strings.HasPrefix(s, "claude-") {
+		s = strings.ReplaceAll(s, ".", "-")
+	}
+	return s
+}

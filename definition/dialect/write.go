@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// emit writes an agent as a map of a definition, its fields in the order in
+// which people write them.
+func emit(a *agent) *yaml.Node {
+	fields := object{{key: "name", value: a.name}, {key: "type", value: string(a.typ)}}
+	text := func(key, v string) {
+		if v != "" {
+			fields = append(fields, field{key: key, value: v})
+		}
+	}
+	text("description", a.description)
+	text("instructions", a.instructions)
+	text("model", a.model)
+	text("output_key", a.outputKey)
+	if a.exit != nil {
+		fields = append(fields, field{key: "can_exit_loop", value: *a.exit})
+	}
+	fields = append(fields, a.extra...)
+	if len(a.order) > 0 {
+		var names []any
+		for _, sub := range a.order {
+			names = append(names, sub.name)
+		}
+		fields = append(fields, field{key: "order", value: names})
+	}
+	if len(a.tools) > 0 {
+		var tools []any
+		for _, t := range a.tools {
+			if t.agent != nil {
+				t.value = object{{key: "agent", value: emit(t.agent)}}
+			}
+			tools = append(tools, t.value)
+		}
+		fields = append(fields, field{key: "tools", value: tools})
+	}
+	if len(a.subs) > 0 {
+		var subs []any
+		for _, sub := range a.subs {
+			subs = append(subs, emit(sub))
+		}
+		fields = append(fields, field{key: "sub_agents", value: subs})
+	}
+	order := definition.Fields()
+	place := func(f field) int {
+		if f.key == "sub_agents" {
+			return len(order) // what is long comes last
+		}
+		return slices.IndexFunc(order, func(o definition.Field) bool { return o.Name == f.key })
+	}
+	slices.SortStableFunc(fields, func(f, g field) int { return place(f) - place(g) })
+	return node(fields)
+}
+
+// node makes YAML of a value.
+func node(v any) *yaml.Node {
+	scalar := func(tag, text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text} }
+	switch v := v.(type) {
+	case *yaml.Node:
+		return v
+	case string:
+		n := scalar("!!str", v)
+		switch {
+		case odd(v):
+			n.Style = yaml.DoubleQuotedStyle
+		case strings.Contains(v, "\n"):
+			n.Style = yaml.LiteralStyle
+		}
+		return n
+	case bool:
+		return scalar("!!bool", strconv.FormatBool(v))
+	case int:
+		return scalar("!!int", strconv.Itoa(v))
+	case float64:
+		text := strconv.FormatFloat(v, 'g', -1, 64)
+		if _, err := strconv.Atoi(text); err == nil {
+			return scalar("!!int", text)
+		}
+		return scalar("!!float", text)
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		plain := true
+		for _, item := range v {
+			c := node(item)
+			plain = plain && c.Kind == yaml.ScalarNode && !strings.Contains(c.Value, "\n")
+			n.Content = append(n.Content, c)
+		}
+		if plain {
+			n.Style = yaml.FlowStyle
+		}
+		return n
+	case object:
+		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for _, f := range v {
+			n.Content = append(n.Content, node(f.key), node(f.value))
+		}
+		return n
+	}
+	return scalar("!!null", "null")
+}
+
+// odd reports whether a text has something in it that YAML wants escaped.
+func odd(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool {
+		return r != '\n' && unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || r == 0xfeff
+	})
+}
+
+var errUnwritable = errors.New("YAML cannot say it")
+
+// render writes a value as YAML, with a comment above it, and makes sure that
+// what is read again is the same.
+func render(n *yaml.Node, comment string) (text []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the writer is somebody else's
+			text, err = nil, errUnwritable
+		}
+	}()
+	stand := newStandIns(n)
+	for range 2 {
+		text, err = yaml.Dump(stand.in(clone(n)), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1), yaml.WithUnicode(true))
+		if err != nil {
+			return nil, err
+		}
+		text = stand.out(text)
+		var back yaml.Node
+		if yaml.Load(text, &back) == nil && len(back.Content) == 1 && same(n, back.Content[0]) {
+			return append([]byte("# "+comment+"\n"), text...), nil
+		}
+		quote(n)
+	}
+	return nil, errUnwritable
+}
+
+// clone copies a value: the writer takes the tags off what it is given.
+func clone(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = make([]*yaml.Node, len(n.Content))
+	for k := range n.Content {
+		c.Content[k] = clone(n.Content[k])
+	}
+	return &c
+}
+
+// same reports whether two values mean the same.
+func same(a, b *yaml.Node) bool {
+	return a.Kind == b.Kind && a.Value == b.Value && (a.Kind != yaml.ScalarNode || a.ShortTag() == b.ShortTag()) &&
+		slices.EqualFunc(a.Content, b.Content, same)
+}
+
+// quote writes all texts in quotes, where nothing is folded or cut.
+func quote(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	for _, c := range n.Content {
+		quote(c)
+	}
+}
+
+// copied is a value of a foreign file as one of ours, without its style.
+func copied(v value) any {
+	switch {
+	case v.isMap():
+		var o object
+		for _, p := range v.pairs() {
+			o = append(o, field{key: p.key, value: copied(p.value)})
+		}
+		return o
+	case v.isList():
+		list := []any{}
+		for _, item := range v.items() {
+			list = append(list, copied(item))
+		}
+		return list
+	case v.isNull():
+		return nil
+	}
+	if v.ShortTag() == "!!str" || v.ShortTag() == "!!timestamp" || v.ShortTag() == "!!binary" {
+		return v.Value
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: v.ShortTag(), Value: v.Value}
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// SchemaID is where the newest schema is kept, for an editor that is told by
+//
+//	# yaml-language-server: $schema=https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json
+const SchemaID = "https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json"
+
+// Schema is the JSON Schema of a definition, draft 2020-12, made of the same table
+// as [Fields]. It is what editors complete and check by. It knows the structure:
+// fields, and the types and ranges of their values. What only [Load] knows, such
+// as which keys are written, it lets pass.
+func Schema() []byte {
+	s := agentSchema("root")
+	s.ID, s.Schema = SchemaID, "https://json-schema.org/draft/2020-12/schema"
+	s.Title, s.Description = "Definition", "A loop of agents in a file, for refrain run."
+	// Each part is on a line of its own: that is half the size, and what has
+	// changed is seen in a diff.
+	var b strings.Builder
+	b.WriteString(strings.TrimSuffix(string(asJSON(s)), "}") + ",\n\"$defs\": {")
+	all := defs()
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "\n%q: %s", name, asJSON(all[name]))
+	}
+	b.WriteString("\n}}\n")
+	return []byte(b.String())
+}
+
+// asJSON is a schema without what only HTML needs.
+func asJSON(s shape) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic(err) // of a table in this package
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// defs are the parts that others refer to: a field by its name, an agent by its
+// type, and what has itself in it.
+func defs() map[string]*jsonschema.Schema {
+	all := map[string]*jsonschema.Schema{
+		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(), "mcp": mcpShape(), "answer": answerShape(),
+	}
+	for _, f := range fields {
+		all["field."+f.Name] = described(shapes[f.Name], f.Doc)
+	}
+	for _, t := range types {
+		for _, f := range fields {
+			if s, ok := shapes[t+" "+f.Name]; ok {
+				all["field."+t+"."+f.Name] = described(s, f.Doc)
+			}
+		}
+		all["agent."+t], all["root."+t] = typeSchema(Type(t), false), typeSchema(Type(t), true)
+		all["config."+t] = propertiesOf(Type(t), true)
+	}
+	for _, kind := range []string{"agent", "root"} {
+		all[kind+".untyped"], all[kind+".unknown"] = untypedSchema(kind), unknownSchema(kind)
+	}
+	all["tool.command"] = typeSchema(TypeCommand, false)
+	set(all["tool.command"], "parameters", &jsonschema.Schema{
+		Ref: "#/$defs/answer", Description: "what the model gives: JSON on standard input",
+		Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{"object"}}},
+	})
+	return all
+}
+
+func described(s shape, doc string) shape {
+	if s == nil {
+		s = &jsonschema.Schema{}
+	}
+	s = s.CloneSchemas()
+	s.Description = doc
+	return s
+}
+
+func set(s shape, name string, value shape) {
+	if s.Properties == nil {
+		s.Properties = make(map[string]*jsonschema.Schema)
+	}
+	s.Properties[name] = value
+	s.PropertyOrder = append(s.PropertyOrder, name)
+}
+
+// propertiesOf is a map of the fields of a type and of no others; of all fields
+// if there is no type.
+func propertiesOf(t Type, root bool) shape {
+	s := &jsonschema.Schema{Type: "object", AdditionalProperties: nothing()}
+	for _, f := range fields {
+		if t != "" && !f.has(t) || f.Root && !root {
+			continue
+		}
+		def := "field." + f.Name
+		if _, own := shapes[string(t)+" "+f.Name]; own {
+			def = "field." + string(t) + "." + f.Name
+		}
+		set(s, f.Name, by(def))
+	}
+	return s
+}
+
+// typeSchema is an agent of a type. What it needs can stand in its config.
+func typeSchema(t Type, root bool) shape {
+	s := propertiesOf(t, root)
+	set(s, "config", &jsonschema.Schema{Ref: "#/$defs/config." + string(t), Description: "fields of the agent, as other products write them"})
+	required := []string{"name"}
+	switch field, needed := needs[t]; {
+	case needed:
+		required = append(required, field)
+	case t.Workflow():
+		required = append(required, "sub_agents")
+	}
+	both := &jsonschema.Schema{}
+	for _, field := range required {
+		both.AllOf = append(both.AllOf, has(field))
+	}
+	s.If, s.Then, s.Else = &jsonschema.Schema{Required: []string{"config"}}, both, &jsonschema.Schema{Required: required}
+	if t == TypeExpression {
+		s.AnyOf = []*jsonschema.Schema{given("set", &jsonschema.Schema{MinProperties: new(1)}), has("value"), has("exit_when")}
+	}
+	return s
+}
+
+// has is what an agent with a field is, be it in its config.
+func has(field string) shape { return given(field, nil) }
+
+func given(field string, value shape) shape {
+	is := &jsonschema.Schema{Required: []string{field}}
+	if value != nil {
+		is.Properties = map[string]*jsonschema.Schema{field: value}
+	}
+	inside := &jsonschema.Schema{Required: []string{"config"}, Properties: map[string]*jsonschema.Schema{"config": is.CloneSchemas()}}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{is, inside}}
+}
+
+// agentSchema leads from the type that an agent gives to that type's schema. The
+// kind is agent or root.
+func agentSchema(kind string) shape {
+	s := &jsonschema.Schema{Type: "object"}
+	for _, t := range types {
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: []any{t}}), Then: by(kind + "." + t)})
+	}
+	known := make([]any, len(types))
+	for i, t := range types {
+		known[i] = t
+	}
+	s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: known}), Else: by(kind + ".untyped")})
+	return s
+}
+
+// untypedSchema tells the type of an agent that does not give it as a reader does.
+func untypedSchema(kind string) shape {
+	of := func(t Type) shape { return by(kind + "." + string(t)) }
+	s := by(kind + ".unknown")
+	then := func(condition, then shape) { s = &jsonschema.Schema{If: condition, Then: then, Else: s} }
+
+	// From the last that is looked at to the first.
+	asked := &jsonschema.Schema{}
+	for _, field := range asking {
+		asked.AnyOf = append(asked.AnyOf, has(field))
+	}
+	then(asked, of(TypeLLM))
+	for _, t := range slices.Backward(types) {
+		only := &jsonschema.Schema{}
+		for _, f := range fields {
+			if len(f.Types) == 1 && f.Types[0] == Type(t) {
+				only.AnyOf = append(only.AnyOf, has(f.Name))
+			}
+		}
+		if only.AnyOf != nil {
+			then(only, of(Type(t)))
+		}
+	}
+	for _, tell := range slices.Backward(typed) {
+		then(has(tell.field), of(tell.is))
+	}
+	then(has("type"), by(kind+".unknown"))
+	return s
+}
+
+// unknownSchema refuses an agent of which nothing tells the type, and lists all
+// fields for an editor to offer.
+func unknownSchema(kind string) shape {
+	s := propertiesOf("", kind == "root")
+	set(s, "config", &jsonschema.Schema{Type: "object"})
+	s.Required = []string{"type"}
+	return s
+}

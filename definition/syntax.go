@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"errors"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// syntax reports what the parser of YAML does not take, with what usually is
+// behind it.
+func (l *loader) syntax(src *source, err error) {
+	e, ok := errors.AsType[*yaml.LoadError](err)
+	if !ok {
+		l.report(span{src: src}, CodeSyntax, "%v", err).err = err
+		return
+	}
+	at := span{src, max(e.Mark.Line, 1), max(e.Mark.Column, 1), 1}
+	msg := e.Message
+	if e.ContextMsg != "" {
+		msg = e.ContextMsg + ": " + msg
+	}
+	if e.ContextMark.Line > 0 && strings.TrimSpace(src.line(at.line)) == "" {
+		at.line, at.column = e.ContextMark.Line, max(e.ContextMark.Column, 1) // where it has begun, if it ends nowhere
+	}
+	p := l.report(at, CodeSyntax, "not YAML: %s", msg)
+	p.err, p.Hint = err, syntaxHint(msg, src.line(at.line), src.from(at.line, at.column))
+}
+
+// syntaxHint is what may help with a line that is no YAML; rest is what stands
+// where the parser gave up.
+func syntaxHint(msg, line, rest string) string {
+	bare := strings.TrimSpace(line)
+	switch {
+	case strings.Contains(msg, "mapping values are not allowed"):
+		return `a text with ": " in it needs quotes`
+	case strings.HasPrefix(line, "\t"), strings.Contains(msg, "cannot start any token") && strings.HasPrefix(bare, "\t"):
+		return "indent with spaces, not with tabs"
+	case strings.Contains(bare, "{{"):
+		return `a text that begins with {{ needs quotes`
+	case strings.Contains(msg, "unknown escape"):
+		return `in double quotes \ begins an escape: use single quotes, or \\`
+	case strings.Contains(msg, "unknown anchor"):
+		return "an anchor is set before with &; a text that begins with * needs quotes"
+	case strings.Contains(msg, "expected ':'"):
+		return "a field is written name: value"
+	case strings.Contains(msg, "cannot start any token") && strings.ContainsAny(first1(rest), "@`%"):
+		return "a text that begins with " + first1(rest) + " needs quotes"
+	case strings.Contains(msg, "did not find expected key") && strings.Count(bare, "'") > 2:
+		return "in single quotes a quote is written twice, as in 'it''s'"
+	}
+	return ""
+}
+
+// first1 is the first character of a text.
+func first1(s string) string {
+	for _, r := range s {
+		return string(r)
+	}
+	return ""
+}

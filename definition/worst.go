@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+// Bound is how much of something there can be at the most. It is infinite where
+// nothing bounds it, or where it is not known; in JSON that is null.
+type Bound float64
+
+// Unbounded reports whether there is no bound.
+func (b Bound) Unbounded() bool { return math.IsInf(float64(b), 1) }
+
+// MarshalJSON gives the number, or null.
+func (b Bound) MarshalJSON() ([]byte, error) {
+	if b.Unbounded() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(b))
+}
+
+var unbounded = Bound(math.Inf(1))
+
+// times multiplies; nothing of what is unbounded is nothing.
+func (b Bound) times(n Bound) Bound {
+	if b == 0 || n == 0 {
+		return 0
+	}
+	return b * n
+}
+
+// AtMost is what something can use at the most.
+type AtMost struct {
+	// Runs is how often it runs.
+	Runs Bound `json:"runs"`
+	// Turns is how often models are asked, and Calls how many requests that
+	// takes if each is sent as often as it may be. Budgets count requests.
+	Turns Bound `json:"turns"`
+	Calls Bound `json:"calls"`
+	// Tokens are those of input and output together, and Cost what they cost.
+	Tokens Bound `json:"tokens"`
+	Cost   Bound `json:"cost"`
+	// Seconds is how long it takes: what steps and delays are given, not what
+	// is needed besides. A step that does not heed the end of its time is left
+	// behind after two seconds more.
+	Seconds Bound `json:"seconds"`
+
+	tokensEach, costEach Bound // of the largest request
+}
+
+// Time is Seconds as a duration; ok is false if nothing bounds it.
+func (u AtMost) Time() (d time.Duration, ok bool) {
+	if u.Seconds.Unbounded() || float64(u.Seconds) > math.MaxInt64/float64(time.Second) {
+		return 0, false
+	}
+	return time.Duration(math.Ceil(float64(u.Seconds)*1e6)) * time.Microsecond, true
+}
+
+// plus is both, one after the other.
+func (u AtMost) plus(v AtMost) AtMost {
+	return AtMost{
+		Turns: u.Turns + v.Turns, Calls: u.Calls + v.Calls, Tokens: u.Tokens + v.Tokens, Cost: u.Cost + v.Cost, Seconds: u.Seconds + v.Seconds,
+		tokensEach: max(u.tokensEach, v.tokensEach), costEach: max(u.costEach, v.costEach),
+	}
+}
+
+// often is so many times as much.
+func (u AtMost) often(n Bound) AtMost {
+	u.Turns, u.Calls, u.Tokens, u.Cost, u.Seconds = u.Turns.times(n), u.Calls.times(n), u.Tokens.times(n), u.Cost.times(n), u.Seconds.times(n)
+	return u
+}
+
+// within is no more than what is around it can use.
+func (u AtMost) within(v AtMost) AtMost {
+	u = u.atMostCalls(v.Calls)
+	u.Turns, u.Tokens, u.Cost, u.Seconds = min(u.Turns, v.Turns), min(u.Tokens, v.Tokens), min(u.Cost, v.Cost), min(u.Seconds, v.Seconds)
+	return u
+}
+
+// atMostCalls is with no more than so many requests.
+func (u AtMost) atMostCalls(n Bound) AtMost {
+	if n < u.Calls {
+		u.Calls, u.Turns = n, min(u.Turns, n)
+		u.Tokens, u.Cost = min(u.Tokens, n.times(u.tokensEach)), min(u.Cost, n.times(u.costEach))
+	}
+	return u
+}
+
+// Assumed is what a file does not say and [Definition.Worst] is to take for
+// granted. Zero values leave it unknown.
+type Assumed struct {
+	// Model is asked by agents that name none.
+	Model string
+	// InputTokens is how many tokens each request has at most, OutputTokens
+	// each answer of an agent without max_tokens.
+	InputTokens, OutputTokens int64
+}
+
+// WorstCase is what a run of a definition can come to.
+type WorstCase struct {
+	Total AtMost
+	// Agents are the agents in the order of [Agent.All], each with what it and
+	// all in it come to in the whole run.
+	Agents []AgentWorst
+}
+
+// AgentWorst is what one agent can come to.
+type AgentWorst struct {
+	Agent *Agent
+	Depth int // 0 for the root
+	AtMost
+	// Unpriced says that it asks a model whose price is not known.
+	Unpriced bool
+}
+
+// Worst is what a run can come to at the most. It is a pure function of the
+// definition: iterations times steps, with their attempts, samples and delays,
+// loops in loops multiplied, and what timeouts, budgets and max_model_calls leave
+// of it.
+//
+// It supposes that models answer in form: an agent without tools takes one turn,
+// or two if its answer has to fit an output_schema, and one with tools as many
+// as it likes. A budget of tokens or cost is kept as far as the tokens of an
+// answer can be known before it is given: the last one may exceed it.
+func (d *Definition) Worst(given Assumed) *WorstCase {
+	w := &worst{def: d, given: given}
+	total := w.once(d.Root)
+	total.Runs = 1
+	limit := Bound(agent.DefaultMaxLLMCalls)
+	switch {
+	case d.MaxModelCalls < 0:
+		limit = unbounded
+	case d.MaxModelCalls > 0:
+		limit = Bound(d.MaxModelCalls)
+	}
+	total = total.atMostCalls(limit)
+	w.spread(d.Root, 0, total)
+	return &WorstCase{Total: total, Agents: w.agents}
+}
+
+// worst computes a worst case.
+type worst struct {
+	def    *Definition
+	given  Assumed
+	agents []AgentWorst
+}
+
+// spread notes what an agent comes to, and those in it, none of them more than
+// it.
+func (w *worst) spread(a *Agent, depth int, u AtMost) {
+	unpriced := false
+	if a.Type == TypeLLM {
+		_, known := w.price(a)
+		unpriced = !known
+	}
+	w.agents = append(w.agents, AgentWorst{a, depth, u, unpriced})
+	each := func(sub *Agent, all AtMost, runs Bound) {
+		all = all.within(u)
+		all.Runs = runs
+		w.spread(sub, depth+1, all)
+	}
+	if a.LLM != nil {
+		for _, t := range a.LLM.Tools {
+			if t.Agent != nil {
+				each(t.Agent, w.once(t.Agent).often(unbounded), unbounded)
+			}
+		}
+	}
+	for _, sub := range a.SubAgents {
+		if a.Type != TypeLoop {
+			each(sub, w.once(sub).often(u.Runs), u.Runs)
+			continue
+		}
+		runs, once := w.runsOf(a, sub)
+		all := once.often(runs.times(u.Runs))
+		if t := a.Loop.IterationTimeout; t > 0 && (sub.OutputKey != LoopOutput || a.Loop.FinalizeEach) {
+			all.Seconds = min(all.Seconds, seconds(t).times(w.iterations(a.Loop)).times(u.Runs))
+		}
+		each(sub, all, runs.times(u.Runs))
+	}
+}
+
+// once is what one run of an agent comes to, whoever runs it.
+func (w *worst) once(a *Agent) AtMost {
+	switch a.Type {
+	case TypeExpression, TypeTemplate:
+		return AtMost{}
+	case TypeCommand:
+		return AtMost{Seconds: seconds(a.Command.Timeout)}
+	case TypeHTTP:
+		return AtMost{Seconds: seconds(max(requestTime(a), defaultRequestTime(a)))}
+	case TypeLLM:
+		return w.llm(a)
+	case TypeSequential:
+		var u AtMost
+		for _, sub := range a.SubAgents {
+			u = u.plus(w.once(sub))
+		}
+		return u
+	case TypeParallel:
+		return w.parallel(a)
+	case TypeLoop:
+		return w.loop(a)
+	}
+	return AtMost{Seconds: unbounded}
+}
+
+// seconds is a timeout of which 0 is none.
+func seconds(d time.Duration) Bound {
+	if d == 0 {
+		return unbounded
+	}
+	return Bound(d.Seconds())
+}
+
+// defaultRequestTime is taskagent's, where nobody says another.
+func defaultRequestTime(a *Agent) time.Duration {
+	if requestTime(a) == 0 {
+		return 30 * time.Second
+	}
+	return 0
+}
+
+// parallel is all at the same time, or by so many at once: then the last to
+// begin does so when the others have shared what was before it.
+func (w *worst) parallel(a *Agent) AtMost {
+	var u AtMost
+	longest := Bound(0)
+	for _, sub := range a.SubAgents {
+		one := w.once(sub)
+		longest = max(longest, one.Seconds)
+		u = u.plus(one)
+	}
+	lanes := Bound(a.Parallel.MaxConcurrency)
+	if lanes == 0 || int(lanes) >= len(a.SubAgents) {
+		u.Seconds = longest
+	} else if !longest.Unbounded() {
+		u.Seconds = min(u.Seconds, u.Seconds/lanes+longest*(1-1/lanes))
+	}
+	return u
+}

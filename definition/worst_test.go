@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// worstOf is what the root of a definition comes to, as JSON without its end.
+func worstOf(t *testing.T, text string, given definition.Assumed) string {
+	t.Helper()
+	u := parse(t, "name: x\n"+text).Worst(given).Total
+	data, err := json.Marshal(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// LOOP 34, F9, F10, T33: what each bound of a definition leaves of its worst case.
+// What nothing bounds is null.
+func TestWorstCase(t *testing.T) {
+	const ask, twice = "sub_agents: [{name: a, instructions: a, can_exit_loop: true}]\n", "max_iterations: 2\n"
+	some := definition.Assumed{InputTokens: 100, OutputTokens: 50}
+	for _, tt := range []struct {
+		name, text, want string
+		given            definition.Assumed
+	}{
+		{"a text", "text: a", `{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":0}`, some},
+		{"a command", "command: [ls]", `{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":null}`, some},
+		{"a command in time", "command: [ls]\ntimeout: 7s", `{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":7}`, some},
+		{"a request", "url: http://localhost/", `{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":30}`, some},
+		{"a model", "instructions: a", `{"runs":1,"turns":1,"calls":3,"tokens":450,"cost":null,"seconds":null}`, some},
+		{"nothing is known of its requests", "instructions: a", `{"runs":1,"turns":1,"calls":3,"tokens":null,"cost":null,"seconds":null}`, definition.Assumed{}},
+		{"an answer of a shape", "instructions: a\noutput_schema: {type: object, properties: {a: {type: string}}}\nrequest_retry: 1",
+			`{"runs":1,"turns":2,"calls":2,"tokens":300,"cost":null,"seconds":null}`, some},
+		{"tools, up to the guard", "instructions: a\ntools: [count_items]\nmax_model_calls: 40", `{"runs":1,"turns":40,"calls":40,"tokens":6000,"cost":null,"seconds":null}`, some},
+		{"tools, without a guard", "instructions: a\ntools: [count_items]\nmax_model_calls: none", `{"runs":1,"turns":null,"calls":null,"tokens":null,"cost":null,"seconds":null}`, some},
+		{"the exit is no tool that is called again", "sub_agents: [{name: a, instructions: a, tools: [exit_loop]}]\n" + twice, `{"runs":1,"turns":2,"calls":6,"tokens":900,"cost":null,"seconds":600}`, some},
+		{"a price", "instructions: a\nmodel: openai/m\nprices: {m: {input: 1, output: 10}}", `{"runs":1,"turns":1,"calls":3,"tokens":450,"cost":0.0018,"seconds":null}`, some},
+		{"a model that is free", "instructions: a\nmodel: ollama/m\nprices: {m: {input: 0, output: 0}}", `{"runs":1,"turns":1,"calls":3,"tokens":null,"cost":0,"seconds":null}`, definition.Assumed{}},
+		{"the model of the run", "instructions: a\nprices: {m: {input: 1, output: 1}}", `{"runs":1,"turns":1,"calls":3,"tokens":450,"cost":0.00045,"seconds":null}`,
+			definition.Assumed{Model: "openai/m", InputTokens: 100, OutputTokens: 50}},
+		{"iterations", ask + "max_iterations: 7", `{"runs":1,"turns":7,"calls":21,"tokens":3150,"cost":null,"seconds":1800}`, some},
+		{"a limit that is left out", ask, `{"runs":1,"turns":5,"calls":15,"tokens":2250,"cost":null,"seconds":1500}`, some},
+		{"no limit", ask + "max_iterations: 0\nmax_model_calls: none", `{"runs":1,"turns":null,"calls":null,"tokens":null,"cost":null,"seconds":1800}`, some},
+		{"no limit of time", ask + "timeouts: none", `{"runs":1,"turns":5,"calls":15,"tokens":2250,"cost":null,"seconds":null}`, some},
+		{"a budget of calls", ask + "budget: {calls: 4}", `{"runs":1,"turns":4,"calls":4,"tokens":600,"cost":null,"seconds":1500}`, some},
+		{"a budget of tokens", ask + "budget: {tokens: 1000}", `{"runs":1,"turns":5,"calls":15,"tokens":1000,"cost":null,"seconds":1500}`, some},
+		{"a budget of cost", ask + "budget: {cost: 0.5}\nmodel: openai/m\nprices: {m: {input: 1, output: 1}}", `{"runs":1,"turns":5,"calls":15,"tokens":null,"cost":0.5,"seconds":1500}`, definition.Assumed{}},
+		{"steps at the same time", "type: parallel\nmax_concurrency: 2\nsub_agents:\n  - {name: a, command: [a], timeout: 4s}\n  - {name: b, command: [b], timeout: 4s}\n  - {name: c, command: [c], timeout: 10s}\n",
+			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":14}`, some},
+	} {
+		if diff := cmp.Diff(tt.want, worstOf(t, tt.text, tt.given)); diff != "" {
+			t.Errorf("%s:\n%s", tt.name, diff)
+		}
+	}
+}
+
+// X1, T33: how a loop can end, and who may end it.
+func TestStops(t *testing.T) {
+	d := parse(t, `name: x
+max_iterations: 9
+stop_when: {any: [state.done, {when: "score > 3", for: 2}]}
+score: {key: mark, target: 8, dimensions: [a], dimension_target: 7, min_delta: 0.1, min_delta_percent: 5, patience: 2}
+no_progress: true
+not_worth: {gain: 0.1, per: minute}
+budget: {calls: 40, tokens: 9000}
+sub_agents:
+  - {name: look, command: [ls], exit_when: result.exit_code == 0}
+  - {name: ask, instructions: a, can_exit_loop: true, output_key: mark}
+  - {name: set, set: {done: "true"}}
+`)
+	var got []string
+	for _, s := range d.Root.Stops() {
+		got = append(got, string(s.Reason)+": "+s.Text)
+	}
+	want := []string{
+		"exit_loop: look: when result.exit_code == 0", "exit_loop: ask: when it calls exit_loop",
+		"condition: when (state.done) or ((score > 3) in 2 iterations running)",
+		"target_reached: when the score is ≥ 8 and every part of it is ≥ 7", "converged: when the score improves by less than 0.1 or 5%, 2 times running",
+		"no_progress: when it goes round in circles", "converged: when the next minute is expected to gain less than 0.1",
+		"max_iterations: after 9 iterations", "timeout: after 30m", "budget: when 40 requests or 9000 tokens are used",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if ways := d.Root.SubAgents[0].Stops(); ways != nil {
+		t.Errorf("a command that ends: %v", ways)
+	}
+}
+
+// LOOP 34: what is worth knowing before a run, with its place, and no mistake.
+func TestNotes(t *testing.T) {
+	d := parse(t, `name: x
+max_iterations: 9
+score: {key: mark, target: 8}
+sub_agents:
+  - {name: both, instructions: Write and give a mark., can_exit_loop: true, output_key: mark}
+  - {name: say, text: "{{mark}}", output_key: loop_output}
+`)
+	var b strings.Builder
+	if err := d.Notes().Format(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `x.yaml:2:17: note: the 30m of the loop "x" may be over before its 9 iterations of up to 5m [LOOP019]
+    2 | max_iterations: 9
+      |                 ^ give timeout: 45m, or a shorter iteration_timeout
+x.yaml:5:12: note: "both" judges itself: no other step of the loop "x" makes anything [LOOP034]
+    5 |   - {name: both, instructions: Write and give a mark., can_exit_loop: true, output_key: mark}
+      |            ^^^^ let one agent write, and another one judge
+x.yaml:6:24: note: when "both" ends the loop, {{mark}} stays as it was: the turn that ends a loop writes no key [LOOP025]
+    6 |   - {name: say, text: "{{mark}}", output_key: loop_output}
+      |                        ^^^^^^^^ empty if that is its first turn; why it has ended the loop is in the stop record
+3 notes
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+	if w := d.Warnings(); w != nil {
+		t.Errorf("warnings: %v", w)
+	}
+}

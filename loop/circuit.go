@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"fmt"
+	"time"
+)
+
+// Circuit stops running a step that has failed Failures times running: it then
+// fails at once. When Cooldown of the loop's active time has passed it is tried
+// once more. Where nothing else is left to run in the meantime, the loop waits
+// for that, rather than to fail as fast as it can.
+//
+// An answer from the cache is no run of the step: it neither closes a circuit
+// nor opens one.
+type Circuit struct {
+	Failures uint     `json:"failures"`
+	Cooldown Duration `json:"cooldown"`
+	// Endpoint is what the step depends on, by a name of your own. The steps of
+	// a loop whose circuits have the same one share a circuit: their failures
+	// count together, the success of any of them closes it for all, and while it
+	// is open none of them runs. They have the same Failures and Cooldown. "":
+	// the circuit is the step's alone.
+	Endpoint string `json:"endpoint,omitzero"`
+}
+
+// circuit is the step at which the circuit of a step is counted: the first that
+// shares it.
+func (p *Plan) circuit(step int) int {
+	name := p.Steps[step].Circuit.Endpoint
+	if name == "" {
+		return step
+	}
+	for i := range step {
+		if c := p.Steps[i].Circuit; c != nil && c.Endpoint == name {
+			return i
+		}
+	}
+	return step
+}
+
+// count notes in the step's circuit how it went.
+func (p *Plan) count(t *Tally, o *incoming, kind string) {
+	at := p.circuit(o.Step)
+	st := t.stepTally(at)
+	switch {
+	case kind == CircuitOpen || kind == BudgetSpent || kind == TotalTimeout:
+		return // not the step's doing
+	case o.Cached, o.Failure == nil && st.Failures == 0 && st.OpenedAt == nil:
+		return
+	case o.Failure == nil:
+		st.Failures, st.OpenedAt = 0, nil
+	default:
+		st.Failures++
+		if st.Failures >= p.Steps[o.Step].Circuit.Failures {
+			st.OpenedAt = new(t.Active)
+		}
+	}
+	p.keep(t, at, st)
+}
+
+// open reports whether a step's circuit is open, and when it is tried again.
+func (p *Plan) open(t *Tally, step int) (wait time.Duration, open bool) {
+	c := p.Steps[step].Circuit
+	if c == nil {
+		return 0, false
+	}
+	at := t.stepTally(p.circuit(step)).OpenedAt
+	if at == nil {
+		return 0, false
+	}
+	wait = time.Duration(c.Cooldown) - (t.Active - *at)
+	return wait, wait > 0
+}
+
+// refusal says why a step with an open circuit is not run.
+func (p *Plan) refusal(t *Tally, step int, wait time.Duration) *Failure {
+	who := "it"
+	if name := p.Steps[step].Circuit.Endpoint; name != "" {
+		who = fmt.Sprintf("endpoint %q", clip(name))
+	}
+	return &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
+		"not run: %s failed %d times running and is tried again after %s", who, t.stepTally(p.circuit(step)).Failures, wait.Round(time.Millisecond))}
+}

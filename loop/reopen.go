@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import "fmt"
+
+// Bounds are the limits of a plan that can end a loop from within a step.
+type Bounds struct {
+	Timeout Duration `json:"timeout,omitzero"`
+	Budget  *Budget  `json:"budget,omitzero"`
+}
+
+func (p *Plan) bounds() *Bounds {
+	b := &Bounds{Timeout: p.Timeout}
+	if p.Budget != nil {
+		own := *p.Budget
+		if own.Cost != nil {
+			own.Cost = new(*own.Cost)
+		}
+		b.Budget = &own
+	}
+	return b
+}
+
+// StoppedError says why a loop that has stopped cannot go on.
+type StoppedError struct {
+	Reason StopReason
+	Detail string // for people
+	Hint   string // what may help; "" if nothing does
+}
+
+// Error implements error.
+func (e *StoppedError) Error() string {
+	s := fmt.Sprintf("the loop stays stopped: %s: %s", e.Reason, e.Detail)
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
+	}
+	return s
+}
+
+// Reopen takes from t what has ended a loop, so that it goes on under p: the
+// plan that it ran under, with other limits. From there on it decides as if it
+// had had these from the start. A loop that has not stopped stays as it is.
+//
+// What was done is done: a step that was cut short, or has failed, or was
+// canceled is due again, with all its attempts; an iteration that was undone in
+// its middle is followed by the next; and time and usage of all that has run
+// count, those of a finalizer too, which runs again when the loop stops again.
+//
+// A cancellation and a failed step are always lifted, unless too many had failed
+// running. A limit is if p has a larger one, or none. An exit never is, nor what
+// p still stops for. The error is then a [*StoppedError], and t as it was.
+func (p *Plan) Reopen(t *Tally) error {
+	u := *t
+	if err := p.lift(&u); err != nil {
+		return err
+	}
+	*t = u
+	return nil
+}
+
+func (p *Plan) lift(t *Tally) error {
+	if err := p.lifts(t); err != nil {
+		return err
+	}
+	within := t.Ended.Number == 0
+	inStep := within && (t.TimedOut != "" || t.Spent != "" || t.Fatal != nil && !t.RollbackDue)
+	if inStep || t.Canceled != "" && !t.RollbackDue {
+		t.Looked = false // it was for the stop record only
+	}
+	switch {
+	case t.Undone:
+		t.Ended = IterationRecord{Number: t.Iteration, Failures: t.IterationFailures, Rejected: "the loop stopped before it was complete"}
+	case inStep && t.Place > 0:
+		t.Place--
+		t.Attempt = 0
+	}
+	if within && t.RollbackDue {
+		t.RollbackDue = false // it goes on instead
+		t.Rejections--
+	}
+	t.TimedOut, t.Spent, t.Bounds, t.Fatal, t.Canceled, t.Undone = "", "", nil, nil, "", false
+	t.Finalized, t.FinalizerFailure = false, ""
+	t.FinalUsage, t.FinalActive = Usage{}, 0
+	if r := p.reason(t); r != "" {
+		return p.stays(t, r)
+	}
+	return nil
+}
+
+// lifts is the error of what has ended the loop if the plan does not lift it.
+func (p *Plan) lifts(t *Tally) error {
+	b := t.Bounds
+	switch f := t.Fatal; {
+	case t.Exit != nil && t.Exit.Waits:
+		return &StoppedError{t.Exit.reason(), t.Exit.By + " waits for an answer", "answer it"}
+	case t.Exit != nil:
+		return p.stays(t, t.Exit.reason())
+	case f == nil:
+	case f.Kind == StateTooLarge && f.Step == "" && p.StateLimit > 0 && t.StateSize > p.StateLimit:
+		return p.stays(t, ReasonError)
+	case f.Kind == IterationTimeout && p.iterationLate(t):
+		return &StoppedError{ReasonError, p.failure(t), "raise iteration_timeout above " + p.IterationTimeout.String()}
+	case f.Running > 0 && p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures:
+		return &StoppedError{ReasonError, p.failure(t), fmt.Sprintf("raise max_consecutive_failures above %d", t.FailuresRunning)}
+	}
+	switch {
+	case t.TimedOut != "" && b != nil && b.Timeout > 0 && p.Timeout > 0 && p.Timeout <= b.Timeout:
+		return p.stays(t, ReasonTimeout)
+	case t.Spent != "" && b != nil && b.Budget != nil && !p.Budget.roomier(b.Budget):
+		return p.stays(t, ReasonBudget)
+	}
+	return nil
+}
+
+// roomier reports whether b leaves more than other, which is not nil, of anything.
+func (b *Budget) roomier(other *Budget) bool {
+	more := func(now, then int64) bool { return then > 0 && (now == 0 || now > then) }
+	return b == nil || more(b.Calls, other.Calls) || more(b.Tokens, other.Tokens) ||
+		other.Cost != nil && (b.Cost == nil || *b.Cost > *other.Cost)
+}
+
+// stays is the error of a reason that still holds.
+func (p *Plan) stays(t *Tally, r StopReason) error {
+	e := &StoppedError{Reason: r, Detail: p.detail(t, r)}
+	switch r {
+	case ReasonMaxIterations:
+		e.Hint = fmt.Sprintf("raise max_iterations above %d", t.Iteration)
+	case ReasonTimeout:
+		e.Hint = "raise timeout"
+	case ReasonBudget:
+		e.Hint = "raise budget"
+	case ReasonTarget:
+		e.Hint = "set the target further"
+	case ReasonConverged, ReasonNoProgress, ReasonCondition:
+		e.Hint = "take out what ends it, or make it stricter"
+	case ReasonExit, ReasonEscalated, ReasonImpossible, ReasonBlocked:
+		e.Detail = t.Exit.By + " asked to leave"
+		if t.Exit.Reason != "" {
+			e.Detail += ": " + t.Exit.Reason
+		}
+		e.Hint = "a limit does not change that; begin a new run"
+	}
+	return e
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Edit is a piece of a text that became another one. Those that are kept or left
+// out make the text of before, those that are kept or put in that of after.
+type Edit struct {
+	Op   EditOp `json:"op"`
+	Text string `json:"text"`
+}
+
+// EditOp is what became of a piece of text.
+type EditOp string
+
+// What can become of a piece of text.
+const (
+	Kept EditOp = "="
+	Left EditOp = "-" // out
+	Put  EditOp = "+" // in
+)
+
+// maxEdits bounds how many words are looked for that changed. Texts that differ
+// in more have little in common: what is between the words that both begin and
+// end with counts as changed then.
+const maxEdits = 1000
+
+// DiffWords says how a text became another one, word by word.
+func DiffWords(before, after string) []Edit {
+	a, b := wordsIn(before), wordsIn(after)
+	head := 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	var e edits
+	e.add(Kept, a[:head]...)
+	e.between(a[head:len(a)-tail], b[head:len(b)-tail])
+	e.add(Kept, a[len(a)-tail:]...)
+	return e.tidy()
+}
+
+// wordsIn are the words of a text and the spaces between them. Scripts that have
+// no spaces are taken letter by letter.
+func wordsIn(s string) []string {
+	var words []string
+	start, kind := 0, 0
+	for i, r := range s {
+		k := 1
+		switch {
+		case unicode.IsSpace(r):
+			k = 2
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai):
+			k = 3
+		}
+		if i > start && (k != kind || k == 3) {
+			words = append(words, s[start:i])
+			start = i
+		}
+		kind = k
+	}
+	if start < len(s) {
+		words = append(words, s[start:])
+	}
+	return words
+}
+
+type edits []Edit
+
+func (e *edits) add(op EditOp, words ...string) {
+	text := strings.Join(words, "")
+	if text == "" {
+		return
+	}
+	if n := len(*e); n > 0 && (*e)[n-1].Op == op {
+		(*e)[n-1].Text += text
+		return
+	}
+	*e = append(*e, Edit{op, text})
+}
+
+// between adds a shortest way from a to b, as Myers found it: frontier[d] holds
+// how far one gets in a with d words changed, on each diagonal.
+func (e *edits) between(a, b []string) {
+	var frontiers [][]int
+	last := []int{0, 0, 0} // diagonals -1 to 1
+	for d := 0; d <= min(len(a)+len(b), maxEdits); d++ {
+		next := make([]int, 2*d+3) // diagonals -d-1 to d+1
+		for k := -d; k <= d; k += 2 {
+			x := furthest(last, d, k)
+			for x < len(a) && x-k < len(b) && a[x] == b[x-k] {
+				x++
+			}
+			next[k+d+1] = x
+			if x >= len(a) && x-k >= len(b) {
+				e.walk(a, b, frontiers, k)
+				return
+			}
+		}
+		frontiers = append(frontiers, next)
+		last = next
+	}
+	e.add(Left, a...)
+	e.add(Put, b...)
+}
+
+// furthest is where the d-th change on diagonal k leads to, from the frontier of
+// one change less.
+func furthest(last []int, d, k int) int {
+	at := func(k int) int { return last[k+d] } // its diagonals are -d to d
+	switch {
+	case d == 0:
+		return 0
+	case k == -d || k != d && at(k-1) < at(k+1):
+		return at(k + 1)
+	}
+	return at(k-1) + 1
+}
+
+// walk goes the way back from the end on diagonal k, and adds it from its
+// beginning.
+func (e *edits) walk(a, b []string, frontiers [][]int, k int) {
+	var back []Edit
+	x, y := len(a), len(b)
+	for d := len(frontiers); d >= 0; d-- {
+		from, prev := 0, 0
+		if d > 0 {
+			f := frontiers[d-1]
+			prev = k - 1
+			if k == -d || k != d && f[k-1+d] < f[k+1+d] {
+				prev = k + 1
+			}
+			from = f[prev+d]
+			if prev == k-1 {
+				from++ // behind the word of a that is left out
+			}
+		}
+		for x > from {
+			x--
+			y--
+			back = append(back, Edit{Kept, a[x]})
+		}
+		if d > 0 {
+			if prev == k+1 {
+				y--
+				back = append(back, Edit{Put, b[y]})
+			} else {
+				x--
+				back = append(back, Edit{Left, a[x]})
+			}
+		}
+		k = prev
+	}
+	for _, one := range slices.Backward(back) {
+		e.add(one.Op, one.Text)
+	}
+}
+
+// tidy puts what was left out before what was put in, and takes a space between
+// two changes for changed too: whole phrases read better than single words.
+func (e edits) tidy() []Edit {
+	var out edits
+	var left, put string
+	flush := func() {
+		out.add(Left, left)
+		out.add(Put, put)
+		left, put = "", ""
+	}
+	for i, one := range e {
+		switch {
+		case one.Op == Left:
+			left += one.Text
+		case one.Op == Put:
+			put += one.Text
+		case i > 0 && i < len(e)-1 && strings.TrimSpace(one.Text) == "" && utf8.RuneCountInString(one.Text) == 1:
+			left += one.Text
+			put += one.Text
+		default:
+			flush()
+			out.add(Kept, one.Text)
+		}
+	}
+	flush()
+	return out
+}

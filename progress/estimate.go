@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// tally is what the plan has to know of the loop to look ahead: the iterations
+// that have ended.
+func (l *Loop) tally() loop.Tally {
+	var t loop.Tally
+	noise := 0.0
+	for _, it := range l.Iterations {
+		if it.Record == nil {
+			continue
+		}
+		rec := *it.Record
+		t.Iteration, t.Ended = rec.Number, rec
+		if rec.Complete {
+			t.Complete++
+			t.LastComplete = rec.Number
+		}
+		if t.Score = rec.Score; rec.Score != nil {
+			t.Scores = append(t.Scores, *rec.Score)
+			t.Scored++
+			if noise = rec.Noise; rec.Best {
+				t.Best, t.BestIteration = rec.Score, rec.Number
+			}
+		}
+		t.Active += it.Took(it.Ended)
+		u := it.Usage()
+		t.Usage.Calls += u.Calls
+		t.Usage.InputTokens += u.InputTokens
+		t.Usage.OutputTokens += u.OutputTokens
+	}
+	// A judge whose samples scatter so that they make the noise that was recorded:
+	// see loop.JudgeTally.
+	t.Judge.PastSquares, t.Judge.PastFreedom = noise*noise/8, 1
+	return t
+}
+
+// Forecast looks ahead from the iterations that have ended, and from the one
+// under way if it has a provisional score.
+func (l *Loop) Forecast() loop.Forecast {
+	t := l.tally()
+	if it := l.Current(); it != nil && it.Status == StatusRunning && it.Provisional != nil {
+		t.Scores = append(t.Scores, *it.Provisional)
+		t.Iteration = it.Number
+	}
+	return l.Plan.Forecast(&t)
+}
+
+// Trend is the loop's trend in words, such as "↗ Improving".
+func (l *Loop) Trend() string {
+	switch f := l.Forecast(); f.Trend {
+	case loop.Improving:
+		return "↗ Improving"
+	case loop.Plateau:
+		return "→ Plateau"
+	case loop.Regressing:
+		return "↘ Regressing"
+	case loop.Oscillating:
+		return "↕ Oscillating"
+	}
+	if l.Plan.Score == nil {
+		return "none: the loop is not scored"
+	}
+	return "too early to say"
+}
+
+// Estimate is how much is still to come, in words, such as "2 more iterations
+// (~4m 30s), until converged"; the iteration under way is not one of them. Where
+// nothing can be predicted it says so, and names the limit if there is one.
+func (l *Loop) Estimate(now time.Duration) string {
+	if l.Stop != nil {
+		return "done"
+	}
+	f, cur := l.Forecast(), l.Current()
+	running := cur != nil && cur.Status == StatusRunning
+	number := 0
+	if cur != nil {
+		number = cur.Number
+	}
+	if !f.Predictable || f.Until == "" {
+		if limit := int(min(l.Plan.MaxIterations, 1<<30)); limit > 0 {
+			if limit <= number {
+				return f.Note + "; this is the last iteration"
+			}
+			return fmt.Sprintf("%s; at most %s", f.Note, more(limit-number))
+		}
+		return f.Note
+	}
+	low, n, high := f.Low, f.Iterations, f.High
+	if running && cur.Provisional == nil {
+		low, n, high = max(0, low-1), max(0, n-1), max(0, high-1)
+	}
+	s := more(n)
+	if low != high {
+		s += fmt.Sprintf(" (%d to %d)", low, high)
+	}
+	left := f.Time * time.Duration(n)
+	if running {
+		left += max(0, f.Time-cur.Took(now))
+	}
+	if left >= time.Second {
+		s += ", ~" + Clock(left)
+	}
+	return s + ", until " + strings.ReplaceAll(string(f.Until), "_", " ")
+}
+
+func more(n int) string {
+	switch n {
+	case 0:
+		return "none after this iteration"
+	case 1:
+		return "1 more iteration"
+	}
+	return fmt.Sprintf("%d more iterations", n)
+}
+
+// provisional reads the scores that the iterations around an event have so far.
+func (l *Live) provisional(ev *session.Event) {
+	for at := ev.Address; at != ""; at = at.Parent() {
+		_, n := lastOf(at)
+		s := l.steps[at.Parent()]
+		if n == 0 || s == nil || s.Loop == nil || s.Loop.Plan.Score == nil {
+			continue
+		}
+		it := s.Loop.pass(n, l.tree.Now)
+		if it.Status != StatusRunning {
+			continue
+		}
+		if x := ev.Actions.Exit; x != nil && x.Score != nil && x.Refused == "" {
+			it.Provisional = x.Score
+			continue
+		}
+		l.measure(s.Loop, it, at, ev)
+	}
+}
+
+// measure reads a score as the plan would if the iteration ended now. What an
+// earlier iteration has left is none of this one's: a key has to be written in
+// it, an expression to come to something else than at its beginning.
+func (l *Live) measure(lp *Loop, it *Iteration, at session.Address, ev *session.Event) {
+	score := lp.Plan.Score
+	state := make(map[string]any)
+	began := ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && len(it.begun()) == 1
+	if score.Key != "" {
+		v, written := ev.Actions.StateDelta[score.Key]
+		if !written || v == nil {
+			return
+		}
+		state[score.Key] = v
+	} else {
+		if len(ev.Actions.StateDelta) == 0 && !began {
+			return
+		}
+		state = maps.Collect(l.view.StateAt(at).All())
+	}
+	alone := *score
+	alone.Judge = nil // one sample is what there is
+	p := loop.Plan{Steps: []loop.Step{{Name: "now"}}, Score: &alone}
+	t := lp.tally()
+	p.Add(&t, loop.Outcome{Iteration: it.Number, State: state})
+	switch {
+	case score.Key == "" && began:
+		it.before = t.Score
+	case score.Key == "" && reflect.DeepEqual(it.before, t.Score):
+	case t.Score != nil:
+		it.Provisional = t.Score
+	}
+}
+
+// begun are the steps of the iteration that have begun.
+func (it *Iteration) begun() []*Step {
+	return slices.DeleteFunc(slices.Clone(it.Steps), func(s *Step) bool { return s.Address == "" })
+}

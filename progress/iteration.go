@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// newLoop is a loop of which only the plan is known.
+func newLoop(p *loop.Plan) *Loop {
+	l := &Loop{Plan: p}
+	if f := p.Finalizer(); f >= 0 {
+		l.Finalizer = &Step{Name: p.Steps[f].Name, Status: StatusPending, Finalizer: true}
+	}
+	return l
+}
+
+// loop is the step's loop; one of which no mark has said what it is has an empty
+// plan.
+func (s *Step) loop() *Loop {
+	if s.Loop == nil {
+		s.Loop = newLoop(new(loop.Plan))
+	}
+	return s.Loop
+}
+
+// pass is an iteration of the loop. One that begins now has the steps of the plan
+// before it.
+func (l *Loop) pass(n int, now time.Duration) *Iteration {
+	for _, it := range slices.Backward(l.Iterations) {
+		if it.Number == n {
+			return it
+		}
+	}
+	it := &Iteration{Number: n, Status: StatusRunning, Began: now, Ended: now}
+	for _, i := range l.Plan.Sequence() {
+		name := l.Plan.Steps[i].Name
+		it.Steps = append(it.Steps, &Step{
+			Name: name, Status: StatusPending,
+			CanExit:   l.Plan.CanExit != nil && slices.Contains(l.Plan.CanExit, name),
+			Finalizer: l.Plan.Steps[i].Finalizer,
+		})
+	}
+	l.Iterations = append(l.Iterations, it)
+	return it
+}
+
+// end takes what the iteration came to.
+func (it *Iteration) end(rec loop.IterationRecord, now time.Duration) {
+	status := StatusCompleted
+	switch {
+	case rec.Rejected != "":
+		status = StatusRejected
+	case !rec.Complete && rec.Failures > 0:
+		status = StatusFailed
+	}
+	it.close(status, now)
+	it.Record, it.Provisional = &rec, nil
+}
+
+func (it *Iteration) close(as Status, now time.Duration) {
+	if it.Status == StatusRunning {
+		it.Status, it.Ended = as, now
+	}
+	for _, s := range it.Steps {
+		s.close(StatusCanceled, now)
+	}
+}
+
+// stop takes why the loop stopped. An iteration that is open still was cut short
+// by the same.
+func (l *Loop) stop(rec *loop.StopRecord, now time.Duration) {
+	l.Stop = rec
+	for _, it := range l.Iterations {
+		switch {
+		case it.Status != StatusRunning:
+		case rec.Reason.Failed():
+			it.close(StatusFailed, now)
+		case rec.Reason == loop.ReasonCanceled:
+			it.close(StatusCanceled, now)
+		default:
+			it.close(StatusCompleted, now)
+		}
+	}
+	if l.Finalizer != nil {
+		l.Finalizer.close(StatusCompleted, now)
+	}
+}
+
+// passName is the address of an iteration.
+func passName(loop session.Address, n int) string { return fmt.Sprintf("%s[%d]", loop, n) }

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Live folds the events of a run into its [Tree], for whoever shows it while it
+// goes on: a terminal, a page. It is a pure function of the events: the same log
+// gives the same tree, whenever it is read, and times are those of the events.
+// The zero value is ready. The run has to be durable. It is not safe for
+// concurrent use.
+//
+// A run that was resumed is given from its beginning: its log first, and then
+// what is new.
+type Live struct {
+	tree       Tree
+	invocation string
+	began      time.Time     // of the first event
+	idle       time.Duration // for which the run was not active
+
+	log   []*session.Event
+	times []time.Duration // of the events in log, on the run's clock
+
+	steps map[session.Address]*Step
+	view  *session.View // the state, for scores that are provisional
+}
+
+// Tree is what the events added so far come to. It belongs to l and changes with
+// the next event.
+func (l *Live) Tree() *Tree { return &l.tree }
+
+// Add takes the next event. The first one says which invocation l follows:
+// those of others are left out. Pieces of a streamed answer are welcome.
+func (l *Live) Add(ev *session.Event) {
+	if l.invocation == "" {
+		l.invocation = ev.InvocationID
+	}
+	if ev.InvocationID != l.invocation {
+		return
+	}
+	now := l.clock(ev)
+	if ev.Partial {
+		l.hear(ev)
+		l.tree.Now = now
+		return
+	}
+	l.log, l.times = append(l.log, ev), append(l.times, now)
+	if session.SupersededBy(ev) == nil {
+		l.fold(ev, now)
+		return
+	}
+	// Some of what was folded counts no more: it is made again without.
+	at := l.tree.At
+	l.tree, l.steps, l.view = Tree{At: at}, nil, nil
+	counts := make(map[*session.Event]bool, len(l.log))
+	for _, e := range session.Current(l.log) {
+		counts[e] = true
+	}
+	for i, e := range l.log {
+		if counts[e] {
+			l.fold(e, l.times[i])
+		}
+	}
+	l.tree.Now = now
+}
+
+// clock is the time of an event, on the run's own clock. It never goes back.
+func (l *Live) clock(ev *session.Event) time.Duration {
+	at := ev.Timestamp
+	if at.Before(l.tree.At) {
+		at = l.tree.At // or none was given
+	}
+	if l.began.IsZero() {
+		l.began = at
+	}
+	if ev.Mark != nil && ev.Mark.Kind == session.MarkRunResumed && !l.tree.At.IsZero() {
+		l.idle += at.Sub(l.tree.At)
+	}
+	l.tree.At = at
+	return at.Sub(l.began) - l.idle
+}
+
+func (l *Live) fold(ev *session.Event, now time.Duration) {
+	l.tree.Now = now
+	if l.view == nil {
+		l.view = session.NewView(session.ViewConfig{State: make(map[string]any)})
+	}
+	l.view.Apply(ev)
+	if ev.Mark != nil {
+		switch ev.Mark.Kind {
+		case session.MarkRunPaused:
+			l.tree.Paused = true
+		case session.MarkRunResumed:
+			l.tree.Paused = false
+		}
+	}
+	if ev.Address == "" {
+		return // the user's, or about the whole run
+	}
+	l.hear(ev)
+	if ev.Mark != nil {
+		l.mark(ev, now)
+	}
+	l.provisional(ev)
+}
+
+// mark takes a fact about a step or a loop.
+func (l *Live) mark(ev *session.Event, now time.Duration) {
+	s := l.step(ev.Address, now)
+	switch ev.Mark.Kind {
+	case session.MarkStepStarted:
+		l.start(s, ev, now)
+	case session.MarkStepFinished:
+		s.finish(ev, now)
+	case session.MarkLoopStarted:
+		p := new(loop.Plan)
+		if ev.Mark.Decode(p) == nil {
+			s.Loop = newLoop(p)
+		}
+	case session.MarkIterationFinished:
+		var rec loop.IterationRecord
+		if ev.Mark.Decode(&rec) == nil && rec.Number > 0 {
+			s.loop().pass(rec.Number, now).end(rec, now)
+			l.view.EndIteration(session.Address(passName(ev.Address, rec.Number)))
+		}
+	case session.MarkRolledBack:
+		var back session.RolledBack
+		if ev.Mark.Decode(&back) == nil && back.Iteration > 0 {
+			s.loop().pass(back.Iteration, now).RolledBack = true
+		}
+	case session.MarkLoopStopped:
+		rec := new(loop.StopRecord)
+		if ev.Mark.Decode(rec) == nil {
+			s.loop().stop(rec, now)
+		}
+	case session.MarkAsked:
+		var q session.Question
+		if ev.Mark.Decode(&q) == nil {
+			s.Asks = q.Text
+		}
+	case session.MarkAnswered:
+		s.Asks = ""
+	}
+}
+
+// step is the step at an address. One that is not in the tree is put there, in
+// the place that was kept for it, or else behind those that have begun.
+func (l *Live) step(at session.Address, now time.Duration) *Step {
+	if s := l.steps[at]; s != nil {
+		return s
+	}
+	if l.steps == nil {
+		l.steps = make(map[session.Address]*Step)
+	}
+	var s *Step
+	name, n := lastOf(at)
+	switch above := at.Parent(); {
+	case above == "" && l.tree.Root == nil:
+		s = &Step{Name: name}
+		l.tree.Root = s
+	case above == "":
+		s = place(&l.tree.Root.Steps, name)
+	default:
+		p := l.step(above, now)
+		switch {
+		case n > 0:
+			s = place(&p.loop().pass(n, now).Steps, name)
+		case p.Loop != nil && p.Loop.Finalizer != nil && p.Loop.Finalizer.Name == name:
+			s = p.Loop.Finalizer
+		default:
+			s = place(&p.Steps, name)
+		}
+	}
+	s.Address, s.Attempt, s.Status, s.Began, s.Ended = at, 1, StatusRunning, now, now
+	l.steps[at] = s
+	return s
+}
+
+// lastOf is the last name of an address, with its number if it is not the first
+// of its name, and the iteration that it is in; 0 outside loops.
+func lastOf(at session.Address) (name string, iteration int) {
+	s := string(at)
+	i := strings.LastIndexByte(s, '/')
+	if i < 0 {
+		return s, 0
+	}
+	name, above := s[i+1:], s[:i]
+	if open := strings.LastIndexByte(above, '['); open > 0 && strings.HasSuffix(above, "]") {
+		for _, d := range above[open+1 : len(above)-1] {
+			if d < '0' || d > '9' || iteration > 1<<30 {
+				return name, 0
+			}
+			iteration = 10*iteration + int(d-'0')
+		}
+	}
+	return name, iteration
+}
+
+// place finds the place of a step among its siblings.
+func place(steps *[]*Step, name string) *Step {
+	end := len(*steps)
+	for i, s := range *steps {
+		if s.Status != StatusPending {
+			continue
+		}
+		if s.Name == name {
+			return s
+		}
+		end = min(end, i)
+	}
+	s := &Step{Name: name}
+	*steps = append(*steps, nil)
+	copy((*steps)[end+1:], (*steps)[end:])
+	(*steps)[end] = s
+	return s
+}
+
+// start begins a step, or an attempt of it: what the one before has run is gone
+// from the tree, what it has used is not.
+func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
+	if s.Status != StatusRunning || s.Loop != nil || len(s.Steps) > 0 {
+		for c := range s.Children() {
+			l.forget(c)
+		}
+	}
+	s.Steps, s.Loop = nil, nil
+	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt), StatusRunning, now, now
+	s.Text, s.said, s.Doing, s.Asks, s.Exit, s.Cached = "", "", "", "", nil, false
+}
+
+func (l *Live) forget(s *Step) {
+	delete(l.steps, s.Address)
+	for c := range s.Children() {
+		l.forget(c)
+	}
+}
+
+// finish ends a step, and whatever is still open below it.
+func (s *Step) finish(ev *session.Event, now time.Duration) {
+	var fin session.StepFinished
+	if ev.Mark.Decode(&fin) != nil {
+		return
+	}
+	s.close(StatusCompleted, now)
+	s.Error = ""
+	switch {
+	case fin.Canceled:
+		s.Status = StatusCanceled
+	case fin.Error != "":
+		s.Status = StatusFailed
+		if fin.At == "" || fin.At == ev.Address {
+			s.Error = fin.Error
+		}
+	}
+	var o struct {
+		Cached bool `json:"cached"`
+	}
+	if len(fin.Outcome) > 0 && json.Unmarshal(fin.Outcome, &o) == nil {
+		s.Cached = o.Cached
+	}
+	s.own.Add(recorded(fin.Usage))
+	s.live = Usage{}
+}
+
+// recorded is the usage in a mark.
+func recorded(data json.RawMessage) Usage {
+	var u struct {
+		Usage
+		Cost *float64 `json:"cost"`
+	}
+	if len(data) == 0 || json.Unmarshal(data, &u) != nil {
+		return Usage{}
+	}
+	if u.Cost != nil {
+		u.Usage.Cost = *u.Cost
+	} else {
+		u.Unknown = u.Calls > 0 || u.Tokens() > 0
+	}
+	return u.Usage
+}
+
+// close ends a step, if it has begun, and what is below it.
+func (s *Step) close(as Status, now time.Duration) {
+	switch s.Status {
+	case StatusPending:
+		s.Status = StatusSkipped
+		return
+	case StatusRunning:
+		s.Status, s.Ended, s.Doing, s.Asks = as, now, "", ""
+	}
+	if s.Loop != nil {
+		for _, it := range s.Loop.Iterations {
+			it.close(StatusCanceled, now)
+		}
+		if s.Loop.Finalizer != nil {
+			s.Loop.Finalizer.close(StatusCanceled, now)
+		}
+	}
+	for _, c := range s.Steps {
+		c.close(StatusCanceled, now)
+	}
+}

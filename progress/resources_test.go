@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// F11, F12: what a run has used, and how its state grew, in words and for programs.
+func TestResources(t *testing.T) {
+	l := &told{t: t}
+	for i, bytes := range []int64{500, 0, 1500, 1300} { // of the second it is unknown
+		l.mark("refine", 0, session.MarkIterationFinished, loop.IterationRecord{Number: i + 1, StateSize: bytes})
+		l.mark("refine[1]/inner", 1, session.MarkIterationFinished, loop.IterationRecord{Number: 1, StateSize: 9_999_999})
+	}
+	l.mark("refine[1]/inner", 1, session.MarkLoopStopped, &loop.StopRecord{Elapsed: time.Hour})
+	l.mark("refine", 0, session.MarkLoopStopped, &loop.StopRecord{Elapsed: 10900 * time.Millisecond})
+	l.mark("story/first", 0, session.MarkIterationFinished, loop.IterationRecord{Number: 1, StateSize: 7})
+	l.mark("story/first", 0, session.MarkLoopStopped, &loop.StopRecord{Elapsed: time.Second})
+	l.evs = append(l.evs[len(l.evs)-2:], l.evs[:len(l.evs)-2]...) // another loop before
+	var some progress.Resources
+	for _, ev := range l.evs {
+		some.Add(ev)
+	}
+	some.Wall = 12300 * time.Millisecond
+	some.CPU, some.Programs = new(400*time.Millisecond), new(61*time.Second)
+	some.PeakMemory = new(int64(41_234_567))
+	for _, c := range []struct {
+		used        progress.Resources
+		words, json string
+	}{
+		{
+			some, "wall=12.3s active=11.9s cpu=400ms cpu_programs=1m1s peak_memory=41.2MB peak_memory_programs=unknown state=1.3kB state_max=1.5kB@3",
+			`{"wall_seconds":12.3,"active_seconds":11.9,"cpu_seconds":0.4,"cpu_programs_seconds":61,"peak_memory_bytes":41234567,"peak_memory_programs_bytes":null,` +
+				`"state_sizes":[{"iteration":1,"bytes":500},{"iteration":3,"bytes":1500},{"iteration":4,"bytes":1300}]}`,
+		},
+		{
+			progress.Resources{Wall: time.Second}, "wall=1s active=unknown cpu=unknown cpu_programs=unknown peak_memory=unknown peak_memory_programs=unknown",
+			`{"wall_seconds":1,"active_seconds":null,"cpu_seconds":null,"cpu_programs_seconds":null,"peak_memory_bytes":null,"peak_memory_programs_bytes":null}`,
+		},
+	} {
+		if got := c.used.String(); got != c.words {
+			t.Errorf("%s\nwant %s", got, c.words)
+		}
+		if b, err := json.Marshal(c.used); err != nil || string(b) != c.json {
+			t.Errorf("%s, %v\nwant %s", b, err, c.json)
+		}
+	}
+}
+
+// Sizes read well, whatever they are, and only the last of very many are kept.
+func TestResourcesOfLargeRuns(t *testing.T) {
+	for bytes, want := range map[int64]string{999: "999B", 1000: "1.0kB", 999_949: "999.9kB", 999_951: "1.0MB", 5e9: "5.0GB", 7e12: "7.0TB"} {
+		r := progress.Resources{States: []progress.StateSize{{Iteration: 2, Bytes: bytes}}}
+		if got := r.String(); got[len(got)-len("state_max=@2")-len(want):] != "state_max="+want+"@2" {
+			t.Errorf("%d: %s", bytes, got)
+		}
+	}
+	l := &told{t: t}
+	for i := range 1200 {
+		l.mark("refine", 0, session.MarkIterationFinished, loop.IterationRecord{Number: i + 1, StateSize: 10})
+	}
+	var r progress.Resources
+	for _, ev := range l.evs {
+		r.Add(ev)
+	}
+	if len(r.States) != 1000 || r.States[0].Iteration != 201 || r.States[999].Iteration != 1200 {
+		t.Errorf("%d states from %+v", len(r.States), r.States[0])
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// maxText bounds what a tree keeps of what a step says, in bytes.
+const maxText = 32 << 10
+
+// hear takes down what a step says, and calls.
+func (l *Live) hear(ev *session.Event) {
+	if ev.Author == "user" || ev.Address == "" {
+		return
+	}
+	s := l.step(ev.Address, l.tree.Now)
+	if x := ev.Actions.Exit; x != nil {
+		s.Exit = x
+	}
+	if ev.Partial {
+		s.Text = bounded(s.Text + ev.Text())
+		return
+	}
+	if ev.Mark != nil {
+		return
+	}
+	if u := ev.UsageMetadata; u != nil {
+		s.live.Add(Usage{
+			Calls: 1, InputTokens: int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
+			OutputTokens: int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount),
+		})
+	}
+	s.Doing = ""
+	if ev.Content != nil {
+		for _, p := range ev.Content.Parts {
+			if p != nil && p.FunctionCall != nil {
+				s.Doing = p.FunctionCall.Name
+			}
+		}
+	}
+	if text := wordsFor(ev); text != "" {
+		if s.said != "" {
+			text = s.said + "\n\n" + text
+		}
+		s.said = bounded(text)
+	}
+	s.Text = s.said // pieces that were streamed are in it now
+}
+
+// bounded leaves the end of a text that is too long: that is what is new.
+func bounded(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	s = s[len(s)-maxText:]
+	for len(s) > 0 && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return "…" + s
+}

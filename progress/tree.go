@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Status says how a step, or an iteration, stands.
+type Status string
+
+// The states of a step and of an iteration.
+const (
+	StatusPending   Status = "pending"   // its turn has not come yet
+	StatusRunning   Status = "running"   // it is under way
+	StatusCompleted Status = "completed" // it came to its end
+	StatusFailed    Status = "failed"    // it ended with an error, or was cut short by one
+	StatusRejected  Status = "rejected"  // an iteration that was not accepted
+	StatusCanceled  Status = "canceled"  // it was cut off from outside
+	StatusSkipped   Status = "skipped"   // its turn never came
+)
+
+// Tree is a run at one moment, step by step. Times in it are on the run's own
+// clock: the time that it has been active since it began, so that hours for
+// which it was paused count for nothing.
+type Tree struct {
+	// Root is the root agent's step; nil before it has begun.
+	Root *Step `json:"root,omitempty"`
+	// Now is the time of the last event, on the run's clock, in nanoseconds; At is
+	// the same by the calendar.
+	Now time.Duration `json:"now_ns"`
+	At  time.Time     `json:"at,omitzero"`
+	// Paused says that nothing is under way until the run is resumed.
+	Paused bool `json:"paused,omitempty"`
+}
+
+// Step is one agent's turn.
+type Step struct {
+	// Name is the agent's; a second run of it under the same parent is "critic#2".
+	Name string `json:"name"`
+	// Address is empty as long as the step is pending.
+	Address session.Address `json:"address,omitempty"`
+	// Attempt counts the tries, from 1.
+	Attempt int    `json:"attempt,omitempty"`
+	Status  Status `json:"status"`
+	// Began and Ended are on the run's clock, in nanoseconds. Ended is that of the
+	// last event as long as the step is running.
+	Began time.Duration `json:"began_ns,omitempty"`
+	Ended time.Duration `json:"ended_ns,omitempty"`
+	// Text is what it has said, a paragraph for each time, at most 32 KiB of it.
+	// It grows while a model's answer is streamed.
+	Text string `json:"text,omitempty"`
+	// Doing is the tool that it waits for, Asks what it asks a person.
+	Doing string `json:"doing,omitempty"`
+	Asks  string `json:"asks,omitempty"`
+	// Error is why it failed, or why its last attempt did. It is empty if the
+	// error is that of a step below.
+	Error string `json:"error,omitempty"`
+	// Cached says that it was not run: an earlier result stands.
+	Cached bool `json:"cached,omitempty"`
+	// Exit is its wish to leave a loop.
+	Exit *session.Exit `json:"exit,omitempty"`
+	// CanExit says that it is one of the few that may end its loop, Finalizer that
+	// it words the loop's result.
+	CanExit   bool `json:"can_exit,omitempty"`
+	Finalizer bool `json:"finalizer,omitempty"`
+	// Steps are those of an agent that is no loop, Loop is what a loop does.
+	Steps []*Step `json:"steps,omitempty"`
+	Loop  *Loop   `json:"loop,omitempty"`
+
+	own  Usage // of attempts that have ended
+	live Usage // of model calls since
+	said string
+}
+
+// Loop is what a loop agent does in its step.
+type Loop struct {
+	Plan       *loop.Plan   `json:"plan"`
+	Iterations []*Iteration `json:"iterations,omitempty"`
+	// Finalizer words the result; nil if there is none.
+	Finalizer *Step `json:"finalizer,omitempty"`
+	// Stop is why the loop stopped; nil if it has not.
+	Stop *loop.StopRecord `json:"stop,omitempty"`
+}
+
+// Iteration is one pass of a loop.
+type Iteration struct {
+	Number int    `json:"number"`
+	Status Status `json:"status"`
+	// Record is what it came to; nil before its end.
+	Record *loop.IterationRecord `json:"record,omitempty"`
+	// Provisional is the score that it has so far. It may change, and is not
+	// accepted before the iteration's end.
+	Provisional *float64 `json:"provisional,omitempty"`
+	// RolledBack says that what it did to the state was undone.
+	RolledBack bool `json:"rolled_back,omitempty"`
+	// Began and Ended are as in a [Step].
+	Began time.Duration `json:"began_ns"`
+	Ended time.Duration `json:"ended_ns"`
+	Steps []*Step       `json:"steps"`
+
+	before any // the value of the loop's score expression when it began
+}
+
+// Took is how long the step has been under way at a time of the run's clock.
+func (s *Step) Took(now time.Duration) time.Duration {
+	return took(s.Status, s.Began, s.Ended, now)
+}
+
+// Took is how long the iteration has been under way at a time of the run's clock.
+func (it *Iteration) Took(now time.Duration) time.Duration {
+	return took(it.Status, it.Began, it.Ended, now)
+}
+
+func took(s Status, began, ended, now time.Duration) time.Duration {
+	switch s {
+	case StatusPending, StatusSkipped:
+		return 0
+	case StatusRunning:
+		return max(0, max(now, ended)-began)
+	}
+	return max(0, ended-began)
+}
+
+// Children are the steps right below: of an agent's own, or of its loop in the
+// order of the iterations, the finalizer last.
+func (s *Step) Children() iter.Seq[*Step] {
+	return func(yield func(*Step) bool) {
+		if l := s.Loop; l != nil {
+			for _, it := range l.Iterations {
+				for _, c := range it.Steps {
+					if !yield(c) {
+						return
+					}
+				}
+			}
+			if l.Finalizer != nil && !yield(l.Finalizer) {
+				return
+			}
+		}
+		for _, c := range s.Steps {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Usage is what the model calls of the step have used, those below it included.
+func (s *Step) Usage() Usage {
+	u := s.own
+	if s.Status != StatusRunning {
+		return u
+	}
+	u.Add(s.live)
+	for c := range s.Children() {
+		u.Add(c.Usage())
+	}
+	return u
+}
+
+// Usage is what the model calls of the iteration have used.
+func (it *Iteration) Usage() Usage {
+	var u Usage
+	for _, s := range it.Steps {
+		u.Add(s.Usage())
+	}
+	return u
+}
+
+// Failed reports whether anything in the iteration has failed.
+func (it *Iteration) Failed() bool {
+	return it.Status == StatusFailed || slices.ContainsFunc(it.Steps, (*Step).failed)
+}
+
+func (s *Step) failed() bool {
+	if s.Status == StatusFailed || s.Error != "" {
+		return true
+	}
+	for c := range s.Children() {
+		if c.failed() {
+			return true
+		}
+	}
+	return false
+}
+
+// Running is the innermost step under way, the one that began last if there are
+// several; nil if there is none.
+func (t *Tree) Running() *Step {
+	if t.Root == nil || t.Root.Status != StatusRunning {
+		return nil
+	}
+	at := t.Root
+	for {
+		var next *Step
+		for c := range at.Children() {
+			if c.Status == StatusRunning && (next == nil || c.Began >= next.Began) {
+				next = c
+			}
+		}
+		if next == nil {
+			return at
+		}
+		at = next
+	}
+}
+
+// Main is the step whose loop a person follows: the first outermost loop that
+// is under way, or else the last that was; nil if there is none.
+func (t *Tree) Main() *Step {
+	var found *Step
+	var visit func(*Step)
+	visit = func(s *Step) {
+		if s == nil || found != nil && found.Status == StatusRunning {
+			return
+		}
+		if s.Loop != nil {
+			found = s
+			return
+		}
+		for c := range s.Children() {
+			visit(c)
+		}
+	}
+	visit(t.Root)
+	return found
+}
+
+// Current is the iteration under way, or else the last; nil before the first.
+func (l *Loop) Current() *Iteration {
+	if len(l.Iterations) == 0 {
+		return nil
+	}
+	return l.Iterations[len(l.Iterations)-1]
+}
+
+// Usage is what model calls have used.
+type Usage struct {
+	Calls        int64 `json:"calls,omitempty"`
+	InputTokens  int64 `json:"input_tokens,omitempty"`
+	OutputTokens int64 `json:"output_tokens,omitempty"`
+	// Cost is of what is known, Unknown says that some of it is not.
+	Cost    float64 `json:"cost,omitempty"`
+	Unknown bool    `json:"unknown,omitempty"`
+	// Estimated says that not all providers have told what was used.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// Tokens are those of input and output together.
+func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
+
+// Add adds what something else has used.
+func (u *Usage) Add(v Usage) {
+	u.Calls += v.Calls
+	u.InputTokens += v.InputTokens
+	u.OutputTokens += v.OutputTokens
+	u.Cost += v.Cost
+	u.Unknown = u.Unknown || v.Unknown
+	u.Estimated = u.Estimated || v.Estimated
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// growLoop grows a sequence with a loop of so many iterations, a step before it
+// and one behind it.
+func growLoop(t testing.TB, seed uint64, iterations uint) (agent.Agent, *world) {
+	f := &forest{TB: t, world: new(world), dice: rand.New(rand.NewPCG(seed, 9))}
+	first := f.leaf(place{quiet: true})
+	cfg := loopagent.Config{MaxIterations: iterations, OnError: loop.SkipStep}
+	cfg.AgentConfig = agent.Config{Name: "loop0", SubAgents: f.some(place{depth: 3, loops: 1, quiet: true}, 2, 3)}
+	if f.dice.IntN(2) == 0 {
+		cfg.Finalizer = cfg.AgentConfig.SubAgents[len(cfg.AgentConfig.SubAgents)-1].Name()
+	}
+	if f.dice.IntN(2) == 0 {
+		cfg.Score = &loop.Score{Key: "score"}
+		if f.dice.IntN(2) == 0 {
+			cfg.OnRegression = loop.RollbackOnWorse
+		}
+	}
+	middle := f.must(loopagent.New(cfg))
+	return sequence(t, "all", first, middle, f.leaf(place{quiet: true})), f.world
+}
+
+// LOOP 31: a run that a limit has stopped goes on with a larger one, once or
+// twice, cut off on the way or not, and comes to what it would have come to with
+// that limit from its start.
+func TestContinueWithALargerLimit(t *testing.T) {
+	ignore := cmp.Options{times, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" }, cmp.Ignore())}
+	for seed := range uint64(60) {
+		initial := map[string]any{"k0": "before", "text": "first"}
+		start := func(n uint, store session.Service) *process {
+			root, w := growLoop(t, seed, n)
+			return &process{TB: t, world: w, store: store, Runner: newRunner(t, runner.Config{Agent: root, SessionService: store, Durable: true})}
+		}
+		p := start(6, crashed(t, initial, nil, 0))
+		want := p.outcome(p.first())
+
+		store := crashed(t, initial, nil, 0)
+		p = start(2, store)
+		if err := p.first(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if got := p.outcome(nil); got.Stops["all/loop0"][0].Reason != loop.ReasonMaxIterations {
+			continue
+		}
+		id := p.id
+		dice := rand.New(rand.NewPCG(seed, 1))
+		for _, n := range []uint{4, 6} {
+			p = start(n, store)
+			left := 0
+			for _, err := range p.Resume(t.Context(), "ana", "s1", id, agent.RunConfig{}, runner.Continue()) {
+				if err != nil {
+					t.Fatalf("seed %d: continue with %d: %v\n%s", seed, n, err, lines(brief(p.log())))
+				}
+				if left++; left == 2+dice.IntN(30) {
+					break
+				}
+			}
+			p = start(n, store)
+			if _, err := p.again(id); err != nil && !errors.Is(err, runner.ErrFinished) {
+				t.Fatalf("seed %d: resume with %d: %v\n%s", seed, n, err, lines(brief(p.log())))
+			}
+		}
+		if diff := cmp.Diff(want, p.outcome(nil), ignore); diff != "" {
+			t.Fatalf("seed %d (-with the limit +continued):\n%s\n%s", seed, diff, lines(brief(p.log())))
+		}
+		p.checkFold(initial)
+	}
+}
+
+// A run that ended otherwise is not continued, and says why; nothing is stored.
+func TestWhatCannotBeContinued(t *testing.T) {
+	pay, err := taskagent.NewText(taskagent.TextConfig{Config: taskagent.Config{Name: "pay", Effect: agent.AtMostOnce}, Text: "paid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exits := func() agent.Agent {
+		return custom(t, "leaves", func(_ agent.InvocationContext, yield yield) {
+			ev := says("enough")
+			ev.Actions.Escalate, ev.Actions.Exit = true, &session.Exit{Reason: "good"}
+			yield(ev, nil)
+		})
+	}
+	loopOf := func(n uint, a agent.Agent) agent.Agent {
+		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "loop", SubAgents: []agent.Agent{a}}, MaxIterations: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, tt := range []struct {
+		name string
+		root func(n uint) agent.Agent
+		want string
+	}{
+		{"no loop", func(uint) agent.Agent { return sequence(t, "root", speaker(t, "a", "one")) }, "did not end with a loop"},
+		{"an exit", func(n uint) agent.Agent { return loopOf(n, exits()) }, "asked to leave: good"},
+		{"the same limit", func(uint) agent.Agent { return loopOf(2, speaker(t, "a", "one")) }, "raise max_iterations above 2"},
+		{"an effect", func(n uint) agent.Agent { return sequence(t, "root", loopOf(n, speaker(t, "a", "one")), pay) }, "must not be done twice"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			svc := session.InMemoryService()
+			id := ""
+			for ev, err := range newRunner(t, durable(tt.root(2), svc)).Run(t.Context(), "ana", "s1", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				id = ev.InvocationID
+			}
+			before := maps.Collect(get(t, svc).State().All())
+			var failed error
+			for _, err := range newRunner(t, durable(tt.root(3), svc)).Resume(t.Context(), "ana", "s1", id, agent.RunConfig{}, runner.Continue()) {
+				failed = err
+			}
+			if failed == nil || !strings.Contains(failed.Error(), tt.want) {
+				t.Errorf("got error %v, want one with %q", failed, tt.want)
+			}
+			if diff := cmp.Diff(before, maps.Collect(get(t, svc).State().All())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
