@@ -45,7 +45,10 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 		case known && !f.has(a.Type):
 			r.misplaced(a, p, f)
 		case isNull(p.value):
-			r.report(r.src.of(p.value), CodeValue, "%s has no value", p.key).Hint = "leave the field out, or give it one"
+			problem := r.report(r.src.of(p.value), CodeValue, "%s has no value", p.key)
+			if problem.Hint = "leave the field out, or give it one"; p.key == "color" {
+				problem.Hint = `a color that begins with # needs quotes, as "#3366cc"`
+			}
 		default:
 			before := len(r.problems)
 			r.field(a, p)
@@ -94,7 +97,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	}
 	if given == nil && !r.meant(a, ps) {
 		r.report(r.src.of(a.node), CodeMissing, "nothing says what type of agent this is").
-			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text and endpoint"
+			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text, endpoint, question and func"
 	}
 	return ""
 }
@@ -118,6 +121,10 @@ func (r *reader) field(a *Agent, p pair) {
 		a.Name, _ = r.text(p.value, "name")
 	case "description":
 		a.Description, _ = r.text(p.value, "description")
+	case "callbacks":
+		r.callbacks(a, p.value)
+	case "effect":
+		r.taskEffect(a, p.value)
 	case "output_key":
 		a.OutputKey, _ = r.text(p.value, "output_key")
 	case "can_exit_loop":
@@ -142,7 +149,8 @@ func (r *reader) field(a *Agent, p pair) {
 	case "state":
 		r.state(a, p.value)
 	default:
-		if !r.stepField(a, p) && !r.loopField(a, p) && !r.llmField(a, p) && !r.remoteField(a, p) {
+		if !r.lookField(a, p) && !r.stepField(a, p) && !r.loopField(a, p) && !r.llmField(a, p) && !r.remoteField(a, p) &&
+			!r.humanField(a, p) && !r.funcField(a, p) {
 			r.taskField(a, p)
 		}
 	}
@@ -212,6 +220,8 @@ func (r *reader) defaults(a *Agent) {
 		httpOf(a)
 	case TypeA2A:
 		a2aOf(a)
+	case TypeHuman:
+		humanOf(a)
 	case TypeLLM:
 		if l := llmOf(a); l.Context.Policy == "" {
 			l.Context.Policy = llmagent.ContextIteration

@@ -23,6 +23,11 @@ var probes = []string{
 	`{"last": 2}`, `{"last": 0}`, `{"attempts": 2}`, `{"attempts": 0}`, `{"attempts": 2, "backoff": "1s"}`, `{"failures": 1, "cooldown": 5}`, `{"max": "5s"}`,
 	`{"calls": 3}`, `{"calls": 0}`, `{"gain": 1}`, `{"per": "hour"}`, `{"key": "k", "target": 3}`, `{"key": 3}`, `{"keys": ["a"]}`, `{"a": {"input": 1, "output": 2}}`, `{"a": {"input": 1}}`,
 	`{"when": "true", "for": 2}`, `{"any": ["true"]}`, `{"any": []}`, `{"not": {"all": ["true"]}}`, `{"wen": "true"}`, `{"type": "object", "properties": {"a": {"type": "string"}}}`, `{"type": "strnig"}`,
+	`"pure"`, `"transactional"`, `"at_most_once"`, `"edit"`, `"answer"`, `"red"`, `"#12aB9f"`, `"#12a"`, `"two\nlines"`,
+	`{"before_agent": [{"webhook": "https://h.example.org/"}]}`, `{"before_agent": {"webhook": "https://h.example.org/"}}`, `{"before_run": [{"command": ["a"], "veto": true, "timeout": "2s"}]}`,
+	`{"after_iteration": [{"func": "f", "on_error": "continue"}]}`, `{"before_tool": [{"func": "f", "command": ["a"]}]}`, `{"before_tool": [{"veto": true}]}`, `{"before_tool": [{"func": ""}]}`, `{"before_tol": []}`, `{"after_model": []}`,
+	`{"before_model": [{"webhook": "https://h.example.org/", "secret_env": "whsec_x="}]}`, `{"before_model": [{"webhook": "https://h.example.org/", "secret_env": "HOOK", "on_error": "stop"}]}`, `{"before_model": ["f"]}`,
+	`[{"mcp": {"command": ["ls"], "effect": "pure"}}]`, `[{"mcp": {"command": ["ls"], "effect": "once"}}]`,
 	`[{"func": "f"}]`, `[{"agent": {"name": "b", "text": "b"}}]`, `[{"mcp": {"command": ["ls"]}}]`, `[{"mcp": {"comand": ["ls"]}}]`, `[{"command": ["ls"], "name": "c"}]`, `[{"name": "b", "text": "b"}]`, `[{"name": "b", "txt": "b"}]`,
 }
 
@@ -31,6 +36,7 @@ var needed = map[definition.Type]string{
 	definition.TypeLoop: `"sub_agents": [{"name": "s", "text": "s"}]`, definition.TypeSequential: `"sub_agents": [{"name": "s", "text": "s"}]`,
 	definition.TypeParallel: `"sub_agents": [{"name": "s", "text": "s"}]`, definition.TypeLLM: `"instructions": "i"`, definition.TypeCommand: `"command": ["ls"]`,
 	definition.TypeExpression: `"set": {"k": "1"}`, definition.TypeHTTP: `"url": "http://localhost/"`, definition.TypeTemplate: `"text": "t"`, definition.TypeA2A: `"endpoint": "http://localhost/"`,
+	definition.TypeHuman: `"question": "q"`, definition.TypeFunc: `"func": "f"`,
 }
 
 // The schema and the checker agree about every field of every type of agent, and

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
+	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -39,6 +40,14 @@ type BuildConfig struct {
 	// agents, by their names. The names are unique, and none is exit_loop.
 	Tools    []tool.Tool
 	Toolsets []tool.Toolset
+	// Agents make the agents of type func, and Callbacks are the functions that a
+	// definition can have told, by the names that it has for them.
+	Agents    map[string]NewAgent
+	Callbacks map[string]hook.Func
+	// CallbackFailed is told of each callback that could not be told something,
+	// where nothing comes of that. It may be called by several goroutines. Nil
+	// writes a warning to slog.Default.
+	CallbackFailed func(error)
 	// InitTimeout is how long the opening of each model and of each server of
 	// tools may take, with an [*InitError] after that; 0 is what the definition
 	// says, and else [DefaultInitTimeout].
@@ -50,6 +59,8 @@ type BuildConfig struct {
 	// they end the servers of tools that were started. Nil leaves that to the
 	// end of the process.
 	Cleanup func(func() error)
+	// StandIns take the place of what reaches out of the process, for rehearsals.
+	StandIns StandIns
 }
 
 // Build makes the agents. Each call makes new ones, for one tree. ctx is for the
@@ -57,11 +68,11 @@ type BuildConfig struct {
 // limit without a loop that it could be for, or one that takes away a loop's
 // only bound, or two functions of one name; or it is [Problems], each with its
 // place, about models that cannot be opened, agents that have none, functions
-// that cfg does not have and environment variables that are not set; or an
+// and Go agents that cfg does not have and environment variables that are not set; or an
 // [*InitError], about a model that did not open in time.
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
-	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM)}
+	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks)}
 	if err := b.limit(d); err != nil {
 		return nil, fmt.Errorf("build %q: %w", d.Name, err)
 	}
@@ -77,21 +88,29 @@ type builder struct {
 	limits  Loop   // what that loop then is
 	kept    map[*Agent]bool
 	models  map[string]model.LLM // by name
+	hooks   map[*Agent]hooks
 
 	functions map[string]function
 }
 
 func (b *builder) build(a *Agent) (agent.Agent, error) {
-	if a.Type == TypeLLM {
+	if made, err := b.cfg.StandIns.agent(a); made != nil || err != nil {
+		return made, err
+	}
+	cb := b.around(a)
+	switch {
+	case a.Type == TypeLLM:
 		return b.llm(a)
+	case a.Type == TypeA2A:
+		return newRemote(a, cb)
+	case a.Type == TypeHuman:
+		return newHuman(a, cb)
+	case a.Type == TypeFunc:
+		return b.goAgent(a)
+	case !a.Type.Workflow():
+		return newTask(a, b.cfg, cb)
 	}
-	if a.Type == TypeA2A {
-		return newRemote(a)
-	}
-	if !a.Type.Workflow() {
-		return newTask(a, b.cfg)
-	}
-	base := agent.Config{Name: a.Name, Description: a.Description}
+	base := agent.Config{Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after}
 	for _, sub := range a.SubAgents {
 		built, err := b.build(sub)
 		if err != nil {
@@ -102,12 +121,12 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	switch a.Type {
 	case TypeSequential:
 		if a.OutputKey != "" {
-			base.AfterAgentCallbacks = []agent.AfterAgentCallback{keepWords(outputKey(a))}
+			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWords(outputKey(a))}, cb.after...)
 		}
 		return sequentialagent.New(sequentialagent.Config{AgentConfig: base})
 	case TypeParallel:
 		if a.OutputKey != "" {
-			base.AfterAgentCallbacks = []agent.AfterAgentCallback{keepWordsEach(outputKey(a), a)}
+			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWordsEach(outputKey(a), a)}, cb.after...)
 		}
 		return parallelagent.New(parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency})
 	}
@@ -140,6 +159,8 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 	if f := a.finalizer(); f != nil {
 		cfg.Finalizer = f.Name
 	}
+	b.aroundIterations(a, &cfg)
+	b.cfg.StandIns.loop(a, &cfg)
 	return loopagent.New(cfg)
 }
 

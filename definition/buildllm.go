@@ -59,6 +59,10 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 	b.functions = functions
 	l, failed := newLoader(), make(map[string]bool)
 	for a := range root.All {
+		b.resolveHooks(l, a)
+		if a.Type == TypeFunc {
+			b.resolveAgent(l, a)
+		}
 		if a.Type != TypeLLM {
 			continue
 		}
@@ -101,10 +105,10 @@ func (b *builder) openModel(ctx context.Context, name string) (model.LLM, error)
 
 // llm makes an agent that asks a model.
 func (b *builder) llm(a *Agent) (agent.Agent, error) {
-	l := a.LLM
+	l, cb := a.LLM, b.around(a)
 	name, _ := b.modelOf(a)
 	cfg := llmagent.Config{
-		Name: a.Name, Description: a.Description, Model: b.models[name], Instruction: l.Instructions,
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Model: b.models[name], Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
 		Retry: l.Retry,
 	}
@@ -113,11 +117,13 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 			return nil, err
 		}
 	}
+	b.aroundCalls(a, &cfg)
 	for _, t := range l.Tools {
 		if err := b.tool(a, t, &cfg); err != nil {
 			return nil, err
 		}
 	}
+	b.cfg.StandIns.llm(a, &cfg)
 	return llmagent.New(cfg)
 }
 

@@ -19,6 +19,10 @@ import (
 
 // mcp adds the tools of an MCP server to an agent's config.
 func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
+	if standIn := b.cfg.StandIns.Toolset; standIn != nil {
+		cfg.Toolsets = append(cfg.Toolsets, standIn(a, m))
+		return nil
+	}
 	own := mcpConfig(m, b.cfg.Root)
 	own.ConnectTimeout = b.cfg.InitTimeout + time.Second // who waits for it says it better
 	for _, name := range m.PassEnv {
@@ -55,7 +59,7 @@ func (m *MCP) String() string {
 
 func mcpConfig(m *MCP, dir string) mcptoolset.Config {
 	cfg := mcptoolset.Config{
-		Command: slices.Clone(m.Command), Dir: dir, URL: m.URL, Prefix: m.Prefix, RequireConfirmation: m.ConfirmAll,
+		Command: slices.Clone(m.Command), Dir: dir, URL: m.URL, Prefix: m.Prefix, RequireConfirmation: m.ConfirmAll, Effect: m.Effect,
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
 		cfg.Env = append(cfg.Env, name+"="+m.Env[name])

@@ -11,9 +11,9 @@ import (
 )
 
 // newTask makes the agent of a task.
-func newTask(a *Agent, cfg BuildConfig) (agent.Agent, error) {
+func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	base := taskagent.Config{
-		Name: a.Name, Description: a.Description,
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Effect: a.Effect,
 		OutputKey: outputKey(a), ResultKey: a.ResultKey, ExitWhen: a.ExitWhen, ExitReason: a.ExitReason,
 	}
 	switch a.Type {

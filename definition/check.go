@@ -51,11 +51,16 @@ func (l *loader) check(d *Definition) {
 			c.loop(a)
 		}
 		c.task(a)
+		c.once(a)
+		c.callbacks(a)
 	}
 	c.modelCalls(d.Root)
 	c.declared()
 	for a := range d.Root.All {
 		c.written(a)
+	}
+	for a := range d.Root.All {
+		c.edited(a)
 	}
 	c.readsKnown()
 	c.inputsRead()

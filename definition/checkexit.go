@@ -42,8 +42,11 @@ func (c *checker) exit(a *Agent) {
 		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name)
 	case given && a.CanExitLoop && !leaves && a.Type != "":
 		problem := c.warn(a.at("can_exit_loop"), CodeCannot, "%q never asks to end the loop", a.Name)
-		if problem.Hint = "exit_when says when it does"; a.Type == TypeA2A {
+		switch problem.Hint = "exit_when says when it does"; a.Type {
+		case TypeA2A:
 			problem.Hint = "read its answer in the loop's stop_when, or in another agent's exit_when"
+		case TypeHuman:
+			problem.Hint = "a person ends the loop by approving: ask: approve; or read the answer in the loop's stop_when"
 		}
 	}
 }
@@ -96,7 +99,7 @@ func (a *Agent) mayExit() bool {
 
 // exits reports whether the agent, or one in it, asks to end the loop around it.
 func exits(a *Agent) bool {
-	if a.ExitWhen != "" || a.Type == TypeLLM && a.mayExit() && !a.anyone {
+	if a.ExitWhen != "" || a.Type == TypeLLM && a.mayExit() && !a.anyone || a.approves() || a.Type == TypeFunc && a.mayExit() {
 		return true
 	}
 	if a.Type == TypeLoop {

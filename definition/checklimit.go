@@ -16,7 +16,7 @@ func (c *checker) stepPlace(a *Agent) {
 		return
 	}
 	fields := stepFields
-	if a.Type == TypeSequential || a.Type == TypeParallel || a.Type == TypeLLM || a.Type == TypeA2A {
+	if a.Type == TypeSequential || a.Type == TypeParallel || a.Type == TypeLLM || a.Type == TypeA2A || a.Type == TypeFunc {
 		fields = append(slices.Clone(fields), "timeout")
 	}
 	for _, field := range fields {

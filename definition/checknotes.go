@@ -11,6 +11,7 @@ func (c *checker) worthKnowing() {
 	}
 	c.afterExit()
 	c.unread()
+	c.unheard()
 	for a := range c.def.Root.All {
 		if a.Type == TypeLoop {
 			c.presetTimes(a)

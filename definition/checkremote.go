@@ -31,7 +31,7 @@ func (c *checker) remote(a *Agent) {
 		c.report(a.at("endpoint"), CodeTask, "endpoint: %q does not begin with http:// or https://", e)
 		return
 	}
-	_, err := newRemote(a)
+	_, err := newRemote(a, around{})
 	for _, e := range taskErrors(err) {
 		if _, ok := errors.AsType[template.Errors](e); ok {
 			continue // said above

@@ -26,8 +26,15 @@ func (c *checker) task(a *Agent) {
 		c.llm(a)
 		return
 	}
-	if a.Type == TypeA2A {
+	switch a.Type {
+	case TypeA2A:
 		c.remote(a)
+		return
+	case TypeHuman:
+		c.human(a)
+		return
+	case TypeFunc:
+		c.goAgent(a)
 		return
 	}
 	before := len(c.problems)
@@ -210,7 +217,7 @@ func (c *checker) whole(a *Agent) {
 	if c.unset(a) || a.broken || badName(a.Name) != "" {
 		return
 	}
-	_, err := newTask(a, BuildConfig{Root: "."})
+	_, err := newTask(a, BuildConfig{Root: "."}, around{})
 	for _, e := range taskErrors(err) {
 		if _, ok := errors.AsType[expr.Errors](e); ok {
 			continue
@@ -228,7 +235,7 @@ func (c *checker) whole(a *Agent) {
 }
 
 // needs are the fields without which a task cannot be.
-var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint"}
+var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint", TypeHuman: "question", TypeFunc: "func"}
 
 // unset reports a field that a task needs and does not have.
 func (c *checker) unset(a *Agent) bool {

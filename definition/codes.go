@@ -44,6 +44,9 @@ const (
 	CodePrice   = "LOOP044" // a bound on the cost, and a model without a price
 	CodeCalls   = "LOOP045" // more model calls than a run may make
 	CodeNoBound = "LOOP046" // what nothing bounds, or nobody knows
+
+	CodePerson   = "LOOP047" // a person who may not answer, or whose answer nobody looks at
+	CodeCallback = "LOOP048" // a callback that cannot be as described, or is never called
 )
 
 // Codes says in a few words what each code means, for help texts and for
@@ -89,4 +92,7 @@ var Codes = map[string]string{
 	CodePrice:   "a bound on the cost, and a model without a price",
 	CodeCalls:   "more model calls than a run may make",
 	CodeNoBound: "what nothing bounds, or nobody knows",
+
+	CodePerson:   "a person who may not answer, or whose answer nobody looks at",
+	CodeCallback: "a callback that cannot be as described, or is never called",
 }

@@ -7,7 +7,9 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -74,6 +76,8 @@ const (
 	TypeTemplate   Type = "template"
 	TypeLLM        Type = "llm"
 	TypeA2A        Type = "a2a"
+	TypeHuman      Type = "human"
+	TypeFunc       Type = "func"
 )
 
 // Workflow reports whether agents of this type have sub-agents.
@@ -82,12 +86,15 @@ func (t Type) Workflow() bool {
 }
 
 // Agent is one agent of a definition. The one field that belongs to its type is
-// set: Loop, Parallel, Command, Expression, HTTP, Text, LLM or A2A; a sequence
-// has none.
+// set: Loop, Parallel, Command, Expression, HTTP, Text, LLM, A2A, Human or Func; a
+// sequence has none.
 type Agent struct {
 	Name        string
 	Description string
-	Type        Type
+	// DisplayName is what people are shown in place of the name, and Color in
+	// which color: one of [Colors], or #rrggbb. Empty if the file does not say.
+	DisplayName, Color string
+	Type               Type
 	// OutputKey is where the result goes. [LoopOutput] makes a step of a loop
 	// its finalizer.
 	OutputKey string
@@ -110,6 +117,12 @@ type Agent struct {
 	// Step is how the loop around treats the agent, which is one of its steps;
 	// nil if the file does not say.
 	Step *Step
+	// Effect is what a task does to the world outside; empty is the default of
+	// its type.
+	Effect agent.Effect
+	// Callbacks are who is told what the agent does; nil if nobody is. Those of
+	// models and tools on a workflow agent are for all in it.
+	Callbacks map[hook.Point][]Callback
 
 	Loop       *Loop
 	Parallel   *Parallel
@@ -119,6 +132,8 @@ type Agent struct {
 	Text       string
 	LLM        *LLM
 	A2A        *A2A
+	Human      *Human
+	Func       string // the name of a Go agent; see BuildConfig.Agents
 
 	parent *Agent
 	tool   bool // parent has it as a tool

@@ -40,6 +40,8 @@
 // end; [Definition.Notes] what is worth knowing besides. [Schema] is the JSON
 // Schema of a definition, for editors.
 //
+// [Edit] changes one value in the text of a file and keeps its comments.
+//
 // [Fields] is the reference of what a file can say, [Codes] that of the
 // problems. Reading a file is safe whoever wrote it: the work is bounded, its refs
 // do not leave its folder, and nothing in it is run. Running one runs the commands

@@ -49,7 +49,7 @@ func TestManualListsEveryField(t *testing.T) {
 
 // The definitions in the documents are valid, and build.
 func TestDefinitionsInDocumentsAreValid(t *testing.T) {
-	for _, name := range []string{"../README.md", "../doc/definition.md"} {
+	for _, name := range []string{"../README.md", "../doc/definition.md", "../doc/scoring.md"} {
 		blocks := yamlBlocks(readFile(t, name))
 		if len(blocks) == 0 {
 			t.Errorf("%s has no definition in it", name)
@@ -61,7 +61,7 @@ func TestDefinitionsInDocumentsAreValid(t *testing.T) {
 				continue
 			}
 			root, err := def.Build(t.Context(), definition.BuildConfig{
-				Root: t.TempDir(), Model: noModel, DefaultModel: "scripted/x", Getenv: func(string) string { return "set" },
+				Root: t.TempDir(), Model: noModel, DefaultModel: "scripted/x", Getenv: func(string) string { return hookSecret },
 			})
 			if err != nil {
 				t.Errorf("%s: build %s: %v", name, def.Name, err)

@@ -25,8 +25,10 @@ var (
 
 var fields = []Field{
 	{"name", nil, false, "unique in the definition: a letter, then letters, digits, _ and -"},
-	{"type", nil, false, "loop, sequential, parallel, llm, command, expression, http, template or a2a; may be left out where a field tells"},
+	{"type", nil, false, "loop, sequential, parallel, llm, command, expression, http, template, a2a, human or func; may be left out where a field tells"},
 	{"description", nil, false, "what the agent is for"},
+	{"display_name", nil, false, "what people are shown in place of the name"},
+	{"color", nil, false, "the color in which it is shown: red, orange and the like, or \"#rrggbb\""},
 	{"inputs", nil, true, "what a run is given: name: {type, default, description}, or name: default"},
 	{"state", nil, true, "the state that a run begins with"},
 	{"prices", nil, true, "what models charge for a million tokens: provider/name: {input, output, cached_input}"},
@@ -44,7 +46,7 @@ var fields = []Field{
 	{"no_progress", []Type{TypeLoop}, false, "true ends a loop that goes round in circles; or repeats, swings, keys"},
 	{"not_worth", []Type{TypeLoop}, false, "ends a loop whose next iteration promises too little: {gain, per: iteration, minute, ktokens or cost}"},
 	{"timeouts", []Type{TypeLoop}, false, "fast, standard, long or none: how long an iteration and the loop may take; standard if left out, none for a loop in a loop"},
-	{"timeout", []Type{TypeLoop, TypeSequential, TypeParallel, TypeLLM, TypeCommand, TypeHTTP, TypeA2A}, false, "how long it may take, as 30s or 5m; a plain number is seconds. A sequence, a parallel agent and agents that ask a model or one elsewhere have it as steps of a loop"},
+	{"timeout", []Type{TypeLoop, TypeSequential, TypeParallel, TypeLLM, TypeCommand, TypeHTTP, TypeA2A, TypeFunc}, false, "how long it may take, as 30s or 5m; a plain number is seconds. A sequence, a parallel agent and agents that ask a model, one elsewhere or a Go program have it as steps of a loop"},
 	{"iteration_timeout", []Type{TypeLoop}, false, "how long one iteration may take; the rest of it is then skipped"},
 	{"iteration_delay", []Type{TypeLoop}, false, "how long to wait between two iterations"},
 	{"budget", []Type{TypeLoop}, false, "what model calls in the loop may use: {calls, tokens, cost}"},
@@ -89,11 +91,20 @@ var fields = []Field{
 	{"endpoint", []Type{TypeA2A}, false, "where the agent is, or its card: an address of http or https; its host is fixed"},
 	{"payload", []Type{TypeA2A}, false, "what the agent is sent: text, or a map or a list as data; the user's message if left out"},
 	{"new_context", []Type{TypeA2A}, false, "true begins a new conversation each time; else the agent knows what the session has asked it before"},
+	{"question", []Type{TypeHuman}, false, "what a person is asked, with placeholders"},
+	{"ask", []Type{TypeHuman}, false, "what for: approve (the default), answer in words, or edit of the state"},
+	{"options", []Type{TypeHuman}, false, "the answers to choose from; any if left out"},
+	{"keys", []Type{TypeHuman}, false, "the state keys that are shown and can be edited"},
+	{"deadline", []Type{TypeHuman}, false, "how long the person may take, as 24h; as long as it takes if left out"},
+	{"default", []Type{TypeHuman}, false, "the answer when the deadline is over: true or false, a text, or a map of keys; without one the step fails"},
+	{"func", []Type{TypeFunc}, false, "the name of a Go agent, which the program that runs the definition gives"},
+	{"effect", []Type{TypeCommand, TypeHTTP, TypeExpression, TypeTemplate}, false, "what it does to the world outside, and with it what follows when it is cut off: idempotent (the default of commands and requests), pure, at_most_once or transactional"},
+	{"callbacks", nil, false, "who is told, and may veto: before_run, after_run, before_agent, after_agent, before_iteration, after_iteration, before_model, after_model, before_tool, after_tool, each a list of {webhook, secret_env}, {command} or {func}, with timeout, veto, on_error"},
 	{"output_key", nil, false, "the state key of the result; loop_output makes a step of a loop its finalizer"},
 	{"result_key", tasks, false, "the state key of all there is to know about the result, such as exit_code"},
 	{"exit_when", tasks, false, "an expression over state and result that ends the nearest loop when it is true"},
 	{"exit_reason", tasks, false, "why, in words"},
-	{"can_exit_loop", nil, false, "whether the agent, with all in it, may end the loop; the default is true with exit_when or the tool exit_loop, else false; true gives an llm agent that tool"},
+	{"can_exit_loop", nil, false, "whether the agent, with all in it, may end the loop; the default is true with exit_when or the tool exit_loop, else false; true gives an llm agent that tool, and lets a person who approves end the loop"},
 }
 
 // fieldNamed finds a field; its name is empty if there is none.
@@ -122,6 +133,8 @@ var typed = []struct {
 	{"value", TypeExpression},
 	{"text", TypeTemplate},
 	{"endpoint", TypeA2A},
+	{"question", TypeHuman},
+	{"func", TypeFunc},
 }
 
 // asking are the fields that agents of other types have too.
@@ -130,4 +143,5 @@ var asking = []string{"instructions", "model"}
 var types = []string{
 	string(TypeLoop), string(TypeSequential), string(TypeParallel), string(TypeLLM),
 	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate), string(TypeA2A),
+	string(TypeHuman), string(TypeFunc),
 }

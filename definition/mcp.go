@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/agent"
 )
 
 // MCP is a server of tools: a command to start, or the URL of one that runs.
@@ -29,6 +31,9 @@ type MCP struct {
 	// to each time; ConfirmAll is all of them.
 	Confirm    []string
 	ConfirmAll bool
+	// Effect is what calls do to the world outside; empty is what the server
+	// says, or else agent.Idempotent.
+	Effect agent.Effect
 }
 
 var mcpFields = mcpShape().PropertyOrder
@@ -65,9 +70,11 @@ func (r *reader) mcp(a *Agent, field string, n *yaml.Node) *MCP {
 			} else {
 				r.wrong(p.value, f, "true, or a list of tools")
 			}
+		case "effect":
+			m.Effect = r.effect(p.value, f, effects)
 		default:
 			r.report(r.src.of(p.at), CodeField, "unknown field %q of an MCP server", p.key).
-				Hint = didYouMean(p.key, mcpFields, "%q", "it has command and env, or url and headers, and only, prefix and confirm")
+				Hint = didYouMean(p.key, mcpFields, "%q", "it has command and env, or url and headers, and only, prefix, confirm and effect")
 		}
 	}
 	if len(r.problems) > before {

@@ -166,7 +166,8 @@ func plainText(n *yaml.Node) bool {
 }
 
 func article(t Type) string {
-	if strings.HasPrefix(string(t), "h") || strings.HasPrefix(string(t), "e") || t == TypeLLM || t == TypeA2A {
+	switch t {
+	case TypeHTTP, TypeExpression, TypeLLM, TypeA2A:
 		return "an " + string(t)
 	}
 	return "a " + string(t)

@@ -69,7 +69,7 @@ func valueWords(s shape) string {
 
 // refWords are what the parts of the schema are called that have a name there.
 var refWords = map[string]string{
-	"condition": "expression or map", "answer": "JSON Schema", "step": "agent", "tool": "tool", "mcp": "map",
+	"condition": "expression or map", "answer": "JSON Schema", "step": "agent", "tool": "tool", "mcp": "map", "callback": "map",
 }
 
 // SortedCodes are the codes of [Codes] in their order.

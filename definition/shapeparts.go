@@ -159,6 +159,7 @@ func mcpShape() shape {
 		{"only", "the tools that the model is given; all if left out", unique(filled(text()))},
 		{"prefix", "what is put before the names that the model sees", text()},
 		{"confirm", "the tools that a person has to consent to, or true for all", either(yesNo(), unique(filled(text())))},
+		{"effect", "what calls do to the world outside; what the server says if left out", oneOf(effects...)},
 	})
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
 	return s

@@ -8,6 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // shapes are what the values of the fields can be, by the field's name; or by
@@ -19,6 +20,10 @@ var shapes = map[string]shape{
 	},
 	"type":        oneOf(types...),
 	"description": text(),
+
+	"display_name": {Type: "string", MinLength: new(1), MaxLength: new(maxName), Title: "text"},
+	"color":        colorShape(),
+	"callbacks":    callbacksShape(),
 
 	"inputs":          mapOf(inputShape()),
 	"state":           {Type: "object", Title: "map"},
@@ -95,6 +100,19 @@ var shapes = map[string]shape{
 	"endpoint":    text(),
 	"payload":     {Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"},
 	"new_context": yesNo(),
+
+	"question": anyText(),
+	"ask":      preset(oneOf(questionKinds...), session.AskApproval),
+	"options":  filled(anyText()),
+	"keys":     unique(filled(text())),
+	"deadline": duration(),
+	"default":  {Types: []string{"boolean", "string", "number", "object"}, Title: "true or false, text or map"},
+
+	"func": {Type: "string", MinLength: new(1), Title: "text"},
+
+	"effect":            preset(oneOf(effects...), agent.Idempotent),
+	"expression effect": oneOf(innerEffects...),
+	"template effect":   oneOf(innerEffects...),
 
 	"output_key":    text(),
 	"result_key":    text(),

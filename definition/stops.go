@@ -34,6 +34,10 @@ func (a *Agent) Stops() []StopWay {
 			add(loop.ReasonExit, "%s: when %s", step.Name, step.ExitWhen)
 		case step.Type == TypeLLM && step.mayExit():
 			add(loop.ReasonExit, "%s: when it calls exit_loop", step.Name)
+		case step.approves():
+			add(loop.ReasonExit, "%s: when the person approves", step.Name)
+		case step.Type == TypeFunc && step.mayExit():
+			add(loop.ReasonExit, "%s: when its Go code asks for it", step.Name)
 		}
 	}
 	if l.StopWhen != nil {

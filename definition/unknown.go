@@ -52,6 +52,9 @@ func (r *reader) misplaced(a *Agent, p pair, f Field) {
 	if _, given := a.nodes["type"]; !given && a.Type == TypeLoop && f.Types[0].Workflow() {
 		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", join(f.Types, "or"))
 	}
+	if p.key == "timeout" && a.Type == TypeHuman {
+		problem.Hint = "deadline says how long the person may take"
+	}
 }
 
 func join(ts []Type, word string) string {

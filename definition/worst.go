@@ -48,10 +48,12 @@ type AtMost struct {
 	Cost   Bound `json:"cost"`
 	// Seconds is how long it takes: what steps and delays are given, not what
 	// is needed besides. A step that does not heed the end of its time is left
-	// behind after two seconds more.
+	// behind after two seconds more. How long people may take to answer is in it,
+	// which no timeout bounds.
 	Seconds Bound `json:"seconds"`
 
 	tokensEach, costEach Bound // of the largest request
+	waits                Bound // seconds for people to answer, which no timeout bounds
 }
 
 // Time is Seconds as a duration; ok is false if nothing bounds it.
@@ -66,6 +68,7 @@ func (u AtMost) Time() (d time.Duration, ok bool) {
 func (u AtMost) plus(v AtMost) AtMost {
 	return AtMost{
 		Turns: u.Turns + v.Turns, Calls: u.Calls + v.Calls, Tokens: u.Tokens + v.Tokens, Cost: u.Cost + v.Cost, Seconds: u.Seconds + v.Seconds,
+		waits:      u.waits + v.waits,
 		tokensEach: max(u.tokensEach, v.tokensEach), costEach: max(u.costEach, v.costEach),
 	}
 }
@@ -73,6 +76,7 @@ func (u AtMost) plus(v AtMost) AtMost {
 // often is so many times as much.
 func (u AtMost) often(n Bound) AtMost {
 	u.Turns, u.Calls, u.Tokens, u.Cost, u.Seconds = u.Turns.times(n), u.Calls.times(n), u.Tokens.times(n), u.Cost.times(n), u.Seconds.times(n)
+	u.waits = u.waits.times(n)
 	return u
 }
 
@@ -80,6 +84,13 @@ func (u AtMost) often(n Bound) AtMost {
 func (u AtMost) within(v AtMost) AtMost {
 	u = u.atMostCalls(v.Calls)
 	u.Turns, u.Tokens, u.Cost, u.Seconds = min(u.Turns, v.Turns), min(u.Tokens, v.Tokens), min(u.Cost, v.Cost), min(u.Seconds, v.Seconds)
+	u.waits = min(u.waits, v.waits)
+	return u
+}
+
+// waiting is with the time that people take.
+func (u AtMost) waiting() AtMost {
+	u.Seconds, u.waits = u.Seconds+u.waits, 0
 	return u
 }
 
@@ -141,7 +152,7 @@ func (d *Definition) Worst(given Assumed) *WorstCase {
 	}
 	total = total.atMostCalls(limit)
 	w.spread(d.Root, 0, total)
-	return &WorstCase{Total: total, Agents: w.agents}
+	return &WorstCase{Total: total.waiting(), Agents: w.agents}
 }
 
 // worst computes a worst case.
@@ -159,7 +170,7 @@ func (w *worst) spread(a *Agent, depth int, u AtMost) {
 		_, known := w.price(a)
 		unpriced = !known
 	}
-	w.agents = append(w.agents, AgentWorst{a, depth, u, unpriced})
+	w.agents = append(w.agents, AgentWorst{a, depth, u.waiting(), unpriced})
 	each := func(sub *Agent, all AtMost, runs Bound) {
 		all = all.within(u)
 		all.Runs = runs
@@ -195,6 +206,10 @@ func (w *worst) once(a *Agent) AtMost {
 		return AtMost{Seconds: seconds(a.Command.Timeout)}
 	case TypeHTTP:
 		return AtMost{Seconds: seconds(max(requestTime(a), defaultRequestTime(a)))}
+	case TypeHuman:
+		return AtMost{waits: seconds(a.Human.Deadline)}
+	case TypeFunc: // it may ask a model
+		return AtMost{Turns: unbounded, Calls: unbounded, Tokens: unbounded, Cost: unbounded, Seconds: unbounded, tokensEach: unbounded, costEach: unbounded}
 	case TypeLLM:
 		return w.llm(a)
 	case TypeSequential:

@@ -17,6 +17,11 @@ func (w *WorstCase) Notes() Problems {
 		case a.Type == TypeLoop && w.Agents[i].Seconds.Unbounded() && a.Loop.MaxIterations == 0 && a.Loop.Timeout == 0:
 			l.note(a.at("max_iterations"), CodeNoBound, "nothing bounds how often %q runs its steps but what they come to", a.Name).
 				Hint = "give timeout, or max_iterations"
+		case a.Type == TypeHuman && a.Human.Deadline == 0:
+			l.note(a.at("question"), CodeNoBound, "nothing bounds how long %q waits for a person", a.Name).Hint = "give deadline, such as 24h, and default: the answer then"
+		case a.Type == TypeFunc:
+			l.note(a.at("func"), CodeNoBound, "%q is Go, and may ask models: nobody knows how often", a.Name)
+			w.timeNote(l, &w.Agents[i])
 		case a.Type == TypeLLM || a.Type == TypeCommand:
 			w.timeNote(l, &w.Agents[i])
 		}

@@ -37,6 +37,8 @@ type curve struct {
 	gain    float64 // after the last
 }
 
+// of makes it the curve of n scores whose gains shrink by ratio. Its sums are taken
+// in order: other orders round otherwise.
 func (c *curve) of(ratio float64, n int) {
 	x, sum, gain := 0.0, 0.0, 1.0
 	from := c.from[:n]
@@ -125,9 +127,9 @@ func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	return true
 }
 
-// fit is the best line over a curve.
-func (c *course) fit(ratio float64, x *curve) fit {
-	slope := c.along(x) / x.squares
+// fit is the best line over a curve; along is that of the curve.
+func (c *course) fit(ratio float64, x *curve, along float64) fit {
+	slope := along / x.squares
 	rest := c.squares - slope*slope*x.squares
 	if rest < 0 {
 		rest = 0
@@ -145,26 +147,26 @@ func (c *course) along(x *curve) float64 {
 // of what parabolas find between its neighbours.
 func (c *course) closest() fit {
 	curves := &grid[c.n]
-	var about [gridSize]float64 // what a curve explains, but for rounding: without divisions
-	top := 0.0
+	var along [gridSize]float64
+	top := 0.0 // the most that one explains, but for rounding: without divisions
 	for i := range curves {
 		sum := c.along(&curves[i])
-		about[i] = sum * sum * curves[i].inverse
-		if about[i] > top {
-			top = about[i]
+		along[i] = sum
+		if about := sum * sum * curves[i].inverse; about > top {
+			top = about
 		}
 	}
+	top *= 1 - 1e-9
 	best, most := 0, -1.0
-	for i, x := range about {
-		if x < top*(1-1e-9) {
+	for i, sum := range along {
+		if sum*sum*curves[i].inverse < top {
 			continue
 		}
-		sum := c.along(&curves[i])
 		if explained := sum * sum / curves[i].squares; explained > most {
 			best, most = i, explained
 		}
 	}
-	at := func(i int) fit { return c.fit(gridRatio(i), &curves[i]) }
+	at := func(i int) fit { return c.fit(gridRatio(i), &curves[i], along[i]) }
 	if best == 0 || best == gridSize-1 {
 		return at(best)
 	}
@@ -177,7 +179,7 @@ func (c *course) closest() fit {
 			break
 		}
 		x.of(r, c.n)
-		switch at := c.fit(r, &x); {
+		switch at := c.fit(r, &x, c.along(&x)); {
 		case at.squares < b.squares && r < b.ratio:
 			b, d = at, b
 		case at.squares < b.squares:
@@ -204,7 +206,8 @@ func (c *course) interval(s *Score, flat uint, left int) (low, high int) {
 	}
 	try(c.best)
 	for i := range gridSize {
-		if f := c.fit(gridRatio(i), &grid[c.n][i]); f.squares <= limit {
+		x := &grid[c.n][i]
+		if f := c.fit(gridRatio(i), x, c.along(x)); f.squares <= limit {
 			try(f)
 		}
 	}

@@ -83,6 +83,25 @@ func ExampleCondition() {
 	// (state.mean >= 8.0 and state.scores.all(s, s >= 7.0)) or state.failed == 0 for 2 iterations <nil>
 }
 
+// A loop that has stopped goes on with a larger limit.
+func ExamplePlan_Reopen() {
+	plan := loop.Plan{Steps: []loop.Step{{Name: "refine"}}, MaxIterations: 1}
+	var t loop.Tally
+	plan.Add(&t, loop.Outcome{Iteration: 1})
+	fmt.Println(plan.Next(&t, time.Time{}).Stop)
+	fmt.Println(plan.Reopen(&t))
+
+	plan.MaxIterations = 3
+	fmt.Println(plan.Reopen(&t))
+	d := plan.Next(&t, time.Time{})
+	fmt.Println(d.Action, d.Iteration)
+	// Output:
+	// Stopped: max_iterations after 1 iteration: limit of 1 iteration
+	// the loop stays stopped: max_iterations: limit of 1 iteration (raise max_iterations above 1)
+	// <nil>
+	// run_step 2
+}
+
 // What would another policy have made of the run?
 func ExamplePlan_Backtest() {
 	recorded := []loop.Outcome{}

@@ -107,7 +107,7 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 				t.Fatalf("seed %d: backtest: %s\n%s", seed, back.Note, cmp.Diff(d.Stop, back.Stop))
 			}
 			stops = append(stops, d.Stop.Reason)
-			if len(stops) < 4 && one(look, 2) {
+			if len(stops) < 4 && one(look, 3) {
 				if q := raised(look, p); w.reopen(t, q, &u, m) {
 					p, final = q, nil
 					clear(tries)

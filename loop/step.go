@@ -77,6 +77,9 @@ func (p *Plan) remember(t *Tally, o *incoming) {
 		return
 	}
 	s := &p.Steps[o.Step]
+	if s.Adaptive == nil && s.Circuit == nil {
+		return
+	}
 	kind := ""
 	if o.Failure != nil {
 		kind = o.Failure.Kind

@@ -46,7 +46,7 @@ type runningStep struct {
 // it, a line each.
 func (f *Fold) Add(ev *session.Event) []string {
 	f.saved.add(ev)
-	if text := wordsFor(ev); text != "" && ev.Author != "user" && !ev.Partial {
+	if text := wordsFor(ev); text != "" && ev.Author != "user" && !ev.Partial && ev.Speaks() {
 		f.answer = text
 		f.hear(ev.Address, text)
 	}

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,9 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -71,36 +67,6 @@ func TestLiveIsTheScreenOfTheSeed(t *testing.T) {
 	}
 	if f := main.Loop.Finalizer; f.Status != progress.StatusCompleted || f.Text != "the text" {
 		t.Errorf("finalizer %+v", f)
-	}
-}
-
-// M15, X1, K9: what cannot be predicted is not, and a loop that nothing ends is told.
-func TestEstimateIsHonest(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		plan   loop.Plan
-		scores []float64
-		want   string
-	}{
-		{"too few scores", loop.Plan{MaxIterations: 5, Score: &loop.Score{Key: "s"}}, []float64{1, 2}, "not predictable yet: 2 scores, three are needed; at most 3 more iterations"},
-		{"no limit", loop.Plan{Score: &loop.Score{Key: "s"}}, []float64{1}, "not predictable yet: 1 score, three are needed"},
-		{"no score", loop.Plan{MaxIterations: 5}, nil, "not predictable yet: the loop is not scored; at most 5 more iterations"},
-		{"no course", loop.Plan{MaxIterations: 9, Score: &loop.Score{Key: "s"}}, []float64{1, 9, 2, 8, 1, 9}, "not predictable: the scores follow no course; at most 3 more iterations"},
-		{"the limit", loop.Plan{MaxIterations: 5, Score: &loop.Score{Key: "s", Target: new(100.0)}}, []float64{1, 2, 3}, "2 more iterations, until max iterations"},
-		{"nothing ends it", loop.Plan{Score: &loop.Score{Key: "s", Target: new(1e9)}}, []float64{1, 2, 3}, "nothing is expected to end the loop within 100 iterations"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			l := &progress.Loop{Plan: &tt.plan}
-			for i, s := range tt.scores {
-				l.Iterations = append(l.Iterations, &progress.Iteration{
-					Number: i + 1, Status: progress.StatusCompleted,
-					Record: &loop.IterationRecord{Number: i + 1, Score: &s, Complete: true},
-				})
-			}
-			if got := l.Estimate(0); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
 	}
 }
 
@@ -251,49 +217,6 @@ func TestLiveFollowsAResumedRun(t *testing.T) {
 	}
 }
 
-// C31: a score is provisional from the moment that it is written until its iteration
-// ends, and none of an iteration before is taken for it.
-func TestProvisionalScore(t *testing.T) {
-	for _, score := range []*loop.Score{{Key: "s"}, {Expr: "state.s * 1.0"}} {
-		t.Run(score.Key+score.Expr, func(t *testing.T) {
-			var log []*session.Event
-			synctest.Test(t, func(t *testing.T) {
-				log = record(t, t.Context(), must(loopagent.New(loopagent.Config{
-					AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{
-						timed("idle", 0, func(int, *session.Event) error { return nil }),
-						timed("judge", 0, func(n int, ev *session.Event) error {
-							ev.Actions.StateDelta = map[string]any{"s": n}
-							return nil
-						}),
-						timed("after", 0, func(int, *session.Event) error { return nil }),
-					}},
-					MaxIterations: 2, Score: score,
-				})))
-			})
-			live := new(progress.Live)
-			var got []string
-			for _, ev := range log {
-				live.Add(ev)
-				if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Iteration == 0 {
-					continue
-				}
-				it, s := live.Tree().Root.Loop.Current(), "none"
-				if it.Provisional != nil {
-					s = fmt.Sprint(*it.Provisional)
-				}
-				got = append(got, fmt.Sprintf("%d %s %s", it.Number, ev.Address.Agent(), s))
-			}
-			want := []string{"1 idle none", "1 judge 1", "1 after 1", "2 idle none", "2 judge 2", "2 after 2"}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-			if it := live.Tree().Root.Loop.Current(); it.Provisional != nil || *it.Record.Score != 2 {
-				t.Errorf("after the end: %+v", it)
-			}
-		})
-	}
-}
-
 // What a model says is seen while it says it, once, and not without end.
 func TestLiveHearsStreams(t *testing.T) {
 	say := func(text string, partial bool) *session.Event {
@@ -343,157 +266,4 @@ func TestLiveIsAFunctionOfTheLog(t *testing.T) {
 			t.Fatalf("after %d events:\n%s\n%s", n+1, a, b)
 		}
 	}
-}
-
-// T6: what could command a terminal, or hide, is no part of a line.
-func TestClean(t *testing.T) {
-	for in, want := range map[string]string{
-		"a\x1b[31mb\x1b]0;t\ac":   "a[31mb]0;tc",
-		"a\u009b31mb\x7f\x00":     "a31mb",
-		"x\u202ecod.exe\u2066y":   "xcod.exey",
-		"a\u200bb\ufeffc\u00ad":   "abc",
-		"one\r\ntwo\tthree\u2028": "one  two three ",
-		"日本 👩\u200d💻 é":           "日本 👩\u200d💻 é",
-		"\xff\xfe":                "\ufffd\ufffd",
-		"\U000e0041hidden":        "hidden",
-	} {
-		if got := progress.Clean(in); got != want {
-			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestClock(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0ms", 850 * time.Millisecond: "850ms", 9*time.Second + 900*time.Millisecond: "9s",
-		8*time.Minute + 32*time.Second: "8m 32s", 2*time.Hour + 5*time.Minute + 59*time.Second: "2h 05m",
-	} {
-		if got := progress.Clock(d); got != want {
-			t.Errorf("Clock(%v) = %q, want %q", d, got, want)
-		}
-	}
-}
-
-// seedRun is the log of the run that the seed shows.
-func seedRun(t *testing.T) []*session.Event {
-	t.Helper()
-	var log []*session.Event
-	nothing := func(int, *session.Event) error { return nil }
-	synctest.Test(t, func(t *testing.T) {
-		generator := must(agent.New(agent.Config{Name: "content_generator", Run: paced(func(n int) time.Duration {
-			return []time.Duration{41, 71, 110, 41}[n-1] * time.Second
-		}, nothing)}))
-		analyzer := timed("quality_analyzer", 22*time.Second, func(n int, ev *session.Event) error {
-			ev.Actions.StateDelta = map[string]any{"score": []float64{5.2, 6.8, 7.4, 8.1}[n-1]}
-			return nil
-		})
-		final := timed("final_consolidator", 0, func(_ int, ev *session.Event) error {
-			ev.Content = genai.NewContentFromText("the text", genai.RoleModel)
-			return nil
-		})
-		log = record(t, t.Context(), must(loopagent.New(loopagent.Config{
-			AgentConfig: agent.Config{Name: "refinador_conteudo_iterativo", SubAgents: []agent.Agent{
-				generator, analyzer, timed("feedback_collector", 50*time.Second, nothing), timed("criteria_checker", 22*time.Second, nothing), final,
-			}},
-			MaxIterations: 5, CanExit: []string{"criteria_checker"}, Finalizer: "final_consolidator",
-			Score: &loop.Score{Key: "score", Target: new(8.0)},
-		})))
-	})
-	return log
-}
-
-// sketch is a tree in a line for each step and iteration.
-func sketch(t *progress.Tree) []string {
-	var lines []string
-	var step func(s *progress.Step, in string)
-	step = func(s *progress.Step, in string) {
-		line := fmt.Sprintf("%s%s %s %s", in, s.Name, s.Status, progress.Clock(s.Took(t.Now)))
-		if s.Attempt > 1 {
-			line += fmt.Sprintf(" attempt %d", s.Attempt)
-		}
-		if s.CanExit {
-			line += " can exit"
-		}
-		if s.Error != "" {
-			line += " " + s.Error
-		}
-		lines = append(lines, line)
-		if s.Loop != nil {
-			for _, it := range s.Loop.Iterations {
-				line := fmt.Sprintf("%s%d %s %s", in, it.Number, it.Status, progress.Clock(it.Took(t.Now)))
-				switch {
-				case it.Provisional != nil:
-					line += fmt.Sprintf(" so far %v", *it.Provisional)
-				case it.Record != nil && it.Record.Score != nil:
-					line += fmt.Sprintf(" score %v", *it.Record.Score)
-				}
-				if it.RolledBack {
-					line += " undone"
-				}
-				lines = append(lines, line)
-				for _, c := range it.Steps {
-					step(c, in+"  ")
-				}
-			}
-			if s.Loop.Finalizer != nil {
-				step(s.Loop.Finalizer, in)
-			}
-		}
-		for _, c := range s.Steps {
-			step(c, in+"  ")
-		}
-	}
-	step(t.Root, "")
-	return lines
-}
-
-// timed returns an agent that takes its time, and then does f.
-func timed(name string, d time.Duration, f func(n int, ev *session.Event) error) agent.Agent {
-	return must(agent.New(agent.Config{Name: name, Run: paced(func(int) time.Duration { return d }, f)}))
-}
-
-func paced(d func(n int) time.Duration, f func(n int, ev *session.Event) error) func(agent.InvocationContext) iter.Seq2[*session.Event, error] {
-	n := 0
-	return func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
-		return func(yield func(*session.Event, error) bool) {
-			n++
-			select {
-			case <-time.After(d(n)):
-			case <-ctx.Done():
-				yield(nil, context.Cause(ctx))
-				return
-			}
-			ev := &session.Event{LLMResponse: model.LLMResponse{}}
-			if err := f(n, ev); err != nil {
-				yield(nil, err)
-				return
-			}
-			yield(ev, nil)
-		}
-	}
-}
-
-// record is the log of a durable run.
-func record(t *testing.T, ctx context.Context, root agent.Agent) []*session.Event {
-	t.Helper()
-	r, _ := newRunner(t, root)
-	var log []*session.Event
-	for ev, err := range r.Run(ctx, "ana", "", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
-		if err != nil {
-			t.Log(err)
-			break
-		}
-		log = append(log, ev)
-	}
-	return log
-}
-
-func newRunner(t *testing.T, root agent.Agent) (*runner.Runner, session.Service) {
-	t.Helper()
-	svc := session.InMemoryService()
-	r, err := runner.New(runner.Config{AppName: "test", Agent: root, SessionService: svc, AutoCreateSession: true, Durable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, svc
 }

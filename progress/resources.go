@@ -27,7 +27,9 @@ type Resources struct {
 	// PeakPrograms the most that one of the programs has, in bytes.
 	PeakMemory, PeakPrograms *int64
 	// States are the sizes of the state in bytes at the ends of the iterations
-	// of the outermost loop, the last one if there are several; at most 1000.
+	// of the outermost loop, the last one if there are several; at most 1000. They
+	// are known of loops that look at the state: with a score, a condition or a
+	// state limit.
 	States []StateSize
 
 	loop session.Address // whose they are
@@ -84,7 +86,9 @@ func (r *Resources) Largest() (most StateSize) {
 func (r *Resources) String() string {
 	s := fmt.Sprintf("wall=%s active=%s cpu=%s cpu_programs=%s peak_memory=%s peak_memory_programs=%s",
 		short(r.Wall), known(r.Active, short), known(r.CPU, short), known(r.Programs, short), known(r.PeakMemory, size), known(r.PeakPrograms, size))
-	if most := r.Largest(); most.Iteration > 0 {
+	if most := r.Largest(); most.Iteration == 0 {
+		s += " state=unknown"
+	} else {
 		s += fmt.Sprintf(" state=%s state_max=%s@%d", size(r.States[len(r.States)-1].Bytes), size(most.Bytes), most.Iteration)
 	}
 	return s

@@ -41,7 +41,7 @@ func TestResources(t *testing.T) {
 				`"state_sizes":[{"iteration":1,"bytes":500},{"iteration":3,"bytes":1500},{"iteration":4,"bytes":1300}]}`,
 		},
 		{
-			progress.Resources{Wall: time.Second}, "wall=1s active=unknown cpu=unknown cpu_programs=unknown peak_memory=unknown peak_memory_programs=unknown",
+			progress.Resources{Wall: time.Second}, "wall=1s active=unknown cpu=unknown cpu_programs=unknown peak_memory=unknown peak_memory_programs=unknown state=unknown",
 			`{"wall_seconds":1,"active_seconds":null,"cpu_seconds":null,"cpu_programs_seconds":null,"peak_memory_bytes":null,"peak_memory_programs_bytes":null}`,
 		},
 	} {

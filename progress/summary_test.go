@@ -209,7 +209,9 @@ func TestStateAtAnIteration(t *testing.T) {
 			if progress.IterationSeq(log, "marking", 5) != 0 || progress.IterationSeq(log, "other", 1) != 0 {
 				t.Error("there is an iteration that never was")
 			}
-			end := progress.StateAfter(initial, log, log[len(log)-1].Seq)
+			over := runEvent(t, log, session.MarkRunEnded, session.RunEnded{})
+			over.Seq = log[len(log)-1].Seq + 1
+			end := progress.StateAfter(initial, append(slices.Clone(log), over), over.Seq)
 			if end["draft"] != "version 4" || end["mark"] != 9 || end["iteration:now"] != nil {
 				t.Errorf("at the end: %v", end)
 			}
@@ -217,6 +219,26 @@ func TestStateAtAnIteration(t *testing.T) {
 				t.Errorf("the initial state was changed: %v", initial)
 			}
 		})
+	}
+}
+
+// Of a loop that was tried again, the iterations of the last attempt count.
+func TestIterationsOfARetriedLoop(t *testing.T) {
+	l := &told{t: t}
+	for _, iterations := range []int{2, 1} {
+		l.mark("refine", 0, session.MarkLoopStarted, loop.Plan{})
+		for n := range iterations {
+			l.mark(session.Address(fmt.Sprintf("refine[%d]/critic", n+1)), n+1, session.MarkStepStarted, nil)
+			l.mark("refine", 0, session.MarkIterationFinished, loop.IterationRecord{Number: n + 1})
+		}
+	}
+	for i, ev := range l.evs {
+		ev.Seq = int64(i + 1)
+	}
+	for n, want := range []int64{6, 8, 0} {
+		if got := progress.IterationSeq(l.evs, "refine", n); got != want {
+			t.Errorf("iteration %d ends with event %d, want %d", n, got, want)
+		}
 	}
 }
 

@@ -50,6 +50,23 @@ func TestDigestSurvivesAStore(t *testing.T) {
 	}
 }
 
+// Keys that end with the invocation are in no store, and in no digest.
+func TestDigestLeavesOutWhatNoStoreKeeps(t *testing.T) {
+	ev, kept := digested("one"), digested("one")
+	ev.Actions.StateDelta["temp:seen"] = true
+	if got, want := digestOf(t, ev), digestOf(t, kept); got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+	if ev.Actions.StateDelta["temp:seen"] != true {
+		t.Error("the event is not as it was")
+	}
+	ev, kept = digested("one"), digested("one") // with no others
+	ev.Actions.StateDelta, kept.Actions.StateDelta = map[string]any{"temp:seen": true}, nil
+	if got, want := digestOf(t, ev), digestOf(t, kept); got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+}
+
 func TestDigestNoticesChanges(t *testing.T) {
 	one, two := digested("one"), digested("two")
 	same := digestOf(t, one, two)

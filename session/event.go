@@ -100,9 +100,10 @@ func (e *Event) Text() string {
 }
 
 // Speaks reports whether the event says something that can be a result: words,
-// or data such as a picture. A model's thoughts and calls are none.
+// or data such as a picture. A model's thoughts and calls are none, nor is a
+// question to a person.
 func (e *Event) Speaks() bool {
-	if e.Content == nil {
+	if e.Content == nil || e.Mark != nil && e.Mark.Kind == MarkAsked {
 		return false
 	}
 	for _, p := range e.Content.Parts {

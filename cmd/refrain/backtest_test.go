@@ -232,7 +232,7 @@ func TestRecordsThatAreBroken(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", tt.name, code, errs, tt.want)
 		}
 	}
-	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != exitUsage || !strings.Contains(errs, "no such file") {
+	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != exitUsage || !strings.Contains(errs, "none is no file, and there are no runs here") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -5,28 +5,33 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// buildConfig is what the flags and the environment say about the agents. The
+// buildConfig is what a run was started with says about the agents. The
 // function ends the servers of tools that they have started.
-func buildConfig(ctx context.Context, e *env, f runFlags, def *definition.Definition) (definition.BuildConfig, func(), error) {
-	cfg := definition.BuildConfig{Root: f.root, DefaultModel: e.getenv("REFRAIN_MODEL"), Getenv: e.getenv}
-	cfg.MaxIterations = f.limits.iterations()
-	var err error
-	if cfg.Timeout, err = f.limits.time(); err != nil {
-		return cfg, nil, err
+func buildConfig(ctx context.Context, e *env, p *program, def *definition.Definition) (definition.BuildConfig, func(), error) {
+	cfg := definition.BuildConfig{
+		Root: p.Root, DefaultModel: p.DefaultModel, Getenv: e.getenv,
+		MaxIterations: p.MaxIterations, Timeout: p.Timeout,
 	}
-	if f.model != "" && asksModel(def) {
-		llm, err := provider.Open(ctx, f.model, e.getenv)
+	if p.Model != "" && asksModel(def) {
+		llm, err := provider.Open(ctx, p.Model, e.getenv)
 		if err != nil {
 			return cfg, nil, fmt.Errorf("--model: %w", err)
 		}
-		cfg.DefaultModel = f.model
+		cfg.DefaultModel = p.Model
 		cfg.Model = func(context.Context, string) (model.LLM, error) { return llm, nil }
+	}
+	var told sync.Mutex
+	cfg.CallbackFailed = func(err error) {
+		told.Lock()
+		defer told.Unlock()
+		printError(e.stderr, err)
 	}
 	var closers []func() error
 	cfg.Cleanup = func(end func() error) { closers = append(closers, end) }

@@ -4,23 +4,22 @@
 //
 //	refrain run loop.yaml "Write a document about a cat"
 //	refrain validate loop.yaml
+//	refrain resume last
 //	refrain run loop.yaml --record run.jsonl
 //	refrain verify run.jsonl
 //	refrain backtest run.jsonl --set plan.max_iterations=3
 //
 // The answer goes to stdout and everything else to stderr. Exit codes: 0 the
 // run completed; 1 it failed; 2 wrong usage or an invalid definition; 3 a limit
-// stopped it before its own criterion did; 130 it was interrupted.
+// stopped it before its own criterion did; 4 it is paused, or waits for a person;
+// 130 it was interrupted, and can be resumed.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 func main() {
@@ -50,38 +49,4 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		printError(stderr, exit.err)
 	}
 	return exit.code
-}
-
-// errInterrupted is the cause of a context that Ctrl-C has canceled.
-var errInterrupted = errors.New("interrupted")
-
-// interruptible returns a context that the first of the signals that end a
-// process cancels, so that commands which are under way end with it. The second
-// ends the process at once. A closed pipe is no signal but an error of whoever
-// writes to it.
-func interruptible(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	signal.Ignore(syscall.SIGPIPE)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-		case <-done:
-			return
-		}
-		fmt.Fprintln(os.Stderr, "Stopping: ending the step that is under way. Ctrl-C again to leave at once.")
-		cancel(errInterrupted)
-		select {
-		case <-signals:
-			os.Exit(exitInterrupted)
-		case <-done:
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(done)
-		cancel(nil)
-	}
 }

@@ -22,6 +22,8 @@ type output interface {
 	started(request) error
 	event(*session.Event, []string, *progress.Fold) error
 	finished(request, result) error
+	// close gives back what the output has of the terminal, whatever has happened.
+	close()
 }
 
 // result is what a run came to.
@@ -30,20 +32,32 @@ type result struct {
 	code   int
 	answer string
 	stop   *loop.StopRecord
+	// saved is what the context policies of its agents have left out.
+	saved progress.Saved
+	// used is what the run has taken of the machine; nil if that was not measured.
+	used *progress.Resources
 	// findings are what the run has shown about its loops.
 	findings []progress.Finding
+	// status is how the run stands if it is not at its end, and next what there is
+	// to say about that.
+	status string
+	next   []string
 }
 
-func newOutput(e *env, mode string) (output, error) {
-	switch mode {
-	case "auto", "plain":
-		return &plain{out: e.stdout, err: e.stderr}, nil
-	case "json":
+// newOutput is the output of a mode. Keys are for an output that reads them.
+func newOutput(e *env, mode string, keys controls) (output, error) {
+	mode, err := progressMode(e, mode)
+	switch {
+	case err != nil:
+		return nil, err
+	case mode == progressTTY:
+		return newViewed(e, keys), nil
+	case mode == progressJSON:
 		return &ndjson{out: e.stdout}, nil
-	case "quiet":
+	case mode == progressQuiet:
 		return &plain{out: e.stdout, err: io.Discard}, nil
 	}
-	return nil, fmt.Errorf("--progress %q: use auto, plain, json or quiet", mode)
+	return &plain{out: e.stdout, err: e.stderr}, nil
 }
 
 // plain writes a line for each change to stderr, and the answer to stdout.
@@ -53,26 +67,51 @@ type plain struct {
 	mu      sync.Mutex
 	last    time.Time // when something was written
 	running string    // what to say if nothing happens for long
-	quit    chan struct{}
-	done    sync.WaitGroup
+
+	life sync.Mutex
+	quit chan struct{} // nil if there is no heartbeat
+	done sync.WaitGroup
 }
 
 // silence is how long nothing may be written before a sign of life.
 const silence = 30 * time.Second
 
 func (p *plain) started(req request) error {
-	p.line(fmt.Sprintf("run %s started definition=%s", req.session, req.definition))
-	p.quit = make(chan struct{})
-	p.done.Go(p.heartbeat)
+	verb := "started"
+	if req.resumed {
+		verb = "resumed"
+	}
+	p.line(fmt.Sprintf("run %s %s definition=%s", req.session, verb, req.definition))
+	p.begin()
 	return nil
 }
 
-func (p *plain) heartbeat() {
+// begin says from time to time that the run is alive, until close.
+func (p *plain) begin() {
+	p.life.Lock()
+	defer p.life.Unlock()
+	quit := make(chan struct{})
+	p.quit = quit
+	p.done.Go(func() { p.heartbeat(quit) })
+}
+
+// close ends what begin has begun.
+func (p *plain) close() {
+	p.life.Lock()
+	defer p.life.Unlock()
+	if p.quit != nil {
+		close(p.quit)
+		p.done.Wait()
+		p.quit = nil
+	}
+}
+
+func (p *plain) heartbeat(quit <-chan struct{}) {
 	tick := time.NewTicker(silence / 10)
 	defer tick.Stop()
 	for {
 		select {
-		case <-p.quit:
+		case <-quit:
 			return
 		case <-tick.C:
 			p.mu.Lock()
@@ -111,11 +150,16 @@ func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) error 
 }
 
 func (p *plain) finished(req request, res result) error {
-	close(p.quit)
-	p.done.Wait()
+	p.close()
 	p.line(summary(req, res))
+	if res.used != nil {
+		p.line("used " + res.used.String())
+	}
 	for _, f := range res.findings {
 		p.line(note(f))
+	}
+	for _, s := range res.next {
+		p.line(s)
 	}
 	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
 		if isTerminal(p.out) {
@@ -132,6 +176,8 @@ func (p *plain) finished(req request, res result) error {
 func summary(req request, res result) string {
 	status := "completed"
 	switch {
+	case res.status != "":
+		status = res.status
 	case res.code == exitInterrupted:
 		status = "interrupted"
 	case res.err != nil:
@@ -153,6 +199,9 @@ func summary(req request, res result) string {
 	}
 	if rec.Result.Source != "" {
 		s += fmt.Sprintf(" result=%s", rec.Result.Source)
+	}
+	if saved := res.saved.String(); saved != "" {
+		s += " " + saved
 	}
 	return s
 }
@@ -177,8 +226,20 @@ func (j *ndjson) finished(req request, res result) error {
 		m["stop_reason"] = res.stop.Reason
 		m["stop"] = res.stop
 	}
+	if res.saved.Requests > 0 {
+		m["context_saved"] = map[string]any{"chars": res.saved.Chars, "tokens": res.saved.Tokens(), "requests": res.saved.Requests}
+	}
+	if res.used != nil {
+		m["resources"] = res.used
+	}
 	if len(res.findings) > 0 {
 		m["findings"] = res.findings
+	}
+	if res.status != "" {
+		m["status"] = res.status
+	}
+	if len(res.next) > 0 {
+		m["next"] = res.next
 	}
 	if res.err != nil {
 		m["error"] = res.err.Error()
@@ -188,6 +249,8 @@ func (j *ndjson) finished(req request, res result) error {
 	}
 	return j.write(m)
 }
+
+func (j *ndjson) close() {}
 
 func (j *ndjson) write(v any) error {
 	line, err := json.Marshal(v)

@@ -3,13 +3,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -72,71 +69,29 @@ func stored(ev *session.Event) *session.Event {
 // Close closes the file.
 func (r *recorder) Close() error { return r.file.Close() }
 
-// maxLine bounds an event in a record.
-const maxLine = 64 << 20
-
-// readRecord reads what a recorder has written. cut says that the last line has
-// no end, as after a crash; it is left out.
-func readRecord(name string) (events []*session.Event, cut bool, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	r := bufio.NewReaderSize(f, 1<<16)
-	for n := 1; ; n++ {
-		line, err := readLine(r)
-		switch {
-		case errors.Is(err, io.EOF) && len(line) == 0:
-			return events, false, nil
-		case errors.Is(err, io.EOF) && !json.Valid(line):
-			return events, true, nil
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, false, fmt.Errorf("%s:%d: %w", name, n, err)
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		ev := new(session.Event)
-		if err := json.Unmarshal(line, ev); err != nil {
-			return nil, false, fmt.Errorf("%s:%d: no event of a run: %w", name, n, err)
-		}
-		if ev.InvocationID == "" {
-			return nil, false, fmt.Errorf("%s:%d: no event of a run: it belongs to no invocation; refrain run --record FILE writes events", name, n)
-		}
-		events = append(events, ev)
-	}
-}
-
-// readLine reads a line that is not too long; the last one may have no end.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxLine:
-			return nil, fmt.Errorf("a line of more than %d MiB", maxLine>>20)
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return line, err
-		}
-	}
-}
-
-// openRecord is readRecord for commands: with an error that says what to do, and
-// a note on a record that was cut off.
+// openRecord is readLog for commands: with an error that says what to do, and a
+// note on a file that was cut off.
 func openRecord(e *env, name string) ([]*session.Event, error) {
-	events, cut, err := readRecord(name)
+	log, err := openLog(e, name)
+	if err != nil {
+		return nil, err
+	}
+	return log.events, nil
+}
+
+// openLog is openRecord with all that is in the file.
+func openLog(e *env, name string) (*logFile, error) {
+	log, err := readLog(name, e.stdin)
 	_, closed := errors.AsType[*fs.PathError](err)
 	switch {
 	case closed:
 		return nil, &exitError{exitUsage, err}
 	case err != nil:
 		return nil, &exitError{exitFailed, err}
-	case len(events) == 0:
-		return nil, &exitError{exitUsage, fmt.Errorf("%s: there is no event in it; refrain run --record FILE writes them", name)}
-	case cut:
+	case len(log.events) == 0:
+		return nil, &exitError{exitUsage, fmt.Errorf("%s: there is no event in it; refrain export and refrain run --record FILE write them", name)}
+	case log.cut:
 		fmt.Fprintf(e.stderr, "%s: the last line was cut off and is left out\n", name)
 	}
-	return events, nil
+	return log, nil
 }

@@ -28,6 +28,7 @@ func newRoot(e *env) *cobra.Command {
 the best result it has, with the reason.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain run examples/compress/loop.yaml --set file=README.md
+  refrain resume last
   refrain validate loop.yaml
   refrain backtest run.jsonl --set plan.max_iterations=3`,
 		Version:       strings.TrimPrefix(version(), "refrain "),
@@ -41,6 +42,10 @@ the best result it has, with the reason.`,
 	cmd.SetErr(e.stderr)
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddCommand(newRun(e), newValidate(e), newVerify(e), newBacktest(e), newVersion(e))
+	cmd.AddCommand(newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e))
+	cmd.AddCommand(newRuns(e), newShow(e), newEvents(e), newWatch(e), newExportRun(e), newImportRun(e), newRm(e))
+	cmd.AddCommand(newCheck(e), newRehearse(e), newSchema(e), newHelpDefinition())
+	cmd.AddCommand(newInit(e), newGraph(e), newDoctor(e))
 	return cmd
 }
 

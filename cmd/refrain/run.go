@@ -4,22 +4,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runner"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // runFlags are the flags of refrain run.
@@ -27,7 +22,11 @@ type runFlags struct {
 	set         map[string]string
 	limits      limitFlags
 	progress    string
+	json        bool
 	session     string
+	store       string
+	detach      bool
+	grace       time.Duration
 	root        string
 	model       string
 	record      string
@@ -43,25 +42,29 @@ func newRun(e *env) *cobra.Command {
 		Long: `Run a definition. INPUT is what the user asks, {{user_input}} in the definition;
 "-" reads it from standard input. The answer goes to stdout, progress to stderr.
 
+The run is kept in .refrain/refrain.db, or where --store says, with the definition
+as it is now. Ctrl-C pauses it when the step that is under way has ended, a second
+Ctrl-C cuts that off, and a third leaves at once; refrain resume goes on in any case.
+
 Exit codes: 0 completed, 1 failed, 2 wrong usage or invalid definition, 3 stopped
-by a limit before its own criterion, 130 interrupted.
+by a limit before its own criterion, 4 paused or waiting for a person, 130
+interrupted.
 
 A model is named as provider/name, such as openai/gpt-5-mini; doc/models.md lists
 the providers and the keys that they need.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain run examples/compress/loop.yaml --set file=README.md
   refrain run loop.yaml --max-iterations 3 --timeout 10m --progress json
+  refrain run loop.yaml --detach
   refrain run loop.yaml --budget-tokens 50000 --record run.jsonl
   refrain run examples/document/loop.yaml --model ollama/qwen3 "Write a document about a cat"
   cat brief.txt | refrain run loop.yaml -`,
 		Args: between(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("progress") {
-				if p := e.getenv("REFRAIN_PROGRESS"); p != "" {
-					f.progress = p
-				}
-			}
 			var err error
+			if f.progress, err = chosenProgress(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+				return err
+			}
 			if f.set, err = parseSets(sets); err != nil {
 				return err
 			}
@@ -75,13 +78,25 @@ the providers and the keys that they need.`,
 	fl := cmd.Flags()
 	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
 	f.limits.add(fl)
-	fl.StringVar(&f.progress, "progress", "auto", "how to show progress: auto, plain, json or quiet (env REFRAIN_PROGRESS)")
+	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
+	fl.BoolVar(&f.json, "json", false, "the same as --progress json: a line of JSON for each event, on standard output")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model that all agents ask, whatever the definition says; env REFRAIN_MODEL is only for those for which it says nothing")
-	fl.StringVar(&f.session, "session", "", "`ID` of the conversation thread; made up if not given")
+	fl.StringVar(&f.session, "session", "", "`ID` of the run, or of the one after which it comes in the same conversation; made up if not given")
+	storeFlag(fl, &f.store)
+	fl.BoolVar(&f.detach, "detach", false, "run in the background; the run's ID goes to stdout")
+	graceFlag(fl, &f.grace)
 	fl.StringVar(&f.record, "record", "", "write every event of the run to a new `FILE`, a line of JSON each, for refrain verify and refrain backtest")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
 	return cmd
+}
+
+// defaultGrace is how long a step may take to end if nobody says better.
+const defaultGrace = 10 * time.Second
+
+// graceFlag adds --grace.
+func graceFlag(fl *pflag.FlagSet, grace *time.Duration) {
+	fl.DurationVar(grace, "grace", defaultGrace, "how long a step may take to end when a signal other than Ctrl-C ends the process")
 }
 
 func parseSets(sets []string) (map[string]string, error) {
@@ -118,117 +133,44 @@ func readInput(args []string, stdin io.Reader) (string, error) {
 
 // runFile loads a definition and runs it to its end.
 func runFile(ctx context.Context, e *env, f runFlags, file, input string) error {
-	out, err := newOutput(e, f.progress)
+	p, def, err := newProgram(e, f, file)
 	if err != nil {
 		return err
-	}
-	def, err := definition.Load(file)
-	if err != nil {
-		return &exitError{exitUsage, err}
 	}
 	def.Warnings().Format(e.stderr)
 	state, err := def.InitialState(f.set)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	build, closeTools, err := buildConfig(ctx, e, f, def)
+	prog, err := p.build(ctx, e, def) // before there is anything of the run
 	if err != nil {
-		return &exitError{exitUsage, err}
-	}
-	defer closeTools()
-	root, err := def.Build(ctx, build)
-	if late, ok := errors.AsType[*definition.InitError](err); ok {
-		return &exitError{exitFailed, late}
-	}
-	if err != nil {
-		return &exitError{exitUsage, err}
-	}
-	cfg := agent.RunConfig{Prices: def.Prices}
-	if cfg.Budget, err = f.limits.budget(); err != nil {
 		return err
 	}
-	if cfg.MaxLLMCalls, err = f.limits.maxModelCalls(def); err != nil {
+	started, err := p.started(def)
+	if err != nil {
 		return err
 	}
-	store, closeStore, err := newStore(f.record)
+	s, err := openStock(ctx, e, f.store, f.record)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		prog.Close()
+		return err
 	}
-	defer closeStore()
-	r, err := runner.New(runner.Config{
-		AppName: "refrain", Agent: root, Durable: true, AutoCreateSession: true,
-		SessionService:  store,
-		ArtifactService: artifact.InMemoryService(),
-		MemoryService:   memory.InMemoryService(),
-	})
-	if err != nil {
-		return &exitError{exitUsage, err}
-	}
+	defer s.close()
 	if f.session == "" {
 		f.session = "r_" + uuid.NewString()[:8]
 	}
-	return follow(ctx, r, out, request{
-		file: file, definition: def.Name, session: f.session, input: input, state: state, config: cfg, zeroOnLimit: f.zeroOnLimit,
-	})
-}
-
-// newStore is where the session is kept: in memory and, if it is to be recorded,
-// in a file.
-func newStore(record string) (session.Service, func() error, error) {
-	store := session.InMemoryService()
-	if record == "" {
-		return store, func() error { return nil }, nil
+	req := supervisor.Request{
+		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
+		State: state, Started: started, Program: prog,
 	}
-	r, err := newRecorder(store, record)
+	if f.detach {
+		return detach(ctx, e, s, req)
+	}
+	shown := request{file: file, session: f.session, input: input, state: state, config: prog.RunConfig, zeroOnLimit: f.zeroOnLimit}
+	fo, err := newFollower(e, s, f.progress, def, shown, f.grace)
 	if err != nil {
-		return nil, nil, err
+		prog.Close()
+		return err
 	}
-	return r, r.Close, nil
-}
-
-// request is what a run is asked to do.
-type request struct {
-	file, definition, session, input string
-	state                            map[string]any
-	config                           agent.RunConfig
-	zeroOnLimit                      bool
-}
-
-// follow runs the request and shows what happens.
-func follow(ctx context.Context, r *runner.Runner, out output, req request) error {
-	if err := out.started(req); err != nil {
-		return &exitError{exitFailed, err}
-	}
-	msg := genai.NewContentFromText(req.input, genai.RoleUser)
-	var fold progress.Fold
-	var diagnosis progress.Diagnosis
-	var failed error
-	var waiting []string
-	for ev, err := range r.Run(ctx, "user", req.session, msg, req.config, runner.WithStateDelta(req.state)) {
-		if err == nil {
-			diagnosis.Add(ev)
-			asked := questions(ev)
-			waiting = append(waiting, asked...)
-			err = out.event(ev, append(fold.Add(ev), asked...), &fold)
-		}
-		if err != nil {
-			failed = hinted(err)
-			break
-		}
-	}
-	if failed == nil {
-		failed = unanswered(waiting)
-	}
-	res := result{err: failed, answer: fold.Answer(), stop: fold.Stop(), findings: diagnosis.Findings()}
-	res.code = exitCode(failed, fold.Stops(), req.zeroOnLimit)
-	err := out.finished(req, res)
-	switch {
-	case res.code == exitFailed:
-		return &exitError{res.code, failed}
-	case err != nil:
-		return &exitError{exitFailed, err}
-	case res.code == exitOK:
-		return nil
-	}
-	return &exitError{code: res.code}
+	return fo.follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.sup.Start(ctx, req) })
 }

@@ -16,11 +16,12 @@ func newValidate(e *env) *cobra.Command {
 		Use:   "validate FILE",
 		Short: "Check a definition without running it",
 		Long: `Check a definition and report every problem in it, with its place in the file
-and what to do about it. Exit code 0 if there is none, 2 otherwise.`,
+and what to do about it. Exit code 0 if there is none, 2 otherwise. What a run
+of it can come to, refrain check says besides.`,
 		Example: "  refrain validate loop.yaml",
 		Args:    between(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			def, err := definition.Load(args[0])
+			def, err := loadDefinition(e, args[0])
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
@@ -36,6 +37,9 @@ and what to do about it. Exit code 0 if there is none, 2 otherwise.`,
 // runs it. That is no problem of the definition, but refrain run has none.
 func noteFunctions(w io.Writer, def *definition.Definition) {
 	for a := range def.Root.All {
+		if a.Func != "" {
+			fmt.Fprintf(w, "%s: note: %q is the Go agent %q, which a program has to give: refrain run has none\n", a.Position(), a.Name, a.Func)
+		}
 		if a.LLM == nil {
 			continue
 		}

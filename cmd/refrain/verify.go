@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -11,80 +12,130 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-func newVerify(e *env) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "verify FILE",
-		Short: "Check that the record of a run is as it was written",
-		Long: `Check the record of a run, which refrain run --record FILE has written. Each loop
-in it ends with a stop record, which holds a digest of all its events and of
-itself; they are made again and compared. One line for each loop; exit code 0 if
-all agree, 1 if not.
+// verifyFlags are the flags of refrain verify.
+type verifyFlags struct {
+	store, expect string
+	json          bool
+}
 
-Who can write the file can also make digests that agree with what he has changed:
-keep those of the outermost loops elsewhere to notice that.`,
-		Example: `  refrain run loop.yaml --record run.jsonl
-  refrain verify run.jsonl`,
-		Args: between(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error { return verify(e, args[0], asJSON) },
+func newVerify(e *env) *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify FILE|RUN",
+		Short: "Check that the log of a run is as it was written",
+		Long: `Check the log of a run in a store, or in a file that refrain export or refrain run
+--record has written. Each loop in it ends with a stop record, which holds a digest
+of all its events and of itself; they are made again and compared. In a file of
+export --audit each line has a hash, too, over the event and the hash before: the
+first event that does not fit is named. One line for each loop, and one for the log
+with the hash of all; exit code 0 if all agree, 1 if not.
+
+Who can write the log can also make digests that agree with what he has changed:
+keep the hash of all elsewhere, and give it to --expect, to notice that.`,
+		Example: `  refrain verify last
+  refrain run loop.yaml --record run.jsonl
+  refrain verify run.jsonl
+  refrain export last --audit -o audit.jsonl
+  refrain verify audit.jsonl --expect sha256:4be1...`,
+		Args:              between(1, 1),
+		ValidArgsFunction: completeRuns(e, 1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return verify(cmd.Context(), e, f, args[0]) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.StringVar(&f.expect, "expect", "", "`hash` of the whole log that was kept elsewhere")
+	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd
 }
 
-// verified is one loop as verify tells of it.
+// verified is what verify tells of a log.
 type verified struct {
+	Run    string         `json:"run,omitempty"`
+	Events int            `json:"events"`
+	Chain  string         `json:"chain"`
+	Flaw   *flaw          `json:"flaw,omitempty"`
+	Loops  []verifiedLoop `json:"loops"`
+}
+
+// verifiedLoop is one loop as verify tells of it.
+type verifiedLoop struct {
 	progress.Seal
 	Reason string `json:"stop_reason,omitempty"`
 	Digest string `json:"digest,omitempty"`
 }
 
-func verify(e *env, name string, asJSON bool) error {
-	events, err := openRecord(e, name)
+func verify(ctx context.Context, e *env, f verifyFlags, word string) error {
+	run, err := openRun(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	seals, bad := progress.Verify(events), 0
-	all := make([]verified, len(seals))
-	stops := stopsBySeq(events)
-	for i, s := range seals {
-		all[i] = verified{Seal: s}
-		if rec := stops[s.Seq]; rec != nil {
-			all[i].Reason, all[i].Digest = string(rec.Reason), rec.Digest
-		}
-		if s.Problem != "" {
-			bad++
-		}
+	defer run.close()
+	v, bad, err := run.verified()
+	if err != nil {
+		return &exitError{exitFailed, err}
 	}
-	if err := printVerified(e, all, asJSON); err != nil {
+	if f.expect != "" && f.expect != v.Chain && v.Flaw == nil {
+		v.Flaw = &flaw{Problem: "its hash is not the expected one, " + f.expect}
+	}
+	if err := printVerified(e, v, f.json); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("write the result: %w", err)}
 	}
 	switch {
-	case len(seals) == 0:
-		return &exitError{exitFailed, fmt.Errorf("%s: no loop has stopped in it, so there is nothing to compare", name)}
+	case v.Flaw != nil:
+		return &exitError{exitFailed, fmt.Errorf("%s: %s", word, v.Flaw)}
 	case bad > 0:
-		return &exitError{exitFailed, fmt.Errorf("%s: %d of %d loops are not as they were recorded", name, bad, len(seals))}
+		return &exitError{exitFailed, fmt.Errorf("%s: %d of %d loops are not as they were recorded", word, bad, len(v.Loops))}
+	case len(v.Loops) == 0 && !(run.file != nil && run.file.audited()) && f.expect == "":
+		return &exitError{exitFailed, fmt.Errorf("%s: no loop has stopped in it, so there is nothing to compare", word)}
 	}
 	return nil
 }
 
-func printVerified(e *env, all []verified, asJSON bool) error {
+// verified makes all digests again. bad is how many loops do not agree.
+func (r *oneRun) verified() (v *verified, bad int, err error) {
+	v = &verified{Run: r.id, Events: len(r.events), Loops: []verifiedLoop{}}
+	if r.file != nil && r.file.head == nil {
+		v.Run = ""
+	}
+	if v.Chain, v.Flaw, err = r.chained(); err != nil {
+		return nil, 0, err
+	}
+	stops := stopsBySeq(r.events)
+	for _, s := range progress.Verify(r.events) {
+		one := verifiedLoop{Seal: s}
+		if rec := stops[s.Seq]; rec != nil {
+			one.Reason, one.Digest = string(rec.Reason), rec.Digest
+		}
+		if s.Problem != "" {
+			bad++
+		}
+		v.Loops = append(v.Loops, one)
+	}
+	return v, bad, nil
+}
+
+func printVerified(e *env, v *verified, asJSON bool) error {
 	if asJSON {
-		text, err := json.MarshalIndent(all, "", "  ")
+		text, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(e.stdout, "%s\n", text)
 		return err
 	}
-	for _, v := range all {
-		line := fmt.Sprintf("ok       %s: %s", v.Loop, v.Digest)
-		if v.Problem != "" {
-			line = fmt.Sprintf("CHANGED  %s: %s", v.Loop, v.Problem)
+	for _, one := range v.Loops {
+		line := fmt.Sprintf("ok       %s: %s", one.Loop, one.Digest)
+		if one.Problem != "" {
+			line = fmt.Sprintf("CHANGED  %s: %s", one.Loop, one.Problem)
 		}
 		if _, err := fmt.Fprintln(e.stdout, plainText(line)); err != nil {
 			return err
 		}
 	}
-	return nil
+	line := fmt.Sprintf("log      %d events: %s", v.Events, v.Chain)
+	if v.Flaw != nil {
+		line = "CHANGED  log: " + v.Flaw.String()
+	}
+	_, err := fmt.Fprintln(e.stdout, plainText(line))
+	return err
 }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// answerFlags are the flags of refrain answer.
+type answerFlags struct {
+	store, question, reason, payload string
+	set                              []string
+	goOn                             bool
+}
+
+func newAnswer(e *env) *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:   "answer RUN [ANSWER]",
+		Short: "Answer what a run asks",
+		Long: `Answer what a run waits for; without an answer, show what it asks. ANSWER is yes or no
+where something is to be approved or confirmed, and a text where a text is wanted. An
+edit gives the new values of state keys by --set; a value that is JSON is taken as such.
+What became of a step that was cut off is said by refrain resolve.`,
+		Example: `  refrain answer last
+  refrain answer last yes --resume
+  refrain answer r_1f0c3a2b no --reason "the second paragraph repeats the first"
+  refrain answer last "The cat and the moon"
+  refrain answer last --set draft="It was a cat." --set score=7`,
+		Args:              between(1, 2),
+		ValidArgsFunction: completeRuns(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), e, args[0], args[1:])
+		},
+	}
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.StringVar(&f.question, "question", "", "`ID` of the question, if there are several")
+	fl.StringVar(&f.reason, "reason", "", "`what` is to be said with the answer")
+	fl.StringVar(&f.payload, "payload", "", "`JSON` that a tool wants to have back with its confirmation")
+	fl.StringArrayVar(&f.set, "set", nil, "new value of a state key, as `key=value`; may be given again")
+	fl.BoolVar(&f.goOn, "resume", false, "go on with the run at once")
+	return cmd
+}
+
+func (f *answerFlags) run(ctx context.Context, e *env, word string, answer []string) error {
+	if len(answer) == 0 && len(f.set) == 0 {
+		if f.question+f.reason+f.payload != "" || f.goOn {
+			return fmt.Errorf("there is no answer; write: refrain answer RUN ANSWER")
+		}
+		return withQuestions(ctx, e, f.store, word, func(_ *stock, _ *supervisor.Supervisor, id string, open []session.Question) error {
+			return printQuestions(e.stdout, id, open)
+		})
+	}
+	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []session.Question) error {
+		q, err := chooseQuestion(id, open, f.question, func(q session.Question) bool { return q.Kind != session.AskResolution }, "refrain resolve "+id)
+		if err != nil {
+			return err
+		}
+		a := session.Answer{ID: q.ID, Reason: f.reason}
+		if a.Value, err = f.value(q, answer); err != nil {
+			return &exitError{exitUsage, err}
+		}
+		return s.give(ctx, e, sup, id, q, a, f.goOn)
+	})
+}
+
+// value is the answer as the question wants to have it.
+func (f *answerFlags) value(q session.Question, answer []string) (json.RawMessage, error) {
+	if q.Kind == session.AskEdit {
+		edit := make(map[string]any, len(f.set))
+		for _, s := range f.set {
+			key, text, ok := strings.Cut(s, "=")
+			if !ok || key == "" {
+				return nil, fmt.Errorf("--set %q: write it as key=value", s)
+			}
+			var v any
+			if json.Unmarshal([]byte(text), &v) != nil {
+				v = text
+			}
+			edit[key] = v
+		}
+		if len(answer) > 0 || len(edit) == 0 {
+			return nil, fmt.Errorf("%s is about values of the state: give them by --set key=value", q.ID)
+		}
+		return json.Marshal(edit)
+	}
+	if len(f.set) > 0 || len(answer) == 0 {
+		return nil, fmt.Errorf("%s is no question about values of the state; write: refrain answer RUN ANSWER", q.ID)
+	}
+	switch q.Kind {
+	case session.AskText:
+		return json.Marshal(answer[0])
+	case session.AskConfirmation:
+		c := map[string]any{}
+		if f.payload != "" {
+			var payload any
+			if err := json.Unmarshal([]byte(f.payload), &payload); err != nil {
+				return nil, fmt.Errorf("--payload: %w", err)
+			}
+			c["payload"] = payload
+		}
+		yes, err := yesOrNo(answer[0])
+		c["confirmed"] = yes
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(c)
+	}
+	yes, err := yesOrNo(answer[0])
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(yes)
+}
+
+func yesOrNo(word string) (bool, error) {
+	switch strings.ToLower(word) {
+	case "yes", "y", "true", "ok":
+		return true, nil
+	case "no", "n", "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("the answer is yes or no, not %q; say more by --reason", word)
+}
+
+// withQuestions opens a run and finds what it asks.
+func withQuestions(ctx context.Context, e *env, store, word string, do func(*stock, *supervisor.Supervisor, string, []session.Question) error) error {
+	s, id, err := openStockOf(ctx, e, store, word)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	sup, err := s.supervise(e, nil)
+	if err != nil {
+		return err
+	}
+	defer sup.Close(ctx)
+	open, err := sup.Questions(ctx, id)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return do(s, sup, id, open)
+}
+
+// chooseQuestion finds the question that somebody means, among those that a
+// command is for.
+func chooseQuestion(run string, open []session.Question, id string, fits func(session.Question) bool, other string) (session.Question, error) {
+	fitting := slices.DeleteFunc(slices.Clone(open), func(q session.Question) bool { return !fits(q) })
+	if id != "" {
+		named := func(q session.Question) bool {
+			return q.ID == id || strings.HasPrefix(q.ID, "q"+strings.TrimPrefix(id, "call")+"-")
+		}
+		if i := slices.IndexFunc(fitting, named); i >= 0 {
+			return fitting[i], nil
+		}
+		if slices.ContainsFunc(open, named) {
+			return session.Question{}, &exitError{exitUsage, fmt.Errorf("%s is another kind of question: see %s", id, other)}
+		}
+	}
+	switch {
+	case len(open) == 0:
+		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks nothing", run)}
+	case len(fitting) == 0:
+		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks another kind of question: see %s", run, other)}
+	case id != "":
+		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s does not ask %q, or has its answer; refrain answer %s shows what it asks", run, id, run)}
+	case len(fitting) > 1:
+		var ids []string
+		for _, q := range fitting {
+			ids = append(ids, q.ID)
+		}
+		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer %s shows them", run, len(ids), strings.Join(ids, ", "), run)}
+	}
+	return fitting[0], nil
+}
+
+// give gives the answer to the run, and goes on with it if that is wanted.
+func (s *stock) give(ctx context.Context, e *env, sup *supervisor.Supervisor, id string, q session.Question, a session.Answer, goOn bool) error {
+	if err := q.Check(&a); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	open, err := sup.Answer(ctx, id, a)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	switch {
+	case len(open) > 0:
+		fmt.Fprintf(e.stderr, "run %s has the answer, and asks more:\n", id)
+		return printQuestions(e.stderr, id, open)
+	case goOn:
+		shown, err := chosenProgress(e, progressAuto, false, false)
+		if err != nil {
+			return err
+		}
+		return s.resume(ctx, e, resumeFlags{progress: shown, grace: defaultGrace}, id)
+	}
+	fmt.Fprintf(e.stderr, "run %s has the answer\nResume with: refrain resume %s\n", id, id)
+	return nil
+}
+
+// printQuestions shows what a run asks, and how to answer.
+func printQuestions(w io.Writer, id string, open []session.Question) error {
+	if len(open) == 0 {
+		_, err := fmt.Fprintf(w, "run %s asks nothing\n", id)
+		return err
+	}
+	var b strings.Builder
+	for _, q := range open {
+		fmt.Fprintf(&b, "%s (%s)", q.ID, q.Kind)
+		if !q.Deadline.IsZero() {
+			fmt.Fprintf(&b, ", until %s", q.Deadline.Local().Format(time.DateTime))
+			if len(q.Default) > 0 {
+				fmt.Fprintf(&b, ", then %s", plainText(string(q.Default)))
+			}
+		}
+		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(plainText(q.Text), "\n", "\n  "))
+		how := "refrain answer " + id
+		switch q.Kind {
+		case session.AskText:
+			if len(q.Options) > 0 {
+				how += " " + strings.Join(q.Options, "|")
+			} else {
+				how += " TEXT"
+			}
+		case session.AskEdit:
+			how += " --set KEY=VALUE"
+		case session.AskResolution:
+			how = "refrain resolve " + id + " --result TEXT|--retry|--skip"
+		default:
+			how += " yes|no"
+		}
+		fmt.Fprintf(&b, "  Answer with: %s\n", plainText(how))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

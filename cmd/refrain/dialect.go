@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/dialect"
+)
+
+// dialectFlags are the flags of refrain import and refrain export where they
+// are about definitions.
+type dialectFlags struct {
+	dialect string // --from or --to
+	out     string
+	agent   string
+	json    bool
+	force   bool
+}
+
+func newImport(e *env) *cobra.Command {
+	var f dialectFlags
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Make a definition of a file of another product",
+		Long: `Make a definition of a file of another product: ADK Agent Config (adk), Evo AI's
+JSON (evo), or Robomotion's nodes as JSON, YAML or main.ts (robomotion). The
+definition goes to stdout, and to stderr what was carried over, what was changed
+and what was left out, with the reasons. Exit code 2 if it cannot be run as it is.
+
+refrain run and refrain validate take such files as they are.`,
+		Example: `  refrain import --from adk agent/root_agent.yaml -o loop.yaml
+  refrain import --from evo agents.json --agent refiner
+  refrain import --from robomotion main.ts --json > loop.yaml 2> report.json`,
+		Args: between(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error { return importDefinition(e, f, args[0]) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.dialect, "from", "", "what the file is in: adk, evo or robomotion; found out if not given")
+	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE`, or into a folder, instead of stdout")
+	fl.StringVar(&f.agent, "agent", "", "`NAME` of the agent to begin with, where the file has several")
+	fl.BoolVar(&f.json, "json", false, "the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "write over a file that is there")
+	return cmd
+}
+
+func newExport(e *env) *cobra.Command {
+	var f dialectFlags
+	cmd := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write a definition for another product",
+		Long: `Write a definition as ADK Agent Config: a file for each agent, root_agent.yaml
+first, in the strict form that ADK for Python checks. What ADK cannot say is
+reported on stderr. Without -o, the files go to stdout, one after the other.`,
+		Example: "  refrain export --to adk loop.yaml -o agent/",
+		Args:    between(1, 1),
+		RunE:    func(_ *cobra.Command, args []string) error { return exportDefinition(e, f, args[0]) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.dialect, "to", "", "what to write: adk")
+	fl.StringVarP(&f.out, "output", "o", "", "`FOLDER` to write the files to, instead of stdout")
+	fl.BoolVar(&f.json, "json", false, "the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "write over files that are there")
+	return cmd
+}
+
+// importDefinition is refrain import of a definition.
+func importDefinition(e *env, f dialectFlags, file string) error {
+	opts := dialect.Options{Agent: f.agent}
+	if f.dialect != "" {
+		var err error
+		if opts.Dialect, err = dialect.Parse(f.dialect); err != nil {
+			return fmt.Errorf("--from: %w", err)
+		}
+	}
+	res, err := dialect.Load(file, opts)
+	if errors.Is(err, dialect.ErrUnknown) {
+		return fmt.Errorf("%w; say what it is with --from", err)
+	}
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if err := writeReport(e.stderr, f, res.Report); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if res.YAML != nil {
+		if err := writeImported(e, f, res); err != nil {
+			return &exitError{exitUsage, err}
+		}
+	}
+	if res.Err() != nil {
+		return &exitError{code: exitUsage} // the report says why
+	}
+	return nil
+}
+
+func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
+	if !f.json {
+		return r.Format(w)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+func writeImported(e *env, f dialectFlags, res *dialect.Result) error {
+	if f.out == "" {
+		_, err := e.stdout.Write(res.YAML)
+		return err
+	}
+	out := f.out
+	if info, err := os.Stat(out); err == nil && info.IsDir() || strings.HasSuffix(out, "/") {
+		if err := os.MkdirAll(out, 0o755); err != nil {
+			return err
+		}
+		out = filepath.Join(out, res.Report.Name+".yaml")
+	}
+	root, err := os.OpenRoot(filepath.Dir(out))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return writeNew(root, filepath.Base(out), res.YAML, f.force)
+}
+
+// writeNew writes a file, and over one that is there only if it is to.
+func writeNew(root *os.Root, name string, data []byte, force bool) error {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if !force {
+		flags |= os.O_EXCL
+	}
+	file, err := root.OpenFile(name, flags, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s is there already; --force writes over it", filepath.Join(root.Name(), name))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Close())
+}
+
+// exportDefinition is refrain export of a definition.
+func exportDefinition(e *env, f dialectFlags, file string) error {
+	switch {
+	case f.dialect == "":
+		return errors.New("say what to write: --to adk")
+	case f.dialect != string(dialect.ADK):
+		return fmt.Errorf("--to %s: only adk can be written; evo and robomotion can be read, with refrain import", f.dialect)
+	}
+	def, err := loadDefinition(e, file)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	files, report := dialect.Export(file, def)
+	if err := writeReport(e.stderr, f, report); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if files == nil {
+		return &exitError{code: exitUsage}
+	}
+	if err := writeFiles(e, f, files); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	return nil
+}
+
+func writeFiles(e *env, f dialectFlags, files []dialect.File) error {
+	if f.out == "" {
+		for n, file := range files {
+			if n > 0 {
+				fmt.Fprintln(e.stdout, "---")
+			}
+			if _, err := fmt.Fprintf(e.stdout, "# %s\n%s", file.Name, file.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(f.out)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, file := range files {
+		if err := writeNew(root, file.Name, file.Data, f.force); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadDefinition reads a definition, or a file of another product with a note
+// that it is one.
+func loadDefinition(e *env, file string) (*definition.Definition, error) {
+	def, err := definition.Load(file)
+	if err == nil {
+		return def, nil
+	}
+	res, note, err := asDefinition(file, err)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(e.stderr, note)
+	return res.Definition, nil
+}
+
+// asDefinition makes a definition of a file that is none, for the reason that
+// err gives, if it is one of another product. The note says that it is.
+func asDefinition(file string, err error) (res *dialect.Result, note string, _ error) {
+	res, other := dialect.Load(file, dialect.Options{})
+	if other != nil {
+		return nil, "", err
+	}
+	if err := res.Err(); err != nil {
+		return nil, "", err
+	}
+	r := res.Report
+	return res, fmt.Sprintf("%s: note: this is %s: %d changed, %d left out; refrain import says what",
+		plainText(file), r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped)), nil
+}

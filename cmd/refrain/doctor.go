@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model/provider"
+)
+
+func newDoctor(e *env) *cobra.Command {
+	var asJSON, ask bool
+	var store string
+	cmd := &cobra.Command{
+		Use:   "doctor [FILE]",
+		Short: "Check what a run needs: store, keys, models, servers",
+		Long: `Check what a run needs where it is to run: the program and the terminal, the store
+of the runs, and which providers of models have a key. Of FILE, or else of
+REFRAIN_MODEL, each model is opened, and with --ask it is sent one short question,
+which costs what one short question costs. Of FILE also the servers of tools are
+started, and the programs of its commands looked for; no agent is run.
+
+No value of a key is ever shown. Nothing is made that is not there.
+
+Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
+		Example: `  refrain doctor
+  refrain doctor loop.yaml
+  refrain doctor loop.yaml --ask --json`,
+		Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d := &doctor{env: e, ask: ask, secrets: providerSecrets(e)}
+			d.system()
+			d.store(cmd.Context(), store)
+			d.providers()
+			if len(args) > 0 {
+				d.file(cmd.Context(), args[0])
+			} else if name := e.getenv("REFRAIN_MODEL"); name != "" {
+				d.defaultModel(cmd.Context(), name)
+			}
+			if err := d.write(e.stdout, asJSON); err != nil {
+				return &exitError{exitFailed, err}
+			}
+			if d.broken() > 0 {
+				return &exitError{code: exitFailed} // told already
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&asJSON, "json", false, "write what is found as JSON")
+	fl.BoolVar(&ask, "ask", false, "send each model one short question")
+	storeFlag(fl, &store)
+	return cmd
+}
+
+// What a check can find.
+const (
+	foundOK     = "ok"
+	foundNote   = "note"   // worth knowing, and nothing depends on it here
+	foundBroken = "broken" // a run fails with it
+)
+
+// check is one thing that was looked at.
+type check struct {
+	Area   string `json:"area"`
+	Name   string `json:"name"`
+	Found  string `json:"found"`
+	Detail string `json:"detail"`
+	// Fix says what to do about it; empty if there is nothing to do.
+	Fix string `json:"fix,omitzero"`
+}
+
+// doctor gathers checks.
+type doctor struct {
+	*env
+	ask     bool
+	secrets map[string]string // values that are never shown, with the variables that hold them
+	checks  []check
+}
+
+func (d *doctor) add(area, name, found, fix, format string, args ...any) {
+	d.checks = append(d.checks, check{
+		area, oneLine(d.hush(name), 120), found, oneLine(d.hush(fmt.Sprintf(format, args...)), 600), oneLine(d.hush(fix), 300),
+	})
+}
+
+// hush puts the name of a variable in place of its value: an answer of a server
+// may have a key in it.
+func (d *doctor) hush(s string) string {
+	for value, name := range d.secrets {
+		s = strings.ReplaceAll(s, value, "["+name+"]")
+	}
+	return s
+}
+
+// secret keeps the value of a variable from being shown. A very short one is no
+// key, and would make nonsense of everything.
+func (d *doctor) secret(name string) {
+	if v := d.getenv(name); len(v) >= 6 {
+		d.secrets[v] = name
+	}
+}
+
+// providerSecrets are the values of all variables that hold keys.
+func providerSecrets(e *env) map[string]string {
+	d := doctor{env: e, secrets: make(map[string]string)}
+	for _, p := range provider.All() {
+		for _, name := range append(p.Keys, p.Variables...) {
+			if strings.HasSuffix(name, "_KEY") {
+				d.secret(name)
+			}
+		}
+	}
+	return d.secrets
+}
+
+func (d *doctor) broken() int {
+	n := 0
+	for _, c := range d.checks {
+		if c.Found == foundBroken {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *doctor) write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{"ok": d.broken() == 0, "checks": d.checks})
+	}
+	var b strings.Builder
+	area := ""
+	for _, c := range d.checks {
+		if c.Area != area {
+			area = c.Area
+			fmt.Fprintln(&b, area)
+		}
+		fmt.Fprintf(&b, "  %-6s  %s: %s\n", c.Found, c.Name, c.Detail)
+		if c.Fix != "" {
+			fmt.Fprintf(&b, "          %s\n", c.Fix)
+		}
+	}
+	switch n := d.broken(); n {
+	case 0:
+		b.WriteString("Nothing that is needed is broken.\n")
+	case 1:
+		b.WriteString("One thing is broken.\n")
+	default:
+		fmt.Fprintf(&b, "%d things are broken.\n", n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// providers says which have a key. None of them has to: what a definition needs,
+// its models tell.
+func (d *doctor) providers() {
+	for _, p := range provider.All() {
+		var set []string
+		for _, name := range append(p.Keys, p.Variables...) {
+			if d.getenv(name) != "" {
+				set = append(set, name)
+			}
+		}
+		is := "is set"
+		if len(set) > 1 {
+			is = "are set"
+		}
+		switch missing := p.Missing(d.getenv); {
+		case missing != nil:
+			d.add("providers", p.Name, foundNote, "", "no key; its models need %s", strings.Join(missing, " or "))
+		case len(set) > 0:
+			d.add("providers", p.Name, foundOK, "", "%s %s", strings.Join(set, ", "), is)
+		default:
+			d.add("providers", p.Name, foundOK, "", "needs no key: %s", p.About)
+		}
+	}
+}
+
+// file checks what a definition needs.
+func (d *doctor) file(ctx context.Context, name string) {
+	def, err := loadDefinition(d.env, name)
+	if err != nil {
+		d.add("definition", name, foundBroken, "refrain validate "+shellWord(name)+" says what", "it is not valid: %s", firstLine(err))
+		return
+	}
+	if n := len(def.Warnings()); n > 0 {
+		d.add("definition", name, foundOK, "refrain check "+shellWord(name)+" says which", "%s is valid, with %d warnings", def.Name, n)
+	} else {
+		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
+	}
+	d.models(ctx, def)
+	for a := range def.Root.All {
+		d.command(a)
+	}
+	for a := range def.Root.All {
+		if a.Type != definition.TypeLLM {
+			continue
+		}
+		for _, t := range a.LLM.Tools {
+			if t.MCP != nil {
+				d.server(ctx, def, a, t.MCP)
+			}
+		}
+	}
+}
+
+// firstLine is the first of what an error says.
+func firstLine(err error) string {
+	line, _, more := strings.Cut(err.Error(), "\n")
+	if more {
+		line += " …"
+	}
+	return line
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// eventsFlags are the flags of refrain events.
+type eventsFlags struct {
+	store, agent              string
+	iteration                 int
+	errors, follow, all, json bool
+}
+
+func newEvents(e *env) *cobra.Command {
+	var f eventsFlags
+	cmd := &cobra.Command{
+		Use:   "events RUN|FILE",
+		Short: "List the events of a run",
+		Long: `List the events of a run, a line each: its number, the time, the step, and what
+happened. --json writes the events themselves, a line of JSON each. Those of attempts
+that were cut off and made again, and of earlier runs in the same session, are only
+there with --all.`,
+		Example: `  refrain events last
+  refrain events r_1f0c --errors
+  refrain events last --agent critic --iteration 3
+  refrain events last --follow --json | jq .author`,
+		Args:              between(1, 1),
+		ValidArgsFunction: completeRuns(e, 1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return listEvents(cmd.Context(), e, f, args[0]) },
+	}
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.BoolVar(&f.errors, "errors", false, "only what went wrong: failures, refused exits, a loop or a run that ended with an error")
+	fl.StringVar(&f.agent, "agent", "", "only those of the agent of this `name`")
+	fl.IntVar(&f.iteration, "iteration", 0, "only those of iteration `N` of the outermost loop")
+	fl.BoolVar(&f.all, "all", false, "also those that count no more, and those of earlier runs")
+	fl.BoolVarP(&f.follow, "follow", "f", false, "go on until the run is over")
+	fl.BoolVar(&f.json, "json", false, "write JSON, a line for each event")
+	return cmd
+}
+
+func listEvents(ctx context.Context, e *env, f eventsFlags, word string) error {
+	run, err := openRun(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer run.close()
+	if f.follow && run.store == nil {
+		return fmt.Errorf("--follow: %s is a file, to which nothing is added", word)
+	}
+	shown := run.events
+	if !f.all {
+		shown = session.Current(progress.LastRun(shown))
+	}
+	for _, ev := range shown {
+		if err := f.print(e, ev); err != nil {
+			return err
+		}
+	}
+	if !f.follow {
+		return nil
+	}
+	w := newWatching(run)
+	for _, ev := range run.events {
+		w.add(ev)
+	}
+	if w.over() {
+		return nil
+	}
+	err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev) }, nil)
+	if gone, ok := err.(*goneError); ok {
+		return &exitError{exitInterrupted, gone}
+	}
+	return err
+}
+
+// print writes an event that is asked for.
+func (f *eventsFlags) print(e *env, ev *session.Event) error {
+	if f.errors && problemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
+		f.iteration > 0 && !inIteration(ev, f.iteration) {
+		return nil
+	}
+	var line []byte
+	if f.json {
+		text, err := json.Marshal(ev)
+		if err != nil {
+			return &exitError{exitFailed, fmt.Errorf("event %d: %w", ev.Seq, err)}
+		}
+		line = text
+	} else {
+		line = []byte(eventLine(ev))
+	}
+	if _, err := e.stdout.Write(append(line, '\n')); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("write the events: %w", err)}
+	}
+	return nil
+}
+
+// inIteration reports whether an event belongs to an iteration of the outermost
+// loop that it is in: said in it, or its end.
+func inIteration(ev *session.Event, n int) bool {
+	if _, rest, in := strings.Cut(string(ev.Address), "["); in {
+		return strings.HasPrefix(rest, fmt.Sprintf("%d]", n))
+	}
+	if ev.Mark == nil {
+		return false
+	}
+	switch ev.Mark.Kind {
+	case session.MarkIterationFinished:
+		var it loop.IterationRecord
+		return ev.Mark.Decode(&it) == nil && it.Number == n
+	case session.MarkRolledBack:
+		var back session.RolledBack
+		return ev.Mark.Decode(&back) == nil && back.Iteration == n
+	}
+	return false
+}
+
+// problemIn is what an event says to have gone wrong; empty if nothing has.
+func problemIn(ev *session.Event) string {
+	if ev.ErrorCode != "" || ev.ErrorMessage != "" {
+		return strings.TrimPrefix(ev.ErrorCode+": "+ev.ErrorMessage, ": ")
+	}
+	if x := ev.Actions.Exit; x != nil && x.Refused != "" {
+		return "exit refused: " + x.Refused
+	}
+	if ev.Mark == nil {
+		return ""
+	}
+	switch ev.Mark.Kind {
+	case session.MarkStepFinished:
+		var fin session.StepFinished
+		if ev.Mark.Decode(&fin) == nil {
+			return fin.Error
+		}
+	case session.MarkLoopStopped:
+		var rec loop.StopRecord
+		if ev.Mark.Decode(&rec) == nil && rec.Reason.Failed() {
+			return rec.String()
+		}
+	case session.MarkRunEnded:
+		var end session.RunEnded
+		if ev.Mark.Decode(&end) == nil {
+			return end.Error
+		}
+	}
+	return ""
+}

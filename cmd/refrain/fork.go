@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// forkFlags are the flags of refrain fork.
+type forkFlags struct {
+	resumeFlags
+	iteration int
+	event     int64
+	run       bool
+}
+
+func newFork(e *env) *cobra.Command {
+	var f forkFlags
+	cmd := &cobra.Command{
+		Use:   "fork RUN",
+		Short: "Make a new run of what a run has done up to a checkpoint",
+		Long: `Make a new run of what a run has done up to a checkpoint: behind an iteration of its
+outermost loop, by default the last one that has ended, or behind an event. The new run
+has the same log, state and files up to there, and a link to the old one, which is left
+alone. Its ID goes to stdout. It is paused: refrain resume lets it go its own way, and
+--run does that at once.`,
+		Example: `  refrain fork last --at-iteration 2
+  refrain fork last --at-iteration 2 --run
+  refrain fork r_1f0c3a2b --at-event 117`,
+		Args:              between(1, 1),
+		ValidArgsFunction: completeRuns(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fl := cmd.Flags()
+			switch {
+			case fl.Changed("at-iteration") && fl.Changed("at-event"):
+				return errors.New("--at-iteration and --at-event: give one of them")
+			case fl.Changed("at-iteration") && f.iteration < 1, fl.Changed("at-event") && f.event < 1:
+				return errors.New("--at-iteration and --at-event: give a number of at least 1")
+			}
+			var err error
+			if f.progress, err = chosenProgress(e, f.progress, fl.Changed("progress"), f.json); err != nil {
+				return err
+			}
+			return forkRun(cmd.Context(), e, f, args[0])
+		},
+	}
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.IntVar(&f.iteration, "at-iteration", 0, "behind this `iteration` of the outermost loop")
+	fl.Int64Var(&f.event, "at-event", 0, "behind the event of this `number`, which refrain events shows")
+	fl.BoolVar(&f.run, "run", false, "let the new run go on at once")
+	fl.StringVar(&f.definition, "definition", "", "with --run: go on with the definition in this `FILE`")
+	fl.StringVar(&f.progress, "progress", progressAuto, "with --run: "+progressUsage)
+	graceFlag(fl, &f.grace)
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 if a limit stopped the run")
+	return cmd
+}
+
+func forkRun(ctx context.Context, e *env, f forkFlags, word string) error {
+	s, id, err := openStockOf(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	sup, err := s.supervise(e, nil)
+	if err != nil {
+		return err
+	}
+	defer sup.Close(ctx)
+	fork, err := sup.Fork(ctx, id, supervisor.Checkpoint{Iteration: f.iteration, Seq: f.event})
+	if errors.Is(err, supervisor.ErrNoCheckpoint) {
+		return &exitError{exitUsage, err}
+	}
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if f.run {
+		fmt.Fprintf(e.stderr, "run %s is a fork of %s\n", fork, id)
+		return s.resume(ctx, e, f.resumeFlags, fork)
+	}
+	fmt.Fprintf(e.stderr, "run %s is a fork of %s, and paused\nResume with: refrain resume %s\n", fork, id, fork)
+	if _, err := fmt.Fprintln(e.stdout, fork); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}

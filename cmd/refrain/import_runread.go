@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// exportSchema is the version of the file that export writes. A file of a higher
+// one is refused.
+const exportSchema = 1
+
+// exportHead is the first line of an exported run. A file of refrain run
+// --record has none.
+type exportHead struct {
+	Type   string `json:"type"` // run
+	Schema int    `json:"schema"`
+	// ID is the run's, Name that of its definition.
+	ID     string `json:"id"`
+	Name   string `json:"name,omitempty"`
+	Status string `json:"status,omitempty"`
+	// Events is how many lines follow.
+	Events int64 `json:"events"`
+	// State has the keys that the session was made with, and no event wrote.
+	State map[string]any `json:"state,omitempty"`
+	// Audit says that each line has its hash, and the last one that of all.
+	Audit bool `json:"audit,omitempty"`
+	// Refrain is the version of the program that wrote the file.
+	Refrain string `json:"refrain,omitempty"`
+}
+
+// exportTail is the last line of an export for the audit.
+type exportTail struct {
+	Type   string `json:"type"` // end
+	Events int64  `json:"events"`
+	Chain  string `json:"chain"`
+}
+
+// logFile is what a file of events holds: one that export wrote, or run --record.
+type logFile struct {
+	name   string
+	head   *exportHead // nil: it has none
+	events []*session.Event
+	lines  []int    // of the events
+	hashes []string // of the events, "" where there is none
+	tail   *exportTail
+	cut    bool // the last line has no end, as after a crash; it is left out
+}
+
+// maxLine bounds an event in a file.
+const maxLine = 64 << 20
+
+// readLog reads a file of events; "-" is stdin.
+func readLog(name string, stdin io.Reader) (*logFile, error) {
+	from := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		from = f
+	}
+	log := &logFile{name: name}
+	r := bufio.NewReaderSize(from, 1<<16)
+	for n := 1; ; n++ {
+		line, err := readLine(r)
+		switch {
+		case errors.Is(err, io.EOF) && len(line) == 0:
+			return log, nil
+		case errors.Is(err, io.EOF) && !json.Valid(line):
+			log.cut = true
+			return log, nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := log.add(line, n); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+		}
+	}
+}
+
+// add takes the n-th line.
+func (l *logFile) add(line []byte, n int) error {
+	var kind struct{ Type, Chain string }
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return fmt.Errorf("no event of a run: %w", err)
+	}
+	switch {
+	case l.tail != nil:
+		return errors.New("there is something behind the line that ends the export")
+	case kind.Type == "run" && l.head == nil && len(l.events) == 0:
+		l.head = new(exportHead)
+		if err := json.Unmarshal(line, l.head); err != nil {
+			return fmt.Errorf("no head of an export: %w", err)
+		}
+		if l.head.Schema > exportSchema {
+			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): use that one", plainText(l.head.Refrain), l.head.Schema, exportSchema)
+		}
+		return nil
+	case kind.Type == "end" && l.head != nil:
+		l.tail = new(exportTail)
+		if err := json.Unmarshal(line, l.tail); err != nil {
+			return fmt.Errorf("no end of an export: %w", err)
+		}
+		return nil
+	}
+	ev := new(session.Event)
+	if err := json.Unmarshal(line, ev); err != nil {
+		return fmt.Errorf("no event of a run: %w", err)
+	}
+	if ev.InvocationID == "" {
+		return errors.New("no event of a run: it belongs to no invocation; refrain export and refrain run --record FILE write events")
+	}
+	l.events, l.lines, l.hashes = append(l.events, ev), append(l.lines, n), append(l.hashes, kind.Chain)
+	return nil
+}
+
+// readLine reads a line that is not too long; the last one may have no end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, fmt.Errorf("a line of more than %d MiB", maxLine>>20)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// templates has a folder for each template. What a folder has is what init writes.
+//
+//go:embed templates
+var templates embed.FS
+
+// starter is one of the templates.
+type starter struct {
+	name, about string
+	// command is what runs it, in its folder.
+	command string
+}
+
+var starters = []starter{
+	{"refine", "a text, improved until its marks are good", `refrain run loop.yaml "An advertisement for a bakery"`},
+	{"retry", "an answer that is checked, and asked for again with what was wrong", "refrain run loop.yaml"},
+	{"poll", "a job that is asked about until it is done; no model", "refrain run loop.yaml"},
+	{"codegen", "a program, written until its tests pass", "refrain run loop.yaml"},
+	{"negotiate", "a seller and a buyer, until they agree", "refrain run loop.yaml"},
+}
+
+// schemaFile is the copy of the schema that init writes beside a definition.
+const schemaFile = "refrain.schema.json"
+
+func newInit(e *env) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write a definition to begin with",
+		Long: `Write a small definition with comments, and what it needs to run at once without
+a network: a script that answers in place of a model. DIR is the current folder if
+it is not given, and is made if it is not there. Nothing is written over.
+
+The templates:
+` + starterList(),
+		Example: `  refrain init
+  refrain init shop --template negotiate`,
+		Args: between(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := starterNamed(name)
+			if err != nil {
+				return fmt.Errorf("--template: %w", err)
+			}
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			files, err := s.files()
+			if err == nil {
+				err = writeStarter(dir, files)
+			}
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			return s.next(e.stdout, dir, files)
+		},
+	}
+	cmd.Flags().StringVar(&name, "template", starters[0].name, "which `TEMPLATE`: "+strings.Join(starterNames(), ", "))
+	return cmd
+}
+
+func starterNames() []string {
+	names := make([]string, len(starters))
+	for i, s := range starters {
+		names[i] = s.name
+	}
+	return names
+}
+
+func starterList() string {
+	var b strings.Builder
+	for _, s := range starters {
+		fmt.Fprintf(&b, "\n  %-10s %s", s.name, s.about)
+	}
+	return b.String()
+}
+
+func starterNamed(name string) (starter, error) {
+	for _, s := range starters {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	if near := expr.Nearest(name, starterNames()); near != "" {
+		return starter{}, fmt.Errorf("there is no template %q (did you mean %s?)", name, near)
+	}
+	return starter{}, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(starterNames(), ", "))
+}
+
+// starterFile is one file that init writes.
+type starterFile struct {
+	name string
+	data []byte
+}
+
+// files are those of the template, the definition with the line for editors, and
+// the schema that this names.
+func (s starter) files() ([]starterFile, error) {
+	dir := "templates/" + s.name
+	entries, err := fs.ReadDir(templates, dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []starterFile
+	for _, entry := range entries {
+		data, err := fs.ReadFile(templates, dir+"/"+entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		if entry.Name() == "loop.yaml" {
+			data = append([]byte(schemaLine+schemaFile+"\n"), data...)
+		}
+		files = append(files, starterFile{entry.Name(), data})
+	}
+	return append(files, starterFile{schemaFile, definition.Schema()}), nil
+}
+
+// writeStarter writes the files into a folder: all, or none where one of them is
+// there already. A copy of the same schema may be.
+func writeStarter(dir string, files []starterFile) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var taken []string
+	for _, f := range files {
+		if _, err := root.Lstat(f.name); err == nil && !sameFile(root, f) {
+			taken = append(taken, filepath.Join(dir, f.name))
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if taken != nil {
+		return fmt.Errorf("%s: there already, and nothing was written; name another folder, as in refrain init NAME", strings.Join(taken, ", "))
+	}
+	for _, f := range files {
+		if sameFile(root, f) {
+			continue
+		}
+		out, err := root.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(f.data)
+		if err := errors.Join(err, out.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether the schema is there as it would be written. What a
+// person may have worked on is never taken for the same.
+func sameFile(root *os.Root, f starterFile) bool {
+	if f.name != schemaFile {
+		return false
+	}
+	data, err := root.ReadFile(f.name)
+	return err == nil && bytes.Equal(data, f.data)
+}
+
+// next says what there is now, and what to do with it.
+func (s starter) next(w io.Writer, dir string, files []starterFile) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Written, from the template %s (%s):\n", s.name, s.about)
+	scripted := false
+	for _, f := range files {
+		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, f.name))
+		scripted = scripted || f.name == "script.yaml"
+	}
+	b.WriteString("\nRun it:\n")
+	if dir != "." {
+		fmt.Fprintf(&b, "  cd %s\n", shellWord(dir))
+	}
+	fmt.Fprintf(&b, "  %s\n", s.command)
+	if scripted {
+		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model openai/gpt-5-mini\n", s.command)
+	}
+	b.WriteString("\nThen change loop.yaml, and see what it can come to:\n  refrain check loop.yaml\n  refrain graph loop.yaml\n")
+	_, err := io.WriteString(w, plainText(b.String()))
+	return err
+}
+
+// shellWord is a word as a person would type it.
+func shellWord(s string) string {
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`&|;<>()*?[]#~!{}", r) }) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// header says what runs, and how far it is.
+func (m *model) header() []string {
+	t := m.live.Tree()
+	main, now := t.Main(), m.now()
+	name, kind := m.cfg.Name, "Agent: "
+	if t.Root != nil {
+		name = t.Root.Name
+	}
+	var where []string
+	timeout := time.Duration(0)
+	if main != nil {
+		kind, name = "Loop Agent: ", main.Name
+		n := 0
+		if it := main.Loop.Current(); it != nil {
+			n = it.Number
+		}
+		where = append(where, "Current Iteration: "+strong.of(ofLimit(n, main.Loop.Plan)))
+		if main == t.Root {
+			timeout = time.Duration(main.Loop.Plan.Timeout)
+		}
+	}
+	elapsed := "Elapsed Time: " + strong.of(progress.Clock(now))
+	if timeout > 0 {
+		elapsed += faint.of(" / " + limitClock(timeout))
+	}
+	where = append(append(where, elapsed), m.usage(t, main)...)
+	if t.Paused {
+		where = append(where, yellow.of("[PAUSED]"))
+	}
+	var about []string
+	for _, s := range []string{m.cfg.Run, m.cfg.Link} {
+		if s != "" {
+			about = append(about, faint.of(progress.Clean(s)))
+		}
+	}
+	head := kind + strong.of(fit(progress.Clean(name), max(10, m.width-len(kind))))
+	if m.height < 13 { // one line has to do
+		return flow(append([]string{head}, where...), m.width)
+	}
+	lines := append(flow(append([]string{head}, about...), m.width), flow(where, m.width)...)
+	if main != nil && m.height >= 20 {
+		if s := scoreLine(main.Loop, m.width); s != "" {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}
+
+// limitClock is a limit without the zeros at its end: 30m, 1h 30m.
+func limitClock(d time.Duration) string {
+	return strings.TrimSuffix(strings.TrimSuffix(progress.Clock(d), " 00s"), " 00m")
+}
+
+// usage is what model calls have used of what they may.
+func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
+	if t.Root == nil {
+		return nil
+	}
+	u := t.Root.Usage()
+	b := m.cfg.Budget
+	if b == nil && main == t.Root && main != nil {
+		b = main.Loop.Plan.Budget
+	}
+	if b == nil {
+		b = new(loop.Budget)
+	}
+	var out []string
+	if u.Calls > 0 || b.Calls > 0 {
+		calls := plural(int(u.Calls), "call")
+		if b.Calls > 0 {
+			calls = fmt.Sprintf("%d/%d calls", u.Calls, b.Calls)
+		}
+		out = append(out, calls)
+	}
+	if s := tokens(u); s != "" || b.Tokens > 0 {
+		if s == "" {
+			s = "0 tok"
+		}
+		if b.Tokens > 0 {
+			s += faint.of(" / " + count(b.Tokens))
+		}
+		out = append(out, s)
+	}
+	if u.Calls > 0 || b.Cost != nil {
+		s := "cost " + money(u.Cost)
+		switch {
+		case u.Unknown && u.Cost == 0:
+			s = "cost —"
+		case u.Unknown:
+			s += " or more"
+		}
+		if b.Cost != nil {
+			s += faint.of(" / " + money(*b.Cost))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// scoreLine is the scores so far, with the target.
+func scoreLine(l *progress.Loop, width int) string {
+	if l.Plan.Score == nil {
+		return ""
+	}
+	var scores []float64
+	for _, it := range l.Iterations {
+		if it.Record != nil && it.Record.Score != nil {
+			scores = append(scores, *it.Record.Score)
+		}
+	}
+	target := ""
+	if l.Plan.Score.Target != nil {
+		target = "   target " + number(*l.Plan.Score.Target)
+	}
+	c := curve(scores, width-len("Score")-ansi.StringWidthWc(target))
+	if c == "" {
+		return ""
+	}
+	return "Score" + cyan.of(c) + faint.of(target)
+}
+
+// footer says where it goes, and what can be done.
+func (m *model) footer() []string {
+	var lines []string
+	t := m.live.Tree()
+	if main := t.Main(); main != nil {
+		l := main.Loop
+		ahead := []string{"Convergence Trend: " + strong.of(l.Trend())}
+		if l.Stop == nil && !m.finished {
+			ahead = append(ahead, "Estimated Completion: "+strong.of(l.Estimate(m.now())))
+		}
+		lines = append(lines, flow(ahead, m.width)...)
+		if l.Stop != nil {
+			lines = append(lines, strong.of(progress.Clean(l.Stop.String())))
+		}
+	}
+	if m.finished {
+		return lines
+	}
+	if m.note != "" && m.height < 13 {
+		return append(lines, yellow.of(m.note))
+	}
+	if m.note != "" {
+		for part := range strings.SplitSeq(ansi.WrapWc(m.note, m.width, ""), "\n") {
+			lines = append(lines, yellow.of(part))
+		}
+	}
+	if m.down {
+		return lines
+	}
+	return append(lines, faint.of(m.hints()))
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// key does what a key says.
+func (m *model) key(key string) tea.Cmd {
+	asked := m.asked
+	if m.asked = false; asked {
+		m.note = ""
+	}
+	switch key {
+	case "ctrl+c", "ctrl+\\":
+		return call(m.cfg.Hooks.Interrupt)
+	case "ctrl+z":
+		return tea.Suspend
+	case "p":
+		return m.say(m.cfg.Hooks.Pause, "Pausing at the next boundary.")
+	case "d":
+		return call(m.cfg.Hooks.Detach)
+	case "c":
+		return m.cancel(asked)
+	case "e":
+		m.errors = !m.errors
+	case "?":
+		m.help = !m.help
+	case "esc":
+		m.back()
+	default:
+		m.move(key)
+	}
+	return nil
+}
+
+// say calls a hook, and says what that does.
+func (m *model) say(hook func(), what string) tea.Cmd {
+	if hook != nil {
+		m.note = what
+	}
+	return call(hook)
+}
+
+// cancel asks first: a key is quickly pressed by mistake.
+func (m *model) cancel(asked bool) tea.Cmd {
+	switch {
+	case m.cfg.Hooks.Cancel == nil:
+		return nil
+	case !asked:
+		m.asked, m.note = true, "Press c again to cancel the run."
+		return nil
+	}
+	m.note = "Canceling: ending the step that is under way."
+	return call(m.cfg.Hooks.Cancel)
+}
+
+// back leaves what was opened last.
+func (m *model) back() {
+	switch {
+	case m.help:
+		m.help = false
+	case m.opened != "":
+		m.opened = ""
+	case m.selected != "":
+		m.selected = ""
+	default:
+		m.errors = false
+	}
+}
+
+// move moves the selection, or the text of the step that is open.
+func (m *model) move(key string) {
+	m.help = false
+	if m.opened != "" {
+		m.scrollBy(key)
+		return
+	}
+	rows := m.rows()
+	rows = slices.DeleteFunc(rows, func(r row) bool { return r.key == "" })
+	if len(rows) == 0 {
+		return
+	}
+	at := slices.IndexFunc(rows, func(r row) bool { return r.key == m.selected })
+	page := max(1, m.height/2)
+	switch key {
+	case "up", "k":
+		if at < 0 {
+			at = len(rows)
+			if i := lastRunning(rows); i >= 0 {
+				at = i + 1
+			}
+		}
+		at--
+	case "down", "j":
+		if at < 0 {
+			return // it follows already
+		}
+		at++
+	case "pgup":
+		if at < 0 {
+			at = len(rows)
+		}
+		at -= page
+	case "pgdown":
+		if at < 0 {
+			return
+		}
+		at += page
+	case "home":
+		at = 0
+	case "end":
+		m.selected = ""
+		return
+	case "enter", "right", "left", "space":
+		if at >= 0 {
+			m.open(rows[at], key)
+		}
+		return
+	default:
+		return
+	}
+	m.selected = rows[max(0, min(at, len(rows)-1))].key
+}
+
+// open shows more of a row, or less.
+func (m *model) open(r row, key string) {
+	if r.foldable {
+		if want := key == "right" || key != "left" && !r.unfolded; want != r.unfolded {
+			m.toggled[r.key] = !m.toggled[r.key]
+		}
+		return
+	}
+	if r.step != nil && key != "left" {
+		m.opened, m.scroll = r.key, -1
+		if r.done {
+			m.scroll = 0
+		}
+	}
+}
+
+// hints is what the keys do, as far as there is something to do.
+func (m *model) hints() string {
+	if m.cfg.Input == nil {
+		return "Ctrl-C stops the run"
+	}
+	var keys []string
+	if m.opened != "" {
+		keys = append(keys, "esc back", "↑↓ scroll")
+	}
+	h := m.cfg.Hooks
+	for _, k := range []struct {
+		what  string
+		there bool
+	}{{"p pause", h.Pause != nil}, {"c cancel", h.Cancel != nil}, {"d detach", h.Detach != nil}} {
+		if k.there {
+			keys = append(keys, k.what)
+		}
+	}
+	if m.opened == "" {
+		if m.errors {
+			keys = append(keys, "↑↓ ⏎ open", "e all")
+		} else {
+			keys = append(keys, "↑↓ ⏎ open", "e errors")
+		}
+	}
+	return strings.Join(append(keys, "? help"), " · ")
+}
+
+// helpLines explain the keys.
+func (m *model) helpLines() []string {
+	h := m.cfg.Hooks
+	var lines []string
+	add := func(there bool, key, what string) {
+		if there {
+			lines = append(lines, " "+pad(key, 10)+what)
+		}
+	}
+	add(h.Pause != nil, "p", "pause at the next boundary; nothing is lost")
+	add(h.Cancel != nil, "c c", "cancel the run now; what it has so far is its result")
+	add(h.Detach != nil, "d", "leave the run going, and come back later")
+	add(h.Interrupt != nil, "Ctrl-C", "end the run; again to leave at once")
+	add(true, "↑ ↓", "choose an iteration or a step; Home, End, PgUp, PgDn")
+	add(true, "⏎", "open what a step has said, or the steps of an iteration")
+	add(true, "← →", "close or open an iteration")
+	add(true, "e", "only what has failed, and what is running")
+	add(true, "esc", "back; in the end, to whatever happens now")
+	return lines
+}

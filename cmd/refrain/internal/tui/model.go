@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// model is what a view knows. It is changed by messages alone, one at a time.
+type model struct {
+	cfg  Config
+	live progress.Live
+
+	// heard is when the last event came in, since how long ago that was at the
+	// last tick.
+	heard time.Time
+	since time.Duration
+	spin  int
+
+	width, height int
+	note          string
+	finished      bool // the run is over
+	down          bool // this is the last frame
+	failed        *PanicError
+
+	errors, help bool
+	asked        bool            // whether to cancel, once
+	selected     string          // the row's key; "" follows what happens
+	toggled      map[string]bool // rows that are not as they would be by themselves
+	opened       string          // the key of the step whose output is shown
+	scroll       int             // its first line; below 0 the end of it
+}
+
+// Sizes of a terminal that does not say.
+const (
+	usualWidth  = 80
+	usualHeight = 24
+)
+
+func newModel(cfg Config) *model {
+	if cfg.Tick == 0 {
+		cfg.Tick = time.Second / 5
+	}
+	return &model{cfg: cfg, width: usualWidth, height: usualHeight, toggled: make(map[string]bool)}
+}
+
+// Init starts the clock.
+func (m *model) Init() tea.Cmd { return m.tick() }
+
+func (m *model) tick() tea.Cmd {
+	if m.cfg.Tick < 0 {
+		return nil
+	}
+	return tea.Tick(m.cfg.Tick, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+// Update takes what has happened.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		if msg.Width > 0 && msg.Height > 0 {
+			m.width, m.height = msg.Width, msg.Height
+		}
+	case eventsMsg:
+		for _, ev := range msg {
+			m.live.Add(ev)
+		}
+		m.heard, m.since = time.Now(), 0
+	case tickMsg:
+		m.spin++
+		if !m.heard.IsZero() {
+			m.since = time.Since(m.heard)
+		}
+		return m, m.tick()
+	case noteMsg:
+		m.note = progress.Clean(string(msg))
+	case finishMsg:
+		m.finished, m.down, m.help, m.opened, m.selected, m.note = true, true, false, "", "", ""
+		return m, tea.Quit
+	case closeMsg:
+		m.down, m.note = true, ""
+		return m, tea.Quit
+	case tea.KeyPressMsg:
+		return m, m.key(msg.String())
+	}
+	return m, nil
+}
+
+// now is the time on the run's clock.
+func (m *model) now() time.Duration {
+	t := m.live.Tree()
+	if m.finished || t.Paused || t.Root == nil || t.Root.Status != progress.StatusRunning {
+		return t.Now
+	}
+	return t.Now + m.since
+}
+
+// View draws a frame.
+func (m *model) View() tea.View {
+	return tea.NewView(m.frame())
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// find is the step that is open; nil if it is gone.
+func (m *model) find() *progress.Step {
+	var visit func(*progress.Step) *progress.Step
+	visit = func(s *progress.Step) *progress.Step {
+		if s == nil || string(s.Address) == m.opened {
+			return s
+		}
+		for c := range s.Children() {
+			if found := visit(c); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return visit(m.live.Tree().Root)
+}
+
+// output is what the step that is open has said, so much as there is room for.
+func (m *model) output(room int) (title string, lines []string) {
+	s := m.find()
+	if s == nil {
+		return progress.Clean(m.opened) + ":", []string{faint.of(" it has not begun yet")}
+	}
+	word, look := statusWord(s.Status)
+	title = strong.of(progress.Clean(string(s.Address))) + " " + look.of(word) + " " + progress.Clock(s.Took(m.now()))
+	if t := tokens(s.Usage()); t != "" {
+		title += "  " + t
+	}
+	all := m.wrapped(s)
+	room = max(1, room-1)
+	from := m.first(len(all), room)
+	lines = append(lines, all[from:min(len(all), from+room)]...)
+	if len(all) > room {
+		lines = append(lines, faint.of(fmt.Sprintf(" lines %d to %d of %d", from+1, min(len(all), from+room), len(all))))
+	}
+	return title, lines
+}
+
+// wrapped is the step's text in lines that fit.
+func (m *model) wrapped(s *progress.Step) []string {
+	var out []string
+	add := func(text string, look style) {
+		for line := range strings.Lines(text) {
+			line = progress.Clean(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
+			for part := range strings.SplitSeq(ansi.WrapWc(line, max(1, m.width-2), ""), "\n") {
+				out = append(out, " "+look.of(part))
+			}
+		}
+	}
+	if s.Error != "" {
+		add("Failed: "+s.Error, red)
+	}
+	if x := s.Exit; x != nil {
+		add("Wants to leave: "+x.Reason, yellow)
+		if x.Refused != "" {
+			add("Refused: "+x.Refused, yellow)
+		}
+	}
+	add(s.Text, plainly)
+	if len(out) == 0 {
+		out = append(out, faint.of(" it has said nothing yet"))
+	}
+	return out
+}
+
+// first is the line that the output begins with.
+func (m *model) first(lines, room int) int {
+	end := max(0, lines-room)
+	if m.scroll < 0 {
+		return end
+	}
+	return min(m.scroll, end)
+}
+
+// scrollBy moves the output that is open.
+func (m *model) scrollBy(key string) {
+	s := m.find()
+	if s == nil {
+		return
+	}
+	room := max(1, m.height/2)
+	n := len(m.wrapped(s))
+	if m.scroll < 0 {
+		m.scroll = max(0, n-room)
+	}
+	switch key {
+	case "up", "k":
+		m.scroll--
+	case "down", "j":
+		m.scroll++
+	case "pgup":
+		m.scroll -= room
+	case "pgdown", "space":
+		m.scroll += room
+	case "home":
+		m.scroll = 0
+	case "end":
+		m.scroll = -1
+		return
+	case "enter", "left":
+		m.opened = ""
+		return
+	}
+	m.scroll = max(0, min(m.scroll, n-1))
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// row is a line of the tree.
+type row struct {
+	key   string // says which it is, also in the next frame; "" if it cannot be chosen
+	guide string // the lines of the tree before it
+	label string
+	wide  int // columns of the longest label beside it
+
+	status  progress.Status
+	took    time.Duration
+	tokens  string
+	note    string
+	warning bool // what the note says is bad
+
+	step               *progress.Step
+	top                int // the outermost iteration that it is
+	foldable, unfolded bool
+	done               bool
+}
+
+// rows are the lines of the whole tree, as far as they are unfolded.
+func (m *model) rows() []row {
+	t := m.live.Tree()
+	if t.Root == nil {
+		return nil
+	}
+	w := &walker{m: m, now: m.now(), main: t.Main()}
+	if t.Root.Loop != nil {
+		w.loop(t.Root, "")
+	} else if len(t.Root.Steps) > 0 {
+		w.steps(t.Root.Steps, t.Root.Address.Agent(), "", false)
+	} else {
+		w.steps([]*progress.Step{t.Root}, "", "", false)
+	}
+	return w.out
+}
+
+// walker makes rows of a tree.
+type walker struct {
+	m    *model
+	now  time.Duration
+	main *progress.Step
+	out  []row
+}
+
+// loop adds the iterations of a loop, and its finalizer.
+func (w *walker) loop(s *progress.Step, guide string) {
+	l := s.Loop
+	its := l.Iterations
+	if w.m.errors {
+		its = slices.DeleteFunc(slices.Clone(its), func(it *progress.Iteration) bool {
+			return !it.Failed() && it.Status != progress.StatusRunning && it.Status != progress.StatusRejected
+		})
+	}
+	after := w.shown(s.Steps)
+	if l.Finalizer != nil && (!w.m.errors || bad(l.Finalizer)) {
+		after = append([]*progress.Step{l.Finalizer}, after...)
+	}
+	wide := 0
+	for _, it := range its {
+		wide = max(wide, ansi.StringWidthWc(iterationLabel(it)))
+	}
+	for i, it := range its {
+		last := i == len(its)-1 && len(after) == 0
+		r := w.iteration(s, it)
+		r.guide, r.wide = guide+branch(last), wide
+		w.out = append(w.out, r)
+		if r.unfolded {
+			w.steps(w.shown(it.Steps), r.key, guide+stem(last), true)
+		}
+	}
+	w.steps(after, string(s.Address), guide, false)
+}
+
+// shown leaves out of the steps what is not to be seen now.
+func (w *walker) shown(steps []*progress.Step) []*progress.Step {
+	if !w.m.errors {
+		return steps
+	}
+	return slices.DeleteFunc(slices.Clone(steps), func(s *progress.Step) bool {
+		return !bad(s) && s.Status != progress.StatusRunning
+	})
+}
+
+func bad(s *progress.Step) bool {
+	if s.Status == progress.StatusFailed || s.Error != "" {
+		return true
+	}
+	for c := range s.Children() {
+		if bad(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// iteration is the line of an iteration.
+func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
+	r := row{
+		key: fmt.Sprintf("%s[%d]", s.Address, it.Number), label: iterationLabel(it),
+		status: it.Status, took: it.Took(w.now), foldable: len(it.Steps) > 0,
+		done: it.Status != progress.StatusRunning,
+	}
+	if s == w.main {
+		r.top = it.Number
+	}
+	r.unfolded = (!r.done || it.Failed() || it.Status == progress.StatusCanceled) != w.m.toggled[r.key]
+	if r.done {
+		r.tokens = known(it.Usage())
+	}
+	r.note, r.warning = iterationNote(s.Loop, it)
+	return r
+}
+
+func iterationLabel(it *progress.Iteration) string {
+	label := fmt.Sprintf("Iteration %d", it.Number)
+	switch rec := it.Record; {
+	case rec != nil && rec.Score != nil:
+		label += ": Score " + number(*rec.Score)
+		if rec.Delta != nil {
+			label += "  " + signed(*rec.Delta)
+		}
+	case it.Provisional != nil:
+		label += ": Score " + number(*it.Provisional) + " (provisional)"
+	}
+	return label
+}
+
+// iterationNote is what there is to say about an iteration, and whether it is bad.
+func iterationNote(l *progress.Loop, it *progress.Iteration) (note string, warning bool) {
+	rec := it.Record
+	switch {
+	case rec == nil:
+	case rec.Rejected != "":
+		note, warning = "rejected: "+progress.Clean(rec.Rejected), true
+		if it.RolledBack {
+			note = "undone: " + progress.Clean(rec.Rejected)
+		}
+	case rec.Best && bestOf(l) == it.Number:
+		note = "best"
+	case rec.Delta != nil && *rec.Delta < -rec.Noise:
+		note, warning = "regression", true
+	case !rec.Complete && rec.Failures > 0:
+		note, warning = "cut short by a failure", true
+	case rec.Failures > 0:
+		note, warning = plural(rec.Failures, "failure"), true
+	case !rec.Complete:
+		note = "left early"
+	}
+	return note, warning
+}
+
+// bestOf is the iteration with the best score so far.
+func bestOf(l *progress.Loop) int {
+	for _, it := range slices.Backward(l.Iterations) {
+		if it.Record != nil && it.Record.Best {
+			return it.Number
+		}
+	}
+	return 0
+}
+
+// steps adds steps, each with what is below it. in is the key of what they are
+// in; last says that nothing comes after them.
+func (w *walker) steps(steps []*progress.Step, in, guide string, aligned bool) {
+	wide := 0
+	for _, s := range steps {
+		wide = max(wide, ansi.StringWidthWc(progress.Clean(s.Name)))
+	}
+	for i, s := range steps {
+		last := i == len(steps)-1
+		r := w.step(s, in)
+		r.guide, r.wide = guide+branch(last), wide
+		w.out = append(w.out, r)
+		if !r.unfolded {
+			continue
+		}
+		if s.Loop != nil {
+			w.loop(s, guide+stem(last))
+		} else {
+			w.steps(w.shown(s.Steps), r.key, guide+stem(last), aligned)
+		}
+	}
+}
+
+// step is the line of a step.
+func (w *walker) step(s *progress.Step, in string) row {
+	r := row{
+		key: string(s.Address), label: progress.Clean(s.Name), status: s.Status, took: s.Took(w.now), step: s,
+		done: s.Status != progress.StatusRunning,
+	}
+	if r.key == "" {
+		r.key = in + "/" + s.Name
+	}
+	for range s.Children() {
+		r.foldable = true
+		break
+	}
+	r.unfolded = r.foldable && (!r.done || bad(s)) != w.m.toggled[r.key]
+	if s.Status != progress.StatusPending && s.Status != progress.StatusSkipped {
+		r.tokens = known(s.Usage())
+	}
+	r.note, r.warning = stepNote(s)
+	return r
+}
+
+// stepNote is what there is to say about a step, and whether it is bad.
+func stepNote(s *progress.Step) (note string, warning bool) {
+	var notes []string
+	if s.Attempt > 1 {
+		notes = append(notes, fmt.Sprintf("attempt %d", s.Attempt))
+	}
+	switch {
+	case s.Asks != "":
+		return "waits for a person: " + progress.Clean(s.Asks), true
+	case s.Error != "":
+		notes, warning = append(notes, progress.Clean(s.Error)), true
+	case s.Exit != nil && s.Exit.Refused != "":
+		notes = append(notes, "wanted to leave: refused")
+	case s.Exit != nil:
+		notes = append(notes, strings.TrimSuffix("leaves: "+progress.Clean(s.Exit.Reason), ": "))
+	case s.Loop != nil && s.Loop.Stop != nil:
+		notes = append(notes, plural(s.Loop.Stop.Iterations, "iteration")+", "+string(s.Loop.Stop.Reason))
+	case s.Loop != nil:
+		notes = append(notes, passOf(s.Loop))
+	case s.Status == progress.StatusRunning && s.Doing != "":
+		notes = append(notes, "calls "+progress.Clean(s.Doing))
+	case s.Status == progress.StatusRunning && s.Text != "":
+		notes = append(notes, "“"+strings.Join(strings.Fields(progress.Clean(tail(s.Text))), " ")+"”")
+	case s.Cached:
+		notes = append(notes, "cached")
+	case s.Finalizer && s.Status == progress.StatusPending:
+		notes = append(notes, "final answer")
+	case s.CanExit && s.Status == progress.StatusPending:
+		notes = append(notes, "can stop")
+	}
+	return strings.Join(notes, ", "), warning
+}
+
+// tail is the end of what is being said, so much as a line can have.
+func tail(s string) string {
+	const most = 200
+	if r := []rune(s[max(0, len(s)-4*most):]); len(r) > most {
+		return "…" + string(r[len(r)-most:])
+	}
+	return s
+}
+
+// passOf says in which iteration a loop is.
+func passOf(l *progress.Loop) string {
+	n := 0
+	if it := l.Current(); it != nil {
+		n = it.Number
+	}
+	return "iteration " + ofLimit(n, l.Plan)
+}
+
+func ofLimit(n int, p *loop.Plan) string {
+	if p.MaxIterations > 0 {
+		return fmt.Sprintf("%d/%d", n, p.MaxIterations)
+	}
+	return fmt.Sprint(n)
+}
+
+func branch(last bool) string {
+	if last {
+		return "└── "
+	}
+	return "├── "
+}
+
+func stem(last bool) string {
+	if last {
+		return "    "
+	}
+	return "│   "
+}
+
+// lastRunning is the last row that is under way; -1 if none is.
+func lastRunning(rows []row) int {
+	for i, r := range slices.Backward(rows) {
+		if r.status == progress.StatusRunning {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// askFlags are the flags of refrain pause and refrain cancel.
+type askFlags struct {
+	store, reason string
+	now           bool
+}
+
+func newPause(e *env) *cobra.Command {
+	var f askFlags
+	cmd := &cobra.Command{
+		Use:   "pause RUN",
+		Short: "Pause a run between two steps",
+		Long: `Pause a run, whichever process drives it. The step that is under way ends first, and
+so do those beside it; --now cuts them off, and they are made again when the run is
+resumed. The command waits until the run is paused; to leave it earlier changes nothing.`,
+		Example: `  refrain pause last
+  refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
+		Args:              between(1, 1),
+		ValidArgsFunction: completeRuns(e, 1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return pauseRun(cmd.Context(), e, f, args[0]) },
+	}
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.StringVar(&f.reason, "reason", "", "`why`, for the log")
+	fl.BoolVar(&f.now, "now", false, "cut off what is under way")
+	return cmd
+}
+
+func pauseRun(ctx context.Context, e *env, f askFlags, word string) error {
+	return f.ask(ctx, e, word, func(sup *supervisor.Supervisor, id string) error {
+		if f.now {
+			return sup.PauseNow(ctx, id, f.reason)
+		}
+		return sup.Pause(ctx, id, f.reason)
+	})
+}
+
+// ask has a run asked for something, and waits until it is done.
+func (f *askFlags) ask(ctx context.Context, e *env, word string, ask func(*supervisor.Supervisor, string) error) error {
+	s, id, err := openStockOf(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	sup, err := s.supervise(e, nil)
+	if err != nil {
+		return err
+	}
+	defer sup.Close(ctx)
+	for {
+		held, err := sup.Driver(ctx, id)
+		if err != nil {
+			return &exitError{exitFailed, err}
+		}
+		if err := ask(sup, id); err != nil {
+			return &exitError{exitFailed, err}
+		}
+		if held != nil {
+			fmt.Fprintf(e.stderr, "run %s is driven by %s, which knows of it; waiting for the run\n", id, held.Owner)
+		}
+		run, err := sup.Wait(ctx, id)
+		if errors.Is(err, supervisor.ErrInterrupted) {
+			continue // its driver has died of it: now it can be written down
+		}
+		if err != nil {
+			return &exitError{exitFailed, fmt.Errorf("wait for run %s: %w", id, err)}
+		}
+		fmt.Fprintf(e.stderr, "run %s %s\n", id, standsNow(&run))
+		if !run.Status.Over() {
+			fmt.Fprintln(e.stderr, "Resume with: refrain resume", id)
+		}
+		return nil
+	}
+}
+
+// standsNow is how a run stands, in words.
+func standsNow(r *session.Run) string {
+	switch r.Status {
+	case session.RunCompleted:
+		return "has completed before that"
+	case session.RunFailed:
+		return "has failed before that: " + plainText(r.Error)
+	case session.RunWaiting:
+		return "waits for a person"
+	}
+	return "is " + string(r.Status)
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/rehearsal"
+)
+
+// rehearseFlags are the flags of refrain rehearse.
+type rehearseFlags struct {
+	json     bool
+	seed     uint64
+	sets     []string
+	script   string
+	faults   []string
+	stepTime time.Duration
+}
+
+func newRehearse(e *env) *cobra.Command {
+	var f rehearseFlags
+	cmd := &cobra.Command{
+		Use:   "rehearse FILE [INPUT]",
+		Short: "Let things go wrong in a loop, and see what catches them",
+		Long: `Run a definition with stand-ins, let things go wrong in it, one after the other,
+and say which of its guards has caught each, and what to add to the file where none
+has: a loop that never exits, a noisy judge, scores that regress, oscillating
+outputs, a step that hangs, a provider that fails once or is down, an exit without
+permission, a state that grows, costs that explode, and a crash at every event.
+
+No model is asked, no key is needed, and nothing runs or is sent: commands, HTTP
+requests, agents elsewhere, MCP servers, functions and people have stand-ins. The
+loops, expressions and templates are the real ones. No time passes.
+
+A script gives answers in place of those that are made up: its n-th answer that
+names an agent, or a task, is for iteration n. It is written as those of models
+called scripted/FILE.
+
+Exit codes: 0 every fault was caught or cannot happen, 1 one was not, or it is
+not known, 2 wrong usage or invalid definition.`,
+		Example: `  refrain rehearse loop.yaml
+  refrain rehearse loop.yaml --fault step_hung --fault crash
+  refrain rehearse loop.yaml --script answers.yaml --set size=3
+  refrain rehearse loop.yaml --json | jq '.findings[] | select(.status == "uncaught") | .advice'`,
+		Args: between(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return rehearse(cmd.Context(), e, &f, args) },
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.Uint64Var(&f.seed, "seed", 0, "a `number` that varies what is left to chance")
+	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
+	fl.StringVar(&f.script, "script", "", "`FILE` of answers in place of those that are made up")
+	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; may be given again")
+	fl.DurationVar(&f.stepTime, "step-time", rehearsal.DefaultStepTime, "how long a step is supposed to take")
+	return cmd
+}
+
+func rehearse(ctx context.Context, e *env, f *rehearseFlags, args []string) error {
+	cfg := rehearsal.Config{Seed: f.seed, StepTime: f.stepTime}
+	var err error
+	if cfg.Values, err = parseSets(f.sets); err != nil {
+		return err
+	}
+	if cfg.Input, err = readInput(args[1:], e.stdin); err != nil {
+		return err
+	}
+	if cfg.Faults, err = chosenFaults(f.faults); err != nil {
+		return err
+	}
+	if cfg.Script, err = answers(f.script); err != nil {
+		return fmt.Errorf("--script: %w", err)
+	}
+	if f.stepTime <= 0 {
+		return fmt.Errorf("--step-time %s: give a time above 0", f.stepTime)
+	}
+	def, err := loadDefinition(e, args[0])
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	report, err := rehearsal.Run(ctx, def, cfg)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if err := writeRehearsal(e.stdout, report, f.json); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if len(report.Open()) > 0 {
+		return &exitError{code: exitFailed} // the report says which
+	}
+	return nil
+}
+
+// chosenFaults are the faults of these names; nil for none.
+func chosenFaults(names []string) ([]rehearsal.Fault, error) {
+	var all []rehearsal.Fault
+	known := make([]string, 0, len(rehearsal.Faults()))
+	for _, f := range rehearsal.Faults() {
+		known = append(known, string(f))
+	}
+	for _, name := range names {
+		found := false
+		for _, k := range known {
+			found = found || k == name
+		}
+		if !found {
+			hint := "there are " + listed(known)
+			if near := expr.Nearest(name, known); near != "" {
+				hint = fmt.Sprintf("did you mean %s?", near)
+			}
+			return nil, fmt.Errorf("--fault %s: there is no such fault (%s)", name, hint)
+		}
+		all = append(all, rehearsal.Fault(name))
+	}
+	return all, nil
+}
+
+// answers reads a script; nil for no file.
+func answers(file string) (*scripted.Script, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	script, err := scripted.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return &script, nil
+}
+
+func writeRehearsal(w io.Writer, r *rehearsal.Report, asJSON bool) error {
+	if !asJSON {
+		return r.Format(w)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// resolveFlags are the flags of refrain resolve.
+type resolveFlags struct {
+	store, call, result, reason string
+	retry, skip, goOn           bool
+}
+
+func newResolve(e *env) *cobra.Command {
+	var f resolveFlags
+	cmd := &cobra.Command{
+		Use:   "resolve RUN",
+		Short: "Say what became of a call that was cut off",
+		Long: `Say what became of a step or a tool call that must not be made twice (effect:
+at_most_once) and was cut off while it was at work: nobody but you can know. It was made,
+and came to --result; it was not, and is to be made now (--retry); or it is left (--skip).`,
+		Example: `  refrain answer last
+  refrain resolve last --result "order 4711"
+  refrain resolve r_1f0c3a2b --call call-x2mh3k --retry --resume`,
+		Args:              between(1, 1),
+		ValidArgsFunction: completeRuns(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), e, args[0], cmd.Flags().Changed("result"))
+		},
+	}
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.StringVar(&f.call, "call", "", "`ID` of the call or of the question, if there are several")
+	fl.StringVar(&f.result, "result", "", "it was made, and this `text` is what it came to")
+	fl.BoolVar(&f.retry, "retry", false, "it was not made: make it now")
+	fl.BoolVar(&f.skip, "skip", false, "leave it")
+	fl.StringVar(&f.reason, "reason", "", "`why`, for the log")
+	fl.BoolVar(&f.goOn, "resume", false, "go on with the run at once")
+	return cmd
+}
+
+func (f *resolveFlags) run(ctx context.Context, e *env, word string, made bool) error {
+	r := session.Resolution{Result: f.result}
+	chosen := 0
+	for action, on := range map[string]bool{session.ResolveResult: made, session.ResolveRetry: f.retry, session.ResolveSkip: f.skip} {
+		if on {
+			r.Action = action
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return errors.New("give one of --result TEXT, --retry and --skip")
+	}
+	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []session.Question) error {
+		q, err := chooseQuestion(id, open, f.call, func(q session.Question) bool { return q.Kind == session.AskResolution }, "refrain answer "+id)
+		if err != nil {
+			return err
+		}
+		value, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return s.give(ctx, e, sup, id, q, session.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
+	})
+}

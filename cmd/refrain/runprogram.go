@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// program is what a run keeps of how it was started: all that is needed to build
+// its agents again, in whatever process it goes on. Keys of models are not in it.
+type program struct {
+	// File is how the command line called the definition, and Files has it, and
+	// what it refers to, by their paths. Path is the definition's own.
+	File  string            `json:"file"`
+	Path  string            `json:"path"`
+	Files map[string]string `json:"files"`
+	// Dir is where the run was started, and Root the folder of its commands.
+	Dir  string `json:"dir"`
+	Root string `json:"root"`
+	// Model is what --model said, DefaultModel what REFRAIN_MODEL did.
+	Model        string `json:"model,omitempty"`
+	DefaultModel string `json:"default_model,omitempty"`
+	// The limits that flags gave.
+	MaxIterations *uint          `json:"max_iterations,omitempty"`
+	Timeout       *time.Duration `json:"timeout,omitempty"`
+	MaxModelCalls int            `json:"max_model_calls,omitempty"`
+	Budget        *budget.Limits `json:"budget,omitempty"`
+
+	note string // of a file of another product
+}
+
+// newProgram reads a definition and what flags say about it.
+func newProgram(e *env, f runFlags, file string) (*program, *definition.Definition, error) {
+	p := &program{File: file, Model: f.model, DefaultModel: e.getenv("REFRAIN_MODEL")}
+	def, err := p.read(file)
+	if err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
+	if p.note != "" {
+		fmt.Fprintln(e.stderr, p.note)
+	}
+	if p.Dir, err = os.Getwd(); err == nil {
+		p.Root, err = filepath.Abs(f.root)
+	}
+	if err != nil {
+		return nil, nil, &exitError{exitFailed, err}
+	}
+	p.MaxIterations = f.limits.iterations()
+	if p.Timeout, err = f.limits.time(); err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
+	if p.Budget, err = f.limits.budget(); err != nil {
+		return nil, nil, err
+	}
+	if p.MaxModelCalls, err = f.limits.maxModelCalls(def); err != nil {
+		return nil, nil, err
+	}
+	return p, def, nil
+}
+
+// read takes a definition into the program, with the files that it refers to.
+func (p *program) read(file string) (*definition.Definition, error) {
+	text, err := readSome(file)
+	if err != nil {
+		return definition.Load(file) // which says it better
+	}
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	p.File, p.Path, p.Files = file, filepath.Base(file), map[string]string{}
+	def, err := definition.Parse(file, text, definition.Options{FS: keeping{root.FS(), p.Files}, Path: p.Path})
+	if err != nil {
+		res, note, err := asDefinition(file, err)
+		if err != nil {
+			return nil, err
+		}
+		def, text, p.note = res.Definition, res.YAML, note
+		clear(p.Files) // an import has all in one
+	}
+	p.Files[p.Path] = string(text)
+	return def, nil
+}
+
+// readSome reads a file up to where it is too large to be a definition.
+func readSome(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 2<<20))
+}
+
+// decodeProgram is the program that a run was started with.
+func decodeProgram(started session.RunStarted) (*program, error) {
+	p := new(program)
+	if len(started.Program) == 0 {
+		return nil, errors.New("the run does not say what it was started with: it was not started by refrain run")
+	}
+	if err := json.Unmarshal(started.Program, p); err != nil {
+		return nil, fmt.Errorf("read what the run was started with: %w", err)
+	}
+	return p, nil
+}
+
+// definition is what the run's files say, whatever is on the disk now.
+func (p *program) definition() (*definition.Definition, error) {
+	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: kept(p.Files), Path: p.Path})
+}
+
+// started is the program as a run keeps it.
+func (p *program) started(def *definition.Definition) (session.RunStarted, error) {
+	text, err := json.Marshal(p)
+	return session.RunStarted{Name: def.Name, Program: text}, err
+}
+
+// build makes the agents.
+func (p *program) build(ctx context.Context, e *env, def *definition.Definition) (*supervisor.Program, error) {
+	cfg, closeTools, err := buildConfig(ctx, e, p, def)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	root, err := def.Build(ctx, cfg)
+	if err != nil {
+		closeTools()
+		code := exitUsage
+		if _, late := errors.AsType[*definition.InitError](err); late {
+			code = exitFailed
+		}
+		return nil, &exitError{code, err}
+	}
+	return &supervisor.Program{
+		Agent: root, Close: closeTools,
+		RunConfig: agent.RunConfig{Prices: def.Prices, Budget: p.Budget, MaxLLMCalls: p.MaxModelCalls},
+	}, nil
+}
+
+// builder makes the agents of runs that are resumed.
+func builder(e *env) func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+	return func(ctx context.Context, started session.RunStarted) (*supervisor.Program, error) {
+		p, err := decodeProgram(started)
+		if err != nil {
+			return nil, err
+		}
+		def, err := p.definition()
+		if err != nil {
+			return nil, err
+		}
+		return p.build(ctx, e, def)
+	}
+}

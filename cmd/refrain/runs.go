@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// runsFlags are the flags of refrain runs.
+type runsFlags struct {
+	store, status string
+	limit         int
+	json          bool
+}
+
+// statuses are what --status takes.
+var statuses = []string{
+	string(session.RunRunning), string(session.RunIsPaused), string(session.RunWaiting),
+	string(session.RunCompleted), string(session.RunFailed), string(session.RunCanceled), statusInterrupted,
+}
+
+func newRuns(e *env) *cobra.Command {
+	var f runsFlags
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List runs",
+		Long: `List the runs of a store, the newest first: how they stand, how far they are, and
+why they stopped or what they wait for. A run that is interrupted was cut off, and
+can be resumed as one that is paused can.
+
+Other commands name a run by its ID, by the beginning of it, or as last, the newest.`,
+		Example: `  refrain runs
+  refrain runs --status interrupted
+  refrain runs --limit 100 --json`,
+		Args: between(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runs(cmd.Context(), e, f) },
+	}
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.StringVar(&f.status, "status", "", "only those that stand so: `"+strings.Join(statuses, "|")+"`")
+	fl.IntVar(&f.limit, "limit", 20, "how many at most; 0: all")
+	fl.BoolVar(&f.json, "json", false, "write JSON, a line for each run")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// listedRun is one row of the list.
+type listedRun struct {
+	ID     string `json:"run"`
+	Name   string `json:"name,omitempty"`
+	Status string `json:"status"`
+	// DrivenBy is the process that runs it.
+	DrivenBy  string    `json:"driven_by,omitempty"`
+	Iteration int       `json:"iteration,omitempty"`
+	Score     *float64  `json:"score,omitempty"`
+	Started   time.Time `json:"started,omitzero"`
+	Updated   time.Time `json:"updated,omitzero"`
+	// Seconds are from its start to its last event, or until now.
+	Seconds    float64            `json:"seconds"`
+	StopReason string             `json:"stop_reason,omitempty"`
+	Error      string             `json:"error,omitempty"`
+	Paused     string             `json:"paused,omitempty"`
+	Waits      []session.Question `json:"waits,omitempty"`
+	Deadline   time.Time          `json:"deadline,omitzero"`
+	Parent     *session.RunParent `json:"parent,omitempty"`
+}
+
+func runs(ctx context.Context, e *env, f runsFlags) error {
+	if f.status != "" && !slices.Contains(statuses, f.status) {
+		return fmt.Errorf("--status %q: use one of %s", f.status, strings.Join(statuses, ", "))
+	}
+	if f.limit < 0 {
+		return fmt.Errorf("--limit %d: give a number of runs, or 0 for all", f.limit)
+	}
+	store, closeStore, err := openRuns(ctx, e, f.store)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+	all, err := listRuns(ctx, store)
+	if err != nil {
+		return err
+	}
+	var rows []listedRun
+	for _, s := range all {
+		if f.limit > 0 && len(rows) == f.limit {
+			break
+		}
+		if r := session.RunOf(s); r != nil && f.status != "" && !maybe(r.Status, f.status) {
+			continue
+		}
+		row, err := listOne(ctx, store, s)
+		if err != nil {
+			return err
+		}
+		if f.status == "" || row.Status == f.status {
+			rows = append(rows, *row)
+		}
+	}
+	if err := printRuns(e, rows, f.json); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("write the list: %w", err)}
+	}
+	if len(rows) == 0 && !f.json {
+		fmt.Fprintln(e.stderr, "No such run.")
+	}
+	return nil
+}
+
+// maybe reports whether a run that stands so by its log may be one that is looked
+// for.
+func maybe(by session.RunStatus, want string) bool {
+	return string(by) == want || by == session.RunRunning && want == statusInterrupted
+}
+
+// recent is how many of a run's last events a list looks at.
+const recent = 32
+
+// listOne makes a row. How far the run is stands in the last events.
+func listOne(ctx context.Context, store session.Service, s session.Session) (*listedRun, error) {
+	got, err := store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: s.ID(), NumRecentEvents: recent})
+	if err != nil {
+		return nil, &exitError{exitFailed, err}
+	}
+	last := slices.Collect(got.Session.Events().All())
+	sum := progress.Summarize(last)
+	if len(last) > 0 && last[0].Seq > 1 && last[0].InvocationID == sum.ID {
+		sum.Began = time.Time{} // it began before them
+	}
+	row := &listedRun{
+		ID: s.ID(), Name: sum.Name, Iteration: sum.Iteration, Score: sum.Score,
+		Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
+	}
+	if sum.Stop != nil {
+		row.StopReason = string(sum.Stop.Reason)
+	}
+	by := sum.Status
+	if r := session.RunOf(got.Session); r != nil {
+		row.Name, row.Started = cmp.Or(r.Name, row.Name), r.Started
+		row.StopReason, row.Error = cmp.Or(r.Stop, row.StopReason), cmp.Or(r.Error, row.Error)
+		row.Deadline, row.Parent, by = r.Deadline, r.Parent, r.Status
+	}
+	if by != session.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
+		row.StopReason = "" // the loop was only left for now
+	}
+	var held *session.HeldError
+	if row.Status, held, err = standing(ctx, store, s.ID(), by); err != nil {
+		return nil, err
+	}
+	until := row.Updated
+	if held != nil {
+		row.DrivenBy, until = held.Owner, time.Now()
+	}
+	if !row.Started.IsZero() {
+		row.Seconds = max(0, until.Sub(row.Started).Seconds())
+	}
+	return row, nil
+}
+
+func printRuns(e *env, rows []listedRun, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(e.stdout)
+		for _, r := range rows {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RUN\tNAME\tSTATUS\tITERATION\tSCORE\tSTARTED\tTOOK\tWHY")
+	for _, r := range rows {
+		iteration, score := "-", "-"
+		if r.Iteration > 0 {
+			iteration = strconv.Itoa(r.Iteration)
+		}
+		if r.Score != nil {
+			score = strconv.FormatFloat(*r.Score, 'g', 4, 64)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(r.ID, 40), cell(r.Name, 30), r.Status, iteration, score,
+			r.started(), progress.Clock(time.Duration(r.Seconds*float64(time.Second))), cell(r.why(), 70))
+	}
+	return w.Flush()
+}
+
+func (r *listedRun) started() string {
+	if r.Started.IsZero() {
+		return "-"
+	}
+	return r.Started.Local().Format("2006-01-02 15:04")
+}
+
+// why is the reason that the run stands as it does.
+func (r *listedRun) why() string {
+	switch {
+	case r.Status == string(session.RunWaiting) && len(r.Waits) > 0:
+		q := r.Waits[0]
+		s := "waits for: " + cmp.Or(q.Text, string(q.Kind))
+		if n := len(r.Waits) - 1; n > 0 {
+			s += fmt.Sprintf(" (and %d more)", n)
+		}
+		return s
+	case r.DrivenBy != "":
+		return "by " + r.DrivenBy
+	case r.Status == statusInterrupted:
+		return "resume it with: refrain resume " + r.ID
+	}
+	return cmp.Or(r.Paused, r.Error, r.StopReason, "-")
+}
+
+// cell is a text in a table: harmless, on one line, and not too wide.
+func cell(s string, most int) string {
+	s = progress.Clean(s)
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most-1]) + "…"
+	}
+	return cmp.Or(strings.TrimSpace(s), "-")
+}

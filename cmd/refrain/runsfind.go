@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// oneRun is the run that a command is about: one of a store, or in a file.
+type oneRun struct {
+	id    string
+	store session.Service // nil for a file
+	file  *logFile        // nil for a store
+	// events is the whole log of its session, which may have had other runs before.
+	events []*session.Event
+	// initial has the state keys that the session was made with.
+	initial map[string]any
+	close   func() error
+}
+
+// openRun opens the run that somebody means: by a file's name, or as findRun
+// does. Close it.
+func openRun(ctx context.Context, e *env, spec, word string) (*oneRun, error) {
+	if info, err := os.Stat(word); err == nil && !info.IsDir() {
+		log, err := openLog(e, word)
+		if err != nil {
+			return nil, err
+		}
+		r := &oneRun{id: word, file: log, events: log.events, close: func() error { return nil }}
+		if log.head != nil {
+			r.id, r.initial = log.head.ID, log.head.State
+		}
+		return r, nil
+	}
+	store, closeStore, err := openRuns(ctx, e, spec)
+	if none, ok := errors.AsType[noStore](err); ok && strings.ContainsAny(word, `./\`) {
+		return nil, &exitError{exitUsage, fmt.Errorf("%s is no file, and %w", word, none)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &oneRun{store: store, close: closeStore}
+	if r.id, err = findRun(ctx, store, word); err == nil {
+		err = r.read(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeStore())
+	}
+	return r, nil
+}
+
+// read fetches the whole log.
+func (r *oneRun) read(ctx context.Context) error {
+	got, err := r.store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: r.id})
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	view := session.ViewOf(got.Session)
+	r.events = slices.Collect(view.Log().All())
+	if err := view.Err(); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if len(r.events) == 0 {
+		return &exitError{exitUsage, fmt.Errorf("nothing has happened in run %s yet", r.id)}
+	}
+	r.initial = session.OwnState(view.State())
+	for _, ev := range r.events {
+		for key := range ev.Actions.StateDelta {
+			delete(r.initial, key)
+		}
+	}
+	return nil
+}
+
+// status is how the run stands. Of one in a file nobody can say whether it is
+// driven: it counts as interrupted if it has no end.
+func (r *oneRun) status(ctx context.Context, by session.RunStatus) (string, *session.HeldError, error) {
+	if r.store == nil && by == session.RunRunning {
+		return statusInterrupted, nil, nil
+	}
+	return standing(ctx, r.store, r.id, by)
+}
+
+// statusInterrupted is how a run stands that is running by its log, and that
+// nobody drives: it can be resumed.
+const statusInterrupted = "interrupted"
+
+// standing is how a run stands, by its log and by its lease.
+func standing(ctx context.Context, store session.Service, id string, by session.RunStatus) (string, *session.HeldError, error) {
+	leaser, ok := store.(session.Leaser)
+	if by != session.RunRunning || !ok {
+		return string(by), nil, nil
+	}
+	held, err := leaser.Holder(ctx, keyOf(id))
+	switch {
+	case err != nil:
+		return "", nil, &exitError{exitFailed, err}
+	case held != nil && !ownerIsDead(held.Owner):
+		return string(by), held, nil
+	}
+	// It may have ended meanwhile.
+	got, err := store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id, NumRecentEvents: 1})
+	if err != nil {
+		return "", nil, &exitError{exitFailed, err}
+	}
+	if r := session.RunOf(got.Session); r != nil && r.Status != session.RunRunning {
+		return string(r.Status), nil, nil
+	}
+	return statusInterrupted, nil, nil
+}
+
+// findRun is the ID of the run that somebody means: that ID, the beginning of
+// the only ID that begins so, or last, the newest.
+func findRun(ctx context.Context, store session.Service, word string) (string, error) {
+	if word == "" {
+		return "", &exitError{exitUsage, errors.New("no run is named; refrain runs lists them, and last is the newest")}
+	}
+	_, err := store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: word, NumRecentEvents: 1})
+	if err == nil {
+		return word, nil
+	}
+	if !errors.Is(err, session.ErrNotFound) {
+		return "", &exitError{exitFailed, err}
+	}
+	all, err := listRuns(ctx, store)
+	if err != nil {
+		return "", err
+	}
+	var ids, fit []string
+	for _, s := range all {
+		ids = append(ids, s.ID())
+		if strings.HasPrefix(s.ID(), word) || strings.HasPrefix(s.ID(), "r_"+word) {
+			fit = append(fit, s.ID())
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return "", &exitError{exitUsage, fmt.Errorf("no run %q: there are no runs yet", word)}
+	case word == "last":
+		return ids[0], nil
+	case len(fit) == 1:
+		return fit[0], nil
+	case len(fit) > 1:
+		return "", &exitError{exitUsage, fmt.Errorf("%q is the beginning of %d runs: %s", word, len(fit), listed(fit))}
+	}
+	hint := "refrain runs lists them"
+	if near := expr.Nearest(word, ids); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	return "", &exitError{exitUsage, fmt.Errorf("no run %q (%s)", word, hint)}
+}
+
+// listRuns are the sessions of all runs, the newest first, without their logs.
+func listRuns(ctx context.Context, store session.Service) ([]session.Session, error) {
+	got, err := store.List(ctx, &session.ListRequest{AppName: appName, UserID: userName})
+	if err != nil {
+		return nil, &exitError{exitFailed, err}
+	}
+	began := make(map[string]time.Time, len(got.Sessions))
+	for _, s := range got.Sessions {
+		began[s.ID()] = s.LastUpdateTime()
+		if r := session.RunOf(s); r != nil && !r.Started.IsZero() {
+			began[s.ID()] = r.Started
+		}
+	}
+	slices.SortFunc(got.Sessions, func(a, b session.Session) int {
+		return cmp.Or(began[b.ID()].Compare(began[a.ID()]), cmp.Compare(a.ID(), b.ID()))
+	})
+	return got.Sessions, nil
+}
+
+// stateAfter is the state after an event of the log.
+func (r *oneRun) stateAfter(seq int64) map[string]any {
+	return progress.StateAfter(maps.Clone(r.initial), r.events, seq)
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// showFlags are the flags of refrain show.
+type showFlags struct {
+	store, loop, diff string
+	iteration         int
+	one               bool // --iteration is given
+	state, json       bool
+}
+
+func newShow(e *env) *cobra.Command {
+	var f showFlags
+	cmd := &cobra.Command{
+		Use:   "show RUN|FILE",
+		Short: "Show what a run did",
+		Long: `Show a run: its iterations with their scores and steps, the answer, and why it
+stopped, with every condition that could have stopped it. --iteration shows what the
+steps of one iteration said, --state the state that it left, and --diff how the state
+changed from one iteration to another, by key and within texts word by word.
+Iteration 0 is what there was before the first.
+
+The iterations are those of the run's loop; --loop names another one, such as
+story[2]/polish, by its address.`,
+		Example: `  refrain show last
+  refrain show r_1f0c --iteration 3 --state
+  refrain show last --diff 4..5
+  refrain show run.jsonl --json`,
+		Args:              between(1, 1),
+		ValidArgsFunction: completeRuns(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.one = cmd.Flags().Changed("iteration")
+			return show(cmd.Context(), e, f, args[0])
+		},
+	}
+	fl := cmd.Flags()
+	storeFlag(fl, &f.store)
+	fl.IntVar(&f.iteration, "iteration", 0, "show `N`, one iteration, and what its steps said")
+	fl.BoolVar(&f.state, "state", false, "show the state after the iteration, or at the end")
+	fl.StringVar(&f.diff, "diff", "", "show how the state changed between two iterations, as `N..M`")
+	fl.StringVar(&f.loop, "loop", "", "`address` of the loop whose iterations are meant")
+	fl.BoolVar(&f.json, "json", false, "write JSON")
+	return cmd
+}
+
+// shown is what show tells of a run.
+type shown struct {
+	Run      string             `json:"run"`
+	Name     string             `json:"name,omitempty"`
+	Status   string             `json:"status"`
+	DrivenBy string             `json:"driven_by,omitempty"`
+	Started  time.Time          `json:"started,omitzero"`
+	Updated  time.Time          `json:"updated,omitzero"`
+	Seconds  float64            `json:"active_seconds"`
+	Usage    *progress.Usage    `json:"usage,omitempty"`
+	Parent   *session.RunParent `json:"parent,omitempty"`
+	Error    string             `json:"error,omitempty"`
+	Paused   string             `json:"paused,omitempty"`
+	Waits    []session.Question `json:"waits,omitempty"`
+	Answer   string             `json:"answer,omitempty"`
+	Stops    []*loop.StopRecord `json:"stops,omitempty"`
+	Findings []progress.Finding `json:"findings,omitempty"`
+	Tree     *progress.Tree     `json:"tree,omitempty"`
+	// These are only there if they were asked for.
+	Iteration *progress.Iteration `json:"iteration,omitempty"`
+	State     map[string]any      `json:"state,omitempty"`
+	Diff      []progress.Change   `json:"diff,omitempty"`
+
+	main *progress.Step // whose iterations are meant
+	now  time.Duration
+}
+
+func show(ctx context.Context, e *env, f showFlags, word string) error {
+	from, to, err := parseDiff(f.diff)
+	if err != nil {
+		return err
+	}
+	run, err := openRun(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer run.close()
+	s, err := run.shown(ctx)
+	if err != nil {
+		return err
+	}
+	if f.one || f.diff != "" || f.loop != "" {
+		if s.main, err = loopOf(s.Tree, f.loop); err != nil {
+			return &exitError{exitUsage, fmt.Errorf("run %s: %w", run.id, err)}
+		}
+	}
+	if f.one {
+		if s.Iteration, err = iterationOf(s.main, f.iteration); err != nil && (f.iteration != 0 || !f.state) {
+			return &exitError{exitUsage, err}
+		}
+	}
+	if f.state {
+		seq := run.events[len(run.events)-1].Seq
+		if f.one {
+			if seq, err = run.seqOf(s.main, f.iteration); err != nil {
+				return err
+			}
+		}
+		s.State = run.stateAfter(seq)
+	}
+	if f.diff != "" {
+		if s.Diff, err = run.diff(s.main, from, to); err != nil {
+			return err
+		}
+	}
+	if err := s.print(e, f); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("write the run: %w", err)}
+	}
+	return nil
+}
+
+// parseDiff reads N..M.
+func parseDiff(s string) (from, to int, err error) {
+	if s == "" {
+		return 0, 0, nil
+	}
+	a, b, ok := strings.Cut(s, "..")
+	from, err = strconv.Atoi(a)
+	to, err2 := strconv.Atoi(b)
+	if !ok || err != nil || err2 != nil || from < 0 || to < 0 {
+		return 0, 0, fmt.Errorf("--diff %q: write the numbers of two iterations, such as 4..5", s)
+	}
+	return from, to, nil
+}
+
+// shown folds the run's events into what there is to show.
+func (r *oneRun) shown(ctx context.Context) (*shown, error) {
+	var live progress.Live
+	var fold progress.Fold
+	var diagnosis progress.Diagnosis
+	last := progress.LastRun(r.events)
+	for _, ev := range last {
+		live.Add(ev)
+	}
+	for _, ev := range session.Current(last) {
+		fold.Add(ev)
+		diagnosis.Add(ev)
+	}
+	sum := progress.Summarize(last)
+	s := &shown{
+		Run: r.id, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
+		Answer: fold.Answer(), Stops: fold.Stops(), Findings: diagnosis.Findings(), Tree: live.Tree(),
+	}
+	s.main, s.now = s.Tree.Main(), s.Tree.Now
+	s.Seconds = s.now.Seconds()
+	if s.Tree.Root != nil {
+		if u := s.Tree.Root.Usage(); u.Calls > 0 {
+			s.Usage = &u
+		}
+	}
+	for _, ev := range last {
+		if run := runIn(ev); run != nil && run.Parent != nil {
+			s.Parent = run.Parent
+		}
+	}
+	var held *session.HeldError
+	var err error
+	s.Status, held, err = r.status(ctx, sum.Status)
+	if held != nil {
+		s.DrivenBy = held.Owner
+	}
+	return s, err
+}
+
+// runIn is what an event makes its session say of the run; nil if nothing.
+func runIn(ev *session.Event) *session.Run {
+	text, _ := ev.Actions.StateDelta[session.KeyRun].(string)
+	run := new(session.Run)
+	if text == "" || json.Unmarshal([]byte(text), run) != nil {
+		return nil
+	}
+	return run
+}
+
+// loopOf is the loop of an address; the one that a person follows if there is
+// none.
+func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
+	var loops []string
+	var found *progress.Step
+	var visit func(*progress.Step)
+	visit = func(s *progress.Step) {
+		if s.Loop != nil {
+			loops = append(loops, string(s.Address))
+			if string(s.Address) == address {
+				found = s
+			}
+		}
+		for c := range s.Children() {
+			visit(c)
+		}
+	}
+	if t.Root != nil {
+		visit(t.Root)
+	}
+	switch {
+	case len(loops) == 0:
+		return nil, errors.New("no loop has begun in it")
+	case address == "":
+		return t.Main(), nil
+	case found != nil:
+		return found, nil
+	}
+	hint := "there are " + listed(loops)
+	if near := expr.Nearest(address, loops); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return nil, fmt.Errorf("no loop has the address %q (%s)", address, hint)
+}
+
+// iterationOf is an iteration of a loop.
+func iterationOf(s *progress.Step, n int) (*progress.Iteration, error) {
+	for _, it := range s.Loop.Iterations {
+		if it.Number == n {
+			return it, nil
+		}
+	}
+	return nil, noIteration(s, n)
+}
+
+func noIteration(s *progress.Step, n int) error {
+	has := "it has none"
+	if its := s.Loop.Iterations; len(its) > 0 {
+		has = fmt.Sprintf("it has %d to %d", its[0].Number, its[len(its)-1].Number)
+	}
+	return fmt.Errorf("loop %s has no iteration %d: %s", cmp.Or(string(s.Address), s.Name), n, has)
+}
+
+// seqOf is the last event of an iteration.
+func (r *oneRun) seqOf(s *progress.Step, n int) (int64, error) {
+	seq := progress.IterationSeq(r.events, s.Address, n)
+	if seq == 0 {
+		return 0, &exitError{exitUsage, noIteration(s, n)}
+	}
+	return seq, nil
+}
+
+// diff is how the state changed between two iterations.
+func (r *oneRun) diff(s *progress.Step, from, to int) ([]progress.Change, error) {
+	a, err := r.seqOf(s, from)
+	if err != nil {
+		return nil, err
+	}
+	b, err := r.seqOf(s, to)
+	if err != nil {
+		return nil, err
+	}
+	changes := progress.Diff(r.stateAfter(a), r.stateAfter(b))
+	if changes == nil {
+		changes = []progress.Change{}
+	}
+	return changes, nil
+}

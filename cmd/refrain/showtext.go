@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// print writes what was asked for.
+func (s *shown) print(e *env, f showFlags) error {
+	if f.json {
+		if f.one || f.diff != "" {
+			s.Tree = nil
+		}
+		text, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(e.stdout, "%s\n", text)
+		return err
+	}
+	w := bufio.NewWriter(e.stdout)
+	switch {
+	case f.diff != "":
+		printDiff(w, s.Diff)
+		return w.Flush()
+	case f.one:
+		if s.Iteration != nil {
+			printIteration(w, s)
+		}
+	case f.state: // and nothing but that
+	default:
+		s.header(w)
+		s.printTree(w)
+		s.ending(w)
+	}
+	if f.state {
+		printState(w, s.State, f.one)
+	}
+	return w.Flush()
+}
+
+// header says which run it is, and how it stands.
+func (s *shown) header(w io.Writer) {
+	line := "run " + s.Run
+	if s.Name != "" {
+		line += "  " + s.Name
+	}
+	line += "  " + s.Status
+	if s.DrivenBy != "" {
+		line += " (" + s.DrivenBy + ")"
+	}
+	fmt.Fprintln(w, progress.Clean(line))
+	if !s.Started.IsZero() {
+		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.now))
+		if u := s.Usage; u != nil {
+			fmt.Fprintf(w, ", %s", counted(u.Calls, "model call"))
+			if u.Tokens() > 0 {
+				fmt.Fprintf(w, ", %d tokens", u.Tokens())
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	if p := s.Parent; p != nil {
+		fmt.Fprintf(w, "forked from %s after event %d\n", progress.Clean(p.SessionID), p.Seq)
+	}
+}
+
+// ending says what came of it.
+func (s *shown) ending(w io.Writer) {
+	for _, rec := range s.Stops {
+		fmt.Fprintln(w)
+		printStop(w, rec)
+	}
+	if s.Error != "" {
+		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
+	}
+	if s.Paused != "" {
+		fmt.Fprintf(w, "\nPaused %s\n", progress.Clean(s.Paused))
+	}
+	for _, q := range s.Waits {
+		fmt.Fprintf(w, "\nWaits for a person: %s\n", progress.Clean(questionText(q)))
+	}
+	for _, f := range s.Findings {
+		fmt.Fprintf(w, "\n%s\n", progress.Clean(note(f)))
+	}
+	if s.Status == statusInterrupted || s.Status == string(session.RunIsPaused) {
+		fmt.Fprintf(w, "\nResume with: refrain resume %s\n", progress.Clean(s.Run))
+	}
+	if s.Answer != "" {
+		title := "Answer:"
+		if !session.RunStatus(s.Status).Over() {
+			title = "Said last:"
+		}
+		fmt.Fprintln(w, "\n"+title)
+		indented(w, s.Answer, "  ")
+	}
+}
+
+// questionText is a question on a line, with what can be answered.
+func questionText(q session.Question) string {
+	text := cmp.Or(q.Text, string(q.Kind))
+	if len(q.Options) > 0 {
+		text += " (" + strings.Join(q.Options, ", ") + ")"
+	}
+	if !q.Deadline.IsZero() {
+		text += " until " + q.Deadline.Local().Format(time.DateTime)
+	}
+	return text + " [" + q.ID + "]"
+}
+
+// printStop writes a stop record: the reason, and each condition with what it
+// saw. The one that fired has a star, the one that came nearest a tilde.
+func printStop(w io.Writer, rec *loop.StopRecord) {
+	line := rec.String()
+	if rec.Loop != "" {
+		line = rec.Loop + ": " + line
+	}
+	if rec.By != "" {
+		line += " (by " + rec.By + ")"
+	}
+	fmt.Fprintln(w, progress.Clean(line))
+	wide := 0
+	for _, c := range rec.Conditions {
+		wide = max(wide, len(c.Name))
+	}
+	for _, c := range rec.Conditions {
+		mark := " "
+		switch {
+		case c.Fired:
+			mark = "*"
+		case c.Name == rec.Nearest:
+			mark = "~"
+		}
+		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c)))
+	}
+	result := "result: " + string(rec.Result.Source)
+	if rec.Result.Iteration > 0 {
+		result += fmt.Sprintf(", iteration %d", rec.Result.Iteration)
+	}
+	if rec.BestScore != nil {
+		result += fmt.Sprintf("; best score %.4g in iteration %d", *rec.BestScore, rec.BestIteration)
+	}
+	if rec.Trend != "" {
+		result += "; " + string(rec.Trend)
+	}
+	fmt.Fprintln(w, "  "+progress.Clean(result))
+	for _, extra := range []string{rec.ScoreNote, rec.FinalizerFailure} {
+		if extra != "" {
+			fmt.Fprintln(w, "  "+progress.Clean(extra))
+		}
+	}
+}
+
+// conditionText is what a condition saw.
+func conditionText(c loop.ConditionRecord) string {
+	var words []string
+	if c.Expr != "" {
+		words = append(words, c.Expr+":")
+	}
+	words = append(words, cmp.Or(c.Value, "no value"))
+	switch {
+	case c.Name == "exit_loop" && c.Threshold != "":
+		words = append(words, "("+c.Threshold+" may)")
+	case c.Threshold != "":
+		words[len(words)-1] += ", wanted " + c.Threshold
+	}
+	if c.Holds && !c.Fired {
+		words = append(words, "(holds)")
+	}
+	if c.Note != "" {
+		words = append(words, "("+c.Note+")")
+	}
+	return strings.Join(words, " ")
+}
+
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// indented writes a text of somebody else's, each line with a margin.
+func indented(w io.Writer, text, margin string) {
+	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
+		fmt.Fprintln(w, strings.TrimRight(margin+progress.Clean(strings.TrimRight(line, "\r\n")), " "))
+	}
+}

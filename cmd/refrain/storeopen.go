@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/postgres"
+	"github.com/refrain-dev/refrain/session/sqlite"
+)
+
+// Whose sessions the runs of this program are. The mailbox of a run, by which
+// other processes talk to the one that drives it, is the session of the same
+// user and ID in mailApp.
+const (
+	appName  = "refrain"
+	mailApp  = "refrain.mail"
+	userName = "user"
+)
+
+// keyOf is the session of a run.
+func keyOf(id string) session.Key {
+	return session.Key{AppName: appName, UserID: userName, SessionID: id}
+}
+
+// defaultStore is where runs are kept if nobody says otherwise.
+const defaultStore = "sqlite:" + ".refrain/refrain.db"
+
+// storeFlag adds --store.
+func storeFlag(fl *pflag.FlagSet, spec *string) {
+	fl.StringVar(spec, "store", "", "where runs are kept: `sqlite:PATH`, postgres:DSN or memory (env REFRAIN_STORE; default "+defaultStore+")")
+}
+
+// storeSpec is the store that a flag names, or else the environment, or else
+// nobody: its kind, and where it is.
+func storeSpec(e *env, spec string) (kind, where string, err error) {
+	spec = cmp.Or(spec, e.getenv("REFRAIN_STORE"), defaultStore)
+	kind, where, _ = strings.Cut(spec, ":")
+	switch {
+	case spec == "memory":
+		return "memory", "", nil
+	case strings.HasPrefix(where, "//") && (kind == "postgres" || kind == "postgresql"):
+		return "postgres", spec, nil // a URL says what it is itself
+	case (kind == "sqlite" || kind == "postgres") && where != "":
+		return kind, where, nil
+	}
+	hint := ""
+	if strings.HasSuffix(spec, ".db") || strings.ContainsAny(spec, `/\`) {
+		hint = fmt.Sprintf(" (did you mean sqlite:%s?)", spec)
+	}
+	return "", "", fmt.Errorf("store %q: write sqlite:PATH, postgres:DSN or memory%s", spec, hint)
+}
+
+// openStore opens a store of runs, which is made if it is not there. The spec
+// is that of --store; empty: that of the environment, or the default. All
+// stores are a session.Leaser and a session.Watcher.
+func openStore(ctx context.Context, e *env, spec string) (session.Service, func() error, error) {
+	kind, where, err := storeSpec(e, spec)
+	if err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
+	switch kind {
+	case "sqlite":
+		s, err := sqlite.Open(ctx, where, sqlite.Config{})
+		if err != nil {
+			return nil, nil, &exitError{exitFailed, err}
+		}
+		return s, s.Close, nil
+	case "postgres":
+		s, err := postgres.Open(ctx, where, postgres.Config{})
+		if err != nil {
+			return nil, nil, &exitError{exitFailed, err}
+		}
+		return s, s.Close, nil
+	}
+	return session.InMemoryService(), func() error { return nil }, nil
+}
+
+// openRuns is openStore for a command that looks at runs: it makes no store.
+func openRuns(ctx context.Context, e *env, spec string) (session.Service, func() error, error) {
+	kind, where, err := storeSpec(e, spec)
+	switch {
+	case err != nil:
+		return nil, nil, &exitError{exitUsage, err}
+	case kind == "memory":
+		return nil, nil, &exitError{exitUsage, errors.New("a store in memory ends with its run, so there is nothing in it; name another one with --store")}
+	case kind == "sqlite":
+		if _, err := os.Stat(where); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, &exitError{exitUsage, noStore(where)}
+		}
+	}
+	return openStore(ctx, e, spec)
+}
+
+// noStore is the error of a command that looks for runs where there are none.
+type noStore string
+
+func (s noStore) Error() string {
+	return fmt.Sprintf("there are no runs here: no %s; refrain run makes it, and --store names another one", string(s))
+}
+
+// artifactsDir is the folder of the files that runs of a store have saved: beside
+// an SQLite database. It is empty for a store that has none.
+func artifactsDir(e *env, spec string) string {
+	switch kind, where, err := storeSpec(e, spec); {
+	case err != nil || kind == "memory":
+		return ""
+	case kind == "sqlite":
+		return filepath.Join(filepath.Dir(where), "artifacts")
+	}
+	return filepath.Join(".refrain", "artifacts")
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// meter measures what a run takes of the machine, from its making on. The process
+// drives one run, so that what is the process's is the run's.
+type meter struct {
+	began time.Time
+	first reading
+}
+
+// reading is what the system says about the process and the programs that it has
+// waited for; nil is unknown.
+type reading struct {
+	cpu, programs      *time.Duration
+	peak, peakPrograms *int64
+}
+
+func newMeter() meter { return meter{time.Now(), read()} }
+
+// used is what was used since, by a run with these events.
+func (m meter) used(events []*session.Event) *progress.Resources {
+	now := read()
+	r := &progress.Resources{Wall: time.Since(m.began), PeakMemory: now.peak}
+	r.CPU, r.Programs = since(m.first.cpu, now.cpu), since(m.first.programs, now.programs)
+	// A program begins as a copy of this process, and the system may count that for
+	// its own: only what is more than this process ever had is certainly the program's.
+	if now.peak != nil && now.peakPrograms != nil && *now.peakPrograms > *now.peak {
+		r.PeakPrograms = now.peakPrograms
+	}
+	for _, ev := range events {
+		r.Add(ev)
+	}
+	return r
+}
+
+func since(before, now *time.Duration) *time.Duration {
+	if before == nil || now == nil {
+		return nil
+	}
+	return new(max(0, *now-*before))
+}

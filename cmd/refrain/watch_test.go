@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// driven is a run in a store, with whoever drives it.
+type driven struct {
+	t      *testing.T
+	store  session.Service
+	view   session.Session
+	leaser session.Leaser
+	lease  *session.Lease
+}
+
+func drive(t *testing.T) *driven {
+	t.Helper()
+	store := session.InMemoryService()
+	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driven{t: t, store: store, view: made.Session, leaser: store.(session.Leaser)}
+	if d.lease, err = d.leaser.Acquire(t.Context(), keyOf("r_1"), "refrain 1 on example", 15*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	d.mark(session.MarkRunStarted, session.RunRunning, session.RunStarted{Name: "story"})
+	return d
+}
+
+func (d *driven) mark(kind session.MarkKind, status session.RunStatus, data any) {
+	d.t.Helper()
+	ev, err := session.NewRunEvent(session.Run{ID: "i", Name: "story", Status: status}, "refrain", kind, data)
+	if err == nil {
+		err = d.store.AppendEvent(context.Background(), d.view, ev)
+	}
+	if err != nil {
+		d.t.Error(err)
+	}
+}
+
+// watch follows the run from its beginning, and returns what it saw.
+func (d *driven) watch(ctx context.Context) (kinds []session.MarkKind, alive int, err error) {
+	w := newWatching(&oneRun{id: "r_1", store: d.store})
+	err = w.follow(ctx, func(ev *session.Event) error {
+		kinds = append(kinds, ev.Mark.Kind)
+		return nil
+	}, func(*session.HeldError) { alive++ })
+	return kinds, alive, err
+}
+
+// M16: whoever looks on sees the run end, however long it says nothing.
+func TestWatchEndsWithTheRun(t *testing.T) {
+	for _, end := range []session.MarkKind{session.MarkRunEnded, session.MarkRunPaused} {
+		t.Run(string(end), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := drive(t)
+				go func() {
+					for range 60 {
+						time.Sleep(5 * time.Second)
+						if _, err := d.leaser.Renew(t.Context(), d.lease, 15*time.Second); err != nil {
+							t.Error(err)
+						}
+					}
+					d.mark(end, session.RunCompleted, nil)
+				}()
+				kinds, alive, err := d.watch(t.Context())
+				if err != nil || len(kinds) != 2 || kinds[1] != end || alive < 290 {
+					t.Errorf("saw %v, %d signs of life, and %v", kinds, alive, err)
+				}
+			})
+		})
+	}
+}
+
+// A driver that dies leaves its lease to run out: then whoever looks on is told,
+// and that the run can be resumed.
+func TestWatchNoticesThatTheDriverIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		began := time.Now()
+		_, _, err := d.watch(t.Context())
+		gone, ok := errors.AsType[*goneError](err)
+		if !ok || gone.Error() != "run r_1 is interrupted: refrain 1 on example is gone. Resume with: refrain resume r_1" {
+			t.Errorf("ended with %v", err)
+		}
+		if took := time.Since(began); took < 15*time.Second || took > 20*time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+	})
+}
+
+// One that was a process of this machine is known to be gone at once.
+func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
+	if realm() == "" {
+		t.Skip("processes of this machine cannot be told from others")
+	}
+	ended := exec.Command(os.Args[0], "-test.run=^$")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		if err := d.leaser.Release(t.Context(), d.lease); err != nil {
+			t.Fatal(err)
+		}
+		dead := owner{ended.Process.Pid, host(), realm()}.String()
+		if _, err := d.leaser.Acquire(t.Context(), keyOf("r_1"), dead, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, _, err := d.watch(t.Context())
+		if _, ok := errors.AsType[*goneError](err); !ok || time.Since(began) > 2*time.Second {
+			t.Errorf("ended after %v with %v", time.Since(began), err)
+		}
+		if status, _, err := standing(t.Context(), d.store, "r_1", session.RunRunning); err != nil || status != statusInterrupted {
+			t.Errorf("it stands as %s, %v", status, err)
+		}
+	})
+}
+
+// Whoever takes a run over in time is followed, too.
+func TestWatchGoesOnWithAnotherDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		go func() {
+			time.Sleep(15*time.Second + time.Millisecond)
+			if _, err := d.leaser.Acquire(t.Context(), keyOf("r_1"), "refrain 2 on example", time.Minute); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(20 * time.Second)
+			d.mark(session.MarkRunResumed, session.RunRunning, nil)
+			d.mark(session.MarkRunEnded, session.RunCompleted, nil)
+		}()
+		kinds, _, err := d.watch(t.Context())
+		if err != nil || len(kinds) != 3 {
+			t.Errorf("saw %v and %v", kinds, err)
+		}
+	})
+}
+
+func TestWatchCanBeLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(3*time.Second, func() { cancel(errInterrupted) })
+		if _, _, err := d.watch(ctx); !errors.Is(err, errInterrupted) {
+			t.Errorf("left with %v", err)
+		}
+	})
+}
+
+// The list tells a run that is driven from one that was cut off.
+func TestStandingIsByTheLease(t *testing.T) {
+	d := drive(t)
+	status, held, err := standing(t.Context(), d.store, "r_1", session.RunRunning)
+	if err != nil || status != "running" || held == nil || held.Owner != "refrain 1 on example" {
+		t.Errorf("driven: %s, %v, %v", status, held, err)
+	}
+	if err := d.leaser.Release(t.Context(), d.lease); err != nil {
+		t.Fatal(err)
+	}
+	if status, held, err = standing(t.Context(), d.store, "r_1", session.RunRunning); err != nil || status != statusInterrupted || held != nil {
+		t.Errorf("not driven: %s, %v, %v", status, held, err)
+	}
+	d.mark(session.MarkRunEnded, session.RunCompleted, nil)
+	if status, _, err = standing(t.Context(), d.store, "r_1", session.RunRunning); err != nil || status != "completed" {
+		t.Errorf("ended since it was listed: %s, %v", status, err)
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// watching is a run that is looked at from outside while another process drives
+// it.
+type watching struct {
+	store session.Service
+	id    string
+	seen  int64            // the last event's number
+	log   []*session.Event // of the last run
+	owned bool             // whoever started the run writes down how it stands
+}
+
+func newWatching(r *oneRun) *watching { return &watching{store: r.store, id: r.id} }
+
+// add takes the next event of the log.
+func (w *watching) add(ev *session.Event) {
+	w.seen = ev.Seq
+	if len(w.log) > 0 && w.log[0].InvocationID != ev.InvocationID {
+		w.log, w.owned = nil, false
+	}
+	w.log = append(w.log, ev)
+	if ev.Mark != nil && ev.Mark.Kind == session.MarkRunStarted {
+		w.owned = true
+	}
+}
+
+// over reports whether nothing more happens to the run by itself: it has ended,
+// or is paused. Where somebody writes that down, the end of the last step is not
+// the end yet.
+func (w *watching) over() bool {
+	if len(w.log) == 0 {
+		return false
+	}
+	ev := w.log[len(w.log)-1]
+	if ev.Mark == nil {
+		return false
+	}
+	switch ev.Mark.Kind {
+	case session.MarkRunEnded, session.MarkRunPaused:
+		return true
+	case session.MarkStepFinished:
+		return !w.owned && w.summary().Status.Over()
+	}
+	return false
+}
+
+func (w *watching) summary() *progress.Summary { return progress.Summarize(w.log) }
+
+// goneError: the process that drove the run is not there any more.
+type goneError struct{ id, owner string }
+
+func (e *goneError) Error() string {
+	owner := "the process that drove it"
+	if e.owner != "" {
+		owner = e.owner
+	}
+	return fmt.Sprintf("run %s is interrupted: %s is gone. Resume with: refrain resume %s", e.id, owner, e.id)
+}
+
+// lookEvery is how often it is asked whether the driver still lives, and absent
+// how many times running it has to be gone.
+const (
+	lookEvery = time.Second
+	absent    = 2
+)
+
+// follow hands on what happens to the run until it is over. alive, if it is not
+// nil, is told now and then who drives the run. It fails with a [*goneError] if
+// nobody does any more, and with the context's cause.
+func (w *watching) follow(ctx context.Context, each func(*session.Event) error, alive func(*session.HeldError)) error {
+	watcher, ok := w.store.(session.Watcher)
+	leaser, leases := w.store.(session.Leaser)
+	if !ok || !leases {
+		return fmt.Errorf("the store cannot tell what happens in it")
+	}
+	inner, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	type item struct {
+		ev  *session.Event
+		err error
+	}
+	items := make(chan item)
+	wg.Go(func() {
+		for ev, err := range watcher.Watch(inner, keyOf(w.id), w.seen) {
+			select {
+			case items <- item{ev, err}:
+			case <-inner.Done():
+				return
+			}
+		}
+	})
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	gone, owner := 0, ""
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case it := <-items:
+			if it.err != nil {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				return &exitError{exitFailed, it.err}
+			}
+			gone = 0
+			w.add(it.ev)
+			if err := each(it.ev); err != nil || w.over() {
+				return err
+			}
+		case <-tick.C:
+			held, err := leaser.Holder(ctx, keyOf(w.id))
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case err != nil:
+				return &exitError{exitFailed, err}
+			case held != nil && ownerIsDead(held.Owner):
+				return &goneError{w.id, held.Owner}
+			case held == nil:
+				if gone++; gone >= absent {
+					return &goneError{w.id, owner}
+				}
+				continue
+			}
+			gone, owner = 0, held.Owner
+			if alive != nil {
+				alive(held)
+			}
+		}
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// listener is a Go function that is told.
+type listener struct {
+	mu   sync.Mutex
+	told []hook.Event
+	says func(hook.Event) error
+}
+
+func (l *listener) hear(_ context.Context, ev hook.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, ev)
+	if l.says != nil {
+		return l.says(ev)
+	}
+	return nil
+}
+
+func (l *listener) config() definition.BuildConfig {
+	return definition.BuildConfig{Callbacks: map[string]hook.Func{"hear": l.hear}}
+}
+
+// ids are those of all that was told, without what is the run's.
+func (l *listener) ids() []string {
+	var ids []string
+	for _, ev := range l.told {
+		ids = append(ids, strings.Replace(ev.ID, ev.ID[len("call-"):len("call-")+26], "", 1)+" "+ev.Data.Address)
+	}
+	return ids
+}
+
+// hearing is the callbacks of all points but some.
+func hearing(but ...hook.Point) string {
+	var all []string
+	for _, p := range hook.Points() {
+		if !slices.Contains(but, p) {
+			all = append(all, string(p)+": [{func: hear}]")
+		}
+	}
+	return "callbacks: {" + strings.Join(all, ", ") + "}\n"
+}
+
+const searching = `name: search
+max_iterations: 2
+score: {key: mark}
+CALLBACKSsub_agents:
+  - name: ask
+    instructions: Look it up.
+    tools:
+      - agent: {name: look, description: Looks it up., text: found}
+    output_key: answer
+  - name: mark
+    value: "5 + iteration"
+    output_key: mark
+    callbacks: {before_agent: [{func: hear}], after_agent: [{func: hear}]}
+`
+
+func opens(t *testing.T, answers ...scripted.Answer) func(context.Context, string) (model.LLM, error) {
+	return func(context.Context, string) (model.LLM, error) {
+		llm, err := scripted.New(scripted.Script{Answers: answers, RepeatLast: true})
+		if err != nil {
+			t.Error(err)
+		}
+		return llm, err
+	}
+}
+
+// E7, U8: whoever monitors a run is told each iteration, agent, model call and tool
+// call, before and after, with the score.
+func TestCallbacksTellARun(t *testing.T) {
+	l := new(listener)
+	cfg := l.config()
+	cfg.DefaultModel, cfg.Model = "m", opens(t,
+		scripted.Answer{Calls: []scripted.Call{{ID: "c1", Name: "look", Args: map[string]any{"request": "cats"}}}}, scripted.Answer{Text: "cats"})
+	h := newHouse(t, strings.Replace(searching, "CALLBACKS", hearing(), 1), cfg)
+	if err := h.run(); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"call--before_run search", "call--before_agent search",
+		"call--before_iteration-1 search",
+		"call--before_model-1 search[1]/ask", "call--after_model-1 search[1]/ask", "call--before_tool search[1]/ask", "call--after_tool search[1]/ask",
+		"call--before_model-2 search[1]/ask", "call--after_model-2 search[1]/ask",
+		"call--before_agent search[1]/mark", "call--after_agent search[1]/mark",
+		"call--after_iteration-1 search", "call--before_iteration-2 search",
+		"call--before_model-1 search[2]/ask", "call--after_model-1 search[2]/ask",
+		"call--before_agent search[2]/mark", "call--after_agent search[2]/mark",
+		"call--after_iteration-2 search", "call--after_agent search", "call--after_run search",
+	}
+	if diff := cmp.Diff(want, l.ids()); diff != "" {
+		t.Error(diff)
+	}
+	for _, ev := range l.told {
+		d := ev.Data
+		switch {
+		case d.Run != h.id || d.Session != "s1" || d.App != "app" || strings.Contains(ev.ID, "."):
+			t.Errorf("%+v", ev)
+		case ev.Type == hook.BeforeTool && (d.Tool.Name != "look" || d.Tool.CallID != "c1" || d.Tool.Args["request"] != "cats"):
+			t.Errorf("%+v", d.Tool)
+		case ev.Type == hook.AfterModel && d.Model.Name != "scripted":
+			t.Errorf("%+v", d.Model)
+		case ev.Type == hook.AfterRun && d.Stop != "max_iterations":
+			t.Errorf("it stopped because of %q", d.Stop)
+		case ev.ID == l.told[17].ID && (*d.Score != 7 || *d.Improvement != 1 || d.Iteration != 2 || d.MaxIterations != 2):
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// E7: a veto stops the run, the iteration, the agent or the tool call, and says who
+// and why.
+func TestCallbackVeto(t *testing.T) {
+	for _, tt := range []struct {
+		at    string // what is vetoed: the end of an event's ID
+		says  string // in the error
+		stage string // the last that was told
+	}{
+		{"-before_run", "(search): before agent callback: function hear vetoes the run: enough", "before_run"},
+		{"-before_agent search", "(search): before agent callback: function hear vetoes the agent: enough", "before_agent"},
+		{"-before_iteration-2", "(search): iteration callback: function hear vetoes the iteration: enough", "before_iteration"},
+		{"-before_model-1", "(search[1]/ask): before model callback: function hear vetoes the model call: enough", "before_model"},
+		{"-before_agent search[1]/mark", "(search[1]/mark): before agent callback: function hear vetoes the agent: enough", "before_agent"},
+		{"-before_tool", "", "after_run"},
+	} {
+		l := new(listener)
+		l.says = func(ev hook.Event) error {
+			if strings.Contains(ev.ID+" "+ev.Data.Address+" ", tt.at+" ") {
+				return &hook.VetoError{Reason: "enough"}
+			}
+			return nil
+		}
+		cfg := l.config()
+		cfg.DefaultModel, cfg.Model = "m", opens(t,
+			scripted.Answer{Calls: []scripted.Call{{ID: "c1", Name: "look", Args: map[string]any{"request": "cats"}}}}, scripted.Answer{Text: "no cats"})
+		h := newHouse(t, strings.Replace(searching, "CALLBACKS", hearing(hook.AfterModel), 1), cfg)
+		err := h.run()
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: got error %v", tt.at, err)
+		}
+		veto, ok := errors.AsType[*hook.VetoError](err)
+		if err != nil && (!ok || veto.By != "function hear") {
+			t.Errorf("%s: got error %#v", tt.at, err)
+		}
+		last := l.told[len(l.told)-1]
+		if strings.Contains(tt.at, "iteration-2") || strings.Contains(tt.at, "mark") || strings.Contains(tt.at, "model") {
+			// The root is a loop that failed, which whoever is told the end of the run hears.
+			if last.Type != hook.AfterRun || !strings.Contains(last.Data.Error, "enough") || last.Data.Stop != "error" {
+				t.Errorf("%s: the end was told as %+v", tt.at, last)
+			}
+			last = l.told[len(l.told)-2]
+		}
+		if string(last.Type) != tt.stage {
+			t.Errorf("%s: the last that was told is %s", tt.at, last.ID)
+		}
+		if tt.says == "" && !strings.Contains(fmt.Sprint(h.events[indexOf(h.events, "c1")].Content.Parts[0].FunctionResponse.Response), "vetoes the tool call: enough") {
+			t.Error("the model is not told of the veto")
+		}
+	}
+}
+
+// indexOf is the event with the answer to a call.
+func indexOf(events []*session.Event, id string) int {
+	return slices.IndexFunc(events, func(ev *session.Event) bool {
+		return ev.Content != nil && len(ev.Content.Parts) > 0 && ev.Content.Parts[0].FunctionResponse != nil && ev.Content.Parts[0].FunctionResponse.ID == id
+	})
+}
+
+// A loop treats a veto like any other failure of its step, but for trying again.
+func TestVetoedStepIsSkipped(t *testing.T) {
+	l := &listener{says: func(ev hook.Event) error {
+		if ev.Data.Iteration == 1 {
+			return &hook.VetoError{Reason: "not yet"}
+		}
+		return nil
+	}}
+	h := newHouse(t, `name: x
+max_iterations: 2
+on_error: skip_step
+sub_agents:
+  - {name: a, set: {n: iteration}, retry: 3, callbacks: {before_agent: [{func: hear}]}}
+`, l.config())
+	if err := h.run(); err != nil || h.state("n") != int64(2) && fmt.Sprint(h.state("n")) != "2" || len(l.told) != 2 {
+		t.Errorf("got %v, n is %v, told %q", err, h.state("n"), l.ids())
+	}
+}
+
+// E7, U8: a resumed run tells nothing again that it answers from its log: whatever
+// is told twice is what the process died at, and has the same ID.
+func TestResumedRunTellsNothingAgain(t *testing.T) {
+	text := strings.Replace(`name: outer
+max_iterations: 2
+CALLBACKSsub_agents:
+  - name: line
+    type: sequential
+    output_key: said
+    callbacks: {before_agent: [{func: hear}], after_agent: [{func: hear}]}
+    sub_agents:
+      - {name: one, text: "{{iteration}}", callbacks: {before_agent: [{func: hear}], after_agent: [{func: hear}]}}
+      - name: inner
+        max_iterations: 2
+        callbacks: {before_iteration: [{func: hear}], after_iteration: [{func: hear}], after_agent: [{func: hear}]}
+        sub_agents: [{name: two, set: {n: iteration}}]
+  - name: ask
+    instructions: Ask.
+  - {name: both, type: parallel, callbacks: {before_agent: [{func: hear}], after_agent: [{func: hear}]}, sub_agents: [{name: three, text: a}]}
+`, "CALLBACKS", hearing(), 1)
+	whole := new(listener)
+	start := func(l *listener) *house {
+		cfg := l.config()
+		cfg.DefaultModel, cfg.Model = "m", opens(t, scripted.Answer{Text: "yes"})
+		return newHouse(t, text, cfg)
+	}
+	h := start(whole)
+	if err := h.run(); err != nil {
+		t.Fatal(err)
+	}
+	total, twice := len(h.events), 0
+	for n := range total - 1 {
+		first, second := new(listener), new(listener)
+		h := start(first)
+		left := n
+		h.after = func(*session.Event) bool { left--; return left < 0 }
+		if err := h.run(); err != errDied {
+			t.Fatalf("it did not die: %v", err)
+		}
+		h.after, h.cfg = nil, start(second).cfg
+		if err := h.run(); err != nil {
+			t.Fatalf("after event %d: %v", n, err)
+		}
+		var again []string
+		all := ids(first.told)
+		for _, id := range ids(second.told) {
+			if slices.Contains(all, id) {
+				again = append(again, id)
+			} else {
+				all = append(all, id)
+			}
+		}
+		twice += len(again)
+		last := ids(first.told)[len(first.told)-min(len(first.told), len(again)):]
+		if len(again) > 3 || !slices.Equal(last, again) {
+			t.Errorf("after event %d of %d the first process told last %q, and the second tells again\n%q", n, total, last, again)
+		}
+		if len(all) != len(whole.told) {
+			t.Errorf("after event %d: %d things were told, of %d", n, len(all), len(whole.told))
+		}
+	}
+	t.Logf("%d places to die at, %d repetitions, of %d that are told", total-1, twice, len(whole.told))
+	if twice > 2*total {
+		t.Errorf("%d repetitions in %d runs", twice, total)
+	}
+}
+
+func ids(events []hook.Event) []string {
+	var all []string
+	for _, ev := range events {
+		all = append(all, ev.ID+" "+ev.Data.Address)
+	}
+	return all
+}

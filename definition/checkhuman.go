@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// human checks a question to a person.
+func (c *checker) human(a *Agent) {
+	before := len(c.problems)
+	h := a.Human
+	c.template(a, "question", h.Question, template.Canonical)
+	c.unset(a)
+	c.inTools(a)
+	c.askedFor(a)
+	for i, key := range h.edits() {
+		c.reads = append(c.reads, read{agent: a, field: index("keys", i), name: key, bare: true, line: 1, column: 1})
+	}
+	if s := a.Step; s != nil && s.Adaptive != nil {
+		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout is about what takes its time to work, and %q waits for a person", a.Name).
+			Hint = "give deadline"
+	}
+	c.deadline(a)
+	if Problems(c.problems[before:]).count(SeverityError) > 0 || a.broken || badName(a.Name) != "" {
+		return
+	}
+	if _, err := newHuman(a, around{}); err != nil {
+		if errs := unjoin(errors.Unwrap(err)); len(errs) > 0 {
+			err = errs[0]
+		}
+		c.report(a.at("question"), CodeTask, "%v", err).err = err
+	}
+}
+
+// inTools refuses a question in a tool call: nobody outside would see it.
+func (c *checker) inTools(a *Agent) {
+	for p := a; p != nil; p = p.parent {
+		if p.tool {
+			c.report(a.at("question"), CodeTool, "%q asks a person, which it cannot do in a tool call", a.Name).
+				Hint = "make it a step of its own; that a tool needs consent, confirm of an MCP server says"
+			return
+		}
+	}
+}
+
+// askedFor looks whether the fields go with what the person is asked for.
+func (c *checker) askedFor(a *Agent) {
+	h := a.Human
+	if !slices.Contains(questionKinds, string(h.Ask)) {
+		return
+	}
+	conflict := func(field, hint, format string, args ...any) {
+		if _, given := a.nodes[field]; given {
+			c.report(a.at(field), CodeConflict, format, args...).Hint = hint
+		}
+	}
+	if h.Ask != session.AskText {
+		conflict("options", "give ask: answer", "options are answers in words, and this question has ask: %s", h.Ask)
+	}
+	if h.Ask != session.AskEdit {
+		conflict("keys", "give ask: edit", "keys are for an edit, and this question has ask: %s", h.Ask)
+		return
+	}
+	if _, given := a.nodes["keys"]; !given {
+		c.report(a.at("ask"), CodeConflict, "an edit needs keys: what can be edited")
+	}
+	conflict("output_key", "leave it out: what is edited is in the keys", "an edit writes its keys, and no output_key")
+}
+
+// deadline looks whether there is a time for the default, and the other way round.
+func (c *checker) deadline(a *Agent) {
+	h := a.Human
+	_, timed := a.nodes["deadline"]
+	n, given := a.nodes["default"]
+	switch {
+	case given && !timed:
+		c.report(a.at("default"), CodeConflict, "default is the answer when the deadline is over, and there is none").Hint = "give deadline, such as 24h"
+	case timed && !given:
+		c.warn(a.at("deadline"), CodePerson, "if nobody answers in %s, %q fails", briefly(h.Deadline), a.Name).Hint = "give default: the answer then"
+	}
+	if !given || h.Default == nil || !slices.Contains(questionKinds, string(h.Ask)) {
+		return
+	}
+	at := c.inField(a, "default", 1, 1)
+	switch h.Ask {
+	case session.AskApproval:
+		if string(h.Default) != "true" && string(h.Default) != "false" {
+			c.report(at, CodeConflict, "default must be true or false, as the person is asked to approve, got %s", describe(n))
+		}
+	case session.AskText:
+		var text string
+		switch err := json.Unmarshal(h.Default, &text); {
+		case err != nil:
+			c.report(at, CodeConflict, "default must be text, as the person is asked for words, got %s", describe(n))
+		case h.Options != nil && !slices.Contains(h.Options, text):
+			c.report(at, CodeConflict, "default %q is none of the options", text).
+				Hint = didYouMean(text, h.Options, "%q", "the options are "+strings.Join(h.Options, ", "))
+		}
+	case session.AskEdit:
+		c.defaultEdit(a, at)
+	}
+}
+
+func (c *checker) defaultEdit(a *Agent, at span) {
+	var edit map[string]any
+	if json.Unmarshal(a.Human.Default, &edit) != nil {
+		c.report(at, CodeConflict, "default must be a map of keys, as the person edits them, got %s", describe(a.nodes["default"]))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(edit)) {
+		if !slices.Contains(a.Human.Keys, key) {
+			c.report(a.at("default."+key), CodeConflict, "default sets %q, which is not among the keys", key).
+				Hint = didYouMean(key, a.Human.Keys, "%q", "")
+		}
+	}
+}
+
+// edited notes the keys that an edit writes. That somebody may give them a value
+// does not make them keys: a name that is mistyped here would be one.
+func (c *checker) edited(a *Agent) {
+	if a.Human == nil {
+		return
+	}
+	for i, key := range a.Human.edits() {
+		if c.key(a.at(index("keys", i)), key, "keys") {
+			c.writers[key] = append(c.writers[key], a)
+		}
+	}
+}
+
+// edits are the keys that the person edits.
+func (h *Human) edits() []string {
+	if h.Ask != session.AskEdit {
+		return nil
+	}
+	return h.Keys
+}
+
+// approves reports whether a person ends the loop around by approving.
+func (a *Agent) approves() bool {
+	return a.Human != nil && a.Human.Ask == session.AskApproval && a.CanExitLoop
+}
+
+// unheard notes a question whose answer nobody looks at.
+func (c *checker) unheard() {
+	var asked []*Agent
+	for a := range c.def.Root.All {
+		switch {
+		case a.Type == TypeLLM || a.Type == TypeFunc:
+			return // it sees what is said
+		case a.Human != nil && a.OutputKey == "" && a.Human.Ask != session.AskEdit && !a.CanExitLoop:
+			asked = append(asked, a)
+		}
+	}
+	for _, a := range asked {
+		c.note(a.at("question"), CodePerson, "nobody looks at the answer to %q", a.Name).
+			Hint = fmt.Sprintf("give it an output_key, and read it: %s", answerRead(a))
+	}
+}
+
+// answerRead is how an answer is read.
+func answerRead(a *Agent) string {
+	if a.Human.Ask == session.AskApproval {
+		return "state.KEY.approved"
+	}
+	return "{{KEY}}"
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"time"
+)
+
+// CommandConfig describes a command that is told.
+type CommandConfig struct {
+	Config
+	// Args is the program and its arguments. No shell reads them. Required.
+	Args []string
+	// Dir is its working directory; the default is the current one.
+	Dir string
+	// Env is its environment, as NAME=value; nil is that of this process.
+	Env []string
+}
+
+// pipeDelay is how long the output of a command is read that has ended, if
+// something that it has started keeps it open.
+const pipeDelay = time.Second
+
+// NewCommand returns a hook that runs a command for each event, with the event as
+// JSON on its standard input. Exit code 0 is fine; with Veto, exit code 1 stops
+// what is to be done, and its standard error is the reason. What it writes to its
+// standard output is nobody's. When its time is over it is killed, with all that it
+// has started where there are process groups.
+func NewCommand(cfg CommandConfig) (*Hook, error) {
+	if len(cfg.Args) == 0 || cfg.Args[0] == "" {
+		return nil, errors.New("the command has no program")
+	}
+	name := "command " + cfg.Args[0]
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c := &command{args: slices.Clone(cfg.Args), dir: cfg.Dir, env: slices.Clone(cfg.Env), veto: cfg.Veto}
+	return &Hook{name: name, cfg: cfg.Config, call: c.call}, nil
+}
+
+type command struct {
+	args, env []string
+	dir       string
+	veto      bool
+}
+
+func (c *command) call(ctx context.Context, ev *Event) error {
+	body, err := json.Marshal(ev)
+	if err != nil {
+		return fmt.Errorf("encode the event: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = c.dir, c.env, pipeDelay
+	cmd.Stdin = bytes.NewReader(append(body, '\n'))
+	stderr := &head{left: 4 << 10}
+	cmd.Stdout, cmd.Stderr = io.Discard, stderr
+	group(cmd)
+	if err = cmd.Start(); err == nil {
+		err = cmd.Wait()
+		killGroup(cmd.Process)
+	}
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	switch words := said(stderr.String()); {
+	case exited && exit.ExitCode() == 1 && c.veto && ev.Type.Before():
+		return &VetoError{Reason: words}
+	case exited && words != "":
+		return fmt.Errorf("%w: %s", err, words)
+	case err != nil && cmd.ProcessState != nil && cmd.ProcessState.Success():
+		return nil // it did not read what it was told, or left its output open
+	}
+	return err
+}
+
+// head keeps the beginning of what is written. It is no bytes.Buffer, which would
+// read all of it.
+type head struct {
+	kept []byte
+	left int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	n := min(len(p), h.left)
+	h.left -= n
+	h.kept = append(h.kept, p[:n]...)
+	return len(p), nil
+}
+
+func (h *head) String() string { return string(h.kept) }

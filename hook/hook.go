@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// DefaultTimeout is how long a hook may take.
+const DefaultTimeout = 10 * time.Second
+
+// OnError says what follows when a hook fails: it cannot be reached, does not
+// answer in time, or answers something else than it should.
+type OnError string
+
+// The choices. The zero value is Fail for a hook that may veto and for a Go
+// function, and Continue for one that only watches.
+const (
+	Fail     OnError = "fail"     // what it was told of fails
+	Continue OnError = "continue" // it goes on as if nobody had been told
+)
+
+// Config is what all hooks have in common. The zero value watches.
+type Config struct {
+	// Timeout is how long a call may take, with its second attempt; 0 is
+	// [DefaultTimeout].
+	Timeout time.Duration
+	// Veto lets the hook stop what it is told of before it is done.
+	Veto    bool
+	OnError OnError
+	// Failed is told of failures that nothing comes of. It may be called by
+	// several goroutines. Nil writes a warning to [slog.Default].
+	Failed func(error)
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Timeout < 0:
+		return fmt.Errorf("the timeout is negative: %s", c.Timeout)
+	case c.OnError != "" && c.OnError != Fail && c.OnError != Continue:
+		return fmt.Errorf("OnError is %s or %s, not %q", Fail, Continue, c.OnError)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.OnError == "" {
+		if c.OnError = Continue; c.Veto {
+			c.OnError = Fail
+		}
+	}
+	if c.Failed == nil {
+		c.Failed = func(err error) { slog.Warn("a callback failed", "error", err) }
+	}
+	return nil
+}
+
+// Hook is somebody who is told. It is safe for concurrent use.
+type Hook struct {
+	name string
+	cfg  Config
+	call func(context.Context, *Event) error
+}
+
+// String names the hook, without secrets that its address may have.
+func (h *Hook) String() string { return h.name }
+
+// Call tells the hook of an event and waits for it. The error is a [*VetoError] if
+// it stops what is to be done, the cause of ctx if that is over, or how the hook
+// failed.
+func (h *Hook) Call(ctx context.Context, ev Event) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if ev.Timestamp.IsZero() {
+		ev.Timestamp = time.Now().UTC().Truncate(time.Millisecond)
+	}
+	late := fmt.Errorf("it did not answer in %s: %w", h.cfg.Timeout, context.DeadlineExceeded)
+	within, cancel := context.WithTimeoutCause(ctx, h.cfg.Timeout, late)
+	defer cancel()
+	err := h.call(within, &ev)
+	veto, stops := errors.AsType[*VetoError](err)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case stops && ev.Type.Before():
+		veto.By, veto.Point = h.name, ev.Type
+		return err
+	case within.Err() != nil:
+		err = context.Cause(within)
+	}
+	err = fmt.Errorf("%s of %s: %w", ev.Type, h.name, err)
+	if h.cfg.OnError == Continue {
+		h.cfg.Failed(err)
+		return nil
+	}
+	return err
+}
+
+// VetoError says that a hook has stopped what it was told of.
+type VetoError struct {
+	// By is the hook, and Point what was to be done. Call fills them in.
+	By    string
+	Point Point
+	// Reason is what the hook says; empty if it gives none.
+	Reason string
+}
+
+func (e *VetoError) Error() string {
+	text := fmt.Sprintf("%s vetoes the %s", e.By, e.Point.what())
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// Permanent reports true: to try again would ask for the same veto.
+func (e *VetoError) Permanent() bool { return true }
+
+// Func is a Go function that is told of events. An error stops what is to be done,
+// or fails what is over, unless OnError says otherwise; a [*VetoError] always stops
+// it.
+type Func func(ctx context.Context, ev Event) error
+
+// NewFunc returns a hook that calls a function. It has to heed its context: nobody
+// takes it away from one that does not.
+func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
+	if cfg.OnError == "" {
+		cfg.OnError = Fail
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("function %q: %w", name, err)
+	}
+	if f == nil {
+		return nil, fmt.Errorf("function %q is nil", name)
+	}
+	return &Hook{name: "function " + name, cfg: cfg, call: func(ctx context.Context, ev *Event) error { return f(ctx, *ev) }}, nil
+}
+
+// said is what somebody outside gives for a reason, on one line and not too long.
+func said(text string) string {
+	const most = 500
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most-1]) + "…"
+	}
+	return text
+}

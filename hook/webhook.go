@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// WebhookConfig describes a webhook.
+type WebhookConfig struct {
+	Config
+	// URL is where it is: http or https. Required.
+	URL string
+	// Secret signs what is sent, as Standard Webhooks say: base64, with or
+	// without whsec_ before it. Empty signs nothing.
+	Secret string
+	// Client sends the requests; nil is one of its own. Redirects are the
+	// webhook's matter, whoever sends: see [NewWebhook].
+	Client *http.Client
+}
+
+// What a webhook may answer, and how long to wait before it is told again.
+const (
+	answerLimit = 64 << 10 // bytes
+	retryDelay  = 500 * time.Millisecond
+	leastSecret = 16 // bytes; Standard Webhooks ask for 24
+)
+
+// NewWebhook returns a hook that sends each event as an HTTP POST. Any status from
+// 200 to 299 is an answer; with Veto, its body is read. Redirects are followed
+// within the server and only where the request stays what it is (307, 308). What
+// is told when it is over is sent once more if the server answers 5xx.
+//
+// It refuses an address that is not one of http or https, and a secret that
+// is no base64 or shorter than 16 bytes.
+func NewWebhook(cfg WebhookConfig) (*Hook, error) {
+	u, err := CheckURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	w := &webhook{url: u.String(), veto: cfg.Veto, client: &http.Client{}}
+	name := "webhook " + shown(u)
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if cfg.Client != nil {
+		*w.client = *cfg.Client
+	}
+	w.client.CheckRedirect = checkRedirect
+	if cfg.Secret != "" {
+		if w.signer, err = signer(cfg.Secret); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return &Hook{name: name, cfg: cfg.Config, call: w.call}, nil
+}
+
+// CheckURL refuses what cannot be the address of a webhook.
+func CheckURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("the webhook's address is no URL") // url's own error has all of it, with secrets
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the webhook's address does not begin with http:// or https://")
+	case u.Hostname() == "":
+		return nil, errors.New("the webhook's address has no host")
+	}
+	return u, nil
+}
+
+// CheckSecret refuses what cannot be the secret of a webhook. The error does not
+// have it.
+func CheckSecret(secret string) error {
+	_, err := signer(secret)
+	return err
+}
+
+func signer(secret string) (*standardwebhooks.Webhook, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(secret), "whsec_"))
+	if err != nil {
+		return nil, errors.New("the secret is not base64 with or without whsec_ before it, as Standard Webhooks have it")
+	}
+	if len(key) < leastSecret {
+		return nil, fmt.Errorf("the secret has %d bytes, which is too short: give it 24 or more, as by: openssl rand -base64 24", len(key))
+	}
+	return standardwebhooks.NewWebhookRaw(key)
+}
+
+// shown is an address without what may be a secret in it.
+func shown(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	switch {
+	case req.Method != http.MethodPost, len(via) > 3:
+		return http.ErrUseLastResponse // its status is the answer then, and no good one
+	case req.URL.Scheme != first.Scheme || req.URL.Host != first.Host:
+		return errors.New("it redirects to another server, which is not followed")
+	}
+	return nil
+}
+
+type webhook struct {
+	url    string
+	veto   bool
+	client *http.Client
+	signer *standardwebhooks.Webhook // nil signs nothing
+}
+
+func (w *webhook) call(ctx context.Context, ev *Event) error {
+	body, err := json.Marshal(ev)
+	if err != nil {
+		return fmt.Errorf("encode the event: %w", err)
+	}
+	err = w.send(ctx, ev, body)
+	if s, ok := errors.AsType[*statusError](err); !ok || s.code < 500 || ev.Type.Before() {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return err
+	case <-time.After(retryDelay):
+	}
+	return w.send(ctx, ev, body)
+}
+
+func (w *webhook) send(ctx context.Context, ev *Event, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the request cannot be made")
+	}
+	now := time.Now()
+	h := req.Header
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "refrain")
+	h.Set(standardwebhooks.HeaderWebhookID, ev.ID)
+	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	if w.signer != nil {
+		sum, err := w.signer.Sign(ev.ID, now, body)
+		if err != nil {
+			return fmt.Errorf("sign the event: %w", err)
+		}
+		h.Set(standardwebhooks.HeaderWebhookSignature, sum)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // without the address, which may have a secret
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit+1))
+	switch {
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return &statusError{resp.StatusCode}
+	case !w.veto || !ev.Type.Before():
+		return nil
+	case err != nil:
+		return fmt.Errorf("read its answer: %w", err)
+	case len(answer) > answerLimit:
+		return fmt.Errorf("its answer is longer than %d bytes", answerLimit)
+	}
+	return verdict(answer)
+}
+
+// verdict reads an answer. An empty one lets pass.
+func verdict(answer []byte) error {
+	if len(bytes.TrimSpace(answer)) == 0 {
+		return nil
+	}
+	var v struct {
+		Veto   bool   `json:"veto"`
+		Reason string `json:"reason"`
+	}
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return fmt.Errorf(`its answer is neither empty nor JSON such as {"veto": true, "reason": "…"}: %w`, err)
+	}
+	if v.Veto {
+		return &VetoError{Reason: said(v.Reason)}
+	}
+	return nil
+}
+
+// statusError says that a server did not take an event.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("it answered %d %s", e.code, http.StatusText(e.code))
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// baseline plays the definition with nothing wrong: once for each way in which one
+// of its loops is meant to end.
+func (s *stage) baseline(ctx context.Context, rep *Report) error {
+	s.base, s.met = make(map[string]*take), make(map[string]bool)
+	if len(s.loops) == 0 {
+		rep.Notes = append(rep.Notes, "there is no loop in it")
+	}
+	for _, l := range s.loops {
+		ways := s.goals[l.Name].ways
+		if len(ways) == 0 {
+			ways = []way{{}}
+		}
+		for _, w := range ways {
+			t, err := s.run(ctx, &scene{target: l, way: w, iterations: maxIterations})
+			if err != nil {
+				return err
+			}
+			e, reached := s.ending(l, w, t)
+			rep.Endings = append(rep.Endings, e)
+			if s.base[l.Name] == nil || reached && !s.met[l.Name] {
+				s.base[l.Name] = t
+				s.met[l.Name] = reached
+			}
+		}
+	}
+	return nil
+}
+
+// ending says whether a loop has ended in the way in which it was meant to.
+func (s *stage) ending(l *definition.Agent, w way, t *take) (Ending, bool) {
+	e := Ending{Loop: l.Name, Way: w.name, Known: true}
+	rec := t.of(l)
+	if rec == nil {
+		e.Known = false
+		e.Detail = "it does not begin"
+		if t.err != nil {
+			e.Detail += ": " + t.err.Error()
+		}
+		return e, false
+	}
+	walk := s.walk(l, s.plans[l.Name], t)
+	if rec.Stop != nil && rec.Stop.Reason == loop.ReasonError {
+		e.Known, e.Reason, e.Iterations = false, rec.Stop.Reason, rec.Stop.Iteration
+		e.Detail = "with stand-ins it fails: " + rec.Stop.Detail
+		return e, false
+	}
+	got := walk.run()
+	if e.Iterations = got.iterations; got.stop == nil {
+		e.Detail = got.ending()
+		if got.guard == "" {
+			e.Detail = "nothing ends it"
+		}
+		e.Known = !s.steered(l)
+		return e, false
+	}
+	e.Reason, e.Detail = got.stop.Reason, got.stop.Detail
+	e.Reached = w.name == "" || got.stop.Reason == w.reason && (w.by == nil || w.by.Name == got.stop.By)
+	if !e.Reached {
+		e.Known = !s.steered(l)
+		e.Detail = fmt.Sprintf("it ends for another reason: %s", got.stop.Detail)
+	}
+	return e, e.Reached
+}
+
+// unfit says why nothing can be learned of a loop with stand-ins: it fails with
+// nothing wrong, as when an expression reads of a program what stand-ins do not
+// know. ok is false if there is nothing in the way.
+func (s *stage) unfit(l *definition.Agent) (f Finding, ok bool) {
+	t := s.base[l.Name]
+	f = Finding{Loop: l.Name, Status: Unknown, Advice: "give answers that fit with --script, by agent: " + strings.Join(s.played(l), ", ")}
+	rec := t.of(l)
+	switch {
+	case rec == nil:
+		f.Detail = "the loop does not begin with stand-ins"
+		if t.err != nil {
+			f.Detail += ": " + t.err.Error()
+		}
+		return f, true
+	case rec.Stop != nil && rec.Stop.Reason == loop.ReasonError:
+		f.Detail = "the loop fails with stand-ins: " + rec.Stop.Detail
+		return f, true
+	}
+	return f, false
+}
+
+func (s *stage) fails(l *definition.Agent) bool {
+	_, fails := s.unfit(l)
+	return fails
+}
+
+// played are the agents in another one that have stand-ins.
+func (s *stage) played(in *definition.Agent) []string {
+	var names []string
+	for _, a := range s.leaves(in) {
+		if reaches(a) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// steered reports whether what a loop comes to hangs on what stand-ins say.
+func (s *stage) steered(l *definition.Agent) bool {
+	return len(s.played(l)) > 0
+}

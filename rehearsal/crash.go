@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// maxPoints is at how many events a run is cut off. Of a longer log they are drawn.
+const maxPoints = 150
+
+// crash: the process dies, right behind an event of the log, and another one takes
+// the run up. That is done for every event. What the run comes to has to be what it
+// comes to without that.
+func (s *stage) crash(ctx context.Context) ([]Finding, error) {
+	sc := &scene{iterations: maxIterations}
+	whole, err := s.run(ctx, sc)
+	if err != nil {
+		return nil, err
+	}
+	f := Finding{Status: Unknown}
+	switch {
+	case whole.err != nil:
+		f.Detail = "the run fails with stand-ins: " + whole.err.Error()
+		f.Advice = "give answers that fit with --script, by agent: " + strings.Join(s.played(s.def.Root), ", ")
+		return []Finding{f}, nil
+	case whole.cut:
+		// It has no end to compare: what ends it is that it is cut off.
+		f.Detail = fmt.Sprintf("after %s nothing has ended the loop with stand-ins", plural(maxIterations, "iteration"))
+		return []Finding{f}, nil
+	}
+	want := outcomeOf(whole)
+	points := s.points(len(whole.log))
+	first := ""
+	for _, k := range points {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		got, err := s.resume(ctx, sc, whole, k)
+		if err != nil {
+			return nil, err
+		}
+		if diff := differ(want, got); diff != "" {
+			if f.Differ++; first == "" {
+				first = fmt.Sprintf("cut off after event %d of %d (%s): %s", k, len(whole.log), label(whole.log[k-1]), diff)
+			}
+		}
+	}
+	f.Points, f.Status = len(points), Caught
+	f.Guard = "the log, and refrain resume"
+	f.Detail = fmt.Sprintf("cut off behind %d of its %d events and resumed: the same iterations, state and result each time", len(points), len(whole.log))
+	if f.Differ > 0 {
+		f.Status, f.Guard = Uncaught, ""
+		f.Detail = fmt.Sprintf("at %d of %d points it comes to something else; %s", f.Differ, len(points), first)
+		f.Advice = "what an agent does must follow from the state, its place and its input, and not from the clock or from chance"
+	}
+	return []Finding{f}, nil
+}
+
+// points are where to cut a log: behind the user's message, and before the end.
+func (s *stage) points(n int) []int {
+	all := make([]int, 0, n)
+	for k := 1; k < n; k++ {
+		all = append(all, k)
+	}
+	if len(all) <= maxPoints {
+		return all
+	}
+	dice := rand.New(rand.NewPCG(s.cfg.Seed, 30))
+	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return slices.Sorted(slices.Values(all[:maxPoints]))
+}
+
+// resume takes a run up that was cut off behind its first k events, in another
+// process's agents.
+func (s *stage) resume(ctx context.Context, sc *scene, whole *take, k int) (*outcome, error) {
+	store := session.InMemoryService()
+	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.state)})
+	if err != nil {
+		return nil, err
+	}
+	for _, ev := range whole.log[:k] {
+		kept, err := stored(ev)
+		if err != nil {
+			return nil, err
+		}
+		if err := store.AppendEvent(ctx, made.Session, kept); err != nil {
+			return nil, err
+		}
+	}
+	root, err := s.open(ctx, sc, func() {})
+	if err != nil {
+		return nil, err
+	}
+	r, err := runner.New(runner.Config{AppName: app, Agent: root, SessionService: store, Durable: true})
+	if err != nil {
+		return nil, err
+	}
+	t := &take{run: whole.run}
+	for _, err := range r.Resume(ctx, app, app, whole.run, s.runConfig()) {
+		if err != nil {
+			t.err = err
+		}
+	}
+	if errors.Is(t.err, runner.ErrFinished) {
+		t.err = whole.err // there was nothing left to do
+	}
+	if err := t.read(store); err != nil {
+		return nil, err
+	}
+	return outcomeOf(t), nil
+}
+
+// stored is an event as a database would give it back.
+func stored(ev *session.Event) (*session.Event, error) {
+	data, err := json.Marshal(ev)
+	if err != nil {
+		return nil, err
+	}
+	out := new(session.Event)
+	return out, json.Unmarshal(data, out)
+}
+
+// outcome is what a run comes to.
+type outcome struct {
+	err        string
+	state      map[string]any
+	iterations map[session.Address][]loop.IterationRecord
+	stops      map[session.Address][]loop.StopRecord
+	answer     string
+}
+
+func outcomeOf(t *take) *outcome {
+	o := &outcome{
+		state: make(map[string]any), answer: t.answer,
+		iterations: make(map[session.Address][]loop.IterationRecord), stops: make(map[session.Address][]loop.StopRecord),
+	}
+	if t.err != nil {
+		o.err = t.err.Error()
+	}
+	for k, v := range t.state {
+		if session.OwnKey(k) && k != session.KeyNoted && k != session.KeySuperseded {
+			o.state[k] = v
+		}
+	}
+	for _, ev := range session.Current(t.log) {
+		if ev.Mark == nil {
+			continue
+		}
+		switch ev.Mark.Kind {
+		case session.MarkIterationFinished:
+			var rec loop.IterationRecord
+			if ev.Mark.Decode(&rec) == nil {
+				rec.StateSize = 0
+				o.iterations[ev.Address] = append(o.iterations[ev.Address], rec)
+			}
+		case session.MarkLoopStopped:
+			var rec loop.StopRecord
+			if ev.Mark.Decode(&rec) == nil {
+				rec.Elapsed, rec.Events, rec.Digest, rec.StateSize = 0, 0, "", 0
+				o.stops[ev.Address] = append(o.stops[ev.Address], rec)
+			}
+		}
+	}
+	return o
+}
+
+// differ says in what two outcomes differ first; "" if in nothing.
+func differ(want, got *outcome) string {
+	if got.err != want.err {
+		if want.err == "" {
+			return "it fails: " + got.err
+		}
+		return fmt.Sprintf("it ends with %q", got.err)
+	}
+	for _, at := range slices.Sorted(maps.Keys(want.iterations)) {
+		if a, b := want.iterations[at], got.iterations[at]; !same(a, b) {
+			return fmt.Sprintf("%s has other iterations (%d, then %d)", at, len(a), len(b))
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(want.stops)) {
+		if !same(want.stops[at], got.stops[at]) {
+			return fmt.Sprintf("%s stops otherwise", at)
+		}
+	}
+	keys := maps.Clone(want.state)
+	maps.Copy(keys, got.state)
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if !same(want.state[k], got.state[k]) {
+			return fmt.Sprintf("state.%s is another", k)
+		}
+	}
+	if want.answer != got.answer {
+		return "the result is another"
+	}
+	return ""
+}
+
+// same compares values as JSON has them: one of them has been through a log.
+func same(a, b any) bool {
+	plain := func(v any) (out any) {
+		data, err := json.Marshal(v)
+		if err != nil || json.Unmarshal(data, &out) != nil {
+			return v
+		}
+		return out
+	}
+	return reflect.DeepEqual(plain(a), plain(b))
+}
+
+// label names an event of a log.
+func label(ev *session.Event) string {
+	switch {
+	case ev.Mark != nil:
+		return fmt.Sprintf("%s of %s", ev.Mark.Kind, ev.Address)
+	case ev.Address == "":
+		return "the user's message"
+	}
+	return "what " + string(ev.Address) + " says"
+}

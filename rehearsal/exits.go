@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// neverExits: the agent that is to end the loop never does, conditions never hold,
+// and the score stands still below its target.
+func (s *stage) neverExits(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, l := range s.loops {
+		f := Finding{Loop: l.Name, Status: Spared}
+		if len(s.goals[l.Name].ways) == 0 {
+			f.Detail = "it waits for nothing: only its limits end it"
+			all = append(all, f)
+			continue
+		}
+		if f, bad := s.unfit(l); bad {
+			all = append(all, f)
+			continue
+		}
+		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations})
+		if err != nil {
+			return nil, err
+		}
+		got := s.walk(l, s.quiet[l.Name], t).run()
+		f.Stop, f.Detail = got.stop, got.ending()
+		if got.stop != nil && got.stop.Reason == loop.ReasonError {
+			f.Detail += ": " + got.stop.Detail
+		}
+		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", plural(got.iterations, "iteration"))
+			f.Advice = fmt.Sprintf("max_iterations: 10 on %s", l.Name)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// exitNotPermitted: an agent that may not end the loop asks to.
+func (s *stage) exitNotPermitted(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, l := range s.loops {
+		var asks []*definition.Agent
+		named := false
+		for _, a := range s.steps(l) {
+			switch {
+			case s.named(a, l):
+				named = true
+			case a.Type == definition.TypeLLM || a.Type == definition.TypeA2A:
+				asks = append(asks, a)
+			}
+		}
+		if len(asks) == 0 || len(asks) == 1 && !named && s.mayExit(asks[0]) {
+			all = append(all, Finding{Loop: l.Name, Status: Spared, Detail: "there is no agent that could ask and may not"})
+			continue
+		}
+		if f, bad := s.unfit(l); bad {
+			all = append(all, f)
+			continue
+		}
+		var found []Finding
+		for _, a := range asks {
+			f, err := s.asksToLeave(ctx, l, a)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, f)
+		}
+		all = append(all, grouped(found)...)
+	}
+	return all, nil
+}
+
+// named reports whether the file says of an agent, or of one around it in the same
+// loop, who may end the loop.
+func (s *stage) named(a, l *definition.Agent) bool {
+	for ; a != l; a = s.parent[a] {
+		if _, given := a.FieldPosition("can_exit_loop"); given && a.CanExitLoop || a.ExitWhen != "" {
+			return true
+		}
+		if a.LLM != nil && slices.ContainsFunc(a.LLM.Tools, func(t definition.Tool) bool { return t.Exit != "" }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stage) asksToLeave(ctx context.Context, l, a *definition.Agent) (Finding, error) {
+	f := Finding{Loop: l.Name, Steps: []string{a.Name}, Status: Spared}
+	t, err := s.run(ctx, &scene{target: l, escalate: a.Name, iterations: maxIterations})
+	if err != nil {
+		return f, err
+	}
+	got := s.walk(l, s.plans[l.Name], t).run()
+	switch stop := got.stop; {
+	case stop == nil:
+		f.Status, f.Detail = Unknown, "the loop does not come so far with stand-ins"
+	case stop.By == a.Name && stop.Reason == loop.ReasonEscalated:
+		f.Status, f.Stop = Uncaught, stop
+		f.Detail = fmt.Sprintf("it ends the loop in iteration %d: nobody is said to decide, so every agent that asks a model may", stop.Iteration)
+		f.Advice = "can_exit_loop: true on the one that decides"
+	case stop.Refusals > 0:
+		f.Status, f.Stop, f.Guard = Caught, stop, "can_exit_loop"
+		f.Detail = "refused, and noted in the stop record; the loop goes on"
+	default:
+		f.Status, f.Detail = Unknown, "it does not come to that with stand-ins"
+	}
+	return f, nil
+}
+
+// grouped makes one finding of those that differ only in the agent.
+func grouped(all []Finding) []Finding {
+	var out []Finding
+	for _, f := range all {
+		i := slices.IndexFunc(out, func(o Finding) bool {
+			return o.Status == f.Status && o.Loop == f.Loop && o.Guard == f.Guard && o.Detail == f.Detail && (o.Advice == "") == (f.Advice == "")
+		})
+		if i < 0 {
+			out = append(out, f)
+			continue
+		}
+		out[i].Steps = append(out[i].Steps, f.Steps...)
+		if f.Advice != out[i].Advice {
+			out[i].Advice += "; " + f.Advice
+		}
+	}
+	return out
+}

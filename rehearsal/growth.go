@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model/scripted"
+)
+
+// A state of so many bytes is too large to be let grow: it is written, compared and
+// sent again and again. It grows by so many in each iteration.
+const (
+	tooLarge = 1 << 20
+	growth   = 64 << 10
+)
+
+// stateGrows: an agent's answer is longer in each iteration than in the one before.
+func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, l := range s.loops {
+		f := Finding{Loop: l.Name, Status: Spared}
+		by := s.keeps(l)
+		if by == nil {
+			f.Detail = "none of its stand-ins keeps anything in the state"
+			all = append(all, f)
+			continue
+		}
+		if f, bad := s.unfit(l); bad {
+			all = append(all, f)
+			continue
+		}
+		f.Steps = []string{by.Name}
+		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, stateSize: tooLarge, score: s.rising(l), words: func(a *definition.Agent, at place) (string, bool) {
+			return speech(a, at) + strings.Repeat(" more", growth/5*at.loops[l.Name]), a == by
+		}})
+		if err != nil {
+			return nil, err
+		}
+		got := s.walk(l, s.quiet[l.Name], t).run()
+		f.Stop, f.Guard, f.Status = got.stop, got.by(l), Caught
+		largest, at := largestState(t, l)
+		switch {
+		case got.fatal != nil && got.fatal.Kind == loop.StateTooLarge:
+			f.Detail = got.ending()
+		case largest > tooLarge || f.Guard == "":
+			f.Status, f.Guard = Uncaught, ""
+			f.Detail = fmt.Sprintf("in iteration %d the state has %s, and the loop goes on", at, size(largest))
+			f.Advice = "state_limit: 1MiB on " + l.Name
+		default:
+			f.Detail = fmt.Sprintf("%s, when the state has %s", got.ending(), size(largest))
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// keeps is the last stand-in in a loop that writes to the state.
+func (s *stage) keeps(l *definition.Agent) *definition.Agent {
+	var last *definition.Agent
+	for _, a := range s.steps(l) {
+		if reaches(a) && a.OutputKey != "" {
+			last = a
+		}
+	}
+	return last
+}
+
+// allowance is the budget that bounds how much a loop's requests take, its own or that
+// of a loop around it; "" if there is none. One of calls bounds how many there are.
+func (s *stage) allowance(l *definition.Agent) string {
+	for ; l != nil; l = s.loopAround(l) {
+		switch b := l.Loop.Budget; {
+		case b == nil:
+		case b.Tokens > 0:
+			return fmt.Sprintf("budget.tokens: %d", b.Tokens)
+		case b.Cost != nil:
+			return "budget.cost: " + decimal(*b.Cost)
+		}
+	}
+	return ""
+}
+
+func largestState(t *take, l *definition.Agent) (bytes int64, iteration int) {
+	rec := t.of(l)
+	if rec == nil {
+		return 0, 0
+	}
+	for _, o := range rec.Outcomes {
+		if n := sizeOf(o.State); n > bytes {
+			bytes, iteration = n, o.Iteration
+		}
+	}
+	return bytes, iteration
+}
+
+// sizeOf is the size of a state, about: what a loop without a limit does not measure.
+func sizeOf(state map[string]any) (bytes int64) {
+	for k, v := range state {
+		bytes += int64(len(k))
+		if text, ok := v.(string); ok {
+			bytes += int64(len(text))
+		} else {
+			bytes += int64(len(encode(v)))
+		}
+	}
+	return bytes
+}
+
+// rising is a score that gets better in each iteration, for ever: no loop that waits
+// for more is ended by it.
+func (s *stage) rising(l *definition.Agent) func(place) float64 {
+	if l.Loop.Score == nil {
+		return nil
+	}
+	r := scaleOf(l.Loop.Score)
+	return func(at place) float64 { return r.at(0.4 * float64(at.loops[l.Name])) }
+}
+
+// costsExplode: every iteration's requests take twice the tokens of those before.
+func (s *stage) costsExplode(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, l := range s.loops {
+		f := Finding{Loop: l.Name, Status: Spared}
+		if len(s.asking(l)) == 0 {
+			f.Detail = "no agent in it asks a model"
+			all = append(all, f)
+			continue
+		}
+		if f, bad := s.unfit(l); bad {
+			all = append(all, f)
+			continue
+		}
+		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, score: s.rising(l), usage: func(at place) *scripted.Usage {
+			n := min(max(1, at.loops[l.Name]), 18)
+			return &scripted.Usage{Prompt: promptTokens << (n - 1), Output: outputTokens}
+		}})
+		if err != nil {
+			return nil, err
+		}
+		got := s.walk(l, s.quiet[l.Name], t).run()
+		f.Stop, f.Guard, f.Status = got.stop, got.by(l), Caught
+		used := int64(0)
+		if rec := t.of(l); rec != nil {
+			for _, o := range rec.Outcomes {
+				used += o.Usage.InputTokens + o.Usage.OutputTokens
+			}
+		}
+		f.Detail = fmt.Sprintf("%s, with %s used", got.ending(), plural(int(used), "token"))
+		if bound := s.allowance(l); bound != "" {
+			f.Guard = bound
+		} else {
+			if f.Guard != "" {
+				f.Detail += fmt.Sprintf("; %s bounds how often, and nothing how much", strings.SplitN(f.Guard, ":", 2)[0])
+			}
+			f.Status, f.Guard = Uncaught, ""
+			f.Advice = "budget: {tokens: 200000} on " + l.Name
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// limitName is a limit of time, as the file has it.
+func limitName(l, step *definition.Agent, kind string, d time.Duration) string {
+	switch kind {
+	case loop.Timeout:
+		if step.Step != nil && step.Step.Adaptive != nil {
+			return fmt.Sprintf("adaptive_timeout of %s: %s", step.Name, brief(d))
+		}
+		return fmt.Sprintf("timeout of %s: %s", step.Name, brief(d))
+	case loop.IterationTimeout:
+		return fmt.Sprintf("iteration_timeout of %s: %s%s", l.Name, brief(l.Loop.IterationTimeout), byPreset(l, "iteration_timeout"))
+	}
+	return fmt.Sprintf("timeout of %s: %s%s", l.Name, brief(l.Loop.Timeout), byPreset(l, "timeout"))
+}
+
+// byPreset says where a time comes from that the file does not give.
+func byPreset(l *definition.Agent, field string) string {
+	if _, given := l.FieldPosition(field); given {
+		return ""
+	}
+	if _, given := l.FieldPosition("timeouts"); given {
+		return fmt.Sprintf(" (timeouts: %s)", l.Loop.Timeouts)
+	}
+	return " (the default)"
+}
+
+// brief is a duration without parts that are nothing: 5m, 1h30m, 90s is 1m30s.
+func brief(d time.Duration) string {
+	s := d.Round(time.Millisecond).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// guard is what has ended a loop, as the file has it.
+func (w *walked) by(l *definition.Agent) string {
+	if w.stop == nil {
+		return w.guard
+	}
+	s := l.Loop
+	switch w.stop.Reason {
+	case loop.ReasonMaxIterations:
+		given := ""
+		if _, ok := l.FieldPosition("max_iterations"); !ok {
+			given = " (the default)"
+		}
+		return fmt.Sprintf("max_iterations: %d%s", s.MaxIterations, given)
+	case loop.ReasonTimeout:
+		return fmt.Sprintf("timeout: %s%s", brief(s.Timeout), byPreset(l, "timeout"))
+	case loop.ReasonTarget:
+		return "score.target"
+	case loop.ReasonConverged:
+		switch {
+		case s.Score == nil || !w.fired("converged"):
+			return "not_worth"
+		case s.Score.MinDeltaPercent == nil:
+			return "score.min_delta: " + decimal(*s.Score.MinDelta)
+		case s.Score.MinDelta == nil:
+			return "score.min_delta_percent: " + decimal(*s.Score.MinDeltaPercent)
+		}
+		return "score.min_delta, min_delta_percent"
+	case loop.ReasonNoProgress:
+		return "no_progress"
+	case loop.ReasonCondition:
+		return "stop_when"
+	case loop.ReasonBudget:
+		return w.budget(s.Budget)
+	case loop.ReasonError:
+		return w.failure(l)
+	}
+	if w.stop.By != "" {
+		return string(w.stop.Reason) + " by " + w.stop.By
+	}
+	return string(w.stop.Reason)
+}
+
+func (w *walked) fired(name string) bool {
+	for _, c := range w.stop.Conditions {
+		if c.Name == name && c.Fired {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walked) budget(b *loop.Budget) string {
+	switch {
+	case b == nil:
+		return "a budget around"
+	case w.fired("budget.tokens"), b.Calls == 0 && b.Cost == nil:
+		return fmt.Sprintf("budget.tokens: %d", b.Tokens)
+	case w.fired("budget.calls"), b.Tokens == 0 && b.Cost == nil:
+		return fmt.Sprintf("budget.calls: %d", b.Calls)
+	case w.fired("budget.cost"), b.Tokens == 0 && b.Calls == 0:
+		return "budget.cost: " + decimal(*b.Cost)
+	}
+	return "budget"
+}
+
+func (w *walked) failure(l *definition.Agent) string {
+	switch f := w.fatal; {
+	case f != nil && f.Kind == loop.StateTooLarge:
+		return fmt.Sprintf("state_limit: %s", size(l.Loop.StateLimit))
+	case f != nil && f.Running > 0:
+		return fmt.Sprintf("max_consecutive_failures: %d", l.Loop.MaxConsecutiveFailures)
+	}
+	if l.OnError == "" {
+		return "on_error: stop (the default)"
+	}
+	return "on_error: stop"
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.0f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// ending words how a loop has ended: "max_iterations after 5 iterations, about 3m; hands back best 2".
+func (w *walked) ending() string {
+	if w.far {
+		return fmt.Sprintf("under way after %s, about %s", plural(w.iterations, "iteration"), brief(w.elapsed))
+	}
+	if w.stop == nil {
+		return fmt.Sprintf("cut off after %s, about %s", plural(w.iterations, "iteration"), brief(w.elapsed))
+	}
+	s := fmt.Sprintf("%s after %s", w.stop.Reason, plural(w.stop.Iteration, "iteration"))
+	if w.elapsed > 0 {
+		s += ", about " + brief(w.elapsed)
+	}
+	return s + "; hands back " + handsBack(w.stop)
+}
+
+func handsBack(rec *loop.StopRecord) string {
+	switch r := rec.Result; r.Source {
+	case loop.FromFinalizer:
+		return "what the finalizer says"
+	case loop.FromBest:
+		return fmt.Sprintf("the best, iteration %d", r.Iteration)
+	case loop.FromLast:
+		return fmt.Sprintf("the last, iteration %d", r.Iteration)
+	}
+	return "what there is, of no whole iteration"
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// stepHung: an agent says nothing, for ever, whenever it is run, in a loop that ends
+// by its limits only. What comes of that is for the rules to say.
+func (s *stage) stepHung(ctx context.Context) ([]Finding, error) {
+	endless := make(map[*definition.Agent]*take)
+	for _, l := range s.loops {
+		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations})
+		if err != nil {
+			return nil, err
+		}
+		endless[l] = t
+	}
+	var found []Finding
+	for _, a := range s.leaves(s.def.Root) {
+		if reaches(a) {
+			found = append(found, s.hung(a, endless[s.loopAround(a)]))
+		}
+	}
+	if len(found) == 0 {
+		return []Finding{{Status: Spared, Detail: "no step asks a model, runs a program or waits for somebody"}}, nil
+	}
+	return grouped(found), nil
+}
+
+func (s *stage) hung(a *definition.Agent, t *take) Finding {
+	f := Finding{Steps: []string{a.Name}, Status: Caught}
+	own, ownName := ownTimeout(a)
+	l := s.loopAround(a)
+	if a.Human != nil {
+		if f.Guard = fmt.Sprintf("deadline of %s: %s", a.Name, brief(a.Human.Deadline)); a.Human.Deadline == 0 {
+			f.Status, f.Guard, f.Advice = Uncaught, "", "deadline: 24h on "+a.Name+", with a default"
+		}
+		f.Detail = "nobody answers: meanwhile the run waits, and costs nothing"
+		return f
+	}
+	if l == nil {
+		if own > 0 {
+			f.Guard, f.Detail = ownName, "it is in no loop; then the run fails"
+			return f
+		}
+		f.Status, f.Detail = Uncaught, "it is in no loop, and nothing else bounds it"
+		f.Advice = fmt.Sprintf("make %s a step of a loop with max_iterations: 1, which has limits of time", a.Name)
+		if a.Command != nil {
+			f.Advice = "timeout: 2m on " + a.Name
+		}
+		return f
+	}
+	f.Loop = l.Name
+	w := s.walk(l, s.quiet[l.Name], t)
+	index, cut := s.stepIndex(a, l), ""
+	w.hang = func(d loop.Decision) (time.Duration, bool) {
+		if d.Step != index {
+			return 0, false
+		}
+		if cut == "" {
+			cut = ownName
+			if d.Timeout > 0 && (own == 0 || d.Timeout <= own) {
+				cut = limitName(l, s.stepIn(a, l), d.TimeoutKind, d.Timeout)
+			}
+		}
+		return own, true
+	}
+	got := w.run()
+	f.Stop = got.stop
+	switch {
+	case got.hangs == 0:
+		f.Status, f.Detail = Spared, "the loop ends before it comes to that"
+	case got.hung:
+		f.Status = Uncaught
+		f.Detail = "neither the step, nor an iteration, nor the loop has a limit of time"
+		f.Advice = fmt.Sprintf("iteration_timeout: 5m on %s, or a timeout on the step", l.Name)
+	case got.guard != "" && cut == "":
+		f.Guard, f.Detail = got.guard, fmt.Sprintf("a loop around cuts it off after %s", brief(got.elapsed))
+	case got.stop == nil:
+		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then a loop around has no more time, after %s", times(got.hangs), brief(got.elapsed))
+	case s.fails(l):
+		f.Guard, f.Detail = cut, "cut off; what follows is not known, as the loop fails with stand-ins"
+	default:
+		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; the loop ends: %s", times(got.hangs), got.ending())
+	}
+	return f
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// defaultRequestTime is taskagent's.
+const defaultRequestTime = 30 * time.Second
+
+// ownTimeout is how long an agent takes at the most by itself, whatever its loop
+// says; 0: nothing bounds it.
+func ownTimeout(a *definition.Agent) (d time.Duration, name string) {
+	switch {
+	case a.Command != nil:
+		d = a.Command.Timeout
+	case a.HTTP != nil:
+		if s := a.Step; s != nil && (s.Timeout > 0 || s.Adaptive != nil) {
+			return 0, "" // the step's is the shorter one
+		}
+		if d = a.HTTP.Timeout; d == 0 {
+			return defaultRequestTime, fmt.Sprintf("timeout of %s: %s (the default)", a.Name, brief(defaultRequestTime))
+		}
+	}
+	if d == 0 {
+		return 0, ""
+	}
+	return d, fmt.Sprintf("timeout of %s: %s", a.Name, brief(d))
+}

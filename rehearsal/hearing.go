@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// hearing keeps what agents were told last. A nil one keeps nothing.
+type hearing struct {
+	mu   sync.Mutex
+	told map[string]string
+}
+
+// note takes down a request. Where the agent's instruction tells what others have
+// said, the conversation does not count.
+func (h *hearing) note(agent string, req *model.LLMRequest) {
+	if h == nil {
+		return
+	}
+	text := ""
+	if req.Config != nil && req.Config.SystemInstruction != nil {
+		text = texts(req.Config.SystemInstruction)
+	}
+	if !spoken.MatchString(text) {
+		for _, c := range req.Contents {
+			text += "\n" + texts(c)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told == nil {
+		h.told = make(map[string]string)
+	}
+	h.told[agent] = text
+}
+
+func texts(c *genai.Content) string {
+	if c == nil {
+		return ""
+	}
+	var all []string
+	for _, p := range c.Parts {
+		if p != nil {
+			all = append(all, p.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// spoken finds what stand-ins say, with the iteration in which they did.
+var spoken = regexp.MustCompile(`Words of [^,\n]+, iteration (?:\d+\.)*(\d+)\.`)
+
+// iterations are those of which an agent was told or, if it asks no model, those
+// of which it tells in its answer.
+func (h *hearing) iterations(agent, answer string) []int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	text, ok := h.told[agent]
+	if !ok {
+		text = answer
+	}
+	var all []int
+	for _, m := range spoken.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/tool/exitlooptool"
+)
+
+// defaultModel is what agents ask that name no model.
+const defaultModel = "rehearsal/stand-in"
+
+// actor plays all models of one name. What it answers depends on who asks, and in
+// which place.
+type actor struct {
+	*play
+	name string
+}
+
+func newActor(p *play, name string) *actor {
+	provider, own, ok := strings.Cut(name, "/")
+	switch {
+	case provider == "scripted":
+		own = provider // as those are called that do not say it in their script
+	case !ok:
+		own = name
+	}
+	return &actor{p, own}
+}
+
+// Name is that of the model that it plays: prices are for names.
+func (a *actor) Name() string { return a.name }
+
+// GenerateContent answers as a script of one answer would.
+func (a *actor) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) {
+		m, err := scripted.New(scripted.Script{Name: a.name, Answers: []scripted.Answer{a.answer(ctx, req)}})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		m.GenerateContent(ctx, req, stream)(yield)
+	}
+}
+
+// The names of a tool that takes an answer with a schema.
+const answerTool, insideKey = "set_model_response", "response"
+
+func (a *actor) answer(ctx context.Context, req *model.LLMRequest) scripted.Answer {
+	inv, ok := ctx.(agent.InvocationContext)
+	if !ok {
+		return scripted.Answer{Text: "Words of a model."}
+	}
+	def, at := a.agents[inv.Agent().Name()], placeOf(inv)
+	if def == nil {
+		return scripted.Answer{Text: "Words of " + inv.Agent().Name() + "."}
+	}
+	if l := a.loopAround(def); l != nil && a.finalizes(def, l) {
+		a.hearing.note(def.Name, req)
+	}
+	usage := &scripted.Usage{Prompt: promptTokens, Output: outputTokens}
+	if a.usage != nil {
+		if u := a.usage(at); u != nil {
+			usage = u
+		}
+	}
+	if a.fail != nil {
+		if f := a.fail(def, at); f != nil {
+			return scripted.Answer{Error: f}
+		}
+	}
+	if own, ok := a.scripted(def, at); ok && len(own.Calls) > 0 && !a.never {
+		own.Usage = usage
+		return a.called(own, at)
+	}
+	l := a.line(def, at)
+	out := scripted.Answer{Text: l.words, Usage: usage}
+	switch tools := req.Tools; {
+	case l.leave && tools[exitlooptool.Name] != nil:
+		out.Text, out.Calls = "", []scripted.Call{exit(exitlooptool.Name)}
+	case l.leave && tools[exitlooptool.Alias] != nil:
+		out.Text, out.Calls = "", []scripted.Call{exit(exitlooptool.Alias)}
+	case tools[answerTool] != nil:
+		var v any
+		if json.Unmarshal([]byte(l.words), &v) == nil {
+			args, ok := v.(map[string]any)
+			if !ok {
+				args = map[string]any{insideKey: v}
+			}
+			out.Text, out.Calls = "", []scripted.Call{{Name: answerTool, Args: args}}
+		}
+	}
+	return a.called(out, at)
+}
+
+// What a request takes, unless the scene says something else.
+const promptTokens, outputTokens = 1000, 300
+
+func exit(name string) scripted.Call {
+	return scripted.Call{Name: name, Args: map[string]any{"reason": "the rehearsal ends it here"}}
+}
+
+// called gives the calls of an answer IDs that belong to its place.
+func (a *actor) called(ans scripted.Answer, at place) scripted.Answer {
+	calls := make([]scripted.Call, len(ans.Calls))
+	for i, c := range ans.Calls {
+		if c.ID == "" {
+			c.ID = "call " + string(at.addr) + " " + decimal(float64(i+1))
+		}
+		calls[i] = c
+	}
+	ans.Calls = calls
+	return ans
+}

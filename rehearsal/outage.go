@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model/scripted"
+)
+
+// down is how a provider fails that is overloaded, or gone.
+var down = &scripted.Failure{Status: 503, Code: "unavailable", Message: "the provider is down, says the rehearsal"}
+
+// asking are the agents of a loop that ask others, and can be refused.
+func (s *stage) asking(l *definition.Agent) []*definition.Agent {
+	var all []*definition.Agent
+	for _, a := range s.leaves(l) {
+		if a.Type == definition.TypeLLM {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// providerHiccup: one request of an agent fails, and the next would not.
+func (s *stage) providerHiccup(ctx context.Context) ([]Finding, error) {
+	asking := s.asking(s.def.Root)
+	if len(asking) == 0 {
+		return []Finding{{Status: Spared, Detail: "no agent asks a model"}}, nil
+	}
+	var found []Finding
+	for _, a := range asking {
+		f, err := s.hiccup(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, f)
+	}
+	return grouped(found), nil
+}
+
+func (s *stage) hiccup(ctx context.Context, a *definition.Agent) (Finding, error) {
+	l := s.loopAround(a)
+	f := Finding{Steps: []string{a.Name}, Status: Caught}
+	if l != nil {
+		f.Loop = l.Name
+		if bad, is := s.unfit(l); is {
+			bad.Steps = f.Steps
+			return bad, nil
+		}
+	}
+	var mu sync.Mutex
+	failed := false
+	t, err := s.run(ctx, &scene{target: l, iterations: maxIterations, fail: func(by *definition.Agent, _ place) *scripted.Failure {
+		mu.Lock()
+		defer mu.Unlock()
+		if by != a || failed {
+			return nil
+		}
+		failed = true
+		return down
+	}})
+	if err != nil {
+		return f, err
+	}
+	var o *loop.Outcome // of the step that has failed
+	for _, r := range t.loops {
+		for i := range r.Outcomes {
+			if f := r.Outcomes[i].Failure; f != nil && o == nil && strings.Contains(f.Message, down.Message) {
+				o = &r.Outcomes[i]
+			}
+		}
+	}
+	step := a
+	if l != nil {
+		step = s.stepIn(a, l)
+	}
+	switch n, given := a.LLM.Retry.Attempts, ""; {
+	case !failed:
+		f.Status, f.Detail = Spared, "it is not asked"
+	case o == nil && t.err == nil:
+		if n == 0 {
+			n, given = 3, " (the default)"
+		}
+		f.Guard, f.Detail = fmt.Sprintf("request_retry: %d%s", n, given), "the request is sent again"
+	case t.err == nil && step.Step != nil && step.Step.Retry != nil:
+		f.Guard, f.Detail = fmt.Sprintf("retry: %d", step.Step.Retry.Attempts), "the step is run again"
+	case t.err == nil:
+		f.Guard, f.Detail = "on_error", "the loop goes on without the step's answer"
+	default:
+		f.Status, f.Detail = Uncaught, "the run fails for one request, which would have gone well the second time"
+		f.Advice = "request_retry: 3, or retry: 2 on the step"
+	}
+	return f, nil
+}
+
+// providerDown: from the second iteration on every request to a model fails.
+func (s *stage) providerDown(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, l := range s.loops {
+		f := Finding{Loop: l.Name, Status: Spared}
+		if len(s.asking(l)) == 0 {
+			f.Detail = "no agent in it asks a model"
+			all = append(all, f)
+			continue
+		}
+		if f, bad := s.unfit(l); bad {
+			all = append(all, f)
+			continue
+		}
+		from := 2
+		if l.Loop.MaxIterations == 1 {
+			from = 1
+		}
+		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, fail: func(_ *definition.Agent, at place) *scripted.Failure {
+			if at.loops[l.Name] >= from {
+				return down
+			}
+			return nil
+		}})
+		if err != nil {
+			return nil, err
+		}
+		got := s.walk(l, s.quiet[l.Name], t).run()
+		f.Stop, f.Detail = got.stop, fmt.Sprintf("%s failed; %s", plural(got.failed, "step"), got.ending())
+		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s, %s of which failed, it still goes on", plural(got.iterations, "iteration"), plural(got.failed, "step"))
+			f.Advice = "max_consecutive_failures: 3 on " + l.Name
+		} else if got.failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
+			f.Advice = "max_consecutive_failures: 3 on " + l.Name + " ends it sooner"
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// DefaultStepTime is what a step of a rehearsal is supposed to take.
+const DefaultStepTime = 10 * time.Second
+
+// Config describes a rehearsal. Its zero value is ready.
+type Config struct {
+	// Seed varies what is left to chance: how much a noisy judge varies, and the
+	// points of a long run at which it crashes.
+	Seed uint64
+	// StepTime is how long a step takes by which the process is left; 0 is
+	// [DefaultStepTime].
+	StepTime time.Duration
+	// Input is what the user asks, and Values are the inputs of the definition.
+	// Required ones that are missing are made up.
+	Input  string
+	Values map[string]string
+	// Script has answers to be given in place of made-up ones, by agent, where no
+	// fault needs others: the n-th one that names an agent, be it one that asks a
+	// model or a task, is for iteration n, the last for all behind it. Nil makes
+	// all up.
+	Script *scripted.Script
+	// Agent, if it is set, may give an agent of one's own in place of a stand-in.
+	// It must do nothing that cannot be done hundreds of times.
+	Agent func(*definition.Agent) (agent.Agent, bool)
+	// Faults are those to inject; nil is all.
+	Faults []Fault
+}
+
+func (c *Config) script() []scripted.Answer {
+	if c.Script == nil {
+		return nil
+	}
+	return c.Script.Answers
+}
+
+// maxIterations is after how many iterations of a loop a run is cut off. What would
+// follow is for the rules to say.
+const maxIterations = 60
+
+// Run rehearses a definition. It fails if the agents cannot be made, if the
+// config does not fit the definition, or with context.Cause if ctx is over; a
+// fault that nothing catches is no error. Besides what the report lists as
+// stand-ins, nothing leaves the process.
+func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, error) {
+	cfg.StepTime = cmp.Or(cfg.StepTime, DefaultStepTime)
+	s := &stage{cast: newCast(def), cfg: cfg}
+	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: s.replaced(), Endings: []Ending{}, Findings: []Finding{}}
+	var err error
+	if s.state, err = s.initial(rep); err != nil {
+		return nil, err
+	}
+	if err := s.readPlans(ctx); err != nil {
+		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
+	}
+	s.learn(s.state)
+	if err := s.baseline(ctx, rep); err != nil {
+		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
+	}
+	faults := cfg.Faults
+	if faults == nil {
+		faults = Faults()
+	}
+	for _, f := range faults {
+		inject := injections[f]
+		if inject == nil {
+			return nil, fmt.Errorf("rehearse %q: there is no fault %q", def.Name, f)
+		}
+		found, err := inject(s, ctx)
+		if err != nil {
+			return nil, fmt.Errorf("rehearse %q: %s: %w", def.Name, f, err)
+		}
+		for i := range found {
+			found[i].Fault = f
+		}
+		rep.Findings = append(rep.Findings, found...)
+	}
+	return rep, nil
+}
+
+// injections are the faults: each looks at the definition in a few runs.
+var injections = map[Fault]func(*stage, context.Context) ([]Finding, error){
+	NeverExits:       (*stage).neverExits,
+	NoisyJudge:       (*stage).noisyJudge,
+	ScoresRegress:    (*stage).scoresRegress,
+	Oscillation:      (*stage).oscillation,
+	StepHung:         (*stage).stepHung,
+	ProviderHiccup:   (*stage).providerHiccup,
+	ProviderDown:     (*stage).providerDown,
+	ExitNotPermitted: (*stage).exitNotPermitted,
+	StateGrows:       (*stage).stateGrows,
+	CostsExplode:     (*stage).costsExplode,
+	Crash:            (*stage).crash,
+}
+
+// initial is the state that runs begin with. Inputs that are required and not given
+// are made up.
+func (s *stage) initial(rep *Report) (map[string]any, error) {
+	values := make(map[string]string)
+	maps.Copy(values, s.cfg.Values)
+	for _, in := range s.def.Inputs {
+		if _, given := values[in.Name]; given || !in.Required {
+			continue
+		}
+		values[in.Name] = madeUp[in.Type]
+		rep.Notes = append(rep.Notes, fmt.Sprintf("input %q is required; it was made up: %q", in.Name, madeUp[in.Type]))
+	}
+	return s.def.InitialState(values)
+}
+
+var madeUp = map[definition.InputType]string{
+	definition.InputString: "made up", definition.InputInt: "1", definition.InputNumber: "1",
+	definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
+}
+
+// readPlans finds the rules of the loops, as the file has them and with what they
+// wait for silenced.
+func (s *stage) readPlans(ctx context.Context) error {
+	var failed error
+	plan := func(cfg loopagent.Config) *loop.Plan {
+		made, err := loopagent.New(cfg)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			return &loop.Plan{}
+		}
+		return made.(*loopagent.Agent).Plan()
+	}
+	functions, err := s.functions()
+	if err != nil {
+		return err
+	}
+	p := &play{cast: s.cast, scene: &scene{}}
+	_, err = s.def.Build(ctx, definition.BuildConfig{
+		DefaultModel: defaultModel, Tools: functions,
+		Model:  func(_ context.Context, name string) (model.LLM, error) { return newActor(p, name), nil },
+		Getenv: func(string) string { return "stand-in" }, Agents: s.goAgents(),
+		StandIns: definition.StandIns{
+			NoCallbacks: true,
+			Agent:       p.standIn,
+			Toolset:     func(a *definition.Agent, _ *definition.MCP) tool.Toolset { return noTools(a.Name) },
+			Loop: func(a *definition.Agent, cfg *loopagent.Config) {
+				s.plans[a.Name] = plan(*cfg)
+				quiet := *cfg
+				silence(&quiet)
+				s.quiet[a.Name] = plan(quiet)
+			},
+		},
+	})
+	return errors.Join(err, failed)
+}
+
+// around is the least time that the loops around a loop, or around an agent in one,
+// leave it in their first iteration.
+func (s *stage) around(a *definition.Agent) bound {
+	var least bound
+	for l := s.loopAround(a); l != nil; l = s.loopAround(l) {
+		w := &walk{cast: s.cast, loop: l, plan: s.plans[l.Name], stepOf: s.cfg.StepTime}
+		for range len(l.SubAgents) {
+			d := w.plan.Next(&w.tally, begun)
+			if d.Action != loop.RunStep {
+				break
+			}
+			if l.SubAgents[d.Step] == s.stepIn(a, l) {
+				if d.Timeout > 0 && (least.time == 0 || d.Timeout < least.time) {
+					least = bound{d.Timeout, limitName(l, l.SubAgents[d.Step], d.TimeoutKind, d.Timeout)}
+				}
+				break
+			}
+			o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: begun.Add(w.elapsed), Waited: d.Wait}
+			w.elapsed += d.Wait + w.stepTime(l.SubAgents[d.Step], session.Address(""))
+			o.Finished = begun.Add(w.elapsed)
+			w.plan.Add(&w.tally, o)
+		}
+	}
+	return least
+}
+
+// walk follows the rules of a loop from what was played.
+func (s *stage) walk(l *definition.Agent, plan *loop.Plan, t *take) *walk {
+	w := &walk{cast: s.cast, loop: l, plan: plan, stepOf: s.cfg.StepTime, take: t, outer: s.around(l)}
+	if t != nil {
+		w.rec = t.of(l)
+	}
+	return w
+}

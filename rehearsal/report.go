@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// Fault is something that goes wrong.
+type Fault string
+
+// The faults, in the order of a report.
+const (
+	NeverExits       Fault = "never_exits"        // nothing that the loop waits for comes true
+	NoisyJudge       Fault = "noisy_judge"        // the score varies, and the work does not
+	ScoresRegress    Fault = "scores_regress"     // it gets better, and then worse and worse
+	Oscillation      Fault = "oscillation"        // two results in turns
+	StepHung         Fault = "step_hung"          // a step says nothing, for ever
+	ProviderHiccup   Fault = "provider_hiccup"    // one request fails, and the next would not
+	ProviderDown     Fault = "provider_down"      // all requests fail from the second iteration on
+	ExitNotPermitted Fault = "exit_not_permitted" // a step that has no permission ends the loop
+	StateGrows       Fault = "state_grows"        // every iteration leaves more in the state
+	CostsExplode     Fault = "costs_explode"      // every request takes twice the tokens of the one before
+	Crash            Fault = "crash"              // the process dies, at every event of the log
+)
+
+// Faults lists all of them, in the order of a report.
+func Faults() []Fault {
+	return []Fault{
+		NeverExits, NoisyJudge, ScoresRegress, Oscillation, StepHung, ProviderHiccup, ProviderDown,
+		ExitNotPermitted, StateGrows, CostsExplode, Crash,
+	}
+}
+
+// String is the fault in words.
+func (f Fault) String() string {
+	switch f {
+	case NeverExits:
+		return "never exits"
+	case NoisyJudge:
+		return "noisy judge"
+	case ScoresRegress:
+		return "scores regress"
+	case Oscillation:
+		return "oscillating outputs"
+	case StepHung:
+		return "step hung"
+	case ProviderHiccup:
+		return "provider hiccup"
+	case ProviderDown:
+		return "provider down"
+	case ExitNotPermitted:
+		return "exit not permitted"
+	case StateGrows:
+		return "state grows"
+	case CostsExplode:
+		return "costs explode"
+	case Crash:
+		return "crash at any event"
+	}
+	return string(f)
+}
+
+// Status is what became of a fault.
+type Status string
+
+// What can become of one.
+const (
+	Caught   Status = "caught"         // a guard has caught it
+	Uncaught Status = "uncaught"       // none has
+	Spared   Status = "does_not_apply" // it cannot happen here
+	Unknown  Status = "not_known"      // stand-ins do not get so far
+)
+
+// Finding is what became of one fault at one place.
+type Finding struct {
+	Fault  Fault  `json:"fault"`
+	Status Status `json:"status"`
+	// Loop is the loop in which it happens, Steps are the agents to which it
+	// does; both may be empty.
+	Loop  string   `json:"loop,omitzero"`
+	Steps []string `json:"steps,omitzero"`
+	// Guard is what has caught it, as the file has it: "max_iterations: 5". If
+	// none has it is empty.
+	Guard string `json:"guard,omitzero"`
+	// Detail says what happens, or why it cannot; Advice what to add to the file.
+	Detail string `json:"detail"`
+	Advice string `json:"advice,omitzero"`
+	// Stop is why the loop stops then, if it does.
+	Stop *loop.StopRecord `json:"stop,omitzero"`
+	// Points is at how many events a run was cut off, and Differ at how many of
+	// them it came to something else.
+	Points int `json:"points,omitzero"`
+	Differ int `json:"differ,omitzero"`
+}
+
+// Ending is one way in which a loop is meant to end, and whether it does.
+type Ending struct {
+	Loop string `json:"loop"`
+	// Way is the criterion: "exit_loop by critic", "score.target", "stop_when".
+	// Empty for a loop that has none but its limits.
+	Way string `json:"way,omitzero"`
+	// Reached says that the loop has ended so; Reason and Iterations are how it
+	// has ended. Known is false if stand-ins could not bring it about, so that
+	// it may be reached with the real ones.
+	Reached    bool            `json:"reached"`
+	Known      bool            `json:"known"`
+	Reason     loop.StopReason `json:"reason,omitzero"`
+	Iterations int             `json:"iterations,omitzero"`
+	Detail     string          `json:"detail,omitzero"`
+}
+
+// StandIn is an agent, or a tool, that was not the real one.
+type StandIn struct {
+	Agent string `json:"agent"`
+	// Kind is what the real one is: "model", "command", "http", "a2a", "human",
+	// "mcp", "func"; or "callbacks", of which there are none.
+	Kind string `json:"kind"`
+}
+
+// Report is what a rehearsal has shown. It depends on nothing but the definition
+// and the config.
+type Report struct {
+	Name     string        `json:"name"`
+	Seed     uint64        `json:"seed"`
+	StepTime time.Duration `json:"step_time_ns"` // that a step is supposed to take
+	StandIns []StandIn     `json:"stand_ins"`
+	// Notes are about the rehearsal itself, such as inputs that were made up.
+	Notes    []string  `json:"notes,omitzero"`
+	Endings  []Ending  `json:"endings"`
+	Findings []Finding `json:"findings"`
+}
+
+// Open lists the findings that no guard has caught, and those of which it is not
+// known.
+func (r *Report) Open() []Finding {
+	var all []Finding
+	for _, f := range r.Findings {
+		if f.Status == Uncaught || f.Status == Unknown {
+			all = append(all, f)
+		}
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// scene is what stand-ins do in one run. Whatever they do depends on nothing but
+// the scene and their place in the run, so that a run that is resumed goes as the
+// one that was cut off. Each of the functions may be nil.
+type scene struct {
+	target *definition.Agent // the loop that it is about; nil for all
+	way    way               // in which that is to end
+	never  bool              // it is not to end by any
+
+	score    func(at place) float64                             // of the target
+	words    func(a *definition.Agent, at place) (string, bool) // of any agent
+	usage    func(at place) *scripted.Usage
+	fail     func(a *definition.Agent, at place) *scripted.Failure
+	hearing  *hearing // of what finalizers are told
+	escalate string   // an agent that asks to leave at its end
+
+	iterations int   // of the target or, without one, of each loop: then the run is cut off
+	stateSize  int64 // so is one with a state of so many bytes
+}
+
+// place is where in a run a stand-in plays.
+type place struct {
+	addr   session.Address
+	loops  map[string]int // the loops around, with their iterations
+	within string         // the nearest of them
+	number string         // the iterations, the outermost first: 2.3
+	sample int            // of a judge, from 1
+}
+
+func placeOf(ctx agent.InvocationContext) place {
+	at := place{addr: agent.AddressOf(ctx), loops: make(map[string]int), sample: 1}
+	var numbers []string
+	for l := agent.LoopOf(ctx); l != nil; l = l.Outer {
+		if at.within == "" {
+			at.within = l.Name
+		}
+		at.loops[l.Name] = l.Iteration
+		numbers = append([]string{strconv.Itoa(l.Iteration)}, numbers...)
+	}
+	at.number = strings.Join(numbers, ".")
+	for part := range strings.SplitSeq(string(at.addr), "/") {
+		if _, n, ok := strings.Cut(part, "#"); ok {
+			if k, err := strconv.Atoi(n); err == nil {
+				at.sample = k
+			}
+		}
+	}
+	return at
+}
+
+// iteration is that of the nearest loop; 1 outside loops.
+func (p place) iteration() int { return max(1, p.loops[p.within]) }
+
+// speech is what an agent says in a place. No two places have the same.
+func speech(a *definition.Agent, at place) string {
+	if at.number == "" {
+		return fmt.Sprintf("Words of %s.", a.Name)
+	}
+	return fmt.Sprintf("Words of %s, iteration %s.", a.Name, at.number)
+}
+
+// wayOf is how a loop is to end in the scene, and in which iteration; 0: it is
+// not to.
+func (s *scene) wayOf(c *cast, l *definition.Agent) (way, int) {
+	if s.target == l && s.never {
+		return way{}, 0
+	}
+	n := finishAt
+	if limit := int(l.Loop.MaxIterations); limit > 0 {
+		n = min(n, limit)
+	}
+	if s.target == l && s.way.reason != "" {
+		return s.way, n
+	}
+	if ways := c.goals[l.Name].ways; len(ways) > 0 {
+		return ways[0], n
+	}
+	return way{}, 0
+}

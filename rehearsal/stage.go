@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/functiontool"
+)
+
+// stage runs scenes.
+type stage struct {
+	*cast
+	cfg   Config
+	state map[string]any   // that runs begin with
+	base  map[string]*take // nothing goes wrong, by loop
+	met   map[string]bool  // that loop ends as it is meant to
+}
+
+// errEnough cuts off a run that has shown enough.
+var errEnough = errors.New("the rehearsal has seen enough")
+
+// take is what a run has left.
+type take struct {
+	log    []*session.Event
+	loops  []*progress.Recording
+	state  map[string]any
+	answer string
+	err    error
+	cut    bool // it was cut off
+	run    string
+}
+
+// open makes the agents of a scene. Enough is called when the run is to end.
+func (s *stage) open(ctx context.Context, sc *scene, enough func()) (agent.Agent, error) {
+	p := &play{cast: s.cast, scene: sc, script: s.cfg.script()}
+	functions, err := s.functions()
+	if err != nil {
+		return nil, err
+	}
+	return s.def.Build(ctx, definition.BuildConfig{
+		DefaultModel: defaultModel, Tools: functions,
+		Model:  func(_ context.Context, name string) (model.LLM, error) { return newActor(p, name), nil },
+		Getenv: func(string) string { return "stand-in" }, Agents: s.goAgents(),
+		StandIns: definition.StandIns{
+			NoCallbacks: true,
+			Agent: func(a *definition.Agent) (agent.Agent, error) {
+				if s.cfg.Agent != nil {
+					if own, ok := s.cfg.Agent(a); ok {
+						return own, nil
+					}
+				}
+				return p.standIn(a)
+			},
+			Toolset: func(a *definition.Agent, _ *definition.MCP) tool.Toolset { return noTools(a.Name) },
+			LLM:     func(a *definition.Agent, cfg *llmagent.Config) { p.prepareLLM(a, cfg) },
+			Loop:    func(a *definition.Agent, cfg *loopagent.Config) { p.prepareLoop(a, cfg, enough) },
+		},
+	})
+}
+
+// prepareLLM takes the waiting out of an agent that asks a model.
+func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
+	cfg.Retry.Delay, cfg.Retry.MaxDelay = 1, 1
+	if p.escalate == a.Name {
+		cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks, func(ctx agent.CallbackContext) (*genai.Content, error) {
+			ctx.Actions().Escalate = true
+			return nil, nil
+		})
+	}
+}
+
+// prepareLoop takes the time out of a loop: what limits of time lead to is for
+// the rules to say.
+func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough func()) {
+	cfg.Timeout, cfg.IterationTimeout, cfg.DelayBefore, cfg.DelayAfter = 0, 0, 0, 0
+	steps := maps.Clone(cfg.Steps)
+	for name, sp := range steps {
+		sp.Timeout, sp.Adaptive, sp.DelayBefore, sp.DelayAfter = 0, nil, 0, 0
+		if sp.Retry != nil {
+			sp.Retry = &loop.Retry{Attempts: sp.Retry.Attempts}
+		}
+		if sp.Circuit != nil {
+			c := *sp.Circuit
+			c.Cooldown = 1
+			sp.Circuit = &c
+		}
+		steps[name] = sp
+	}
+	cfg.Steps = steps
+	if p.never && p.target == a {
+		silence(cfg)
+	}
+	if p.target != nil && p.target != a && p.iterations == 0 {
+		return
+	}
+	cfg.AfterIteration = append(slices.Clone(cfg.AfterIteration), func(ctx agent.Context, it loop.IterationRecord) error {
+		most := p.iterations
+		if p.target != nil && p.target != a {
+			most *= 5 // it only has to come to its end
+		}
+		tooMany := most > 0 && it.Number >= most
+		if tooMany || p.stateSize > 0 && p.target == a && sizeOf(maps.Collect(ctx.State().All())) > p.stateSize {
+			enough()
+		}
+		return nil
+	})
+}
+
+// silence keeps a loop from what it is waiting for: its condition never holds, and
+// its score never reaches its target.
+func silence(cfg *loopagent.Config) {
+	if cfg.StopWhen != nil {
+		cfg.StopWhen = &loop.Condition{Expr: "false"}
+	}
+	if s := cfg.Score; s != nil && (s.Target != nil || s.DimensionTarget != nil) {
+		own := *s
+		out := 1e99
+		if s.LowerIsBetter {
+			out = -out
+		}
+		own.Target, own.DimensionTarget = &out, nil
+		cfg.Score = &own
+	}
+}
+
+// run plays a scene to its end, or until it has shown enough.
+func (s *stage) run(ctx context.Context, sc *scene) (*take, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	root, err := s.open(ctx, sc, func() { cancel(errEnough) })
+	if err != nil {
+		return nil, err
+	}
+	store := session.InMemoryService()
+	r, err := runner.New(runner.Config{AppName: app, Agent: root, SessionService: store, Durable: true})
+	if err != nil {
+		return nil, err
+	}
+	_, err = store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.state)})
+	if err != nil {
+		return nil, err
+	}
+	t := &take{}
+	for ev, err := range r.Run(ctx, app, app, s.message(), s.runConfig()) {
+		if err != nil {
+			t.err = err
+		} else {
+			t.run = ev.InvocationID
+		}
+	}
+	if errors.Is(t.err, errEnough) {
+		t.err, t.cut = nil, true
+	} else if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return t, t.read(store)
+}
+
+const app = "rehearsal"
+
+func (s *stage) message() *genai.Content {
+	return genai.NewContentFromText(s.cfg.Input, genai.RoleUser)
+}
+
+func (s *stage) runConfig() agent.RunConfig {
+	prices := budget.Prices{newActor(nil, defaultModel).name: {Input: 1, Output: 1}}
+	maps.Copy(prices, s.def.Prices)
+	return agent.RunConfig{Prices: prices, MaxLLMCalls: s.def.MaxModelCalls}
+}
+
+// read takes from a store what a run has left there.
+func (t *take) read(store session.Service) error {
+	got, err := store.Get(context.Background(), &session.GetRequest{AppName: app, UserID: app, SessionID: app})
+	if err != nil {
+		return err
+	}
+	view := session.ViewOf(got.Session)
+	t.log = slices.Collect(view.Log().All())
+	t.state = maps.Collect(view.State().All())
+	if t.loops, err = progress.Recordings(t.log); err != nil {
+		return err
+	}
+	var fold progress.Fold
+	for _, ev := range session.Current(t.log) {
+		fold.Add(ev)
+	}
+	t.answer = fold.Answer()
+	return nil
+}
+
+// of is the first run of a loop; nil if it has not begun.
+func (t *take) of(l *definition.Agent) *progress.Recording {
+	for _, r := range t.loops {
+		if r.Loop.Agent() == l.Name {
+			return r
+		}
+	}
+	return nil
+}
+
+// functions are stand-ins for the Go functions that a definition names.
+func (s *stage) functions() ([]tool.Tool, error) {
+	var all []tool.Tool
+	made := make(map[string]bool)
+	for a := range s.def.Root.All {
+		if a.LLM == nil {
+			continue
+		}
+		for _, t := range a.LLM.Tools {
+			if t.Func == "" || made[t.Func] {
+				continue
+			}
+			made[t.Func] = true
+			f, err := functiontool.New(functiontool.Config{Name: t.Func, Description: "Stands in for the function " + t.Func + "."},
+				func(tool.Context, struct{}) (map[string]any, error) { return map[string]any{"stand_in": true}, nil })
+			if err != nil {
+				return nil, fmt.Errorf("stand-in for function %q: %w", t.Func, err)
+			}
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+// goAgents are for the names of Go agents that a definition has. Their stand-ins are
+// made instead.
+func (s *stage) goAgents() map[string]definition.NewAgent {
+	all := make(map[string]definition.NewAgent)
+	for a := range s.def.Root.All {
+		if a.Func != "" {
+			all[a.Func] = agent.New
+		}
+	}
+	return all
+}
+
+// noTools stands for a server of tools: it has none.
+type noTools string
+
+func (n noTools) Name() string { return "stand-in of " + string(n) }
+
+func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, nil }

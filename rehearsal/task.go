@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// standIn makes the agent in place of one that reaches out of the process and asks
+// no model; nil for all others, but for an expression that is not to end its loop.
+func (p *play) standIn(a *definition.Agent) (agent.Agent, error) {
+	if a.Type == definition.TypeExpression {
+		if p.never && a.ExitWhen != "" && p.loopAround(a) == p.target {
+			return p.staying(a)
+		}
+		return nil, nil
+	}
+	if a.Type == definition.TypeLLM || !reaches(a) {
+		return nil, nil
+	}
+	var leave *expr.Program
+	if a.ExitWhen != "" {
+		var err error
+		if leave, err = expr.Compile(a.ExitWhen, conditionVars()...); err != nil {
+			return nil, fmt.Errorf("exit_when of %q: %w", a.Name, err)
+		}
+	}
+	return agent.New(agent.Config{
+		Name: a.Name, Description: a.Description,
+		Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(yield func(*session.Event, error) bool) {
+				if ctx.Err() != nil {
+					yield(nil, context.Cause(ctx))
+					return
+				}
+				ev, err := p.act(a, leave, ctx)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				yield(ev, nil)
+			}
+		},
+	})
+}
+
+// staying is an expression that never ends its loop.
+func (p *play) staying(a *definition.Agent) (agent.Agent, error) {
+	x := a.Expression
+	if len(x.Set) == 0 && (x.Value == "" || a.OutputKey == "" && a.ResultKey == "") {
+		return agent.New(agent.Config{Name: a.Name, Description: a.Description})
+	}
+	return taskagent.NewExpression(taskagent.ExpressionConfig{
+		Config: taskagent.Config{Name: a.Name, Description: a.Description, OutputKey: a.OutputKey, ResultKey: a.ResultKey},
+		Set:    x.Set, Value: x.Value,
+	})
+}
+
+// act is what a stand-in does in place of a task.
+func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.InvocationContext) (*session.Event, error) {
+	at := placeOf(ctx)
+	if p.fail != nil && a.Type == definition.TypeA2A {
+		if f := p.fail(a, at); f != nil {
+			return nil, fmt.Errorf("%s: %s", a.Name, f.Message)
+		}
+	}
+	l := p.line(a, at)
+	delta := make(map[string]any)
+	if a.OutputKey != "" && !(a.OutputKey == definition.LoopOutput && p.loopAround(p.loopAround(a)) != nil) {
+		delta[a.OutputKey] = l.value
+	}
+	result := result(a, l)
+	if a.ResultKey != "" {
+		delta[a.ResultKey] = result
+	}
+	ev := &session.Event{Actions: session.EventActions{StateDelta: delta}}
+	if l.words != "" {
+		ev.Content = genai.NewContentFromText(l.words, genai.RoleModel)
+	}
+	if p.escalate == a.Name {
+		ev.Actions.Escalate = true
+	}
+	if a.Human != nil && l.leave {
+		ev.Actions.Escalate = true
+		ev.Actions.Exit = &session.Exit{By: a.Name, Reason: "approved, in the rehearsal"}
+	}
+	if leave == nil || p.never && p.loopAround(a) == p.target {
+		return ev, nil
+	}
+	yes, err := leave.EvalBool(exitVals(ctx, delta, result))
+	if err != nil {
+		return nil, fmt.Errorf("evaluate the exit condition: %w", err)
+	}
+	if yes {
+		ev.Actions.Escalate = true
+		ev.Actions.Exit = &session.Exit{By: a.Name, Reason: a.ExitWhen}
+	}
+	return ev, nil
+}
+
+func jsonTask(a *definition.Agent) bool {
+	return a.Command != nil && a.Command.JSON || a.HTTP != nil && a.HTTP.JSON
+}
+
+// result is what a task's exit_when reads, and its result key gets.
+func result(a *definition.Agent, l line) map[string]any {
+	var r map[string]any
+	switch {
+	case a.Command != nil:
+		r = map[string]any{"exit_code": okCodes(a)[0], "stdout": l.words, "stderr": ""}
+	case a.HTTP != nil:
+		r = map[string]any{"status": okStatus(a)[0], "headers": map[string]any{}, "body": l.words}
+	default:
+		r = map[string]any{"text": l.words}
+	}
+	if jsonTask(a) {
+		r["json"] = l.value
+	}
+	for field, v := range l.result {
+		if !strings.Contains(field, ".") {
+			r[field] = v
+		}
+	}
+	return r
+}
+
+// exitVals are the values of an exit_when.
+func exitVals(ctx agent.InvocationContext, delta, result map[string]any) map[string]any {
+	state := maps.Collect(agent.StateOf(ctx).All())
+	maps.Copy(state, delta)
+	vals := conditionVals(state, 0)
+	vals["result"], vals["score"], vals["best_score"] = result, nil, nil
+	if v, ok := agent.Lookup(ctx)("user_input"); ok {
+		vals["user_input"] = v
+	}
+	if l := agent.LoopOf(ctx); l != nil {
+		vals["iteration"], vals["max_iterations"] = l.Iteration, int(l.MaxIterations)
+		if l.Prev != nil {
+			vals["prev"] = l.Prev
+		}
+		if l.Score != nil {
+			vals["score"] = *l.Score
+		}
+		if l.BestScore != nil {
+			vals["best_score"] = *l.BestScore
+		}
+	}
+	return vals
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// walk follows a loop's rules from outcome to outcome, with its limits of time,
+// which the stage has left out. What the steps have left is taken from a run on the
+// stage, and from its last iteration again and again where that was cut off; how
+// long they take is made up.
+type walk struct {
+	*cast
+	loop   *definition.Agent
+	plan   *loop.Plan
+	stepOf time.Duration // how long a step takes
+	take   *take
+	rec    *progress.Recording
+
+	// hang says how long the attempt that a decision is about hangs, and whether
+	// it does; nil: none does. A time of 0 is for ever.
+	hang  func(loop.Decision) (time.Duration, bool)
+	outer bound // what the loops around leave it
+
+	tally   loop.Tally
+	elapsed time.Duration
+	seen    map[[2]int]int // by iteration and step
+	calls   int64
+}
+
+// bound is a limit of time around a loop.
+type bound struct {
+	time time.Duration // 0 is none
+	name string
+}
+
+// walked is what came of a walk.
+type walked struct {
+	stop  *loop.StopRecord // nil if it does not end by itself
+	fatal *loop.StepFailure
+	// guard names what has ended it from outside of the loop; "": nothing has.
+	guard      string
+	elapsed    time.Duration
+	iterations int
+	calls      int64
+	hangs      int // attempts that were cut off
+	failed     int
+	hung       bool // for ever
+	far        bool // it was not followed to its end
+}
+
+// maxWalk is how many steps show that nothing ends a loop.
+const maxWalk = 100_000
+
+// begun is where walks begin in time: some moment, always the same.
+var begun = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (w *walk) run() walked {
+	w.seen = make(map[[2]int]int)
+	limit := int64(w.def.MaxModelCalls)
+	if limit == 0 {
+		limit = agent.DefaultMaxLLMCalls
+	}
+	var out walked
+	done := func() walked {
+		out.elapsed, out.iterations, out.calls, out.fatal = w.elapsed, w.tally.Iteration, w.calls, w.tally.Fatal
+		out.failed = w.tally.Failures
+		return out
+	}
+	for range maxWalk {
+		d := w.plan.Next(&w.tally, begun)
+		switch d.Action {
+		case loop.Stop:
+			out.stop = d.Stop
+			return done()
+		case loop.Rollback:
+			w.plan.Add(&w.tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
+			continue
+		}
+		o, hangs, ever := w.outcome(&d)
+		if hangs {
+			out.hangs++
+		}
+		spent := w.elapsed + o.Finished.Sub(o.Started)
+		switch {
+		case w.outer.time > 0 && (ever || spent >= w.outer.time):
+			w.elapsed = w.outer.time
+			out.guard = w.outer.name
+			return done()
+		case ever:
+			out.hung = true
+			return done()
+		case limit > 0 && w.calls > limit:
+			out.guard = "max_model_calls: " + decimal(float64(limit))
+			if w.def.MaxModelCalls == 0 {
+				out.guard += " (the default)"
+			}
+			return done()
+		}
+		w.elapsed = spent
+		w.plan.Add(&w.tally, o)
+	}
+	out.far = true
+	switch n := w.plan.MaxIterations; { // that far away, but there
+	case n > 0:
+		out.guard = fmt.Sprintf("max_iterations: %d", n)
+	case w.plan.Timeout > 0 && w.elapsed > 0:
+		out.guard = limitName(w.loop, nil, loop.TotalTimeout, 0)
+	}
+	return done()
+}
+
+// outcome is what comes of a decision. Ever says that nothing in the loop ends it.
+func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
+	o = loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: begun.Add(w.elapsed), Waited: d.Wait}
+	var took time.Duration
+	limited := false
+	switch {
+	case d.Refuse != nil:
+		o.Failure = d.Refuse
+	case w.hang != nil:
+		var own time.Duration
+		if own, hangs = w.hang(*d); !hangs {
+			break
+		}
+		switch {
+		case own > 0 && (d.Timeout == 0 || own < d.Timeout):
+			took, o.Failure = own, &loop.Failure{Kind: loop.Failed, Message: "it did not end in its timeout"}
+		case d.Timeout > 0:
+			limited = true
+		default:
+			ever = true
+		}
+	}
+	if !hangs && d.Refuse == nil {
+		recorded, length := w.recorded(d)
+		recorded.Iteration, recorded.Step, recorded.Started, recorded.Waited = o.Iteration, o.Step, o.Started, o.Waited
+		o, took = recorded, length
+		limited = d.Timeout > 0 && took > d.Timeout
+	} else if o.State == nil {
+		o.State = w.last(d)
+	}
+	if limited {
+		took, o.Exit = d.Timeout, nil
+		o.Failure = &loop.Failure{Kind: d.TimeoutKind, Message: "it took longer than " + d.Timeout.String()}
+	}
+	o.Finished = o.Started.Add(d.Wait + took)
+	w.calls += o.Usage.Calls
+	return o, hangs, ever
+}
+
+// recorded is what a step has left on the stage: the same attempt in the same
+// iteration, or in the last one that was recorded.
+func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
+	at := [2]int{d.Iteration, d.Step}
+	n := w.seen[at]
+	w.seen[at]++
+	iteration := 0 // the last one that was played, or the one that it is about
+	for _, o := range w.outcomes() {
+		if o.Step == d.Step && o.Canceled == "" && o.Iteration <= d.Iteration {
+			iteration = max(iteration, o.Iteration)
+		}
+	}
+	var best *loop.Outcome
+	for i := range w.outcomes() {
+		o := &w.rec.Outcomes[i]
+		if o.Step != d.Step || o.Canceled != "" || o.Iteration != iteration {
+			continue
+		}
+		if best = o; n == 0 {
+			break
+		}
+		n--
+	}
+	if best == nil {
+		return loop.Outcome{State: w.last(d)}, w.stepTime(w.loop.SubAgents[d.Step], "")
+	}
+	o := *best
+	if o.Iteration < d.Iteration {
+		// In iterations that were not played nobody says the same twice.
+		o.Fingerprint = vary(o.Fingerprint, d.Iteration-o.Iteration)
+		o.Exit = nil
+	}
+	addr := session.Address("")
+	if w.rec != nil {
+		addr = w.rec.Loop + session.Address("["+decimal(float64(best.Iteration))+"]/"+w.plan.Steps[d.Step].Name)
+	}
+	return o, w.stepTime(w.loop.SubAgents[d.Step], addr)
+}
+
+func (w *walk) outcomes() []loop.Outcome {
+	if w.rec == nil {
+		return nil
+	}
+	return w.rec.Outcomes
+}
+
+// last is the state that the last recorded step has left.
+func (w *walk) last(d *loop.Decision) map[string]any {
+	var state map[string]any
+	for _, o := range w.outcomes() {
+		if o.State != nil && (state == nil || o.Iteration <= d.Iteration) {
+			state = o.State
+		}
+	}
+	return state
+}
+
+// vary keeps fingerprints of later iterations apart, in turns: where the last two
+// were alike they stay so.
+func vary(print string, n int) string { return cmp.Or(print, "nothing") + decimal(float64(n)) }
+
+// stepTime is how long an agent's turn takes. At an address where loops in it were
+// played it is as long as their iterations together.
+func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
+	var all time.Duration
+	switch {
+	case a.Type == definition.TypeLoop:
+		inner, rec := 1, w.recordingAt(at)
+		if rec != nil {
+			inner = 0
+			for i := range rec.Outcomes {
+				if o := &rec.Outcomes[i]; o.Step >= 0 && o.Canceled == "" {
+					all += w.stepTime(a.SubAgents[o.Step], rec.Loop+session.Address("["+decimal(float64(o.Iteration))+"]/"+a.SubAgents[o.Step].Name))
+				}
+			}
+		}
+		for range inner {
+			for _, sub := range a.SubAgents {
+				all += w.stepTime(sub, "")
+			}
+		}
+	case a.Type.Workflow():
+		for _, sub := range a.SubAgents {
+			own := at
+			if own != "" {
+				own += session.Address("/" + sub.Name)
+			}
+			if t := w.stepTime(sub, own); a.Type == definition.TypeParallel {
+				all = max(all, t)
+			} else {
+				all += t
+			}
+		}
+	case reaches(a):
+		all = w.stepOf
+	}
+	return all
+}
+
+func (w *walk) recordingAt(at session.Address) *progress.Recording {
+	if w.take == nil || at == "" {
+		return nil
+	}
+	for _, r := range w.take.loops {
+		if r.Loop == at {
+			return r
+		}
+	}
+	return nil
+}

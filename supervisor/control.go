@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Pause asks a run to pause at its next step boundary, whoever drives it: steps
+// that are under way end first. It returns when the driver knows of it, or at
+// once for a run that was interrupted, which is written down as paused. Wait waits
+// for the pause itself. Errors to expect are [ErrNotFound], [ErrOver] and
+// [ErrPaused].
+func (s *Supervisor) Pause(ctx context.Context, id, reason string) error {
+	return s.ask(ctx, id, "pause", &wish{Do: doPause, Reason: reason})
+}
+
+// PauseNow is Pause, but cuts off what is under way. A resumed run makes those
+// steps again.
+func (s *Supervisor) PauseNow(ctx context.Context, id, reason string) error {
+	return s.ask(ctx, id, "pause", &wish{Do: doPauseNow, Reason: reason})
+}
+
+// Cancel ends a run now, whoever drives it; also one that is paused, waits or was
+// interrupted. Whoever changes their mind can Resume it. It returns as Pause does.
+// Errors to expect are [ErrNotFound] and [ErrOver].
+func (s *Supervisor) Cancel(ctx context.Context, id, reason string) error {
+	return s.ask(ctx, id, "cancel", &wish{Do: doCancel, Reason: reason})
+}
+
+// Answer answers a question of a run. A run that is under way goes on when it has
+// all answers that it waits for; one that nobody drives has to be resumed. Open
+// are the questions that still have no answer. Errors to expect are [ErrNotFound]
+// and [ErrNoQuestion].
+func (s *Supervisor) Answer(ctx context.Context, id string, a session.Answer) (open []session.Question, err error) {
+	open, err = s.Questions(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	i := indexOf(open, a.ID)
+	if i < 0 {
+		return open, fmt.Errorf("answer %q of run %q: %w", a.ID, id, ErrNoQuestion)
+	}
+	if a.By == "" {
+		a.By = s.cfg.Owner
+	}
+	if err := s.ask(ctx, id, "answer", &wish{Do: doAnswer, Answer: &a}); err != nil {
+		return open, err
+	}
+	return append(open[:i:i], open[i+1:]...), nil
+}
+
+// Questions are what a run asks people and has no answer to, in the order in which
+// it has asked.
+func (s *Supervisor) Questions(ctx context.Context, id string) ([]session.Question, error) {
+	view, run, err := s.get(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	if run.Status.Over() {
+		return nil, nil
+	}
+	return unanswered(view, run.ID)
+}
+
+// ask has something done to a run by its driver, or does it itself if it has none.
+func (s *Supervisor) ask(ctx context.Context, id, what string, w *wish) error {
+	w.By = s.cfg.Owner
+	for {
+		done, err := s.tryAsk(ctx, id, w)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s run %q: %w", what, id, err)
+		case done:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s run %q: %w", what, id, context.Cause(ctx))
+		}
+	}
+}
+
+func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool, err error) {
+	if r := s.driving(id); r != nil {
+		if r.accept(w) {
+			return true, nil
+		}
+		_, err := r.Wait(ctx) // it is about to end: then it can be done here
+		return false, err
+	}
+	key := s.key(id)
+	lease, err := s.acquire(ctx, key)
+	if held, ok := errors.AsType[*session.HeldError](err); ok {
+		w.To = held.Token
+		return s.send(ctx, key, w)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer s.release(lease)
+	view, run, err := s.get(ctx, id, false)
+	if err != nil {
+		return false, err
+	}
+	r := &Run{s: s, key: key, lease: lease, ctx: session.WithLease(context.WithoutCancel(ctx), lease), run: *run}
+	return true, r.idle(view, w)
+}
+
+// idle does something to a run that nobody drives.
+func (r *Run) idle(view *session.View, w *wish) error {
+	switch status := r.run.Status; {
+	case status.Over():
+		return fmt.Errorf("%w: it is %s", ErrOver, status)
+	case w.Do == doCancel:
+		if err := r.closeSteps(view); err != nil {
+			return err
+		}
+		return r.end(&CanceledError{By: w.By, Reason: w.Reason})
+	case w.Do == doAnswer:
+		return r.idleAnswer(w.Answer)
+	case status != session.RunRunning:
+		return ErrPaused
+	}
+	if w.Reason == "" {
+		w.Reason = "it was interrupted before"
+	}
+	return r.write(session.MarkRunPaused, session.RunPaused{By: w.By, Reason: w.Reason}, func(run *session.Run) {
+		run.Status = session.RunIsPaused
+	})
+}
+
+func (r *Run) idleAnswer(a *session.Answer) error {
+	r.answers = append(r.answers, *a)
+	open, err := r.answer()
+	if err != nil || r.run.Status != session.RunWaiting {
+		return err
+	}
+	data := session.RunPaused{By: a.By, Reason: "answered"}
+	for _, q := range open {
+		data.Waits = append(data.Waits, q.ID)
+	}
+	return r.write(session.MarkRunPaused, data, func(run *session.Run) {
+		if run.Deadline = earliest(open); len(open) == 0 {
+			run.Status = session.RunIsPaused
+		}
+	})
+}
+
+// closeSteps writes the ends of the steps that were under way when the run lost
+// its driver, the innermost first: nothing of a canceled run is running.
+func (r *Run) closeSteps(view *session.View) error {
+	var open []*session.Event
+	for ev := range view.Events().All() {
+		if ev.InvocationID != r.run.ID || ev.Mark == nil {
+			continue
+		}
+		switch ev.Mark.Kind {
+		case session.MarkStepStarted:
+			open = append(open, ev)
+		case session.MarkStepFinished:
+			open = deleteFunc(open, func(began *session.Event) bool { return began.Address == ev.Address })
+		}
+	}
+	if err := view.Err(); err != nil {
+		return err
+	}
+	fin := session.StepFinished{Error: "the run was interrupted, and then canceled", Kind: session.FailureCanceled, Canceled: true}
+	for i := len(open) - 1; i >= 0; i-- {
+		began := open[i]
+		mark, err := session.NewMark(session.MarkStepFinished, fin)
+		if err != nil {
+			return err
+		}
+		ev := &session.Event{
+			InvocationID: began.InvocationID, Author: began.Author, Branch: began.Branch,
+			Address: began.Address, Iteration: began.Iteration, Attempt: began.Attempt, Mark: mark,
+		}
+		if err := r.s.cfg.Service.AppendEvent(r.ctx, view, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// drive runs a run until it is over or paused. A new one comes with its request.
+func (r *Run) drive(prog *Program, fresh *Request) {
+	ctx, over := context.WithCancel(r.ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { r.keep(ctx) })
+	beside.Go(func() { r.listen(ctx) })
+	prog, err := r.segments(prog, fresh)
+	over()
+	beside.Wait()
+	r.s.queue.leave(r.place)
+	prog.close()
+	r.mu.Lock()
+	r.outcome = Outcome{r.run, err}
+	r.mu.Unlock()
+	r.s.release(r.lease)
+	if r.run.Status == session.RunWaiting {
+		r.s.alarm(r.ID(), r.run.Deadline)
+	}
+	r.dismiss()
+}
+
+// segments runs the run, again whenever it waited for answers that have come. It
+// returns why it does not go on.
+func (r *Run) segments(prog *Program, fresh *Request) (*Program, error) {
+	end := segment{err: r.turn()}
+	if end.err == nil && fresh == nil {
+		end.err = r.oldAnswers()
+	}
+	if end.err == nil && prog == nil {
+		prog, end.err = r.build()
+	}
+	var tree *runner.Runner
+	if end.err == nil {
+		tree, end.err = r.runner(prog)
+	}
+	for {
+		if end.err == nil {
+			end = r.segment(tree, prog.RunConfig, fresh)
+			fresh = nil
+		}
+		again, err := r.settle(&end)
+		if !again {
+			select {
+			case r.began <- err: // it never got into the log
+			default:
+			}
+			return prog, err
+		}
+		end = segment{}
+	}
+}
+
+// turn waits for a place in the queue.
+func (r *Run) turn() error {
+	select {
+	case <-r.place:
+		return nil
+	default:
+	}
+	select {
+	case <-r.place:
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	case <-r.wake:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.asked
+	}
+	return nil
+}
+
+func (r *Run) build() (*Program, error) {
+	view, run, err := r.s.get(r.ctx, r.ID(), false)
+	if err != nil {
+		return nil, err
+	}
+	started, err := startedWith(view, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	return r.s.cfg.Build(r.ctx, started)
+}
+
+func (r *Run) runner(prog *Program) (*runner.Runner, error) {
+	cfg := runner.Config{
+		AppName: r.key.AppName, Agent: prog.Agent, SessionService: r.s.cfg.Service, Durable: true,
+		ArtifactService: prog.ArtifactService, MemoryService: prog.MemoryService,
+	}
+	if cfg.ArtifactService == nil {
+		cfg.ArtifactService = r.s.cfg.ArtifactService
+	}
+	if cfg.MemoryService == nil {
+		cfg.MemoryService = r.s.cfg.MemoryService
+	}
+	return runner.New(cfg)
+}
+
+// segment is what came of a run between two marks of the supervisor's.
+type segment struct {
+	err  error
+	fin  *session.StepFinished // of the root; nil if it is not over
+	stop string                // why the last of its outermost loops has stopped
+	went bool                  // something has happened
+}
+
+// segment runs the run up to its end or its next pause.
+func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, fresh *Request) (end segment) {
+	cfg.Pause = r.newPause()
+	var events iter.Seq2[*session.Event, error]
+	if fresh != nil {
+		events = tree.Run(r.ctx, r.key.UserID, r.key.SessionID, fresh.Message, cfg,
+			runner.WithStateDelta(fresh.State), runner.WithStart(r.run, fresh.Started))
+	} else {
+		var opts []runner.ResumeOption
+		if r.more {
+			opts = append(opts, runner.Continue())
+		}
+		r.more = false
+		events = tree.Resume(r.ctx, r.key.UserID, r.key.SessionID, r.run.ID, cfg, opts...)
+	}
+	for ev, err := range events {
+		if err != nil {
+			end.err = err
+			break
+		}
+		select {
+		case r.began <- nil:
+		default:
+		}
+		end.went = true
+		end.add(ev)
+		r.show(ev)
+	}
+	return end
+}
+
+func (r *Run) show(ev *session.Event) {
+	if r.s.cfg.OnEvent != nil {
+		r.s.cfg.OnEvent(r.ID(), ev)
+	}
+}
+
+// add notes what an event says about the run as a whole.
+func (end *segment) add(ev *session.Event) {
+	if ev.Mark == nil || ev.Address == "" || ev.Partial {
+		return
+	}
+	switch {
+	case ev.Mark.Kind == session.MarkStepFinished && ev.Address.Parent() == "":
+		fin := new(session.StepFinished)
+		if ev.Mark.Decode(fin) == nil && !fin.Canceled {
+			end.fin = fin
+		}
+	case ev.Mark.Kind == session.MarkLoopStopped && ev.Iteration == 0:
+		var rec loop.StopRecord
+		if ev.Mark.Decode(&rec) == nil && rec.Reason != loop.ReasonCanceled {
+			end.stop = string(rec.Reason)
+		}
+	}
+}
+
+// read is add for all that the log has of a run, from its end.
+func (end *segment) read(view *session.View, id string) error {
+	evs := view.Events()
+	for i := evs.Len() - 1; i >= 0 && (end.fin == nil || end.stop == ""); i-- {
+		ev := evs.At(i)
+		if ev.InvocationID != id {
+			if end.fin != nil {
+				break
+			}
+			continue
+		}
+		fin, stop := end.fin, end.stop
+		if end.add(ev); fin != nil {
+			end.fin = fin
+		}
+		if stop != "" {
+			end.stop = stop
+		}
+	}
+	return view.Err()
+}
+
+// keep renews the lease. If that is lost, or cannot be renewed for as long as it
+// lasts, the run ends: somebody else may drive it.
+func (r *Run) keep(ctx context.Context) {
+	ttl := r.s.cfg.LeaseTTL
+	tick := time.NewTicker(ttl / 3)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		try, cancel := context.WithDeadline(ctx, last.Add(ttl))
+		asked := time.Now()
+		_, err := r.s.leaser.Renew(try, r.lease, ttl)
+		cancel()
+		switch {
+		case err == nil:
+			last = asked
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, session.ErrLeaseLost), errors.Is(err, session.ErrNotFound):
+			r.cancel(err)
+			return
+		case time.Since(last) >= ttl:
+			r.cancel(fmt.Errorf("%w: it could not be renewed for %s: %w", session.ErrLeaseLost, ttl, err))
+			return
+		}
+	}
+}
+
+func sortByStart(all []Info) {
+	slices.SortStableFunc(all, func(a, b Info) int { return a.Run.Started.Compare(b.Run.Started) })
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Checkpoint is a place in a run. One of Iteration and Seq is set; the zero value
+// is behind the last iteration that an outermost loop has finished.
+type Checkpoint struct {
+	// Iteration is behind that pass of the last outermost loop, from 1; or of
+	// the loop at an address.
+	Iteration int
+	Loop      session.Address
+	// Seq is behind the event of that number.
+	Seq int64
+}
+
+// Fork makes a new run of what a run has done up to a checkpoint, and returns its
+// ID. The new one is paused; Resume lets it go its own way. It has the same events,
+// with the same numbers and times, and the artifacts that they tell of; its log ends
+// with a mark, and its Parent says where it is from. The old one is left alone,
+// whatever it does.
+//
+// Keys that other sessions share (app:, user:) stay as they are: what the events
+// did to them is not in the new log. Errors to expect are [ErrNotFound] and
+// [ErrNoCheckpoint].
+func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string, error) {
+	view, run, err := s.get(ctx, id, false)
+	if err != nil {
+		return "", fmt.Errorf("fork run: %w", err)
+	}
+	seq, err := at.find(view, run.ID)
+	if err != nil {
+		return "", fmt.Errorf("fork run %q: %w", id, err)
+	}
+	_, fork, err := s.session(ctx, "")
+	if err != nil {
+		return "", fmt.Errorf("fork run %q: %w", id, err)
+	}
+	if err := s.copy(ctx, view, run, fork, seq); err != nil {
+		gone, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.LeaseTTL)
+		defer cancel()
+		_ = s.cfg.Service.Delete(gone, &session.DeleteRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork})
+		return "", fmt.Errorf("fork run %q: %w", id, err)
+	}
+	return fork, nil
+}
+
+// find is the number of the last event before the checkpoint.
+func (at Checkpoint) find(view *session.View, id string) (int64, error) {
+	if at.Seq != 0 {
+		began := int64(0)
+		for ev := range view.Log().All() {
+			if ev.InvocationID == id {
+				began = ev.Seq
+				break
+			}
+		}
+		if began == 0 || at.Seq < began || at.Seq > view.LastSeq() {
+			return 0, fmt.Errorf("%w: event %d; the run's are from %d to %d", ErrNoCheckpoint, at.Seq, began, view.LastSeq())
+		}
+		return at.Seq, view.Err()
+	}
+	var found, last int64
+	n := 0
+	for ev := range view.Events().All() {
+		if ev.InvocationID != id || ev.Mark == nil || ev.Mark.Kind != session.MarkIterationFinished ||
+			at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
+			continue
+		}
+		var it loop.IterationRecord
+		if err := ev.Mark.Decode(&it); err != nil {
+			return 0, err
+		}
+		n, last = it.Number, ev.Seq
+		if it.Number == at.Iteration {
+			found = ev.Seq
+		}
+	}
+	switch {
+	case view.Err() != nil:
+		return 0, view.Err()
+	case last == 0:
+		return 0, fmt.Errorf("%w: no loop has finished an iteration; name an event instead", ErrNoCheckpoint)
+	case at.Iteration == 0:
+		return last, nil
+	case found == 0:
+		return 0, fmt.Errorf("%w: iteration %d; the last one that was finished is %d", ErrNoCheckpoint, at.Iteration, n)
+	}
+	return found, nil
+}
+
+// copy fills a new session.
+func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.Run, fork string, seq int64) error {
+	got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork})
+	if err != nil {
+		return err
+	}
+	to := session.ViewOf(got.Session)
+	files := make(map[string]int64)
+	for ev := range from.Log().All() {
+		if ev.Seq > seq {
+			break
+		}
+		for name, version := range ev.Actions.ArtifactDelta {
+			files[name] = max(files[name], version)
+		}
+		if err := s.cfg.Service.AppendEvent(ctx, to, forked(ev)); err != nil {
+			return err
+		}
+	}
+	if err := from.Err(); err != nil {
+		return err
+	}
+	if err := s.copyFiles(ctx, from.ID(), fork, files); err != nil {
+		return err
+	}
+	parent := session.RunParent{SessionID: from.ID(), Seq: seq}
+	ev, err := session.NewRunEvent(session.Run{
+		ID: run.ID, Name: run.Name, Status: session.RunIsPaused, Started: time.Now(), Parent: &parent,
+	}, "refrain", session.MarkRunPaused, session.RunPaused{By: s.cfg.Owner, Reason: fmt.Sprintf("forked from %s behind event %d", from.ID(), seq)})
+	if err != nil {
+		return err
+	}
+	return s.cfg.Service.AppendEvent(ctx, to, ev)
+}
+
+// forked is an event for another session: without what it says about the run that
+// it was, and without a second change of what sessions share.
+func forked(ev *session.Event) *session.Event {
+	c := *ev
+	c.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
+	maps.DeleteFunc(c.Actions.StateDelta, func(k string, _ any) bool {
+		return k == session.KeyRun || strings.HasPrefix(k, session.KeyPrefixApp) || strings.HasPrefix(k, session.KeyPrefixUser)
+	})
+	return &c
+}
+
+// copyFiles copies a session's files, each up to a version.
+func (s *Supervisor) copyFiles(ctx context.Context, from, to string, files map[string]int64) error {
+	service := s.cfg.ArtifactService
+	if service == nil {
+		return nil
+	}
+	for name, last := range files {
+		if strings.HasPrefix(name, artifact.KeyPrefixUser) {
+			continue
+		}
+		got, err := service.Versions(ctx, &artifact.VersionsRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: from, FileName: name})
+		if errors.Is(err, artifact.ErrNotFound) {
+			continue // it was deleted
+		}
+		if err != nil {
+			return err
+		}
+		for _, v := range got.Versions {
+			if v > last {
+				continue
+			}
+			file, err := service.Load(ctx, &artifact.LoadRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: from, FileName: name, Version: v})
+			if err != nil {
+				return err
+			}
+			if _, err := service.Save(ctx, &artifact.SaveRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: to, FileName: name, Part: file.Part, Version: v}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// lasting is a log up to an event, as JSON, without what a session says of its run.
+func lasting(t *testing.T, store session.Service, id string, to int64) (all []string) {
+	t.Helper()
+	for ev := range view(t, store, id).Log().All() {
+		if ev.Seq > to {
+			break
+		}
+		c := *ev
+		c.Actions.StateDelta = nil
+		text, err := json.Marshal(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range ev.Actions.StateDelta {
+			if k != session.KeyRun {
+				text = append(text, k...)
+				value, _ := json.Marshal(v)
+				text = append(text, value...)
+			}
+		}
+		all = append(all, string(text))
+	}
+	return all
+}
+
+// LOOP 31: a fork is the run up to its checkpoint, and then goes its own way; the
+// old one is left alone.
+func TestFork(t *testing.T) {
+	for name, store := range map[string]session.Service{"memory": session.InMemoryService(), "sqlite": database(t)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			sup := process(t, store, w.nested(t))
+			old := start(t, sup)
+			completed(t, old)
+			before := lasting(t, store, old.ID(), 1000)
+			for _, tt := range []struct {
+				at    supervisor.Checkpoint
+				again int // steps that run in the fork
+			}{
+				{supervisor.Checkpoint{Iteration: 1}, 14},
+				{supervisor.Checkpoint{}, 0},
+				{supervisor.Checkpoint{Seq: 1}, 28},
+				{supervisor.Checkpoint{Loop: "outer[2]/middle[1]/inner", Iteration: 1}, 10},
+			} {
+				id, err := sup.Fork(t.Context(), old.ID(), tt.at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				run := session.RunOf(view(t, store, id))
+				if run.Status != session.RunIsPaused || run.Parent == nil || run.Parent.SessionID != old.ID() {
+					t.Fatalf("the fork is %+v", run)
+				}
+				if diff := cmp.Diff(lasting(t, store, old.ID(), run.Parent.Seq), lasting(t, store, id, run.Parent.Seq)); diff != "" {
+					t.Errorf("the log up to %+v (-old +new):\n%s", tt.at, diff)
+				}
+				ran := w.total()
+				completed(t, resume(t, sup, id))
+				if n := w.total() - ran; n != tt.again {
+					t.Errorf("behind %+v %d steps ran, want %d", tt.at, n, tt.again)
+				}
+				if diff := cmp.Diff(final(t, store, old.ID()), final(t, store, id)); diff != "" {
+					t.Errorf("the state (-old +new):\n%s", diff)
+				}
+				if run := session.RunOf(view(t, store, id)); run.Parent == nil || run.Status != session.RunCompleted {
+					t.Errorf("in the end the fork is %+v", run)
+				}
+			}
+			if diff := cmp.Diff(before, lasting(t, store, old.ID(), 1000)); diff != "" {
+				t.Errorf("the old log (-before +after):\n%s", diff)
+			}
+			for _, at := range []supervisor.Checkpoint{{Iteration: 3}, {Seq: 100000}, {Seq: -1}, {Loop: "none"}} {
+				if _, err := sup.Fork(t.Context(), old.ID(), at); !errors.Is(err, supervisor.ErrNoCheckpoint) {
+					t.Errorf("fork behind %+v: got %v", at, err)
+				}
+			}
+		})
+	}
+}
+
+// A run that was cut off in the middle of an iteration is forked behind the one
+// before.
+func TestForkOfAPausedRun(t *testing.T) {
+	store := session.InMemoryService()
+	w := newWorld("check")
+	sup := process(t, store, w.nested(t))
+	run := start(t, sup)
+	w.gate["check"] <- struct{}{}
+	<-w.seen
+	<-w.seen // in the second iteration
+	if err := sup.PauseNow(t.Context(), run.ID(), ""); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, run)
+	id, err := sup.Fork(t.Context(), run.ID(), supervisor.Checkpoint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.gate["check"] = nil
+	ran := w.total()
+	completed(t, resume(t, sup, id))
+	if n := w.total() - ran; n != 14 {
+		t.Errorf("%d steps ran, want those of an iteration, 14", n)
+	}
+}
+
+// The files of a run are its fork's too, as they were then; what sessions share is
+// not changed a second time.
+func TestForkTakesFilesAlong(t *testing.T) {
+	store, files := session.InMemoryService(), artifact.InMemoryService()
+	write := custom(t, "write", func(ctx agent.InvocationContext, yield yield) {
+		saved, err := ctx.Artifacts().Save(ctx, "draft.md", genai.NewPartFromText("text of "+string(agent.AddressOf(ctx))))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ev := &session.Event{}
+		ev.Actions.ArtifactDelta = map[string]int64{"draft.md": saved.Version}
+		ev.Actions.StateDelta = map[string]any{"app:last": string(agent.AddressOf(ctx)), "mine": saved.Version}
+		yield(ev, nil)
+	})
+	sup := process(t, store, loop(t, "l", 3, write), func(c *supervisor.Config) { c.ArtifactService = files })
+	run := start(t, sup)
+	completed(t, run)
+	id, err := sup.Fork(t.Context(), run.ID(), supervisor.Checkpoint{Iteration: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := files.Versions(t.Context(), &artifact.VersionsRequest{AppName: "app", UserID: "ana", SessionID: id, FileName: "draft.md"})
+	if err != nil || !slices.Equal(got.Versions, []int64{2, 1}) {
+		t.Fatalf("got versions %v, %v", got, err)
+	}
+	file, err := files.Load(t.Context(), &artifact.LoadRequest{AppName: "app", UserID: "ana", SessionID: id, FileName: "draft.md"})
+	if err != nil || file.Part.Text != "text of l[2]/write" {
+		t.Errorf("got %v, %v", file, err)
+	}
+	if last, _ := view(t, store, id).State().Get("app:last"); last != "l[3]/write" {
+		t.Errorf("what all sessions share is now %v", last)
+	}
+	completed(t, resume(t, sup, id))
+}
+
+func TestForkOfNothing(t *testing.T) {
+	sup := process(t, session.InMemoryService(), newWorld().nested(t))
+	if _, err := sup.Fork(t.Context(), "r_none", supervisor.Checkpoint{}); !errors.Is(err, supervisor.ErrNotFound) || !strings.Contains(err.Error(), `"r_none"`) {
+		t.Errorf("got %v", err)
+	}
+}

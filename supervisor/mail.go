@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// The marks in a mailbox: what is wanted of a run, and that its driver has taken
+// note of it.
+const (
+	markRequest session.MarkKind = "request"
+	markNoted   session.MarkKind = "noted"
+)
+
+// wish is what somebody wants of a run. It is the data of markRequest.
+type wish struct {
+	// To is the token of the lease under which the run is driven: a driver who
+	// comes later has nothing to do with it.
+	To     int64           `json:"to"`
+	Do     string          `json:"do"`
+	By     string          `json:"by,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	Answer *session.Answer `json:"answer,omitempty"`
+}
+
+// What a wish can be.
+const (
+	doPause    = "pause"
+	doPauseNow = "pause_now"
+	doCancel   = "cancel"
+	doAnswer   = "answer"
+)
+
+// noted is the data of markNoted.
+type noted struct {
+	// Request is the sequence number of the request.
+	Request int64 `json:"request"`
+}
+
+// mailbox is the session beside a run's.
+func mailbox(key session.Key) session.Key {
+	key.AppName += ".mail"
+	return key
+}
+
+// post puts an event into a mailbox, which it makes if there is none.
+func (s *Supervisor) post(ctx context.Context, key session.Key, author string, kind session.MarkKind, data any) (*session.Event, error) {
+	box := mailbox(key)
+	mark, err := session.NewMark(kind, data)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID, NumRecentEvents: 1})
+		if errors.Is(err, session.ErrNotFound) {
+			_, err = s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID})
+			if err == nil || errors.Is(err, session.ErrExists) {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		ev := &session.Event{Author: author, Mark: mark}
+		if err = s.cfg.Service.AppendEvent(ctx, got.Session, ev); err == nil {
+			return ev, nil
+		}
+		if !errors.Is(err, session.ErrConflict) {
+			return nil, err
+		}
+	}
+}
+
+// patience is how long a driver may take to note a request before it is looked
+// whether it is still there.
+const patience = 2 * time.Second
+
+// send asks the driver of a run for something. It returns false if the driver did
+// not take note of it for a while: perhaps it is gone.
+func (s *Supervisor) send(ctx context.Context, key session.Key, w *wish) (bool, error) {
+	ev, err := s.post(ctx, key, "user", markRequest, w)
+	if err != nil {
+		return false, err
+	}
+	waits, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	for answer, err := range s.watcher.Watch(waits, mailbox(key), ev.Seq) {
+		if err != nil {
+			return false, ignore(err, errPatience)
+		}
+		var n noted
+		if answer.Mark != nil && answer.Mark.Kind == markNoted && answer.Mark.Decode(&n) == nil && n.Request == ev.Seq {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+var errPatience = errors.New("the driver of the run takes long to answer")
+
+// listen does what is asked of the run in its mailbox, until ctx is over.
+func (r *Run) listen(ctx context.Context) {
+	var seen int64
+	for ctx.Err() == nil {
+		for ev, err := range r.s.watcher.Watch(ctx, mailbox(r.key), seen) {
+			if err != nil {
+				break
+			}
+			seen = ev.Seq
+			var w wish
+			if ev.Mark == nil || ev.Mark.Kind != markRequest || ev.Mark.Decode(&w) != nil {
+				continue
+			}
+			// An answer is for every driver: the one that it was sent to may
+			// have died with it.
+			if w.To != r.lease.Token && w.Do != doAnswer {
+				continue
+			}
+			if !r.accept(&w) {
+				return
+			}
+			if w.To == r.lease.Token {
+				r.note(ctx, ev.Seq)
+			}
+		}
+		r.rest(ctx)
+	}
+}
+
+// note tells whoever asked that it is done, also when it was to end the run. If
+// that fails it is asked again.
+func (r *Run) note(ctx context.Context, request int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_, _ = r.s.post(ctx, r.key, "refrain", markNoted, noted{request})
+}
+
+// rest makes the mailbox if it is not there, or waits for a store that is away.
+func (r *Run) rest(ctx context.Context) {
+	box := mailbox(r.key)
+	_, err := r.s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID})
+	if err == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+}
+
+// accept does what somebody wants. It returns false if the run is about to end.
+func (r *Run) accept(w *wish) bool {
+	r.mu.Lock()
+	if r.closing {
+		r.mu.Unlock()
+		return false
+	}
+	if w.Do == doAnswer && w.Answer != nil {
+		r.answers = append(r.answers, *w.Answer)
+	}
+	r.mu.Unlock()
+	switch w.Do {
+	case doPause:
+		r.askPause(&PausedError{By: w.By, Reason: w.Reason})
+	case doPauseNow:
+		r.cancel(&PausedError{By: w.By, Reason: w.Reason})
+	case doCancel:
+		r.cancel(&CanceledError{By: w.By, Reason: w.Reason})
+	}
+	return true
+}
+
+// oldAnswers puts answers into the log that a driver has noted which died since.
+func (r *Run) oldAnswers() error {
+	box := mailbox(r.key)
+	got, err := r.s.cfg.Service.Get(r.ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID})
+	if err != nil {
+		return ignore(err, session.ErrNotFound)
+	}
+	any := false
+	for ev := range got.Session.Events().All() {
+		var w wish
+		if ev.Mark != nil && ev.Mark.Kind == markRequest && ev.Mark.Decode(&w) == nil && w.Do == doAnswer {
+			any = true
+			r.accept(&w)
+		}
+	}
+	if any {
+		_, err = r.answer()
+	}
+	return err
+}
+
+// answer puts the answers that have come into the log, and returns the questions
+// that are open.
+func (r *Run) answer() ([]session.Question, error) {
+	r.mu.Lock()
+	answers := r.answers
+	r.answers = nil
+	r.mu.Unlock()
+	ctx := context.WithoutCancel(r.ctx)
+	view, _, err := r.s.get(ctx, r.ID(), false)
+	if err != nil {
+		return nil, err
+	}
+	open, err := unanswered(view, r.run.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read questions: %w", err)
+	}
+	for _, a := range answers {
+		i := indexOf(open, a.ID)
+		if i < 0 {
+			continue
+		}
+		if err := r.write(session.MarkAnswered, a, func(*session.Run) {}); err != nil {
+			return nil, err
+		}
+		open = append(open[:i:i], open[i+1:]...)
+	}
+	return open, nil
+}
+
+func indexOf(open []session.Question, id string) int {
+	for i, q := range open {
+		if q.ID == id {
+			return i
+		}
+	}
+	return -1
+}

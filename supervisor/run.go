@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Run is a run that this supervisor drives, or has driven.
+type Run struct {
+	s      *Supervisor
+	key    session.Key
+	made   bool // its session is new
+	lease  *session.Lease
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	place  chan struct{} // in the queue
+	wake   chan struct{} // closed to end the wait for it
+	began  chan error    // has a value when the run is in the log, or cannot be
+	done   chan struct{}
+
+	taken  *Taken      // how it was taken up; nil for a new run
+	before session.Run // how it stood then
+	more   bool        // it is to go on although it has completed
+
+	mu      sync.Mutex
+	run     session.Run      // as the log has it
+	pause   *agent.Pause     // of what is under way; nil in between
+	asked   error            // why it is to be paused; nil if it is not
+	answers []session.Answer // that are not in the log yet
+	closing bool             // nothing is taken any more
+	outcome Outcome
+}
+
+// Outcome is how a run, or a part of one, has ended.
+type Outcome struct {
+	// Run is what the log says of it.
+	Run session.Run
+	// Err is why it did not complete: a [*PausedError], an [*agent.WaitingError],
+	// a [*CanceledError], [session.ErrLeaseLost], [agent.ErrDiverged], or what
+	// went wrong. Nil if it completed.
+	Err error
+}
+
+// PausedError says who has paused a run, and why. errors.Is finds
+// [agent.ErrPaused] in it.
+type PausedError struct{ By, Reason string }
+
+func (e *PausedError) Error() string { return "paused" + byReason(e.By, e.Reason) }
+
+// Is reports whether target is [agent.ErrPaused].
+func (e *PausedError) Is(target error) bool { return target == agent.ErrPaused }
+
+// CanceledError says who has canceled a run, and why. errors.Is finds
+// [context.Canceled] in it.
+type CanceledError struct{ By, Reason string }
+
+func (e *CanceledError) Error() string { return "canceled" + byReason(e.By, e.Reason) }
+
+// Is reports whether target is [context.Canceled].
+func (e *CanceledError) Is(target error) bool { return target == context.Canceled }
+
+func byReason(by, reason string) (s string) {
+	if by != "" {
+		s = " by " + by
+	}
+	if reason != "" {
+		s += ": " + reason
+	}
+	return s
+}
+
+// ID is the run's, and that of its session.
+func (r *Run) ID() string { return r.key.SessionID }
+
+// Done is closed when this supervisor does not drive the run any more.
+func (r *Run) Done() <-chan struct{} { return r.done }
+
+// Wait waits until then and says how the run ended. The error is the context's
+// cause.
+func (r *Run) Wait(ctx context.Context) (Outcome, error) {
+	select {
+	case <-r.done:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.outcome, nil
+	case <-ctx.Done():
+		return Outcome{}, context.Cause(ctx)
+	}
+}
+
+// Queued reports whether the run waits for its turn.
+func (r *Run) Queued() bool {
+	select {
+	case <-r.place:
+		return false
+	default:
+		return true
+	}
+}
+
+// askPause asks for a pause at the next step boundary. The first cause counts.
+func (r *Run) askPause(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked != nil {
+		return
+	}
+	r.asked = cause
+	close(r.wake)
+	if r.pause != nil {
+		r.pause.Ask(cause)
+	}
+}
+
+// newPause is for what comes next.
+func (r *Run) newPause() *agent.Pause {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pause = new(agent.Pause)
+	if r.asked != nil {
+		r.pause.Ask(r.asked)
+	}
+	return r.pause
+}
+
+// enroll makes a run one that is driven here, and takes its lease.
+func (s *Supervisor) enroll(ctx context.Context, id string) (r *Run, err error) {
+	s.mu.Lock()
+	switch {
+	case s.closed:
+		err = ErrClosed
+	case s.runs[id] != nil || s.coming[id]:
+		err = fmt.Errorf("%w: %q is driven by this process", ErrUnderWay, id)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	s.coming[id] = true
+	s.work.Add(1)
+	s.mu.Unlock()
+
+	lease, err := s.acquire(ctx, s.key(id))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.coming, id)
+	if err == nil && s.closed {
+		s.release(lease)
+		err = ErrClosed
+	}
+	if err != nil {
+		s.work.Done()
+		return nil, err
+	}
+	r = &Run{
+		s: s, key: s.key(id), lease: lease, place: s.queue.join(),
+		wake: make(chan struct{}), began: make(chan error, 1), done: make(chan struct{}),
+	}
+	r.ctx, r.cancel = context.WithCancelCause(session.WithLease(context.WithoutCancel(ctx), lease))
+	s.runs[id] = r
+	if a := s.alarms[id]; a != nil {
+		a.Stop()
+		delete(s.alarms, id)
+	}
+	return r, nil
+}
+
+// dismiss is the end of enroll's work.
+func (r *Run) dismiss() {
+	r.cancel(nil)
+	r.s.mu.Lock()
+	delete(r.s.runs, r.ID())
+	r.s.mu.Unlock()
+	close(r.done)
+	r.s.work.Done()
+}
+
+// acquire takes the lease of a session, also from an owner that is dead.
+func (s *Supervisor) acquire(ctx context.Context, key session.Key) (*session.Lease, error) {
+	lease, err := s.leaser.Acquire(ctx, key, s.cfg.Owner, s.cfg.LeaseTTL)
+	held, isHeld := errors.AsType[*session.HeldError](err)
+	switch {
+	case isHeld && s.cfg.Dead != nil && s.cfg.Dead(held.Owner):
+		lease, err = s.leaser.TakeOver(ctx, held, s.cfg.Owner, s.cfg.LeaseTTL)
+	case errors.Is(err, session.ErrNotFound):
+		err = fmt.Errorf("%w: %q", ErrNotFound, key.SessionID)
+	}
+	return lease, err
+}
+
+// release gives a lease back. If that fails it ends by itself.
+func (s *Supervisor) release(lease *session.Lease) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.LeaseTTL)
+	defer cancel()
+	_ = s.leaser.Release(ctx, lease)
+}

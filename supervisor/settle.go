@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// settle writes down how a run, or a part of it, has ended. It returns true if it
+// goes on at once, because what it waited for has come.
+func (r *Run) settle(end *segment) (again bool, err error) {
+	if lost := context.Cause(r.ctx); errors.Is(lost, session.ErrLeaseLost) || errors.Is(lost, session.ErrNotFound) {
+		r.close()
+		return false, lost // the log is somebody else's
+	}
+	if errors.Is(end.err, session.ErrLeaseLost) {
+		r.close()
+		return false, end.err
+	}
+	_, known, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), true)
+	if err != nil || known.ID != r.run.ID {
+		r.close()
+		if r.made && errors.Is(err, ErrNotFound) {
+			r.s.deleteEmpty(r.key)
+		}
+		return false, errors.Join(end.err, ignore(err, ErrNotFound))
+	}
+	_, stays := errors.AsType[*loop.StoppedError](end.err)
+	if r.before.Status.Over() && r.before.Status != session.RunCanceled && (stays || !end.went) { // it cannot be continued
+		r.close()
+		return false, errors.Join(end.err, r.restore())
+	}
+	// Of what a process has left that died, not all is said again.
+	if errors.Is(end.err, runner.ErrFinished) || end.fin != nil && end.stop == "" && r.taken != nil {
+		view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), false)
+		if err == nil {
+			err = end.read(view, r.run.ID)
+		}
+		if err != nil {
+			r.close()
+			return false, err
+		}
+	}
+	if end.fin != nil {
+		r.close()
+		return false, r.over(end)
+	}
+	for {
+		open, err := r.answer()
+		switch {
+		case err != nil:
+			r.close()
+			return false, errors.Join(end.err, err)
+		case errors.Is(end.err, agent.ErrWaiting) && len(open) == 0 && r.wanted() == nil:
+			return true, nil
+		case r.close(): // or one more answer has come
+			return false, r.interrupt(end, open)
+		}
+	}
+}
+
+// wanted is why somebody wants the run to end; nil if nobody does.
+func (r *Run) wanted() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cause := context.Cause(r.ctx); cause != nil {
+		return cause
+	}
+	return r.asked
+}
+
+// close ends the taking of requests. It fails as long as there are answers that
+// are not in the log.
+func (r *Run) close() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closing = len(r.answers) == 0
+	return r.closing
+}
+
+// over writes down that the run has come to its end.
+func (r *Run) over(end *segment) error {
+	failed := end.err
+	data := session.RunEnded{Status: session.RunCompleted, By: r.s.cfg.Owner}
+	if end.fin.Error != "" {
+		data.Status, data.Error = session.RunFailed, end.fin.Error
+		if failed == nil || errors.Is(failed, runner.ErrFinished) {
+			failed = errors.New(end.fin.Error)
+		}
+	} else {
+		failed = nil
+	}
+	err := r.write(session.MarkRunEnded, data, func(run *session.Run) {
+		run.Status, run.Error, run.Stop = data.Status, data.Error, end.stop
+	})
+	return errors.Join(failed, err)
+}
+
+// restore writes down that the run is as it was before it was taken up.
+func (r *Run) restore() error {
+	if err := r.giveBack(); err != nil {
+		return err
+	}
+	data := session.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
+	return r.write(session.MarkRunEnded, data, func(run *session.Run) { *run = r.before })
+}
+
+// giveBack takes back the program with which the run was taken up.
+func (r *Run) giveBack() error {
+	if r.taken == nil || r.taken.Program == nil {
+		return nil
+	}
+	return r.write(MarkRunTaken, Taken{By: r.s.cfg.Owner, Program: r.taken.was}, func(*session.Run) {})
+}
+
+// interrupt writes down that the run does not go on now, and why.
+func (r *Run) interrupt(end *segment, open []session.Question) error {
+	why := end.err
+	if cause := r.wanted(); cause != nil {
+		why = cause
+	}
+	if canceled, ok := errors.AsType[*CanceledError](why); ok {
+		return errors.Join(why, r.end(canceled))
+	}
+	if errors.Is(why, agent.ErrDiverged) {
+		if err := r.giveBack(); err != nil {
+			return errors.Join(why, err)
+		}
+	}
+	data := session.RunPaused{By: r.s.cfg.Owner}
+	status := session.RunIsPaused
+	switch paused, ok := errors.AsType[*PausedError](why); {
+	case ok:
+		data.By, data.Reason = paused.By, paused.Reason
+	case errors.Is(why, agent.ErrWaiting):
+		status = session.RunWaiting
+	case why != nil:
+		data.Reason = why.Error()
+	}
+	for _, q := range open {
+		data.Waits = append(data.Waits, q.ID)
+	}
+	err := r.write(session.MarkRunPaused, data, func(run *session.Run) {
+		run.Status, run.Deadline = status, time.Time{}
+		if status == session.RunWaiting {
+			run.Deadline = earliest(open)
+		}
+	})
+	return errors.Join(why, err)
+}
+
+// end writes down that the run was canceled.
+func (r *Run) end(why *CanceledError) error {
+	data := session.RunEnded{Status: session.RunCanceled, Error: why.Reason, By: why.By}
+	return r.write(session.MarkRunEnded, data, func(run *session.Run) {
+		run.Status, run.Error, run.Deadline = session.RunCanceled, why.Error(), time.Time{}
+	})
+}
+
+// write appends a mark of the run as a whole, with what the session says of the
+// run from then on.
+func (r *Run) write(kind session.MarkKind, data any, change func(*session.Run)) error {
+	ctx := context.WithoutCancel(r.ctx)
+	view, _, err := r.s.get(ctx, r.ID(), true)
+	if err != nil {
+		return err
+	}
+	run := r.run
+	change(&run)
+	ev, err := session.NewRunEvent(run, author(kind), kind, data)
+	if err != nil {
+		return err
+	}
+	if err := r.s.cfg.Service.AppendEvent(ctx, view, ev); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.run = run
+	r.mu.Unlock()
+	r.show(ev)
+	return nil
+}
+
+// author is who an event with a mark is by: only answers are the user's.
+func author(kind session.MarkKind) string {
+	if kind == session.MarkAnswered {
+		return "user"
+	}
+	return "refrain"
+}
+
+func ignore(err, known error) error {
+	if errors.Is(err, known) {
+		return nil
+	}
+	return err
+}
+
+// earliest is the first of the questions' deadlines; zero if there is none.
+func earliest(open []session.Question) (at time.Time) {
+	for _, q := range open {
+		if !q.Deadline.IsZero() && (at.IsZero() || q.Deadline.Before(at)) {
+			at = q.Deadline
+		}
+	}
+	return at
+}
+
+// unanswered are the questions of a run that nobody has answered, in the order in
+// which they were asked.
+func unanswered(view *session.View, id string) (open []session.Question, err error) {
+	type asked struct {
+		session.Question
+		at session.Address
+	}
+	var all []asked
+	for ev := range view.Events().All() {
+		if ev.InvocationID != id || ev.Mark == nil {
+			continue
+		}
+		drop := func(a asked) bool { return false }
+		switch ev.Mark.Kind {
+		case session.MarkAsked:
+			q := asked{at: ev.Address}
+			if err := ev.Mark.Decode(&q.Question); err != nil {
+				return nil, err
+			}
+			all = append(all, q)
+		case session.MarkAnswered:
+			var a session.Answer
+			if err := ev.Mark.Decode(&a); err != nil {
+				return nil, err
+			}
+			drop = func(q asked) bool { return q.ID == a.ID }
+		case session.MarkStepFinished: // by a default, or because its loop went on
+			var fin session.StepFinished
+			if err := json.Unmarshal(ev.Mark.Data, &fin); err == nil && !fin.Canceled {
+				drop = func(q asked) bool { return q.at.Under(ev.Address) }
+			}
+		}
+		all = deleteFunc(all, drop)
+	}
+	for _, q := range all {
+		open = append(open, q.Question)
+	}
+	return open, view.Err()
+}

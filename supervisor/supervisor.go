@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Supervisor drives runs. It is safe for concurrent use. Close it.
+type Supervisor struct {
+	cfg     Config
+	leaser  session.Leaser
+	watcher session.Watcher
+	queue   queue
+	ctx     context.Context // of all that it does by itself
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+
+	mu     sync.Mutex
+	runs   map[string]*Run // under way here, by ID
+	coming map[string]bool // that are about to be
+	alarms map[string]*time.Timer
+	closed bool
+}
+
+// New returns a supervisor, which drives nothing yet. It refuses a config that
+// lacks something.
+func New(cfg Config) (*Supervisor, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s := &Supervisor{
+		cfg: cfg, leaser: cfg.Service.(session.Leaser), watcher: cfg.Service.(session.Watcher),
+		queue: queue{free: cfg.MaxRuns, unbounded: cfg.MaxRuns == 0},
+		runs:  make(map[string]*Run), coming: make(map[string]bool), alarms: make(map[string]*time.Timer),
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// giveUp is how long Close waits for steps that it has cut off.
+const giveUp = 5 * time.Second
+
+// Close pauses what the supervisor drives, each run at its next step boundary, and
+// waits for it. When ctx is over it cuts off what is still under way: that can
+// be resumed too, and its last steps are made again. The error says which runs did
+// not end even so. The service stays open.
+func (s *Supervisor) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	for _, a := range s.alarms {
+		a.Stop()
+	}
+	clear(s.alarms)
+	runs := make([]*Run, 0, len(s.runs))
+	for _, r := range s.runs {
+		runs = append(runs, r)
+	}
+	s.mu.Unlock()
+	why := &PausedError{By: s.cfg.Owner, Reason: "the process that drives the run ends"}
+	for _, r := range runs {
+		r.askPause(why)
+	}
+	for _, r := range runs {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			r.cancel(why)
+		}
+	}
+	ended := make(chan struct{})
+	go func() { s.work.Wait(); close(ended) }()
+	late := time.NewTimer(giveUp)
+	defer late.Stop()
+	select {
+	case <-ended:
+		s.stop()
+		return nil
+	case <-late.C:
+	}
+	s.stop()
+	var left []string
+	for _, r := range runs {
+		select {
+		case <-r.done:
+		default:
+			left = append(left, r.ID())
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("close supervisor: runs that do not end: %s", strings.Join(left, ", "))
+}
+
+// key is that of a run's session.
+func (s *Supervisor) key(id string) session.Key {
+	return session.Key{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
+}
+
+// driving is a run that is under way here; nil if it is not.
+func (s *Supervisor) driving(id string) *Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[id]
+}
+
+// get fetches a run's session, with no more than its last event if brief.
+func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.View, *session.Run, error) {
+	req := &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
+	if brief {
+		req.NumRecentEvents = 1
+	}
+	got, err := s.cfg.Service.Get(ctx, req)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, nil, fmt.Errorf("%w: %q", ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	view := session.ViewOf(got.Session)
+	run := session.RunOf(view)
+	if run == nil {
+		return view, nil, fmt.Errorf("%w: in session %q nothing has run", ErrNotFound, id)
+	}
+	return view, run, nil
+}
+
+// Watch yields the events of a run whose Seq is greater than after, and those that
+// come, whoever drives it: see [session.Watcher]. It does not end with the run.
+func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq2[*session.Event, error] {
+	return s.watcher.Watch(ctx, s.key(id), after)
+}
+
+// Info describes a run.
+type Info struct {
+	// ID is the run's, and its session's.
+	ID string
+	// Run is what its log says of it.
+	Run session.Run
+	// Updated is when its last event was appended.
+	Updated time.Time
+	// Here says that this supervisor drives the run, Queued that it waits here
+	// for its turn.
+	Here, Queued bool
+}
+
+// List describes all runs, without reading their logs. One that is running by its
+// log may have been interrupted: [Supervisor.Driver] tells.
+func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
+	got, err := s.cfg.Service.List(ctx, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
+	if err != nil {
+		return nil, err
+	}
+	var all []Info
+	for _, one := range got.Sessions {
+		run := session.RunOf(one)
+		if run == nil {
+			continue
+		}
+		info := Info{ID: one.ID(), Run: *run, Updated: one.LastUpdateTime()}
+		if r := s.driving(one.ID()); r != nil {
+			info.Here, info.Queued = true, r.Queued()
+		}
+		all = append(all, info)
+	}
+	return all, nil
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// ErrInterrupted: the run has lost its driver, and goes on when it is resumed.
+var ErrInterrupted = errors.New("the run was interrupted: resume it")
+
+// Wait waits until a run is over, paused or waits for a person, whoever drives it,
+// and returns what its log says of it then. Errors to expect are [ErrNotFound],
+// [ErrInterrupted] for a run without a driver, and the context's cause.
+func (s *Supervisor) Wait(ctx context.Context, id string) (session.Run, error) {
+	for {
+		if r := s.driving(id); r != nil {
+			if _, err := r.Wait(ctx); err != nil {
+				return session.Run{}, err
+			}
+		}
+		view, run, err := s.get(ctx, id, true)
+		if err != nil {
+			return session.Run{}, err
+		}
+		if run.Status != session.RunRunning {
+			return *run, nil
+		}
+		held, err := s.Driver(ctx, id)
+		if err != nil {
+			return session.Run{}, err
+		}
+		if held == nil {
+			// It may have come to its end meanwhile.
+			if _, run, err = s.get(ctx, id, true); err == nil && run.Status == session.RunRunning {
+				err = ErrInterrupted
+			}
+			if run == nil {
+				run = new(session.Run)
+			}
+			return *run, err
+		}
+		if err := s.watchMarks(ctx, id, view.LastSeq(), time.Until(held.Until)); err != nil {
+			return session.Run{}, err
+		}
+	}
+}
+
+// watchMarks waits for a mark of the run as a whole, but not longer than its lease
+// lasts.
+func (s *Supervisor) watchMarks(ctx context.Context, id string, after int64, lasts time.Duration) error {
+	lasts = max(50*time.Millisecond, min(lasts, s.cfg.LeaseTTL)) // the clock is the store's
+	waits, cancel := context.WithTimeoutCause(ctx, lasts, errPatience)
+	defer cancel()
+	for ev, err := range s.Watch(waits, id, after) {
+		if err != nil {
+			return ignore(err, errPatience)
+		}
+		if _, says := ev.Actions.StateDelta[session.KeyRun]; says {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Driver is who drives a run; nil if nobody does, or whoever did is dead.
+func (s *Supervisor) Driver(ctx context.Context, id string) (*session.HeldError, error) {
+	held, err := s.leaser.Holder(ctx, s.key(id))
+	if errors.Is(err, session.ErrNotFound) {
+		err = fmt.Errorf("%w: %q", ErrNotFound, id)
+	}
+	if held != nil && s.cfg.Dead != nil && s.cfg.Dead(held.Owner) {
+		held = nil
+	}
+	return held, err
+}
+
+func deleteFunc[T any](all []T, drop func(T) bool) []T { return slices.DeleteFunc(all, drop) }
