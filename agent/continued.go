@@ -49,6 +49,7 @@ func isPlan(ev *session.Event) bool {
 // fails if there is no such loop, or if what came after it must not be done twice.
 func StoppedLoop(events []*session.Event, tree *Tree) (at session.Address, n int, err error) {
 	ends := make(map[session.Address]int) // of loops, by address
+	plans := make(map[session.Address]*session.Mark)
 	var root session.Address
 	for i, ev := range events {
 		if ev.Address == "" {
@@ -60,9 +61,19 @@ func StoppedLoop(events []*session.Event, tree *Tree) (at session.Address, n int
 		if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped {
 			ends[ev.Address] = i
 		}
+		if isPlan(ev) {
+			plans[ev.Address] = ev.Mark
+		}
 	}
 	if at = lastLoop(tree, root, ends); at == "" {
 		return "", 0, fmt.Errorf("the run of %q did not end with a loop: only a loop, or the last one in a sequence, can go on with other limits", root.Agent())
+	}
+	if l, ok := tree.Find(at.Agent()).(interface {
+		GoesOn(stopped, plan *session.Mark) error
+	}); ok && plans[at] != nil {
+		if err := l.GoesOn(events[ends[at]].Mark, plans[at]); err != nil {
+			return "", 0, err
+		}
 	}
 	for n = ends[at]; n > 0 && inFinal(events[n-1], at); n-- {
 	}

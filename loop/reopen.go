@@ -143,3 +143,37 @@ func (p *Plan) stays(t *Tally, r StopReason) error {
 	}
 	return e
 }
+
+// Lifts says, before anything is done again, whether a loop that has stopped with
+// rec under the plan old can go on under p. The error is a [*StoppedError] for an
+// exit, and for a limit that is no larger in p. Of anything else, such as a
+// condition, only [Plan.Reopen] knows.
+func (p *Plan) Lifts(rec *StopRecord, old *Plan) error {
+	e := &StoppedError{Reason: rec.Reason, Detail: rec.Detail}
+	switch rec.Reason {
+	case ReasonExit, ReasonEscalated, ReasonImpossible, ReasonBlocked:
+		e.Detail = rec.By + " asked to leave"
+		if rec.Detail != "" {
+			e.Detail += ": " + rec.Detail
+		}
+		e.Hint = "a limit does not change that; begin a new run"
+	case ReasonMaxIterations:
+		if p.MaxIterations == 0 || int(p.MaxIterations) > rec.Iteration {
+			return nil
+		}
+		e.Hint = fmt.Sprintf("raise max_iterations above %d", rec.Iteration)
+	case ReasonTimeout:
+		if p.Timeout == 0 || p.Timeout > old.Timeout || old.Timeout == 0 {
+			return nil
+		}
+		e.Hint = "raise timeout above " + old.Timeout.String()
+	case ReasonBudget:
+		if old.Budget == nil || p.Budget.roomier(old.Budget) {
+			return nil // what was spent may be that of the run
+		}
+		e.Hint = "raise budget"
+	default:
+		return nil
+	}
+	return e
+}

@@ -251,3 +251,29 @@ func TestReopenOfALoopThatGoesOn(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// LOOP 31: what cannot be lifted is known before anything is done again.
+func TestLaw31Lifts(t *testing.T) {
+	old := &loop.Plan{MaxIterations: 3, Timeout: loop.Duration(time.Minute), Budget: &loop.Budget{Tokens: 100}}
+	for _, tt := range []struct {
+		name string
+		rec  loop.StopRecord
+		plan loop.Plan
+		want string // of the error; "" if it goes on
+	}{
+		{"more iterations", loop.StopRecord{Reason: loop.ReasonMaxIterations, Iteration: 3}, loop.Plan{MaxIterations: 4}, ""},
+		{"no limit", loop.StopRecord{Reason: loop.ReasonMaxIterations, Iteration: 3}, loop.Plan{}, ""},
+		{"as many", loop.StopRecord{Reason: loop.ReasonMaxIterations, Iteration: 3}, loop.Plan{MaxIterations: 3}, "raise max_iterations above 3"},
+		{"more time", loop.StopRecord{Reason: loop.ReasonTimeout}, loop.Plan{Timeout: loop.Duration(time.Hour)}, ""},
+		{"as much time", loop.StopRecord{Reason: loop.ReasonTimeout}, loop.Plan{Timeout: loop.Duration(time.Minute)}, "raise timeout above 1m0s"},
+		{"more budget", loop.StopRecord{Reason: loop.ReasonBudget}, loop.Plan{Budget: &loop.Budget{Tokens: 101}}, ""},
+		{"as much budget", loop.StopRecord{Reason: loop.ReasonBudget}, loop.Plan{Budget: &loop.Budget{Tokens: 100}}, "raise budget"},
+		{"exit", loop.StopRecord{Reason: loop.ReasonExit, By: "critic", Detail: "good"}, loop.Plan{}, "critic asked to leave: good"},
+		{"condition", loop.StopRecord{Reason: loop.ReasonCondition}, loop.Plan{}, ""},
+	} {
+		err := tt.plan.Lifts(&tt.rec, old)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: got error %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}

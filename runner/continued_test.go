@@ -115,6 +115,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		{"no loop", func(uint) agent.Agent { return sequence(t, "root", speaker(t, "a", "one")) }, "did not end with a loop"},
 		{"an exit", func(n uint) agent.Agent { return loopOf(n, exits()) }, "asked to leave: good"},
 		{"the same limit", func(uint) agent.Agent { return loopOf(2, speaker(t, "a", "one")) }, "raise max_iterations above 2"},
+		{"a smaller limit", func(n uint) agent.Agent { return loopOf(4-n, speaker(t, "a", "one")) }, "raise max_iterations above 2"},
 		{"an effect", func(n uint) agent.Agent { return sequence(t, "root", loopOf(n, speaker(t, "a", "one")), pay) }, "must not be done twice"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,6 +127,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 				}
 				id = ev.InvocationID
 			}
+			last := get(t, svc).(*session.View).LastSeq()
 			before := maps.Collect(get(t, svc).State().All())
 			var failed error
 			for _, err := range newRunner(t, durable(tt.root(3), svc)).Resume(t.Context(), "ana", "s1", id, agent.RunConfig{}, runner.Continue()) {
@@ -133,6 +135,9 @@ func TestWhatCannotBeContinued(t *testing.T) {
 			}
 			if failed == nil || !strings.Contains(failed.Error(), tt.want) {
 				t.Errorf("got error %v, want one with %q", failed, tt.want)
+			}
+			if n := get(t, svc).(*session.View).LastSeq(); n != last {
+				t.Errorf("the log has %d events, and had %d", n, last)
 			}
 			if diff := cmp.Diff(before, maps.Collect(get(t, svc).State().All())); diff != "" {
 				t.Error(diff)

@@ -66,6 +66,21 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *agent.StepResult)
 	return true
 }
 
+// GoesOn says whether the loop, as it is now, can go on where one has stopped by
+// the plan that it had then; it is for runners, which ask before they do anything.
+// The error is a [*loop.StoppedError], or says that a mark cannot be read.
+func (a *Agent) GoesOn(stopped, plan *session.Mark) error {
+	var rec loop.StopRecord
+	var old loop.Plan
+	if err := stopped.Decode(&rec); err != nil {
+		return err
+	}
+	if err := plan.Decode(&old); err != nil {
+		return err
+	}
+	return a.plan.Lifts(&rec, &old)
+}
+
 // goOn lets a loop go on that had stopped, by the limits that it has now (LOOP
 // 31).
 func (r *run) goOn() bool {
