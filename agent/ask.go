@@ -99,10 +99,11 @@ func AskPerson(ctx InvocationContext, ev *session.Event, q session.Question, yie
 	return nil, context.Cause(ctx)
 }
 
-// Began reports whether the step of ctx had begun before its run was cut off.
+// Began reports whether the step of ctx had begun before its run was cut off, or
+// had failed in it.
 func Began(ctx InvocationContext) bool {
 	inv := invocationOf(ctx)
-	return inv != nil && inv.record != nil
+	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.failed[inv.address])
 }
 
 // answer is what a person has said to a question; nil if nobody did.

@@ -14,7 +14,6 @@ import (
 // which the replay was made end with its last iteration.
 func (r *Replay) Reopen(at session.Address) {
 	r.reopened = at
-	r.recording.continued[at] = true
 }
 
 // Continued reports whether the loop of ctx, which had stopped, goes on at this

@@ -40,14 +40,14 @@ func (e Effect) Check() error {
 
 // CallID names what the step of ctx does to the outside. It is the same in every
 // attempt, and when the run is resumed, and another one for every other step and
-// run: services that know such keys do a thing once for each.
+// run, forks included: services that know such keys do a thing once for each.
 func CallID(ctx InvocationContext) string {
-	return callID(ctx.InvocationID(), string(AddressOf(ctx)))
+	return callID(ctx.Session().ID(), ctx.InvocationID(), string(AddressOf(ctx)))
 }
 
 // ToolCallID is [CallID] for a function call of the step's model.
 func ToolCallID(ctx InvocationContext, functionCallID string) string {
-	return callID(ctx.InvocationID(), string(AddressOf(ctx)), functionCallID)
+	return callID(ctx.Session().ID(), ctx.InvocationID(), string(AddressOf(ctx)), functionCallID)
 }
 
 func callID(parts ...string) string {

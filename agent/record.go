@@ -61,16 +61,12 @@ type recording struct {
 	owners []*record // nil for an event that does not count
 	root   *record   // whose one run is that of the root agent
 	latest map[session.Address]*record
-
-	// Loops that have gone on with other limits: their plans may differ from those
-	// in the log.
-	continued map[session.Address]bool
 }
 
 // newRecording reads the events of one run. Of those that are superseded, only
 // how often steps were run is of interest.
 func newRecording(events []*session.Event, superseded session.Spans) (*recording, error) {
-	x := &recording{latest: make(map[session.Address]*record), continued: make(map[session.Address]bool)}
+	x := &recording{latest: make(map[session.Address]*record)}
 	x.root = x.newRecord(nil, "", 0)
 	for _, ev := range events {
 		if ev.Address == "" {
@@ -106,9 +102,6 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 	kind := session.MarkKind("")
 	if ev.Mark != nil {
 		kind = ev.Mark.Kind
-	}
-	if kind == session.MarkLoopContinued {
-		x.continued[at] = true
 	}
 	switch {
 	case kind == session.MarkStepStarted:

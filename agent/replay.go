@@ -22,6 +22,7 @@ type Replay struct {
 	tree       *Tree
 	superseded session.Spans
 	lost       []*session.Event // that do not count: what they have used does
+	failed     map[session.Address]bool
 	err        atomic.Pointer[error]
 	answers    map[string]*session.Answer // by the question's ID
 	reopened   session.Address            // a loop that goes on from here; empty if none does
@@ -51,7 +52,17 @@ func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*
 			r.pending[ev.Seq] = ev
 		}
 	}
+	r.failed = make(map[session.Address]bool)
 	for _, ev := range events {
+		if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished {
+			var fin session.StepFinished
+			if err := ev.Mark.Decode(&fin); err != nil {
+				return nil, err
+			}
+			if fin.Error != "" && !fin.Canceled {
+				r.failed[ev.Address] = true
+			}
+		}
 		if ev.Address != "" && (superseded.Has(ev.Seq) || r.superseded.Has(ev.Seq)) {
 			r.lost = append(r.lost, ev)
 		}
@@ -191,7 +202,7 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 	switch {
 	case known == nil:
 		return ev, nil
-	case known != ev && !(of.of.continued[ev.Address] && isPlan(known) && isPlan(ev)):
+	case known != ev && !(isPlan(known) && isPlan(ev)): // by what it decides one sees whether it fits
 		if err := compare(known, ev); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -144,4 +146,40 @@ func TestWhatCannotBeContinued(t *testing.T) {
 			}
 		})
 	}
+}
+
+// LOOP 31: a run that is not over can get other limits as well; what it had decided
+// stays, and the log says by which plan it went on.
+func TestResumeWithOtherLimits(t *testing.T) {
+	loopOf := func(n uint) agent.Agent {
+		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "loop", SubAgents: []agent.Agent{speaker(t, "a", "one"), speaker(t, "b", "two")}}, MaxIterations: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	svc := session.InMemoryService()
+	id := breakOff(t, svc, loopOf(2), func(ev *session.Event) bool { return ev.Author == "b" && ev.Text() != "" })
+	id = breakOffAgain(t, svc, loopOf(3), id)
+	if _, err := resume(t, svc, loopOf(4), id); err != nil {
+		t.Fatal(err)
+	}
+	recs, err := progress.Recordings(slices.Collect(get(t, svc).(*session.View).Log().All()))
+	if err != nil || len(recs) != 1 || recs[0].Stop == nil || recs[0].Stop.Iterations != 4 || recs[0].Plan.MaxIterations != 4 {
+		t.Fatalf("the log says %+v, %v", recs, err)
+	}
+}
+
+// breakOffAgain resumes a run and cuts it off in its second iteration.
+func breakOffAgain(t *testing.T, svc session.Service, root agent.Agent, id string) string {
+	t.Helper()
+	for ev, err := range newRunner(t, durable(root, svc)).Resume(t.Context(), "ana", "s1", id, agent.RunConfig{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Address == "loop[2]/a" && ev.Text() != "" {
+			break
+		}
+	}
+	return id
 }

@@ -240,7 +240,7 @@ func TestResumeNoticesAnotherTree(t *testing.T) {
 		"a step is gone":     {sequence(t, "root", a, b), sequence(t, "root", b), "root/a", []string{"step_started of root/a", `"root" has no sub-agent "a"`}},
 		"a step more":        {sequence(t, "root", a, b), sequence(t, "root", c, a, b), "root/a", []string{"step_started of root/a", "a run of root/c"}},
 		"another order":      {sequence(t, "root", a, c, b), sequence(t, "root", c, a, b), "root/a", []string{"a run of root/c"}},
-		"other rules":        {loopOf(3, a, b), loopOf(2, a, b), "loop", []string{`"max_iterations":3`, `"max_iterations":2`}},
+		"other rules":        {loopOf(3, a, b), loopOf(3, b, a), "loop[1]/a", []string{"step_started of loop[1]/a", "a run of loop[1]/b"}},
 		"other words":        {own("hello", 2, a, b), own("hi", 2, a, b), "own", []string{`"hello"`, `"hi"`}},
 		"it does less":       {own("hello", 2, a, b), own("hello", 0, a, b), "own/a", []string{"step_started of own/a", "the end of own"}},
 		"from loop to steps": {loopOf(3, a, b), sequence(t, "loop", a, b), "loop", []string{"loop_started"}},

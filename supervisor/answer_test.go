@@ -91,7 +91,7 @@ func TestWaitForAnswers(t *testing.T) {
 func TestAnswerWhileOthersWork(t *testing.T) {
 	store := session.InMemoryService()
 	w := newWorld("slow")
-	tree := parallel(t, "both", asks(t, "left", 0), w.step(t, "slow"))
+	tree := parallel(t, "both", w.afterSeen(t, asks(t, "left", 0)), w.step(t, "slow"))
 	one, two := process(t, store, tree), process(t, store, tree, named("two"))
 	run := start(t, one)
 	<-w.seen
@@ -117,7 +117,7 @@ func TestAnswerOutlivesTheDriver(t *testing.T) {
 	store := session.InMemoryService()
 	dying := &mortal{service: store.(service)}
 	w := newWorld("slow")
-	tree := parallel(t, "both", asks(t, "left", 0), w.step(t, "slow"))
+	tree := parallel(t, "both", w.afterSeen(t, asks(t, "left", 0)), w.step(t, "slow"))
 	one := process(t, dying, tree)
 	two := process(t, store, tree, named("two"), func(c *supervisor.Config) { c.Dead = func(string) bool { return dying.dead.Load() } })
 	run := start(t, one)

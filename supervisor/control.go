@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/refrain-dev/refrain/session"
 )
@@ -44,6 +45,9 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a session.Answer) (o
 	i := indexOf(open, a.ID)
 	if i < 0 {
 		return open, fmt.Errorf("answer %q of run %q: %w", a.ID, id, ErrNoQuestion)
+	}
+	if until := open[i].Deadline; !until.IsZero() && time.Now().After(until) {
+		return open, fmt.Errorf("answer %q of run %q: it comes too late: its deadline was %s, and what counts then does when the run is resumed", a.ID, id, until.Local().Format(time.DateTime))
 	}
 	if a.By == "" {
 		a.By = s.cfg.Owner

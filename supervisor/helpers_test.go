@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -96,6 +97,25 @@ func (w *world) step(t testing.TB, name string) agent.Agent {
 		ev.Actions.StateDelta = map[string]any{name: text + "x"}
 		yield(ev, nil)
 	})
+}
+
+// afterSeen lets an agent begin when a step waits at its gate: while a question is
+// open no step begins.
+func (w *world) afterSeen(t testing.TB, a agent.Agent) agent.Agent {
+	t.Helper()
+	hold := custom(t, "hold", func(ctx agent.InvocationContext, yield yield) {
+		select {
+		case at := <-w.seen:
+			w.seen <- at
+		case <-ctx.Done():
+			yield(nil, context.Cause(ctx))
+		}
+	})
+	s, err := sequentialagent.New(sequentialagent.Config{AgentConfig: agent.Config{Name: "branch", SubAgents: []agent.Agent{hold, a}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func custom(t testing.TB, name string, run func(agent.InvocationContext, yield)) agent.Agent {

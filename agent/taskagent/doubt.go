@@ -40,7 +40,7 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 		}
 		answer, err := agent.AskPerson(ctx, nil, session.Question{
 			ID: agent.QuestionID(ctx, n), Kind: session.AskResolution,
-			Text:    fmt.Sprintf("%s was cut off while it was at work, and must not be done twice. Was it done? (its call ID is %s)", t.cfg.Name, agent.CallID(ctx)),
+			Text:    fmt.Sprintf("%s was cut off while it was at work, or failed, and must not be done twice. Was it done? (its call ID is %s)", t.cfg.Name, agent.CallID(ctx)),
 			Options: []string{session.ResolveResult, session.ResolveRetry, session.ResolveSkip},
 		}, yield)
 		if err != nil {

@@ -209,7 +209,7 @@ func (f *follower) ended(end supervisor.Outcome, res *result) {
 		res.code = exitCode(nil, f.fold.Stops(), f.req.zeroOnLimit)
 	case isWaiting:
 		res.status, res.code, res.answer = "waits for a person", exitWaits, "" // it is still to come
-		res.next = append(res.next, fmt.Sprintf("%s asks: %s", waits.Address, waits.Question.Text))
+		res.next = append(res.next, plainText(fmt.Sprintf("%s asks: %s", waits.Address, waits.Question.Text)))
 		if f.req.lasts {
 			res.next = append(res.next, "Answer with: refrain answer "+f.req.session)
 		} else {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,10 +15,10 @@ import (
 )
 
 // plainText takes out of a text what would command a terminal: all control
-// characters but line breaks and tabs.
+// characters but line breaks and tabs, and what turns the direction of a text.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) {
+		if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r

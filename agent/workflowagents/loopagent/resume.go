@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
@@ -82,18 +83,35 @@ func (a *Agent) GoesOn(stopped, plan *session.Mark) error {
 }
 
 // goOn lets a loop go on that had stopped, by the limits that it has now (LOOP
-// 31).
+// 31), or one that goes on by another plan than it began with. If what has stopped
+// it still does, it reports false, and the loop stops as it did.
 func (r *run) goOn() bool {
-	if !r.mark(session.MarkLoopContinued, r.plan, nil) {
+	t := r.tally
+	t.Bounds = nil // they are those of now: the outcomes were added again
+	if err := r.plan.Reopen(&t); err != nil {
+		r.stays = err
 		return false
 	}
-	if err := r.plan.Reopen(&r.tally); err != nil {
-		r.yield(nil, err)
-		return false
-	}
-	r.finalizing = false
+	r.tally, r.finalizing = t, false
+	r.otherPlan()
 	r.loop.Started = r.now().Add(-r.tally.Active)
 	return true
+}
+
+// otherPlan notes whether the mark that the loop is about to say again has another
+// plan than the loop has now: then a mark with that one follows, when the loop goes
+// on.
+func (r *run) otherPlan() {
+	r.changed = false
+	known := agent.Recorded(r.ctx)
+	if known == nil || known.Mark == nil || known.Mark.Kind != session.MarkLoopStarted && known.Mark.Kind != session.MarkLoopContinued {
+		return
+	}
+	now, err := json.Marshal(r.plan)
+	var was, is any
+	if err == nil && json.Unmarshal(known.Mark.Data, &was) == nil && json.Unmarshal(now, &is) == nil {
+		r.changed = !reflect.DeepEqual(was, is)
+	}
 }
 
 // looksAtState reports whether what the loop decides depends on the state.

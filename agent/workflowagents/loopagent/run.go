@@ -43,6 +43,8 @@ type run struct {
 	waits      bool          // it waits for a person
 	refused    *session.Exit // one that is not
 	closed     int           // the iteration that had ended when the loop was continued
+	changed    bool          // the log has another plan
+	stays      error         // why the loop was not continued
 	finalizing bool
 	stopped    bool
 	err        error // how the last step failed
@@ -77,6 +79,9 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.spend()()
 	}
 	r.prepare()
+	if agent.Replays(ctx) {
+		r.otherPlan()
+	}
 	if agent.Marks(ctx) && !r.mark(session.MarkLoopStarted, a.plan, nil) {
 		return
 	}
@@ -115,9 +120,9 @@ func (r *run) next() bool {
 	if d.Ended.Number > r.closed && !r.endIteration(d.Ended) {
 		return false
 	}
-	if agent.Continued(r.ctx) {
+	if r.stays == nil && (agent.Continued(r.ctx) || r.changed && !agent.Replays(r.ctx)) && r.goOn() {
 		r.closed = d.Ended.Number
-		return r.goOn()
+		return r.mark(session.MarkLoopContinued, r.plan, nil)
 	}
 	switch d.Action {
 	case loop.RunStep:

@@ -43,6 +43,8 @@ func (r *run) stop(rec *loop.StopRecord) {
 		r.yield(nil, context.Cause(r.ctx))
 	case r.beyond != nil:
 		r.yield(nil, r.beyond)
+	case r.stays != nil:
+		r.yield(nil, r.stays)
 	}
 }
 
