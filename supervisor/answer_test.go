@@ -91,10 +91,12 @@ func TestWaitForAnswers(t *testing.T) {
 func TestAnswerWhileOthersWork(t *testing.T) {
 	store := session.InMemoryService()
 	w := newWorld("slow")
-	tree := parallel(t, "both", w.afterSeen(t, asks(t, "left", 0)), w.step(t, "slow"))
+	ready := make(chan struct{})
+	tree := parallel(t, "both", when(t, ready, asks(t, "left", 0)), w.step(t, "slow"))
 	one, two := process(t, store, tree), process(t, store, tree, named("two"))
 	run := start(t, one)
 	<-w.seen
+	close(ready)
 	var open []session.Question
 	for len(open) == 0 {
 		var err error
@@ -117,11 +119,13 @@ func TestAnswerOutlivesTheDriver(t *testing.T) {
 	store := session.InMemoryService()
 	dying := &mortal{service: store.(service)}
 	w := newWorld("slow")
-	tree := parallel(t, "both", w.afterSeen(t, asks(t, "left", 0)), w.step(t, "slow"))
+	ready := make(chan struct{})
+	tree := parallel(t, "both", when(t, ready, asks(t, "left", 0)), w.step(t, "slow"))
 	one := process(t, dying, tree)
 	two := process(t, store, tree, named("two"), func(c *supervisor.Config) { c.Dead = func(string) bool { return dying.dead.Load() } })
 	run := start(t, one)
 	<-w.seen
+	close(ready)
 	var open []session.Question
 	for len(open) == 0 {
 		var err error

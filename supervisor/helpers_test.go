@@ -99,14 +99,13 @@ func (w *world) step(t testing.TB, name string) agent.Agent {
 	})
 }
 
-// afterSeen lets an agent begin when a step waits at its gate: while a question is
-// open no step begins.
-func (w *world) afterSeen(t testing.TB, a agent.Agent) agent.Agent {
+// when lets an agent begin when a channel is closed: while a question is open no
+// step begins.
+func when(t testing.TB, ready <-chan struct{}, a agent.Agent) agent.Agent {
 	t.Helper()
 	hold := custom(t, "hold", func(ctx agent.InvocationContext, yield yield) {
 		select {
-		case at := <-w.seen:
-			w.seen <- at
+		case <-ready:
 		case <-ctx.Done():
 			yield(nil, context.Cause(ctx))
 		}
