@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -26,6 +27,9 @@ import (
 func Edit(data []byte, path string, value any) ([]byte, error) {
 	fail := func(format string, args ...any) ([]byte, error) {
 		return nil, fmt.Errorf("edit %s: %w", path, fmt.Errorf(format, args...))
+	}
+	if v, ok := value.(string); ok && !utf8.ValidString(v) || !utf8.ValidString(path) {
+		return fail("it is not UTF-8")
 	}
 	text, err := scalar(value)
 	if err != nil {

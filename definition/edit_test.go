@@ -135,6 +135,7 @@ func FuzzEdit(f *testing.F) {
 	f.Add([]byte(edited), "score.target", "8")
 	f.Add([]byte("a: 'b'\r\nc: \"d\\\"\"\r\n"), "c", "\u2028")
 	f.Add([]byte("\ufeffa: b"), "d", "#")
+	f.Add([]byte(": 00"), "0", "\xa8")
 	f.Fuzz(func(t *testing.T, data []byte, path, value string) {
 		got, err := definition.Edit(data, path, value)
 		if err != nil {
