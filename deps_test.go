@@ -45,6 +45,7 @@ tool/toolconfirmation:
 artifact:
 artifact/...: artifact
 budget:
+internal/procgroup:
 session: model tool/toolconfirmation
 session/sessiontest: session model tool/toolconfirmation
 session/internal/sqlstore: session
@@ -56,13 +57,13 @@ agent/agenttest: agent session
 agent/llmagent: agent budget expr session model template tool tool/...
 agent/humanagent: agent session template
 agent/remoteagent: agent session template tool/toolconfirmation
-agent/taskagent: agent session model expr template
+agent/taskagent: agent internal/procgroup session model expr template
 agent/workflowagents/loopagent: agent budget loop session model
 agent/workflowagents/sequentialagent: agent session
 agent/workflowagents/parallelagent: agent session
 runner: agent session artifact memory model tool/toolconfirmation
 progress: session loop
-hook:
+hook: internal/procgroup
 definition: agent agent/... budget hook loop expr template session model model/provider tool tool/...
 rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session tool tool/...
 supervisor: agent artifact loop memory progress runner session

@@ -103,7 +103,7 @@ func AskPerson(ctx InvocationContext, ev *session.Event, q session.Question, yie
 // had failed in it.
 func Began(ctx InvocationContext) bool {
 	inv := invocationOf(ctx)
-	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.failed[inv.address])
+	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.recording.failed[inv.address])
 }
 
 // answer is what a person has said to a question; nil if nobody did.

@@ -61,12 +61,13 @@ type recording struct {
 	owners []*record // nil for an event that does not count
 	root   *record   // whose one run is that of the root agent
 	latest map[session.Address]*record
+	failed map[session.Address]bool // where a step has failed, whether or not that counts
 }
 
 // newRecording reads the events of one run. Of those that are superseded, only
 // how often steps were run is of interest.
 func newRecording(events []*session.Event, superseded session.Spans) (*recording, error) {
-	x := &recording{latest: make(map[session.Address]*record)}
+	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool)}
 	x.root = x.newRecord(nil, "", 0)
 	for _, ev := range events {
 		if ev.Address == "" {
@@ -103,6 +104,15 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 	if ev.Mark != nil {
 		kind = ev.Mark.Kind
 	}
+	var fin session.StepFinished
+	if kind == session.MarkStepFinished {
+		if err := ev.Mark.Decode(&fin); err != nil {
+			return err
+		}
+		if fin.Error != "" && !fin.Canceled {
+			x.failed[at] = true
+		}
+	}
 	switch {
 	case kind == session.MarkStepStarted:
 		if r = x.begin(ev, gone); gone {
@@ -111,10 +121,6 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 	case gone:
 		r = nil
 	case kind == session.MarkStepFinished:
-		var fin session.StepFinished
-		if err := ev.Mark.Decode(&fin); err != nil {
-			return err
-		}
 		if r == nil || r.closed() { // it was not run
 			r = x.begin(ev, false)
 		}

@@ -22,7 +22,6 @@ type Replay struct {
 	tree       *Tree
 	superseded session.Spans
 	lost       []*session.Event // that do not count: what they have used does
-	failed     map[session.Address]bool
 	err        atomic.Pointer[error]
 	answers    map[string]*session.Answer // by the question's ID
 	reopened   session.Address            // a loop that goes on from here; empty if none does
@@ -52,17 +51,7 @@ func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*
 			r.pending[ev.Seq] = ev
 		}
 	}
-	r.failed = make(map[session.Address]bool)
 	for _, ev := range events {
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished {
-			var fin session.StepFinished
-			if err := ev.Mark.Decode(&fin); err != nil {
-				return nil, err
-			}
-			if fin.Error != "" && !fin.Canceled {
-				r.failed[ev.Address] = true
-			}
-		}
 		if ev.Address != "" && (superseded.Has(ev.Seq) || r.superseded.Has(ev.Seq)) {
 			r.lost = append(r.lost, ev)
 		}
@@ -233,10 +222,7 @@ func Replays(ctx InvocationContext) bool {
 	if inv == nil || inv.record == nil {
 		return false
 	}
-	r := inv.run.Replay
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return inv.record.unread() != nil
+	return inv.run.Replay.unread(inv.record) != nil
 }
 
 // Again is for an agent that says something at the address of a step under it, in

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"slices"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/procgroup"
 )
 
 // CommandConfig describes a command that is told.
@@ -62,10 +64,10 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 	cmd.Stdin = bytes.NewReader(append(body, '\n'))
 	stderr := &head{left: 4 << 10}
 	cmd.Stdout, cmd.Stderr = io.Discard, stderr
-	group(cmd)
+	procgroup.Lead(cmd)
 	if err = cmd.Start(); err == nil {
 		err = cmd.Wait()
-		killGroup(cmd.Process)
+		procgroup.Kill(cmd.Process)
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch words := said(stderr.String()); {

@@ -52,15 +52,15 @@ func (e *StoppedError) Error() string {
 // p still stops for. The error is then a [*StoppedError], and t as it was.
 func (p *Plan) Reopen(t *Tally) error {
 	u := *t
-	if err := p.lift(&u); err != nil {
+	if err := p.reopen(&u); err != nil {
 		return err
 	}
 	*t = u
 	return nil
 }
 
-func (p *Plan) lift(t *Tally) error {
-	if err := p.lifts(t); err != nil {
+func (p *Plan) reopen(t *Tally) error {
+	if err := p.refuses(t); err != nil {
 		return err
 	}
 	within := t.Ended.Number == 0
@@ -88,8 +88,8 @@ func (p *Plan) lift(t *Tally) error {
 	return nil
 }
 
-// lifts is the error of what has ended the loop if the plan does not lift it.
-func (p *Plan) lifts(t *Tally) error {
+// refuses is the error of what has ended the loop if the plan does not lift it.
+func (p *Plan) refuses(t *Tally) error {
 	b := t.Bounds
 	switch f := t.Fatal; {
 	case t.Exit != nil && t.Exit.Waits:
@@ -135,13 +135,17 @@ func (p *Plan) stays(t *Tally, r StopReason) error {
 	case ReasonConverged, ReasonNoProgress, ReasonCondition:
 		e.Hint = "take out what ends it, or make it stricter"
 	case ReasonExit, ReasonEscalated, ReasonImpossible, ReasonBlocked:
-		e.Detail = t.Exit.By + " asked to leave"
-		if t.Exit.Reason != "" {
-			e.Detail += ": " + t.Exit.Reason
-		}
-		e.Hint = "a limit does not change that; begin a new run"
+		e.leaves(t.Exit.By, t.Exit.Reason)
 	}
 	return e
+}
+
+// leaves says that somebody asked to leave, and perhaps why.
+func (e *StoppedError) leaves(by, why string) {
+	if e.Detail = by + " asked to leave"; why != "" {
+		e.Detail += ": " + why
+	}
+	e.Hint = "a limit does not change that; begin a new run"
 }
 
 // Lifts says, before anything is done again, whether a loop that has stopped with
@@ -152,11 +156,7 @@ func (p *Plan) Lifts(rec *StopRecord, old *Plan) error {
 	e := &StoppedError{Reason: rec.Reason, Detail: rec.Detail}
 	switch rec.Reason {
 	case ReasonExit, ReasonEscalated, ReasonImpossible, ReasonBlocked:
-		e.Detail = rec.By + " asked to leave"
-		if rec.Detail != "" {
-			e.Detail += ": " + rec.Detail
-		}
-		e.Hint = "a limit does not change that; begin a new run"
+		e.leaves(rec.By, rec.Detail)
 	case ReasonMaxIterations:
 		if p.MaxIterations == 0 || int(p.MaxIterations) > rec.Iteration {
 			return nil

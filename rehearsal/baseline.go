@@ -96,6 +96,20 @@ func (s *stage) unfit(l *definition.Agent) (f Finding, ok bool) {
 	return f, false
 }
 
+// spared says why a fault of models is not played to a loop. spared is false if it
+// is; then f is where its finding begins.
+func (s *stage) spared(l *definition.Agent) (f Finding, spared bool) {
+	f = Finding{Loop: l.Name, Status: Spared}
+	if len(s.asking(l)) == 0 {
+		f.Detail = "no agent in it asks a model"
+		return f, true
+	}
+	if unfit, bad := s.unfit(l); bad {
+		return unfit, true
+	}
+	return f, false
+}
+
 func (s *stage) fails(l *definition.Agent) bool {
 	_, fails := s.unfit(l)
 	return fails

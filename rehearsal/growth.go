@@ -125,13 +125,8 @@ func (s *stage) rising(l *definition.Agent) func(place) float64 {
 func (s *stage) costsExplode(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		if len(s.asking(l)) == 0 {
-			f.Detail = "no agent in it asks a model"
-			all = append(all, f)
-			continue
-		}
-		if f, bad := s.unfit(l); bad {
+		f, spared := s.spared(l)
+		if spared {
 			all = append(all, f)
 			continue
 		}

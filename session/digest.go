@@ -9,9 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,20 +26,14 @@ func NewDigest() *Digest { return &Digest{h: sha256.New()} }
 
 // Add adds the next event. It fails for one that JSON cannot hold.
 func (d *Digest) Add(ev *Event) error {
-	plain := *ev
+	plain := *Kept(ev)
 	plain.Timestamp = ev.Timestamp.UTC().Truncate(time.Microsecond) // as fine as stores are
-	if keys := plain.Actions.StateDelta; slices.ContainsFunc(slices.Collect(maps.Keys(keys)), temporary) {
-		plain.Actions.StateDelta = maps.Clone(keys) // no store keeps them
-		maps.DeleteFunc(plain.Actions.StateDelta, func(key string, _ any) bool { return temporary(key) })
-	}
 	if err := d.AddValue(&plain); err != nil {
 		return fmt.Errorf("digest of event %d: %w", ev.Seq, err)
 	}
 	d.n++
 	return nil
 }
-
-func temporary(key string) bool { return strings.HasPrefix(key, KeyPrefixTemp) }
 
 // AddValue adds something that is no event, such as a record of the events.
 // Whatever has the same JSON, the order of fields apart, is the same.

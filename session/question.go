@@ -69,6 +69,28 @@ const (
 	ResolveSkip   = "skip"   // leave it
 )
 
+// resolutions are what an answer to [AskResolution] can say.
+var resolutions = []string{ResolveResult, ResolveRetry, ResolveSkip}
+
+// InDoubt asks what became of a call that was cut off; ID and deadline are up to
+// who asks.
+func InDoubt(text string) Question {
+	return Question{Kind: AskResolution, Text: text, Options: slices.Clone(resolutions)}
+}
+
+// Resolution is the answer to a question of the kind [AskResolution]. It fails on
+// another one.
+func (a *Answer) Resolution() (Resolution, error) {
+	var r Resolution
+	if err := json.Unmarshal(a.Value, &r); err != nil {
+		return r, fmt.Errorf("answer to question %s: %w", a.ID, err)
+	}
+	if !slices.Contains(resolutions, r.Action) {
+		return r, fmt.Errorf("answer to question %s: the action is %s, %s or %s, not %q", a.ID, ResolveResult, ResolveRetry, ResolveSkip, r.Action)
+	}
+	return r, nil
+}
+
 // Check refuses an answer that is none to the question.
 func (q *Question) Check(a *Answer) error {
 	wrong := func(what string) error {
@@ -105,8 +127,7 @@ func (q *Question) Check(a *Answer) error {
 			return wrong(`{"confirmed": true} or {"confirmed": false}`)
 		}
 	case AskResolution:
-		var r Resolution
-		if json.Unmarshal(a.Value, &r) != nil || !slices.Contains([]string{ResolveResult, ResolveRetry, ResolveSkip}, r.Action) {
+		if _, err := a.Resolution(); err != nil {
 			return wrong(fmt.Sprintf("an object whose action is %s, %s or %s", ResolveResult, ResolveRetry, ResolveSkip))
 		}
 	default:

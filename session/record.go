@@ -129,7 +129,7 @@ func (r *record) fold(ev *Event, v *View) *Event {
 		}
 	}
 	if temp {
-		return withoutTemp(ev)
+		return Kept(ev)
 	}
 	return ev
 }
@@ -181,17 +181,4 @@ func (r *record) view() *View {
 	v.seq.Store(int64(r.log.n))
 	v.adopt()
 	return v
-}
-
-// withoutTemp returns a copy of the event without temp: keys, which end with the
-// invocation.
-func withoutTemp(ev *Event) *Event {
-	stored := *ev
-	stored.Actions.StateDelta = make(map[string]any, len(ev.Actions.StateDelta))
-	for k, val := range ev.Actions.StateDelta {
-		if !strings.HasPrefix(k, KeyPrefixTemp) {
-			stored.Actions.StateDelta[k] = val
-		}
-	}
-	return &stored
 }

@@ -55,7 +55,7 @@ type Run struct {
 	Status RunStatus `json:"status"`
 	// Started is when the run began.
 	Started time.Time `json:"started"`
-	// Stop is why its loop stopped: a loop.Reason. Empty as long as it has not.
+	// Stop is why its loop stopped: a loop.StopReason. Empty as long as it has not.
 	Stop string `json:"stop,omitempty"`
 	// Error is why it failed.
 	Error string `json:"error,omitempty"`

@@ -96,38 +96,28 @@ func (r *run) dispatched(ids []string) (doubt, more bool) {
 // resolution is what a person says of a call that was cut off.
 func (r *run) resolution(c *genai.FunctionCall) (res session.Resolution, ok bool) {
 	args, _ := json.Marshal(c.Args)
-	value, ok := r.askPerson(session.Question{
-		Kind: session.AskResolution,
-		Text: fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called twice. Was the call made? (its call ID is %s)",
-			r.Name(), c.Name, args, agent.ToolCallID(r.ctx, c.ID)),
-		Options: []string{session.ResolveResult, session.ResolveRetry, session.ResolveSkip},
-	}, nil)
-	if !ok {
+	answer := r.askPerson(session.InDoubt(fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called twice. Was the call made? (its call ID is %s)",
+		r.Name(), c.Name, args, agent.ToolCallID(r.ctx, c.ID))), nil)
+	if answer == nil {
 		return res, false
 	}
-	err := json.Unmarshal(value, &res)
-	if err == nil && !slices.Contains([]string{session.ResolveResult, session.ResolveRetry, session.ResolveSkip}, res.Action) {
-		err = fmt.Errorf("the action is %s, %s or %s, not %q", session.ResolveResult, session.ResolveRetry, session.ResolveSkip, res.Action)
-	}
+	res, err := answer.Resolution()
 	if err != nil {
 		r.yield(nil, fmt.Errorf("resolution of call %q: %w", c.Name, err))
 	}
 	return res, err == nil
 }
 
-// askPerson asks a person, by ev if that is not nil. It reports whether there is an
-// answer.
-func (r *run) askPerson(q session.Question, ev *session.Event) (value json.RawMessage, ok bool) {
+// askPerson asks a person, by ev if that is not nil. The answer is nil if the agent
+// has to leave.
+func (r *run) askPerson(q session.Question, ev *session.Event) *session.Answer {
 	r.questions++
 	q.ID = agent.QuestionID(r.ctx, r.questions)
 	answer, err := agent.AskPerson(r.ctx, ev, q, r.yield)
 	if err != nil {
 		r.yield(nil, err)
 	}
-	if answer == nil {
-		return nil, false
-	}
-	return answer.Value, true
+	return answer
 }
 
 // confirm asks a person about the calls of a turn that want it, one after the
@@ -145,14 +135,14 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		ev := &session.Event{Author: r.Name(), LongRunningToolIDs: []string{id}}
 		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
 		args, _ := json.Marshal(c.Args)
-		value, ok := r.askPerson(session.Question{
+		said := r.askPerson(session.Question{
 			Kind: session.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s(%s). %s", r.Name(), c.Name, args, q.Hint),
 		}, ev)
-		if !ok {
+		if said == nil {
 			return false
 		}
 		answer := new(toolconfirmation.ToolConfirmation)
-		if err := json.Unmarshal(value, answer); err != nil {
+		if err := json.Unmarshal(said.Value, answer); err != nil {
 			r.yield(nil, fmt.Errorf("answer to the confirmation of %s: %w", c.Name, err))
 			return false
 		}

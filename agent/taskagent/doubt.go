@@ -3,7 +3,6 @@
 package taskagent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,31 +37,24 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 		if !begun {
 			return true
 		}
-		answer, err := agent.AskPerson(ctx, nil, session.Question{
-			ID: agent.QuestionID(ctx, n), Kind: session.AskResolution,
-			Text:    fmt.Sprintf("%s was cut off while it was at work, or failed, and must not be done twice. Was it done? (its call ID is %s)", t.cfg.Name, agent.CallID(ctx)),
-			Options: []string{session.ResolveResult, session.ResolveRetry, session.ResolveSkip},
-		}, yield)
+		q := session.InDoubt(fmt.Sprintf("%s was cut off while it was at work, or failed, and must not be done twice. Was it done? (its call ID is %s)", t.cfg.Name, agent.CallID(ctx)))
+		q.ID = agent.QuestionID(ctx, n)
+		answer, err := agent.AskPerson(ctx, nil, q, yield)
 		if err != nil {
 			yield(nil, err)
 		}
 		if answer == nil {
 			return false
 		}
-		var r session.Resolution
-		if err := json.Unmarshal(answer.Value, &r); err != nil {
-			yield(nil, fmt.Errorf("answer to question %s: %w", answer.ID, err))
+		r, err := answer.Resolution()
+		switch {
+		case err != nil:
+			yield(nil, err)
 			return false
-		}
-		switch r.Action {
-		case session.ResolveSkip:
+		case r.Action == session.ResolveSkip:
 			return false
-		case session.ResolveResult:
+		case r.Action == session.ResolveResult:
 			t.resolved(ctx, r.Result, yield)
-			return false
-		case session.ResolveRetry:
-		default:
-			yield(nil, fmt.Errorf("answer to question %s: the action is %s, %s or %s, not %q", answer.ID, session.ResolveResult, session.ResolveRetry, session.ResolveSkip, r.Action))
 			return false
 		}
 		next := agent.Recorded(ctx)

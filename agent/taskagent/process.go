@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/procgroup"
 )
 
 // pipeDelay is how long a command's output is still read after the command has
@@ -53,12 +55,12 @@ func (p *process) run(parent context.Context) (ended, error) {
 	stdout := &limited{stream: "stdout", limit: p.limit, exceeded: kill}
 	stderr := &limited{stream: "stderr", limit: p.limit, exceeded: kill}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	group(cmd)
+	procgroup.Lead(cmd)
 
 	err := cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
-		killGroup(cmd.Process)
+		procgroup.Kill(cmd.Process)
 	}
 	switch _, exited := errors.AsType[*exec.ExitError](err); {
 	case err != nil && parent.Err() != nil:

@@ -6,10 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -133,116 +130,4 @@ func yesOrNo(word string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("the answer is yes or no, not %q; say more by --reason", word)
-}
-
-// withQuestions opens a run and finds what it asks.
-func withQuestions(ctx context.Context, e *env, store, word string, do func(*stock, *supervisor.Supervisor, string, []session.Question) error) error {
-	s, id, err := openStockOf(ctx, e, store, word)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	sup, err := s.supervise(e, nil)
-	if err != nil {
-		return err
-	}
-	defer sup.Close(ctx)
-	open, err := sup.Questions(ctx, id)
-	if err != nil {
-		return &exitError{exitFailed, err}
-	}
-	return do(s, sup, id, open)
-}
-
-// chooseQuestion finds the question that somebody means, among those that a
-// command is for.
-func chooseQuestion(run string, open []session.Question, id string, fits func(session.Question) bool, other string) (session.Question, error) {
-	fitting := slices.DeleteFunc(slices.Clone(open), func(q session.Question) bool { return !fits(q) })
-	if id != "" {
-		named := func(q session.Question) bool {
-			return q.ID == id || strings.HasPrefix(q.ID, "q"+strings.TrimPrefix(id, "call")+"-")
-		}
-		if i := slices.IndexFunc(fitting, named); i >= 0 {
-			return fitting[i], nil
-		}
-		if slices.ContainsFunc(open, named) {
-			return session.Question{}, &exitError{exitUsage, fmt.Errorf("%s is another kind of question: see %s", id, other)}
-		}
-	}
-	switch {
-	case len(open) == 0:
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks nothing", run)}
-	case len(fitting) == 0:
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks another kind of question: see %s", run, other)}
-	case id != "":
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s does not ask %q, or has its answer; refrain answer %s shows what it asks", run, id, run)}
-	case len(fitting) > 1:
-		var ids []string
-		for _, q := range fitting {
-			ids = append(ids, q.ID)
-		}
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer %s shows them", run, len(ids), strings.Join(ids, ", "), run)}
-	}
-	return fitting[0], nil
-}
-
-// give gives the answer to the run, and goes on with it if that is wanted.
-func (s *stock) give(ctx context.Context, e *env, sup *supervisor.Supervisor, id string, q session.Question, a session.Answer, goOn bool) error {
-	if err := q.Check(&a); err != nil {
-		return &exitError{exitUsage, err}
-	}
-	open, err := sup.Answer(ctx, id, a)
-	if err != nil {
-		return &exitError{exitFailed, err}
-	}
-	switch {
-	case len(open) > 0:
-		fmt.Fprintf(e.stderr, "run %s has the answer, and asks more:\n", id)
-		return printQuestions(e.stderr, id, open)
-	case goOn:
-		shown, err := chosenProgress(e, progressAuto, false, false)
-		if err != nil {
-			return err
-		}
-		return s.resume(ctx, e, resumeFlags{progress: shown, grace: defaultGrace}, id)
-	}
-	fmt.Fprintf(e.stderr, "run %s has the answer\nResume with: refrain resume %s\n", id, id)
-	return nil
-}
-
-// printQuestions shows what a run asks, and how to answer.
-func printQuestions(w io.Writer, id string, open []session.Question) error {
-	if len(open) == 0 {
-		_, err := fmt.Fprintf(w, "run %s asks nothing\n", id)
-		return err
-	}
-	var b strings.Builder
-	for _, q := range open {
-		fmt.Fprintf(&b, "%s (%s)", q.ID, q.Kind)
-		if !q.Deadline.IsZero() {
-			fmt.Fprintf(&b, ", until %s", q.Deadline.Local().Format(time.DateTime))
-			if len(q.Default) > 0 {
-				fmt.Fprintf(&b, ", then %s", plainText(string(q.Default)))
-			}
-		}
-		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(plainText(q.Text), "\n", "\n  "))
-		how := "refrain answer " + id
-		switch q.Kind {
-		case session.AskText:
-			if len(q.Options) > 0 {
-				how += " " + strings.Join(q.Options, "|")
-			} else {
-				how += " TEXT"
-			}
-		case session.AskEdit:
-			how += " --set KEY=VALUE"
-		case session.AskResolution:
-			how = "refrain resolve " + id + " --result TEXT|--retry|--skip"
-		default:
-			how += " yes|no"
-		}
-		fmt.Fprintf(&b, "  Answer with: %s\n", plainText(how))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"strings"
 
 	"github.com/refrain-dev/refrain/session"
 )
@@ -41,7 +39,7 @@ func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *sessi
 	if err := r.Service.AppendEvent(ctx, s, ev); err != nil || ev.Partial {
 		return err
 	}
-	line, err := json.Marshal(stored(ev))
+	line, err := json.Marshal(session.Kept(ev))
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", ev.Seq, err)
 	}
@@ -49,21 +47,6 @@ func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *sessi
 		return fmt.Errorf("record event %d: %w", ev.Seq, err)
 	}
 	return nil
-}
-
-// stored is an event as stores keep it: without keys that end with the run, over
-// which there is no digest either.
-func stored(ev *session.Event) *session.Event {
-	temp := func(key string, _ any) bool { return strings.HasPrefix(key, session.KeyPrefixTemp) }
-	for key := range ev.Actions.StateDelta {
-		if temp(key, nil) {
-			kept := *ev
-			kept.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
-			maps.DeleteFunc(kept.Actions.StateDelta, temp)
-			return &kept
-		}
-	}
-	return ev
 }
 
 // Close closes the file.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -150,7 +149,7 @@ type value struct {
 
 // encode makes the event's row, and leaves the event itself alone.
 func (a *appending) encode(ev *session.Event) (err error) {
-	a.event = *ev
+	a.event = *session.Kept(ev)
 	a.event.Seq = a.seq
 	if a.event.ID == "" {
 		a.event.ID = strconv.FormatInt(a.seq, 10)
@@ -160,13 +159,6 @@ func (a *appending) encode(ev *session.Event) (err error) {
 	}
 	if a.state, err = encodeState(ev.Actions.StateDelta); err != nil {
 		return err
-	}
-	for k := range ev.Actions.StateDelta {
-		if strings.HasPrefix(k, session.KeyPrefixTemp) { // they end with the invocation
-			a.event.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
-			maps.DeleteFunc(a.event.Actions.StateDelta, func(k string, _ any) bool { return strings.HasPrefix(k, session.KeyPrefixTemp) })
-			break
-		}
 	}
 	if a.data, err = json.Marshal(&a.event); err != nil {
 		return fmt.Errorf("%w: the event has no JSON: %w", session.ErrInvalid, err)

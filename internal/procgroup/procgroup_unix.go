@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package taskagent
+package procgroup
 
 import (
 	"errors"
@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// group makes the command the leader of a process group, which is killed with
+// Lead makes the command the leader of a process group, which is killed with
 // it.
-func group(cmd *exec.Cmd) {
+func Lead(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.Cancel = func() error { return Kill(cmd.Process) }
 }
 
-// killGroup kills what is left of the group that the process leads or led. If
+// Kill kills what is left of the group that the process leads or led. If
 // the process is gone and the group with it, its number is free; that a new
 // group has it a moment later would take a whole round of process numbers.
-func killGroup(p *os.Process) error {
+func Kill(p *os.Process) error {
 	err := syscall.Kill(-p.Pid, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {
 		return os.ErrProcessDone

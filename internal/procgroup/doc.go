@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package procgroup ends commands with all that they have started.
+//
+//	cmd := exec.CommandContext(ctx, "make", "-j")
+//	procgroup.Lead(cmd)
+//	if err := cmd.Start(); err != nil {
+//		return err
+//	}
+//	err := cmd.Wait()
+//	procgroup.Kill(cmd.Process)
+//
+// Where there are no process groups, as on Windows, only the command itself ends.
+package procgroup
