@@ -10,6 +10,7 @@ import (
 	"log"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/genai"
@@ -178,21 +179,23 @@ func TestAnswersAndEdits(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	for name, value := range map[string]json.RawMessage{"default": json.RawMessage("false"), "none": nil} {
 		t.Run(name, func(t *testing.T) {
-			h := newLoop(t, loopagent.Config{MaxIterations: 1}, humanagent.Config{Name: "review", Text: "Good?", OutputKey: "review", Timeout: time.Millisecond, Default: value})
-			if err := h.run(); !errors.Is(err, agent.ErrWaiting) {
-				t.Fatalf("got error %v", err)
-			}
-			time.Sleep(3 * time.Millisecond) // the deadline is in the log, by the clock
-			err := h.run()
-			if value == nil {
-				if !errors.Is(err, humanagent.ErrNoAnswer) {
-					t.Errorf("got error %v, want %v", err, humanagent.ErrNoAnswer)
+			synctest.Test(t, func(t *testing.T) {
+				h := newLoop(t, loopagent.Config{MaxIterations: 1}, humanagent.Config{Name: "review", Text: "Good?", OutputKey: "review", Timeout: time.Minute, Default: value})
+				if err := h.run(); !errors.Is(err, agent.ErrWaiting) {
+					t.Fatalf("got error %v", err)
 				}
-				return
-			}
-			if review, _ := h.view().State().Get("review"); err != nil || fmt.Sprint(review) != "map[approved:false reason:]" {
-				t.Errorf("got %v, %v", review, err)
-			}
+				time.Sleep(2 * time.Minute)
+				err := h.run()
+				if value == nil {
+					if !errors.Is(err, humanagent.ErrNoAnswer) {
+						t.Errorf("got error %v, want %v", err, humanagent.ErrNoAnswer)
+					}
+					return
+				}
+				if review, _ := h.view().State().Get("review"); err != nil || fmt.Sprint(review) != "map[approved:false reason:]" {
+					t.Errorf("got %v, %v", review, err)
+				}
+			})
 		})
 	}
 }
