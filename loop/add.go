@@ -181,14 +181,16 @@ func (t *Tally) count(o *incoming, after bool) (took time.Duration) {
 	if t.Started.IsZero() {
 		t.Started = o.Started
 	}
-	t.Active += took
+	between := max(0, o.Between)
+	t.Active += took + between
+	t.Between = 0
 	if o.Cached {
 		t.CacheHits++
 	}
 	u := &o.Usage
 	t.Usage.add(u)
 	if after {
-		t.FinalActive += took
+		t.FinalActive += took + between
 		t.FinalUsage.add(u)
 	}
 	switch cost := u.Cost; {

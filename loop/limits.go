@@ -122,6 +122,13 @@ func (p *Plan) late(t *Tally) bool {
 	return t.TimedOut != "" || p.Timeout > 0 && t.Active-t.FinalActive >= limit
 }
 
+// Left is what is left of the loop's time when t has been counted, the
+// finalizer's share excepted; ok is false if nothing limits it.
+func (p *Plan) Left(t *Tally) (left time.Duration, ok bool) {
+	limit, _ := p.deadline()
+	return max(0, limit-t.Active-t.Between), p.Timeout > 0
+}
+
 // lateness says for people what of the time is gone.
 func (p *Plan) lateness(t *Tally) string {
 	if t.TimedOut != "" {
@@ -158,9 +165,10 @@ func (p *Plan) bound(t *Tally, d *Decision, begins bool, around time.Duration) {
 	}
 	if p.Timeout > 0 {
 		limit, all := p.deadline()
-		left := limit - t.Active
+		used := t.Active + t.Between
+		left := limit - used
 		if d.Action == Finalize {
-			left = max(all-t.Active, all-limit)
+			left = max(all-used, all-limit)
 		}
 		d.Wait = min(d.Wait, max(left, 0))
 		least(left-d.Wait, TotalTimeout)

@@ -16,6 +16,9 @@ type Outcome struct {
 	Finished time.Time `json:"finished,omitzero"`
 	// Waited is how much of that was the decision's Wait, in nanoseconds.
 	Waited time.Duration `json:"waited_ns,omitzero"`
+	// Between is how long the driver was at work before the step, in nanoseconds, as
+	// with callbacks around iterations: the loop's time, and no iteration's.
+	Between time.Duration `json:"between_ns,omitzero"`
 	// Failure is set if the step failed.
 	Failure *Failure `json:"failure,omitzero"`
 	// Canceled says why the run was canceled during or before the step; "": it was not.

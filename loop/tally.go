@@ -22,10 +22,14 @@ const (
 type Tally struct {
 	// Started is when the first step started.
 	Started time.Time `json:"started,omitzero"`
-	// Active is the time spent in steps, rollbacks and delays, IterationActive
-	// that of the running iteration without the delays around it, in nanoseconds.
+	// Active is the time spent in steps, rollbacks and delays, and between them, and
+	// IterationActive that in the running iteration without the delays around it, in
+	// nanoseconds.
 	Active          time.Duration `json:"active_ns,omitzero"`
 	IterationActive time.Duration `json:"iteration_active_ns,omitzero"`
+	// Between is what a driver has used of the loop's time since the last outcome,
+	// in nanoseconds. It leaves the next step less; Outcome.Between says it to Add.
+	Between time.Duration `json:"between_ns,omitzero"`
 	// After is the delay that the last step has asked for.
 	After time.Duration `json:"after_ns,omitzero"`
 	// Steps is how many steps have run, the finalizer excluded; a retried or

@@ -3,9 +3,13 @@
 package loopagent_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -154,4 +158,63 @@ func TestOnStopComesBeforeTheLastWords(t *testing.T) {
 	check(t, "events", mustPlay(t, root), []string{"w: draft 1", "w: draft 2", "w: draft 3", "refine: draft 1"})
 	check(t, "events at the stop", seen, 4) // with the user's message
 	check(t, "score at the stop", draft, any(7.0))
+}
+
+// F1, LOOP 21: the time of callbacks is the loop's. One that takes what is left of
+// it is cut off, and the loop stops for want of time, not for an error.
+func TestIterationCallbacksTakeTheLoopsTime(t *testing.T) {
+	sleeps := func(ctx context.Context, d time.Duration) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for _, tt := range []struct {
+		name          string
+		before, after time.Duration
+		took          time.Duration
+		want          []string
+		iterations    int
+	}{
+		{"in time", time.Second, 2 * time.Second, 12 * time.Second, []string{"step: done", "step: done", "step: done"}, 3},
+		{"too slow before", 11 * time.Second, 0, 20 * time.Second, []string{"step: done"}, 1},
+		{"too slow after", 0, time.Minute, 20 * time.Second, []string{"step: done"}, 1},
+		{"too slow at once", time.Minute, 0, 20 * time.Second, nil, 0},
+		{"nothing left for the step", 9500 * time.Millisecond, 0, 20 * time.Second, []string{"step: done"}, 1},
+	} {
+		for _, durable := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, durable %v", tt.name, durable), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var rec *loop.StopRecord
+					start := time.Now()
+					s := newStage(t, loopOf(t, "refine", 3, func(c *loopagent.Config) {
+						into(&rec)(c)
+						c.Timeout, c.IterationTimeout = 20*time.Second, 10*time.Second
+						c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, _ int) error { return sleeps(ctx, tt.before) }}
+						c.AfterIteration = []loopagent.AfterIterationCallback{func(ctx agent.Context, _ loop.IterationRecord) error { return sleeps(ctx, tt.after) }}
+					}, takes(t, "step", time.Second, time.Second, time.Second)), durable)
+					evs, err := s.send(t, t.Context(), "go")
+					if err != nil {
+						t.Fatal(err)
+					}
+					check(t, "words", spoken(evs), tt.want)
+					check(t, "took", time.Since(start), tt.took)
+					check(t, "iterations", rec.Iterations, tt.iterations)
+					reason := loop.ReasonTimeout
+					if tt.iterations == 3 {
+						reason = loop.ReasonMaxIterations
+					}
+					check(t, "reason", rec.Reason, reason)
+					check(t, "elapsed", rec.Elapsed >= tt.took-tt.after, true)
+				})
+			})
+		}
+	}
+}
+
+// spoken is lines without marks.
+func spoken(evs []*session.Event) []string {
+	return lines(slices.DeleteFunc(slices.Clone(evs), func(ev *session.Event) bool { return ev.Mark != nil }))
 }

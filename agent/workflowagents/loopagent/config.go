@@ -89,7 +89,8 @@ type Config struct {
 	KeepStates bool
 	// BeforeIteration and AfterIteration are called around each iteration, in
 	// order. What they change of the state becomes an event of the loop; an
-	// error ends the loop with it.
+	// error ends the loop with it. Their time is the loop's: when that is over, so
+	// is their context, and the loop stops as it does when a step takes too long.
 	BeforeIteration []BeforeIterationCallback
 	AfterIteration  []AfterIterationCallback
 	// OnStop is told why the loop stopped, before its last event.

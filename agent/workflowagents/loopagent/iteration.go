@@ -3,6 +3,7 @@
 package loopagent
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -74,13 +75,39 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 		return true
 	}
 	ev := &session.Event{}
-	ctx := agent.NewCallbackContext(r.ctx, &ev.Actions)
+	in, done := r.inTime()
+	defer done()
+	ctx := agent.NewCallbackContext(in, &ev.Actions)
 	for i := range n {
-		if err := call(i, ctx); err != nil {
+		err := call(i, ctx)
+		if in.Err() != nil && r.ctx.Err() == nil {
+			break // the next step finds no time left, and says so
+		}
+		if err != nil {
 			r.fail(fmt.Errorf("iteration callback: %w", err))
 			return false
 		}
 	}
 	r.touch(ev)
 	return len(ev.Actions.StateDelta) == 0 && len(ev.Actions.ArtifactDelta) == 0 || r.yield(ev, nil)
+}
+
+// inTime is the loop's context for as long as the loop may take. What passes
+// until done is called is the loop's time, unless it is an earlier part of the run
+// that is told again.
+func (r *run) inTime() (ctx agent.InvocationContext, done func()) {
+	if !r.timed || agent.Replays(r.ctx) {
+		return r.ctx, func() {}
+	}
+	began, cancel := r.now(), func() {}
+	ctx = r.ctx
+	if left, ok := r.plan.Left(&r.tally); ok {
+		var bounded context.Context
+		bounded, cancel = context.WithTimeoutCause(r.ctx, left, &TimeoutError{Kind: loop.TotalTimeout, After: left})
+		ctx = r.ctx.WithContext(bounded)
+	}
+	return ctx, func() {
+		cancel()
+		r.tally.Between += r.now().Sub(began)
+	}
 }

@@ -129,17 +129,26 @@ func (r *run) next() bool {
 		if d.Iteration != r.loop.Iteration && !r.beginIteration(d.Iteration) {
 			return false
 		}
-		return r.step(&d)
+		return r.step(r.bounded(&d))
 	case loop.Rollback:
 		return r.rollBack(&d)
 	case loop.Finalize:
 		r.finalizing = true
 		r.loop.Pass = r.loop.Address
-		return r.step(&d)
+		return r.step(r.bounded(&d))
 	default:
 		r.stop(d.Stop)
 		return false
 	}
+}
+
+// bounded is a decision to run something, with what the callbacks since have left
+// it of the loop's time.
+func (r *run) bounded(d *loop.Decision) *loop.Decision {
+	if r.tally.Between > 0 {
+		*d = r.plan.Next(&r.tally, r.now())
+	}
+	return d
 }
 
 func (r *run) now() time.Time {
@@ -167,7 +176,7 @@ func (r *run) step(d *loop.Decision) bool {
 			return more
 		}
 	}
-	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now()}
+	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now(), Between: r.tally.Between}
 	var before budget.Usage
 	if r.budget != nil {
 		before = r.budget.Used()

@@ -23,7 +23,8 @@ const (
 // abandonAfter is the default of Config.AbandonAfter.
 const abandonAfter = 2 * time.Second
 
-// noTime is what a plan gives a step for which a delay has left no time.
+// noTime is what a plan gives a step for which a delay or callbacks have left no
+// time.
 const noTime = time.Nanosecond
 
 // carryOut does what a decision to run a step says: it waits, and runs the step
@@ -38,7 +39,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult,
 		}
 		o.Waited = d.Wait
 	}
-	if d.Wait > 0 && d.Timeout <= noTime && d.Timeout > 0 {
+	if (d.Wait > 0 || o.Between > 0) && d.Timeout <= noTime && d.Timeout > 0 {
 		late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name}
 		return agent.StepResult{Err: r.stepError(d, late)}, timedOut
 	}
