@@ -42,6 +42,10 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	if !r.act(ev) {
 		return false
 	}
+	if err := r.inVain(ev); err != nil {
+		r.yield(nil, err)
+		return false
+	}
 	final, err := r.structured(req, a.Exit != nil || a.Escalate)
 	if err != nil {
 		r.yield(nil, err)

@@ -96,6 +96,7 @@ func takesAnswer(calls []*genai.FunctionCall) bool {
 // countAgain counts what an answer took when it was made.
 func (r *run) countAgain(ev *session.Event) error {
 	used := r.used(ev, r.ctx.RunConfig().Prices)
+	r.tried = r.vain + max(1, int(used.Calls))
 	for range used.Calls {
 		if err := agent.CountModelCall(r.ctx); err != nil {
 			return err

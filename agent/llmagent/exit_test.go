@@ -178,7 +178,8 @@ func TestExitWithWrongArguments(t *testing.T) {
 
 // LOOP 10, 23: a model that never calls the tool works until the limit of
 // iterations, and so does one that calls it for ever without permission; without
-// such a limit, or within one turn, the limit of calls stops it.
+// such a limit, or within one turn, the limit of calls stops it. One that gets the
+// tool's arguments wrong again and again has failed.
 func TestModelsThatNeverLeave(t *testing.T) {
 	wrong := []scripted.Call{{Name: "exit_loop", Args: map[string]any{"status": "tired"}}}
 	for _, tt := range []struct {
@@ -186,13 +187,13 @@ func TestModelsThatNeverLeave(t *testing.T) {
 		answer     scripted.Answer
 		iterations uint
 		events     int
-		stops      bool // by the limit of iterations; else by that of calls
+		ends       error // nil: by the limit of iterations
 	}{
-		{"never calls it", says("more"), 3, 3, true},
-		{"may not, within a limit", calls("exit_loop"), 3, 6, true},
-		{"may not, without a limit", calls("exit_loop"), 0, 20, false},
-		{"with wrong arguments", scripted.Answer{Calls: wrong}, 3, 20, false},
-		{"calls another", calls("look"), 0, 20, false},
+		{"never calls it", says("more"), 3, 3, nil},
+		{"may not, within a limit", calls("exit_loop"), 3, 6, nil},
+		{"may not, without a limit", calls("exit_loop"), 0, 20, agent.ErrTooManyModelCalls},
+		{"with wrong arguments", scripted.Answer{Calls: wrong}, 3, 6, new(llmagent.AnswerError)},
+		{"calls another", calls("look"), 0, 20, agent.ErrTooManyModelCalls},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var stopped *loop.StopRecord
@@ -208,10 +209,15 @@ func TestModelsThatNeverLeave(t *testing.T) {
 			th := newThread(t, newLoop(t, cfg, a))
 			th.cfg.MaxLLMCalls = 10
 			evs, err := th.ask(t.Context(), "go")
-			if len(evs) != tt.events || tt.stops != (err == nil) || err != nil && !errors.Is(err, agent.ErrTooManyModelCalls) {
+			if _, flawed := errors.AsType[*llmagent.AnswerError](tt.ends); flawed {
+				if _, is := errors.AsType[*llmagent.AnswerError](err); is {
+					err = tt.ends
+				}
+			}
+			if len(evs) != tt.events || !errors.Is(err, tt.ends) {
 				t.Errorf("got %d events, %v", len(evs), err)
 			}
-			if tt.stops && (stopped == nil || stopped.Reason != loop.ReasonMaxIterations) {
+			if tt.ends == nil && (stopped == nil || stopped.Reason != loop.ReasonMaxIterations) {
 				t.Errorf("got %+v", stopped)
 			}
 			if cfg.CanExit == nil {

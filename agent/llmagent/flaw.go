@@ -15,7 +15,8 @@ import (
 
 // AnswerError says that what a model gave is no answer: it refused, its provider
 // blocked it, it broke off at its bound of tokens, or it called tools in a way
-// that nobody can read and did so again when it was told. The response is in the
+// that nobody can read, or that it does not have, and did so again when it was told,
+// as often as Retry allows. The response is in the
 // log; nothing of it is kept under an output key. Who wants to make do with it
 // replaces it in an AfterModelCallback.
 type AnswerError struct {
@@ -43,12 +44,7 @@ func (e *AnswerError) Error() string {
 // Unwrap returns the budget's error.
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-const (
-	cutOff = string(genai.FinishReasonMaxTokens)
-	// mostGarbled is how often running a model is told that nobody can read its
-	// calls.
-	mostGarbled = 2
-)
+const cutOff = string(genai.FinishReasonMaxTokens)
 
 // isCut reports whether an answer broke off at its bound of tokens. One whose
 // calls arrived whole did its work before.
@@ -69,16 +65,12 @@ func isFlawed(resp *model.LLMResponse) bool { return resp.ErrorCode != "" || isC
 // model is to be told and asked again.
 func (r *run) flaw(last *session.Event) error {
 	resp := &last.LLMResponse
-	if !isGarbled(resp) {
-		r.garbled = 0
-	}
 	switch {
 	case !isFlawed(resp):
 		return nil
 	case isCut(resp):
 		return r.cut()
-	case isGarbled(resp) && r.garbled < mostGarbled:
-		r.garbled++
+	case isGarbled(resp) && r.again():
 		r.told = "Your call of a tool could not be read and was not made: " + resp.ErrorMessage +
 			". Call the tool again; its arguments are one JSON object."
 		return nil
@@ -107,4 +99,33 @@ func (r *run) tell(req *model.LLMRequest) {
 		req.Contents = append(req.Contents, genai.NewContentFromText(r.told, genai.RoleUser))
 		r.told = ""
 	}
+}
+
+// again reports whether the model may be asked once more after a turn that came to
+// nothing.
+func (r *run) again() bool {
+	if r.tried >= r.cfg.Retry.first().Attempts {
+		return false
+	}
+	r.vain = r.tried
+	return true
+}
+
+// metadataVain says of the answers to a turn's calls that no tool has run.
+const metadataVain = "refrain:vain"
+
+// inVain is the error of a model that only calls what it cannot call, when it has
+// been told often enough; nil as long as it has not.
+func (r *run) inVain(answers *session.Event) error {
+	if answers.CustomMetadata[metadataVain] != true || r.again() {
+		return nil
+	}
+	e := &AnswerError{Code: string(genai.FinishReasonUnexpectedToolCall), Message: "it calls what it cannot call"}
+	for _, p := range answers.Content.Parts {
+		if f := p.FunctionResponse; f != nil {
+			e.Message = fmt.Sprint(f.Response["error"])
+			break
+		}
+	}
+	return e
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
@@ -208,5 +209,89 @@ func TestCallThatNobodyCanReadAgainAndAgain(t *testing.T) {
 				t.Errorf("told more than once: %q", last)
 			}
 		})
+	}
+}
+
+// F10, LOOP 23, LOOP 34: an answer that only calls what cannot be called is an
+// attempt of the turn, as a failed request is, so that the most that a turn asks is
+// known beforehand.
+func TestCallsInVain(t *testing.T) {
+	unknown, wrong := calls("look"), scripted.Answer{Calls: []scripted.Call{{Name: "exit_loop", Args: map[string]any{"status": "done"}}}}
+	some := calls("look", "count")
+	busy := scripted.Answer{Error: &scripted.Failure{Status: 503, Message: "busy"}}
+	for _, tt := range []struct {
+		name     string
+		attempts int
+		answers  []scripted.Answer
+		requests int
+		want     string // or "": done
+	}{
+		{"told twice", 0, []scripted.Answer{unknown, wrong, says("done")}, 3, ""},
+		{"thrice", 0, []scripted.Answer{unknown, unknown, unknown, says("done")}, 3, `there is no tool "look"; the tools are: count, exit_loop`},
+		{"wrong arguments", 0, []scripted.Answer{unknown, unknown, wrong, says("done")}, 3, "invalid arguments for exit_loop: status"},
+		{"unreadable", 0, []scripted.Answer{unknown, garbled("look"), unknown, says("done")}, 3, `there is no tool "look"`},
+		{"one attempt", 1, []scripted.Answer{unknown, says("done")}, 1, `there is no tool "look"`},
+		{"beside one that can be made", 1, []scripted.Answer{some, some, says("done")}, 3, ""},
+		{"not running", 2, []scripted.Answer{unknown, calls("count"), unknown, says("done")}, 4, ""},
+		{"with failed requests", 3, []scripted.Answer{unknown, busy, says("done")}, 3, ""},
+		{"with too many failed requests", 2, []scripted.Answer{unknown, busy, says("done")}, 2, "attempt 2 of 2"},
+		{"after failed requests", 2, []scripted.Answer{busy, unknown, says("done")}, 2, `there is no tool "look"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rec := record(script(t, tt.answers...))
+			th := newThread(t, newAgent(t, llmagent.Config{
+				Name: "a", Model: rec, Tools: []tool.Tool{exitTool(t), answering(t, "count", "x")},
+				Retry: llmagent.Retry{Attempts: tt.attempts, Delay: time.Nanosecond},
+			}))
+			evs, err := th.ask(t.Context(), "go")
+			if len(rec.requests) != tt.requests {
+				t.Errorf("%d requests, want %d", len(rec.requests), tt.requests)
+			}
+			switch {
+			case tt.want == "" && (err != nil || evs[len(evs)-1].Text() != "done"):
+				t.Errorf("got %q, %v", lines(evs), err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got error %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// LOOP 30: a resumed run knows how often the model was told.
+func TestCallsInVainAreCountedWhenResumed(t *testing.T) {
+	for cut := 1; cut <= 6; cut++ {
+		requests := 0
+		process := func(svc session.Service) *runner.Runner {
+			rec := fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
+				requests++
+				yield(&model.LLMResponse{Content: &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: &genai.FunctionCall{Name: "look"}}}}}, nil)
+			})
+			r, err := runner.New(runner.Config{AppName: "app", Agent: newAgent(t, llmagent.Config{Name: "a", Model: rec}), SessionService: svc, Durable: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		svc, id, seen := session.InMemoryService(), "", 0
+		if _, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s1"}); err != nil {
+			t.Fatal(err)
+		}
+		for ev, err := range process(svc).Run(t.Context(), "ana", "s1", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, seen = ev.InvocationID, seen+1; seen == cut {
+				break
+			}
+		}
+		var failed error
+		for _, failed = range process(svc).Resume(t.Context(), "ana", "s1", id, agent.RunConfig{}) {
+		}
+		if e, ok := errors.AsType[*llmagent.AnswerError](failed); !ok || e.Code != "UNEXPECTED_TOOL_CALL" {
+			t.Errorf("cut behind %d events: %v", cut, failed)
+		}
+		if requests > 4 || requests < 3 { // the one under way may be sent again
+			t.Errorf("cut behind %d events: %d requests", cut, requests)
+		}
 	}
 }

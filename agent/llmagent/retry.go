@@ -24,7 +24,8 @@ import (
 // those on errors once, after the last attempt.
 type Retry struct {
 	// Attempts is how often a turn asks at most, the first time included; 0 is
-	// 3, and 1 never asks again.
+	// 3, and 1 never asks again. An answer that only calls what cannot be called is
+	// an attempt too: the model is told, and asked again as long as one is left.
 	Attempts int
 	// Delay is how long to wait before the second attempt, and each further
 	// delay is twice the one before, up to MaxDelay. 0 is 500 ms, and for
@@ -59,6 +60,7 @@ const MetadataRetry = "refrain:retry"
 // answer that arrives as the context ends.
 type attempts struct {
 	Retry
+	before int           // requests of the turns before that came to nothing
 	made   int           // requests so far
 	delay  time.Duration // before the next
 	waited time.Duration
@@ -91,8 +93,8 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	switch {
 	case !ok || a.Attempts == 1:
 		return err
-	case a.made == a.Attempts:
-		return fmt.Errorf("%w (attempt %d of %d)", err, a.made, a.Attempts)
+	case a.all() >= a.Attempts:
+		return fmt.Errorf("%w (attempt %d of %d)", err, a.all(), a.Attempts)
 	case after > a.MaxRetryAfter:
 		return fmt.Errorf("%w (the provider asks to wait %v; Retry.MaxRetryAfter is %v)", err, after, a.MaxRetryAfter)
 	}
@@ -101,19 +103,22 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 		wait = after + chance(a.delay/4)
 	}
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
-		return fmt.Errorf("%w (the time is up before attempt %d, in %v)", err, a.made+1, wait.Round(time.Millisecond))
+		return fmt.Errorf("%w (the time is up before attempt %d, in %v)", err, a.all()+1, wait.Round(time.Millisecond))
 	}
 	if none := agent.CountModelCall(ctx); none != nil {
 		return fmt.Errorf("%w; the last call: %w", none, err)
 	}
 	if cause := sleep(ctx, wait); cause != nil {
-		return fmt.Errorf("before attempt %d, after %v: %w", a.made+1, err, cause)
+		return fmt.Errorf("before attempt %d, after %v: %w", a.all()+1, err, cause)
 	}
 	a.made++
 	a.waited += wait
 	a.delay = min(2*a.delay, a.MaxDelay)
 	return nil
 }
+
+// all is how many requests have been sent since something came of one.
+func (a *attempts) all() int { return a.before + a.made }
 
 // metadata says what it took.
 func (a *attempts) metadata() map[string]any {

@@ -27,7 +27,8 @@ type run struct {
 	prompt    string      // what the model is told in place of goOn, once
 	misfits   int         // final answers that do not fit OutputSchema
 	wrong     []string    // what is wrong with the last one
-	garbled   int         // answers running whose calls nobody can read
+	tried     int         // requests of this turn, with those in vain
+	vain      int         // requests of the turns just before that came to nothing
 	told      string      // what the model is told of the last one, once
 	next      agent.Agent // that goes on in this one's place
 	questions int         // to a person
@@ -77,6 +78,7 @@ func (r *run) turn() bool {
 // follow does what the model's answer asks for. It reports whether there is to be
 // another turn.
 func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
+	r.vain = 0
 	if !ends(&last.Actions) { // a callback has put an end to it
 		if err := r.flaw(last); err != nil {
 			r.yield(nil, err)
@@ -103,6 +105,7 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 // ask gets the model's answer and yields it, piece by piece if it comes so. It
 // returns the last event, and whether to go on.
 func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.EventActions) (last *session.Event, ok bool) {
+	r.tried = r.vain + 1
 	for _, f := range r.cfg.BeforeModelCallbacks {
 		resp, err := f(ctx, req)
 		if err != nil {
@@ -115,6 +118,8 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 		}
 	}
 	tries := r.cfg.Retry.first()
+	tries.before = r.vain
+	defer func() { r.tried = tries.all() }()
 	give := func(resp *model.LLMResponse) bool {
 		further := last != nil && !last.Partial
 		last = r.event(req, resp, actions)

@@ -25,6 +25,7 @@ type answered struct {
 	result  map[string]any // nil if it comes later
 	actions session.EventActions
 	spent   *genai.GenerateContentResponseUsageMetadata // by agents that the tool asked
+	vain    bool                                        // no tool was called
 }
 
 // callTools runs the calls of one turn at the same time and returns one event
@@ -47,7 +48,9 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	wg.Wait()
 	ev = &session.Event{Author: r.Name()}
 	ev.Content = &genai.Content{Role: genai.RoleUser}
+	vain := len(calls) > 0
 	for i, c := range calls {
+		vain = vain && done[i].vain
 		merge(&ev.Actions, &done[i].actions)
 		ev.UsageMetadata = tool.SumUsage(ev.UsageMetadata, done[i].spent)
 		if done[i].result == nil {
@@ -57,6 +60,9 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 		ev.Content.Parts = append(ev.Content.Parts, &genai.Part{FunctionResponse: &genai.FunctionResponse{
 			ID: c.ID, Name: c.Name, Response: done[i].result,
 		}})
+	}
+	if vain {
+		ev.CustomMetadata = map[string]any{metadataVain: true}
 	}
 	return ev, pending
 }
@@ -73,7 +79,7 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 	}()
 	f, ok := toolOf(req, call.Name).(tool.Function)
 	if !ok {
-		done.result = map[string]any{"error": noSuchTool(req, call.Name)}
+		done.result, done.vain = map[string]any{"error": noSuchTool(req, call.Name)}, true
 		return
 	}
 	args := maps.Clone(call.Args) // callbacks may change them; the call is in the log
@@ -105,6 +111,7 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 	}
 	if err != nil {
 		result = map[string]any{"error": err.Error()}
+		done.vain = endsTurn(call.Name) // it would have ended the turn
 	}
 	if result == nil && !f.IsLongRunning() {
 		result = map[string]any{}
@@ -125,6 +132,11 @@ func toolOf(req *model.LLMRequest, name string) any {
 		return req.Tools[exitlooptool.Alias]
 	}
 	return nil
+}
+
+// endsTurn reports whether a tool does nothing but end an agent's turn.
+func endsTurn(name string) bool {
+	return name == exitlooptool.Name || name == exitlooptool.Alias || name == transferName
 }
 
 func noSuchTool(req *model.LLMRequest, name string) string {
