@@ -32,7 +32,7 @@ expr:
 template:
 loop: expr
 model:
-model/internal/...: model model/internal/...
+model/internal/...: model model/internal/... internal/credential
 model/gemini: model model/internal/...
 model/openai: model model/internal/...
 model/anthropic: model model/internal/...
@@ -45,6 +45,7 @@ tool/toolconfirmation:
 artifact:
 artifact/...: artifact
 budget:
+internal/credential:
 internal/procgroup:
 session: model tool/toolconfirmation
 session/sessiontest: session model tool/toolconfirmation
@@ -56,14 +57,14 @@ agent: session artifact budget memory tool/toolconfirmation model
 agent/agenttest: agent session
 agent/llmagent: agent budget expr session model template tool tool/...
 agent/humanagent: agent session template
-agent/remoteagent: agent session template tool/toolconfirmation
-agent/taskagent: agent internal/procgroup session model expr template
+agent/remoteagent: agent internal/credential session template tool/toolconfirmation
+agent/taskagent: agent internal/credential internal/procgroup session model expr template
 agent/workflowagents/loopagent: agent budget loop session model
 agent/workflowagents/sequentialagent: agent session
 agent/workflowagents/parallelagent: agent session
 runner: agent session artifact memory model tool/toolconfirmation
 progress: session loop
-hook: internal/procgroup
+hook: internal/credential internal/procgroup
 definition: agent agent/... budget hook loop expr template session model model/provider tool tool/...
 rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session tool tool/...
 supervisor: agent artifact loop memory progress runner session

@@ -63,13 +63,13 @@ callbacks:
 sub_agents: [{name: a, text: a}]
 `, "URL", server.URL), cfg)
 	err = h.run()
-	if err == nil || !strings.Contains(err.Error(), "webhook "+server.URL+"/gate vetoes the iteration: one is enough") {
+	if err == nil || !strings.Contains(err.Error(), "webhook "+server.URL+"/… vetoes the iteration: one is enough") {
 		t.Errorf("got error %v", err)
 	}
 	if diff := cmp.Diff([]string{"before_iteration", "after_iteration", "before_iteration"}, told[:3]); diff != "" {
 		t.Error(diff)
 	}
-	if len(failed) == 0 || failed[0] != "after_iteration of webhook "+server.URL+"/watch: it answered 400 Bad Request" {
+	if len(failed) == 0 || failed[0] != "after_iteration of webhook "+server.URL+"/…: it answered 400 Bad Request" {
 		t.Errorf("failed: %q", failed)
 	}
 }

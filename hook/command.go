@@ -34,8 +34,10 @@ const pipeDelay = time.Second
 // NewCommand returns a hook that runs a command for each event, with the event as
 // JSON on its standard input. Exit code 0 is fine; with Veto, exit code 1 stops
 // what is to be done, and its standard error is the reason. What it writes to its
-// standard output is nobody's. When its time is over it is killed, with all that it
-// has started where there are process groups.
+// standard output is nobody's; but a gate that writes a webhook's {"veto": true}
+// there, with exit code 0, contradicts itself and fails. When its time is over it
+// is killed, and when it has ended all that it has started, where there are process
+// groups.
 func NewCommand(cfg CommandConfig) (*Hook, error) {
 	if len(cfg.Args) == 0 || cfg.Args[0] == "" {
 		return nil, errors.New("the command has no program")
@@ -64,6 +66,10 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 	cmd.Stdin = bytes.NewReader(append(body, '\n'))
 	stderr := &head{left: 4 << 10}
 	cmd.Stdout, cmd.Stderr = io.Discard, stderr
+	gate, stdout := c.veto && ev.Type.Before(), &head{left: answerLimit}
+	if gate {
+		cmd.Stdout = stdout
+	}
 	procgroup.Lead(cmd)
 	if err = cmd.Start(); err == nil {
 		err = cmd.Wait()
@@ -71,14 +77,18 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch words := said(stderr.String()); {
-	case exited && exit.ExitCode() == 1 && c.veto && ev.Type.Before():
+	case exited && exit.ExitCode() == 1 && gate:
 		return &VetoError{Reason: words}
 	case exited && words != "":
 		return fmt.Errorf("%w: %s", err, words)
-	case err != nil && cmd.ProcessState != nil && cmd.ProcessState.Success():
-		return nil // it did not read what it was told, or left its output open
+	case err != nil && (cmd.ProcessState == nil || !cmd.ProcessState.Success()):
+		return err
 	}
-	return err
+	// An err is left where it did not read what it was told, or left its output open.
+	if veto, _, err := readVerdict(stdout.kept); err == nil && veto {
+		return errors.New(`it says {"veto": true} and ends with exit code 0: a command vetoes by exit code 1, with the reason on its standard error`)
+	}
+	return nil
 }
 
 // head keeps the beginning of what is written. It is no bytes.Buffer, which would

@@ -7,10 +7,12 @@ package hook_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +53,9 @@ func TestCommands(t *testing.T) {
 		{"who only watches cannot veto", "exit 1", hook.Config{}, "-", "-"},
 		{"and can fail", "exit 1", hook.Config{OnError: hook.Fail}, "-", "exit status 1"},
 		{"it need not read", "exec 0<&-; exit 0", hook.Config{Veto: true}, "-", "-"},
+		{"a veto that is none", `echo '{"veto": true}'`, hook.Config{Veto: true}, "-", "a command vetoes by exit code 1"},
+		{"no veto, in words", `echo '{"veto": false}'; echo 'it is fine'`, hook.Config{Veto: true}, "-", "-"},
+		{"who only watches says what it wants", `echo '{"veto": true}'`, hook.Config{OnError: hook.Fail}, "-", "-"},
 		{"a lot of words", "i=0; while [ $i -lt 2000 ]; do echo yes >&2; i=$((i+1)); done; exit 1", hook.Config{Veto: true}, "yes", "-"},
 		{"too slow", "sleep 30 & sleep 30", hook.Config{Veto: true, Timeout: 100 * time.Millisecond}, "-", "it did not answer in 100ms"},
 	} {
@@ -89,5 +94,28 @@ func TestCommands(t *testing.T) {
 	}
 	if err := h.Call(t.Context(), told); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// What a command has started ends with it.
+func TestNothingIsLeftOfACommand(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// The child has the pipe open, so that its end is the pipe's.
+	if err := sh(t, "exec 3>"+fifo+"; echo begun >&3; sleep 100 >/dev/null 2>&1 &", hook.Config{Veto: true}).Call(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := io.ReadAll(f); err != nil || string(data) != "begun\n" {
+		t.Errorf("read %q, %v: the child goes on", data, err)
 	}
 }

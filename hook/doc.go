@@ -28,8 +28,10 @@
 // Before something is done, a hook with Veto can stop it: a webhook by the answer
 // {"veto": true, "reason": "…"}, a command by exit code 1 with the reason on its
 // standard error, a Go function by an error. One that is asked so and does not
-// answer stops it too, unless OnError says otherwise. A hook without Veto only
-// watches: that it fails is told to Config.Failed, and nothing else comes of it.
+// answer stops it too, unless OnError says otherwise, and so does an answer that is
+// not understood: what lets pass is an empty one, {"veto": false} with or without a
+// reason, or exit code 0. A hook without Veto only watches: that it fails is told
+// to Config.Failed, and nothing else comes of it.
 //
 // Package definition calls hooks where a file has callbacks.
 package hook

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // WebhookConfig describes a webhook.
@@ -40,9 +42,11 @@ const (
 )
 
 // NewWebhook returns a hook that sends each event as an HTTP POST. Any status from
-// 200 to 299 is an answer; with Veto, its body is read. Redirects are followed
-// within the server and only where the request stays what it is (307, 308). What
-// is told when it is over is sent once more if the server answers 5xx.
+// 200 to 299 is an answer; with Veto, its body is read, which is empty or
+// {"veto": true, "reason": "…"}, and nothing else. Redirects, three at most, are
+// followed within the server (scheme, host and port) and only where the request
+// stays what it is (307, 308). What is told when it is over is sent once more if
+// the server answers 5xx.
 //
 // It refuses an address that is not one of http or https, and a secret that
 // is no base64 or shorter than 16 bytes.
@@ -60,6 +64,7 @@ func NewWebhook(cfg WebhookConfig) (*Hook, error) {
 		*w.client = *cfg.Client
 	}
 	w.client.CheckRedirect = checkRedirect
+	w.secrets.Address(u)
 	if cfg.Secret != "" {
 		if w.signer, err = signer(cfg.Secret); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -100,27 +105,32 @@ func signer(secret string) (*standardwebhooks.Webhook, error) {
 	return standardwebhooks.NewWebhookRaw(key)
 }
 
-// shown is an address without what may be a secret in it.
+// shown is an address without what may be a secret in it: with many services that
+// is the path, from its first segment (/bot123:abc/sendMessage) to its last.
 func shown(u *url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	where := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	if strings.Trim(u.Path, "/") != "" {
+		where += "/…"
+	}
+	return where
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
-	first := via[0].URL
 	switch {
 	case req.Method != http.MethodPost, len(via) > 3:
 		return http.ErrUseLastResponse // its status is the answer then, and no good one
-	case req.URL.Scheme != first.Scheme || req.URL.Host != first.Host:
-		return errors.New("it redirects to another server, which is not followed")
+	case credential.Left(req, via):
+		return fmt.Errorf("it redirects to another server, %s, which is not followed; give its address if that is right", shown(req.URL))
 	}
 	return nil
 }
 
 type webhook struct {
-	url    string
-	veto   bool
-	client *http.Client
-	signer *standardwebhooks.Webhook // nil signs nothing
+	url     string
+	veto    bool
+	client  *http.Client
+	signer  *standardwebhooks.Webhook // nil signs nothing
+	secrets credential.Secrets        // in the address
 }
 
 func (w *webhook) call(ctx context.Context, ev *Event) error {
@@ -163,7 +173,7 @@ func (w *webhook) send(ctx context.Context, ev *Event, body []byte) error {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // without the address, which may have a secret
 		}
-		return err
+		return w.secrets.Error(err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit+1))
@@ -177,23 +187,17 @@ func (w *webhook) send(ctx context.Context, ev *Event, body []byte) error {
 	case len(answer) > answerLimit:
 		return fmt.Errorf("its answer is longer than %d bytes", answerLimit)
 	}
-	return verdict(answer)
+	return w.verdict(answer)
 }
 
-// verdict reads an answer. An empty one lets pass.
-func verdict(answer []byte) error {
-	if len(bytes.TrimSpace(answer)) == 0 {
-		return nil
-	}
-	var v struct {
-		Veto   bool   `json:"veto"`
-		Reason string `json:"reason"`
-	}
-	if err := json.Unmarshal(answer, &v); err != nil {
-		return fmt.Errorf(`its answer is neither empty nor JSON such as {"veto": true, "reason": "…"}: %w`, err)
-	}
-	if v.Veto {
-		return &VetoError{Reason: said(v.Reason)}
+// verdict is what an answer comes to: nil lets pass.
+func (w *webhook) verdict(answer []byte) error {
+	veto, reason, err := readVerdict(answer)
+	switch {
+	case err != nil:
+		return fmt.Errorf(`its answer is neither empty nor JSON such as {"veto": true, "reason": "…"}: %s`, said(w.secrets.Strike(err.Error())))
+	case veto:
+		return &VetoError{Reason: said(w.secrets.Strike(reason))}
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func TestWebhookIsSigned(t *testing.T) {
 	if len(r.heads) != 2 {
 		t.Errorf("it was told %d times", len(r.heads))
 	}
-	if got := h.String(); got != "webhook "+r.URL+"/in" {
+	if got := h.String(); got != "webhook "+r.URL+"/…" {
 		t.Errorf("it is called %q", got)
 	}
 	plain := r.hook(hook.WebhookConfig{})
@@ -141,6 +141,20 @@ func TestVeto(t *testing.T) {
 		{name: "a veto", answer: say(`{"veto": true, "reason": "not on\u001b[31m Fridays"}`), veto: "not on [31m Fridays"},
 		{name: "a veto where errors do not count", answer: say(`{"veto": true}`), onError: hook.Continue, veto: ""},
 		{name: "no veto", answer: say(`{"veto": false}`), veto: "-"},
+		{name: "no veto, with words", answer: say(" {\"reason\": \"fine\", \"veto\": false}\n"), veto: "-"},
+		{name: "another question", answer: say(`{"approved": false}`), veto: "-", fails: `it has "approved", which is nothing that a gate can say`},
+		{name: "no answer", answer: say(`{}`), veto: "-", fails: "it does not say veto"},
+		{name: "a reason for nothing", answer: say(`{"reason": "no"}`), veto: "-", fails: "it does not say veto"},
+		{name: "null", answer: say(`null`), veto: "-", fails: "it is no object"},
+		{name: "a list", answer: say(`[{"veto": false}]`), veto: "-", fails: "it is no object"},
+		{name: "both", answer: say(`{"veto":true,"veto":false}`), veto: "-", fails: "it has veto twice"},
+		{name: "a veto of null", answer: say(`{"veto": null}`), veto: "-", fails: "veto is neither true nor false"},
+		{name: "a veto that is a map", answer: say(`{"veto": {"is": true}}`), veto: "-", fails: "veto is neither true nor false"},
+		{name: "in capitals", answer: say(`{"VETO": true, "veto": false}`), veto: "-", fails: `it has "VETO"`},
+		{name: "a reason that is a number", answer: say(`{"veto": false, "reason": 1}`), veto: "-", fails: "reason is no text"},
+		{name: "two answers", answer: say(`{"veto": false}{"veto": true}`), veto: "-", fails: "there is something behind it"},
+		{name: "half an answer", answer: say(`{"veto": false`), veto: "-", fails: "unexpected EOF"},
+		{name: "no comma", answer: say(`{"veto": false "reason": ""}`), veto: "-", fails: "neither empty nor JSON"},
 		{name: "nothing", answer: status(http.StatusNoContent), veto: "-"},
 		{name: "no JSON", answer: say("nope"), veto: "-", fails: "neither empty nor JSON"},
 		{name: "a veto in words", answer: say(`{"veto": "true"}`), veto: "-", fails: "neither empty nor JSON"},
@@ -156,7 +170,7 @@ func TestVeto(t *testing.T) {
 			veto, stops := errors.AsType[*hook.VetoError](err)
 			switch {
 			case tt.veto != "-":
-				if !stops || veto.Reason != tt.veto || !strings.HasPrefix(err.Error(), "webhook "+r.URL+"/in vetoes the tool call") || !veto.Permanent() {
+				if !stops || veto.Reason != tt.veto || !strings.HasPrefix(err.Error(), "webhook "+r.URL+"/… vetoes the tool call") || !veto.Permanent() {
 					t.Errorf("got error %v", err)
 				}
 			case tt.fails != "":
@@ -174,6 +188,35 @@ func TestVeto(t *testing.T) {
 			}
 		})
 	}
+}
+
+// says is an http.Client's way to a server that gives one answer.
+type says string
+
+func (s says) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(s))), Request: req}, nil
+}
+
+// FuzzVerdict: nothing passes a gate but what says so and nothing else.
+func FuzzVerdict(f *testing.F) {
+	for _, s := range []string{``, `{"veto":false}`, `{"veto":true,"veto":false}`, `null`, `{"approved":false}`, `{"veto":false,"reason":"x"} `, `{"veto":{"veto":false}`, `{"\u0076eto":false}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, answer string) {
+		h, err := hook.NewWebhook(hook.WebhookConfig{URL: "http://gate/", Config: hook.Config{Veto: true}, Client: &http.Client{Transport: says(answer)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Call(t.Context(), told) != nil || strings.TrimSpace(answer) == "" {
+			return
+		}
+		var v map[string]any
+		err = json.Unmarshal([]byte(answer), &v)
+		delete(v, "reason")
+		if err != nil || len(v) != 1 || v["veto"] != false || strings.Count(answer, ":") > 1 && !strings.Contains(answer, "reason") && !strings.Contains(answer, `\`) {
+			t.Errorf("%s lets pass", answer)
+		}
+	})
 }
 
 // A hook that only watches stops nothing, whatever it answers.
@@ -247,10 +290,12 @@ func TestRedirects(t *testing.T) {
 		to    func(r *receiver) string
 		code  int
 		fails string
+		asked int
 	}{
-		{func(r *receiver) string { return r.URL + "/new" }, http.StatusTemporaryRedirect, ""},
-		{func(r *receiver) string { return other.URL }, http.StatusTemporaryRedirect, "it redirects to another server"},
-		{func(r *receiver) string { return r.URL + "/new" }, http.StatusFound, "it answered 302"},
+		{func(r *receiver) string { return r.URL + "/new" }, http.StatusTemporaryRedirect, "", 2},
+		{func(r *receiver) string { return r.URL + "/in" }, http.StatusPermanentRedirect, "it answered 308", 4},
+		{func(r *receiver) string { return other.URL + "/new" }, http.StatusTemporaryRedirect, "it redirects to another server, " + other.URL + "/…, which", 1},
+		{func(r *receiver) string { return r.URL + "/new" }, http.StatusFound, "it answered 302", 1},
 	} {
 		var r *receiver
 		r = newReceiver(t, func(w http.ResponseWriter, req *http.Request) {
@@ -262,9 +307,58 @@ func TestRedirects(t *testing.T) {
 		if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 			t.Errorf("%d: got error %v", tt.code, err)
 		}
+		if len(r.events) != tt.asked {
+			t.Errorf("%d: it was told %d times, want %d", tt.code, len(r.events), tt.asked)
+		}
 	}
 	if len(other.events) > 0 {
 		t.Error("the other server was told")
+	}
+}
+
+// What is told over TLS is not told again without it, not even to the same port.
+func TestRedirectThatLeavesTLS(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, "http://"+req.Host+"/", http.StatusTemporaryRedirect)
+	}))
+	defer s.Close()
+	h, err := hook.NewWebhook(hook.WebhookConfig{URL: s.URL, Client: s.Client(), Config: hook.Config{OnError: hook.Fail}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Call(t.Context(), told); err == nil || !strings.Contains(err.Error(), "it redirects to another server, http://") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// With many services the path of the address is the secret, and a server repeats
+// it: nobody is shown it.
+func TestAddressIsSecret(t *testing.T) {
+	const path = "/services/T0/B0/PATHSECRET"
+	r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) {
+		switch req.URL.Query().Get("key") {
+		case "veto-4711":
+			fmt.Fprintf(w, `{"veto": true, "reason": "not at %s"}`, req.URL)
+		case "mute-4711":
+			fmt.Fprintf(w, `{"%s": true}`, req.URL.Path)
+		case "lost-4711":
+			w.Header().Set("Location", "http://["+req.URL.Path)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, url := range []string{gone.URL + path, r.URL + path, r.URL + path + "?key=veto-4711", r.URL + path + "?key=mute-4711", r.URL + path + "?key=lost-4711"} {
+		h := r.hook(hook.WebhookConfig{URL: url, Config: hook.Config{Veto: true}})
+		if h.String() != "webhook "+strings.TrimSuffix(url, url[strings.Index(url, "/services"):])+"/…" {
+			t.Errorf("it is called %s", h)
+		}
+		err := h.Call(t.Context(), told)
+		if err == nil || strings.Contains(err.Error(), "SECRET") || strings.Contains(err.Error(), "-4711") {
+			t.Errorf("%s: got error %v", url, err)
+		}
 	}
 }
 

@@ -18,10 +18,12 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 const (
 	cardTime = 30 * time.Second // how long reading a card may take
+	maxNamed = 5                // interfaces of a card that an error is about
 
 	wellKnown    = "/.well-known/agent-card.json"
 	wellKnownOld = "/.well-known/agent.json" // before A2A 0.3
@@ -35,15 +37,11 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 		if err != nil {
 			return nil, "", err
 		}
-		c.wire.hosts = []string{strings.ToLower(u.Hostname())}
-		for _, host := range a.cfg.Hosts {
-			c.wire.hosts = append(c.wire.hosts, strings.ToLower(host))
-		}
-		c.wire.secure = u.Scheme == "https"
+		c.wire.origins = append([]string{credential.Origin(u)}, a.origins...)
 		if card, err = fetch(ctx, c, u); err != nil {
 			return nil, "", err
 		}
-		where = u.String()
+		where = identity(u)
 	} else if card = a.cfg.AgentCard; card == nil {
 		where = a.cfg.AgentCardSource
 		text, err := os.ReadFile(where)
@@ -52,6 +50,16 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 		}
 		if card, err = parseCard(text); err != nil {
 			return nil, "", fmt.Errorf("read agent card %q: %w", where, err)
+		}
+	}
+	if a.source == nil { // it is trusted; but where its servers redirect to is not
+		for _, i := range card.SupportedInterfaces {
+			if i == nil {
+				continue
+			}
+			if u, err := url.Parse(i.URL); err == nil {
+				c.wire.origins = append(c.wire.origins, credential.Origin(u))
+			}
 		}
 	}
 	usable := new(*card)
@@ -71,7 +79,9 @@ func (w *wire) usable(all []*a2a.AgentInterface) (usable []*a2a.AgentInterface, 
 			err = w.allows(u)
 		}
 		if err != nil {
-			errs = append(errs, err)
+			if len(errs) < maxNamed {
+				errs = append(errs, withoutURL(err))
+			}
 			continue
 		}
 		usable = append(usable, i)

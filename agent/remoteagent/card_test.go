@@ -81,10 +81,13 @@ func TestCardCannotLeadElsewhere(t *testing.T) {
 		name, url, want string
 		redirect        bool
 	}{
-		{"another host", elsewhere, `requests go to the host of the agent's card only: "localhost" is not one of ["127.0.0.1"]; list it in Hosts`, false},
+		{"another host", elsewhere, `; if that is right, ask for the card there, or list it in Hosts`, false},
+		{"another port", other.URL, `requests go to the server of the agent's card only: "` + other.URL + `" is not one of ["`, false},
+		{"TLS on the same port", "https://HERE", `requests go to the server of the agent's card only: "https://127.0.0.1:`, false},
 		{"a file", "file:///etc/passwd", "is neither http nor https", false},
 		{"no host", "http:///x", "has no host", false},
-		{"a redirect", elsewhere, `requests go to the host of the agent's card only: "localhost"`, true},
+		{"a redirect", elsewhere, `requests go to the server of the agent's card only: "http://localhost:`, true},
+		{"a redirect to another port", other.URL, `requests go to the server of the agent's card only: "` + other.URL, true},
 	} {
 		r := serve(t, kinds[0], writes("x"))
 		if tt.redirect {
@@ -95,7 +98,7 @@ func TestCardCannotLeadElsewhere(t *testing.T) {
 				return req.Method == http.MethodPost
 			})
 		} else {
-			r.card.SupportedInterfaces[0].URL = tt.url
+			r.card.SupportedInterfaces[0].URL = strings.Replace(tt.url, "HERE", strings.TrimPrefix(r.URL, "http://"), 1)
 		}
 		got := newTalk(t, made(t, r), nil).say(t.Context(), "Hi")
 		if got.err == nil || !strings.Contains(got.err.Error(), tt.want) {
@@ -106,9 +109,62 @@ func TestCardCannotLeadElsewhere(t *testing.T) {
 		t.Errorf("the other host got %d requests", asked)
 	}
 	r := serve(t, kinds[0], writes("x"))
-	r.card.SupportedInterfaces[0].URL = strings.Replace(r.URL, "127.0.0.1", "localhost", 1) + "/invoke"
-	if got := newTalk(t, made(t, r, func(c *remoteagent.A2AConfig) { c.Hosts = []string{"LOCALHOST"} }), nil).say(t.Context(), "Hi"); got.err != nil {
-		t.Errorf("a host that is listed: %v", got.err)
+	there := strings.Replace(r.URL, "127.0.0.1", "localhost", 1)
+	r.card.SupportedInterfaces[0].URL = there + "/invoke"
+	for host, want := range map[string]bool{
+		strings.TrimPrefix(there, "http://"): true, strings.ToUpper(there) + "/": true, "localhost": false, "https" + strings.TrimPrefix(there, "http"): false,
+	} {
+		got := newTalk(t, made(t, r, func(c *remoteagent.A2AConfig) { c.Hosts = []string{host} }), nil).say(t.Context(), "Hi")
+		if (got.err == nil) != want {
+			t.Errorf("Hosts %q: got %v", host, got.err)
+		}
+	}
+}
+
+// A card that is given is trusted, and those that it names are not trusted to say
+// who else gets what is secret.
+func TestGivenCardDoesNotRedirectElsewhere(t *testing.T) {
+	asked := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer other.Close()
+	r := serve(t, kinds[0], nil)
+	r.intercept(func(w http.ResponseWriter, req *http.Request) bool {
+		http.Redirect(w, req, other.URL, http.StatusTemporaryRedirect)
+		return true
+	})
+	got := newTalk(t, made(t, r, func(c *remoteagent.A2AConfig) {
+		c.AgentCardSource, c.AgentCard, c.Headers = "", r.card, map[string]string{"X-Api-Key": "sk-SECRET"}
+	}), nil).say(t.Context(), "Hi")
+	if got.err == nil || !strings.Contains(got.err.Error(), "requests go to the server of the agent's card only") || asked != 0 {
+		t.Errorf("got %v, and %d requests elsewhere", got.err, asked)
+	}
+}
+
+// What is asked over TLS is not asked without it, not even at the same port.
+func TestNothingLeavesTLS(t *testing.T) {
+	var s *httptest.Server
+	s = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		plain := "http" + strings.TrimPrefix(s.URL, "https")
+		if req.Method == http.MethodPost || req.URL.Query().Has("redirect") {
+			http.Redirect(w, req, plain, http.StatusTemporaryRedirect)
+			return
+		}
+		if !req.URL.Query().Has("post") {
+			fmt.Fprintf(w, `{"name": "x", "supportedInterfaces": [{"url": "%s/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}`, plain)
+			return
+		}
+		fmt.Fprintf(w, `{"name": "x", "supportedInterfaces": [{"url": "%s/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}`, s.URL)
+	}))
+	defer s.Close()
+	for _, query := range []string{"", "?redirect", "?post"} {
+		a, err := remoteagent.NewA2A(remoteagent.A2AConfig{Name: "far", AgentCardSource: s.URL + "/card.json" + query, Client: s.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := newTalk(t, a, nil).say(t.Context(), "Hi")
+		if got.err == nil || !strings.Contains(got.err.Error(), `requests go to the server of the agent's card only: "http://127.0.0.1:`) {
+			t.Errorf("%q: got %v", query, got.err)
+		}
 	}
 }
 
@@ -121,16 +177,16 @@ func TestCardThatCannotBeUsed(t *testing.T) {
 	}{
 		{200, `{"name": "x"}`, "the agent's card names no interface"},
 		{200, `{"name": "x", "supportedInterfaces": [null]}`, "the agent's card names no interface"},
-		{200, `{"name": "x", "supportedInterfaces": [{"url": "http://127.0.0.1/x", "protocolBinding": "GRPC", "protocolVersion": "1.0"}]}`, "JSONRPC and HTTP+JSON can"},
-		{200, `{"name": "x", "supportedInterfaces": [{"url": "http://127.0.0.1/x", "protocolBinding": "JSONRPC", "protocolVersion": "7.0"}]}`, "JSONRPC and HTTP+JSON can"},
+		{200, `{"name": "x", "supportedInterfaces": [{"url": "HERE/x", "protocolBinding": "GRPC", "protocolVersion": "1.0"}]}`, "JSONRPC and HTTP+JSON can"},
+		{200, `{"name": "x", "supportedInterfaces": [{"url": "HERE/x", "protocolBinding": "JSONRPC", "protocolVersion": "7.0"}]}`, "JSONRPC and HTTP+JSON can"},
 		{200, `hello`, "invalid character"},
 		{401, `{}`, "401 Unauthorized; give what the agent wants to see in Headers"},
 		{503, `{}`, "503 Service Unavailable"},
 		{200, `{"name": "` + strings.Repeat("x", 2000) + `"}`, "the answer is longer than the limit of 1000 bytes"},
 	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			w.WriteHeader(tt.status)
-			fmt.Fprint(w, tt.card)
+			fmt.Fprint(w, strings.ReplaceAll(tt.card, "HERE", "http://"+req.Host))
 		}))
 		a, err := remoteagent.NewA2A(remoteagent.A2AConfig{Name: "far", AgentCardSource: s.URL + "/?token=secret", SizeLimit: 1000})
 		if err != nil {
@@ -164,6 +220,10 @@ func TestConfig(t *testing.T) {
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Payload: make(chan int)}, "Payload: json: unsupported type"},
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Headers: map[string]string{"a b": "", "host": ""}}, `Headers["a b"]: not a name of a header`},
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", SizeLimit: -1}, "SizeLimit is negative"},
+		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{"http://y"}}, `Hosts: "http://y" would leave https`},
+		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{"y/z"}}, `Hosts: "y/z" is not a server such as`},
+		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{""}}, `Hosts: "" is not a server such as`},
+		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{"ftp://y"}}, `Hosts: "ftp://y" is neither http nor https`},
 	} {
 		if _, err := remoteagent.NewA2A(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v, want %s", err, tt.want)

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -30,16 +32,19 @@ type A2AConfig struct {
 	Description string
 
 	// AgentCard says how the remote agent is reached. It is trusted: requests go
-	// wherever it says.
+	// wherever it says, but not where the servers that it names redirect to.
 	AgentCard *a2a.AgentCard
 	// AgentCardSource is where the card is: the URL of the agent, below which
 	// /.well-known/agent-card.json is looked for; the URL of the card, ending in
 	// .json; or, if it is neither http nor https, the path of a file. The card is
 	// read once a run. A URL is a template whose placeholders stand after the
 	// host only, and are escaped. A card from a URL can only name the URL's own
-	// host, and those in Hosts.
+	// server (its scheme, host and port) and those in Hosts. One in a file is
+	// trusted as AgentCard is.
 	AgentCardSource string
-	// Hosts are further hosts, without ports, that a card from a URL may name.
+	// Hosts are further servers that a card from a URL may name, as example.org,
+	// example.org:8443 or https://example.org. Without a scheme it is the URL's,
+	// without a port the scheme's; http is refused where the URL is https.
 	Hosts []string
 
 	// Payload is what is sent: a text, which is a template, or maps and lists,
@@ -57,8 +62,9 @@ type A2AConfig struct {
 	// in earlier iterations.
 	NewContext bool
 
-	// Headers are sent with every request, to the hosts above and no others, as
-	// for Authorization. The values are templates.
+	// Headers are sent with every request, to the servers above and no others, as
+	// for Authorization. The values are templates. They are struck out of errors
+	// and of what the remote agent says in them.
 	Headers map[string]string
 	// SizeLimit is the most bytes of one answer of the server, a stream taken as
 	// a whole, and of what is kept of a task; more is a [*LimitError]. The
@@ -89,6 +95,7 @@ type A2AAgent struct {
 	*agent.Base
 	cfg     A2AConfig
 	source  *urlTemplate // nil for a card that is given, or in a file
+	origins []string     // of Hosts
 	payload node         // nil for the user's message
 	headers []header
 	memory  memory
@@ -135,7 +142,9 @@ func (a *A2AAgent) parse(p *parser) {
 	case cfg.AgentCard != nil && cfg.AgentCardSource != "":
 		p.errorf("both AgentCard and AgentCardSource are set")
 	case remote:
-		a.source = p.url("AgentCardSource", cfg.AgentCardSource)
+		if a.source = p.url("AgentCardSource", cfg.AgentCardSource); a.source != nil {
+			a.origins = p.origins(cfg.Hosts, a.source.base.Scheme)
+		}
 	case strings.Contains(cfg.AgentCardSource, "{{"), strings.Contains(cfg.AgentCardSource, "://"):
 		p.errorf("AgentCardSource: %q is no URL of http or https with a host, and no path of a file", cfg.AgentCardSource)
 	}
@@ -155,6 +164,32 @@ func (a *A2AAgent) parse(p *parser) {
 	if cfg.SizeLimit < 0 {
 		p.errorf("SizeLimit is negative: %d", cfg.SizeLimit)
 	}
+}
+
+// origins are the servers that Hosts names.
+func (p *parser) origins(hosts []string, scheme string) []string {
+	var all []string
+	for _, text := range hosts {
+		full := text
+		if strings.Count(full, ":") > 1 && !strings.ContainsAny(full, "/[") {
+			full = "[" + full + "]" // a bare address of IPv6
+		}
+		if !strings.Contains(full, "://") {
+			full = scheme + "://" + full
+		}
+		u, err := url.Parse(full)
+		switch {
+		case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+			p.errorf("Hosts: %q is not a server such as example.org, example.org:8443 or https://example.org", text)
+		case u.Scheme != "https" && u.Scheme != "http":
+			p.errorf("Hosts: %q is neither http nor https", text)
+		case u.Scheme == "http" && scheme == "https":
+			p.errorf("Hosts: %q would leave https, which the agent's card is read by", text)
+		default:
+			all = append(all, credential.Origin(u))
+		}
+	}
+	return all
 }
 
 // isToken reports whether a text can be the name of a header.

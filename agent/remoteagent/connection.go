@@ -19,6 +19,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // connection is how one run reaches the remote agent.
@@ -55,7 +56,7 @@ func (a *A2AAgent) connect(ctx agent.InvocationContext) (c *connection, where st
 	}
 	if err != nil {
 		c.close()
-		return nil, "", err
+		return nil, "", c.wire.shown(err)
 	}
 	return c, where, nil
 }
@@ -95,14 +96,14 @@ func (c *connection) reason(err error) error {
 	return err
 }
 
-// wire sends the requests of one run. It adds headers, keeps to the hosts that
+// wire sends the requests of one run. It adds headers, keeps to the servers that
 // are allowed, and bounds the answers.
 type wire struct {
 	base    http.RoundTripper
 	headers http.Header
 	limit   int64
-	hosts   []string // nil: all
-	secure  bool     // only https
+	origins []string // of credential.Origin: where requests may go
+	secrets credential.Secrets
 
 	status   atomic.Int64 // of the last answer
 	exceeded atomic.Bool
@@ -120,6 +121,7 @@ func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 			return nil, fmt.Errorf("header %q: a value has a line break or a zero byte in it", h.name)
 		}
 		w.headers.Set(h.name, value)
+		w.secrets.Header(h.name, value)
 	}
 	return w, nil
 }
@@ -128,16 +130,30 @@ func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 func (w *wire) allows(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%q is neither http nor https", shortURL(u))
+		return fmt.Errorf("%.200q is neither http nor https", shortURL(u))
 	case u.Host == "":
-		return fmt.Errorf("%q has no host", shortURL(u))
-	case w.hosts != nil && !slices.Contains(w.hosts, strings.ToLower(u.Hostname())):
-		return fmt.Errorf("%w: %q is not one of %q; list it in Hosts if that is right", errNotAllowed, u.Hostname(), w.hosts)
-	case w.secure && u.Scheme != "https":
-		return fmt.Errorf("%w: %q would leave https", errNotAllowed, shortURL(u))
+		return fmt.Errorf("%.200q has no host", shortURL(u))
+	case !slices.Contains(w.origins, credential.Origin(u)):
+		return fmt.Errorf("%w: %.200q is not one of %q; if that is right, ask for the card there, or list it in Hosts", errNotAllowed, credential.Origin(u), w.origins)
 	}
 	return nil
 }
+
+// shown is an error without the secrets of the requests, and in words that can be
+// shown: what a server sends may be in it, in any length.
+func (w *wire) shown(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if told := shortText(w.secrets.Strike(text)); told != text {
+		return &shownError{told, err}
+	}
+	return err
+}
+
+// words are what the remote agent says, for an error or a question.
+func (w *wire) words(text string) string { return shortText(w.secrets.Strike(text)) }
 
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -149,6 +165,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, w.headers)
+	w.secrets.Request(req)
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {
 		w.status.Store(0)

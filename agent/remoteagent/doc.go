@@ -29,5 +29,6 @@
 // Nothing that comes from elsewhere has power here: it is content, and neither its
 // metadata nor data that looks like a tool call ends a loop, changes the state but
 // for the output key, or asks for consent. The agent's card cannot send requests
-// to another host than its own.
+// to another server (scheme, host and port) than its own, unless Hosts names it, and
+// what is secret in Headers is struck out of what servers repeat in their errors.
 package remoteagent

@@ -48,8 +48,8 @@ func (e *LimitError) Error() string {
 var (
 	// errEnded: a stream ended, and the task did not.
 	errEnded = errors.New("the server ended the stream before the task was over")
-	// errNotAllowed: the card of an agent leads to another host.
-	errNotAllowed = errors.New("requests go to the host of the agent's card only")
+	// errNotAllowed: the card of an agent leads to another server.
+	errNotAllowed = errors.New("requests go to the server of the agent's card only")
 )
 
 const maxMessage = 2000 // bytes
@@ -67,6 +67,16 @@ func shortText(s string) string {
 	}
 	return s
 }
+
+// shownError is an error in words that can be shown.
+type shownError struct {
+	text string
+	err  error
+}
+
+func (e *shownError) Error() string { return e.text }
+
+func (e *shownError) Unwrap() error { return e.err }
 
 // withoutURL takes the URL out of an error of a request: its query may be secret.
 func withoutURL(err error) error {

@@ -176,7 +176,7 @@ func (r *run) failed(what string, err error) error {
 	}
 	err = r.conn.reason(err)
 	if said, ok := errors.AsType[*a2a.Error](err); ok {
-		said.Message = shortText(said.Message)
+		said.Message = r.conn.wire.words(said.Message)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -4,12 +4,16 @@ package remoteagent_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -47,6 +51,10 @@ func TestServerThatDoesNotKeepToTheProtocol(t *testing.T) {
 			{`"result":{"task":{"id":"","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`, "a task without an ID"},
 			{`"result":{"task":{"id":"../x","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`, "an ID that cannot be one"},
 			{`"result":{"task":{"id":"a/b","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`, "an ID that cannot be one"},
+			{`"result":{"task":{"id":"a\u0007b","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`, "an ID that cannot be one"},
+			{`"result":{"task":{"id":"t","contextId":"c\u001b[2J","status":{"state":"TASK_STATE_WORKING"}}}`, "an ID that cannot be one"},
+			{`"result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_BOGUS"}}}`, `the server does not keep to A2A: it sent the state "TASK_STATE_BOGUS" of a task`},
+			{`"result":{"task":{"id":"t","contextId":"c","status":{}}}`, `the state "TASK_STATE_UNSPECIFIED" of a task`},
 			{`"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[null]}}`, ""},
 			{`"result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[null,{"artifactId":"a","parts":[null,{"text":"x"}]}]}}`, ""},
 			{`"result":null`, "EOF"},
@@ -119,6 +127,136 @@ func TestStreamsThatDoNotLast(t *testing.T) {
 	if subscribed != 3 {
 		t.Errorf("subscribed %d times", subscribed)
 	}
+}
+
+// handled is an http.Client's way to a handler without a network, for simulated
+// time.
+type handled func(http.ResponseWriter, *http.Request)
+
+func (h handled) RoundTrip(req *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	h(w, req)
+	if req.Body != nil {
+		req.Body.Close()
+	}
+	return w.Result(), nil
+}
+
+// away is an agent whose server answers each call of JSON-RPC by its method.
+func away(t *testing.T, change func(*remoteagent.A2AConfig), answer func(method string) string) agent.Agent {
+	t.Helper()
+	cfg := remoteagent.A2AConfig{Name: "far", AgentCardSource: "http://far.example/card.json", OutputKey: "out"}
+	cfg.Client = &http.Client{Transport: handled(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			io.WriteString(w, `{"name": "x", "capabilities": {"streaming": true}, "supportedInterfaces": [{"url": "http://far.example/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}`)
+			return
+		}
+		var call struct{ ID, Method string }
+		if err := json.NewDecoder(req.Body).Decode(&call); err != nil {
+			t.Error(err)
+		}
+		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,%s}`, call.ID, answer(call.Method))
+		if call.Method == "SendStreamingMessage" || call.Method == "SubscribeToTask" {
+			w.Header().Set("Content-Type", "text/event-stream")
+			answer = "data: " + answer + "\n\n"
+		}
+		io.WriteString(w, answer)
+	})}
+	if change != nil {
+		change(&cfg)
+	}
+	a, err := remoteagent.NewA2A(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func task(state, more string) string {
+	return `"task":{"id":"t","contextId":"c","status":{"state":"` + state + `"}` + more + `}`
+}
+
+// bare is what GetTask answers: a task that is not in anything.
+func bare(state, more string) string {
+	return `"result":` + strings.TrimPrefix(task(state, more), `"task":`)
+}
+
+// A task that comes into a state that A2A does not have is not waited for, and is
+// canceled.
+func TestTaskInAnUnknownState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looked, canceled := 0, 0
+		a := away(t, nil, func(method string) string {
+			switch method {
+			case "GetTask":
+				looked++
+				return bare("TASK_STATE_BOGUS"+strings.Repeat("X", 100_000), "")
+			case "CancelTask":
+				canceled++
+				return bare("TASK_STATE_CANCELED", "")
+			}
+			return `"result":{` + task("TASK_STATE_WORKING", "") + `}`
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		got := newTalk(t, a, nil).say(ctx, "Hi")
+		if got.err == nil || !strings.Contains(got.err.Error(), `the server does not keep to A2A: it sent the state "TASK_STATE_BOGUSXX`) || len(got.err.Error()) > 300 {
+			t.Errorf("got %.300v", got.err)
+		}
+		if looked > 1 || canceled != 1 {
+			t.Errorf("looked %d times, canceled %d times", looked, canceled)
+		}
+	})
+}
+
+// Streams that each say something and break off are given up after a few.
+func TestStreamsThatSaySomethingAndDoNotLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		subscribed, looked := 0, 0
+		a := away(t, nil, func(method string) string {
+			switch method {
+			case "SubscribeToTask":
+				subscribed++
+				return `"result":{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`
+			case "GetTask":
+				if looked++; looked > 50 {
+					return bare("TASK_STATE_COMPLETED", "")
+				}
+				return bare("TASK_STATE_WORKING", "")
+			}
+			return `"result":{` + task("TASK_STATE_WORKING", "") + `}`
+		})
+		if got := newTalk(t, a, nil).say(t.Context(), "Hi"); got.err != nil {
+			t.Fatal(got.err)
+		}
+		if subscribed != 10 {
+			t.Errorf("subscribed %d times", subscribed)
+		}
+	})
+}
+
+// Files count for what is kept of a task, which may come in many answers.
+func TestManyFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := func(n int) string {
+			return `{"artifactId":"a","parts":[{"raw":"` + base64.StdEncoding.EncodeToString(make([]byte, n)) + `","mediaType":"image/png"}]}`
+		}
+		a := away(t, func(c *remoteagent.A2AConfig) { c.SizeLimit = 5000 }, func(method string) string {
+			switch method {
+			case "SubscribeToTask":
+				return `"result":{"artifactUpdate":{"taskId":"t","contextId":"c","append":true,"artifact":` + file(2700) + `}}`
+			case "GetTask":
+				return bare("TASK_STATE_WORKING", `,"artifacts":[`+file(2700)+`]`)
+			}
+			return `"result":{` + task("TASK_STATE_WORKING", "") + `}`
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		got := newTalk(t, a, nil).say(ctx, "Hi")
+		if _, ok := errors.AsType[*remoteagent.LimitError](got.err); !ok {
+			t.Errorf("got %v", got.err)
+		}
+	})
 }
 
 // What was said while nobody listened is not lost.

@@ -45,6 +45,11 @@ var states = map[a2a.TaskState]string{
 	a2a.TaskStateUnspecified: "completed", // a message, and no task
 }
 
+// isState reports whether a task can be in a state.
+func isState(s a2a.TaskState) bool {
+	return s == a2a.TaskStateSubmitted || s == a2a.TaskStateWorking || s != a2a.TaskStateUnspecified && states[s] != ""
+}
+
 // lookBack is how many events of the session are looked through for the last thing
 // that the agent said in it.
 const lookBack = 2000

@@ -31,7 +31,7 @@ func (r *run) hint() string {
 	if r.got.state == a2a.TaskStateAuthRequired {
 		hint = fmt.Sprintf("The remote agent of %q needs somebody to sign in; confirm when that is done", r.Name())
 	}
-	if asked := shortText(wordsOf(r.got.message)); asked != "" {
+	if asked := r.conn.wire.words(wordsOf(r.got.message)); asked != "" {
 		hint += ": " + asked
 	}
 	return hint
@@ -42,7 +42,7 @@ func (r *run) hint() string {
 // there is nothing to repeat.
 func (r *run) question() *session.Event {
 	state := states[r.got.state]
-	call := &genai.FunctionCall{ID: "a2a-" + uuid.NewString(), Name: r.Name(), Args: map[string]any{"state": state, "message": shortText(wordsOf(r.got.message))}}
+	call := &genai.FunctionCall{ID: "a2a-" + uuid.NewString(), Name: r.Name(), Args: map[string]any{"state": state, "message": r.conn.wire.words(wordsOf(r.got.message))}}
 	id := "call-" + uuid.NewString()
 	ev := r.note(state).event()
 	ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{

@@ -56,6 +56,9 @@ func (a *A2AAgent) run(ctx agent.InvocationContext, yield func(*session.Event, e
 	case ctx.Err() != nil:
 		yield(nil, context.Cause(ctx))
 	case err != nil:
+		if r.conn != nil {
+			err = r.conn.wire.shown(err)
+		}
 		yield(nil, err)
 	}
 }
@@ -162,7 +165,7 @@ func (r *run) settle() error {
 	}
 	switch r.got.state {
 	case a2a.TaskStateFailed, a2a.TaskStateRejected, a2a.TaskStateCanceled:
-		return &TaskError{Task: shortText(string(r.task.TaskID)), State: states[r.got.state], Message: shortText(wordsOf(r.got.message))}
+		return &TaskError{Task: shortText(string(r.task.TaskID)), State: states[r.got.state], Message: r.conn.wire.words(wordsOf(r.got.message))}
 	}
 	ev := r.note(states[r.got.state]).event()
 	ev.Content = r.got.content()

@@ -17,6 +17,7 @@ func (r *run) take(ev a2a.Event) error {
 	if err := r.check(ev); err != nil {
 		return err
 	}
+	var wrong error
 	switch ev := ev.(type) {
 	case *a2a.Message:
 		if ev.ContextID != "" {
@@ -27,13 +28,16 @@ func (r *run) take(ev a2a.Event) error {
 		return r.bounded()
 	case *a2a.Task:
 		r.got.artifacts = ev.Artifacts
-		r.status(ev.Status)
+		wrong = r.status(ev.Status)
 	case *a2a.TaskStatusUpdateEvent:
-		r.status(ev.Status)
+		wrong = r.status(ev.Status)
 	case *a2a.TaskArtifactUpdateEvent:
 		r.got.update(ev)
 	}
-	r.know(ev.TaskInfo())
+	r.know(ev.TaskInfo()) // so that it can be canceled, whatever is wrong
+	if wrong != nil {
+		return wrong
+	}
 	r.show(ev)
 	return r.bounded()
 }
@@ -77,14 +81,19 @@ func (r *run) check(ev a2a.Event) error {
 }
 
 // status takes a task's state. While somebody who has signed in waits for it to be
-// noticed, that is no question.
-func (r *run) status(s a2a.TaskStatus) {
+// noticed, that is no question. A state that nobody knows would be waited for
+// without an end.
+func (r *run) status(s a2a.TaskStatus) error {
+	if !isState(s.State) {
+		return errInvalid(fmt.Sprintf("the state %.60q of a task", s.State.String()))
+	}
 	r.got.status(s)
 	if r.got.state != a2a.TaskStateAuthRequired {
 		r.patience = time.Time{}
 	} else if r.waitsForSignIn() {
 		r.got.settled = false
 	}
+	return nil
 }
 
 func (r *run) waitsForSignIn() bool { return time.Now().Before(r.patience) }

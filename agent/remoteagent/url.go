@@ -3,6 +3,7 @@
 package remoteagent
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -115,6 +116,15 @@ func (p *urlPart) fill(lookup func(string) (any, bool)) (string, error) {
 		return p.escape(value), true
 	})
 	return text, errors.Join(failed, err)
+}
+
+// identity is what an agent is known by in the log: the address of its card, with
+// a sum in the place of the query, which may be secret.
+func identity(u *url.URL) string {
+	if u.RawQuery == "" {
+		return shortURL(u)
+	}
+	return fmt.Sprintf("%s?sha256=%.4x", shortURL(u), sha256.Sum256([]byte(u.RawQuery)))
 }
 
 // shortURL is a URL without what may be secret in it.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/anthropic"
+	"github.com/refrain-dev/refrain/model/modeltest"
 )
 
 // serve answers every request with a body, and keeps the last request's.
@@ -207,4 +208,15 @@ func TestNewModelFails(t *testing.T) {
 	if _, err := anthropic.NewModel("", anthropic.Config{APIKey: "k"}); err == nil {
 		t.Error("a model without a name")
 	}
+}
+
+// The key goes nowhere else.
+func TestSecrets(t *testing.T) {
+	modeltest.TestSecrets(t, func(t testing.TB, baseURL, key string) model.LLM {
+		llm, err := anthropic.NewModel("m", anthropic.Config{BaseURL: baseURL, APIKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return llm
+	})
 }

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/gemini"
+	"github.com/refrain-dev/refrain/model/modeltest"
 )
 
 // ask asks a server that gives one answer.
@@ -106,4 +108,17 @@ func TestEmptyAnswerIsGarbage(t *testing.T) {
 	if e, ok := errors.AsType[*model.APIError](err); !ok || e.Retryable || !strings.Contains(err.Error(), "hello") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// The key goes nowhere else.
+func TestSecrets(t *testing.T) {
+	modeltest.TestSecrets(t, func(t testing.TB, baseURL, key string) model.LLM {
+		llm, err := gemini.NewModel(t.Context(), "m", &genai.ClientConfig{
+			APIKey: key, Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: baseURL},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return llm
+	})
 }

@@ -72,7 +72,7 @@ func NewModel(name string, cfg Config) (model.LLM, error) {
 	}
 	u, err := url.Parse(cfg.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("openai: base URL %q is not an http URL", cfg.BaseURL)
+		return nil, fmt.Errorf("openai: the base URL%s is not an http URL", wire.Shown(u))
 	}
 	ours := u.Host == "api.openai.com"
 	if ours && cfg.APIKey == "" {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/modeltest"
 	"github.com/refrain-dev/refrain/model/openai"
 )
 
@@ -242,4 +243,15 @@ func TestNewModelFails(t *testing.T) {
 			t.Errorf("%+v: got %v, want %s", cfg, err, want)
 		}
 	}
+}
+
+// The key goes nowhere else.
+func TestSecrets(t *testing.T) {
+	modeltest.TestSecrets(t, func(t testing.TB, baseURL, key string) model.LLM {
+		llm, err := openai.NewModel("m", openai.Config{BaseURL: baseURL, APIKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return llm
+	})
 }

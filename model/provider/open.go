@@ -75,7 +75,7 @@ func ollamaURL(host string) (string, error) {
 	}
 	u, err := url.Parse(host)
 	if err != nil {
-		return "", fmt.Errorf("OLLAMA_HOST: %w", err)
+		return "", fmt.Errorf("OLLAMA_HOST: %w", errors.Unwrap(err)) // without the address, which may have a password
 	}
 	name := u.Hostname()
 	if name == "" || name == "0.0.0.0" || name == "::" {

@@ -82,9 +82,13 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"openai/x", map[string]string{"OPENAI_BASE_URL": "localhost:8000"}, "not an http URL"},
 		{"scripted/none.yaml", nil, "none.yaml"},
 		{"ollama/x", map[string]string{"OLLAMA_HOST": "http://[::1"}, "OLLAMA_HOST"},
+		{"ollama/x", map[string]string{"OLLAMA_HOST": "http://u:hidden@[::1"}, "OLLAMA_HOST"},
+		{"openai/x", map[string]string{"OPENAI_BASE_URL": "htp://u:hidden@h/v1?hidden"}, `the base URL "htp://h/v1" is not an http URL`},
+		{"openai/x", map[string]string{"OPENAI_BASE_URL": "http://u:hidden@[h/v1"}, "the base URL is not an http URL"},
+		{"anthropic/x", map[string]string{"ANTHROPIC_BASE_URL": "htp://u:hidden@h", "ANTHROPIC_API_KEY": "hidden"}, `the base URL "htp://h" is not an http URL`},
 	} {
 		llm, err := provider.Open(t.Context(), tt.name, env(tt.env))
-		if err == nil || llm != nil || !strings.Contains(err.Error(), tt.want) {
+		if err == nil || llm != nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%q: got %v, want %q", tt.name, err, tt.want)
 		}
 	}

@@ -13,17 +13,28 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
-// headSize is how much of a body is kept to explain an error.
-const headSize = 16 << 10
+const (
+	// headSize is how much of a body is kept to explain an error, and all that is
+	// read of one: the SDKs would read it whole, whoever sends it.
+	headSize = 16 << 10
+	// mostBytes is more than any answer has, however small the pieces of its
+	// stream are.
+	mostBytes = 256 << 20
+)
 
 // Exchange is what was seen of one request and its answer.
 type Exchange struct {
 	provider string
+	secrets  credential.Secrets // that the request was sent with
 
 	mu      sync.Mutex
 	status  int // of the last answer; 0: none
@@ -31,6 +42,7 @@ type Exchange struct {
 	head    []byte // the body's first bytes
 	sendErr error  // the request got no answer
 	readErr error  // the body broke off
+	moved   string // the server to which it redirects
 }
 
 // OK reports whether the answer came with a status of success.
@@ -51,15 +63,37 @@ func Watch(ctx context.Context, provider string) (context.Context, *Exchange) {
 
 // Client returns a copy of an HTTP client, by default http.DefaultClient, that
 // tells exchanges what it sees. In watched requests a body that breaks off ends
-// as if it were complete: ask [Exchange.Broken] at its end.
+// as if it were complete: ask [Exchange.Broken] at its end. Redirects to another
+// server are not followed: it would get the conversation, and of most providers
+// the key, whose header is not one that net/http knows to leave out.
 func Client(base *http.Client) *http.Client {
 	if base == nil {
 		base = http.DefaultClient
 	}
 	c := *base
 	c.Transport = transport{c.Transport}
+	policy := c.CheckRedirect
+	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		switch {
+		case credential.Left(req, via):
+			if x, ok := req.Context().Value(exchangeKey{}).(*Exchange); ok {
+				x.mu.Lock()
+				defer x.mu.Unlock()
+				x.moved = credential.Origin(req.URL)
+			}
+			return errors.New("it redirects to another server")
+		case policy != nil:
+			return policy(req, via)
+		case len(via) >= mostRedirects:
+			return errors.New("it redirects again and again")
+		}
+		return nil
+	}
 	return &c
 }
+
+// mostRedirects is as many as net/http follows.
+const mostRedirects = 10
 
 type transport struct{ base http.RoundTripper }
 
@@ -73,7 +107,11 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return base.RoundTrip(req)
 	}
+	x.secrets.Request(req)
 	resp, err := base.RoundTrip(req)
+	if err == nil && resp.Request != nil {
+		x.secrets.Request(resp.Request) // with what transports below have added
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err != nil {
@@ -81,18 +119,29 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.status, x.header, x.head = resp.StatusCode, resp.Header, nil
-	resp.Body = &body{ReadCloser: resp.Body, x: x}
+	b := &body{ReadCloser: resp.Body, x: x, left: mostBytes}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		b.left = headSize
+	}
+	resp.Body = b
 	return resp, nil
 }
+
+var errTooLong = fmt.Errorf("it is longer than %d bytes", mostBytes)
 
 // body is a response's body that reports to its exchange.
 type body struct {
 	io.ReadCloser
-	x *Exchange
+	x    *Exchange
+	left int
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := 0, errTooLong
+	if b.left > 0 {
+		n, err = b.ReadCloser.Read(p[:min(len(p), b.left)])
+		b.left -= n
+	}
 	b.x.mu.Lock()
 	defer b.x.mu.Unlock()
 	if room := headSize - len(b.x.head); room > 0 {

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/model"
@@ -26,7 +28,10 @@ func (x *Exchange) Fail(ctx context.Context, err error) error {
 	defer x.mu.Unlock()
 	switch {
 	case x.status == 0:
-		return fmt.Errorf("ask %s: %w", x.provider, err)
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // an address may have secrets in it
+		}
+		return fmt.Errorf("ask %s: %w", x.provider, x.secrets.Error(err))
 	case x.status < 200 || x.status > 299:
 		return x.refusal()
 	}
@@ -43,10 +48,13 @@ func (x *Exchange) Broken(ctx context.Context) error {
 	defer x.mu.Unlock()
 	if x.status == 0 && x.sendErr != nil {
 		_, untrusted := errors.AsType[*tls.CertificateVerificationError](x.sendErr)
-		return &model.APIError{Provider: x.provider, Message: "no answer", Err: x.sendErr, Retryable: !untrusted}
+		return &model.APIError{Provider: x.provider, Message: "no answer", Err: x.secrets.Error(x.sendErr), Retryable: !untrusted}
+	}
+	if x.readErr == errTooLong && x.status < 300 {
+		return &model.APIError{Provider: x.provider, Status: x.status, Code: "garbage", Message: "an answer without an end", Err: x.readErr}
 	}
 	if x.readErr != nil && x.status < 300 {
-		return &model.APIError{Provider: x.provider, Status: x.status, Message: "the answer broke off", Err: x.readErr, Retryable: true}
+		return &model.APIError{Provider: x.provider, Status: x.status, Message: "the answer broke off", Err: x.secrets.Error(x.readErr), Retryable: true}
 	}
 	return nil
 }
@@ -80,20 +88,23 @@ func (x *Exchange) code() int {
 func (x *Exchange) garbage(data []byte, err error) error {
 	what := "an empty answer"
 	if len(data) > 0 {
-		what = fmt.Sprintf("an answer that is not understood: %q", Excerpt(string(data)))
+		what = fmt.Sprintf("an answer that is not understood: %q", Excerpt(x.secrets.Strike(string(data))))
 	}
-	return &model.APIError{Provider: x.provider, Status: x.status, Code: "garbage", Message: what, Err: err}
+	return &model.APIError{Provider: x.provider, Status: x.status, Code: "garbage", Message: what, Err: x.secrets.Error(err)}
 }
 
 // refusal is the error of an answer whose status is not 2xx.
 func (x *Exchange) refusal() error {
 	e := &model.APIError{Provider: x.provider, Status: x.status, Retryable: model.RetryableStatus(x.status)}
 	p := parseProblem(x.head)
-	e.Code, e.Message, e.RetryAfter = p.code, p.message, p.retryAfter
-	if e.Message == "" {
+	e.Code, e.Message, e.RetryAfter = x.said(p.code), x.said(p.message), p.retryAfter
+	switch {
+	case x.moved != "":
+		e.Message = fmt.Sprintf("it redirects to another server, %s, which does not get the request and its key: make that the base URL if it is right", x.moved)
+	case e.Message == "":
 		e.Message = http.StatusText(x.status)
 		if len(x.head) > 0 {
-			e.Message += ": " + Excerpt(string(x.head))
+			e.Message += ": " + x.said(Excerpt(x.secrets.Strike(string(x.head))))
 		}
 	}
 	if after := retryAfter(x.header, time.Now()); after > 0 {
@@ -115,7 +126,7 @@ func (x *Exchange) refusal() error {
 func (x *Exchange) Problem(data []byte) error {
 	p := parseProblem(data)
 	if p.message == "" {
-		p.message = Excerpt(string(data))
+		p.message = Excerpt(x.secrets.Strike(string(data)))
 	}
 	return x.Reported(p.status, p.code, p.message)
 }
@@ -128,7 +139,7 @@ func (x *Exchange) Reported(status int, code, message string) error {
 		status = kinds[code]
 	}
 	return &model.APIError{
-		Provider: x.provider, Status: status, Code: code, Message: message,
+		Provider: x.provider, Status: status, Code: x.said(code), Message: x.said(message),
 		Retryable: status == 0 || model.RetryableStatus(status),
 	}
 }
@@ -149,6 +160,33 @@ var kinds = map[string]int{
 	"server_error":          500,
 	"timeout_error":         504,
 	"overloaded_error":      529,
+}
+
+// said is what a provider, or something that is in its place, says for an error:
+// without what the request proved itself with, which servers and proxies repeat,
+// without control characters, and not too long.
+func (x *Exchange) said(text string) string {
+	const most = 2000
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, x.secrets.Strike(text))
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// Shown is an address for an error, with a blank before it, without what may be
+// secret in it; empty if there is nothing to show.
+func Shown(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	short := url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}
+	return fmt.Sprintf(" %q", Excerpt(short.String()))
 }
 
 // Excerpt is the beginning of a text on one line, for an error message.

@@ -71,7 +71,7 @@ func parseProblem(data []byte) problem {
 	}
 	for _, d := range in.Details {
 		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
-			p.retryAfter = wait
+			p.retryAfter = min(wait, longestWait)
 		}
 	}
 	return p
@@ -88,10 +88,13 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return seconds(s)
 	}
 	if at, err := http.ParseTime(v); err == nil {
-		return max(at.Sub(now), 0)
+		return min(max(at.Sub(now), 0), longestWait)
 	}
 	return 0
 }
+
+// longestWait is the most that a stranger can ask for.
+const longestWait = 24 * time.Hour
 
 // seconds converts what a stranger sent: nothing below zero, above a day or
 // not a number.
@@ -99,5 +102,5 @@ func seconds(s float64) time.Duration {
 	if !(s > 0) {
 		return 0
 	}
-	return time.Duration(min(s, 24*60*60) * float64(time.Second))
+	return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
 }
