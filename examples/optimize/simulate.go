@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Simulate says what a shop earns at a price and a discount for those who come
-// back, and what it would earn a step further in each direction. Its customers
-// are made up, and the same each time: money is counted in cents, and nothing
-// but the flags changes the result.
+// Simulate reads a price and a discount for those who come back, and says what a
+// shop earns with them, and what it would earn a step further in each direction. Its
+// customers are made up, and the same each time: money is counted in cents, and
+// nothing but what it reads changes the result.
 //
-//	go run ./examples/optimize -price 500 -discount 0
+//	echo '{"price": 500, "discount": 0}' | go run ./examples/optimize
 package main
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -45,21 +44,22 @@ type customer struct {
 const (
 	unitCost  = 400 // cents
 	customers = 20_000
+	step      = 150 // cents
 )
 
 func main() {
 	var at shop
-	flag.IntVar(&at.Price, "price", 500, "price in `cents`")
-	flag.IntVar(&at.Discount, "discount", 0, "discount in `per cent` for who comes back")
-	step := flag.Int("step", 100, "how far to look around, in `cents`")
-	flag.Parse()
-	if at.Price <= 0 || at.Discount < 0 || at.Discount > 90 || *step <= 0 {
-		fmt.Fprintln(os.Stderr, "simulate: price and step are above 0, discount is from 0 to 90")
+	if err := json.NewDecoder(os.Stdin).Decode(&at); err != nil {
+		fmt.Fprintln(os.Stderr, "simulate: read the parameters:", err)
+		os.Exit(2)
+	}
+	if at.Price <= 0 || at.Discount < 0 || at.Discount > 90 {
+		fmt.Fprintln(os.Stderr, "simulate: the price is above 0, the discount from 0 to 90")
 		os.Exit(2)
 	}
 	people := crowd()
 	out := report{trial: at.open(people)}
-	for _, next := range at.around(*step) {
+	for _, next := range at.around() {
 		out.Around = append(out.Around, next.open(people))
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
@@ -102,7 +102,7 @@ func (s shop) open(people []customer) trial {
 }
 
 // around are the shops a step further, in an order that is always the same.
-func (s shop) around(step int) []shop {
+func (s shop) around() []shop {
 	var all []shop
 	for _, d := range []shop{{step, 0}, {0, 5}, {step, 5}, {-step, 0}, {0, -5}, {step, -5}, {-step, 5}, {-step, -5}} {
 		next := shop{s.Price + d.Price, s.Discount + d.Discount}
