@@ -107,6 +107,9 @@ func (op operator) apply(l, r ref.Val) ref.Val {
 			return op.double(lf, rf)
 		}
 	}
+	if op.name == operators.Add && sum(l, r) > MaxValue {
+		return types.WrapErr(tooLarge())
+	}
 	res := op.same(l, r)
 	if res == nil || types.IsError(res) && res.(*types.Err).Error() == "no such overload" {
 		return types.NewErr("cannot %s %s and %s", op.verb, l.Type().TypeName(), r.Type().TypeName())

@@ -95,8 +95,10 @@ func (v Var) bind(x any) any {
 
 var programOptions = []cel.ProgramOption{
 	cel.CostLimit(maxCost),
+	cel.CostTracking(costs{}),
 	cel.InterruptCheckFrequency(checkEach),
 	cel.CustomDecoratorV2(integerDivision),
+	cel.CustomDecoratorV2(bounded),
 }
 
 // base holds everything but the variables; building it takes milliseconds.

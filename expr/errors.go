@@ -64,13 +64,16 @@ func compileErrors(issues *cel.Issues, env *cel.Env, vars []Var) Errors {
 	var out Errors
 	for _, e := range issues.Errors() {
 		msg := e.Message
+		if syntax, ok := strings.CutPrefix(msg, "Syntax error: "); ok {
+			return Errors{syntaxError(issues.Errors(), e, syntax)}
+		}
 		if m := undeclared.FindStringSubmatch(msg); m != nil {
 			msg = fmt.Sprintf("nothing is called %q", m[1])
 			if near := Nearest(m[1], names(env, vars)); near != "" {
 				msg += fmt.Sprintf(" (did you mean %q?)", near)
 			}
 		}
-		out = append(out, &Error{Line: max(e.Location.Line(), 1), Column: max(e.Location.Column()+1, 1), Msg: msg})
+		out = append(out, at(e, clean(msg)))
 	}
 	return out
 }
@@ -142,6 +145,9 @@ func (p *Program) evalError(err error) error {
 	}
 	if name, ok := strings.CutPrefix(msg, "no such attribute(s): "); ok {
 		return fmt.Errorf("no value for %s", name)
+	}
+	if strings.HasSuffix(msg, "cost limit exceeded") {
+		return fmt.Errorf("the expression takes more work than one may, %d units as CEL counts them: let it look at less, or let a command do it", maxCost)
 	}
 	if msg == "no such overload" {
 		return errors.New("the values do not fit the operation")

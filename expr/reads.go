@@ -25,6 +25,26 @@ func (p *Program) Reads(root string) (keys []string, all bool) {
 	return keys, r.all
 }
 
+// Reads is [Program.Reads] of a source that need not compile, so that what is
+// wrong with its names and with its keys can be said at once. It finds nothing in
+// a source that cannot be parsed.
+func Reads(src, root string) (keys []string, all bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			keys, all = nil, false
+		}
+	}()
+	env, err := base()
+	if err != nil {
+		return nil, false
+	}
+	parsed, issues := env.Parse(src)
+	if issues.Err() != nil {
+		return nil, false
+	}
+	return (&Program{ast: parsed.NativeRep()}).Reads(root)
+}
+
 type reader struct {
 	root string
 	seen map[string]bool

@@ -158,12 +158,24 @@ func keyText(k ref.Val) string {
 	return fmt.Sprint(k.Value())
 }
 
-// plain turns a result into plain Go values.
-func plain(v ref.Val) (any, error) { return plainAt(v, 0) }
+// plain turns a result into plain Go values, of at most MaxValue.
+func plain(v ref.Val) (any, error) { return new(unpacker).plain(v, 0) }
 
-func plainAt(v ref.Val, depth int) (any, error) {
+// unpacker counts what a result takes. Parts that were shared no longer are, so a
+// small value can become a large one.
+type unpacker struct{ size int }
+
+func (u *unpacker) plain(v ref.Val, depth int) (any, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("the result is nested deeper than %d", maxNesting)
+	}
+	u.size += perPlace
+	switch v.(type) {
+	case types.String, types.Bytes:
+		u.size += length(v)
+	}
+	if u.size > MaxValue+perPlace { // a text may have all of it
+		return nil, tooLarge()
 	}
 	switch x := v.(type) {
 	case *types.Err:
@@ -193,13 +205,13 @@ func plainAt(v ref.Val, depth int) (any, error) {
 		if !x.HasValue() {
 			return nil, nil
 		}
-		return plainAt(x.GetValue(), depth+1)
+		return u.plain(x.GetValue(), depth+1)
 	case ref.Type:
 		return x.TypeName(), nil
 	case traits.Lister:
 		out := []any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
-			e, err := plainAt(it.Next(), depth+1)
+			e, err := u.plain(it.Next(), depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -210,7 +222,8 @@ func plainAt(v ref.Val, depth int) (any, error) {
 		out := map[string]any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
 			k := it.Next()
-			e, err := plainAt(x.Get(k), depth+1)
+			u.size += length(k)
+			e, err := u.plain(x.Get(k), depth+1)
 			if err != nil {
 				return nil, err
 			}

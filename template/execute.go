@@ -8,6 +8,14 @@ import (
 	"strings"
 )
 
+// MaxText is how many bytes a filled template may have. A key that is in its own
+// new text twice doubles in every iteration, and lists in lists multiply.
+const MaxText = 16 << 20
+
+// maxWork is how many tags and items of sections one filling goes through, so that
+// lists in lists of which nothing is written end too.
+const maxWork = 2_000_000
+
 // Result is a filled template.
 type Result struct {
 	Text string
@@ -41,7 +49,8 @@ func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) 
 // A section is left out for a missing value, nil, false, "" and an empty list;
 // zero and an empty map are values.
 //
-// The only errors are a value that JSON cannot express, and an error that has
+// The only errors are a value that JSON cannot express, a text that would be
+// larger than [MaxText] or takes millions of repetitions, and an error that has
 // a method Unfillable(): lookup says so that it has failed.
 func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 	switch {
@@ -64,14 +73,18 @@ type filler struct {
 	items  []any // what the sections around have pushed, innermost last
 	out    strings.Builder
 	unset  []string
+	work   int
 }
 
 func (f *filler) write(nodes []node) error {
+	if f.work += 1 + len(nodes); f.work > maxWork {
+		return fmt.Errorf("its sections repeat what is in them more than %d times: give it shorter lists, or fewer sections in sections", maxWork)
+	}
 	for _, n := range nodes {
 		var err error
 		switch n.kind {
 		case kindText:
-			f.out.WriteString(n.text)
+			err = f.add(n.text)
 		case kindValue:
 			err = f.value(n.key)
 		case kindSection:
@@ -96,6 +109,16 @@ func (f *filler) value(k key) error {
 	s, err := text(v)
 	if err != nil {
 		return fmt.Errorf("fill in {{%s}}: %w", k.name, err)
+	}
+	if err := f.add(s); err != nil {
+		return fmt.Errorf("fill in {{%s}}: %w", k.name, err)
+	}
+	return nil
+}
+
+func (f *filler) add(s string) error {
+	if f.out.Len()+len(s) > MaxText {
+		return fmt.Errorf("the text is larger than %d MiB, the most that a template may make: keep less in the state, or let a command work on files", MaxText>>20)
 	}
 	f.out.WriteString(s)
 	return nil

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expr
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common"
+)
+
+// CEL's grammar words what it cannot read in two ways, and goes on: after a quote
+// that is missing nothing is what it was meant to be, and each character of the
+// rest may be an error of its own. So a source has one error of syntax.
+var (
+	noToken    = regexp.MustCompile(`(?s)^token recognition error at: '(.*)'$`)
+	unexpected = regexp.MustCompile(`(?s)^(?:mismatched input|extraneous input|no viable alternative at input|missing .* at) '(.*?)'(?: expecting .*)?$`)
+)
+
+// syntaxError is what is wrong with a source that cannot be read: a quote that is
+// missing if there is one, else the first thing that was found.
+func syntaxError(all []*common.Error, first *common.Error, msg string) *Error {
+	for _, e := range all {
+		if m := noToken.FindStringSubmatch(strings.TrimPrefix(e.Message, "Syntax error: ")); m != nil && isQuote(m[1]) {
+			return at(e, "the text that begins here does not end: a quote is missing, or one too many (write 'it\\'s' for it's)")
+		}
+	}
+	return at(first, syntaxWords(msg))
+}
+
+func at(e *common.Error, msg string) *Error {
+	return &Error{Line: max(e.Location.Line(), 1), Column: max(e.Location.Column()+1, 1), Msg: msg}
+}
+
+func isQuote(s string) bool { return strings.HasPrefix(s, `"`) || strings.HasPrefix(s, "'") }
+
+// instead are characters of other languages, and what to write.
+var instead = map[rune]string{
+	'=': "== compares, and values are set by the keys of set", '&': "and is written &&", '|': "or is written ||",
+	'≥': "write >=", '≤': "write <=", '≠': "write !=", '“': `write "`, '”': `write "`, '„': `write "`, '‘': "write '", '’': "write '",
+	'×': "write *", '÷': "write /", '−': "write -", '$': "a key of the state is state.key", '@': "a key of the state is state.key", '~': "write matches, as in text.matches('a+')",
+}
+
+func syntaxWords(msg string) string {
+	if m := noToken.FindStringSubmatch(msg); m != nil {
+		r, _ := utf8.DecodeRuneInString(m[1])
+		if better := instead[r]; better != "" {
+			return fmt.Sprintf("%q is nothing in an expression: %s", r, better)
+		}
+		return fmt.Sprintf("%q is nothing in an expression", r)
+	}
+	m := unexpected.FindStringSubmatch(msg)
+	switch {
+	case m == nil:
+		return clean(msg)
+	case m[1] == "<EOF>":
+		return "the expression is not finished"
+	}
+	return fmt.Sprintf("%q was not expected here", m[1])
+}
+
+// clean leaves out what cannot be shown: what a source has in it is not for a
+// terminal to obey.
+func clean(msg string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, msg)
+}
