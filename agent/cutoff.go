@@ -23,22 +23,33 @@ func (x *recording) supersede(tree *Tree) session.Spans {
 }
 
 func (r *record) supersede(tree *Tree, drop func(int)) {
-	for at, runs := range r.runs {
-		last := runs[len(runs)-1]
-		switch {
-		case last.finished != nil:
-		case last.resumes(tree):
-			last.reopen(drop)
-			last.supersede(tree, drop)
-		default:
-			last.lose(drop)
-			r.again[at]++
-			r.take(last.from)
-			if r.runs[at] = runs[:len(runs)-1]; len(runs) == 1 {
-				delete(r.runs, at)
-			}
+	for at := range r.runs {
+		for r.cutOff(at, tree, drop) {
 		}
 	}
+}
+
+// cutOff is supersede for the last run at an address. It returns true if that is lost,
+// and another one is behind it: a step that was cut off, and then not come to.
+func (r *record) cutOff(at session.Address, tree *Tree, drop func(int)) (again bool) {
+	runs := r.runs[at]
+	last := runs[len(runs)-1]
+	switch {
+	case last.finished != nil:
+		return false
+	case last.resumes(tree):
+		last.reopen(drop)
+		last.supersede(tree, drop)
+		return false
+	}
+	last.lose(drop)
+	r.again[at]++
+	r.take(last.from)
+	if r.runs[at] = runs[:len(runs)-1]; len(runs) == 1 {
+		delete(r.runs, at)
+		return false
+	}
+	return true
 }
 
 // resumes reports whether a step goes on in the same attempt.

@@ -3,10 +3,13 @@
 package agent
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
 	"strings"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
 // Effect says what a step or a tool does to the world outside, and with it what a
@@ -40,9 +43,34 @@ func (e Effect) Check() error {
 
 // CallID names what the step of ctx does to the outside. It is the same in every
 // attempt, and when the run is resumed, and another one for every other step and
-// run, forks included: services that know such keys do a thing once for each.
+// run, forks included: services that know such keys do a thing once for each. Of an
+// agent that is a tool it is [ToolCallID] of the call.
 func CallID(ctx InvocationContext) string {
-	return callID(ctx.Session().ID(), ctx.InvocationID(), string(AddressOf(ctx)))
+	at := AddressOf(ctx)
+	if c, ok := ctx.Value(toolCallKey{}).(toolCall); ok && at != c.at && at.Under(c.at) {
+		// Where it is says how often its agent was called since the process began.
+		_, below, _ := strings.Cut(string(at[len(c.at)+1:]), "/")
+		if below == "" {
+			return c.id
+		}
+		return callID(c.id, below)
+	}
+	return callID(ctx.Session().ID(), ctx.InvocationID(), string(at))
+}
+
+type toolCallKey struct{}
+
+// toolCall is the call of a tool that a step runs for.
+type toolCall struct {
+	id string
+	at session.Address // of the step that calls it
+}
+
+// WithinToolCall is the context for agents that run for the call of a tool: what they
+// do to the outside has IDs that are made of the call's. It is for tools that run
+// agents.
+func WithinToolCall(ctx ToolContext) context.Context {
+	return context.WithValue(ctx, toolCallKey{}, toolCall{id: ToolCallID(ctx, ctx.FunctionCallID()), at: AddressOf(ctx)})
 }
 
 // ToolCallID is [CallID] for a function call of the step's model.

@@ -144,6 +144,9 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 func (x *recording) begin(ev *session.Event, lost bool) *record {
 	parent := x.around(ev.Address)
 	r := x.newRecord(parent, ev.Address, ev.Attempt)
+	if open := x.latest[ev.Address]; lost && open != nil && !open.closed() {
+		return r // the run was ended before it came to that step again, which goes on
+	}
 	x.latest[ev.Address] = r
 	if ev.Mark.Kind == session.MarkStepStarted {
 		r.started = ev

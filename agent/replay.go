@@ -24,7 +24,7 @@ type Replay struct {
 	lost       []*session.Event // that do not count: what they have used does
 	err        atomic.Pointer[error]
 	answers    map[string]*session.Answer // by the question's ID
-	reopened   session.Address            // a loop that goes on from here; empty if none does
+	reopened   []session.Address          // loops that go on from here
 
 	mu      sync.Mutex // guards the recording's records too
 	pending map[int64]*session.Event
@@ -102,14 +102,6 @@ func (r *Replay) Root() string {
 	return ""
 }
 
-// Finished is how the run ended; nil if it did not come to its end.
-func (r *Replay) Finished() *session.StepFinished {
-	for _, runs := range r.recording.root.runs {
-		return runs[len(runs)-1].finished
-	}
-	return nil
-}
-
 // Take reports whether an event that the run yields is in its log already. Each
 // is taken once.
 func (r *Replay) Take(ev *session.Event) bool {
@@ -123,6 +115,13 @@ func (r *Replay) Take(ev *session.Event) bool {
 	}
 	delete(r.pending, ev.Seq)
 	return true
+}
+
+// comes reports whether an event of the log is still to be taken.
+func (r *Replay) comes(ev *session.Event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pending[ev.Seq] == ev
 }
 
 // Over reports whether all that counts in the log was taken.

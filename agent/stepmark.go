@@ -12,16 +12,17 @@ import (
 
 // runMarked is execute between two marks.
 func (s *Step) runMarked() {
-	started, before := time.Now(), s.spent.Used()
+	started, before, doubts := time.Now(), s.spent.Used(), s.watch()
 	if s.mark(session.MarkStepStarted, nil) {
 		s.execute()
 	}
 	if s.res.Left || s.inv.run.Replay.Err() != nil {
 		return
 	}
-	if rec := s.inv.record; rec != nil && s.inv.Context.Err() == nil && s.missed(s.inv.run.Replay.unread(rec), "the end of "+string(s.inv.address)) {
+	if rec := s.inv.record; rec != nil && !s.rest(rec) {
 		return
 	}
+	s.res.Err = doubts.with(s.res.Err)
 	fin := session.StepFinished{Seconds: time.Since(started).Seconds(), Canceled: s.parent.own.Err() != nil}
 	if s.res.Err != nil {
 		note(&fin, s.res.Err)

@@ -90,6 +90,26 @@ func (s *Step) missed(next *session.Event, what string) bool {
 	return true
 }
 
+// rest takes what a step did before that it has not come to again. Only one that was
+// cut off, or in which one of several at once has failed, can leave something: that
+// happened, and is handed up as it was. It returns false if the run diverges, or ends.
+func (s *Step) rest(rec *record) bool {
+	r := s.inv.run.Replay
+	failed := s.res.Err != nil && s.parent.own.Err() == nil
+	switch {
+	case s.inv.Context.Err() == nil && !(failed && watches(s.cfg.Agent)):
+		return !s.missed(r.unread(rec), "the end of "+string(s.inv.address))
+	case !failed:
+		return true
+	}
+	for ev := range rec.events() {
+		if r.comes(ev) && !s.pass(ev) {
+			return false
+		}
+	}
+	return true
+}
+
 // keepTemp sets what no log has: keys that end with the invocation.
 func (s *Step) keepTemp(ev *session.Event) {
 	for k, v := range ev.Actions.StateDelta {

@@ -39,6 +39,10 @@ func (r *reader) taskEffect(a *Agent, n *yaml.Node) {
 	if a.Type == TypeExpression || a.Type == TypeTemplate {
 		of = innerEffects
 	}
+	if deref(n).Kind == yaml.MappingNode && len(of) == len(effects) {
+		r.effectMap(a, n)
+		return
+	}
 	a.Effect = r.effect(n, "effect", of)
 }
 
@@ -46,6 +50,9 @@ func (r *reader) taskEffect(a *Agent, n *yaml.Node) {
 func (c *checker) once(a *Agent) {
 	if a.Effect == agent.AtMostOnce {
 		c.retried(a, a, "effect")
+	}
+	if a.Reconcile != nil {
+		c.reconciles(a)
 	}
 	if a.LLM == nil {
 		return

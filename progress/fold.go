@@ -27,12 +27,19 @@ import (
 
 // Fold is what the events added so far come to. The zero value is ready.
 type Fold struct {
+	// Owned says that somebody, such as a supervisor, writes down how the run as a
+	// whole stands: then a loop that was cut off has stopped only when the run has
+	// ended, and not when it was paused. A [session.MarkRunStarted] says the same.
+	Owned bool
+
 	answer string
 	stops  []*loop.StopRecord
 	steps  []runningStep
 	began  map[session.Address]time.Time // the pass that each loop is in
 	scored []loop.IterationRecord
 	saved  Saved
+
+	cut []cutOff
 
 	said map[session.Address]*words // by outermost loop
 }
@@ -62,6 +69,14 @@ func (f *Fold) Add(ev *session.Event) []string {
 		return f.iteration(ev)
 	case session.MarkLoopStopped:
 		return f.stopped(ev)
+	case session.MarkRunStarted:
+		f.Owned = true
+	case session.MarkRunPaused:
+		f.paused()
+	case session.MarkRunResumed:
+		f.cut = nil
+	case session.MarkRunEnded:
+		return f.ended()
 	}
 	return nil
 }
@@ -70,7 +85,8 @@ func (f *Fold) Add(ev *session.Event) []string {
 // has said after it. Before the run is over, it is what was said last.
 func (f *Fold) Answer() string { return f.answer }
 
-// Stop is why the last of the run's outermost loops stopped; nil if none has.
+// Stop is why the last of the run's outermost loops stopped; nil if none has. One
+// that a pause cut off, or that waits for a person, has not.
 func (f *Fold) Stop() *loop.StopRecord {
 	if len(f.stops) == 0 {
 		return nil
@@ -116,9 +132,10 @@ func (f *Fold) finish(ev *session.Event) []string {
 			break
 		}
 	}
-	// What has run out of time is no deeper step's failure: At is empty.
+	// What has run out of time is no deeper step's failure: At is empty. And what
+	// was cut off has not failed: whatever it is part of says why that ended.
 	var fin session.StepFinished
-	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.At != "" && fin.At != ev.Address {
+	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.Canceled || fin.At != "" && fin.At != ev.Address {
 		return nil
 	}
 	return []string{indent(ev) + "Failed: " + oneLine(fin.Error)}
@@ -152,18 +169,61 @@ func (f *Fold) stopped(ev *session.Event) []string {
 		return []string{err.Error()}
 	}
 	delete(f.began, ev.Address)
-	if ev.Iteration == 0 {
-		f.stops = append(f.stops, rec)
-		// A loop whose result is not what was said last says it again after its
-		// record; a canceled one cannot.
-		if text := f.wordsOf(ev.Address).result(rec.Result.Source); rec.Reason == loop.ReasonCanceled && text != "" {
-			f.answer = text
-		}
-		delete(f.said, ev.Address)
-	}
 	var lines []string
 	for _, l := range stopLines(rec) {
 		lines = append(lines, indent(ev)+prefix(ev)+l)
 	}
+	if rec.Reason == loop.ReasonCanceled && f.Owned {
+		f.cut = append(f.cut, cutOff{ev, rec, lines})
+		return nil
+	}
+	f.stop(ev, rec)
 	return lines
+}
+
+func (f *Fold) stop(ev *session.Event, rec *loop.StopRecord) {
+	if ev.Iteration != 0 {
+		return
+	}
+	f.stops = append(f.stops, rec)
+	if rec.Reason == loop.ReasonCanceled {
+		f.hand(ev, rec)
+	}
+	delete(f.said, ev.Address)
+}
+
+// hand takes what a loop hands back that cannot say it any more: where it is not
+// what was said last, others say it again after their record.
+func (f *Fold) hand(ev *session.Event, rec *loop.StopRecord) {
+	if text := f.wordsOf(ev.Address).result(rec.Result.Source); text != "" {
+		f.answer = text
+	}
+}
+
+// cutOff is a loop that has stopped because the run ends, for good or for now:
+// that the run's own mark says.
+type cutOff struct {
+	ev    *session.Event
+	rec   *loop.StopRecord
+	lines []string
+}
+
+// ended takes the end of the run: what was cut off before does not go on.
+func (f *Fold) ended() (lines []string) {
+	for _, c := range f.cut {
+		f.stop(c.ev, c.rec)
+		lines = append(lines, c.lines...)
+	}
+	f.cut = nil
+	return lines
+}
+
+// paused takes the end of the run for now.
+func (f *Fold) paused() {
+	for _, c := range f.cut {
+		if c.ev.Iteration == 0 {
+			f.hand(c.ev, c.rec)
+		}
+	}
+	f.cut = nil
 }

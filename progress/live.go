@@ -29,7 +29,8 @@ type Live struct {
 	times []time.Duration // of the events in log, on the run's clock
 
 	steps map[session.Address]*Step
-	view  *session.View // the state, for scores that are provisional
+	asked map[string]*Step // by question
+	view  *session.View    // the state, for scores that are provisional
 }
 
 // Tree is what the events added so far come to. It belongs to l and changes with
@@ -58,7 +59,7 @@ func (l *Live) Add(ev *session.Event) {
 	}
 	// Some of what was folded counts no more: it is made again without.
 	at := l.tree.At
-	l.tree, l.steps, l.view = Tree{At: at}, nil, nil
+	l.tree, l.steps, l.asked, l.view = Tree{At: at}, nil, nil, nil
 	counts := make(map[*session.Event]bool, len(l.log))
 	for _, e := range session.Current(l.log) {
 		counts[e] = true
@@ -94,12 +95,7 @@ func (l *Live) fold(ev *session.Event, now time.Duration) {
 	}
 	l.view.Apply(ev)
 	if ev.Mark != nil {
-		switch ev.Mark.Kind {
-		case session.MarkRunPaused:
-			l.tree.Paused = true
-		case session.MarkRunResumed:
-			l.tree.Paused = false
-		}
+		l.run(ev.Mark)
 	}
 	if ev.Address == "" {
 		return // the user's, or about the whole run
@@ -109,6 +105,26 @@ func (l *Live) fold(ev *session.Event, now time.Duration) {
 		l.mark(ev, now)
 	}
 	l.provisional(ev)
+}
+
+// run takes a fact about the run as a whole.
+func (l *Live) run(m *session.Mark) {
+	switch m.Kind {
+	case session.MarkRunPaused:
+		l.suspend()
+	case session.MarkRunResumed:
+		l.tree.Paused = false
+	case session.MarkRunEnded:
+		var ended session.RunEnded
+		if m.Decode(&ended) == nil {
+			l.end(ended)
+		}
+	case session.MarkAnswered:
+		var a session.Answer
+		if m.Decode(&a) == nil {
+			l.answered(a)
+		}
+	}
 }
 
 // mark takes a fact about a step or a loop.
@@ -143,10 +159,8 @@ func (l *Live) mark(ev *session.Event, now time.Duration) {
 	case session.MarkAsked:
 		var q session.Question
 		if ev.Mark.Decode(&q) == nil {
-			s.Asks = q.Text
+			l.asks(s, q)
 		}
-	case session.MarkAnswered:
-		s.Asks = ""
 	}
 }
 
@@ -232,7 +246,7 @@ func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
 	}
 	s.Steps, s.Loop = nil, nil
 	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt), StatusRunning, now, now
-	s.Text, s.said, s.Doing, s.Asks, s.Exit, s.Cached = "", "", "", "", nil, false
+	s.Text, s.said, s.Doing, s.Asks, s.open, s.Exit, s.Cached = "", "", "", "", nil, nil, false
 }
 
 func (l *Live) forget(s *Step) {

@@ -4,6 +4,7 @@ package progress_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,27 @@ func TestResources(t *testing.T) {
 		}
 		if b, err := json.Marshal(c.used); err != nil || string(b) != c.json {
 			t.Errorf("%s, %v\nwant %s", b, err, c.json)
+		}
+	}
+}
+
+// F10: what models have used is told, and what nobody knows is unknown.
+func TestResourcesOfModels(t *testing.T) {
+	for usage, want := range map[string]string{
+		`{"calls":4,"input_tokens":2000,"output_tokens":210,"cost":0.0381}`: " calls=4 tokens=2210 cost=0.0381 state=unknown",
+		`{"calls":4,"input_tokens":2000,"output_tokens":210}`:               " calls=4 tokens=2210 cost=unknown state=unknown",
+		`{"calls":1}`: " calls=1 tokens=unknown cost=unknown state=unknown",
+		`{}`:          "peak_memory_programs=unknown state=unknown",
+	} {
+		l := &told{t: t}
+		l.mark("refine[1]/critic", 1, session.MarkStepFinished, session.StepFinished{Usage: json.RawMessage(usage)}) // is in the root's
+		l.mark("refine", 0, session.MarkStepFinished, session.StepFinished{Usage: json.RawMessage(usage)})
+		var r progress.Resources
+		for _, ev := range l.evs {
+			r.Add(ev)
+		}
+		if got := r.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s\nwant %s", usage, got, want)
 		}
 	}
 }

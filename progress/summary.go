@@ -3,6 +3,8 @@
 package progress
 
 import (
+	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,11 +35,15 @@ type Summary struct {
 	// Stop is why the last outermost loop stopped; nil if it has not.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
 	// Error is why the run failed, or was canceled; Paused why it is paused, and
-	// who asked for that.
+	// who asked for that. One that waits has no Paused.
 	Error  string `json:"error,omitempty"`
 	Paused string `json:"paused,omitempty"`
 	// Waits are the questions that have no answer yet.
 	Waits []session.Question `json:"waits,omitempty"`
+	// Parent is the run that this one was forked from; nil if it was not.
+	Parent *session.RunParent `json:"parent,omitempty"`
+
+	asked []asked
 }
 
 // Summarize reads a summary of the last run in a log off its events, oldest
@@ -47,6 +53,9 @@ func Summarize(events []*session.Event) *Summary {
 	events = session.Current(LastRun(events))
 	for _, ev := range events {
 		s.add(ev)
+	}
+	for _, q := range s.asked {
+		s.Waits = append(s.Waits, q.Question)
 	}
 	return s
 }
@@ -69,6 +78,9 @@ func LastRun(events []*session.Event) []*session.Event {
 
 func (s *Summary) add(ev *session.Event) {
 	s.ID, s.Updated = ev.InvocationID, ev.Timestamp
+	if r := runIn(ev); r != nil && r.Parent != nil {
+		s.Parent = r.Parent
+	}
 	if s.Began.IsZero() {
 		s.Began = ev.Timestamp
 	}
@@ -108,21 +120,22 @@ func (s *Summary) add(ev *session.Event) {
 	case session.MarkAsked:
 		var q session.Question
 		if ev.Mark.Decode(&q) == nil && ev.Address != "" {
-			s.Waits = append(without(s.Waits, q.ID), q)
+			s.drop(func(w asked) bool { return w.ID == q.ID })
+			s.asked = append(s.asked, asked{q, ev.Address})
 		}
 	case session.MarkAnswered:
 		var a session.Answer
 		if ev.Mark.Decode(&a) == nil {
-			s.Waits = without(s.Waits, a.ID)
+			s.drop(func(w asked) bool { return w.ID == a.ID })
 		}
 	default:
-		s.run(ev.Mark)
+		s.run(ev)
 	}
 }
 
 // run takes a mark of the run as a whole.
-func (s *Summary) run(m *session.Mark) {
-	switch m.Kind {
+func (s *Summary) run(ev *session.Event) {
+	switch m := ev.Mark; m.Kind {
 	case session.MarkRunStarted:
 		var d session.RunStarted
 		if m.Decode(&d) == nil && d.Name != "" {
@@ -133,8 +146,16 @@ func (s *Summary) run(m *session.Mark) {
 		if m.Decode(&d) != nil {
 			return
 		}
-		if s.Status = session.RunIsPaused; len(d.Waits) > 0 {
+		// One that was paused may have questions too, but waits for whoever resumes it.
+		s.Status, s.Paused = session.RunIsPaused, ""
+		if len(d.Waits) > 0 {
 			s.Status = session.RunWaiting
+		}
+		if r := runIn(ev); r != nil && r.Status != "" {
+			s.Status = r.Status
+		}
+		if s.Status == session.RunWaiting {
+			return
 		}
 		if s.Paused = d.Reason; d.By != "" {
 			s.Paused = strings.TrimSuffix("by "+d.By+": "+d.Reason, ": ")
@@ -146,14 +167,32 @@ func (s *Summary) run(m *session.Mark) {
 		if m.Decode(&d) == nil {
 			s.Status, s.Error, s.Paused = d.Status, d.Error, ""
 		}
+	default: // somebody has taken it up
+		if r := runIn(ev); r != nil && r.Status == session.RunRunning {
+			s.Status, s.Error, s.Paused = session.RunRunning, "", ""
+		}
 	}
 }
 
-// finished takes the end of a step. That of the root's is the run's, where nobody
-// writes down how runs end.
+// runIn is what an event makes its session say of the run; nil if nothing.
+func runIn(ev *session.Event) *session.Run {
+	text, _ := ev.Actions.StateDelta[session.KeyRun].(string)
+	run := new(session.Run)
+	if text == "" || json.Unmarshal([]byte(text), run) != nil {
+		return nil
+	}
+	return run
+}
+
+// finished takes the end of a step: nobody is asked in it any more. That of the
+// root's is the run's, where nobody writes down how runs end.
 func (s *Summary) finished(ev *session.Event) {
 	var fin session.StepFinished
-	if ev.Address.Parent() != "" || ev.Mark.Decode(&fin) != nil || fin.Canceled {
+	if ev.Mark.Decode(&fin) != nil || fin.Canceled {
+		return
+	}
+	s.drop(func(w asked) bool { return w.at.Under(ev.Address) })
+	if ev.Address.Parent() != "" {
 		return
 	}
 	if s.Status, s.Error = session.RunCompleted, fin.Error; fin.Error != "" {
@@ -161,14 +200,25 @@ func (s *Summary) finished(ev *session.Event) {
 	}
 }
 
-func without(qs []session.Question, id string) []session.Question {
-	var left []session.Question
-	for _, q := range qs {
-		if q.ID != id {
-			left = append(left, q)
+// asked is a question, and the step that asks.
+type asked struct {
+	session.Question
+	at session.Address
+}
+
+// AskedBy is the step that asks a question of Waits; empty if it is not told.
+func (s *Summary) AskedBy(id string) session.Address {
+	for _, q := range s.asked {
+		if q.ID == id {
+			return q.at
 		}
 	}
-	return left
+	return ""
+}
+
+// drop forgets questions that nobody has to answer any more.
+func (s *Summary) drop(gone func(asked) bool) {
+	s.asked = slices.DeleteFunc(s.asked, gone)
 }
 
 // outermost is the iteration of the outermost loop that a step is in; 0 outside

@@ -22,6 +22,8 @@ const (
 	StatusFailed    Status = "failed"    // it ended with an error, or was cut short by one
 	StatusRejected  Status = "rejected"  // an iteration that was not accepted
 	StatusCanceled  Status = "canceled"  // it was cut off from outside
+	StatusPaused    Status = "paused"    // it was cut off by a pause, and goes on when the run does
+	StatusWaiting   Status = "waiting"   // the same, and somebody is asked in it
 	StatusSkipped   Status = "skipped"   // its turn never came
 )
 
@@ -76,6 +78,7 @@ type Step struct {
 	own  Usage // of attempts that have ended
 	live Usage // of model calls since
 	said string
+	open []session.Question // that it has asked, and that have no answer
 }
 
 // Loop is what a loop agent does in its step.
@@ -84,8 +87,10 @@ type Loop struct {
 	Iterations []*Iteration `json:"iterations,omitempty"`
 	// Finalizer words the result; nil if there is none.
 	Finalizer *Step `json:"finalizer,omitempty"`
-	// Stop is why the loop stopped; nil if it has not.
+	// Stop is why the loop stopped; nil if it has not, or if that was a pause.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
+
+	cut *loop.StopRecord // what was said of its stop when it was paused
 }
 
 // Iteration is one pass of a loop.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,23 +24,37 @@ import (
 )
 
 // growLoop grows a sequence with a loop of so many iterations, a step before it
-// and one behind it.
+// and one behind it; every second one is a branch beside others.
 func growLoop(t testing.TB, seed uint64, iterations uint) (agent.Agent, *world) {
 	f := &forest{TB: t, world: new(world), dice: rand.New(rand.NewPCG(seed, 9))}
-	first := f.leaf(place{quiet: true})
+	own, branch := place{quiet: true, retried: true}, seed%2 == 1
+	if branch {
+		f.wild = true
+		own.keys = "own_"
+	}
+	first := f.leaf(own)
 	cfg := loopagent.Config{MaxIterations: iterations, OnError: loop.SkipStep}
-	cfg.AgentConfig = agent.Config{Name: "loop0", SubAgents: f.some(place{depth: 3, loops: 1, quiet: true}, 2, 3)}
+	in := own
+	in.depth, in.loops = 3, 1
+	cfg.AgentConfig = agent.Config{Name: "loop0", SubAgents: f.some(in, 2, 3)}
 	if f.dice.IntN(2) == 0 {
 		cfg.Finalizer = cfg.AgentConfig.SubAgents[len(cfg.AgentConfig.SubAgents)-1].Name()
 	}
 	if f.dice.IntN(2) == 0 {
-		cfg.Score = &loop.Score{Key: "score"}
+		cfg.Score = &loop.Score{Key: own.keys + "score"}
 		if f.dice.IntN(2) == 0 {
 			cfg.OnRegression = loop.RollbackOnWorse
 		}
 	}
 	middle := f.must(loopagent.New(cfg))
-	return sequence(t, "all", first, middle, f.leaf(place{quiet: true})), f.world
+	line := sequence(t, "all", first, middle, f.leaf(own))
+	if branch {
+		beside := func(keys string) agent.Agent {
+			return f.agent(place{depth: 4, loops: 1, keys: keys, quiet: true, retried: true})
+		}
+		return sequence(t, "root", branches(t, beside("left_"), line, beside("right_")), f.leaf(own)), f.world
+	}
+	return line, f.world
 }
 
 // LOOP 31: a run that a limit has stopped goes on with a larger one, once or
@@ -61,7 +76,11 @@ func TestContinueWithALargerLimit(t *testing.T) {
 		if err := p.first(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if got := p.outcome(nil); got.Stops["all/loop0"][0].Reason != loop.ReasonMaxIterations {
+		at := session.Address("all/loop0")
+		if seed%2 == 1 {
+			at = "root/branches/all/loop0"
+		}
+		if got := p.outcome(nil); got.Stops[at][0].Reason != loop.ReasonMaxIterations {
 			continue
 		}
 		id := p.id
@@ -102,13 +121,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 			yield(ev, nil)
 		})
 	}
-	loopOf := func(n uint, a agent.Agent) agent.Agent {
-		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "loop", SubAgents: []agent.Agent{a}}, MaxIterations: n})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
+	loopOf := func(n uint, a agent.Agent) agent.Agent { return loopOf(t, "loop", n, a) }
 	for _, tt := range []struct {
 		name string
 		root func(n uint) agent.Agent
@@ -118,6 +131,22 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		{"an exit", func(n uint) agent.Agent { return loopOf(n, exits()) }, "asked to leave: good"},
 		{"the same limit", func(uint) agent.Agent { return loopOf(2, speaker(t, "a", "one")) }, "raise max_iterations above 2"},
 		{"a smaller limit", func(n uint) agent.Agent { return loopOf(4-n, speaker(t, "a", "one")) }, "raise max_iterations above 2"},
+		{"a loop in a loop", func(n uint) agent.Agent {
+			return outerOf(t, loopOf(n, speaker(t, "a", "one")), exits())
+		}, "outer[1]/loop had reached a limit, but what it is in has gone on with what it came to: to give it more, fork the run"},
+		{"a loop in an agent of one's own", func(n uint) agent.Agent {
+			l := loopOf(n, speaker(t, "a", "one"))
+			return custom(t, "own", func(ctx agent.InvocationContext, yield yield) {
+				for ev, err := range agent.Run(ctx, l) {
+					if !yield(ev, err) {
+						return
+					}
+				}
+			})
+		}, "did not end with a loop: only a loop, or the last one in a sequence or in a branch, can go on with other limits; own/loop had reached a limit"},
+		{"an effect in its branch", func(n uint) agent.Agent {
+			return branches(t, sequence(t, "line", loopOf(n, speaker(t, "a", "one")), pay), speaker(t, "b", "two"))
+		}, "must not be done twice"},
 		{"an effect", func(n uint) agent.Agent { return sequence(t, "root", loopOf(n, speaker(t, "a", "one")), pay) }, "must not be done twice"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,6 +175,53 @@ func TestWhatCannotBeContinued(t *testing.T) {
 			}
 		})
 	}
+}
+
+func outerOf(t testing.TB, subs ...agent.Agent) agent.Agent {
+	t.Helper()
+	return loopOf(t, "outer", 0, subs...)
+}
+
+// A branch in which an effect was made stays as it is when the loop of another one
+// goes on; so does a loop that did not stop for a limit.
+func TestContinueLeavesOtherBranchesAlone(t *testing.T) {
+	var mu sync.Mutex
+	ran := make(map[string]int)
+	step := func(name string) agent.Agent {
+		return custom(t, name, func(_ agent.InvocationContext, yield yield) {
+			mu.Lock()
+			ran[name]++
+			mu.Unlock()
+			yield(says(name), nil)
+		})
+	}
+	pay, err := taskagent.NewText(taskagent.TextConfig{Config: taskagent.Config{Name: "pay", Effect: agent.AtMostOnce}, Text: "paid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaves := custom(t, "leaves", func(_ agent.InvocationContext, yield yield) {
+		ev := says("enough")
+		ev.Actions.Escalate, ev.Actions.Exit = true, &session.Exit{Reason: "good"}
+		yield(ev, nil)
+	})
+	grow := func(n uint) agent.Agent {
+		other := loopOf(t, "other", n, step("x"), leaves)
+		one := branches(t, sequence(t, "line", loopOf(t, "loop", n, step("a")), step("behind")), sequence(t, "rest", other, pay))
+		return sequence(t, "root", one, step("last"))
+	}
+	svc := session.InMemoryService()
+	p := &process{TB: t, world: new(world), store: svc, Runner: newRunner(t, durable(grow(2), svc))}
+	if err := p.first(); err != nil {
+		t.Fatal(err)
+	}
+	p.Runner = newRunner(t, durable(grow(3), svc))
+	if _, err := p.more(p.id, 0); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"a": 3, "behind": 2, "x": 1, "last": 2}, ran); diff != "" {
+		t.Errorf("how often steps were made (-want +got):\n%s", diff)
+	}
+	p.checkFold(nil)
 }
 
 // LOOP 31: a run that is not over can get other limits as well; what it had decided

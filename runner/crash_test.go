@@ -214,7 +214,7 @@ func (p *process) checkWork(fresh []*session.Event) {
 // LOOP 30; issue 5: a run that is cut off anywhere, and resumed, and cut off again,
 // comes to what it comes to without that.
 func TestResumeFromAnywhere(t *testing.T) {
-	points, trees := 0, 0
+	points, trees, looked := 0, 0, 0
 	initial := map[string]any{"k0": "before", "text": "first", "user:name": "Ana"}
 	for seed := range uint64(seeds(t)) {
 		p := startProcess(t, seed, crashed(t, initial, nil, 0))
@@ -229,12 +229,12 @@ func TestResumeFromAnywhere(t *testing.T) {
 		for _, k := range cuts(dice, len(log)) {
 			points++
 			name := fmt.Sprintf("seed %d, %d of %d events", seed, k, len(log))
-			if !t.Run(name, func(t *testing.T) { resumeFrom(t, seed, initial, p.id, log, k, want, dice) }) {
+			if !t.Run(name, func(t *testing.T) { looked += resumeFrom(t, seed, initial, p, log, k, want, dice) }) {
 				t.Fatalf("the log of %s:\n%s", name, strings.Join(brief(log), "\n"))
 			}
 		}
 	}
-	t.Logf("%d trees, cut off at %d points", trees, points)
+	t.Logf("%d trees, cut off at %d points; %d times it was found out what became of a payment", trees, points, looked)
 }
 
 // cuts are the points at which a log is cut: all, or some of a long one.
@@ -256,9 +256,12 @@ func seeds(t *testing.T) int {
 	return *manyTrees
 }
 
-func resumeFrom(t *testing.T, seed uint64, initial map[string]any, id string, log []*session.Event, k int, want outcome, dice *rand.Rand) {
+func resumeFrom(t *testing.T, seed uint64, initial map[string]any, before *process, log []*session.Event, k int, want outcome, dice *rand.Rand) (looked int) {
+	id := before.id
 	for round := range 2 {
 		p := startProcess(t, seed, crashed(t, initial, log, k))
+		p.atCrash(&before.ledger, log[:k], dice)
+		before = p
 		fresh, err := p.again(id)
 		got := p.outcome(err)
 		check := func(got, want outcome, what string) {
@@ -273,16 +276,18 @@ func resumeFrom(t *testing.T, seed uint64, initial map[string]any, id string, lo
 		if t.Failed() {
 			t.Fatalf("the log when it was cut off:\n%s\nand then:\n%s", strings.Join(brief(log[:k]), "\n"), strings.Join(brief(fresh), "\n"))
 		}
+		looked += p.looked
 		if k%2 == 0 {
-			return
+			return looked
 		}
 		// Once more, in the middle of what was new.
 		log = p.log()
 		k += 1 + dice.IntN(len(log)-k)
 		if k >= len(log) {
-			return
+			return looked
 		}
 	}
+	return looked
 }
 
 func brief(evs []*session.Event) []string {

@@ -3,14 +3,12 @@
 package runner_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -22,7 +20,6 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -31,9 +28,11 @@ import (
 // world is what the agents of one process do: how often leaves ran, by address,
 // and how often the model was asked.
 type world struct {
-	mu    sync.Mutex
-	ran   map[session.Address]int
-	asked int
+	mu     sync.Mutex
+	ran    map[session.Address]int
+	asked  int
+	broken session.Address // a leaf that fails there, behind its first words
+	ledger                 // of what must not be paid twice
 }
 
 func (w *world) run(at session.Address) {
@@ -61,6 +60,7 @@ type place struct {
 	depth, loops int
 	keys         string // what its state keys begin with: branches have their own
 	quiet        bool   // it may not fail, nor leave a loop
+	retried      bool   // what is around it may fail, and be made again
 }
 
 func grow(t testing.TB, seed uint64) (agent.Agent, *world) {
@@ -83,6 +83,8 @@ func (f *forest) agent(p place) agent.Agent {
 	}
 	p.depth++
 	switch {
+	case kind < 3 && !p.retried && f.dice.IntN(3) == 0:
+		return f.pays(p)
 	case kind < 3:
 		return f.leaf(p)
 	case kind == 3:
@@ -125,7 +127,7 @@ func (f *forest) parallel(p place) agent.Agent {
 	f.wild = true
 	cfg := agent.Config{Name: f.name("par")}
 	for range 2 + f.dice.IntN(2) {
-		inside := place{depth: p.depth, loops: p.loops, keys: p.keys + f.name("b") + "_", quiet: true}
+		inside := place{depth: p.depth, loops: p.loops, keys: p.keys + f.name("b") + "_", quiet: true, retried: p.retried}
 		cfg.SubAgents = append(cfg.SubAgents, f.agent(inside))
 	}
 	f.callbacks(p, &cfg)
@@ -177,7 +179,10 @@ func failures(ctx agent.InvocationContext) int {
 	return n
 }
 
-var errLeaf = errors.New("out of order")
+var (
+	errLeaf   = errors.New("out of order")
+	errBroken = errors.New("broken for now")
+)
 
 // leaf says a few things, changes the state, scores, fails, and leaves loops.
 func (f *forest) leaf(p place) agent.Agent {
@@ -199,6 +204,10 @@ func (f *forest) leaf(p place) agent.Agent {
 					ev.Actions.Escalate, ev.Actions.Exit = true, &session.Exit{Reason: m}
 				}
 				if !yield(ev, nil) {
+					return
+				}
+				if f.broken != "" && f.broken == agent.AddressOf(ctx) {
+					yield(nil, errBroken)
 					return
 				}
 				if breaks && digit(m, 3) < 3 {
@@ -258,6 +267,7 @@ func (f *forest) loop(p place) agent.Agent {
 	} else {
 		p.quiet = p.quiet || f.dice.IntN(3) > 0
 	}
+	p.retried = p.retried || !p.quiet
 	cfg.AgentConfig = agent.Config{Name: f.name("loop"), SubAgents: f.some(p, 1, 3)}
 	f.callbacks(p, &cfg.AgentConfig)
 	f.rules(p, &cfg)
@@ -352,40 +362,4 @@ func (f *forest) asks(p place) agent.Agent {
 	f.callbacks(p, &around)
 	cfg.BeforeAgentCallbacks, cfg.AfterAgentCallbacks = around.BeforeAgentCallbacks, around.AfterAgentCallbacks
 	return f.must(llmagent.New(cfg))
-}
-
-// chatty answers by what it is asked, and calls the tool so many times before.
-type chatty struct {
-	*forest
-	calls int
-}
-
-func (*chatty) Name() string { return "chatty" }
-
-func (c *chatty) GenerateContent(_ context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
-	return func(yield func(*model.LLMResponse, error) bool) {
-		c.mu.Lock()
-		c.asked++
-		c.mu.Unlock()
-		h := fnv.New64a()
-		answers := 0
-		for _, content := range append(req.Contents, req.Config.SystemInstruction) {
-			for _, part := range content.Parts {
-				if part.FunctionResponse != nil {
-					answers++
-				}
-				if !c.wild || content == req.Config.SystemInstruction {
-					fmt.Fprint(h, part.Text)
-				}
-			}
-		}
-		m := fmt.Sprintf("%05d", h.Sum64()%100000)
-		resp := &model.LLMResponse{Content: genai.NewContentFromText("answer "+m, genai.RoleModel)}
-		resp.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(10 + answers), CandidatesTokenCount: 5}
-		if answers < c.calls {
-			call := &genai.FunctionCall{ID: "call-" + m + strings.Repeat("x", answers), Name: "note", Args: map[string]any{"text": "note " + m}}
-			resp.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: call}}}
-		}
-		yield(resp, nil)
-	}
 }

@@ -74,15 +74,23 @@ type ResumeOption func(*resumeOptions)
 
 type resumeOptions struct{ cont bool }
 
-// Continue lets a run go on that has come to its end because a limit stopped its
-// loop: the root, or the last loop of the sequence that is the root. The tree has
-// the loop with its new limits, and so has every tree with which the run is resumed
-// later. What the run did after the loop's last iteration is done again when the
-// loop stops again: its finalizer, and steps behind it in a sequence. A run that
-// has not come to its end is resumed as without the option.
+// Continue lets a run go on that has come to its end.
 //
-// Errors to expect besides: a *loop.StoppedError of what has stopped the loop and
-// still does, as an exit, and one about runs that cannot be continued.
+// If it has failed, the step from which the failure comes is tried again, wherever it
+// is: it, and nothing that has come to its end, is made again. In a parallel agent all
+// that have failed are, and those go on that were cut off by it.
+//
+// If it has completed, a limit has stopped its loop: the root, or the last loop of the
+// sequence that is the root, or of each branch of a parallel agent in their place. The
+// tree has the loop with its new limits, and so has every tree with which the run is
+// resumed later. What the run did after the loop's last iteration is done again when
+// the loop stops again: its finalizer, and steps behind it in a sequence; what is in
+// other branches is not.
+//
+// A run that has not come to its end is resumed as without the option. Errors to
+// expect besides: a *loop.StoppedError of what has stopped the loop and still does, as
+// an exit, and one about runs that cannot be continued, which says what can be done
+// instead.
 func Continue() ResumeOption { return func(o *resumeOptions) { o.cont = true } }
 
 // restart reads the log of a run, writes down that it goes on, and goes back to
@@ -104,20 +112,9 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, o re
 		id: id, ctx: context.WithoutCancel(ctx), service: r.cfg.SessionService,
 		msg: past.msg, others: past.others,
 	}
-	if run.replay, err = agent.NewReplay(past.events, past.superseded, r.tree); err != nil {
+	var gone session.Spans
+	if run.replay, gone, err = past.replay(r.tree, o.cont); err != nil {
 		return nil, nil, err
-	}
-	gone := run.replay.Superseded()
-	if o.cont && run.replay.Finished() != nil {
-		if run.replay, gone, err = past.reopen(r.tree); err != nil {
-			return nil, nil, err
-		}
-	}
-	if fin := run.replay.Finished(); fin != nil {
-		if fin.Error != "" {
-			return nil, nil, fmt.Errorf("%w; it failed: %s", ErrFinished, fin.Error)
-		}
-		return nil, nil, ErrFinished
 	}
 	mark, err := past.resume(view, id, r.cfg.Agent.Name(), gone)
 	if err != nil {
@@ -231,34 +228,6 @@ func read(view *session.View, id string) (*past, error) {
 		return nil, ErrNotDurable
 	}
 	return p, nil
-}
-
-// reopen is the replay of a run that has come to its end, up to the last iteration
-// of its loop. What came after it is gone.
-func (p *past) reopen(tree *agent.Tree) (*agent.Replay, session.Spans, error) {
-	var count []*session.Event
-	for _, ev := range p.events {
-		if !p.superseded.Has(ev.Seq) {
-			count = append(count, ev)
-		}
-	}
-	at, n, err := agent.StoppedLoop(count, tree)
-	if err != nil {
-		return nil, nil, err
-	}
-	var later []int64
-	for _, ev := range count[n:] {
-		if ev.Address != "" {
-			later = append(later, ev.Seq)
-		}
-	}
-	gone := session.SpansOf(later...)
-	replay, err := agent.NewReplay(p.events, p.superseded.Union(gone), tree)
-	if err != nil {
-		return nil, nil, err
-	}
-	replay.Reopen(at)
-	return replay, gone.Union(replay.Superseded()), nil
 }
 
 // resume is the mark that says that the run goes on. It undoes what the events

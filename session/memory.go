@@ -171,23 +171,49 @@ func (m *memory) AppendEvent(ctx context.Context, s Session, ev *Event) error {
 	if ev.Partial {
 		return nil
 	}
-	v, _ := s.(*View)
-	var rec *record
-	if v != nil && v.rec != nil && v.rec.service == m {
-		rec = v.rec
-	} else {
-		var err error
-		if rec, err = m.find(sessionKey{s.AppName(), s.UserID(), s.ID()}); err != nil {
-			return fmt.Errorf("append event: %w", err)
-		}
-	}
-	if v != nil && v.rec == nil {
-		if err := v.Err(); err != nil { // of another store's
-			return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
-		}
+	rec, v, err := m.holder(s)
+	if err != nil {
+		return err
 	}
 	if err := rec.append(ctx, s, v, ev); err != nil {
 		return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
+	}
+	return nil
+}
+
+// holder is the record of a session, and the view that follows it, if somebody holds
+// one.
+func (m *memory) holder(s Session) (*record, *View, error) {
+	v, _ := s.(*View)
+	if v != nil && v.rec != nil && v.rec.service == m {
+		return v.rec, v, nil
+	}
+	rec, err := m.find(sessionKey{s.AppName(), s.UserID(), s.ID()})
+	if err != nil {
+		return nil, nil, fmt.Errorf("append event: %w", err)
+	}
+	if v != nil && v.rec == nil {
+		if err := v.Err(); err != nil { // of another store's
+			return nil, nil, fmt.Errorf("append event to session %q: %w", rec.key.id, err)
+		}
+	}
+	return rec, v, nil
+}
+
+// AppendEvents adds several events, or none.
+func (m *memory) AppendEvents(ctx context.Context, s Session, evs []*Event) error {
+	if s == nil || slices.Contains(evs, nil) {
+		return fmt.Errorf("append events: %w: session and events are required", ErrInvalid)
+	}
+	if evs = slices.DeleteFunc(slices.Clone(evs), func(ev *Event) bool { return ev.Partial }); len(evs) == 0 {
+		return nil
+	}
+	rec, v, err := m.holder(s)
+	if err != nil {
+		return err
+	}
+	if err := rec.append(ctx, s, v, evs...); err != nil {
+		return fmt.Errorf("append %d events to session %q: %w", len(evs), rec.key.id, err)
 	}
 	return nil
 }

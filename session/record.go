@@ -55,7 +55,8 @@ func put(m map[string]any, key string, value any) {
 	m[key] = value
 }
 
-func (r *record) append(ctx context.Context, s Session, v *View, ev *Event) error {
+// append adds events to the log, or none of them.
+func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deleted {
@@ -67,35 +68,48 @@ func (r *record) append(ctx context.Context, s Session, v *View, ev *Event) erro
 		}
 	}
 	next := int64(r.log.n) + 1
-	want := ev.Seq
-	if want == 0 {
-		want = lastSeq(s) + 1
+	for i, ev := range evs {
+		want := ev.Seq
+		switch {
+		case want == 0 && i == 0:
+			want = lastSeq(s) + 1
+		case want == 0:
+			want = next + int64(i)
+		}
+		if want != next+int64(i) {
+			return ErrConflict
+		}
 	}
-	if want != next {
-		return ErrConflict
+	defer r.tell()
+	for _, ev := range evs {
+		r.add(v, ev)
 	}
-	ev.Seq = next
-	if id := r.id(next); ev.ID == "" {
+	return nil
+}
+
+// add adds an event that may be added. r.mu is held.
+func (r *record) add(v *View, ev *Event) {
+	ev.Seq = int64(r.log.n) + 1
+	if id := r.id(ev.Seq); ev.ID == "" {
 		ev.ID = id
 	}
 	if ev.Timestamp.IsZero() {
 		ev.Timestamp = time.Now()
 	}
 	r.updated = ev.Timestamp
-	defer r.tell()
 	if v == nil || v.rec != r {
 		r.log.append(r.fold(ev, nil))
 		if v != nil {
 			v.Apply(ev)
 		}
-		return nil
+		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.shared {
 		r.log.append(r.fold(ev, nil))
 		v.add(ev)
-		return nil
+		return
 	}
 	for i := v.seq.Load(); i < ev.Seq-1; i++ { // missed, where the Seq was preset
 		v.advance(r.log.at(int(i)))
@@ -104,7 +118,6 @@ func (r *record) append(ctx context.Context, s Session, v *View, ev *Event) erro
 	v.events.log = r.log
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
-	return nil
 }
 
 // fold takes an event's delta into the stored state, and into that of the view

@@ -26,7 +26,9 @@ const (
 )
 
 // KeyRun holds what a session says of its last run, a [Run] as JSON, so that a
-// list of many sessions need not read their logs. The marks above carry it.
+// list of many sessions need not read their logs. The marks above carry it. The
+// runner's own [MarkRunResumed] does not: only whoever owns runs knows how one
+// stands, and a supervisor has said that it is running before it resumes it.
 const KeyRun = keyPrefixLog + "run"
 
 // RunStatus says how a run stands.
@@ -99,6 +101,9 @@ type RunEnded struct {
 	// Error is why it failed, or was canceled.
 	Error string `json:"error,omitempty"`
 	By    string `json:"by,omitempty"`
+	// Seal is a hash over the whole run: see [SealRun]. Empty in logs of older
+	// versions, and in forks, which have not all of it.
+	Seal string `json:"seal,omitempty"`
 }
 
 // RunOf is what a session says of its last run; nil if it says nothing.

@@ -44,6 +44,26 @@ type person struct{ *agent.Base }
 
 func (*person) Continues() bool { return true }
 
+// asked waits until a run asks something.
+func asked(t testing.TB, sup *supervisor.Supervisor, id string) []session.Question {
+	t.Helper()
+	for ev, err := range sup.Watch(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Mark == nil || ev.Mark.Kind != session.MarkAsked {
+			continue
+		}
+		open, err := sup.Questions(t.Context(), id)
+		if err != nil || len(open) == 0 {
+			t.Fatalf("the questions are %v, %v", open, err)
+		}
+		return open
+	}
+	t.Fatal("nothing is asked")
+	return nil
+}
+
 // LOOP 32: a run waits for a person, durably.
 func TestWaitForAnswers(t *testing.T) {
 	store := session.InMemoryService()
@@ -97,13 +117,7 @@ func TestAnswerWhileOthersWork(t *testing.T) {
 	run := start(t, one)
 	<-w.seen
 	close(ready)
-	var open []session.Question
-	for len(open) == 0 {
-		var err error
-		if open, err = two.Questions(t.Context(), run.ID()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	open := asked(t, two, run.ID())
 	if _, err := two.Answer(t.Context(), run.ID(), session.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
 		t.Fatal(err)
 	}
@@ -126,13 +140,7 @@ func TestAnswerOutlivesTheDriver(t *testing.T) {
 	run := start(t, one)
 	<-w.seen
 	close(ready)
-	var open []session.Question
-	for len(open) == 0 {
-		var err error
-		if open, err = two.Questions(t.Context(), run.ID()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	open := asked(t, two, run.ID())
 	if _, err := two.Answer(t.Context(), run.ID(), session.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
 		t.Fatal(err)
 	}

@@ -109,16 +109,21 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 	}
 	to := session.ViewOf(got.Session)
 	files := make(map[string]int64)
-	for ev := range from.Log().All() {
-		if ev.Seq > seq {
-			break
+	err = session.AppendAll(ctx, s.cfg.Service, to, func(yield func(*session.Event) bool) {
+		for ev := range from.Log().All() {
+			if ev.Seq > seq {
+				return
+			}
+			for name, version := range ev.Actions.ArtifactDelta {
+				files[name] = max(files[name], version)
+			}
+			if !yield(forked(ev)) {
+				return
+			}
 		}
-		for name, version := range ev.Actions.ArtifactDelta {
-			files[name] = max(files[name], version)
-		}
-		if err := s.cfg.Service.AppendEvent(ctx, to, forked(ev)); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if err := from.Err(); err != nil {
 		return err
@@ -137,9 +142,18 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 }
 
 // forked is an event for another session: without what it says about the run that
-// it was, and without a second change of what sessions share.
+// it was, and its seal, and without a second change of what sessions share.
 func forked(ev *session.Event) *session.Event {
 	c := *ev
+	if ev.Mark != nil && ev.Mark.Kind == session.MarkRunEnded {
+		var end session.RunEnded
+		if err := ev.Mark.Decode(&end); err == nil {
+			end.Seal = ""
+			if m, err := session.NewMark(session.MarkRunEnded, end); err == nil {
+				c.Mark = m
+			}
+		}
+	}
 	c.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
 	maps.DeleteFunc(c.Actions.StateDelta, func(k string, _ any) bool {
 		return k == session.KeyRun || strings.HasPrefix(k, session.KeyPrefixApp) || strings.HasPrefix(k, session.KeyPrefixUser)

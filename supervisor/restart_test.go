@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,16 +60,18 @@ func (m *mortal) Release(ctx context.Context, l *session.Lease) error {
 }
 
 // G8: after a restart the runs that a process has left behind go on.
-func TestRecover(t *testing.T) {
+func TestRecover(t *testing.T) { synctest.Test(t, recovers) }
+
+func recovers(t *testing.T) {
 	store := session.InMemoryService()
 	dying := &mortal{service: store.(service)}
 	w := newWorld("left")
-	short := func(c *supervisor.Config) { c.LeaseTTL = 100 * time.Millisecond }
-	old := process(t, dying, w.nested(t), short)
+	old := process(t, dying, w.nested(t))
 	var runs []*supervisor.Run
 	for range 3 {
 		runs = append(runs, start(t, old))
 		<-w.seen
+		time.Sleep(time.Second) // they go on in the order in which they were started
 	}
 	w.mu.Lock()
 	w.gate["left"] = nil

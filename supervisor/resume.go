@@ -35,7 +35,7 @@ type ResumeOptions struct {
 	Program json.RawMessage
 	// Continue lets a run go on that has come to its end: because a limit stopped
 	// its loop, with agents that Program gives other limits, or because a step
-	// failed, which is tried again. See [runner.Continue]. If that cannot be, the
+	// failed, which is tried again, wherever it is. See [runner.Continue]. If that cannot be, the
 	// run is over as it was.
 	Continue bool
 }
@@ -65,7 +65,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		err = fmt.Errorf("%w: it has completed", ErrOver)
 	case run.Status == session.RunFailed && !opts.Continue:
 		err = fmt.Errorf("%w: it failed: %s", ErrOver, run.Error)
-	case run.Status == session.RunCompleted && run.Stop != "" && !loop.StopReason(run.Stop).Limit():
+	case run.Status == session.RunCompleted && run.Stop != "" && !limited(view, run):
 		err = fmt.Errorf("%w: its loop has stopped by %s, and no limit changes that", ErrOver, run.Stop)
 	default:
 		r.run, r.before, r.more = *run, *run, opts.Continue
@@ -76,6 +76,21 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		return nil, err
 	}
 	return r, nil
+}
+
+// limited reports whether a limit has stopped a loop of the run: the last one, or one
+// in another branch, or within it. Which of them can go on is the runner's to say.
+func limited(view *session.View, run *session.Run) bool {
+	if loop.StopReason(run.Stop).Limit() {
+		return true
+	}
+	for ev := range view.Events().All() {
+		var rec loop.StopRecord
+		if ev.InvocationID == run.ID && ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped && ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
+			return true
+		}
+	}
+	return false
 }
 
 // take writes down that the run goes on.

@@ -98,7 +98,7 @@ func (r *Run) over(end *segment) error {
 	} else {
 		failed = nil
 	}
-	err := r.write(session.MarkRunEnded, data, func(run *session.Run) {
+	err := r.finish(data, func(run *session.Run) {
 		run.Status, run.Error, run.Stop = data.Status, data.Error, end.stop
 	})
 	return errors.Join(failed, err)
@@ -110,7 +110,23 @@ func (r *Run) restore() error {
 		return err
 	}
 	data := session.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
-	return r.write(session.MarkRunEnded, data, func(run *session.Run) { *run = r.before })
+	return r.finish(data, func(run *session.Run) { *run = r.before })
+}
+
+// finish writes down that the run has ended, with a hash over all of it.
+func (r *Run) finish(end session.RunEnded, change func(*session.Run)) error {
+	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), false)
+	if err != nil {
+		return err
+	}
+	seal, unsealed := session.SealRun(view.Log().All(), r.run.ID, end)
+	if err := view.Err(); err != nil {
+		return err
+	}
+	if unsealed == nil { // in memory there can be what has no JSON: then it ends without
+		end.Seal = seal
+	}
+	return r.append(view, session.MarkRunEnded, end, change)
 }
 
 // giveBack takes back the program with which the run was taken up.
@@ -160,7 +176,7 @@ func (r *Run) interrupt(end *segment, open []session.Question) error {
 // end writes down that the run was canceled.
 func (r *Run) end(why *CanceledError) error {
 	data := session.RunEnded{Status: session.RunCanceled, Error: why.Reason, By: why.By}
-	return r.write(session.MarkRunEnded, data, func(run *session.Run) {
+	return r.finish(data, func(run *session.Run) {
 		run.Status, run.Error, run.Deadline = session.RunCanceled, why.Error(), time.Time{}
 	})
 }
@@ -168,18 +184,22 @@ func (r *Run) end(why *CanceledError) error {
 // write appends a mark of the run as a whole, with what the session says of the
 // run from then on.
 func (r *Run) write(kind session.MarkKind, data any, change func(*session.Run)) error {
-	ctx := context.WithoutCancel(r.ctx)
-	view, _, err := r.s.get(ctx, r.ID(), true)
+	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), true)
 	if err != nil {
 		return err
 	}
+	return r.append(view, kind, data, change)
+}
+
+// append is write where the session is at hand.
+func (r *Run) append(view *session.View, kind session.MarkKind, data any, change func(*session.Run)) error {
 	run := r.run
 	change(&run)
 	ev, err := session.NewRunEvent(run, author(kind), kind, data)
 	if err != nil {
 		return err
 	}
-	if err := r.s.cfg.Service.AppendEvent(ctx, view, ev); err != nil {
+	if err := r.s.cfg.Service.AppendEvent(context.WithoutCancel(r.ctx), view, ev); err != nil {
 		return err
 	}
 	r.mu.Lock()

@@ -80,6 +80,9 @@ type confirmed struct {
 // Effect is that of the function.
 func (c *confirmed) Effect() Effect { return EffectOf(c.Function) }
 
+// Reconcile is that of the function.
+func (c *confirmed) Reconcile() agent.Reconcile { return ReconcileOf(c.Function) }
+
 // ProcessRequest lets the function prepare the request, and takes its place
 // there.
 func (c *confirmed) ProcessRequest(ctx Context, req *model.LLMRequest) error {

@@ -17,3 +17,19 @@ func EffectOf(t Tool) Effect {
 	}
 	return agent.Idempotent
 }
+
+// Reconciler is a tool that can find out by itself what became of a call that must not
+// be made twice, and was cut off. Its ctx is a [Context] of the call.
+type Reconciler interface {
+	// Reconcile is nil if it cannot. See [agent.Reconcile].
+	Reconcile() agent.Reconcile
+}
+
+// ReconcileOf is what a tool says by a method Reconcile() agent.Reconcile; nil if it
+// has none: then a person is asked.
+func ReconcileOf(t Tool) agent.Reconcile {
+	if r, ok := t.(Reconciler); ok {
+		return r.Reconcile()
+	}
+	return nil
+}

@@ -36,19 +36,17 @@ func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall) (know
 		var again []string
 		for _, id := range once {
 			c := calls[slices.IndexFunc(calls, func(c *genai.FunctionCall) bool { return c.ID == id })]
-			res, ok := r.resolution(c)
+			answer, more := r.resolution(req, c)
 			switch {
-			case !ok:
+			case !more:
 				return nil, false
-			case res.Action == session.ResolveRetry:
+			case answer == nil:
 				again = append(again, id)
 				continue
 			case known == nil:
 				known = make(map[string]map[string]any)
 			}
-			if known[id] = map[string]any{"result": res.Result}; res.Action == session.ResolveSkip {
-				known[id] = map[string]any{"error": "the call was cut off, and a person decided to leave it"}
-			}
+			known[id] = answer
 		}
 		once = again
 	}
@@ -93,19 +91,43 @@ func (r *run) dispatched(ids []string) (doubt, more bool) {
 	return again && (next == nil || next.Mark != nil), true
 }
 
-// resolution is what a person says of a call that was cut off.
-func (r *run) resolution(c *genai.FunctionCall) (res session.Resolution, ok bool) {
+// resolution is the answer of a call that was cut off: what its tool has found out, or
+// a person says. It is nil if the call is to be made.
+func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer map[string]any, more bool) {
+	call := agent.Doubt{Address: agent.AddressOf(r.ctx), ID: agent.ToolCallID(r.ctx, c.ID), Call: c.ID, Tool: c.Name, Args: c.Args}
+	var find agent.Reconcile
+	if f, ok := toolOf(req, c.Name).(tool.Function); ok {
+		find = tool.ReconcileOf(f)
+	}
+	ctx := agent.NewToolContext(r.ctx, c.ID, nil, nil)
+	found, more := agent.FindOut(ctx, call, find, r.yield)
+	result, happened := found.Happened()
+	switch {
+	case !more || found.DidNotHappen():
+		return nil, more
+	case happened:
+		if m, ok := result.(map[string]any); ok {
+			return m, true
+		}
+		return map[string]any{"result": result}, true
+	}
 	args, _ := json.Marshal(c.Args)
-	answer := r.askPerson(session.InDoubt(fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called twice. Was the call made? (its call ID is %s)",
-		r.Name(), c.Name, args, agent.ToolCallID(r.ctx, c.ID))), nil)
-	if answer == nil {
-		return res, false
+	said := r.askPerson(found.Question(fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called twice. Was the call made? (its call ID is %s)",
+		r.Name(), c.Name, args, call.ID)), nil)
+	if said == nil {
+		return nil, false
 	}
-	res, err := answer.Resolution()
-	if err != nil {
+	res, err := said.Resolution()
+	switch {
+	case err != nil:
 		r.yield(nil, fmt.Errorf("resolution of call %q: %w", c.Name, err))
+		return nil, false
+	case res.Action == session.ResolveRetry:
+		return nil, true
+	case res.Action == session.ResolveSkip:
+		return map[string]any{"error": "the call was cut off, and a person decided to leave it"}, true
 	}
-	return res, err == nil
+	return map[string]any{"result": res.Result}, true
 }
 
 // askPerson asks a person, by ev if that is not nil. The answer is nil if the agent

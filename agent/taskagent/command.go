@@ -140,7 +140,12 @@ func (a *CommandAgent) parse(s *source) {
 }
 
 func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	p, err := a.process(ctx, agent.Lookup(ctx))
+	return a.doAs(ctx, agent.CallID(ctx), agent.Lookup(ctx))
+}
+
+// doAs runs the command for a call of an ID.
+func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(string) (any, bool)) (outcome, error) {
+	p, err := a.process(id, lookup)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -166,7 +171,7 @@ func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
 }
 
 // process fills the templates.
-func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) (any, bool)) (*process, error) {
+func (a *CommandAgent) process(id string, lookup func(string) (any, bool)) (*process, error) {
 	p := &process{limit: a.cfg.OutputLimit, timeout: a.cfg.Timeout}
 	for i, t := range a.args {
 		arg, err := fillArg(fmt.Sprintf("Args[%d]", i), t, lookup)
@@ -186,7 +191,7 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 	if p.dir, err = workDir(a.cfg.Root, dir); err != nil {
 		return nil, err
 	}
-	p.env = append(baseEnv(a.cfg.CleanEnv, p.dir), EnvCallID+"="+agent.CallID(ctx))
+	p.env = append(baseEnv(a.cfg.CleanEnv, p.dir), EnvCallID+"="+id)
 	for _, v := range a.env {
 		value, err := fillArg(fmt.Sprintf("Env[%q]", v.name), v.value, lookup)
 		if err != nil {

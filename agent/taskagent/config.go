@@ -36,6 +36,10 @@ type Config struct {
 	// [agent.Idempotent], for an HTTP request that only reads [agent.Pure]. See
 	// there what a resumed run makes of it.
 	Effect agent.Effect
+	// Reconcile finds out by itself what became of a task that must not be done
+	// twice and was cut off, before a person is asked; see [NewCommandReconcile] and
+	// [NewHTTPReconcile]. It is for the effect [agent.AtMostOnce] only.
+	Reconcile agent.Reconcile
 }
 
 func (c *Config) base() agent.Config {

@@ -3,6 +3,7 @@
 package taskagent
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,10 +12,6 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// metadataFailed says of an event that the task failed, and how, for a run that
-// is cut off between the two.
-const metadataFailed = "refrain:failed"
-
 // Continues reports whether a task that was cut off is asked what became of it,
 // when its run is resumed: one that must not be done twice is.
 func (t *task) Continues() bool { return t.cfg.Effect == agent.AtMostOnce }
@@ -22,39 +19,26 @@ func (t *task) Continues() bool { return t.cfg.Effect == agent.AtMostOnce }
 // Effect is what the task does to the world outside; empty is the default.
 func (t *task) Effect() agent.Effect { return t.cfg.Effect }
 
+// Reconcile is the config's; nil if there is none.
+func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
+
 // settle finds out whether a task that must not be done twice is to be done. What
-// the log says of it comes first; where that leaves a doubt, a person.
+// the log says of it comes first; where that leaves a doubt, what its Reconcile finds
+// out; and then a person.
 func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (todo bool) {
 	begun := agent.Began(ctx)
 	for n := 1; ; n++ {
 		known := agent.Recorded(ctx)
 		if known != nil && known.Mark == nil { // it was done
-			if yield(known, nil) && known.CustomMetadata[metadataFailed] != nil {
-				yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[metadataFailed])))
+			if yield(known, nil) && known.CustomMetadata[agent.MetadataFailed] != nil {
+				yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[agent.MetadataFailed])))
 			}
 			return false
 		}
 		if !begun {
 			return true
 		}
-		q := session.InDoubt(fmt.Sprintf("%s was cut off while it was at work, or failed, and must not be done twice. Was it done? (its call ID is %s)", t.cfg.Name, agent.CallID(ctx)))
-		q.ID = agent.QuestionID(ctx, n)
-		answer, err := agent.AskPerson(ctx, nil, q, yield)
-		if err != nil {
-			yield(nil, err)
-		}
-		if answer == nil {
-			return false
-		}
-		r, err := answer.Resolution()
-		switch {
-		case err != nil:
-			yield(nil, err)
-			return false
-		case r.Action == session.ResolveSkip:
-			return false
-		case r.Action == session.ResolveResult:
-			t.resolved(ctx, r.Result, yield)
+		if !t.again(ctx, n, yield) {
 			return false
 		}
 		next := agent.Recorded(ctx)
@@ -73,13 +57,62 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 	}
 }
 
-// resolved says what a person knows that the task came to.
+// again reports whether a task of which nobody knows whether it was done is to be done
+// now. If it was done it says what it came to.
+func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Event, error) bool) bool {
+	call := agent.Doubt{Address: agent.AddressOf(ctx), ID: agent.CallID(ctx)}
+	found, more := agent.FindOut(ctx, call, t.cfg.Reconcile, yield)
+	if !more {
+		return false
+	}
+	if result, ok := found.Happened(); ok {
+		t.resolved(ctx, textOf(result), yield)
+		return false
+	}
+	if found.DidNotHappen() {
+		return true
+	}
+	q := found.Question(fmt.Sprintf("%s was cut off while it was at work, or failed, and must not be done twice. Was it done? (its call ID is %s)", t.cfg.Name, call.ID))
+	q.ID = agent.QuestionID(ctx, n)
+	answer, err := agent.AskPerson(ctx, nil, q, yield)
+	if err != nil {
+		yield(nil, err)
+	}
+	if answer == nil {
+		return false
+	}
+	r, err := answer.Resolution()
+	switch {
+	case err != nil:
+		yield(nil, err)
+	case r.Action == session.ResolveResult:
+		t.resolved(ctx, r.Result, yield)
+	}
+	return err == nil && r.Action == session.ResolveRetry
+}
+
+// textOf is a result as the text that a task gives out.
+func textOf(result any) string {
+	switch v := result.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	data, err := json.Marshal(result) // it was read from JSON
+	if err != nil {
+		return fmt.Sprint(result)
+	}
+	return string(data)
+}
+
+// resolved says what a person, or its Reconcile, knows that the task came to.
 func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*session.Event, error) bool) {
 	out := outcome{words: result, output: result, result: map[string]any{"resolved": true, "stdout": result, "body": result}}
 	if t.json {
 		v, err := parseJSON(result)
 		if err != nil {
-			yield(nil, fmt.Errorf("read the result that a person gave as JSON: %w", err))
+			yield(nil, fmt.Errorf("read the result that it is said to have had as JSON: %w", err))
 			return
 		}
 		out.output, out.result["json"] = v, v
@@ -93,7 +126,8 @@ func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*
 	}
 }
 
-// failed notes on an event that the task failed.
+// failed notes on an event that the task failed, and how, for a run that is cut off
+// between the two.
 func (t *task) failed(ev *session.Event, err error) {
 	if !t.Continues() {
 		return
@@ -102,6 +136,6 @@ func (t *task) failed(ev *session.Event, err error) {
 	if m == nil {
 		m = make(map[string]any, 1)
 	}
-	m[metadataFailed] = err.Error()
+	m[agent.MetadataFailed] = err.Error()
 	ev.CustomMetadata = m
 }

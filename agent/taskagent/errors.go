@@ -48,7 +48,7 @@ func (e *StatusError) Error() string {
 
 // LimitError says that there was more output than allowed.
 type LimitError struct {
-	// Stream is "stdout", "stderr" or "body".
+	// Stream is "stdout", "stderr", "body" or "headers".
 	Stream string
 	// Limit is how much is allowed, in bytes.
 	Limit int64
@@ -56,8 +56,12 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	field := "the output limit"
-	if e.Stream == "body" {
+	verb := "is"
+	switch e.Stream {
+	case "body":
 		field = "the size limit"
+	case "headers":
+		field, verb = "the size limit", "are"
 	}
-	return fmt.Sprintf("%s is longer than the limit of %d bytes; raise %s if that is fine", e.Stream, e.Limit, field)
+	return fmt.Sprintf("%s %s longer than the limit of %d bytes; raise %s if that is fine", e.Stream, verb, e.Limit, field)
 }

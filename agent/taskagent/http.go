@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -31,7 +32,9 @@ type HTTPConfig struct {
 	// possible. Required.
 	URL string
 	// Headers are templates. A value with a line break in it is an error. The
-	// header Host cannot be set.
+	// header Host cannot be set. What looks like a secret, which is any value
+	// but those of common headers such as Accept, is struck out of errors, and
+	// out of an answer whose status is a failure.
 	Headers map[string]string
 	// Body is a template of what is sent, for texts: in JSON a value with a
 	// quote or a line break in it would end its string; use BodyJSON there.
@@ -46,14 +49,17 @@ type HTTPConfig struct {
 	JSON bool
 	// Timeout is how long all of it may take; the default is 30 seconds.
 	Timeout time.Duration
-	// SizeLimit is the most bytes of the answer's body; more is a
-	// [*LimitError]. The default is 1 MiB.
+	// SizeLimit is the most bytes of the answer's body, and of its headers where
+	// that is more than 64 KiB; more is a [*LimitError]. The default is 1 MiB.
 	SizeLimit int64
 	// OKStatus are the statuses that are no failure; the default is 200 to 299.
 	// Another one is a [*StatusError].
 	OKStatus []int
-	// Client sends the request. The default follows at most 5 redirects, to
-	// http and https only, and does not send Headers on to another server.
+	// Client sends the request. The default, and one without CheckRedirect,
+	// follows at most 5 redirects, to http and https only. Another server, which
+	// is another scheme, host or port, is only asked, and without Headers: a
+	// redirect there of a request with a body, or of one that changes something,
+	// is an error. Write that server into URL if it is to have them.
 	Client *http.Client
 }
 
@@ -76,6 +82,7 @@ type HTTPAgent struct {
 	*agent.Base
 	task
 	cfg      HTTPConfig
+	client   *http.Client
 	url      *urlTemplate
 	headers  []variable // by name
 	body     *template.Template
@@ -104,8 +111,12 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{CheckRedirect: checkRedirect}
 	}
+	client := new(*cfg.Client)
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = checkRedirect
+	}
 	cfg.Headers, cfg.OKStatus = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus)
-	a := &HTTPAgent{cfg: cfg}
+	a := &HTTPAgent{cfg: cfg, client: client}
 	a.task = task{cfg: cfg.Config, do: a.do, json: cfg.JSON}
 	var s source
 	a.parse(&s)
@@ -155,15 +166,25 @@ func (a *HTTPAgent) parse(s *source) {
 }
 
 func (a *HTTPAgent) do(ctx agent.InvocationContext) (outcome, error) {
+	key := ""
+	if changes(a.cfg.Method) && a.cfg.Effect != agent.Pure {
+		key = agent.CallID(ctx)
+	}
+	return a.doAs(ctx, key, agent.Lookup(ctx))
+}
+
+// doAs sends the request, with an idempotency key if that is not empty.
+func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(string) (any, bool)) (outcome, error) {
 	late := fmt.Errorf("it did not end in its timeout of %s: %w", a.cfg.Timeout, context.DeadlineExceeded)
 	within, cancel := context.WithTimeoutCause(ctx, a.cfg.Timeout, late)
 	defer cancel()
-	req, err := a.request(within, agent.Lookup(ctx))
+	var secrets credential.Secrets
+	req, err := a.request(within, lookup, &secrets)
 	if err != nil {
 		return outcome{}, err
 	}
-	if name := headerIdempotencyKey; changes(req.Method) && req.Header.Get(name) == "" && a.cfg.Effect != agent.Pure {
-		req.Header.Set(name, agent.CallID(ctx))
+	if name := headerIdempotencyKey; key != "" && req.Header.Get(name) == "" {
+		req.Header.Set(name, key)
 	}
 	where := shortURL(req.URL)
 	got, err := a.send(req)
@@ -171,19 +192,22 @@ func (a *HTTPAgent) do(ctx agent.InvocationContext) (outcome, error) {
 		if within.Err() != nil {
 			err = context.Cause(within)
 		}
-		return outcome{}, fmt.Errorf("request %s: %w", where, err)
+		return outcome{}, fmt.Errorf("request %s: %w", where, secrets.Error(err))
+	}
+	if !a.ok(got.status) {
+		got = got.withoutSecrets(&secrets)
 	}
 	out := outcome{words: trimNewline(got.body), result: map[string]any{
 		"status": got.status, "headers": got.headers, "body": got.body,
 	}}
 	out.output = out.words
 	if !a.ok(got.status) {
-		return out, &StatusError{URL: where, Status: got.status, Body: tail(got.body)}
+		return out, &StatusError{URL: where, Status: got.status, Body: tail(printable(got.body))}
 	}
 	if a.cfg.JSON {
 		v, err := parseJSON(got.body)
 		if err != nil {
-			return out, fmt.Errorf("read the answer of %s as JSON: %w", where, err)
+			return out, fmt.Errorf("read the answer of %s as JSON: %w", where, secrets.Error(err))
 		}
 		out.output, out.result["json"] = v, v
 	}

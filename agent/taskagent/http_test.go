@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,6 +185,125 @@ func TestRedirects(t *testing.T) {
 	has(t, get("/file").err, `redirect to scheme "file"`)
 }
 
+// What is sent to one server goes to no other: neither the headers, however a
+// redirect leads there, nor a body, nor what changes something.
+func TestRedirectsLeaveSecretsBehind(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	see := func(r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, fmt.Sprintf("%s %s %s%s%s", r.Method, r.URL.Path, r.Header.Get("X-Api-Key"), r.Header.Get("Referer"), body))
+	}
+	var s *httptest.Server
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		see(r)
+		if r.URL.Path == "/back" {
+			http.Redirect(w, r, s.URL+"/end", http.StatusTemporaryRedirect)
+		}
+	}))
+	defer other.Close()
+	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/end" {
+			see(r)
+			return
+		}
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer s.Close()
+	for _, tt := range []struct {
+		method, path, body string
+		client             *http.Client
+		want               []string
+		fails              string
+	}{
+		{"GET", "/x", "", nil, []string{"GET /x "}, ""},
+		{"GET", "/x", "", &http.Client{}, []string{"GET /x "}, ""},
+		{"GET", "/back", "", nil, []string{"GET /back ", "GET /end "}, ""},
+		{"POST", "/x", "hidden", nil, nil, "it redirects the POST request to another server, " + other.URL + ", which does not get it"},
+		{"DELETE", "/x", "", nil, nil, "it redirects the DELETE request to another server"},
+		{"GET", "/x", "hidden", nil, nil, "it redirects the GET request to another server"},
+	} {
+		got = nil
+		ran := request(t, taskagent.HTTPConfig{
+			Method: tt.method, URL: s.URL + tt.path + "?k=hidden", Body: tt.body, Headers: map[string]string{"X-Api-Key": "hidden"}, Client: tt.client,
+		}, nil)
+		if (ran.err == nil) != (tt.fails == "") {
+			t.Errorf("%s %s: %v", tt.method, tt.path, ran.err)
+		}
+		if tt.fails != "" {
+			has(t, ran.err, tt.fails)
+		}
+		equal(t, tt.method+" "+tt.path, tt.want, got)
+	}
+}
+
+// TLS is not left with what is secret, not even for the same port.
+func TestRedirectThatLeavesTLS(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+r.Host+"/", http.StatusTemporaryRedirect)
+	}))
+	defer s.Close()
+	got := request(t, taskagent.HTTPConfig{Method: "POST", URL: s.URL, Client: s.Client()}, nil)
+	has(t, got.err, "it redirects the POST request to another server, http://")
+}
+
+// A server that repeats the request in its error has the secrets of it, and nobody
+// else gets them.
+func TestHTTPErrorsHaveNoSecrets(t *testing.T) {
+	const key = "sk-SECRETKEY1234567890"
+	status := http.StatusUnauthorized
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Seen", r.Header.Get("X-Shared"))
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "\x1b[31mno: %s, %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Shared"), r.URL.RawQuery, strings.Repeat(r.Header.Get("X-Shared"), 200))
+	}))
+	defer s.Close()
+	cfg := taskagent.HTTPConfig{
+		URL:     s.URL + "/?access_token={{token}}&q=cats",
+		Headers: map[string]string{"Authorization": "Bearer {{key}}", "X-Shared": "{{shared}}"},
+	}
+	state := map[string]any{"key": key, "token": "tk-QUERY4711", "shared": "hunter2+hunter2"}
+	for _, status = range []int{http.StatusUnauthorized, http.StatusInternalServerError} {
+		got := request(t, cfg, state)
+		if failed, ok := errors.AsType[*taskagent.StatusError](got.err); !ok || failed.Status != status {
+			t.Fatal(got.err)
+		}
+		has(t, got.err, "[31mno: Bearer [secret], [secret], access_token=[secret]&q=cats, [secret][secret]")
+		if strings.Contains(got.err.Error(), "\x1b") {
+			t.Errorf("%q goes to a terminal", got.err)
+		}
+		told := fmt.Sprint(got.err, got.state["all"])
+		for _, secret := range []string{key, "hunter2", "QUERY4711"} {
+			if strings.Contains(told, secret) {
+				t.Errorf("%d: %q is in %.300s", status, secret, told)
+			}
+		}
+	}
+	status = http.StatusOK // no error: the answer is what it is
+	if got := request(t, cfg, state); got.err != nil || !strings.Contains(fmt.Sprint(got.state["out"]), key) {
+		t.Errorf("%v, %v", got.err, got.state["out"])
+	}
+}
+
+// F11: headers that are too long are an error as well.
+func TestHeaderLimit(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 20 {
+			w.Header().Set(fmt.Sprintf("X-Long-%d", i), strings.Repeat("x", 4000))
+		}
+	}))
+	defer s.Close()
+	got := request(t, taskagent.HTTPConfig{URL: s.URL, SizeLimit: 1000}, nil)
+	if limit, ok := errors.AsType[*taskagent.LimitError](got.err); !ok || limit.Stream != "headers" {
+		t.Errorf("the error is %v, want a LimitError", got.err)
+	}
+	if got := request(t, taskagent.HTTPConfig{URL: s.URL, SizeLimit: 100_000}, nil); got.err != nil {
+		t.Error(got.err)
+	}
+}
+
 // slow is a server that never answers.
 type slow struct{ asked chan struct{} }
 
@@ -231,6 +351,11 @@ func TestHTTPErrorKeepsTheQuerySecret(t *testing.T) {
 	s.Close()
 	got := request(t, taskagent.HTTPConfig{URL: s.URL + "/x?key=secret"}, nil)
 	has(t, got.err, "request "+s.URL+"/x: ", "refused")
+	if strings.Contains(got.err.Error(), "secret") {
+		t.Errorf("the error has the query: %v", got.err)
+	}
+	got = request(t, taskagent.HTTPConfig{URL: "http://127.0.0.1/{{x}}%zz?key=secret"}, map[string]any{"x": "y"})
+	has(t, got.err, "URL: ", "invalid URL escape")
 	if strings.Contains(got.err.Error(), "secret") {
 		t.Errorf("the error has the query: %v", got.err)
 	}

@@ -11,10 +11,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
-// request fills the templates.
-func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool)) (*http.Request, error) {
+// request fills the templates, and learns from them what is secret.
+func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool), secrets *credential.Secrets) (*http.Request, error) {
 	where, err := a.url.fill(lookup)
 	if err != nil {
 		return nil, err
@@ -36,7 +39,7 @@ func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool)
 	}
 	req, err := http.NewRequestWithContext(ctx, a.cfg.Method, where, strings.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("URL: %w", err)
+		return nil, fmt.Errorf("URL: %w", withoutURL(err))
 	}
 	if a.bodyJSON != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -50,7 +53,9 @@ func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool)
 			return nil, fmt.Errorf("header %q: a value has a line break or a zero byte in it", h.name)
 		}
 		req.Header.Set(h.name, value)
+		secrets.Header(h.name, value)
 	}
+	secrets.Request(req)
 	return req, nil
 }
 
@@ -64,12 +69,9 @@ type answer struct {
 // send sends a request and reads the answer. Its errors do not name the URL,
 // whose query may hold a secret.
 func (a *HTTPAgent) send(req *http.Request) (answer, error) {
-	resp, err := a.cfg.Client.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
-		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err
-		}
-		return answer{}, err
+		return answer{}, withoutURL(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, a.cfg.SizeLimit+1))
@@ -80,15 +82,37 @@ func (a *HTTPAgent) send(req *http.Request) (answer, error) {
 		return answer{}, &LimitError{Stream: "body", Limit: a.cfg.SizeLimit}
 	}
 	got := answer{status: resp.StatusCode, headers: make(map[string]any, len(resp.Header)), body: cleanText(string(body))}
+	size := 0
 	for name, vals := range resp.Header {
+		for _, v := range vals {
+			size += len(name) + len(v)
+		}
 		if len(vals) > 0 {
 			got.headers[strings.ToLower(name)] = cleanText(vals[0])
 		}
 	}
+	if limit := max(a.cfg.SizeLimit, leastHeaders); int64(size) > limit {
+		return answer{}, &LimitError{Stream: "headers", Limit: limit}
+	}
 	return got, nil
 }
 
-// checkRedirect is the redirect policy of the default client.
+// leastHeaders is what an answer's headers may take in any case, in bytes, however
+// short its body has to be.
+const leastHeaders = 64 << 10
+
+// withoutSecrets is the answer as it may be told of in an error.
+func (a answer) withoutSecrets(secrets *credential.Secrets) answer {
+	a.body = secrets.Strike(a.body)
+	for name, value := range a.headers {
+		if text, ok := value.(string); ok {
+			a.headers[name] = secrets.Strike(text)
+		}
+	}
+	return a
+}
+
+// checkRedirect is the redirect policy of clients that have none.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if s := req.URL.Scheme; s != "http" && s != "https" {
 		return fmt.Errorf("redirect to scheme %q: only http and https are followed", s)
@@ -96,10 +120,31 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > 5 {
 		return errors.New("more than 5 redirects")
 	}
-	if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
-		req.Header = http.Header{"Content-Type": req.Header["Content-Type"]} // not even the Referer: its query may hold a secret
+	if credential.Left(req, via) {
+		if changes(req.Method) || req.Body != nil && req.Body != http.NoBody {
+			return fmt.Errorf("it redirects the %s request to another server, %s, which does not get it: write that address into the URL if that is right", req.Method, credential.Origin(req.URL))
+		}
+		req.Header = make(http.Header) // not even the Referer: its query may hold a secret
 	}
 	return nil
+}
+
+// printable is a text for an error, without what could do harm to a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// withoutURL takes the URL out of an error: its query may hold a secret.
+func withoutURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
 }
 
 // isToken reports whether a text can be the name of a header.

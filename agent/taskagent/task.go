@@ -55,6 +55,9 @@ func (t *task) prepare(self agent.Agent, kind string, s *source) (*agent.Base, e
 	if err := cfg.Effect.Check(); err != nil {
 		s.errs = append(s.errs, err)
 	}
+	if cfg.Reconcile != nil && cfg.Effect != agent.AtMostOnce {
+		s.errorf("Reconcile is set, but Effect is not %s", agent.AtMostOnce)
+	}
 	if cfg.OutputKey != "" && cfg.OutputKey == cfg.ResultKey {
 		s.errorf("OutputKey and ResultKey are both %q", cfg.OutputKey)
 	}

@@ -93,7 +93,7 @@ func (u *urlTemplate) fill(lookup func(string) (any, bool)) (string, error) {
 	}
 	got, err := url.Parse(path + query)
 	if err != nil {
-		return "", fmt.Errorf("URL: %w", err)
+		return "", fmt.Errorf("URL: %w", withoutURL(err))
 	}
 	if got.Scheme != u.base.Scheme || got.Host != u.base.Host {
 		return "", fmt.Errorf("URL: the server became %q, not %q", got.Host, u.base.Host)

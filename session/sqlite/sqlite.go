@@ -51,7 +51,11 @@ type Config struct {
 
 // Service is a session.Service, session.Leaser and session.Watcher in an SQLite
 // database. It is safe for concurrent use. Close it.
-type Service struct{ *store }
+type Service struct {
+	*store
+	file   *file
+	reader *sql.DB
+}
 
 type store = sqlstore.Store
 
@@ -80,12 +84,16 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if err := prepareFile(path); err != nil {
 		return nil, err
 	}
+	f, err := newFile(path)
+	if err != nil {
+		return nil, err
+	}
 	d := newDialect(path)
-	writer, err := open(path, cfg, false)
+	writer, err := open(f, cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", d.Name, err)
 	}
-	reader, err := open(path, cfg, true)
+	reader, err := open(f, cfg, true)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", d.Name, err), writer.Close())
 	}
@@ -101,7 +109,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if err := reader.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
 		return nil, errors.Join(fmt.Errorf("open %s: its disk does not do for a write-ahead log (journal mode %q): move it to a disk of this machine", d.Name, mode), err, s.Close())
 	}
-	return &Service{s}, nil
+	return &Service{s, f, reader}, nil
 }
 
 // prepareFile makes the database's folder and an empty file that others cannot
@@ -140,8 +148,8 @@ func prepareFile(path string) error {
 // the time each gets its turn.
 const busy = 20 * time.Millisecond
 
-func open(path string, cfg Config, reading bool) (*sql.DB, error) {
-	q := url.Values{"_error_rc": {"1"}}
+func open(f *file, cfg Config, reading bool) (*sql.DB, error) {
+	q := url.Values{"_error_rc": {"1"}, "mode": {"rw"}} // it is there
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()))
 	if reading {
 		q.Add("_pragma", "query_only(1)")
@@ -157,7 +165,7 @@ func open(path string, cfg Config, reading bool) (*sql.DB, error) {
 			q.Add("_pragma", fmt.Sprintf("max_page_count(%d)", cfg.MaxSize/4096))
 		}
 	}
-	slashed := filepath.ToSlash(path)
+	slashed := filepath.ToSlash(f.path)
 	if slashed[0] != '/' { // it begins with a drive
 		slashed = "/" + slashed
 	}
@@ -166,7 +174,7 @@ func open(path string, cfg Config, reading bool) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(guarded{connector, f})
 	n := 1
 	if reading {
 		n = readers + 1

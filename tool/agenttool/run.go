@@ -31,7 +31,7 @@ func newRun(ctx tool.Context, asked *genai.Content) *run {
 	r.view = newView(ctx, asked)
 	// WithContext leads past the call's own artifacts: the agent's steps may
 	// save some at one time, and say so in their events.
-	r.inside = &inside{InvocationContext: ctx.WithContext(ctx), run: r}
+	r.inside = &inside{InvocationContext: ctx.WithContext(agent.WithinToolCall(ctx)), run: r}
 	return r
 }
 

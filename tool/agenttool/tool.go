@@ -80,6 +80,9 @@ func (c *caller) tool() (tool.Tool, error) {
 	if e, ok := c.agent.(interface{ Effect() agent.Effect }); ok {
 		cfg.Effect = e.Effect()
 	}
+	if r, ok := c.agent.(tool.Reconciler); ok && r.Reconcile() != nil {
+		cfg.Reconcile = c.reconcile(r.Reconcile())
+	}
 	if cfg.InputSchema = inputSchema(c.agent); cfg.InputSchema == nil {
 		c.words = true
 		cfg.InputSchema = object(requestKey, "what the agent is asked to do, with all that it needs to know")
@@ -113,6 +116,28 @@ func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
 		ctx.Actions().SkipSummarization = true
 	}
 	return c.answer(r.result())
+}
+
+// reconcile lets an agent find out what became of a call, in the session that it would
+// be asked in.
+func (c *caller) reconcile(find agent.Reconcile) agent.Reconcile {
+	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+		t, ok := ctx.(tool.Context)
+		if !ok {
+			return agent.Outcome{}, fmt.Errorf("tool %q: a %T is no context of a call", c.agent.Name(), ctx)
+		}
+		found, err := find(newRun(t, c.asked(call.Args)).inside, call)
+		result, happened := found.Happened()
+		if err != nil || !happened {
+			return found, err
+		}
+		text, ok := result.(string)
+		if !ok {
+			return found, nil
+		}
+		answer, err := c.answer(text)
+		return agent.Happened(answer), err
+	}
 }
 
 // asked is what the arguments of a call, which are as declared, ask the agent.

@@ -48,6 +48,10 @@ type Config struct {
 	RequireConfirmationProvider any
 	// Effect is what a call does to the world outside; see [tool.EffectOf].
 	Effect tool.Effect
+	// Reconcile finds out by itself what became of a call that must not be made twice
+	// and was cut off, before a person is asked. It is for the effect
+	// [agent.AtMostOnce] only.
+	Reconcile agent.Reconcile
 }
 
 // Func is a function that can be a tool. It may be called by several agents at
@@ -72,6 +76,9 @@ func New[TArgs, TResults any](cfg Config, handler Func[TArgs, TResults]) (tool.T
 	}
 	if err := cfg.Effect.Check(); err != nil {
 		return nil, fmt.Errorf("function tool %q: %w", cfg.Name, err)
+	}
+	if cfg.Reconcile != nil && cfg.Effect != agent.AtMostOnce {
+		return nil, fmt.Errorf("function tool %q: Reconcile is set, but Effect is not %s", cfg.Name, agent.AtMostOnce)
 	}
 	f, err := prepare(cfg, reflect.TypeFor[TArgs](), reflect.TypeFor[TResults]())
 	if err != nil {
@@ -139,6 +146,9 @@ func (f *function) Name() string        { return f.cfg.Name }
 func (f *function) Description() string { return f.cfg.Description }
 func (f *function) Effect() tool.Effect { return f.cfg.Effect }
 func (f *function) IsLongRunning() bool { return f.cfg.IsLongRunning }
+
+// Reconcile is the config's.
+func (f *function) Reconcile() agent.Reconcile { return f.cfg.Reconcile }
 
 func (f *function) Declaration() *genai.FunctionDeclaration {
 	d := f.decl

@@ -46,13 +46,14 @@ func (s *Store) AppendEvent(ctx context.Context, of session.Session, ev *session
 	if err := complete(key); err != nil {
 		return fmt.Errorf("append event: %w", err)
 	}
-	if err := s.append(ctx, key, of, ev); err != nil {
+	if err := s.append(ctx, key, of, []*session.Event{ev}); err != nil {
 		return fmt.Errorf("append event to session %q: %w", key.SessionID, err)
 	}
 	return nil
 }
 
-func (s *Store) append(ctx context.Context, key session.Key, of session.Session, ev *session.Event) error {
+// append adds events, all or none.
+func (s *Store) append(ctx context.Context, key session.Key, of session.Session, evs []*session.Event) error {
 	e := s.entry(key)
 	if err := e.lock(ctx); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (s *Store) append(ctx context.Context, key session.Key, of session.Session,
 			return err
 		}
 	}
-	a := &appending{entry: e, key: key, seq: ev.Seq, nonce: newNonce()}
+	a := &appending{entry: e, key: key, seq: evs[0].Seq, nonce: newNonce()}
 	last := lastSeq(of)
 	if a.seq == 0 {
 		a.seq = last + 1
@@ -73,22 +74,30 @@ func (s *Store) append(ctx context.Context, key session.Key, of session.Session,
 	if l := session.LeaseFrom(ctx); l != nil && l.Key == key {
 		a.lease = l.Token
 	}
-	if err := a.encode(ev); err != nil {
+	b := batch{first: a}
+	if err := b.encode(evs); err != nil {
 		return err
 	}
 	missed, err := s.missed(ctx, v, key, last, a.seq)
 	if err != nil {
 		return err
 	}
-	if err := s.write(ctx, a.write); err != nil {
+	if err := s.write(ctx, b.write); err != nil {
 		return err
 	}
-	ev.Seq, ev.ID, ev.Timestamp = a.event.Seq, a.event.ID, a.event.Timestamp
 	if v != nil {
 		for _, m := range missed {
 			v.Apply(m)
 		}
-		v.Apply(ev)
+	}
+	for i, ev := range evs {
+		if i > 0 {
+			a = b.others[i-1]
+		}
+		ev.Seq, ev.ID, ev.Timestamp = a.event.Seq, a.event.ID, a.event.Timestamp
+		if v != nil {
+			v.Apply(ev)
+		}
 	}
 	s.hub.changed(e.id.Load())
 	return nil
@@ -191,48 +200,50 @@ func encodeState(delta map[string]any) ([]value, error) {
 	return all, nil
 }
 
-func (a *appending) write(tx *tx, _ bool) error {
+// insert inserts the event into its session, which has that ID. Stored says that it was
+// there already, by an earlier try.
+func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 	names := []any{a.key.AppName, a.key.UserID, a.key.SessionID}
-	id := a.entry.id.Load()
-	if id == 0 {
+	if id = a.entry.id.Load(); id == 0 {
 		ok, err := tx.row(selectID, names, &id)
 		if err != nil {
-			return err
+			return 0, false, err
 		}
 		if !ok {
-			return missing(a.key)
+			return 0, false, missing(a.key)
 		}
 		a.entry.id.Store(id)
 	}
-	n, err := tx.exec(insertEvent, a.seq, a.event.Timestamp.UnixMicro(), a.nonce, a.data, id, a.lease, a.lease, a.seq)
-	if err != nil {
-		return err
-	}
-	if n == 1 {
-		return tx.setState(a.key, id, a.state)
+	n, err := tx.exec(insertEvent, a.values(id)...)
+	if err != nil || n == 1 {
+		return id, false, err
 	}
 	return a.why(tx, names, id)
 }
 
+func (a *appending) values(id int64) []any {
+	return []any{a.seq, a.event.Timestamp.UnixMicro(), a.nonce, a.data, id, a.lease, a.lease, a.seq}
+}
+
 // why says why an event was not inserted. It may have been before: then the
 // answer to that was lost, and all is well.
-func (a *appending) why(tx *tx, names []any, tried int64) error {
-	var id, nonce int64
+func (a *appending) why(tx *tx, names []any, tried int64) (id int64, stored bool, err error) {
+	var nonce int64
 	var h holder
 	ok, err := tx.row(selectWhy, append([]any{a.seq}, names...), &id, &h.owner, &h.token, &h.since, &h.until, &nonce)
 	switch {
 	case err != nil:
-		return err
+		return 0, false, err
 	case !ok:
 		a.entry.id.Store(0)
-		return missing(a.key)
+		return 0, false, missing(a.key)
 	case id != tried: // it was deleted, and made anew
 		a.entry.id.Store(id)
-		return a.write(tx, false)
+		return a.insert(tx)
 	case nonce == a.nonce:
-		return nil
+		return id, true, nil
 	case a.lease != 0 && a.lease != h.token:
-		return refuse(h.lost(a.key))
+		return 0, false, refuse(h.lost(a.key))
 	}
-	return refuse(session.ErrConflict)
+	return 0, false, refuse(session.ErrConflict)
 }

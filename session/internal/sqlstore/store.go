@@ -29,8 +29,8 @@ type Config struct {
 	Wait time.Duration
 }
 
-// Store is a session.Service, session.Leaser and session.Watcher in an SQL
-// database. It is safe for concurrent use, by several processes too.
+// Store is a session.Service, session.BulkAppender, session.Leaser and session.Watcher
+// in an SQL database. It is safe for concurrent use, by several processes too.
 type Store struct {
 	dialect        *Dialect
 	reader, writer *sql.DB
@@ -50,9 +50,10 @@ type Store struct {
 }
 
 var (
-	_ session.Service = (*Store)(nil)
-	_ session.Leaser  = (*Store)(nil)
-	_ session.Watcher = (*Store)(nil)
+	_ session.Service      = (*Store)(nil)
+	_ session.BulkAppender = (*Store)(nil)
+	_ session.Leaser       = (*Store)(nil)
+	_ session.Watcher      = (*Store)(nil)
 )
 
 // New brings the database's tables up to date and returns the store. It waits

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// InDoubtError says that a step has failed, and that calls beside it were cut off by
+// that which must not be made twice: nobody knows whether they took place. It is the
+// error of the agent that ran them side by side.
+type InDoubtError struct {
+	// Err is how the step failed.
+	Err   error
+	Calls []Doubt
+}
+
+// Doubt is a call of which nobody knows whether it took place.
+type Doubt struct {
+	// Address is the step that made it, and ID what the call was made with: see
+	// [CallID] and [ToolCallID].
+	Address session.Address
+	ID      string
+	// Call is the ID that a model gave its call of a tool, with the tool's name and
+	// the arguments; all empty for a step, and Tool and Args in an [InDoubtError].
+	Call string
+	Tool string
+	Args map[string]any
+}
+
+func (e *InDoubtError) Error() string {
+	var calls []string
+	for _, c := range e.Calls {
+		calls = append(calls, fmt.Sprintf("%s (its call ID is %s)", c.Address, c.ID))
+	}
+	return fmt.Sprintf("%v. This cut off what must not be done twice, and may have been done: %s. Look it up by that ID. Nothing of it is done again by itself: whoever has the run tried again (refrain resume RUN --retry) is asked first what became of it (refrain resolve RUN)",
+		e.Err, strings.Join(calls, ", "))
+}
+
+// Unwrap is how the step failed.
+func (e *InDoubtError) Unwrap() error { return e.Err }
+
+// doubts are the calls under a step that must not be made twice, and that have begun.
+type doubts struct {
+	step *Step
+	open map[session.Address][]Doubt
+	cut  []Doubt
+}
+
+// watch looks at what happens under a step that runs several at once. The step's run
+// is about to begin.
+func (s *Step) watch() *doubts {
+	if !watches(s.cfg.Agent) || s.inv.tree == nil {
+		return nil
+	}
+	d := &doubts{step: s}
+	yield := s.yield
+	s.yield = func(ev *session.Event) bool {
+		d.see(ev)
+		return yield(ev)
+	}
+	return d
+}
+
+func (d *doubts) see(ev *session.Event) {
+	inv, at := d.step.inv, ev.Address
+	switch {
+	case ev.Partial || at == inv.address:
+	case ev.Mark == nil: // what it came to
+		delete(d.open, at)
+	case ev.Mark.Kind == session.MarkStepStarted:
+		a, ok := inv.tree.Find(at.Agent()).(interface{ Effect() Effect })
+		if ok && a.Effect() == AtMostOnce && ev.CustomMetadata[session.MetadataNotRun] != true {
+			d.begin(Doubt{Address: at, ID: callID(inv.Session().ID(), inv.run.ID, string(at))})
+		}
+	case ev.Mark.Kind == session.MarkDispatched:
+		var calls session.Dispatched
+		if ev.Mark.Decode(&calls) != nil || len(calls.Calls) == 0 {
+			return
+		}
+		delete(d.open, at)
+		for _, id := range calls.Calls {
+			d.begin(Doubt{Address: at, ID: callID(inv.Session().ID(), inv.run.ID, string(at), id), Call: id})
+		}
+	case ev.Mark.Kind == session.MarkStepFinished && d.open[at] != nil:
+		var fin session.StepFinished
+		// One that another has cut off says how that one failed.
+		if ev.Mark.Decode(&fin) == nil && fin.Error != "" && (fin.Canceled || !fin.At.Under(at)) {
+			d.cut = append(d.cut, d.open[at]...)
+		}
+		delete(d.open, at)
+	case ev.Mark.Kind == session.MarkStepFinished && len(d.cut) > 0:
+		if a := inv.tree.Find(at.Agent()); a != nil && watches(a) { // it has said so itself
+			d.cut = slices.DeleteFunc(d.cut, func(c Doubt) bool { return c.Address.Under(at) })
+		}
+	}
+}
+
+// watches reports whether an agent runs several others at once, or may do so.
+func watches(a Agent) bool { return !serial(a) && len(a.SubAgents()) > 0 }
+
+func (d *doubts) begin(call Doubt) {
+	if d.open == nil {
+		d.open = make(map[session.Address][]Doubt)
+	}
+	d.open[call.Address] = append(d.open[call.Address], call)
+}
+
+// with is the error of the step with the calls that were cut off.
+func (d *doubts) with(err error) error {
+	if d == nil || err == nil || d.step.inv.Context.Err() != nil {
+		return err
+	}
+	for _, at := range slices.Sorted(maps.Keys(d.open)) { // of a resumed run, which has not come to them
+		d.cut = append(d.cut, d.open[at]...)
+	}
+	if len(d.cut) == 0 {
+		return err
+	}
+	return &InDoubtError{Err: err, Calls: d.cut}
+}

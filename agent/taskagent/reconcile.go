@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+// KeyCallID is the name that stands for the call's ID in the templates of
+// [NewCommandReconcile] and [NewHTTPReconcile].
+const KeyCallID = "call_id"
+
+// NewCommandReconcile returns a Reconcile that runs a command to find out what became
+// of a task: exit code 0 (or one of OKExitCodes) says that it was done, and the
+// standard output is its result; exit code 1 says that it was not done; of anything
+// else nothing can be told, and its standard error says why. The command finds the
+// call's ID in its environment ([EnvCallID]), and its templates as {{call_id}}. Of the
+// Config's own fields only the Name counts.
+//
+// It refuses what [NewCommand] refuses, and an OK exit code of 1.
+func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
+	cfg.Config = named(cfg.Config)
+	made, err := NewCommand(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a := made.(*CommandAgent)
+	if slices.Contains(a.cfg.OKExitCodes, 1) {
+		return nil, fmt.Errorf("command agent %q: exit code 1 says that the task was not done, and cannot be OK", cfg.Name)
+	}
+	return a.reconcile, nil
+}
+
+// NewHTTPReconcile returns a Reconcile that sends a request to find out what became of
+// a task: a status of 200 to 299 (or one of OKStatus) says that it was done, and the
+// body is its result; 404 and 410 say that it was not done; of anything else nothing
+// can be told. Its templates find the call's ID as {{call_id}}. Of the Config's own
+// fields only the Name counts.
+//
+// It refuses what [NewHTTP] refuses.
+func NewHTTPReconcile(cfg HTTPConfig) (agent.Reconcile, error) {
+	cfg.Config = named(cfg.Config)
+	cfg.Effect = agent.Pure // it asks, and sends no key
+	made, err := NewHTTP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return made.(*HTTPAgent).reconcile, nil
+}
+
+func named(cfg Config) Config {
+	if cfg.Name == "" {
+		cfg.Name = "reconcile"
+	}
+	return Config{Name: cfg.Name}
+}
+
+func (a *CommandAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+	out, err := a.doAs(ctx, call.ID, withCallID(ctx, call.ID))
+	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Code == 1 {
+		return agent.DidNotHappen(), nil
+	}
+	return happened(&out, err)
+}
+
+func (a *HTTPAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+	out, err := a.doAs(ctx, "", withCallID(ctx, call.ID))
+	if status, ok := errors.AsType[*StatusError](err); ok && !a.ok(status.Status) &&
+		(status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
+		return agent.DidNotHappen(), nil
+	}
+	return happened(&out, err)
+}
+
+func happened(out *outcome, err error) (agent.Outcome, error) {
+	if err != nil {
+		return agent.Outcome{}, err
+	}
+	return agent.Happened(out.output), nil
+}
+
+// withCallID looks a name up where the step would, and knows the call's ID.
+func withCallID(ctx agent.InvocationContext, id string) func(string) (any, bool) {
+	lookup := agent.Lookup(ctx)
+	return func(name string) (any, bool) {
+		if name == KeyCallID {
+			return id, true
+		}
+		return lookup(name)
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"slices"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// asks takes a question of a step.
+func (l *Live) asks(s *Step, q session.Question) {
+	if l.asked == nil {
+		l.asked = make(map[string]*Step)
+	}
+	l.asked[q.ID] = s
+	s.open = append(s.open, q)
+	s.Asks = q.Text
+}
+
+// answered takes an answer. Those that come while nothing is under way end no step:
+// it hears of them when the run goes on.
+func (l *Live) answered(a session.Answer) {
+	s := l.asked[a.ID]
+	if s == nil {
+		return
+	}
+	delete(l.asked, a.ID)
+	s.open = slices.DeleteFunc(s.open, func(q session.Question) bool { return q.ID == a.ID })
+	if s.Asks = ""; len(s.open) > 0 {
+		s.Asks = s.open[len(s.open)-1].Text
+	}
+}
+
+// suspend shows what a pause has cut off as what it is: it goes on when the run
+// does. By its own marks a step that waits looks like one that was canceled.
+func (l *Live) suspend() {
+	l.tree.Paused = true
+	if l.tree.Root != nil {
+		l.tree.Root.suspend()
+	}
+}
+
+// end takes the end of the run. One that was paused, and then canceled, has steps
+// that do not go on.
+func (l *Live) end(ended session.RunEnded) {
+	l.tree.Paused = false
+	if l.tree.Root != nil && ended.Status == session.RunCanceled {
+		l.tree.Root.giveUp()
+	}
+}
+
+// halted reports whether a step was cut off by what ended the run, for now or for
+// good.
+func (s Status) halted() bool {
+	return s == StatusCanceled || s == StatusPaused || s == StatusWaiting
+}
+
+// suspend returns whether somebody is asked in the step, or below it.
+func (s *Step) suspend() (waits bool) {
+	if !s.Status.halted() {
+		return false
+	}
+	if waits = len(s.open) > 0; waits {
+		s.Asks = s.open[len(s.open)-1].Text
+	}
+	if l := s.Loop; l != nil {
+		waits = l.suspend() || waits
+	}
+	for _, c := range s.Steps {
+		waits = c.suspend() || waits
+	}
+	s.Status = suspended(waits)
+	return waits
+}
+
+func suspended(waits bool) Status {
+	if waits {
+		return StatusWaiting
+	}
+	return StatusPaused
+}
+
+func (l *Loop) suspend() (waits bool) {
+	if l.Stop != nil && l.Stop.Reason == loop.ReasonCanceled {
+		l.cut, l.Stop = l.Stop, nil
+	}
+	for _, it := range l.Iterations {
+		if it.Record != nil || !it.Status.halted() {
+			continue
+		}
+		asked := false
+		for _, c := range it.Steps {
+			if c.Status == StatusSkipped {
+				c.Status = StatusPending // its turn is still to come
+			}
+			asked = c.suspend() || asked
+		}
+		it.Status = suspended(asked)
+		waits = waits || asked
+	}
+	if f := l.Finalizer; f != nil {
+		if f.Status == StatusSkipped {
+			f.Status = StatusPending
+		}
+		waits = f.suspend() || waits
+	}
+	return waits
+}
+
+// giveUp is the contrary of suspend.
+func (s *Step) giveUp() {
+	if !s.Status.halted() {
+		return
+	}
+	s.Status, s.Asks = StatusCanceled, ""
+	if l := s.Loop; l != nil {
+		if l.cut != nil {
+			l.Stop, l.cut = l.cut, nil
+		}
+		for _, it := range l.Iterations {
+			if it.Status.halted() {
+				it.Status = StatusCanceled
+			}
+			for _, c := range it.Steps {
+				c.giveUp()
+				c.close(StatusCanceled, c.Ended)
+			}
+		}
+		if l.Finalizer != nil {
+			l.Finalizer.giveUp()
+			l.Finalizer.close(StatusCanceled, l.Finalizer.Ended)
+		}
+	}
+	for _, c := range s.Steps {
+		c.giveUp()
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// replay is that of the run, and what counts no more when it goes on: what was cut
+// off, and with cont the end of one that has come to it.
+func (p *past) replay(tree *agent.Tree, cont bool) (*agent.Replay, session.Spans, error) {
+	count := p.counting()
+	end, err := agent.End(count)
+	if err != nil {
+		return nil, nil, err
+	}
+	var loops []session.Address
+	var back session.Spans // what is taken back
+	switch {
+	case end == nil:
+	case !cont && end.Error != "":
+		return nil, nil, fmt.Errorf("%w; it failed: %s", ErrFinished, end.Error)
+	case !cont:
+		return nil, nil, ErrFinished
+	case end.Error != "":
+		back, err = agent.Failed(count, tree)
+	default:
+		loops, back, err = agent.StoppedLoops(count, tree)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	replay, err := agent.NewReplay(p.events, p.superseded.Union(back), tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	replay.Reopen(loops...)
+	return replay, back.Union(replay.Superseded()), nil
+}
+
+// counting are the run's events that count.
+func (p *past) counting() []*session.Event {
+	if len(p.superseded) == 0 {
+		return p.events
+	}
+	var count []*session.Event
+	for _, ev := range p.events {
+		if !p.superseded.Has(ev.Seq) {
+			count = append(count, ev)
+		}
+	}
+	return count
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// AppendEvents adds several events and their deltas in one transaction. See
+// session.BulkAppender.
+func (s *Store) AppendEvents(ctx context.Context, of session.Session, evs []*session.Event) error {
+	if of == nil || slices.Contains(evs, nil) {
+		return fmt.Errorf("append events: %w: session and events are required", session.ErrInvalid)
+	}
+	if evs = slices.DeleteFunc(slices.Clone(evs), func(ev *session.Event) bool { return ev.Partial }); len(evs) == 0 {
+		return nil
+	}
+	key := session.KeyOf(of)
+	if err := complete(key); err != nil {
+		return fmt.Errorf("append events: %w", err)
+	}
+	if err := s.append(ctx, key, of, evs); err != nil {
+		return fmt.Errorf("append %d events to session %q: %w", len(evs), key.SessionID, err)
+	}
+	return nil
+}
+
+// batch is what is appended at once. Its events have one nonce: they are stored
+// together, or not at all.
+type batch struct {
+	first  *appending
+	others []*appending
+	state  []value // what all deltas come to
+}
+
+// encode makes the rows of all events, and leaves the events themselves alone.
+func (b *batch) encode(evs []*session.Event) error {
+	b.others = nil
+	last := make(map[string]value)
+	for i, ev := range evs {
+		a := b.first
+		if i > 0 {
+			a = &appending{entry: b.first.entry, key: b.first.key, lease: b.first.lease, nonce: b.first.nonce, seq: b.first.seq + int64(i)}
+			if ev.Seq != 0 && ev.Seq != a.seq {
+				return session.ErrConflict
+			}
+			b.others = append(b.others, a)
+		}
+		if err := a.encode(ev); err != nil {
+			return err
+		}
+		if len(evs) == 1 {
+			b.state = a.state
+			return nil
+		}
+		for _, v := range a.state {
+			last[v.key] = v
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(last)) {
+		b.state = append(b.state, last[k])
+	}
+	return nil
+}
+
+// write inserts all events and what they come to.
+func (b *batch) write(tx *tx, _ bool) error {
+	id, stored, err := b.first.insert(tx)
+	if err != nil || stored { // by an earlier try, whose answer was lost
+		return err
+	}
+	for _, a := range b.others {
+		n, err := tx.exec(insertEvent, a.values(id)...)
+		if err != nil {
+			return err
+		}
+		if n != 1 { // nobody else can have been faster: the first one holds the place
+			return fmt.Errorf("event %d of several was not inserted", a.seq)
+		}
+	}
+	return tx.setState(b.first.key, id, b.state)
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "encoding/json"
+
+// MarkReconciled says what was found out about a call that was cut off and must not be
+// made twice. Data is a [Reconciled]. It has the address of the step that makes the
+// call.
+const MarkReconciled MarkKind = "reconciled"
+
+// Reconciled is the data of [MarkReconciled].
+type Reconciled struct {
+	// Call is the ID of a function call; empty for the step itself.
+	Call string `json:"call,omitempty"`
+	// Outcome is [ReconciledHappened], [ReconciledNot] or [ReconciledUnknown].
+	Outcome string `json:"outcome"`
+	// Result is what the call came to, if it took place.
+	Result json.RawMessage `json:"result,omitempty"`
+	// Why says why it is unknown.
+	Why string `json:"why,omitempty"`
+}
+
+// What a [Reconciled] can say.
+const (
+	ReconciledHappened = "happened"       // it took place, and came to Result
+	ReconciledNot      = "did_not_happen" // it is made again
+	ReconciledUnknown  = "unknown"        // a person is asked
+)

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// RemovedError: the file of an open database was removed, moved away or replaced.
+// SQLite would go on writing to where nobody finds it.
+type RemovedError struct {
+	// Path is where the database was, Replaced whether there is another file now.
+	Path     string
+	Replaced bool
+	// Kept is a copy of all that the database held then; empty if there could be
+	// none, and Err says why. Do not move it to Path while there is a log of the
+	// old one, Path-wal: SQLite would take the one for the other's.
+	Kept string
+	Err  error
+}
+
+// Error says what to do.
+func (e *RemovedError) Error() string {
+	what := "was removed"
+	if e.Replaced {
+		what = "was replaced by another file"
+	}
+	if e.Kept == "" {
+		return fmt.Sprintf("the file %s %s while it was in use, and what it held could not be kept: %v", e.Path, what, e.Err)
+	}
+	return fmt.Sprintf("the file %s %s while it was in use; all that it held is kept in %s: open that instead", e.Path, what, e.Kept)
+}
+
+// Unwrap returns why nothing could be kept.
+func (e *RemovedError) Unwrap() error { return e.Err }
+
+// file is the one that a database is in.
+type file struct {
+	path string
+	info os.FileInfo // as it was opened
+	away atomic.Bool // gone is set
+
+	mu   sync.Mutex
+	gone *RemovedError // since it was found to be away
+}
+
+func newFile(path string) (*file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open SQLite database: %w", err)
+	}
+	return &file{path: path, info: info}, nil
+}
+
+// there reports whether the file is where it was, and if not whether another one is.
+// One that cannot be looked at counts as there: SQLite says what is wrong with it.
+func (f *file) there() (same, replaced bool) {
+	now, err := os.Stat(f.path)
+	switch {
+	case err == nil:
+		same = os.SameFile(now, f.info)
+		return same, !same
+	case errors.Is(err, fs.ErrNotExist):
+		return false, false
+	}
+	return true, false
+}
+
+// AppendEvent is that of [session.Service]. It fails with a [*RemovedError] if the
+// file is not there any more; the first event that fails so is in the copy.
+func (s *Service) AppendEvent(ctx context.Context, of session.Session, ev *session.Event) error {
+	return s.guard(ctx, func() error { return s.store.AppendEvent(ctx, of, ev) })
+}
+
+// AppendEvents is that of [session.BulkAppender], and fails as AppendEvent does.
+func (s *Service) AppendEvents(ctx context.Context, of session.Session, evs []*session.Event) error {
+	return s.guard(ctx, func() error { return s.store.AppendEvents(ctx, of, evs) })
+}
+
+// guard appends to a file that is there.
+func (s *Service) guard(ctx context.Context, add func() error) error {
+	same, replaced := s.file.there()
+	if same {
+		s.file.found()
+		return add()
+	}
+	err := s.file.rescue(replaced, func() (string, error) {
+		if err := add(); err != nil {
+			return "", err
+		}
+		return s.file.keep(context.WithoutCancel(ctx), s.reader)
+	})
+	return fmt.Errorf("append event: %w", err)
+}
+
+// found forgets that the file was away.
+func (f *file) found() {
+	if !f.away.Load() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gone = nil
+	f.away.Store(false)
+}
+
+// rescue keeps what was in the file, once.
+func (f *file) rescue(replaced bool, keep func() (string, error)) *RemovedError {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gone == nil || f.gone.Kept == "" {
+		f.gone = &RemovedError{Path: f.path, Replaced: replaced}
+		f.gone.Kept, f.gone.Err = keep()
+		f.away.Store(true)
+	}
+	return f.gone
+}
+
+// keep copies the database to a file beside where it was: the connections that are
+// open still have it.
+func (f *file) keep(ctx context.Context, db *sql.DB) (name string, err error) {
+	dir := filepath.Dir(f.path)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	var copied *os.File
+	for n := 1; copied == nil; n++ {
+		name = fmt.Sprintf("%s.kept-%d", f.path, n)
+		copied, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil && (!errors.Is(err, fs.ErrExist) || n > 1000) {
+			return "", err
+		}
+	}
+	if err := copied.Close(); err != nil {
+		return "", err
+	}
+	if err := vacuumInto(ctx, db, name); err != nil {
+		return "", errors.Join(err, os.Remove(name))
+	}
+	return name, nil
+}
+
+// vacuumInto writes a copy of the database that a connection has open.
+func vacuumInto(ctx context.Context, db *sql.DB, name string) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "PRAGMA query_only(0)"); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", name)
+	_, back := conn.ExecContext(ctx, "PRAGMA query_only(1)")
+	return errors.Join(err, back)
+}
+
+// guarded makes connections to one file alone: a new connection would else make an
+// empty database where it was, or open another one's.
+type guarded struct {
+	driver.Connector
+	file *file
+}
+
+// Connect opens a connection if the file is there.
+func (g guarded) Connect(ctx context.Context) (driver.Conn, error) {
+	if same, replaced := g.file.there(); !same {
+		return nil, &RemovedError{Path: g.file.path, Replaced: replaced, Err: errors.New("no connection has it")}
+	}
+	return g.Connector.Connect(ctx)
+}
