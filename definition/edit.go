@@ -4,74 +4,164 @@ package definition
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"reflect"
-	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// Edit sets one value in the text of a definition and leaves everything else as it
-// stands: comments, order, spaces. The path names a field, as
-// "max_iterations", "score.target" or "sub_agents[1].text"; the value is a text, a
-// number, or true or false. A field that is not there is added to its map, behind
-// the first one.
+// Editor changes the text of a definition and leaves everything else in it as it
+// stands: comments, empty lines, order, quotes, indentation, line ends.
 //
-// It fails for a path that leads nowhere, for a value that is no scalar or goes
-// over several lines, be it the old or the new one, and for a place that has an
-// anchor or an alias. What the text says then is for [Parse] to check.
-func Edit(data []byte, path string, value any) ([]byte, error) {
-	fail := func(format string, args ...any) ([]byte, error) {
-		return nil, fmt.Errorf("edit %s: %w", path, fmt.Errorf(format, args...))
-	}
-	if v, ok := value.(string); ok && !utf8.ValidString(v) || !utf8.ValidString(path) {
-		return fail("it is not UTF-8")
-	}
-	text, err := scalar(value)
-	if err != nil {
-		return fail("%w", err)
-	}
-	root, err := document(data)
-	if err != nil {
-		return fail("%w", err)
-	}
-	at, parent, key, err := find(root, path)
-	if err != nil {
-		return fail("%w", err)
-	}
-	lines := strings.SplitAfter(string(data), "\n")
-	if at != nil {
-		err = replaceScalar(lines, at, text)
-	} else {
-		err = addField(lines, parent, key, text)
-	}
-	if err != nil {
-		return fail("%w", err)
-	}
-	edited := []byte(strings.Join(lines, ""))
-	if err := says(edited, path, value); err != nil {
-		return fail("%w", err)
-	}
-	return edited, nil
+//	e, err := definition.NewEditor(data)
+//	if err != nil {
+//		return err
+//	}
+//	if err := e.Set("score.target", 8.5); err != nil {
+//		return err
+//	}
+//	if err := e.Move("sub_agents", 2, 0); err != nil {
+//		return err
+//	}
+//	os.WriteFile(name, e.Bytes(), 0o644)
+//
+// A path names a value: max_iterations, score.target, sub_agents[1].text,
+// prices["openai/gpt-4.1"].input; [FieldPath] writes one. A value is text, a number,
+// true or false, nil, a list or a map of such, or anything else that YAML can be made
+// of; or [YAML], which is written already. Several lines of text are written behind |,
+// or > where that stands already.
+//
+// Comments belong to what stands below them without an empty line between, or before
+// them in the same line, and those indented deeper to what they are in: they move
+// with it and go with it. What is above the first field of the file stays there.
+//
+// Each operation makes sure that the text then says what was asked for, and that
+// nothing else in it says another thing. If it cannot be done, the text stays as it
+// was, and the error is an [*EditError] with the place. That is so where anchors,
+// aliases and merges are: whoever sees one value edited does not expect another one
+// to change. What the text says as a definition is for [Parse] to check.
+//
+// An Editor is not safe for concurrent use.
+type Editor struct {
+	mark  bool // the text begins with a byte order mark
+	sheet *sheet
 }
 
-// scalar is a value as YAML has it, on one line.
-func scalar(value any) (string, error) {
-	switch reflect.ValueOf(value).Kind() {
-	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint, reflect.Float64:
-	default:
-		return "", fmt.Errorf("a %T is no text, number, or true or false", value)
+// NewEditor reads a text. The error is [Problems] if it is not YAML, or larger than a
+// definition can be.
+func NewEditor(data []byte) (*Editor, error) {
+	s, err := newSheet(data)
+	if err != nil {
+		return nil, err
 	}
-	b, err := yaml.Marshal(value)
-	if text := strings.TrimSuffix(string(b), "\n"); err != nil || !strings.ContainsAny(text, "\n,[]{}#") {
-		return text, err
+	return &Editor{mark: bytes.HasPrefix(data, []byte(byteOrderMark)), sheet: s}, nil
+}
+
+// Bytes is the text as it is now. It is the caller's.
+func (e *Editor) Bytes() []byte {
+	if e.mark {
+		return []byte(byteOrderMark + e.sheet.text)
 	}
-	b, err = json.Marshal(value)
-	return string(b), err
+	return []byte(e.sheet.text)
+}
+
+// EditError says why an edit was not made.
+type EditError struct {
+	// Op and Path are what was to be done, such as "set" and "score.target".
+	Op, Path string
+	// Line and Column are the place that is in the way, from 1, in characters; 0
+	// if it is none in the text.
+	Line, Column int
+	// Err is the reason.
+	Err error
+}
+
+// Error is like "set score.target: 3:8: the reason".
+func (e *EditError) Error() string {
+	at := ""
+	if e.Line > 0 {
+		at = fmt.Sprintf("%d:%d: ", e.Line, e.Column)
+	}
+	return strings.TrimSpace(e.Op+" "+printable(e.Path)) + ": " + at + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *EditError) Unwrap() error { return e.Err }
+
+// Edit sets one value in the text of a definition, as [Editor.Set] does.
+func Edit(data []byte, path string, value any) ([]byte, error) {
+	e, err := NewEditor(data)
+	if err != nil {
+		return nil, &EditError{Op: "set", Path: path, Err: err}
+	}
+	if err := e.Set(path, value); err != nil {
+		return nil, err
+	}
+	return e.Bytes(), nil
+}
+
+// attempt is one way of doing an operation: the pieces that it replaces, and what the
+// text then has to say.
+type attempt struct {
+	pieces []splice
+	want   *yaml.Node
+}
+
+// do does an operation in the first of several ways that comes out right.
+func (e *Editor) do(op, path string, ways ...func() (attempt, error)) error {
+	fail := func(err error) error {
+		out := &EditError{Op: op, Path: path, Err: err}
+		if at, ok := errors.AsType[*EditError](err); ok {
+			out.Line, out.Column, out.Err = at.Line, at.Column, at.Err
+		}
+		return out
+	}
+	if !utf8.ValidString(path) {
+		return fail(errors.New("it is not UTF-8"))
+	}
+	var first error
+	for _, way := range ways {
+		err := e.try(way)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return fail(first)
+}
+
+// try does an operation in one way.
+func (e *Editor) try(way func() (attempt, error)) error {
+	a, err := way()
+	if err != nil || a.want == e.sheet.root {
+		return err
+	}
+	text := e.sheet.splice(a.pieces)
+	err = e.accept(text, a.want)
+	if brk := e.sheet.pen.brk; err != nil && !strings.HasSuffix(text, brk) && e.accept(text+brk, a.want) == nil {
+		return nil // the lines of a text behind | have to end
+	}
+	return err
+}
+
+// accept makes a text the one that is edited, if it says what it has to.
+func (e *Editor) accept(text string, want *yaml.Node) error {
+	if len(text) > maxFileSize {
+		return errors.New("the text would be larger than 1 MiB")
+	}
+	after, err := newSheet([]byte(text))
+	if err != nil {
+		return fmt.Errorf("that cannot be written there; edit it by hand (%w)", err)
+	}
+	if at := differs(want, after.root); at != nil {
+		return after.fail(at, "that cannot be written there without a change to something else; edit it by hand")
+	}
+	e.sheet = after
+	return nil
 }
 
 // document is the one value of a text.
@@ -82,47 +172,4 @@ func document(data []byte) (*yaml.Node, error) {
 		return nil, l.problems
 	}
 	return n, nil
-}
-
-// pathStep is the first element of a path.
-var pathStep = regexp.MustCompile(`^(?:\.?([^.\[\]]+)|\[([0-9]+)\])`)
-
-// find goes down a path. If only its last field is not there, at is nil, and
-// parent the map that it belongs to.
-func find(n *yaml.Node, path string) (at, parent *yaml.Node, key string, err error) {
-	for rest := path; ; {
-		m := pathStep.FindStringSubmatch(rest)
-		if m == nil {
-			return nil, nil, "", fmt.Errorf("%q is no path to a field", path)
-		}
-		done := path[:len(path)-len(rest)]
-		rest = rest[len(m[0]):]
-		parent, key = n, m[1]
-		if n = child(parent, m[1], m[2]); n == nil && rest == "" && key != "" && parent.Kind == yaml.MappingNode && len(parent.Content) > 0 {
-			return nil, parent, key, nil
-		}
-		switch {
-		case n == nil:
-			return nil, nil, "", fmt.Errorf("there is no %s in %q", strings.Trim(m[0], "."), done)
-		case rest == "":
-			return n, parent, key, nil
-		}
-	}
-}
-
-// child is the value of a key, or of an index, in a node; nil if there is none.
-func child(n *yaml.Node, key, at string) *yaml.Node {
-	switch {
-	case key != "" && n.Kind == yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == key {
-				return n.Content[i+1]
-			}
-		}
-	case at != "" && n.Kind == yaml.SequenceNode:
-		if i, err := strconv.Atoi(at); err == nil && i < len(n.Content) {
-			return n.Content[i]
-		}
-	}
-	return nil
 }

@@ -3,8 +3,11 @@
 package definition_test
 
 import (
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,85 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-const edited = `# a loop
-name: refine   # its name
-
-max_iterations: 3
-score: {key: mark, target: 8} # good enough
-sub_agents:
-  # who writes
-  - name: write
-    text: 'it''s {{n}}' # a text
-  - {name: "mark é", value: 3}
-  - name: long
-    instructions: |
-      Two
-      lines.
-`
-
-// One value is changed, and comments, order and spaces stay as they are.
-func TestEdit(t *testing.T) {
-	for _, tt := range []struct {
-		path  string
-		value any
-		line  string // with it
-		was   string // the line in its place; empty for one that is added
-	}{
-		{"max_iterations", 5, "max_iterations: 5", "max_iterations: 3"},
-		{"name", "other", "name: other   # its name", "name: refine   # its name"},
-		{"name", "it: is # new", `name: "it: is # new"   # its name`, "name: refine   # its name"},
-		{"name", "yes", `name: "yes"   # its name`, "name: refine   # its name"},
-		{"score.target", 8.5, "score: {key: mark, target: 8.5} # good enough", "score: {key: mark, target: 8} # good enough"},
-		{"score.patience", uint(2), "score: {key: mark, patience: 2, target: 8} # good enough", "score: {key: mark, target: 8} # good enough"},
-		{"sub_agents[0].text", "a\nb", `    text: "a\nb" # a text`, `    text: 'it''s {{n}}' # a text`},
-		{"sub_agents[1].name", "mark, too", `  - {name: "mark, too", value: 3}`, `  - {name: "mark é", value: 3}`},
-		{"sub_agents[1].value", 4, `  - {name: "mark é", value: 4}`, `  - {name: "mark é", value: 3}`},
-		{"sub_agents[0].can_exit_loop", true, "    can_exit_loop: true", ""},
-		{"timeout", "5m", "timeout: 5m", ""},
-	} {
-		got, err := definition.Edit([]byte(edited), tt.path, tt.value)
-		if err != nil {
-			t.Errorf("%s: %v", tt.path, err)
-			continue
-		}
-		back := strings.Replace(string(got), tt.line+"\n", tt.was+"\n", 1)
-		if tt.was == "" {
-			back = strings.Replace(string(got), tt.line+"\n", "", 1)
-		}
-		if diff := cmp.Diff(edited, back); diff != "" || !strings.Contains(string(got), tt.line+"\n") {
-			t.Errorf("%s: %s\n%s", tt.path, diff, got)
-		}
-	}
-}
-
-// What cannot be edited so is left alone, and it is said why.
-func TestEditRefuses(t *testing.T) {
-	for _, tt := range []struct {
-		text, path string
-		value      any
-		want       string
-	}{
-		{edited, "scor.target", 1, `there is no scor in ""`},
-		{edited, "sub_agents[7].text", "a", "there is no [7]"},
-		{edited, "sub_agents", "a", "no plain value"},
-		{edited, "sub_agents[2].instructions", "a", "several lines"},
-		{edited, "", 1, "no path"},
-		{edited, "name", []string{"a"}, "no text, number"},
-		{edited, "name", nil, "no text, number"},
-		{"a: &x 1\nb: *x\n", "a", 2, "no plain value"},
-		{"a: &x 1\nb: *x\n", "b", 2, "no plain value"},
-		{"a:\n  b: 1\n", "c", 2, "not on one line"},
-		{"a: [", "a", 2, "not YAML"},
-		{"- 1\n", "a", 2, "there is no a"},
-	} {
-		if got, err := definition.Edit([]byte(tt.text), tt.path, tt.value); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%q: %q, %v, want %s", tt.path, got, err, tt.want)
-		}
-	}
-}
-
-// Every definition that is there can be edited, and only the one line is
-// another one.
+// Every definition that is there can be edited, and only what was edited is another
+// one.
 func TestEditKeepsEveryDefinition(t *testing.T) {
 	files, _ := filepath.Glob("../examples/*/*.yaml")
 	good, _ := filepath.Glob("testdata/good/*.yaml")
@@ -110,20 +36,19 @@ func TestEditKeepsEveryDefinition(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		was, is := strings.Split(string(data), "\n"), strings.Split(string(got), "\n")
+		back := strings.Replace(string(got), "display_name: \"Edited: it\"\n", "", 1)
+		was, is := strings.Split(string(data), "\n"), strings.Split(back, "\n")
 		changed := 0
-		for _, line := range was {
-			if len(is) > 0 && line != is[0] {
-				if changed++; len(is) < 2 || is[1] != "display_name: 'Edited: it'" {
-					t.Errorf("%s: %q is %q", file, line, is[:2])
-				}
-				is = is[1:]
+		for i := range was {
+			if i >= len(is) || was[i] != is[i] {
+				changed++
 			}
-			is = is[1:]
 		}
-		path := filepath.Join(filepath.Dir(file), filepath.Base(file))
-		if _, err := definition.Parse(path, got, definition.Options{FS: os.DirFS(filepath.Dir(file))}); err != nil || changed != 1 {
-			t.Errorf("%s: %d lines changed, %v", file, changed, err)
+		if changed != 1 || len(was) != len(is) {
+			t.Errorf("%s: %d lines changed: %s", file, changed, cmp.Diff(string(data), back))
+		}
+		if _, err := definition.Parse(file, got, definition.Options{FS: os.DirFS(filepath.Dir(file))}); err != nil {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 	if n < 8 {
@@ -131,19 +56,184 @@ func TestEditKeepsEveryDefinition(t *testing.T) {
 	}
 }
 
-func FuzzEdit(f *testing.F) {
-	f.Add([]byte(edited), "score.target", "8")
-	f.Add([]byte("a: 'b'\r\nc: \"d\\\"\"\r\n"), "c", "\u2028")
-	f.Add([]byte("\ufeffa: b"), "d", "#")
-	f.Add([]byte(": 00"), "0", "\xa8")
-	f.Fuzz(func(t *testing.T, data []byte, path, value string) {
-		got, err := definition.Edit(data, path, value)
+// Every agent of every definition that is there can be copied, moved, renamed and
+// removed again, and the text is then what it was.
+func TestEditThereAndBack(t *testing.T) {
+	files, _ := filepath.Glob("../examples/*/*.yaml")
+	n := 0
+	for _, file := range files {
+		text := readFile(t, file)
+		d, err := definition.Load(file)
+		if err != nil || len(d.Root.SubAgents) < 2 || strings.Contains(text, "ref: ") {
+			continue
+		}
+		e, err := definition.NewEditor([]byte(text))
 		if err != nil {
-			return
+			t.Fatal(err)
 		}
-		again, err := definition.Edit(got, path, value)
-		if err != nil || string(again) != string(got) {
-			t.Errorf("%q of %q: %q, and then %q, %v", path, data, got, again, err)
+		last := len(d.Root.SubAgents) - 1
+		for i, sub := range d.Root.SubAgents {
+			n++
+			at := definition.FieldPath("sub_agents", i)
+			rename := func(from, to string) error { _, err := e.RenameAgent(from, to); return err }
+			for _, err := range []error{
+				e.Duplicate(at, ""), e.Remove(definition.FieldPath("sub_agents", i+1)),
+				e.Move("sub_agents", i, last), e.Move("sub_agents", last, i),
+				e.Move("sub_agents", i, 0), e.Move("sub_agents", 0, i),
+				rename(sub.Name, "an_other"), rename("an_other", sub.Name),
+			} {
+				if err != nil {
+					t.Errorf("%s: %s: %v", file, at, err)
+				}
+			}
+			if key := sub.OutputKey; key != "" && key != definition.LoopOutput {
+				_, there := e.RenameKey(key, "an_other")
+				_, back := e.RenameKey("an_other", key)
+				if there != nil || back != nil {
+					t.Errorf("%s: rename %s: %v, %v", file, key, there, back)
+				}
+			}
+			if diff := cmp.Diff(text, string(e.Bytes())); diff != "" {
+				t.Fatalf("%s: %s (-before +after):\n%s", file, at, diff)
+			}
 		}
-	})
+	}
+	if n < 20 {
+		t.Errorf("only %d agents", n)
+	}
+}
+
+// A key that is renamed in a whole definition leaves nothing that reads the old one,
+// nor anything that nobody reads now.
+func TestEditRenamesEveryKey(t *testing.T) {
+	files, _ := filepath.Glob("../examples/*/*.yaml")
+	good, _ := filepath.Glob("testdata/good/*.yaml")
+	n := 0
+	for _, file := range append(files, good...) {
+		d, err := definition.Load(file)
+		if err != nil {
+			continue
+		}
+		for _, key := range keysIn(d) {
+			e, _ := definition.NewEditor([]byte(readFile(t, file)))
+			done, err := e.RenameKey(key, "an_other")
+			if err != nil && (strings.Contains(err.Error(), "anchor") || strings.Contains(err.Error(), "there is no key")) || len(done.Left) > 0 {
+				continue // it stands elsewhere too
+			}
+			if n++; err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			after, err := definition.Parse(file, e.Bytes(), definition.Options{FS: os.DirFS(filepath.Dir(file))})
+			if err != nil {
+				t.Errorf("%s: %s: %v", file, key, err)
+				continue
+			}
+			count := func(d *definition.Definition) int { return len(d.Warnings()) + len(d.Notes()) }
+			if was, is := count(d), count(after); was != is {
+				t.Errorf("%s: %s: %d warnings and notes, then %d: %v %v", file, key, was, is, after.Warnings(), after.Notes())
+			}
+			if slices.Contains(keysIn(after), key) || !slices.Contains(keysIn(after), "an_other") {
+				t.Errorf("%s: %s is written still: %v", file, key, keysIn(after))
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d keys", n)
+	}
+}
+
+// keysIn are the keys that a definition gives or writes.
+func keysIn(d *definition.Definition) []string {
+	keys := make(map[string]bool)
+	for _, in := range d.Inputs {
+		keys[in.Name] = true
+	}
+	for key := range d.State {
+		keys[key] = true
+	}
+	for a := range d.Root.All {
+		keys[a.OutputKey], keys[a.ResultKey] = true, true
+		if a.Expression != nil {
+			for key := range a.Expression.Set {
+				keys[key] = true
+			}
+		}
+	}
+	delete(keys, "")
+	delete(keys, definition.LoopOutput)
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// Line ends, a byte order mark and tabs in comments stay, and what is added has the
+// line ends of the file.
+func TestEditKeepsLineEnds(t *testing.T) {
+	const text = "\ufeffname: a\t# tab\there\r\ninstructions: |\r\n  one\r\n  two\r\n\r\nsub_agents:\r\n- name: b\r\n  text: c"
+	e, err := definition.NewEditor([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		e.Set("instructions", "one\nand two\n"),
+		e.Set("max_iterations", 3),
+		e.Insert("sub_agents", 1, map[string]any{"text": "x\ny", "name": "d"}),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	want := "\ufeffname: a\t# tab\there\r\ninstructions: |\r\n  one\r\n  and two\r\nmax_iterations: 3\r\n\r\nsub_agents:\r\n- name: b\r\n  text: c\r\n- name: d\r\n  text: |-\r\n    x\r\n    y"
+	if diff := cmp.Diff(want, string(e.Bytes())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An error names what was to be done and the place, and the text is as it was.
+func TestEditError(t *testing.T) {
+	const text = "name: a\ntext: *b\n"
+	if _, err := definition.NewEditor([]byte(text)); err == nil {
+		t.Error("an alias for nothing")
+	}
+	e, err := definition.NewEditor([]byte("a: &x 1\nb:  *x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := errors.AsType[*definition.EditError](e.Set("b", 2))
+	if !ok || got.Op != "set" || got.Path != "b" || got.Line != 2 || got.Column != 5 || errors.Unwrap(got) == nil {
+		t.Errorf("%+v", got)
+	}
+	if string(e.Bytes()) != "a: &x 1\nb:  *x\n" {
+		t.Errorf("the text has changed: %q", e.Bytes())
+	}
+	for _, value := range []any{make(chan int), func() {}, "\xff", map[any]any{1: make(chan int)}} {
+		if err := e.Set("c", value); err == nil {
+			t.Errorf("%T was written: %s", value, e.Bytes())
+		}
+	}
+	if err := e.Set("\xff", 1); err == nil {
+		t.Error("a path that is not UTF-8")
+	}
+}
+
+func TestFieldPath(t *testing.T) {
+	for _, tt := range []struct {
+		elems []any
+		want  string
+	}{
+		{[]any{"sub_agents", 1, "text"}, "sub_agents[1].text"},
+		{[]any{"prices", "openai/gpt-4.1", "input"}, `prices["openai/gpt-4.1"].input`},
+		{[]any{"env", `a"b`, "", "c"}, `env["a\"b"][""].c`},
+		{nil, ""},
+	} {
+		if got := definition.FieldPath(tt.elems...); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.elems, got, tt.want)
+		}
+		if len(tt.elems) == 0 || tt.elems[1] == 1 {
+			continue
+		}
+		e, _ := definition.NewEditor([]byte("prices: {openai/gpt-4.1: {input: 1}}\nenv: {'a\"b': {'': {c: 1}}}\n"))
+		if err := e.Set(tt.want, 2); err != nil || !strings.Contains(string(e.Bytes()), ": 2}") {
+			t.Errorf("%s: %v, %s", tt.want, err, e.Bytes())
+		}
+	}
 }

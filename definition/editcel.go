@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// celToken is a word, a text or a sign of an expression. Name is what a word or a
+// text says, and from and to where that stands, without quotes.
+type celToken struct {
+	kind     celKind
+	name     string
+	from, to int
+}
+
+type celKind uint8
+
+const (
+	celWord celKind = iota
+	celText
+	celSign
+)
+
+// celTokens takes an expression apart; it was compiled before.
+func celTokens(src string) []celToken {
+	var all []celToken
+	for i := 0; i < len(src); {
+		r, size := utf8.DecodeRuneInString(src[i:])
+		switch {
+		case unicode.IsSpace(r):
+			i += size
+		case strings.HasPrefix(src[i:], "//"):
+			if n := strings.IndexByte(src[i:], '\n'); n >= 0 {
+				i += n
+			} else {
+				i = len(src)
+			}
+		case r == '"' || r == '\'' || r == '`':
+			t := celQuoted(src, i)
+			i = t.end
+			all = append(all, t.celToken)
+		case r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			end := i
+			for end < len(src) && (src[end] == '_' || src[end] < 0x80 && (unicode.IsLetter(rune(src[end])) || unicode.IsDigit(rune(src[end])))) {
+				end++
+			}
+			end = max(end, i+size)
+			if word := src[i:end]; end < len(src) && (src[end] == '"' || src[end] == '\'') && strings.Trim(strings.ToLower(word), "rb") == "" {
+				t := celQuoted(src, end)
+				if strings.ContainsAny(word, "bB") {
+					t.kind, t.name = celSign, "bytes"
+				}
+				all = append(all, t.celToken)
+				i = t.end
+				continue
+			}
+			all = append(all, celToken{celWord, src[i:end], i, end})
+			i = end
+		default:
+			all = append(all, celToken{celSign, src[i : i+size], i, i + size})
+			i += size
+		}
+	}
+	return all
+}
+
+type celQuote struct {
+	celToken
+	end int
+}
+
+// celQuoted reads what is in quotes. Escapes stay as they are written: no key of the
+// state has a character that needs one.
+func celQuoted(src string, at int) celQuote {
+	quote := src[at : at+1]
+	if triple := strings.Repeat(quote, 3); quote != "`" && strings.HasPrefix(src[at:], triple) {
+		quote = triple
+	}
+	from := at + len(quote)
+	to := from
+	for to < len(src) && !strings.HasPrefix(src[to:], quote) {
+		if src[to] == '\\' {
+			to++
+		}
+		to++
+	}
+	to = min(to, len(src))
+	kind := celText
+	if quote == "`" {
+		kind = celWord
+	}
+	return celQuote{celToken{kind, src[from:to], from, to}, min(to+len(quote), len(src))}
+}
+
+// celRoots are the variables whose fields are keys of the state.
+var celRoots = []string{"state", "prev"}
+
+// celKey is a place in an expression that names a key; dot says that it stands behind
+// one, where a key has to be a word.
+type celKey struct {
+	celToken
+	dot bool
+}
+
+// celKeys finds the keys that an expression names: state.key, state.?key, state["key"],
+// state[?"key"] and "key" in state. Hides reports that a variable of its own has the
+// name of one that keys are in.
+func celKeys(src string) (keys []celKey, hides bool) {
+	all := celTokens(src)
+	at := func(i int) celToken {
+		if i < 0 || i >= len(all) {
+			return celToken{kind: celSign}
+		}
+		return all[i]
+	}
+	sign := func(i int, text string) bool { return at(i).kind == celSign && at(i).name == text }
+	for i, t := range all {
+		if t.kind != celWord || !slices.Contains(celRoots, t.name) || sign(i-1, ".") || sign(i-1, "?") && sign(i-2, ".") {
+			continue
+		}
+		if sign(i-1, "(") && sign(i+1, ",") && at(i-2).kind == celWord && sign(i-3, ".") || sign(i-1, ",") && sign(i+1, ",") {
+			hides = true // items.map(state, …)
+		}
+		next := i + 2
+		if sign(next, "?") {
+			next++
+		}
+		switch k := at(next); {
+		case sign(i+1, ".") && k.kind == celWord:
+			keys = append(keys, celKey{k, src[k.from-1] != '`'})
+		case sign(i+1, "[") && k.kind == celText && sign(next+1, "]"):
+			keys = append(keys, celKey{k, false})
+		}
+		if k := at(i - 2); at(i-1).kind == celWord && at(i-1).name == "in" && k.kind == celText && !sign(i+1, ".") && !sign(i+1, "[") {
+			keys = append(keys, celKey{k, false})
+		}
+	}
+	slices.SortFunc(keys, func(a, b celKey) int { return a.from - b.from })
+	return keys, hides
+}

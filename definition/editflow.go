@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// rank is how the entries of a collection in brackets stand on lines of their own:
+// each with the comments above it, and one behind it.
+type rank struct {
+	from  int // the beginning of the lines
+	comma int // behind the comma; where the value ends if there is none
+	to    int // the end of the line
+}
+
+// ranks are the lines of the entries; nil if they share some.
+func (s *sheet) ranks(c *yaml.Node, slots []slot) []rank {
+	all := make([]rank, len(slots))
+	before := s.lineOf(s.spans[c].body)
+	for i, sl := range slots {
+		first := s.lineOf(sl.from)
+		if first <= before || strings.TrimSpace(s.text[s.starts[first]:sl.from]) != "" {
+			return nil
+		}
+		r := rank{comma: sl.to}
+		if at := s.blanks(sl.to); strings.HasPrefix(s.text[at:], ",") {
+			r.comma = at + 1
+		}
+		before = s.lineOf(r.comma)
+		r.to = s.lineEnd(before)
+		if rest := s.text[s.blanks(r.comma):r.to]; rest != "" && rest[0] != '#' {
+			return nil
+		}
+		stop := s.lineOf(s.spans[c].body)
+		if i > 0 {
+			stop = s.lineOf(all[i-1].to)
+		}
+		for first-1 > stop {
+			if _, ok := s.remark(first - 1); !ok {
+				break
+			}
+			first--
+		}
+		r.from = s.starts[first]
+		all[i] = r
+	}
+	return all
+}
+
+// between puts an entry before the one at an index of a collection in brackets.
+func (s *sheet) between(c *yaml.Node, slots []slot, index int, text string) []splice {
+	n := len(slots)
+	ranks := s.ranks(c, slots)
+	if ranks == nil {
+		if index < n {
+			return []splice{{slots[index].from, slots[index].from, text + ", "}}
+		}
+		return []splice{{slots[n-1].to, slots[n-1].to, ", " + text}}
+	}
+	margin := s.text[s.starts[s.lineOf(slots[0].from)]:slots[0].from]
+	if index < n {
+		return []splice{{ranks[index].from, ranks[index].from, margin + text + "," + s.pen.brk}}
+	}
+	last := ranks[n-1]
+	if last.comma > slots[n-1].to {
+		return []splice{{last.to, last.to, s.pen.brk + margin + text + ","}}
+	}
+	return []splice{{last.comma, last.comma, ","}, {last.to, last.to, s.pen.brk + margin + text}}
+}
+
+// pull takes an entry out of a collection in brackets that has others.
+func (s *sheet) pull(c *yaml.Node, slots []slot, index int) []splice {
+	n := len(slots)
+	sl := slots[index]
+	if ranks := s.ranks(c, slots); ranks != nil {
+		r := ranks[index]
+		out := []splice{{r.from, s.starts[min(s.lineOf(r.to)+1, len(s.starts)-1)], ""}}
+		if before := max(index-1, 0); index == n-1 && r.comma == sl.to {
+			return append([]splice{{slots[before].to, ranks[before].comma, ""}}, out...)
+		}
+		return out
+	}
+	if index < n-1 {
+		return []splice{{sl.from, slots[index+1].from, ""}}
+	}
+	before := slots[index-1].to
+	comma := s.skip(before)
+	if gap := s.text[comma+1 : sl.from]; strings.Contains(s.text[before:comma]+gap, "#") {
+		return []splice{{comma, comma + 1, ""}, {sl.from, sl.to, ""}}
+	}
+	return []splice{{before, sl.to, ""}}
+}
+
+// swap writes the entries of a list in brackets in another order: at each place the
+// one that comes from another.
+func (s *sheet) swap(c *yaml.Node, slots []slot, from []int) ([]splice, error) {
+	ranks := s.ranks(c, slots)
+	var out []splice
+	if ranks == nil {
+		if commented := s.remarks(slots); commented {
+			return nil, s.fail(c, "there are comments between the values, and whose they are is not clear; move it by hand")
+		}
+		for i, sl := range slots {
+			if o := slots[from[i]]; i != from[i] {
+				out = append(out, splice{sl.from, sl.to, s.text[o.from:o.to]})
+			}
+		}
+		return out, nil
+	}
+	for i, sl := range slots {
+		if i == from[i] {
+			continue
+		}
+		r, o, or := ranks[i], slots[from[i]], ranks[from[i]]
+		out = append(out, splice{r.from, sl.to, s.text[or.from:o.to]}, splice{r.comma, r.to, s.text[or.comma:or.to]})
+	}
+	return out, nil
+}
+
+// remarks reports whether there are comments between entries in brackets.
+func (s *sheet) remarks(slots []slot) bool {
+	for i := 1; i < len(slots); i++ {
+		if strings.Contains(s.text[slots[i-1].to:slots[i].from], "#") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// ordered puts the fields of an agent, and of those in it, in the order in which
+// people write them, where a map of Go has none.
+func ordered(n *yaml.Node, path []hop) {
+	if n.Kind != yaml.MappingNode {
+		if n.Kind == yaml.SequenceNode {
+			for i, c := range n.Content {
+				ordered(c, append(slices.Clone(path), hop{at: i}))
+			}
+		}
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		ordered(n.Content[i+1], append(slices.Clone(path), hop{key: n.Content[i].Value, keyed: true}))
+	}
+	order := fieldOrder(path)
+	if order == nil {
+		return
+	}
+	type field struct{ key, value *yaml.Node }
+	var all []field
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		all = append(all, field{n.Content[i], n.Content[i+1]})
+	}
+	rank := func(f field) int {
+		i := slices.Index(order, f.key.Value)
+		if i < 0 || f.key.Value == "sub_agents" {
+			return len(order) // what is long comes last
+		}
+		return i
+	}
+	slices.SortStableFunc(all, func(a, b field) int { return rank(a) - rank(b) })
+	for i, f := range all {
+		n.Content[2*i], n.Content[2*i+1] = f.key, f.value
+	}
+}
+
+// fieldOrder is the order of the fields of the map at a path; nil if it has none.
+func fieldOrder(path []hop) []string {
+	for len(path) > 0 {
+		n := agentStep(path)
+		if n == 0 {
+			break
+		}
+		path = path[n:]
+	}
+	switch {
+	case len(path) == 0:
+		names := make([]string, len(fields))
+		for i, f := range fields {
+			names[i] = f.Name
+		}
+		return names
+	case !path[0].keyed:
+		return nil
+	}
+	if path[0].key == "stop_when" {
+		return conditionOrder
+	}
+	s := form(shapes[path[0].key])
+	for _, h := range path[1:] {
+		if s == nil || !h.keyed {
+			return nil
+		}
+		if next := s.Properties[h.key]; next != nil {
+			s = form(next)
+		}
+	}
+	if s == nil {
+		return nil
+	}
+	return s.PropertyOrder
+}
+
+// conditionOrder is how people write a condition of several.
+var conditionOrder = []string{"text", "of", "when", "any", "all", "not", "for"}
+
+// agentStep is how many hops lead to the agent below: sub_agents[0], tools[0].agent,
+// or tools[0], which may be a command; 0 if they do not.
+func agentStep(path []hop) int {
+	switch {
+	case len(path) > 0 && path[0].keyed && path[0].key == "config":
+		return 1
+	case len(path) < 2 || !path[0].keyed || path[1].keyed:
+		return 0
+	case path[0].key == "sub_agents":
+		return 2
+	case path[0].key == "tools" && len(path) > 2 && path[2].keyed && path[2].key == "agent":
+		return 3
+	case path[0].key == "tools" && len(path) == 2:
+		return 2
+	}
+	return 0
+}

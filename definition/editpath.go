@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// FieldPath writes a path to a value, as [Editor] reads it: texts are keys of maps,
+// numbers places in lists, from 0. It panics with anything else.
+//
+//	FieldPath("sub_agents", 1, "text")              // sub_agents[1].text
+//	FieldPath("prices", "openai/gpt-4.1", "input")  // prices["openai/gpt-4.1"].input
+func FieldPath(elems ...any) string {
+	var b strings.Builder
+	for _, e := range elems {
+		switch e := e.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", e)
+		case string:
+			b.WriteString(hop{key: e, keyed: true}.in(b.String()))
+		default:
+			panic(fmt.Sprintf("definition: a %T in a path", e))
+		}
+	}
+	return b.String()
+}
+
+// hop is one element of a path: a key, or the place in a list.
+type hop struct {
+	key   string
+	at    int
+	keyed bool
+}
+
+// in is how the hop is written behind a path.
+func (h hop) in(path string) string {
+	switch {
+	case !h.keyed:
+		return "[" + strconv.Itoa(h.at) + "]"
+	case h.key == "" || strings.ContainsAny(h.key, ".[]\""):
+		return "[" + quotedText(h.key) + "]"
+	case path == "":
+		return h.key
+	}
+	return "." + h.key
+}
+
+// hopText is the first element of a path.
+var hopText = regexp.MustCompile(`^(?:\.?([^.\[\]"]+)|\[([0-9]{1,9})\]|\[("(?:[^"\\]|\\.)*")\])`)
+
+// hops takes a path apart.
+func hops(path string) ([]hop, error) {
+	var all []hop
+	for rest := path; rest != ""; {
+		m := hopText.FindStringSubmatch(rest)
+		if m == nil || rest[0] == '.' && len(all) == 0 || rest[0] != '.' && rest[0] != '[' && len(all) > 0 {
+			return nil, fmt.Errorf("%q is no path to a field: one is written sub_agents[0].text, or prices[\"a.b\"]", path)
+		}
+		rest = rest[len(m[0]):]
+		h := hop{key: m[1], keyed: m[2] == ""}
+		h.at, _ = strconv.Atoi(m[2])
+		if m[3] != "" {
+			if err := json.Unmarshal([]byte(m[3]), &h.key); err != nil {
+				return nil, fmt.Errorf("%s in %q is no text in quotes", m[3], path)
+			}
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// spot is where a path leads.
+type spot struct {
+	above []*yaml.Node // the collections that the value is in, the root first
+	hops  []hop
+	path  string
+	node  *yaml.Node // nil if only this last one is not there
+	at    int        // its place among the entries of the innermost collection; -1 if it is not there
+}
+
+// in is the collection that the value is in; nil for the root.
+func (p *spot) in() *yaml.Node {
+	if len(p.above) == 0 {
+		return nil
+	}
+	return p.above[len(p.above)-1]
+}
+
+// last is the last element of the path.
+func (p *spot) last() hop { return p.hops[len(p.hops)-1] }
+
+// up is the spot of the collection that the value is in.
+func (p *spot) up() *spot {
+	n := len(p.hops) - 1
+	out := &spot{above: p.above[:n], hops: p.hops[:n], node: p.in(), at: -1}
+	for _, h := range out.hops {
+		out.path += h.in(out.path)
+	}
+	if n > 0 {
+		out.at = placeIn(out.in(), out.node)
+	}
+	return out
+}
+
+// placeIn is that of a value among the entries of a collection.
+func placeIn(c, n *yaml.Node) int {
+	for i, e := range c.Content {
+		if e == n && (c.Kind == yaml.SequenceNode || i%2 == 1) {
+			if c.Kind == yaml.MappingNode {
+				return i / 2
+			}
+			return i
+		}
+	}
+	return -1
+}
+
+// find goes down a path. It is an error if more than the last key is not there, and
+// if the path leads to where an anchor, an alias or a merge is.
+func (s *sheet) find(path string) (*spot, error) {
+	all, err := hops(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &spot{hops: all, path: path, node: s.root, at: -1}
+	done := ""
+	for i, h := range all {
+		n := p.node
+		if err := s.shared(n); err != nil {
+			return nil, err
+		}
+		p.above = append(p.above, n)
+		if p.node, p.at, err = s.child(n, h); err != nil {
+			return nil, err
+		}
+		if p.node == nil && (i < len(all)-1 || n.Kind != yaml.MappingNode || !h.keyed) {
+			return nil, s.fail(n, "there is no %s in %s", strings.TrimPrefix(h.in("x"), "."), cmp.Or(done, "the definition"))
+		}
+		done += h.in(done)
+	}
+	return p, nil
+}
+
+// child is the value of a key, or at a place, in a collection; nil if there is none.
+func (s *sheet) child(n *yaml.Node, h hop) (child *yaml.Node, at int, err error) {
+	if !h.keyed {
+		if n.Kind == yaml.SequenceNode && h.at < len(n.Content) {
+			return n.Content[h.at], h.at, nil
+		}
+		return nil, -1, nil
+	}
+	at = -1
+	if n.Kind != yaml.MappingNode {
+		return nil, at, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		switch {
+		case k.Kind == yaml.AliasNode || k.ShortTag() == "!!merge":
+			if child == nil {
+				err = s.fail(k, "%s brings in what stands elsewhere, and %q may be in it; edit it by hand", describeKey(k), h.key)
+			}
+		case k.Kind == yaml.ScalarNode && k.Value == h.key && child != nil:
+			return nil, at, s.fail(k, "%q is given twice, first in line %d; take one of them out", h.key, child.Line)
+		case k.Kind == yaml.ScalarNode && k.Value == h.key:
+			child, at = n.Content[i+1], i/2
+		}
+	}
+	if child != nil {
+		err = nil
+	}
+	return child, at, err
+}
+
+func describeKey(k *yaml.Node) string {
+	if k.Kind == yaml.AliasNode {
+		return "*" + printable(k.Value)
+	}
+	return "<<"
+}
+
+// shared is an error if a value stands elsewhere too.
+func (s *sheet) shared(n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return s.fail(n, "*%s stands for what is in line %d; edit it there, by hand", printable(n.Value), n.Alias.Line)
+	case n.Anchor != "":
+		return s.fail(n, "&%s is set here, and an edit would change whatever *%s stands for; edit it by hand", printable(n.Anchor), printable(n.Anchor))
+	}
+	return nil
+}
+
+// alone is an error if a value, or one in it, stands elsewhere too.
+func (s *sheet) alone(n *yaml.Node) error {
+	if err := s.shared(n); err != nil {
+		return err
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.ShortTag() == "!!merge" {
+			return s.fail(c, "<< merges in what stands elsewhere; edit it by hand")
+		}
+		if err := s.alone(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// Use is a place where a definition uses a name.
+type Use struct {
+	// Path is the field, as sub_agents[1].text.
+	Path string
+	// Line and Column are where the name is in the text, from 1, in characters, and
+	// Text is its line, without the spaces around it.
+	Line, Column int
+	Text         string
+	// Note says why the place was left as it is; empty for one that was changed.
+	Note string
+}
+
+// Renaming is what a rename has done: the places that it has changed, as they are
+// now, and those that it has left although they may mean the name.
+type Renaming struct{ Changed, Left []Use }
+
+// RenameKey gives a key of the state another name: where it is given or written (inputs,
+// state, output_key, result_key, set, the keys of an edit), and wherever it is read, in
+// texts, expressions, the score and the like, also as prev.KEY, best.KEY and rejected.KEY.
+// In the body of a section a name is taken for the key, although it may be a field of an
+// item. Files that the definition refers to are left as they are, and so are expressions
+// that may read any key; both are listed.
+//
+// It fails if there is no such key, if the new name is one already or cannot be one, and
+// if a text or an expression cannot be read.
+func (e *Editor) RenameKey(from, to string) (Renaming, error) {
+	var out Renaming
+	before, text := e.sheet, e.Bytes()
+	err := e.do("rename key", from, func() (a attempt, err error) {
+		a, out, err = e.sheet.renameKey(from, to)
+		return a, err
+	})
+	if err != nil {
+		return Renaming{}, err
+	}
+	if now := unwritten(e.Bytes()); len(now) > 0 && len(now) > len(unwritten(text)) {
+		e.sheet = before
+		return Renaming{}, &EditError{Op: "rename key", Path: from, Line: now[0].Line, Column: now[0].Column, Err: errors.New("it is read here in a way that is not known; rename it by hand")}
+	}
+	out.Changed, _ = e.sheet.uses(to, naming.keys)
+	return out, nil
+}
+
+// unwritten are the places where a definition reads keys that nobody writes.
+func unwritten(data []byte) (found Problems) {
+	d, err := Parse("definition", data, Options{})
+	all, _ := errors.AsType[Problems](err)
+	if err == nil {
+		all = d.Warnings()
+	}
+	for _, p := range all {
+		if p.Code == CodeUnknownKey {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// RenameAgent gives an agent another name, where it is described and wherever the
+// definition names it: in order, as the judge of a score, in stop_when. Texts for
+// models stay as they are.
+//
+// It fails if the text describes no such agent, or two, and if the new name is taken
+// or cannot be one.
+func (e *Editor) RenameAgent(from, to string) (Renaming, error) {
+	err := e.do("rename agent", from, func() (attempt, error) { return e.sheet.renameAgent(from, to) })
+	if err != nil {
+		return Renaming{}, err
+	}
+	changed, _ := e.sheet.uses(to, naming.agents)
+	return Renaming{Changed: changed}, nil
+}
+
+// agents are the agents that a scalar names.
+func (n naming) agents() (found []mention, any bool, err error) {
+	if n.role == roleAgent || n.role == roleNamed {
+		found = []mention{{name: n.node.Value, to: len(n.node.Value)}}
+	}
+	return found, false, nil
+}
+
+// uses lists where a name is used.
+func (s *sheet) uses(name string, names func(naming) ([]mention, bool, error)) (all []Use, err error) {
+	seen := make(map[*yaml.Node]bool)
+	for _, n := range s.namings() {
+		found, _, err := names(n)
+		if err != nil {
+			return nil, s.fail(n.node, "%s cannot be read: %w", n.path, err)
+		}
+		var places []splice
+		for _, m := range found {
+			if m.name == name && !seen[n.node] {
+				if places == nil {
+					places = s.inside(n.node)
+				}
+				all = append(all, s.use(n, places, m.from))
+			}
+		}
+		seen[n.node] = true
+	}
+	return all, nil
+}
+
+// use is a place in a scalar, whose bytes stand at the places.
+func (s *sheet) use(n naming, places []splice, from int) Use {
+	u := Use{Path: n.path, Line: n.node.Line, Column: n.node.Column}
+	if from < len(places) && places[from].from >= 0 {
+		u.Line, u.Column = s.placeOf(places[from].from)
+	}
+	u.Text = strings.TrimSpace(s.row(u.Line - 1))
+	return u
+}
+
+func (s *sheet) renameKey(from, to string) (a attempt, out Renaming, err error) {
+	c := checker{loader: newLoader()}
+	switch {
+	case from == LoopOutput:
+		return a, out, errors.New("loop_output is no key: it marks the finalizer of a loop")
+	case !c.key(span{src: newSource("", "", 0, "")}, to, "the new name"):
+		return a, out, errors.New(c.problems[0].Message)
+	}
+	var keys []string
+	r := rewriting{sheet: s, values: make(map[*yaml.Node]string)}
+	for _, n := range s.namings() {
+		if n.role == roleFile {
+			u := s.use(n, nil, 0)
+			u.Note = "the file " + n.node.Value + " may use it; look there"
+			out.Left = append(out.Left, u)
+			continue
+		}
+		found, any, err := n.keys()
+		if err != nil {
+			return a, out, s.fail(n.node, "%s cannot be read: %w", n.path, err)
+		}
+		if any {
+			u := s.use(n, nil, 0)
+			u.Note = "the expression may read any key"
+			out.Left = append(out.Left, u)
+		}
+		for _, m := range found {
+			if keys = append(keys, m.name); m.name == to {
+				return a, out, s.fail(n.node, "there is a key %q already", to)
+			}
+		}
+		if err := r.rename(n, found, from, to); err != nil {
+			return a, out, err
+		}
+		if err := r.sameKeys(n, found, from, to); err != nil {
+			return a, out, err
+		}
+	}
+	if len(r.values) == 0 {
+		slices.Sort(keys)
+		return a, out, unknownName("key", from, slices.Compact(keys))
+	}
+	a, err = r.attempt()
+	return a, out, err
+}
+
+func unknownName(what, name string, names []string) error {
+	hint := ""
+	if near := expr.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return fmt.Errorf("there is no %s %q%s", what, name, hint)
+}
+
+func (s *sheet) renameAgent(from, to string) (attempt, error) {
+	if problem := badName(to); problem != "" {
+		return attempt{}, errors.New(problem)
+	}
+	var names []string
+	described := 0
+	r := rewriting{sheet: s, values: make(map[*yaml.Node]string)}
+	for _, n := range s.namings() {
+		found, _, _ := n.agents()
+		for _, m := range found {
+			switch {
+			case m.name == to:
+				return attempt{}, s.fail(n.node, "there is an agent %q already", to)
+			case n.role == roleAgent && m.name == from:
+				described++
+			}
+			if n.role == roleAgent {
+				names = append(names, m.name)
+			}
+		}
+		if described > 1 {
+			return attempt{}, s.fail(n.node, "two agents are called %q; give one of them another name with set", from)
+		}
+		if err := r.rename(n, found, from, to); err != nil {
+			return attempt{}, err
+		}
+	}
+	if described == 0 {
+		return attempt{}, unknownName("agent", from, names)
+	}
+	return r.attempt()
+}
