@@ -16,7 +16,8 @@ import (
 // adkReader reads Agent Config, a file for each agent.
 type adkReader struct {
 	*importer
-	open []string // the files around the current one
+	open   []string         // the files around the current one
+	parsed map[string]value // by file: an agent may be named several times
 }
 
 func (r *adkReader) root(name string, data []byte) *agent {
@@ -67,13 +68,20 @@ func (r *adkReader) agent(v value) *agent {
 		r.fail(v.at(), "", "", "an agent is a map of fields, got %s", v.what())
 		return nil
 	}
-	a := &agent{at: v.at(), was: v.get("name").text(), name: v.get("name").text()}
+	a := &agent{at: v.at(), whole: v, was: v.get("name").text(), name: v.get("name").text()}
+	a.came("name", v.get("name"))
+	v.of(a)
+	a.came("sub_agents", v.get("sub_agents"))
 	ok := true
 	if a.typ, ok = r.class(a, v.get("agent_class")); !ok {
 		return nil
 	}
 	r.name(a, v.get("name"))
+	if className(v) == "Workflow" {
+		return r.workflow(a, v)
+	}
 	for _, p := range v.pairs() {
+		v.ask(p.key)
 		if r.known(a, p) {
 			r.field(a, p)
 		}
@@ -90,32 +98,46 @@ func (r *adkReader) agent(v value) *agent {
 		r.fail(a.at, a.was, "sub_agents", "%s has no sub_agents: it would run for ever and do nothing", v.get("agent_class").text())
 	}
 	if a.typ == definition.TypeLoop && v.get("max_iterations").isNull() {
-		a.set("max_iterations", 0)
+		a.set("max_iterations", 0, v.get("name"))
 		r.add(Mapped, a.at, a.was, "no max_iterations", "max_iterations: 0", "no limit")
 	}
 	r.asTools(a, v.get("sub_agents").at(), "sub_agents", "ADK")
 	return a
 }
 
-// class is the type of agent that agent_class names.
-func (r *adkReader) class(a *agent, v value) (definition.Type, bool) {
-	given := v.text()
-	name := strings.TrimPrefix(given, "google.adk.agents.")
-	if _, last, ok := strings.Cut(name, "_agent."); ok && given != name {
+// shortClass is the name of a class of ADK's own without its package.
+func shortClass(given string) string {
+	name := given
+	for _, pkg := range []string{"google.adk.agents.", "google.adk.workflow."} {
+		name = strings.TrimPrefix(name, pkg)
+	}
+	if _, last, ok := strings.Cut(name, "."); ok && given != name && strings.EqualFold(strings.ReplaceAll(name[:len(name)-len(last)-1], "_", ""), last) {
 		name = last // google.adk.agents.loop_agent.LoopAgent
 	}
+	return name
+}
+
+// className is the class of an agent.
+func className(v value) string { return shortClass(v.get("agent_class").text()) }
+
+// class is the type of agent that agent_class names.
+func (r *adkReader) class(a *agent, v value) (definition.Type, bool) {
+	given, name := v.text(), shortClass(v.text())
 	if name == "" {
 		return definition.TypeLLM, true
+	}
+	if name == "Workflow" { // a graph, of which something else is made
+		return definition.TypeSequential, true
 	}
 	if t := adkClasses[name]; t != "" {
 		r.mapped(v.at(), a.was, "agent_class "+given, "type "+string(t))
 		return t, true
 	}
 	switch {
-	case name == "Workflow":
-		r.fail(v.at(), a.was, "agent_class", "a Workflow is a graph of nodes, and a definition has agents in agents").Advice =
-			"write its loop as a LoopAgent, its chain as a SequentialAgent"
+	case slices.Contains(adkNodes, name):
+		r.fail(v.at(), a.was, "agent_class", "a %s is a node of a Workflow, and this is none", name).Advice = "name it in the edges of a Workflow"
 	case strings.Contains(name, ".") && len(r.open) > 1:
+		a.whole.all()
 		r.dropped(v.at(), a.was, "agent_class", "an agent of type command, http or expression may do the same",
 			"%s is a class in somebody's code, which is not read", given)
 	default:
@@ -173,6 +195,7 @@ func (r *adkReader) field(a *agent, p pair) {
 		}
 	case "description":
 		a.description = v.text()
+		a.came("description", v)
 		r.mapped(at, a.was, p.key, "")
 	case "max_iterations":
 		n, ok := v.whole()
@@ -180,7 +203,7 @@ func (r *adkReader) field(a *agent, p pair) {
 			r.fail(v.at(), a.was, p.key, "max_iterations must be a whole number, got %s", v.what())
 			return
 		}
-		a.set(p.key, n)
+		a.set(p.key, n, v)
 		r.mapped(at, a.was, p.key, "")
 	case "before_agent_callbacks", "after_agent_callbacks", "before_model_callbacks", "after_model_callbacks", "before_tool_callbacks", "after_tool_callbacks":
 		r.callbacks(a, p)
@@ -195,10 +218,11 @@ func (r *adkReader) callbacks(a *agent, p pair) {
 		return
 	}
 	var names []string
+	p.value.all()
 	for _, c := range p.value.items() {
 		names = append(names, c.get("name").text())
 	}
-	r.dropped(p.at, a.was, p.key, "in Go it is agent.Config or llmagent.Config; where it sets escalate, write stop_when or exit_when",
+	r.dropped(p.at, a.was, p.key, "write callbacks in the definition: {before_agent: [{command: […]}]}, {webhook: https://…} or, in a Go program, {func: name}; where one sets escalate, write stop_when or exit_when",
 		"%s is code, and a definition runs none", strings.Join(names, ", "))
 }
 
@@ -232,6 +256,7 @@ func (r *adkReader) ref(a *agent, item value) *agent {
 		r.fail(item.at(), a.was, "sub_agents", "a sub-agent is {config_path: file.yaml} or {code: package.object}")
 		return nil
 	case code != "":
+		item.all()
 		r.dropped(item.at(), a.was, "sub_agents code", "write the agent in a file, or in Go", "%s is an agent in somebody's code, which is not read", code)
 		return nil
 	}
@@ -247,34 +272,52 @@ func refAdvice(item value, key string) string {
 
 // file reads the agent in a file of the folder.
 func (r *adkReader) file(a *agent, v value, name string) *agent {
+	inner, done, ok := r.inFile(a, v, name)
+	if !ok {
+		return nil
+	}
+	defer done()
+	return r.agent(inner)
+}
+
+// inFile is what stands in a file of the folder. While it is worked on, a path
+// back to the file is a circle.
+func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func(), ok bool) {
 	target := path.Join(path.Dir(r.open[len(r.open)-1]), name)
 	switch {
 	case path.IsAbs(name) || filepath.IsAbs(name) || strings.Contains(name, `\`):
 		r.fail(v.at(), a.was, "config_path", "config_path must be a path with slashes, relative to this file, got %q", name)
-		return nil
+		return value{}, nil, false
 	case !filepath.IsLocal(target):
 		r.fail(v.at(), a.was, "config_path", "config_path %q leads out of the folder of the agent", name)
-		return nil
+		return value{}, nil, false
 	case slices.Contains(r.open, target):
 		r.fail(v.at(), a.was, "config_path", "config_path %q leads in a circle", name)
-		return nil
+		return value{}, nil, false
 	case r.opts.FS == nil:
 		r.fail(v.at(), a.was, "config_path", "config_path %q cannot be followed: the agent was not read from a folder", name)
-		return nil
+		return value{}, nil, false
+	}
+	if inner, ok := r.parsed[target]; ok {
+		r.open = append(r.open, target)
+		return inner, func() { r.open = r.open[:len(r.open)-1] }, true
 	}
 	data, err := readFile(r.opts.FS, target)
 	if err != nil {
 		it := r.fail(v.at(), a.was, "config_path", "config_path %q cannot be read: %v", name, cause(err))
 		it.Advice = r.similar(target)
-		return nil
+		return value{}, nil, false
 	}
 	inner, ok := r.parse(r.folder+target, data)
 	if !ok {
-		return nil
+		return value{}, nil, false
 	}
+	if r.parsed == nil {
+		r.parsed = make(map[string]value)
+	}
+	r.parsed[target] = inner
 	r.open = append(r.open, target)
-	defer func() { r.open = r.open[:len(r.open)-1] }()
-	return r.agent(inner)
+	return inner, func() { r.open = r.open[:len(r.open)-1] }, true
 }
 
 // similar is the advice for a file that there is not.
@@ -287,7 +330,7 @@ func (r *adkReader) similar(target string) string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	return meant(path.Base(target), names)
+	return r.near(path.Base(target), names)
 }
 
 // loops says for each loop what ADK does and a definition does not by itself.

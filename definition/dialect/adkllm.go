@@ -26,12 +26,13 @@ func (r *adkReader) llmField(a *agent, p pair) {
 	case "model_code":
 		r.modelCode(a, p)
 	case "instruction":
-		a.instructions = joined(a.instructions, v.text())
+		a.tell(v.text(), v, false)
 		r.mapped(at, a.was, p.key, "instructions")
 	case "static_instruction":
 		r.static(a, p)
 	case "output_key":
 		a.outputKey = v.text()
+		a.came("output_key", v)
 		r.mapped(at, a.was, p.key, "")
 	case "include_contents":
 		r.contents(a, p)
@@ -54,6 +55,7 @@ func (r *adkReader) llmField(a *agent, p pair) {
 		if p.key == "input_schema" {
 			advice = "say in the instructions what it is given"
 		}
+		v.all()
 		r.dropped(at, a.was, p.key, advice, "%s is a class in somebody's code, which is not read", codeName(v))
 	}
 }
@@ -81,7 +83,7 @@ func (r *adkReader) model(a *agent, p pair) {
 		r.fail(p.value.at(), a.was, p.key, "model must be a name, got %s", p.value.what())
 		return
 	}
-	r.useModel(a, p.at, "model", p.value.text())
+	r.useModel(a, p.value, p.at, "model", p.value.text())
 }
 
 // modelCode reads the name of a model that LiteLLM opens; other code is not read.
@@ -89,16 +91,21 @@ func (r *adkReader) modelCode(a *agent, p pair) {
 	class := codeName(p.value)
 	name := p.value.get("args").get("model").text()
 	for _, arg := range p.value.get("args").items() {
-		if arg.get("name").text() == "model" {
+		if key := arg.get("name"); key.text() == "model" {
 			name = arg.get("value").text()
+		} else {
+			r.dropped(arg.at(), a.was, "model_code "+key.text(), "set the provider's variable in the environment: doc/models.md", "it is an argument of code that is not read")
+			arg.all()
 		}
 	}
 	if m := modelName(name); strings.HasSuffix(class, "LiteLlm") && m != "" {
 		a.model = m
+		a.came("model", p.value)
 		r.changed(p.at, a.was, "model_code", "model "+m, "Refrain asks the provider itself, without LiteLLM").Advice =
 			"further arguments, such as api_base, are environment variables here: doc/models.md"
 		return
 	}
+	p.value.all()
 	r.dropped(p.at, a.was, "model_code", "write model: provider/name", "%s is code, and a definition runs none", class)
 }
 
@@ -118,7 +125,7 @@ func (r *adkReader) static(a *agent, p pair) {
 	case strings.ContainsAny(text, "{}"):
 		r.dropped(p.at, a.was, p.key, "write its text in the instruction, without the braces", "it has braces in it, which would be placeholders here")
 	default:
-		a.instructions = joined(text, a.instructions)
+		a.tell(text, p.value, true)
 		r.changed(p.at, a.was, p.key, "instructions", "it stands before the instruction, in one text")
 	}
 }
@@ -126,9 +133,9 @@ func (r *adkReader) static(a *agent, p pair) {
 func (r *adkReader) contents(a *agent, p pair) {
 	switch p.value.text() {
 	case "default":
-		a.set("context", "full")
+		a.set("context", "full", p.value)
 	case "none":
-		a.set("context", "none")
+		a.set("context", "none", p.value)
 	default:
 		r.fail(p.value.at(), a.was, p.key, "include_contents must be default or none, got %s", p.value.what()).Advice =
 			meant(p.value.text(), []string{"default", "none"})
@@ -149,20 +156,21 @@ var generationFields = []string{
 
 func (r *adkReader) generation(a *agent, v value) {
 	for _, p := range v.pairs() {
+		v.ask(p.key)
 		name := snake(p.key)
 		full := "generate_content_config." + p.key
 		switch {
 		case p.value.isNull():
 		case name == "temperature":
 			if f, ok := p.value.number(); ok {
-				a.set("temperature", f)
+				a.set("temperature", f, p.value)
 				r.mapped(p.at, a.was, full, "temperature")
 				continue
 			}
 			r.fail(p.value.at(), a.was, full, "temperature must be a number, got %s", p.value.what())
 		case name == "max_output_tokens":
 			if n, ok := p.value.whole(); ok && n > 0 {
-				a.set("max_tokens", n)
+				a.set("max_tokens", n, p.value)
 				r.mapped(p.at, a.was, full, "max_tokens")
 				continue
 			}

@@ -67,15 +67,18 @@ func (r *adkReader) tool(a *agent, item value, name string) {
 	switch {
 	case own == "exit_loop":
 		a.exit = new(true)
+		a.came("can_exit_loop", item)
 		r.mapped(item.at(), a.was, full, "can_exit_loop")
 	case own == "AgentTool":
 		r.agentTool(a, item)
 	case strings.EqualFold(own, "McpToolset"):
 		r.mcp(a, item)
 	case known:
+		item.all()
 		r.dropped(item.at(), a.was, full, advice, "the tool is Google's or ADK's own, and there is none like it here")
 	case strings.EqualFold(strings.ReplaceAll(last, "_", ""), "exitloop"):
 		a.exit = new(true)
+		a.came("can_exit_loop", item)
 		r.changed(item.at(), a.was, full, "can_exit_loop", "it is taken for a tool that ends the loop, and the one that is built in takes its place")
 	case !strings.Contains(own, ".") && nearTool(own) != "":
 		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = meant(own, toolNames())
@@ -103,7 +106,7 @@ func (r *adkReader) function(a *agent, item value, full, name string) {
 			return
 		}
 	}
-	a.tools = append(a.tools, tool{value: object{{key: "func", value: name}}})
+	a.tools = append(a.tools, tool{value: object{{key: "func", value: name}}, from: item})
 	it := r.changed(item.at(), a.was, full, "func "+name, "its code is not read; a Go program gives a function of that name, and refrain run has none")
 	it.Advice = "or write a command: tools: [{command: […], name: " + name + "}]; if it ends the loop (escalate), give the agent can_exit_loop: true"
 	if !item.get("args").empty() {
@@ -127,7 +130,7 @@ func (r *adkReader) agentTool(a *agent, item value) {
 	}
 	if ref.isScalar() && !ref.isNull() {
 		if sub := r.file(a, ref, ref.text()); sub != nil {
-			a.tools = append(a.tools, tool{agent: sub})
+			a.tools = append(a.tools, tool{agent: sub, from: item})
 			r.changed(ref.at(), a.was, "tools AgentTool", "tools agent", "ADK wants {config_path: %s} there", ref.text())
 		}
 		return
@@ -137,7 +140,7 @@ func (r *adkReader) agentTool(a *agent, item value) {
 		return
 	}
 	if sub := r.ref(a, ref); sub != nil {
-		a.tools = append(a.tools, tool{agent: sub})
+		a.tools = append(a.tools, tool{agent: sub, from: item})
 		r.mapped(item.at(), a.was, "tools AgentTool", "tools agent")
 	}
 }
@@ -146,6 +149,7 @@ func (r *adkReader) agentTool(a *agent, item value) {
 func argsOf(v value) map[string]value {
 	args := make(map[string]value)
 	for _, p := range v.pairs() {
+		v.ask(p.key)
 		args[p.key] = p.value
 	}
 	for _, item := range v.items() {
@@ -170,22 +174,21 @@ func (r *adkReader) mcp(a *agent, item value) {
 			r.fail(v.at(), a.was, full, "an MCP server is reached in one way, got two")
 			return
 		}
+		r.aside(a, v, full)
 		if inner := v.get("server_params"); inner.isMap() {
 			v = inner
+			r.aside(a, v, full)
 		}
 		server = v
 	}
 	if command := server.get("command"); !command.empty() {
-		list := []any{command.text()}
-		for _, arg := range server.get("args").texts() {
-			list = append(list, arg)
-		}
+		list := append([]any{command.text()}, r.arguments(a, full, server.get("args"))...)
 		out = append(out, field{key: "command", value: list})
 		if env := server.get("env"); !env.empty() {
 			out = append(out, field{key: "env", value: r.secrets(a, full+" env", env, "env")})
 		}
 	} else if url := server.get("url"); !url.empty() {
-		out = append(out, field{key: "url", value: url.text()})
+		out = append(out, field{key: "url", value: r.address(a, full+" url", url)})
 		if headers := server.get("headers"); !headers.empty() {
 			out = append(out, field{key: "headers", value: r.secrets(a, full+" headers", headers, "headers")})
 		}
@@ -201,45 +204,41 @@ func (r *adkReader) mcp(a *agent, item value) {
 			out = append(out, field{key: "only", value: copied(v)})
 		case name == "tool_name_prefix":
 			out = append(out, field{key: "prefix", value: strings.TrimSuffix(v.text(), "_") + "_"})
+		case !slices.Contains(mcpArgs, name) && expr.Nearest(name, mcpArgs) != "":
+			r.fail(v.at(), a.was, full, "unknown argument %q of McpToolset", name).Advice = meant(name, mcpArgs)
 		default:
+			v.all()
 			r.dropped(v.at(), a.was, full+" "+name, "", "an MCP server here has command and env, or url and headers, and only, prefix and confirm")
 		}
 	}
-	a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}})
+	a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}, from: item})
 	r.mapped(item.at(), a.was, full, "tools mcp")
 }
 
-// secrets copies a map of texts. What may be a secret stays where it is: a
-// variable of the environment is passed on by its name.
-func (i *importer) secrets(a *agent, full string, v value, kind string) any {
-	var out object
-	var pass []any
-	for _, p := range v.pairs() {
-		switch {
-		case kind == "env" && secret(p.key, p.value.text()):
-			pass = append(pass, p.key)
-			i.changed(p.at, a.was, full+" "+p.key, "env ["+p.key+"]", "it may be a secret, and is taken from the environment of the run")
-		case secret(p.key, p.value.text()):
-			i.dropped(p.at, a.was, full+" "+p.key, "put it into the definition yourself, and keep that file to yourself", "it may be a secret, and is not copied")
-		default:
-			out = append(out, field{key: p.key, value: p.value.text()})
-		}
-	}
-	if len(pass) == 0 {
-		return out
-	}
-	for _, f := range out {
-		pass = append(pass, f.key+"="+f.value.(string))
-	}
-	return pass
+// mcpArgs are the arguments of ADK's own class.
+var mcpArgs = []string{
+	"stdio_server_params", "stdio_connection_params", "sse_connection_params", "streamable_http_connection_params", "tool_filter",
+	"tool_name_prefix", "auth_scheme", "auth_credential", "require_confirmation", "header_provider", "errlog",
 }
 
-// secret reports whether a name or its value looks like a secret.
-func secret(name, value string) bool {
-	for _, word := range []string{"key", "token", "secret", "password", "passwd", "auth", "credential", "cookie"} {
-		if strings.Contains(strings.ToLower(name), word) {
-			return true
+// mcpAside are fields of a server that have no place here, and what to do.
+var mcpAside = map[string]string{
+	"cwd":                    "start it by a command that changes the folder: [sh, -c, cd FOLDER && exec …]",
+	"encoding":               "a server speaks UTF-8",
+	"encoding_error_handler": "a server speaks UTF-8",
+	"timeout":                "give the agent a timeout",
+	"sse_read_timeout":       "give the agent a timeout",
+	"terminate_on_close":     "a server is told when the run is over",
+	"httpx_client_factory":   "HTTPS_PROXY in the environment names a proxy",
+}
+
+// aside tells of the fields of a server that have no place here.
+func (r *adkReader) aside(a *agent, v value, full string) {
+	for _, p := range v.pairs() {
+		if advice, known := mcpAside[p.key]; known && !p.value.empty() {
+			v.ask(p.key)
+			p.value.all()
+			r.dropped(p.at, a.was, full+" "+p.key, advice, "an MCP server has no such field here")
 		}
 	}
-	return strings.Contains(strings.ToLower(value), "bearer ") || strings.HasPrefix(value, "sk-")
 }

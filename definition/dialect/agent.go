@@ -2,12 +2,17 @@
 
 package dialect
 
-import "github.com/refrain-dev/refrain/definition"
+import (
+	"slices"
+
+	"github.com/refrain-dev/refrain/definition"
+)
 
 // agent is an agent on its way into a definition: what the dialects have in
 // common, in our words.
 type agent struct {
 	at           place
+	whole        value  // the map that it is in the file
 	name         string // ours
 	was          string // theirs
 	typ          definition.Type
@@ -16,10 +21,14 @@ type agent struct {
 	outputKey    string
 	model        string
 	exit         *bool // whether it may end the loop around; nil if nothing says
+	plainKey     bool  // its loop is a cycle of a graph, where loop_output means nothing
 	subs         []*agent
 	tools        []tool
 	order        []*agent
 	extra        []field // all further fields
+	// from is where the fields stand in the file, by our names; a text that was
+	// made of several has several.
+	from map[string][]value
 
 	around *agent // whose sub-agent or tool it is
 	isTool bool
@@ -30,6 +39,7 @@ type agent struct {
 type field struct {
 	key   string
 	value any
+	from  []value // where it stands in the file, if that is not the agent's to say
 	// filled says that texts in the value have placeholders.
 	filled bool
 }
@@ -41,9 +51,45 @@ type object []field
 type tool struct {
 	agent *agent
 	value any
+	from  value
 }
 
-func (a *agent) set(key string, v any) { a.extra = append(a.extra, field{key: key, value: v}) }
+// set adds a field, with what it comes from if the file has it.
+func (a *agent) set(key string, v any, from ...value) {
+	a.extra = append(a.extra, field{key: key, value: v})
+	a.came(key, from...)
+}
+
+// came notes where a field comes from.
+func (a *agent) came(key string, from ...value) {
+	if a.from == nil {
+		a.from = make(map[string][]value)
+	}
+	if len(from) > 0 {
+		a.from[key] = from
+	}
+}
+
+// place is where a field stands in the file, or else the agent's name.
+func (a *agent) place(key string) place {
+	for _, k := range []string{key, "name"} {
+		if from := a.from[k]; len(from) > 0 && from[0].Node != nil {
+			return from[0].at()
+		}
+	}
+	return a.at
+}
+
+// tell adds a text to the instructions, before or after what is there already.
+func (a *agent) tell(text string, from value, first bool) {
+	if first {
+		a.instructions = joined(text, a.instructions)
+		a.came("instructions", append([]value{from}, a.from["instructions"]...)...)
+		return
+	}
+	a.instructions = joined(a.instructions, text)
+	a.came("instructions", append(slices.Clip(a.from["instructions"]), from)...)
+}
 
 // walk visits the agent and all below it, each before those in it.
 func (a *agent) walk(visit func(*agent)) {

@@ -69,6 +69,20 @@ type Result struct {
 	Definition *definition.Definition
 	// Report says what became of each field.
 	Report *Report
+
+	name  string
+	spots spots
+}
+
+// Origin is where a place of the definition stands in the file that it was made
+// of; people edit that one. Problems have such places already, and agents of the
+// Definition, whose Position is in the YAML, have not.
+func (r *Result) Origin(p definition.Position) definition.Position {
+	if p.File != r.name || len(r.spots) == 0 {
+		return p
+	}
+	at := r.spots.at(p.Line, p.Column).at
+	return definition.Position{File: at.file, Line: at.line, Column: at.column}
 }
 
 // Err is nil if the import is a definition that can be run. Else it is the
@@ -132,7 +146,8 @@ func Import(name string, data []byte, opts Options) (*Result, error) {
 	}
 	i := &importer{
 		opts: opts, folder: name[:len(name)-len(filepath.Base(name))],
-		report: &Report{Dialect: opts.Dialect, File: name},
+		report: &Report{Dialect: opts.Dialect, File: name}, texts: make(map[string]*source),
+		reads: newReads(),
 	}
 	var root *agent
 	switch opts.Dialect {
@@ -155,16 +170,27 @@ type importer struct {
 	opts   Options
 	folder string // how the names of files begin, for people
 	report *Report
+	reads  *reads
 	agents int // read so far
 	nodes  int
+
+	texts map[string]*source // of the files by their names, and of the definition
+	files []string           // in the order of reading
+	spots spots              // of the definition
+	// secretTexts are in the files and are not to be anywhere else.
+	secretTexts []string
+	size        int // of all files
+	failed      int // errors so far
 }
 
 // Limits of what is read. They are far above what a person writes.
 const (
 	maxFile   = 1 << 20 // bytes
+	maxFiles  = 8 << 20 // bytes of all files
 	maxNodes  = 20_000  // values in all files, aliases spelled out
 	maxDepth  = 64
 	maxAgents = 500
+	maxReads  = 200 // keys that nobody writes
 )
 
 // tooMany reports that there are more agents than can be meant, as when files
@@ -185,27 +211,35 @@ func (i *importer) finish(name string, root *agent) *Result {
 		}
 		return res
 	}
-	doc := i.settle(root)
+	i.unread()
+	doc, from := i.settle(root)
 	if i.report.count(Failed) > 0 {
 		return res
 	}
-	text, err := render(doc, "Imported from "+i.opts.Dialect.Title()+" by refrain import.")
+	text, read, err := write(doc, "Imported from "+i.opts.Dialect.Title()+" by refrain import.")
 	if err != nil {
 		i.fail(place{file: name}, "", "", "the definition cannot be written: %v", err)
 		return res
 	}
 	res.YAML, i.report.Name, i.report.Agents = text, root.name, i.count(root)
+	i.texts[imported(name)] = newSource(string(text))
+	i.spots = from.spots(doc, read, origin{at: root.at}, nil)
+	res.name, res.spots = imported(name), i.spots
 	def, err := definition.Parse(imported(name), text, definition.Options{})
 	problems, bad := errors.AsType[definition.Problems](err)
 	if !bad {
 		res.Definition, problems = def, def.Warnings()
 	}
+	i.trace(problems)
+	if res.Definition != nil {
+		i.trace(res.Definition.Notes())
+	}
 	i.report.Problems = problems
 	return res
 }
 
-// imported is the name that problems of a definition have: what they are about
-// is not in the file itself. It stays in its folder, as scripts of models do.
+// imported is the name that a definition is loaded by. It stays in its folder, as
+// scripts of models do.
 func imported(name string) string { return name + " (imported)" }
 
 func (i *importer) count(a *agent) int {

@@ -13,6 +13,9 @@
 //	}
 //	os.Stdout.Write(got.YAML) // a definition
 //
+// Problems of the definition are at their places in the file that it was made of,
+// as people edit that one; see [Result.Origin].
+//
 // Nothing is lost in silence: the [Report] has an [Item] for every field of the
 // file, which was carried over, changed, or left out with the reason and what to
 // do in its place. A field that nobody knows is an error with what may have been

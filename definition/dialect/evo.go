@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -17,7 +19,10 @@ import (
 type evoReader struct {
 	*importer
 	all  []value
-	open []value // the agents around the current one
+	by   map[string]value      // by ID and by name
+	told map[*yaml.Node]string // their names
+	refs map[string]int        // how often an agent names another so
+	open []value               // the agents around the current one
 }
 
 var evoTypes = map[string]bool{
@@ -38,6 +43,11 @@ func (r *evoReader) root(name string, data []byte) *agent {
 		r.all = []value{v}
 	}
 	r.all = slices.DeleteFunc(r.all, func(a value) bool { return !a.isMap() })
+	if len(r.all) > maxAgents {
+		r.fail(v.at(), "", "", "there are more than %d agents", maxAgents)
+		return nil
+	}
+	r.index()
 	if len(r.all) == 0 {
 		r.fail(v.at(), "", "", "there are no agents in it: want {agents: […]} or one agent")
 		return nil
@@ -46,7 +56,25 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	if !ok {
 		return nil
 	}
-	return r.agent(first, nil)
+	a := r.agent(first, nil)
+	if r.failed > 0 {
+		return a
+	}
+	for _, other := range r.all {
+		if _, read := r.reads.owner[other.Node]; !read {
+			r.dropped(other.at(), evoName(other), "agent", "--agent "+evoName(other)+" imports it", "%s", r.apart(other))
+			other.all()
+		}
+	}
+	return a
+}
+
+// apart says why an agent is not carried over.
+func (r *evoReader) apart(a value) string {
+	if r.used(a) {
+		return "it is in none of the agents that are carried over"
+	}
+	return "it is in no other agent"
 }
 
 // first is the agent to begin with: the one named in the options, or the only
@@ -87,30 +115,49 @@ func (r *evoReader) first() (value, bool) {
 			Advice = "say which to begin with: --agent " + names[0]
 		return value{}, false
 	}
-	for _, a := range r.all {
-		if a.Node != tops[0].Node && !r.used(a) {
-			r.dropped(a.at(), evoName(a), "agent", "--agent "+evoName(a)+" imports it", "it is in no other agent")
-		}
-	}
 	return tops[0], true
 }
 
 // used reports whether another agent names this one.
 func (r *evoReader) used(a value) bool {
-	return slices.ContainsFunc(r.all, func(by value) bool {
-		if by.Node == a.Node {
-			return false
+	own := 0
+	for _, ref := range evoRefs(a) {
+		if ref.isScalar() && r.names(ref.text(), a) {
+			own++
 		}
-		return slices.ContainsFunc(evoRefs(by), func(ref value) bool { return ref.isScalar() && r.names(ref.text(), a) })
-	})
+	}
+	n := r.refs[a.get("id").text()]
+	if name := r.told[a.Node]; name != a.get("id").text() {
+		n += r.refs[name]
+	}
+	return n > own
+}
+
+// index notes by what names agents are known, and which of them are used.
+func (r *evoReader) index() {
+	r.by, r.told, r.refs = make(map[string]value), make(map[*yaml.Node]string), make(map[string]int)
+	for _, a := range r.all {
+		r.told[a.Node] = evoName(a)
+		for _, name := range []string{a.get("id").text(), r.told[a.Node]} {
+			if _, taken := r.by[name]; !taken && name != "" {
+				r.by[name] = a
+			}
+		}
+		for _, ref := range evoRefs(a) {
+			if ref.isScalar() && ref.text() != "" {
+				r.refs[ref.text()]++
+			}
+		}
+	}
 }
 
 func (r *evoReader) names(ref string, a value) bool {
-	return ref != "" && (ref == a.get("id").text() || ref == evoName(a))
+	return ref != "" && (ref == a.get("id").text() || ref == r.told[a.Node])
 }
 
 // evoRefs are the values by which an agent names others.
 func evoRefs(a value) []value {
+	a = a.peek()
 	config := a.get("config")
 	refs := slices.Concat(config.get("sub_agents").items(), evoField(a, "sub_agents").items(), config.get("agent_tools").items())
 	for _, task := range config.get("tasks").items() {
@@ -147,11 +194,12 @@ func evoField(a value, key string) value {
 	for _, at := range []value{a, a.get("config")} {
 		for _, p := range at.pairs() {
 			if evoKey(p.key) == key && !p.value.isNull() {
+				at.ask(p.key)
 				return p.value
 			}
 		}
 	}
-	return value{file: a.file}
+	return value{file: a.file, reads: a.reads}
 }
 
 func evoName(a value) string { return evoField(a, "name").text() }
@@ -179,6 +227,9 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	r.open = append(r.open, v)
 	defer func() { r.open = r.open[:len(r.open)-1] }()
 	a := &agent{at: v.at(), name: name, was: name}
+	v.of(a)
+	a.came("name", evoField(v, "name"))
+	a.came("sub_agents", evoField(v.peek(), "sub_agents"))
 	kind := evoType(v)
 	if name == "" {
 		if a.was = v.get("id").text(); kind != "a2a" || a.was == "" {
@@ -198,6 +249,7 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	case "a2a":
 		a = r.remote(a, v)
 	case "external":
+		v.all()
 		r.dropped(v.at(), name, "type external", "an agent of type http can send the same request",
 			"it asks %s over an API of its own", cmpText(evoField(v, "provider").text(), "another service"))
 		return nil
@@ -209,6 +261,7 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	if a == nil {
 		return nil
 	}
+	evoField(v, "enable_exit_loop") // is read when the rest is
 	r.common(a, v, kind)
 	r.mayExit(a, v, around)
 	return a
@@ -228,10 +281,12 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 	}
 	if d := evoField(v, "description").text(); d != "" {
 		a.description = d
+		a.came("description", evoField(v, "description"))
 		r.mapped(evoField(v, "description").at(), a.was, "description", "")
 	}
 	if key := evoField(v, "output_key"); !key.empty() {
 		a.outputKey = key.text()
+		a.came("output_key", key)
 		if a.outputKey != definition.LoopOutput {
 			r.mapped(key.at(), a.was, "output_key", "")
 		}
@@ -240,18 +295,19 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 		r.stepTimeout(a, t)
 	}
 	for _, p := range v.pairs() {
-		if p.key != "config" {
-			r.leftOver(a, p, p.key, kind)
+		if p.key != "config" || !p.value.isMap() {
+			r.leftOver(a, v, p, p.key, kind)
 		}
 	}
 	for _, p := range v.get("config").pairs() {
-		r.leftOver(a, p, "config."+p.key, kind)
+		r.leftOver(a, v.get("config"), p, "config."+p.key, kind)
 	}
+	r.bookkeeping(a, v)
 }
 
 func (r *evoReader) stepTimeout(a *agent, t value) {
 	if n, ok := seconds(t); ok {
-		a.set("timeout", n)
+		a.set("timeout", n, t)
 		r.mapped(t.at(), a.was, "timeout", "")
 		return
 	}
@@ -291,12 +347,16 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 		if on {
 			r.dropped(own.at(), a.was, "exit_loop", "", "it ends a loop, and this agent is in none")
 		}
+	case around.typ == "" && on: // it is a node of a graph
+		r.dropped(own.at(), a.was, "exit_loop", "", "a workflow goes on as its edges say, also in Evo AI")
+	case around.typ == "":
 	case on && a.outputKey == definition.LoopOutput:
 		r.dropped(own.at(), a.was, "exit_loop", "", "it gives the last word, when the loop has stopped already")
 	case on && a.typ == definition.TypeA2A:
 		r.dropped(own.at(), a.was, "exit_loop", elsewhereExit, "an agent elsewhere cannot call it")
 	default:
 		a.exit = &on
+		a.came("can_exit_loop", own)
 		r.mapped(own.at(), a.was, "exit_loop", fmt.Sprintf("can_exit_loop: %v", on))
 	}
 }

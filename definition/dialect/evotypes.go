@@ -4,6 +4,7 @@ package dialect
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,16 +35,21 @@ var (
 )
 
 // leftOver notes a field that is not read. A mistyped one is an error.
-func (r *evoReader) leftOver(a *agent, p pair, full, kind string) {
-	key := evoKey(p.key)
-	advice, gone := evoGone[key]
-	if on, isBool := p.value.boolean(); isBool && !on && gone {
+func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
+	if in.asked(p.key) || p.value.blank() {
 		return
 	}
-	switch {
-	case p.value.empty() || slices.Contains(evoKnown, key):
-	case slices.Contains(evoSilent, key):
-	case key == "condition" && kind == "loop":
+	key := evoKey(p.key)
+	advice, gone := evoGone[key]
+	if slices.Contains(evoSilent, key) {
+		return
+	}
+	p.value.all()
+	switch on, isBool := p.value.boolean(); {
+	case isBool && !on && gone:
+		r.add(Mapped, p.at, a.was, full, "", "it is off")
+	case slices.Contains(evoKnown, key):
+		r.dropped(p.at, a.was, full, "", "an agent of type %s, with the other fields that it has, does not read it", cmpText(kind, "llm"))
 	case gone:
 		why := "it is kept in Evo AI's database, or works only there"
 		if strings.HasPrefix(key, "api_key") {
@@ -57,22 +63,41 @@ func (r *evoReader) leftOver(a *agent, p pair, full, kind string) {
 	}
 }
 
+// bookkeeping notes the fields that say nothing about what an agent does.
+func (r *evoReader) bookkeeping(a *agent, v value) {
+	var names []string
+	var first place
+	for _, in := range []value{v, v.get("config")} {
+		for _, p := range in.pairs() {
+			if slices.Contains(evoSilent, evoKey(p.key)) && !in.asked(p.key) && !p.value.blank() {
+				if names = append(names, p.key); len(names) == 1 {
+					first = p.at
+				}
+				p.value.all()
+			}
+		}
+	}
+	if len(names) > 0 {
+		r.dropped(first, a.was, strings.Join(names, ", "), "", "they say nothing about what an agent does")
+	}
+}
+
 // llm reads an agent that asks a model.
 func (r *evoReader) llm(a *agent, v value) {
 	a.typ = definition.TypeLLM
 	a.set("context", "full")
 	if in := evoField(v, "instruction"); !in.empty() {
-		a.instructions = in.text()
+		a.tell(in.text(), in, false)
 		r.mapped(in.at(), a.was, "instruction", "instructions")
 	}
 	for _, key := range []string{"goal", "role"} { // the role comes first
 		if f := evoField(v, key); !f.empty() {
-			a.instructions = joined(strings.ToUpper(key[:1])+key[1:]+": "+f.text(), a.instructions)
+			a.tell(strings.ToUpper(key[:1])+key[1:]+": "+f.text(), f, true)
 			r.mapped(f.at(), a.was, key, "instructions")
 		}
 	}
 	if m := evoField(v, "model"); !m.empty() {
-		r.useModel(a, m.at(), "model", m.text())
+		r.useModel(a, m, m.at(), "model", m.text())
 	}
 	if a.instructions == "" {
 		a.instructions = "{{user_input}}"
@@ -81,14 +106,14 @@ func (r *evoReader) llm(a *agent, v value) {
 	r.schema(a, evoField(v, "output_schema"))
 	for _, key := range []string{"temperature", "max_tokens"} {
 		if f := evoField(v, key); !f.empty() {
-			a.set(key, copied(f))
+			a.set(key, copied(f), f)
 			r.mapped(f.at(), a.was, key, "")
 		}
 	}
 	r.mcp(a, v)
 	for _, ref := range v.get("config").get("agent_tools").items() {
 		if sub := r.ref(a, ref); sub != nil {
-			a.tools = append(a.tools, tool{agent: sub})
+			a.tools = append(a.tools, tool{agent: sub, from: ref})
 			r.mapped(ref.at(), a.was, "agent_tools", "tools agent")
 		}
 	}
@@ -104,7 +129,7 @@ func (r *evoReader) schema(a *agent, v value) {
 		return
 	}
 	if !v.get("properties").isNull() || !v.get("type").isMap() && !v.get("type").isNull() {
-		a.set("output_schema", copied(v))
+		a.set("output_schema", copied(v), v)
 		r.mapped(v.at(), a.was, "output_schema", "")
 		return
 	}
@@ -112,17 +137,17 @@ func (r *evoReader) schema(a *agent, v value) {
 	for _, p := range v.pairs() {
 		required = append(required, p.key)
 	}
-	a.set("output_schema", object{{key: "type", value: "object"}, {key: "properties", value: copied(v)}, {key: "required", value: required}})
+	a.set("output_schema", object{{key: "type", value: "object"}, {key: "properties", value: copied(v)}, {key: "required", value: required}}, v)
 	r.changed(v.at(), a.was, "output_schema", "output_schema", "its fields are the properties of a JSON Schema, all of them required")
 }
 
 func (r *evoReader) mcp(a *agent, v value) {
 	for _, server := range v.get("config").get("custom_mcp_servers").items() {
-		out := object{{key: "url", value: server.get("url").text()}}
+		out := object{{key: "url", value: r.address(a, "custom_mcp_servers url", server.get("url"))}}
 		if h := server.get("headers"); !h.empty() {
 			out = append(out, field{key: "headers", value: r.secrets(a, "custom_mcp_servers headers", h, "headers")})
 		}
-		a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}})
+		a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}, from: server})
 		r.mapped(server.at(), a.was, "custom_mcp_servers", "tools mcp")
 	}
 }
@@ -132,17 +157,12 @@ func (r *evoReader) ref(a *agent, ref value) *agent {
 	if ref.isMap() {
 		return r.agent(ref, a)
 	}
-	for _, v := range r.all {
-		if r.names(ref.text(), v) {
-			return r.agent(v, a)
-		}
+	if v, ok := r.by[ref.text()]; ok {
+		return r.agent(v, a)
 	}
-	var names []string
-	for _, v := range r.all {
-		names = append(names, evoName(v), v.get("id").text())
-	}
+	names := slices.Sorted(maps.Keys(r.by))
 	r.fail(ref.at(), a.was, "sub_agents", "Agent with ID %s not found", ref.text()).Advice =
-		cmpText(meant(ref.text(), names), "export the agents together: it is in the list of another")
+		cmpText(r.near(ref.text(), names), "export the agents together: it is in the list of another")
 	return nil
 }
 
@@ -190,16 +210,16 @@ func (r *evoReader) loop(a *agent, v value) {
 		switch {
 		case f.empty():
 		case key == "goal":
-			a.set("goal", f.text())
+			a.set("goal", f.text(), f)
 			r.mapped(f.at(), a.was, key, "")
 		default:
-			a.instructions = f.text()
+			a.tell(f.text(), f, false)
 			r.mapped(f.at(), a.was, key, "instructions")
 		}
 	}
 	if n := evoField(v, "max_iterations"); !n.isNull() {
 		if i, ok := n.whole(); ok {
-			a.set("max_iterations", i)
+			a.set("max_iterations", i, n)
 			r.mapped(n.at(), a.was, "max_iterations", "")
 		} else {
 			r.fail(n.at(), a.was, "max_iterations", "max_iterations must be a whole number, got %s", n.what())
@@ -233,7 +253,7 @@ func (r *evoReader) times(a *agent, v value) {
 			continue
 		}
 		given = true
-		a.set(f.ours, text)
+		a.set(f.ours, text, t)
 		r.mapped(t.at(), a.was, f.theirs, f.ours)
 	}
 	if !given {
@@ -274,6 +294,7 @@ func (r *evoReader) exitList(a *agent, v value) {
 			r.dropped(ref.at(), sub.was, "agents_exit_loop", elsewhereExit, "only an agent that asks a model can call exit_loop")
 		default:
 			sub.exit = new(true)
+			sub.came("can_exit_loop", ref)
 			r.mapped(ref.at(), sub.was, "agents_exit_loop", "can_exit_loop")
 		}
 	}

@@ -14,7 +14,7 @@ func ExampleImport() {
 type: Loop Agent
 Name: worker
 Max Iterations: 3
-Color: red
+Color: mauve
 sub-agents:
   - {type: LLM Agent, Name: writer, Instructions: "Write about {{user_input}}.", Output Key: draft}
 `
@@ -42,5 +42,5 @@ sub-agents:
 	//     instructions: Write about {{user_input}}.
 	//     context: full
 	//     output_key: draft
-	// worker Color - a definition has no colours
+	// worker Color - there is no color "mauve"
 }

@@ -58,6 +58,7 @@ type exporter struct {
 	names map[string]string // by the definition's names
 	taken map[string]bool
 	paths map[string]bool // in small letters: some file systems know no others
+	exits bool            // an agent of the loop that is written may end it
 }
 
 // inherited is what an agent has of those around it.
@@ -118,12 +119,39 @@ func (e *exporter) rootFields(def *definition.Definition) {
 	}
 }
 
+// instead is what to do in ADK about a field that it has not.
+var instead = map[string]string{
+	"display_name":             "write it in description",
+	"prices":                   "ADK reports tokens in usage_metadata; what they cost is up to you",
+	"max_model_calls":          "RunConfig(max_llm_calls=…) where the agent is run",
+	"stop_when":                "write an agent in code that yields an event with actions.escalate, as the last of the loop",
+	"stop_check":               "write an agent in code that yields an event with actions.escalate, after the step it is about",
+	"score":                    "write an agent in code that yields an event with actions.escalate when the score is reached",
+	"timeout":                  "bound the run where it is started: asyncio.timeout, or a context with a deadline in Go",
+	"timeouts":                 "bound the run where it is started: asyncio.timeout, or a context with a deadline in Go",
+	"iteration_timeout":        "bound the run where it is started: asyncio.timeout, or a context with a deadline in Go",
+	"adaptive_timeout":         "bound the run where it is started: asyncio.timeout, or a context with a deadline in Go",
+	"budget":                   "RunConfig(max_llm_calls=…) where the agent is run bounds model calls",
+	"callbacks":                "before_agent_callbacks and the like name functions in code",
+	"output_schema":            "output_schema names a class in code: {name: my_library.Answer}",
+	"on_error":                 "a failing agent ends the run; catch it in code",
+	"continue_on_error":        "a failing agent ends the run; catch it in code",
+	"retry":                    "a failing agent ends the run; catch it in code",
+	"request_retry":            "generate_content_config.http_options.retry_options",
+	"circuit":                  "a failing agent ends the run; catch it in code",
+	"max_consecutive_failures": "a failing agent ends the run; catch it in code",
+	"delay_before":             "before_agent_callbacks in code can wait",
+	"delay_after":              "after_agent_callbacks in code can wait",
+	"iteration_delay":          "after_agent_callbacks in code can wait",
+}
+
 // unsaid notes the fields of an agent that ADK has not.
 func (e *exporter) unsaid(a *definition.Agent) {
 	for _, f := range definition.Fields() {
 		if _, given := a.FieldPosition(f.Name); given && !said[f.Name] {
-			about, _, _ := strings.Cut(strings.NewReplacer(":", ";", ".", ";", ",", ";", "(", ";").Replace(f.Doc), ";")
-			e.dropped(at(a, f.Name), a.Name, f.Name, "", "ADK has no such field (%s)", strings.TrimSpace(about))
+			doc := strings.TrimPrefix(f.Doc, "of a loop's step: ")
+			about, _, _ := strings.Cut(strings.NewReplacer(":", ";", ".", ";", ",", ";", "(", ";").Replace(doc), ";")
+			e.dropped(at(a, f.Name), a.Name, f.Name, instead[f.Name], "ADK has no such field (%s)", strings.TrimSpace(about))
 		}
 	}
 }
@@ -198,83 +226,6 @@ func (e *exporter) write(file string, out object) {
 		return
 	}
 	e.files = append(e.files, File{Name: file, Data: text})
-}
-
-// loop writes a loop. A finalizer runs after it, in a sequence around both.
-func (e *exporter) loop(a *definition.Agent, in inherited, out object, file string) bool {
-	l := a.Loop
-	if l.Goal != "" {
-		in.purpose = joined(in.purpose, "The goal: "+l.Goal)
-	}
-	in.purpose = joined(in.purpose, l.Instructions)
-	if l.Goal != "" || l.Instructions != "" {
-		e.changed(at(a, "goal"), a.Name, "goal, instructions", "instruction", "ADK's loops have none; they follow the instruction of each agent in it")
-	}
-	after := in // the finalizer is outside
-	after.exit, after.finalize = false, true
-	in.exit, in.inLoop, in.finalize = false, true, false
-	var finalizer *definition.Agent
-	steps := slices.DeleteFunc(slices.Clone(a.SubAgents), func(sub *definition.Agent) bool {
-		if sub.OutputKey == definition.LoopOutput && !l.FinalizeEach {
-			finalizer = sub
-			return true
-		}
-		return false
-	})
-	steps = e.ordered(a, steps)
-	refs := e.subs(steps, in)
-	if len(refs) == 0 {
-		e.empty(a)
-		return false
-	}
-	if len(steps) > 0 {
-		e.mapped(at(a, "sub_agents"), a.Name, "sub_agents", "")
-	}
-	body := object{{key: "agent_class", value: "LoopAgent"}}
-	if l.MaxIterations > 0 {
-		body = append(body, field{key: "max_iterations", value: int(l.MaxIterations)})
-	}
-	e.mapped(at(a, "max_iterations"), a.Name, "max_iterations", "")
-	e.outputKey(a)
-	if finalizer == nil {
-		e.write(file, append(append(body[:1:1], out...), append(body[1:], field{key: "sub_agents", value: refs})...))
-		return true
-	}
-	return e.finalized(a, finalizer, after, out, body, refs, file)
-}
-
-// finalized writes a loop and the agent that has the last word as a sequence.
-func (e *exporter) finalized(a, finalizer *definition.Agent, after inherited, out, body object, refs []any, file string) bool {
-	last := e.subs([]*definition.Agent{finalizer}, after)
-	if len(last) == 0 {
-		e.write(file, append(append(body[:1:1], out...), append(body[1:], field{key: "sub_agents", value: refs})...))
-		return true
-	}
-	name := e.names[a.Name] + "_loop"
-	for e.taken[name] {
-		name += "_"
-	}
-	e.taken[name] = true
-	path := e.file(name)
-	inner := append(body[:1:1], field{key: "name", value: name})
-	e.write(path, append(inner, append(body[1:], field{key: "sub_agents", value: refs})...))
-	e.changed(at(finalizer, "output_key"), finalizer.Name, "loop_output", "SequentialAgent "+e.names[a.Name], "ADK has no finalizer: the loop, now %s, and then this agent are a sequence", name)
-	seq := append(object{{key: "agent_class", value: "SequentialAgent"}}, out...)
-	subs := append([]any{object{{key: "config_path", value: path}}}, last...)
-	e.write(file, append(seq, field{key: "sub_agents", value: subs}))
-	return true
-}
-
-// ordered puts steps in the order in which they run.
-func (e *exporter) ordered(a *definition.Agent, steps []*definition.Agent) []*definition.Agent {
-	order := a.Loop.Order
-	if len(order) == 0 {
-		return steps
-	}
-	e.changed(at(a, "order"), a.Name, "order", "sub_agents", "the sub-agents are written in that order")
-	steps = slices.Clone(steps)
-	slices.SortStableFunc(steps, func(x, y *definition.Agent) int { return slices.Index(order, x.Name) - slices.Index(order, y.Name) })
-	return steps
 }
 
 // contents is what include_contents says of a context.

@@ -171,6 +171,7 @@ func (e *exporter) tools(a *definition.Agent, in inherited) []any {
 	}
 	if exit {
 		add("exit_loop", nil)
+		e.exits = true
 		e.mapped(at(a, "can_exit_loop"), a.Name, "can_exit_loop", "tools exit_loop")
 	}
 	return out
@@ -182,15 +183,25 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	if len(m.Command) > 0 {
 		params := object{{key: "command", value: m.Command[0]}}
 		if len(m.Command) > 1 {
-			params = append(params, field{key: "args", value: list(m.Command[1:])})
+			args, masked := arguments(m.Command[1:])
+			for n := range args {
+				if masked[n] {
+					e.changed(at(a, "tools"), a.Name, "tools mcp command", yours, "an argument may be a secret, and is not copied").Advice = "write it in its place yourself, or give it by the environment"
+				}
+			}
+			params = append(params, field{key: "args", value: list(args)})
 		}
-		if env := texts(m.Env); len(env) > 0 {
+		if env := e.public(a, "env", m.Env); len(env) > 0 {
 			params = append(params, field{key: "env", value: env})
 		}
 		args = object{{key: "stdio_connection_params", value: object{{key: "server_params", value: params}}}}
 	} else {
-		params := object{{key: "url", value: m.URL}}
-		if headers := texts(m.Headers); len(headers) > 0 {
+		address, _ := cleaned(m.URL)
+		if address = tokens.ReplaceAllString(address, yours); address != m.URL {
+			e.changed(at(a, "tools"), a.Name, "tools mcp url", address, "what may be a secret in it is not copied").Advice = "write it in its place yourself, and keep that file to yourself"
+		}
+		params := object{{key: "url", value: address}}
+		if headers := e.public(a, "headers", m.Headers); len(headers) > 0 {
 			params = append(params, field{key: "headers", value: headers})
 		}
 		args = object{{key: "streamable_http_connection_params", value: params}}
@@ -204,6 +215,9 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	e.mapped(at(a, "tools"), a.Name, "tools mcp", "McpToolset")
 	if len(m.PassEnv) > 0 {
 		e.dropped(at(a, "tools"), a.Name, "tools mcp env "+strings.Join(m.PassEnv, ", "), "set them where ADK runs, and name them in code", "ADK passes no variables on")
+	}
+	if m.Effect != "" {
+		e.dropped(at(a, "tools"), a.Name, "tools mcp effect", "", "ADK does not say whether a call may be made again")
 	}
 	if m.ConfirmAll || len(m.Confirm) > 0 {
 		e.dropped(at(a, "tools"), a.Name, "tools mcp confirm", "require_confirmation is set in code", "ADK's files do not say what a person has to consent to")
@@ -219,9 +233,15 @@ func list(s []string) []any {
 	return out
 }
 
-func texts(m map[string]string) object {
+// public are the variables or headers that are no secrets. The others are told of,
+// and stay where they are.
+func (e *exporter) public(a *definition.Agent, kind string, m map[string]string) object {
 	var o object
 	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if secret(key, m[key]) {
+			e.dropped(at(a, "tools"), a.Name, "tools mcp "+kind+" "+key, "write it into the file yourself, and keep that file to yourself", "it may be a secret, and is not copied")
+			continue
+		}
 		o = append(o, field{key: key, value: m[key]})
 	}
 	return o

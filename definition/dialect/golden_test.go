@@ -141,6 +141,17 @@ func checkLoads(t *testing.T, res *dialect.Result) {
 // its loops stopped.
 func run(t *testing.T, def *definition.Definition, script string) (answer, stop string) {
 	t.Helper()
+	fold, _ := play(t, def, script)
+	var stops []string
+	for _, rec := range fold.Stops() {
+		stops = append(stops, string(rec.Reason))
+	}
+	return fold.Answer(), strings.Join(stops, " ")
+}
+
+// play is run, and returns what was said, each with who said it.
+func play(t *testing.T, def *definition.Definition, script string) (fold *progress.Fold, said []string) {
+	t.Helper()
 	llm, err := scripted.Load(script)
 	if err != nil {
 		t.Fatal(err)
@@ -179,19 +190,18 @@ func run(t *testing.T, def *definition.Definition, script string) (answer, stop 
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fold progress.Fold
+	fold = new(progress.Fold)
 	msg := genai.NewContentFromText("go", genai.RoleUser)
 	for ev, err := range r.Run(t.Context(), "u", "s", msg, agent.RunConfig{}, runner.WithStateDelta(state)) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		fold.Add(ev)
+		if ev.Author != "user" && ev.Content != nil && len(ev.Content.Parts) == 1 && ev.Content.Parts[0].Text != "" {
+			said = append(said, ev.Author+": "+ev.Content.Parts[0].Text)
+		}
 	}
-	var stops []string
-	for _, rec := range fold.Stops() {
-		stops = append(stops, string(rec.Reason))
-	}
-	return fold.Answer(), strings.Join(stops, " ")
+	return fold, said
 }
 
 func function(t *testing.T, name string) tool.Tool {

@@ -33,7 +33,11 @@ func (e echo) Execute(_ context.Context, x *a2asrv.ExecutorContext) iter.Seq2[a2
 			return
 		}
 		e.sent <- string(data)
-		yield(a2a.NewMessageForTask(a2a.MessageRoleAgent, x, a2a.NewTextPart("analisado: "+string(data))), nil)
+		said := string(data)
+		if said == "null" { // a text
+			said = x.Message.Parts[0].Text()
+		}
+		yield(a2a.NewMessageForTask(a2a.MessageRoleAgent, x, a2a.NewTextPart("analisado: "+said)), nil)
 	}
 }
 
@@ -44,30 +48,40 @@ func (echo) Cancel(context.Context, *a2asrv.ExecutorContext) iter.Seq2[a2a.Event
 // A24, A26, D4, C29: a task that a model does, and an agent elsewhere that is
 // asked for real.
 func TestTaskAndEndpoint(t *testing.T) {
-	there := echo{sent: make(chan string, 1)}
+	there := echo{sent: make(chan string, 9)}
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	mux.Handle("/analyze", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(there, a2asrv.WithLogger(slog.New(slog.DiscardHandler)))))
-	mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewStaticAgentCardHandler(&a2a.AgentCard{
+	card := a2asrv.NewStaticAgentCardHandler(&a2a.AgentCard{
 		Name: "remote", Version: "1",
 		SupportedInterfaces: []*a2a.AgentInterface{{URL: server.URL + "/analyze", ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2a.Version}},
-	}))
-	data, err := os.ReadFile("testdata/evo/optimize/agents.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data = []byte(strings.ReplaceAll(string(data), "https://api.externa.com/analyze", server.URL))
-	res, err := dialect.Import("agents.json", data, dialect.Options{})
-	if err != nil || res.Err() != nil {
-		t.Fatalf("%v, %+v", err, res.Report)
-	}
-	answer, stop := run(t, res.Definition, "testdata/evo/optimize/script.yaml")
-	if answer != "a=1 basta" || stop != "exit_loop" {
-		t.Errorf("answer %q, stop %q", answer, stop)
-	}
-	if got, want := <-there.sent, `{"data":"4.2%"}`; got != want {
-		t.Errorf("sent %s, want %s", got, want)
+	})
+	mux.Handle(a2asrv.WellKnownAgentCardPath, card)
+	mux.Handle("/.well-known/agent.json", card) // where Evo AI has it
+	for _, tt := range []struct{ folder, script, answer, sent string }{
+		{"optimize", "script.yaml", "a=1 basta", `{"data":"4.2%"}`},
+		{"optimize-export", "run.yaml", "a=1 basta", "null"},
+		{"code-export", "run.yaml", "O código: return 2", "null"},
+	} {
+		folder := filepath.Join("testdata", "evo", tt.folder)
+		data, err := os.ReadFile(filepath.Join(folder, "agents.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(data), "https://api.externa.com/analyze", server.URL)
+		text = strings.ReplaceAll(text, "https://api.externa.com/.well-known", server.URL+"/.well-known")
+		res, err := dialect.Import("agents.json", []byte(text), dialect.Options{})
+		if err != nil || res.Err() != nil {
+			t.Fatalf("%s: %v, %v", tt.folder, err, res.Err())
+		}
+		answer, stop := run(t, res.Definition, filepath.Join(folder, tt.script))
+		if answer != tt.answer || stop != "exit_loop" {
+			t.Errorf("%s: answer %q, stop %q", tt.folder, answer, stop)
+		}
+		if got := <-there.sent; got != tt.sent {
+			t.Errorf("%s: sent %s, want %s", tt.folder, got, tt.sent)
+		}
 	}
 }
 

@@ -27,6 +27,8 @@ type keys struct {
 	renamed map[string]string
 }
 
+var plainName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
 var plainKey = regexp.MustCompile(`^(?:(?:app|user|temp|iteration):)?[\p{L}_][\p{L}\p{N}_-]*$`)
 
 // outputKeys makes sure that a key can be one.
@@ -37,7 +39,7 @@ func (i *importer) outputKeys(root *agent) *keys {
 		switch {
 		case was == "":
 			return
-		case was == definition.LoopOutput && i.opts.Dialect != ADK:
+		case was == definition.LoopOutput && i.opts.Dialect != ADK && !a.plainKey:
 			i.finalizer(a)
 			if a.outputKey != "" && a.around != nil && a.around.loop() == nil {
 				k.written[was] = true
@@ -56,7 +58,7 @@ func (i *importer) outputKeys(root *agent) *keys {
 			if slices.Contains(builtIn, was) || was == definition.LoopOutput {
 				why = fmt.Sprintf("%q has a meaning of its own here", was)
 			}
-			i.changed(a.at, a.was, "output_key "+was, a.outputKey, "%s; texts that read it say the same", why)
+			i.changed(a.place("output_key"), a.was, "output_key "+was, a.outputKey, "%s; texts that read it say the same", why)
 		}
 		k.written[a.outputKey] = true
 	})
@@ -69,10 +71,10 @@ func (i *importer) outputKeys(root *agent) *keys {
 // finalizer looks whether an agent with loop_output gives a loop's last word.
 func (i *importer) finalizer(a *agent) {
 	if a.around != nil && !a.isTool && a.around.typ == definition.TypeLoop {
-		i.add(Mapped, a.at, a.was, "output_key loop_output", "", "runs once, after the loop, and its answer is the loop's")
+		i.add(Mapped, a.place("output_key"), a.was, "output_key loop_output", "", "runs once, after the loop, and its answer is the loop's")
 		return
 	}
-	i.dropped(a.at, a.was, "output_key loop_output", "", "it marks the last word of a loop, and this agent is not a step of one")
+	i.dropped(a.place("output_key"), a.was, "output_key loop_output", "", "it marks the last word of a loop, and this agent is not a step of one")
 	a.outputKey = ""
 }
 
@@ -90,6 +92,10 @@ func (i *importer) placeholders(root *agent, k *keys) object {
 			}
 		}
 	})
+	if len(need) > maxReads {
+		i.fail(place{file: i.report.File}, "", "", "the texts read %d keys that no agent writes, more than %d: that cannot be meant", len(need), maxReads)
+		return nil
+	}
 	var inputs object
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		inputs = append(inputs, i.input(name, need[name], k))
@@ -159,6 +165,9 @@ func (i *importer) fill(a *agent, text string, k *keys, need map[string]*readKey
 // closing renames the ends of sections, which are no reads.
 func (i *importer) closing(text string, k *keys) string {
 	for was, to := range k.renamed {
+		if !strings.Contains(text, was) {
+			continue
+		}
 		text = regexp.MustCompile(`\{\{\s*/\s*`+regexp.QuoteMeta(was)+`\s*\}\}`).ReplaceAllLiteralString(text, "{{/"+to+"}}")
 	}
 	return text
@@ -196,23 +205,41 @@ func (i *importer) read(a *agent, ref template.Ref, key string, k *keys, need ma
 // input declares a key that nobody writes.
 func (i *importer) input(name string, r *readKey, k *keys) field {
 	about := field{key: "description", value: "read by " + r.by.name}
+	at, from := i.readAt(name, r.by)
 	if r.text {
-		i.changed(r.by.at, r.by.was, "{"+name+"}", "inputs."+name, "single braces are text in Robomotion and a placeholder here; the input puts back what stood there")
-		return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: "{" + name + "}"}, about}}
+		i.changed(at, r.by.was, "{"+name+"}", "inputs."+name, "single braces are text in Robomotion and a placeholder here; the input puts back what stood there")
+		return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: "{" + name + "}"}, about}, from: from}
 	}
-	it := i.changed(r.by.at, r.by.was, "{{"+name+"}}", "inputs."+name, "no agent writes it, so a run has to be given it, or it is empty")
+	it := i.changed(at, r.by.was, "{{"+name+"}}", "inputs."+name, "no agent writes it, so a run has to be given it, or it is empty")
 	it.Advice = "refrain run FILE --set " + name + "=…"
 	if r.required {
 		it.Message = "no agent writes it, so a run has to be given it, as ADK's session has to have it in its state"
-		return field{key: name, value: object{{key: "type", value: "string"}, about}}
+		return field{key: name, value: object{{key: "type", value: "string"}, about}, from: from}
 	}
 	if near := before(name, k); near != "" {
 		it.Advice += fmt.Sprintf("; or is {{prev.%s}} meant, what an iteration before wrote?", near)
 	} else if hint := meant(name, slices.Sorted(maps.Keys(k.written))); hint != "" {
 		it.Advice += "; or " + hint
 	}
-	return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: ""}, about}}
+	return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: ""}, about}, from: from}
 }
+
+// readAt is where an agent reads a key first, and the text that it does it in.
+func (i *importer) readAt(name string, by *agent) (place, []value) {
+	for _, key := range slices.Sorted(maps.Keys(by.from)) {
+		if key != "instructions" && !slices.ContainsFunc(by.extra, func(f field) bool { return f.key == key && f.filled }) {
+			continue
+		}
+		for _, v := range by.from[key] {
+			if at, ok := i.search([]value{v}, name, 0, inBraces); ok {
+				return at, []value{v}
+			}
+		}
+	}
+	return by.place("instructions"), by.from["instructions"]
+}
+
+func inBraces(before string) bool { return strings.HasSuffix(strings.TrimRight(before, " #^"), "{") }
 
 // before is the key that a name may mean the earlier value of: feedback_anterior
 // that of feedback_melhoria.

@@ -42,8 +42,9 @@ func modelName(name string) string {
 }
 
 // useModel gives an agent the model that the file names.
-func (i *importer) useModel(a *agent, at place, fieldName, name string) {
+func (i *importer) useModel(a *agent, v value, at place, fieldName, name string) {
 	a.model = modelName(name)
+	a.came("model", v)
 	switch {
 	case a.model == "":
 		i.dropped(at, a.was, fieldName, "write model: provider/name; doc/models.md lists the providers",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -21,7 +22,8 @@ import (
 // value is a value of a foreign file.
 type value struct {
 	*yaml.Node
-	file string
+	file  string
+	reads *reads // nil if nobody keeps count
 }
 
 // pair is one entry of a map.
@@ -47,8 +49,14 @@ func (i *importer) parse(file string, data []byte) (v value, ok bool) {
 		return v, false
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if i.size += len(data); i.size > maxFiles {
+		i.fail(whole, "", "", "the files together are larger than 8 MiB")
+		return v, false
+	}
+	i.source(file, string(data))
+	var shorter escaped
 	if json.Valid(data) {
-		data = fromJSON(data)
+		data, shorter = fromJSON(data)
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var docs [2]yaml.Node
@@ -76,7 +84,15 @@ func (i *importer) parse(file string, data []byte) (v value, ok bool) {
 		i.fail(whole, "", "", "the file has more than %d values, or they are nested deeper than %d", maxNodes, maxDepth)
 		return v, false
 	}
-	return value{docs[0].Content[0], file}.deref(), true
+	if shorter != nil {
+		shorter.widen(docs[0].Content[0])
+	}
+	i.conceal(docs[0].Content[0], "")
+	v = value{docs[0].Content[0], file, i.reads}.deref()
+	if i.reads != nil {
+		i.reads.files = append(i.reads.files, v)
+	}
+	return v, true
 }
 
 // measure looks whether a value, with its aliases spelled out, is of a size
@@ -100,15 +116,48 @@ func (i *importer) measure(n *yaml.Node, depth int) bool {
 // another way.
 var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
+// escaped are the columns, by line, of characters that are 12 long in JSON and 1
+// in the YAML that is read in its place.
+type escaped map[int][]int
+
 // fromJSON makes YAML of valid JSON, line by line the same. Tabs only stand
 // between values there.
-func fromJSON(data []byte) []byte {
+func fromJSON(data []byte) ([]byte, escaped) {
 	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
-	return surrogates.ReplaceAllFunc(data, func(b []byte) []byte {
-		hi, _ := strconv.ParseUint(string(b[2:6]), 16, 16)
-		lo, _ := strconv.ParseUint(string(b[8:12]), 16, 16)
-		return []byte(string(utf16.DecodeRune(rune(hi), rune(lo))))
-	})
+	var out []byte
+	var at []int
+	done := 0
+	for _, pair := range surrogates.FindAllIndex(data, -1) {
+		out = append(out, data[done:pair[0]]...)
+		at = append(at, len(out))
+		out = append(out, paired(data[pair[0]:pair[1]])...)
+		done = pair[1]
+	}
+	if out = append(out, data[done:]...); len(at) == 0 {
+		return out, nil
+	}
+	shorter, src := make(escaped), newSource(string(out))
+	for _, n := range at {
+		p := src.place("", n)
+		shorter[p.line] = append(shorter[p.line], p.column)
+	}
+	return out, shorter
+}
+
+// paired is the character that two escapes mean.
+func paired(escapes []byte) string {
+	hi, _ := strconv.ParseUint(string(escapes[2:6]), 16, 16)
+	lo, _ := strconv.ParseUint(string(escapes[8:12]), 16, 16)
+	return string(utf16.DecodeRune(rune(hi), rune(lo)))
+}
+
+// widen gives values the columns that they have in the JSON.
+func (e escaped) widen(n *yaml.Node) {
+	before, _ := slices.BinarySearch(e[n.Line], n.Column)
+	n.Column += 11 * before
+	for _, c := range n.Content {
+		e.widen(c)
+	}
 }
 
 func (v value) deref() value {
@@ -150,8 +199,8 @@ func (v value) pairs() []pair {
 	var own, merged []pair
 	seen := make(map[string]bool)
 	for n := 0; n+1 < len(v.Content); n += 2 {
-		k := value{v.Content[n], v.file}.deref()
-		val := value{v.Content[n+1], v.file}.deref()
+		k := value{v.Content[n], v.file, v.reads}.deref()
+		val := value{v.Content[n+1], v.file, v.reads}.deref()
 		switch {
 		case k.ShortTag() == "!!merge" && val.isList():
 			for _, m := range val.items() {
@@ -173,6 +222,24 @@ func (v value) pairs() []pair {
 	return own
 }
 
+// blank reports whether a value is empty, or holds only what is.
+func (v value) blank() bool {
+	if v.isScalar() || v.empty() {
+		return v.empty()
+	}
+	for _, item := range v.items() {
+		if !item.blank() {
+			return false
+		}
+	}
+	for _, p := range v.pairs() {
+		if !p.value.blank() {
+			return false
+		}
+	}
+	return true
+}
+
 // items are the elements of a list; nil if it is none.
 func (v value) items() []value {
 	if !v.isList() {
@@ -180,19 +247,20 @@ func (v value) items() []value {
 	}
 	out := make([]value, len(v.Content))
 	for n, c := range v.Content {
-		out[n] = value{c, v.file}.deref()
+		out[n] = value{c, v.file, v.reads}.deref()
 	}
 	return out
 }
 
 // get is the value of a key; its Node is nil if there is none.
 func (v value) get(key string) value {
+	v.ask(key)
 	for _, p := range v.pairs() {
 		if p.key == key {
 			return p.value
 		}
 	}
-	return value{file: v.file}
+	return value{file: v.file, reads: v.reads}
 }
 
 // text is the value as a text; numbers and true are texts too.
@@ -248,10 +316,21 @@ func (v value) what() string {
 		return "nothing"
 	}
 	text := v.Value
+	if secretText(text) {
+		return "a text that may be a secret"
+	}
 	if len([]rune(text)) > 60 {
 		text = string([]rune(text)[:60]) + "…"
 	}
 	return strconv.Quote(text)
+}
+
+// near is meant for names of the file, of which there may be many.
+func (i *importer) near(typed string, names []string) string {
+	if i.failed > 50 {
+		return ""
+	}
+	return meant(typed, slices.DeleteFunc(slices.Clone(names), func(n string) bool { return len(n) > 100 }))
 }
 
 // meant is the advice for a mistyped name.

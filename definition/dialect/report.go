@@ -5,6 +5,7 @@ package dialect
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -53,7 +54,8 @@ type Report struct {
 	Agents int    `json:"agents,omitzero"`
 	Items  []Item `json:"items"`
 	// Problems are what is wrong with the definition that was made, with places
-	// in its own text. Warnings among them do not keep it from running.
+	// and lines of the file that it was made of, and hints for that. Warnings
+	// among them do not keep it from running.
 	Problems definition.Problems `json:"problems,omitzero"`
 }
 
@@ -79,16 +81,15 @@ func (r *Report) count(k Kind) int {
 }
 
 // Format writes the report for people: what was carried over on a line for each
-// agent, then everything else with its place. Its error is that of w.
+// agent, then everything else with its place; what is the same of several agents
+// is on one line, at the first. Its error is that of w.
 func (r *Report) Format(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range r.mapped() {
 		b.WriteString(line)
 	}
-	for i := range r.Items {
-		if r.Items[i].Kind != Mapped {
-			b.WriteString(r.Items[i].format())
-		}
+	for _, it := range r.told() {
+		b.WriteString(it.format())
 	}
 	for _, p := range r.Problems {
 		b.WriteString(p.Format())
@@ -96,6 +97,29 @@ func (r *Report) Format(w io.Writer) error {
 	b.WriteString(printable(r.Summary()) + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// told are the items that are not mapped, those that say the same of several
+// agents as one.
+func (r *Report) told() []*Item {
+	var list []*Item
+	first := make(map[Item]*Item)
+	for i := range r.Items {
+		it := r.Items[i]
+		if it.Kind == Mapped {
+			continue
+		}
+		same := Item{Kind: it.Kind, Field: it.Field, To: it.To, Message: it.Message, Advice: it.Advice}
+		if before := first[same]; before != nil && it.Kind == Dropped && it.Agent != "" {
+			if !slices.Contains(strings.Split(before.Agent, ", "), it.Agent) {
+				before.Agent += ", " + it.Agent
+			}
+			continue
+		}
+		first[same] = &it
+		list = append(list, &it)
+	}
+	return list
 }
 
 // Summary is one line: what was made of what, and how much of it.
@@ -134,7 +158,9 @@ func (r *Report) mapped() []string {
 		if it.Message != "" {
 			text += " (" + it.Message + ")"
 		}
-		fields[it.Agent] = append(fields[it.Agent], text)
+		if !slices.Contains(fields[it.Agent], text) {
+			fields[it.Agent] = append(fields[it.Agent], text)
+		}
 	}
 	lines := make([]string, 0, len(order))
 	for _, name := range order {
@@ -208,7 +234,10 @@ func (i *importer) add(k Kind, at place, agent, field, to, message string) *Item
 	it := Item{
 		Kind: k, File: at.file, Line: at.line, Column: at.column, Agent: agent, Field: field, To: to, Message: message,
 	}
-	if len(i.report.Items) >= maxItems && (k != Failed || i.report.count(Failed) > 0) {
+	if k == Failed {
+		i.failed++
+	}
+	if len(i.report.Items) >= maxItems && (k != Failed || i.failed > 1) {
 		return &it
 	}
 	i.report.Items = append(i.report.Items, it)

@@ -22,7 +22,6 @@ type robomotionReader struct {
 type robomotionNode struct {
 	v     value
 	id    string
-	title string
 	kind  definition.Type // empty if it is no agent
 	props []prop
 	ports map[string][]*robomotionNode // what is connected, by the port's name
@@ -32,6 +31,7 @@ type robomotionNode struct {
 type prop struct {
 	label string
 	pair
+	in    value  // the map that it stands in
 	scope string // Custom, Message and the like; empty if none is given
 }
 
@@ -116,19 +116,21 @@ func (r *robomotionReader) node(v value) *robomotionNode {
 		return nil
 	}
 	n := &robomotionNode{v: v, id: v.get("id").text(), kind: kindOfNode(nodeType(v)), ports: make(map[string][]*robomotionNode)}
-	n.title = v.get("name").text()
 	for _, p := range v.pairs() {
 		switch strings.ToLower(p.key) {
 		case "properties", "props", "inputs", "options", "outputs", "common", "common properties":
+			v.ask(p.key)
 			for _, q := range p.value.pairs() {
-				n.prop(q)
+				n.prop(p.value, q)
 				if last := &n.props[len(n.props)-1]; last.label == "name" && strings.EqualFold(p.key, "inputs") {
 					last.label = "agent name" // the node itself has a name too
 				}
 			}
-		case "id", "type", "node", "ports", "nodes", "edges", "connections", "sub-agents", "sub_agents", "callbacks", "tools", "x", "y", "position", "version":
+		case "id", "type", "node", "ports", "nodes", "edges", "connections", "sub-agents", "sub_agents", "callbacks", "tools":
+			v.ask(p.key)
+		case "x", "y", "position", "version": // told of with what is not read
 		default:
-			n.prop(p)
+			n.prop(v, p)
 		}
 	}
 	r.nodes = append(r.nodes, n)
@@ -137,8 +139,8 @@ func (r *robomotionReader) node(v value) *robomotionNode {
 
 // prop notes a property, with what is around its value taken off:
 // {scope: Custom, name: text} is text.
-func (n *robomotionNode) prop(p pair) {
-	out := prop{label: label(p.key), pair: p}
+func (n *robomotionNode) prop(in value, p pair) {
+	out := prop{label: label(p.key), pair: p, in: in}
 	if scope := p.value.get("scope"); !scope.isNull() {
 		out.scope = scope.text()
 		for _, key := range []string{"name", "value"} {
@@ -182,11 +184,16 @@ func label(key string) string {
 	return key
 }
 
+// fixed reports whether a property has a value in the flow, and not one that
+// comes with each message.
+func (p prop) fixed() bool { return p.scope == "" || p.scope == "Custom" }
+
 // get is a property by its label; ok is false if it is not there or empty.
 func (n *robomotionNode) get(labels ...string) (prop, bool) {
 	for _, l := range labels {
 		for k := len(n.props) - 1; k >= 0; k-- { // inputs come after the node's own
 			if n.props[k].label == l && !n.props[k].value.empty() {
+				n.props[k].in.ask(n.props[k].key)
 				return n.props[k], true
 			}
 		}
@@ -195,11 +202,14 @@ func (n *robomotionNode) get(labels ...string) (prop, bool) {
 }
 
 // name is that of the agent, or else of the node.
-func (n *robomotionNode) name() string {
-	if p, ok := n.get("agent name", "name"); ok && (p.scope == "" || p.scope == "Custom") {
-		return p.value.text()
+func (n *robomotionNode) name() string { return cmpText(n.named().text(), n.id) }
+
+// named is the value that names the agent; its Node is nil if there is none.
+func (n *robomotionNode) named() value {
+	if p, ok := n.get("agent name", "name"); ok && p.fixed() {
+		return p.value
 	}
-	return cmpText(n.title, n.id)
+	return n.v.get("name")
 }
 
 // portNames are the ports of a node by number: what an agent uses, and last the
@@ -274,6 +284,7 @@ func (r *robomotionReader) portsOf(byID map[string]*robomotionNode, n *robomotio
 		if port != "sub-agents" && port != "callbacks" && port != "tools" {
 			continue
 		}
+		n.v.get("ports").ask(p.key)
 		for _, item := range p.value.items() {
 			to := byID[item.text()]
 			if item.isMap() {
@@ -310,6 +321,7 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 		case n.kind == "" && told[n]:
 			agents--
 		case n.kind == "":
+			n.v.all()
 			others = append(others, cmpText(nodeType(n.v), n.id))
 		case r.opts.Agent != "" && (n.name() == r.opts.Agent || n.id == r.opts.Agent):
 			return n

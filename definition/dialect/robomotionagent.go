@@ -35,6 +35,8 @@ var labels = map[definition.Type][]string{
 // agent reads a node and those on its sub-agents port.
 func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 	a := &agent{at: n.v.at(), name: n.name(), was: n.name(), typ: n.kind}
+	n.v.of(a)
+	a.came("name", n.named())
 	if slices.Contains(r.open, n) {
 		r.fail(n.v.at(), a.was, "sub-agents", "the agent %q is connected to itself", a.was)
 		return nil
@@ -44,8 +46,11 @@ func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 	}
 	r.open = append(r.open, n)
 	defer func() { r.open = r.open[:len(r.open)-1] }()
-	if p, ok := n.get("description"); ok {
+	if p, ok := n.get("description"); ok && !p.fixed() {
+		r.dropped(p.at, a.was, "Description", "write it in the node", "it comes with the flow's message, in %s", p.value.what())
+	} else if ok {
 		a.description = p.value.text()
+		a.came("description", p.value)
 		r.mapped(p.at, a.was, "Description", "description")
 	}
 	r.connected(a, n)
@@ -74,6 +79,7 @@ func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
 	for _, to := range n.ports["sub-agents"] {
 		if to.kind == "" {
+			to.v.all()
 			r.dropped(to.v.at(), a.was, "sub-agents", "", "%s is no agent", cmpText(nodeType(to.v), to.name()))
 			continue
 		}
@@ -85,10 +91,12 @@ func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
 		r.mapped(n.v.at(), a.was, "port sub-agents", "sub_agents")
 	}
 	for _, to := range n.ports["callbacks"] {
-		r.dropped(to.v.at(), a.was, "port callbacks", "what they watch is in the events of a run: refrain run --progress json, or --record; what they decide is stop_when",
-			"%s is part of a flow", cmpText(to.name(), "a callback"))
+		to.v.all()
+		r.dropped(to.v.at(), a.was, "port callbacks", "write callbacks: {before_agent: [{webhook: https://…}]}, or {command: […]}, in the definition; before_iteration and after_iteration are called for each iteration",
+			"%s is a node that the flow goes on from", cmpText(to.name(), "a callback"))
 	}
 	for _, to := range n.ports["tools"] {
+		to.v.all()
 		r.dropped(to.v.at(), a.was, "port tools", "give an MCP server or a command in tools", "%s is a node of Robomotion", cmpText(nodeType(to.v), to.name()))
 	}
 }
@@ -102,11 +110,20 @@ func (r *robomotionReader) known(a *agent, n *robomotionNode) {
 		case expr.Nearest(p.label, names) != "":
 			r.fail(p.at, a.was, p.key, "unknown property %q", p.key).Advice = meant(p.label, names)
 		default:
+			p.value.all()
 			r.dropped(p.at, a.was, p.key, "", "a definition has no such field")
 		}
 	}
+	if p, ok := n.get("agent name"); ok && p.fixed() {
+		for _, p := range n.props {
+			if p.label == "name" && !p.value.empty() {
+				p.in.ask(p.key)
+				r.dropped(p.value.at(), a.was, p.key, "", "it is the caption of the node, and the agent has a name of its own")
+			}
+		}
+	}
 	if p, ok := n.get("color"); ok {
-		r.dropped(p.at, a.was, "Color", "", "a definition has no colours")
+		r.color(a, p)
 	}
 	if p, ok := n.get("session id"); ok {
 		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it belongs to a run")
@@ -116,21 +133,21 @@ func (r *robomotionReader) known(a *agent, n *robomotionNode) {
 // loop reads what only a Loop Agent has.
 func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
 	a.set("timeouts", "none") // an iteration has no bound of its own there
-	iterations := robomotionIterations
-	if p, ok := n.get("max iterations"); ok {
+	iterations, given := robomotionIterations, value{}
+	if p, ok := n.get("max iterations"); ok && r.given(a, p, "Max Iterations") {
 		i, whole := p.value.whole()
 		if !whole {
 			r.fail(p.at, a.was, "Max Iterations", "Max Iterations must be a whole number, got %s", p.value.what())
 		}
-		iterations = i
+		iterations, given = i, p.value
 		r.mapped(p.at, a.was, "Max Iterations", "max_iterations")
 	} else {
 		r.add(Mapped, a.at, a.was, "Max Iterations", "max_iterations", "5, the node's default")
 	}
-	a.set("max_iterations", iterations)
-	if p, ok := n.get("timeout"); ok {
+	a.set("max_iterations", iterations, given)
+	if p, ok := n.get("timeout"); ok && r.given(a, p, "Timeout") {
 		if text, is := seconds(p.value); is {
-			a.set("timeout", text)
+			a.set("timeout", text, p.value)
 			r.mapped(p.at, a.was, "Timeout", "timeout")
 		} else {
 			r.fail(p.at, a.was, "Timeout", "Timeout must be a number of seconds above 0, got %s", p.value.what())
@@ -139,22 +156,14 @@ func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
 		a.set("timeout", robomotionTimeout)
 		r.add(Mapped, a.at, a.was, "Timeout", "timeout", "300 s, the node's default")
 	}
-	if on, ok := n.boolean("continue on error"); ok && on {
-		a.set("continue_on_error", true)
-		r.mapped(a.at, a.was, "Continue On Error", "continue_on_error")
+	if on, p := r.continues(a, n); on {
+		a.set("continue_on_error", true, p.value)
+		r.mapped(p.at, a.was, "Continue On Error", "continue_on_error")
 	}
 	if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) && slices.ContainsFunc(a.subs, asks) {
 		r.changed(a.at, a.was, "early end", "", "in Robomotion agents end a loop by values in the state that nobody documents; here every agent that asks a model may end it, by exit_loop").Advice =
 			"write stop_when, or give can_exit_loop: true to the one that decides"
 	}
-}
-
-func (n *robomotionNode) boolean(labels ...string) (on, ok bool) {
-	p, given := n.get(labels...)
-	if !given {
-		return false, false
-	}
-	return p.value.boolean()
 }
 
 // order reads Custom Sub-Agents Order, which names every sub-agent once.
@@ -166,8 +175,7 @@ func (r *robomotionReader) order(a *agent, n *robomotionNode) {
 		return
 	case !ok:
 		return
-	case p.scope != "" && p.scope != "Custom":
-		r.dropped(p.at, a.was, "Custom Sub-Agents Order", "order: [names]", "it is in a variable of the flow")
+	case !r.given(a, p, "Custom Sub-Agents Order"):
 		return
 	}
 	names := p.value.texts()
@@ -200,6 +208,7 @@ func (r *robomotionReader) order(a *agent, n *robomotionNode) {
 	r.mapped(p.at, a.was, "Custom Sub-Agents Order", "order")
 	if a.typ == definition.TypeLoop {
 		a.order = order
+		a.came("order", p.value)
 	} else {
 		a.subs = order
 	}
@@ -213,52 +222,10 @@ func was(subs []*agent) []string {
 	return names
 }
 
-// step reads what is about the node as a step of a loop.
-func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
-	isStep := around != nil && around.typ == definition.TypeLoop
-	for _, d := range []struct{ label, name, field string }{{"delay before", "Delay Before", "delay_before"}, {"delay after", "Delay After", "delay_after"}} {
-		p, ok := n.get(d.label)
-		if f, isNumber := p.value.number(); !ok || isNumber && f == 0 {
-			continue
-		}
-		text, isTime := seconds(p.value)
-		switch {
-		case !isTime:
-			r.fail(p.at, a.was, d.name, "%s must be a number of seconds, got %s", d.name, p.value.what())
-		case isStep:
-			a.set(d.field, text)
-			r.mapped(p.at, a.was, d.name, d.field)
-		default:
-			r.dropped(p.at, a.was, d.name, "sleep before or after refrain run; between iterations there is iteration_delay", "only the steps of a loop wait here")
-		}
-	}
-	if a.typ == definition.TypeLoop {
-		return
-	}
-	if on, ok := n.boolean("continue on error"); ok && on && isStep {
-		a.set("on_error", "skip_step")
-		r.mapped(a.at, a.was, "Continue On Error", "on_error: skip_step")
-	} else if on {
-		r.dropped(a.at, a.was, "Continue On Error", "give the loop around it continue_on_error: true", "it works on loops and on their steps")
-	}
-	p, ok := n.get("timeout")
-	text, isTime := seconds(p.value)
-	switch {
-	case !ok:
-	case !isTime:
-		r.fail(p.at, a.was, "Timeout", "Timeout must be a number of seconds above 0, got %s", p.value.what())
-	case isStep:
-		a.set("timeout", text)
-		r.mapped(p.at, a.was, "Timeout", "timeout")
-	default:
-		r.dropped(p.at, a.was, "Timeout", "give the loop around it a timeout", "only loops and their steps have one")
-	}
-}
-
 // query says how the request comes to the loop.
 func (r *robomotionReader) query(a *agent, n *robomotionNode) {
 	p, ok := n.get("query")
-	if ok && a.typ != definition.TypeLLM && (p.scope == "" || p.scope == "Custom") {
+	if ok && a.typ != definition.TypeLLM && p.fixed() {
 		r.dropped(p.at, a.was, "Query", "refrain run FILE "+p.value.what(), "what the user asks belongs to a run")
 	} else {
 		r.add(Mapped, a.at, a.was, "Query", "", "it is the INPUT of refrain run, and {{user_input}}")
@@ -272,8 +239,12 @@ var fileRef = regexp.MustCompile(`\{\{\s*file:([^{}\s]+)\s*\}\}`)
 // llm reads an LLM Agent.
 func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	a.set("context", "full")
-	if p, ok := n.get("instructions"); ok {
-		a.instructions = p.value.text()
+	if p, ok := n.get("instructions"); ok && !p.fixed() {
+		key := strings.ReplaceAll(cleanName(strings.ReplaceAll(p.value.text(), ".", "_")), "-", "_")
+		a.tell("{{"+key+"}}", p.value, false)
+		r.changed(p.at, a.was, "Instructions", "instructions", "they come with the flow's message, in %s; here a run is given them", p.value.what())
+	} else if ok {
+		a.tell(p.value.text(), p.value, false)
 		r.mapped(p.at, a.was, "Instructions", "instructions")
 		if fileRef.MatchString(a.instructions) {
 			a.instructions = fileRef.ReplaceAllString(a.instructions, "{{artifact.$1}}")
@@ -281,15 +252,16 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 		}
 	}
 	if p, ok := n.get("query"); ok && p.scope != "Message" && !strings.Contains(p.value.text(), "user_input") {
-		a.instructions = joined(a.instructions, p.value.text())
+		a.tell(p.value.text(), p.value, false)
 		r.changed(p.at, a.was, "Query", "instructions", "what it is asked follows its instructions")
 	}
 	if a.instructions == "" {
 		a.instructions = "{{user_input}}"
 		r.changed(a.at, a.was, "Instructions", "instructions", "it has none; it is told what the user asks")
 	}
-	if p, ok := n.get("output key"); ok {
+	if p, ok := n.get("output key"); ok && r.given(a, p, "Output Key") {
 		a.outputKey = p.value.text()
+		a.came("output_key", p.value)
 		if a.outputKey != definition.LoopOutput {
 			r.mapped(p.at, a.was, "Output Key", "output_key")
 		}
@@ -299,11 +271,11 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 		p, ok = n.get("model name", "model")
 	}
 	if ok {
-		r.useModel(a, p.at, "Model Name", robomotionModel(p.value.text()))
+		r.useModel(a, p.value, p.at, "Model Name", robomotionModel(p.value.text()))
 	}
 	for _, l := range []string{"temperature", "max tokens"} {
 		if p, ok := n.get(l); ok {
-			a.set(strings.ReplaceAll(l, " ", "_"), copied(p.value))
+			a.set(strings.ReplaceAll(l, " ", "_"), copied(p.value), p.value)
 			r.mapped(p.at, a.was, p.key, strings.ReplaceAll(l, " ", "_"))
 		}
 	}

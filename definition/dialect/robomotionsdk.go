@@ -21,6 +21,7 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 		r.fail(place{file: file}, "", "", "the file is larger than 1 MiB")
 		return value{}, false
 	}
+	r.source(file, string(data))
 	s := &sdkScanner{src: strings.ToValidUTF8(string(data), "\uFFFD"), line: 1, start: 0}
 	nodes := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	edges := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
@@ -62,7 +63,12 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 		r.fail(place{file: file}, "", "", "the flow has more than %d values, or they are nested deeper than %d", maxNodes, maxDepth)
 		return value{}, false
 	}
-	return value{flow, file}, true
+	r.conceal(flow, "")
+	v := value{flow, file, r.reads}
+	if r.reads != nil {
+		r.reads.files = append(r.reads.files, v)
+	}
+	return v, true
 }
 
 var jsEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", '0': "\x00", '\n': ""}
@@ -123,7 +129,7 @@ func unicodeEscape(s string) (r string, n int) {
 			return string(v), 4
 		}
 	case surrogates.MatchString(s[:min(len(s), 12)]):
-		return string(surrogates.ReplaceAllFunc([]byte(s[:12]), func(b []byte) []byte { return fromJSON(b) })), 12
+		return paired([]byte(s[:12])), 12
 	case strings.HasPrefix(s, `\u{`):
 		if end := strings.IndexByte(s, '}'); end > 3 && end < 11 {
 			if v, ok := hex(3, end); ok {

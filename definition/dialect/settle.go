@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
@@ -14,8 +15,8 @@ import (
 )
 
 // settle makes the names, keys and permissions of a tree such that a definition
-// can have them, and writes it.
-func (i *importer) settle(root *agent) *yaml.Node {
+// can have them, and writes it with what it comes from.
+func (i *importer) settle(root *agent) (*yaml.Node, origins) {
 	root.link()
 	i.names(root)
 	keys := i.outputKeys(root)
@@ -24,7 +25,8 @@ func (i *importer) settle(root *agent) *yaml.Node {
 	if len(inputs) > 0 {
 		root.extra = append(root.extra, field{key: "inputs", value: inputs})
 	}
-	return emit(root)
+	from := make(origins)
+	return from.emit(root), from
 }
 
 // names gives each agent a name of its own that an agent can have.
@@ -42,12 +44,27 @@ func (i *importer) names(root *agent) {
 		taken[name] = true
 		switch {
 		case name != want:
-			i.changed(a.at, a.was, "name", name, "names are unique here, and another agent is called %q", want)
+			i.changed(a.place("name"), a.was, "name", name, "names are unique here, and another agent is called %q", want)
 		case a.was != "" && name != a.was:
-			i.changed(a.at, a.was, "name", name, "a name begins with a letter and goes on with letters, digits, _ and -")
+			i.changed(a.place("name"), a.was, "name", name, "a name begins with a letter and goes on with letters, digits, _ and -%s", i.shown(a))
 		}
 		a.name = name
 	})
+}
+
+// shown keeps a name for people that an agent cannot have, and says so.
+func (i *importer) shown(a *agent) string {
+	text := strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, a.was))
+	if text == "" || utf8.RuneCountInString(text) > 100 {
+		return ""
+	}
+	a.set("display_name", text, a.from["name"]...)
+	return "; people are shown the one that it had"
 }
 
 // cleanName is the nearest name that an agent can have.
@@ -116,7 +133,7 @@ func (i *importer) exits(root *agent) {
 			return
 		}
 		if *a.exit {
-			i.dropped(a.at, a.was, "exit_loop", advice, "%s", why)
+			i.dropped(a.place("can_exit_loop"), a.was, "exit_loop", advice, "%s", why)
 		}
 		a.exit = nil
 	})

@@ -15,8 +15,8 @@ import (
 )
 
 // emit writes an agent as a map of a definition, its fields in the order in
-// which people write them.
-func emit(a *agent) *yaml.Node {
+// which people write them, and notes where they come from.
+func (o origins) emit(a *agent) *yaml.Node {
 	fields := object{{key: "name", value: a.name}, {key: "type", value: string(a.typ)}}
 	text := func(key, v string) {
 		if v != "" {
@@ -42,16 +42,18 @@ func emit(a *agent) *yaml.Node {
 		var tools []any
 		for _, t := range a.tools {
 			if t.agent != nil {
-				t.value = object{{key: "agent", value: emit(t.agent)}}
+				t.value = object{{key: "agent", value: o.emit(t.agent)}}
 			}
-			tools = append(tools, t.value)
+			n := node(t.value)
+			o.put(n, t.from)
+			tools = append(tools, n)
 		}
 		fields = append(fields, field{key: "tools", value: tools})
 	}
 	if len(a.subs) > 0 {
 		var subs []any
 		for _, sub := range a.subs {
-			subs = append(subs, emit(sub))
+			subs = append(subs, o.emit(sub))
 		}
 		fields = append(fields, field{key: "sub_agents", value: subs})
 	}
@@ -63,7 +65,26 @@ func emit(a *agent) *yaml.Node {
 		return slices.IndexFunc(order, func(o definition.Field) bool { return o.Name == f.key })
 	}
 	slices.SortStableFunc(fields, func(f, g field) int { return place(f) - place(g) })
-	return node(fields)
+	n := node(fields)
+	o[n] = origin{at: a.at}
+	o.fields(n, fields, a.from)
+	return n
+}
+
+// fields notes where the fields of a map come from.
+func (o origins) fields(n *yaml.Node, fields object, from map[string][]value) {
+	for k, f := range fields {
+		key, val := n.Content[2*k], n.Content[2*k+1]
+		came := from[f.key]
+		if f.from != nil {
+			came = f.from
+		}
+		o.put(key, came...)
+		if inner, ok := f.value.(object); ok && val.Kind == yaml.MappingNode {
+			o.fields(val, inner, nil)
+		}
+		o.put(val, came...)
+	}
 }
 
 // node makes YAML of a value.
@@ -72,6 +93,8 @@ func node(v any) *yaml.Node {
 	switch v := v.(type) {
 	case *yaml.Node:
 		return v
+	case lazy:
+		return node(v())
 	case string:
 		n := scalar("!!str", v)
 		switch {
@@ -124,7 +147,13 @@ var errUnwritable = errors.New("YAML cannot say it")
 
 // render writes a value as YAML, with a comment above it, and makes sure that
 // what is read again is the same.
-func render(n *yaml.Node, comment string) (text []byte, err error) {
+func render(n *yaml.Node, comment string) ([]byte, error) {
+	text, _, err := write(n, comment)
+	return text, err
+}
+
+// write is render, with the value as it is read again.
+func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the writer is somebody else's
 			text, err = nil, errUnwritable
@@ -134,16 +163,16 @@ func render(n *yaml.Node, comment string) (text []byte, err error) {
 	for range 2 {
 		text, err = yaml.Dump(stand.in(clone(n)), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1), yaml.WithUnicode(true))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		text = stand.out(text)
+		text = append([]byte("# "+comment+"\n"), stand.out(text)...)
 		var back yaml.Node
 		if yaml.Load(text, &back) == nil && len(back.Content) == 1 && same(n, back.Content[0]) {
-			return append([]byte("# "+comment+"\n"), text...), nil
+			return text, back.Content[0], nil
 		}
 		quote(n)
 	}
-	return nil, errUnwritable
+	return nil, nil, errUnwritable
 }
 
 // clone copies a value: the writer takes the tags off what it is given.
@@ -174,6 +203,7 @@ func quote(n *yaml.Node) {
 
 // copied is a value of a foreign file as one of ours, without its style.
 func copied(v value) any {
+	v.all()
 	switch {
 	case v.isMap():
 		var o object

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// evoLimit is how many agents run in a workflow of Evo AI before it ends.
+const evoLimit = 10
+
+var evoNodes = []string{"start-node", "agent-node", "condition-node", "message-node", "delay-node", "end-node"}
+
+// graph reads a workflow of nodes and edges.
+func (r *evoReader) graph(a *agent, v value) {
+	g := &graph{importer: r.importer, of: a, limit: evoLimit}
+	byID := make(map[string]*vertex)
+	for _, n := range v.get("nodes").items() {
+		x := r.vertex(a, n)
+		if x == nil {
+			return
+		}
+		if byID[x.id] != nil {
+			r.fail(n.at(), a.was, "workflow", "two nodes of the workflow have the id %q", x.id)
+			return
+		}
+		byID[x.id], g.all = x, append(g.all, x)
+		if g.start == nil && x.kind == starting {
+			g.start = x
+		}
+	}
+	if len(g.all) == 0 {
+		r.fail(v.at(), a.was, "workflow", "the workflow has no nodes")
+		return
+	}
+	if g.start == nil {
+		g.start = g.all[0]
+		r.changed(g.start.at, a.was, "workflow", "", "it has no start-node, so it begins with its first node, as in Evo AI")
+	}
+	for _, e := range v.get("edges").items() {
+		if !r.edge(a, byID, e) {
+			return
+		}
+	}
+	for _, x := range g.all {
+		r.several(a, x)
+	}
+	g.carry()
+	if len(a.subs) > 0 {
+		r.add(Mapped, v.at(), a.was, "workflow", string(a.typ), "")
+	}
+	if g.begun >= evoLimit {
+		r.changed(v.at(), a.was, "workflow", "", "Evo AI ends a workflow when %d agents have run; here all of them do", evoLimit)
+	}
+}
+
+// after adds the agents that a workflow has besides its graph: they run when it
+// is over.
+func (r *evoReader) after(a *agent, v value) {
+	subs := evoField(v, "sub_agents")
+	if subs.empty() || len(a.subs) == 0 {
+		return
+	}
+	if a.typ != definition.TypeSequential {
+		inner := &agent{at: a.at, name: a.name + "_graph", was: a.was, typ: a.typ, subs: a.subs, extra: a.extra}
+		a.typ, a.subs, a.extra = definition.TypeSequential, []*agent{inner}, nil
+	}
+	r.subAgents(a, subs)
+	r.changed(subs.at(), a.was, "sub_agents", "", "they run one after the other when the workflow is over, as in Evo AI")
+}
+
+// vertex reads a node; nil if the report says why there is none.
+func (r *evoReader) vertex(a *agent, n value) *vertex {
+	data := n.get("data")
+	x := &vertex{id: n.get("id").text(), at: n.at(), kind: leftAside}
+	x.title = strconv.Quote(x.id)
+	if label := data.get("label").text(); label != "" && label != x.id {
+		x.title += " (" + label + ")"
+	}
+	if x.id == "" {
+		r.fail(n.at(), a.was, "workflow", "a node of the workflow needs an id")
+		return nil
+	}
+	switch kind := n.get("type").text(); strings.TrimSuffix(kind, "-node") {
+	case "start":
+		x.kind = starting
+	case "end":
+	case "agent":
+		x.kind, x.step = stepping, func() *agent { return r.graphAgent(a, n) }
+	case "message":
+		x.kind, x.step = stepping, func() *agent { return r.message(a, n) }
+	case "delay":
+		x.kind = waiting
+		x.wait = r.waits(a, n)
+	case "condition":
+		x.kind = deciding
+		x.outcomes = func(said *agent) ([]outcome, bool) { return r.outcomes(a, n, x, said) }
+	default:
+		r.fail(n.get("type").at(), a.was, "workflow", "there is no type of node %q", kind).Advice = meant(kind, evoNodes)
+		return nil
+	}
+	return x
+}
+
+// graphAgent is the agent of a node.
+func (r *evoReader) graphAgent(a *agent, n value) *agent {
+	ref := n.get("data").get("agent")
+	if ref.isMap() && ref.get("type").isNull() {
+		ref = ref.get("id")
+	}
+	if ref.isNull() {
+		ref = n.get("data").get("agent_id")
+	}
+	if ref.empty() {
+		r.fail(n.at(), a.was, "workflow", "the node %q names no agent", n.get("id").text())
+		return nil
+	}
+	return r.ref(a, ref)
+}
+
+// message is an agent that says what a node says.
+func (r *evoReader) message(a *agent, n value) *agent {
+	data := n.get("data")
+	said := data.get("message")
+	if said.isMap() {
+		if kind := said.get("type").text(); kind != "" && kind != "text" {
+			r.dropped(said.get("type").at(), a.was, "message type "+kind, "", "an agent of type template says text")
+		}
+		said = said.get("content")
+	}
+	sub := &agent{at: n.at(), typ: definition.TypeTemplate, name: cmpText(data.get("label").text(), a.name+"_message")}
+	sub.was = sub.name
+	sub.extra = append(sub.extra, field{key: "text", value: said.text(), filled: true})
+	sub.came("text", said)
+	return sub
+}
+
+// waits is how many seconds a node waits.
+func (r *evoReader) waits(a *agent, n value) float64 {
+	d := n.get("data").get("delay")
+	seconds, ok := d.get("value").number()
+	unit := map[string]float64{"": 1, "seconds": 1, "minutes": 60, "hours": 3600}[d.get("unit").text()]
+	switch {
+	case unit == 0:
+		r.fail(d.get("unit").at(), a.was, "delay", "a delay is in seconds, minutes or hours, got %s", d.get("unit").what())
+	case !ok && !d.get("value").isNull():
+		r.fail(d.get("value").at(), a.was, "delay", "a delay must be a number, got %s", d.get("value").what())
+	case seconds <= 0:
+		r.changed(n.at(), a.was, "delay", "1s", "it is not above 0, and then Evo AI waits a second")
+		return 1
+	}
+	return seconds * unit
+}
+
+// edge reads an edge and reports whether it leads from one node to another.
+func (r *evoReader) edge(a *agent, byID map[string]*vertex, e value) bool {
+	from, to := byID[e.get("source").text()], byID[e.get("target").text()]
+	for _, end := range []struct {
+		key string
+		v   *vertex
+	}{{"source", from}, {"target", to}} {
+		if end.v == nil {
+			r.fail(e.at(), a.was, "workflow", "the edge from %q to %q has the %s %q, which is no node", e.get("source").text(), e.get("target").text(), end.key, e.get(end.key).text())
+			return false
+		}
+	}
+	route := e.get("sourceHandle").text()
+	if from.kind != deciding {
+		route = ""
+	} else if route == "" {
+		route = "default"
+	}
+	connect(&edge{from: from, to: to, at: e.at(), route: route})
+	return true
+}
+
+// several says what Evo AI does with several edges from one node.
+func (r *evoReader) several(a *agent, x *vertex) {
+	if x.kind == deciding {
+		last := make(map[string]*edge)
+		for _, e := range x.out {
+			if before := last[e.route]; before != nil {
+				r.dropped(before.at, a.was, "edge "+before.String(), "", "a later edge has the same handle, and Evo AI takes only that one")
+				before.to.in = slices.DeleteFunc(before.to.in, func(o *edge) bool { return o == before })
+			}
+			last[e.route] = e
+		}
+		x.out = slices.DeleteFunc(x.out, func(e *edge) bool { return last[e.route] != e })
+		return
+	}
+	if len(x.out) > 1 {
+		r.changed(x.at, a.was, "node "+x.title, "parallel", "several edges lead on from it: here all are taken at the same time, as drawn; Evo AI takes only the last").Advice =
+			"take the other edges away if that was meant"
+	}
+}
+
+// outcomes are what may come of a condition node: Evo AI takes the edge of the
+// first condition that is met, and if none is, the one below, or it ends. A
+// condition without an edge takes another.
+func (r *evoReader) outcomes(a *agent, n value, x *vertex, said *agent) ([]outcome, bool) {
+	if !r.comparable(a, n, said) {
+		return nil, false
+	}
+	along := func(handles ...string) *edge {
+		for _, h := range handles {
+			for _, e := range x.out {
+				if e.route == h {
+					return e
+				}
+			}
+		}
+		return nil
+	}
+	var list []outcome
+	if n := len(n.get("data").get("conditions").items()); n > maxConditions {
+		r.fail(x.at, a.was, "workflow", "the node %s has more than %d conditions", x.title, maxConditions)
+		return nil, false
+	}
+	for _, c := range n.get("data").get("conditions").items() {
+		met, ok := r.condition(a, c, said)
+		if !ok {
+			return nil, false
+		}
+		if met == nil {
+			continue
+		}
+		e := along(c.get("id").text())
+		if e == nil {
+			e = along("default", "bottom-handle")
+			if e == nil && len(x.out) > 0 {
+				e = x.out[0]
+			}
+			r.changed(c.at(), a.was, "condition "+c.get("id").text(), "", "no edge belongs to it, and then Evo AI takes another: %s", orEnd(e))
+		}
+		list = append(list, outcome{e, met})
+	}
+	return append(list, outcome{edge: along("bottom-handle")}), true
+}
+
+func orEnd(e *edge) string {
+	if e == nil {
+		return "the workflow ends"
+	}
+	return e.String()
+}
+
+// comparable looks whether what an agent says is a text with a key of its own.
+func (r *evoReader) comparable(a *agent, n value, said *agent) bool {
+	id := n.get("id").text()
+	switch {
+	case said.typ == definition.TypeParallel || said.typ == definition.TypeLoop:
+		r.fail(n.at(), a.was, "workflow", "the condition %q looks at the last text, and before it %s", id, map[bool]string{true: "several agents speak at the same time", false: "is a cycle"}[said.typ == definition.TypeParallel]).Advice =
+			"put one agent before it, whose text it is about"
+		return false
+	case slices.ContainsFunc(said.extra, func(f field) bool { return f.key == "output_schema" }):
+		r.fail(n.at(), a.was, "workflow", "the condition %q looks at the text of %s, which answers in JSON", id, said.was).Advice =
+			"take the output_schema away; or write a definition with stop_when: state." + cmpText(said.outputKey, "KEY") + ".FIELD == …"
+		return false
+	case said.outputKey == "":
+		said.outputKey = strings.ReplaceAll(cleanName(said.name), "-", "_") + "_output"
+		r.changed(said.place("output_key"), said.was, "output_key", said.outputKey, "it gets one, as the condition %q looks at what it says", id)
+	}
+	return true
+}
+
+var evoNumbers = map[string]string{"greater_than": ">", "greater_than_or_equal": ">=", "less_than": "<", "less_than_or_equal": "<="}
+
+var evoOperators = []string{
+	"is_defined", "is_not_defined", "equals", "not_equals", "contains", "not_contains", "starts_with", "ends_with", "greater_than",
+	"greater_than_or_equal", "less_than", "less_than_or_equal", "matches", "not_matches",
+}
+
+// condition is the expression of one condition; nil if it is never met.
+func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() string, ok bool) {
+	data := c.get("data")
+	op, want := data.get("operator").text(), data.get("value").text()
+	what := func(e string) (func() string, bool) {
+		return func() string { return strings.ReplaceAll(e, "KEY", stateKey(said)) }, true
+	}
+	match := func(re string) (func() string, bool) { return what("KEY.matches(" + quoted(re) + ")") }
+	fieldName := data.get("field").text()
+	switch {
+	case c.get("type").text() != "previous-output":
+		r.dropped(c.at(), a.was, "condition "+c.get("id").text(), "", "its type is %s, and then it is never met in Evo AI", c.get("type").what())
+		return nil, true
+	case fieldName != "content":
+		r.fail(c.at(), a.was, "workflow", "a condition looks at %q of Evo AI's own run", fieldName).Advice = "let it look at content, which is what the agent before it said"
+		return nil, false
+	}
+	switch op {
+	case "is_defined":
+		return what(`KEY != ""`)
+	case "is_not_defined":
+		return what(`KEY == ""`)
+	case "equals":
+		return func() string { return stateKey(said) + " == " + quoted(want) }, true
+	case "not_equals":
+		return func() string { return stateKey(said) + " != " + quoted(want) }, true
+	case "contains":
+		return match("(?i)" + regexp.QuoteMeta(want))
+	case "not_contains":
+		e, _ := match("(?i)" + regexp.QuoteMeta(want))
+		return func() string { return "!" + e() }, true
+	case "starts_with":
+		return match("(?i)^" + regexp.QuoteMeta(want))
+	case "ends_with":
+		return match("(?i)" + regexp.QuoteMeta(want) + "$")
+	case "matches", "not_matches":
+		if _, err := regexp.Compile("(?i)" + want); err != nil {
+			r.fail(data.get("value").at(), a.was, "workflow", "the pattern of a condition cannot be read: %v", err).Advice = "RE2 has no look-ahead and no back-references"
+			return nil, false
+		}
+		e, _ := match("(?i)" + want)
+		if op == "not_matches" {
+			return func() string { return "!" + e() }, true
+		}
+		return e, true
+	}
+	if sign := evoNumbers[op]; sign != "" {
+		number, isNumber := data.get("value").number()
+		if want == "" {
+			isNumber = true
+		}
+		if !isNumber {
+			r.fail(data.get("value").at(), a.was, "workflow", "a condition compares with %s, which is no number", data.get("value").what())
+			return nil, false
+		}
+		text := strconv.FormatFloat(number, 'f', -1, 64)
+		if !strings.Contains(text, ".") {
+			text += ".0"
+		}
+		return what(`KEY.trim().matches("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$") && double(KEY.trim()) ` + sign + " " + text)
+	}
+	r.fail(data.get("operator").at(), a.was, "workflow", "there is no operator %q", op).Advice = meant(op, evoOperators)
+	return nil, false
+}
+
+// quoted is a text as an expression has it.
+func quoted(s string) string { return strconv.Quote(s) }
