@@ -194,6 +194,9 @@ func (r *reader) subAgents(a *Agent, n *yaml.Node) {
 			continue
 		}
 		if sub := r.agent(item, a); sub != nil {
+			if written := deref(n).Content[i]; written.Kind == yaml.AliasNode {
+				sub.alias = written
+			}
 			a.SubAgents = append(a.SubAgents, sub)
 		}
 	}
@@ -208,6 +211,7 @@ func (r *reader) defaults(a *Agent) {
 			l.MaxIterations = DefaultMaxIterations
 		}
 		a.preset()
+		a.stateBound()
 	case TypeParallel:
 		if a.Parallel == nil {
 			a.Parallel = &Parallel{}

@@ -28,6 +28,14 @@ var probes = []string{
 	`{"after_iteration": [{"func": "f", "on_error": "continue"}]}`, `{"before_tool": [{"func": "f", "command": ["a"]}]}`, `{"before_tool": [{"veto": true}]}`, `{"before_tool": [{"func": ""}]}`, `{"before_tol": []}`, `{"after_model": []}`,
 	`{"before_model": [{"webhook": "https://h.example.org/", "secret_env": "whsec_x="}]}`, `{"before_model": [{"webhook": "https://h.example.org/", "secret_env": "HOOK", "on_error": "stop"}]}`, `{"before_model": ["f"]}`,
 	`[{"mcp": {"command": ["ls"], "effect": "pure"}}]`, `[{"mcp": {"command": ["ls"], "effect": "once"}}]`,
+	`"1e3"`, `1e3`, `"5sm"`, `"µs"`, `"5µs"`, `"1h30m"`, `"5s1h"`, `"s"`, `"+"`, `"+5s"`, `"-5s"`, `"-5"`, `"99999999999s"`, `"99999h"`, `"100000h"`, `"0.0ns"`, `"0.1ns"`, `" 5s"`, `"inf"`, `"0x10"`, `"1_000"`, `1e-12`, `1e10`,
+	`"2000GB"`, `"999GiB"`, `"0.1B"`, `"0.1KB"`, `"1.5"`, `" 64 kb "`, `"0KB"`, `"B"`, `1e13`, `5.0`, `2.0`, `-0.0`, `5.5`, `{"last": 2.0}`, `{"attempts": 2.0}`, `{"last": 2.5}`, `"0"`, `["5"]`, `[5.0]`,
+	`[{"mcp": {"command": ["ls"], "headers": {"a": "b"}}}]`, `[{"mcp": {"url": "http://localhost/", "env": {"A": "b"}}}]`, `[{"mcp": {"url": "http://localhost/", "headers": {"a": "b"}}}]`, `[{"mcp": {"command": ["ls"], "env": ["A"]}}]`,
+	`{"before_agent": [{"command": ["a"], "secret_env": "A"}]}`, `{"before_agent": [{"func": "a", "secret_env": "A"}]}`, `{"before_agent": [{"webhook": "https://h.example.org/", "secret_env": "A"}]}`,
+	`{"type": "object", "properties": {}}`, `{"properties": {}}`, `{"type": "string", "properties": {}}`, `{"const": null}`, `{"const": "a"}`, `{"const": 1}`, `{"type": "integer", "const": 1}`, `{"type": "integer", "const": 1.5}`, `{"type": "boolean", "const": true}`,
+	`{"enum": ["a", "b"]}`, `{"enum": ["a", 1]}`, `{"enum": [1]}`, `{"type": "string", "enum": [1]}`, `{"type": "integer", "enum": [1, 2.0]}`, `{"type": "integer", "enum": [1.5]}`, `{"type": "number", "enum": [1, 2.5]}`, `{"type": "number", "enum": ["a"]}`, `{"type": ["string", "null"], "enum": ["a"]}`,
+	`{"type": ["string", "null"], "enum": [1]}`, `{"type": ["null", "integer"], "enum": ["a"]}`, `{"type": "string", "enum": ["a", null]}`, `{"type": "null", "enum": ["a"]}`, `{"type": "array", "items": {"type": "string"}, "enum": ["a"]}`, `{"anyOf": [{"type": "string"}], "enum": ["a"]}`, `{"type": "string", "minLength": 2.0}`,
+	`"x_1-b"`, `"9x"`, `"x y"`, `"x.y"`, `"größe"`, `"名前"`, `"x—y"`, `"_x"`, `"user"`,
 	`[{"func": "f"}]`, `[{"agent": {"name": "b", "text": "b"}}]`, `[{"mcp": {"command": ["ls"]}}]`, `[{"mcp": {"comand": ["ls"]}}]`, `[{"command": ["ls"], "name": "c"}]`, `[{"name": "b", "text": "b"}]`, `[{"name": "b", "txt": "b"}]`,
 }
 
@@ -61,7 +69,7 @@ func TestSchemaAgreesAboutEveryField(t *testing.T) {
 				}
 				_, loadErr := definition.Parse("x.yaml", []byte(text), definition.Options{})
 				problems, _ := errors.AsType[definition.Problems](loadErr)
-				structure := slices.ContainsFunc(problems, func(p *definition.Problem) bool { return slices.Contains(structural, p.Code) })
+				structure := slices.ContainsFunc(problems, func(p *definition.Problem) bool { return slices.Contains(structural, p.Code) || isConflict(f, p) })
 				refused := s.Validate(data) != nil
 				checked++
 				if structure {
@@ -78,6 +86,12 @@ func TestSchemaAgreesAboutEveryField(t *testing.T) {
 	if checked < 10_000 || wrong < checked/2 || wrong > checked*9/10 {
 		t.Errorf("%d values, %d of them wrong: the probes have lost their point", checked, wrong)
 	}
+}
+
+// isConflict reports whether a map has names in it that do not go together, which
+// the schema sees in the maps of tools and callbacks.
+func isConflict(f definition.Field, p *definition.Problem) bool {
+	return p.Code == definition.CodeConflict && (f.Name == "tools" || f.Name == "callbacks")
 }
 
 // document has a field with a value, in an agent of a type that is a step of a

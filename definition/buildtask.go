@@ -13,7 +13,7 @@ import (
 // newTask makes the agent of a task.
 func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	base := taskagent.Config{
-		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Effect: a.Effect,
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Effect: a.Effect, Reconcile: reconcileOf(a, cfg),
 		OutputKey: outputKey(a), ResultKey: a.ResultKey, ExitWhen: a.ExitWhen, ExitReason: a.ExitReason,
 	}
 	switch a.Type {

@@ -129,7 +129,7 @@ func withParameters(t Tool, asked tool.Tool) (tool.Tool, error) {
 	if !ok {
 		return nil, fmt.Errorf("tool %q: a %T %w", asked.Name(), asked, tool.ErrUnusable)
 	}
-	return functiontool.New(functiontool.Config{Name: f.Name(), Description: f.Description(), InputSchema: t.Parameters, Effect: tool.EffectOf(asked)},
+	return functiontool.New(functiontool.Config{Name: f.Name(), Description: f.Description(), InputSchema: t.Parameters, Effect: tool.EffectOf(asked), Reconcile: reconcileCommand(t, asked)},
 		func(ctx tool.Context, in map[string]any) (any, error) {
 			request, err := json.Marshal(in)
 			if err != nil {

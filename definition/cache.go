@@ -38,7 +38,7 @@ func (r *reader) cache(a *Agent, n *yaml.Node) *Cache {
 		}
 		return &Cache{}
 	}
-	if _, ok := parseDuration(n.Value); !ok {
+	if _, ok := spanOf(n); !ok {
 		r.wrong(n, "cache", "true, a duration such as 10m, or a map with ttl and key")
 		return nil
 	}

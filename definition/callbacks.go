@@ -67,7 +67,7 @@ func callbackShape() shape {
 		{"veto", "true lets it stop what is about to be done", yesNo()},
 		{"on_error", "what follows when it cannot be told: fail (the default with veto) or continue", oneOf(onErrors...)},
 	})
-	s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, {Required: []string{"command"}}, {Required: []string{"func"}}}
+	s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, without("command", "secret_env"), without("func", "secret_env")}
 	return s
 }
 

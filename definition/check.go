@@ -4,11 +4,12 @@ package definition
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/expr"
 )
@@ -99,10 +100,27 @@ func (c *checker) name(a *Agent) {
 	case problem != "":
 		c.report(at, CodeName, "%s", problem).Hint = nameHint(a.Name)
 	case c.names[a.Name] != nil:
-		c.report(at, CodeSameName, "two agents are called %q, the first in %s", a.Name, c.names[a.Name].at("name").position())
+		first := c.names[a.Name].at("name").position()
+		if alias := a.aliased(); alias != nil {
+			c.report(a.src.of(alias), CodeSameName, "two agents are called %q, the first in %s", a.Name, first).
+				Hint = "an alias stands for the same agent again: write it out, with another name"
+			return
+		}
+		c.report(at, CodeSameName, "two agents are called %q, the first in %s", a.Name, first)
 	default:
 		c.names[a.Name] = a
 	}
+}
+
+// aliased is the alias that stands for the agent or for one around it; nil if it
+// is written where it is.
+func (a *Agent) aliased() *yaml.Node {
+	for ; a != nil; a = a.parent {
+		if a.alias != nil {
+			return a.alias
+		}
+	}
+	return nil
 }
 
 func articleOr(t Type) string {
@@ -211,20 +229,6 @@ func hintedMessage(msg string) (text, hint string) {
 	return msg, ""
 }
 
-// syntaxError takes apart how CEL's grammar words what it did not expect.
-var syntaxError = regexp.MustCompile(`^Syntax error: (?:mismatched input|extraneous input|no viable alternative at input|missing .* at) '(.*?)'(?: expecting .*)?$`)
-
-func plainSyntax(msg string) string {
-	m := syntaxError.FindStringSubmatch(msg)
-	switch {
-	case m == nil:
-		return strings.TrimPrefix(msg, "Syntax error: ")
-	case m[1] == "<EOF>":
-		return "the expression is not finished"
-	}
-	return fmt.Sprintf("%q was not expected here", m[1])
-}
-
 // lengths are what other languages call size.
 var lengths = []string{"len", "length", "lenght", "count"}
 
@@ -236,7 +240,7 @@ func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 		if n != nil {
 			at = a.src.within(n, e.Line, e.Column)
 		}
-		msg, hint := hintedMessage(plainSyntax(e.Msg))
+		msg, hint := hintedMessage(e.Msg)
 		p := c.report(at, CodeExpr, "%s: %s", field, msg)
 		p.err, p.Hint = e, hint
 		if name, ok := strings.CutPrefix(msg, "nothing is called "); ok && hint == "" && slices.Contains(lengths, strings.Trim(name, `"`)) {

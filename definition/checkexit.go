@@ -37,9 +37,9 @@ func (c *checker) exit(a *Agent) {
 		if around != nil && around.Loop.FinalizeEach {
 			why = "%q is the finalizer: it cannot end the loop"
 		}
-		c.report(a.at(field), CodeFinalizer, why, a.Name)
+		c.report(a.at(field), CodeFinalizer, why, a.Name).Hint = "take it away, and let a step before it end the loop"
 	case given && !a.CanExitLoop && field != "":
-		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name)
+		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name).Hint = "take one of the two away"
 	case given && a.CanExitLoop && !leaves && a.Type != "":
 		problem := c.warn(a.at("can_exit_loop"), CodeCannot, "%q never asks to end the loop", a.Name)
 		switch problem.Hint = "exit_when says when it does"; a.Type {

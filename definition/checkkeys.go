@@ -153,11 +153,16 @@ func keyName(key string) bool {
 // programReads notes what an expression reads of the state.
 func (c *checker) programReads(a *Agent, field string, p *expr.Program) {
 	keys, all := p.Reads("state")
+	c.keyReads(a, field, p.String(), keys, all)
+}
+
+// keyReads notes the keys that an expression reads.
+func (c *checker) keyReads(a *Agent, field, text string, keys []string, all bool) {
 	for _, key := range keys {
-		c.exprRead(a, field, p.String(), key, false)
+		c.exprRead(a, field, text, key, false)
 	}
 	if all {
-		c.exprRead(a, field, p.String(), "", true)
+		c.exprRead(a, field, text, "", true)
 	}
 }
 

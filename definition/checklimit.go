@@ -60,7 +60,7 @@ func (c *checker) times(a *Agent) {
 		// Not the product, which may be more than a duration can be.
 		if need := float64(n) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n, briefly(l.IterationTimeout), briefly(l.Timeout)).
-				Hint = "the loop then ends with reason timeout"
+				Hint = moreTime(need) + "; else the loop ends with reason timeout"
 		}
 	}
 	for _, sub := range a.SubAgents {

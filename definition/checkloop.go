@@ -211,7 +211,9 @@ func (c *checker) conditionRead(a *Agent, field string, cond *loop.Condition) {
 func (c *checker) expressionReads(a *Agent, field, src string) {
 	p, err := expr.Compile(src, conditionVariables...)
 	if err != nil {
-		return // reported by the plan
+		keys, all := expr.Reads(src, "state") // the rest is reported by the plan
+		c.keyReads(a, field, src, keys, all)
+		return
 	}
 	c.programReads(a, field, p)
 }

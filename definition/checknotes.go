@@ -2,7 +2,12 @@
 
 package definition
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/expr"
+)
 
 // worthKnowing notes what is no mistake and may surprise.
 func (c *checker) worthKnowing() {
@@ -35,8 +40,8 @@ func (c *checker) afterExit() {
 				continue
 			}
 			p := c.note(rd.place(), CodeExitKey, "when %q ends the loop, %s stays as it was: the turn that ends a loop writes no key", w.Name, rd)
-			if len(c.writers[key]) == 1 {
-				p.Hint = "empty if that is its first turn; why it has ended the loop is in the stop record"
+			if p.Hint = "if that is not meant, let another agent write it, or end the loop"; len(c.writers[key]) == 1 {
+				p.Hint = "empty if that is its first turn: let another agent write it; why it has ended the loop is in the stop record"
 			}
 		}
 	}
@@ -80,10 +85,16 @@ func (c *checker) presetTimes(a *Agent) {
 	}
 	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may be over before its %d iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
-		if p.Hint = "give a shorter iteration_timeout"; need < float64(24*time.Hour) {
-			p.Hint = "give timeout: " + briefly(time.Duration(need)) + ", or a shorter iteration_timeout"
-		}
+		p.Hint = moreTime(need)
 	}
+}
+
+// moreTime is what to do where iterations need so much time in all.
+func moreTime(need float64) string {
+	if need < float64(24*time.Hour) {
+		return "give timeout: " + briefly(time.Duration(need)) + ", or a shorter iteration_timeout"
+	}
+	return "give a shorter iteration_timeout"
 }
 
 // selfJudged notes a score that is given by the only agent which produces
@@ -95,11 +106,15 @@ func (c *checker) selfJudged(a *Agent) {
 	}
 	var judge *Agent
 	makers := 0
+	rated := []string{s.Key}
+	if p, err := expr.Compile(s.Expr, conditionVariables...); err == nil {
+		rated, _ = p.Reads("state")
+	}
 	for _, sub := range a.SubAgents {
 		switch {
 		case sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach, sub.Type == TypeExpression, sub.Type == TypeTemplate:
 			continue
-		case s.Judge != nil && s.Judge.Step == sub.Name, s.Judge == nil && s.Key != "" && sub.OutputKey == s.Key:
+		case s.Judge != nil && s.Judge.Step == sub.Name, s.Judge == nil && sub.OutputKey != "" && slices.Contains(rated, sub.OutputKey):
 			judge = sub
 		default:
 			makers++

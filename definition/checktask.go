@@ -193,6 +193,8 @@ func (c *checker) resultReads(a *Agent) {
 func (c *checker) probed(a *Agent, field, text string, probe agent.Agent, err error) {
 	if errs, ok := errors.AsType[expr.Errors](err); ok {
 		c.inside(a, field, errs)
+		keys, all := expr.Reads(text, "state")
+		c.keyReads(a, field, text, keys, all)
 		return
 	}
 	if err != nil {

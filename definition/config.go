@@ -60,5 +60,17 @@ func typeHint(typed string) string {
 	case "workflow":
 		return "the types of workflow agents are loop, sequential and parallel"
 	}
+	if meant := otherTypes[typed]; meant != "" {
+		return "did you mean \"" + meant + "\"?"
+	}
 	return didYouMean(typed, types, "%q", "the types are "+strings.Join(types, ", "))
+}
+
+// otherTypes are what other products and languages call the types.
+var otherTypes = map[string]string{
+	"seq": "sequential", "chain": "sequential", "pipeline": "sequential", "concurrent": "parallel", "fanout": "parallel",
+	"shell": "command", "bash": "command", "exec": "command", "script": "command", "program": "command", "cli": "command",
+	"agent": "llm", "model": "llm", "prompt": "llm", "chat": "llm", "llm_agent": "llm", "LlmAgent": "llm", "LoopAgent": "loop",
+	"request": "http", "webhook": "http", "api": "http", "cel": "expression", "set": "expression", "text": "template",
+	"approval": "human", "person": "human", "ask": "human", "remote": "a2a", "function": "func", "go": "func",
 }

@@ -120,6 +120,9 @@ type Agent struct {
 	// Effect is what a task does to the world outside; empty is the default of
 	// its type.
 	Effect agent.Effect
+	// Reconcile finds out whether a task was done that must not be done twice: an agent
+	// of the type command or http, with its own fields alone; nil asks a person.
+	Reconcile *Agent
 	// Callbacks are who is told what the agent does; nil if nobody is. Those of
 	// models and tools on a workflow agent are for all in it.
 	Callbacks map[hook.Point][]Callback
@@ -136,7 +139,8 @@ type Agent struct {
 	Func       string // the name of a Go agent; see BuildConfig.Agents
 
 	parent *Agent
-	tool   bool // parent has it as a tool
+	tool   bool       // parent has it as a tool
+	alias  *yaml.Node // where an alias stands for it; nil if none does
 	src    *source
 	node   *yaml.Node
 	broken bool                  // a field could not be read

@@ -88,7 +88,7 @@ func (l *loader) read(r io.Reader, name, path string) (*source, *yaml.Node) {
 		return src, nil
 	}
 	text := strings.TrimPrefix(string(data), "\ufeff")
-	src.lines = splitLines(text)
+	src.says(text)
 	if at, what := unreadable(text); what != "" {
 		before := splitLines(text[:at])
 		last := before[len(before)-1]

@@ -52,7 +52,7 @@ func answerShape() shape {
 	size := func() shape { return whole(0) }
 	values := map[string]shape{
 		"type": either(kind(), list(kind())), "title": text(), "description": text(), "format": text(), "pattern": text(),
-		"enum": filled(&jsonschema.Schema{}), "nullable": yesNo(), "anyOf": filled(self()), "items": self(), "properties": mapOf(self()),
+		"enum": filled(listed()), "const": listed(), "nullable": yesNo(), "anyOf": filled(self()), "items": self(), "properties": needed(mapOf(self())),
 		"required": list(text()), "additionalProperties": {Enum: []any{false}},
 		"minimum": number(), "maximum": number(), "examples": {Type: "array"},
 		"minLength": size(), "maxLength": size(), "minItems": size(), "maxItems": size(), "minProperties": size(), "maxProperties": size(),
@@ -68,9 +68,45 @@ func answerShape() shape {
 	for _, word := range []string{"type", "properties", "items", "anyOf", "enum", "const"} {
 		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Required: []string{word}})
 	}
+	s.AllOf = append(s.AllOf, listedTypes()...)
 	for _, of := range [][2]string{{"array", "items"}, {"object", "properties"}} {
 		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{of[0]}}}, Required: []string{"type"}}
 		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: is, Then: &jsonschema.Schema{Required: []string{of[1]}}})
 	}
 	return s
+}
+
+// listed is a value of enum or const.
+func listed() shape { return &jsonschema.Schema{Types: []string{"string", "number"}} }
+
+// needed is a map that is not empty.
+func needed(s shape) shape {
+	s.MinProperties = new(1)
+	return s
+}
+
+// listedTypes say what enum and const can be with each type: with one that is no
+// text and no number there is none, and without one it is text.
+func listedTypes() []*jsonschema.Schema {
+	values := func(v shape) shape {
+		return &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"enum": {Items: v}, "const": v}}
+	}
+	none := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"enum": nothing(), "const": nothing()}}
+	var all []*jsonschema.Schema
+	for _, t := range schemaTypes {
+		then := none
+		if t == "string" || t == "integer" || t == "number" {
+			then = values(&jsonschema.Schema{Type: t})
+		}
+		one := &jsonschema.Schema{Enum: []any{t}}
+		several := &jsonschema.Schema{Type: "array", Contains: one}
+		if t == "null" { // beside another one it says that null is allowed
+			several = nothing()
+		}
+		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {AnyOf: []*jsonschema.Schema{one, several}}}, Required: []string{"type"}}
+		all = append(all, &jsonschema.Schema{If: is, Then: then})
+	}
+	untyped := &jsonschema.Schema{Required: []string{"anyOf"}, Not: &jsonschema.Schema{Required: []string{"type"}}}
+	all = append(all, &jsonschema.Schema{If: untyped, Then: none})
+	return append(all, &jsonschema.Schema{If: &jsonschema.Schema{Required: []string{"type"}}, Else: values(&jsonschema.Schema{Type: "string"})})
 }

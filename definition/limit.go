@@ -32,7 +32,7 @@ func (r *reader) limitField(a *Agent, p pair) {
 	case "iteration_delay":
 		l.IterationDelay = r.delay(p.value, p.key)
 	case "state_limit":
-		l.StateLimit, _ = r.size(p.value, p.key)
+		l.StateLimit = r.stateLimit(p.value)
 	case "quality_gate":
 		l.QualityGate = r.numberPointer(p.value, p.key)
 	case "on_regression":
@@ -86,14 +86,14 @@ func (r *reader) positive(n *yaml.Node, what string) (uint, bool) {
 
 func (r *reader) timeouts(l *Loop, n *yaml.Node) {
 	l.Timeouts = Timeouts(r.choice(n, "timeouts", timeouts))
-	if _, err := time.ParseDuration(n.Value); err == nil {
+	if _, ok := spanOf(n); ok {
 		r.problems[len(r.problems)-1].Hint = "timeouts names a preset; the time itself is timeout or iteration_timeout"
 	}
 }
 
 // loopTime reads a time of a loop; 0 if it cannot be read.
 func (r *reader) loopTime(n *yaml.Node, what string) time.Duration {
-	if d, ok := parseDuration(n.Value); ok && d == 0 && n.Kind == yaml.ScalarNode {
+	if d, ok := spanOf(n); ok && d == 0 {
 		r.report(r.src.of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
 			Hint = "timeouts: none lets a loop take as long as it needs"
 		return 0
@@ -104,7 +104,7 @@ func (r *reader) loopTime(n *yaml.Node, what string) time.Duration {
 
 // delay reads how long to wait, which may be not at all.
 func (r *reader) delay(n *yaml.Node, what string) time.Duration {
-	if d, ok := parseDuration(n.Value); ok && d <= 0 && n.Kind == yaml.ScalarNode {
+	if d, ok := spanOf(n); ok && d <= 0 {
 		if d < 0 {
 			r.report(r.src.of(n), CodeValue, "%s must not be negative, got %s", what, n.Value)
 		}

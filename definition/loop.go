@@ -35,7 +35,8 @@ type Loop struct {
 	FinalizeEach bool
 	// IterationDelay is waited between two iterations.
 	IterationDelay time.Duration
-	// StateLimit is how many bytes the state may have; 0 is no limit.
+	// StateLimit is how many bytes the state may have when an iteration ends; 0
+	// is no limit, and a file that does not say has [DefaultStateLimit].
 	StateLimit int64
 
 	QualityGate  *float64

@@ -18,7 +18,7 @@ func (r *reader) maxModelCalls(n *yaml.Node) int {
 		return -1
 	}
 	v, ok := int64(0), false
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
+	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
 		v, ok = r.integer(n, "max_model_calls")
 	} else {
 		r.wrong(n, "max_model_calls", "a number of calls, or none")

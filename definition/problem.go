@@ -44,18 +44,19 @@ type Problem struct {
 	file int // which file, in the order of loading
 }
 
-// Error is file:line:column: severity: message [code].
+// Error is file:line:column: severity: message [code], on one line and without
+// what a terminal would obey.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	if p.File != "" {
-		b.WriteString(printable(p.File))
+		b.WriteString(p.File)
 		if p.Line > 0 {
 			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
 		}
 		b.WriteString(": ")
 	}
 	fmt.Fprintf(&b, "%s: %s [%s]", p.Severity, p.Message, p.Code)
-	return b.String()
+	return printable(b.String())
 }
 
 // Unwrap returns the cause, such as fs.ErrNotExist or an expression's error; nil
@@ -107,7 +108,7 @@ func (p *Problem) window() (text string, column, length int) {
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\t':
+		case r == '\t', r == '\n':
 			return ' '
 		case unicode.IsPrint(r) || r == ' ':
 			return r

@@ -71,6 +71,10 @@ func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Load(&v) == nil {
 		return v, true
 	}
+	var f float64
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" && n.Load(&f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
+		return int64(f), true // 5.0, as JSON Schema has it
+	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {
 		r.report(r.src.of(n), CodeValue, "%s is a number too large to count with: %s", what, n.Value)
 		return 0, false
@@ -93,48 +97,88 @@ func (r *reader) number(n *yaml.Node, what string) (v float64, ok bool) {
 // duration reads a duration such as 90s or 5m; a plain number is seconds.
 func (r *reader) duration(n *yaml.Node, what string) (time.Duration, bool) {
 	n = deref(n)
-	if n.Kind == yaml.ScalarNode {
-		if d, ok := parseDuration(n.Value); ok && !isNull(n) {
-			if d > 0 {
-				return d, true
-			}
-			r.report(r.src.of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
-				Hint = "leave it out for the default"
-			return 0, false
-		}
+	d, ok := spanOf(n)
+	switch {
+	case ok && d > 0:
+		return d, true
+	case ok:
+		r.report(r.src.of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
+			Hint = "leave it out for the default"
+		return 0, false
 	}
 	r.wrong(n, what, "a duration such as 90s or 5m")
-	r.hint(durationHint(n.Value))
+	if n.Kind == yaml.ScalarNode {
+		r.hint(durationHint(n.Value))
+	}
 	return 0, false
 }
 
 // spelledOut is a time with its unit in words.
 var spelledOut = regexp.MustCompile(`^\s*([0-9]+) *(ms|milli|s|m|h|d)[a-z]*\s*$`)
 
+// longest says what bounds a time. Each unit has as many digits as never come to
+// more than Go's durations can be.
+const longest = "the longest times are 99999h, or 1000000000 seconds as a number"
+
 // durationHint is how a time that a person has written in words is written.
 func durationHint(text string) string {
 	m := spelledOut.FindStringSubmatch(strings.ToLower(text))
-	switch {
-	case m == nil:
+	if m == nil {
 		return ""
-	case m[2] == "milli":
-		return "write " + m[1] + "ms"
-	case m[2] == "d":
-		days, _ := strconv.Atoi(m[1])
-		return fmt.Sprintf("write %dh", 24*days)
 	}
-	return "write " + m[1] + m[2]
+	better := m[1] + m[2]
+	switch m[2] {
+	case "milli":
+		better = m[1] + "ms"
+	case "d":
+		days, _ := strconv.Atoi(m[1])
+		better = fmt.Sprintf("%dh", 24*days)
+	}
+	if !spans.MatchString(better) {
+		return longest
+	}
+	return "write " + better
 }
 
-func parseDuration(s string) (time.Duration, bool) {
-	if d, err := time.ParseDuration(s); err == nil {
-		return d, true
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.Abs(f) > 1e9 || math.IsNaN(f) {
+var spans = regexp.MustCompile(spanPattern)
+
+// spanOf is the time that a value is: text as the schema has it, or a number of
+// seconds. It may be nothing, or negative.
+func spanOf(n *yaml.Node) (time.Duration, bool) {
+	if n = deref(n); n.Kind != yaml.ScalarNode {
 		return 0, false
 	}
-	return time.Duration(f * float64(time.Second)), true
+	text := n.Value
+	if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
+		var f float64
+		if n.Load(&f) != nil || !(math.Abs(f) <= maxSeconds) {
+			return 0, false
+		}
+		return ofSeconds(f), true
+	}
+	sign := time.Duration(1)
+	if rest, negative := strings.CutPrefix(text, "-"); negative {
+		text, sign = rest, -1
+	}
+	if !plainText(n) || !spans.MatchString(text) {
+		return 0, false
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		if d == 0 && strings.ContainsAny(text, "123456789") {
+			d = 1 // less than a nanosecond is not nothing
+		}
+		return sign * d, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return sign * ofSeconds(f), err == nil
+}
+
+func ofSeconds(f float64) time.Duration {
+	d := time.Duration(f * float64(time.Second))
+	if d == 0 && f > 0 {
+		d = 1
+	}
+	return d
 }
 
 // sizeUnits are powers of ten, or of two where they say so.
@@ -149,14 +193,26 @@ var sizeUnits = []struct {
 // size reads a number of bytes, such as 65536, 64KB or 1MiB.
 func (r *reader) size(n *yaml.Node, what string) (int64, bool) {
 	n = deref(n)
-	if n.Kind == yaml.ScalarNode && !isNull(n) {
-		if v, ok := parseSize(n.Value); ok {
-			return v, true
+	if n.Kind != yaml.ScalarNode {
+		r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
+		return 0, false
+	}
+	if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
+		var f float64
+		if n.Load(&f) == nil && f >= 1 && f <= maxBytes {
+			return int64(f), true
 		}
+	} else if v, ok := parseSize(n.Value); ok && plainText(n) {
+		return v, true
 	}
 	r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
 	if m := spelledSize.FindStringSubmatch(strings.ToLower(n.Value)); m != nil {
-		r.hint("write " + m[1] + strings.ToUpper(m[2]) + "B")
+		if better := m[1] + strings.ToUpper(m[2]) + "B"; sizes.MatchString(better) {
+			r.hint("write " + better)
+		}
+	}
+	if strings.Trim(n.Value, "+-.0123456789 kKmMgGtTiIbB") == "" {
+		r.hint("a size is between 1 byte and 999GiB")
 	}
 	return 0, false
 }
@@ -164,18 +220,18 @@ func (r *reader) size(n *yaml.Node, what string) (int64, bool) {
 // spelledSize is a number of bytes with its unit in words.
 var spelledSize = regexp.MustCompile(`^\s*([0-9]+) *([kmg])(ilo|ega|iga)?( ?bytes?)?\s*$`)
 
+var sizes = regexp.MustCompile(sizePattern)
+
 func parseSize(s string) (int64, bool) {
+	if !sizes.MatchString(s) || !strings.ContainsAny(s, "123456789") {
+		return 0, false
+	}
 	s = strings.ToUpper(strings.TrimSpace(s))
 	for _, u := range sizeUnits {
-		digits, ok := strings.CutSuffix(s, u.suffix)
-		if !ok {
-			continue
+		if digits, ok := strings.CutSuffix(s, u.suffix); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+			return max(1, int64(v*u.bytes)), err == nil
 		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-		if v *= u.bytes; err == nil && v >= 1 && v <= 1<<40 {
-			return int64(v), true
-		}
-		return 0, false
 	}
 	return 0, false
 }

@@ -181,7 +181,10 @@ func (s *schemaReader) enum(n *yaml.Node, f string) {
 }
 
 func (s *schemaReader) properties(n *yaml.Node, f string) {
-	ps, _ := s.pairs(n, f)
+	ps, ok := s.pairs(n, f)
+	if ok && len(ps) == 0 {
+		s.report(s.src.of(n), CodeMissing, "%s is empty: an object needs properties", f)
+	}
 	s.out.Properties = make(map[string]*jsonschema.Schema, len(ps))
 	for _, p := range ps {
 		s.out.Properties[p.key] = s.schema(p.value, f+"."+p.key)

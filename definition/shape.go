@@ -74,11 +74,15 @@ func oneOf(words ...string) shape {
 	return s
 }
 
-// Spans of time are text for Go, or seconds. A span has a digit that is not 0 in it.
+// Spans of time are text as Go has it, its units from the largest to the smallest, or seconds. The parts
+// have as many digits as never come to more than a duration of Go can be. What is
+// more than nothing has a digit that is not 0 in it.
 const (
-	spanPattern = `^[+]?([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+$|^[+]?[0-9]*\.?[0-9]+$`
+	spanPattern = `^[+]?(([0-9]{1,5}(\.[0-9]*)?|\.[0-9]+)h)?(([0-9]{1,7}(\.[0-9]*)?|\.[0-9]+)m)?(([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)s)?(([0-9]{1,12}(\.[0-9]*)?|\.[0-9]+)ms)?(([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)[uµμ]s)?(([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)ns)?$|^[+]?([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)$`
+	sizePattern = `^\s*([0-9]{1,12}\s*[Bb]?|([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)\s*[Kk][Ii]?[Bb]|([0-9]{1,6}(\.[0-9]*)?|\.[0-9]+)\s*[Mm][Ii]?[Bb]|([0-9]{1,3}(\.[0-9]*)?|\.[0-9]+)\s*[Gg][Ii]?[Bb])\s*$`
 	notNothing  = `[1-9]`
 	maxSeconds  = 1e9
+	maxBytes    = 1e12
 )
 
 // span is a time of more than nothing.
@@ -97,7 +101,7 @@ func delay() shape {
 	return &jsonschema.Schema{
 		Title: "duration", Examples: []any{"500ms", "2s"},
 		AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: spanPattern},
+			{Type: "string", Pattern: spanPattern, AllOf: []*jsonschema.Schema{{Pattern: "[0-9]"}}},
 			{Type: "number", Minimum: new(0.0), Maximum: new(maxSeconds)},
 		},
 	}
@@ -108,8 +112,8 @@ func byteSize() shape {
 	return &jsonschema.Schema{
 		Title: "size", Examples: []any{"64KB", "1MiB"},
 		AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: `^\s*[0-9]*\.?[0-9]+\s*(([KkMmGg][Ii]?)?[Bb])?\s*$`, AllOf: []*jsonschema.Schema{{Pattern: notNothing}}},
-			{Type: "number", Minimum: new(1.0), Maximum: new(float64(1 << 40))},
+			{Type: "string", Pattern: sizePattern, AllOf: []*jsonschema.Schema{{Pattern: notNothing}}},
+			{Type: "number", Minimum: new(1.0), Maximum: new(maxBytes)},
 		},
 	}
 }

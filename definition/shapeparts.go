@@ -161,8 +161,13 @@ func mcpShape() shape {
 		{"confirm", "the tools that a person has to consent to, or true for all", either(yesNo(), unique(filled(text())))},
 		{"effect", "what calls do to the world outside; what the server says if left out", oneOf(effects...)},
 	})
-	s.OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
+	s.OneOf = []*jsonschema.Schema{without("command", "headers"), without("url", "env")}
 	return s
+}
+
+// without is a map that has one name and not another.
+func without(name, other string) shape {
+	return &jsonschema.Schema{Required: []string{name}, Properties: map[string]*jsonschema.Schema{other: nothing()}}
 }
 
 func unique(s shape) shape {

@@ -15,7 +15,7 @@ import (
 // the type of agent and the name, where it is another one there.
 var shapes = map[string]shape{
 	"name": {
-		Type: "string", MinLength: new(1), MaxLength: new(maxName), Pattern: `^\p{L}[\p{L}\p{Nd}_-]*$`,
+		Type: "string", MinLength: new(1), MaxLength: new(maxName), Pattern: namePattern,
 		Not: &jsonschema.Schema{Enum: []any{"user"}}, Title: "name",
 	},
 	"type":        oneOf(types...),
@@ -54,7 +54,7 @@ var shapes = map[string]shape{
 	"budget":            budgetShape(),
 	"finalizer":         preset(oneOf("after", finalizeEach), "after"),
 	"finalizer_reserve": preset(shareShape(), "10%"),
-	"state_limit":       byteSize(),
+	"state_limit":       preset(either(byteSize(), &jsonschema.Schema{Enum: []any{0, "0"}}, oneOf("none")), "64MiB"),
 
 	"max_consecutive_failures": whole(0),
 	"max_concurrency":          whole(0),
@@ -110,7 +110,7 @@ var shapes = map[string]shape{
 
 	"func": {Type: "string", MinLength: new(1), Title: "text"},
 
-	"effect":            preset(oneOf(effects...), agent.Idempotent),
+	"effect":            preset(either(oneOf(effects...), effectShape()), agent.Idempotent),
 	"expression effect": oneOf(innerEffects...),
 	"template effect":   oneOf(innerEffects...),
 
@@ -120,6 +120,12 @@ var shapes = map[string]shape{
 	"exit_reason":   anyText(),
 	"can_exit_loop": yesNo(),
 }
+
+// namePattern is wider than what a name can be: classes such as \p{L} are not in
+// every validator's regular expressions. It leaves out of the letters what is not
+// one in ASCII, Latin-1 and the blocks of punctuation and symbols.
+const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd7\\xf7\u2010-\u205e\u20a0-\u20c0\u2190-\u2bff]" +
+	"[^\\x00-,./:-@\\[-^`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd7\\xf7\u2010-\u205e\u20a0-\u20c0\u2190-\u2bff]*$"
 
 var (
 	regressions = []string{string(loop.KeepBest), string(loop.RollbackOnWorse)}

@@ -26,6 +26,7 @@ type source struct {
 	path  string // in the loader's file system, with slashes
 	index int    // in the order of loading
 	lines []string
+	marks map[int][]int // of the long lines, by number: where each markEvery-th character is
 }
 
 // span is a place in a source, some characters long.
@@ -37,7 +38,37 @@ type span struct {
 func (s span) position() Position { return Position{s.src.name, s.line, s.column} }
 
 func newSource(name, path string, index int, text string) *source {
-	return &source{name: name, path: path, index: index, lines: splitLines(text)}
+	s := &source{name: name, path: path, index: index}
+	s.says(text)
+	return s
+}
+
+// says sets the text of the file.
+func (s *source) says(text string) {
+	s.lines, s.marks = splitLines(text), nil
+	for i, line := range s.lines {
+		if len(line) > 4*markEvery {
+			if s.marks == nil {
+				s.marks = make(map[int][]int)
+			}
+			s.marks[i+1] = marksOf(line)
+		}
+	}
+}
+
+// markEvery is how many characters are between two marks of a long line: JSON often
+// is one line, and each of its nodes is looked for there.
+const markEvery = 64
+
+func marksOf(line string) (marks []int) {
+	n := 0
+	for i := range line {
+		if n%markEvery == 0 {
+			marks = append(marks, i)
+		}
+		n++
+	}
+	return marks
 }
 
 // splitLines splits where YAML does.
@@ -57,6 +88,10 @@ func (s *source) line(n int) string {
 // from is the text of a line from a column on, in characters.
 func (s *source) from(line, column int) string {
 	text := s.line(line)
+	if marks := s.marks[line]; marks != nil && column > 1 {
+		m := min((column-1)/markEvery, len(marks)-1)
+		text, column = text[marks[m]:], column-m*markEvery
+	}
 	for ; column > 1 && text != ""; column-- {
 		_, n := utf8.DecodeRuneInString(text)
 		text = text[n:]
@@ -74,7 +109,8 @@ func (s *source) of(n *yaml.Node) span {
 	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
 		length += 2
 	}
-	if rest := utf8.RuneCountInString(strings.TrimRight(s.from(n.Line, n.Column), " ")); length > 0 && length <= rest {
+	rest := strings.TrimRight(s.from(n.Line, n.Column), " ")
+	if end := runes(rest, length); length > 0 && len(end) == length {
 		sp.length = length
 	}
 	return sp

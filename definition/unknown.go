@@ -4,7 +4,10 @@ package definition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/expr"
 )
@@ -33,7 +36,7 @@ func (r *reader) unknown(a *Agent, p pair) {
 		problem.Hint = `did you mean "stop_when"? not_worth, no_progress and the limits are fields of their own`
 		return
 	}
-	if near := expr.Nearest(p.key, r.names(a)); near != "" {
+	if near := nearField(p, r.names(a)); near != "" {
 		problem.Hint = fmt.Sprintf("did you mean %q?", near)
 		return
 	}
@@ -44,6 +47,42 @@ func (r *reader) unknown(a *Agent, p pair) {
 	if near := fieldNamed(expr.Nearest(p.key, others)); near.Name != "" && a.Type != "" {
 		problem.Hint = fmt.Sprintf("%q is a field of %s agents; this is %s agent", near.Name, join(near.Types, "and"), article(a.Type))
 	}
+}
+
+// nearField is the field that was probably meant; of timeout and timeouts the one
+// that the value fits.
+func nearField(p pair, names []string) string {
+	found := near(p.key, names)
+	if found != "timeout" && found != "timeouts" || p.value.Kind != yaml.ScalarNode || !slices.Contains(names, "timeouts") {
+		return found
+	}
+	if _, ok := spanOf(p.value); ok {
+		return "timeout"
+	}
+	return "timeouts"
+}
+
+// near is the name that was probably meant: one with a few letters changed, or
+// else the only one that begins likewise.
+func near(typed string, names []string) string {
+	if found := expr.Nearest(typed, names); found != "" {
+		return found
+	}
+	found := ""
+	for _, name := range names {
+		n := 0
+		for n < min(len(typed), len(name)) && typed[n] == name[n] {
+			n++
+		}
+		if n < 5 || 3*n < 2*len(typed) || name == typed {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = name
+	}
+	return found
 }
 
 // misplaced reports a field of another type of agent.
@@ -74,7 +113,7 @@ func didYouMean(typed string, names []string, form, otherwise string) string {
 	if len(names) > maxNames {
 		return otherwise
 	}
-	if near := expr.Nearest(typed, names); near != "" {
+	if near := near(typed, names); near != "" {
 		return "did you mean " + fmt.Sprintf(form, near) + "?"
 	}
 	return otherwise

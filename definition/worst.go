@@ -3,11 +3,13 @@
 package definition
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/hook"
 )
 
 // Bound is how much of something there can be at the most. It is infinite where
@@ -103,22 +105,15 @@ func (u AtMost) atMostCalls(n Bound) AtMost {
 	return u
 }
 
-// Assumed is what a file does not say and [Definition.Worst] is to take for
-// granted. Zero values leave it unknown.
-type Assumed struct {
-	// Model is asked by agents that name none.
-	Model string
-	// InputTokens is how many tokens each request has at most, OutputTokens
-	// each answer of an agent without max_tokens.
-	InputTokens, OutputTokens int64
-}
-
 // WorstCase is what a run of a definition can come to.
 type WorstCase struct {
+	// Total is what the whole run comes to.
 	Total AtMost
 	// Agents are the agents in the order of [Agent.All], each with what it and
 	// all in it come to in the whole run.
 	Agents []AgentWorst
+
+	of *worst
 }
 
 // AgentWorst is what one agent can come to.
@@ -126,12 +121,15 @@ type AgentWorst struct {
 	Agent *Agent
 	Depth int // 0 for the root
 	AtMost
+	// Model is the name of the model that it asks: what the file says, or what
+	// was assumed; empty if nobody says, or if it asks none.
+	Model string
 	// Unpriced says that it asks a model whose price is not known.
 	Unpriced bool
 }
 
 // Worst is what a run can come to at the most. It is a pure function of the
-// definition: iterations times steps, with their attempts, samples and delays,
+// definition and of what is assumed: iterations times steps, with their attempts, samples and delays,
 // loops in loops multiplied, and what timeouts, budgets and max_model_calls leave
 // of it.
 //
@@ -141,36 +139,39 @@ type AgentWorst struct {
 // answer can be known before it is given: the last one may exceed it.
 func (d *Definition) Worst(given Assumed) *WorstCase {
 	w := &worst{def: d, given: given}
-	total := w.once(d.Root)
+	w.limit()
+	total := w.once(d.Root).budgeted(w.allowed())
 	total.Runs = 1
 	limit := Bound(agent.DefaultMaxLLMCalls)
-	switch {
-	case d.MaxModelCalls < 0:
+	switch n := cmp.Or(given.MaxModelCalls, d.MaxModelCalls); {
+	case n < 0:
 		limit = unbounded
-	case d.MaxModelCalls > 0:
-		limit = Bound(d.MaxModelCalls)
+	case n > 0:
+		limit = Bound(n)
 	}
 	total = total.atMostCalls(limit)
 	w.spread(d.Root, 0, total)
-	return &WorstCase{Total: total.waiting(), Agents: w.agents}
+	return &WorstCase{Total: total.waiting(), Agents: w.agents, of: w}
 }
 
 // worst computes a worst case.
 type worst struct {
-	def    *Definition
-	given  Assumed
-	agents []AgentWorst
+	def     *Definition
+	given   Assumed
+	limited *Agent // the loop that limits from outside are for
+	limits  Loop   // what it then is
+	agents  []AgentWorst
 }
 
 // spread notes what an agent comes to, and those in it, none of them more than
 // it.
 func (w *worst) spread(a *Agent, depth int, u AtMost) {
-	unpriced := false
+	one := AgentWorst{Agent: a, Depth: depth, AtMost: u.waiting()}
 	if a.Type == TypeLLM {
 		_, known := w.price(a)
-		unpriced = !known
+		one.Model, one.Unpriced = w.modelOf(a), !known
 	}
-	w.agents = append(w.agents, AgentWorst{a, depth, u.waiting(), unpriced})
+	w.agents = append(w.agents, one)
 	each := func(sub *Agent, all AtMost, runs Bound) {
 		all = all.within(u)
 		all.Runs = runs
@@ -190,15 +191,34 @@ func (w *worst) spread(a *Agent, depth int, u AtMost) {
 		}
 		runs, once := w.runsOf(a, sub)
 		all := once.often(runs.times(u.Runs))
-		if t := a.Loop.IterationTimeout; t > 0 && (sub.OutputKey != LoopOutput || a.Loop.FinalizeEach) {
-			all.Seconds = min(all.Seconds, seconds(t).times(w.iterations(a.Loop)).times(u.Runs))
+		l := w.loopOf(a)
+		if t := l.IterationTimeout; t > 0 && (sub.OutputKey != LoopOutput || l.FinalizeEach) {
+			all.Seconds = min(all.Seconds, seconds(t).times(w.iterations(l)).times(u.Runs))
 		}
 		each(sub, all, runs.times(u.Runs))
 	}
 }
 
-// once is what one run of an agent comes to, whoever runs it.
+// once is what one run of an agent comes to, whoever runs it, with the callbacks
+// around it.
 func (w *worst) once(a *Agent) AtMost {
+	u := w.run(a)
+	u.Seconds += told(a, hook.BeforeRun, hook.BeforeAgent, hook.AfterAgent, hook.AfterRun)
+	return u
+}
+
+// told is how long the callbacks at some points may take.
+func told(a *Agent, points ...hook.Point) (sum Bound) {
+	for _, p := range points {
+		for i := range a.Callbacks[p] {
+			sum += seconds(cmp.Or(a.Callbacks[p][i].Timeout, hook.DefaultTimeout))
+		}
+	}
+	return sum
+}
+
+// run is what one run of an agent itself comes to.
+func (w *worst) run(a *Agent) AtMost {
 	switch a.Type {
 	case TypeExpression, TypeTemplate:
 		return AtMost{}

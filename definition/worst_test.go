@@ -54,6 +54,12 @@ func TestWorstCase(t *testing.T) {
 		{"a budget of calls", ask + "budget: {calls: 4}", `{"runs":1,"turns":4,"calls":4,"tokens":600,"cost":null,"seconds":1500}`, some},
 		{"a budget of tokens", ask + "budget: {tokens: 1000}", `{"runs":1,"turns":5,"calls":15,"tokens":1000,"cost":null,"seconds":1500}`, some},
 		{"a budget of cost", ask + "budget: {cost: 0.5}\nmodel: openai/m\nprices: {m: {input: 1, output: 1}}", `{"runs":1,"turns":5,"calls":15,"tokens":null,"cost":0.5,"seconds":1500}`, definition.Assumed{}},
+		{"callbacks", "callbacks: {before_run: [{command: [a], timeout: 2s}], after_agent: [{command: [a]}]}\ncommand: [ls]\ntimeout: 7s",
+			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":19}`, some},
+		{"callbacks around iterations", "callbacks: {before_iteration: [{command: [a], timeout: 2s}], after_iteration: [{command: [a], timeout: 3s}]}\nmax_iterations: 4\ntimeouts: none\niteration_timeout: 5s\nsub_agents: [{name: a, command: [ls], timeout: 7s}]",
+			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":40}`, some},
+		{"callbacks within the time of the loop", "callbacks: {after_iteration: [{command: [a], timeout: 1m}]}\nmax_iterations: 4\ntimeout: 30s\niteration_timeout: 5s\nsub_agents: [{name: a, command: [ls], timeout: 7s}]",
+			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":30}`, some},
 		{"steps at the same time", "type: parallel\nmax_concurrency: 2\nsub_agents:\n  - {name: a, command: [a], timeout: 4s}\n  - {name: b, command: [b], timeout: 4s}\n  - {name: c, command: [c], timeout: 10s}\n",
 			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":14}`, some},
 	} {
@@ -117,7 +123,7 @@ x.yaml:5:12: note: "both" judges itself: no other step of the loop "x" makes any
       |            ^^^^ let one agent write, and another one judge
 x.yaml:6:24: note: when "both" ends the loop, {{mark}} stays as it was: the turn that ends a loop writes no key [LOOP025]
     6 |   - {name: say, text: "{{mark}}", output_key: loop_output}
-      |                        ^^^^^^^^ empty if that is its first turn; why it has ended the loop is in the stop record
+      |                        ^^^^^^^^ empty if that is its first turn: let another agent write it; why it has ended the loop is in the stop record
 3 notes
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {

@@ -79,6 +79,9 @@ func (w *worst) price(a *Agent) (budget.Price, bool) {
 
 // modelOf is the name of the model of an agent; empty if nobody says.
 func (w *worst) modelOf(a *Agent) string {
+	if w.given.EveryModel != "" {
+		return w.given.EveryModel
+	}
 	if by := a.naming(); by != nil {
 		return by.Model
 	}

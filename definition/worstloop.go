@@ -5,12 +5,13 @@ package definition
 import (
 	"time"
 
+	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
 )
 
 // loop is one run of a loop: all its iterations, and the finalizer.
 func (w *worst) loop(a *Agent) AtMost {
-	l := a.Loop
+	l := w.loopOf(a)
 	var each, fin AtMost
 	var after time.Duration // the longest delay behind a step
 	for _, sub := range a.SubAgents {
@@ -29,6 +30,7 @@ func (w *worst) loop(a *Agent) AtMost {
 	if l.IterationTimeout > 0 {
 		each.Seconds = min(each.Seconds, seconds(l.IterationTimeout))
 	}
+	each.Seconds += told(a, hook.BeforeIteration, hook.AfterIteration) // no iteration's time
 	n := w.iterations(l)
 	u := each.often(n)
 	if between := (l.IterationDelay + after).Seconds(); n > 1 {
@@ -80,7 +82,7 @@ func (w *worst) runsOf(a, sub *Agent) (runs Bound, once AtMost) {
 	if sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach {
 		return 1, once // it is not tried again
 	}
-	return perIteration(a, sub).times(w.iterations(a.Loop)), once
+	return perIteration(a, sub).times(w.iterations(w.loopOf(a))), once
 }
 
 // perIteration is how often a step runs in one iteration: its samples, each with

@@ -13,8 +13,9 @@ func (w *WorstCase) Notes() Problems {
 	l := newLoader()
 	for i := range w.Agents {
 		a := w.Agents[i].Agent
+		around := w.of.loopOf(a)
 		switch {
-		case a.Type == TypeLoop && w.Agents[i].Seconds.Unbounded() && a.Loop.MaxIterations == 0 && a.Loop.Timeout == 0:
+		case a.Type == TypeLoop && w.Agents[i].Seconds.Unbounded() && around.MaxIterations == 0 && around.Timeout == 0:
 			l.note(a.at("max_iterations"), CodeNoBound, "nothing bounds how often %q runs its steps but what they come to", a.Name).
 				Hint = "give timeout, or max_iterations"
 		case a.Type == TypeHuman && a.Human.Deadline == 0:
@@ -60,6 +61,9 @@ func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 		}
 	}
 	// Where the file names no model, whoever runs it says which it is.
+	if w.of.given.EveryModel != "" {
+		return
+	}
 	if by := a.naming(); by != nil && u.Unpriced && u.Cost.Unbounded() && !strings.HasPrefix(by.Model, scriptedProvider+"/") {
 		l.note(by.at("model"), CodePrice, "the price of %q is not known", by.Model).
 			Hint = "add it to the root: prices: {" + by.Model + ": {input: …, output: …}}, for a million tokens; 0 is free"

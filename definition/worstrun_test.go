@@ -3,7 +3,9 @@
 package definition_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
@@ -40,16 +43,19 @@ func TestRunsNeverExceedTheWorstCase(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, text)
 			}
-			worst := d.Worst(definition.Assumed{InputTokens: promptTokens, OutputTokens: answerTokens})
-			got := g.run(t, d)
-			if got.check(t, worst, tight); t.Failed() {
-				t.Fatalf("seed %d:\n%s", seed, text)
+			given := g.given(d)
+			got := g.run(t, d, given)
+			if got.check(t, d.Worst(given), tight); t.Failed() {
+				t.Fatalf("seed %d, with %s:\n%s", seed, limits(given), text)
+			}
+			if given.MaxIterations != nil || given.Timeout != nil || given.Budget != nil || given.MaxModelCalls != 0 {
+				tight["limits from outside"]++
 			}
 		})
 	}
 	// A bound that nothing comes near would say little.
 	t.Logf("of %d runs as much as the worst case: %v", seeds, tight)
-	for _, what := range []string{"calls", "tokens", "time"} {
+	for _, what := range []string{"calls", "tokens", "time", "limits from outside"} {
 		if !testing.Short() && tight[what] < 3 {
 			t.Errorf("only %d runs came to the bound of %s", tight[what], what)
 		}
@@ -97,15 +103,51 @@ func (s *spent) GenerateContent(ctx context.Context, req *model.LLMRequest, stre
 	}
 }
 
+// given is what a run is given from outside, if anything: what no run can have is
+// left out.
+func (g *generator) given(d *definition.Definition) definition.Assumed {
+	given := definition.Assumed{InputTokens: promptTokens, OutputTokens: answerTokens}
+	if g.chance(2) {
+		return given
+	}
+	if g.chance(2) {
+		given.MaxIterations = new(uint(1 + g.rnd.IntN(6)))
+	}
+	if g.chance(2) {
+		given.Timeout = new(time.Duration(1+g.rnd.IntN(60)) * time.Second)
+	}
+	if d.Allows(given) != nil {
+		given.MaxIterations, given.Timeout = nil, nil
+	}
+	switch g.rnd.IntN(4) {
+	case 0:
+		given.Budget = &budget.Limits{Calls: 1 + g.rnd.Int64N(20)}
+	case 1:
+		given.Budget = &budget.Limits{Tokens: 20 + g.rnd.Int64N(20000)}
+	case 2:
+		given.MaxModelCalls = 1 + g.rnd.IntN(20)
+	}
+	return given
+}
+
+// limits are those of an assumption, for people.
+func limits(given definition.Assumed) string {
+	text, err := json.Marshal(given)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
 // run runs a definition once. How it ends is no matter here.
-func (g *generator) run(t *testing.T, d *definition.Definition) *spent {
+func (g *generator) run(t *testing.T, d *definition.Definition, given definition.Assumed) *spent {
 	t.Helper()
-	llm, err := scripted.New(g.script(d))
+	llm, err := scripted.New(g.script(d, given))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &spent{LLM: llm, by: make(map[string]int), runs: make(map[string]int)}
-	root, err := d.Build(t.Context(), definition.BuildConfig{DefaultModel: "m", Model: func(context.Context, string) (model.LLM, error) { return s, nil }})
+	root, err := d.Build(t.Context(), definition.BuildConfig{DefaultModel: "m", MaxIterations: given.MaxIterations, Timeout: given.Timeout, Model: func(context.Context, string) (model.LLM, error) { return s, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +157,7 @@ func (g *generator) run(t *testing.T, d *definition.Definition) *spent {
 	}
 	began := time.Now()
 	msg := genai.NewContentFromText("go", genai.RoleUser)
-	for ev, err := range r.Run(t.Context(), "u", "s", msg, agent.RunConfig{Prices: d.Prices, MaxLLMCalls: d.MaxModelCalls}) {
+	for ev, err := range r.Run(t.Context(), "u", "s", msg, agent.RunConfig{Prices: d.Prices, MaxLLMCalls: cmp.Or(given.MaxModelCalls, d.MaxModelCalls), Budget: given.Budget}) {
 		if err != nil {
 			break
 		}
@@ -160,9 +202,9 @@ func (s *spent) check(t *testing.T, worst *definition.WorstCase, tight map[strin
 
 // script makes answers for every agent that asks a model: words, JSON that fits
 // and that does not, exits, failures that may pass and that do not, delays.
-func (g *generator) script(d *definition.Definition) scripted.Script {
+func (g *generator) script(d *definition.Definition, given definition.Assumed) scripted.Script {
 	s := scripted.Script{RepeatLast: true}
-	bounded := !d.Worst(definition.Assumed{}).Total.Seconds.Unbounded()
+	bounded := !d.Worst(given).Total.Seconds.Unbounded()
 	for a := range d.Root.All {
 		if a.LLM == nil {
 			continue
