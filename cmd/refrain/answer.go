@@ -76,6 +76,9 @@ func (f *answerFlags) run(ctx context.Context, e *env, word string, answer []str
 // value is the answer as the question wants to have it.
 func (f *answerFlags) value(q session.Question, answer []string) (json.RawMessage, error) {
 	if q.Kind == session.AskEdit {
+		if f.payload != "" {
+			return nil, fmt.Errorf("--payload is for a tool call that is to be confirmed, and %s is none", q.ID)
+		}
 		edit := make(map[string]any, len(f.set))
 		for _, s := range f.set {
 			key, text, ok := strings.Cut(s, "=")
@@ -95,6 +98,9 @@ func (f *answerFlags) value(q session.Question, answer []string) (json.RawMessag
 	}
 	if len(f.set) > 0 || len(answer) == 0 {
 		return nil, fmt.Errorf("%s is no question about values of the state; write: refrain answer RUN ANSWER", q.ID)
+	}
+	if f.payload != "" && q.Kind != session.AskConfirmation {
+		return nil, fmt.Errorf("--payload is for a tool call that is to be confirmed, and %s is none", q.ID)
 	}
 	switch q.Kind {
 	case session.AskText:

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -86,10 +85,7 @@ func shortTime(d time.Duration) string {
 
 // printBacktestJSON writes all there is to know.
 func printBacktestJSON(out io.Writer, rec *progress.Recording, rows []tested) error {
-	text, err := json.MarshalIndent(map[string]any{"loop": rec.Loop, "policies": rows}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", text)
-	return err
+	enc := newJSON(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(map[string]any{"loop": rec.Loop, "policies": rows})
 }

@@ -3,11 +3,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +15,8 @@ import (
 // checkFlags are the flags of refrain check.
 type checkFlags struct {
 	json    bool
+	sets    []string
+	limits  limitFlags
 	assumed definition.Assumed
 }
 
@@ -30,41 +30,80 @@ each loop can end, and who may end it; how often agents run and ask models at
 the most, and what tokens, cost and time that can take. What nothing bounds is
 called so, and what nobody knows.
 
+The flags that refrain run has for limits, --model and --set mean the same here:
+what is said is what a run with them comes to.
+
 The tokens of a request depend on what agents say. With --input-tokens and
 --output-tokens the table counts with so many for each request and answer.
 
+Files of other products are checked as refrain would run them.
+
 Exit code 0 if the definition can be run, 2 otherwise.`,
 		Example: `  refrain check loop.yaml
+  refrain check loop.yaml --max-iterations 20 --timeout 2h --budget-calls 100
   refrain check loop.yaml --input-tokens 3000 --output-tokens 800
   refrain check loop.yaml --json | jq .worst.total.calls`,
 		Args: between(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if f.assumed.InputTokens < 0 || f.assumed.OutputTokens < 0 {
-				return errors.New("--input-tokens and --output-tokens: give a number of tokens above 0")
-			}
-			if f.assumed.Model == "" {
-				f.assumed.Model = e.getenv("REFRAIN_MODEL")
-			}
-			def, err := definition.Load(args[0])
-			if f.json {
-				return checkJSON(e.stdout, f, args[0], def, err)
-			}
-			if err != nil {
-				return &exitError{exitUsage, err}
-			}
-			worst := def.Worst(f.assumed)
-			slices.Concat(def.Warnings(), def.Notes(), worst.Notes()).Format(e.stderr)
-			noteFunctions(e.stderr, def)
-			noteSchema(e.stderr, args[0])
-			return preflight(e.stdout, args[0], def, worst)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return checkFile(e, &f, args[0]) },
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "write what is found as JSON to stdout, problems too")
-	fl.StringVar(&f.assumed.Model, "model", "", "`provider/name` of the model of agents that name none (env REFRAIN_MODEL)")
+	fl.StringVar(&f.assumed.EveryModel, "model", "", "`provider/name` of the model that all agents ask, whatever the definition says; env REFRAIN_MODEL is only for those for which it says nothing")
+	fl.StringArrayVar(&f.sets, "set", nil, "an input of the definition that the run gets, as `key=value`; may be given again")
+	f.limits.add(fl)
 	fl.Int64Var(&f.assumed.InputTokens, "input-tokens", 0, "how many tokens to count with for each request")
 	fl.Int64Var(&f.assumed.OutputTokens, "output-tokens", 0, "how many tokens to count with for each answer of an agent without max_tokens")
 	return cmd
+}
+
+// checkFile is refrain check.
+func checkFile(e *env, f *checkFlags, file string) error {
+	if f.assumed.InputTokens < 0 || f.assumed.OutputTokens < 0 {
+		return errors.New("--input-tokens and --output-tokens: give a number of tokens above 0")
+	}
+	sets, err := parseSets(f.sets)
+	if err != nil {
+		return err
+	}
+	f.assumed.Model = e.getenv("REFRAIN_MODEL")
+	def, from, err := loadAny(e, file)
+	if err != nil {
+		return f.refused(e, file, err)
+	}
+	if err := f.limits.assume(def, &f.assumed); err != nil {
+		return err
+	}
+	if _, err := def.InitialState(sets); err != nil && len(sets) > 0 {
+		return &exitError{exitUsage, err}
+	}
+	if err := def.Allows(f.assumed); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	worst := def.Worst(f.assumed)
+	problems := from.problems(worst.Problems())
+	if f.json {
+		return checkJSON(e.stdout, checkReport{
+			File: file, Name: def.Name, Valid: true, Problems: append(definition.Problems{}, problems...),
+			Loops: loopReports(def, worst), Worst: report(worst),
+		})
+	}
+	problems.Format(e.stderr)
+	noteFunctions(e.stderr, def, from)
+	noteSchema(e.stderr, file)
+	return preflight(e.stdout, file, def, worst)
+}
+
+// refused says why a definition cannot be run: as JSON if that is asked for, and
+// if it is about the definition.
+func (f *checkFlags) refused(e *env, file string, err error) error {
+	out := checkReport{File: file}
+	if !f.json || !errors.As(err, &out.Problems) {
+		return &exitError{exitUsage, err}
+	}
+	if err := checkJSON(e.stdout, out); err != nil {
+		return err
+	}
+	return &exitError{code: exitUsage}
 }
 
 // loopReport is how one loop can end.
@@ -98,34 +137,21 @@ type checkReport struct {
 	Worst    *worstReport        `json:"worst,omitzero"`
 }
 
-func checkJSON(w io.Writer, f checkFlags, file string, def *definition.Definition, err error) error {
-	out := checkReport{File: file, Problems: definition.Problems{}}
-	if err != nil {
-		if !errors.As(err, &out.Problems) {
-			return &exitError{exitUsage, err}
-		}
-	} else {
-		worst := def.Worst(f.assumed)
-		out.Name, out.Valid, out.Loops, out.Worst = def.Name, true, loopReports(def), report(worst)
-		out.Problems = append(out.Problems, slices.Concat(def.Warnings(), def.Notes(), worst.Notes())...)
-	}
-	enc := json.NewEncoder(w)
+func checkJSON(w io.Writer, r checkReport) error {
+	enc := newJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if jsonErr := enc.Encode(out); jsonErr != nil {
-		return fmt.Errorf("write the report: %w", jsonErr)
-	}
-	if err != nil {
-		return &exitError{code: exitUsage}
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
-func loopReports(def *definition.Definition) []loopReport {
+func loopReports(def *definition.Definition, worst *definition.WorstCase) []loopReport {
 	var loops []loopReport
 	for a := range def.Root.All {
 		if a.Type == definition.TypeLoop {
-			loops = append(loops, loopReport{a.Name, a.Stops()})
+			loops = append(loops, loopReport{a.Name, worst.Stops(a)})
 		}
 	}
 	return loops

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,8 +17,8 @@ import (
 // preflight writes what a run can come to, for people.
 func preflight(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
-	for _, l := range loopReports(def) {
+	fmt.Fprintf(&b, "%s: %s is valid\n", plainText(file), def.Name)
+	for _, l := range loopReports(def, worst) {
 		fmt.Fprintf(&b, "\n%s ends\n", l.Name)
 		for _, s := range l.Stops {
 			fmt.Fprintf(&b, "  %s\n", plainText(s.Text))
@@ -64,7 +65,33 @@ func table(b *strings.Builder, worst *definition.WorstCase) {
 	b.WriteString("\nA turn asks a model once; a request that fails may be sent again.\n")
 	if worst.Total.Tokens.Unbounded() {
 		b.WriteString("To count tokens and cost, give --input-tokens and --output-tokens for each request.\n")
+		return
 	}
+	for _, line := range costless(worst) {
+		b.WriteString(line + "\n")
+	}
+}
+
+// costless says why costs are not known where tokens are.
+func costless(worst *definition.WorstCase) []string {
+	var nameless, unpriced []string
+	for i := range worst.Agents {
+		switch a := &worst.Agents[i]; {
+		case !a.Unpriced || !a.Cost.Unbounded():
+		case a.Model == "":
+			nameless = append(nameless, a.Agent.Name)
+		case !slices.Contains(unpriced, a.Model):
+			unpriced = append(unpriced, a.Model)
+		}
+	}
+	var lines []string
+	if nameless != nil {
+		lines = append(lines, fmt.Sprintf("No model is named for %s: to count cost, give --model.", plainText(strings.Join(nameless, ", "))))
+	}
+	if unpriced != nil {
+		lines = append(lines, fmt.Sprintf("To count cost, add to prices in the file: %s.", plainText(strings.Join(unpriced, ", "))))
+	}
+	return lines
 }
 
 func modelCells(u definition.AtMost) []string {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +36,8 @@ JSON (evo), or Robomotion's nodes as JSON, YAML or main.ts (robomotion). The
 definition goes to stdout, and to stderr what was carried over, what was changed
 and what was left out, with the reasons. Exit code 2 if it cannot be run as it is.
 
-refrain run and refrain validate take such files as they are.`,
+refrain run, validate, check, rehearse, graph and export take such files as they
+are.`,
 		Example: `  refrain import --from adk agent/root_agent.yaml -o loop.yaml
   refrain import --from evo agents.json --agent refiner
   refrain import --from robomotion main.ts --json > loop.yaml 2> report.json`,
@@ -107,7 +107,7 @@ func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
 	if !f.json {
 		return r.Format(w)
 	}
-	enc := json.NewEncoder(w)
+	enc := newJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
@@ -115,7 +115,11 @@ func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
 
 func writeImported(e *env, f dialectFlags, res *dialect.Result) error {
 	if f.out == "" {
-		_, err := e.stdout.Write(res.YAML)
+		text := res.YAML
+		if isTerminal(e.stdout) {
+			text = escapeJSON(text)
+		}
+		_, err := e.stdout.Write(text)
 		return err
 	}
 	out := f.out
@@ -181,7 +185,11 @@ func writeFiles(e *env, f dialectFlags, files []dialect.File) error {
 			if n > 0 {
 				fmt.Fprintln(e.stdout, "---")
 			}
-			if _, err := fmt.Fprintf(e.stdout, "# %s\n%s", file.Name, file.Data); err != nil {
+			text := file.Data
+			if isTerminal(e.stdout) {
+				text = escapeJSON(text)
+			}
+			if _, err := fmt.Fprintf(e.stdout, "# %s\n%s", file.Name, text); err != nil {
 				return err
 			}
 		}
@@ -195,27 +203,74 @@ func writeFiles(e *env, f dialectFlags, files []dialect.File) error {
 		return err
 	}
 	defer root.Close()
-	for _, file := range files {
+	if err := inTheWay(root, files, f.force); err != nil {
+		return err
+	}
+	for n, file := range files {
 		if err := writeNew(root, file.Name, file.Data, f.force); err != nil {
+			if !f.force {
+				for _, written := range files[:n] { // all of them, or none
+					err = errors.Join(err, root.Remove(written.Name))
+				}
+			}
 			return err
 		}
 	}
 	return nil
 }
 
+// inTheWay names all files that keep an export from being written: it is written
+// as a whole, or not at all.
+func inTheWay(root *os.Root, files []dialect.File, force bool) error {
+	var there []string
+	for _, file := range files {
+		info, err := root.Lstat(file.Name)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return err
+		case info.IsDir():
+			return fmt.Errorf("%s is a folder; nothing was written", filepath.Join(root.Name(), file.Name))
+		case !force:
+			there = append(there, filepath.Join(root.Name(), file.Name))
+		}
+	}
+	switch len(there) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%s is there already, and nothing was written; --force writes over it", there[0])
+	}
+	return fmt.Errorf("%s are there already, and nothing was written; --force writes over them", strings.Join(there, ", "))
+}
+
 // loadDefinition reads a definition, or a file of another product with a note
 // that it is one.
 func loadDefinition(e *env, file string) (*definition.Definition, error) {
+	def, _, err := loadAny(e, file)
+	return def, err
+}
+
+// loadAny is loadDefinition, and says where what a file of another product was made
+// into stands in that file.
+func loadAny(e *env, file string) (*definition.Definition, origin, error) {
+	release, err := endsReading(e)
+	defer release()
+	if err != nil {
+		return nil, nil, &exitError{exitInterrupted, err}
+	}
 	def, err := definition.Load(file)
 	if err == nil {
-		return def, nil
+		return def, func(p definition.Position) definition.Position { return p }, nil
 	}
 	res, note, err := asDefinition(file, err)
-	if err != nil {
-		return nil, err
+	if note != "" {
+		fmt.Fprintln(e.stderr, note)
 	}
-	fmt.Fprintln(e.stderr, note)
-	return res.Definition, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	return res.Definition, res.Origin, nil
 }
 
 // asDefinition makes a definition of a file that is none, for the reason that
@@ -225,10 +280,14 @@ func asDefinition(file string, err error) (res *dialect.Result, note string, _ e
 	if other != nil {
 		return nil, "", err
 	}
-	if err := res.Err(); err != nil {
-		return nil, "", err
-	}
 	r := res.Report
-	return res, fmt.Sprintf("%s: note: this is %s: %d changed, %d left out; refrain import says what",
-		plainText(file), r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped)), nil
+	note = fmt.Sprintf("%s: note: this is %s: %d changed, %d left out; refrain import says what",
+		plainText(file), r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped))
+	if err := res.Err(); err != nil {
+		if res.YAML == nil {
+			note = "" // the error says that, and more
+		}
+		return nil, note, err
+	}
+	return res, note, nil
 }

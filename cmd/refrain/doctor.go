@@ -4,10 +4,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +21,7 @@ import (
 func newDoctor(e *env) *cobra.Command {
 	var asJSON, ask bool
 	var store string
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor [FILE]",
 		Short: "Check what a run needs: store, keys, models, servers",
@@ -35,7 +39,10 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
   refrain doctor loop.yaml --ask --json`,
 		Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d := &doctor{env: e, ask: ask, secrets: providerSecrets(e)}
+			if timeout < 0 {
+				return fmt.Errorf("--timeout %s: give a time such as 5s", timeout)
+			}
+			d := &doctor{env: e, ask: ask, timeout: timeout, secrets: providerSecrets(e)}
 			d.system()
 			d.store(cmd.Context(), store)
 			d.providers()
@@ -56,6 +63,7 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&asJSON, "json", false, "write what is found as JSON")
 	fl.BoolVar(&ask, "ask", false, "send each model one short question")
+	fl.DurationVar(&timeout, "timeout", 0, "how long the store, and each model that is asked, may take to answer; 0: the store 10s, a model what the definition's init_timeout says, or 30s")
 	storeFlag(fl, &store)
 	return cmd
 }
@@ -81,8 +89,10 @@ type check struct {
 type doctor struct {
 	*env
 	ask     bool
+	timeout time.Duration     // 0: what is usual
 	secrets map[string]string // values that are never shown, with the variables that hold them
 	checks  []check
+	from    origin // where what a definition says stands in the file that was given
 }
 
 func (d *doctor) add(area, name, found, fix, format string, args ...any) {
@@ -94,8 +104,9 @@ func (d *doctor) add(area, name, found, fix, format string, args ...any) {
 // hush puts the name of a variable in place of its value: an answer of a server
 // may have a key in it.
 func (d *doctor) hush(s string) string {
-	for value, name := range d.secrets {
-		s = strings.ReplaceAll(s, value, "["+name+"]")
+	longest := func(a, b string) int { return len(b) - len(a) } // one may be a part of another
+	for _, value := range slices.SortedFunc(maps.Keys(d.secrets), longest) {
+		s = strings.ReplaceAll(s, value, "["+d.secrets[value]+"]")
 	}
 	return s
 }
@@ -108,13 +119,33 @@ func (d *doctor) secret(name string) {
 	}
 }
 
+// address keeps the name and the password in an address from being shown, and one
+// that nobody can read altogether: nobody knows what of it is the password.
+func (d *doctor) address(name string) {
+	v := d.getenv(name)
+	u, err := url.Parse(v)
+	switch {
+	case err != nil:
+		d.secret(name)
+	case u.User != nil:
+		if password, ok := u.User.Password(); ok && len(password) >= 4 {
+			d.secrets[password] = "password in " + name
+			d.secrets[url.QueryEscape(password)] = "password in " + name
+		}
+		d.secrets[u.User.String()+"@"] = "user in " + name
+	}
+}
+
 // providerSecrets are the values of all variables that hold keys.
 func providerSecrets(e *env) map[string]string {
 	d := doctor{env: e, secrets: make(map[string]string)}
 	for _, p := range provider.All() {
 		for _, name := range append(p.Keys, p.Variables...) {
-			if strings.HasSuffix(name, "_KEY") {
+			switch {
+			case strings.HasSuffix(name, "_KEY"):
 				d.secret(name)
+			case strings.HasSuffix(name, "_URL"):
+				d.address(name)
 			}
 		}
 	}
@@ -133,7 +164,7 @@ func (d *doctor) broken() int {
 
 func (d *doctor) write(w io.Writer, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
+		enc := newJSON(w)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(map[string]any{"ok": d.broken() == 0, "checks": d.checks})
@@ -189,7 +220,8 @@ func (d *doctor) providers() {
 
 // file checks what a definition needs.
 func (d *doctor) file(ctx context.Context, name string) {
-	def, err := loadDefinition(d.env, name)
+	def, from, err := loadAny(d.env, name)
+	d.from = from
 	if err != nil {
 		d.add("definition", name, foundBroken, "refrain validate "+shellWord(name)+" says what", "it is not valid: %s", firstLine(err))
 		return

@@ -5,6 +5,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -55,10 +58,54 @@ func TestDoctorShowsNoKeyThatAServerRepeats(t *testing.T) {
 		"REFRAIN_MODEL": "openai/m", "OPENAI_BASE_URL": server.BaseURL, "OPENAI_API_KEY": "sk-1234567890",
 	})
 	c := checks["models openai/m"]
-	if code != exitFailed || c.Found != foundBroken || !strings.Contains(c.Detail, "provided: [OPENAI_API_KEY]") {
+	if code != exitFailed || c.Found != foundBroken || !strings.Contains(c.Detail, "provided: [") {
+		t.Errorf("exit code %d: %+v", code, c)
+	}
+	if c.Fix != "it lets nobody in with this key: look at OPENAI_API_KEY" {
+		t.Errorf("it advises %q", c.Fix)
+	}
+	if strings.Contains(out, "sk-1234567890") {
+		t.Errorf("it shows the key:\n%s", out)
+	}
+}
+
+// A28: a model whose server cannot be reached, or has no such model, is broken, with
+// what to look at.
+func TestDoctorWithoutANetwork(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	address := gone.URL
+	vars := map[string]string{"REFRAIN_MODEL": "openai/m", "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-1234567890"}
+	_, checks, _ := askDoctor(t, vars)
+	if c := checks["models openai/m"]; c.Found != foundBroken || c.Fix != "there is no such model, or nothing at that address: look at the name, and at OPENAI_BASE_URL, and at the network" {
+		t.Errorf("a server that has nothing: %+v", c)
+	}
+	gone.Close()
+	code, checks, out := askDoctor(t, vars)
+	c := checks["models openai/m"]
+	if code != exitFailed || c.Found != foundBroken || c.Fix != "its server cannot be reached: look at OPENAI_BASE_URL, and at the network" {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
 	if strings.Contains(out, "sk-1234567890") {
 		t.Errorf("it shows the key:\n%s", out)
+	}
+}
+
+// A28: for a store that does not answer nobody waits longer than they like, and its
+// password is not shown.
+func TestDoctorWithAStoreThatIsAway(t *testing.T) {
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // it takes calls, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	var stdout, stderr bytes.Buffer
+	args := []string{"doctor", "--timeout", "100ms", "--store", "postgres://user:secret-password@" + hangs.Addr().String() + "/runs?sslmode=disable"}
+	code := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
+	out := stdout.String() + stderr.String()
+	if code != exitFailed || !strings.Contains(out, "it cannot be opened: ") || !strings.Contains(out, "nothing came in 100ms") || !strings.Contains(out, "see that the server runs and lets you in") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	if strings.Contains(out, "secret-password") {
+		t.Errorf("it shows the password:\n%s", out)
 	}
 }

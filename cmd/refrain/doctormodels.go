@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"google.golang.org/genai"
@@ -43,7 +44,7 @@ func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 	var problems definition.Problems
 	switch {
 	case errors.As(err, &problems):
-		for _, p := range problems {
+		for _, p := range d.from.problems(problems) {
 			d.add("agents", fmt.Sprintf("%s:%d", p.File, p.Line), foundBroken, p.Hint, "%s", p.Message)
 		}
 	case err != nil:
@@ -78,11 +79,37 @@ func (d *doctor) opened(ctx context.Context, name string, llm model.LLM, err err
 		return
 	}
 	began := time.Now()
-	if err := askModel(ctx, llm, within); err != nil {
-		d.add("models", name, foundBroken, "look at the key, the name of the model, and the way to its server", "does not answer: %v", err)
+	if err := askModel(ctx, llm, cmp.Or(d.timeout, within)); err != nil {
+		d.add("models", name, foundBroken, d.remedy(name, err), "does not answer: %v", err)
 		return
 	}
 	d.add("models", name, foundOK, "", "answers, after %s", time.Since(began).Round(time.Millisecond))
+}
+
+// remedy is what to look at when a model has not answered.
+func (d *doctor) remedy(name string, err error) string {
+	p, _, findErr := provider.Find(name)
+	refusal, ok := errors.AsType[*model.APIError](err)
+	if findErr != nil || !ok {
+		return "look at the key, the name of the model, and the way to its server"
+	}
+	way := "the network"
+	for _, v := range p.Variables {
+		if strings.HasSuffix(v, "_BASE_URL") && d.getenv(v) != "" {
+			way = v + ", and at the network"
+		}
+	}
+	switch refusal.Status {
+	case 0:
+		return "its server cannot be reached: look at " + way
+	case 401, 403:
+		return "it lets nobody in with this key: look at " + strings.Join(p.Keys, " or ")
+	case 404:
+		return "there is no such model, or nothing at that address: look at the name, and at " + way
+	case 429:
+		return "it takes no more requests now: look at its limits, and at what is paid for"
+	}
+	return "look at the key, the name of the model, and the way to its server"
 }
 
 // askModel sends a question and is content with any answer, cut off or not.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -75,8 +77,14 @@ func (d *doctor) newStore(where string) {
 	d.add("store", "sqlite:"+where, foundOK, "", "not there yet; the first run makes it, and can")
 }
 
+// storeTime is how long a store may take to answer if nobody says.
+const storeTime = 10 * time.Second
+
 // tryStore writes into a store that there is, and takes it away again.
 func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
+	within := cmp.Or(d.timeout, storeTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("nothing came in %s", within))
+	defer cancel()
 	fix := "look at the file's owner and rights, or name another one with --store"
 	if !strings.HasPrefix(name, "sqlite:") {
 		fix = "see that the server runs and lets you in, or name another store with --store"

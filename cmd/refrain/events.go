@@ -4,7 +4,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -37,7 +37,16 @@ there with --all.`,
   refrain events last --follow --json | jq .author`,
 		Args:              between(1, 1),
 		ValidArgsFunction: completeRuns(e, 1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return listEvents(cmd.Context(), e, f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fl := cmd.Flags()
+			switch {
+			case fl.Changed("iteration") && f.iteration < 1:
+				return fmt.Errorf("--iteration %d: give a number of at least 1", f.iteration)
+			case fl.Changed("agent") && f.agent == "":
+				return errors.New("--agent: name an agent")
+			}
+			return listEvents(cmd.Context(), e, f, args[0])
+		},
 	}
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
@@ -63,26 +72,53 @@ func listEvents(ctx context.Context, e *env, f eventsFlags, word string) error {
 	if !f.all {
 		shown = session.Current(progress.LastRun(shown))
 	}
+	w := newWatching(run)
+	for _, ev := range run.events {
+		w.add(ev)
+	}
+	coming := f.follow && !w.over()
+	if err := f.check(run, shown, coming); err != nil {
+		return &exitError{exitUsage, err}
+	}
 	for _, ev := range shown {
 		if err := f.print(e, ev); err != nil {
 			return err
 		}
 	}
-	if !f.follow {
+	if coming {
+		err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev) }, nil)
+		if gone, ok := errors.AsType[*goneError](err); ok {
+			return &exitError{exitInterrupted, gone}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.note(ctx, e, run, w)
+}
+
+// note says of a run that is not at its end why that is so, and how it goes on: what
+// was cut off is no error.
+func (f *eventsFlags) note(ctx context.Context, e *env, run *oneRun, w *watching) error {
+	if f.json || run.store == nil {
 		return nil
 	}
-	w := newWatching(run)
-	for _, ev := range run.events {
-		w.add(ev)
+	sum := w.summary()
+	status, _, err := run.status(ctx, sum.Status)
+	if err != nil {
+		return err
 	}
-	if w.over() {
-		return nil
+	var lines []string
+	switch status {
+	case string(session.RunWaiting):
+		lines = append([]string{"run " + run.id + " " + waitsForPerson}, asking(run.id, sum)...)
+	case string(session.RunIsPaused), statusInterrupted:
+		lines = []string{"run " + run.id + " is " + status, "Resume with: refrain resume " + run.id}
 	}
-	err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev) }, nil)
-	if gone, ok := err.(*goneError); ok {
-		return &exitError{exitInterrupted, gone}
+	for _, l := range lines {
+		fmt.Fprintln(e.stderr, progress.Clean(l))
 	}
-	return err
+	return nil
 }
 
 // print writes an event that is asked for.
@@ -93,7 +129,7 @@ func (f *eventsFlags) print(e *env, ev *session.Event) error {
 	}
 	var line []byte
 	if f.json {
-		text, err := json.Marshal(ev)
+		text, err := marshalJSON(ev)
 		if err != nil {
 			return &exitError{exitFailed, fmt.Errorf("event %d: %w", ev.Seq, err)}
 		}
@@ -105,26 +141,6 @@ func (f *eventsFlags) print(e *env, ev *session.Event) error {
 		return &exitError{exitFailed, fmt.Errorf("write the events: %w", err)}
 	}
 	return nil
-}
-
-// inIteration reports whether an event belongs to an iteration of the outermost
-// loop that it is in: said in it, or its end.
-func inIteration(ev *session.Event, n int) bool {
-	if _, rest, in := strings.Cut(string(ev.Address), "["); in {
-		return strings.HasPrefix(rest, fmt.Sprintf("%d]", n))
-	}
-	if ev.Mark == nil {
-		return false
-	}
-	switch ev.Mark.Kind {
-	case session.MarkIterationFinished:
-		var it loop.IterationRecord
-		return ev.Mark.Decode(&it) == nil && it.Number == n
-	case session.MarkRolledBack:
-		var back session.RolledBack
-		return ev.Mark.Decode(&back) == nil && back.Iteration == n
-	}
-	return false
 }
 
 // problemIn is what an event says to have gone wrong; empty if nothing has.
@@ -141,7 +157,7 @@ func problemIn(ev *session.Event) string {
 	switch ev.Mark.Kind {
 	case session.MarkStepFinished:
 		var fin session.StepFinished
-		if ev.Mark.Decode(&fin) == nil {
+		if ev.Mark.Decode(&fin) == nil && !fin.Canceled { // what was cut off has not failed
 			return fin.Error
 		}
 	case session.MarkLoopStopped:
@@ -151,7 +167,7 @@ func problemIn(ev *session.Event) string {
 		}
 	case session.MarkRunEnded:
 		var end session.RunEnded
-		if ev.Mark.Decode(&end) == nil {
+		if ev.Mark.Decode(&end) == nil && end.Status == session.RunFailed {
 			return end.Error
 		}
 	}

@@ -79,11 +79,13 @@ func markText(m *session.Mark) string {
 		var d session.StepFinished
 		if read(&d) {
 			text := "after " + progress.Clock(time.Duration(d.Seconds*float64(time.Second)))
-			if d.Error != "" {
-				text += ", failed: " + d.Error
-			}
-			if d.Canceled {
+			switch {
+			case d.Canceled && d.Error != "":
+				text += ", cut off: " + d.Error
+			case d.Canceled:
 				text += ", cut off"
+			case d.Error != "":
+				text += ", failed: " + d.Error
 			}
 			return text
 		}
@@ -95,7 +97,7 @@ func markText(m *session.Mark) string {
 	case session.MarkLoopStopped:
 		d := new(loop.StopRecord)
 		if read(d) {
-			return d.String()
+			return stopText(d)
 		}
 	case session.MarkRolledBack:
 		var d session.RolledBack
@@ -111,6 +113,15 @@ func markText(m *session.Mark) string {
 		return runMarkText(m, read)
 	}
 	return ""
+}
+
+// stopText is why a loop stopped. One that was cut off says what did that: it may
+// have stopped only for now.
+func stopText(d *loop.StopRecord) string {
+	if d.Reason != loop.ReasonCanceled || d.Detail == "" {
+		return d.String()
+	}
+	return fmt.Sprintf("after %s: %s", counted(int64(d.Iterations), "iteration"), d.Detail)
 }
 
 // runMarkText is what a mark of a run as a whole says, or one of a person's.

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
@@ -46,6 +50,26 @@ func printError(w io.Writer, err error) {
 		return
 	}
 	fmt.Fprintln(w, "refrain:", plainText(err.Error()))
+}
+
+// valueError says of a flag's value that cannot be read what to write instead, and
+// leaves other errors to [flagError].
+func valueError(cmd *cobra.Command, err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return flagError(cmd, err)
+	}
+	want := map[string]string{
+		"uint": "a whole number, not below 0", "int": "a whole number", "int64": "a whole number",
+		"float64": "a number", "duration": "a time such as 90s, 30m or 2h",
+	}[wrong.GetFlag().Value.Type()]
+	if want == "" {
+		return flagError(cmd, err)
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		want += ", and a smaller one"
+	}
+	return fmt.Errorf("invalid argument %q for --%s: give %s", wrong.GetValue(), wrong.GetFlag().Name, want)
 }
 
 // exitCode is how the process ends. A limit is a stop of its own kind only

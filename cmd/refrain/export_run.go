@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,9 +34,10 @@ func newExportRun(e *env) *cobra.Command {
 event. refrain import FILE takes it into another store, and show, events, verify and
 backtest read it as they read a run.
 
-With --audit each line has a hash over the event and the hash before, and the last
-one is that of all: keep it elsewhere, and refrain verify --expect says later whether
-anything was changed.
+The last line has a hash over all of it, the definition and the inputs too: a file that
+was changed is not imported. Keep that elsewhere, and refrain verify --expect says later
+whether anything was changed. With --audit each line has a hash over the event and the
+hash before, so that the first event that was changed is named.
 
 With --to it is about definitions. ` + cmd.Long
 	cmd.Example = `  refrain export last -o run.jsonl
@@ -46,7 +46,7 @@ With --to it is about definitions. ` + cmd.Long
 ` + cmd.Example
 	cmd.ValidArgsFunction = completeRuns(e, 1)
 	storeFlag(cmd.Flags(), &f.store)
-	cmd.Flags().BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and that of all at the end")
+	cmd.Flags().BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, not only that of all at the end")
 	cmd.Flags().Lookup("output").Usage = "write to a new `FILE`, or a definition into a folder, instead of stdout"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("to") {
@@ -96,7 +96,7 @@ func runExport(ctx context.Context, e *env, f exportFlags, word string) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return &exitError{exitFailed, errors.Join(fmt.Errorf("export run %s: %w", run.id, err), os.Remove(f.out))}
 	}
-	fmt.Fprintf(e.stderr, "%s: %d events of %s", f.out, len(run.events), plainText(run.id))
+	fmt.Fprintf(e.stderr, "%s: %d events of %s", plainText(f.out), len(run.events), plainText(run.id))
 	if f.audit {
 		fmt.Fprintf(e.stderr, ", %s", hash)
 	}
@@ -109,14 +109,14 @@ func (r *oneRun) export(w io.Writer, audit bool) (hash string, err error) {
 	sum := progress.Summarize(r.events)
 	head := exportHead{
 		Type: "run", Schema: exportSchema, ID: r.id, Name: sum.Name, Status: string(sum.Status),
-		Events: int64(len(r.events)), State: r.initial, Audit: audit, Refrain: version(),
+		Events: int64(len(r.events)), State: r.initial, Audit: audit, Sealed: true, Refrain: version(),
 	}
 	c, err := newChain(r.id, r.initial)
 	if err != nil {
 		return "", err
 	}
 	buf := bufio.NewWriterSize(w, 1<<16)
-	enc := json.NewEncoder(buf)
+	enc := newJSON(buf)
 	if err := enc.Encode(head); err != nil {
 		return "", err
 	}
@@ -132,10 +132,8 @@ func (r *oneRun) export(w io.Writer, audit bool) (hash string, err error) {
 			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
 	}
-	if audit {
-		if err := enc.Encode(exportTail{Type: "end", Events: head.Events, Chain: c.last}); err != nil {
-			return "", err
-		}
+	if err := enc.Encode(exportTail{Type: "end", Events: head.Events, Chain: c.last}); err != nil {
+		return "", err
 	}
 	return c.last, buf.Flush()
 }

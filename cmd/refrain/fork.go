@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -43,13 +44,22 @@ alone. Its ID goes to stdout. It is paused: refrain resume lets it go its own wa
 			case fl.Changed("at-iteration") && f.iteration < 1, fl.Changed("at-event") && f.event < 1:
 				return errors.New("--at-iteration and --at-event: give a number of at least 1")
 			}
+			if err := f.check(fl); err != nil {
+				return err
+			}
 			var err error
 			if f.progress, err = chosenProgress(e, f.progress, fl.Changed("progress"), f.json); err != nil {
 				return err
 			}
+			if f.run {
+				if _, err := progressMode(e, f.progress); err != nil {
+					return err
+				}
+			}
 			return forkRun(cmd.Context(), e, f, args[0])
 		},
 	}
+	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
 	fl.IntVar(&f.iteration, "at-iteration", 0, "behind this `iteration` of the outermost loop")
@@ -60,6 +70,18 @@ alone. Its ID goes to stdout. It is paused: refrain resume lets it go its own wa
 	graceFlag(fl, &f.grace)
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 if a limit stopped the run")
 	return cmd
+}
+
+// check refuses what would mean nothing.
+func (f *forkFlags) check(fl *pflag.FlagSet) error {
+	if !f.run {
+		for _, name := range []string{"definition", "progress", "grace", "exit-zero-on-limit"} {
+			if fl.Changed(name) {
+				return fmt.Errorf("--%s is for a run that goes on at once: give --run, too", name)
+			}
+		}
+	}
+	return f.resumeFlags.check(fl)
 }
 
 func forkRun(ctx context.Context, e *env, f forkFlags, word string) error {

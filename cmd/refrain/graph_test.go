@@ -4,11 +4,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Whatever a name is made of, in a drawing it stays inside its label: a Mermaid
@@ -82,8 +85,47 @@ func checkFrame(t *testing.T, file, text string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for _, l := range lines {
-		if len([]rune(l)) != len([]rune(lines[0])) {
-			t.Errorf("%s: a line of another length: %q", file, l)
+		if n := ansi.StringWidth(l); n != ansi.StringWidth(lines[0]) || n > 80 {
+			t.Errorf("%s: a line of another length, or too long: %q", file, l)
+		}
+	}
+}
+
+// Names as long as they are shown, of whatever characters, and all that is said of an
+// agent fit on a screen of 80 columns.
+func TestLongNamesFitTheScreen(t *testing.T) {
+	long := strings.Repeat("very_long_name_", 4)
+	text := fmt.Sprintf(`name: %[1]sroot
+max_iterations: 9
+stop_when: {any: ["state.%[1]sa != '' && size(state.%[1]sa) > 1000 && state.%[1]sa.contains('some words')"]}
+sub_agents:
+  - name: %[1]sa
+    display_name: "日本語の名前日本語の名前日本語の名前日本語の名前日本語の名前日本語の名前"
+    instructions: a
+    output_key: %[1]sa
+    can_exit_loop: true
+    tools: [{mcp: {command: [a-program, with, many, arguments, that, are, long, enough, to, fill, a, line]}}]
+  - name: %[1]sinner
+    type: parallel
+    sub_agents:
+      - name: %[1]sb
+        max_iterations: 2
+        sub_agents:
+          - {name: %[1]sc, text: c, output_key: %[1]sc}
+  - {name: %[1]sd, text: "{{%[1]sa}} {{%[1]sc}}", output_key: loop_output}
+`, long)
+	file := filepath.Join(t.TempDir(), "long.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"graph", file}, os.Getenv, strings.NewReader(""), &out, &errs); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs.String())
+	}
+	checkFrame(t, file, out.String())
+	for _, want := range []string{"日本語", "with many arguments", "may end the"} {
+		if !strings.Contains(strings.Join(strings.Fields(strings.NewReplacer("|", " ", "\n", " ").Replace(out.String())), " "), want) {
+			t.Errorf("%q is not in it:\n%s", want, out.String())
 		}
 	}
 }

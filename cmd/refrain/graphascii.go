@@ -11,19 +11,26 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
+// How wide a drawing may be, and how wide what is in boxes stays however deep they
+// are nested.
+const asciiWidth, asciiLeast = 80, 24
+
 // graphASCII draws boxes of plain characters, with the names as they are.
 func graphASCII(w io.Writer, n *graphNode) error {
-	_, err := io.WriteString(w, strings.Join(asciiLines(n), "\n")+"\n")
+	_, err := io.WriteString(w, strings.Join(asciiLines(n, asciiWidth), "\n")+"\n")
 	return err
 }
 
-// asciiLines draws an agent: a line, or a box with those in it.
-func asciiLines(n *graphNode) []string {
-	title := asciiTitle(n)
+// asciiLines draws an agent in so many columns: in a line, if that is wide enough, or
+// in a box with those in it.
+func asciiLines(n *graphNode, width int) []string {
+	width = max(width, asciiLeast)
 	if !n.kind.Workflow() {
-		return []string{title}
+		return hanging(asciiTitle(n), width)
 	}
-	var in []string
+	title := hanging(asciiTitle(n), width-6)
+	in := title[1:]
+	sub := func(s *graphNode) []string { return asciiLines(s, width-8) }
 	add := func(first, rest string, lines []string) {
 		for i, l := range lines {
 			if i == 0 {
@@ -36,13 +43,13 @@ func asciiLines(n *graphNode) []string {
 	for i, s := range n.steps {
 		switch {
 		case n.kind == definition.TypeParallel:
-			add("=   ", "    ", asciiLines(s))
+			add("=   ", "    ", sub(s))
 		case n.kind == definition.TypeLoop && i == 0:
-			add("+-> ", "|   ", asciiLines(s))
+			add("+-> ", "|   ", sub(s))
 		case n.kind == definition.TypeLoop:
-			add("|   ", "|   ", asciiLines(s))
+			add("|   ", "|   ", sub(s))
 		default:
-			add("    ", "    ", asciiLines(s))
+			add("    ", "    ", sub(s))
 		}
 		if i < len(n.steps)-1 && n.kind != definition.TypeParallel {
 			add("|    |", "", []string{""})
@@ -54,16 +61,28 @@ func asciiLines(n *graphNode) []string {
 	if n.kind == definition.TypeLoop {
 		in = append(in, "+-- again, until it ends:")
 		for _, s := range n.exiters() {
-			in = append(in, "      "+s.name+" ends it")
+			add("      ", "      ", hanging(s.name+" ends it", width-10))
 		}
 		for _, s := range n.stops {
-			in = append(in, "      "+s)
+			add("      ", "      ", hanging(s, width-10))
 		}
 		if n.finalizer != nil {
-			add("  ", "  ", asciiLines(n.finalizer))
+			add("  ", "  ", asciiLines(n.finalizer, width-6))
 		}
 	}
-	return boxed(title, in)
+	return boxed(title[0], in)
+}
+
+// hanging breaks a text that is too wide; what goes on is indented.
+func hanging(text string, width int) []string {
+	if ansi.StringWidth(text) <= width {
+		return []string{text}
+	}
+	lines := strings.Split(ansi.Wrap(text, width-2, ""), "\n")
+	for i := range lines[1:] {
+		lines[i+1] = "  " + strings.TrimSpace(lines[i+1])
+	}
+	return lines
 }
 
 func asciiTitle(n *graphNode) string {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,41 @@ func newHelpDefinition() *cobra.Command {
 		Short: "What a definition can say: every field",
 		Long:  definitionHelp(),
 	}
+}
+
+// strictTopics makes the commands of Cobra's own refuse what they do not know: by
+// themselves they show something else, and call that a success.
+func strictTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, helpAbout
+		case "completion":
+			c.Args = unknownCommand
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
+}
+
+// helpAbout is refrain help of commands and topics.
+func helpAbout(cmd *cobra.Command, args []string) error {
+	about := cmd.Root()
+	for _, word := range args {
+		i := slices.IndexFunc(about.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+		switch {
+		case i >= 0:
+			about = about.Commands()[i]
+		case about.HasSubCommands():
+			return unknownCommand(about, []string{word})
+		default:
+			return fmt.Errorf("%s has no topic %q; see %s --help", about.CommandPath(), word, about.CommandPath())
+		}
+	}
+	about.InitDefaultHelpFlag()
+	about.InitDefaultVersionFlag()
+	return about.Help()
 }
 
 // definitionHelp is the reference of the fields, made of the table that files

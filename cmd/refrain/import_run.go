@@ -11,7 +11,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,9 +64,6 @@ func holdsRun(name string) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && json.Unmarshal(line, &first) == nil && (first.Type == "run" || first.InvocationID != "")
 }
 
-// validID is what a run may be called: something that needs no quotes anywhere.
-var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // runImport takes a run from a file into the store.
 func runImport(ctx context.Context, e *env, f importFlags, name string) error {
 	log, err := openLog(e, name)
@@ -86,8 +83,11 @@ func runImport(ctx context.Context, e *env, f importFlags, name string) error {
 	case run.id == "":
 		run.id = "r_" + uuid.NewString()[:8] // a record does not say
 	}
-	if !validID.MatchString(run.id) || run.id == "last" {
-		return &exitError{exitUsage, fmt.Errorf("%q cannot be the ID of a run: choose one of letters, digits, dots and dashes with --as", run.id)}
+	if err := checkRunID(run.id); err != nil {
+		if f.as == "" {
+			err = fmt.Errorf("%s: %w; give it one with --as", name, err)
+		}
+		return &exitError{exitUsage, err}
 	}
 	if err := prepareFolder(e, f.store); err != nil {
 		return err
@@ -103,7 +103,7 @@ func runImport(ctx context.Context, e *env, f importFlags, name string) error {
 	case err != nil:
 		return &exitError{exitFailed, fmt.Errorf("import %s: %w", name, err)}
 	}
-	fmt.Fprintf(e.stderr, "%s: %d events\n", name, len(run.events))
+	fmt.Fprintf(e.stderr, "%s: %d events\n", plainText(name), len(run.events))
 	if _, err := fmt.Fprintln(e.stdout, run.id); err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -116,16 +116,19 @@ func (r *oneRun) sound() error {
 	switch {
 	case err != nil:
 		return err
-	case v.Flaw != nil:
+	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0): // or else the seals say more
 		return fmt.Errorf("the log was changed, or is not whole: %s", v.Flaw)
 	case r.events[0].Seq != 1:
 		return fmt.Errorf("the log begins with event %d: it is not the whole session; refrain export writes that", r.events[0].Seq)
-	case bad == 0:
-		return nil
 	}
 	for _, l := range v.Loops {
 		if l.Problem != "" {
 			return fmt.Errorf("the log was changed: %s: %s", l.Loop, l.Problem)
+		}
+	}
+	for _, run := range v.Runs {
+		if run.Problem != "" {
+			return fmt.Errorf("the log was changed: run %s: %s", run.Run, run.Problem)
 		}
 	}
 	return nil
@@ -154,10 +157,8 @@ func (r *oneRun) save(ctx context.Context, store session.Service) (err error) {
 		defer func() { err = errors.Join(err, leaser.Release(context.WithoutCancel(ctx), lease)) }()
 	}
 	shared := sharedState(made.Session)
-	for _, ev := range r.events {
-		if err := store.AppendEvent(ctx, made.Session, ev); err != nil {
-			return err
-		}
+	if err := session.AppendAll(ctx, store, made.Session, slices.Values(r.events)); err != nil {
+		return err
 	}
 	return restoreShared(ctx, store, shared, sharedState(made.Session))
 }

@@ -31,13 +31,15 @@ type exportHead struct {
 	Events int64 `json:"events"`
 	// State has the keys that the session was made with, and no event wrote.
 	State map[string]any `json:"state,omitempty"`
-	// Audit says that each line has its hash, and the last one that of all.
-	Audit bool `json:"audit,omitempty"`
+	// Audit says that each line has its hash, and Sealed that the last one has that of
+	// all, as those of older versions have not.
+	Audit  bool `json:"audit,omitempty"`
+	Sealed bool `json:"sealed,omitempty"`
 	// Refrain is the version of the program that wrote the file.
 	Refrain string `json:"refrain,omitempty"`
 }
 
-// exportTail is the last line of an export for the audit.
+// exportTail is the last line of an export.
 type exportTail struct {
 	Type   string `json:"type"` // end
 	Events int64  `json:"events"`

@@ -75,6 +75,19 @@ func (f *limitFlags) maxModelCalls(def *definition.Definition) (int, error) {
 	return int(n), nil
 }
 
+// assume tells a worst case what the flags say.
+func (f *limitFlags) assume(def *definition.Definition, given *definition.Assumed) (err error) {
+	given.MaxIterations = f.iterations()
+	if given.Timeout, err = f.time(); err != nil {
+		return err
+	}
+	if given.Budget, err = f.budget(); err != nil {
+		return err
+	}
+	given.MaxModelCalls, err = f.maxModelCalls(def)
+	return err
+}
+
 // hinted adds to an error what to write where no Go program is at hand.
 func hinted(err error) error {
 	if errors.Is(err, agent.ErrTooManyModelCalls) {

@@ -35,7 +35,7 @@ func mainCode() int {
 
 // run is the program, but for its process.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	cmd := newRoot(&env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr})
+	cmd := newRoot(&env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, ctx: ctx})
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	var exit *exitError

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +66,7 @@ type plain struct {
 	mu      sync.Mutex
 	last    time.Time // when something was written
 	running string    // what to say if nothing happens for long
+	since   time.Time // when that began
 
 	life sync.Mutex
 	quit chan struct{} // nil if there is no heartbeat
@@ -81,7 +81,7 @@ func (p *plain) started(req request) error {
 	if req.resumed {
 		verb = "resumed"
 	}
-	p.line(fmt.Sprintf("run %s %s definition=%s", req.session, verb, req.definition))
+	p.line(fmt.Sprintf("run %s %s definition=%s%s", req.session, verb, req.definition, limitText(req.most)))
 	p.begin()
 	return nil
 }
@@ -116,7 +116,7 @@ func (p *plain) heartbeat(quit <-chan struct{}) {
 		case <-tick.C:
 			p.mu.Lock()
 			if p.running != "" && time.Since(p.last) >= silence {
-				p.write("… still running: " + p.running)
+				p.write(fmt.Sprintf("… still running: %s (%s)", p.running, progress.Clock(time.Since(p.since))))
 			}
 			p.mu.Unlock()
 		}
@@ -139,14 +139,29 @@ func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) error 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, iteration := f.Running()
-	p.running = string(at)
-	if iteration > 0 {
-		p.running = fmt.Sprintf("iteration %d, %s", iteration, at.Agent())
+	if running := runningText(at, iteration); running != p.running {
+		p.running, p.since = running, time.Now()
 	}
 	for _, l := range lines {
 		p.write(l)
 	}
 	return nil
+}
+
+// runningText is a step under way, in words; empty if there is none.
+func runningText(at session.Address, iteration int) string {
+	if iteration > 0 {
+		return fmt.Sprintf("iteration %d, %s", iteration, at.Agent())
+	}
+	return string(at)
+}
+
+// limitText is how many iterations there are to be; empty for 0: nobody says.
+func limitText(most uint) string {
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" max_iterations=%d", most)
 }
 
 func (p *plain) finished(req request, res result) error {
@@ -253,9 +268,9 @@ func (j *ndjson) finished(req request, res result) error {
 func (j *ndjson) close() {}
 
 func (j *ndjson) write(v any) error {
-	line, err := json.Marshal(v)
+	line, err := marshalJSON(v)
 	if err != nil { // an event that is no JSON must not hide the others
-		line, _ = json.Marshal(map[string]any{"type": "warning", "message": err.Error()})
+		line, _ = marshalJSON(map[string]any{"type": "warning", "message": err.Error()})
 	}
 	if _, err := j.out.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("write progress: %w", err)

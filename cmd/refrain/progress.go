@@ -81,6 +81,20 @@ func screenOf(w any) *os.File {
 	return f
 }
 
+// columnsOf is how wide the terminal is that w writes to; 0 if it is none, or does not
+// say.
+func columnsOf(w any) int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(f.Fd()) {
+		return 0
+	}
+	columns, _, err := term.GetSize(f.Fd())
+	if err != nil {
+		return 0
+	}
+	return max(0, columns)
+}
+
 // keyboardOf is the terminal that r is; else nil.
 func keyboardOf(r io.Reader) *os.File {
 	f, ok := r.(*os.File)

@@ -119,6 +119,16 @@ type atTerminal struct {
 
 func startAtTerminal(t *testing.T, definition string, stdin io.Reader, args ...string) *atTerminal {
 	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "loop.yaml"), []byte(definition), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startTerminalIn(t, dir, stdin, append([]string{"run", "loop.yaml", "--grace", "300ms"}, args...)...)
+}
+
+// startTerminalIn is a command in a folder, in a terminal of its own.
+func startTerminalIn(t *testing.T, dir string, stdin io.Reader, args ...string) *atTerminal {
+	t.Helper()
 	far, tty, err := pty.Open()
 	if err != nil {
 		t.Skip(err)
@@ -130,11 +140,7 @@ func startAtTerminal(t *testing.T, definition string, stdin io.Reader, args ...s
 	if a.before, err = term.GetState(tty.Fd()); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "loop.yaml"), []byte(definition), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a.cmd = exec.Command("refrain", append([]string{"run", "loop.yaml", "--grace", "300ms"}, args...)...)
+	a.cmd = exec.Command("refrain", args...)
 	a.cmd.Dir = dir
 	a.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=", "REFRAIN_PROGRESS=", "REFRAIN_STORE=", "REFRAIN_STORE=", "GORACE=atexit_sleep_ms=0", "TMPDIR="+dir)
 	a.cmd.Stdin, a.cmd.Stdout, a.cmd.Stderr = tty, &a.stdout, tty

@@ -41,7 +41,13 @@ func (v *viewed) started(req request) error {
 	cfg := tui.Config{
 		Name: req.definition, Run: req.session, Budget: planned(req.config.Budget),
 		Input: v.keyboard, Output: v.screen,
-		Hooks: tui.Hooks{Interrupt: v.interrupt, Pause: v.pause, Cancel: v.keys.cancel},
+		Hooks: tui.Hooks{Interrupt: v.interrupt, Cancel: v.keys.cancel},
+	}
+	if req.lasts { // else nobody could resume it
+		cfg.Hooks.Pause = v.pause
+	}
+	if req.leaves {
+		cfg.Hooks.Detach = v.detach
 	}
 	v.view.Store(tui.Start(cfg))
 	return nil
@@ -92,6 +98,16 @@ func (v *viewed) interrupt() {
 
 // pause is the key p.
 func (v *viewed) pause() { fmt.Fprintln(v, v.keys.pause()) }
+
+// detach is the key d.
+func (v *viewed) detach() { fmt.Fprintln(v, v.keys.detach()) }
+
+// more shows what another process has made of the run.
+func (v *viewed) more(ev *session.Event) {
+	if view := v.up(); view != nil {
+		view.Add(ev)
+	}
+}
 
 // past shows what a run that is resumed has done before.
 func (v *viewed) past(log []*session.Event) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -99,29 +101,72 @@ func printQuestions(w io.Writer, id string, open []session.Question) error {
 	for _, q := range open {
 		fmt.Fprintf(&b, "%s (%s)", q.ID, q.Kind)
 		if !q.Deadline.IsZero() {
-			fmt.Fprintf(&b, ", until %s", q.Deadline.Local().Format(time.DateTime))
-			if len(q.Default) > 0 {
-				fmt.Fprintf(&b, ", then %s", plainText(string(q.Default)))
-			}
+			fmt.Fprintf(&b, ", %s", plainText(deadlineOf(q)))
 		}
 		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(plainText(q.Text), "\n", "\n  "))
-		how := "refrain answer " + id
-		switch q.Kind {
-		case session.AskText:
-			if len(q.Options) > 0 {
-				how += " " + strings.Join(q.Options, "|")
-			} else {
-				how += " TEXT"
-			}
-		case session.AskEdit:
-			how += " --set KEY=VALUE"
-		case session.AskResolution:
-			how = "refrain resolve " + id + " --result TEXT|--retry|--skip"
-		default:
-			how += " yes|no"
-		}
-		fmt.Fprintf(&b, "  Answer with: %s\n", plainText(how))
+		fmt.Fprintf(&b, "  Answer with: %s\n", plainText(howToAnswer(id, q, len(open) > 1)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// deadlineOf says until when a question waits, and what counts then.
+func deadlineOf(q session.Question) string {
+	s := "until " + q.Deadline.Local().Format(time.DateTime)
+	if len(q.Default) > 0 {
+		s += ", then " + string(q.Default)
+	}
+	return s
+}
+
+// howToAnswer is the command that answers a question. One of several has to be
+// named.
+func howToAnswer(id string, q session.Question, several bool) string {
+	how, named := "refrain answer "+id, " --question "+q.ID
+	switch q.Kind {
+	case session.AskText:
+		if len(q.Options) > 0 {
+			how += " " + strings.Join(q.Options, "|")
+		} else {
+			how += " TEXT"
+		}
+	case session.AskEdit:
+		how += " --set KEY=VALUE"
+	case session.AskResolution:
+		how, named = "refrain resolve "+id+" --result TEXT|--retry|--skip", " --call "+q.ID
+	default:
+		how += " yes|no"
+	}
+	if several {
+		how += named
+	}
+	return how
+}
+
+// waitsForPerson is how a run stands that does, in words.
+const waitsForPerson = "waits for a person"
+
+// asking says what a run waits for, and how to answer: two lines for each question.
+func asking(id string, sum *progress.Summary) []string {
+	var lines []string
+	for _, q := range sum.Waits {
+		who := cmp.Or(string(sum.AskedBy(q.ID)), "it")
+		lines = append(lines, progress.Clean(who+" asks: "+questionText(q)), "Answer with: "+progress.Clean(howToAnswer(id, q, len(sum.Waits) > 1)))
+	}
+	if len(lines) == 0 { // the log was cut, or nothing is open any more
+		lines = append(lines, "Answer with: refrain answer "+id)
+	}
+	return lines
+}
+
+// questionText is a question on a line, with what can be answered.
+func questionText(q session.Question) string {
+	text := cmp.Or(q.Text, string(q.Kind))
+	if len(q.Options) > 0 && q.Kind != session.AskResolution {
+		text += " (" + strings.Join(q.Options, ", ") + ")"
+	}
+	if !q.Deadline.IsZero() {
+		text += ", " + deadlineOf(q)
+	}
+	return text + " [" + q.ID + "]"
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,7 +38,7 @@ func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *sessi
 	if err := r.Service.AppendEvent(ctx, s, ev); err != nil || ev.Partial {
 		return err
 	}
-	line, err := json.Marshal(session.Kept(ev))
+	line, err := marshalJSON(session.Kept(ev))
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", ev.Seq, err)
 	}
@@ -74,7 +73,7 @@ func openLog(e *env, name string) (*logFile, error) {
 	case len(log.events) == 0:
 		return nil, &exitError{exitUsage, fmt.Errorf("%s: there is no event in it; refrain export and refrain run --record FILE write them", name)}
 	case log.cut:
-		fmt.Fprintf(e.stderr, "%s: the last line was cut off and is left out\n", name)
+		fmt.Fprintf(e.stderr, "%s: the last line was cut off and is left out\n", plainText(name))
 	}
 	return log, nil
 }

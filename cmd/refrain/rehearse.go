@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -144,7 +143,7 @@ func writeRehearsal(w io.Writer, r *rehearsal.Report, asJSON bool) error {
 	if !asJSON {
 		return r.Format(w)
 	}
-	enc := json.NewEncoder(w)
+	enc := newJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)

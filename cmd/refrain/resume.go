@@ -4,11 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
@@ -17,12 +18,12 @@ import (
 
 // resumeFlags are the flags of refrain resume.
 type resumeFlags struct {
-	store, progress, definition string
-	json, zeroOnLimit           bool
-	grace                       time.Duration
-	limits                      limitFlags
-	add                         uint
-	retry                       bool
+	store, progress, definition, dir string
+	json, zeroOnLimit                bool
+	grace                            time.Duration
+	limits                           limitFlags
+	add                              uint
+	retry                            bool
 }
 
 func newResume(e *env) *cobra.Command {
@@ -32,7 +33,8 @@ func newResume(e *env) *cobra.Command {
 		Short: "Go on with a run that is paused or was interrupted",
 		Long: `Go on with a run that is paused, waits, was canceled, or was interrupted: by a
 crash, a restart, or Ctrl-C. Steps that have ended are not made again; a step that was
-cut off is. Exit codes are those of refrain run.
+cut off is, unless it must not be made twice (effect: at_most_once): then the run asks
+what became of it. Exit codes and keys are those of refrain run.
 
 The definition is the one that the run was started with, whatever its file says now.
 --definition gives the run another one, from then on. It has to fit what the run has
@@ -44,7 +46,8 @@ goes on with --retry, which tries the failed step again.`,
 		Example: `  refrain resume last
   refrain resume r_1f0c3a2b
   refrain resume last --add-iterations 3
-  refrain resume last --definition loop.yaml`,
+  refrain resume last --definition loop.yaml
+  refrain resume r_1f0c3a2b --dir ~/work`,
 		Args:              between(1, 1),
 		ValidArgsFunction: completeRuns(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,18 +55,34 @@ goes on with --retry, which tries the failed step again.`,
 			if f.progress, err = chosenProgress(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
 				return err
 			}
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
 			return resumeRun(cmd.Context(), e, f, args[0])
 		},
 	}
+	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
 	fl.StringVar(&f.definition, "definition", "", "go on with the definition in this `FILE`")
+	fl.StringVar(&f.dir, "dir", "", "go on in this `FOLDER`, in place of the one in which the run was started, as on another machine")
 	f.addLimits(fl)
 	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
 	fl.BoolVar(&f.json, "json", false, "the same as --progress json: a line of JSON for each event, on standard output")
 	graceFlag(fl, &f.grace)
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
 	return cmd
+}
+
+// check refuses what would mean nothing.
+func (f *resumeFlags) check(fl *pflag.FlagSet) error {
+	if fl.Changed("definition") && f.definition == "" {
+		return errors.New("--definition: name a file")
+	}
+	if fl.Changed("add-iterations") && f.add < 1 {
+		return errors.New("--add-iterations 0: give at least 1")
+	}
+	return checkGrace(f.grace)
 }
 
 func resumeRun(ctx context.Context, e *env, f resumeFlags, word string) error {
@@ -90,7 +109,7 @@ func (s *stock) resume(ctx context.Context, e *env, f resumeFlags, id string) er
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	req := request{file: p.File, session: id, zeroOnLimit: f.zeroOnLimit, resumed: true}
+	req := request{file: p.File, session: id, zeroOnLimit: f.zeroOnLimit, resumed: true, most: p.most(def), stands: session.RunOf(view)}
 	fo, err := newFollower(e, s, f.progress, def, req, f.grace)
 	if err != nil {
 		return err
@@ -121,21 +140,29 @@ func (f *resumeFlags) program(view *session.View, id string) (*program, supervis
 		return nil, opts, &exitError{exitUsage, err}
 	}
 	raised := opts.Continue
+	if run := session.RunOf(view); f.retry && run != nil && run.Status == session.RunCompleted {
+		return nil, opts, &exitError{exitUsage, fmt.Errorf("--retry: run %s has not failed, it has completed", id)}
+	}
 	if raised {
-		if err := enough(view, f.most(p, def)); err != nil {
+		if err := enough(view, p.most(def)); err != nil {
 			return nil, opts, &exitError{exitUsage, fmt.Errorf("run %s: %w", id, err)}
 		}
 	}
 	opts.Continue = raised || f.retry
-	if f.definition != "" || raised {
+	if f.dir != "" {
+		if err := p.moveTo(f.dir); err != nil {
+			return nil, opts, &exitError{exitUsage, err}
+		}
+	}
+	if f.definition != "" || f.dir != "" || raised {
 		changed, err := p.started(def)
 		if err != nil {
 			return nil, opts, err
 		}
 		opts.Program = changed.Program
 	}
-	if err := os.Chdir(p.Dir); err != nil {
-		return nil, opts, &exitError{exitFailed, fmt.Errorf("run %s was started in another folder: %w", id, err)}
+	if err := p.here(id); err != nil {
+		return nil, opts, &exitError{exitFailed, err}
 	}
 	return p, opts, nil
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/pflag"
 
@@ -32,9 +33,12 @@ func (f *resumeFlags) raise(p *program, def *definition.Definition) (bool, error
 		p.MaxIterations, raised = n, true
 	}
 	if f.add > 0 {
-		most := f.most(p, def)
+		most := p.most(def)
 		if raised || most == 0 {
 			return false, errors.New("--add-iterations: give --max-iterations or this, for a loop that has a limit")
+		}
+		if f.add > math.MaxInt32-min(most, math.MaxInt32) {
+			return false, fmt.Errorf("--add-iterations %d: that is more than a loop can have", f.add)
 		}
 		p.MaxIterations, raised = new(most+f.add), true
 	}
@@ -63,7 +67,7 @@ func (f *resumeFlags) raise(p *program, def *definition.Definition) (bool, error
 
 // most is how many iterations the loop may have that limits are for: the root, or
 // the only one; 0: as many as it likes.
-func (f *resumeFlags) most(p *program, def *definition.Definition) uint {
+func (p *program) most(def *definition.Definition) uint {
 	if p.MaxIterations != nil {
 		return *p.MaxIterations
 	}

@@ -30,8 +30,8 @@ func newRm(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm RUN...",
 		Short: "Remove runs",
-		Long: `Remove runs with all that is theirs: events, state, saved files and mailbox. Without
---yes it only says what would be removed. RUN names runs; --older-than and --status
+		Long: `Remove runs with all that is theirs: events, state, saved files, mailbox, and what they
+had to say in the background. Without --yes it only says what would be removed. RUN names runs; --older-than and --status
 choose among all of them, or among those that are named. A run that a process drives
 is left alone. What was removed is gone: refrain export writes a run into a file.`,
 		Example: `  refrain rm r_1f0c --yes
@@ -40,6 +40,7 @@ is left alone. What was removed is gone: refrain export writes a run into a file
 		ValidArgsFunction: completeRuns(e, 0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), e, f, args) },
 	}
+	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
 	fl.StringVar(&f.olderThan, "older-than", "", "only runs in which nothing happened for so `long`, such as 30d or 12h")
@@ -104,7 +105,11 @@ func remove(ctx context.Context, e *env, f rmFlags, words []string) error {
 	}
 	defer closeFiles()
 	for _, r := range chosen {
-		if err := removeRun(ctx, store, files, r.ID); err != nil {
+		err := removeRun(ctx, store, files, r.ID)
+		if err == nil {
+			err = removeMessages(e, f.store, r.ID)
+		}
+		if err != nil {
 			return &exitError{exitFailed, fmt.Errorf("remove run %s: %w", r.ID, err)}
 		}
 		fmt.Fprintf(e.stdout, "removed %s\n", cell(r.ID, 64))
@@ -160,6 +165,22 @@ func openFiles(dir string) (artifact.Service, func() error, error) {
 		return nil, nil, err
 	}
 	return files, files.Close, nil
+}
+
+// removeMessages removes what a run had to say in the background.
+func removeMessages(e *env, spec, id string) error {
+	root, err := os.OpenRoot(messagesDir(e, spec))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(messagesName(id)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // removeRun removes a run and what is its own, the log last: until then the run

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -18,6 +19,7 @@ type env struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	ctx            context.Context // of the process; nil has no signals
 }
 
 func newRoot(e *env) *cobra.Command {
@@ -40,12 +42,13 @@ the best result it has, with the reason.`,
 	cmd.SetIn(e.stdin)
 	cmd.SetOut(e.stdout)
 	cmd.SetErr(e.stderr)
-	cmd.SetFlagErrorFunc(flagError)
+	cmd.SetFlagErrorFunc(valueError)
 	cmd.AddCommand(newRun(e), newValidate(e), newVerify(e), newBacktest(e), newVersion(e))
 	cmd.AddCommand(newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e))
 	cmd.AddCommand(newRuns(e), newShow(e), newEvents(e), newWatch(e), newExportRun(e), newImportRun(e), newRm(e))
 	cmd.AddCommand(newCheck(e), newRehearse(e), newSchema(e), newHelpDefinition())
 	cmd.AddCommand(newInit(e), newGraph(e), newDoctor(e))
+	strictTopics(cmd)
 	return cmd
 }
 
@@ -61,7 +64,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	if near := expr.Nearest(args[0], names); near != "" {
 		return fmt.Errorf("unknown command %q (did you mean %s?)", args[0], near)
 	}
-	return fmt.Errorf("unknown command %q; see refrain --help", args[0])
+	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
 }
 
 // between takes from least to most arguments, and else says how to write it.

@@ -4,12 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/genai"
@@ -45,6 +45,7 @@ func newRun(e *env) *cobra.Command {
 The run is kept in .refrain/refrain.db, or where --store says, with the definition
 as it is now. Ctrl-C pauses it when the step that is under way has ended, a second
 Ctrl-C cuts that off, and a third leaves at once; refrain resume goes on in any case.
+In a terminal d lets it go on in the background, as --detach does from the start.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or invalid definition, 3 stopped
 by a limit before its own criterion, 4 paused or waiting for a person, 130
@@ -61,6 +62,9 @@ the providers and the keys that they need.`,
   cat brief.txt | refrain run loop.yaml -`,
 		Args: between(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags(), args); err != nil {
+				return err
+			}
 			var err error
 			if f.progress, err = chosenProgress(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
 				return err
@@ -75,6 +79,7 @@ the providers and the keys that they need.`,
 			return runFile(cmd.Context(), e, f, args[0], input)
 		},
 	}
+	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
 	f.limits.add(fl)
@@ -91,12 +96,42 @@ the providers and the keys that they need.`,
 	return cmd
 }
 
+// check refuses what would mean nothing, before there is anything of a run.
+func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
+	if args[0] == "" {
+		return errors.New("no file is named; write: refrain run FILE [INPUT]")
+	}
+	if fl.Changed("session") {
+		if err := checkRunID(f.session); err != nil {
+			return fmt.Errorf("--session: %w", err)
+		}
+	}
+	if fl.Changed("record") && f.record == "" {
+		return errors.New("--record: name a file")
+	}
+	if f.detach {
+		for _, name := range []string{"record", "json", "progress"} {
+			if fl.Changed(name) {
+				return fmt.Errorf("--%s and --detach: a run in the background shows nothing; refrain watch and refrain export do", name)
+			}
+		}
+	}
+	return checkGrace(f.grace)
+}
+
 // defaultGrace is how long a step may take to end if nobody says better.
 const defaultGrace = 10 * time.Second
 
 // graceFlag adds --grace.
 func graceFlag(fl *pflag.FlagSet, grace *time.Duration) {
 	fl.DurationVar(grace, "grace", defaultGrace, "how long a step may take to end when a signal other than Ctrl-C ends the process")
+}
+
+func checkGrace(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("--grace %s: give a time such as 10s, or 0 for none", d)
+	}
+	return nil
 }
 
 func parseSets(sets []string) (map[string]string, error) {
@@ -157,16 +192,16 @@ func runFile(ctx context.Context, e *env, f runFlags, file, input string) error 
 	}
 	defer s.close()
 	if f.session == "" {
-		f.session = "r_" + uuid.NewString()[:8]
+		f.session = newRunID()
 	}
 	req := supervisor.Request{
 		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
 		State: state, Started: started, Program: prog,
 	}
 	if f.detach {
-		return detach(ctx, e, s, req)
+		return detach(ctx, e, s, req, launch{grace: f.grace, brief: asksFirst(def.Root)})
 	}
-	shown := request{file: file, session: f.session, input: input, state: state, config: prog.RunConfig, zeroOnLimit: f.zeroOnLimit}
+	shown := request{file: file, session: f.session, input: input, state: state, config: prog.RunConfig, zeroOnLimit: f.zeroOnLimit, most: p.most(def)}
 	fo, err := newFollower(e, s, f.progress, def, shown, f.grace)
 	if err != nil {
 		prog.Close()

@@ -5,12 +5,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,6 +47,7 @@ Other commands name a run by its ID, by the beginning of it, or as last, the new
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runs(cmd.Context(), e, f) },
 	}
+	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
 	fl.StringVar(&f.status, "status", "", "only those that stand so: `"+strings.Join(statuses, "|")+"`")
@@ -172,7 +171,7 @@ func listOne(ctx context.Context, store session.Service, s session.Session) (*li
 
 func printRuns(e *env, rows []listedRun, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(e.stdout)
+		enc := newJSON(e.stdout)
 		for _, r := range rows {
 			if err := enc.Encode(r); err != nil {
 				return err
@@ -183,8 +182,7 @@ func printRuns(e *env, rows []listedRun, asJSON bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tNAME\tSTATUS\tITERATION\tSCORE\tSTARTED\tTOOK\tWHY")
+	table := [][]string{{"RUN", "NAME", "STATUS", "ITERATION", "SCORE", "STARTED", "TOOK", "WHY"}}
 	for _, r := range rows {
 		iteration, score := "-", "-"
 		if r.Iteration > 0 {
@@ -193,10 +191,10 @@ func printRuns(e *env, rows []listedRun, asJSON bool) error {
 		if r.Score != nil {
 			score = strconv.FormatFloat(*r.Score, 'g', 4, 64)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(r.ID, 40), cell(r.Name, 30), r.Status, iteration, score,
-			r.started(), progress.Clock(time.Duration(r.Seconds*float64(time.Second))), cell(r.why(), 70))
+		took := progress.Clock(time.Duration(r.Seconds * float64(time.Second)))
+		table = append(table, []string{cell(r.ID, maxRunID), cell(r.Name, 30), r.Status, iteration, score, r.started(), took, cell(r.why(), 70)})
 	}
-	return w.Flush()
+	return printTable(e.stdout, table)
 }
 
 func (r *listedRun) started() string {
@@ -222,13 +220,4 @@ func (r *listedRun) why() string {
 		return "resume it with: refrain resume " + r.ID
 	}
 	return cmp.Or(r.Paused, r.Error, r.StopReason, "-")
-}
-
-// cell is a text in a table: harmless, on one line, and not too wide.
-func cell(s string, most int) string {
-	s = progress.Clean(s)
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most-1]) + "…"
-	}
-	return cmp.Or(strings.TrimSpace(s), "-")
 }

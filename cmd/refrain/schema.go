@@ -5,6 +5,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +63,10 @@ var namedSchema = regexp.MustCompile(`^#\s*yaml-language-server:\s*\$schema=(\S+
 // or is not this version's: the editor would then say other things than refrain.
 // What is elsewhere is not looked at.
 func noteSchema(w io.Writer, file string) {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return // a pipe was read to its end, or another reader would be waited for
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return
@@ -72,7 +78,7 @@ func noteSchema(w io.Writer, file string) {
 		if m == nil || strings.Contains(m[1], "://") || !filepath.IsLocal(m[1]) {
 			continue
 		}
-		at := fmt.Sprintf("%s:%d:1: note: ", file, n)
+		at := plainText(fmt.Sprintf("%s:%d:1: note: ", file, n))
 		made := "write it with: refrain schema >" + filepath.Join(filepath.Dir(file), m[1])
 		switch ours, err := sameSchema(filepath.Dir(file), m[1]); {
 		case err != nil:
@@ -91,6 +97,13 @@ func sameSchema(dir, name string) (bool, error) {
 		return false, err
 	}
 	defer root.Close()
+	info, err := root.Stat(name)
+	if err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() { // opening a named pipe would wait for a writer
+		return false, errors.New("not a regular file")
+	}
 	f, err := root.Open(name)
 	if err != nil {
 		return false, err
@@ -98,4 +111,15 @@ func sameSchema(dir, name string) (bool, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, 4<<20))
 	return err == nil && bytes.Equal(data, definition.Schema()), err
+}
+
+// endsReading lets a signal end the process while files are read, until release is
+// called: a named pipe that nobody writes to is waited for without end. The error
+// is of a signal that came before.
+func endsReading(e *env) (release func(), err error) {
+	if e.ctx == nil {
+		return func() {}, nil
+	}
+	release = onInterrupt(e.ctx, func(os.Signal) { os.Exit(exitInterrupted) })
+	return release, context.Cause(e.ctx)
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -52,6 +51,7 @@ story[2]/polish, by its address.`,
 			return show(cmd.Context(), e, f, args[0])
 		},
 	}
+	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
 	fl.IntVar(&f.iteration, "iteration", 0, "show `N`, one iteration, and what its steps said")
@@ -87,12 +87,19 @@ type shown struct {
 
 	main *progress.Step // whose iterations are meant
 	now  time.Duration
+	sum  *progress.Summary
+	log  []*session.Event // of the run
+
+	columns int // of the terminal; 0: there is none
 }
 
 func show(ctx context.Context, e *env, f showFlags, word string) error {
 	from, to, err := parseDiff(f.diff)
 	if err != nil {
 		return err
+	}
+	if f.diff != "" && (f.one || f.state) {
+		return errors.New("--diff is about two iterations; leave out --iteration and --state")
 	}
 	run, err := openRun(ctx, e, f.store, word)
 	if err != nil {
@@ -127,6 +134,7 @@ func show(ctx context.Context, e *env, f showFlags, word string) error {
 			return err
 		}
 	}
+	s.columns = columnsOf(e.stdout)
 	if err := s.print(e, f); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("write the run: %w", err)}
 	}
@@ -135,7 +143,7 @@ func show(ctx context.Context, e *env, f showFlags, word string) error {
 
 // parseDiff reads N..M.
 func parseDiff(s string) (from, to int, err error) {
-	if s == "" {
+	if s == "" { // as if it were not given
 		return 0, 0, nil
 	}
 	a, b, ok := strings.Cut(s, "..")
@@ -172,11 +180,7 @@ func (r *oneRun) shown(ctx context.Context) (*shown, error) {
 			s.Usage = &u
 		}
 	}
-	for _, ev := range last {
-		if run := runIn(ev); run != nil && run.Parent != nil {
-			s.Parent = run.Parent
-		}
-	}
+	s.Parent, s.sum, s.log = sum.Parent, sum, last
 	var held *session.HeldError
 	var err error
 	s.Status, held, err = r.status(ctx, sum.Status)
@@ -184,16 +188,6 @@ func (r *oneRun) shown(ctx context.Context) (*shown, error) {
 		s.DrivenBy = held.Owner
 	}
 	return s, err
-}
-
-// runIn is what an event makes its session say of the run; nil if nothing.
-func runIn(ev *session.Event) *session.Run {
-	text, _ := ev.Actions.StateDelta[session.KeyRun].(string)
-	run := new(session.Run)
-	if text == "" || json.Unmarshal([]byte(text), run) != nil {
-		return nil
-	}
-	return run
 }
 
 // loopOf is the loop of an address; the one that a person follows if there is
@@ -245,6 +239,9 @@ func noIteration(s *progress.Step, n int) error {
 	has := "it has none"
 	if its := s.Loop.Iterations; len(its) > 0 {
 		has = fmt.Sprintf("it has %d to %d", its[0].Number, its[len(its)-1].Number)
+	}
+	if n == 0 {
+		has += "; --state shows what there was before the first"
 	}
 	return fmt.Errorf("loop %s has no iteration %d: %s", cmp.Or(string(s.Address), s.Name), n, has)
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -22,12 +21,9 @@ func (s *shown) print(e *env, f showFlags) error {
 		if f.one || f.diff != "" {
 			s.Tree = nil
 		}
-		text, err := json.MarshalIndent(s, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(e.stdout, "%s\n", text)
-		return err
+		enc := newJSON(e.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
 	}
 	w := bufio.NewWriter(e.stdout)
 	switch {
@@ -85,11 +81,11 @@ func (s *shown) ending(w io.Writer) {
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
 	}
-	if s.Paused != "" {
-		fmt.Fprintf(w, "\nPaused %s\n", progress.Clean(s.Paused))
-	}
-	for _, q := range s.Waits {
-		fmt.Fprintf(w, "\nWaits for a person: %s\n", progress.Clean(questionText(q)))
+	switch session.RunStatus(s.Status) {
+	case session.RunIsPaused:
+		fmt.Fprintf(w, "\n%s\n", strings.Join(pausedLines(s.log, s.sum), "\n"))
+	case session.RunWaiting:
+		fmt.Fprintf(w, "\nThe run %s:\n%s\n", waitsForPerson, strings.Join(asking(s.Run, s.sum), "\n"))
 	}
 	for _, f := range s.Findings {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(note(f)))
@@ -105,18 +101,6 @@ func (s *shown) ending(w io.Writer) {
 		fmt.Fprintln(w, "\n"+title)
 		indented(w, s.Answer, "  ")
 	}
-}
-
-// questionText is a question on a line, with what can be answered.
-func questionText(q session.Question) string {
-	text := cmp.Or(q.Text, string(q.Kind))
-	if len(q.Options) > 0 {
-		text += " (" + strings.Join(q.Options, ", ") + ")"
-	}
-	if !q.Deadline.IsZero() {
-		text += " until " + q.Deadline.Local().Format(time.DateTime)
-	}
-	return text + " [" + q.ID + "]"
 }
 
 // printStop writes a stop record: the reason, and each condition with what it

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -19,7 +21,7 @@ func (s *shown) printTree(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w)
-	p := &treePrinter{w: w, now: s.now, cut: s.Status == statusInterrupted}
+	p := s.treePrinter(w)
 	if s.main == root {
 		fmt.Fprintln(w, "Progress by Iteration:")
 		p.loop(root, "", false)
@@ -30,8 +32,20 @@ func (s *shown) printTree(w io.Writer) {
 
 type treePrinter struct {
 	w   io.Writer
+	to  int // how long a line may be
 	now time.Duration
 	cut bool // what is running by the log was cut off
+}
+
+// longLine is how long a line of a tree is at most, where no terminal ends it before.
+const longLine = 160
+
+func (s *shown) treePrinter(w io.Writer) *treePrinter {
+	to := longLine
+	if s.columns > 0 {
+		to = min(to, s.columns)
+	}
+	return &treePrinter{w: w, to: to, now: s.now, cut: s.Status == statusInterrupted}
 }
 
 // loop writes a loop's iterations and its finalizer. more says that something
@@ -77,7 +91,7 @@ func (p *treePrinter) step(s *progress.Step, first, rest string) {
 }
 
 func (p *treePrinter) line(guide, text string) {
-	fmt.Fprintln(p.w, strings.TrimRight(guide+clipped(progress.Clean(text), 160), " "))
+	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+progress.Clean(text), p.to, "…"), " "))
 }
 
 // clipped is a text that is not longer than so many letters.
@@ -184,7 +198,7 @@ func stepNotes(s *progress.Step) string {
 // printIteration writes one iteration with all that its steps said.
 func printIteration(w io.Writer, s *shown) {
 	it := s.Iteration
-	p := &treePrinter{w: w, now: s.now, cut: s.Status == statusInterrupted}
+	p := s.treePrinter(w)
 	line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(s.now))
 	if n := iterationNotes(s.main.Loop, it); n != "" {
 		line += "  " + n

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/artifact"
@@ -20,11 +21,13 @@ import (
 
 // stock is where a run is kept: its log and its files.
 type stock struct {
-	spec    string
-	durable bool // it outlives the process
-	service session.Service
-	files   artifact.Service
-	close   func()
+	spec     string
+	dir      string // the working directory that spec is relative to
+	durable  bool   // it outlives the process
+	recorded bool   // events go into a file, too
+	service  session.Service
+	files    artifact.Service
+	close    func()
 }
 
 // openStock opens the store of a new run, and makes it if it is not there. With a
@@ -46,6 +49,7 @@ func openStock(ctx context.Context, e *env, spec, record string) (*stock, error)
 		s.close()
 		return nil, &exitError{exitUsage, err}
 	}
+	s.recorded = true
 	s.service = &recorded{rec, service.(session.Leaser), service.(session.Watcher)}
 	closeStock := s.close
 	s.close = func() {
@@ -74,6 +78,11 @@ func openStockOf(ctx context.Context, e *env, spec, word string) (*stock, string
 
 func newStock(e *env, spec string, service session.Service, closeService func() error) (*stock, error) {
 	s := &stock{spec: spec, service: service, files: artifact.InMemoryService()}
+	var err error
+	if s.dir, err = os.Getwd(); err != nil {
+		_ = closeService()
+		return nil, &exitError{exitFailed, err}
+	}
 	closers := []func() error{closeService}
 	s.close = func() {
 		for _, end := range closers {
@@ -92,6 +101,21 @@ func newStock(e *env, spec string, service session.Service, closeService func() 
 		closers = append(closers, files.Close)
 	}
 	return s, nil
+}
+
+// elsewhere is the store as a process with another working directory names it.
+func (s *stock) elsewhere(e *env) (string, error) {
+	kind, where, err := storeSpec(e, s.spec)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case strings.HasPrefix(where, "postgres"): // a URL
+		return where, nil
+	case kind == "sqlite" && !filepath.IsAbs(where):
+		where = filepath.Join(s.dir, where)
+	}
+	return kind + ":" + where, nil
 }
 
 // prepareFolder makes the folder of the default store: nobody else may look into

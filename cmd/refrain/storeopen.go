@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -54,11 +55,27 @@ func storeSpec(e *env, spec string) (kind, where string, err error) {
 	case (kind == "sqlite" || kind == "postgres") && where != "":
 		return kind, where, nil
 	}
-	hint := ""
-	if strings.HasSuffix(spec, ".db") || strings.ContainsAny(spec, `/\`) {
+	hint, shown := "", withoutPassword(spec)
+	switch {
+	case strings.Contains(spec, "://"):
+		hint = ", where DSN may be an address as postgres://user@host/database"
+	case shown == spec && (strings.HasSuffix(spec, ".db") || strings.ContainsAny(spec, `/\`)):
 		hint = fmt.Sprintf(" (did you mean sqlite:%s?)", spec)
 	}
-	return "", "", fmt.Errorf("store %q: write sqlite:PATH, postgres:DSN or memory%s", spec, hint)
+	return "", "", fmt.Errorf("store %q: write sqlite:PATH, postgres:DSN or memory%s", shown, hint)
+}
+
+// userInfo is the name and the password in an address, and passwordIn one in a DSN
+// of words. They are found too where nothing else makes sense.
+var (
+	userInfo   = regexp.MustCompile(`//[^/]*@|//[^@]*@`)
+	passwordIn = regexp.MustCompile(`(?i)((?:password|sslpassword)\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&]+)`)
+)
+
+// withoutPassword is a store, or another address, as it can be shown.
+func withoutPassword(s string) string {
+	s = userInfo.ReplaceAllString(s, "//[secret]@")
+	return passwordIn.ReplaceAllString(s, "${1}[secret]")
 }
 
 // openStore opens a store of runs, which is made if it is not there. The spec

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,7 +17,7 @@ import (
 // characters but line breaks and tabs, and what turns the direction of a text.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || unicode.Is(unicode.Bidi_Control, r) {
+		if isCommand(r) {
 			return -1
 		}
 		return r

@@ -21,13 +21,13 @@ of it can come to, refrain check says besides.`,
 		Example: "  refrain validate loop.yaml",
 		Args:    between(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			def, err := loadDefinition(e, args[0])
+			def, from, err := loadAny(e, args[0])
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			def.Warnings().Format(e.stderr)
-			noteFunctions(e.stderr, def)
-			fmt.Fprintf(e.stderr, "%s: %s is valid\n", args[0], def.Name)
+			from.problems(def.Warnings()).Format(e.stderr)
+			noteFunctions(e.stderr, def, from)
+			fmt.Fprintf(e.stderr, "%s: %s is valid\n", plainText(args[0]), def.Name)
 			return nil
 		},
 	}
@@ -35,17 +35,17 @@ of it can come to, refrain check says besides.`,
 
 // noteFunctions says which functions a definition needs of the Go program that
 // runs it. That is no problem of the definition, but refrain run has none.
-func noteFunctions(w io.Writer, def *definition.Definition) {
+func noteFunctions(w io.Writer, def *definition.Definition, from origin) {
 	for a := range def.Root.All {
 		if a.Func != "" {
-			fmt.Fprintf(w, "%s: note: %q is the Go agent %q, which a program has to give: refrain run has none\n", a.Position(), a.Name, a.Func)
+			fmt.Fprintf(w, "%s: note: %q is the Go agent %q, which a program has to give: refrain run has none\n", plainText(from(a.Position()).String()), a.Name, a.Func)
 		}
 		if a.LLM == nil {
 			continue
 		}
 		for _, t := range a.LLM.Tools {
 			if t.Func != "" {
-				fmt.Fprintf(w, "%s: note: %q has the Go function %q, which a program has to give: refrain run has none\n", a.Position(), a.Name, t.Func)
+				fmt.Fprintf(w, "%s: note: %q has the Go function %q, which a program has to give: refrain run has none\n", plainText(from(a.Position()).String()), a.Name, t.Func)
 			}
 		}
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,10 +24,12 @@ func newVerify(e *env) *cobra.Command {
 		Short: "Check that the log of a run is as it was written",
 		Long: `Check the log of a run in a store, or in a file that refrain export or refrain run
 --record has written. Each loop in it ends with a stop record, which holds a digest
-of all its events and of itself; they are made again and compared. In a file of
-export --audit each line has a hash, too, over the event and the hash before: the
-first event that does not fit is named. One line for each loop, and one for the log
-with the hash of all; exit code 0 if all agree, 1 if not.
+of all its events and of itself, and each run with one of all that it was, from the
+definition and the inputs to its end; they are made again and compared. A file of
+refrain export has a hash of all in its last line, and with --audit one in each line,
+over the event and the hash before: the first event that does not fit is named. One line
+for each loop and each run, and one for the log with the hash of all; exit code 0 if all
+agree, 1 if not.
 
 Who can write the log can also make digests that agree with what he has changed:
 keep the hash of all elsewhere, and give it to --expect, to notice that.`,
@@ -55,6 +56,8 @@ type verified struct {
 	Chain  string         `json:"chain"`
 	Flaw   *flaw          `json:"flaw,omitempty"`
 	Loops  []verifiedLoop `json:"loops"`
+	// Runs are those that have come to their end.
+	Runs []progress.RunSeal `json:"runs,omitempty"`
 }
 
 // verifiedLoop is one loop as verify tells of it.
@@ -84,9 +87,9 @@ func verify(ctx context.Context, e *env, f verifyFlags, word string) error {
 	case v.Flaw != nil:
 		return &exitError{exitFailed, fmt.Errorf("%s: %s", word, v.Flaw)}
 	case bad > 0:
-		return &exitError{exitFailed, fmt.Errorf("%s: %d of %d loops are not as they were recorded", word, bad, len(v.Loops))}
-	case len(v.Loops) == 0 && !(run.file != nil && run.file.audited()) && f.expect == "":
-		return &exitError{exitFailed, fmt.Errorf("%s: no loop has stopped in it, so there is nothing to compare", word)}
+		return &exitError{exitFailed, fmt.Errorf("%s: %d of %d seals do not agree: it is not as it was recorded", word, bad, len(v.Loops)+len(v.Runs))}
+	case len(v.Loops)+len(v.Runs) == 0 && !(run.file != nil && run.file.sealed()) && f.expect == "":
+		return &exitError{exitFailed, fmt.Errorf("%s: no loop has stopped in it, and no run has ended, so there is nothing to compare", word)}
 	}
 	return nil
 }
@@ -111,22 +114,34 @@ func (r *oneRun) verified() (v *verified, bad int, err error) {
 		}
 		v.Loops = append(v.Loops, one)
 	}
+	v.Runs = progress.VerifyRuns(r.events)
+	for _, seal := range v.Runs {
+		if seal.Problem != "" {
+			bad++
+		}
+	}
 	return v, bad, nil
 }
 
 func printVerified(e *env, v *verified, asJSON bool) error {
 	if asJSON {
-		text, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(e.stdout, "%s\n", text)
-		return err
+		enc := newJSON(e.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
 	}
 	for _, one := range v.Loops {
 		line := fmt.Sprintf("ok       %s: %s", one.Loop, one.Digest)
 		if one.Problem != "" {
 			line = fmt.Sprintf("CHANGED  %s: %s", one.Loop, one.Problem)
+		}
+		if _, err := fmt.Fprintln(e.stdout, plainText(line)); err != nil {
+			return err
+		}
+	}
+	for _, seal := range v.Runs {
+		line := fmt.Sprintf("ok       run %s: %s", seal.Run, seal.Digest)
+		if seal.Problem != "" {
+			line = fmt.Sprintf("CHANGED  run %s: %s", seal.Run, seal.Problem)
 		}
 		if _, err := fmt.Fprintln(e.stdout, plainText(line)); err != nil {
 			return err

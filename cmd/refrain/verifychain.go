@@ -87,6 +87,9 @@ func (r *oneRun) chained() (hash string, found *flaw, err error) {
 // audited reports whether each line should have its hash.
 func (l *logFile) audited() bool { return l.head != nil && l.head.Audit }
 
+// sealed reports whether the last line should have the hash of all.
+func (l *logFile) sealed() bool { return l.head != nil && (l.head.Audit || l.head.Sealed) }
+
 // ending says what is wrong with a file's end, where the last hash is known.
 func (l *logFile) ending(hash string) *flaw {
 	n := int64(len(l.events))
@@ -95,10 +98,10 @@ func (l *logFile) ending(hash string) *flaw {
 		return nil
 	case n != l.head.Events:
 		return &flaw{Problem: fmt.Sprintf("there are %d events in it, and its first line says %d", n, l.head.Events)}
-	case l.audited() && l.tail == nil:
+	case l.sealed() && l.tail == nil:
 		return &flaw{Problem: "the line with the hash of all is missing at its end"}
 	case l.tail != nil && (l.tail.Chain != hash || l.tail.Events != n):
-		return &flaw{Problem: "its last line tells of other events"}
+		return &flaw{Problem: "the hash in its last line is that of other events: one of them, or what the run was started with, is not what it was"}
 	}
 	return nil
 }

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/tui"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -34,7 +36,8 @@ func newWatch(e *env) *cobra.Command {
 		Long: `Show the progress of a run from its beginning, as refrain run does, while another
 process drives it. It ends with the run: the answer goes to stdout, and the exit code
 is the run's, or 4 if it is paused or waits for a person, and 130 if it was canceled or
-the process that drove it is gone. To stop looking does nothing to the run.`,
+the process that drove it is gone. To stop looking, with d or Ctrl-C, does nothing to
+the run; the exit code is then 0 or 130.`,
 		Example: `  refrain watch last
   refrain watch r_1f0c --progress json`,
 		Args:              between(1, 1),
@@ -55,6 +58,9 @@ the process that drove it is gone. To stop looking does nothing to the run.`,
 	return cmd
 }
 
+// errLeft is the cause of a context that the key d has ended.
+var errLeft = errors.New("left")
+
 // viewer shows a run that another process drives.
 type viewer struct {
 	e    *env
@@ -62,6 +68,7 @@ type viewer struct {
 	json *ndjson   // nil: for people
 	view *tui.View // a tree in the terminal; nil: lines
 
+	log  []*session.Event
 	fold progress.Fold
 	last time.Time // when something was shown
 }
@@ -94,10 +101,10 @@ func watch(ctx context.Context, e *env, f watchFlags, word string) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	if mode == progressTTY && !w.over() {
-		detach := func() { leave(errInterrupted) }
+		stop, detach := func() { leave(errInterrupted) }, func() { leave(errLeft) }
 		v.view = tui.Start(tui.Config{
 			Name: w.summary().Name, Run: run.id, Input: keyboardOf(e.stdin), Output: screenOf(e.stderr),
-			Hooks: tui.Hooks{Interrupt: detach, Detach: detach},
+			Hooks: tui.Hooks{Interrupt: stop, Detach: detach},
 		})
 		defer v.view.Close()
 	}
@@ -122,8 +129,23 @@ func (v *viewer) started(id string, sum *progress.Summary, past []*session.Event
 	case v.view != nil:
 		return nil
 	}
-	v.line(past[0].Timestamp, fmt.Sprintf("run %s started definition=%s", id, sum.Name))
+	v.line(past[0].Timestamp, fmt.Sprintf("run %s started definition=%s%s", id, sum.Name, limitText(limitIn(past))))
 	return nil
+}
+
+// limitIn is how many iterations the run's loop is to have; 0 if nobody says, or it
+// has not begun.
+func limitIn(log []*session.Event) uint {
+	for _, ev := range log {
+		if ev.Mark == nil || ev.Mark.Kind != session.MarkLoopStarted || strings.Contains(string(ev.Address), "/") {
+			continue
+		}
+		var plan loop.Plan
+		if ev.Mark.Decode(&plan) == nil {
+			return plan.MaxIterations
+		}
+	}
+	return 0
 }
 
 // line writes a line with a time of day, that of what it tells of.
@@ -140,7 +162,8 @@ func progressLine(s string) string {
 }
 
 func (v *viewer) event(ev *session.Event) error {
-	lines := v.fold.Add(ev)
+	v.log = append(v.log, ev)
+	lines := v.add(ev)
 	switch {
 	case v.json != nil:
 		return v.json.event(ev, nil, nil)
@@ -153,9 +176,22 @@ func (v *viewer) event(ev *session.Event) error {
 	}
 	if ev.Mark != nil {
 		switch ev.Mark.Kind {
-		case session.MarkAsked, session.MarkAnswered, session.MarkRunResumed, session.MarkRunPaused:
+		case session.MarkAsked, session.MarkAnswered, session.MarkRunResumed:
 			v.line(ev.Timestamp, strings.TrimSpace(strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")+" "+markText(ev.Mark)))
 		}
+	}
+	return nil
+}
+
+// add folds an event. When the run goes on without some of what was told, it reads
+// the log again.
+func (v *viewer) add(ev *session.Event) []string {
+	if session.SupersededBy(ev) == nil {
+		return v.fold.Add(ev)
+	}
+	v.fold = progress.Fold{}
+	for _, old := range session.Current(v.log) {
+		v.fold.Add(old)
 	}
 	return nil
 }
@@ -166,78 +202,11 @@ func (v *viewer) alive(held *session.HeldError) {
 	if v.json != nil || v.view != nil || at == "" || time.Since(v.last) < silence {
 		return
 	}
-	where := string(at)
-	if iteration > 0 {
-		where = fmt.Sprintf("iteration %d, %s", iteration, at.Agent())
-	}
-	v.line(time.Now(), fmt.Sprintf("… still running: %s (%s)", where, held.Owner))
-}
-
-// finished tells how the run ended, or why nobody looks on any more.
-func (v *viewer) finished(ctx context.Context, w *watching, f watchFlags, err error) error {
-	if v.view != nil {
-		v.view.Finish()
-		v.view = nil
-	}
-	if gone, ok := errors.AsType[*goneError](err); ok {
-		return &exitError{exitInterrupted, gone}
-	}
-	if err != nil {
-		if ctx.Err() != nil { // the run goes on
-			return &exitError{code: exitInterrupted}
+	for _, ev := range slices.Backward(v.log) {
+		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted {
+			took := progress.Clock(time.Since(ev.Timestamp))
+			v.line(time.Now(), fmt.Sprintf("… still running: %s (%s, %s)", runningText(at, iteration), took, held.Owner))
+			return
 		}
-		return &exitError{exitFailed, err}
 	}
-	sum := w.summary()
-	res := result{answer: v.fold.Answer(), stop: v.fold.Stop()}
-	switch sum.Status {
-	case session.RunFailed:
-		res.err, res.code = errors.New(sum.Error), exitFailed
-	case session.RunCanceled:
-		res.status, res.err, res.code = string(sum.Status), errInterrupted, exitInterrupted
-		if sum.Error != "" {
-			res.next = append(res.next, sum.Error)
-		}
-	case session.RunWaiting:
-		res.status, res.code = "waits for a person", exitWaits
-		for _, q := range sum.Waits {
-			res.next = append(res.next, "asked: "+questionText(q))
-		}
-		res.next = append(res.next, "Answer with: refrain answer "+w.id)
-	case session.RunIsPaused:
-		res.status, res.code = string(sum.Status), exitWaits
-		res.next = append(res.next, "Resume with: refrain resume "+w.id)
-	default:
-		res.code = exitCode(nil, v.fold.Stops(), f.zeroOnLimit)
-	}
-	if err := v.end(w, sum, res); err != nil {
-		return &exitError{exitFailed, err}
-	}
-	switch res.code {
-	case exitOK:
-		return nil
-	case exitFailed:
-		return &exitError{res.code, res.err}
-	}
-	return &exitError{code: res.code}
-}
-
-func (v *viewer) end(w *watching, sum *progress.Summary, res result) error {
-	req := request{session: w.id, definition: sum.Name}
-	if v.json != nil {
-		return v.json.finished(req, res)
-	}
-	v.line(sum.Updated, summary(req, res))
-	for _, line := range res.next {
-		v.line(sum.Updated, line)
-	}
-	answer := strings.TrimRight(res.answer, "\n")
-	if answer == "" || res.code == exitWaits {
-		return nil
-	}
-	if isTerminal(v.e.stdout) {
-		answer = plainText(answer)
-	}
-	_, err := fmt.Fprintln(v.e.stdout, answer)
-	return err
 }

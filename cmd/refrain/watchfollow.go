@@ -48,12 +48,24 @@ func (w *watching) over() bool {
 		return false
 	}
 	switch ev.Mark.Kind {
-	case session.MarkRunEnded, session.MarkRunPaused:
+	case session.MarkRunEnded:
 		return true
+	case session.MarkRunPaused:
+		return !w.handedOver()
 	case session.MarkStepFinished:
 		return !w.owned && w.summary().Status.Over()
 	}
 	return false
+}
+
+// handedOver reports whether the run was paused only to go on in the background.
+func (w *watching) handedOver() bool {
+	if len(w.log) == 0 {
+		return false
+	}
+	var d session.RunPaused
+	last := w.log[len(w.log)-1].Mark
+	return last != nil && last.Kind == session.MarkRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
 }
 
 func (w *watching) summary() *progress.Summary { return progress.Summarize(w.log) }
@@ -131,6 +143,11 @@ func (w *watching) follow(ctx context.Context, each func(*session.Event) error, 
 				return &exitError{exitFailed, err}
 			case held != nil && ownerIsDead(held.Owner):
 				return &goneError{w.id, held.Owner}
+			case held == nil && w.handedOver():
+				if gone++; gone >= int(soon/lookEvery) {
+					return nil // it could not, and is paused
+				}
+				continue
 			case held == nil:
 				if gone++; gone >= absent {
 					return &goneError{w.id, owner}

@@ -13,29 +13,39 @@ import (
 func (m *model) frame() string {
 	// One line is left free: that is where the terminal goes on afterwards.
 	height := max(1, m.height-1)
-	low := height < 12 && !m.finished
 	top, bottom := m.header(), m.footer()
-	if low { // what happens now, and the keys
-		top, bottom = top[:1], bottom[len(bottom)-1:]
-	} else if height >= 16 {
+	title := "Progress by Iteration:"
+	switch {
+	case m.low(): // what happens now, and the keys
+		top, bottom, title = m.few(height, top, bottom)
+	case height >= 16:
 		top = append(top, "")
 		bottom = append([]string{""}, bottom...)
 	}
-	title := "Progress by Iteration:"
 	var body []string
-	left := max(2, height-len(top)-len(bottom)-1)
+	room := height - len(top) - len(bottom)
 	switch {
 	case m.help:
 		title, body = "Keys:", m.helpLines()
-	case m.opened != "":
-		title, body = m.output(left)
-	default:
-		body = m.tree(left)
-		if m.errors {
-			title = "Errors by Iteration:"
+		if m.low() { // there is room for little else
+			top, title = nil, ""
+			body, bottom = body[:max(1, min(len(body), height-1))], bottom[len(bottom)-1:]
 		}
+	case m.opened != "":
+		title, body = m.output(max(2, room-1))
+	case m.errors:
+		title = "Errors by Iteration:"
+		body = m.tree(max(1, room-1))
+	case title == "":
+		body = m.tree(max(1, room))
+	default:
+		body = m.tree(max(1, room-1))
 	}
-	lines := append(append(append(top, title), body...), bottom...)
+	lines := top
+	if title != "" {
+		lines = append(lines, title)
+	}
+	lines = append(append(lines, body...), bottom...)
 	if over := len(lines) - height; over > 0 {
 		lines = lines[over:]
 	}
@@ -48,6 +58,26 @@ func (m *model) frame() string {
 	return strings.Join(lines, "\n")
 }
 
+// low reports whether the window has not the lines for everything, narrow whether
+// its lines are not long enough for words.
+func (m *model) low() bool    { return m.height < 13 && !m.finished }
+func (m *model) narrow() bool { return m.width < 60 }
+
+// few is what a low window shows above and below the tree.
+func (m *model) few(height int, top, bottom []string) (above, below []string, title string) {
+	above, below = top[:1], bottom[len(bottom)-1:]
+	if height >= 7 {
+		above = top[:min(2, len(top))]
+	}
+	if height >= 9 { // what is said, or where it goes
+		below = bottom[max(0, len(bottom)-m.lastLines()-1):]
+	}
+	if height >= 10 {
+		title = "Progress by Iteration:"
+	}
+	return above, below, title
+}
+
 // tree is the part of the tree that there is room for: what is chosen, or what
 // happens now, is in it.
 func (m *model) tree(room int) []string {
@@ -58,17 +88,28 @@ func (m *model) tree(room int) []string {
 		}
 		return []string{faint.of(" nothing has begun yet")}
 	}
+	focus := lastRunning(rows)
+	for i, r := range rows {
+		if m.selected != "" && r.key == m.selected {
+			focus = i
+		}
+	}
+	if len(rows) > room && room < 4 { // and none for what is missing
+		at := max(0, min(focus-(room-1)/2, len(rows)-room))
+		var out []string
+		for _, r := range rows[at : at+room] {
+			out = append(out, m.line(r))
+		}
+		return out
+	}
 	from, to := 0, len(rows)
 	if to > room {
 		from = to - room + 1 // one line says what is missing
-		focus := lastRunning(rows)
-		for i, r := range rows {
-			if m.selected != "" && r.key == m.selected {
-				focus = i
-			}
-		}
 		if focus >= 0 && focus <= from {
 			from = max(0, focus-1)
+		}
+		if in := iterationAbove(rows, focus); in >= 0 && in < from && focus-in <= room-3 {
+			from = in // rather than what comes after it
 		}
 		if from < 2 {
 			from = 0
@@ -92,6 +133,16 @@ func (m *model) tree(room int) []string {
 		out = append(out, faint.of(" … "+missing(rows[to:], "later")))
 	}
 	return out
+}
+
+// iterationAbove is the row of the iteration that a row is in; -1 if there is none.
+func iterationAbove(rows []row, i int) int {
+	for ; i >= 0; i-- {
+		if rows[i].top > 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // missing says what there is no room for.
@@ -118,6 +169,9 @@ func (m *model) line(r row) string {
 		mark, label = strong.of("›"), "\x1b[7m"+label+"\x1b[m"
 	}
 	word, look := statusWord(r.status)
+	if m.narrow() {
+		return strings.TrimRight(mark+faint.of(r.guide)+label+" "+look.of(m.sign(r.status))+m.tookAndNote(r, 0), " ")
+	}
 	glyph := " "
 	switch {
 	case r.status == progress.StatusRunning:
@@ -128,13 +182,19 @@ func (m *model) line(r row) string {
 		glyph = "✗"
 	}
 	s := mark + faint.of(r.guide) + label + " " + look.of(pad(word, 11)+" "+glyph)
+	return strings.TrimRight(s+m.tookAndNote(r, 7), " ")
+}
+
+// tookAndNote is the end of a row: how long it took, in so many columns, and what
+// there is to say about it.
+func (m *model) tookAndNote(r row, columns int) string {
 	took := ""
 	if r.status != progress.StatusPending && r.status != progress.StatusSkipped {
 		took = progress.Clock(r.took)
 	}
-	s += " " + pad(took, 7)
-	if r.tokens != "" {
-		s += "  " + faint.of(r.tokens)
+	s := " " + pad(took, columns)
+	if r.aside != "" {
+		s += "  " + faint.of(r.aside)
 	}
 	if r.note != "" {
 		look := faint
@@ -148,7 +208,28 @@ func (m *model) line(r row) string {
 		}
 		s += "  " + look.of(r.note)
 	}
-	return strings.TrimRight(s, " ")
+	return s
+}
+
+// sign is a status where there is no room for its word.
+func (m *model) sign(s progress.Status) string {
+	switch s {
+	case progress.StatusRunning:
+		return string(spinner[m.spin%len(spinner)])
+	case progress.StatusCompleted:
+		return "✓"
+	case progress.StatusFailed:
+		return "✗"
+	case progress.StatusRejected:
+		return "!"
+	case progress.StatusPaused:
+		return "="
+	case progress.StatusWaiting:
+		return "?"
+	case progress.StatusCanceled:
+		return "-"
+	}
+	return "."
 }
 
 func statusWord(s progress.Status) (string, style) {
@@ -160,7 +241,7 @@ func statusWord(s progress.Status) (string, style) {
 		return word, cyan
 	case progress.StatusFailed:
 		return word, red
-	case progress.StatusRejected, progress.StatusCanceled:
+	case progress.StatusRejected, progress.StatusCanceled, progress.StatusPaused, progress.StatusWaiting:
 		return word, yellow
 	}
 	return word, faint

@@ -29,17 +29,27 @@ func (m *model) header() []string {
 		if it := main.Loop.Current(); it != nil {
 			n = it.Number
 		}
-		where = append(where, "Current Iteration: "+strong.of(ofLimit(n, main.Loop.Plan)))
+		label := "Current Iteration: "
+		if m.narrow() {
+			label = "Iteration "
+		}
+		where = append(where, label+strong.of(ofLimit(n, main.Loop.Plan)))
 		if main == t.Root {
 			timeout = time.Duration(main.Loop.Plan.Timeout)
 		}
 	}
 	elapsed := "Elapsed Time: " + strong.of(progress.Clock(now))
+	if m.narrow() {
+		elapsed = strong.of(progress.Clock(now))
+	}
 	if timeout > 0 {
 		elapsed += faint.of(" / " + limitClock(timeout))
 	}
 	where = append(append(where, elapsed), m.usage(t, main)...)
-	if t.Paused {
+	switch {
+	case t.Root != nil && t.Root.Status == progress.StatusWaiting:
+		where = append(where, yellow.of("[WAITING]"))
+	case t.Paused:
 		where = append(where, yellow.of("[PAUSED]"))
 	}
 	var about []string
@@ -49,7 +59,10 @@ func (m *model) header() []string {
 		}
 	}
 	head := kind + strong.of(fit(progress.Clean(name), max(10, m.width-len(kind))))
-	if m.height < 13 { // one line has to do
+	if m.low() { // one line or two have to do
+		if m.narrow() {
+			return []string{head, flow(where, m.width)[0]}
+		}
 		return flow(append([]string{head}, where...), m.width)
 	}
 	lines := append(flow(append([]string{head}, about...), m.width), flow(where, m.width)...)
@@ -140,11 +153,7 @@ func (m *model) footer() []string {
 	t := m.live.Tree()
 	if main := t.Main(); main != nil {
 		l := main.Loop
-		ahead := []string{"Convergence Trend: " + strong.of(l.Trend())}
-		if l.Stop == nil && !m.finished {
-			ahead = append(ahead, "Estimated Completion: "+strong.of(l.Estimate(m.now())))
-		}
-		lines = append(lines, flow(ahead, m.width)...)
+		lines = append(lines, m.trend(l)...)
 		if l.Stop != nil {
 			lines = append(lines, strong.of(progress.Clean(l.Stop.String())))
 		}
@@ -152,16 +161,45 @@ func (m *model) footer() []string {
 	if m.finished {
 		return lines
 	}
-	if m.note != "" && m.height < 13 {
-		return append(lines, yellow.of(m.note))
-	}
-	if m.note != "" {
-		for part := range strings.SplitSeq(ansi.WrapWc(m.note, m.width, ""), "\n") {
-			lines = append(lines, yellow.of(part))
-		}
+	for _, part := range m.noteLines() {
+		lines = append(lines, yellow.of(part))
 	}
 	if m.down {
 		return lines
 	}
 	return append(lines, faint.of(m.hints()))
+}
+
+// noteLines is what is said, in lines that fit.
+func (m *model) noteLines() []string {
+	if m.note == "" {
+		return nil
+	}
+	lines := strings.Split(ansi.WrapWc(m.note, m.width, ""), "\n")
+	if m.low() && len(lines) > 3 {
+		lines = lines[:3]
+	}
+	return lines
+}
+
+// lastLines is how many lines stand above the keys in a low window.
+func (m *model) lastLines() int { return max(1, len(m.noteLines())) }
+
+// trend says where the loop goes, and how much is still to come.
+func (m *model) trend(l *progress.Loop) []string {
+	over := l.Stop != nil || m.finished
+	if m.low() && m.narrow() {
+		if over {
+			return []string{strong.of(l.Trend())}
+		}
+		return []string{strong.of(l.Trend()) + "  " + l.Estimate(m.now())}
+	}
+	ahead := []string{"Convergence Trend: " + strong.of(l.Trend())}
+	if !over {
+		ahead = append(ahead, "Estimated Completion: "+strong.of(l.Estimate(m.now())))
+	}
+	if m.low() {
+		return []string{strings.Join(ahead, "   ")}
+	}
+	return flow(ahead, m.width)
 }

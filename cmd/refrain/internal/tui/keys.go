@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // key does what a key says.
@@ -143,32 +144,55 @@ func (m *model) open(r row, key string) {
 	}
 }
 
-// hints is what the keys do, as far as there is something to do.
+// hint is a key with what it does.
+type hint struct{ key, what string }
+
+// hints is what the keys do, as far as there is something to do: in words, or if the
+// window is narrow the keys alone. The last one says more.
 func (m *model) hints() string {
 	if m.cfg.Input == nil {
 		return "Ctrl-C stops the run"
 	}
-	var keys []string
+	var keys []hint
 	if m.opened != "" {
-		keys = append(keys, "esc back", "↑↓ scroll")
+		keys = append(keys, hint{"esc", "back"}, hint{"↑↓", "scroll"})
 	}
 	h := m.cfg.Hooks
 	for _, k := range []struct {
-		what  string
+		hint
 		there bool
-	}{{"p pause", h.Pause != nil}, {"c cancel", h.Cancel != nil}, {"d detach", h.Detach != nil}} {
+	}{{hint{"p", "pause"}, h.Pause != nil}, {hint{"c", "cancel"}, h.Cancel != nil}, {hint{"d", "detach"}, h.Detach != nil}} {
 		if k.there {
-			keys = append(keys, k.what)
+			keys = append(keys, k.hint)
 		}
 	}
 	if m.opened == "" {
+		what := "errors"
 		if m.errors {
-			keys = append(keys, "↑↓ ⏎ open", "e all")
-		} else {
-			keys = append(keys, "↑↓ ⏎ open", "e errors")
+			what = "all"
 		}
+		keys = append(keys, hint{"↑↓ ⏎", "open"}, hint{"e", what})
 	}
-	return strings.Join(append(keys, "? help"), " · ")
+	keys = append(keys, hint{"?", "help"})
+	var words, alone []string
+	for _, k := range keys {
+		words, alone = append(words, k.key+" "+k.what), append(alone, k.key)
+	}
+	if s := strings.Join(words, " · "); ansi.StringWidthWc(s) <= m.width {
+		return s
+	}
+	return strings.Join(alone, " · ") + " help"
+}
+
+// ctrlC says what that does: somebody who only looks on ends nothing.
+func (m *model) ctrlC() string {
+	switch h := m.cfg.Hooks; {
+	case h.Pause != nil:
+		return "pause; again to cut off what is under way, and again to leave at once"
+	case h.Cancel == nil && h.Detach != nil:
+		return "leave the run going"
+	}
+	return "end the run when its step is done; again to end it now"
 }
 
 // helpLines explain the keys.
@@ -183,7 +207,7 @@ func (m *model) helpLines() []string {
 	add(h.Pause != nil, "p", "pause at the next boundary; nothing is lost")
 	add(h.Cancel != nil, "c c", "cancel the run now; what it has so far is its result")
 	add(h.Detach != nil, "d", "leave the run going, and come back later")
-	add(h.Interrupt != nil, "Ctrl-C", "end the run; again to leave at once")
+	add(h.Interrupt != nil, "Ctrl-C", m.ctrlC())
 	add(true, "↑ ↓", "choose an iteration or a step; Home, End, PgUp, PgDn")
 	add(true, "⏎", "open what a step has said, or the steps of an iteration")
 	add(true, "← →", "close or open an iteration")

@@ -23,7 +23,7 @@ type row struct {
 
 	status  progress.Status
 	took    time.Duration
-	tokens  string
+	aside   string // tokens, or an improvement
 	note    string
 	warning bool // what the note says is bad
 
@@ -73,7 +73,7 @@ func (w *walker) loop(s *progress.Step, guide string) {
 	}
 	wide := 0
 	for _, it := range its {
-		wide = max(wide, ansi.StringWidthWc(iterationLabel(it)))
+		wide = max(wide, ansi.StringWidthWc(w.m.iterationLabel(it)))
 	}
 	for i, it := range its {
 		last := i == len(its)-1 && len(after) == 0
@@ -112,31 +112,43 @@ func bad(s *progress.Step) bool {
 // iteration is the line of an iteration.
 func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 	r := row{
-		key: fmt.Sprintf("%s[%d]", s.Address, it.Number), label: iterationLabel(it),
+		key: fmt.Sprintf("%s[%d]", s.Address, it.Number), label: w.m.iterationLabel(it),
 		status: it.Status, took: it.Took(w.now), foldable: len(it.Steps) > 0,
 		done: it.Status != progress.StatusRunning,
 	}
 	if s == w.main {
 		r.top = it.Number
 	}
-	r.unfolded = (!r.done || it.Failed() || it.Status == progress.StatusCanceled) != w.m.toggled[r.key]
+	r.unfolded = (!r.done || it.Failed() || halted(it.Status)) != w.m.toggled[r.key]
 	if r.done {
-		r.tokens = known(it.Usage())
+		r.aside = known(it.Usage())
+	}
+	if m := w.m; m.narrow() && it.Record != nil && it.Record.Delta != nil {
+		r.aside = signed(*it.Record.Delta)
 	}
 	r.note, r.warning = iterationNote(s.Loop, it)
 	return r
 }
 
-func iterationLabel(it *progress.Iteration) string {
-	label := fmt.Sprintf("Iteration %d", it.Number)
+// halted reports whether something ended in its middle, for now or for good.
+func halted(s progress.Status) bool {
+	return s == progress.StatusCanceled || s == progress.StatusPaused || s == progress.StatusWaiting
+}
+
+// iterationLabel is an iteration with its score; in a narrow window without words.
+func (m *model) iterationLabel(it *progress.Iteration) string {
+	label, score, so := fmt.Sprintf("Iteration %d", it.Number), ": Score ", " (provisional)"
+	if m.narrow() {
+		score, so = ": ", "?"
+	}
 	switch rec := it.Record; {
 	case rec != nil && rec.Score != nil:
-		label += ": Score " + number(*rec.Score)
-		if rec.Delta != nil {
+		label += score + number(*rec.Score)
+		if rec.Delta != nil && !m.narrow() { // else it comes last
 			label += "  " + signed(*rec.Delta)
 		}
 	case it.Provisional != nil:
-		label += ": Score " + number(*it.Provisional) + " (provisional)"
+		label += score + number(*it.Provisional) + so
 	}
 	return label
 }
@@ -211,9 +223,9 @@ func (w *walker) step(s *progress.Step, in string) row {
 		r.foldable = true
 		break
 	}
-	r.unfolded = r.foldable && (!r.done || bad(s)) != w.m.toggled[r.key]
-	if s.Status != progress.StatusPending && s.Status != progress.StatusSkipped {
-		r.tokens = known(s.Usage())
+	r.unfolded = r.foldable && (!r.done || bad(s) || halted(s.Status)) != w.m.toggled[r.key]
+	if s.Status != progress.StatusPending && s.Status != progress.StatusSkipped && !w.m.narrow() {
+		r.aside = known(s.Usage())
 	}
 	r.note, r.warning = stepNote(s)
 	return r
@@ -291,10 +303,12 @@ func stem(last bool) string {
 	return "│   "
 }
 
-// lastRunning is the last row that is under way; -1 if none is.
+// lastRunning is the last row that is under way, or was when the run was paused; -1
+// if none is.
 func lastRunning(rows []row) int {
 	for i, r := range slices.Backward(rows) {
-		if r.status == progress.StatusRunning {
+		switch r.status {
+		case progress.StatusRunning, progress.StatusPaused, progress.StatusWaiting:
 			return i
 		}
 	}

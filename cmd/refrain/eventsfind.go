@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// check refuses to look for what there cannot be. An iteration may be still to come.
+func (f *eventsFlags) check(run *oneRun, shown []*session.Event, coming bool) error {
+	if f.agent != "" {
+		names := agentsIn(run.events)
+		if !slices.Contains(names, f.agent) {
+			hint := "there are " + listed(names)
+			if near := expr.Nearest(f.agent, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return fmt.Errorf("run %s has no agent %q (%s)", run.id, f.agent, hint)
+		}
+	}
+	last := 0
+	for _, ev := range shown {
+		last = max(last, outermostIteration(ev))
+	}
+	switch {
+	case f.iteration <= last || coming:
+		return nil
+	case last == 0:
+		return fmt.Errorf("run %s has no iteration %d: no loop has begun in it", run.id, f.iteration)
+	}
+	return fmt.Errorf("run %s has no iteration %d: it has 1 to %d", run.id, f.iteration, last)
+}
+
+// agentsIn are the agents of a log: those in it, and those of its definition.
+func agentsIn(events []*session.Event) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, ev := range events {
+		add(ev.Address.Agent())
+		if ev.Mark == nil || ev.Mark.Kind != session.MarkRunStarted {
+			continue
+		}
+		var started session.RunStarted
+		if ev.Mark.Decode(&started) != nil {
+			continue
+		}
+		if p, err := decodeProgram(started); err == nil {
+			if def, err := p.definition(); err == nil {
+				for a := range def.Root.All {
+					add(a.Name)
+				}
+			}
+		}
+	}
+	for _, ev := range events {
+		add(ev.Author)
+	}
+	return names
+}
+
+// inIteration reports whether an event belongs to an iteration of the outermost
+// loop that it is in: said in it, or its end.
+func inIteration(ev *session.Event, n int) bool { return outermostIteration(ev) == n }
+
+// outermostIteration is that iteration's number; 0 if the event belongs to none.
+func outermostIteration(ev *session.Event) int {
+	if _, rest, in := strings.Cut(string(ev.Address), "["); in {
+		number, _, _ := strings.Cut(rest, "]")
+		n, _ := strconv.Atoi(number)
+		return n
+	}
+	if ev.Mark == nil {
+		return 0
+	}
+	switch ev.Mark.Kind {
+	case session.MarkIterationFinished:
+		var it loop.IterationRecord
+		if ev.Mark.Decode(&it) == nil {
+			return it.Number
+		}
+	case session.MarkRolledBack:
+		var back session.RolledBack
+		if ev.Mark.Decode(&back) == nil {
+			return back.Iteration
+		}
+	}
+	return 0
+}

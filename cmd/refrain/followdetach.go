@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// toBackground is the reason of a pause after which the run goes on at once, in a
+// process in the background.
+const toBackground = "to go on in the background"
+
+// detach is the key d: the run is paused, and goes on in a process of its own. What
+// is under way ends first, so that nothing is lost and nothing made twice.
+func (f *follower) detach() (say string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.presses.Load() > 0 {
+		return "The run is being paused already; refrain resume goes on with it."
+	}
+	f.leaving = true
+	go f.ask(f.sup.Pause, toBackground)
+	step, most := f.busy.waitsFor(f.def, time.Now())
+	if step == "" {
+		return "Leaving: the run goes on in the background."
+	}
+	return fmt.Sprintf("Leaving after %s (%s): the run then goes on in the background. Ctrl-C pauses it instead.", step, most)
+}
+
+// stay takes detach back.
+func (f *follower) stay() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leaving = false
+}
+
+// leaves reports whether the run is about to go on in the background.
+func (f *follower) leaves() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.leaving
+}
+
+// left reports whether the run was paused for it to go on in the background. It may
+// have come to its end before, or somebody may have had another idea.
+func (f *follower) left(end supervisor.Outcome) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	paused, ok := errors.AsType[*supervisor.PausedError](end.Err)
+	return f.leaving && ok && paused.Reason == toBackground && end.Run.Status == session.RunIsPaused
+}
+
+// handOver lets the run go on in the background. The terminal may be gone by now.
+func (f *follower) handOver(ctx context.Context) error {
+	id := f.req.session
+	err := inBackground(ctx, f.e, f.stock, launch{id: id, grace: f.grace, brief: f.fold.Stop() != nil})
+	if err != nil {
+		f.out.close()
+		return &exitError{exitFailed, fmt.Errorf("run %s is paused, and does not go on in the background: %w; refrain resume %s goes on", id, err, id)}
+	}
+	view, run, err := f.stock.view(ctx, id)
+	if err == nil && run != nil && (run.Status == session.RunCompleted || run.Status == session.RunFailed) {
+		return f.overAlready(view, run) // there was nothing but its end to come
+	}
+	f.out.close() // as it is now
+	tellStanding(ctx, f.e, f.stock, id, "gone on")
+	return nil
+}
+
+// overAlready shows the end of a run that another process has brought there.
+func (f *follower) overAlready(view *session.View, run *session.Run) error {
+	end := supervisor.Outcome{Run: *run}
+	if run.Status == session.RunFailed {
+		end.Err = errors.New(run.Error)
+	}
+	f.mu.Lock()
+	var seen int64
+	if len(f.log) > 0 {
+		seen = f.log[len(f.log)-1].Seq
+	}
+	for ev := range view.Log().All() {
+		if ev.InvocationID != run.ID || ev.Seq <= seen {
+			continue
+		}
+		f.log = append(f.log, ev)
+		if v, ok := f.out.(*viewed); ok {
+			v.more(ev)
+		}
+	}
+	f.fold, f.diagnosis = progress.Fold{Owned: true}, progress.Diagnosis{}
+	for _, ev := range session.Current(f.log) {
+		f.fold.Add(ev)
+		f.diagnosis.Add(ev)
+	}
+	f.mu.Unlock()
+	if err := view.Err(); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return f.finish(end)
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/sqlite"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// refused is the error of a run that did not begin.
+func (f *follower) refused(err error) error {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit
+	}
+	if errors.Is(err, errInterrupted) {
+		return &exitError{code: exitInterrupted}
+	}
+	if held, ok := errors.AsType[*session.HeldError](err); ok {
+		return &exitError{exitFailed, fmt.Errorf("run %s is driven by %s since %s; refrain watch %s looks on, and refrain pause %s pauses it",
+			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID, held.Key.SessionID)}
+	}
+	if errors.Is(err, supervisor.ErrOver) {
+		err = f.over(err)
+	}
+	return &exitError{exitFailed, err}
+}
+
+// over adds to the error of a run that is over how it goes on all the same, if it
+// can.
+func (f *follower) over(err error) error {
+	run := f.req.stands
+	switch {
+	case run == nil:
+	case run.Status == session.RunFailed:
+		return fmt.Errorf("%w; --retry tries the failed step again", err)
+	case run.Stop == string(loop.ReasonMaxIterations):
+		return fmt.Errorf("%w; --add-iterations N lets its loop go on", err)
+	case loop.StopReason(run.Stop).Limit():
+		return fmt.Errorf("%w: %s; a higher limit lets its loop go on", err, run.Stop)
+	}
+	return err
+}
+
+// finish shows how the run has ended.
+func (f *follower) finish(end supervisor.Outcome) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken != nil {
+		return &exitError{exitFailed, f.broken}
+	}
+	if !f.begun { // it was ended before it did anything
+		f.begun = true
+		if err := f.out.started(f.req); err != nil {
+			return &exitError{exitFailed, err}
+		}
+	}
+	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), saved: f.fold.Saved(), findings: f.diagnosis.Findings(), used: f.meter.used(session.Current(f.log))}
+	f.ended(end, &res)
+	err := f.out.finished(f.req, res)
+	switch {
+	case res.code == exitFailed:
+		return &exitError{res.code, res.err}
+	case err != nil:
+		return &exitError{exitFailed, err}
+	case res.code == exitOK:
+		return nil
+	}
+	return &exitError{code: res.code}
+}
+
+// ended says how a run has ended: its error, its exit code, and what to do next.
+func (f *follower) ended(end supervisor.Outcome, res *result) {
+	id := f.req.session
+	_, isWaiting := errors.AsType[*agent.WaitingError](end.Err)
+	canceled, isCanceled := errors.AsType[*supervisor.CanceledError](end.Err)
+	_, isPaused := errors.AsType[*supervisor.PausedError](end.Err)
+	switch {
+	case end.Err == nil:
+		res.code = exitCode(nil, f.fold.Stops(), f.req.zeroOnLimit)
+		if f.req.lasts {
+			res.next = append(res.next, "Look into it with: refrain show "+id)
+		}
+	case isCanceled:
+		res.status, res.code, res.err = "canceled", exitInterrupted, errInterrupted
+		if canceled.Reason != "" {
+			res.next = append(res.next, canceled.Error())
+		}
+	case !f.req.lasts && (isWaiting || isPaused):
+		f.lost(isWaiting, res)
+	case isWaiting:
+		res.status, res.code, res.answer = waitsForPerson, exitWaits, "" // it is still to come
+		res.next = asking(id, f.summary())
+	case isPaused:
+		res.status, res.code = "paused", exitWaits
+		if f.presses.Load() > 0 {
+			res.code = exitInterrupted
+		} else {
+			res.answer = ""
+		}
+		res.next = append(pausedLines(f.log, f.summary()), "Resume with: refrain resume "+id)
+	case errors.As(end.Err, new(*sqlite.RemovedError)):
+		f.storeGone(end.Err, res)
+	default:
+		res.code, res.err = exitFailed, hinted(end.Err)
+		if f.req.resumed && end.Run.Status.Over() && end.Run.Status != session.RunFailed {
+			res.status = "stays " + string(end.Run.Status)
+		}
+		if f.req.lasts && !end.Run.Status.Over() {
+			res.next = append(res.next, "Resume with: refrain resume "+id)
+		}
+	}
+}
+
+// storeGone is the end of a run whose store was taken from under it.
+func (f *follower) storeGone(err error, res *result) {
+	gone, _ := errors.AsType[*sqlite.RemovedError](err)
+	res.status, res.code, res.err = statusInterrupted, exitFailed, gone // once, whoever has met it
+	if gone.Kept == "" {
+		return
+	}
+	kept := gone.Kept
+	if rel, err := filepath.Rel(f.stock.dir, kept); err == nil && filepath.IsLocal(rel) {
+		kept = rel
+	}
+	res.next = append(res.next, "Resume with: refrain resume "+f.req.session+" --store sqlite:"+kept)
+}
+
+// lost is the end of a run in memory that would go on if it were kept.
+func (f *follower) lost(waits bool, res *result) {
+	if !waits {
+		res.status, res.code, res.err = "canceled", exitInterrupted, errInterrupted
+		return
+	}
+	res.status, res.code, res.answer = waitsForPerson, exitWaits, ""
+	for _, line := range asking(f.req.session, f.summary()) {
+		res.next = append(res.next, line)
+		break // there will be nobody to answer
+	}
+	res.next = append(res.next, "The run ends here, because it is kept in memory: with --store it could wait for the answer")
+}
+
+// summary is how the run stands, by its log.
+func (f *follower) summary() *progress.Summary { return progress.Summarize(f.log) }
+
+// pausedLines say why a run is paused, and how far it is.
+func pausedLines(log []*session.Event, sum *progress.Summary) []string {
+	var lines []string
+	var live progress.Live
+	for _, ev := range log {
+		live.Add(ev)
+	}
+	why := "Paused " + sum.Paused
+	if text := whereabouts(live.Tree(), sum.Score); text != "" {
+		lines = append(lines, text)
+		why = strings.ToUpper(sum.Paused[:min(1, len(sum.Paused))]) + sum.Paused[min(1, len(sum.Paused)):]
+	}
+	if sum.Paused != "" {
+		lines = append(lines, progress.Clean(why))
+	}
+	return lines
+}
+
+// whereabouts says how far a run is that is paused; nothing if it has no loop.
+func whereabouts(t *progress.Tree, score *float64) string {
+	main := t.Main()
+	if main == nil {
+		return ""
+	}
+	it := main.Loop.Current()
+	if it == nil {
+		return "Paused before iteration 1."
+	}
+	in := fmt.Sprintf("iteration %d", it.Number)
+	if most := main.Loop.Plan.MaxIterations; most > 0 {
+		in += fmt.Sprintf(" of %d", most)
+	}
+	var s string
+	switch done, last := finishedSteps(it); {
+	case it.Record != nil:
+		s = fmt.Sprintf("Paused after %s.", in)
+	case done == 0:
+		s = fmt.Sprintf("Paused in %s, before its first step is done.", in)
+	default:
+		s = fmt.Sprintf("Paused in %s, after step %d of %d, %s.", in, done, len(it.Steps), last)
+	}
+	if score != nil {
+		s += fmt.Sprintf(" Score so far %.6g.", *score)
+	}
+	return progress.Clean(s)
+}
+
+// finishedSteps are how many steps of an iteration have come to their end, and the
+// last of them.
+func finishedSteps(it *progress.Iteration) (n int, last string) {
+	for _, s := range it.Steps {
+		if s.Status == progress.StatusCompleted || s.Status == progress.StatusFailed {
+			n++
+			last = s.Name
+		}
+	}
+	return n, last
+}

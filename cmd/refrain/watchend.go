@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// finished tells how the run ended, or why nobody looks on any more.
+func (v *viewer) finished(ctx context.Context, w *watching, f watchFlags, err error) error {
+	if v.view != nil {
+		v.view.Finish()
+		v.view = nil
+	}
+	if gone, ok := errors.AsType[*goneError](err); ok {
+		return &exitError{exitInterrupted, gone}
+	}
+	if err != nil {
+		if errors.Is(err, errLeft) {
+			fmt.Fprintf(v.e.stderr, "run %s goes on: refrain watch %s shows it again\n", w.id, w.id)
+			return nil
+		}
+		if ctx.Err() != nil { // the run goes on
+			return &exitError{code: exitInterrupted}
+		}
+		return &exitError{exitFailed, err}
+	}
+	sum := w.summary()
+	res := result{answer: v.fold.Answer(), stop: v.fold.Stop()}
+	switch sum.Status {
+	case session.RunFailed:
+		res.err, res.code = errors.New(sum.Error), exitFailed
+	case session.RunCanceled:
+		res.status, res.err, res.code = string(sum.Status), errInterrupted, exitInterrupted
+		if sum.Error != "" {
+			res.next = append(res.next, sum.Error)
+		}
+	case session.RunWaiting:
+		res.status, res.code = waitsForPerson, exitWaits
+		res.next = asking(w.id, sum)
+	case session.RunIsPaused:
+		res.status, res.code = string(sum.Status), exitWaits
+		res.next = append(pausedLines(w.log, sum), "Resume with: refrain resume "+w.id)
+	default:
+		res.code = exitCode(nil, v.fold.Stops(), f.zeroOnLimit)
+	}
+	if err := v.end(w, sum, res); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	switch res.code {
+	case exitOK:
+		return nil
+	case exitFailed:
+		return &exitError{res.code, res.err}
+	}
+	return &exitError{code: res.code}
+}
+
+func (v *viewer) end(w *watching, sum *progress.Summary, res result) error {
+	req := request{session: w.id, definition: sum.Name}
+	if v.json != nil {
+		return v.json.finished(req, res)
+	}
+	v.line(sum.Updated, summary(req, res))
+	for _, line := range res.next {
+		v.line(sum.Updated, line)
+	}
+	answer := strings.TrimRight(res.answer, "\n")
+	if answer == "" || res.code == exitWaits {
+		return nil
+	}
+	if isTerminal(v.e.stdout) {
+		answer = plainText(answer)
+	}
+	_, err := fmt.Fprintln(v.e.stdout, answer)
+	return err
+}
