@@ -96,7 +96,7 @@ func TestProblemsOfAnExpression(t *testing.T) {
 		`state.a ≥ 3 && (`:                     {`stop_when: '≥' is nothing in an expression: write >=`},
 		`state.a == 1 && state.bb == foo(3)`:   {`state.bb`, `nothing is called "foo"`},
 	} {
-		_, err := definition.Parse("x.yaml", []byte(fmt.Sprintf("name: l\nstate: {a: 1}\nstop_when: %q\nsub_agents: [{name: s, text: '{{a}}'}]\n", when)), definition.Options{})
+		_, err := definition.Parse("x.yaml", fmt.Appendf(nil, "name: l\nstate: {a: 1}\nstop_when: %q\nsub_agents: [{name: s, text: '{{a}}'}]\n", when), definition.Options{})
 		problems, _ := errors.AsType[definition.Problems](err)
 		if len(problems) != len(want) {
 			t.Errorf("%s: %v", when, err)
