@@ -19,7 +19,7 @@ type cast struct {
 	plans  map[string]*loop.Plan // of the loops, as the file has them
 	quiet  map[string]*loop.Plan // the same, with what they wait for silenced
 
-	vars  *vocabulary
+	needs *needs
 	goals map[string]*goal // by loop
 }
 
@@ -29,7 +29,7 @@ func newCast(def *definition.Definition) *cast {
 		tools: make(map[string]bool), plans: make(map[string]*loop.Plan), quiet: make(map[string]*loop.Plan), goals: make(map[string]*goal),
 	}
 	c.add(def.Root, nil, false)
-	c.vars = readVocabulary(def)
+	c.needs = readNeeds(c)
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
@@ -37,7 +38,7 @@ func (s *stage) neverExits(ctx context.Context) ([]Finding, error) {
 		}
 		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", plural(got.iterations, "iteration"))
-			f.Advice = fmt.Sprintf("max_iterations: 10 on %s", l.Name)
+			f.fix(l.Name, "max_iterations", "10", "")
 		}
 		all = append(all, f)
 	}
@@ -106,7 +107,8 @@ func (s *stage) asksToLeave(ctx context.Context, l, a *definition.Agent) (Findin
 	case stop.By == a.Name && stop.Reason == loop.ReasonEscalated:
 		f.Status, f.Stop = Uncaught, stop
 		f.Detail = fmt.Sprintf("it ends the loop in iteration %d: nobody is said to decide, so every agent that asks a model may", stop.Iteration)
-		f.Advice = "can_exit_loop: true on the one that decides"
+		who := s.decides(l)
+		f.fix(who.Name, "can_exit_loop", "true", ", or on another one that decides")
 	case stop.Refusals > 0:
 		f.Status, f.Stop, f.Guard = Caught, stop, "can_exit_loop"
 		f.Detail = "refused, and noted in the stop record; the loop goes on"
@@ -114,6 +116,21 @@ func (s *stage) asksToLeave(ctx context.Context, l, a *definition.Agent) (Findin
 		f.Status, f.Detail = Unknown, "it does not come to that with stand-ins"
 	}
 	return f, nil
+}
+
+// decides is the agent that may be meant to end a loop where the file does not say:
+// one whose instructions speak of it, or else the last that asks a model.
+func (s *stage) decides(l *definition.Agent) *definition.Agent {
+	var last *definition.Agent
+	for _, a := range s.steps(l) {
+		if a.LLM == nil {
+			continue
+		}
+		if last = a; strings.Contains(strings.ToLower(strings.ReplaceAll(a.LLM.Instructions, "_", "")), "exitloop") {
+			break
+		}
+	}
+	return last
 }
 
 // grouped makes one finding of those that differ only in the agent.
@@ -130,6 +147,7 @@ func grouped(all []Finding) []Finding {
 		out[i].Steps = append(out[i].Steps, f.Steps...)
 		if f.Advice != out[i].Advice {
 			out[i].Advice += "; " + f.Advice
+			out[i].Add = append(out[i].Add, f.Add...)
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -32,10 +33,12 @@ type goal struct {
 	met, unmet values
 	// done and open are the same for the exit_when of tasks, by agent.
 	done, open map[string]values
+	// study works out what is computed; nil if nothing is.
+	study *study
 }
 
 // learn finds out what loops are waiting for. It needs the plans.
-func (c *cast) learn(state map[string]any) {
+func (c *cast) learn(state map[string]any, script []scripted.Answer) {
 	for _, l := range c.loops {
 		g := &goal{done: make(map[string]values), open: make(map[string]values)}
 		c.goals[l.Name] = g
@@ -45,6 +48,7 @@ func (c *cast) learn(state map[string]any) {
 		if s := l.Loop.Score; s != nil && (s.MinDelta != nil || s.MinDeltaPercent != nil) {
 			g.ways = append(g.ways, way{name: "score that hardly improves", reason: loop.ReasonConverged})
 		}
+		g.study = c.studied(l, g, state, script)
 	}
 }
 
@@ -204,6 +208,15 @@ func scaleOf(s *loop.Score) scale {
 	}
 	if s.LowerIsBetter {
 		sc.sense = -1
+	}
+	return sc
+}
+
+// scaleOf is that of a loop's score, within what it can be.
+func (c *cast) scaleOf(l *definition.Agent) scale {
+	sc := scaleOf(l.Loop.Score)
+	if s := c.goals[l.Name].study; s.scores() {
+		sc = s.reach(sc, l.Loop.Score.Target == nil && l.Loop.Score.DimensionTarget == nil)
 	}
 	return sc
 }

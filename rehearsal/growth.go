@@ -5,6 +5,7 @@ package rehearsal
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -17,6 +18,9 @@ import (
 const (
 	tooLarge = 1 << 20
 	growth   = 64 << 10
+	// A limit of that size is found to be passed a little later: what is in a state
+	// is counted in several ways.
+	farTooLarge = tooLarge + 2*growth
 )
 
 // stateGrows: an agent's answer is longer in each iteration than in the one before.
@@ -35,7 +39,7 @@ func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
 			continue
 		}
 		f.Steps = []string{by.Name}
-		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, stateSize: tooLarge, score: s.rising(l), words: func(a *definition.Agent, at place) (string, bool) {
+		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, stateSize: farTooLarge, score: s.rising(l), words: func(a *definition.Agent, at place) (string, bool) {
 			return speech(a, at) + strings.Repeat(" more", growth/5*at.loops[l.Name]), a == by
 		}})
 		if err != nil {
@@ -43,14 +47,14 @@ func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
 		}
 		got := s.walk(l, s.quiet[l.Name], t).run()
 		f.Stop, f.Guard, f.Status = got.stop, got.by(l), Caught
-		largest, at := largestState(t, l)
+		largest, at := s.largestState(t, l)
 		switch {
 		case got.fatal != nil && got.fatal.Kind == loop.StateTooLarge:
 			f.Detail = got.ending()
-		case largest > tooLarge || f.Guard == "":
+		case largest > farTooLarge || f.Guard == "":
 			f.Status, f.Guard = Uncaught, ""
 			f.Detail = fmt.Sprintf("in iteration %d the state has %s, and the loop goes on", at, size(largest))
-			f.Advice = "state_limit: 1MiB on " + l.Name
+			f.fix(l.Name, "state_limit", "1MiB", "")
 		default:
 			f.Detail = fmt.Sprintf("%s, when the state has %s", got.ending(), size(largest))
 		}
@@ -85,12 +89,18 @@ func (s *stage) allowance(l *definition.Agent) string {
 	return ""
 }
 
-func largestState(t *take, l *definition.Agent) (bytes int64, iteration int) {
+// largestState is the largest that an iteration has left. What the finalizer adds is
+// no matter of the loop.
+func (s *stage) largestState(t *take, l *definition.Agent) (bytes int64, iteration int) {
 	rec := t.of(l)
 	if rec == nil {
 		return 0, 0
 	}
+	final := s.plans[l.Name].Finalizer()
 	for _, o := range rec.Outcomes {
+		if final >= 0 && o.Step == final {
+			continue
+		}
 		if n := sizeOf(o.State); n > bytes {
 			bytes, iteration = n, o.Iteration
 		}
@@ -117,7 +127,7 @@ func (s *stage) rising(l *definition.Agent) func(place) float64 {
 	if l.Loop.Score == nil {
 		return nil
 	}
-	r := scaleOf(l.Loop.Score)
+	r := s.scaleOf(l)
 	return func(at place) float64 { return r.at(0.4 * float64(at.loops[l.Name])) }
 }
 
@@ -146,16 +156,32 @@ func (s *stage) costsExplode(ctx context.Context) ([]Finding, error) {
 			}
 		}
 		f.Detail = fmt.Sprintf("%s, with %s used", got.ending(), plural(int(used), "token"))
-		if bound := s.allowance(l); bound != "" {
-			f.Guard = bound
-		} else {
+		switch bound := s.allowance(l); {
+		case bound != "":
+			if f.Guard = bound; got.stop == nil || got.stop.Reason != loop.ReasonBudget {
+				f.Detail += "; that is within the budget"
+			}
+		default:
 			if f.Guard != "" {
 				f.Detail += fmt.Sprintf("; %s bounds how often, and nothing how much", strings.SplitN(f.Guard, ":", 2)[0])
 			}
 			f.Status, f.Guard = Uncaught, ""
-			f.Advice = "budget: {tokens: 200000} on " + l.Name
+			f.fix(l.Name, "budget.tokens", strconv.FormatInt(s.enough(l), 10), "")
 		}
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// enough is a budget of tokens for a loop: four times what it has used where nothing
+// went wrong, and no less than 200000.
+func (s *stage) enough(l *definition.Agent) int64 {
+	const step = 100_000
+	used := int64(0)
+	if rec := s.base[l.Name].of(l); rec != nil {
+		for _, o := range rec.Outcomes {
+			used += o.Usage.InputTokens + o.Usage.OutputTokens
+		}
+	}
+	return max(2*step, (4*used+step-1)/step*step)
 }

@@ -38,6 +38,9 @@ func byPreset(l *definition.Agent, field string) string {
 
 // brief is a duration without parts that are nothing: 5m, 1h30m, 90s is 1m30s.
 func brief(d time.Duration) string {
+	if d > 10*time.Second {
+		d = d.Round(time.Second)
+	}
 	s := d.Round(time.Millisecond).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -137,17 +140,21 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// ending words how a loop has ended: "max_iterations after 5 iterations, about 3m; hands back best 2".
+// ending words how a loop has ended: "max_iterations after 5 iterations and 3m; hands
+// back the best, iteration 2".
 func (w *walked) ending() string {
 	if w.far {
-		return fmt.Sprintf("under way after %s, about %s", plural(w.iterations, "iteration"), brief(w.elapsed))
+		return fmt.Sprintf("under way after %s and %s", plural(w.iterations, "iteration"), brief(w.elapsed))
 	}
 	if w.stop == nil {
-		return fmt.Sprintf("cut off after %s, about %s", plural(w.iterations, "iteration"), brief(w.elapsed))
+		return fmt.Sprintf("cut off after %s and %s", plural(w.iterations, "iteration"), brief(w.elapsed))
 	}
 	s := fmt.Sprintf("%s after %s", w.stop.Reason, plural(w.stop.Iteration, "iteration"))
 	if w.elapsed > 0 {
-		s += ", about " + brief(w.elapsed)
+		s += " and " + brief(w.elapsed)
+	}
+	if w.stop.Reason == loop.ReasonTimeout && w.kept > 0 && w.elapsed < w.limit {
+		s += fmt.Sprintf(" (%.0f%% of %s is the finalizer's)", w.kept*100, brief(w.limit))
 	}
 	return s + "; hands back " + handsBack(w.stop)
 }
@@ -161,5 +168,5 @@ func handsBack(rec *loop.StopRecord) string {
 	case loop.FromLast:
 		return fmt.Sprintf("the last, iteration %d", r.Iteration)
 	}
-	return "what there is, of no whole iteration"
+	return fmt.Sprintf("what there is of iteration %d", rec.Result.Iteration)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // stepHung: an agent says nothing, for ever, whenever it is run, in a loop that ends
@@ -39,21 +40,25 @@ func (s *stage) hung(a *definition.Agent, t *take) Finding {
 	own, ownName := ownTimeout(a)
 	l := s.loopAround(a)
 	if a.Human != nil {
+		if l != nil {
+			f.Loop = l.Name
+		}
 		if f.Guard = fmt.Sprintf("deadline of %s: %s", a.Name, brief(a.Human.Deadline)); a.Human.Deadline == 0 {
-			f.Status, f.Guard, f.Advice = Uncaught, "", "deadline: 24h on "+a.Name+", with a default"
+			f.Status, f.Guard = Uncaught, ""
+			f.deadline(a)
 		}
 		f.Detail = "nobody answers: meanwhile the run waits, and costs nothing"
 		return f
 	}
 	if l == nil {
 		if own > 0 {
-			f.Guard, f.Detail = ownName, "it is in no loop; then the run fails"
+			f.Guard, f.Detail = ownName, "cut off; in no loop, so the run fails then"
 			return f
 		}
-		f.Status, f.Detail = Uncaught, "it is in no loop, and nothing else bounds it"
-		f.Advice = fmt.Sprintf("make %s a step of a loop with max_iterations: 1, which has limits of time", a.Name)
+		f.Status, f.Detail = Uncaught, "in no loop, and nothing else bounds the time"
+		f.Advice = fmt.Sprintf("put %s alone into a loop of its own: type: loop, max_iterations: 1, sub_agents: [%s, with can_exit_loop: false]", a.Name, a.Name)
 		if a.Command != nil {
-			f.Advice = "timeout: 2m on " + a.Name
+			f.fix(a.Name, "timeout", "2m", "")
 		}
 		return f
 	}
@@ -80,7 +85,10 @@ func (s *stage) hung(a *definition.Agent, t *take) Finding {
 	case got.hung:
 		f.Status = Uncaught
 		f.Detail = "neither the step, nor an iteration, nor the loop has a limit of time"
-		f.Advice = fmt.Sprintf("iteration_timeout: 5m on %s, or a timeout on the step", l.Name)
+		if f.fix(l.Name, "iteration_timeout", "5m", ", or a timeout on the step"); s.finalizes(a, l) && !l.Loop.FinalizeEach {
+			f.Detail = "the finalizer has no limit of time, nor has the loop" // and it is in no iteration
+			f.fix(l.Name, "timeout", "30m", "")
+		}
 	case got.guard != "" && cut == "":
 		f.Guard, f.Detail = got.guard, fmt.Sprintf("a loop around cuts it off after %s", brief(got.elapsed))
 	case got.stop == nil:
@@ -91,6 +99,26 @@ func (s *stage) hung(a *definition.Agent, t *take) Finding {
 		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; the loop ends: %s", times(got.hangs), got.ending())
 	}
 	return f
+}
+
+// deadline advises one for a person's answer, with what is answered then.
+func (f *Finding) deadline(a *definition.Agent) {
+	f.fix(a.Name, "deadline", "24h", "")
+	if a.Human.Default != nil {
+		return
+	}
+	answer := encode("nobody has answered")
+	switch h := a.Human; {
+	case h.Ask == session.AskApproval:
+		answer = "false"
+	case h.Ask == session.AskEdit:
+		f.Advice += ", and default: the values then"
+		return
+	case len(h.Options) > 0:
+		answer = encode(h.Options[0])
+	}
+	f.Add = append(f.Add, Fix{a.Name, "default", answer})
+	f.Advice = fmt.Sprintf("deadline: 24h and default: %s on %s", answer, a.Name)
 }
 
 func times(n int) string {

@@ -3,7 +3,10 @@
 package rehearsal
 
 import (
+	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,22 +15,33 @@ import (
 )
 
 // instance is a value that fits a schema. A text in it is the words, as far as
-// the schema lets it; one with a pattern may not fit.
-func instance(s *genai.Schema, words string) any {
+// the schema lets it.
+func instance(s *genai.Schema, text string) any {
 	if s == nil {
-		return words
+		return text
 	}
 	if len(s.Enum) > 0 {
-		return fit(s, s.Enum[0])
+		return fit(s, s.Enum[0], text)
 	}
-	switch strings.ToUpper(string(s.Type)) {
-	case string(genai.TypeObject):
+	switch typeOf(s) {
+	case genai.TypeObject:
 		m := make(map[string]any, len(s.Properties))
 		for name, sub := range s.Properties {
-			m[name] = instance(sub, words)
+			m[name] = instance(sub, text)
+		}
+		for _, name := range s.Required {
+			if _, there := m[name]; !there {
+				m[name] = text
+			}
+		}
+		for n := 1; s.MinProperties != nil && int64(len(m)) < *s.MinProperties && n < 1<<10; n++ {
+			m[fmt.Sprintf("more_%d", n)] = text
+		}
+		if s.MaxProperties != nil {
+			leaveOut(m, s.Required, *s.MaxProperties)
 		}
 		return m
-	case string(genai.TypeArray):
+	case genai.TypeArray:
 		n := int64(1)
 		if s.MinItems != nil {
 			n = max(n, *s.MinItems)
@@ -35,60 +49,180 @@ func instance(s *genai.Schema, words string) any {
 		if s.MaxItems != nil {
 			n = min(n, *s.MaxItems)
 		}
-		list := make([]any, n)
-		for i := range list {
-			list[i] = instance(s.Items, words)
+		all := make([]any, min(n, 1<<10))
+		for i := range all {
+			all[i] = instance(s.Items, text)
 		}
-		return list
-	case string(genai.TypeNumber), string(genai.TypeInteger):
-		return fit(s, 5.0)
-	case string(genai.TypeBoolean):
+		return all
+	case genai.TypeNumber, genai.TypeInteger:
+		return within(s, 5)
+	case genai.TypeBoolean:
 		return false
-	case string(genai.TypeNULL):
+	case genai.TypeNULL:
 		return nil
+	case genai.TypeString:
+		return spell(s, text)
 	}
-	if len(s.AnyOf) > 0 {
-		return instance(s.AnyOf[0], words)
+	for _, sub := range s.AnyOf {
+		if typeOf(sub) != genai.TypeNULL {
+			return instance(sub, text)
+		}
 	}
-	return fit(s, words)
+	return text
 }
 
-// fit brings a number or a text within the bounds of its schema.
-func fit(s *genai.Schema, v any) any {
-	number := strings.EqualFold(string(s.Type), string(genai.TypeNumber))
-	integer := strings.EqualFold(string(s.Type), string(genai.TypeInteger))
-	switch x := v.(type) {
+// typeOf is the type that a schema names, whatever the case.
+func typeOf(s *genai.Schema) genai.Type { return genai.Type(strings.ToUpper(string(s.Type))) }
+
+// leaveOut takes fields that are not required out of an object that has too many.
+func leaveOut(m map[string]any, required []string, most int64) {
+	for _, name := range slices.Backward(sortedKeys(m)) {
+		if int64(len(m)) > most && !slices.Contains(required, name) {
+			delete(m, name)
+		}
+	}
+}
+
+// fit brings a value within its schema; one of another type becomes one that fits.
+func fit(s *genai.Schema, v any, text string) any {
+	if typ := typeOf(s); len(s.Enum) > 0 {
+		return chosen(s, typ, v)
+	}
+	switch typ := typeOf(s); typ {
+	case genai.TypeNumber, genai.TypeInteger:
+		if f, ok := asFloat(v); ok {
+			return within(s, f)
+		}
+	case genai.TypeString:
+		switch x := v.(type) {
+		case string:
+			return spell(s, x)
+		case float64:
+			return spell(s, decimal(x))
+		}
+	case genai.TypeBoolean:
+		if b, ok := v.(bool); ok {
+			return b
+		}
+	case genai.TypeArray:
+		if all, ok := v.([]any); ok && (s.MinItems == nil || int64(len(all)) >= *s.MinItems) && (s.MaxItems == nil || int64(len(all)) <= *s.MaxItems) {
+			return v
+		}
+	case genai.TypeObject:
+		if _, ok := v.(map[string]any); ok {
+			return v
+		}
+	default:
+		if len(s.AnyOf) == 0 {
+			return v
+		}
+		for _, sub := range s.AnyOf {
+			if got := fit(sub, v, text); got == v {
+				return got
+			}
+		}
+	}
+	return instance(s, text)
+}
+
+// chosen is the value if it is one of those that there are, and else the first.
+func chosen(s *genai.Schema, typ genai.Type, v any) any {
+	word := fmt.Sprint(v)
+	if f, ok := v.(float64); ok {
+		word = decimal(f)
+	}
+	if !slices.Contains(s.Enum, word) {
+		word = s.Enum[0]
+	}
+	switch typ {
+	case genai.TypeNumber, genai.TypeInteger:
+		if f, err := strconv.ParseFloat(word, 64); err == nil {
+			return f
+		}
+	case genai.TypeBoolean:
+		return word == "true"
+	}
+	return word
+}
+
+func asFloat(v any) (float64, bool) {
+	switch v := v.(type) {
 	case float64:
-		if integer {
-			x = math.Round(x)
+		return v, true
+	case bool:
+		if v {
+			return 1, true
 		}
-		if s.Minimum != nil {
-			x = max(x, *s.Minimum)
-		}
-		if s.Maximum != nil {
-			x = min(x, *s.Maximum)
-		}
-		return x
+		return 0, true
 	case string:
-		if number || integer {
-			if f, ok := parseNumber(x); ok {
-				return f
-			}
-		}
-		if n := s.MaxLength; n != nil && int64(utf8.RuneCountInString(x)) > *n {
-			x = string([]rune(x)[:*n])
-		}
-		if n := s.MinLength; n != nil {
-			if lack := *n - int64(utf8.RuneCountInString(x)); lack > 0 {
-				x += strings.Repeat(".", int(min(lack, 1<<20)))
-			}
-		}
-		return x
+		f, err := strconv.ParseFloat(v, 64)
+		return f, err == nil
 	}
-	return v
+	return 0, false
 }
 
-func parseNumber(text string) (float64, bool) {
-	f, err := strconv.ParseFloat(text, 64)
-	return f, err == nil
+// within is the number that is nearest and that the schema lets pass.
+func within(s *genai.Schema, x float64) float64 {
+	integer := typeOf(s) == genai.TypeInteger
+	if integer {
+		x = math.Round(x)
+	}
+	if s.Minimum != nil && x < *s.Minimum {
+		if x = *s.Minimum; integer {
+			x = math.Ceil(x)
+		}
+	}
+	if s.Maximum != nil && x > *s.Maximum {
+		if x = *s.Maximum; integer {
+			x = math.Floor(x)
+		}
+	}
+	return x
+}
+
+// formats are texts in the formats that schemas name.
+var formats = map[string]string{
+	"date-time": "2020-01-01T00:00:00Z", "date": "2020-01-01", "time": "00:00:00Z", "duration": "PT1M",
+	"email": "somebody@example.org", "uri": "https://example.org/", "url": "https://example.org/", "uri-reference": "/", "hostname": "example.org",
+	"uuid": "00000000-0000-4000-8000-000000000000", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
+}
+
+// spell is a text as the schema wants texts: the words as they are if it can be.
+func spell(s *genai.Schema, text string) string {
+	if s.Pattern != "" {
+		re, err := regexp.Compile(s.Pattern)
+		if err != nil || re.MatchString(text) && fits(s, text) {
+			return long(s, text)
+		}
+		if own := matching(s.Pattern, lengthOf(s)); re.MatchString(own) {
+			return own
+		}
+		return long(s, text)
+	}
+	if own, ok := formats[strings.ToLower(s.Format)]; ok {
+		return own
+	}
+	return long(s, text)
+}
+
+func lengthOf(s *genai.Schema) int {
+	if s.MinLength == nil {
+		return 0
+	}
+	return int(min(*s.MinLength, 1<<10))
+}
+
+func fits(s *genai.Schema, text string) bool { return long(s, text) == text }
+
+// long cuts a text, or makes it longer.
+func long(s *genai.Schema, x string) string {
+	if n := s.MaxLength; n != nil && int64(utf8.RuneCountInString(x)) > *n {
+		x = string([]rune(x)[:*n])
+	}
+	if n := s.MinLength; n != nil {
+		if lack := *n - int64(utf8.RuneCountInString(x)); lack > 0 {
+			x += strings.Repeat(".", int(min(lack, 1<<20)))
+		}
+	}
+	return x
 }

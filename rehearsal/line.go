@@ -4,13 +4,9 @@ package rehearsal
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-
-	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
@@ -51,10 +47,7 @@ func (p *play) scripted(a *definition.Agent, at place) (scripted.Answer, bool) {
 // nothing goes wrong a script has the say; else what the fault needs is put into
 // what the script has.
 func (p *play) line(a *definition.Agent, at place) line {
-	form := &form{words: speech(a, at), fields: make(map[string]any)}
-	if a.LLM != nil {
-		form.schema = a.LLM.OutputSchema
-	}
+	form := p.form(a, at)
 	own, scripted := p.scripted(a, at)
 	if scripted {
 		form.words = own.Text
@@ -62,10 +55,7 @@ func (p *play) line(a *definition.Agent, at place) line {
 		if json.Unmarshal([]byte(own.Text), &v) == nil {
 			form.base = v
 		}
-	} else {
-		for _, name := range p.vars.fields[a.OutputKey] {
-			form.fields[name] = 1.0
-		}
+		form.need = nil
 	}
 	changed := false
 	if p.words != nil {
@@ -73,21 +63,17 @@ func (p *play) line(a *definition.Agent, at place) line {
 			form.words, changed = other, true
 		}
 	}
-	out := line{}
+	leave := false
 	if !scripted || changed || p.never || p.score != nil {
 		for l := p.loopAround(a); l != nil; l = p.loopAround(l) {
-			out.leave = p.wants(a, l, at, form) || out.leave
+			leave = p.wants(a, l, at, form) || leave
 		}
 	}
-	out.value, out.result = form.value(jsonTask(a)), form.results()
-	if text, ok := out.value.(string); ok {
-		out.words = text
-		return out
+	if ends(a) {
+		form.fields["approved"] = leave
 	}
-	out.words = encode(out.value)
-	if !jsonTask(a) {
-		out.value = out.words
-	}
+	out := form.line(a)
+	out.leave = leave
 	return out
 }
 
@@ -96,23 +82,20 @@ func (p *play) line(a *definition.Agent, at place) line {
 func (p *play) wants(a, l *definition.Agent, at place, f *form) (leave bool) {
 	g, n := p.goals[l.Name], at.loops[l.Name]
 	w, end := p.wayOf(p.cast, l)
-	if s := l.Loop.Score; s != nil && slices.Contains(g.scorers, a) {
-		sc := scaleOf(s)
-		v := sc.at(0.4) // it stands still
-		switch {
-		case p.target == l && p.score != nil:
-			v = p.score(at)
-		case end > 0:
-			v = sc.course(w, n, end)
-		}
-		p.grade(a, s, v, f)
+	if s := l.Loop.Score; s != nil && slices.Contains(g.scorers, a) && !g.study.scores() {
+		p.grade(a, s, p.mark(l, at, n), f)
 	}
 	now := end > 0 && n >= end
+	if g.study != nil {
+		f.pick(p.course(l).at(g.study, n, p.aim(l, at, n), func(k int) aim { return p.aim(l, at.first(), k) }))
+	}
 	some := g.unmet
 	if now && w.reason == loop.ReasonCondition {
 		some = g.met
 	}
-	f.take(a, some)
+	if g.study == nil {
+		f.take(a, some)
+	}
 	some = g.open[a.Name]
 	if now && w.by == a {
 		some, leave = g.done[a.Name], true
@@ -121,148 +104,33 @@ func (p *play) wants(a, l *definition.Agent, at place, f *form) (leave bool) {
 	return leave
 }
 
-// grade puts a score into an answer, where the loop will look for it.
-func (p *play) grade(a *definition.Agent, s *loop.Score, v float64, f *form) {
-	if s.Expr != "" {
-		free := slices.DeleteFunc(paths(s.Expr), func(p path) bool {
-			key, _ := p.key()
-			return p.root != "state" || key != a.OutputKey
-		})
-		if some, ok := solveNumber(s.Expr, v, free, conditionVals(p.def.State, 1)); ok {
-			f.take(a, some)
-		}
-		return
-	}
-	if s.Label != "" {
-		f.lead = s.Label + " " + decimal(v)
-	}
-	inside := ""
-	if f.schema != nil && f.schema.Properties["dimensions"] != nil {
-		inside = "dimensions."
-	}
-	for _, name := range s.Dimensions {
-		f.set(inside+name, v)
-	}
-	if s.DimensionTarget != nil && len(s.Dimensions) == 0 {
-		f.set("dimensions.quality", v)
-	}
-	field := s.Field
-	if field == "" {
-		field = "score"
-	}
-	_, named := f.property(field)
+// mark is the score of a loop's iteration in the scene.
+func (p *play) mark(l *definition.Agent, at place, n int) float64 {
+	sc := p.scaleOf(l)
+	w, end := p.wayOf(p.cast, l)
 	switch {
-	case named, s.Field != "":
-		f.set(field, v)
-	case f.schema != nil && len(s.Dimensions) > 0, s.Label != "":
-	case f.schema == nil && f.base == nil && len(f.fields) == 0:
-		f.lead = decimal(v)
-	case len(s.Dimensions) == 0:
-		f.set(field, v)
+	case p.target == l && p.score != nil:
+		at.loops = maps.Clone(at.loops)
+		at.loops[l.Name] = n
+		return p.score(at)
+	case end > 0:
+		return sc.course(w, n, end)
 	}
+	return sc.at(0.4) // it stands still
+}
+
+// aim is what an iteration of a studied loop is to come to in the scene.
+func (p *play) aim(l *definition.Agent, at place, n int) aim {
+	w, end := p.wayOf(p.cast, l)
+	now := end > 0 && n >= end
+	to := aim{stop: now && w.reason == loop.ReasonCondition}
+	if l.Loop.Score != nil && len(p.goals[l.Name].scorers) > 0 {
+		to.score, to.rated = p.mark(l, at, n), true
+	}
+	if now && w.by != nil && w.by.Expression != nil {
+		to.exit = w.by.Name
+	}
+	return to
 }
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-
-// form is how an answer looks: words, or a value with fields.
-type form struct {
-	words  string
-	lead   string // a number, or a label and one, before the words
-	schema *genai.Schema
-	fields map[string]any // by path
-	whole  any
-	base   any // what a script has, if that is JSON
-}
-
-// take adds the values that are this agent's to leave.
-func (f *form) take(a *definition.Agent, some values) {
-	for _, p := range some.sorted() {
-		key, rest := p.key()
-		switch {
-		case p.root == "result" && key == "json" && rest != "":
-			f.set(rest, some[p])
-		case p.root == "result":
-			f.set(resultPrefix+p.fields, some[p])
-		case key == "" || key != a.OutputKey && key != a.ResultKey:
-		case key == a.ResultKey:
-			f.set(resultPrefix+rest, some[p])
-		case rest == "":
-			f.whole = some[p]
-		default:
-			f.set(rest, some[p])
-		}
-	}
-}
-
-func (f *form) set(field string, v any) {
-	if s, ok := f.property(field); ok {
-		v = fit(s, v)
-	}
-	f.fields[field] = v
-}
-
-// property is the schema of a field; ok is false if there is none.
-func (f *form) property(field string) (s *genai.Schema, ok bool) {
-	s = f.schema
-	for name := range strings.SplitSeq(field, ".") {
-		if s == nil {
-			return nil, false
-		}
-		s = s.Properties[name]
-	}
-	return s, s != nil
-}
-
-// value is the answer. One that is JSON is a text, unless it is a JSON task's.
-func (f *form) value(task bool) any {
-	base := f.base
-	switch {
-	case base == nil && f.schema != nil:
-		base = instance(f.schema, f.words)
-	case f.whole != nil:
-		return f.whole
-	}
-	some := false
-	for _, field := range slices.Sorted(maps.Keys(f.fields)) {
-		if !strings.HasPrefix(field, resultPrefix) {
-			base, some = put(base, field, false, f.fields[field]), true
-		}
-	}
-	if m, ok := base.(map[string]any); ok && f.schema == nil && f.base == nil {
-		m["note"] = f.words
-	}
-	switch {
-	case task && base == nil:
-		return map[string]any{"note": f.words}
-	case task:
-		return base
-	case f.lead != "" && some:
-		return f.lead + "\n" + encode(base)
-	case f.lead != "":
-		return f.lead + "\n" + f.words
-	case base != nil:
-		return encode(base)
-	}
-	return f.words
-}
-
-const resultPrefix = "result."
-
-// results are the fields of a task's result.
-func (f *form) results() map[string]any {
-	all := make(map[string]any)
-	for field, v := range f.fields {
-		if own, ok := strings.CutPrefix(field, resultPrefix); ok {
-			all[own] = v
-		}
-	}
-	return all
-}
-
-func encode(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(data)
-}

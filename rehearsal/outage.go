@@ -94,7 +94,7 @@ func (s *stage) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 		f.Guard, f.Detail = "on_error", "the loop goes on without the step's answer"
 	default:
 		f.Status, f.Detail = Uncaught, "the run fails for one request, which would have gone well the second time"
-		f.Advice = "request_retry: 3, or retry: 2 on the step"
+		f.fix(a.Name, "request_retry", "3", "")
 	}
 	return f, nil
 }
@@ -125,9 +125,9 @@ func (s *stage) providerDown(ctx context.Context) ([]Finding, error) {
 		f.Stop, f.Detail = got.stop, fmt.Sprintf("%s failed; %s", plural(got.failed, "step"), got.ending())
 		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s, %s of which failed, it still goes on", plural(got.iterations, "iteration"), plural(got.failed, "step"))
-			f.Advice = "max_consecutive_failures: 3 on " + l.Name
+			f.fix(l.Name, "max_consecutive_failures", "3", "")
 		} else if got.failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
-			f.Advice = "max_consecutive_failures: 3 on " + l.Name + " ends it sooner"
+			f.fix(l.Name, "max_consecutive_failures", "3", " ends it sooner")
 		}
 		all = append(all, f)
 	}

@@ -52,7 +52,8 @@ func results(r *rehearsal.Report) []string {
 	return all
 }
 
-// X1; issue 6: the examples, with every fault.
+// X1; issue 6: a few loops, with every fault. They were examples once; those that
+// there are now, TestAdviceCanBeTaken looks at.
 func TestExamples(t *testing.T) {
 	for _, tt := range []struct {
 		example string
@@ -110,7 +111,7 @@ func TestExamples(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.example, func(t *testing.T) {
-			def, err := definition.Load(filepath.Join("..", "examples", tt.example, "loop.yaml"))
+			def, err := definition.Load(filepath.Join("testdata", tt.example+".yaml"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,12 +125,12 @@ func TestExamples(t *testing.T) {
 					t.Errorf("with nothing wrong: %s", e)
 				}
 			}
-			if took := time.Since(began); took > 10*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 			again, err := json.Marshal(rehearse(t, def, rehearsal.Config{}))
 			if first, _ := json.Marshal(r); err != nil || !bytes.Equal(first, again) {
-				t.Errorf("the second time it is another report, %v", err)
+				t.Errorf("the second time it is another report, %v: %s", err, cmp.Diff(string(first), string(again)))
 			}
 		})
 	}
@@ -137,7 +138,7 @@ func TestExamples(t *testing.T) {
 
 // open is a definition that lacks nothing, in lines that a test leaves out or
 // changes.
-func open(t testing.TB, change map[string]string) *definition.Definition {
+func open(t testing.TB, change map[string]string) string {
 	text := guarded
 	for from, to := range change {
 		if !strings.Contains(text, from) {
@@ -145,7 +146,7 @@ func open(t testing.TB, change map[string]string) *definition.Definition {
 		}
 		text = strings.Replace(text, from, to, 1)
 	}
-	return parse(t, text)
+	return text
 }
 
 const guarded = `name: improve
@@ -156,7 +157,7 @@ budget: {tokens: 9000}
 state_limit: 200KiB
 no_progress: true
 on_regression: rollback
-score: {key: review, target: 9, judge: {step: critic, samples: 3}}
+score: {key: review, target: 9, judge: {step: critic, samples: 12}}
 sub_agents:
   - name: writer
     instructions: "Improve this: {{draft}}"
@@ -188,8 +189,8 @@ func TestGuards(t *testing.T) {
 			"max_iterations: 6", "max_iterations: 10 on improve",
 		},
 		{
-			rehearsal.NoisyJudge, map[string]string{", judge: {step: critic, samples: 3}": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},
-			"score.judge.samples: 3", "score: {judge: {step: critic, samples: 3}} on improve",
+			rehearsal.NoisyJudge, map[string]string{", judge: {step: critic, samples: 12}": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},
+			"score.judge.samples: 12", "score: {judge: {step: critic, samples: 10}} on improve",
 		},
 		{
 			rehearsal.ScoresRegress, map[string]string{"on_regression: rollback\n": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},
@@ -206,7 +207,7 @@ func TestGuards(t *testing.T) {
 		},
 		{
 			rehearsal.ProviderHiccup, map[string]string{"request_retry: 3": "request_retry: 1"}, nil,
-			"request_retry: 3", "request_retry: 3, or retry: 2 on the step",
+			"request_retry: 3", "request_retry: 3 on writer",
 		},
 		{
 			rehearsal.ProviderDown, map[string]string{"max_iterations: 6": "max_iterations: 0\non_error: next_iteration"},
@@ -214,8 +215,8 @@ func TestGuards(t *testing.T) {
 			"on_error: stop (the default)", "max_consecutive_failures: 3 on improve",
 		},
 		{
-			rehearsal.ExitNotPermitted, map[string]string{"    can_exit_loop: true\n": ""}, map[string]string{"score: {key: review, target: 9, judge: {step: critic, samples: 3}}\n": "", "on_regression: rollback\n": ""},
-			"can_exit_loop", "can_exit_loop: true on the one that decides",
+			rehearsal.ExitNotPermitted, map[string]string{"    can_exit_loop: true\n": ""}, map[string]string{"score: {key: review, target: 9, judge: {step: critic, samples: 12}}\n": "", "on_regression: rollback\n": ""},
+			"can_exit_loop", "can_exit_loop: true on critic, or on another one that decides",
 		},
 		{
 			rehearsal.StateGrows, map[string]string{"state_limit: 200KiB\n": ""}, map[string]string{"max_iterations: 6": "max_iterations: 30", "budget: {tokens: 9000}\n": ""},
@@ -223,12 +224,12 @@ func TestGuards(t *testing.T) {
 		},
 		{
 			rehearsal.CostsExplode, map[string]string{"budget: {tokens: 9000}\n": ""}, nil,
-			"budget.tokens: 9000", "budget: {tokens: 200000} on improve",
+			"budget.tokens: 9000", "budget: {tokens: 300000} on improve",
 		},
 	} {
 		t.Run(string(tt.fault), func(t *testing.T) {
 			cfg := rehearsal.Config{Faults: []rehearsal.Fault{tt.fault}}
-			with := rehearse(t, open(t, tt.both), cfg)
+			with := rehearse(t, parse(t, open(t, tt.both)), cfg)
 			caught := false
 			for _, f := range with.Findings {
 				caught = caught || f.Status == rehearsal.Caught && f.Guard == tt.guard
@@ -243,7 +244,7 @@ func TestGuards(t *testing.T) {
 			for _, m := range []map[string]string{tt.both, tt.change} {
 				maps.Copy(change, m)
 			}
-			without := rehearse(t, open(t, change), cfg)
+			without := rehearse(t, parse(t, open(t, change)), cfg)
 			i := slices.IndexFunc(without.Findings, func(f rehearsal.Finding) bool { return f.Status == rehearsal.Uncaught })
 			if i < 0 {
 				t.Fatalf("without its guard: %+v", without.Findings)
@@ -251,30 +252,8 @@ func TestGuards(t *testing.T) {
 			if got := without.Findings[i].Advice; !strings.HasPrefix(got, tt.advice) {
 				t.Errorf("the advice is %q, want %q", got, tt.advice)
 			}
+			take(t, fileOf(open(t, change)), &without.Findings[i])
 		})
-	}
-}
-
-// LOOP 14: without a target a noisy judge still chooses the best.
-func TestNoiseChoosesTheBest(t *testing.T) {
-	const text = `name: improve
-max_iterations: 4
-score: {key: review%s}
-sub_agents: [{name: writer, instructions: write, output_key: draft}, {name: critic, instructions: judge, output_key: review}]
-`
-	cfg := rehearsal.Config{Faults: []rehearsal.Fault{rehearsal.NoisyJudge}}
-	f := rehearse(t, parse(t, fmt.Sprintf(text, "")), cfg).Findings[0]
-	if f.Status != rehearsal.Uncaught || !strings.Contains(f.Detail, "iteration 2 is taken for the best") {
-		t.Errorf("asked once: %+v", f)
-	}
-	f = rehearse(t, parse(t, fmt.Sprintf(text, ", judge: {step: critic, samples: 2}")), cfg).Findings[0]
-	if f.Status != rehearsal.Caught {
-		t.Errorf("asked twice: %+v", f)
-	}
-	cfg.Seed = 7
-	g := rehearse(t, parse(t, fmt.Sprintf(text, ", judge: {step: critic, samples: 2}")), cfg).Findings[0]
-	if g.Status != rehearsal.Caught || g.Detail == f.Detail {
-		t.Errorf("with another seed: %q and %q", f.Detail, g.Detail)
 	}
 }
 
@@ -319,7 +298,7 @@ budget: {tokens: 200000}
 on_regression: rollback
 state_limit: 1MiB
 no_progress: true
-score: {key: review, target: 9, judge: {step: critic, samples: 3}}
+score: {key: review, target: 9, judge: {step: critic, samples: 12}}
 sub_agents:
   - {name: writer, instructions: "Improve this: {{draft}}", output_key: draft}
   - {name: critic, instructions: "Judge this: {{draft}}", output_key: review, can_exit_loop: true}

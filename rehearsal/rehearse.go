@@ -25,7 +25,7 @@ const DefaultStepTime = 10 * time.Second
 
 // Config describes a rehearsal. Its zero value is ready.
 type Config struct {
-	// Seed varies what is left to chance: how much a noisy judge varies, and the
+	// Seed varies what is left to chance: what a noisy judge says, and the
 	// points of a long run at which it crashes.
 	Seed uint64
 	// StepTime is how long a step takes by which the process is left; 0 is
@@ -73,7 +73,8 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 	if err := s.readPlans(ctx); err != nil {
 		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
 	}
-	s.learn(s.state)
+	s.learn(s.state, cfg.script())
+	rep.Notes = append(rep.Notes, s.sideNotes()...)
 	if err := s.baseline(ctx, rep); err != nil {
 		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
 	}

@@ -88,6 +88,9 @@ type Finding struct {
 	// Detail says what happens, or why it cannot; Advice what to add to the file.
 	Detail string `json:"detail"`
 	Advice string `json:"advice,omitzero"`
+	// Add is the advice for programs, where it is fields to add: with all of
+	// them in the file the fault is caught, or caught sooner.
+	Add []Fix `json:"add,omitzero"`
 	// Stop is why the loop stops then, if it does.
 	Stop *loop.StopRecord `json:"stop,omitzero"`
 	// Points is at how many events a run was cut off, and Differ at how many of

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -25,11 +27,28 @@ type scene struct {
 	words    func(a *definition.Agent, at place) (string, bool) // of any agent
 	usage    func(at place) *scripted.Usage
 	fail     func(a *definition.Agent, at place) *scripted.Failure
-	hearing  *hearing // of what finalizers are told
-	escalate string   // an agent that asks to leave at its end
+	hearing  *hearing         // of what finalizers are told
+	circles  *loop.NoProgress // of the target, in place of the file's
+	escalate string           // an agent that asks to leave at its end
 
 	iterations int   // of the target or, without one, of each loop: then the run is cut off
 	stateSize  int64 // so is one with a state of so many bytes
+
+	mu      sync.Mutex
+	courses map[string]*course // by loop
+}
+
+// course is how the iterations of a loop go, the same in every run of the scene.
+func (s *scene) course(l *definition.Agent) *course {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.courses == nil {
+		s.courses = make(map[string]*course)
+	}
+	if s.courses[l.Name] == nil {
+		s.courses[l.Name] = &course{}
+	}
+	return s.courses[l.Name]
 }
 
 // place is where in a run a stand-in plays.
@@ -60,6 +79,12 @@ func placeOf(ctx agent.InvocationContext) place {
 		}
 	}
 	return at
+}
+
+// first is the place with the first sample.
+func (p place) first() place {
+	p.sample = 1
+	return p
 }
 
 // iteration is that of the nearest loop; 1 outside loops.

@@ -5,9 +5,8 @@ package rehearsal
 import (
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
@@ -16,67 +15,6 @@ import (
 // onward is a way to end that no stand-in brings about: a loop whose score alone is
 // to decide.
 var onward = way{name: "onward", reason: loop.ReasonMaxIterations}
-
-// noisyJudge: the work stays the same, and the judge is in two minds about it.
-func (s *stage) noisyJudge(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		g, sc := s.goals[l.Name], l.Loop.Score
-		if sc == nil || !g.judged {
-			f.Detail = "no model gives a score"
-			all = append(all, f)
-			continue
-		}
-		if f, bad := s.unfit(l); bad {
-			all = append(all, f)
-			continue
-		}
-		r := scaleOf(sc)
-		dice := rand.New(rand.NewPCG(s.cfg.Seed, 29))
-		off := math.Round(r.span*(20+5*dice.Float64())) / 100
-		truth := r.goal - r.sense*off/2 // just not good enough
-		t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, score: func(at place) float64 {
-			if (at.loops[l.Name]+at.sample)%2 == 0 {
-				return tidy(truth - r.sense*off)
-			}
-			return tidy(truth + r.sense*off)
-		}})
-		if err != nil {
-			return nil, err
-		}
-		got := s.walk(l, s.plans[l.Name], t).run()
-		if f.Stop = got.stop; got.stop == nil || got.stop.BestScore == nil {
-			f.Status, f.Detail = Unknown, "no iteration gets a score with stand-ins"
-			all = append(all, f)
-			continue
-		}
-		s.judgeNoise(&f, l, got.stop, truth, off)
-		all = append(all, f)
-	}
-	return all, nil
-}
-
-// judgeNoise says whether a loop has taken noise for progress.
-func (s *stage) judgeNoise(f *Finding, l *definition.Agent, stop *loop.StopRecord, truth, off float64) {
-	what := fmt.Sprintf("each version is worth %s, and the judge says up to %s more or less", decimal(math.Round(truth*100)/100), decimal(off))
-	samples := 1
-	if j := l.Loop.Score.Judge; j != nil {
-		samples = int(max(1, j.Samples))
-	}
-	switch {
-	case stop.Reason == loop.ReasonTarget:
-		f.Status, f.Detail = Uncaught, fmt.Sprintf("%s: iteration %d reaches the target by luck", what, stop.Iteration)
-	case stop.BestIteration > 1:
-		f.Status, f.Detail = Uncaught, fmt.Sprintf("%s: iteration %d is taken for the best", what, stop.BestIteration)
-	default:
-		f.Status, f.Guard = Caught, fmt.Sprintf("score.judge.samples: %d", samples)
-		f.Detail = what + "; that is measured, and taken for no progress"
-		return
-	}
-	step := s.stepIn(s.goals[l.Name].scorers[0], l).Name
-	f.Advice = fmt.Sprintf("score: {judge: {step: %s, samples: %d}} on %s", step, max(3, samples+2), l.Name)
-}
 
 // scoresRegress: it gets better, and from the third iteration on worse and worse.
 func (s *stage) scoresRegress(ctx context.Context) ([]Finding, error) {
@@ -96,7 +34,7 @@ func (s *stage) scoresRegress(ctx context.Context) ([]Finding, error) {
 				f = bad
 				break
 			}
-			r := scaleOf(sc)
+			r := s.scaleOf(l)
 			var heard hearing
 			t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, hearing: &heard, words: spokenBy, score: func(at place) float64 {
 				n := at.loops[l.Name]
@@ -151,7 +89,7 @@ func (s *stage) judgeRegress(f *Finding, l *definition.Agent, t *take, heard *he
 	default:
 		f.Status, f.Guard = Uncaught, ""
 		f.Detail = fmt.Sprintf("iteration %d is the best, and %s, the finalizer, words the result from iteration %d", best, fin.Name, last)
-		f.Advice = fmt.Sprintf("on_regression: rollback on %s, or let %s read {{best.KEY}} in place of {{KEY}}", l.Name, fin.Name)
+		f.fix(l.Name, "on_regression", "rollback", fmt.Sprintf(", or let %s read {{best.KEY}} in place of {{KEY}}", fin.Name))
 	}
 }
 
@@ -186,7 +124,7 @@ func (s *stage) oscillation(ctx context.Context) ([]Finding, error) {
 			return fmt.Sprintf("Words of %s, %s.", a.Name, []string{"one way", "the other way"}[n%2]), true
 		}}
 		if l.Loop.Score != nil {
-			r := scaleOf(l.Loop.Score)
+			r := s.scaleOf(l)
 			sc.score = func(at place) float64 { return r.at(0.3 + 0.2*float64(at.loops[l.Name]%2)) }
 		}
 		t, err := s.run(ctx, sc)
@@ -198,12 +136,54 @@ func (s *stage) oscillation(ctx context.Context) ([]Finding, error) {
 		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes round", plural(got.iterations, "iteration"))
 		}
-		if l.Loop.NoProgress == nil && (f.Status == Uncaught || got.iterations > 4) {
-			f.Advice = fmt.Sprintf("no_progress: true on %s ends that after 4 iterations", l.Name)
+		// What only asks programs and servers waits for something: the same answer
+		// again is no circle.
+		if l.Loop.NoProgress == nil && len(s.asking(l)) > 0 && (f.Status == Uncaught || got.iterations > 4) {
+			if err := s.stopCircles(ctx, &f, l, sc, got.iterations); err != nil {
+				return nil, err
+			}
+		}
+		if f.Status == Uncaught && f.Advice == "" {
+			f.fix(l.Name, "max_iterations", "10", "")
 		}
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// stopCircles advises no_progress if it ends what goes round in circles sooner: of
+// all that an iteration leaves, or of the keys that its stand-ins write.
+func (s *stage) stopCircles(ctx context.Context, f *Finding, l *definition.Agent, sc *scene, before int) error {
+	var keys []string
+	for _, a := range s.steps(l) {
+		if reaches(a) && a.OutputKey != "" && !slices.Contains(keys, a.OutputKey) {
+			keys = append(keys, a.OutputKey)
+		}
+	}
+	tries := []loop.NoProgress{{}}
+	if keys != nil {
+		tries = append(tries, loop.NoProgress{Keys: keys})
+	}
+	for _, guard := range tries {
+		again := &scene{target: sc.target, never: true, iterations: sc.iterations, words: sc.words, score: sc.score, circles: &guard}
+		t, err := s.run(ctx, again)
+		if err != nil {
+			return err
+		}
+		plan := *s.quiet[l.Name]
+		plan.NoProgress = &guard
+		got := s.walk(l, &plan, t).run()
+		if got.stop == nil || got.stop.Reason != loop.ReasonNoProgress || f.Status == Caught && got.iterations >= before {
+			continue
+		}
+		field, value := "no_progress", "true"
+		if guard.Keys != nil {
+			field, value = "no_progress.keys", "["+strings.Join(guard.Keys, ", ")+"]"
+		}
+		f.fix(l.Name, field, value, fmt.Sprintf(" ends that after %s", plural(got.iterations, "iteration")))
+		return nil
+	}
+	return nil
 }
 
 // playsIn reports whether a step of a loop is a stand-in.

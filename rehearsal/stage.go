@@ -79,6 +79,7 @@ func (s *stage) open(ctx context.Context, sc *scene, enough func()) (agent.Agent
 // prepareLLM takes the waiting out of an agent that asks a model.
 func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 	cfg.Retry.Delay, cfg.Retry.MaxDelay = 1, 1
+	p.writeSides(a, cfg)
 	if p.escalate == a.Name {
 		cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks, func(ctx agent.CallbackContext) (*genai.Content, error) {
 			ctx.Actions().Escalate = true
@@ -107,6 +108,9 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 	cfg.Steps = steps
 	if p.never && p.target == a {
 		silence(cfg)
+	}
+	if p.circles != nil && p.target == a {
+		cfg.NoProgress = p.circles
 	}
 	if p.target != nil && p.target != a && p.iterations == 0 {
 		return

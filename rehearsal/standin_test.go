@@ -121,6 +121,7 @@ func TestForms(t *testing.T) {
 		{"a field", `score: {key: k, target: 0.9, field: quality.total}` + "\n" + fmt.Sprintf(judge, ""), "score.target"},
 		{"parts", `score: {key: k, dimensions: [a, b], dimension_target: 8}` + "\n" + fmt.Sprintf(judge, ""), "score.target"},
 		{"a schema", `score: {key: k, target: 4}` + "\n" + fmt.Sprintf(judge, `, output_schema: {type: object, properties: {score: {type: integer, minimum: 1, maximum: 5}, why: {type: string, maxLength: 9}, kind: {type: string, enum: [x, y]}, all: {type: array, minItems: 2, items: {type: boolean}}}, required: [score, why, kind, all]}`), "score.target"},
+		{"a schema that is a number", `score: {key: k, target: 4}` + "\n" + fmt.Sprintf(judge, `, output_schema: {type: integer, maximum: 5}`), "score.target"},
 		{"a schema and a tool", `score: {key: k, target: 4}` + "\n" + fmt.Sprintf(judge, `, tools: [{func: look}], output_schema: {type: object, properties: {score: {type: number}}, required: [score]}`), "score.target"},
 		{"an expression", "score: {expr: state.k.a / state.k.b, target: 3}\nsub_agents: [{name: measure, command: [measure], json: true, output_key: k}]", "score.target"},
 		{"improvement", `score: {key: k, min_delta: 0.5, patience: 2}` + "\n" + fmt.Sprintf(judge, ""), "score that hardly improves"},
@@ -131,6 +132,35 @@ func TestForms(t *testing.T) {
 		{"a status", "sub_agents: [{name: ask, url: 'http://localhost/', ok_status: [200, 202], exit_when: result.status == 200}]", "exit_when of ask"},
 		{"words of a program", "sub_agents: [{name: ask, command: [ask], exit_when: 'result.stdout.contains(\"ready\")'}]", "exit_when of ask"},
 		{"a tool", "sub_agents: [{name: a, instructions: a}, {name: b, instructions: b, can_exit_loop: true}]", "exit_loop by b"},
+		{"a condition of what is computed", `state: {bid: 0, ask: 120}
+stop_when: state.bid >= state.ask
+sub_agents:
+  - {name: buyer, instructions: b, output_key: buys, output_schema: {type: object, properties: {price: {type: number}, says: {type: string}}, required: [price, says]}}
+  - {name: bids, set: {bid: "math.greatest(state.bid, json(state.buys).price)", said: json(state.buys).says}}`, "stop_when"},
+		{"two things at once", `state: {lowest: 70, highest: 90, agreed: false}
+stop_when: state.agreed
+sub_agents:
+  - {name: clerk, instructions: c, output_key: k, output_schema: {type: object, properties: {yes: {type: boolean}, price: {type: number}}, required: [yes, price]}}
+  - {name: check, set: {agreed: json(state.k).yes && json(state.k).price >= state.lowest && json(state.k).price <= state.highest}}`, "stop_when"},
+		{"a score of exit codes and a number", `score: {key: quality, target: 10}
+sub_agents:
+  - {name: vet, command: [vet], ok_exit_codes: [0, 1], result_key: vet}
+  - {name: cover, command: [cover], json: true, output_key: covered}
+  - {name: weigh, value: "(state.vet.exit_code == 0 ? 7.0 : 0.0) + 3.0 * math.least(1.0, state.covered / 90.0)", output_key: quality}`, "score.target"},
+		{"the best of a list", `score: {key: k, field: profit}
+sub_agents:
+  - {name: simulate, command: [simulate], json: true, output_key: k}
+  - {name: best, value: "state.k.around.filter(a, a.profit == math.greatest(state.k.around.map(b, b.profit)))[0]", output_key: found}
+  - {name: decide, type: expression, exit_when: state.found.profit <= state.k.profit}`, "exit_when of decide"},
+		{"what a function writes", `state: {counted: 0}
+stop_when: state.counted == 5
+sub_agents: [{name: count, instructions: c, tools: [{func: count_things}], can_exit_loop: false}]`, "stop_when"},
+		{"a text that is short enough", `sub_agents:
+  - {name: cut, instructions: c, output_key: text, can_exit_loop: false}
+  - {name: count, set: {words: 'size(state.text.trim().split(" "))'}, exit_when: state.words <= 12}`, "exit_when of count"},
+		{"a person's no without a reason", `state: {review: {approved: false, reason: x}}
+stop_when: "!state.review.approved && state.review.reason == ''"
+sub_agents: [{name: a, instructions: a, output_key: k, can_exit_loop: false}, {name: p, type: human, question: '{{k}}?', can_exit_loop: true, output_key: review}]`, "stop_when"},
 		{"an approval", "sub_agents: [{name: a, instructions: a, output_key: k}, {name: p, type: human, ask: approve, question: '{{k}}?', can_exit_loop: true}]", "approval by p"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,7 +186,7 @@ func TestScript(t *testing.T) {
 max_iterations: 5
 sub_agents:
   - {name: look, command: [look], json: true, output_key: seen}
-  - {name: pick, value: "state.seen.list.filter(x, x.good)[0].name", output_key: found}
+  - {name: pick, value: 'state.seen.id.split("-")[2]', output_key: found}
   - {name: done, type: expression, exit_when: state.found == "c"}
 `)
 	r := rehearse(t, def, rehearsal.Config{})
@@ -165,8 +195,8 @@ sub_agents:
 		t.Errorf("without a script: %+v", open)
 	}
 	script, err := scripted.Parse([]byte(`answers:
-  - {agent: look, json: {list: [{name: a, good: true}]}}
-  - {agent: look, json: {list: [{name: a, good: false}, {name: c, good: true}]}}
+  - {agent: look, json: {id: x-y-a}}
+  - {agent: look, json: {id: x-y-c}}
 `))
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func (r *Report) Format(w io.Writer) error {
 			fmt.Fprintf(&b, "  %s\n", progress.Clean(e.String()))
 		}
 	}
-	b.WriteString("\nThings go wrong\n")
+	fmt.Fprintf(&b, "\nThings go wrong, and each step takes %s\n", brief(r.StepTime))
 	r.table(&b)
 	r.advice(&b)
 	r.sum(&b)
@@ -184,5 +184,5 @@ func (r *Report) sum(b *strings.Builder) {
 		fmt.Fprintf(b, "%d not known, ", n[Unknown])
 	}
 	fmt.Fprintf(b, "%d do not apply\n", n[Spared])
-	fmt.Fprintf(b, "No time has passed: a step counts as %s. seed=%d\n", brief(r.StepTime), r.Seed)
+	fmt.Fprintf(b, "No time has passed: it is worked out, with %s for each step (--step-time). seed=%d\n", brief(r.StepTime), r.Seed)
 }

@@ -78,7 +78,7 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 	}
 	l := p.line(a, at)
 	delta := make(map[string]any)
-	if a.OutputKey != "" && !(a.OutputKey == definition.LoopOutput && p.loopAround(p.loopAround(a)) != nil) {
+	if a.OutputKey != "" && !editing(a) && !(a.OutputKey == definition.LoopOutput && p.loopAround(p.loopAround(a)) != nil) {
 		delta[a.OutputKey] = l.value
 	}
 	result := result(a, l)
@@ -92,7 +92,7 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 	if p.escalate == a.Name {
 		ev.Actions.Escalate = true
 	}
-	if a.Human != nil && l.leave {
+	if m, _ := l.value.(map[string]any); approving(a) && a.CanExitLoop && m["approved"] == true {
 		ev.Actions.Escalate = true
 		ev.Actions.Exit = &session.Exit{By: a.Name, Reason: "approved, in the rehearsal"}
 	}
@@ -110,8 +110,17 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 	return ev, nil
 }
 
+// approving and editing report whether a person is asked for a yes, or for other
+// values of keys.
+func approving(a *definition.Agent) bool {
+	return a.Human != nil && a.Human.Ask == session.AskApproval
+}
+
+func editing(a *definition.Agent) bool { return a.Human != nil && a.Human.Ask == session.AskEdit }
+
+// jsonTask reports whether what a task leaves is no text.
 func jsonTask(a *definition.Agent) bool {
-	return a.Command != nil && a.Command.JSON || a.HTTP != nil && a.HTTP.JSON
+	return approving(a) || a.Command != nil && a.Command.JSON || a.HTTP != nil && a.HTTP.JSON
 }
 
 // result is what a task's exit_when reads, and its result key gets.
@@ -125,7 +134,7 @@ func result(a *definition.Agent, l line) map[string]any {
 	default:
 		r = map[string]any{"text": l.words}
 	}
-	if jsonTask(a) {
+	if jsonTask(a) && a.Human == nil {
 		r["json"] = l.value
 	}
 	for field, v := range l.result {

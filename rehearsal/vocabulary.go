@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -31,7 +30,7 @@ var (
 	chain   = regexp.MustCompile(`(json\(\s*)?\b(state|result)((?:\.\??[A-Za-z_]\w*|\["[^"\]]+"\]|\['[^'\]]+'\])+)(\s*\))?((?:\.\??[A-Za-z_]\w*)*)(\()?`)
 	element = regexp.MustCompile(`\.\??([A-Za-z_]\w*)|\["([^"\]]+)"\]|\['([^'\]]+)'\]`)
 	quoted  = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
-	number  = regexp.MustCompile(`\b\d+(?:\.\d+)?\b`)
+	digits  = regexp.MustCompile(`\b\d+(?:\.\d+)?\b`)
 )
 
 // paths are what an expression reads of state and result, by what it looks like:
@@ -74,70 +73,12 @@ func literals(src string) []any {
 		}
 		all = append(all, text)
 	}
-	for _, m := range number.FindAllString(quoted.ReplaceAllString(src, ""), -1) {
+	for _, m := range digits.FindAllString(quoted.ReplaceAllString(src, ""), -1) {
 		if f, err := strconv.ParseFloat(m, 64); err == nil {
 			all = append(all, f, f-1, f+1)
 		}
 	}
 	return all
-}
-
-// vocabulary is what the expressions and templates of a definition read of the
-// values that its agents leave in the state.
-type vocabulary struct {
-	fields map[string][]string // by state key
-}
-
-var placeholder = regexp.MustCompile(`\{\{[#^/&]?\s*((?:best\.|prev\.|rejected\.)?[A-Za-z_]\w*)\.([A-Za-z_][\w.]*)\s*\}\}`)
-
-func readVocabulary(def *definition.Definition) *vocabulary {
-	v := &vocabulary{fields: make(map[string][]string)}
-	for a := range def.Root.All {
-		if x := a.Expression; x != nil {
-			v.expression(x.Value)
-			for _, src := range x.Set {
-				v.expression(src)
-			}
-		}
-		v.expression(a.ExitWhen)
-		if a.Loop != nil {
-			for _, src := range leavesOf(a.Loop.StopWhen) {
-				v.expression(src.expr)
-			}
-			if a.Loop.Score != nil {
-				v.expression(a.Loop.Score.Expr)
-			}
-		}
-		texts := []string{a.Text}
-		if a.LLM != nil {
-			texts = append(texts, a.LLM.Instructions)
-		}
-		for _, text := range texts {
-			for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-				if key := m[1]; !strings.Contains(key, ".") && key != "best" && key != "prev" && key != "rejected" {
-					v.field(key, m[2])
-				}
-			}
-		}
-	}
-	for key := range v.fields {
-		slices.Sort(v.fields[key])
-	}
-	return v
-}
-
-func (v *vocabulary) expression(src string) {
-	for _, p := range paths(src) {
-		if key, rest := p.key(); p.root == "state" && rest != "" {
-			v.field(key, rest)
-		}
-	}
-}
-
-func (v *vocabulary) field(key, name string) {
-	if !slices.Contains(v.fields[key], name) {
-		v.fields[key] = append(v.fields[key], name)
-	}
 }
 
 // wish is an expression that is to be true, or not.

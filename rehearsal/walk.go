@@ -31,6 +31,9 @@ type walk struct {
 	hang  func(loop.Decision) (time.Duration, bool)
 	outer bound // what the loops around leave it
 
+	judging *judging // gives the scores in place of what was played; may be nil
+	most    int      // iterations after which enough is seen; 0: they are not counted
+
 	tally   loop.Tally
 	elapsed time.Duration
 	seen    map[[2]int]int // by iteration and step
@@ -56,6 +59,9 @@ type walked struct {
 	failed     int
 	hung       bool // for ever
 	far        bool // it was not followed to its end
+
+	limit time.Duration // the loop's, of which a share is kept for the finalizer
+	kept  float64
 }
 
 // maxWalk is how many steps show that nothing ends a loop.
@@ -70,7 +76,7 @@ func (w *walk) run() walked {
 	if limit == 0 {
 		limit = agent.DefaultMaxLLMCalls
 	}
-	var out walked
+	out := walked{limit: time.Duration(w.plan.Timeout), kept: w.plan.Share()}
 	done := func() walked {
 		out.elapsed, out.iterations, out.calls, out.fatal = w.elapsed, w.tally.Iteration, w.calls, w.tally.Fatal
 		out.failed = w.tally.Failures
@@ -86,7 +92,13 @@ func (w *walk) run() walked {
 			w.plan.Add(&w.tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
 			continue
 		}
+		if w.most > 0 && d.Iteration > w.most {
+			break
+		}
 		o, hangs, ever := w.outcome(&d)
+		if w.judging != nil {
+			w.judging.mark(&o)
+		}
 		if hangs {
 			out.hangs++
 		}
@@ -144,6 +156,7 @@ func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
 	if !hangs && d.Refuse == nil {
 		recorded, length := w.recorded(d)
 		recorded.Iteration, recorded.Step, recorded.Started, recorded.Waited = o.Iteration, o.Step, o.Started, o.Waited
+		recorded.Between = 0 // that was real time
 		o, took = recorded, length
 		limited = d.Timeout > 0 && took > d.Timeout
 	} else if o.State == nil {

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// noiseRuns is how often a loop is played with a judge of which each answer is
+// another draw. The rules play them, so that it takes little time.
+const noiseRuns = 200
+
+// luckLimit is the share of these runs that luck may end for a judge to be taken
+// for tamed, and bestLimit the share in which it may choose the best. The second is
+// larger: a best that is worth no less than the others costs nothing, and loops take
+// for better what exceeds two standard errors, which chance does now and then.
+const (
+	luckLimit = 1.0 / 20
+	bestLimit = 1.0 / 4
+)
+
+// noisyJudge: the work stays the same, and the judge is in two minds about it. What
+// it says each time is drawn anew, whatever it has said before.
+func (s *stage) noisyJudge(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, l := range s.loops {
+		f := Finding{Loop: l.Name, Status: Spared}
+		g, sc := s.goals[l.Name], l.Loop.Score
+		if sc == nil || !g.judged {
+			f.Detail = "no model gives a score"
+			all = append(all, f)
+			continue
+		}
+		if f, bad := s.unfit(l); bad {
+			all = append(all, f)
+			continue
+		}
+		n := s.noiseOf(l)
+		// What is played stays below the target: the rules go on from it.
+		t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, score: func(at place) float64 {
+			dice := rand.New(rand.NewPCG(s.cfg.Seed, uint64(at.loops[l.Name])<<8|uint64(at.sample)))
+			return tidy(n.truth - n.sense*n.off*dice.Float64())
+		}})
+		if err != nil {
+			return nil, err
+		}
+		if rec := t.of(l); rec == nil || len(rec.Outcomes) == 0 || s.walk(l, s.plans[l.Name], t).run().unscored() {
+			f.Status, f.Detail = Unknown, "no iteration gets a score with stand-ins"
+			all = append(all, f)
+			continue
+		}
+		s.judgeNoise(&f, l, t, n)
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (w walked) unscored() bool { return w.stop == nil || w.stop.BestScore == nil }
+
+// noise is how a judge is mistaken about work that stays the same.
+type noise struct {
+	truth, off, sense float64
+	seed              uint64
+}
+
+func (s *stage) noiseOf(l *definition.Agent) noise {
+	r := s.scaleOf(l)
+	if sc := l.Loop.Score; sc.Target == nil && sc.DimensionTarget == nil {
+		for _, w := range leavesOf(l.Loop.StopWhen) {
+			if m := awaitsScore.FindStringSubmatch(w.expr); m != nil {
+				if x, err := strconv.ParseFloat(m[1], 64); err == nil {
+					r.goal = x
+				}
+			}
+		}
+	}
+	dice := rand.New(rand.NewPCG(s.cfg.Seed, 29))
+	off := math.Round(r.span*(20+5*dice.Float64())) / 100
+	if off == 0 {
+		off = tidy(r.span / 5) // of a small scale
+	}
+	return noise{truth: r.goal - r.sense*off/2, off: off, sense: r.sense, seed: s.cfg.Seed} // just not good enough
+}
+
+// noiseKey is where the rules find a score that was drawn.
+const noiseKey = "rehearsal:judge"
+
+// judging has the rules of a walk read scores that are drawn.
+type judging struct {
+	step  int // that scores
+	draw  func() float64
+	value any
+	dims  []string
+}
+
+// mark puts the score into the state that a step has left.
+func (j *judging) mark(o *loop.Outcome) {
+	if o.Step == j.step && !o.Cached && o.Failure == nil || j.value == nil && o.Cached {
+		x := tidy(j.draw())
+		parts := map[string]any{"score": x}
+		inner := make(map[string]any)
+		for _, name := range j.dims {
+			parts[name], inner[name] = x, x
+		}
+		parts["dimensions"] = inner
+		j.value = parts
+	}
+	if j.value != nil {
+		state := maps.Clone(o.State)
+		if state == nil {
+			state = make(map[string]any)
+		}
+		state[noiseKey] = j.value
+		o.State = state
+	}
+}
+
+// luck is what chance has led to in noiseRuns runs.
+type luck struct {
+	ended    int              // runs that it has ended
+	chosen   int              // others in which it has chosen the best
+	unscored int              // runs without a score
+	first    int              // the earliest iteration in which it has ended one
+	stop     *loop.StopRecord // of the first run that luck has ended, or chosen in, or else of the first
+	guard    string           // what has ended the others, in the first of them
+}
+
+// rare reports whether luck is within the limits, or within a share of them.
+func (l luck) rare(share float64) bool {
+	return l.unscored*2 < noiseRuns && float64(l.ended) <= share*luckLimit*noiseRuns && float64(l.ended+l.chosen) <= bestLimit*noiseRuns
+}
+
+// Conditions that read the score, and that compare it with a number.
+var (
+	readsScore  = regexp.MustCompile(`(^|[^.\w])scores?\b`)
+	awaitsScore = regexp.MustCompile(`(?:^|[^.\w])score\s*[<>]=?\s*(-?[0-9]+(?:\.[0-9]+)?)`)
+)
+
+// toss plays a loop often, with a judge by the rules that are given.
+func (s *stage) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) luck {
+	plan, sc := *s.plans[l.Name], *l.Loop.Score
+	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = noiseKey, "", "", "", judge
+	plan.Score = &sc
+	byScore := slices.ContainsFunc(leavesOf(l.Loop.StopWhen), func(w wish) bool { return readsScore.MatchString(w.expr) })
+	dims := sc.Dimensions
+	if dims == nil && sc.DimensionTarget != nil {
+		dims = []string{"all"}
+	}
+	var out luck
+	step := s.stepIndex(s.goals[l.Name].scorers[0], l)
+	for i := range noiseRuns {
+		dice := rand.New(rand.NewPCG(n.seed, uint64(1000+i)))
+		w := s.walk(l, &plan, t)
+		w.most = maxIterations
+		w.judging = &judging{step: step, dims: dims, draw: func() float64 {
+			return n.truth + n.off*(2*dice.Float64()-1)
+		}}
+		got := w.run()
+		stop, best := got.stop, w.tally.BestIteration
+		lucky := false
+		switch {
+		case stop != nil && (stop.Reason == loop.ReasonTarget || byScore && stop.Reason == loop.ReasonCondition):
+			out.ended++
+			if lucky = true; out.ended == 1 {
+				out.stop = stop
+			}
+			if out.first == 0 || stop.Iteration < out.first {
+				out.first = stop.Iteration
+			}
+		case w.tally.Best == nil:
+			out.unscored++
+		case best > 1:
+			out.chosen++
+			lucky = true
+		}
+		if i == 0 || out.ended == 0 && out.chosen == 1 && lucky {
+			out.stop = stop
+		}
+		if !lucky && out.guard == "" {
+			out.guard = got.by(l)
+		}
+	}
+	return out
+}
+
+// judgeNoise says whether a loop takes noise for progress, and what helps.
+func (s *stage) judgeNoise(f *Finding, l *definition.Agent, t *take, n noise) {
+	sc := l.Loop.Score
+	got := s.toss(l, t, n, sc.Judge)
+	f.Stop = got.stop
+	f.Detail = fmt.Sprintf("each version is worth %s, and the judge says up to %s more or less: %s", decimal(math.Round(n.truth*100)/100), decimal(n.off), got)
+	if got.rare(1) {
+		f.Status, f.Guard = Caught, got.guard
+		if sc.Judge != nil && sc.Judge.Samples > 1 {
+			f.Guard = fmt.Sprintf("score.judge.samples: %d", sc.Judge.Samples)
+		}
+		return
+	}
+	f.Status = Uncaught
+	step, samples := s.stepIn(s.goals[l.Name].scorers[0], l).Name, uint(1)
+	if sc.Judge != nil {
+		step, samples = sc.Judge.Step, max(1, sc.Judge.Samples)
+	}
+	for _, more := range []uint{3, 5, 8, 10, 12, 16, 24, 32} {
+		if more <= samples {
+			continue
+		}
+		then := s.toss(l, t, n, &loop.Judge{Step: step, Samples: more})
+		if !then.rare(0.25) { // with other draws it is to hold, too
+			continue
+		}
+		if _, given := l.FieldPosition("score.judge.samples"); given {
+			f.fix(l.Name, "score.judge.samples", fmt.Sprint(more), "")
+		} else {
+			f.fix(l.Name, "score.judge", fmt.Sprintf("{step: %s, samples: %d}", step, more), "")
+		}
+		return
+	}
+	f.Advice = fmt.Sprintf("no number of samples tames that within the limits of %s: let a check that can be computed, or a person, end it", l.Name)
+}
+
+// String is the luck as a report has it.
+func (l luck) String() string {
+	if l.unscored*2 >= noiseRuns {
+		return fmt.Sprintf("in %d of %d runs it gives no score in time", l.unscored, noiseRuns)
+	}
+	if l.ended > 0 {
+		return fmt.Sprintf("in %d of %d runs it reaches the target by luck, once in iteration %d", l.ended, noiseRuns, l.first)
+	}
+	return fmt.Sprintf("it reaches no target by luck, and in %d of %d runs a version is taken for better than the first", l.chosen, noiseRuns)
+}

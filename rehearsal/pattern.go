@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"maps"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// matching is a text that a regular expression matches, of at least so many
+// characters if the expression leaves room for them; "" if it cannot be read. It is
+// a guess: what asserts something about what is around is left out.
+func matching(pattern string, least int) string {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return ""
+	}
+	re = re.Simplify()
+	var short strings.Builder
+	spellOut(&short, re, 1)
+	if n := len([]rune(short.String())); n < least && n > 0 {
+		var more strings.Builder
+		spellOut(&more, re, least)
+		return more.String()
+	}
+	return short.String()
+}
+
+// maxSpelled bounds what is made of an expression.
+const maxSpelled = 4 << 10
+
+// spellOut writes a match; what may come again and again comes so many times.
+func spellOut(b *strings.Builder, re *syntax.Regexp, often int) {
+	if b.Len() > maxSpelled {
+		return
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		b.WriteString(string(re.Rune))
+	case syntax.OpCharClass:
+		b.WriteRune(member(re.Rune))
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		b.WriteByte('x')
+	case syntax.OpCapture:
+		spellOut(b, re.Sub[0], often)
+	case syntax.OpAlternate:
+		spellOut(b, re.Sub[0], often)
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			spellOut(b, sub, often)
+		}
+	case syntax.OpPlus:
+		for range max(1, often) {
+			spellOut(b, re.Sub[0], 1)
+		}
+	case syntax.OpStar, syntax.OpQuest:
+		if often > 1 && re.Op == syntax.OpStar {
+			for range often {
+				spellOut(b, re.Sub[0], 1)
+			}
+		}
+	case syntax.OpRepeat:
+		for range re.Min {
+			spellOut(b, re.Sub[0], often)
+		}
+	}
+}
+
+// member is a character of a class, one that can be read if there is one.
+func member(ranges []rune) rune {
+	for _, good := range "ax1A0_- " {
+		for i := 0; i+1 < len(ranges); i += 2 {
+			if ranges[i] <= good && good <= ranges[i+1] {
+				return good
+			}
+		}
+	}
+	for i := 0; i+1 < len(ranges); i += 2 {
+		if unicode.IsPrint(ranges[i]) {
+			return ranges[i]
+		}
+	}
+	if len(ranges) > 0 {
+		return ranges[0]
+	}
+	return 'x'
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

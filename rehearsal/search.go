@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// maxPairs bounds how many pairs of choices are tried.
+const maxPairs = 2_000
+
+// offer lists what each of the values may be: what it is compared with, what the
+// expressions and the state name, and what is usual.
+func (s *study) offer() {
+	var numbers []any
+	for _, src := range s.sources() {
+		for _, v := range literals(src) {
+			if f, ok := v.(float64); ok {
+				numbers = append(numbers, f)
+			}
+		}
+	}
+	for _, key := range sortedKeys(s.begin) {
+		if f, ok := asNumber(plainNumber(s.begin[key])); ok {
+			numbers = append(numbers, f, f-1, f+1)
+		}
+	}
+	numbers = append(numbers, 0.0, 1.0, 2.0, 10.0, 100.0, 1000.0)
+	for _, n := range s.free {
+		var all []any
+		switch {
+		case len(n.only) > 0:
+			all = n.only
+		case n.item != nil:
+			all = []any{[]any{}}
+		case n.kind == yesNo:
+			all = []any{true, false}
+		case n.kind == number:
+			all = slices.Concat(n.near, numbers)
+		case n.kind == words:
+			all = append(slices.Clone(n.near), "", "made up", strings.Repeat("made up ", 100))
+		case n.schema != nil && len(n.schema.Enum) > 0:
+			for _, word := range n.schema.Enum {
+				all = append(all, word)
+			}
+		default:
+			all = slices.Concat(n.near, []any{true, false, "", "made up"}, numbers)
+		}
+		if n.schema != nil { // it would become that in any case
+			for i, v := range all {
+				all[i] = fit(n.schema, v, "made up")
+			}
+		}
+		if a := s.owner[n]; a.LLM != nil && n == s.needs.output[a.Name] { // an empty answer writes no key
+			all = slices.DeleteFunc(slices.Clone(all), func(v any) bool { return v == "" })
+		}
+		s.choices[n] = unique(all)
+	}
+	// What can be few things comes first: of two at a time not all can be tried.
+	slices.SortStableFunc(s.free, func(a, b *need) int { return cmp.Compare(len(s.choices[a]), len(s.choices[b])) })
+}
+
+func plainNumber(v any) any {
+	switch v := v.(type) {
+	case int:
+		return float64(v)
+	case uint:
+		return float64(v)
+	}
+	return v
+}
+
+// sources are the expressions that have a say in what the loop comes to.
+func (s *study) sources() []string {
+	var all []string
+	for a := range s.loop.All {
+		all = append(all, a.ExitWhen)
+		if a.Expression != nil {
+			all = append(all, a.Expression.Value)
+			for _, key := range sortedKeys(a.Expression.Set) {
+				all = append(all, a.Expression.Set[key])
+			}
+		}
+	}
+	for _, w := range leavesOf(s.loop.Loop.StopWhen) {
+		all = append(all, w.expr)
+	}
+	return all
+}
+
+// rate finds out between what the score can be, and whose it is.
+func (s *study) rate(g *goal) {
+	if s.loop.Loop.Score == nil || len(g.scorers) > 0 {
+		return
+	}
+	usual := s.iteration(s.begin, 1, aim{}, nil)
+	for _, n := range s.free {
+		for _, v := range s.choices[n] {
+			got := s.iteration(s.begin, 1, aim{}, picks{n: v})
+			if a := s.owner[n]; got.scored && (!usual.scored || got.score != usual.score) && !slices.Contains(g.scorers, a) {
+				g.scorers = append(g.scorers, a)
+				g.judged = g.judged || a.Type == definition.TypeLLM || a.Type == definition.TypeA2A
+			}
+		}
+	}
+	if s.computed = len(g.scorers) > 0; s.computed {
+		least, _ := s.find(s.begin, 1, aim{score: -1e9, rated: true}, nil, false)
+		most, _ := s.find(s.begin, 1, aim{score: 1e9, rated: true}, nil, false)
+		s.low, s.high = s.iteration(s.begin, 1, aim{}, least).score, s.iteration(s.begin, 1, aim{}, most).score
+	}
+}
+
+// find looks for choices with which an iteration comes to what it is to. It begins
+// with some that may be right already and changes one at a time for the better; if it
+// is to try hard, then two. What it returns is the best that it has found, and
+// whether that is it.
+func (s *study) find(state map[string]any, n int, to aim, first picks, hard bool) (picks, bool) {
+	best := maps.Clone(first)
+	if best == nil {
+		best = make(picks)
+	}
+	kind := aim{stop: to.stop, exit: to.exit}
+	left := s.off(to, s.iteration(state, n, to, best))
+	try := func(some picks) bool {
+		off := s.off(to, s.iteration(state, n, to, some))
+		if off < left {
+			left, best = off, some
+			return true
+		}
+		return false
+	}
+	if known := s.known[kind]; left > 0 && known != nil {
+		try(known)
+	}
+	defer func() {
+		if left == 0 {
+			s.known[kind] = best
+		}
+	}()
+	for better := true; better && left > 0; {
+		better = false
+		for _, f := range s.free {
+			for _, v := range s.offered(f, to) {
+				better = try(best.with(f, v)) || better
+			}
+			if left > 0 && to.rated && s.computed {
+				better = s.approach(state, n, to, f, best, try) || better
+			}
+		}
+	}
+	tries := 0
+	if !hard || left == 0 {
+		return best, left == 0
+	}
+	for i, f := range s.free {
+		for _, g := range s.free[i+1:] {
+			for _, v := range s.offered(f, to) {
+				for _, w := range s.offered(g, to) {
+					if tries++; left == 0 || tries > maxPairs {
+						return best, left == 0
+					}
+					try(best.with(f, v).with(g, w))
+				}
+			}
+		}
+	}
+	return best, left == 0
+}
+
+// offered is what a value may be in an iteration: also what lies at the score.
+func (s *study) offered(n *need, to aim) []any {
+	all := s.choices[n]
+	if to.rated && len(n.only) == 0 && (n.kind == number || n.kind == anything) && n.item == nil {
+		all = append(slices.Clone(all), to.score, to.score-1, to.score+1)
+	}
+	return all
+}
+
+func (p picks) with(n *need, v any) picks {
+	own := maps.Clone(p)
+	own[n] = v
+	return own
+}
+
+// approach looks for a number with which the score is what it is to be: between two
+// of those that are offered, by halves.
+func (s *study) approach(state map[string]any, n int, to aim, f *need, best picks, try func(picks) bool) bool {
+	score := func(x float64) (float64, bool) {
+		got := s.iteration(state, n, to, best.with(f, x))
+		return got.score - to.score, got.scored
+	}
+	var points []float64
+	for _, v := range s.choices[f] {
+		if x, ok := v.(float64); ok && len(f.only) == 0 {
+			points = append(points, x)
+		}
+	}
+	slices.Sort(points)
+	for i := range max(0, len(points)-1) {
+		a, b := points[i], points[i+1]
+		fa, oka := score(a)
+		fb, okb := score(b)
+		if !oka || !okb || fa*fb >= 0 {
+			continue
+		}
+		straight := a - fa*(b-a)/(fb-fa)
+		if try(best.with(f, tidy(straight))) {
+			return true
+		}
+		for range 40 {
+			mid := (a + b) / 2
+			fm, ok := score(mid)
+			if !ok {
+				break
+			}
+			if fa*fm <= 0 {
+				b = mid
+			} else {
+				a, fa = mid, fm
+			}
+		}
+		return try(best.with(f, (a+b)/2))
+	}
+	return false
+}
+
+// reach brings a scale into what a computed score can be.
+func (s *study) reach(sc scale, free bool) scale {
+	span := s.high - s.low
+	if !s.computed || span <= 0 || math.IsInf(span, 0) {
+		return sc
+	}
+	from := s.low
+	if sc.sense < 0 {
+		from = s.high
+	}
+	if free {
+		sc.goal, sc.span = from+sc.sense*0.8*span, 0.8*span
+		return sc
+	}
+	sc.span = min(sc.span, max(sc.sense*(sc.goal-from), 0))
+	return sc
+}

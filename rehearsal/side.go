@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// sides finds the keys of the state that a loop waits for and no agent writes, where
+// an agent has Go functions as tools: a function may write them. The last agent of
+// the loop that has some stands in for that.
+func (c *cast) sides(r *reading, n *needs) {
+	for _, l := range c.loops {
+		by := c.lastWithFunctions(l)
+		if by == nil {
+			continue
+		}
+		waits := leavesOf(l.Loop.StopWhen)
+		if s := l.Loop.Score; s != nil {
+			waits = append(waits, wish{expr: s.Expr})
+		}
+		for _, w := range waits {
+			for _, p := range paths(w.expr) {
+				key, _ := p.key()
+				if p.root != "state" || key == "" || c.written(key) || slices.ContainsFunc(c.def.Inputs, func(in definition.Input) bool { return in.Name == key }) {
+					continue
+				}
+				if n.side[by.Name] == nil {
+					n.side[by.Name] = make(map[string]*need)
+				}
+				if n.side[by.Name][key] == nil {
+					own := &need{}
+					n.side[by.Name][key] = own
+					r.keys[key] = append(r.keys[key], own)
+				}
+			}
+		}
+	}
+}
+
+// lastWithFunctions is the last agent of a loop that has Go functions; nil if none
+// has.
+func (c *cast) lastWithFunctions(l *definition.Agent) *definition.Agent {
+	var last *definition.Agent
+	for _, a := range c.steps(l) {
+		if a.LLM != nil && slices.ContainsFunc(a.LLM.Tools, func(t definition.Tool) bool { return t.Func != "" }) {
+			last = a
+		}
+	}
+	return last
+}
+
+// written reports whether an agent writes a key of the state.
+func (c *cast) written(key string) bool {
+	for a := range c.def.Root.All {
+		if a.OutputKey == key || a.ResultKey == key {
+			return true
+		}
+		if a.Expression != nil {
+			if _, sets := a.Expression.Set[key]; sets {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sideNotes say which keys are taken for what functions write.
+func (c *cast) sideNotes() []string {
+	var all []string
+	for _, name := range sortedKeys(c.needs.side) {
+		var tools []string
+		for _, t := range c.agents[name].LLM.Tools {
+			if t.Func != "" {
+				tools = append(tools, t.Func)
+			}
+		}
+		all = append(all, fmt.Sprintf("no agent writes %s: it is taken for what %s writes", strings.Join(sortedKeys(c.needs.side[name]), ", "), strings.Join(tools, " or ")))
+	}
+	return all
+}
+
+// writeSides has an agent write, when it is done, what its functions are supposed
+// to.
+func (p *play) writeSides(a *definition.Agent, cfg *llmagent.Config) {
+	keys := p.needs.side[a.Name]
+	if len(keys) == 0 {
+		return
+	}
+	cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks, func(ctx agent.CallbackContext) (*genai.Content, error) {
+		inv, ok := ctx.(agent.InvocationContext)
+		if !ok {
+			return nil, nil
+		}
+		at := placeOf(inv)
+		f := p.form(a, at)
+		for l := p.loopAround(a); l != nil; l = p.loopAround(l) {
+			p.wants(a, l, at, f)
+		}
+		for _, key := range sortedKeys(keys) {
+			if v, picked := f.picks[keys[key]]; picked {
+				if err := ctx.State().Set(key, v); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, nil
+	})
+}
