@@ -95,14 +95,15 @@ func (r *run) await(events iter.Seq2[a2a.Event, error], pause time.Duration) err
 			continue
 		case sent && !cut && r.heard == before && saidByServer(err):
 			return notTaken{err}
-		case r.task.TaskID == "" || definite(err) || tries >= maxTries:
+		case r.task.TaskID == "" || definite(err) && !(cut && events != nil && errors.Is(err, a2a.ErrTaskNotFound)) || tries >= maxTries:
 			if r.task.TaskID == "" {
 				return r.failed("send a message", err)
 			}
 			return r.failed("follow the remote task", err)
 		}
 		// A server that cannot be listened to again, or whose streams do not last,
-		// can still be asked.
+		// can still be asked; also one that has no stream any more for a task which
+		// has come to its end just now.
 		if events != nil {
 			cuts++
 			deaf = deaf || cuts > maxCuts || cut && saidByServer(err)
