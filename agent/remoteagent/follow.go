@@ -82,6 +82,8 @@ func (r *run) await(events iter.Seq2[a2a.Event, error], pause time.Duration) err
 		if r.heard > heard {
 			tries = 0
 		}
+		// A task that has come to its end just now may have no stream any more.
+		streamGone := cut && events != nil && errors.Is(err, a2a.ErrTaskNotFound)
 		switch {
 		case r.left || r.ctx.Err() != nil:
 			return nil
@@ -95,15 +97,14 @@ func (r *run) await(events iter.Seq2[a2a.Event, error], pause time.Duration) err
 			continue
 		case sent && !cut && r.heard == before && saidByServer(err):
 			return notTaken{err}
-		case r.task.TaskID == "" || definite(err) && !(cut && events != nil && errors.Is(err, a2a.ErrTaskNotFound)) || tries >= maxTries:
+		case r.task.TaskID == "" || definite(err) && !streamGone || tries >= maxTries:
 			if r.task.TaskID == "" {
 				return r.failed("send a message", err)
 			}
 			return r.failed("follow the remote task", err)
 		}
 		// A server that cannot be listened to again, or whose streams do not last,
-		// can still be asked; also one that has no stream any more for a task which
-		// has come to its end just now.
+		// can still be asked.
 		if events != nil {
 			cuts++
 			deaf = deaf || cuts > maxCuts || cut && saidByServer(err)
