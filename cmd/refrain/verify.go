@@ -130,26 +130,28 @@ func printVerified(e *env, v *verified, asJSON bool) error {
 		return enc.Encode(v)
 	}
 	for _, one := range v.Loops {
-		line := fmt.Sprintf("ok       %s: %s", one.Loop, one.Digest)
-		if one.Problem != "" {
-			line = fmt.Sprintf("CHANGED  %s: %s", one.Loop, one.Problem)
-		}
-		if _, err := fmt.Fprintln(e.stdout, plainText(line)); err != nil {
+		if err := printSeal(e, string(one.Loop), one.Digest, one.Problem); err != nil {
 			return err
 		}
 	}
 	for _, seal := range v.Runs {
-		line := fmt.Sprintf("ok       run %s: %s", seal.Run, seal.Digest)
-		if seal.Problem != "" {
-			line = fmt.Sprintf("CHANGED  run %s: %s", seal.Run, seal.Problem)
-		}
-		if _, err := fmt.Fprintln(e.stdout, plainText(line)); err != nil {
+		if err := printSeal(e, "run "+seal.Run, seal.Digest, seal.Problem); err != nil {
 			return err
 		}
 	}
 	line := fmt.Sprintf("log      %d events: %s", v.Events, v.Chain)
 	if v.Flaw != nil {
 		line = "CHANGED  log: " + v.Flaw.String()
+	}
+	_, err := fmt.Fprintln(e.stdout, plainText(line))
+	return err
+}
+
+// printSeal says whether what a seal is over is as it was.
+func printSeal(e *env, of, digest, problem string) error {
+	line := fmt.Sprintf("ok       %s: %s", of, digest)
+	if problem != "" {
+		line = fmt.Sprintf("CHANGED  %s: %s", of, problem)
 	}
 	_, err := fmt.Fprintln(e.stdout, plainText(line))
 	return err
