@@ -22,6 +22,10 @@ check: ## everything that a commit must pass, the same as CI
 fuzz: ## run every fuzz test; FUZZTIME=30s for longer
 	./.ci/fuzz
 
+.PHONY: soak
+soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer
+	./.ci/soak
+
 .PHONY: bench
 bench: ## run the benchmarks, which are a module of their own
 	cd bench && go test -run '^$$' -bench . -benchmem

@@ -40,12 +40,14 @@ model/scripted: model model/internal/...
 model/modeltest: model model/internal/... model/scripted
 model/provider: model model/... expr
 tool: agent session model tool/toolconfirmation
+tool/mcptoolset: tool tool/functiontool agent session model tool/toolconfirmation internal/credential
 tool/...: tool tool/functiontool agent session model tool/toolconfirmation
 tool/toolconfirmation:
 artifact:
 artifact/...: artifact
 budget:
 internal/credential:
+internal/interpreter:
 internal/procgroup:
 session: model tool/toolconfirmation
 session/sessiontest: session model tool/toolconfirmation
@@ -58,17 +60,17 @@ agent/agenttest: agent session
 agent/llmagent: agent budget expr session model template tool tool/...
 agent/humanagent: agent session template
 agent/remoteagent: agent internal/credential session template tool/toolconfirmation
-agent/taskagent: agent internal/credential internal/procgroup session model expr template
+agent/taskagent: agent internal/credential internal/interpreter internal/procgroup session model expr template
 agent/workflowagents/loopagent: agent budget loop session model
 agent/workflowagents/sequentialagent: agent session
 agent/workflowagents/parallelagent: agent session
 runner: agent session artifact memory model tool/toolconfirmation
 progress: session loop
-hook: internal/credential internal/procgroup
-definition: agent agent/... budget hook loop expr template session model model/provider tool tool/...
+hook: internal/credential internal/interpreter internal/procgroup
+definition: agent agent/... budget hook internal/credential loop expr template session model model/provider model/scripted tool tool/...
 rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session tool tool/...
 supervisor: agent artifact loop memory progress runner session
-definition/dialect: agent/llmagent definition expr model/provider template
+definition/dialect: agent/llmagent definition expr internal/credential model/provider template
 cmd/refrain: ...
 cmd/refrain/internal/tui: progress loop session
 examples/...: ...

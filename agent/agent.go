@@ -113,8 +113,11 @@ func NewBase(cfg Config, self Agent, body Body) (*Base, error) {
 		return nil, err
 	}
 	for i, sub := range cfg.SubAgents {
-		if sub == nil {
+		if isNil(sub) {
 			return nil, fmt.Errorf("agent %q: sub-agent %d is nil", cfg.Name, i+1)
+		}
+		if err := checkName(sub.Name()); err != nil {
+			return nil, fmt.Errorf("agent %q: sub-agent %d: %T was not made by its New, or has a wrong name: %w", cfg.Name, i+1, sub, err)
 		}
 		if slices.ContainsFunc(cfg.SubAgents[:i], func(a Agent) bool { return same(a, sub) }) {
 			return nil, fmt.Errorf("agent %q: sub-agent %q is listed twice", cfg.Name, sub.Name())
@@ -148,6 +151,15 @@ func checkName(name string) error {
 	return nil
 }
 
+// isNil reports whether there is no agent: nil, or a nil pointer.
+func isNil(a Agent) bool {
+	if a == nil {
+		return true
+	}
+	v := reflect.ValueOf(a)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 // same reports whether a and b are one agent. Agents that cannot be compared are
 // each their own.
 func same(a, b Agent) bool {
@@ -158,23 +170,57 @@ func same(a, b Agent) bool {
 // there may be an interface in it.
 func canCompare(a Agent) bool { return reflect.ValueOf(a).Comparable() }
 
+// The methods of a nil Base are those of an agent without a name, which nobody takes
+// for a sub-agent and which fails when it is run: a kind of agent that was made without
+// its New embeds one.
+
 // Name is the agent's name.
-func (b *Base) Name() string { return b.cfg.Name }
+func (b *Base) Name() string {
+	if b == nil {
+		return ""
+	}
+	return b.cfg.Name
+}
 
 // Description tells other agents what this one is for.
-func (b *Base) Description() string { return b.cfg.Description }
+func (b *Base) Description() string {
+	if b == nil {
+		return ""
+	}
+	return b.cfg.Description
+}
 
 // SubAgents lists the agent's own sub-agents, in order.
-func (b *Base) SubAgents() []Agent { return slices.Clone(b.cfg.SubAgents) }
+func (b *Base) SubAgents() []Agent {
+	if b == nil {
+		return nil
+	}
+	return slices.Clone(b.cfg.SubAgents)
+}
 
 // FindAgent is [Find].
-func (b *Base) FindAgent(name string) Agent { return Find(b.self, name) }
+func (b *Base) FindAgent(name string) Agent {
+	if b == nil {
+		return nil
+	}
+	return Find(b.self, name)
+}
 
 // FindSubAgent is [FindSub].
-func (b *Base) FindSubAgent(name string) Agent { return FindSub(b.self, name) }
+func (b *Base) FindSubAgent(name string) Agent {
+	if b == nil {
+		return nil
+	}
+	return FindSub(b.self, name)
+}
 
 // Run runs the agent as a step under ctx; it is [Run].
 func (b *Base) Run(ctx InvocationContext) iter.Seq2[*session.Event, error] {
+	if b == nil {
+		return func(yield func(*session.Event, error) bool) {
+			yield(nil, errors.New("the agent was not made by its New"))
+		}
+	}
 	return Run(ctx, b.self)
 }
 

@@ -4,6 +4,7 @@ package agent_test
 
 import (
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,5 +201,36 @@ func TestCheckTreeReportsEveryProblem(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What was not made by a constructor is refused, or fails; nothing panics.
+func TestAgentsThatNobodyMade(t *testing.T) {
+	var none *agent.Base
+	zero := struct{ *agent.Base }{}
+	for _, tt := range []struct {
+		name string
+		sub  agent.Agent
+		want string
+	}{
+		{"nil", nil, `agent "a": sub-agent 1 is nil`},
+		{"a nil pointer", none, `agent "a": sub-agent 1 is nil`},
+		{"a zero value", zero, "was not made by its New"},
+	} {
+		if _, err := agent.New(agent.Config{Name: "a", SubAgents: []agent.Agent{tt.sub}}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v", tt.name, err)
+		}
+		if err := agent.CheckTree(tt.sub); err == nil {
+			t.Errorf("%s: CheckTree takes it", tt.name)
+		}
+	}
+	if _, errs := collect(zero.Run(invocation(t.Context()))); len(errs) != 1 {
+		t.Errorf("Run: errors %v", errs)
+	}
+	if _, errs := collect(agent.Run(invocation(t.Context()), zero)); len(errs) != 1 {
+		t.Errorf("run as a step: errors %v", errs)
+	}
+	if zero.Name() != "" || zero.Description() != "" || zero.SubAgents() != nil || zero.FindAgent("a") != nil || zero.FindSubAgent("a") != nil {
+		t.Error("a zero agent has something")
 	}
 }

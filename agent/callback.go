@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"google.golang.org/genai"
 
@@ -19,8 +20,8 @@ import (
 // to an agent that is built on Base.
 func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) {
 	if len(b.cfg.BeforeAgentCallbacks) > 0 {
-		answered, ok := b.call(inv, "before", b.cfg.BeforeAgentCallbacks, yield)
-		if !ok || answered {
+		over, ok := b.call(inv, "before", b.cfg.BeforeAgentCallbacks, yield)
+		if !ok || over || inv.Ended() {
 			return
 		}
 	}
@@ -47,9 +48,10 @@ func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) 
 }
 
 // call runs callbacks until one answers. It yields the answer, or the changes
-// that the callbacks made. Answered says that there was one, ok that the step
-// is not over.
-func (b *Base) call(inv *invocation, when string, fns []BeforeAgentCallback, yield func(*session.Event, error) bool) (answered, ok bool) {
+// that the callbacks made. Over says that there was an answer, or a request to leave
+// the loop: either takes the place of what the agent would do. Ok says that the step
+// goes on.
+func (b *Base) call(inv *invocation, when string, fns []BeforeAgentCallback, yield func(*session.Event, error) bool) (over, ok bool) {
 	ev := &session.Event{}
 	cb := NewCallbackContext(inv, &ev.Actions)
 	for _, f := range fns {
@@ -61,14 +63,19 @@ func (b *Base) call(inv *invocation, when string, fns []BeforeAgentCallback, yie
 		if content != nil {
 			ev.Content = content
 			ev.Author = b.cfg.Name
-			return true, yield(ev, nil)
+			break
 		}
 	}
 	a := &ev.Actions
-	if len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.Escalate && a.TransferToAgent == "" {
+	if ev.Content == nil && len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() && a.TransferToAgent == "" {
+		ev = nil
+	}
+	if ev = Decided(inv, ev); ev == nil {
 		return false, true
 	}
-	return false, yield(ev, nil)
+	a = &ev.Actions
+	leaves := a.AsksToLeave() || a.Exit != nil // a loop may have refused it by now
+	return ev.Content != nil || leaves, yield(ev, nil)
 }
 
 // NewCallbackContext returns the context of a callback. What it changes is
@@ -92,6 +99,8 @@ type callContext struct {
 	callID       string
 	actions      *session.EventActions
 	confirmation *toolconfirmation.ToolConfirmation
+
+	mu sync.Mutex // guards actions.StateDelta
 }
 
 func (c *callContext) AgentName() string              { return c.Agent().Name() }
@@ -100,15 +109,13 @@ func (c *callContext) AppName() string                { return c.Session().AppNa
 func (c *callContext) SessionID() string              { return c.Session().ID() }
 func (c *callContext) Actions() *session.EventActions { return c.actions }
 func (c *callContext) FunctionCallID() string         { return c.callID }
+func (c *callContext) Session() session.Session       { return callSession{c.InvocationContext.Session(), c} }
+func (c *callContext) State() session.State           { return StateOf(c) }
 func (c *callContext) ReadonlyState() session.ReadonlyState {
-	return StateOf(c.InvocationContext)
+	return StateOf(c)
 }
 
 func (c *callContext) ToolConfirmation() *toolconfirmation.ToolConfirmation { return c.confirmation }
-
-func (c *callContext) State() session.State {
-	return &deltaState{State: StateOf(c.InvocationContext), actions: c.actions}
-}
 
 func (c *callContext) Artifacts() Artifacts {
 	a := c.InvocationContext.Artifacts()
@@ -136,31 +143,6 @@ func (c *callContext) RequestConfirmation(hint string, payload any) error {
 	c.actions.RequestedToolConfirmations[c.callID] = toolconfirmation.ToolConfirmation{Hint: hint, Payload: payload}
 	c.actions.SkipSummarization = true
 	return nil
-}
-
-// StateOf is the session's state as the step of ctx sees it, with the
-// iteration: keys of its own loops.
-func StateOf(ctx InvocationContext) session.State { return stateAt(ctx.Session(), AddressOf(ctx)) }
-
-func stateAt(s session.Session, at session.Address) session.State {
-	if v, ok := s.(scoped); ok {
-		return v.StateAt(at)
-	}
-	return s.State()
-}
-
-// deltaState is a state whose changes also become part of an event.
-type deltaState struct {
-	session.State
-	actions *session.EventActions
-}
-
-func (s *deltaState) Set(key string, value any) error {
-	if s.actions.StateDelta == nil {
-		s.actions.StateDelta = make(map[string]any)
-	}
-	s.actions.StateDelta[key] = value
-	return s.State.Set(key, value)
 }
 
 // trackedArtifacts notes in an event what was saved.

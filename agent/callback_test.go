@@ -167,9 +167,8 @@ func TestCallbacks(t *testing.T) {
 // E7, D9: what a callback changes is in the log, content or not.
 func TestCallbackChangesBecomeAnEvent(t *testing.T) {
 	files := &files{}
-	ctx := agent.NewInvocation(t.Context(), agent.Invocation{
-		ID: "e-1", Session: session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"}), Artifacts: files,
-	})
+	view := session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"})
+	ctx := agent.NewInvocation(t.Context(), agent.Invocation{ID: "e-1", Session: view, Artifacts: files})
 	var seen any
 	a := must(t, agent.Config{
 		Name: "a",
@@ -192,12 +191,19 @@ func TestCallbackChangesBecomeAnEvent(t *testing.T) {
 			return content("enough"), ctx.State().Set("done", true)
 		}},
 	})
-	events, errs := collect(a.Run(ctx))
-	if len(errs) > 0 || len(events) != 3 {
-		t.Fatalf("got %v, %v", events, errs)
+	var events []*session.Event
+	for ev, err := range a.Run(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		view.Apply(ev) // as a runner does
+		events = append(events, ev)
+	}
+	if len(events) != 3 {
+		t.Fatalf("got %v", events)
 	}
 	if seen != "cats" {
-		t.Errorf("what a callback sets takes effect at once: the agent saw %v", seen)
+		t.Errorf("what a callback sets is in the state when its event is in the log: the agent saw %v", seen)
 	}
 	want := []session.EventActions{
 		{StateDelta: map[string]any{"topic": "cats"}, ArtifactDelta: map[string]int64{"report.md": 7}},
@@ -337,4 +343,32 @@ func (f *files) LoadVersion(_ context.Context, name string, _ int) (*artifact.Lo
 		return nil, errBoom
 	}
 	return nil, artifact.ErrNotFound
+}
+
+// LOOP 4, T2: a callback that ends the invocation, or asks to leave, keeps the agent
+// from running; what it has changed counts.
+func TestCallbackBeforeThatEndsTheAgent(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(agent.Context)
+	}{
+		{"EndInvocation", func(ctx agent.Context) { ctx.EndInvocation() }},
+		{"Escalate", func(ctx agent.Context) { ctx.Actions().Escalate = true }},
+		{"Exit", func(ctx agent.Context) { ctx.Actions().Exit = &session.Exit{Reason: "done"} }},
+	} {
+		ran := false
+		a := must(t, agent.Config{
+			Name: "a",
+			BeforeAgentCallbacks: []agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
+				tt.end(ctx)
+				return nil, ctx.State().Set("seen", true)
+			}},
+			Run:                 body(func(agent.InvocationContext, yield) { ran = true }),
+			AfterAgentCallbacks: []agent.AfterAgentCallback{func(agent.Context) (*genai.Content, error) { ran = true; return nil, nil }},
+		})
+		evs, errs := collect(agent.Run(invocation(t.Context()), a))
+		if len(evs) != 1 || len(errs) != 0 || ran || evs[0].Actions.StateDelta["seen"] != true {
+			t.Errorf("%s: events %v, errors %v, ran %v", tt.name, evs, errs, ran)
+		}
+	}
 }

@@ -64,8 +64,9 @@ type Context interface {
 	ReadonlyContext
 	InvocationContext
 
-	// State reads the session's state; what is set takes effect at once and
-	// becomes part of the event that follows.
+	// State reads and writes the session's state. What is set becomes part of
+	// the event that follows: the call sees it at once, others when that event
+	// is in the log.
 	State() session.State
 	// Actions is what that event will do. In a callback around an agent
 	// Escalate works as in a tool.

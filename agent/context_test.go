@@ -160,17 +160,19 @@ func TestEndInvocationDoesNotEndOthers(t *testing.T) {
 func TestStateOfAStepHasItsIterationKeys(t *testing.T) {
 	view := session.NewView(session.ViewConfig{})
 	ctx := agent.NewInvocation(t.Context(), agent.Invocation{Session: view})
-	a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) {
-		state := agent.NewCallbackContext(ctx, nil).State()
+	a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
+		ev := &session.Event{}
+		state := agent.NewCallbackContext(ctx, &ev.Actions).State()
 		if err := state.Set("iteration:k", agent.LoopOf(ctx).Iteration); err != nil {
 			t.Error(err)
 		}
+		yield(ev, nil)
 		if v, err := agent.StateOf(ctx).Get("iteration:k"); v != agent.LoopOf(ctx).Iteration {
 			t.Errorf("got %v, %v", v, err)
 		}
 	})
 	l := &agent.Loop{Name: "refine", Address: "refine", Iteration: 1, Pass: "refine[1]"}
-	agent.NewStep(ctx, agent.StepConfig{Agent: a, Loop: l}).Run(func(*session.Event) bool { return true })
+	agent.NewStep(ctx, agent.StepConfig{Agent: a, Loop: l}).Run(func(ev *session.Event) bool { view.Apply(ev); return true })
 	if v, err := view.StateAt("refine[1]/b").Get("iteration:k"); v != 1 {
 		t.Errorf("the next step of the iteration got %v, %v", v, err)
 	}

@@ -42,6 +42,7 @@ func (r *record) cutOff(at session.Address, tree *Tree, drop func(int)) (again b
 		last.supersede(tree, drop)
 		return false
 	}
+	r.wasted = r.wasted.Add(last.used())
 	last.lose(drop)
 	r.again[at]++
 	r.take(last.from)
@@ -85,7 +86,10 @@ func (r *record) lose(drop func(int)) {
 
 // reopen drops what a step said of itself because it was canceled.
 func (r *record) reopen(drop func(int)) {
-	r.canceled = nil
+	if all := r.used(); r.canceled != nil {
+		r.canceled = nil
+		r.wasted = r.wasted.Add(beyond(all, r.used()))
+	}
 	for i := r.from; i < len(r.of.events); i++ {
 		ev := r.of.events[i]
 		if r.of.owners[i] != r || ev.Address != r.address || !ofCancel(ev) {

@@ -66,7 +66,7 @@ func sameMark(a, b *session.Event) bool {
 	bare := func(ev *session.Event) bool {
 		return ev.Mark != nil && ev.Content == nil && ev.Actions.StateDelta == nil && ev.Actions.Exit == nil && ev.CustomMetadata == nil
 	}
-	return bare(a) && bare(b) && a.Author == b.Author && a.Iteration == b.Iteration && a.Branch == b.Branch &&
+	return bare(a) && bare(b) && a.Author == b.Author && a.Iteration == b.Iteration &&
 		a.Mark.Kind == b.Mark.Kind && bytes.Equal(a.Mark.Data, b.Mark.Data)
 }
 
@@ -81,8 +81,14 @@ func lasting(ev *session.Event) []byte {
 	if err := json.Unmarshal(first, &m); err != nil {
 		return []byte(err.Error())
 	}
-	for _, key := range [...]string{"id", "timestamp", "seq", "invocationId", "attempt", "usageMetadata"} {
+	for _, key := range [...]string{"id", "timestamp", "seq", "invocationId", "attempt", "branch", "usageMetadata"} { // the address tells the branch
 		delete(m, key)
+	}
+	if metadata, ok := m["customMetadata"].(map[string]any); ok {
+		delete(metadata, metadataCallback)
+		if delete(metadata, MetadataTemp); len(metadata) == 0 {
+			delete(m, "customMetadata")
+		}
 	}
 	if actions, ok := m["actions"].(map[string]any); ok {
 		if delta, ok := actions["stateDelta"].(map[string]any); ok {

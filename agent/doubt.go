@@ -11,6 +11,24 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
+// MetadataCut is the key of an event's CustomMetadata that says of the answers to a
+// model's calls which calls have none, because the step's context was over before
+// their tools answered: a list of the IDs that the model gave them.
+const MetadataCut = "refrain:cut"
+
+// CutIn are the IDs of the calls that an event says were cut off; nil if it says so of
+// none.
+func CutIn(ev *session.Event) []string {
+	list, _ := ev.CustomMetadata[MetadataCut].([]any)
+	var ids []string
+	for _, id := range list {
+		if s, ok := id.(string); ok {
+			ids = append(ids, s)
+		}
+	}
+	return ids
+}
+
 // InDoubtError says that a step has failed, and that calls beside it were cut off by
 // that which must not be made twice: nobody knows whether they took place. It is the
 // error of the agent that ran them side by side.
@@ -71,8 +89,13 @@ func (d *doubts) see(ev *session.Event) {
 	inv, at := d.step.inv, ev.Address
 	switch {
 	case ev.Partial || at == inv.address:
-	case ev.Mark == nil: // what it came to
-		delete(d.open, at)
+	case ev.Mark == nil && d.open[at] != nil: // what it came to
+		cut := CutIn(ev)
+		left := slices.DeleteFunc(d.open[at], func(c Doubt) bool { return !slices.Contains(cut, c.Call) })
+		if d.open[at] = left; len(left) == 0 {
+			delete(d.open, at)
+		}
+	case ev.Mark == nil:
 	case ev.Mark.Kind == session.MarkStepStarted:
 		a, ok := inv.tree.Find(at.Agent()).(interface{ Effect() Effect })
 		if ok && a.Effect() == AtMostOnce && ev.CustomMetadata[session.MetadataNotRun] != true {

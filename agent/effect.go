@@ -42,9 +42,11 @@ func (e Effect) Check() error {
 }
 
 // CallID names what the step of ctx does to the outside. It is the same in every
-// attempt, and when the run is resumed, and another one for every other step and
-// run, forks included: services that know such keys do a thing once for each. Of an
-// agent that is a tool it is [ToolCallID] of the call.
+// attempt, and when the run is resumed, also where its log was copied into another
+// session; and another one for every other step and run. A fork has the same for
+// steps that began before it, and others for those that begin later. Services that
+// know such keys do a thing once for each. Of an agent that is a tool it is
+// [ToolCallID] of the call.
 func CallID(ctx InvocationContext) string {
 	at := AddressOf(ctx)
 	if c, ok := ctx.Value(toolCallKey{}).(toolCall); ok && at != c.at && at.Under(c.at) {
@@ -55,7 +57,7 @@ func CallID(ctx InvocationContext) string {
 		}
 		return callID(c.id, below)
 	}
-	return callID(ctx.Session().ID(), ctx.InvocationID(), string(at))
+	return callID(naming(ctx, ""), ctx.InvocationID(), string(at))
 }
 
 type toolCallKey struct{}
@@ -75,7 +77,7 @@ func WithinToolCall(ctx ToolContext) context.Context {
 
 // ToolCallID is [CallID] for a function call of the step's model.
 func ToolCallID(ctx InvocationContext, functionCallID string) string {
-	return callID(ctx.Session().ID(), ctx.InvocationID(), string(AddressOf(ctx)), functionCallID)
+	return callID(naming(ctx, functionCallID), ctx.InvocationID(), string(AddressOf(ctx)), functionCallID)
 }
 
 func callID(parts ...string) string {

@@ -24,6 +24,16 @@ func (e *StepError) Error() string {
 // Unwrap returns the agent's own error.
 func (e *StepError) Unwrap() error { return e.Err }
 
+// LogError says that an event could not be stored. It ends the whole run, which can be
+// resumed when the store works again. No policy of a loop applies to it: no step is
+// tried again or skipped because of it.
+type LogError struct{ Err error }
+
+func (e *LogError) Error() string { return e.Err.Error() }
+
+// Unwrap is the store's error.
+func (e *LogError) Unwrap() error { return e.Err }
+
 // PanicError is a panic of an agent, as an error.
 type PanicError struct {
 	// Value is what the agent panicked with.

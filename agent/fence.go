@@ -44,6 +44,16 @@ func (f *fence) write(do func() error) error {
 	return f.outer.write(do)
 }
 
+// Fenced is ctx for something that may be left behind while it still runs, such as a
+// callback. It sees the loops around it as they are now. When close is called it still
+// reads what it can reach, and every write fails with err.
+func Fenced(ctx InvocationContext) (fenced InvocationContext, close func(err error)) {
+	inv := parentOf(ctx)
+	c := inv.copy(ctx)
+	c.loop, c.fence = inv.loop.snapshot(), &fence{outer: inv.fence}
+	return c, c.fence.close
+}
+
 // scoped is a session that tells loops apart by address, as a [session.View]
 // does.
 type scoped interface {

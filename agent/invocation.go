@@ -43,7 +43,7 @@ func NewInvocation(ctx context.Context, in Invocation) InvocationContext {
 	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
 	if in.Replay != nil {
 		inv.record = in.Replay.recording.root
-		in.Replay.bookLost(run, inv.budget)
+		inv.bookEarlier(inv.budget)
 	}
 	return inv
 }
@@ -74,6 +74,8 @@ type invocation struct {
 	work      *Work   // what a pause waits for, of the step or of one around it; nil if there is none
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
+
+	stranger bool // made for a context that leads to no step of ours
 }
 
 // childCount counts how often a step ran each of its sub-agents, to tell their
@@ -163,12 +165,12 @@ func parentOf(ctx InvocationContext) *invocation {
 	}
 	if inv := invocationOf(ctx); inv != nil {
 		p.run.Marks, p.run.Replay, p.run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
-		p.own, p.record = inv.own, inv.record
+		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
 		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
 		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget
 		p.children.Store(inv.counter())
 	} else {
-		p.budget = p.run.newBudget()
+		p.budget, p.stranger = p.run.newBudget(), true
 	}
 	return p
 }

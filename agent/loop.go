@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"sync"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
@@ -38,6 +39,13 @@ type Loop struct {
 	// History is all the iterations before; nil unless a step reads it, see
 	// [HistoryReader].
 	History *History
+	// Refusal says why the agent at an address may not leave the loop; "" if it
+	// may. nil refuses nobody.
+	Refusal func(at session.Address) string
+	// Kept is for loop agents: what one in this loop remembers from one pass to the
+	// next. Its keys are theirs. Loops within each other share it; nil if there is
+	// none that asks.
+	Kept *sync.Map
 }
 
 // Rejected is an iteration that its loop has not accepted.
@@ -67,6 +75,16 @@ func LoopOf(ctx InvocationContext) *Loop {
 		return inv.loop
 	}
 	return nil
+}
+
+// ExitRefusal says why the agent of ctx may not leave the nearest loop around it, in
+// words for a model; "" if it may, or if there is no loop.
+func ExitRefusal(ctx InvocationContext) string {
+	l := LoopOf(ctx)
+	if l == nil || l.Refusal == nil {
+		return ""
+	}
+	return l.Refusal(AddressOf(ctx))
 }
 
 // AddressOf is the address of the step of ctx; empty if it is not one.

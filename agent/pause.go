@@ -21,7 +21,8 @@ var ErrPaused = errors.New("paused")
 type Pause struct {
 	mu     sync.Mutex
 	cause  error
-	busy   int // steps that are under way
+	busy   int             // steps that are under way
+	run    context.Context // of the run; nil before it is bound
 	cancel context.CancelCauseFunc
 }
 
@@ -46,11 +47,11 @@ func (p *Pause) Asked() error {
 	return p.cause
 }
 
-// bind says how the run is ended. p.mu is free.
-func (p *Pause) bind(cancel context.CancelCauseFunc) {
+// bind says which context ends with the run, and how. p.mu is free.
+func (p *Pause) bind(run context.Context, cancel context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cancel = cancel
+	p.run, p.cancel = run, cancel
 	p.end()
 }
 
@@ -68,7 +69,7 @@ func Pausable(ctx context.Context, cfg *RunConfig) (context.Context, func()) {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	cfg.Pause.bind(cancel)
+	cfg.Pause.bind(ctx, cancel)
 	return ctx, func() { cancel(nil) }
 }
 
@@ -88,15 +89,22 @@ func Begin(ctx InvocationContext, a Agent) *Work {
 	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !works(a) {
 		return nil
 	}
-	return inv.run.RunConfig.Pause.begin(ctx)
+	return inv.run.RunConfig.Pause.begin(ctx, false)
 }
 
-func (p *Pause) begin(ctx context.Context) *Work {
+// begin counts a step as under way. If a pause was asked for, it waits for the end of
+// the run instead and returns nil. A stranger is a step whose context does not tell
+// which step it runs in: it may be part of one that is under way, and the pause that
+// waits for that one must not make it wait.
+func (p *Pause) begin(ctx context.Context, stranger bool) *Work {
 	p.mu.Lock()
-	if p.cause != nil && ctx.Err() == nil {
+	if p.cause != nil && p.run != nil && ctx.Err() == nil && !(stranger && p.busy > 0) {
 		p.end()
 		p.mu.Unlock()
-		<-ctx.Done() // those beside it end first
+		select { // steps beside it end first
+		case <-p.run.Done():
+		case <-ctx.Done():
+		}
 		return nil
 	}
 	defer p.mu.Unlock()

@@ -5,6 +5,7 @@ package agent
 import (
 	"iter"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -26,6 +27,9 @@ type record struct {
 	words map[session.Address][]int     // what it said, at its own address and others
 	runs  map[session.Address][]*record // of steps under it, those that count
 	again map[session.Address]int       // how many at an address do not count
+
+	wasted budget.Usage // what the run used that nothing in the record accounts for
+	booked bool         // all that it used was booked
 
 	order []int        // of words and runs, where they begin
 	head  int          // the first in it that is in the record
@@ -62,12 +66,13 @@ type recording struct {
 	root   *record   // whose one run is that of the root agent
 	latest map[session.Address]*record
 	failed map[session.Address]bool // where a step has failed, whether or not that counts
+	used   func(*session.Event) budget.Usage
 }
 
-// newRecording reads the events of one run. Of those that are superseded, only
-// how often steps were run is of interest.
-func newRecording(events []*session.Event, superseded session.Spans) (*recording, error) {
-	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool)}
+// newRecording reads the events of one run. Of those that are superseded, only how
+// often steps were run and what they used is of interest; used says that of an answer.
+func newRecording(events []*session.Event, superseded session.Spans, used func(*session.Event) budget.Usage) (*recording, error) {
+	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool), used: used}
 	x.root = x.newRecord(nil, "", 0)
 	for _, ev := range events {
 		if ev.Address == "" {
@@ -119,6 +124,7 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 			r = nil
 		}
 	case gone:
+		x.forget(ev, &fin)
 		r = nil
 	case kind == session.MarkStepFinished:
 		if r == nil || r.closed() { // it was not run

@@ -19,22 +19,26 @@ import (
 // It is for a runner, and safe for concurrent use.
 type Replay struct {
 	recording  *recording
+	origins    origins
 	tree       *Tree
 	superseded session.Spans
-	lost       []*session.Event // that do not count: what they have used does
+	whole      func(*session.Event) *session.Event
 	err        atomic.Pointer[error]
 	answers    map[string]*session.Answer // by the question's ID
 	reopened   []session.Address          // loops that go on from here
 
 	mu      sync.Mutex // guards the recording's records too
 	pending map[int64]*session.Event
+	read    map[int64]*session.Event // those of an outline that were read, until they are taken
 }
 
 // NewReplay reads the events of one run, in their order. Superseded are those of
-// the session that do not count any more. It fails with a [*DivergedError] if the
-// tree is visibly another one, and for events that it cannot read.
-func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*Replay, error) {
-	x, err := newRecording(events, superseded)
+// the session that do not count any more; what they used does, at these prices. The
+// events may be an outline: then whole reads one of them, when the run comes to it. It
+// fails with a [*DivergedError] if the tree is visibly another one, and for events that
+// it cannot read.
+func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) (*Replay, error) {
+	x, err := newRecording(events, superseded, usedIn(tree, whole, prices))
 	if err != nil {
 		return nil, err
 	}
@@ -45,15 +49,17 @@ func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &Replay{answers: answers, tree: tree, recording: x, superseded: x.supersede(tree), pending: make(map[int64]*session.Event)}
+	r := &Replay{answers: answers, tree: tree, recording: x, superseded: x.supersede(tree), whole: whole,
+		pending: make(map[int64]*session.Event), read: make(map[int64]*session.Event)}
 	for i, ev := range x.events {
 		if x.owners[i] != nil {
 			r.pending[ev.Seq] = ev
 		}
 	}
+	r.origins.began = make(map[string]int64)
 	for _, ev := range events {
-		if ev.Address != "" && (superseded.Has(ev.Seq) || r.superseded.Has(ev.Seq)) {
-			r.lost = append(r.lost, ev)
+		if err := r.origins.add(ev); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
@@ -67,23 +73,10 @@ func (r *Replay) Recall() {
 			continue
 		}
 		if a, ok := r.tree.Find(ev.Author).(interface{ Recall(*session.Event) }); ok {
+			if ev.Omitted > 0 {
+				ev = r.whole(ev)
+			}
 			a.Recall(ev)
-		}
-	}
-}
-
-// bookLost counts what attempts have used that do not count: it was paid for.
-func (r *Replay) bookLost(run *shared, b *budget.Budget) {
-	for _, ev := range r.lost {
-		a, ok := r.tree.Find(ev.Author).(interface {
-			Used(*session.Event, budget.Prices) budget.Usage
-		})
-		if !ok {
-			continue
-		}
-		if used := a.Used(ev, run.RunConfig.Prices); used.Calls > 0 {
-			b.Book(used)
-			run.modelCalls.Add(used.Calls)
 		}
 	}
 }
@@ -110,18 +103,49 @@ func (r *Replay) Take(ev *session.Event) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending[ev.Seq] != ev {
+	if !r.waits(ev) {
 		return false
 	}
 	delete(r.pending, ev.Seq)
+	delete(r.read, ev.Seq)
 	return true
+}
+
+// waits reports whether an event, as the log or its outline has it, is still to be
+// taken. r.mu is held.
+func (r *Replay) waits(ev *session.Event) bool {
+	known := r.pending[ev.Seq]
+	return known != nil && (known == ev || r.read[ev.Seq] == ev)
+}
+
+// event is an event of the recording with all its texts. r.mu is held.
+func (r *Replay) event(ev *session.Event) *session.Event {
+	if ev == nil || ev.Omitted == 0 {
+		return ev
+	}
+	if whole := r.read[ev.Seq]; whole != nil {
+		return whole
+	}
+	whole := r.whole(ev)
+	r.read[ev.Seq] = whole
+	return whole
+}
+
+// handed is event for one that is handed on.
+func (r *Replay) handed(ev *session.Event) *session.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.event(ev)
 }
 
 // comes reports whether an event of the log is still to be taken.
 func (r *Replay) comes(ev *session.Event) bool {
+	if r == nil {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pending[ev.Seq] == ev
+	return r.waits(ev)
 }
 
 // Over reports whether all that counts in the log was taken.
@@ -187,10 +211,11 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 	if first := of.unread(); inOrder && known != first {
 		return nil, &DivergedError{Address: first.Address, Recorded: describe(first), Said: describe(ev)}
 	}
-	switch {
-	case known == nil:
+	if known == nil {
 		return ev, nil
-	case known != ev && !(isPlan(known) && isPlan(ev)): // by what it decides one sees whether it fits
+	}
+	known = r.event(known)
+	if known != ev && !(isPlan(known) && isPlan(ev)) { // by what it decides one sees whether it fits
 		if err := compare(known, ev); err != nil {
 			return nil, err
 		}
@@ -211,7 +236,7 @@ func Recorded(ctx InvocationContext) *session.Event {
 	r := inv.run.Replay
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return inv.record.word(inv.address)
+	return r.event(inv.record.word(inv.address))
 }
 
 // Replays reports whether the log has something of the step of ctx that the run,

@@ -104,7 +104,7 @@ func NewStep(ctx InvocationContext, cfg StepConfig) *Step {
 	}
 	s.emit = s.emitEvent
 	// An agent that embeds another one may have a Run of its own.
-	if b, ok := cfg.Agent.(interface{ base() *Base }); ok && same(b.base().self, cfg.Agent) {
+	if b, ok := cfg.Agent.(interface{ base() *Base }); ok && b.base() != nil && same(b.base().self, cfg.Agent) {
 		s.base = b.base()
 	}
 	return s
@@ -143,12 +143,12 @@ func (s *Step) Abandon(err error) { s.fence.close(err) }
 // has returned false it gets no more, but for marks if the context is over.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 	s.begin(yield)
-	if s.check() && !s.early() {
-		if rec := s.inv.record; rec != nil && rec.finished != nil {
-			s.replay(rec)
-		} else {
-			s.work()
-		}
+	switch rec := s.inv.record; {
+	case !s.check() || s.early():
+	case rec != nil && rec.finished != nil:
+		s.replay(rec)
+	default:
+		s.work()
 	}
 	s.yield = nil
 	return s.res
@@ -157,7 +157,7 @@ func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 // work runs the agent, unless the run is to be paused.
 func (s *Step) work() {
 	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
-		s.inv.work = s.parent.run.RunConfig.Pause.begin(s.inv)
+		s.inv.work = s.parent.run.RunConfig.Pause.begin(s.inv, s.parent.stranger)
 		defer s.inv.work.Done()
 		if !s.check() {
 			return
@@ -300,7 +300,7 @@ func (s *Step) pass(ev *session.Event) bool {
 		}
 		return false
 	}
-	if ev.Actions.Escalate && (ev.Actions.Exit == nil || ev.Actions.Exit.Refused == "") && isLater(ev, s.res.Exit) {
+	if ev.Actions.AsksToLeave() && isLater(ev, s.res.Exit) {
 		s.res.Exit = ev
 	}
 	if !ev.Partial && ev.Mark == nil && ev.Speaks() && isLater(ev, s.res.Said) {
@@ -342,18 +342,38 @@ func (s *Step) fail(err error) {
 	s.res.Err = err
 }
 
+// isBelow reports whether an event is of a step below this one.
+func (s *Step) isBelow(ev *session.Event) bool {
+	own := s.inv.address
+	return len(ev.Address) > len(own) && ev.Address.Under(own)
+}
+
+// isSaidAgain reports whether an event is in the log and not yielded for the first time,
+// be it in this process or in one that the run was resumed from.
+func (s *Step) isSaidAgain(ev *session.Event) bool {
+	return ev.Seq != 0 && !s.inv.run.Replay.comes(ev)
+}
+
+// unsaid is a copy of an event that is in the log, as one that is not.
+func unsaid(ev *session.Event) *session.Event {
+	again := *ev
+	again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
+	return &again
+}
+
 // stamp says on an event where it comes from. The step that is nearest to the
 // event does it; those above see an address below their own and leave it.
 func (s *Step) stamp(ev *session.Event) *session.Event {
 	own := s.inv.address
-	if len(ev.Address) > len(own) && ev.Address.Under(own) {
+	if s.isBelow(ev) {
+		if s.isSaidAgain(ev) {
+			return unsaid(ev)
+		}
 		return ev
 	}
 	if ev.Seq != 0 { // said again by an agent that keeps its events
-		again := *ev
-		again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
-		again.InvocationID, again.Branch = "", ""
-		ev = &again
+		ev = unsaid(ev)
+		ev.InvocationID, ev.Branch = "", ""
 	}
 	if ev.Author == "" {
 		ev.Author = s.cfg.Agent.Name()

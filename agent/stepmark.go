@@ -13,11 +13,17 @@ import (
 // runMarked is execute between two marks.
 func (s *Step) runMarked() {
 	started, before, doubts := time.Now(), s.spent.Used(), s.watch()
+	if s.inv.record != nil && TypeOf(s.cfg.Agent) != TypeLoop { // it calls BookEarlier itself
+		s.inv.bookEarlier(s.inv.budget)
+	}
 	if s.mark(session.MarkStepStarted, nil) {
 		s.execute()
 	}
 	if s.res.Left || s.inv.run.Replay.Err() != nil {
 		return
+	}
+	if s.inv.record != nil { // if nobody has
+		s.inv.bookEarlier(s.inv.budget)
 	}
 	if rec := s.inv.record; rec != nil && !s.rest(rec) {
 		return

@@ -4,8 +4,6 @@ package agent
 
 import (
 	"encoding/json"
-	"maps"
-	"strings"
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
@@ -38,8 +36,9 @@ func (s *Step) told(ev *session.Event) *session.Event {
 		known, _ := s.inv.run.Replay.again(rec, ev, false)
 		return known
 	}
+	more := s.isBelow(ev) && s.isSaidAgain(ev) // then it is a word of this step
 	ev = s.stamp(ev)
-	if ev.Partial || ev.Address != s.inv.address {
+	if ev.Partial || ev.Address != s.inv.address && !more {
 		return ev
 	}
 	if rec == nil {
@@ -51,7 +50,7 @@ func (s *Step) told(ev *session.Event) *session.Event {
 	case err == nil && known == ev:
 		s.noteCancel(ev)
 	case err == nil:
-		s.keepTemp(ev)
+		s.inv.keepTemp(ev)
 	case s.inv.Context.Err() == nil:
 		s.fail(s.inv.run.Replay.diverge(err))
 		return nil
@@ -73,12 +72,7 @@ func (s *Step) noteCancel(ev *session.Event) {
 	if !s.inv.run.Marks || s.inv.Context.Err() == nil || continues(s.cfg.Agent) {
 		return
 	}
-	m := maps.Clone(ev.CustomMetadata) // it may be somebody else's
-	if m == nil {
-		m = make(map[string]any, 1)
-	}
-	m[metadataCanceled] = true
-	ev.CustomMetadata = m
+	ev.CustomMetadata = with(ev.CustomMetadata, metadataCanceled)
 }
 
 // missed ends a step that leaves out what it did before, unless that is nil.
@@ -103,20 +97,11 @@ func (s *Step) rest(rec *record) bool {
 		return true
 	}
 	for ev := range rec.events() {
-		if r.comes(ev) && !s.pass(ev) {
+		if r.comes(ev) && !s.pass(r.handed(ev)) {
 			return false
 		}
 	}
 	return true
-}
-
-// keepTemp sets what no log has: keys that end with the invocation.
-func (s *Step) keepTemp(ev *session.Event) {
-	for k, v := range ev.Actions.StateDelta {
-		if strings.HasPrefix(k, session.KeyPrefixTemp) {
-			_ = s.inv.Session().State().Set(k, v)
-		}
-	}
 }
 
 // Replay is RunAs for a step that has come to its end in an earlier part of the
@@ -132,13 +117,13 @@ func (s *Step) Replay(in StepRun, yield func(*session.Event) bool) (res StepResu
 
 // replay hands up what the step said and ends it as it ended.
 func (s *Step) replay(rec *record) {
+	fin := rec.finished
+	s.book(fin.Usage)
 	for ev := range rec.events() {
-		if !s.pass(ev) || !s.check() {
+		if !s.pass(s.inv.run.Replay.handed(ev)) || !s.check() {
 			return
 		}
 	}
-	fin := rec.finished
-	s.book(fin.Usage)
 	s.done = true
 	s.res.Recorded, s.res.Err = fin, errorOf(fin)
 }

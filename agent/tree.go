@@ -103,6 +103,10 @@ func (c *treeCheck) parentOf(a Agent) (string, bool) {
 }
 
 func (c *treeCheck) visit(a Agent, parent string) {
+	if isNil(a) {
+		c.errs = append(c.errs, fmt.Errorf("under %q: there is no agent: it is nil", parent))
+		return
+	}
 	name := a.Name()
 	if first, ok := c.parentOf(a); ok {
 		c.errs = append(c.errs, fmt.Errorf("agent %q cannot have >1 parents, found: %q, %q; make a second agent of another name", name, first, parent))

@@ -15,7 +15,8 @@
 //	call.Commit(budget.Usage{InputTokens: 812, OutputTokens: 95})
 //
 // Budgets form a tree: what is used under a child counts in every budget above
-// it, and a call has to fit in each of them. Reserving never waits.
+// it, and a call has to fit in each of them. Reserve never waits. ReserveWait waits
+// for calls under way where these are all that is in the way.
 //
 // Costs are counted in billionths of the price list's currency, so that what was
 // reserved and given back leaves nothing behind.
@@ -43,9 +44,12 @@ type Budget struct {
 	mu sync.Mutex // the root's guards what follows in the whole tree
 
 	used     usage
+	ahead    usage // of what is used: what will be booked again
 	reserved amount
+	parked   amount // of what is reserved
 	held     amount
-	refused  amount // the last call that did not fit here, if none has since
+	refused  amount        // the last call that did not fit here, if none has since
+	changed  chan struct{} // the root's: closed when there may be more room; nil if nobody waits
 }
 
 // New returns the root of a tree of budgets. The price list must not be changed
@@ -89,12 +93,33 @@ func (b *Budget) Used() Usage {
 
 // Book counts what was used without a reservation, such as in the part of a run
 // that took place earlier. It is counted even if it exceeds a limit. A Usage
-// without Cost is of unknown cost, unless it is of nothing.
+// without Cost is of unknown cost, unless it is of nothing. Above a budget that has
+// booked it in advance it is not counted again.
 func (b *Budget) Book(u Usage) {
-	add := u.internal(Price{}, false)
 	mu := b.lock()
 	defer mu.Unlock()
-	for n := b; n != nil; n = n.parent {
+	b.book(u.internal(Price{}, false), false)
+}
+
+// BookAhead is Book for what will be booked again, part by part, in budgets below:
+// as when a run is repeated from its log, and nothing new may be asked for before all
+// that is in the log is counted.
+func (b *Budget) BookAhead(u Usage) {
+	mu := b.lock()
+	defer mu.Unlock()
+	b.book(u.internal(Price{}, false), true)
+}
+
+// book counts in b and above. The root's mu is held.
+func (b *Budget) book(add usage, ahead bool) {
+	n := b
+	if ahead { // b itself has not booked it yet
+		n.used.add(add)
+		n.ahead.add(add)
+		n = n.parent
+	}
+	for ; n != nil; n = n.parent {
+		add = n.ahead.less(add)
 		n.used.add(add)
 	}
 }
@@ -112,7 +137,7 @@ func (b *Budget) Remaining() Remaining {
 	left := unlimited
 	mu := b.lock()
 	for n := b; n != nil; n = n.parent {
-		f := n.free(b.claims)
+		f := n.free(b.claims, nothing)
 		left = amount{min(left.calls, f.calls), min(left.tokens, f.tokens), min(left.nanos, f.nanos)}
 	}
 	mu.Unlock()
@@ -129,8 +154,8 @@ func (b *Budget) Remaining() Remaining {
 	return r
 }
 
-// Err is nil as long as b and those above it leave room for a call: for one of
-// any size, and for one like the last that they refused. Otherwise it is the
+// Err is nil as long as b and those above it leave room for a call when those under
+// way have ended: for one of any size, and for one like the last that they refused. Otherwise it is the
 // [*ExceededError] that the call would get. It is for whoever is about to begin
 // something that makes calls.
 func (b *Budget) Err() error {
@@ -141,7 +166,7 @@ func (b *Budget) Err() error {
 		if n.limit.nanos <= 0 {
 			ask.nanos = 0 // free calls still fit
 		}
-		free := n.free(b.claims)
+		free := n.free(b.claims, everything)
 		for _, ask := range [...]amount{ask, n.refused} {
 			if !ask.fits(free) {
 				return n.exceeded(ask, free, b.claims)
@@ -165,13 +190,14 @@ func (b *Budget) lock() *sync.Mutex {
 }
 
 // free is what neither is used, nor reserved, nor held for others than the
-// claims. Where there is no limit it is [unlimited]'s.
-func (b *Budget) free(claims *Hold) amount {
+// claims, when calls have ended. Where there is no limit it is [unlimited]'s.
+func (b *Budget) free(claims *Hold, e ending) amount {
 	f := unlimited
 	if b.limit == (limit{}) {
 		return f
 	}
 	mine := claims.at(b)
+	mine.add(b.ends(e))
 	if l := b.limit.calls; l != 0 {
 		f.calls = max(0, l-b.used.calls-b.reserved.calls-b.held.calls+mine.calls)
 	}

@@ -254,3 +254,23 @@ func TestBook(t *testing.T) {
 		t.Errorf("nobody knows what was spent: %v", err)
 	}
 }
+
+// LOOP 23: what is booked ahead is booked again in the budgets below, and counts once.
+func TestBookAhead(t *testing.T) {
+	run := budget.New(budget.Limits{Calls: 10, Tokens: 1000}, nil)
+	loop := run.Child(budget.Limits{})
+	one, two := loop.Child(budget.Limits{}), loop.Child(budget.Limits{})
+	loop.BookAhead(budget.Usage{Calls: 8, InputTokens: 700, Estimated: true, EstimatedTokens: 100})
+	one.Book(budget.Usage{Calls: 3, InputTokens: 300})
+	use(t, two, "x", 100, 0)
+	refused(t, one, budget.Request{InputTokens: 201})
+	two.Book(budget.Usage{Calls: 6, InputTokens: 500}) // one call and 100 tokens more than ahead
+	for name, b := range map[string]*budget.Budget{"loop": loop, "run": run} {
+		if u := b.Used(); u.Calls != 10 || u.InputTokens != 900 || u.EstimatedTokens != 100 {
+			t.Errorf("the %s has used %+v", name, u)
+		}
+	}
+	if u := one.Used(); u.Calls != 3 || u.InputTokens != 300 {
+		t.Errorf("one has used %+v", u)
+	}
+}

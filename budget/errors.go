@@ -16,10 +16,11 @@ var ErrExceeded = errors.New("budget exceeded")
 type ExceededError struct {
 	// What is limited: "calls", "tokens" or "cost".
 	What string
-	// Limit is the budget's, Used what was committed, Reserved what calls
-	// under way may use, Held what is kept back and not for this call, and
-	// Asked what the call may use. Costs are in the price list's currency.
-	Limit, Used, Reserved, Held, Asked float64
+	// Limit is the budget's, Used what was committed, Estimated how much of that
+	// no provider has reported (tokens only), Reserved what calls under way are
+	// expected to use, Held what is kept back and not for this call, and Asked
+	// what the call needs at least. Costs are in the price list's currency.
+	Limit, Used, Estimated, Reserved, Held, Asked float64
 	// Budget is the budget's name; empty for that of the whole run.
 	Budget string
 }
@@ -41,6 +42,9 @@ func (e *ExceededError) Error() string {
 		b.WriteString(" is spent (")
 	}
 	b.WriteString(number(e.Used) + " used, ")
+	if e.Estimated != 0 {
+		b.WriteString(number(e.Estimated) + " of it estimated, ")
+	}
 	if e.Reserved != 0 {
 		b.WriteString(number(e.Reserved) + " reserved by calls under way, ")
 	}
@@ -70,6 +74,7 @@ func (b *Budget) exceeded(ask, free amount, claims *Hold) *ExceededError {
 	case ask.tokens > free.tokens:
 		e.What, e.Limit, e.Asked = "tokens", float64(b.limit.tokens), float64(ask.tokens)
 		e.Used, e.Reserved, e.Held = float64(b.used.input+b.used.output), float64(b.reserved.tokens), float64(held.tokens)
+		e.Estimated = float64(b.used.guessed)
 	default:
 		e.What, e.Limit, e.Asked = "cost", currency(b.limit.nanos), currency(ask.nanos)
 		e.Used, e.Reserved, e.Held = currency(b.used.nanos), currency(b.reserved.nanos), currency(held.nanos)

@@ -28,7 +28,7 @@ func (b *Budget) Hold(share float64) *Hold {
 	mu := b.lock()
 	defer mu.Unlock()
 	for n := b; n != nil; n = n.parent {
-		k, free := &h.kept[b.depth-n.depth], n.free(b.claims)
+		k, free := &h.kept[b.depth-n.depth], n.free(b.claims, nothing)
 		if n.limit.calls != 0 {
 			k.calls = portion(n.limit.calls, free.calls, share)
 		}
@@ -70,6 +70,7 @@ func (h *Hold) Release() {
 		n.held.sub(*k)
 		*k = amount{}
 	}
+	h.base.top().wake()
 }
 
 // at is what h and those around it keep at a budget.

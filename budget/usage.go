@@ -20,6 +20,9 @@ type Usage struct {
 	// Estimated says that a provider did not report what it had used: some of
 	// the tokens are estimates, or are missing where nobody estimates.
 	Estimated bool `json:"estimated,omitzero" yaml:"estimated,omitempty"`
+	// EstimatedTokens is how many of the tokens are estimates. Where Estimated is
+	// set and this is 0, all of them are.
+	EstimatedTokens int64 `json:"estimated_tokens,omitzero" yaml:"estimated_tokens,omitempty"`
 }
 
 // Tokens are those of input and output together.
@@ -38,8 +41,10 @@ func (u Usage) Sub(before Usage) Usage {
 	a, b := u.internal(Price{}, false), before.internal(Price{}, false)
 	d := usage{
 		calls: a.calls - b.calls, input: a.input - b.input, cached: a.cached - b.cached, output: a.output - b.output,
-		nanos: a.nanos - b.nanos, unpriced: a.unpriced || b.unpriced, estimated: a.estimated,
+		nanos: a.nanos - b.nanos, unpriced: a.unpriced + b.unpriced, guessed: max(0, a.guessed-b.guessed),
 	}
+	counted := d.input != 0 || d.output != 0
+	d.estimated = one(u.Estimated && (!before.Estimated || d.guessed > 0 || d.calls > 0 && !counted))
 	if d.calls == 0 && d.input == 0 && d.output == 0 && d.nanos == 0 {
 		return Usage{}
 	}
@@ -49,13 +54,20 @@ func (u Usage) Sub(before Usage) Usage {
 // usage is Usage for counting.
 type usage struct {
 	calls, input, cached, output, nanos int64
-	unpriced, estimated                 bool
+	unpriced, estimated                 int64 // how many parts are
+	guessed                             int64 // tokens
 }
 
 // internal prices u if it does not say what it cost.
 func (u Usage) internal(p Price, priced bool) usage {
 	in := usage{
-		calls: count(u.Calls), input: count(u.InputTokens), output: count(u.OutputTokens), estimated: u.Estimated,
+		calls: count(u.Calls), input: count(u.InputTokens), output: count(u.OutputTokens), estimated: one(u.Estimated),
+	}
+	if u.Estimated {
+		all := in.input + in.output
+		if in.guessed = min(count(u.EstimatedTokens), all); in.guessed == 0 {
+			in.guessed = all
+		}
 	}
 	in.cached = min(count(u.CachedTokens), in.input)
 	nothing := in.input == 0 && in.output == 0
@@ -63,19 +75,22 @@ func (u Usage) internal(p Price, priced bool) usage {
 	case u.Cost != nil && *u.Cost >= 0:
 		in.nanos = nanos(math.Round(*u.Cost * 1e9))
 	case nothing && u.Estimated: // nobody has counted
-		in.unpriced = !priced || p.Input != 0 || p.Output != 0
+		in.unpriced = one(!priced || p.Input != 0 || p.Output != 0)
 	case nothing && (priced || in.calls == 0):
 	case priced:
 		in.nanos = nanos(math.Round(p.billionths(in.input-in.cached, in.cached, in.output)))
 	default:
-		in.unpriced = true
+		in.unpriced = 1
 	}
 	return in
 }
 
 func (u usage) public() Usage {
-	out := Usage{Calls: u.calls, InputTokens: u.input, CachedTokens: u.cached, OutputTokens: u.output, Estimated: u.estimated}
-	if !u.unpriced && (u.nanos != 0 || u.calls != 0 || u.input != 0 || u.output != 0) {
+	out := Usage{Calls: u.calls, InputTokens: u.input, CachedTokens: u.cached, OutputTokens: u.output, Estimated: u.estimated > 0}
+	if out.Estimated && u.guessed < u.input+u.output {
+		out.EstimatedTokens = u.guessed
+	}
+	if u.unpriced == 0 && (u.nanos != 0 || u.calls != 0 || u.input != 0 || u.output != 0) {
 		out.Cost = new(currency(u.nanos))
 	}
 	return out
@@ -87,8 +102,41 @@ func (u *usage) add(v usage) {
 	u.cached = sum(u.cached, v.cached)
 	u.output = sum(u.output, v.output)
 	u.nanos = sum(u.nanos, v.nanos)
-	u.unpriced = u.unpriced || v.unpriced
-	u.estimated = u.estimated || v.estimated
+	u.unpriced = sum(u.unpriced, v.unpriced)
+	u.estimated = sum(u.estimated, v.estimated)
+	u.guessed = sum(u.guessed, v.guessed)
+}
+
+// sub takes back what was added.
+func (u *usage) sub(v usage) {
+	u.calls -= v.calls
+	u.input -= v.input
+	u.cached -= v.cached
+	u.output -= v.output
+	u.nanos -= v.nanos
+	u.unpriced -= v.unpriced
+	u.estimated -= v.estimated
+	u.guessed -= v.guessed
+}
+
+// less takes v off u as far as it is in it, and returns the rest of v.
+func (u *usage) less(v usage) usage {
+	for _, n := range [...][2]*int64{
+		{&u.calls, &v.calls}, {&u.input, &v.input}, {&u.cached, &v.cached}, {&u.output, &v.output},
+		{&u.nanos, &v.nanos}, {&u.unpriced, &v.unpriced}, {&u.estimated, &v.estimated}, {&u.guessed, &v.guessed},
+	} {
+		both := min(*n[0], *n[1])
+		*n[0] -= both
+		*n[1] -= both
+	}
+	return v
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // count is a number with which one can reckon.

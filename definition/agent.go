@@ -142,6 +142,10 @@ func (r *reader) field(a *Agent, p pair) {
 		r.inputs(a, p.value)
 	case "prices":
 		r.prices(a, p.value)
+	case "query":
+		r.def.Query, _ = r.text(p.value, p.key)
+	case "session":
+		r.def.Session, _ = r.text(p.value, p.key)
 	case "max_model_calls":
 		r.def.MaxModelCalls = r.maxModelCalls(p.value)
 	case "init_timeout":

@@ -142,7 +142,7 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 		AgentConfig: base, MaxIterations: l.MaxIterations, Order: slices.Clone(l.Order), CanExit: canExit(a),
 		Goal: l.Goal, Instructions: l.Instructions,
 		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
-		QualityGate: l.QualityGate, OnRegression: l.OnRegression, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
+		QualityGate: l.QualityGate, OnRegression: l.OnRegression, Result: l.Result, BestOnExit: l.BestOnExit, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
 		Timeout: l.Timeout, IterationTimeout: l.IterationTimeout, Budget: l.Budget, Reserve: l.Reserve, FinalizeEach: l.FinalizeEach,
 		DelayAfter: l.IterationDelay, StateLimit: l.StateLimit,
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
@@ -160,6 +160,9 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 		cfg.Finalizer = f.Name
 	}
 	b.aroundIterations(a, &cfg)
+	if s := a.Step; s != nil && a.parent == nil && !b.cfg.StandIns.NoCallbacks {
+		cfg.AgentConfig = waiting(base, s.DelayBefore, s.DelayAfter)
+	}
 	b.cfg.StandIns.loop(a, &cfg)
 	return loopagent.New(cfg)
 }

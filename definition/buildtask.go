@@ -21,7 +21,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 		c := a.Command
 		return taskagent.NewCommand(taskagent.CommandConfig{
 			Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: cfg.Root, Dir: c.Dir,
-			OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes,
+			OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
 		})
 	case TypeExpression:
 		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set, Value: a.Expression.Value})
@@ -29,7 +29,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 		h := a.HTTP
 		return taskagent.NewHTTP(taskagent.HTTPConfig{
 			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
+			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus, RedirectHosts: h.RedirectHosts,
 		})
 	case TypeTemplate:
 		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})

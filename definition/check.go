@@ -21,6 +21,10 @@ type checker struct {
 	names map[string]*Agent
 	keys  map[string]string // keys of the state, and who gives or writes each
 	reads []read
+	// spaced are placeholders with spaces in their names, which are no reads.
+	spaced []read
+	// scripts are what is wrong with scripts of models, by path; nil if nothing is.
+	scripts map[string]error
 
 	writers map[string][]*Agent // the agents that write each
 
@@ -30,7 +34,7 @@ type checker struct {
 
 // check reports what is wrong with a definition as a whole.
 func (l *loader) check(d *Definition) {
-	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string), writers: make(map[string][]*Agent)}
+	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string), writers: make(map[string][]*Agent), scripts: make(map[string]error)}
 	for a := range d.Root.All {
 		if c.full() {
 			break
@@ -64,6 +68,7 @@ func (l *loader) check(d *Definition) {
 		c.edited(a)
 	}
 	c.readsKnown()
+	c.noSpaces()
 	c.inputsRead()
 	c.keeps()
 	c.caches()

@@ -21,7 +21,7 @@ func (c *checker) stepPlace(a *Agent) {
 	}
 	for _, field := range fields {
 		n, given := a.nodes[field]
-		if !given || isNull(n) {
+		if !given || isNull(n) || a.parent == nil && a.Type == TypeLoop && strings.HasPrefix(field, "delay_") {
 			continue
 		}
 		p := c.report(a.at(field), CodeNoLoop, "%s works on the steps of a loop, and %q is none", field, a.Name)

@@ -4,12 +4,17 @@ package definition
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/template"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
@@ -92,7 +97,50 @@ func (c *checker) model(a *Agent) {
 	if p.Name == scriptedProvider && !filepath.IsLocal(rest) {
 		c.report(a.at("model"), CodeOutside, "the script %q leads out of the folder of the definition", rest).
 			Hint = "scripts are named relative to the file that names them"
+		return
 	}
+	if p.Name == scriptedProvider {
+		c.script(a, path.Join(path.Dir(a.src.path), filepath.ToSlash(rest)))
+	}
+}
+
+// script reports what is wrong with the script of a model, if it can be read: one
+// that is not there may be written before the run.
+func (c *checker) script(a *Agent, name string) {
+	if c.fsys == nil || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return
+	}
+	err, known := c.scripts[name]
+	if !known {
+		err = scriptError(c.fsys, name)
+		c.scripts[name] = err
+	}
+	if err == nil {
+		return
+	}
+	p := c.report(a.at("model"), CodeModel, "the script %s cannot be used: %v", name, err)
+	p.err = err
+	if e, ok := errors.AsType[*scripted.SyntaxError](err); ok {
+		p.Message = fmt.Sprintf("the script %s:%d:%d cannot be used: %s", name, e.Line, e.Column, e.Msg)
+	}
+}
+
+// scriptError reads a script; nil if it is right, or cannot be read.
+func scriptError(fsys fs.FS, name string) error {
+	f, err := openRegular(fsys, name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil || len(data) > maxFileSize {
+		return nil
+	}
+	script, err := scripted.Parse(data)
+	if err == nil {
+		_, err = scripted.New(script)
+	}
+	return err
 }
 
 func quoted(s string) string { return `"` + s + `"` }

@@ -146,7 +146,7 @@ func plan(a *Agent) *loop.Plan {
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
 		Budget: l.Budget, Reserve: l.Reserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
-		QualityGate: l.QualityGate, OnRegression: l.OnRegression, FinalizeEach: l.FinalizeEach,
+		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit, FinalizeEach: l.FinalizeEach,
 		DelayAfter: loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
 	}
 	for _, sub := range a.SubAgents {
@@ -181,6 +181,9 @@ func (c *checker) conditionReads(a *Agent) {
 		for i, key := range l.NoProgress.Keys {
 			c.reads = append(c.reads, read{agent: a, field: index("no_progress.keys", i), name: key, bare: true, line: 1, column: 1})
 		}
+	}
+	if l.Result != "" {
+		c.reads = append(c.reads, read{agent: a, field: "result", name: l.Result, bare: true, line: 1, column: 1})
 	}
 	if l.Score == nil {
 		return

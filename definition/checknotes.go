@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -17,11 +18,37 @@ func (c *checker) worthKnowing() {
 	c.afterExit()
 	c.unread()
 	c.unheard()
+	c.unsafe()
+	c.sharedKeys()
 	for a := range c.def.Root.All {
 		if a.Type == TypeLoop {
 			c.presetTimes(a)
 			c.selfJudged(a)
+			c.wordsAsNumbers(a)
 		}
+	}
+}
+
+// unsafe notes commands in which a value may be run as code.
+func (c *checker) unsafe() {
+	note := func(a *Agent) {
+		if a == nil || a.Type != TypeCommand || !a.Command.Unsafe {
+			return
+		}
+		made, err := newTask(a, BuildConfig{Root: "."}, around{})
+		if err != nil {
+			return
+		}
+		if cmd, ok := made.(*taskagent.CommandAgent); ok && cmd.NeedsUnsafe() {
+			c.note(a.at("unsafe"), CodeUnsafe, "%q is unsafe: a value of the state may be run as code", a.Name).
+				Hint = "whoever writes those values can run programs: let only a person or the definition do it"
+			return
+		}
+		c.note(a.at("unsafe"), CodeUnsafe, "%q has no need to be unsafe", a.Name).Hint = "leave unsafe out, so that a later change is checked"
+	}
+	for a := range c.def.Root.All {
+		note(a)
+		note(a.Reconcile)
 	}
 }
 

@@ -118,6 +118,7 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 		}
 		return
 	}
+	c.spaces(a, field, text)
 	for _, ref := range t.Keys() {
 		if field == "exit_reason" && (ref.Name == "result" || strings.HasPrefix(ref.Name, "result.")) {
 			continue

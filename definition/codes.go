@@ -30,12 +30,14 @@ const (
 	CodeUnread     = "LOOP023" // an input that nobody reads
 	CodeNeverSet   = "LOOP024" // a value that is never there
 	CodeExitKey    = "LOOP025" // a key that the turn which ends the loop leaves as it was
+	CodeSharedKey  = "LOOP026" // an output key that two agents write, or that an input has
 
 	CodeExpr     = "LOOP030" // an expression that does not compile
 	CodeTemplate = "LOOP031" // a text whose placeholders cannot be read
 	CodeStop     = "LOOP032" // a stop condition, a score or a limit that cannot be
 	CodeCache    = "LOOP033" // a cache that cannot know what its step depends on
 	CodeJudge    = "LOOP034" // a score given by the agent that it is about
+	CodeWords    = "LOOP035" // a number that is to be found in a model's words
 
 	CodeTask    = "LOOP040" // a task that cannot be run as described
 	CodeOutside = "LOOP041" // a path that leaves its folder
@@ -45,6 +47,7 @@ const (
 	CodeCalls   = "LOOP045" // more model calls than a run may make
 	CodeNoBound = "LOOP046" // what nothing bounds, or nobody knows
 
+	CodeUnsafe   = "LOOP049" // a command in which a value may be run as code
 	CodePerson   = "LOOP047" // a person who may not answer, or whose answer nobody looks at
 	CodeCallback = "LOOP048" // a callback that cannot be as described, or is never called
 )
@@ -78,12 +81,14 @@ var Codes = map[string]string{
 	CodeUnread:     "an input that nobody reads",
 	CodeNeverSet:   "a value that is never there",
 	CodeExitKey:    "a key that the turn which ends the loop leaves as it was",
+	CodeSharedKey:  "an output key that two agents write, or that an input has",
 
 	CodeExpr:     "an expression that does not compile",
 	CodeTemplate: "a text whose placeholders cannot be read",
 	CodeStop:     "a stop condition, a score or a limit that cannot be",
 	CodeCache:    "a cache that cannot know what its step depends on",
 	CodeJudge:    "a score given by the agent that it is about",
+	CodeWords:    "a number that is to be found in a model's words",
 
 	CodeTask:    "a task that cannot be run as described",
 	CodeOutside: "a path that leaves its folder",
@@ -93,6 +98,7 @@ var Codes = map[string]string{
 	CodeCalls:   "more model calls than a run may make",
 	CodeNoBound: "what nothing bounds, or nobody knows",
 
+	CodeUnsafe:   "a command in which a value may be run as code",
 	CodePerson:   "a person who may not answer, or whose answer nobody looks at",
 	CodeCallback: "a callback that cannot be as described, or is never called",
 }

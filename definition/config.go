@@ -47,8 +47,14 @@ func last(p pair) int {
 // foreign are fields of other products, and what to write here.
 var foreign = map[string]string{
 	"agent_card_url":  "write it as the endpoint",
+	"agents":          `did you mean "sub_agents"?`,
 	"card_url":        "write it as the endpoint",
+	"iterations":      `did you mean "max_iterations"?`,
+	"prompt":          `did you mean "instructions"?`,
+	"steps":           `did you mean "sub_agents"?`,
+	"system_prompt":   `did you mean "instructions"?`,
 	"task_definition": "what a program does is a command, expression, http or template agent; what a model does, the instructions of an llm agent",
+	"workflow":        "write it as the type: loop, sequential or parallel",
 	"workflow_type":   "write it as the type: loop, sequential or parallel",
 }
 

@@ -23,6 +23,9 @@ type Definition struct {
 	Instructions string
 	// Inputs are what a run is given, in the order of the file.
 	Inputs []Input
+	// Query is what the user asks where a run is given nothing, and Session the ID
+	// of a run that is given none; empty if the file does not say.
+	Query, Session string
 	// Prices are what models charge for a million tokens, by their names; nil if
 	// the file does not say. They are for agent.RunConfig.
 	Prices budget.Prices
@@ -168,6 +171,8 @@ type Command struct {
 	OutputLimit int64         // bytes; 0: taskagent's default
 	JSON        bool
 	OKExitCodes []int
+	// Unsafe allows placeholders where a value could be run as code.
+	Unsafe bool
 }
 
 // Expression computes values of the state.
@@ -187,6 +192,8 @@ type HTTP struct {
 	Timeout   time.Duration // 0: taskagent's default; of a step of a loop, see Step
 	SizeLimit int64         // bytes; 0: taskagent's default
 	OKStatus  []int
+	// RedirectHosts are other servers to which a redirect may lead.
+	RedirectHosts []string
 }
 
 // Position is where the agent begins in its file.

@@ -34,7 +34,7 @@ sub_agents:
     instructions: a
     tools:
       - {command: [refund], name: refund, description: Pays back., effect: at_most_once, parameters: {type: object, properties: {n: {type: integer}}}}
-      - {command: [find], name: find, description: Finds.}
+      - {command: [seek], name: find, description: Finds.}
 `)
 	root, err := d.Build(t.Context(), definition.BuildConfig{DefaultModel: "scripted/x", Model: noModel})
 	if err != nil {

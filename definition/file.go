@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // Limits of a definition. They are far above what a person writes.
@@ -43,7 +45,7 @@ type loader struct {
 func (l *loader) report(at span, code, format string, args ...any) *Problem {
 	p := &Problem{
 		File: at.src.name, file: at.src.index, Line: at.line, Column: at.column, Length: at.length,
-		Severity: SeverityError, Code: code, Message: fmt.Sprintf(format, args...), Excerpt: at.src.line(at.line),
+		Severity: SeverityError, Code: code, Message: credential.Mask(fmt.Sprintf(format, args...), at.src.secrets), Excerpt: at.src.excerpt(at.line),
 	}
 	if len(l.problems) < maxProblems {
 		l.problems = append(l.problems, p)
@@ -146,6 +148,7 @@ func (l *loader) parse(src *source, text string) (value *yaml.Node) {
 	if len(docs[0].Content) != 1 || !l.measure(src, docs[0].Content[0], 0, false) {
 		return nil
 	}
+	src.conceal(docs[0].Content[0])
 	return docs[0].Content[0]
 }
 

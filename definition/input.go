@@ -21,9 +21,13 @@ const (
 	InputBool   InputType = "bool"
 	InputList   InputType = "list" // []any
 	InputMap    InputType = "map"  // map[string]any
+	// InputPath is a string that names a file or a folder. A default that is
+	// relative is looked for beside the definition, and is absolute in the state; a
+	// value that is given to a run stays as it is.
+	InputPath InputType = "path"
 )
 
-var inputTypes = []string{"string", "int", "number", "bool", "list", "map"}
+var inputTypes = []string{"string", "int", "number", "bool", "list", "map", "path"}
 
 // Input is something that a run is given, under a key of its state.
 type Input struct {
@@ -76,7 +80,7 @@ func (r *reader) input(in *Input, n *yaml.Node) {
 		text, ok := r.text(typ, what+".type")
 		if ok && !slices.Contains(inputTypes, text) {
 			r.report(r.src.of(typ), CodeValue, "there is no type %q of input", text).
-				Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list and map")
+				Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map and path")
 			ok = false
 		}
 		if !ok {
@@ -149,6 +153,9 @@ func (t InputType) fit(v any) (any, bool) {
 	if i, ok := v.(int64); ok && t == InputNumber {
 		return float64(i), true
 	}
+	if t == InputPath {
+		return v, typeOfValue(v) == InputString
+	}
 	return v, typeOfValue(v) == t
 }
 
@@ -158,7 +165,7 @@ func (t InputType) article() string {
 		return "a whole number"
 	case InputBool:
 		return "true or false"
-	case InputString:
+	case InputString, InputPath:
 		return "text"
 	}
 	return fmt.Sprintf("a %s", t)

@@ -175,6 +175,7 @@ func TestSchemaAgreesAboutBrokenDefinitions(t *testing.T) {
 			return p.Severity == definition.SeverityError && p.File == file && slices.Contains(structural, p.Code)
 		})
 		switch refused := s.Validate(data); {
+		case filepath.Base(file) == "leading-zero.yaml": // a schema sees the number 8, and not how it is written
 		case isStructural && refused == nil:
 			t.Errorf("%s: the schema lets it pass:\n%v", file, problems)
 		case isStructural:

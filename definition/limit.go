@@ -35,6 +35,10 @@ func (r *reader) limitField(a *Agent, p pair) {
 		l.StateLimit = r.stateLimit(p.value)
 	case "quality_gate":
 		l.QualityGate = r.numberPointer(p.value, p.key)
+	case "result":
+		if l.Result, _ = r.text(p.value, p.key); l.Result == "best" {
+			l.Result, l.BestOnExit = "", true
+		}
 	case "on_regression":
 		l.OnRegression = loop.Regression(r.choice(p.value, p.key, regressions))
 	case "no_progress":

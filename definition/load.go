@@ -35,7 +35,7 @@ type Options struct {
 // [Definition.Warnings].
 func Load(name string) (*Definition, error) {
 	l := newLoader()
-	f, err := os.Open(name)
+	f, err := openPipe(name)
 	if err != nil {
 		return nil, l.unreadable(name, err)
 	}

@@ -39,6 +39,11 @@ type Loop struct {
 	// is no limit, and a file that does not say has [DefaultStateLimit].
 	StateLimit int64
 
+	// Result is the state key that holds what the loop hands back, and BestOnExit
+	// hands back the best iteration after an exit too: see loopagent.Config.
+	Result     string
+	BestOnExit bool
+
 	QualityGate  *float64
 	OnRegression loop.Regression
 	NoProgress   *loop.NoProgress

@@ -28,6 +28,7 @@ func reconcileShape() shape {
 		{"command", "the program and its arguments; no shell reads them", filled(anyText())},
 		{"stdin", "what the command reads", anyText()},
 		{"env", "further environment variables", mapOf(anyText())},
+		{"unsafe", "true allows placeholders where a value could be run as code", yesNo()},
 		{"clean_env", "true leaves out the environment but for PATH, HOME and the like", yesNo()},
 		{"dir", "the working directory, inside the run's root", text()},
 		{"output_limit", "the most output, as 1MB", byteSize()},
@@ -35,6 +36,7 @@ func reconcileShape() shape {
 		{"method", "GET if left out", text()},
 		{"headers", "request headers", mapOf(anyText())},
 		{"body", "what is sent: text, or a map or a list as JSON", &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}},
+		{"redirect_hosts", "other servers to which a redirect may lead, as host or host:port", filled(text())},
 		{"size_limit", "the longest answer, as 1MB", byteSize()},
 		{"timeout", "how long it may take; 30s for a request if left out", duration()},
 	})
@@ -45,8 +47,8 @@ func reconcileShape() shape {
 // commandOnly are the fields of a command that finds something out, and requestOnly
 // those of a request.
 var (
-	commandOnly = []string{"command", "stdin", "env", "clean_env", "dir", "output_limit"}
-	requestOnly = []string{"url", "method", "headers", "body", "size_limit"}
+	commandOnly = []string{"command", "stdin", "env", "clean_env", "dir", "output_limit", "unsafe"}
+	requestOnly = []string{"url", "method", "headers", "body", "size_limit", "redirect_hosts"}
 )
 
 const reconcileHint = "write reconcile: {command: [program, \"{{call_id}}\"]} or {url: https://…/{{call_id}}}"
@@ -142,13 +144,13 @@ func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 		c := find.Command
 		made, err = taskagent.NewCommandReconcile(taskagent.CommandConfig{
 			Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: cfg.Root, Dir: c.Dir,
-			OutputLimit: c.OutputLimit, Timeout: c.Timeout,
+			OutputLimit: c.OutputLimit, Timeout: c.Timeout, Unsafe: c.Unsafe,
 		})
 	} else {
 		h := find.HTTP
 		made, err = taskagent.NewHTTPReconcile(taskagent.HTTPConfig{
 			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-			Timeout: h.Timeout, SizeLimit: h.SizeLimit,
+			Timeout: h.Timeout, SizeLimit: h.SizeLimit, RedirectHosts: h.RedirectHosts,
 		})
 	}
 	if err != nil {

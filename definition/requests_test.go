@@ -111,8 +111,8 @@ func TestWhatEveryAgentIsAskedInALoop(t *testing.T) {
 	}
 }
 
-// C5, T9: hiding the tool is not all. An agent that calls exit_loop without
-// permission is told that there is none, one that asks to leave in another way is
+// C5, T9: hiding the tool is not enough. A model that calls exit_loop without
+// permission is refused in words that it can read, one that asks in another way is
 // refused, and both times the loop goes on.
 func TestExitWithoutPermissionGoesOn(t *testing.T) {
 	d := parse(t, `name: l
@@ -129,9 +129,9 @@ sub_agents:
 		t.Fatal(err)
 	}
 	rec, cfg := record(t,
-		exitCall("sly"), scripted.Answer{Agent: "sly", MatchRequest: `there is no tool .*exit_loop.*the tools are: give_up`, Text: "Well."},
+		exitCall("sly"), scripted.Answer{Agent: "sly", MatchRequest: `The loop goes on: sly may not end the loop l`, Text: "Well."},
 		scripted.Answer{Agent: "other", Text: "One."},
-		call("sly", "give_up", nil), scripted.Answer{Agent: "other", Text: "Two."})
+		call("sly", "give_up", nil), scripted.Answer{Agent: "sly", Text: "Then not."}, scripted.Answer{Agent: "other", Text: "Two."})
 	cfg.Tools = []tool.Tool{giveUp}
 	built, err := d.Build(t.Context(), cfg)
 	if err != nil {
@@ -150,7 +150,7 @@ sub_agents:
 			refused = x
 		}
 	}
-	if len(rec.requests) != 5 || declared(rec.requests[0].Config) != "give_up" || declared(rec.requests[2].Config) != "exit_loop" {
+	if len(rec.requests) != 6 || declared(rec.requests[0].Config) != "give_up" || declared(rec.requests[2].Config) != "exit_loop" {
 		t.Errorf("%d requests", len(rec.requests))
 	}
 	if refused == nil {

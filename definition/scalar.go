@@ -55,6 +55,22 @@ func (l *loader) hint(text string) {
 	}
 }
 
+// leadingZero is a number that YAML 1.1 reads in base 8, and a person in base 10.
+var leadingZero = regexp.MustCompile(`^([-+]?)0+([0-9]+)$`)
+
+// ambiguous reports a number with a leading zero: 010 is 8 to some readers of YAML
+// and 10 to others.
+func (r *reader) ambiguous(n *yaml.Node, what string) bool {
+	n = deref(n)
+	m := leadingZero.FindStringSubmatch(n.Value)
+	if n.Kind != yaml.ScalarNode || m == nil || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
+		return false
+	}
+	r.report(r.src.of(n), CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what, n.Value).
+		Hint = "write " + strings.TrimPrefix(m[1], "+") + m[2]
+	return true
+}
+
 // count reads a whole number that is not negative.
 func (r *reader) count(n *yaml.Node, what string) (uint, bool) {
 	v, ok := r.integer(n, what)
@@ -67,7 +83,9 @@ func (r *reader) count(n *yaml.Node, what string) (uint, bool) {
 
 // integer reads a whole number.
 func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
-	n = deref(n)
+	if n = deref(n); r.ambiguous(n, what) {
+		return 0, false
+	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Load(&v) == nil {
 		return v, true
 	}
@@ -85,7 +103,9 @@ func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
 
 // number reads a finite number.
 func (r *reader) number(n *yaml.Node, what string) (v float64, ok bool) {
-	n = deref(n)
+	if n = deref(n); r.ambiguous(n, what) {
+		return 0, false
+	}
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") && n.Load(&v) == nil &&
 		!math.IsInf(v, 0) && !math.IsNaN(v) {
 		return v, true
@@ -96,7 +116,9 @@ func (r *reader) number(n *yaml.Node, what string) (v float64, ok bool) {
 
 // duration reads a duration such as 90s or 5m; a plain number is seconds.
 func (r *reader) duration(n *yaml.Node, what string) (time.Duration, bool) {
-	n = deref(n)
+	if n = deref(n); r.ambiguous(n, what) {
+		return 0, false
+	}
 	d, ok := spanOf(n)
 	switch {
 	case ok && d > 0:
@@ -192,7 +214,9 @@ var sizeUnits = []struct {
 
 // size reads a number of bytes, such as 65536, 64KB or 1MiB.
 func (r *reader) size(n *yaml.Node, what string) (int64, bool) {
-	n = deref(n)
+	if n = deref(n); r.ambiguous(n, what) {
+		return 0, false
+	}
 	if n.Kind != yaml.ScalarNode {
 		r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
 		return 0, false

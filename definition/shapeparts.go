@@ -129,7 +129,7 @@ func priceShape() shape {
 
 // inputKinds are what JSON Schema calls the types of inputs.
 var inputKinds = map[InputType]string{
-	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array", InputMap: "object",
+	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array", InputMap: "object", InputPath: "string",
 }
 
 // inputShape is {type, default, description}, or a default alone.

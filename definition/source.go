@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // Position is a place in a file. Line and Column count from 1, Column in
@@ -27,6 +29,9 @@ type source struct {
 	index int    // in the order of loading
 	lines []string
 	marks map[int][]int // of the long lines, by number: where each markEvery-th character is
+
+	secrets []string       // values that no excerpt shows
+	shown   map[int]string // lines without them, by number
 }
 
 // span is a place in a source, some characters long.
@@ -83,6 +88,46 @@ func (s *source) line(n int) string {
 		return ""
 	}
 	return s.lines[n-1]
+}
+
+// excerpt is the text of a line without the secrets in it.
+func (s *source) excerpt(n int) string {
+	text, known := s.shown[n]
+	if !known && n >= 1 && n <= len(s.lines) {
+		if text = credential.Mask(s.lines[n-1], s.secrets); s.shown == nil {
+			s.shown = make(map[int]string)
+		}
+		s.shown[n] = text
+	}
+	return text
+}
+
+// conceal notes the values of fields that are called like a secret.
+func (s *source) conceal(n *yaml.Node) {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 {
+			if key := n.Content[i-1].Value; credential.Named(key) && !strings.HasSuffix(key, "_env") {
+				s.secret(c)
+			}
+		}
+		s.conceal(c)
+	}
+}
+
+// secret notes a value, or those in a list, that no excerpt shows.
+func (s *source) secret(n *yaml.Node) {
+	if n.Kind == yaml.SequenceNode {
+		for _, c := range n.Content {
+			s.secret(c)
+		}
+	}
+	least := 4
+	if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
+		least = 8 // budget: {token: 5000} is none
+	}
+	if n.Kind == yaml.ScalarNode && len(n.Value) >= least && n.ShortTag() != "!!bool" && !strings.Contains(n.Value, "{{") {
+		s.secrets = append(s.secrets, n.Value)
+	}
 }
 
 // from is the text of a line from a column on, in characters.

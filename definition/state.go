@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,14 +59,21 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 			continue
 		}
 		state[in.Name] = clone(in.Default)
+		if name, is := in.Default.(string); is && in.Type == InputPath {
+			state[in.Name] = d.beside(name)
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		t, known := kinds[key]
 		if !known {
 			names := slices.Sorted(maps.Keys(kinds))
+			known := "the definition has no inputs"
+			if len(names) > 0 {
+				known = "there are " + strings.Join(names, ", ")
+			}
 			errs = append(errs, &InputError{
 				Input: key, Msg: fmt.Sprintf("there is no input %q", key),
-				Hint: didYouMean(key, names, "%q", "there are "+strings.Join(names, ", ")),
+				Hint: didYouMean(key, names, "%q", known),
 			})
 			continue
 		}
@@ -77,6 +85,19 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 		state[key] = v
 	}
 	return state, errors.Join(errs...)
+}
+
+// beside is the path of a file that is named relative to the definition.
+func (d *Definition) beside(name string) string {
+	name = filepath.FromSlash(name)
+	if filepath.IsAbs(name) || d.Root == nil {
+		return name
+	}
+	name = filepath.Join(filepath.Dir(d.Root.src.name), name)
+	if full, err := filepath.Abs(name); err == nil {
+		return full
+	}
+	return name
 }
 
 func missing(in Input) error {

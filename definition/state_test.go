@@ -4,6 +4,8 @@ package definition_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,6 +73,37 @@ func TestInitialStateFromText(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A path that a definition gives is looked for beside it, wherever the run is; one
+// that a run is given is its own.
+func TestPathsAreBesideTheDefinition(t *testing.T) {
+	d, err := definition.Parse("some/where/x.yaml", []byte("name: a\ninputs: {dir: {type: path, default: start}}\ntext: '{{dir}}'\n"), definition.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{"": filepath.Join(here, "some/where/start"), "mine": "mine"} {
+		values := map[string]string{"dir": given}
+		if given == "" {
+			values = nil
+		}
+		state, err := d.InitialState(values)
+		if err != nil || state["dir"] != want {
+			t.Errorf("%q: %v, %v, want %s", given, state["dir"], err, want)
+		}
+	}
+}
+
+// A definition without inputs says so, and lists nothing.
+func TestThereIsNoInputToChoose(t *testing.T) {
+	_, err := parse(t, "name: a\ntext: hi\n").InitialState(map[string]string{"foo": "1"})
+	if want := `there is no input "foo" (the definition has no inputs)`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -239,3 +239,22 @@ sub_agents:
 		t.Error("rejected.draft is read, and the states are not kept")
 	}
 }
+
+// A21: the loop at the root waits as its steps do.
+func TestRootWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := parse(t, "name: a\nmax_iterations: 2\ndelay_before: 2s\ndelay_after: 3s\nsub_agents: [{name: b, text: hi}]\n")
+		start := time.Now()
+		run(t, d, definition.BuildConfig{}, nil)
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("it took %s, want 5s", took)
+		}
+		if got := d.Worst(definition.Assumed{}).Total.Seconds; got < 5 {
+			t.Errorf("at most %v seconds", got)
+		}
+	})
+	_, err := definition.Parse("x.yaml", []byte("name: a\ntype: sequential\ndelay_before: 2s\nsub_agents: [{name: b, text: hi}]\n"), definition.Options{})
+	if err == nil || !strings.Contains(err.Error(), "delay_before works on the steps of a loop") {
+		t.Errorf("a sequence waits: %v", err)
+	}
+}

@@ -52,7 +52,7 @@ func (r *reader) taskField(a *Agent, p pair) {
 		} else {
 			commandOf(a).JSON = on
 		}
-	case "url", "method", "headers", "body", "size_limit", "ok_status":
+	case "url", "method", "headers", "body", "size_limit", "ok_status", "redirect_hosts":
 		r.httpField(a, p)
 	default:
 		r.commandField(a, p)
@@ -85,6 +85,8 @@ func (r *reader) commandField(a *Agent, p pair) {
 		c.Dir, _ = r.text(p.value, p.key)
 	case "output_limit":
 		c.OutputLimit, _ = r.size(p.value, p.key)
+	case "unsafe":
+		c.Unsafe, _ = r.boolean(p.value, p.key)
 	case "ok_exit_codes":
 		c.OKExitCodes = r.codes(p.value, p.key, 0, 255)
 	}
@@ -106,6 +108,17 @@ func (r *reader) httpField(a *Agent, p pair) {
 		}
 		h.BodyJSON, _ = r.any(p.value, p.key)
 		r.note(a, p.key, p.value)
+	case "redirect_hosts":
+		items, ok := r.items(p.value, p.key)
+		if ok && len(items) == 0 {
+			r.report(r.src.of(p.value), CodeValue, "%s is an empty list", p.key).Hint = "leave it out for none"
+		}
+		for i, item := range items {
+			field := index(p.key, i)
+			a.nodes[field] = item
+			host, _ := r.text(item, field)
+			h.RedirectHosts = append(h.RedirectHosts, host)
+		}
 	case "size_limit":
 		h.SizeLimit, _ = r.size(p.value, p.key)
 	case "ok_status":

@@ -28,12 +28,12 @@ var fileWords = map[string]string{
 	"Args": "command", "Stdin": "stdin", "Env": "env", "CleanEnv": "clean_env", "Dir": "dir", "Root": "root",
 	"OutputLimit": "output_limit", "Timeout": "timeout", "JSON": "json", "OKExitCodes": "ok_exit_codes",
 	"URL": "url", "Method": "method", "Headers": "headers", "Header": "headers", "Body": "body",
-	"BodyJSON": "body", "SizeLimit": "size_limit", "OKStatus": "ok_status", "Set": "set", "Value": "value", "Text": "text",
+	"BodyJSON": "body", "SizeLimit": "size_limit", "OKStatus": "ok_status", "RedirectHosts": "redirect_hosts", "Set": "set", "Value": "value", "Text": "text",
 	"OutputKey": "output_key", "ResultKey": "result_key", "ExitWhen": "exit_when", "ExitReason": "exit_reason",
 }
 
 var (
-	configName  = regexp.MustCompile(`\b(Args|Stdin|Env|CleanEnv|Dir|OutputLimit|Timeout|OKExitCodes|URL|Method|Headers?|Body|BodyJSON|SizeLimit|OKStatus|Set|Value|Text|OutputKey|ResultKey|ExitWhen|ExitReason)\b`)
+	configName  = regexp.MustCompile(`\b(Args|Stdin|Env|CleanEnv|Dir|OutputLimit|Timeout|OKExitCodes|URL|Method|Headers?|Body|BodyJSON|SizeLimit|OKStatus|RedirectHosts|Set|Value|Text|OutputKey|ResultKey|ExitWhen|ExitReason)\b`)
 	configField = regexp.MustCompile(`^([A-Z]\w*)(?:\[("(?:[^"\\]|\\.)*"|\d+)\])?(: )?`)
 )
 

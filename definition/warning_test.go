@@ -17,7 +17,7 @@ func TestWarnings(t *testing.T) {
 inputs: {topic: cats, unused: 1}
 sub_agents:
   - name: a
-    command: [echo, "{{topic}} {{score}}", "{maybe}"]
+    command: [echo, "{{topic}}", "{{score}}", "{maybe}"]
     can_exit_loop: true
   - name: b
     text: "{maybe} {{perhaps?}}"
@@ -29,9 +29,9 @@ sub_agents:
 	want := `x.yaml:2:23: warning: nobody reads the input "unused" [LOOP023]
     2 | inputs: {topic: cats, unused: 1}
       |                       ^^^^^^
-x.yaml:5:32: warning: {{score}} is always empty here: the loop "warned" has no score [LOOP024]
-    5 |     command: [echo, "{{topic}} {{score}}", "{maybe}"]
-      |                                ^^^^^^^^^
+x.yaml:5:35: warning: {{score}} is always empty here: the loop "warned" has no score [LOOP024]
+    5 |     command: [echo, "{{topic}}", "{{score}}", "{maybe}"]
+      |                                   ^^^^^^^^^
 x.yaml:6:20: warning: "a" never asks to end the loop [LOOP017]
     6 |     can_exit_loop: true
       |                    ^^^^ exit_when says when it does
@@ -52,5 +52,59 @@ x.yaml:8:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
 	b.Reset()
 	if err := definition.Problems(nil).Format(&b); err != nil || b.Len() > 0 {
 		t.Errorf("no problems are %q, %v", b.String(), err)
+	}
+}
+
+// A command in which a value may be run as code has to say so, and check says so too.
+func TestUnsafeIsNoted(t *testing.T) {
+	const text = "name: a\ninputs: {x: hi}\ncommand: [sh, -c, 'echo {{x}}']\n"
+	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil || !strings.Contains(err.Error(), "command[2]: sh may run a value") {
+		t.Errorf("without unsafe: %v", err)
+	}
+	for field, want := range map[string]string{
+		"unsafe: true\n":                         `"a" is unsafe: a value of the state may be run as code`,
+		"unsafe: true\ncommand: [echo, '{{x}}']": `"a" has no need to be unsafe`,
+	} {
+		all := text + field
+		if strings.Contains(field, "command") {
+			all = "name: a\ninputs: {x: hi}\n" + field
+		}
+		var got []string
+		for _, p := range parse(t, all).Notes() {
+			got = append(got, p.Message)
+		}
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: notes %q, want %q", field, got, want)
+		}
+	}
+}
+
+// D17: an output key is one result's own.
+func TestSharedKeysAreNoted(t *testing.T) {
+	d := parse(t, `name: a
+type: sequential
+inputs: {topic: cats, draft: hi}
+sub_agents:
+  - {name: b, text: "{{topic}} {{draft}}", output_key: topic}
+  - {name: c, text: one, output_key: verdict}
+  - {name: d, text: "two {{verdict}}", output_key: verdict}
+  - name: e
+    type: loop
+    max_iterations: 2
+    output_key: story
+    sub_agents: [{name: f, text: "{{story}}", output_key: story}]
+`)
+	var got []string
+	for _, p := range d.Notes() {
+		if p.Code == definition.CodeSharedKey {
+			got = append(got, p.Message)
+		}
+	}
+	want := []string{
+		`"b" writes "topic", which an input gives: what is given is gone then`,
+		`"c" and "d" write the same key "verdict": the later result takes the place of the earlier one`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }

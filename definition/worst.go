@@ -203,6 +203,9 @@ func (w *worst) spread(a *Agent, depth int, u AtMost) {
 // around it.
 func (w *worst) once(a *Agent) AtMost {
 	u := w.run(a)
+	if s := a.Step; s != nil && a.parent == nil {
+		u.Seconds += Bound((s.DelayBefore + s.DelayAfter).Seconds())
+	}
 	u.Seconds += told(a, hook.BeforeRun, hook.BeforeAgent, hook.AfterAgent, hook.AfterRun)
 	return u
 }

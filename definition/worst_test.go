@@ -112,7 +112,7 @@ sub_agents:
 func TestNotes(t *testing.T) {
 	d := parse(t, `name: x
 max_iterations: 9
-score: {key: mark, target: 8}
+score: {key: mark, target: 8, label: Mark}
 sub_agents:
   - {name: both, instructions: Write and give a mark., can_exit_loop: true, output_key: mark}
   - {name: say, text: "{{mark}}", output_key: loop_output}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/interpreter"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 )
 
@@ -45,6 +46,9 @@ func NewCommand(cfg CommandConfig) (*Hook, error) {
 	name := "command " + cfg.Args[0]
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := interpreter.ReadsCode(cfg.Args); err != nil {
+		return nil, fmt.Errorf("%s: the event comes on standard input: %w", name, err)
 	}
 	c := &command{args: slices.Clone(cfg.Args), dir: cfg.Dir, env: slices.Clone(cfg.Env), veto: cfg.Veto}
 	return &Hook{name: name, cfg: cfg.Config, call: c.call}, nil

@@ -74,3 +74,15 @@ func TestPoints(t *testing.T) {
 		}
 	}
 }
+
+// An event is data. An interpreter without a script would run it.
+func TestCommandThatWouldRunTheEvent(t *testing.T) {
+	for _, args := range [][]string{{"sh"}, {"env", "bash", "-s"}, {"python3", "-"}} {
+		if _, err := hook.NewCommand(hook.CommandConfig{Args: args}); err == nil || !strings.Contains(err.Error(), "as code") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if _, err := hook.NewCommand(hook.CommandConfig{Args: []string{"sh", "-c", "cat"}}); err != nil {
+		t.Error(err)
+	}
+}

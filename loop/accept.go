@@ -16,14 +16,15 @@ const (
 	RollbackOnWorse Regression = "rollback"  // the iteration is rejected and its changes of state are undone
 )
 
-// value takes the score of the iteration that has just ended into the tally,
-// and decides whether the iteration is accepted.
+// value takes the score of the iteration that has just ended into the tally.
 func (p *Plan) value(t *Tally, o *incoming) {
+	s, rec := p.Score, &t.Ended
 	got, ok := p.measure(t, o)
 	if !ok {
+		rec.Unscored = t.ScoreNote
 		return
 	}
-	s, rec, m := p.Score, &t.Ended, o.numbers()
+	m := o.numbers()
 	m.score, m.recorded = got.score, got.score
 	t.Score, rec.Score = &m.score, &m.recorded
 	rec.Dimensions, t.Dimensions = got.dims, got.dims
@@ -40,32 +41,92 @@ func (p *Plan) value(t *Tally, o *incoming) {
 	}
 	t.Scores = o.scores(t.Scores, got.score)
 	t.Scored++
+}
+
+// accept decides whether the iteration that has just ended is accepted, and whether
+// it is the best. One with which the loop ends, and which is its result, is not
+// rejected for being worse than another, nor are its changes of state undone.
+func (p *Plan) accept(t *Tally, o *incoming, scored bool) {
+	s, rec := p.Score, &t.Ended
+	rolls := p.OnRegression == RollbackOnWorse
 	switch {
-	case p.QualityGate != nil && s.better(*p.QualityGate, got.score):
-		p.reject(t, fmt.Sprintf("score %s does not pass the quality gate of %s", num(got.score), num(*p.QualityGate)))
-		return
-	case p.OnRegression == RollbackOnWorse && t.Best != nil && -s.gain(*t.Best, got.score) > rec.Noise:
-		p.reject(t, fmt.Sprintf("score %s is worse than %s, the best so far (iteration %d)", num(got.score), num(*t.Best), t.BestIteration))
+	case p.QualityGate != nil && t.Score == nil:
+		p.reject(t, fmt.Sprintf("it has no score, and the quality gate is %s", num(*p.QualityGate)))
+	case p.QualityGate != nil && s.better(*p.QualityGate, *t.Score):
+		p.reject(t, fmt.Sprintf("score %s does not pass the quality gate of %s", num(*t.Score), num(*p.QualityGate)))
+	case !rolls || p.handsBack(t):
+	case !scored:
+		p.reject(t, "a failure cut the iteration short")
+	case t.Best == nil:
+	case t.Score == nil:
+		p.reject(t, fmt.Sprintf("it has no score; the best so far is %s (iteration %d)", num(*t.Best), t.BestIteration))
+	case -s.gain(*t.Best, *t.Score) > rec.Noise:
+		p.reject(t, fmt.Sprintf("score %s is worse than %s, the best so far (iteration %d)", num(*t.Score), num(*t.Best), t.BestIteration))
+	}
+	t.RollbackDue = rolls && rec.Rejected != "" && !p.handsBack(t)
+	if rec.Rejected != "" || t.Score == nil {
 		return
 	}
-	m.accepted = got.score
+	m := o.numbers()
+	m.accepted = *t.Score
 	t.Accepted = &m.accepted
-	if t.Best == nil || s.better(got.score, *t.Best) && s.gain(*t.Best, got.score) > rec.Noise {
+	if t.Best == nil || s.better(*t.Score, *t.Best) && s.gain(*t.Best, *t.Score) > rec.Noise {
 		rec.Best = true
-		m.best = got.score
+		m.best = *t.Score
 		t.Best, t.BestIteration = &m.best, t.Iteration
 	}
 }
 
+// handsBack reports whether the loop ends with the iteration that has just ended
+// because of what that iteration is, so that it is the result.
+func (p *Plan) handsBack(t *Tally) bool {
+	switch p.reason(t) {
+	case ReasonTarget:
+		return true
+	case ReasonCondition: // unless one before is better, at whose end it held too
+		return t.Truths[0].Run <= 1 || t.MetScore == nil || t.Score != nil && !p.Score.better(*t.MetScore, *t.Score)
+	case ReasonExit, ReasonEscalated:
+		return !p.BestOnExit
+	}
+	return false
+}
+
+// meet notes which is the best of the iterations, one after another, at whose end
+// StopWhen held.
+func (p *Plan) meet(t *Tally, o *incoming) {
+	if len(t.Truths) == 0 || t.Truths[0].Run == 0 {
+		t.Met, t.MetScore = 0, nil
+		return
+	}
+	scored := t.Score != nil && t.Ended.Rejected == ""
+	switch {
+	case t.Truths[0].Run == 1, t.MetScore == nil:
+	case !scored || !p.Score.better(*t.Score, *t.MetScore):
+		return
+	}
+	t.Met, t.MetScore, t.Ended.Met = t.Iteration, nil, true
+	if scored {
+		m := o.numbers()
+		m.met = *t.Score
+		t.MetScore = &m.met
+	}
+}
+
 // measure is the score of the iteration: the agent's own if it left with one,
-// what its judge's samples come to, or what can be read now. Whoever gave it,
-// the judge's noise says what a difference from earlier scores is worth.
+// what its judge's samples come to, or what can be read now, if a step of the
+// iteration wrote it. Whoever gave it, the judge's noise says what a difference
+// from earlier scores is worth.
 func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 	j := &t.Judge
 	own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil
 	if p.Score.Judge == nil || own {
 		var err error
-		if got, err = p.Score.read(t, o); err != nil {
+		if !own && !t.ScoreWritten {
+			err = p.Score.unwritten("")
+		} else {
+			got, err = p.Score.read(t, o)
+		}
+		if err != nil {
 			t.ScoreNote = clip(err.Error())
 			return reading{}, false
 		}
@@ -90,7 +151,6 @@ func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 func (p *Plan) reject(t *Tally, why string) {
 	t.Ended.Rejected = why
 	t.Rejections++
-	t.RollbackDue = p.OnRegression == RollbackOnWorse
 }
 
 // gain is the improvement from one score to another, more is better.

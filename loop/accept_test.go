@@ -90,9 +90,11 @@ func TestRollbacks(t *testing.T) {
 		ran    string
 		want   string // source, iteration, reason
 	}{
-		"equal is not worse":                     {plan(same), always(scored(5, 5, 5)), "a@1 b@1 a@2 b@2 a@3 b@3", "best 1 max_iterations"},
-		"lower is better":                        {plan(func(p *loop.Plan) { p.Score.LowerIsBetter = true }), always(scored(5, 6, 4)), "a@1 b@1 a@2 b@2 back to 1 a@3 b@3", "best 3 max_iterations"},
-		"an iteration without a score is let be": {plan(same), always(scored(5, "?", 6)), "a@1 b@1 a@2 b@2 a@3 b@3", "best 3 max_iterations"},
+		"equal is not worse": {plan(same), always(scored(5, 5, 5)), "a@1 b@1 a@2 b@2 a@3 b@3", "best 1 max_iterations"},
+		"lower is better":    {plan(func(p *loop.Plan) { p.Score.LowerIsBetter = true }), always(scored(5, 6, 4)), "a@1 b@1 a@2 b@2 back to 1 a@3 b@3", "best 3 max_iterations"},
+		"without a score it is not accepted over one that has one": {plan(same), always(scored(5, "?", 6)),
+			"a@1 b@1 a@2 b@2 back to 1 a@3 b@3", "best 3 max_iterations"},
+		"without any score there is nothing to go back to": {plan(same), always(scored("?", "?", 6)), "a@1 b@1 a@2 b@2 a@3 b@3", "best 3 max_iterations"},
 		"an iteration that was cut short is undone": {plan(same),
 			func(p loop.Plan) script { return at(p, "a", 2, failure(""), scored(5, 6, 7)) }, "a@1 b@1 a@2 back to 1 a@3 b@3", "best 3 max_iterations"},
 		"the first one too": {plan(same),
@@ -104,7 +106,12 @@ func TestRollbacks(t *testing.T) {
 			"a@1 b@1 a@2 back to 1 a@3 b@3", "best 3 max_iterations"},
 		"below the gate": {plan(gate), always(scored(5, 7, 5)), "a@1 b@1 back to 0 a@2 b@2 a@3 b@3 back to 2", "best 2 max_iterations"},
 		"never above it": {plan(gate), always(scored(5, 5, 5)), "a@1 b@1 back to 0 a@2 b@2 back to 0 a@3 b@3 back to 0", "last 3 max_iterations"},
-		"a worse exit is undone, and is the reason": {plan(same),
+		"a worse exit is what was left": {plan(same),
+			func(p loop.Plan) script {
+				return at(p, "b", 2, loop.Outcome{Exit: &loop.Exit{}, State: map[string]any{"score": 3}}, scored(5))
+			},
+			"a@1 b@1 a@2 b@2", "last 2 exit_loop"},
+		"a worse exit is undone if the best is asked for": {plan(func(p *loop.Plan) { p.BestOnExit = true }),
 			func(p loop.Plan) script {
 				return at(p, "b", 2, loop.Outcome{Exit: &loop.Exit{}, State: map[string]any{"score": 3}}, scored(5))
 			},
@@ -123,7 +130,7 @@ func TestRollbacks(t *testing.T) {
 			func(p loop.Plan) script { return at(p, "b", 2, loop.Outcome{Canceled: "x"}, scored(5)) }, "a@1 b@1 a@2 b@2", "best 1 canceled"},
 		"a condition in the middle is what was asked for": {plan(func(p *loop.Plan) {
 			p.StopWhen, p.StopCheck = &loop.Condition{Expr: "state.score > 5"}, loop.EachStep
-		}), always(scored(5, 6)), "a@1 b@1 a@2", "best 1 condition"},
+		}), always(scored(5, 6)), "a@1 b@1 a@2", "partial 2 condition"},
 	} {
 		tr := run(t, c.plan, c.script(c.plan))
 		if got := strings.Join(tr.ran, " "); got != c.ran {

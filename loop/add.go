@@ -52,6 +52,9 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 	if p.pending(t, o) {
 		return
 	}
+	if p.Score != nil && !t.ScoreWritten {
+		t.ScoreWritten = p.Score.writtenBy(o.Wrote)
+	}
 	t.Attempt = 0
 	t.Steps++
 	t.Place = p.placeAfter(t, o.Step)
@@ -112,8 +115,9 @@ func (p *Plan) cut(t *Tally, o *incoming) bool {
 		return false
 	}
 	t.Timeouts++
+	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: IterationTimeout, Message: "the iteration took longer than " + p.IterationTimeout.String()}}
 	if p.policy(o.Step, IterationTimeout) == StopOnError {
-		t.Fatal = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: IterationTimeout, Message: "the iteration took longer than " + p.IterationTimeout.String()}}
+		t.Fatal = t.LastFailure
 	}
 	return true
 }
@@ -137,12 +141,13 @@ func (p *Plan) rolledBack(t *Tally, o *incoming) {
 // begin opens the next iteration if the one before has ended. What is waited
 // around iterations is no part of them.
 func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
-	around := t.After + time.Duration(p.DelayBefore)
+	around := plus(t.After, time.Duration(p.DelayBefore))
 	t.After = 0
 	if p.between(t) {
 		t.Iteration++
 		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
 		t.IterationActive = 0
+		t.Worked, t.ScoreWritten = 0, false
 		t.Print, t.Judge.Runs = 0, 0
 		took -= min(o.Waited, around)
 	}
@@ -217,6 +222,7 @@ func (u *Usage) add(v *Usage) {
 	u.Calls += v.Calls
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
+	u.EstimatedTokens += v.EstimatedTokens
 }
 
 // fail counts a failure and applies the policy; skip says that the rest of
@@ -224,6 +230,7 @@ func (u *Usage) add(v *Usage) {
 func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	if o.Failure == nil {
 		t.FailuresRunning = 0
+		t.Worked++
 		return false
 	}
 	switch o.Failure.Kind {
@@ -241,11 +248,13 @@ func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	t.FailuresRunning++
 	policy := p.policy(o.Step, o.Failure.Kind)
 	tooMany := p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures
+	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind, Message: clip(o.Failure.Message)}}
 	if policy != SkipStep && policy != NextIteration || tooMany {
-		t.Fatal = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind, Message: clip(o.Failure.Message)}}
+		fatal := *t.LastFailure
 		if tooMany {
-			t.Fatal.Running = t.FailuresRunning
+			fatal.Running = t.FailuresRunning
 		}
+		t.Fatal = &fatal
 	}
 	return policy == NextIteration
 }
@@ -278,8 +287,7 @@ func (p *Plan) asker(o *incoming) string {
 	return p.nameOf(o.Step)
 }
 
-// end closes the iteration. One that a failure has cut short is not scored:
-// what state holds would be the score of the iteration before.
+// end closes the iteration. One that a failure has cut short is not scored.
 func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures, StateSize: o.StateSize}
 	t.Fresh = true
@@ -289,6 +297,7 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 		t.Complete++
 		t.LastComplete = t.Iteration
 	}
+	p.succeed(t, complete)
 	t.Score = nil
 	if t.Judge.Runs == 0 {
 		t.ScoreNote, t.Dimensions = "", nil
@@ -296,23 +305,65 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	if n := p.conditioned(); p.Score != nil && n > 1 && n <= pageTruths {
 		o.page = new(page)
 	}
+	waits := t.Exit != nil && t.Exit.Waits
 	switch {
 	case p.Score == nil:
-	case t.Exit != nil && t.Exit.Waits: // it is not over: nothing is judged, or undone
+	case waits: // it is not over: nothing is judged, or undone
 		t.ScoreNote = "not read: a step waits for an answer"
 	case scored:
 		p.value(t, o)
 	default:
 		t.ScoreNote = "not read: a failure cut the iteration short"
-		if p.OnRegression == RollbackOnWorse {
-			p.reject(t, "a failure cut the iteration short")
-		}
+		t.Ended.Unscored = t.ScoreNote
 	}
 	p.circle(t, o)
 	p.weigh(t, o)
 	if p.StopWhen != nil {
 		p.look(t, o, true)
 	}
+	if p.Score != nil && !waits {
+		p.accept(t, o, scored)
+	}
+	p.meet(t, o)
+}
+
+// succeed notes whether the iteration that has ended has succeeded. Without a limit
+// of iterations, one that has not is followed by a pause: what fails at once would
+// otherwise be tried again hundreds of times in a second.
+func (p *Plan) succeed(t *Tally, complete bool) {
+	if t.Exit != nil || complete && t.Worked > 0 {
+		t.Succeeded++
+		t.Barren = 0
+		return
+	}
+	t.Barren++
+	if p.MaxIterations > 0 {
+		return
+	}
+	pause := longestPause
+	if t.Barren <= 16 {
+		pause = min(pause, firstPause<<(t.Barren-1))
+	}
+	t.After = plus(t.After, pause)
+	warning := fmt.Sprintf("%s failed one after another: the next begins %s later", plural(t.Barren, "iteration"), pause)
+	if t.Ended.Warning != "" {
+		warning = t.Ended.Warning + "; " + warning
+	}
+	t.Ended.Warning = warning
+}
+
+// The pause after an iteration that has failed: it doubles with each.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = time.Minute
+)
+
+// plus adds two delays. They may be as long as a Duration can be.
+func plus(a, b time.Duration) time.Duration {
+	if b > math.MaxInt64-a {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // weighState holds the state's size against its limit.
@@ -337,7 +388,7 @@ func (p *Plan) after(step int, ended bool) time.Duration {
 		w = time.Duration(p.Steps[step].DelayAfter)
 	}
 	if ended {
-		w += time.Duration(p.DelayAfter)
+		w = plus(w, time.Duration(p.DelayAfter))
 	}
 	return w
 }

@@ -13,7 +13,7 @@ import (
 // everything is a plan with all its conditions on, none of which ever holds.
 func everything(when loop.Condition) *loop.Plan {
 	return &loop.Plan{
-		Steps: steps("writer", "final"), MaxIterations: 1 << 40, CanExit: []string{},
+		Steps: steps("writer", "final"), MaxIterations: 1 << 30, CanExit: []string{},
 		StopWhen: &when,
 		Score:    &loop.Score{Key: "score", Target: new(1e9), MinDelta: new(0.1), MinDeltaPercent: new(1e-9), Patience: 3},
 		Timeout:  loop.Duration(1 << 60), IterationTimeout: loop.Duration(time.Hour),

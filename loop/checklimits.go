@@ -12,6 +12,9 @@ import (
 
 // limits checks what bounds the loop and its steps.
 func (c *checker) limits(p *Plan) {
+	if p.MaxIterations > math.MaxInt32 {
+		c.add("max_iterations", fmt.Sprintf("max_iterations is %d", p.MaxIterations), fmt.Sprintf("give at most %d, or 0 for no limit", math.MaxInt32))
+	}
 	c.duration("timeout", p.Timeout)
 	c.duration("iteration_timeout", p.IterationTimeout)
 	c.duration("delay_before", p.DelayBefore)

@@ -4,6 +4,7 @@ package loop
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,27 +15,37 @@ import (
 // that can be copied. The map is replaced, never changed: loops read it without
 // waiting for each other. When there are too many it starts over.
 var programs struct {
-	bySrc atomic.Pointer[map[string]*expr.Program]
+	bySrc atomic.Pointer[map[string]*program]
 
 	mu sync.Mutex // for writers
 }
 
 const maxPrograms = 1024
 
+// program is an expression with the keys of state that it reads; all says that it
+// may read any.
+type program struct {
+	*expr.Program
+	reads []string
+	all   bool
+}
+
 // compile is safe for concurrent use. Its errors are those of expr.Compile.
-func compile(src string) (*expr.Program, error) {
+func compile(src string) (*program, error) {
 	if all := programs.bySrc.Load(); all != nil {
 		if p := (*all)[src]; p != nil {
 			return p, nil
 		}
 	}
-	p, err := expr.Compile(src, variables...)
+	compiled, err := expr.Compile(src, variables...)
 	if err != nil {
 		return nil, err
 	}
+	p := &program{Program: compiled}
+	p.reads, p.all = compiled.Reads("state")
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
-	next := map[string]*expr.Program{}
+	next := map[string]*program{}
 	if all := programs.bySrc.Load(); all != nil && len(*all) < maxPrograms {
 		next = maps.Clone(*all)
 	}
@@ -115,4 +126,40 @@ func (v *view) Number(path string) (f float64, whole, ok bool) {
 		}
 	}
 	return 0, false, false
+}
+
+// Reads returns the keys of state that decide whether the loop stops: those that
+// StopWhen and Score read, sorted. all says that any may be read.
+func (p *Plan) Reads() (keys []string, all bool) {
+	add := func(src string) {
+		if q, err := compile(src); err == nil {
+			keys, all = append(keys, q.reads...), all || q.all
+		}
+	}
+	if p.StopWhen != nil {
+		p.StopWhen.each(add)
+	}
+	if s := p.Score; s != nil && s.Expr != "" {
+		add(s.Expr)
+	} else if s != nil {
+		keys = append(keys, s.Key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys), all
+}
+
+// each calls f with the expressions of a condition and its parts.
+func (c *Condition) each(f func(src string)) {
+	if c.Expr != "" {
+		f(c.Expr)
+	}
+	for i := range c.Any {
+		c.Any[i].each(f)
+	}
+	for i := range c.All {
+		c.All[i].each(f)
+	}
+	if c.Not != nil {
+		c.Not.each(f)
+	}
 }

@@ -93,6 +93,9 @@ func (p *Plan) limitRecords(t *Tally, reason StopReason, add func(ConditionRecor
 		if l.name == "cost" && t.CostUnknown {
 			c.Note = "some prices are unknown and not counted"
 		}
+		if n := t.Usage.EstimatedTokens - t.FinalUsage.EstimatedTokens; l.name == "tokens" && n > 0 {
+			c.Note = num(float64(n)) + " of them estimated"
+		}
 		add(c, min(l.used/l.limit, nearly))
 	}
 	if t.Spent != "" {
@@ -119,6 +122,9 @@ func (p *Plan) exitRecord(t *Tally, reason StopReason) ConditionRecord {
 		if len(p.CanExit) == 0 {
 			c.Threshold = "nobody"
 		}
+	}
+	if n := len(t.Refused); n > 0 {
+		c.Value = fmt.Sprintf("asked by %s, who may not", t.Refused[n-1].By)
 	}
 	if t.Exit != nil {
 		c.Value = "asked by " + t.Exit.By
@@ -218,6 +224,9 @@ func (s *Score) records(t *Tally, reached, converged bool, add func(ConditionRec
 	if s.MinDeltaPercent != nil {
 		parts = append(parts, "< "+num(*s.MinDeltaPercent)+"%")
 		part = max(part, ratio(*s.MinDeltaPercent, rec.Percent))
+	}
+	if rec.Noise > 0 {
+		parts = append(parts, "≤ "+num(rec.Noise)+" (the judge's noise)")
 	}
 	c.Threshold = strings.Join(parts, " or ")
 	if n := s.patience(); n > 1 {

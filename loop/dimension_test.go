@@ -32,7 +32,7 @@ func TestLaw12DimensionsAreRead(t *testing.T) {
 		"another field":             {loop.Score{Dimensions: named, Field: "total"}, `{"total": 6, "clarity": 8, "grammar": 7}`, "6 clarity=8 grammar=7"},
 		"an expression":             {loop.Score{Expr: "state.s.verdict", Dimensions: named}, map[string]any{"verdict": map[string]any{"clarity": 8, "grammar": 7}}, "7.5 clarity=8 grammar=7"},
 		"an expression, by itself":  {loop.Score{Expr: "(state.s.clarity + state.s.grammar) / 2"}, map[string]any{"clarity": 8, "grammar": 7.0}, "7.5"},
-		"a label knows no mean":     {loop.Score{Label: "total"}, `{"dimensions": {"a": 7}}`, `state key "s": no label "total" in the text`},
+		"a label knows no mean":     {loop.Score{Label: "total"}, `{"dimensions": {"a": 7}}`, `state key "s": no label "total" in "{\"dimensions\": {\"a\": 7}}"`},
 		"one is missing":            {loop.Score{Dimensions: named}, `{"score": 9, "clarity": 8}`, `state key "s": no dimension "grammar" in the JSON`},
 		"one is no number":          {loop.Score{Dimensions: named}, `{"clarity": 8, "grammar": {"score": 7}}`, `state key "s": dimension "grammar": no number but a map of 1`},
 		"a target, and no object":   {loop.Score{DimensionTarget: new(7.0)}, `{"score": 9}`, `state key "s": no object "dimensions" in the JSON`},

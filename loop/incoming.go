@@ -2,6 +2,8 @@
 
 package loop
 
+import "maps"
+
 // incoming is an outcome on its way into a tally, with the room for what it
 // leaves there. A copy of a tally shares what it points to, so nothing that a
 // tally has pointed to is ever written again: an outcome brings its own room,
@@ -10,15 +12,16 @@ type incoming struct {
 	Outcome
 	room *moment
 	page *page
+	own  map[string]any // see seen
 }
 
 // moment has the numbers that an outcome leaves in the tally and in its record,
 // and what it makes of a single condition.
 type moment struct {
 	view
-	truth                                                              [1]Truth
-	cost, late, score, recorded, delta, percent, accepted, best, worth float64
-	prints                                                             [2]uint64
+	truth                                                                   [1]Truth
+	cost, late, score, recorded, delta, percent, accepted, best, met, worth float64
+	prints                                                                  [2]uint64
 }
 
 // page has what only the tally keeps, for a plan with a score and a few
@@ -41,8 +44,22 @@ func (o *incoming) numbers() *moment {
 // sight lets expressions see the tally and the outcome, until blind.
 func (o *incoming) sight(t *Tally) *view {
 	m := o.numbers()
-	m.view = view{t, o.State}
+	m.view = view{t, o.seen()}
 	return &m.view
+}
+
+// seen is the state without what is left over in it.
+func (o *incoming) seen() map[string]any {
+	if o.State == nil || len(o.Left) == 0 {
+		return o.State
+	}
+	if o.own == nil {
+		o.own = maps.Clone(o.State)
+		for _, k := range o.Left {
+			delete(o.own, k)
+		}
+	}
+	return o.own
 }
 
 // blind lets go of the state: Add keeps nothing of it.

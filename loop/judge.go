@@ -60,7 +60,11 @@ func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 		t.Judge.Judged, t.Judge.Print = t.Judge.Print, 0
 	}
 	t.Judge.Runs++
-	got, err := p.Score.read(t, o)
+	var got reading
+	err := p.Score.unwritten(p.Score.Judge.Step)
+	if p.Score.writtenBy(o.Wrote) {
+		got, err = p.Score.read(t, o)
+	}
 	if err != nil {
 		t.ScoreNote = clip(err.Error())
 	} else {

@@ -232,7 +232,7 @@ func TestJudgeInTrouble(t *testing.T) {
 // says that it is done is not undone for chance.
 func TestOwnScoreWithinTheNoise(t *testing.T) {
 	p := judged(3)
-	p.OnRegression = loop.RollbackOnWorse
+	p.OnRegression, p.BestOnExit = loop.RollbackOnWorse, true
 	with := func(score float64) trace {
 		return run(t, p, at(p, "judge", 2, loop.Outcome{Exit: &loop.Exit{Score: &score}, State: map[string]any{"score": 7.9}}, said(p, "ab", []float64{7, 8, 9})))
 	}

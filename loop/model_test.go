@@ -29,6 +29,8 @@ type model struct {
 	unjudged   []string                 // since the judge ran last
 	judged     string                   // what it judged then; "" if it is unknown
 	failures   int                      // in this iteration
+	worked     int                      // steps of it that did not fail
+	wrote      bool                     // one of them the score's key
 	running    uint                     // failures
 	idle       int                      // steps running that were refused
 	spent      time.Duration            // in this iteration
@@ -59,6 +61,8 @@ type model struct {
 type past struct {
 	number, failures         int
 	complete, best, rejected bool
+	succeeded, undone        bool
+	held                     uint // for how many iterations running stop_when has, its For apart
 	score, delta             *float64
 	percent                  float64
 	dims                     map[string]float64
@@ -78,6 +82,11 @@ func newModel(p *loop.Plan) *model {
 	}
 }
 
+// ended are the iterations that came to their end.
+func (m *model) ended() []*past {
+	return slices.DeleteFunc(slices.Clone(m.past), func(it *past) bool { return it.undone })
+}
+
 func (m *model) last() *past { return m.past[len(m.past)-1] }
 
 // best is the iteration with the best accepted score; nil if there is none.
@@ -90,8 +99,27 @@ func (m *model) best() *past {
 	return nil
 }
 
-// reason is the first in the order of checks.
+// reason is the first in the order of checks, but what no iteration has succeeded
+// in has failed, unless a step asked to leave.
 func (m *model) reason() loop.StopReason {
+	r := m.first()
+	if r == "" || r == m.exit || r == loop.ReasonCanceled || m.open && m.worked > 0 {
+		return r
+	}
+	ended := false
+	for _, it := range m.past {
+		if it.succeeded {
+			return r
+		}
+		ended = ended || !it.undone
+	}
+	if ended {
+		return loop.ReasonError
+	}
+	return r
+}
+
+func (m *model) first() loop.StopReason {
 	p := m.p
 	calls, tokens, cost := m.counted()
 	over, full := false, false
@@ -308,6 +336,12 @@ func (m *model) look(c *loop.Condition, path string, state map[string]any, ended
 	}
 	if ended {
 		m.truths[path] = append(m.truths[path], holds)
+		if it := m.last(); path == "" && holds {
+			it.held = 1
+			if all := m.ended(); len(all) > 1 {
+				it.held += all[len(all)-2].held
+			}
+		}
 	}
 	if c.For > 1 {
 		n := uint(0)

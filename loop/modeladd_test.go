@@ -3,6 +3,7 @@
 package loop_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -46,7 +47,7 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 	m.after = 0
 	if !m.open {
 		m.open, m.iteration, m.place, m.tries, m.asked, m.failures, m.spent = true, d.Iteration, 0, 0, 0, 0, 0
-		m.prints = nil
+		m.prints, m.worked, m.wrote = nil, 0, false
 		took -= min(around, o.Waited) // no part of it
 	}
 	m.spent += took
@@ -94,10 +95,12 @@ func (m *model) step(d loop.Decision, o loop.Outcome) {
 	}
 	m.tries = 0
 	m.place++
+	m.wrote = m.wrote || wrote(o)
 	skip := false
 	switch {
 	case o.Failure == nil:
 		m.running = 0
+		m.worked++
 	case kind == loop.TotalTimeout:
 		m.timedOut = true
 		return
@@ -188,7 +191,7 @@ func (m *model) ask(o loop.Outcome) int {
 		m.judged, m.unjudged = joined(m.unjudged), nil
 	}
 	m.asked++
-	if score, dims, ok := decode(o.State["score"], m.p.Score); ok {
+	if score, dims, ok := decode(o.State["score"], m.p.Score); ok && wrote(o) {
 		m.said = append(m.said, score)
 		m.parts = append(m.parts, dims)
 	}
@@ -211,12 +214,26 @@ func (m *model) policy(step int, kind string) loop.ErrorPolicy {
 	return own
 }
 
+// wrote reports whether a step wrote what the score is read from.
+func wrote(o loop.Outcome) bool { return o.Wrote == nil || slices.Contains(o.Wrote, "score") }
+
 // end closes the iteration, values it and looks at the conditions.
 func (m *model) end(o loop.Outcome, complete, scored bool) {
 	p := m.p
 	m.open = false
 	m.after += time.Duration(p.DelayAfter)
 	it := &past{number: m.iteration, complete: complete, failures: m.failures, print: joined(m.prints)}
+	it.succeeded = m.exit != "" || complete && m.worked > 0
+	if p.MaxIterations == 0 && !it.succeeded { // a pause that doubles
+		running := 0
+		for _, before := range slices.Backward(m.ended()) {
+			if before.succeeded {
+				break
+			}
+			running++
+		}
+		m.after += min(time.Minute, 100*time.Millisecond<<min(running, 20))
+	}
 	if p.NoProgress != nil && len(p.NoProgress.Keys) > 0 {
 		it.print = o.State["text"].(string)
 	}
@@ -227,21 +244,50 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	if p.Score != nil && scored {
 		m.score(it, o)
 	}
-	switch {
-	case p.Score == nil:
-	case !scored:
-		it.rejected = p.OnRegression == loop.RollbackOnWorse
-	case it.score == nil:
-	case p.QualityGate != nil && m.gain(*p.QualityGate, *it.score) < 0,
-		p.OnRegression == loop.RollbackOnWorse && best != nil && -m.gain(*best.score, *it.score) > it.noise:
-		it.rejected = true
-	default:
-		m.accepted = it.score
-		it.best = best == nil || m.gain(*best.score, *it.score) > it.noise
-	}
-	m.due = it.rejected && p.OnRegression == loop.RollbackOnWorse
 	m.worthless = m.notWorth()
 	if p.StopWhen != nil {
 		m.holds, _ = m.look(p.StopWhen, "", o.State, true)
 	}
+	if p.Score == nil {
+		return
+	}
+	rolls := p.OnRegression == loop.RollbackOnWorse
+	it.rejected = p.QualityGate != nil && (it.score == nil || m.gain(*p.QualityGate, *it.score) < 0)
+	wanted := m.wanted(it)
+	if rolls && !wanted {
+		it.rejected = it.rejected || !scored || best != nil && (it.score == nil || -m.gain(*best.score, *it.score) > it.noise)
+	}
+	m.due = rolls && it.rejected && !wanted
+	if it.score != nil && !it.rejected {
+		m.accepted = it.score
+		it.best = best == nil || m.gain(*best.score, *it.score) > it.noise
+	}
+}
+
+// wanted reports whether the loop ends with this iteration for what it is: it is the
+// result, be it worse than another.
+func (m *model) wanted(it *past) bool {
+	switch m.reason() {
+	case loop.ReasonTarget:
+		return true
+	case loop.ReasonExit, loop.ReasonEscalated:
+		return !m.p.BestOnExit
+	case loop.ReasonCondition:
+		all := m.ended()
+		before := m.fits(all[:len(all)-1], it.held-1)
+		return before == nil || before.score == nil || before.rejected || it.score != nil && m.gain(*before.score, *it.score) >= 0
+	}
+	return false
+}
+
+// fits is the best of the last n iterations, of those at whose end stop_when held:
+// the accepted one with the best score, else the last.
+func (m *model) fits(all []*past, n uint) (found *past) {
+	for _, it := range all[len(all)-int(n):] {
+		has := found != nil && found.score != nil && !found.rejected
+		if !has || it.score != nil && !it.rejected && m.gain(*found.score, *it.score) > 0 {
+			found = it
+		}
+	}
+	return found
 }

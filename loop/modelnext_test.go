@@ -188,6 +188,23 @@ func (m *model) checkRecord(t *testing.T, rec *loop.StopRecord) {
 	} else if rec.BestScore != nil {
 		t.Fatalf("a best out of nothing: %+v", rec)
 	}
+	switch last := (loop.Result{Source: loop.FromPartial, Iteration: m.iteration}); rec.Reason {
+	case loop.ReasonTarget:
+		want = loop.Result{Source: loop.FromBest, Iteration: m.iteration}
+	case loop.ReasonCondition:
+		if !m.open {
+			it := m.fits(m.ended(), m.last().held)
+			last.Iteration = it.number
+			if it.score != nil && !it.rejected {
+				last.Source = loop.FromBest
+			}
+		}
+		want = m.source(last)
+	case loop.ReasonExit, loop.ReasonEscalated:
+		if !m.p.BestOnExit {
+			want = m.source(last)
+		}
+	}
 	if m.finalized && !m.finalFailed {
 		want = loop.Result{Source: loop.FromFinalizer, Iteration: m.iteration}
 	}
@@ -203,6 +220,19 @@ func (m *model) checkRecord(t *testing.T, rec *loop.StopRecord) {
 	if rec.Detail == "" || len(rec.Conditions) == 0 || len(holding(rec, true)) == 0 && rec.Reason != loop.ReasonError && rec.Reason != loop.ReasonCanceled {
 		t.Fatalf("record %+v", rec)
 	}
+}
+
+// source says what an iteration is, if nothing better is known of it.
+func (m *model) source(r loop.Result) loop.Result {
+	if best := m.best(); r.Source == loop.FromPartial && best != nil && best.number == r.Iteration {
+		r.Source = loop.FromBest
+	}
+	for _, it := range m.past {
+		if r.Source == loop.FromPartial && it.number == r.Iteration && it.complete {
+			r.Source = loop.FromLast
+		}
+	}
+	return r
 }
 
 // checkBounds: no path exceeds a bound, if the driver keeps them as it must.

@@ -26,7 +26,7 @@ func (m *model) reopen(p *loop.Plan) (ok bool) {
 	cut := m.timedOut || m.refused || m.fatal != "" && m.fatal != "rollback"
 	switch {
 	case m.undone: // the next iteration begins
-		m.past = append(m.past, &past{number: m.iteration, rejected: true})
+		m.past = append(m.past, &past{number: m.iteration, rejected: true, undone: true})
 		m.open = false
 	case m.open && cut: // its step is due again
 		m.place--

@@ -18,7 +18,7 @@ func decode(v any, s *loop.Score) (score float64, dims map[string]float64, ok bo
 	object, _ := v.(map[string]any)
 	switch x := v.(type) {
 	case float64:
-		score, ok = x, true
+		score, ok = x, x-x == 0 // neither NaN nor infinite
 	case string:
 		if x == "8.5/10" {
 			score, ok = 8.5, true
@@ -82,6 +82,7 @@ func (m *model) score(it *past, o loop.Outcome) {
 		score, dims, ok = *o.Exit.Score, nil, true
 		it.noise = m.noise(len(m.said))
 	case s.Judge == nil:
+		ok = ok && m.wrote
 	case m.asked == 0 || len(m.said) == 0:
 		ok = false
 	default:

@@ -111,8 +111,27 @@ func (p *Plan) step(t *Tally) Decision {
 	return d
 }
 
-// reason is why the loop stops now, "" if it goes on.
+// reason is why the loop stops now, "" if it goes on. A loop that would stop for
+// anything but an exit has failed if no iteration has succeeded.
 func (p *Plan) reason(t *Tally) StopReason {
+	r := p.first(t)
+	switch r {
+	case ReasonBudget, ReasonTimeout, ReasonCondition, ReasonTarget, ReasonConverged, ReasonNoProgress, ReasonMaxIterations:
+		if t.barren() {
+			return ReasonError
+		}
+	}
+	return r
+}
+
+// barren reports whether iterations have ended, none of them has succeeded, and the
+// one under way has done nothing yet.
+func (t *Tally) barren() bool {
+	return t.Succeeded == 0 && t.Barren > 0 && (t.Ended.Number != 0 || t.Worked == 0)
+}
+
+// first is the first reason that holds.
+func (p *Plan) first(t *Tally) StopReason {
 	ended := t.Ended.Number != 0
 	full, over := p.spent(t)
 	switch {

@@ -27,6 +27,12 @@ type Outcome struct {
 	Exit *Exit `json:"exit,omitzero"`
 	// State is the run's state after the step. Add reads it and keeps nothing of it.
 	State map[string]any `json:"state,omitzero"`
+	// Left are the keys of State whose values an earlier run, or an earlier pass of a
+	// nested loop, has left there: for conditions and scores they are not there.
+	Left []string `json:"left,omitzero"`
+	// Wrote are the keys of State that the step has written. nil: not known, and
+	// then every key counts as written.
+	Wrote []string `json:"wrote,omitzero"`
 	// Usage is the step's own, not a running total.
 	Usage Usage `json:"usage,omitzero"`
 	// Fingerprint identifies what the step produced; "" if unknown.
@@ -100,6 +106,8 @@ type Usage struct {
 	Calls        int64 `json:"calls,omitzero"`
 	InputTokens  int64 `json:"input_tokens,omitzero"`
 	OutputTokens int64 `json:"output_tokens,omitzero"`
+	// EstimatedTokens are those of them that no provider has reported.
+	EstimatedTokens int64 `json:"estimated_tokens,omitzero"`
 	// Cost is in the currency of the price list. nil: unknown, which is not zero.
 	Cost *float64 `json:"cost,omitzero"`
 }

@@ -71,6 +71,9 @@ type Plan struct {
 	QualityGate *float64 `json:"quality_gate,omitzero"`
 	// OnRegression says what follows a worse iteration. "" means KeepBest.
 	OnRegression Regression `json:"on_regression,omitzero"`
+	// BestOnExit hands back the best iteration after an exit too, instead of the
+	// iteration that was left.
+	BestOnExit bool `json:"best_on_exit,omitzero"`
 	// FinalizeEach makes the finalizer the last step of every iteration instead.
 	FinalizeEach bool `json:"finalize_each,omitzero"`
 	// DelayBefore and DelayAfter are waited around each iteration.

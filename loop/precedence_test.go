@@ -195,7 +195,7 @@ func TestExplicitStopIsNeverRelabelled(t *testing.T) {
 			for _, rollback := range []bool{false, true} {
 				p := plan()
 				if rollback { // the exit's iteration is worse, and undone first
-					p.OnRegression = loop.RollbackOnWorse
+					p.OnRegression, p.BestOnExit = loop.RollbackOnWorse, true
 				}
 				tr := run(t, p, func(d loop.Decision) loop.Outcome {
 					switch {

@@ -119,6 +119,7 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 	}
 	p.Score = s
 	p.QualityGate = maybe(r, 5, new(5.0))
+	p.BestOnExit = one(r, 3)
 	p.OnRegression = pick(r, "", loop.KeepBest, loop.RollbackOnWorse, loop.RollbackOnWorse)
 	if one(r, 5) {
 		p.NotWorth = &loop.NotWorth{Gain: pick(r, 0.05, 0.7), Per: pick(r, "", loop.PerIteration, loop.PerMinute, loop.PerKTokens, loop.PerCost)}
@@ -169,6 +170,9 @@ func (w *driver) carryOut(d loop.Decision) loop.Outcome {
 		took = time.Duration(secs(float64(r.IntN(12))))
 	}
 	o.State = map[string]any{"score": randomValue(r), "done": one(r, 8), "text": pick(r, "a", "b")}
+	if o.Wrote = pick(r, nil, []string{}, []string{"done"}, []string{"score"}, []string{"score", "text"}); one(r, 12) {
+		delete(o.State, "score") // an earlier run has left it
+	}
 	switch {
 	case d.Action == loop.Rollback:
 		o.RolledBack = true
@@ -269,7 +273,7 @@ func randomValue(r *rand.Rand) any {
 	case 1:
 		return map[string]any{"score": f, "dimensions": map[string]any{"a": r.IntN(9)}}
 	case 2:
-		return pick[any](r, "none", nil, "8.5/10")
+		return pick[any](r, "none", nil, "8.5/10", math.NaN(), math.Inf(1))
 	}
 	return f
 }

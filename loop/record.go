@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -23,6 +24,8 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 	switch {
 	case reason == ReasonError && t.Fatal != nil:
 		r.By = t.Fatal.Step
+	case reason == ReasonError && t.LastFailure != nil:
+		r.By = t.LastFailure.Step
 	case t.Exit != nil && reason == t.Exit.reason():
 		r.By, r.Scope = t.Exit.By, t.Exit.Scope
 	}
@@ -31,18 +34,44 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 	return r
 }
 
-// result is the first source that there is.
+// result is the first source that there is, of iterations that do not contradict the
+// reason.
 func (p *Plan) result(t *Tally, reason StopReason) Result {
 	finalizes := p.Finalizer() >= 0 && reason != ReasonCanceled && reason != ReasonError
 	switch {
 	case finalizes && t.FinalizerFailure == "":
 		return Result{FromFinalizer, t.Iteration}
+	case reason == ReasonTarget:
+		return Result{FromBest, t.Iteration}
+	case reason == ReasonCondition && t.Ended.Number != 0 && t.MetScore != nil:
+		return Result{FromBest, t.Met}
+	case reason == ReasonCondition, !p.BestOnExit && (reason == ReasonExit || reason == ReasonEscalated):
+		return t.current(cmp.Or(t.metAtEnd(reason), t.Iteration))
 	case t.Best != nil:
 		return Result{FromBest, t.BestIteration}
 	case t.LastComplete > 0:
 		return Result{FromLast, t.LastComplete}
 	}
 	return Result{FromPartial, t.Iteration}
+}
+
+// metAtEnd is Met, if the loop ends with an iteration for its condition.
+func (t *Tally) metAtEnd(reason StopReason) int {
+	if reason == ReasonCondition && t.Ended.Number != 0 {
+		return t.Met
+	}
+	return 0
+}
+
+// current is a result from an iteration that is chosen for what it is.
+func (t *Tally) current(n int) Result {
+	switch n {
+	case t.BestIteration:
+		return Result{FromBest, n}
+	case t.LastComplete:
+		return Result{FromLast, n}
+	}
+	return Result{FromPartial, n}
 }
 
 // detail words the reason for people.
@@ -82,18 +111,31 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 
 func (p *Plan) failure(t *Tally) string {
 	f := t.Fatal
-	if f == nil {
+	switch {
+	case f == nil && t.barren() && t.LastFailure != nil:
+		return NoneSucceeded + "; the last failure: " + t.LastFailure.String()
+	case f == nil && t.barren():
+		return NoneSucceeded
+	case f == nil:
 		return "the plan has no step to run"
+	case f.Running > 0:
+		return fmt.Sprintf("%s failed one after another, the last: %s", plural(f.Running, "step"), f)
 	}
+	return f.String()
+}
+
+// NoneSucceeded begins the detail of a loop that has failed because all of its
+// iterations have.
+const NoneSucceeded = "No iteration succeeded"
+
+// String writes the failure on one line.
+func (f *StepFailure) String() string {
 	s := f.Message
 	if f.Kind != "" && f.Kind != Failed {
 		s = f.Kind + ": " + s
 	}
 	if f.Step != "" {
 		s = f.Step + ": " + s
-	}
-	if f.Running > 0 {
-		s = fmt.Sprintf("%s failed one after another, the last: %s", plural(f.Running, "step"), s)
 	}
 	return s
 }

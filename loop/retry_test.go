@@ -43,13 +43,13 @@ func TestLaw20Retry(t *testing.T) {
 		failed  int
 	}{
 		"it works at last":          {again(3), failing(2, failure("")), "a@1 a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 2, 0},
-		"it never works":            {again(3), failing(9, failure("")), "a@1 a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 2, 2},
+		"it never works":            {again(3), failing(9, failure("")), "a@1 a@1 a@1 b@1", "error after 1 iteration: No iteration succeeded; the last failure: b: broken", 2, 2},
 		"nor does policy help":      {stop, failing(9, failure("")), "a@1 a@1 a@1", "error after 0 iterations: a: broken", 2, 1},
 		"once is not again":         {again(1), failing(1, failure("")), "a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 0, 1},
 		"a timeout":                 {again(2), failing(1, failure(loop.Timeout)), "a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
 		"a panic":                   {again(2), failing(1, failure(loop.Panicked)), "a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
-		"the iteration's time":      {again(2), failing(1, failure(loop.IterationTimeout)), "a@1", "max_iterations after 0 iterations: limit of 1 iteration", 0, 1},
-		"no time is left":           {short, failing(9, failure("")), "a@1 a@1 a@1", "max_iterations after 0 iterations: limit of 1 iteration", 2, 1},
+		"the iteration's time":      {again(2), failing(1, failure(loop.IterationTimeout)), "a@1", "error after 0 iterations: No iteration succeeded; the last failure: a: iteration_timeout: broken", 0, 1},
+		"no time is left":           {short, failing(9, failure("")), "a@1 a@1 a@1", "error after 0 iterations: No iteration succeeded; the last failure: a: iteration_timeout: no time to try again: broken", 2, 1},
 		"the loop's time":           {again(2), failing(1, failure(loop.TotalTimeout)), "a@1", "timeout after 0 iterations: broken", 0, 0},
 		"the budget":                {again(2), failing(1, failure(loop.BudgetSpent)), "a@1", "budget after 0 iterations: broken", 0, 0},
 		"no use":                    {stop, failing(1, loop.Outcome{Failure: &loop.Failure{Message: "bad key", Permanent: true}}), "a@1", "error after 0 iterations: a: bad key", 0, 1},
@@ -79,7 +79,7 @@ func TestLaw20Retry(t *testing.T) {
 // Timeouts that were tried again are timeouts.
 func TestRetriedTimeoutsCount(t *testing.T) {
 	p := loop.Plan{Steps: []loop.Step{{Name: "a", Timeout: secs(1), Retry: &loop.Retry{Attempts: 3}}}, MaxIterations: 1}
-	if tr := run(t, p, taking(5)); tr.stop.Timeouts != 3 || tr.stop.Failures != 1 || tr.stop.Reason != loop.ReasonMaxIterations {
+	if tr := run(t, p, taking(5)); tr.stop.Timeouts != 3 || tr.stop.Failures != 1 || tr.stop.Reason != loop.ReasonError {
 		t.Errorf("%v: %d timeouts", tr.stop, tr.stop.Timeouts)
 	}
 }
@@ -178,12 +178,12 @@ func TestCircuitDoesNotSpin(t *testing.T) {
 	circuit := &loop.Circuit{Failures: 1, Cooldown: secs(60)}
 	p := loop.Plan{Steps: []loop.Step{{Name: "a", Circuit: circuit}}, OnError: loop.SkipStep, Timeout: secs(1000)}
 	tr := run(t, p, broken)
-	if tr.stop.Reason != loop.ReasonTimeout || tr.stop.Iterations != 17 || tr.decided[1].Wait != time.Minute {
+	if tr.stop.Reason != loop.ReasonError || tr.stop.Iterations != 17 || tr.decided[1].Wait != time.Minute {
 		t.Errorf("%v", tr.stop)
 	}
 	p.Steps = []loop.Step{{Name: "a", Circuit: circuit}, {Name: "b", Circuit: circuit}}
 	tr = run(t, p, broken)
-	if got := strings.Join(tr.ran[:6], " "); got != "a@1 b@1 a@2 refused b@2 a@3 b@3 refused" || tr.stop.Reason != loop.ReasonTimeout {
+	if got := strings.Join(tr.ran[:6], " "); got != "a@1 b@1 a@2 refused b@2 a@3 b@3 refused" || tr.stop.Reason != loop.ReasonError {
 		t.Errorf("%s: %v", got, tr.stop)
 	}
 }

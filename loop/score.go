@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ type Score struct {
 	// Key is the state key that holds the score: a number, or a text with a
 	// number. In a text it is the first number after Label if there is a
 	// label; else the Field of the JSON in it, fences and all; else the number
-	// that the text begins with, as in "8.5/10".
+	// that follows the word score, that the text begins with, or of 8.5/10.
 	Key   string `json:"key,omitzero"`
 	Label string `json:"label,omitzero"`
 	// Field is where the number is in a JSON object; dots go deeper. "" means "score".
@@ -95,6 +96,36 @@ func (s *Score) converged(t *Tally) bool {
 	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience()
 }
 
+// writtenBy reports whether one of some keys is one that the score is read from. A
+// score that reads none is new in every iteration, and keys that are not known are
+// taken for all.
+func (s *Score) writtenBy(keys []string) bool {
+	if keys == nil {
+		return true
+	}
+	if s.Expr == "" {
+		return slices.Contains(keys, s.Key)
+	}
+	q, err := compile(s.Expr)
+	if err != nil || q.all {
+		return len(keys) > 0
+	}
+	return len(q.reads) == 0 || slices.ContainsFunc(q.reads, func(k string) bool { return slices.Contains(keys, k) })
+}
+
+// unwritten says that the judge, or for "" any step of the iteration, has not written
+// what the score is read from.
+func (s *Score) unwritten(judge string) error {
+	what := fmt.Sprintf("state key %q", s.Key)
+	if s.Expr != "" {
+		what = "a state key that " + s.Expr + " reads"
+	}
+	if judge != "" {
+		return fmt.Errorf("the judge %s did not write %s", judge, what)
+	}
+	return fmt.Errorf("no step wrote %s in this iteration", what)
+}
+
 // reading is a score with its parts.
 type reading struct {
 	score float64
@@ -120,7 +151,7 @@ func (s *Score) read(t *Tally, o *incoming) (reading, error) {
 		}
 	default:
 		var ok bool
-		if v, ok = o.State[s.Key]; !ok {
+		if v, ok = o.seen()[s.Key]; !ok {
 			return reading{}, &expr.KeyError{Path: "state", Key: s.Key}
 		}
 	}
@@ -170,7 +201,7 @@ func (s *Score) inText(text string) (float64, error) {
 		i := strings.Index(strings.ToLower(text), strings.ToLower(s.Label))
 		if i < 0 || len(strings.ToLower(text)) != len(text) {
 			if i = strings.Index(text, s.Label); i < 0 {
-				return 0, fmt.Errorf("no label %q in the text", s.Label)
+				return 0, fmt.Errorf("no label %q in %q", s.Label, excerpt(text))
 			}
 		}
 		f, err := expr.Number(text[i+len(s.Label):])
@@ -180,15 +211,12 @@ func (s *Score) inText(text string) (float64, error) {
 		return f, nil
 	}
 	if v, err := expr.JSON(text); err == nil {
-		if inner, ok := v.(string); !ok || inner != text {
+		inner, ok := v.(string)
+		if _, list := v.([]any); !list && (!ok || inner != text) { // a list is a reference, as [1]
 			return s.number(v)
 		}
 	}
-	bare := strings.TrimLeft(text, " \t\r\n*_#`\"'")
-	if bare != "" && strings.ContainsRune("+-.0123456789", rune(bare[0])) {
-		return expr.Number(bare)
-	}
-	return 0, fmt.Errorf("neither a number nor JSON with one")
+	return spoken(text)
 }
 
 func (s *Score) inObject(m map[string]any) (float64, error) {

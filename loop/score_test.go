@@ -87,8 +87,8 @@ func TestScoreIsRead(t *testing.T) {
 		"mean":             {loop.Score{Expr: "(state.s.a + state.s.b) / 2"}, map[string]any{"a": 8, "b": 7.5}, 7.75, ""},
 
 		"missing":          {loop.Score{Key: "t"}, 1, 0, `state has no key "t"`},
-		"no number":        {loop.Score{Key: "s"}, "fine", 0, `state key "s": neither a number nor JSON with one`},
-		"no label":         {loop.Score{Key: "s", Label: "Score"}, "8", 0, `state key "s": no label "Score" in the text`},
+		"no number":        {loop.Score{Key: "s"}, "fine", 0, `state key "s": "fine" has neither a number nor JSON with one; set label to the word before the number, or give the step an output_schema`},
+		"no label":         {loop.Score{Key: "s", Label: "Score"}, "8", 0, `state key "s": no label "Score" in "8"`},
 		"nothing after it": {loop.Score{Key: "s", Label: "Score"}, "Score: good", 0, `state key "s": after the label "Score": no number in the text`},
 		"no field":         {loop.Score{Key: "s"}, `{"grade": 8}`, 0, `state key "s": no field "score" in the JSON`},
 		"a list":           {loop.Score{Key: "s"}, []any{1}, 0, `state key "s": no score in a list of 1`},
@@ -163,7 +163,7 @@ func TestFailedStepProvesNoPlateau(t *testing.T) {
 
 // C8: the exit's iteration is scored too, or the approved version would not be the best.
 func TestExitIsScored(t *testing.T) {
-	p := loop.Plan{Steps: steps("judge", "checker", "b"), Score: &loop.Score{Key: "score"}}
+	p := loop.Plan{Steps: steps("judge", "checker", "b"), Score: &loop.Score{Key: "score"}, BestOnExit: true}
 	tr := run(t, p, at(p, "checker", 2, loop.Outcome{Exit: &loop.Exit{}}, scored(5, 9)))
 	if result(tr.stop) != "best 2" || *tr.stop.BestScore != 9 || tr.stop.Iterations != 1 {
 		t.Errorf("%+v", tr.stop)

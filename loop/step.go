@@ -166,10 +166,10 @@ func (p *Plan) wait(t *Tally, d *Decision, begins bool) (w, around time.Duration
 		return 0, 0
 	}
 	if begins {
-		around = t.After + time.Duration(p.DelayBefore)
-		return around + time.Duration(s.DelayBefore), around
+		around = plus(t.After, time.Duration(p.DelayBefore))
+		return plus(around, time.Duration(s.DelayBefore)), around
 	}
-	return t.After + time.Duration(s.DelayBefore), 0
+	return plus(t.After, time.Duration(s.DelayBefore)), 0
 }
 
 func (r *Retry) wait(t *Tally, d *Decision) time.Duration {

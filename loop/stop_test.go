@@ -36,7 +36,7 @@ func TestStopRecordListsEveryCondition(t *testing.T) {
 	want := &loop.StopRecord{
 		Loop: "refine", Reason: loop.ReasonMaxIterations, Detail: "limit of 3 iterations", Iterations: 3, Iteration: 3,
 		Conditions: []loop.ConditionRecord{
-			{Name: "exit_loop", Value: "not asked", Threshold: "b", Note: "3 exits refused"},
+			{Name: "exit_loop", Value: "asked by a, who may not", Threshold: "b", Note: "3 exits refused"},
 			{Name: "max_consecutive_failures", Value: "1", Threshold: "≥ 4"},
 			{Name: "stop_when", Expr: `state.failed == 0 for 2 iterations or state.gone > 1 or state.text == "ok"`},
 			{Name: "stop_when.any[0]", Expr: "state.failed == 0 for 2 iterations", Value: "0", Threshold: "== 0", Note: "held for 1 of 2 iterations"},

@@ -42,6 +42,12 @@ type Tally struct {
 	// Complete is how many iterations are complete, LastComplete the last of them.
 	Complete     int `json:"complete,omitzero"`
 	LastComplete int `json:"last_complete,omitzero"`
+	// Worked is how many steps of the iteration have succeeded, Succeeded how many
+	// iterations: those that are complete, or were left by an exit, and in which a
+	// step succeeded. Barren is how many others came one after another up to now.
+	Worked    int `json:"worked,omitzero"`
+	Succeeded int `json:"succeeded,omitzero"`
+	Barren    int `json:"barren,omitzero"`
 	// Ended is the record of the iteration if it has ended; Fresh says that
 	// the last outcome has ended it.
 	Ended IterationRecord `json:"ended,omitzero"`
@@ -90,6 +96,13 @@ type Tally struct {
 	ScoreNote string   `json:"score_note,omitzero"`
 	// Dimensions are those of that score, by name.
 	Dimensions []Dimension `json:"dimensions,omitzero"`
+	// ScoreWritten says that a step of the iteration has written a key that the score
+	// is read from.
+	ScoreWritten bool `json:"score_written,omitzero"`
+	// Met is the best of the iterations, one after another up to now, at whose end
+	// StopWhen held, its For apart; 0 if it did not hold. MetScore is its score.
+	Met      int      `json:"met,omitzero"`
+	MetScore *float64 `json:"met_score,omitzero"`
 	// Judge is what the judge's samples have shown.
 	Judge JudgeTally `json:"judge,omitzero"`
 
@@ -119,8 +132,9 @@ type Tally struct {
 	Failures          int  `json:"failures,omitzero"`
 	IterationFailures int  `json:"iteration_failures,omitzero"`
 	FailuresRunning   uint `json:"failures_running,omitzero"`
-	// Fatal is the failure that ends the loop.
-	Fatal *StepFailure `json:"fatal,omitzero"`
+	// Fatal is the failure that ends the loop, LastFailure the last of any.
+	Fatal       *StepFailure `json:"fatal,omitzero"`
+	LastFailure *StepFailure `json:"last_failure,omitzero"`
 	// Canceled says why the run was canceled.
 	Canceled string `json:"canceled,omitzero"`
 	// Exit is the exit that ends the loop.
@@ -176,8 +190,12 @@ type IterationRecord struct {
 	// previous score, or one of zero.
 	Delta   *float64 `json:"delta,omitzero"`
 	Percent *float64 `json:"percent,omitzero"`
-	// Best says that it is the best so far, by more than Noise.
+	// Best says that it is the best so far, by more than Noise, and Met that it is
+	// Tally.Met.
 	Best bool `json:"best,omitzero"`
+	Met  bool `json:"met,omitzero"`
+	// Unscored says why the iteration has no score though the plan wants one.
+	Unscored string `json:"unscored,omitzero"`
 	// Dimensions are the parts of the score, by name.
 	Dimensions []Dimension `json:"dimensions,omitzero"`
 	// Samples is how often the judge was asked, Noise how large a difference
@@ -190,8 +208,8 @@ type IterationRecord struct {
 	Complete bool `json:"complete,omitzero"`
 	// Failures is how many of its steps have failed.
 	Failures int `json:"failures,omitzero"`
-	// StateSize is the state's size in bytes, 0 if unknown; Warning is what
-	// there is to say about it.
+	// StateSize is the state's size in bytes, 0 if unknown. Warning says that it is
+	// near its limit, or that nothing in the iteration has succeeded.
 	StateSize int64  `json:"state_size,omitzero"`
 	Warning   string `json:"warning,omitzero"`
 }

@@ -5,6 +5,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +43,7 @@ func (m *inMemory) AddSessionToMemory(_ context.Context, s session.Session) erro
 	var all []remembered
 	for ev := range s.Events().All() {
 		if words := wordsOf(ev.Text()); len(words) > 0 {
-			all = append(all, remembered{Entry{ID: ev.ID, Content: ev.Content, Author: ev.Author, Timestamp: ev.Timestamp}, words})
+			all = append(all, remembered{entryOf(ev), words})
 		}
 	}
 	m.mu.Lock()
@@ -53,6 +54,10 @@ func (m *inMemory) AddSessionToMemory(_ context.Context, s session.Session) erro
 	}
 	m.owners[o][s.ID()] = all
 	return nil
+}
+
+func entryOf(ev *session.Event) Entry {
+	return Entry{ID: ev.ID, Content: ev.Content, Author: ev.Author, Timestamp: ev.Timestamp, CustomMetadata: maps.Clone(ev.CustomMetadata)}
 }
 
 func (m *inMemory) SearchMemory(_ context.Context, req *SearchRequest) (*SearchResponse, error) {

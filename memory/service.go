@@ -49,6 +49,7 @@ type Entry struct {
 	// Author is who said it: "user" or an agent.
 	Author    string
 	Timestamp time.Time
-	// CustomMetadata is what the store knows besides; it may be nil.
+	// CustomMetadata is the event's, and what the store knows besides; it may be
+	// nil.
 	CustomMetadata map[string]any
 }

@@ -137,3 +137,25 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// As in ADK, an entry has what its event's author noted.
+func TestEntriesHaveTheEventsMetadata(t *testing.T) {
+	svc, m := session.InMemoryService(), memory.InMemoryService()
+	res, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := session.NewEvent(t.Context(), "run")
+	ev.Content, ev.CustomMetadata = genai.NewContentFromText("green", genai.RoleModel), map[string]any{"page": 3}
+	if err := svc.AppendEvent(t.Context(), res.Session, ev); err != nil {
+		t.Fatal(err)
+	}
+	add(t, m, res.Session)
+	found, err := m.SearchMemory(t.Context(), &memory.SearchRequest{AppName: "app", UserID: "ana", Query: "green"})
+	if err != nil || len(found.Memories) != 1 {
+		t.Fatal(found, err)
+	}
+	if diff := cmp.Diff(map[string]any{"page": 3}, found.Memories[0].CustomMetadata); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -25,6 +25,9 @@ type APIError struct {
 	Code string
 	// Message says what went wrong, for people.
 	Message string
+	// RequestID is the provider's name for the request, which its support asks
+	// for; empty if it gave none.
+	RequestID string
 	// RetryAfter is how long the provider asks to wait; 0 if it did not say.
 	RetryAfter time.Duration
 	// Retryable reports whether the same request may succeed later.
@@ -33,7 +36,8 @@ type APIError struct {
 	Err error
 }
 
-// Error names the provider, the status, the provider's code and its message.
+// Error names the provider, the status, the provider's code, its message and its
+// name for the request.
 func (e *APIError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Provider)
@@ -45,6 +49,9 @@ func (e *APIError) Error() string {
 	}
 	if e.Message != "" {
 		b.WriteString(": " + e.Message)
+	}
+	if e.RequestID != "" {
+		fmt.Fprintf(&b, " (request %s)", e.RequestID)
 	}
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())

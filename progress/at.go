@@ -4,7 +4,9 @@ package progress
 
 import (
 	"fmt"
+	"iter"
 	"maps"
+	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -12,19 +14,20 @@ import (
 
 // StateAfter is a session's state as it was after the event with a sequence
 // number, temp: keys apart. events are its log, oldest first, whole, and initial
-// the state that it was made with; it may be nil.
-func StateAfter(initial map[string]any, events []*session.Event, seq int64) map[string]any {
+// the state that it was made with; it may be nil. The events may be an outline: whole
+// reads one of them then, and may be nil otherwise.
+func StateAfter(initial map[string]any, events []*session.Event, seq int64, whole Whole) map[string]any {
 	state := maps.Clone(initial)
 	if state == nil {
 		state = make(map[string]any)
 	}
-	view := session.NewView(session.ViewConfig{State: state})
+	view := session.NewView(session.ViewConfig{State: state, StateOnly: true})
 	var at session.Address
 	for _, ev := range events {
 		if ev.Seq > seq {
 			break
 		}
-		view.Apply(ev)
+		view.Apply(byWriter(ev))
 		at = passOf(ev.Address)
 		if n, ended := endedPass(ev); ended {
 			at = session.Address(fmt.Sprintf("%s[%d]", ev.Address, n))
@@ -33,7 +36,55 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64) map[
 			}
 		}
 	}
-	return maps.Collect(view.StateAt(at).All())
+	all := maps.Collect(view.StateAt(at).All())
+	for key, val := range all {
+		if w, ok := val.(writer); ok {
+			all[key] = whole.of(w.ev).Actions.StateDelta[key]
+		}
+	}
+	return all
+}
+
+// Whole reads an event of an outline with all its texts; one that is whole is itself.
+// [session.View.Whole] is one.
+type Whole func(*session.Event) *session.Event
+
+// of is the event with all its texts. A nil Whole is for events that have them.
+func (w Whole) of(ev *session.Event) *session.Event {
+	if w == nil || ev == nil || ev.Omitted == 0 {
+		return ev
+	}
+	return w(ev)
+}
+
+// all are events with all their texts.
+func (w Whole) all(events []*session.Event) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		for _, ev := range events {
+			if !yield(w.of(ev)) {
+				return
+			}
+		}
+	}
+}
+
+// writer stands for the value of a key that an event of an outline has written.
+type writer struct{ ev *session.Event }
+
+// byWriter is an event of an outline with writers in the place of values that may be
+// cut.
+func byWriter(ev *session.Event) *session.Event {
+	if ev.Omitted == 0 {
+		return ev
+	}
+	c := *ev
+	c.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
+	for key, val := range c.Actions.StateDelta {
+		if s, ok := val.(string); ok && strings.HasSuffix(s, "…") && !session.LogKey(key) {
+			c.Actions.StateDelta[key] = writer{ev}
+		}
+	}
+	return &c
 }
 
 // endedPass is the iteration that an event says to have ended.

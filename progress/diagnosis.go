@@ -175,6 +175,17 @@ func (h *history) condition(name string) (loop.ConditionRecord, bool) {
 	return loop.ConditionRecord{}, false
 }
 
+// criterion reports whether anything but a limit could end the loop.
+func (h *history) criterion() bool {
+	for _, name := range []string{"target", "dimension_target", "converged", "stop_when", "not_worth"} {
+		if _, has := h.condition(name); has {
+			return true
+		}
+	}
+	exit, has := h.condition("exit_loop")
+	return has && exit.Threshold != "nobody"
+}
+
 // scores are those of the iterations that have one.
 func (h *history) scores() []float64 {
 	var scores []float64

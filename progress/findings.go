@@ -15,7 +15,7 @@ import (
 
 // failures: what most steps could not do, no further iteration will. G5
 func failures(h *history) (f Finding, ok bool) {
-	if h.stop.Reason == loop.ReasonError || h.runs < 2 || h.fell*2 <= h.runs {
+	if h.stop.Reason == loop.ReasonError && !strings.HasPrefix(h.stop.Detail, loop.NoneSucceeded) || h.runs < 2 || h.fell*2 <= h.runs {
 		return f, false
 	}
 	return Finding{
@@ -43,6 +43,11 @@ func neverDone(h *history) (f Finding, ok bool) {
 		default:
 			f.Suggestion = "Lower the target, raise max_iterations, or give the writer better feedback"
 		}
+		return f, true
+	}
+	if still, is := slow(h); is && !h.criterion() {
+		f.Evidence = fmt.Sprintf("%s: %s, and nothing in the loop looks at the score", ran, still.Evidence)
+		f.Suggestion = "Give score a target, or min_delta with patience, so that the loop ends when the score gets no better"
 		return f, true
 	}
 	if len(s.Conditions) < 2 && s.Refusals == 0 {
@@ -200,7 +205,8 @@ func refused(h *history) (f Finding, ok bool) {
 	}, true
 }
 
-// slow: the later half of many iterations brought less than a tenth.
+// slow: the later half of many iterations brought less than a tenth, none brought
+// more than five per cent, or none brought anything.
 func slow(h *history) (f Finding, ok bool) {
 	scores := h.scores()
 	n := len(scores)
@@ -216,14 +222,43 @@ func slow(h *history) (f Finding, ok bool) {
 	}
 	half := n / 2
 	all, late := gain(scores[0], scores[n-1]), gain(scores[half], scores[n-1])
-	if all <= 0 || late < 0 || late*10 >= all {
+	f = Finding{Code: FindingSlow, Title: "Many iterations, little improvement"}
+	switch most, even := largest(scores, gain); {
+	case all == 0 && even && most == 0:
+		f.Evidence = fmt.Sprintf("the score stayed at %s for %s", num(scores[0]), count(n, "iteration"))
+		f.Suggestion = "Give the steps more to go on: have the critic name one concrete improvement at a time"
+	case all <= 0 || late < 0:
+		return f, false
+	case late*10 < all:
+		f.Evidence = fmt.Sprintf("iterations %d to %d brought %s of %s points", half+2, n, num(tidy(late)), num(tidy(all)))
+		f.Suggestion = stopEarlier(scores, lower)
+	case even && most < 0.05:
+		f.Evidence = fmt.Sprintf("%s brought %s points, none more than %s%%", count(n-1, "iteration"), num(tidy(all)), num(math.Ceil(most*1000)/10))
+		f.Suggestion = stopEarlier(scores, lower)
+	default:
 		return f, false
 	}
-	return Finding{
-		Code: FindingSlow, Title: "Many iterations, little improvement",
-		Evidence:   fmt.Sprintf("iterations %d to %d brought %s of %s points", half+2, n, num(tidy(late)), num(tidy(all))),
-		Suggestion: fmt.Sprintf("Stop earlier with min_delta_percent: 5 (about iteration %d), or have the critic name one concrete improvement at a time", flatAt(scores, lower)),
-	}, true
+	return f, true
+}
+
+func stopEarlier(scores []float64, lower bool) string {
+	return fmt.Sprintf("Stop earlier with min_delta_percent: 5 (about iteration %d), or have the critic name one concrete improvement at a time",
+		flatAt(scores, lower))
+}
+
+// largest is the largest improvement from one score to the next, as a share of the
+// score before; even says that no score was worse than the one before, nor zero.
+func largest(scores []float64, gain func(from, to float64) float64) (most float64, even bool) {
+	for i := 1; i < len(scores); i++ {
+		d := gain(scores[i-1], scores[i])
+		if d < 0 || scores[i-1] == 0 && d != 0 {
+			return 0, false
+		}
+		if d > 0 {
+			most = max(most, d/math.Abs(scores[i-1]))
+		}
+	}
+	return most, true
 }
 
 // flatAt is the first iteration that improved by less than five per cent.

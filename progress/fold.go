@@ -31,8 +31,10 @@ type Fold struct {
 	// whole stands: then a loop that was cut off has stopped only when the run has
 	// ended, and not when it was paused. A [session.MarkRunStarted] says the same.
 	Owned bool
+	// Whole reads an event of an outline; nil is for events that have all their texts.
+	Whole Whole
 
-	answer string
+	answer *session.Event // that says it; nil: nothing was said
 	stops  []*loop.StopRecord
 	steps  []runningStep
 	began  map[session.Address]time.Time // the pass that each loop is in
@@ -53,9 +55,9 @@ type runningStep struct {
 // it, a line each.
 func (f *Fold) Add(ev *session.Event) []string {
 	f.saved.add(ev)
-	if text := wordsFor(ev); text != "" && ev.Author != "user" && !ev.Partial && ev.Speaks() {
-		f.answer = text
-		f.hear(ev.Address, text)
+	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev) != "" {
+		f.answer = ev
+		f.hear(ev)
 	}
 	if ev.Mark == nil {
 		return exitLines(ev)
@@ -83,7 +85,12 @@ func (f *Fold) Add(ev *session.Event) []string {
 
 // Answer is the run's result: that of its last outermost loop, or what an agent
 // has said after it. Before the run is over, it is what was said last.
-func (f *Fold) Answer() string { return f.answer }
+func (f *Fold) Answer() string {
+	if f.answer == nil {
+		return ""
+	}
+	return wordsFor(f.Whole.of(f.answer))
+}
 
 // Stop is why the last of the run's outermost loops stopped; nil if none has. One
 // that a pause cut off, or that waits for a person, has not.
@@ -160,7 +167,14 @@ func (f *Fold) iteration(ev *session.Event) []string {
 		}
 		delete(f.began, ev.Address)
 	}
-	return []string{line}
+	lines := []string{line}
+	if it.Unscored != "" {
+		lines = append(lines, indent(ev)+prefix(ev)+"No score: "+oneLine(it.Unscored))
+	}
+	if it.Warning != "" {
+		lines = append(lines, indent(ev)+prefix(ev)+"Warning: "+oneLine(it.Warning))
+	}
+	return lines
 }
 
 func (f *Fold) stopped(ev *session.Event) []string {
@@ -195,8 +209,8 @@ func (f *Fold) stop(ev *session.Event, rec *loop.StopRecord) {
 // hand takes what a loop hands back that cannot say it any more: where it is not
 // what was said last, others say it again after their record.
 func (f *Fold) hand(ev *session.Event, rec *loop.StopRecord) {
-	if text := f.wordsOf(ev.Address).result(rec.Result.Source); text != "" {
-		f.answer = text
+	if said := f.wordsOf(ev.Address).result(rec.Result.Source); said != nil {
+		f.answer = said
 	}
 }
 

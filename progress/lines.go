@@ -39,9 +39,6 @@ func stopLines(rec *loop.StopRecord) []string {
 	if rec.Reason == loop.ReasonConverged {
 		lines = append(lines, oneLine(rec.Detail))
 	}
-	if rec.ScoreNote != "" {
-		lines = append(lines, "The last iteration has no score: "+oneLine(rec.ScoreNote))
-	}
 	for _, c := range rec.Conditions {
 		if !c.Holds && c.Value == "" && c.Note != "" {
 			lines = append(lines, c.Name+" does not hold: "+oneLine(c.Note))

@@ -25,8 +25,10 @@ type Live struct {
 	began      time.Time     // of the first event
 	idle       time.Duration // for which the run was not active
 
-	log   []*session.Event
-	times []time.Duration // of the events in log, on the run's clock
+	log   []*session.Event // an outline, whole at its end
+	times []time.Duration  // of the events in log, on the run's clock
+	heavy recent           // the events in log with long texts
+	texts recent           // of the steps
 
 	steps map[session.Address]*Step
 	asked map[string]*Step // by question
@@ -52,14 +54,14 @@ func (l *Live) Add(ev *session.Event) {
 		l.tree.Now = now
 		return
 	}
-	l.log, l.times = append(l.log, ev), append(l.times, now)
+	l.keep(ev, now)
 	if session.SupersededBy(ev) == nil {
 		l.fold(ev, now)
 		return
 	}
 	// Some of what was folded counts no more: it is made again without.
 	at := l.tree.At
-	l.tree, l.steps, l.asked, l.view = Tree{At: at}, nil, nil, nil
+	l.tree, l.steps, l.asked, l.view, l.texts = Tree{At: at}, nil, nil, nil, recent{}
 	counts := make(map[*session.Event]bool, len(l.log))
 	for _, e := range session.Current(l.log) {
 		counts[e] = true
@@ -91,9 +93,9 @@ func (l *Live) clock(ev *session.Event) time.Duration {
 func (l *Live) fold(ev *session.Event, now time.Duration) {
 	l.tree.Now = now
 	if l.view == nil {
-		l.view = session.NewView(session.ViewConfig{State: make(map[string]any)})
+		l.view = session.NewView(session.ViewConfig{State: make(map[string]any), StateOnly: true})
 	}
-	l.view.Apply(ev)
+	l.view.Apply(byWriter(ev))
 	if ev.Mark != nil {
 		l.run(ev.Mark)
 	}

@@ -33,12 +33,16 @@ type Recording struct {
 func Recordings(events []*session.Event) ([]*Recording, error) {
 	var (
 		all  []*Recording
-		open = make(map[string]*Recording) // by invocation and address
-		view = session.NewView(session.ViewConfig{State: make(map[string]any)})
+		open = make(map[string]*writing) // by invocation and address
+		view = session.NewView(session.ViewConfig{State: make(map[string]any), StateOnly: true})
 	)
 	key := func(ev *session.Event, at session.Address) string { return ev.InvocationID + " " + string(at) }
-	for _, ev := range session.Current(events) {
+	current := session.Current(events)
+	for i, ev := range current {
 		view.Apply(ev)
+		for _, r := range open {
+			r.write(ev)
+		}
 		if ev.Mark == nil {
 			continue
 		}
@@ -51,7 +55,7 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 			if err := ev.Mark.Decode(r.Plan); err != nil {
 				return nil, fail(err)
 			}
-			open[key(ev, ev.Address)] = r
+			open[key(ev, ev.Address)] = begin(r, view.State(), current[:i])
 			all = append(all, r)
 		case session.MarkLoopContinued:
 			if r := open[key(ev, ev.Address)]; r != nil {
@@ -73,10 +77,15 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 			if err := json.Unmarshal(fin.Outcome, &o); err != nil {
 				return nil, fail(err)
 			}
+			kept := o.State // what the log alone does not tell
 			o.State = maps.Collect(view.StateAt(passOf(ev.Address)).All())
+			maps.Copy(o.State, kept)
+			maps.DeleteFunc(o.State, func(_ string, v any) bool { return v == nil })
+			r.complete(&o)
 			r.Outcomes = append(r.Outcomes, o)
 		case session.MarkIterationFinished:
 			if r := open[key(ev, ev.Address)]; r != nil && len(r.Outcomes) > 0 {
+				r.end(ev)
 				view.EndIteration(passOf(ev.Address + session.Address(fmt.Sprintf("[%d]/", r.Outcomes[len(r.Outcomes)-1].Iteration))))
 			}
 		case session.MarkRolledBack:
@@ -86,6 +95,7 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 			}
 			if r := open[key(ev, ev.Address)]; r != nil {
 				r.Outcomes = append(r.Outcomes, loop.Outcome{Iteration: back.Iteration, Step: -1, RolledBack: true})
+				r.restore(back.To)
 			}
 		case session.MarkLoopStopped:
 			r := open[key(ev, ev.Address)]

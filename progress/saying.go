@@ -46,6 +46,14 @@ func (l *Live) hear(ev *session.Event) {
 			text = s.said + "\n\n" + text
 		}
 		s.said = bounded(text)
+		l.texts.add(len(s.said), func() {
+			if text, said := session.Excerpt(s.said), s.said; len(text) < len(said) {
+				s.said = text
+				if s.Text == said {
+					s.Text = text
+				}
+			}
+		})
 	}
 	s.Text = s.said // pieces that were streamed are in it now
 }

@@ -192,7 +192,7 @@ func TestStateAtAnIteration(t *testing.T) {
 				if seq == 0 {
 					t.Fatalf("no iteration %d", n)
 				}
-				return progress.StateAfter(initial, log, seq)
+				return progress.StateAfter(initial, log, seq, nil)
 			}
 			for n, want := range []map[string]any{
 				{"n": 0, "lang": "en"},
@@ -211,7 +211,7 @@ func TestStateAtAnIteration(t *testing.T) {
 			}
 			over := runEvent(t, log, session.MarkRunEnded, session.RunEnded{})
 			over.Seq = log[len(log)-1].Seq + 1
-			end := progress.StateAfter(initial, append(slices.Clone(log), over), over.Seq)
+			end := progress.StateAfter(initial, append(slices.Clone(log), over), over.Seq, nil)
 			if end["draft"] != "version 4" || end["mark"] != 9 || end["iteration:now"] != nil {
 				t.Errorf("at the end: %v", end)
 			}
@@ -248,7 +248,7 @@ func TestVerifyOfAResumedRun(t *testing.T) {
 	whole := len(logOf(t, marking(t, false), 0, false))
 	for leave := 2; leave < whole-1; leave++ {
 		log := logOf(t, marking(t, false), leave, true)
-		for _, s := range progress.Verify(log) {
+		for _, s := range progress.Verify(log, nil) {
 			if s.Problem != "" {
 				t.Fatalf("left after %d events: %s: %s", leave, s.Loop, s.Problem)
 			}

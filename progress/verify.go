@@ -24,8 +24,9 @@ type Seal struct {
 // still agree. events are those of one session, oldest first, whole: an event
 // that was changed, added or removed since is a problem of every loop around
 // it. Who can write the log can also write records that agree with it: keep
-// the digests of the outermost loops elsewhere to notice that.
-func Verify(events []*session.Event) []Seal {
+// the digests of the outermost loops elsewhere to notice that. The events may be an
+// outline: whole reads one of them then, and may be nil otherwise.
+func Verify(events []*session.Event, whole Whole) []Seal {
 	var seals []Seal
 	var gone session.Spans // what a resumed run has put aside by then
 	for i, ev := range events {
@@ -39,13 +40,13 @@ func Verify(events []*session.Event) []Seal {
 		if gone != nil {
 			before = slices.DeleteFunc(slices.Clone(before), func(ev *session.Event) bool { return gone.Has(ev.Seq) })
 		}
-		seals = append(seals, Seal{Loop: ev.Address, Seq: ev.Seq, Problem: problem(before, ev)})
+		seals = append(seals, Seal{Loop: ev.Address, Seq: ev.Seq, Problem: problem(before, ev, whole)})
 	}
 	return seals
 }
 
 // problem says what does not agree with a stop record.
-func problem(before []*session.Event, stop *session.Event) string {
+func problem(before []*session.Event, stop *session.Event, whole Whole) string {
 	record := make(map[string]any)
 	dec := json.NewDecoder(bytes.NewReader(stop.Mark.Data))
 	dec.UseNumber()
@@ -62,7 +63,7 @@ func problem(before []*session.Event, stop *session.Event) string {
 		if ev.InvocationID != stop.InvocationID || !ev.Address.Under(stop.Address) {
 			continue
 		}
-		if err := d.Add(ev); err != nil {
+		if err := d.Add(whole.of(ev)); err != nil {
 			return err.Error()
 		}
 	}

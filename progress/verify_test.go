@@ -74,7 +74,7 @@ func sealedLog(t *testing.T) []*session.Event {
 
 // M18: a log that nobody has touched agrees with its stop records.
 func TestVerifyAgreesWithAnUntouchedLog(t *testing.T) {
-	seals := progress.Verify(sealedLog(t))
+	seals := progress.Verify(sealedLog(t), nil)
 	if len(seals) != 6 {
 		t.Fatalf("%d stop records, want 6", len(seals))
 	}
@@ -135,7 +135,7 @@ func TestVerifyNoticesChanges(t *testing.T) {
 		}, "cannot be read"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			seals := progress.Verify(tt.change(sealedLog(t)))
+			seals := progress.Verify(tt.change(sealedLog(t)), nil)
 			var bad []string
 			for _, s := range seals {
 				if s.Problem != "" {

@@ -24,7 +24,8 @@ type RunSeal struct {
 // with, such as their definitions and inputs, and steps in no loop. events are those
 // of one session, oldest first, whole. Ends without a hash, as older versions have
 // written them, are left out, and so are those of runs that began before the log does.
-func VerifyRuns(events []*session.Event) []RunSeal {
+// The events may be an outline: whole reads one of them then, and may be nil otherwise.
+func VerifyRuns(events []*session.Event, whole Whole) []RunSeal {
 	var seals []RunSeal
 	for i, ev := range events {
 		if ev.Mark == nil || ev.Mark.Kind != session.MarkRunEnded || ev.Address != "" {
@@ -39,7 +40,7 @@ func VerifyRuns(events []*session.Event) []RunSeal {
 			continue // the log of a part of the session has not all of it
 		}
 		seal := RunSeal{Run: ev.InvocationID, Seq: ev.Seq, Digest: end.Seal}
-		switch made, err := session.SealRun(slices.Values(events[:i]), ev.InvocationID, end); {
+		switch made, err := session.SealRun(whole.all(events[:i]), ev.InvocationID, end); {
 		case err != nil:
 			seal.Problem = err.Error()
 		case made != end.Seal:

@@ -71,13 +71,13 @@ func endedLog(t *testing.T) []*session.Event {
 func TestRunSealsNoticeEveryChange(t *testing.T) {
 	log := endedLog(t)
 	problems := func(evs []*session.Event) (bad []bool) {
-		for _, s := range progress.VerifyRuns(evs) {
+		for _, s := range progress.VerifyRuns(evs, nil) {
 			bad = append(bad, s.Problem != "")
 		}
 		return bad
 	}
 	if got := problems(log); !slices.Equal(got, []bool{false, false}) {
-		t.Fatalf("as it was written: %v", progress.VerifyRuns(log))
+		t.Fatalf("as it was written: %v", progress.VerifyRuns(log, nil))
 	}
 	first := len(log) / 2
 	for _, tt := range []struct {

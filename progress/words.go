@@ -28,21 +28,22 @@ func wordsFor(ev *session.Event) string {
 	return "(" + strings.Join(names, "; ") + ")"
 }
 
-// words is what the iterations of an outermost loop have said.
+// words is what the iterations of an outermost loop have said; nil is nothing.
 type words struct {
-	cur, last, best, final string
+	cur, last, best, final *session.Event
 }
 
 // hear takes down what was said in a loop.
-func (f *Fold) hear(at session.Address, text string) {
+func (f *Fold) hear(ev *session.Event) {
+	at := ev.Address
 	if name, _, in := strings.Cut(string(at), "["); in {
-		f.wordsOf(session.Address(name)).cur = text
+		f.wordsOf(session.Address(name)).cur = ev
 		return
 	}
 	// Right below a loop, and in none of its iterations, is its finalizer.
 	for a := at.Parent(); a != ""; a = a.Parent() {
 		if w, ok := f.said[a]; ok {
-			w.final = text
+			w.final = ev
 			return
 		}
 	}
@@ -68,12 +69,12 @@ func (w *words) end(it loop.IterationRecord) {
 	if it.Best {
 		w.best = w.cur
 	}
-	w.cur = ""
+	w.cur = nil
 }
 
 // result is what the loop hands back. If it is not what was said last, the loop
 // says it again after its record, and that counts.
-func (w *words) result(from loop.Source) string {
+func (w *words) result(from loop.Source) *session.Event {
 	switch from {
 	case loop.FromFinalizer:
 		return w.final

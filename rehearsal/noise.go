@@ -114,6 +114,9 @@ func (j *judging) mark(o *loop.Outcome) {
 		}
 		parts["dimensions"] = inner
 		j.value = parts
+		if o.Wrote != nil {
+			o.Wrote = append(slices.Clone(o.Wrote), noiseKey)
+		}
 	}
 	if j.value != nil {
 		state := maps.Clone(o.State)

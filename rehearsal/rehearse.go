@@ -130,7 +130,7 @@ func (s *stage) initial(rep *Report) (map[string]any, error) {
 }
 
 var madeUp = map[definition.InputType]string{
-	definition.InputString: "made up", definition.InputInt: "1", definition.InputNumber: "1",
+	definition.InputString: "made up", definition.InputPath: "made up", definition.InputInt: "1", definition.InputNumber: "1",
 	definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"google.golang.org/genai"
@@ -92,6 +93,9 @@ func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 // the rules to say.
 func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough func()) {
 	cfg.Timeout, cfg.IterationTimeout, cfg.DelayBefore, cfg.DelayAfter = 0, 0, 0, 0
+	if cfg.MaxIterations == 0 { // without a limit it pauses after iterations that fail
+		cfg.MaxIterations = math.MaxInt32
+	}
 	steps := maps.Clone(cfg.Steps)
 	for name, sp := range steps {
 		sp.Timeout, sp.Adaptive, sp.DelayBefore, sp.DelayAfter = 0, nil, 0, 0

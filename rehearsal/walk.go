@@ -159,8 +159,8 @@ func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
 		recorded.Between = 0 // that was real time
 		o, took = recorded, length
 		limited = d.Timeout > 0 && took > d.Timeout
-	} else if o.State == nil {
-		o.State = w.last(d)
+	} else if o.State == nil { // it has written nothing
+		o.State, o.Wrote = w.last(d), []string{}
 	}
 	if limited {
 		took, o.Exit = d.Timeout, nil

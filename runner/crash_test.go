@@ -3,11 +3,13 @@
 package runner_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +47,24 @@ type process struct {
 func startProcess(t testing.TB, seed uint64, store session.Service) *process {
 	t.Helper()
 	root, w := grow(t, seed)
-	return &process{TB: t, world: w, store: store, Runner: newRunner(t, runner.Config{Agent: root, SessionService: store, Durable: true})}
+	return &process{TB: t, world: w, store: store, Runner: newRunner(t, runner.Config{Agent: root, SessionService: swaying{store}, Durable: true})}
+}
+
+// swaying is a store that lets others run before and behind each append, so that
+// whatever can come between does: a sibling that fails, a cancellation.
+type swaying struct{ session.Service }
+
+func (s swaying) AppendEvent(ctx context.Context, to session.Session, ev *session.Event) error {
+	sway()
+	defer sway()
+	return s.Service.AppendEvent(ctx, to, ev)
+}
+
+// sway lets others run, or not.
+func sway() {
+	for range rand.IntN(4) * rand.IntN(4) {
+		runtime.Gosched()
+	}
 }
 
 // first runs the tree in a new session.
@@ -158,7 +177,7 @@ var times = cmp.Options{
 func (p *process) checkFold(initial map[string]any) {
 	p.Helper()
 	view := get(p, p.store).(*session.View)
-	for _, seal := range progress.Verify(slices.Collect(view.Log().All())) {
+	for _, seal := range progress.Verify(slices.Collect(view.Log().All()), nil) {
 		if seal.Problem != "" {
 			p.Errorf("the stop record of %s, event %d: %s", seal.Loop, seal.Seq, seal.Problem)
 		}

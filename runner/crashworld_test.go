@@ -137,7 +137,10 @@ func (f *forest) parallel(p place) agent.Agent {
 // callbacks changes the state around an agent.
 func (f *forest) callbacks(p place, cfg *agent.Config) {
 	key := p.keys + "around_" + cfg.Name
-	set := func(ctx agent.Context) error { return ctx.State().Set(key, mix(ctx, p, "callback")) }
+	set := func(ctx agent.Context) error {
+		defer sway() // what is set here is in no event yet
+		return ctx.State().Set(key, mix(ctx, p, "callback"))
+	}
 	if f.dice.IntN(4) == 0 {
 		cfg.BeforeAgentCallbacks = []agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) { return nil, set(ctx) }}
 	}

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -74,10 +76,26 @@ func TestResumeAfterInterruptions(t *testing.T) {
 			if errors.Is(err, runner.ErrFinished) { // it was the last event that we have seen
 				got.Err = want.Err
 			}
-			if diff := cmp.Diff(want, got, times); diff != "" {
+			if diff := cmp.Diff(want, got, times, usage); diff != "" {
 				t.Fatalf("seed %d, canceled %t (-whole +interrupted):\n%s\n%s", seed, cancels, diff, lines(brief(p.log())))
 			}
+			got.usedNoLess(t, want)
 			p.checkFold(initial)
+		}
+	}
+}
+
+// usage leaves out what a loop used: a call that was cut off counts too.
+var usage = cmpopts.IgnoreFields(loop.StopRecord{}, "Usage")
+
+// usedNoLess demands that each loop has used what it did in another run, or more.
+func (o *outcome) usedNoLess(t testing.TB, other outcome) {
+	t.Helper()
+	for at, stops := range other.Stops {
+		for i, rec := range stops {
+			if got := o.Stops[at][i].Usage; got.Calls < rec.Usage.Calls || got.InputTokens < rec.Usage.InputTokens || got.OutputTokens < rec.Usage.OutputTokens {
+				t.Errorf("%s has used %+v, less than %+v", at, got, rec.Usage)
+			}
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // replay is that of the run, and what counts no more when it goes on: what was cut
 // off, and with cont the end of one that has come to it.
-func (p *past) replay(tree *agent.Tree, cont bool) (*agent.Replay, session.Spans, error) {
+func (p *past) replay(tree *agent.Tree, cont bool, cfg agent.RunConfig) (*agent.Replay, session.Spans, error) {
 	count := p.counting()
 	end, err := agent.End(count)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *past) replay(tree *agent.Tree, cont bool) (*agent.Replay, session.Spans
 	if err != nil {
 		return nil, nil, err
 	}
-	replay, err := agent.NewReplay(p.events, p.superseded.Union(back), tree)
+	replay, err := agent.NewReplay(p.events, p.superseded.Union(back), tree, p.view.Whole, cfg.Prices)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 
 	"google.golang.org/genai"
 
@@ -42,12 +43,15 @@ var (
 // answered. Any other step that was cut off is made again as its next attempt: what
 // it had said stays in the log, and counts no more, neither in the state nor for
 // models. The state is rebuilt on the way, so that what is decided again is decided
-// by what it was; keys that other sessions share (app:, user:) are as they are now,
-// and keys that end with the invocation (temp:) are gone, unless they are set again.
+// by what it was. Keys that other sessions share (app:, user:) are as they are now,
+// but a loop's earlier decisions stand as they were made: the log has what the loop's
+// conditions and score read. Keys that end with the invocation (temp:) are gone,
+// unless they are set again or a loop of the tree decides by them. Callbacks are
+// called again; what they changed the first time is what counts.
 //
 // Nothing is stored of a run that diverges but the mark that it was resumed. Other
 // errors to expect are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], those of
-// [Runner.Run], and [session.ErrConflict] if somebody else has taken it up.
+// [Runner.Run], and [session.ErrConflict] if another process has taken it up.
 func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig, opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		if ctx.Err() != nil {
@@ -58,11 +62,12 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 		for _, opt := range opts {
 			opt(&o)
 		}
-		run, mark, err := r.restart(ctx, userID, sessionID, invocationID, o)
+		run, mark, err := r.restart(ctx, userID, sessionID, invocationID, cfg, o)
 		if err != nil {
 			yield(nil, fmt.Errorf("resume run %q: %w", invocationID, err))
 			return
 		}
+		defer run.free()
 		if yield(mark, nil) {
 			r.drive(ctx, run, cfg, yield)
 		}
@@ -95,7 +100,7 @@ func Continue() ResumeOption { return func(o *resumeOptions) { o.cont = true } }
 
 // restart reads the log of a run, writes down that it goes on, and goes back to
 // its beginning.
-func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, o resumeOptions) (*run, *session.Event, error) {
+func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg agent.RunConfig, o resumeOptions) (_ *run, _ *session.Event, err error) {
 	if !r.cfg.Durable {
 		return nil, nil, ErrNotDurable
 	}
@@ -104,16 +109,26 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, o re
 		return nil, nil, err
 	}
 	view := session.ViewOf(got.Session)
+	view.HoldToLog()
+	free, err := r.claim(ctx, view, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			free()
+		}
+	}()
 	past, err := read(view, id)
 	if err != nil {
 		return nil, nil, err
 	}
 	run := &run{
 		id: id, ctx: context.WithoutCancel(ctx), service: r.cfg.SessionService,
-		msg: past.msg, others: past.others,
+		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free,
 	}
 	var gone session.Spans
-	if run.replay, gone, err = past.replay(r.tree, o.cont); err != nil {
+	if run.replay, gone, err = past.replay(r.tree, o.cont, cfg); err != nil {
 		return nil, nil, err
 	}
 	mark, err := past.resume(view, id, r.cfg.Agent.Name(), gone)
@@ -127,6 +142,11 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, o re
 	}
 	run.view = view.Rewind(past.before, past.state)
 	run.others = append(run.others, mark)
+	for _, ev := range past.events {
+		if ev.Seq <= past.before {
+			run.memo.restore(run.view, ev)
+		}
+	}
 	if run.agent = r.tree.Find(run.replay.Root()); run.agent == nil {
 		run.agent, err = r.who(view.Rewind(past.first-1, nil).Events(), run.msg)
 		run.notes = !view.Noted() && len(past.state) > 0
@@ -148,13 +168,14 @@ func (r *run) again(ev *session.Event) bool {
 	}
 	r.catchUp(ev.Seq)
 	r.view.Replay(ev)
+	r.memo.restore(r.view, ev)
 	return true
 }
 
 // catchUp replays the events of no step that come before a sequence number.
 func (r *run) catchUp(seq int64) {
 	for len(r.others) > 0 && r.others[0].Seq < seq {
-		r.view.Replay(r.others[0])
+		r.view.Replay(r.view.Whole(r.others[0]))
 		r.others = r.others[1:]
 	}
 }
@@ -169,9 +190,11 @@ func (r *run) note(ev *session.Event) {
 	r.notes = false
 }
 
-// past is what a session's log says of one run.
+// past is what a session's log says of one run. Its events are an outline: the whole
+// ones are in the view's store.
 type past struct {
-	log        session.Events
+	view       *session.View
+	log        []*session.Event
 	superseded session.Spans
 	msg        *genai.Content   // that the run was started with
 	events     []*session.Event // the run's own
@@ -182,15 +205,15 @@ type past struct {
 }
 
 func read(view *session.View, id string) (*past, error) {
-	p := &past{log: view.Log(), superseded: view.Superseded(), before: view.LastSeq()}
-	for ev := range p.log.All() {
+	p := &past{view: view, log: slices.Collect(view.Outline()), superseded: view.Superseded(), before: view.LastSeq()}
+	for _, ev := range p.log {
 		if s := session.SupersededBy(ev); s != nil {
 			p.superseded = p.superseded.Union(s)
 		}
 	}
-	state := fold{make(map[string]any)}
+	state := fold{}
 	began, marked := false, false
-	for ev := range p.log.All() {
+	for _, ev := range p.log {
 		mine := ev.InvocationID == id
 		if mine {
 			if p.events == nil {
@@ -199,7 +222,7 @@ func read(view *session.View, id string) (*past, error) {
 			p.events = append(p.events, ev)
 			marked = marked || ev.Mark != nil
 			if ev.Address == "" && ev.Author == "user" && p.msg == nil {
-				p.msg = ev.Content
+				p.msg = view.Whole(ev).Content
 			}
 		}
 		if !began && mine && ev.Address != "" {
@@ -216,7 +239,7 @@ func read(view *session.View, id string) (*past, error) {
 			p.others = append(p.others, ev)
 		}
 	}
-	if p.state = state.values; !began {
+	if p.state = state.all(view); !began {
 		p.state = session.OwnState(view.State())
 	}
 	switch err := view.Err(); {
@@ -242,8 +265,8 @@ func (p *past) resume(view *session.View, id, author string, gone session.Spans)
 		return ev, nil
 	}
 	all := p.superseded.Union(gone)
-	left, touched := fold{make(map[string]any)}, make(map[string]bool)
-	for e := range p.log.All() {
+	left, touched := fold{}, make(map[string]bool)
+	for _, e := range p.log {
 		switch {
 		case noted(e) || !all.Has(e.Seq):
 			left.add(e)
@@ -254,9 +277,9 @@ func (p *past) resume(view *session.View, id, author string, gone session.Spans)
 		}
 	}
 	delta := map[string]any{session.KeySuperseded: all.String()}
-	now := session.OwnState(view.State())
+	now, before := session.OwnState(view.State()), left.all(view)
 	for k, is := range touched {
-		if was, ok := left.values[k]; is && (ok || now[k] != nil) && !reflect.DeepEqual(was, now[k]) {
+		if was, ok := before[k]; is && (ok || now[k] != nil) && !reflect.DeepEqual(was, now[k]) {
 			delta[k] = was
 		}
 	}
@@ -264,22 +287,31 @@ func (p *past) resume(view *session.View, id, author string, gone session.Spans)
 	return ev, nil
 }
 
-// fold is a session's own state as the sum of events.
-type fold struct{ values map[string]any }
+// fold is a session's own state as the sum of events: by key the one that wrote it.
+type fold map[string]*session.Event
 
-func (f *fold) add(ev *session.Event) {
+func (f fold) add(ev *session.Event) {
 	if noted(ev) {
-		clear(f.values)
+		clear(f)
 	}
 	for k, v := range ev.Actions.StateDelta {
 		switch {
 		case !session.OwnKey(k):
 		case v == nil:
-			delete(f.values, k)
+			delete(f, k)
 		default:
-			f.values[k] = v
+			f[k] = ev
 		}
 	}
+}
+
+// all are the keys with their values.
+func (f fold) all(view *session.View) map[string]any {
+	values := make(map[string]any, len(f))
+	for k, ev := range f {
+		values[k] = view.Whole(ev).Actions.StateDelta[k]
+	}
+	return values
 }
 
 // noted reports whether an event has the whole state, as it was already.

@@ -274,7 +274,7 @@ func TestResumeNoticesAnotherTree(t *testing.T) {
 	}
 }
 
-// Two that take up one run: one goes on, the other hears of it.
+// LOOP 33: two that take up one run: the first goes on, the other hears of it.
 func TestOnlyOneResumesARun(t *testing.T) {
 	svc := session.InMemoryService()
 	root := func(hook func()) agent.Agent {
@@ -286,8 +286,9 @@ func TestOnlyOneResumesARun(t *testing.T) {
 	id := breakOff(t, svc, root(func() {}), ends("root/b"))
 	var inner error
 	_, err := resume(t, svc, root(func() { _, inner = resume(t, svc, root(func() {}), id) }), id)
-	if inner != nil || !errors.Is(err, session.ErrConflict) {
-		t.Errorf("got errors %v and %v, want nil for the later and %v for the earlier", inner, err, session.ErrConflict)
+	busy, ok := errors.AsType[*runner.BusyError](inner)
+	if err != nil || !ok || busy.RunID != id {
+		t.Errorf("got errors %v and %v, want that the later one names %s, and none for the first", inner, err, id)
 	}
 }
 

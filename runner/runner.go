@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"reflect"
 
 	"github.com/google/uuid"
 	"google.golang.org/genai"
@@ -69,7 +70,7 @@ func New(cfg Config) (*Runner, error) {
 	switch {
 	case cfg.AppName == "":
 		return nil, errors.New("runner needs an AppName")
-	case cfg.Agent == nil:
+	case cfg.Agent == nil, reflect.ValueOf(cfg.Agent).Kind() == reflect.Pointer && reflect.ValueOf(cfg.Agent).IsNil():
 		return nil, errors.New("runner needs an Agent")
 	case cfg.SessionService == nil:
 		return nil, errors.New("runner needs a SessionService; session.InMemoryService() will do")
@@ -123,7 +124,8 @@ func WithStart(r session.Run, data session.RunStarted) RunOption {
 // An event is in the session before it is yielded, unless it is partial. The first error
 // ends the run and is yielded last; if ctx was canceled it is
 // context.Cause(ctx). Other errors to expect are [session.ErrNotFound],
-// [session.ErrConflict] if somebody else writes to the session, [ErrNotOpen] for
+// [*BusyError] if another run is under way in the session, [session.ErrConflict] if
+// another process writes to it, [ErrNotOpen] for
 // an answer that nobody waits for, and [*agent.StepError] from an agent. A consumer that stops ranging ends the run.
 // Ranging again runs again.
 func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, opts ...RunOption) iter.Seq2[*session.Event, error] {
@@ -141,6 +143,7 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 			yield(nil, err)
 			return
 		}
+		defer run.free()
 		r.drive(ctx, run, cfg, yield)
 	}
 }
@@ -149,6 +152,8 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield func(*session.Event, error) bool) {
 	ctx, over := agent.Pausable(ctx, &cfg)
 	defer over()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	ictx := agent.NewInvocation(ctx, agent.Invocation{
 		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
 		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
@@ -157,7 +162,13 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	var stored error // what kept an event from being stored
 	var left bool    // the consumer has stopped ranging
 	res := step.Run(func(ev *session.Event) bool {
-		if left || stored != nil {
+		switch {
+		case left:
+			return false
+		case stored != nil: // how it ended is still for the log, if that can be
+			if ev.Mark != nil && run.replay.Err() == nil && !errors.Is(stored, session.ErrConflict) && !run.again(ev) {
+				_ = run.append(ev)
+			}
 			return false
 		}
 		if stored = run.replay.Err(); stored != nil {
@@ -167,6 +178,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 			return true
 		}
 		if stored = run.append(ev); stored != nil {
+			fail(stored)
 			return false
 		}
 		left = !yield(ev, nil)
@@ -192,7 +204,9 @@ type run struct {
 	view    *session.View
 	agent   agent.Agent // that the message is for
 	msg     *genai.Content
-	notes   bool // the log does not tell all of the state yet
+	notes   bool   // the log does not tell all of the state yet
+	memo    *memo  // temp: keys to remember; nil if there are none
+	free    func() // gives the session back
 
 	replay *agent.Replay    // of a run that is resumed; else nil
 	others []*session.Event // that are no step's, and are still to be replayed
@@ -208,15 +222,31 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		id: "e-" + uuid.NewString(), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 	}
+	if r.cfg.Durable {
+		run.view.HoldToLog()
+		run.memo = newMemo(r.tree)
+	}
 	if o.start != nil && o.start.ID != "" {
 		run.id = o.start.ID
 	}
-	run.notes = r.cfg.Durable && !run.view.Noted() && len(session.OwnState(run.view.State())) > 0
-	if run.agent, err = r.who(run.view.Events(), msg); err != nil {
+	if run.free, err = r.claim(ctx, run.view, run.id); err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
+	if err := r.open(run, msg, o); err != nil {
+		run.free()
+		return nil, err
+	}
+	return run, nil
+}
+
+// open appends the user's message, or the mark that the run has started.
+func (r *Runner) open(run *run, msg *genai.Content, o runOptions) (err error) {
+	run.notes = r.cfg.Durable && !run.view.Noted() && len(session.OwnState(run.view.State())) > 0
+	if run.agent, err = r.who(run.view.Events(), msg); err != nil {
+		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
+	}
 	if msg == nil && len(o.stateDelta) == 0 && o.start == nil {
-		return run, nil
+		return nil
 	}
 	ev := &session.Event{InvocationID: run.id, Author: "user"}
 	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // the event is given away, the caller's map is not
@@ -224,12 +254,12 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		start := *o.start
 		start.ID = run.id
 		if ev, err = session.NewRunEvent(start, "user", session.MarkRunStarted, o.started); err != nil {
-			return nil, err
+			return err
 		}
 		maps.Copy(ev.Actions.StateDelta, o.stateDelta)
 	}
 	ev.Content = msg
-	return run, run.append(ev)
+	return run.append(ev)
 }
 
 func (r *Runner) session(ctx context.Context, userID, sessionID string) (session.Session, error) {
@@ -263,8 +293,9 @@ func (r *run) append(ev *session.Event) error {
 	if r.notes && ev.Mark != nil {
 		r.note(ev)
 	}
+	r.memo.keep(ev)
 	if err := r.service.AppendEvent(r.ctx, r.view, ev); err != nil {
-		return fmt.Errorf("append event by %q: %w", ev.Author, err)
+		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", ev.Author, err)}
 	}
 	if r.view.LastSeq() < ev.Seq {
 		r.view.Apply(ev)

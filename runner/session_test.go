@@ -113,10 +113,11 @@ func TestStateAndHistoryLastFromRunToRun(t *testing.T) {
 	}
 }
 
-// LOOP, rule 33: of two runs in one session the stale one ends.
+// LOOP 33: of two runs in one session, in two processes, the stale one ends.
 func TestStaleRunEndsWithErrConflict(t *testing.T) {
 	svc := session.InMemoryService()
-	other := newRunner(t, runner.Config{Agent: speaker(t, "b", "mine"), SessionService: svc, AutoCreateSession: true})
+	process := &failing{Service: svc} // another one, that shares the store and nothing else
+	other := newRunner(t, runner.Config{Agent: speaker(t, "b", "mine"), SessionService: process, AutoCreateSession: true})
 	told := true
 	a := custom(t, "a", func(_ agent.InvocationContext, yield yield) {
 		yield(says("one"), nil)

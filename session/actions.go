@@ -24,6 +24,15 @@ type EventActions struct {
 	Escalate bool `json:"escalate,omitempty"`
 }
 
+// AsksToLeave reports whether the actions ask to leave a loop: by Escalate, or by an
+// Exit that was not refused.
+func (a *EventActions) AsksToLeave() bool {
+	if a.Exit != nil {
+		return a.Exit.Refused == ""
+	}
+	return a.Escalate
+}
+
 // Exit statuses: why an agent asks to leave a loop. The empty status says that
 // the work is done.
 const (
@@ -40,7 +49,8 @@ const ScopeAll = "all"
 
 // Exit is the record of one request to leave a loop.
 type Exit struct {
-	// By is the name of the agent that asked.
+	// By is the name of the agent that asked. The loop that decides about the
+	// request writes it, whatever the agent has written.
 	By string `json:"by,omitempty"`
 	// Reason is in the agent's own words; empty if it gave none.
 	Reason string `json:"reason,omitempty"`

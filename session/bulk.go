@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"iter"
+	"slices"
 )
 
 // BulkAppender is a [Service] that appends several events at once, as when a session is
@@ -18,34 +19,17 @@ type BulkAppender interface {
 	AppendEvents(ctx context.Context, s Session, evs []*Event) error
 }
 
-// bulk is how many events [AppendAll] gives to a service at once: so many are encoded in
-// memory, and keep others from writing.
-const bulk = 250
-
-// AppendAll appends events to the end of a session's log: many at once if the service
-// is a [BulkAppender], and else one by one. If it fails a part of them is stored.
+// AppendAll appends events to the end of a session's log. With a service that is a
+// [BulkAppender] all are stored, or none. Any other gets them one by one, and keeps
+// those before a failure.
 func AppendAll(ctx context.Context, svc Service, s Session, evs iter.Seq[*Event]) error {
-	b, ok := svc.(BulkAppender)
-	if !ok {
-		for ev := range evs {
-			if err := svc.AppendEvent(ctx, s, ev); err != nil {
-				return err
-			}
-		}
-		return nil
+	if b, ok := svc.(BulkAppender); ok {
+		return b.AppendEvents(ctx, s, slices.Collect(evs))
 	}
-	var some []*Event
 	for ev := range evs {
-		if some = append(some, ev); len(some) < bulk {
-			continue
-		}
-		if err := b.AppendEvents(ctx, s, some); err != nil {
+		if err := svc.AppendEvent(ctx, s, ev); err != nil {
 			return err
 		}
-		some = nil
 	}
-	if len(some) == 0 {
-		return nil
-	}
-	return b.AppendEvents(ctx, s, some)
+	return nil
 }

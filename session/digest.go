@@ -26,6 +26,9 @@ func NewDigest() *Digest { return &Digest{h: sha256.New()} }
 
 // Add adds the next event. It fails for one that JSON cannot hold.
 func (d *Digest) Add(ev *Event) error {
+	if ev.Omitted > 0 {
+		return fmt.Errorf("digest of event %d: texts of it are left out", ev.Seq)
+	}
 	plain := *Kept(ev)
 	plain.Timestamp = ev.Timestamp.UTC().Truncate(time.Microsecond) // as fine as stores are
 	if err := d.AddValue(&plain); err != nil {

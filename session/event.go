@@ -46,14 +46,19 @@ type Event struct {
 	Attempt int `json:"attempt,omitempty"`
 	// Mark says what became of a step or a loop; nil on what agents say.
 	Mark *Mark `json:"mark,omitempty"`
+	// Omitted is how many bytes of long texts are left out, of which only the beginnings
+	// are there; 0 for all events but those of an outline. See [View.Outline].
+	Omitted int64 `json:"-"`
 }
 
 // NewEvent returns an empty event of an invocation, ready to be filled in. Its
-// StateDelta can be written to. ID and Timestamp are set when it is appended.
+// StateDelta and ArtifactDelta can be written to. ID and Timestamp are set when it is appended.
 //
 // The context is ADK v2's; it is not read.
 func NewEvent(_ context.Context, invocationID string) *Event {
-	return &Event{InvocationID: invocationID, Actions: EventActions{StateDelta: make(map[string]any)}}
+	return &Event{InvocationID: invocationID, Actions: EventActions{
+		StateDelta: make(map[string]any), ArtifactDelta: make(map[string]int64),
+	}}
 }
 
 // NewEventWithContext is [NewEvent] under the name that ADK v1.5 gave it.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -70,6 +71,27 @@ func TestStoredEventsStayReadable(t *testing.T) {
 	}
 }
 
+// ADK in Python writes seconds, and in a fraction.
+func TestEventReadsTimestampsThatAreNumbers(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		`1767323045`:             time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		`1767323045.250001`:      time.Date(2026, 1, 2, 3, 4, 5, 250_001_000, time.UTC),
+		`0`:                      time.Unix(0, 0).UTC(),
+		`"2026-01-02T03:04:05Z"`: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	} {
+		var got session.Event
+		err := json.Unmarshal([]byte(`{"id":"7","timestamp":`+text+`,"author":"ana","content":{"parts":[{"text":"hi"}]}}`), &got)
+		if err != nil || !got.Timestamp.Equal(want) || got.ID != "7" || got.Text() != "hi" || got.Author != "ana" {
+			t.Errorf("%s: got %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{`{"timestamp":1e300}`, `{"timestamp":true}`, `{"timestamp":1,"author":2}`, `{"timestamp":-1e12}`} {
+		if err := json.Unmarshal([]byte(text), new(session.Event)); err == nil {
+			t.Errorf("%s was read", text)
+		}
+	}
+}
+
 // FuzzEventJSON: whatever is stored, decoding does not panic, and what was
 // decoded once keeps its meaning.
 func FuzzEventJSON(f *testing.F) {
@@ -81,6 +103,7 @@ func FuzzEventJSON(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte(`{"actions":{"stateDelta":{"a":null}},"mark":{"kind":"x","data":null},"timestamp":"2026-01-02T03:04:05+23:59"}`))
+	f.Add([]byte(`{"id":"1","timestamp":1767323045.25,"author":"a"}`))
 	f.Add([]byte(`{"content":{"parts":[null,{"text":"\ud800"}]},"mark":{"data":{"b": [1, 2]}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var ev session.Event
@@ -179,7 +202,7 @@ func TestTextIsWhatIsSaidInWords(t *testing.T) {
 // E4: both generations of ADK write into the delta of a new event at once.
 func TestNewEventHasADeltaToWriteTo(t *testing.T) {
 	for _, ev := range []*session.Event{session.NewEvent(t.Context(), "e-1"), session.NewEventWithContext(t.Context(), "e-1")} {
-		ev.Actions.StateDelta["k"] = 1
+		ev.Actions.StateDelta["k"], ev.Actions.ArtifactDelta["f"] = 1, 1
 		if ev.InvocationID != "e-1" || ev.ID != "" || !ev.Timestamp.IsZero() {
 			t.Errorf("got %+v", ev)
 		}

@@ -58,8 +58,8 @@ type shown struct {
 // base is the sequence number of the window's first event.
 func (w *window) base() int64 {
 	switch {
-	case w.older != nil:
-		return w.older.first
+	case w.before > 0:
+		return w.first
 	case w.log.n > w.from:
 		return w.log.at(w.from).Seq
 	}

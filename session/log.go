@@ -37,40 +37,43 @@ func (l eventLog) fork() eventLog {
 	return l
 }
 
+// drop forgets the first chunks. Copies keep them.
+func (l *eventLog) drop(chunks int) {
+	l.chunks = slices.Clone(l.chunks[chunks:])
+	l.n -= chunks * chunkSize
+}
+
 func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] }
 
 // window is the part of a log from one event on.
 type window struct {
-	older *older // what comes before the log's; nil if there is nothing
-	log   eventLog
-	from  int
+	older  *older // what comes before the log's; nil if that is nowhere
+	before int    // how many of those are in the window
+	first  int64  // the sequence number of the first of those
+	log    eventLog
+	from   int
 }
 
-func (w *window) Len() int { return w.before() + w.log.n - w.from }
-
-// before is how many events come before the log's.
-func (w *window) before() int {
-	if w.older == nil {
-		return 0
-	}
-	return w.older.n
-}
+func (w *window) Len() int { return w.before + w.log.n - w.from }
 
 func (w *window) At(i int) *Event {
 	if i < 0 || i >= w.Len() {
 		panic("session: event index out of range")
 	}
-	n := w.before()
-	if i < n {
-		return w.older.at(i)
+	if i < w.before {
+		return w.olderAt(i)
 	}
-	return w.log.at(w.from + i - n)
+	return w.log.at(w.from + i - w.before)
+}
+
+func (w *window) olderAt(i int) *Event {
+	return w.older.at(w.first+int64(i), w.first+int64(w.before)-1)
 }
 
 func (w *window) All() iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
-		for i := range w.before() {
-			if !yield(w.older.at(i)) {
+		for i := range w.before {
+			if !yield(w.olderAt(i)) {
 				return
 			}
 		}
@@ -80,4 +83,40 @@ func (w *window) All() iter.Seq[*Event] {
 			}
 		}
 	}
+}
+
+// windowWeight bounds the events that a view holds, in bytes; those before them are in
+// the store.
+const windowWeight = 8 << 20
+
+// held says how much the events in a view's log weigh.
+type held struct {
+	weight int
+	chunks []int // of the log's chunks
+}
+
+// appended takes in the weight of the log's last event, and lets the oldest ones go
+// where the log has become too heavy.
+func (w *window) appended(h *held) {
+	n := weightOf(w.log.at(w.log.n - 1))
+	for len(h.chunks) < len(w.log.chunks) {
+		h.chunks = append(h.chunks, 0)
+	}
+	h.chunks[len(w.log.chunks)-1] += n
+	if h.weight += n; h.weight <= windowWeight {
+		return
+	}
+	k := 0
+	for ; k < len(h.chunks)-1 && h.weight > windowWeight/2; k++ {
+		h.weight -= h.chunks[k]
+	}
+	if k == 0 {
+		return
+	}
+	if w.before == 0 {
+		w.first = w.log.at(0).Seq
+	}
+	w.before += k * chunkSize
+	w.log.drop(k)
+	h.chunks = slices.Delete(h.chunks, 0, k)
 }

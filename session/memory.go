@@ -5,6 +5,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,6 +137,9 @@ func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
 	}
 	key := sessionKey{req.AppName, req.UserID, req.SessionID}
 	rec, err := m.find(key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("delete session: %w", err)
 	}
@@ -184,7 +188,7 @@ func (m *memory) AppendEvent(ctx context.Context, s Session, ev *Event) error {
 // holder is the record of a session, and the view that follows it, if somebody holds
 // one.
 func (m *memory) holder(s Session) (*record, *View, error) {
-	v, _ := s.(*View)
+	v := ViewBehind(s)
 	if v != nil && v.rec != nil && v.rec.service == m {
 		return v.rec, v, nil
 	}

@@ -8,64 +8,110 @@ import (
 	"sync/atomic"
 )
 
-// pageSize is how many older events are read at a time.
-const pageSize = 256
+// pageSize is how many older events are read at a time, and pagesWeight bounds what
+// is kept of them for the next look, in bytes.
+const (
+	pageSize    = 64
+	pagesWeight = 8 << 20
+)
 
-// older are events of a view that are read from their store when somebody looks
-// at them, page by page, and then kept.
+// older are events of a view that are read from their store when somebody looks at
+// them, page by page. The pages that were looked at last are kept.
 type older struct {
-	load  func(first, last int64) ([]*Event, error)
-	first int64 // sequence number of the first
-	n     int
-	pages []atomic.Pointer[[]*Event]
+	load    func(first, last int64) ([]*Event, error)
+	outline func(first, last int64) ([]*Event, error)
 
-	mu  sync.Mutex // held while a page is read
-	err atomic.Pointer[error]
+	mu     sync.Mutex // held while a page is read
+	pages  map[int64]*page
+	weight int   // of all pages
+	looks  int64 // counts looks at a page
+	err    atomic.Pointer[error]
 }
 
-func newOlder(first int64, n int, load func(first, last int64) ([]*Event, error)) *older {
-	return &older{load: load, first: first, n: n, pages: make([]atomic.Pointer[[]*Event], (n+pageSize-1)/pageSize)}
+// page holds the events from (n*pageSize)+1 on, for the n-th page.
+type page struct {
+	evs    []*Event
+	weight int
+	looked int64 // when it was looked at last
 }
 
-func (o *older) at(i int) *Event {
-	page := o.pages[i/pageSize].Load()
-	if page == nil {
-		if page = o.read(i / pageSize); page == nil {
-			return o.unread(i)
+// at is the event with a sequence number; last is that of the last older one, as the
+// caller knows it.
+func (o *older) at(seq, last int64) *Event {
+	n := (seq - 1) / pageSize
+	i := int(seq - 1 - n*pageSize)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := o.pages[n]
+	if p == nil || i >= len(p.evs) {
+		if p = o.read(n, last); p == nil {
+			return o.unread(seq)
 		}
 	}
-	return (*page)[i%pageSize]
+	o.looks++
+	p.looked = o.looks
+	return p.evs[i]
 }
 
 // read loads a page. After the first failure no other one is tried: whoever
 // goes through a long log must not wait for a lost store page after page.
-func (o *older) read(p int) *[]*Event {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if page := o.pages[p].Load(); page != nil {
-		return page
-	}
-	if o.err.Load() != nil {
+func (o *older) read(n, last int64) *page {
+	first := n*pageSize + 1
+	evs := readEvents(o.load, first, min(first+pageSize-1, last), &o.err)
+	if evs == nil {
 		return nil
 	}
-	from := p * pageSize
-	first, last := o.first+int64(from), o.first+int64(min(from+pageSize, o.n))-1
-	evs, err := o.load(first, last)
+	p := &page{evs: evs}
+	for _, ev := range evs {
+		p.weight += weightOf(ev)
+	}
+	if o.pages == nil {
+		o.pages = make(map[int64]*page)
+	}
+	if was := o.pages[n]; was != nil {
+		o.weight -= was.weight
+	}
+	o.pages[n] = p
+	o.weight += p.weight
+	for o.weight > pagesWeight && len(o.pages) > 2 {
+		o.drop(n)
+	}
+	return p
+}
+
+// readEvents reads events that are in the store; nil if that fails now or did before.
+func readEvents(load func(first, last int64) ([]*Event, error), first, last int64, failed *atomic.Pointer[error]) []*Event {
+	if failed.Load() != nil {
+		return nil
+	}
+	evs, err := load(first, last)
 	if err == nil && int64(len(evs)) != last-first+1 {
 		err = fmt.Errorf("the store has %d of the events %d to %d", len(evs), first, last)
 	}
 	if err != nil {
 		err = fmt.Errorf("read older events of the session: %w", err)
-		o.err.Store(&err)
+		failed.Store(&err)
 		return nil
 	}
-	o.pages[p].Store(&evs)
-	return &evs
+	return evs
+}
+
+// drop forgets the page that nobody has looked at for the longest time, but not the
+// n-th.
+func (o *older) drop(n int64) {
+	oldest := int64(-1)
+	for i, p := range o.pages {
+		if i != n && (oldest < 0 || p.looked < o.pages[oldest].looked) {
+			oldest = i
+		}
+	}
+	o.weight -= o.pages[oldest].weight
+	delete(o.pages, oldest)
 }
 
 // unread stands for an event that could not be read.
-func (o *older) unread(i int) *Event {
-	ev := &Event{Seq: o.first + int64(i)}
+func (o *older) unread(seq int64) *Event {
+	ev := &Event{Seq: seq}
 	ev.ErrorCode, ev.ErrorMessage = "UNREADABLE", (*o.err.Load()).Error()
 	return ev
 }

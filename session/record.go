@@ -72,7 +72,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 		want := ev.Seq
 		switch {
 		case want == 0 && i == 0:
-			want = lastSeq(s) + 1
+			want = LastSeen(s) + 1
 		case want == 0:
 			want = next + int64(i)
 		}

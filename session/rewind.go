@@ -126,7 +126,7 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 		}
 	}
 	back := &View{
-		appName: v.appName, userID: v.userID, id: v.id, events: v.events, shared: true, notes: v.notes,
+		appName: v.appName, userID: v.userID, id: v.id, events: v.events, shared: true, notes: v.notes, held: v.held,
 		state: state, updated: v.updated, past: &past{to: to, writes: make(map[scopedKey]written)},
 	}
 	if to < 1 {
@@ -188,11 +188,19 @@ func shared(key string) bool {
 	return strings.HasPrefix(key, KeyPrefixApp) || strings.HasPrefix(key, KeyPrefixUser)
 }
 
+// OfIteration reports whether a state key lives as long as the iteration of the
+// nearest loop.
+func OfIteration(key string) bool { return strings.HasPrefix(key, KeyPrefixIteration) }
+
 // OwnKey reports whether a state key belongs to one session alone and outlives
 // its runs.
 func OwnKey(key string) bool {
-	return !shared(key) && durable(key) && !strings.HasPrefix(key, keyPrefixLog)
+	return !shared(key) && durable(key) && !LogKey(key)
 }
+
+// LogKey reports whether a state key is one of the log's own, such as [KeyRun]. An
+// outline has their values whole.
+func LogKey(key string) bool { return strings.HasPrefix(key, keyPrefixLog) }
 
 // OwnState are a state's keys of which OwnKey holds.
 func OwnState(s ReadonlyState) map[string]any {

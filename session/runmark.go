@@ -84,6 +84,10 @@ type RunStarted struct {
 	Program json.RawMessage `json:"program,omitempty"`
 	// By says who started it, such as a process on a machine.
 	By string `json:"by,omitempty"`
+	// Session is the ID of the session in which the run began. What the run does to
+	// the outside is named by it, also where the log was copied into another
+	// session. Empty in logs of older versions.
+	Session string `json:"session,omitempty"`
 }
 
 // RunPaused is the data of [MarkRunPaused].
@@ -93,6 +97,20 @@ type RunPaused struct {
 	Reason string `json:"reason,omitempty"`
 	// Waits are the IDs of questions that have no answer yet.
 	Waits []string `json:"waits,omitempty"`
+	// Session is set where a fork begins, and is its session's ID: what it does to
+	// the outside from here on is named by that. See [RunStarted].
+	Session string `json:"session,omitempty"`
+}
+
+// NamesCalls returns the ID of the session by which a run names, from an event on,
+// what it does to the outside; empty for an event that does not say.
+func NamesCalls(ev *Event) (string, error) {
+	if ev.Mark == nil || ev.Mark.Kind != MarkRunStarted && ev.Mark.Kind != MarkRunPaused || ev.Mark.Data == nil {
+		return "", nil
+	}
+	var data struct{ Session string }
+	err := ev.Mark.Decode(&data)
+	return data.Session, err
 }
 
 // RunEnded is the data of [MarkRunEnded].

@@ -23,6 +23,9 @@ var (
 	ErrClosed = errors.New("session service is closed")
 	// ErrStateKeyNotExist: the state has no such key.
 	ErrStateKeyNotExist = errors.New("state key does not exist")
+	// ErrNotLogged: the session belongs to a durable run, which can be resumed only
+	// if every change of its state is in its log.
+	ErrNotLogged = errors.New("a durable run changes its state by events: set the key with ctx.State() in a callback or a tool, or in an event's StateDelta")
 )
 
 // Service stores sessions. It is safe for concurrent use. Every implementation
@@ -36,14 +39,15 @@ type Service interface {
 	// List describes the sessions of an application, or of one of its users,
 	// without their events, ordered by user and ID. Errors: [ErrInvalid].
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Delete removes a session with its events. Errors: [ErrNotFound],
-	// [ErrInvalid].
+	// Delete removes a session with its events. One that is not there is no
+	// error. Errors: [ErrInvalid].
 	Delete(context.Context, *DeleteRequest) error
 	// AppendEvent adds an event to the end of a session's log and its delta to
 	// the state, all or nothing, and fills in the event's Seq, and its ID and
 	// Timestamp where they are empty. Any Session will do for s: its names say
 	// where, and the last event it has seen says what must be the last in the
-	// store. A caller that knows better presets the event's Seq. A partial
+	// store. A Session whose Events is nil has seen none: only the first event
+	// of a log follows it. A caller that knows better presets the event's Seq. A partial
 	// event is not stored. A [*View] sees the event afterwards. Errors:
 	// [ErrNotFound], [ErrConflict], [ErrInvalid].
 	AppendEvent(ctx context.Context, s Session, ev *Event) error

@@ -15,7 +15,8 @@ type Session interface {
 	UserID() string
 	// State is the sum of the events' state deltas.
 	State() State
-	// Events is the log, or the part of it that was asked for.
+	// Events is the log, or the part of it that was asked for. Other
+	// implementations than this project's may return nil: no events.
 	Events() Events
 	// LastUpdateTime is when the last event was appended, or when the session
 	// was created.
@@ -35,7 +36,8 @@ type ReadonlyState interface {
 type State interface {
 	ReadonlyState
 	// Set changes a value for this holder at once. What is to last is written
-	// through a context's State or an event's StateDelta.
+	// through a context's State or an event's StateDelta; in a durable run that is
+	// the only way, and Set returns [ErrNotLogged].
 	Set(key string, value any) error
 }
 
@@ -46,6 +48,23 @@ type Events interface {
 	Len() int
 	// At returns the i-th event, from 0; it panics if there is none.
 	At(i int) *Event
+}
+
+// LastSeen returns the sequence number of the newest event that a session shows. It
+// is 0 for a session without events, and for one whose Events is nil. It is for
+// stores: the next event follows this one.
+func LastSeen(s Session) int64 {
+	if v := ViewBehind(s); v != nil {
+		return v.LastSeq()
+	}
+	evs := s.Events()
+	if evs == nil {
+		return 0
+	}
+	if n := evs.Len(); n > 0 {
+		return evs.At(n - 1).Seq
+	}
+	return 0
 }
 
 // Prefixes of state keys. A key without one belongs to its session.

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -41,6 +42,9 @@ func (s stateAt) Get(key string) (any, error) {
 func (s stateAt) Set(key string, value any) error {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
+	if s.view.held && !temporary(key, nil) {
+		return fmt.Errorf("state key %q: %w", key, ErrNotLogged)
+	}
 	s.view.set(key, value, s.at)
 	return nil
 }

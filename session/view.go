@@ -4,6 +4,7 @@ package session
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,13 +19,17 @@ type View struct {
 
 	mu      sync.Mutex
 	events  window
+	weight  held         // of the events
 	shared  bool         // events is a snapshot of the record's log
 	seq     atomic.Int64 // written under mu, read without
 	state   map[string]any
 	scoped  []scopedValue // iteration: keys
 	updated time.Time
+	held    bool  // see HoldToLog
 	notes         // the log's own keys
 	past    *past // of a rewound view; else nil
+
+	stateOnly bool // no events are kept
 }
 
 // ViewConfig is what a store knows about a session when it makes a [View].
@@ -35,27 +40,37 @@ type ViewConfig struct {
 	// Events are those that the view shows, oldest first.
 	Events []*Event
 	// Older is how many more it shows before them. Load reads those when
-	// somebody looks at them: the events whose Seq is from first to last.
+	// somebody looks at them: the events whose Seq is from first to last. A view
+	// with a Load keeps only as many of its events as it may, and reads the others
+	// again.
 	Older int
 	Load  func(first, last int64) ([]*Event, error)
+	// Outline is Load for whoever needs no long texts: it may leave them out, and
+	// sets [Event.Omitted] then. It is optional.
+	Outline func(first, last int64) ([]*Event, error)
 	// LastSeq is the sequence number of the session's last event, shown or not.
 	LastSeq int64
 	// Updated is the time of the last event, or of the creation.
 	Updated time.Time
+	// StateOnly says that the view keeps no events, only what they come to.
+	StateOnly bool
 }
 
 // NewView returns a session for a store that has read it, or for tests.
 func NewView(cfg ViewConfig) *View {
 	v := &View{
 		appName: cfg.AppName, userID: cfg.UserID, id: cfg.SessionID,
-		state: cfg.State, updated: cfg.Updated,
+		state: cfg.State, updated: cfg.Updated, stateOnly: cfg.StateOnly,
 	}
 	v.seq.Store(cfg.LastSeq)
-	for _, e := range cfg.Events {
-		v.events.log.append(e)
+	if cfg.Load != nil {
+		v.events.older = &older{load: cfg.Load, outline: cfg.Outline}
 	}
 	if cfg.Older > 0 {
-		v.events.older = newOlder(cfg.LastSeq-int64(len(cfg.Events)+cfg.Older)+1, cfg.Older, cfg.Load)
+		v.events.before, v.events.first = cfg.Older, cfg.LastSeq-int64(len(cfg.Events)+cfg.Older)+1
+	}
+	for _, e := range cfg.Events {
+		v.keep(e)
 	}
 	v.adopt()
 	return v
@@ -68,24 +83,31 @@ func ViewOf(s Session) *View {
 	}
 	cfg := ViewConfig{
 		AppName: s.AppName(), UserID: s.UserID(), SessionID: s.ID(),
-		State: maps.Collect(s.State().All()), Updated: s.LastUpdateTime(), LastSeq: lastSeq(s),
+		State: make(map[string]any), Updated: s.LastUpdateTime(), LastSeq: LastSeen(s),
 	}
-	for e := range s.Events().All() {
-		cfg.Events = append(cfg.Events, e)
+	if state := s.State(); state != nil {
+		maps.Insert(cfg.State, state.All())
+	}
+	if evs := s.Events(); evs != nil {
+		cfg.Events = slices.Collect(evs.All())
 	}
 	return NewView(cfg)
 }
 
-// lastSeq is the newest sequence number that a session has seen.
-func lastSeq(s Session) int64 {
-	if v, ok := s.(*View); ok {
-		return v.LastSeq()
+// ViewBehind returns the View that s is, or that it wraps: a wrapper has a method
+// Unwrap() Session, as what an agent or a tool gets for its session does. It is nil
+// if there is none. It is for stores.
+func ViewBehind(s Session) *View {
+	for {
+		if v, ok := s.(*View); ok {
+			return v
+		}
+		w, ok := s.(interface{ Unwrap() Session })
+		if !ok {
+			return nil
+		}
+		s = w.Unwrap()
 	}
-	evs := s.Events()
-	if n := evs.Len(); n > 0 {
-		return evs.At(n - 1).Seq
-	}
-	return 0
 }
 
 // ID is the session's own ID.
@@ -145,6 +167,15 @@ func (v *View) State() State { return stateAt{view: v} }
 // those of the loops that it is in.
 func (v *View) StateAt(a Address) State { return stateAt{view: v, at: a} }
 
+// HoldToLog makes the log the only source of the state: from now on Set returns
+// [ErrNotLogged], except for temp: keys, which no log has. A runner calls it for a
+// run that can be resumed.
+func (v *View) HoldToLog() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.held = true
+}
+
 // Apply adds an event that a store has just appended. A store calls it on the
 // view that it was given; the event's Seq is set.
 func (v *View) Apply(ev *Event) {
@@ -158,11 +189,22 @@ func (v *View) add(ev *Event) {
 	if v.shared {
 		v.events.log, v.shared = v.events.log.fork(), false
 	}
-	v.events.log.append(ev)
+	v.keep(ev)
 	if v.past != nil {
 		v.past.appended(ev)
 	}
 	v.advance(ev)
+}
+
+// keep puts an event at the end of the view's log. v.mu is held.
+func (v *View) keep(ev *Event) {
+	if v.stateOnly {
+		return
+	}
+	v.events.log.append(ev)
+	if v.events.older != nil {
+		v.events.appended(&v.weight)
+	}
 }
 
 // advance takes in an event that is in the log. v.mu is held.

@@ -157,7 +157,7 @@ func (r *Run) idleAnswer(a *session.Answer) error {
 // its driver, the innermost first: nothing of a canceled run is running.
 func (r *Run) closeSteps(view *session.View) error {
 	var open []*session.Event
-	for ev := range view.Events().All() {
+	for ev := range counting(view) {
 		if ev.InvocationID != r.run.ID || ev.Mark == nil {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,10 @@ type Checkpoint struct {
 // Fork makes a new run of what a run has done up to a checkpoint, and returns its
 // ID. The new one is paused; Resume lets it go its own way. It has the same events,
 // with the same numbers and times, and the artifacts that they tell of; its log ends
-// with a mark, and its Parent says where it is from. The old one is left alone,
-// whatever it does.
+// with a mark, and its Parent says where it is from. A call to the outside that began
+// before the checkpoint keeps its ID; calls that begin later have others than those of
+// the old run. The old one is left alone, whatever it does. The events are stored
+// together with the mark, or none of them: see [session.AppendAll].
 //
 // Keys that other sessions share (app:, user:) stay as they are: what the events
 // did to them is not in the new log. Errors to expect are [ErrNotFound] and
@@ -61,7 +64,7 @@ func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string
 func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	if at.Seq != 0 {
 		began := int64(0)
-		for ev := range view.Log().All() {
+		for ev := range view.Outline() {
 			if ev.InvocationID == id {
 				began = ev.Seq
 				break
@@ -74,7 +77,7 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	}
 	var found, last int64
 	n := 0
-	for ev := range view.Events().All() {
+	for ev := range counting(view) {
 		if ev.InvocationID != id || ev.Mark == nil || ev.Mark.Kind != session.MarkIterationFinished ||
 			at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
 			continue
@@ -109,21 +112,19 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 	}
 	to := session.ViewOf(got.Session)
 	files := make(map[string]int64)
-	err = session.AppendAll(ctx, s.cfg.Service, to, func(yield func(*session.Event) bool) {
-		for ev := range from.Log().All() {
-			if ev.Seq > seq {
-				return
-			}
-			for name, version := range ev.Actions.ArtifactDelta {
-				files[name] = max(files[name], version)
-			}
-			if !yield(forked(ev)) {
-				return
-			}
+	var events []*session.Event
+	for ev := range from.Log().All() {
+		if ev.Seq > seq {
+			break
 		}
-	})
-	if err != nil {
-		return err
+		for name, version := range ev.Actions.ArtifactDelta {
+			files[name] = max(files[name], version)
+		}
+		copied, err := forked(ev, from.ID())
+		if err != nil {
+			return err
+		}
+		events = append(events, copied)
 	}
 	if err := from.Err(); err != nil {
 		return err
@@ -132,33 +133,43 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 		return err
 	}
 	parent := session.RunParent{SessionID: from.ID(), Seq: seq}
-	ev, err := session.NewRunEvent(session.Run{
+	mark, err := session.NewRunEvent(session.Run{
 		ID: run.ID, Name: run.Name, Status: session.RunIsPaused, Started: time.Now(), Parent: &parent,
-	}, "refrain", session.MarkRunPaused, session.RunPaused{By: s.cfg.Owner, Reason: fmt.Sprintf("forked from %s behind event %d", from.ID(), seq)})
+	}, "refrain", session.MarkRunPaused, session.RunPaused{
+		By: s.cfg.Owner, Reason: fmt.Sprintf("forked from %s behind event %d", from.ID(), seq), Session: fork,
+	})
 	if err != nil {
 		return err
 	}
-	return s.cfg.Service.AppendEvent(ctx, to, ev)
+	return session.AppendAll(ctx, s.cfg.Service, to, slices.Values(append(events, mark)))
 }
 
 // forked is an event for another session: without what it says about the run that
-// it was, and its seal, and without a second change of what sessions share.
-func forked(ev *session.Event) *session.Event {
+// it was, and its seal, and without a second change of what sessions share. Its start
+// says where it began.
+func forked(ev *session.Event, from string) (*session.Event, error) {
 	c := *ev
-	if ev.Mark != nil && ev.Mark.Kind == session.MarkRunEnded {
+	var err error
+	switch {
+	case ev.Mark == nil:
+	case ev.Mark.Kind == session.MarkRunEnded:
 		var end session.RunEnded
-		if err := ev.Mark.Decode(&end); err == nil {
+		if err = ev.Mark.Decode(&end); err == nil {
 			end.Seal = ""
-			if m, err := session.NewMark(session.MarkRunEnded, end); err == nil {
-				c.Mark = m
-			}
+			c.Mark, err = session.NewMark(session.MarkRunEnded, end)
+		}
+	case ev.Mark.Kind == session.MarkRunStarted:
+		var start session.RunStarted
+		if err = ev.Mark.Decode(&start); err == nil && start.Session == "" { // of an older version
+			start.Session = from
+			c.Mark, err = session.NewMark(session.MarkRunStarted, start)
 		}
 	}
 	c.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
 	maps.DeleteFunc(c.Actions.StateDelta, func(k string, _ any) bool {
 		return k == session.KeyRun || strings.HasPrefix(k, session.KeyPrefixApp) || strings.HasPrefix(k, session.KeyPrefixUser)
 	})
-	return &c
+	return &c, err
 }
 
 // copyFiles copies a session's files, each up to a version.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -84,7 +85,7 @@ func limited(view *session.View, run *session.Run) bool {
 	if loop.StopReason(run.Stop).Limit() {
 		return true
 	}
-	for ev := range view.Events().All() {
+	for ev := range counting(view) {
 		var rec loop.StopRecord
 		if ev.InvocationID == run.ID && ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped && ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
 			return true
@@ -122,7 +123,7 @@ func StartedWith(s session.Session) (session.RunStarted, error) {
 
 func startedWith(view *session.View, id string) (started session.RunStarted, err error) {
 	found := false
-	for ev := range view.Log().All() {
+	for ev := range view.Outline() {
 		if ev.InvocationID != id || ev.Mark == nil {
 			continue
 		}
@@ -198,4 +199,16 @@ func (s *Supervisor) alarm(id string, at time.Time) {
 		s.mu.Unlock()
 		_, _ = s.Resume(s.ctx, id, ResumeOptions{}) // if somebody else has it, all is well
 	})
+}
+
+// counting are the events that count, without their long texts.
+func counting(view *session.View) iter.Seq[*session.Event] {
+	gone := view.Superseded()
+	return func(yield func(*session.Event) bool) {
+		for ev := range view.Outline() {
+			if !gone.Has(ev.Seq) && !yield(ev) {
+				return
+			}
+		}
+	}
 }

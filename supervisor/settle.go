@@ -242,7 +242,7 @@ func unanswered(view *session.View, id string) (open []session.Question, err err
 		at session.Address
 	}
 	var all []asked
-	for ev := range view.Events().All() {
+	for ev := range counting(view) {
 		if ev.InvocationID != id || ev.Mark == nil {
 			continue
 		}

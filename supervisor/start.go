@@ -27,7 +27,7 @@ func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 		return nil, fmt.Errorf("start run: %w", err)
 	}
 	r.run = session.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: session.RunRunning, Started: time.Now()}
-	req.Started.By = s.cfg.Owner
+	req.Started.By, req.Started.Session = s.cfg.Owner, r.ID()
 	if !r.Queued() {
 		if req.Program == nil {
 			if req.Program, err = s.cfg.Build(r.ctx, req.Started); err != nil {
@@ -61,7 +61,7 @@ func (s *Supervisor) Submit(ctx context.Context, req Request) (string, error) {
 		return "", fmt.Errorf("submit run: %w", err)
 	}
 	r.run = session.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: session.RunRunning, Started: time.Now()}
-	req.Started.By = s.cfg.Owner
+	req.Started.By, req.Started.Session = s.cfg.Owner, r.ID()
 	if err := r.submit(&req); err != nil {
 		r.undo()
 		return "", fmt.Errorf("submit run: %w", err)

@@ -56,6 +56,11 @@ type confirming struct {
 	provider ConfirmationProvider
 }
 
+// ProcessRequest lets the toolset prepare the request, if it does that.
+func (c *confirming) ProcessRequest(ctx Context, req *model.LLMRequest) error {
+	return forward(ctx, req, c.Toolset)
+}
+
 func (c *confirming) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {
 	all, err := c.Toolset.Tools(ctx)
 	if err != nil {

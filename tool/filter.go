@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
 )
 
 // Predicate decides whether a tool is given to the model.
@@ -34,6 +35,19 @@ func FilterToolset(toolset Toolset, predicate Predicate) Toolset {
 type filtered struct {
 	Toolset
 	passes Predicate
+}
+
+// ProcessRequest lets the toolset prepare the request, if it does that.
+func (f *filtered) ProcessRequest(ctx Context, req *model.LLMRequest) error {
+	return forward(ctx, req, f.Toolset)
+}
+
+// forward is ProcessRequest of a toolset around another one.
+func forward(ctx Context, req *model.LLMRequest, inner Toolset) error {
+	if p, ok := inner.(RequestProcessor); ok {
+		return p.ProcessRequest(ctx, req)
+	}
+	return nil
 }
 
 func (f *filtered) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {

@@ -29,6 +29,19 @@ func Process(ctx Context, req *model.LLMRequest, t Tool) error {
 	return Pack(req, t)
 }
 
+// ProcessSet lets a toolset that is a [RequestProcessor] prepare a request by
+// itself, before its tools do. For any other toolset it does nothing.
+func ProcessSet(ctx Context, req *model.LLMRequest, set Toolset) error {
+	p, ok := set.(RequestProcessor)
+	if !ok {
+		return nil
+	}
+	if err := p.ProcessRequest(ctx, req); err != nil {
+		return fmt.Errorf("prepare toolset %q: %w", set.Name(), err)
+	}
+	return nil
+}
+
 // Pack adds a tool's declaration to a request, next to those that are there,
 // and the tool itself to req.Tools. It changes req and req.Config, but nothing
 // that is in them: a slice of tools may be shared with other requests. It

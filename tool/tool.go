@@ -57,7 +57,8 @@ type Function interface {
 	Run(ctx Context, args any) (map[string]any, error)
 }
 
-// RequestProcessor is a tool that prepares the requests to the model by itself.
+// RequestProcessor is a tool or a toolset that prepares the requests to the model
+// by itself.
 type RequestProcessor interface {
 	// ProcessRequest changes a request before it is sent; see [Pack].
 	ProcessRequest(ctx Context, req *model.LLMRequest) error

@@ -79,9 +79,12 @@ const (
 	IncludeContentsNone    IncludeContents = "none"
 )
 
+// ErrNoModel says that an agent without a model was run.
+var ErrNoModel = errors.New("the agent has no Model")
+
 // Config describes an agent that asks a model.
 type Config struct {
-	// Name and Model are required.
+	// Name is required; so is Model, when the agent runs.
 	Name                 string
 	Description          string
 	SubAgents            []agent.Agent
@@ -155,8 +158,9 @@ type Agent struct {
 }
 
 // New returns an agent that asks cfg.Model. It refuses what [agent.New]
-// refuses, a config without a model, an instruction that is no template, an input
-// schema that is not of an object, and an output schema that is none.
+// refuses, an instruction that is no template, an input schema that is not of an
+// object, and an output schema that is none. An agent without a model fails with
+// [ErrNoModel] when it runs.
 func New(cfg Config) (agent.Agent, error) {
 	a := &Agent{cfg: cfg}
 	base, err := agent.NewBase(agent.Config{
@@ -168,9 +172,6 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	a.Base = base
 	var errs []error
-	if cfg.Model == nil {
-		errs = append(errs, errors.New("needs a Model"))
-	}
 	if a.instruction, err = template.Parse(cfg.Instruction, template.Options{}); err != nil {
 		errs = append(errs, fmt.Errorf("instruction: %w", err))
 	}
@@ -200,6 +201,14 @@ func New(cfg Config) (agent.Agent, error) {
 
 // Config is what the agent was made from.
 func (a *Agent) Config() Config { return a.cfg }
+
+// modelName is the model's name; empty if there is none.
+func (a *Agent) modelName() string {
+	if a.cfg.Model == nil {
+		return ""
+	}
+	return a.cfg.Model.Name()
+}
 
 // Type is [agent.TypeLLM].
 func (a *Agent) Type() agent.Type { return agent.TypeLLM }

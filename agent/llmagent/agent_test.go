@@ -42,7 +42,6 @@ func TestNewRefuses(t *testing.T) {
 	m := script(t, says("hi"))
 	for want, cfg := range map[string]llmagent.Config{
 		"needs a name":                {Model: m},
-		"needs a Model":               {Name: "a"},
 		"instruction: 1:1":            {Name: "a", Model: m, Instruction: "{{#open}}"},
 		"global instruction: 1:1":     {Name: "a", Model: m, GlobalInstruction: "{{#open}}"},
 		"a tool or toolset is nil":    {Name: "a", Model: m, Tools: []tool.Tool{nil}},
@@ -57,6 +56,15 @@ func TestNewRefuses(t *testing.T) {
 		if a, err := llmagent.New(cfg); err == nil || a != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v, %v", want, a, err)
 		}
+	}
+}
+
+// As in ADK, an agent without a model can be made, to be looked at; running it is
+// the error.
+func TestAgentWithoutAModelFailsWhenItRuns(t *testing.T) {
+	th := newThread(t, newAgent(t, llmagent.Config{Name: "a"}))
+	if evs, err := th.ask(t.Context(), "go"); !errors.Is(err, llmagent.ErrNoModel) || len(evs) > 0 {
+		t.Errorf("got %v and %d events, want ErrNoModel", err, len(evs))
 	}
 }
 
@@ -82,7 +90,7 @@ func TestOutputKey(t *testing.T) {
 		{"the final answer", []scripted.Answer{says("new")}, "new"},
 		{"after a tool", []scripted.Answer{{Text: "let me look", Calls: []scripted.Call{{Name: "look"}}}, says("new")}, "new"},
 		{"a thought is no answer", []scripted.Answer{{Thought: "hm", Text: "new"}}, "new"},
-		{"only a thought", []scripted.Answer{thought}, "old"},
+		{"only thoughts, and then an answer", []scripted.Answer{thought, says("new")}, "new"},
 		{"only space", []scripted.Answer{says(" \n")}, "old"},
 		{"a stop call", []scripted.Answer{{Text: "that is it", Calls: []scripted.Call{{Name: "exit_loop"}}}}, "old"},
 	} {

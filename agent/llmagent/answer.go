@@ -3,6 +3,8 @@
 package llmagent
 
 import (
+	"context"
+
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -16,14 +18,22 @@ import (
 //
 // A wish to leave the loop, and a question, come before a transfer: what is to
 // happen next is then for others to say.
-func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations) bool {
-	known, more := r.dispatch(req, calls)
+//
+// Begun are those of the calls that were made, in an earlier part of the run, without
+// an answer, and that must not be made twice.
+func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations, begun []string) bool {
+	once, known, more := r.dispatch(req, calls, begun)
 	if !more {
 		return false
 	}
 	ev, pending := r.answered(req, calls)
 	if ev == nil {
 		ev, pending = r.callTools(req, calls, about, known)
+	}
+	cut := agent.CutIn(ev)
+	if cut != nil && len(cut) == len(calls) && ev.Seq == 0 { // nothing has an answer
+		r.yield(nil, context.Cause(r.ctx))
+		return false
 	}
 	a := &ev.Actions
 	var asked *session.Event
@@ -32,7 +42,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 		asked = r.question(calls, a.RequestedToolConfirmations)
 	}
 	if ev.Seq == 0 {
-		if asked != nil || waits || a.Exit != nil || a.Escalate {
+		if asked != nil || waits || a.AsksToLeave() {
 			a.TransferToAgent = ""
 		}
 		if len(ev.Content.Parts) == 0 { // all answers come later
@@ -42,11 +52,19 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	if !r.act(ev) {
 		return false
 	}
+	rest := true
+	if cut != nil {
+		if rest = r.cutOff(req, ev, calls, about, once); r.ctx.Err() != nil {
+			return false
+		}
+	}
 	if err := r.inVain(ev); err != nil {
-		r.yield(nil, err)
+		if a.Exit == nil { // a request to leave that is refused fails nobody: the loop goes on
+			r.yield(nil, err)
+		}
 		return false
 	}
-	final, err := r.structured(req, a.Exit != nil || a.Escalate)
+	final, err := r.structured(req, a.AsksToLeave())
 	if err != nil {
 		r.yield(nil, err)
 		return false
@@ -54,20 +72,20 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	if final != nil && !r.say(final) || asked != nil && !r.say(asked) {
 		return false
 	}
-	if waits && a.Exit == nil && !a.Escalate {
-		return r.confirm(calls, a.RequestedToolConfirmations) && final == nil && !pending
+	if waits && !a.AsksToLeave() {
+		return r.confirm(calls, a.RequestedToolConfirmations) && final == nil && !pending && rest
 	}
 	if a.TransferToAgent != "" {
 		r.next, _ = r.successor(a.TransferToAgent) // callTool has looked
 	}
-	return r.next == nil && final == nil && asked == nil && !pending && !ends(a)
+	return rest && r.next == nil && final == nil && asked == nil && !pending && !ends(a)
 }
 
 // act yields an event if it says or does something.
 func (r *run) act(ev *session.Event) bool {
 	a := &ev.Actions
 	if ev.Content == nil && ev.UsageMetadata == nil && len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 &&
-		len(a.RequestedToolConfirmations) == 0 && a.TransferToAgent == "" && !ends(a) {
+		len(a.RequestedToolConfirmations) == 0 && a.TransferToAgent == "" && a.Exit == nil && !ends(a) {
 		return true
 	}
 	return r.yield(ev, nil)
@@ -76,5 +94,5 @@ func (r *run) act(ev *session.Event) bool {
 // ends reports whether actions end the agent's turn. A request to leave the loop
 // does, whether or not it says that nothing more is to be said (LOOP 4).
 func ends(a *session.EventActions) bool {
-	return a.Exit != nil || a.Escalate || a.SkipSummarization
+	return a.AsksToLeave() || a.SkipSummarization
 }

@@ -4,6 +4,7 @@ package llmagent
 
 import (
 	"errors"
+	"sync"
 
 	"google.golang.org/genai"
 
@@ -12,13 +13,14 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// What is reserved for an answer where a budget limits tokens or cost. It is
-// MaxOutputTokens if the config sets it; otherwise DefaultOutputTokens, or the
-// longest answer that the agent has had if that was longer. If less remains,
-// the request goes out with MaxOutputTokens set to what does, down to
-// MinOutputTokens; below, it is refused. An answer without MaxOutputTokens that
-// is longer than what was reserved for it counts in full, and may exceed the
-// budget that once.
+// Where a budget limits tokens or cost, room for an answer is reserved by what the
+// agent's answers have used so far: half as much again as the longest of the last
+// ones. Before the first it is DefaultOutputTokens, and never more than
+// MaxOutputTokens if the config sets that. If the budget leaves less, with nothing
+// else under way, the request reserves what there is, down to MinOutputTokens; below,
+// it is refused. The request goes out with MaxOutputTokens set to what is free, where
+// the answer could be longer. An answer that is longer than what was reserved for it
+// counts in full: beside others that are under way it may exceed the budget that once.
 const (
 	DefaultOutputTokens = 4096
 	MinOutputTokens     = 64
@@ -26,13 +28,14 @@ const (
 
 // modelCall is one request to the model, as the run's budget sees it.
 type modelCall struct {
-	room   budget.Reservation
 	req    *model.LLMRequest
 	counts bool  // its bytes are counted, before it is sent
 	bytes  int64 // of the request
 
-	wanted budget.Request // room for a whole answer, if there was less
+	wanted budget.Request // room for a whole answer, if the request is bounded to less
 
+	mu    sync.Mutex // guards what follows: the end of the context settles the call
+	room  budget.Reservation
 	spoke bool  // the model has answered something
 	whole bool  // and all of it
 	heard int64 // bytes of what it said
@@ -40,40 +43,46 @@ type modelCall struct {
 	err   error
 }
 
-// reserve makes room for one request in the run's budget, before each attempt.
-// It bounds the request's output by what remains. Who has reserved notes in
-// r.call what comes of the request, and commits.
+// reserve makes room for one request in the run's budget, before each attempt. It
+// waits for calls under way if these are in its way, and bounds the request's output
+// by what remains. Who has reserved notes in r.call what comes of the request, and
+// commits.
 func (r *run) reserve(req *model.LLMRequest) error {
-	b, c := agent.BudgetOf(r.ctx), &r.call
-	*c = modelCall{req: req, counts: b.Metered()}
+	b, c := agent.BudgetOf(r.ctx), &modelCall{req: req}
+	r.call, c.counts = c, b.Metered()
 	ask := budget.Request{Model: req.Model}
 	if ask.Model == "" {
 		ask.Model = r.cfg.Model.Name()
 	}
+	var most int64
 	if c.counts {
 		c.bytes = r.history.counted.request(req)
 		ask.InputTokens = r.meter.input(c.bytes)
-		ask.OutputTokens, ask.MinOutputTokens = r.meter.output(req.Config)
+		ask.OutputTokens, most, ask.MinOutputTokens = r.meter.output(req.Config)
 	}
 	var err error
-	if c.room, err = b.Reserve(ask); err != nil {
+	if c.room, err = b.ReserveWait(r.ctx, ask); err != nil {
 		return err
 	}
-	if c.room.OutputTokens < ask.OutputTokens {
+	if c.room.MaxOutputTokens < most {
 		cfg := new(genai.GenerateContentConfig)
 		if req.Config != nil {
 			*cfg = *req.Config // it may be somebody's own, from a callback
 		}
-		cfg.MaxOutputTokens = int32(c.room.OutputTokens)
+		cfg.MaxOutputTokens = int32(c.room.MaxOutputTokens)
 		c.wanted = ask
-		c.wanted.MinOutputTokens = 0
+		c.wanted.OutputTokens, c.wanted.MinOutputTokens = most, 0
 		req.Config = cfg
 	}
 	return nil
 }
 
-// note takes in what came of the request.
-func (c *modelCall) note(resp *model.LLMResponse, err error) {
+// hear takes in what came of the request. The room of a whole answer is given back
+// before anybody else sees the answer.
+func (r *run) hear(resp *model.LLMResponse, err error) {
+	c := r.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err != nil {
 		c.err = err
 		return
@@ -85,42 +94,70 @@ func (c *modelCall) note(resp *model.LLMResponse, err error) {
 	if resp.UsageMetadata != nil {
 		c.usage = resp.UsageMetadata
 	}
-	if resp.Content == nil || !c.counts && !c.room.Priced() {
-		return
+	if resp.Content != nil && (c.counts || c.room.Priced()) {
+		if n := partsBytes(resp.Content.Parts); resp.Partial {
+			c.heard += n
+		} else {
+			c.heard = n // the pieces once more
+		}
 	}
-	if n := partsBytes(resp.Content.Parts); resp.Partial {
-		c.heard += n
-	} else {
-		c.heard = n // the pieces once more
+	if !resp.Partial {
+		c.room.Settle(r.usedBy(c))
 	}
 }
 
-// commit books what the request has used, as the provider reports it. If it
-// does not, the input counts as estimated, and the answer by its length; or, if
-// it was canceled before a word of it was heard, as estimated too. A request
-// that the provider has refused costs nothing.
+// park says whether somebody else is at work before the rest of the answer is heard.
+func (c *modelCall) park(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.room.Park(is)
+}
+
+// settle books what is known of a call whose context has ended: the model may never
+// return.
+func (r *run) settle(c *modelCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.room.Settle(r.usedBy(c))
+}
+
+// commit books what the request has used.
 func (r *run) commit() {
-	c := &r.call
-	used := c.room.Estimate()
-	if !c.counts && c.usage == nil && c.room.Priced() { // what was not worth it before is now
-		used.InputTokens = r.meter.input(r.history.counted.request(c.req))
-		used.OutputTokens, _ = r.meter.output(c.req.Config)
+	c := r.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if in, _, out := reported(c.usage); c.counts && c.whole && (in > 0 || out > 0) {
+		r.meter.learn(c.bytes, in, out)
+	} else if c.counts && c.whole {
+		r.meter.learnOutput(perThree(c.heard))
 	}
-	if c.spoke || r.ctx.Err() == nil {
-		used.OutputTokens = perThree(c.heard)
+	used := r.usedBy(c)
+	if !c.counts && used.Estimated && c.usage == nil && c.room.Priced() { // what was not worth it before is now
+		used.InputTokens = r.meter.input(r.history.counted.request(c.req))
+	}
+	c.room.Commit(used)
+}
+
+// usedBy is what a request has used, as the provider reports it. If it does not, the
+// input counts as estimated, and the answer by its length. Of an answer that was cut
+// off before a word of it was heard nothing is known but what earlier ones had. A
+// request that the provider has refused costs nothing. c.mu is held.
+func (r *run) usedBy(c *modelCall) budget.Usage {
+	used := c.room.Estimate()
+	used.OutputTokens = perThree(c.heard)
+	if !c.spoke && r.ctx.Err() != nil {
+		used.OutputTokens = r.meter.unheard()
 	}
 	if in, cached, out := reported(c.usage); in > 0 || out > 0 {
-		if c.whole && c.counts {
-			r.meter.learn(c.bytes, in, out)
-		}
 		if !c.whole {
 			out = max(out, used.OutputTokens)
 		}
-		used = budget.Usage{InputTokens: in, CachedTokens: cached, OutputTokens: out, Estimated: !c.whole}
-	} else if !c.spoke && wasRefused(c.err) {
-		used = budget.Usage{Cost: new(0.0)}
+		return budget.Usage{InputTokens: in, CachedTokens: cached, OutputTokens: out, Estimated: !c.whole}
 	}
-	c.room.Commit(used)
+	if !c.spoke && wasRefused(c.err) {
+		return budget.Usage{Cost: new(0.0)}
+	}
+	return used
 }
 
 // reported is what a provider says that a request has used.

@@ -168,20 +168,41 @@ func TestEachAttemptIsACall(t *testing.T) {
 	}
 }
 
-// LOOP 23: what was canceled before a word of it was heard may have cost all
-// that was reserved for it.
-func TestCanceledCallCountsAsReserved(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	m := fake(func(ctx context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
+// LOOP 23: a call that was canceled is booked by what is known of it: its input, and
+// of an answer that nobody heard what earlier answers had.
+func TestCanceledCallIsBookedByWhatIsKnown(t *testing.T) {
+	var cancel context.CancelFunc
+	m := fake(func(ctx context.Context, req *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
+		if req.Contents[len(req.Contents)-1].Parts[0].Text != "Again" {
+			r := response("word")
+			r.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: 30, CandidatesTokenCount: 200}
+			yield(r, nil)
+			return
+		}
 		cancel()
 		yield(nil, context.Cause(ctx))
 	})
 	s := newSpender(t, budget.Limits{Tokens: 100_000}, newAgent(t, llmagent.Config{Name: "a", Model: m}))
-	if _, err := s.ask(ctx, "Hello"); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+	var ctx context.Context
+	for _, words := range []string{"Again", "Hello", "Again"} {
+		ctx, cancel = context.WithCancel(t.Context())
+		_, err := s.ask(ctx, words)
+		u := s.budget.Used()
+		switch cancel(); {
+		case words == "Hello":
+			if err != nil || u.Tokens() != 230 || u.Estimated {
+				t.Errorf("%v: used %+v", err, u)
+			}
+			continue
+		case !errors.Is(err, context.Canceled):
+			t.Fatal(err)
+		}
+		if u.InputTokens < 20 || u.InputTokens > 60 || !u.Estimated || u.OutputTokens != map[bool]int64{true: 200}[u.OutputTokens > 0] {
+			t.Errorf("used %+v", u)
+		}
 	}
-	if u := s.budget.Used(); u.OutputTokens != llmagent.DefaultOutputTokens || !u.Estimated {
-		t.Errorf("%+v", u)
+	if u := s.budget.Used(); u.OutputTokens != 200 {
+		t.Errorf("used %+v, want as much output as the answer before", u)
 	}
 }
 

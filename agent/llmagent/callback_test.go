@@ -67,9 +67,31 @@ func TestOrderOfCallbacks(t *testing.T) {
 		"before model 1", "before model 2", "after model 1 (error: false)", "after model 2 (error: false)",
 		"before tool 1", "before tool 2", "look", "on tool error 1", "on tool error 2", "after tool 1 look: dark", "after tool 2 look: dark",
 		"before model 1", "before model 2", "on model error 1", "on model error 2",
+		"after model 1 (error: false)", "after model 2 (error: false)",
 		"after agent",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// As in ADK, what makes up for a model's error goes through the after callbacks
+// like any other response.
+func TestAfterModelSeesWhatTheErrorCallbackReturned(t *testing.T) {
+	cfg := llmagent.Config{
+		Name: "a", Model: script(t, scripted.Answer{Error: &scripted.Failure{Status: 400}}),
+		OnModelErrorCallbacks: []llmagent.OnModelErrorCallback{
+			func(agent.CallbackContext, *model.LLMRequest, error) (*model.LLMResponse, error) {
+				return response("sorry"), nil
+			},
+		},
+		AfterModelCallbacks: []llmagent.AfterModelCallback{
+			func(_ agent.CallbackContext, resp *model.LLMResponse, err error) (*model.LLMResponse, error) {
+				return response("very " + resp.Content.Parts[0].Text), err
+			},
+		},
+	}
+	if diff := cmp.Diff([]string{"a: very sorry"}, newThread(t, newAgent(t, cfg)).must("go")); diff != "" {
 		t.Error(diff)
 	}
 }

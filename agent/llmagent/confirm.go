@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -31,7 +30,7 @@ func (r *run) question(calls []*genai.FunctionCall, asked map[string]toolconfirm
 		if !ok {
 			continue
 		}
-		id := "call-" + uuid.NewString()
+		id := newCallID()
 		ev.Content.Parts = append(ev.Content.Parts, &genai.Part{FunctionCall: toolconfirmation.Question(id, c, q)})
 		ev.LongRunningToolIDs = append(ev.LongRunningToolIDs, id)
 		names = append(names, c.Name)
@@ -69,7 +68,7 @@ func (r *run) resume() bool {
 		r.yield(nil, err)
 		return false
 	}
-	more := r.answer(req, calls, about)
+	more := r.answer(req, calls, about, nil)
 	// As long as the person has more to answer, and says nothing else, a model
 	// could only ask again.
 	return more && !(open && alone)

@@ -126,7 +126,7 @@ func TestConfirmation(t *testing.T) {
 			if diff := cmp.Diff([]string{q.ID}, evs[2].LongRunningToolIDs); diff != "" || evs[2].Actions.Escalate || !evs[2].IsFinalResponse() {
 				t.Errorf("the question: %+v %s", evs[2], diff)
 			}
-			wantArgs := `{"originalFunctionCall":{"args":{"file":"a.txt"},"id":"call_a_1_1","name":"delete"},"toolConfirmation":{"confirmed":false,"hint":"Please approve or reject the tool call delete() by responding with a FunctionResponse with an expected ToolConfirmation payload.","payload":null}}`
+			wantArgs := `{"originalFunctionCall":{"id":"call_a_1_1","args":{"file":"a.txt"},"name":"delete"},"toolConfirmation":{"hint":"Please approve or reject the tool call delete() by responding with a FunctionResponse with an expected ToolConfirmation payload.","confirmed":false,"payload":null}}`
 			if got, err := json.Marshal(q.Args); err != nil || string(got) != wantArgs {
 				t.Errorf("the question is %s", got)
 			}
@@ -240,7 +240,7 @@ func TestToolAsksByItself(t *testing.T) {
 	rec := record(script(t, calls("book"), says("enjoy")))
 	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, Tools: []tool.Tool{book}}))
 	q := th.asked(1)[0]
-	if hint := q.Args["toolConfirmation"].(map[string]any)["hint"]; hint != "How many nights?" {
+	if hint := q.Args["toolConfirmation"].(toolconfirmation.ToolConfirmation).Hint; hint != "How many nights?" {
 		t.Errorf("hint %q", hint)
 	}
 	evs, err := th.send(responds(q, map[string]any{"confirmed": true, "payload": 3}))
@@ -248,7 +248,7 @@ func TestToolAsksByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := questions(evs)
-	if len(again) != 1 || again[0].ID == q.ID || again[0].Args["toolConfirmation"].(map[string]any)["hint"] != "Really 3?" {
+	if len(again) != 1 || again[0].ID == q.ID || again[0].Args["toolConfirmation"].(toolconfirmation.ToolConfirmation).Hint != "Really 3?" {
 		t.Fatalf("got %q", lines(evs))
 	}
 	evs, err = th.send(responds(again[0], map[string]any{"confirmed": true, "payload": "sure"}))

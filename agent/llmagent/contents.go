@@ -26,20 +26,22 @@ type history struct {
 	next     int // index of the first event not looked at
 	contents []*genai.Content
 	calls    map[string]int // call ID -> index of the content that holds it
+	late     late
+	bare     map[*genai.Content]bare // of contents with calls whose IDs are not sent
 
 	tally   tally
 	counted counted
 }
 
 func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
-	view := viewOf(ctx.Session())
+	view := session.ViewBehind(ctx.Session())
 	full := a.policy().Policy == ContextFull
 	if full {
 		if h := a.kept.take(view, ctx.Branch()); h != nil {
 			return h
 		}
 	}
-	h := &history{agent: a, branch: ctx.Branch(), calls: make(map[string]int)}
+	h := &history{agent: a, branch: ctx.Branch(), calls: make(map[string]int), late: late{at: -1}}
 	if full {
 		h.view = view
 	}
@@ -55,20 +57,6 @@ func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 	h.next = from
 	h.tally.from = from
 	return h
-}
-
-// viewOf is the view behind a session, which may be wrapped.
-func viewOf(s session.Session) *session.View {
-	for {
-		if v, ok := s.(*session.View); ok {
-			return v
-		}
-		w, ok := s.(interface{ Unwrap() session.Session })
-		if !ok {
-			return nil
-		}
-		s = w.Unwrap()
-	}
 }
 
 // keptHistory is the whole history that the agent built last, for its next run
@@ -108,7 +96,7 @@ func (h *history) update(evs session.Events) []*genai.Content {
 	for ; h.next < evs.Len(); h.next++ {
 		h.add(evs.At(h.next))
 	}
-	return append(make([]*genai.Content, 0, len(h.contents)+1), h.contents...)
+	return h.withoutIDs(h.lateLast())
 }
 
 // visible reports whether an agent in a branch sees an event.
@@ -135,6 +123,7 @@ func (h *history) add(ev *session.Event) {
 	if c = withoutEmpty(c); c == nil {
 		return
 	}
+	h.late.hear(ev, c)
 	pieces := h.split(c)
 	if pieces == nil {
 		h.take(c)
@@ -159,7 +148,7 @@ func (h *history) take(c *genai.Content) {
 
 // answer puts tool answers right behind the calls that they answer, since
 // providers refuse anything between, and a later answer to one call in the
-// earlier one's place. An answer to no call is left out. It reports whether c is
+// earlier one's place; see lateLast. An answer to no call is left out. It reports whether c is
 // dealt with.
 func (h *history) answer(c *genai.Content) bool {
 	var ids []string
@@ -178,6 +167,7 @@ func (h *history) answer(c *genai.Content) bool {
 	if at == len(h.contents)-1 { // as it nearly always is
 		return false
 	}
+	h.late.at = at
 	next := h.contents[at+1]
 	if !hasAnswers(next) {
 		h.contents = append(h.contents[:at+1:at+1], append([]*genai.Content{c}, h.contents[at+1:]...)...)

@@ -250,11 +250,13 @@ func TestCallsAndAnswersArePaired(t *testing.T) {
 		own(event(genai.RoleUser, answer("1", 3))), // later
 		own(event(genai.RoleUser, answer("2", 4))), // again
 		own(event(genai.RoleUser, answer("9", 5))), // to no call
+		own(event(genai.RoleModel, &genai.Part{Text: "at last"})),
 	)
 	newThread(t, sequence(t, b, newAgent(t, llmagent.Config{Name: "a", Model: rec}))).must("go")
 	want := []string{
 		"user: go", "model: call f1 | call f2", "user: answer f2 map[n:4] | answer f1 map[n:3]", "model: in between",
-		"model: call f3", "user: answer f3 map[n:2]",
+		"model: call f3", "user: answer f3 map[n:2]", "model: at last",
+		"user: Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed.",
 	}
 	if diff := cmp.Diff(want, rec.heard(0)); diff != "" {
 		t.Error(diff)

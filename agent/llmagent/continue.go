@@ -57,7 +57,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 		return false
 	}
 	var req *model.LLMRequest
-	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls)) {
+	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) || agent.CutIn(agent.Recorded(r.ctx)) != nil) {
 		var err error
 		if req, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
 			r.yield(nil, err)
@@ -128,7 +128,7 @@ func (a *Agent) used(ev *session.Event, prices budget.Prices) budget.Usage {
 		out = perThree(partsBytes(ev.Content.Parts))
 		used.OutputTokens, used.Estimated = out, true
 	}
-	if price, ok := prices.Of(a.cfg.Model.Name()); ok {
+	if price, ok := prices.Of(a.modelName()); ok {
 		again := price.CachedInput
 		if again == 0 {
 			again = price.Input
@@ -151,8 +151,9 @@ func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *
 	if ev.Content != nil {
 		ids = responseIDs(ev.Content)
 	}
+	cut := agent.CutIn(ev)
 	for _, c := range calls {
-		pending = pending || !slices.Contains(ids, c.ID)
+		pending = pending || !slices.Contains(ids, c.ID) && !slices.Contains(cut, c.ID)
 		if t, ok := req.Tools[c.Name].(*answerTool); ok {
 			_, _ = t.Run(nil, c.Args) // what is wrong with it is in t
 		}

@@ -3,6 +3,7 @@
 package llmagent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,27 +20,32 @@ import (
 // dispatch writes down that calls which must not be made twice are about to be
 // made. If that is in the log already, and no answer is, nobody knows whether they
 // were made: a person has to say so, and known has the answers that are known so.
-// It reports whether to go on.
-func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall) (known map[string]map[string]any, more bool) {
+// Begun are the calls of which that is known before; nil leaves it to the log. It
+// returns the calls that must not be made twice, and whether to go on.
+func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall, begun []string) (once []string, known map[string]map[string]any, more bool) {
 	if !agent.Marks(r.ctx) {
-		return nil, true
+		return nil, nil, true
 	}
-	once := r.once(req, calls)
-	for len(once) > 0 {
-		doubt, ok := r.dispatched(once)
-		if !ok {
-			return nil, false
-		}
+	if once = begun; once == nil {
+		once = r.once(req, calls)
+	}
+	doubt := begun != nil
+	for open := once; len(open) > 0; doubt = false {
 		if !doubt {
-			break
+			if doubt, more = r.dispatched(open); !more {
+				return nil, nil, false
+			}
+			if !doubt {
+				break
+			}
 		}
 		var again []string
-		for _, id := range once {
+		for _, id := range open {
 			c := calls[slices.IndexFunc(calls, func(c *genai.FunctionCall) bool { return c.ID == id })]
 			answer, more := r.resolution(req, c)
 			switch {
 			case !more:
-				return nil, false
+				return nil, nil, false
 			case answer == nil:
 				again = append(again, id)
 				continue
@@ -48,9 +54,30 @@ func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall) (know
 			}
 			known[id] = answer
 		}
-		once = again
+		open = again
 	}
-	return known, true
+	return once, known, true
+}
+
+// cutOff ends a turn of which some calls were cut off. In a run that is resumed, in
+// which the event is in the log, those calls are made now: again under their IDs, or,
+// where that must not be, when it is known whether they were made. It reports whether
+// there is to be another turn.
+func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.FunctionCall, about confirmations, once []string) bool {
+	if r.ctx.Err() != nil {
+		r.yield(nil, context.Cause(r.ctx))
+		return false
+	}
+	cut := agent.CutIn(ev)
+	out := func(id string) bool { return !slices.Contains(cut, id) }
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c *genai.FunctionCall) bool { return out(c.ID) })
+	var begun []string
+	for _, id := range once {
+		if !out(id) {
+			begun = append(begun, id)
+		}
+	}
+	return r.answer(req, calls, about, begun)
 }
 
 // once are the IDs of the calls that must not be made twice: those that the log
@@ -177,5 +204,5 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 			return false
 		}
 	}
-	return r.answer(req, confirmed, about)
+	return r.answer(req, confirmed, about, nil)
 }

@@ -38,14 +38,19 @@ func newDurable(t *testing.T, grow func() agent.Agent) *durable {
 // run starts the run, or resumes it, for as long as more says so.
 func (d *durable) run(more func(*session.Event) bool) error {
 	d.Helper()
+	return d.runUnder(d.Context(), more)
+}
+
+func (d *durable) runUnder(ctx context.Context, more func(*session.Event) bool) error {
+	d.Helper()
 	r, err := runner.New(runner.Config{AppName: "app", Agent: d.grow(), SessionService: d.svc, AutoCreateSession: true, Durable: true})
 	if err != nil {
 		d.Fatal(err)
 	}
 	cfg := agent.RunConfig{Pause: new(agent.Pause)}
-	seq := r.Resume(d.Context(), "ana", "s1", d.id, cfg)
+	seq := r.Resume(ctx, "ana", "s1", d.id, cfg)
 	if d.id == "" {
-		seq = r.Run(d.Context(), "ana", "s1", genai.NewContentFromText("go", genai.RoleUser), cfg)
+		seq = r.Run(ctx, "ana", "s1", genai.NewContentFromText("go", genai.RoleUser), cfg)
 	}
 	for ev, err := range seq {
 		if err != nil {

@@ -118,6 +118,9 @@ type meter struct {
 	tokens  float64 // of the same
 	perByte float64
 	longest int64 // output
+	recent  int64 // output of the last answers: about the longest
+
+	answered bool // there was an answer
 }
 
 // input is about the most tokens that so many bytes have: a tenth more than
@@ -132,8 +135,10 @@ func (m *meter) input(bytes int64) int64 {
 	return int64(math.Ceil(1.1 * max(0, m.tokens+m.perByte*(float64(bytes)-m.bytes))))
 }
 
-// output is what an answer may have, and what it needs at least.
-func (m *meter) output(cfg *genai.GenerateContentConfig) (tokens, least int64) {
+// output is what an answer is expected to have, what it may have, and what it needs
+// at least. What is expected follows from the answers so far: half as much again as
+// the longest of the last ones.
+func (m *meter) output(cfg *genai.GenerateContentConfig) (expected, most, least int64) {
 	var bound, thoughts int64
 	if cfg != nil {
 		bound = max(0, int64(cfg.MaxOutputTokens))
@@ -142,24 +147,52 @@ func (m *meter) output(cfg *genai.GenerateContentConfig) (tokens, least int64) {
 		}
 	}
 	least = thoughts + MinOutputTokens // a bound below the thoughts is refused by providers, or raised
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
 	case bound == 0:
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return max(thoughts+DefaultOutputTokens, m.longest), least
+		most = max(thoughts+DefaultOutputTokens, m.longest)
 	case bound <= thoughts:
-		return thoughts + bound, least
+		most = thoughts + bound
+	default:
+		most = bound
 	}
-	return bound, least
+	expected = min(most, thoughts+DefaultOutputTokens)
+	if m.answered {
+		expected = min(most, max(least, m.recent+m.recent/2))
+	}
+	return expected, most, least
+}
+
+// unheard is what an answer has had of which nothing was heard, as far as that is
+// known: what earlier answers had.
+func (m *meter) unheard() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recent
 }
 
 // learn takes note of what the provider counted for a request.
 func (m *meter) learn(bytes, input, output int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.longest = max(m.longest, output)
+	m.answer(output)
 	if bytes > 0 && input > 0 {
 		m.known, m.bytes, m.tokens = true, float64(bytes), float64(input)
 		m.perByte = max(1.0/8, min(1.0/3, m.tokens/m.bytes))
 	}
+}
+
+// learnOutput takes note of an answer that no provider has counted.
+func (m *meter) learnOutput(output int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answer(output)
+}
+
+// answer takes note of how long an answer was. A long one is forgotten slowly.
+func (m *meter) answer(output int64) {
+	m.answered = true
+	m.longest = max(m.longest, output)
+	m.recent = max(output, m.recent*3/4)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/agenttool"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 )
 
@@ -96,10 +97,10 @@ func TestExitByACallback(t *testing.T) {
 }
 
 // LOOP 7, T9, C5: an exit without permission is refused, recorded, and the loop
-// goes on.
+// goes on. The model reads the refusal and goes on with its task.
 func TestExitWithoutPermission(t *testing.T) {
 	var stopped *loop.StopRecord
-	critic := newAgent(t, llmagent.Config{Name: "critic", Model: script(t, calls("exit_loop"), calls("leave")), Tools: []tool.Tool{exitTool(t), escalate(t)}})
+	critic := newAgent(t, llmagent.Config{Name: "critic", Model: script(t, calls("exit_loop"), says("too long"), calls("leave"), says("too short")), Tools: []tool.Tool{exitTool(t), escalate(t)}})
 	editor := newAgent(t, llmagent.Config{Name: "editor", Model: script(t, says("one"), calls("exit_loop")), Tools: []tool.Tool{exitTool(t)}})
 	root := newLoop(t, loopagent.Config{
 		MaxIterations: 5, CanExit: []string{"editor"},
@@ -109,20 +110,90 @@ func TestExitWithoutPermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const no = "map[error:The loop goes on: critic may not end the loop refine; list it among those that can exit. Do not ask to leave it again; go on with your task.]"
 	want := []string{
-		"critic: call exit_loop", "critic: answer exit_loop map[]", "editor: one",
-		"critic: call leave", "critic: answer leave map[]", "editor: call exit_loop", "editor: answer exit_loop map[]",
+		"critic: call exit_loop", "critic: answer exit_loop " + no, "critic: too long", "editor: one",
+		"critic: call leave", "critic: answer leave " + no, "critic: too short", "editor: call exit_loop", "editor: answer exit_loop map[]",
 	}
 	if diff := cmp.Diff(want, lines(evs)); diff != "" {
 		t.Fatal(diff)
 	}
-	for _, i := range []int{1, 4} {
+	for _, i := range []int{1, 5} {
 		if x := evs[i].Actions.Exit; x == nil || !strings.Contains(x.Refused, "critic may not end the loop refine") || evs[i].Actions.Escalate {
 			t.Errorf("event %d: %+v", i, x)
 		}
 	}
 	if stopped == nil || stopped.Reason != loop.ReasonExit || stopped.Iteration != 2 {
-		t.Errorf("got %+v", stopped)
+		t.Fatalf("got %+v", stopped)
+	}
+	if got := stopped.Refused; len(got) != 2 || got[0].By != "critic" || got[1].Iteration != 2 {
+		t.Errorf("refused %+v", got)
+	}
+}
+
+// LOOP 7: a model that was not given the tool and calls it nonetheless is refused like
+// one that was, and recorded; if it does nothing else its step ends without an answer.
+// It does not fail, and the loop goes on.
+func TestExitWithoutTheTool(t *testing.T) {
+	var stopped *loop.StopRecord
+	again := scripted.Answer{Calls: []scripted.Call{{Name: "exitLoop", Args: map[string]any{"reason": "tired"}}}, Repeat: true}
+	critic := newAgent(t, llmagent.Config{Name: "critic", Model: script(t, again)})
+	editor := newAgent(t, llmagent.Config{Name: "editor", Model: script(t, scripted.Answer{Text: "one", Repeat: true}), Tools: []tool.Tool{exitTool(t)}})
+	root := newLoop(t, loopagent.Config{
+		MaxIterations: 2, CanExit: []string{"editor"},
+		OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec },
+	}, critic, editor)
+	evs, err := newThread(t, root).ask(t.Context(), "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits := 0
+	for _, ev := range evs {
+		if ev.Author == "editor" {
+			edits++
+		}
+	}
+	if len(evs) != 2*(2*3+1) || edits != 2 { // three attempts of a turn
+		t.Errorf("got %q", lines(evs))
+	}
+	if stopped == nil || stopped.Reason != loop.ReasonMaxIterations {
+		t.Fatalf("got %+v", stopped)
+	}
+	if diff := cmp.Diff([]loop.Refusal{{Iteration: 1, By: "critic", Reason: "tired"}, {Iteration: 2, By: "critic", Reason: "tired"}}, stopped.Refused); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range stopped.Conditions {
+		if c.Name == "exit_loop" && c.Value != "asked by critic, who may not" {
+			t.Errorf("condition %+v", c)
+		}
+	}
+}
+
+// LOOP 6, 7: what an agent asks that another has for a tool, the other asks, and needs
+// the permission for.
+func TestExitByAnAgentThatIsATool(t *testing.T) {
+	for _, may := range []bool{true, false} {
+		var stopped *loop.StopRecord
+		helper := newAgent(t, llmagent.Config{Name: "helper", Description: "Helps.", Model: script(t, calls("exit_loop"), says("x")), Tools: []tool.Tool{exitTool(t)}})
+		caller := newAgent(t, llmagent.Config{
+			Name: "caller", Tools: []tool.Tool{agenttool.New(helper, nil)},
+			Model: script(t, scripted.Answer{Calls: []scripted.Call{{Name: "helper", Args: map[string]any{"request": "help"}}}}, says("y")),
+		})
+		cfg := loopagent.Config{MaxIterations: 1, CanExit: []string{"helper"}, OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec }}
+		if cfg.CanExit = []string{"other"}; may {
+			cfg.CanExit = []string{"caller"}
+		}
+		other := newAgent(t, llmagent.Config{Name: "other", Model: script(t, says("z"))})
+		if _, err := newThread(t, newLoop(t, cfg, caller, other)).ask(t.Context(), "go"); err != nil {
+			t.Fatal(err)
+		}
+		want := loop.ReasonMaxIterations
+		if may {
+			want = loop.ReasonExit
+		}
+		if stopped == nil || stopped.Reason != want || may && stopped.By != "caller" {
+			t.Errorf("may %v: got %+v", may, stopped)
+		}
 	}
 }
 
@@ -190,7 +261,7 @@ func TestModelsThatNeverLeave(t *testing.T) {
 		ends       error // nil: by the limit of iterations
 	}{
 		{"never calls it", says("more"), 3, 3, nil},
-		{"may not, within a limit", calls("exit_loop"), 3, 6, nil},
+		{"may not, within a limit", calls("exit_loop"), 3, 18, nil},
 		{"may not, without a limit", calls("exit_loop"), 0, 20, agent.ErrTooManyModelCalls},
 		{"with wrong arguments", scripted.Answer{Calls: wrong}, 3, 6, new(llmagent.AnswerError)},
 		{"calls another", calls("look"), 0, 20, agent.ErrTooManyModelCalls},

@@ -16,12 +16,12 @@ import (
 // AnswerError says that what a model gave is no answer: it refused, its provider
 // blocked it, it broke off at its bound of tokens, or it called tools in a way
 // that nobody can read, or that it does not have, and did so again when it was told,
-// as often as Retry allows. The response is in the
+// as often as Retry allows; or that it only ever thought. The response is in the
 // log; nothing of it is kept under an output key. Who wants to make do with it
 // replaces it in an AfterModelCallback.
 type AnswerError struct {
 	// Code is the response's ErrorCode, such as SAFETY, REFUSAL or
-	// MALFORMED_FUNCTION_CALL; or MAX_TOKENS.
+	// MALFORMED_FUNCTION_CALL; or MAX_TOKENS; or THOUGHTS_ONLY.
 	Code string
 	// Message says more, in the provider's words if it gave any.
 	Message string
@@ -61,6 +61,28 @@ func isGarbled(resp *model.LLMResponse) bool {
 // isFlawed reports whether a whole response is no answer.
 func isFlawed(resp *model.LLMResponse) bool { return resp.ErrorCode != "" || isCut(resp) }
 
+// thoughtOnly is the code of a model that never says anything but thoughts.
+const thoughtOnly = "THOUGHTS_ONLY"
+
+// isThought reports whether a whole answer is nothing but thoughts: its model has
+// not come to an end, and is asked again.
+func isThought(ev *session.Event) bool {
+	if ev.Content == nil || isFlawed(&ev.LLMResponse) || ev.Interrupted {
+		return false
+	}
+	thinks := false
+	for _, p := range ev.Content.Parts {
+		switch {
+		case p == nil || isEmpty(p):
+		case !p.Thought:
+			return false
+		default:
+			thinks = true
+		}
+	}
+	return thinks
+}
+
 // flaw is why the model's last response is no answer; nil if it is one, or if the
 // model is to be told and asked again.
 func (r *run) flaw(last *session.Event) error {
@@ -82,12 +104,10 @@ func (r *run) flaw(last *session.Event) error {
 // bounded it, what has no room in the budget is a whole answer.
 func (r *run) cut() error {
 	e := &AnswerError{Code: cutOff, Message: "raise max_output_tokens"}
-	if c := &r.call; c.whole && c.wanted.OutputTokens > 0 {
-		e.Message = fmt.Sprintf("the budget left %d tokens for it", c.room.OutputTokens)
-		room, err := agent.BudgetOf(r.ctx).Reserve(c.wanted)
-		room.Release()
-		if e.Err = err; err != nil {
-			e.Message += ": " + err.Error()
+	if c := r.call; c != nil && c.whole && c.wanted.OutputTokens > 0 {
+		e.Message = fmt.Sprintf("the budget left %d tokens for it", c.room.MaxOutputTokens)
+		if e.Err = agent.BudgetOf(r.ctx).Check(c.wanted); e.Err != nil {
+			e.Message += ": " + e.Err.Error()
 		}
 	}
 	return e

@@ -71,6 +71,40 @@ func TestResponseThatIsNoAnswerFails(t *testing.T) {
 	}
 }
 
+// As in ADK, a model that has only thought is asked again; here as often as Retry
+// allows, and then it is an error.
+func TestTurnOfThoughtsOnly(t *testing.T) {
+	hm := scripted.Answer{Thought: "hm"}
+	for _, tt := range []struct {
+		name    string
+		answers []scripted.Answer
+		retry   llmagent.Retry
+		want    []string
+		err     string
+	}{
+		{"once", []scripted.Answer{hm, says("yes")}, llmagent.Retry{}, []string{"a: hm", "a: yes"}, ""},
+		{"before a call", []scripted.Answer{hm, hm, calls("look"), hm, says("yes")}, llmagent.Retry{},
+			[]string{"a: hm", "a: hm", "a: call look", "a: answer look map[text:x]", "a: hm", "a: yes"}, ""},
+		{"for ever", []scripted.Answer{hm, hm, hm, hm}, llmagent.Retry{}, []string{"a: hm", "a: hm", "a: hm"}, "THOUGHTS_ONLY"},
+		{"without another try", []scripted.Answer{hm, hm}, llmagent.Retry{Attempts: 1}, []string{"a: hm"}, "THOUGHTS_ONLY"},
+		{"and space", []scripted.Answer{{Thought: "hm", Text: " "}}, llmagent.Retry{}, []string{"a: hm |  "}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			th := newThread(t, newAgent(t, llmagent.Config{
+				Name: "a", Model: script(t, tt.answers...), Retry: tt.retry, Tools: []tool.Tool{answering(t, "look", "x")},
+			}))
+			evs, err := th.ask(t.Context(), "go")
+			if diff := cmp.Diff(tt.want, lines(evs)); diff != "" {
+				t.Error(diff)
+			}
+			e, _ := errors.AsType[*llmagent.AnswerError](err)
+			if (err != nil) != (tt.err != "") || tt.err != "" && (e == nil || e.Code != tt.err) {
+				t.Errorf("got %v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
 // A call that arrived whole before the bound is made.
 func TestWholeCallAtTheBoundOfTokensIsMade(t *testing.T) {
 	m := script(t, scripted.Answer{Finish: "MAX_TOKENS", Calls: calls("look").Calls}, says("done"))

@@ -64,6 +64,9 @@ func (a *Agent) request(ctx agent.Context, h *history, prompt string) (*model.LL
 func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 	tools := a.cfg.Tools
 	for _, set := range a.cfg.Toolsets {
+		if err := tool.ProcessSet(ctx, req, set); err != nil {
+			return err
+		}
 		more, err := set.Tools(ctx)
 		if err != nil {
 			return fmt.Errorf("toolset %q: %w", set.Name(), err)

@@ -25,7 +25,8 @@ import (
 type Retry struct {
 	// Attempts is how often a turn asks at most, the first time included; 0 is
 	// 3, and 1 never asks again. An answer that only calls what cannot be called is
-	// an attempt too: the model is told, and asked again as long as one is left.
+	// an attempt too: the model is told, and asked again as long as one is left. So
+	// is an answer that is nothing but thoughts.
 	Attempts int
 	// Delay is how long to wait before the second attempt, and each further
 	// delay is twice the one before, up to MaxDelay. 0 is 500 ms, and for

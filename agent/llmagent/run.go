@@ -3,12 +3,12 @@
 package llmagent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -23,7 +23,7 @@ type run struct {
 	ctx       agent.InvocationContext
 	yield     func(*session.Event, error) bool
 	history   *history
-	call      modelCall   // the request under way, or the last
+	call      *modelCall  // the request under way, or the last; nil before the first
 	prompt    string      // what the model is told in place of goOn, once
 	misfits   int         // final answers that do not fit OutputSchema
 	wrong     []string    // what is wrong with the last one
@@ -35,6 +35,10 @@ type run struct {
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+	if a.cfg.Model == nil {
+		yield(nil, ErrNoModel)
+		return
+	}
 	r := &run{Agent: a, ctx: ctx, yield: yield, history: a.newHistory(ctx)}
 	for more := r.resume(); more && !ctx.Ended(); {
 		more = r.turn()
@@ -78,6 +82,13 @@ func (r *run) turn() bool {
 // follow does what the model's answer asks for. It reports whether there is to be
 // another turn.
 func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
+	if isThought(last) && !ends(&last.Actions) {
+		if r.again() {
+			return true
+		}
+		r.yield(nil, &AnswerError{Code: thoughtOnly, Message: "it only thought, and said nothing"})
+		return false
+	}
 	r.vain = 0
 	if !ends(&last.Actions) { // a callback has put an end to it
 		if err := r.flaw(last); err != nil {
@@ -87,7 +98,7 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 	}
 	calls := callsOf(last.Content)
 	if len(calls) > 0 {
-		return r.answer(req, calls, nil) && !ends(&last.Actions)
+		return r.answer(req, calls, nil, nil) && !ends(&last.Actions)
 	}
 	if r.told != "" {
 		return true
@@ -177,22 +188,23 @@ func (r *run) attempt(ctx agent.Context, req *model.LLMRequest, give func(*model
 		return true, err
 	}
 	defer r.commit()
+	call := r.call
+	defer context.AfterFunc(r.ctx, func() { r.settle(call) })()
 	stream := r.ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
 	for resp, err := range r.cfg.Model.GenerateContent(r.ctx, req, stream) {
-		r.call.note(resp, err)
+		r.hear(resp, err)
 		if err != nil {
 			return true, err
 		}
+		call.park(true)
 		if resp, err = r.afterModel(ctx, resp); err != nil {
 			r.yield(nil, err)
 			return false, nil
 		}
-		if resp == nil || resp.Content == nil && resp.ErrorCode == "" && !resp.Interrupted {
-			continue
-		}
-		if !give(resp) {
+		if resp != nil && (resp.Content != nil || resp.ErrorCode != "" || resp.Interrupted) && !give(resp) {
 			return false, nil
 		}
+		call.park(false)
 	}
 	return true, nil
 }
@@ -204,7 +216,7 @@ func (r *run) onModelError(ctx agent.Context, req *model.LLMRequest, err error) 
 			return nil, fmt.Errorf("on model error callback: %w", ferr)
 		}
 		if resp != nil {
-			return resp, nil
+			return r.afterModel(ctx, resp)
 		}
 	}
 	for _, f := range r.cfg.AfterModelCallbacks {
@@ -295,7 +307,7 @@ func withIDs(c *genai.Content) *genai.Content {
 	for i, p := range c.Parts {
 		if nameless(p) {
 			part, call := *p, *p.FunctionCall
-			call.ID = "call-" + uuid.NewString()
+			call.ID = newCallID()
 			part.FunctionCall = &call
 			c.Parts[i] = &part
 		}

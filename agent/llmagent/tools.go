@@ -26,12 +26,14 @@ type answered struct {
 	actions session.EventActions
 	spent   *genai.GenerateContentResponseUsageMetadata // by agents that the tool asked
 	vain    bool                                        // no tool was called
+	cut     bool                                        // the context was over before the tool answered
 }
 
 // callTools runs the calls of one turn at the same time and returns one event
 // with their answers, in the order of the calls. About is what a person has said
 // to some of them, and known what others came to when they were made before.
-// Pending says that there are answers that come later.
+// Pending says that there are answers that come later. Calls that were cut off have
+// no answer; the event names them, see [agent.MetadataCut].
 func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations, known map[string]map[string]any) (ev *session.Event, pending bool) {
 	done := make([]answered, len(calls))
 	var wg sync.WaitGroup
@@ -49,10 +51,15 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	ev = &session.Event{Author: r.Name()}
 	ev.Content = &genai.Content{Role: genai.RoleUser}
 	vain := len(calls) > 0
+	var cut []any
 	for i, c := range calls {
 		vain = vain && done[i].vain
-		merge(&ev.Actions, &done[i].actions)
 		ev.UsageMetadata = tool.SumUsage(ev.UsageMetadata, done[i].spent)
+		if done[i].cut { // what it did has not happened, as far as anybody knows
+			cut = append(cut, c.ID)
+			continue
+		}
+		merge(&ev.Actions, &done[i].actions)
 		if done[i].result == nil {
 			pending = true
 			continue
@@ -61,14 +68,18 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 			ID: c.ID, Name: c.Name, Response: done[i].result,
 		}})
 	}
-	if vain {
+	switch {
+	case cut != nil:
+		ev.CustomMetadata = map[string]any{agent.MetadataCut: cut}
+	case vain:
 		ev.CustomMetadata = map[string]any{metadataVain: true}
 	}
 	return ev, pending
 }
 
 // callTool runs one call. Whatever goes wrong is the answer: a model can act on
-// it.
+// it. An error under a context that is over is no answer, but the end of the run or
+// the step: nobody knows what the tool has done.
 func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation, done *answered) {
 	ctx, spent := tool.WithUsage(agent.NewToolContext(r.ctx, call.ID, &done.actions, answer))
 	defer func() {
@@ -78,6 +89,13 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		done.spent = spent()
 	}()
 	f, ok := toolOf(req, call.Name).(tool.Function)
+	refusal := agent.ExitRefusal(r.ctx)
+	if !ok && isExit(call.Name) && refusal != "" { // it was not given the tool
+		reason, _ := call.Args["reason"].(string)
+		done.actions.Exit = &session.Exit{Reason: reason}
+		done.refuse(refusal)
+		return
+	}
 	if !ok {
 		done.result, done.vain = map[string]any{"error": noSuchTool(req, call.Name)}, true
 		return
@@ -89,6 +107,9 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 	result, err := r.beforeTool(ctx, f, args)
 	if result == nil && err == nil {
 		result, err = tool.Call(ctx, f, args)
+	}
+	if done.cut = err != nil && r.ctx.Err() != nil; done.cut {
+		return
 	}
 	if err != nil {
 		result, err = r.onToolError(ctx, f, args, err)
@@ -117,7 +138,25 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		result = map[string]any{}
 	}
 	done.result = result
+	if refusal != "" && done.actions.AsksToLeave() && !f.IsLongRunning() {
+		done.refuse(refusal)
+	}
 }
+
+// refuse takes back a request to leave the loop, tells the model so, and leaves the
+// loop a record of it.
+func (a *answered) refuse(why string) {
+	x := session.Exit{Plain: true}
+	if a.actions.Exit != nil {
+		x = *a.actions.Exit
+	}
+	x.Refused = why
+	a.actions.Escalate, a.actions.SkipSummarization, a.actions.Exit = false, false, &x
+	a.result = map[string]any{"error": "The loop goes on: " + why + ". Do not ask to leave it again; go on with your task."}
+	a.vain = true
+}
+
+func isExit(name string) bool { return name == exitlooptool.Name || name == exitlooptool.Alias }
 
 // toolOf is the tool that a model calls by a name; nil if there is none. Models
 // mix up the two names of the exit tool.
@@ -136,7 +175,7 @@ func toolOf(req *model.LLMRequest, name string) any {
 
 // endsTurn reports whether a tool does nothing but end an agent's turn.
 func endsTurn(name string) bool {
-	return name == exitlooptool.Name || name == exitlooptool.Alias || name == transferName
+	return isExit(name) || name == transferName
 }
 
 func noSuchTool(req *model.LLMRequest, name string) string {
@@ -175,12 +214,13 @@ func merge(to, from *session.EventActions) {
 	to.ArtifactDelta = merged(to.ArtifactDelta, from.ArtifactDelta)
 	to.RequestedToolConfirmations = merged(to.RequestedToolConfirmations, from.RequestedToolConfirmations)
 	to.SkipSummarization = to.SkipSummarization || from.SkipSummarization
+	switch { // a request that is followed counts, and then the first
+	case from.AsksToLeave() && !to.AsksToLeave(), to.Exit == nil && !to.Escalate:
+		to.Exit = from.Exit
+	}
 	to.Escalate = to.Escalate || from.Escalate
 	if from.TransferToAgent != "" {
 		to.TransferToAgent = from.TransferToAgent
-	}
-	if to.Exit == nil {
-		to.Exit = from.Exit
 	}
 }
 

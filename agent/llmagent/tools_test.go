@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -206,5 +207,39 @@ func TestCallOfAToolByAnAgentWithout(t *testing.T) {
 	want := []string{"a: call x", `a: answer x map[error:there is no tool "x", and this agent has none]`, "a: done"}
 	if diff := cmp.Diff(want, th.must("go")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// preparing is a toolset that adds to each request.
+type preparing struct {
+	tool.Toolset
+	err error
+}
+
+func (p preparing) ProcessRequest(_ tool.Context, req *model.LLMRequest) error {
+	req.Config.Labels = map[string]string{"set": p.Name()}
+	return p.err
+}
+
+// As in ADK, a toolset may prepare requests as a tool may, also behind a filter and
+// a confirmation.
+func TestToolsetPreparesRequests(t *testing.T) {
+	broken := errors.New("broken")
+	for name, wrap := range map[string]func(tool.Toolset) tool.Toolset{
+		"plain":     func(s tool.Toolset) tool.Toolset { return s },
+		"filtered":  func(s tool.Toolset) tool.Toolset { return tool.FilterToolset(s, tool.StringPredicate(nil)) },
+		"confirmed": func(s tool.Toolset) tool.Toolset { return tool.WithConfirmation(s, true, nil) },
+	} {
+		for _, cause := range []error{nil, broken} {
+			rec := record(script(t, says("x")))
+			set := wrap(preparing{Toolset: guarded(t, "delete"), err: cause})
+			_, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, Toolsets: []tool.Toolset{set}})).ask(t.Context(), "go")
+			if !errors.Is(err, cause) {
+				t.Errorf("%s: got %v, want %v", name, err, cause)
+			}
+			if cause == nil && rec.requests[0].Config.Labels["set"] != set.Name() {
+				t.Errorf("%s: the request was not prepared", name)
+			}
+		}
 	}
 }

@@ -91,8 +91,8 @@ func TestQuestionToAPerson(t *testing.T) {
 					t.Errorf("the loop stopped with %v", rec)
 				}
 				q, ev := questionIn(t, got)
-				confirmation := q.Args["toolConfirmation"].(map[string]any)
-				if hint := confirmation["hint"].(string); !strings.HasSuffix(hint, ": Which city?") {
+				confirmation := q.Args["toolConfirmation"].(toolconfirmation.ToolConfirmation)
+				if hint := confirmation.Hint; !strings.HasSuffix(hint, ": Which city?") {
 					t.Errorf("the person is asked %q", hint)
 				}
 				if original, err := toolconfirmation.OriginalCallFrom(q); err != nil || original.Name != "far" {

@@ -3,74 +3,69 @@
 package taskagent
 
 import (
-	"path"
+	"errors"
+	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/interpreter"
 	"github.com/refrain-dev/refrain/template"
 )
 
-var (
-	// shells run the argument after -c as code; windowsShells run all that
-	// follow.
-	shells        = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"}
-	windowsShells = []string{"cmd", "powershell", "pwsh"}
-	// wrappers run a program that is named among their arguments.
-	wrappers = []string{"env", "sudo", "doas", "nice", "nohup", "timeout", "setsid", "stdbuf", "time", "xargs", "busybox"}
+// onePlaceholder is an argument that is a value and nothing else.
+var onePlaceholder = regexp.MustCompile(`^\{\{\{?&?\s*[^{}#^/!&\s]+\s*\}?\}\}$`)
 
-	// withValue are options of shells whose value is the next argument.
-	withValue = regexp.MustCompile(`^[-+][a-zA-Z]*[oO]$|^--(rcfile|init-file)$`)
-)
+var errPart = errors.New("a value may only be a whole argument; give it one of its own, " +
+	`or join the parts in a script: sh -c 'cat "$1/$2"' sh {{a}} {{b}}`)
 
-// checkCode refuses placeholders where a value would be a program or its code.
-func checkCode(args []string, templates []*template.Template, s *source) {
-	if len(args) == 0 {
+// checkCode refuses placeholders where a value could be run as code. With Unsafe,
+// only the program's name has none.
+func (a *CommandAgent) checkCode(s *source) {
+	before := len(s.errs)
+	has := func(t *template.Template) bool { return len(t.Keys()) > 0 }
+	use := interpreter.Of(a.cfg.Args, func(i int) bool { return !has(a.args[i]) })
+	for i, t := range a.args {
+		if !has(t) || i > 0 && a.cfg.Unsafe {
+			continue
+		}
+		switch place, err := use.Arg(i); {
+		case i == 0:
+			s.errorf("Args[0]: %w", err)
+			return
+		case place == interpreter.None:
+			a.refuse(s, fmt.Sprintf("Args[%d]", i), err)
+		case place == interpreter.Whole && !onePlaceholder.MatchString(strings.TrimSpace(a.cfg.Args[i])):
+			a.refuse(s, fmt.Sprintf("Args[%d]", i), errPart)
+		}
+	}
+	if a.cfg.Unsafe {
 		return
 	}
-	if len(templates[0].Keys()) > 0 {
-		s.errorf("Args[0]: the program's name has a placeholder: a value cannot choose what runs")
-		return
+	if has(a.stdin) && len(s.errs) == before {
+		if err := use.Stdin(); err != nil {
+			a.refuse(s, "Stdin", err)
+		}
 	}
-	at := 0
-	if slices.Contains(wrappers, program(args[0])) {
-		at = slices.IndexFunc(args, func(arg string) bool {
-			return slices.Contains(shells, program(arg)) || slices.Contains(windowsShells, program(arg))
-		})
-	}
-	if at < 0 {
-		return
-	}
-	end := 0
-	switch name := program(args[at]); {
-	case slices.Contains(shells, name):
-		end = scriptEnd(args, at+1)
-	case slices.Contains(windowsShells, name):
-		end = len(args)
-	}
-	for i := at + 1; i < end; i++ {
-		if len(templates[i].Keys()) > 0 {
-			s.errorf(`Args[%d]: a value in the script of a shell would be run as code; write "$1" there and add the placeholder as an argument: sh -c SCRIPT sh {{key}}`, i)
+	for _, v := range a.env {
+		if has(v.value) && !interpreter.Variable(v.name) {
+			a.refuse(s, fmt.Sprintf("Env[%q]", v.name),
+				fmt.Errorf("programs take %s for code, or for where their code is; give the value a name of its own", v.name))
 		}
 	}
 }
 
-// scriptEnd is the index after a shell's script, be it a file or the code after
-// -c: the first argument that is no option.
-func scriptEnd(args []string, from int) int {
-	for i := from; i < len(args); i++ {
-		switch {
-		case withValue.MatchString(args[i]):
-			i++
-		case !strings.HasPrefix(args[i], "-") && !strings.HasPrefix(args[i], "+"):
-			return i + 1
-		}
-	}
-	return len(args)
+func (a *CommandAgent) refuse(s *source, field string, why error) {
+	s.errorf("%s: %w; or say unsafe: true, if you know what it can hold", field, why)
 }
 
-// program is the bare name of a program.
-func program(arg string) string {
-	name := path.Base(strings.ToLower(strings.ReplaceAll(arg, `\`, "/")))
-	return strings.TrimSuffix(name, ".exe")
+// NeedsUnsafe reports whether the command would be refused without Unsafe.
+func (a *CommandAgent) NeedsUnsafe() bool {
+	if !a.cfg.Unsafe {
+		return false
+	}
+	var s source
+	safe := *a
+	safe.cfg.Unsafe = false
+	safe.checkCode(&s)
+	return len(s.errs) > 0
 }

@@ -25,9 +25,14 @@ type CommandConfig struct {
 	Config
 	// Args is the program and its arguments. Each is a template and stays one
 	// argument, whatever its values hold; no shell reads it. The program's name
-	// has no placeholders, nor has the script of a shell (sh -c SCRIPT), where
-	// a value would be code: there, write "$1" and add the placeholder as an
-	// argument after the script and the shell's name. Required.
+	// has no placeholders. Required.
+	//
+	// A placeholder may be a whole argument of a program that is neither an
+	// interpreter nor starts other programs. An interpreter whose code stands in
+	// Args takes values after it: sh -c 'cat "$1/$2"' sh {{a}} {{b}}, and
+	// python3 FILE {{a}}. All else needs Unsafe, as does a placeholder in the
+	// Stdin of an interpreter that reads its code there, and in a variable that
+	// programs take for code, such as LD_PRELOAD.
 	//
 	// A value that begins with a dash may be taken for an option by the
 	// program; most take "--" before it as a sign that it is not.
@@ -60,6 +65,8 @@ type CommandConfig struct {
 	// OKExitCodes are those that are no failure; the default is just 0. Another
 	// one is an [*ExitError].
 	OKExitCodes []int
+	// Unsafe allows placeholders where a value could be run as code.
+	Unsafe bool
 }
 
 // EnvCallID is the environment variable in which a command finds the ID of its
@@ -121,7 +128,6 @@ func (a *CommandAgent) parse(s *source) {
 	for i, arg := range cfg.Args {
 		a.args = append(a.args, s.template(fmt.Sprintf("Args[%d]", i), arg, template.Mustache))
 	}
-	checkCode(cfg.Args, a.args, s)
 	a.stdin = s.template("Stdin", cfg.Stdin, template.Mustache)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Env)) {
 		field := fmt.Sprintf("Env[%q]", name)
@@ -130,6 +136,7 @@ func (a *CommandAgent) parse(s *source) {
 		}
 		a.env = append(a.env, variable{name, s.template(field, cfg.Env[name], template.Mustache)})
 	}
+	a.checkCode(s)
 	a.dir = s.template("Dir", cfg.Dir, template.Mustache)
 	if cfg.OutputLimit < 0 {
 		s.errorf("OutputLimit is negative: %d", cfg.OutputLimit)

@@ -3,6 +3,7 @@
 package taskagent_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -79,29 +80,76 @@ func TestEveryProblemOfAConfigIsReported(t *testing.T) {
 // of a shell.
 func TestPlaceholdersInCodeAreRefused(t *testing.T) {
 	for _, tt := range []struct {
-		args    []string
+		cfg     taskagent.CommandConfig
 		refused bool
 	}{
-		{[]string{"{{program}}"}, true},
-		{[]string{"run-{{program}}"}, true},
-		{[]string{"sh", "-c", "echo {{x}}"}, true},
-		{[]string{"/bin/bash", "-euo", "pipefail", "-c", "echo {{x}}"}, true},
-		{[]string{"sh", "-{{options}}", "echo"}, true},
-		{[]string{"sh", "{{script}}"}, true},
-		{[]string{"env", "A=b", "sh", "-c", "echo {{x}}"}, true},
-		{[]string{`C:\Windows\System32\cmd.exe`, "/c", "dir", "{{x}}"}, true},
-		{[]string{"sh", "-c", `echo "$1"`, "sh", "{{x}}"}, false},
-		{[]string{"sh", "script.sh", "-c", "{{x}}"}, false},
-		{[]string{"grep", "sh", "-c", "{{x}}"}, false},
-		{[]string{"env", "A={{x}}", "printenv"}, false},
-		{[]string{"sh"}, false},
+		{commandOf("{{program}}"), true},
+		{commandOf("run-{{program}}"), true},
+		{commandOf("sh", "-c", "echo {{x}}"), true},
+		{commandOf("/bin/bash", "-euo", "pipefail", "-c", "echo {{x}}"), true},
+		{commandOf("sh", "-{{options}}", "echo"), true},
+		{commandOf("sh", "{{script}}"), true},
+		{commandOf("env", "A=b", "sh", "-c", "echo {{x}}"), true},
+		{commandOf(`C:\Windows\System32\cmd.exe`, "/c", "dir", "{{x}}"), true},
+		{commandOf("find", ".", "-exec", "sh", "-c", "{{x}}", ";"), true},
+		{commandOf("docker", "exec", "box", "sh", "-c", "{{x}}"), true},
+		{commandOf("rbash", "-c", "{{x}}"), true},
+		{commandOf("su", "-c", "{{x}}"), true},
+		{commandOf("script", "-c", "{{x}}", "out"), true},
+		{commandOf("flock", "lock", "-c", "{{x}}"), true},
+		{commandOf("ssh", "host", "{{x}}"), true},
+		{commandOf("python3", "-c", "{{x}}"), true},
+		{commandOf("python3.12", "-c", "{{x}}"), true},
+		{commandOf("perl", "-e", "print 1", "{{x}}"), true},
+		{commandOf("awk", "{{x}}"), true},
+		{commandOf("make", "{{x}}"), true},
+		{commandOf("tar", "--to-command={{x}}"), true},
+		{commandOf("cat", "{{work}}/{{file}}"), true},
+		{commandOf("cat", "{{#x}}--option{{/x}}"), true},
+		{commandOf("env", "A={{x}}", "printenv"), true},
+		{taskagent.CommandConfig{Args: []string{"sh"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"bash", "-s", "x"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"sh", "/dev/stdin"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"python3"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"python3", "-"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"env", "sh"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"awk", "-f", "/dev/stdin"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"sqlite3", "a.db"}, Stdin: "{{x}}"}, true},
+		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"BASH_ENV": "{{x}}"}}, true},
+		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"LD_PRELOAD": "{{x}}"}}, true},
+		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"path": "{{x}}"}}, true},
+
+		{commandOf("sh", "-c", `echo "$1"`, "sh", "{{x}}"), false},
+		{commandOf("bash", "-eu", "-o", "pipefail", "-c", `echo "$1"`, "sh", "a={{x}}"), false},
+		{commandOf("sh", "script.sh", "-c", "{{x}}"), false},
+		{commandOf("python3", "score.py", "{{x}}"), false},
+		{commandOf("python3", "-u", "-c", "import sys", "{{x}}"), false},
+		{commandOf("grep", "sh", "-c", "{{x}}"), false},
+		{commandOf("tool", "{{ x }}", "{{{x}}}", "{{x?}}"), false},
+		{commandOf("sh"), false},
+		{taskagent.CommandConfig{Args: []string{"sh"}, Stdin: "echo hello"}, false},
+		{taskagent.CommandConfig{Args: []string{"wc", "-w"}, Stdin: "{{x}}"}, false},
+		{taskagent.CommandConfig{Args: []string{"sh", "-c", "cat"}, Stdin: "{{x}}"}, false},
+		{taskagent.CommandConfig{Args: []string{"sed", "-e", "s/a/b/"}, Stdin: "{{x}}"}, false},
+		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"TASK": "{{x}}", "LD_PRELOAD": "fixed"}}, false},
 	} {
-		_, err := taskagent.NewCommand(taskagent.CommandConfig{Config: taskagent.Config{Name: "c"}, Args: tt.args})
+		tt.cfg.Config = taskagent.Config{Name: "c"}
+		_, err := taskagent.NewCommand(tt.cfg)
 		if refused := err != nil; refused != tt.refused {
-			t.Errorf("%q: refused is %t: %v", tt.args, refused, err)
+			t.Errorf("%q %v: refused is %t: %v", tt.cfg.Args, tt.cfg.Env, refused, err)
+		}
+		tt.cfg.Unsafe = true
+		made, err := taskagent.NewCommand(tt.cfg)
+		switch program := strings.Contains(tt.cfg.Args[0], "{{"); {
+		case (err != nil) != program:
+			t.Errorf("%q, unsafe: %v", tt.cfg.Args, err)
+		case err == nil && made.(*taskagent.CommandAgent).NeedsUnsafe() != tt.refused:
+			t.Errorf("%q: NeedsUnsafe is %t", tt.cfg.Args, !tt.refused)
 		}
 	}
 }
+
+func commandOf(args ...string) taskagent.CommandConfig { return taskagent.CommandConfig{Args: args} }
 
 // The config can be looked at, and later changes of it have no effect.
 func TestConfigIsKept(t *testing.T) {

@@ -9,7 +9,7 @@
 //			OutputKey: "report",
 //			ExitWhen:  "result.exit_code == 0",
 //		},
-//		Args:        []string{"go", "test", "./{{package}}"},
+//		Args:        []string{"sh", "-c", `go test "./$1"`, "sh", "{{package}}"},
 //		OKExitCodes: []int{0, 1},
 //	})
 //

@@ -55,11 +55,14 @@ type HTTPConfig struct {
 	// OKStatus are the statuses that are no failure; the default is 200 to 299.
 	// Another one is a [*StatusError].
 	OKStatus []int
+	// RedirectHosts are other servers to which a redirect may lead, as host or
+	// host:port. They get neither Headers nor a body, and a redirect from https
+	// leads to https only.
+	RedirectHosts []string
 	// Client sends the request. The default, and one without CheckRedirect,
-	// follows at most 5 redirects, to http and https only. Another server, which
-	// is another scheme, host or port, is only asked, and without Headers: a
-	// redirect there of a request with a body, or of one that changes something,
-	// is an error. Write that server into URL if it is to have them.
+	// follows at most 5 redirects: to the same server, which is the same scheme,
+	// host and port, and of a request without a body that changes nothing, to
+	// RedirectHosts. Any other is an error.
 	Client *http.Client
 }
 
@@ -109,13 +112,13 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 		cfg.SizeLimit = defaultLimit
 	}
 	if cfg.Client == nil {
-		cfg.Client = &http.Client{CheckRedirect: checkRedirect}
+		cfg.Client = &http.Client{}
 	}
+	cfg.Headers, cfg.OKStatus, cfg.RedirectHosts = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus), slices.Clone(cfg.RedirectHosts)
 	client := new(*cfg.Client)
 	if client.CheckRedirect == nil {
-		client.CheckRedirect = checkRedirect
+		client.CheckRedirect = redirects(cfg.RedirectHosts).check
 	}
-	cfg.Headers, cfg.OKStatus = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus)
 	a := &HTTPAgent{cfg: cfg, client: client}
 	a.task = task{cfg: cfg.Config, do: a.do, json: cfg.JSON}
 	var s source
@@ -137,6 +140,7 @@ func (a *HTTPAgent) parse(s *source) {
 		s.errorf("Method %q is not one of HTTP", cfg.Method)
 	}
 	a.url = s.url("URL", cfg.URL)
+	checkHosts(cfg.RedirectHosts, s)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
 		field := fmt.Sprintf("Headers[%q]", name)
 		switch {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -177,7 +179,9 @@ func TestRedirects(t *testing.T) {
 	}))
 	defer s.Close()
 	get := func(path string) *ran {
-		return request(t, taskagent.HTTPConfig{URL: s.URL + path, Headers: map[string]string{"X-Token": "abc"}}, nil)
+		return request(t, taskagent.HTTPConfig{
+			URL: s.URL + path, Headers: map[string]string{"X-Token": "abc"}, RedirectHosts: []string{strings.TrimPrefix(other.URL, "http://")},
+		}, nil)
 	}
 	equal(t, "same server", any("abc"), get("/same").state["out"])
 	equal(t, "other server", any("GET /seen\n\n|"), get("/other").state["out"])
@@ -212,6 +216,7 @@ func TestRedirectsLeaveSecretsBehind(t *testing.T) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	defer s.Close()
+	listed := []string{strings.TrimPrefix(other.URL, "http://")}
 	for _, tt := range []struct {
 		method, path, body string
 		client             *http.Client
@@ -228,6 +233,7 @@ func TestRedirectsLeaveSecretsBehind(t *testing.T) {
 		got = nil
 		ran := request(t, taskagent.HTTPConfig{
 			Method: tt.method, URL: s.URL + tt.path + "?k=hidden", Body: tt.body, Headers: map[string]string{"X-Api-Key": "hidden"}, Client: tt.client,
+			RedirectHosts: listed,
 		}, nil)
 		if (ran.err == nil) != (tt.fails == "") {
 			t.Errorf("%s %s: %v", tt.method, tt.path, ran.err)
@@ -236,6 +242,48 @@ func TestRedirectsLeaveSecretsBehind(t *testing.T) {
 			has(t, ran.err, tt.fails)
 		}
 		equal(t, tt.method+" "+tt.path, tt.want, got)
+	}
+}
+
+// A redirect leads to the same server, or to one that is listed. To any other, such
+// as that of a cloud's metadata, nothing is sent: the dialer sees no address.
+func TestRedirectsGoWhereTheStepSays(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
+	}))
+	defer s.Close()
+	here := s.Listener.Addr().String()
+	var dialed []string
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr != here {
+			dialed = append(dialed, addr)
+			return nil, errors.New("the test connects to nobody else")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}}
+	for _, tt := range []struct {
+		to     string
+		hosts  []string
+		dialed []string
+	}{
+		{"http://169.254.169.254/latest/meta-data", nil, nil},
+		{"http://169.254.169.254/latest/meta-data", []string{"example.com"}, nil},
+		{"http://localhost:1/", []string{"localhost"}, nil},
+		{"http://localhost:1/", []string{"localhost:1"}, []string{"localhost:1"}},
+		{"http://example.invalid/", []string{"EXAMPLE.invalid"}, []string{"example.invalid:80"}},
+		{"https://example.invalid/", []string{"example.invalid"}, []string{"example.invalid:443"}},
+	} {
+		dialed = nil
+		got := request(t, taskagent.HTTPConfig{URL: s.URL + "?to=" + url.QueryEscape(tt.to), Client: client, RedirectHosts: tt.hosts}, nil)
+		if tt.dialed == nil {
+			has(t, got.err, "it redirects to another server")
+		}
+		equal(t, tt.to, tt.dialed, dialed)
+	}
+	for _, host := range []string{"", "https://example.com", "example.com/x", "{{host}}", "*.example.com"} {
+		if _, err := taskagent.NewHTTP(taskagent.HTTPConfig{Config: taskagent.Config{Name: "a"}, URL: s.URL, RedirectHosts: []string{host}}); err == nil {
+			t.Errorf("%q is a host", host)
+		}
 	}
 }
 

@@ -112,23 +112,6 @@ func (a answer) withoutSecrets(secrets *credential.Secrets) answer {
 	return a
 }
 
-// checkRedirect is the redirect policy of clients that have none.
-func checkRedirect(req *http.Request, via []*http.Request) error {
-	if s := req.URL.Scheme; s != "http" && s != "https" {
-		return fmt.Errorf("redirect to scheme %q: only http and https are followed", s)
-	}
-	if len(via) > 5 {
-		return errors.New("more than 5 redirects")
-	}
-	if credential.Left(req, via) {
-		if changes(req.Method) || req.Body != nil && req.Body != http.NoBody {
-			return fmt.Errorf("it redirects the %s request to another server, %s, which does not get it: write that address into the URL if that is right", req.Method, credential.Origin(req.URL))
-		}
-		req.Header = make(http.Header) // not even the Referer: its query may hold a secret
-	}
-	return nil
-}
-
 // printable is a text for an error, without what could do harm to a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -27,7 +27,7 @@ func printBacktest(out io.Writer, rec *progress.Recording, rows []tested) error 
 	fmt.Fprintln(w)
 	for i := range rows {
 		r := &rows[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s", plainText(r.Policy), stopsAfter(&r.Result), reasonOf(&r.Result), resultOf(&r.Result))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", r.Policy, stopsAfter(&r.Result), reasonOf(&r.Result), resultOf(&r.Result))
 		if r.Result.Unknown {
 			fmt.Fprintln(w)
 			continue

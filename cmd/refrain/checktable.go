@@ -17,11 +17,11 @@ import (
 // preflight writes what a run can come to, for people.
 func preflight(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s is valid\n", plainText(file), def.Name)
+	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
 	for _, l := range loopReports(def, worst) {
 		fmt.Fprintf(&b, "\n%s ends\n", l.Name)
 		for _, s := range l.Stops {
-			fmt.Fprintf(&b, "  %s\n", plainText(s.Text))
+			fmt.Fprintf(&b, "  %s\n", s.Text)
 		}
 	}
 	b.WriteString("\nAt the most\n")
@@ -86,10 +86,10 @@ func costless(worst *definition.WorstCase) []string {
 	}
 	var lines []string
 	if nameless != nil {
-		lines = append(lines, fmt.Sprintf("No model is named for %s: to count cost, give --model.", plainText(strings.Join(nameless, ", "))))
+		lines = append(lines, fmt.Sprintf("No model is named for %s: to count cost, give --model.", strings.Join(nameless, ", ")))
 	}
 	if unpriced != nil {
-		lines = append(lines, fmt.Sprintf("To count cost, add to prices in the file: %s.", plainText(strings.Join(unpriced, ", "))))
+		lines = append(lines, fmt.Sprintf("To count cost, add to prices in the file: %s.", strings.Join(unpriced, ", ")))
 	}
 	return lines
 }

@@ -119,7 +119,7 @@ func writeImported(e *env, f dialectFlags, res *dialect.Result) error {
 		if isTerminal(e.stdout) {
 			text = escapeJSON(text)
 		}
-		_, err := e.stdout.Write(text)
+		_, err := exactly(e.stdout).Write(text)
 		return err
 	}
 	out := f.out
@@ -189,7 +189,7 @@ func writeFiles(e *env, f dialectFlags, files []dialect.File) error {
 			if isTerminal(e.stdout) {
 				text = escapeJSON(text)
 			}
-			if _, err := fmt.Fprintf(e.stdout, "# %s\n%s", file.Name, text); err != nil {
+			if _, err := fmt.Fprintf(exactly(e.stdout), "# %s\n%s", file.Name, text); err != nil {
 				return err
 			}
 		}
@@ -257,20 +257,20 @@ func loadAny(e *env, file string) (*definition.Definition, origin, error) {
 	release, err := endsReading(e)
 	defer release()
 	if err != nil {
-		return nil, nil, &exitError{exitInterrupted, err}
+		return nil, origin{}, &exitError{exitInterrupted, err}
 	}
 	def, err := definition.Load(file)
 	if err == nil {
-		return def, func(p definition.Position) definition.Position { return p }, nil
+		return def, origin{}, nil
 	}
 	res, note, err := asDefinition(file, err)
 	if note != "" {
 		fmt.Fprintln(e.stderr, note)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, origin{}, err
 	}
-	return res.Definition, res.Origin, nil
+	return res.Definition, origin{res}, nil
 }
 
 // asDefinition makes a definition of a file that is none, for the reason that
@@ -282,7 +282,7 @@ func asDefinition(file string, err error) (res *dialect.Result, note string, _ e
 	}
 	r := res.Report
 	note = fmt.Sprintf("%s: note: this is %s: %d changed, %d left out; refrain import says what",
-		plainText(file), r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped))
+		file, r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped))
 	if err := res.Err(); err != nil {
 		if res.YAML == nil {
 			note = "" // the error says that, and more

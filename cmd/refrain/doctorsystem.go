@@ -43,7 +43,7 @@ func (d *doctor) command(a *definition.Agent) {
 	if _, own := a.Command.Env["PATH"]; own {
 		return // nobody knows it before the run
 	}
-	at := d.from(a.Position()).String() + " " + a.Name
+	at := d.from.at(a.Position()).String() + " " + a.Name
 	if strings.ContainsAny(program, `/\`) && !filepath.IsAbs(program) {
 		if strings.Contains(a.Command.Dir, "{{") {
 			return

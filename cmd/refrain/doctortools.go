@@ -19,7 +19,7 @@ import (
 // server starts a server of tools, or connects to it, and asks what it has. None
 // of its tools is called.
 func (d *doctor) server(ctx context.Context, def *definition.Definition, a *definition.Agent, m *definition.MCP) {
-	at, within := fmt.Sprintf("%s %s, %s", d.from(a.Position()), a.Name, m), initTimeout(def)
+	at, within := fmt.Sprintf("%s %s, %s", d.from.at(a.Position()), a.Name, m), initTimeout(def)
 	for _, name := range m.PassEnv {
 		if d.getenv(name) == "" {
 			return // told by the building of the agents

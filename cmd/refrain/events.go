@@ -81,12 +81,12 @@ func listEvents(ctx context.Context, e *env, f eventsFlags, word string) error {
 		return &exitError{exitUsage, err}
 	}
 	for _, ev := range shown {
-		if err := f.print(e, ev); err != nil {
+		if err := f.print(e, ev, run.wholes.of); err != nil {
 			return err
 		}
 	}
 	if coming {
-		err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev) }, nil)
+		err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev, run.wholes.of) }, nil)
 		if gone, ok := errors.AsType[*goneError](err); ok {
 			return &exitError{exitInterrupted, gone}
 		}
@@ -122,11 +122,12 @@ func (f *eventsFlags) note(ctx context.Context, e *env, run *oneRun, w *watching
 }
 
 // print writes an event that is asked for.
-func (f *eventsFlags) print(e *env, ev *session.Event) error {
+func (f *eventsFlags) print(e *env, ev *session.Event, whole progress.Whole) error {
 	if f.errors && problemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
 		f.iteration > 0 && !inIteration(ev, f.iteration) {
 		return nil
 	}
+	ev = whole(ev)
 	var line []byte
 	if f.json {
 		text, err := marshalJSON(ev)

@@ -49,7 +49,7 @@ func printError(w io.Writer, err error) {
 		problems.Format(w)
 		return
 	}
-	fmt.Fprintln(w, "refrain:", plainText(err.Error()))
+	fmt.Fprintln(w, "refrain:", err.Error())
 }
 
 // valueError says of a flag's value that cannot be read what to write instead, and

@@ -76,7 +76,7 @@ func runExport(ctx context.Context, e *env, f exportFlags, word string) error {
 		}
 	}
 	if f.out == "" || f.out == "-" {
-		if _, err := run.export(e.stdout, f.audit); err != nil {
+		if _, err := run.export(exactly(e.stdout), f.audit); err != nil {
 			return &exitError{exitFailed, fmt.Errorf("export run %s: %w", run.id, err)}
 		}
 		return nil
@@ -96,7 +96,7 @@ func runExport(ctx context.Context, e *env, f exportFlags, word string) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return &exitError{exitFailed, errors.Join(fmt.Errorf("export run %s: %w", run.id, err), os.Remove(f.out))}
 	}
-	fmt.Fprintf(e.stderr, "%s: %d events of %s", plainText(f.out), len(run.events), plainText(run.id))
+	fmt.Fprintf(e.stderr, "%s: %d events of %s", f.out, len(run.events), run.id)
 	if f.audit {
 		fmt.Fprintf(e.stderr, ", %s", hash)
 	}
@@ -120,7 +120,7 @@ func (r *oneRun) export(w io.Writer, audit bool) (hash string, err error) {
 	if err := enc.Encode(head); err != nil {
 		return "", err
 	}
-	for _, ev := range r.events {
+	for ev := range r.wholes.all(r.events) {
 		if err := c.add(ev); err != nil {
 			return "", err
 		}
@@ -131,6 +131,9 @@ func (r *oneRun) export(w io.Writer, audit bool) (hash string, err error) {
 		if err := enc.Encode(line); err != nil {
 			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
+	}
+	if r.wholes.err != nil {
+		return "", r.wholes.err
 	}
 	if err := enc.Encode(exportTail{Type: "end", Events: head.Events, Chain: c.last}); err != nil {
 		return "", err

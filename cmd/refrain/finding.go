@@ -16,7 +16,7 @@ func note(f progress.Finding) string {
 	if strings.Contains(string(f.Loop), "/") {
 		text = string(f.Loop) + ": " + text
 	}
-	return "Note: " + strings.Join(strings.Fields(plainText(text)), " ")
+	return "Note: " + strings.Join(strings.Fields(text), " ")
 }
 
 // stopsBySeq are the stop records in a log, by the place of their events.

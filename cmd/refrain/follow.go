@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -46,11 +47,13 @@ type follower struct {
 	meter meter
 
 	mu        sync.Mutex
-	begun     bool // the output was told
-	leaving   bool // the run is to go on in the background
-	log       []*session.Event
+	begun     bool   // the output was told
+	leaving   bool   // the run is to go on in the background
+	seen      int64  // number of the last event
+	wholes    wholes // of the log
 	fold      progress.Fold
 	diagnosis progress.Diagnosis
+	taken     progress.Resources
 	busy      clocks
 	broken    error // standard output cannot be written to
 
@@ -65,6 +68,10 @@ func newFollower(e *env, s *stock, mode string, def *definition.Definition, req 
 	var err error
 	if f.out, err = newOutput(e, mode, f); err != nil {
 		return nil, err
+	}
+	f.wholes.fetch = func(ctx context.Context) (*session.View, error) {
+		view, _, err := s.view(ctx, f.req.session)
+		return view, err
 	}
 	f.sup, err = s.supervise(e, f.event)
 	return f, err
@@ -116,43 +123,63 @@ func (f *follower) show(ev *session.Event) error {
 			return err
 		}
 	}
+	f.seen = max(f.seen, ev.Seq)
 	var lines []string
 	switch {
 	case ev.Partial:
 	case ev.Mark != nil && ev.Mark.Kind == session.MarkRunResumed:
-		f.log = append(f.log, ev)
-		f.again()
+		f.again(ev.Seq)
 	default:
-		f.log = append(f.log, ev)
 		f.diagnosis.Add(ev)
+		f.taken.Add(ev)
 		f.busy.add(ev)
 		lines = f.fold.Add(ev)
 	}
 	return f.out.event(ev, lines, &f.fold)
 }
 
-// again reads the log from its beginning, without what counts no more.
-func (f *follower) again() {
-	f.fold, f.diagnosis, f.busy = progress.Fold{Owned: true}, progress.Diagnosis{}, clocks{}
-	for _, ev := range session.Current(f.log) {
-		f.fold.Add(ev)
-		f.diagnosis.Add(ev)
-		f.busy.add(ev)
+// again folds the log anew up to an event, without what counts no more.
+func (f *follower) again(seq int64) {
+	log := f.log()
+	for len(log) > 0 && log[len(log)-1].Seq > seq {
+		log = log[:len(log)-1]
 	}
-	if p, ok := f.out.(interface{ past([]*session.Event) }); ok {
-		p.past(session.Current(f.log))
+	log = f.refold(log)
+	if p, ok := f.out.(interface {
+		past(iter.Seq[*session.Event])
+	}); ok {
+		p.past(f.wholes.recent(log))
 	}
 }
 
-// remember takes what a run has done before this process drives it.
-func (f *follower) remember(view *session.View) error {
-	run := session.RunOf(view)
-	for ev := range view.Log().All() {
+// refold folds a log from its beginning. It returns what counts of it.
+func (f *follower) refold(log []*session.Event) []*session.Event {
+	f.fold, f.diagnosis = progress.Fold{Owned: true, Whole: f.wholes.of}, progress.Diagnosis{}
+	f.busy, f.taken = clocks{}, progress.Resources{}
+	log = session.Current(log)
+	for _, ev := range log {
+		f.fold.Add(ev)
+		f.diagnosis.Add(ev)
+		f.busy.add(ev)
+		f.taken.Add(ev)
+	}
+	return log
+}
+
+// log is the outline of the run's log as the store has it now; empty if the store is
+// gone. It is not kept: it grows with the run.
+func (f *follower) log() []*session.Event {
+	view, run, err := f.stock.view(context.Background(), f.req.session)
+	if err != nil || run == nil {
+		return nil
+	}
+	var log []*session.Event
+	for ev := range view.Outline() {
 		if ev.InvocationID == run.ID {
-			f.log = append(f.log, ev)
+			log = append(log, ev)
 		}
 	}
-	return view.Err()
+	return log
 }
 
 // ask asks the supervisor for something; what goes wrong is told.

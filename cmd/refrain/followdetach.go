@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -81,24 +80,16 @@ func (f *follower) overAlready(view *session.View, run *session.Run) error {
 		end.Err = errors.New(run.Error)
 	}
 	f.mu.Lock()
-	var seen int64
-	if len(f.log) > 0 {
-		seen = f.log[len(f.log)-1].Seq
-	}
-	for ev := range view.Log().All() {
-		if ev.InvocationID != run.ID || ev.Seq <= seen {
+	for ev := range view.Outline() {
+		if ev.InvocationID != run.ID || ev.Seq <= f.seen {
 			continue
 		}
-		f.log = append(f.log, ev)
+		f.seen = ev.Seq
 		if v, ok := f.out.(*viewed); ok {
-			v.more(ev)
+			v.more(view.Whole(ev))
 		}
 	}
-	f.fold, f.diagnosis = progress.Fold{Owned: true}, progress.Diagnosis{}
-	for _, ev := range session.Current(f.log) {
-		f.fold.Add(ev)
-		f.diagnosis.Add(ev)
-	}
+	f.refold(f.log())
 	f.mu.Unlock()
 	if err := view.Err(); err != nil {
 		return &exitError{exitFailed, err}

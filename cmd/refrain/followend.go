@@ -64,7 +64,7 @@ func (f *follower) finish(end supervisor.Outcome) error {
 			return &exitError{exitFailed, err}
 		}
 	}
-	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), saved: f.fold.Saved(), findings: f.diagnosis.Findings(), used: f.meter.used(session.Current(f.log))}
+	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), saved: f.fold.Saved(), findings: f.diagnosis.Findings(), used: f.meter.used(f.taken)}
 	f.ended(end, &res)
 	err := f.out.finished(f.req, res)
 	switch {
@@ -107,7 +107,7 @@ func (f *follower) ended(end supervisor.Outcome, res *result) {
 		} else {
 			res.answer = ""
 		}
-		res.next = append(pausedLines(f.log, f.summary()), "Resume with: refrain resume "+id)
+		res.next = append(pausedLines(f.log(), f.summary()), "Resume with: refrain resume "+id)
 	case errors.As(end.Err, new(*sqlite.RemovedError)):
 		f.storeGone(end.Err, res)
 	default:
@@ -150,7 +150,7 @@ func (f *follower) lost(waits bool, res *result) {
 }
 
 // summary is how the run stands, by its log.
-func (f *follower) summary() *progress.Summary { return progress.Summarize(f.log) }
+func (f *follower) summary() *progress.Summary { return progress.Summarize(f.log()) }
 
 // pausedLines say why a run is paused, and how far it is.
 func pausedLines(log []*session.Event, sum *progress.Summary) []string {

@@ -103,7 +103,7 @@ func runImport(ctx context.Context, e *env, f importFlags, name string) error {
 	case err != nil:
 		return &exitError{exitFailed, fmt.Errorf("import %s: %w", name, err)}
 	}
-	fmt.Fprintf(e.stderr, "%s: %d events\n", plainText(name), len(run.events))
+	fmt.Fprintf(e.stderr, "%s: %d events\n", name, len(run.events))
 	if _, err := fmt.Fprintln(e.stdout, run.id); err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -134,12 +134,17 @@ func (r *oneRun) sound() error {
 	return nil
 }
 
-// save makes the session, and appends all events to it. If that fails it leaves
-// nothing behind.
+// save makes the session, and appends all events to it at once. If that fails it
+// leaves nothing behind; if the process dies, at most an empty session, which another
+// import takes.
 func (r *oneRun) save(ctx context.Context, store session.Service) (err error) {
 	state := maps.Clone(r.initial)
 	maps.DeleteFunc(state, func(key string, _ any) bool { return !session.OwnKey(key) })
-	made, err := store.Create(ctx, &session.CreateRequest{AppName: appName, UserID: userName, SessionID: r.id, State: state})
+	create := &session.CreateRequest{AppName: appName, UserID: userName, SessionID: r.id, State: state}
+	made, err := store.Create(ctx, create)
+	if errors.Is(err, session.ErrExists) && removeEmpty(ctx, store, r.id) {
+		made, err = store.Create(ctx, create)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,7 +155,7 @@ func (r *oneRun) save(ctx context.Context, store session.Service) (err error) {
 		}
 	}()
 	if leaser, ok := store.(session.Leaser); ok { // so that nobody resumes what is not whole
-		lease, err := leaser.Acquire(ctx, keyOf(r.id), fmt.Sprintf("refrain import %d", os.Getpid()), time.Hour)
+		lease, err := acquire(ctx, leaser, r.id, 10*time.Minute)
 		if err != nil {
 			return err
 		}
@@ -161,6 +166,25 @@ func (r *oneRun) save(ctx context.Context, store session.Service) (err error) {
 		return err
 	}
 	return restoreShared(ctx, store, shared, sharedState(made.Session))
+}
+
+// removeEmpty removes a session without events that nobody drives: a process died
+// before it had written anything of a run. It reports whether it did.
+func removeEmpty(ctx context.Context, store session.Service, id string) bool {
+	leaser, ok := store.(session.Leaser)
+	if !ok {
+		return false
+	}
+	lease, err := acquire(ctx, leaser, id, time.Minute)
+	if err != nil {
+		return false
+	}
+	defer leaser.Release(context.WithoutCancel(ctx), lease) // goes with the session
+	got, err := store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id, NumRecentEvents: 1})
+	if err != nil || got.Session.Events().Len() > 0 {
+		return false
+	}
+	return store.Delete(ctx, &session.DeleteRequest{AppName: appName, UserID: userName, SessionID: id}) == nil
 }
 
 // sharedState are the keys that other sessions share.

@@ -181,7 +181,7 @@ func FuzzReadLog(f *testing.F) {
 				t.Errorf("line %q", line)
 			}
 		}
-		if _, err := back.shown(t.Context()); err != nil {
+		if _, err := back.shown(t.Context(), ""); err != nil {
 			t.Error(err)
 		}
 	})

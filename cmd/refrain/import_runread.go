@@ -108,7 +108,7 @@ func (l *logFile) add(line []byte, n int) error {
 			return fmt.Errorf("no head of an export: %w", err)
 		}
 		if l.head.Schema > exportSchema {
-			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): use that one", plainText(l.head.Refrain), l.head.Schema, exportSchema)
+			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): use that one", l.head.Refrain, l.head.Schema, exportSchema)
 		}
 		return nil
 	case kind.Type == "end" && l.head != nil:

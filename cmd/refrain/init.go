@@ -201,7 +201,7 @@ func (s starter) next(w io.Writer, dir string, files []starterFile) error {
 		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model openai/gpt-5-mini\n", s.command)
 	}
 	b.WriteString("\nThen change loop.yaml, and see what it can come to, and what catches what goes wrong:\n  refrain check loop.yaml\n  refrain graph loop.yaml\n  refrain rehearse loop.yaml\n")
-	_, err := io.WriteString(w, plainText(b.String()))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 

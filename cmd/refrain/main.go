@@ -35,7 +35,8 @@ func mainCode() int {
 
 // run is the program, but for its process.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	cmd := newRoot(&env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, ctx: ctx})
+	e := &env{getenv: getenv, stdin: stdin, stdout: newReadable(stdout), stderr: newReadable(stderr), ctx: ctx}
+	cmd := newRoot(e)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	var exit *exitError
@@ -46,7 +47,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		exit = &exitError{code: exitUsage, err: err}
 	}
 	if exit.err != nil {
-		printError(stderr, exit.err)
+		printError(e.stderr, exit.err)
 	}
 	return exit.code
 }

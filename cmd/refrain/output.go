@@ -177,10 +177,7 @@ func (p *plain) finished(req request, res result) error {
 		p.line(s)
 	}
 	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
-		if isTerminal(p.out) {
-			answer = plainText(answer)
-		}
-		if _, err := fmt.Fprintln(p.out, answer); err != nil {
+		if _, err := fmt.Fprintln(exactly(p.out), answer); err != nil {
 			return fmt.Errorf("write the answer: %w", err)
 		}
 	}

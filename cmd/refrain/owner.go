@@ -3,12 +3,17 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
 // ownerName is how this process calls itself to others that want a run which it
@@ -60,6 +65,16 @@ func ownerIsDead(name string) bool {
 		return false
 	}
 	return o.pid != os.Getpid() && !alive(o.pid)
+}
+
+// acquire takes the lease of a run for this process. A process of this machine that is
+// gone holds it no more.
+func acquire(ctx context.Context, leaser session.Leaser, id string, ttl time.Duration) (*session.Lease, error) {
+	lease, err := leaser.Acquire(ctx, keyOf(id), ownerName(), ttl)
+	if held, ok := errors.AsType[*session.HeldError](err); ok && ownerIsDead(held.Owner) {
+		return leaser.TakeOver(ctx, held, ownerName(), ttl)
+	}
+	return lease, err
 }
 
 func host() string {

@@ -93,7 +93,7 @@ func standsNow(r *session.Run) string {
 	case session.RunCompleted:
 		return "has completed before that"
 	case session.RunFailed:
-		return "has failed before that: " + plainText(r.Error)
+		return "has failed before that: " + r.Error
 	case session.RunWaiting:
 		return "waits for a person"
 	}

@@ -71,8 +71,8 @@ func chosenProgress(e *env, flag string, given, json bool) (string, error) {
 
 // screenOf is the terminal that w is, if something can be drawn on it; else nil.
 func screenOf(w any) *os.File {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(f.Fd()) {
+	f := fileOf(w)
+	if f == nil || !term.IsTerminal(f.Fd()) {
 		return nil
 	}
 	if columns, lines, err := term.GetSize(f.Fd()); err != nil || columns < 1 || lines < 1 {
@@ -84,8 +84,8 @@ func screenOf(w any) *os.File {
 // columnsOf is how wide the terminal is that w writes to; 0 if it is none, or does not
 // say.
 func columnsOf(w any) int {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(f.Fd()) {
+	f := fileOf(w)
+	if f == nil || !term.IsTerminal(f.Fd()) {
 		return 0
 	}
 	columns, _, err := term.GetSize(f.Fd())

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -33,7 +34,7 @@ func newViewed(e *env, keys controls) *viewed {
 		plain:  plain{out: e.stdout, err: e.stderr},
 		screen: screenOf(e.stderr), keyboard: keyboardOf(e.stdin), keys: keys,
 	}
-	e.stderr = v
+	e.stderr = newReadable(v)
 	return v
 }
 
@@ -110,8 +111,8 @@ func (v *viewed) more(ev *session.Event) {
 }
 
 // past shows what a run that is resumed has done before.
-func (v *viewed) past(log []*session.Event) {
-	for _, ev := range log {
+func (v *viewed) past(log iter.Seq[*session.Event]) {
+	for ev := range log {
 		v.view.Load().Add(ev)
 	}
 }

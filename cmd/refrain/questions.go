@@ -101,10 +101,10 @@ func printQuestions(w io.Writer, id string, open []session.Question) error {
 	for _, q := range open {
 		fmt.Fprintf(&b, "%s (%s)", q.ID, q.Kind)
 		if !q.Deadline.IsZero() {
-			fmt.Fprintf(&b, ", %s", plainText(deadlineOf(q)))
+			fmt.Fprintf(&b, ", %s", deadlineOf(q))
 		}
-		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(plainText(q.Text), "\n", "\n  "))
-		fmt.Fprintf(&b, "  Answer with: %s\n", plainText(howToAnswer(id, q, len(open) > 1)))
+		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(q.Text, "\n", "\n  "))
+		fmt.Fprintf(&b, "  Answer with: %s\n", howToAnswer(id, q, len(open) > 1))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

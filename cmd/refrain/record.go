@@ -73,7 +73,7 @@ func openLog(e *env, name string) (*logFile, error) {
 	case len(log.events) == 0:
 		return nil, &exitError{exitUsage, fmt.Errorf("%s: there is no event in it; refrain export and refrain run --record FILE write them", name)}
 	case log.cut:
-		fmt.Fprintf(e.stderr, "%s: the last line was cut off and is left out\n", plainText(name))
+		fmt.Fprintf(e.stderr, "%s: the last line was cut off and is left out\n", name)
 	}
 	return log, nil
 }

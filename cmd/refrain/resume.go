@@ -114,9 +114,6 @@ func (s *stock) resume(ctx context.Context, e *env, f resumeFlags, id string) er
 	if err != nil {
 		return err
 	}
-	if err := fo.remember(view); err != nil {
-		return &exitError{exitFailed, err}
-	}
 	return fo.follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.sup.Resume(ctx, id, opts) })
 }
 

@@ -187,7 +187,7 @@ func removeMessages(e *env, spec, id string) error {
 // can be removed again.
 func removeRun(ctx context.Context, store session.Service, files artifact.Service, id string) error {
 	if leaser, ok := store.(session.Leaser); ok { // goes with the session
-		lease, err := leaser.Acquire(ctx, keyOf(id), fmt.Sprintf("refrain rm %d", os.Getpid()), time.Minute)
+		lease, err := acquire(ctx, leaser, id, time.Minute)
 		if err != nil {
 			return err
 		}
@@ -208,8 +208,7 @@ func removeRun(ctx context.Context, store session.Service, files artifact.Servic
 		}
 	}
 	for _, app := range []string{mailApp, appName} {
-		err := store.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: userName, SessionID: id})
-		if err != nil && !(errors.Is(err, session.ErrNotFound) && app == mailApp) {
+		if err := store.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: userName, SessionID: id}); err != nil {
 			return err
 		}
 	}

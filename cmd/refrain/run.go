@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,6 +174,13 @@ func runFile(ctx context.Context, e *env, f runFlags, file, input string) error 
 		return err
 	}
 	def.Warnings().Format(e.stderr)
+	input = cmp.Or(input, def.Query)
+	if f.session == "" && def.Session != "" {
+		if err := checkRunID(def.Session); err != nil {
+			return &exitError{exitUsage, fmt.Errorf("%s: session: %w", file, err)}
+		}
+		f.session = def.Session
+	}
 	state, err := def.InitialState(f.set)
 	if err != nil {
 		return &exitError{exitUsage, err}

@@ -26,7 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-var kills = flag.Int("kills", 40, "how often a process is killed in TestKilledRunsComeToTheSame, with each store")
+var kills = flag.Int("kills", 40, "how often TestKilledRunsComeToTheSame kills a process, with each store; other tests do it less often")
 
 // crashLoop is three loops in one another, with branches in the innermost: models
 // and commands with an effect. Each command notes its call's ID.

@@ -163,7 +163,7 @@ func tellStanding(ctx context.Context, e *env, s *stock, id, went string) {
 		printError(e.stderr, err)
 		return
 	}
-	sum := progress.Summarize(slices.Collect(view.Log().All()))
+	sum := progress.Summarize(slices.Collect(view.Outline()))
 	status := sum.Status
 	if run != nil {
 		status = run.Status

@@ -23,8 +23,10 @@ type oneRun struct {
 	id    string
 	store session.Service // nil for a file
 	file  *logFile        // nil for a store
-	// events is the whole log of its session, which may have had other runs before.
+	// events is the log of its session, which may have had other runs before: an outline,
+	// of which wholes has the texts.
 	events []*session.Event
+	wholes wholes
 	// initial has the state keys that the session was made with.
 	initial map[string]any
 	close   func() error
@@ -61,14 +63,24 @@ func openRun(ctx context.Context, e *env, spec, word string) (*oneRun, error) {
 	return r, nil
 }
 
-// read fetches the whole log.
-func (r *oneRun) read(ctx context.Context) error {
+func (r *oneRun) fetch(ctx context.Context) (*session.View, error) {
 	got, err := r.store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: r.id})
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return nil, &exitError{exitFailed, err}
 	}
-	view := session.ViewOf(got.Session)
-	r.events = slices.Collect(view.Log().All())
+	return session.ViewOf(got.Session), nil
+}
+
+// read fetches the log.
+func (r *oneRun) read(ctx context.Context) error {
+	view, err := r.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	r.wholes.fetch, r.wholes.view = r.fetch, view
+	for ev := range view.Outline() {
+		r.events = append(r.events, session.Outlined(ev))
+	}
 	if err := view.Err(); err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -183,5 +195,5 @@ func listRuns(ctx context.Context, store session.Service) ([]session.Session, er
 
 // stateAfter is the state after an event of the log.
 func (r *oneRun) stateAfter(seq int64) map[string]any {
-	return progress.StateAfter(maps.Clone(r.initial), r.events, seq)
+	return progress.StateAfter(maps.Clone(r.initial), r.events, seq, r.wholes.of)
 }

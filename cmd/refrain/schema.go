@@ -78,13 +78,13 @@ func noteSchema(w io.Writer, file string) {
 		if m == nil || strings.Contains(m[1], "://") || !filepath.IsLocal(m[1]) {
 			continue
 		}
-		at := plainText(fmt.Sprintf("%s:%d:1: note: ", file, n))
+		at := fmt.Sprintf("%s:%d:1: note: ", file, n)
 		made := "write it with: refrain schema >" + filepath.Join(filepath.Dir(file), m[1])
 		switch ours, err := sameSchema(filepath.Dir(file), m[1]); {
 		case err != nil:
-			fmt.Fprintf(w, "%sthe schema %s cannot be read, so an editor cannot check this file; %s\n", at, plainText(m[1]), plainText(made))
+			fmt.Fprintf(w, "%sthe schema %s cannot be read, so an editor cannot check this file; %s\n", at, m[1], made)
 		case !ours:
-			fmt.Fprintf(w, "%sthe schema %s is of another version, and an editor may say other things than refrain; %s\n", at, plainText(m[1]), plainText(made))
+			fmt.Fprintf(w, "%sthe schema %s is of another version, and an editor may say other things than refrain; %s\n", at, m[1], made)
 		}
 		return
 	}

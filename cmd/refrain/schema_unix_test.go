@@ -51,6 +51,15 @@ func TestSchemaThatIsAPipeIsNotOpened(t *testing.T) {
 	}
 }
 
+// A pipe that nothing writes to does not hold up a command for ever.
+func TestDefinitionFromAPipeThatStaysEmpty(t *testing.T) {
+	cmd, said := programIn(t, pipeIn(t), "validate", "pipe")
+	exit, ok := errors.AsType[*exec.ExitError](cmd.Run())
+	if !ok || exit.ExitCode() != exitUsage || !strings.Contains(said.String(), "nothing writes to the named pipe") {
+		t.Errorf("%v\n%s", exit, said)
+	}
+}
+
 // A definition may come from a pipe. While nobody writes to it, a signal ends the
 // command.
 func TestDefinitionFromAPipe(t *testing.T) {

@@ -106,7 +106,7 @@ func show(ctx context.Context, e *env, f showFlags, word string) error {
 		return err
 	}
 	defer run.close()
-	s, err := run.shown(ctx)
+	s, err := run.shown(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func show(ctx context.Context, e *env, f showFlags, word string) error {
 		}
 	}
 	if f.one {
-		if s.Iteration, err = iterationOf(s.main, f.iteration); err != nil && (f.iteration != 0 || !f.state) {
+		if s.Iteration, err = run.iteration(ctx, s.main, f.iteration); err != nil && (f.iteration != 0 || !f.state) {
 			return &exitError{exitUsage, err}
 		}
 	}
@@ -155,13 +155,17 @@ func parseDiff(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// shown folds the run's events into what there is to show.
-func (r *oneRun) shown(ctx context.Context) (*shown, error) {
+// shown folds the run's events into what there is to show. Of what steps said it has
+// what is recent, and all of one iteration of a loop, such as refine[3].
+func (r *oneRun) shown(ctx context.Context, pass session.Address) (*shown, error) {
 	var live progress.Live
-	var fold progress.Fold
+	fold := progress.Fold{Whole: r.wholes.of}
 	var diagnosis progress.Diagnosis
 	last := progress.LastRun(r.events)
-	for _, ev := range last {
+	for ev := range r.wholes.recent(last) {
+		if pass != "" && ev.Address.Under(pass) {
+			ev = r.wholes.of(ev)
+		}
 		live.Add(ev)
 	}
 	for _, ev := range session.Current(last) {
@@ -187,7 +191,22 @@ func (r *oneRun) shown(ctx context.Context) (*shown, error) {
 	if held != nil {
 		s.DrivenBy = held.Owner
 	}
-	return s, err
+	return s, cmp.Or(err, r.wholes.err)
+}
+
+// iteration is an iteration of a loop, with all that its steps said.
+func (r *oneRun) iteration(ctx context.Context, main *progress.Step, n int) (*progress.Iteration, error) {
+	if it, err := iterationOf(main, n); err != nil {
+		return it, err
+	}
+	s, err := r.shown(ctx, session.Address(fmt.Sprintf("%s[%d]", main.Address, n)))
+	if err != nil {
+		return nil, err
+	}
+	if main, err = loopOf(s.Tree, string(main.Address)); err != nil {
+		return nil, err
+	}
+	return iterationOf(main, n)
 }
 
 // loopOf is the loop of an address; the one that a person follows if there is

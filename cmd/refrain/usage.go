@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
 )
 
 // meter measures what a run takes of the machine, from its making on. The process
@@ -25,20 +24,17 @@ type reading struct {
 
 func newMeter() meter { return meter{time.Now(), read()} }
 
-// used is what was used since, by a run with these events.
-func (m meter) used(events []*session.Event) *progress.Resources {
+// used is what was used since, by a run whose events come to r.
+func (m meter) used(r progress.Resources) *progress.Resources {
 	now := read()
-	r := &progress.Resources{Wall: time.Since(m.began), PeakMemory: now.peak}
+	r.Wall, r.PeakMemory = time.Since(m.began), now.peak
 	r.CPU, r.Programs = since(m.first.cpu, now.cpu), since(m.first.programs, now.programs)
 	// A program begins as a copy of this process, and the system may count that for
 	// its own: only what is more than this process ever had is certainly the program's.
 	if now.peak != nil && now.peakPrograms != nil && *now.peakPrograms > *now.peak {
 		r.PeakPrograms = now.peakPrograms
 	}
-	for _, ev := range events {
-		r.Add(ev)
-	}
-	return r
+	return &r
 }
 
 func since(before, now *time.Duration) *time.Duration {

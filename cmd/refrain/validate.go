@@ -27,7 +27,7 @@ of it can come to, refrain check says besides.`,
 			}
 			from.problems(def.Warnings()).Format(e.stderr)
 			noteFunctions(e.stderr, def, from)
-			fmt.Fprintf(e.stderr, "%s: %s is valid\n", plainText(args[0]), def.Name)
+			fmt.Fprintf(e.stderr, "%s: %s is valid\n", args[0], def.Name)
 			return nil
 		},
 	}
@@ -38,14 +38,14 @@ of it can come to, refrain check says besides.`,
 func noteFunctions(w io.Writer, def *definition.Definition, from origin) {
 	for a := range def.Root.All {
 		if a.Func != "" {
-			fmt.Fprintf(w, "%s: note: %q is the Go agent %q, which a program has to give: refrain run has none\n", plainText(from(a.Position()).String()), a.Name, a.Func)
+			fmt.Fprintf(w, "%s: note: %q is the Go agent %q, which a program has to give: refrain run has none\n", from.at(a.Position()).String(), a.Name, a.Func)
 		}
 		if a.LLM == nil {
 			continue
 		}
 		for _, t := range a.LLM.Tools {
 			if t.Func != "" {
-				fmt.Fprintf(w, "%s: note: %q has the Go function %q, which a program has to give: refrain run has none\n", plainText(from(a.Position()).String()), a.Name, t.Func)
+				fmt.Fprintf(w, "%s: note: %q has the Go function %q, which a program has to give: refrain run has none\n", from.at(a.Position()).String(), a.Name, t.Func)
 			}
 		}
 	}

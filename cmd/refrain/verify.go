@@ -104,7 +104,7 @@ func (r *oneRun) verified() (v *verified, bad int, err error) {
 		return nil, 0, err
 	}
 	stops := stopsBySeq(r.events)
-	for _, s := range progress.Verify(r.events) {
+	for _, s := range progress.Verify(r.events, r.wholes.of) {
 		one := verifiedLoop{Seal: s}
 		if rec := stops[s.Seq]; rec != nil {
 			one.Reason, one.Digest = string(rec.Reason), rec.Digest
@@ -114,13 +114,13 @@ func (r *oneRun) verified() (v *verified, bad int, err error) {
 		}
 		v.Loops = append(v.Loops, one)
 	}
-	v.Runs = progress.VerifyRuns(r.events)
+	v.Runs = progress.VerifyRuns(r.events, r.wholes.of)
 	for _, seal := range v.Runs {
 		if seal.Problem != "" {
 			bad++
 		}
 	}
-	return v, bad, nil
+	return v, bad, r.wholes.err
 }
 
 func printVerified(e *env, v *verified, asJSON bool) error {
@@ -143,7 +143,7 @@ func printVerified(e *env, v *verified, asJSON bool) error {
 	if v.Flaw != nil {
 		line = "CHANGED  log: " + v.Flaw.String()
 	}
-	_, err := fmt.Fprintln(e.stdout, plainText(line))
+	_, err := fmt.Fprintln(e.stdout, line)
 	return err
 }
 
@@ -153,6 +153,6 @@ func printSeal(e *env, of, digest, problem string) error {
 	if problem != "" {
 		line = fmt.Sprintf("CHANGED  %s: %s", of, problem)
 	}
-	_, err := fmt.Fprintln(e.stdout, plainText(line))
+	_, err := fmt.Fprintln(e.stdout, line)
 	return err
 }

@@ -71,7 +71,7 @@ func (r *oneRun) chained() (hash string, found *flaw, err error) {
 		if i > 0 && ev.Seq != r.events[i-1].Seq+1 && found == nil {
 			found = &flaw{ev.Seq, line, fmt.Sprintf("event %d comes after event %d", ev.Seq, r.events[i-1].Seq)}
 		}
-		if err := c.add(ev); err != nil {
+		if err := c.add(r.wholes.of(ev)); err != nil {
 			return "", nil, err
 		}
 		if found == nil && r.file != nil && r.file.audited() && r.file.hashes[i] != c.last {

@@ -68,9 +68,11 @@ type viewer struct {
 	json *ndjson   // nil: for people
 	view *tui.View // a tree in the terminal; nil: lines
 
-	log  []*session.Event
+	log  []*session.Event // an outline
 	fold progress.Fold
 	last time.Time // when something was shown
+
+	whole progress.Whole // reads an event of log
 }
 
 func watch(ctx context.Context, e *env, f watchFlags, word string) error {
@@ -111,10 +113,19 @@ func watch(ctx context.Context, e *env, f watchFlags, word string) error {
 	if err := v.started(run.id, w.summary(), past); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	for _, ev := range past {
+	v.whole = run.wholes.of
+	v.fold.Whole = v.whole
+	told := run.wholes.recent(past)
+	if v.json != nil {
+		told = run.wholes.all(past)
+	}
+	for ev := range told {
 		if err := v.event(ev); err != nil {
 			return &exitError{exitFailed, err}
 		}
+	}
+	if run.wholes.err != nil {
+		return &exitError{exitFailed, run.wholes.err}
 	}
 	if !w.over() {
 		err = w.follow(ctx, v.event, v.alive)
@@ -162,7 +173,7 @@ func progressLine(s string) string {
 }
 
 func (v *viewer) event(ev *session.Event) error {
-	v.log = append(v.log, ev)
+	v.log = append(v.log, session.Outlined(ev))
 	lines := v.add(ev)
 	switch {
 	case v.json != nil:
@@ -189,7 +200,7 @@ func (v *viewer) add(ev *session.Event) []string {
 	if session.SupersededBy(ev) == nil {
 		return v.fold.Add(ev)
 	}
-	v.fold = progress.Fold{}
+	v.fold = progress.Fold{Whole: v.whole}
 	for _, old := range session.Current(v.log) {
 		v.fold.Add(old)
 	}

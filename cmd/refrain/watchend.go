@@ -75,9 +75,6 @@ func (v *viewer) end(w *watching, sum *progress.Summary, res result) error {
 	if answer == "" || res.code == exitWaits {
 		return nil
 	}
-	if isTerminal(v.e.stdout) {
-		answer = plainText(answer)
-	}
-	_, err := fmt.Fprintln(v.e.stdout, answer)
+	_, err := fmt.Fprintln(exactly(v.e.stdout), answer)
 	return err
 }

@@ -18,7 +18,7 @@ type watching struct {
 	store session.Service
 	id    string
 	seen  int64            // the last event's number
-	log   []*session.Event // of the last run
+	log   []*session.Event // of the last run, an outline
 	owned bool             // whoever started the run writes down how it stands
 }
 
@@ -30,7 +30,7 @@ func (w *watching) add(ev *session.Event) {
 	if len(w.log) > 0 && w.log[0].InvocationID != ev.InvocationID {
 		w.log, w.owned = nil, false
 	}
-	w.log = append(w.log, ev)
+	w.log = append(w.log, session.Outlined(ev))
 	if ev.Mark != nil && ev.Mark.Kind == session.MarkRunStarted {
 		w.owned = true
 	}

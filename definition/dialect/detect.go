@@ -70,6 +70,9 @@ func looksRobomotion(v value) bool {
 
 func looksEvo(v value) bool {
 	agents := v.items()
+	if data := v.get("data"); v.isMap() && (data.isMap() || data.isList()) && v.get("type").isNull() {
+		return looksEvo(data)
+	}
 	if list := v.get("agents"); list.isList() {
 		agents = list.items()
 	}
@@ -82,11 +85,20 @@ func looksEvo(v value) bool {
 				return true
 			}
 		}
+		labels := slices.ContainsFunc(a.pairs(), func(p pair) bool { // as the form has them: Output Key
+			return p.key != evoKey(p.key) && (evoKey(p.key) == "output_key" || evoKey(p.key) == "instruction")
+		})
 		kind := strings.ToLower(a.get("type").text())
+		if labels && evoTypes[evoType(a)] && !strings.Contains(kind, ".") && kind == "" {
+			return true
+		}
 		if slices.Contains([]string{"task", "workflow", "external"}, kind) || kind == "llm" && !a.get("instruction").isNull() {
 			return true
 		}
-		if a.get("config").get("sub_agents").isList() || slices.ContainsFunc(a.get("sub_agents").items(), value.isScalar) {
+		if a.get("config").isMap() && !a.get("type").isNull() { // ADK and Robomotion have none, and a definition needs none
+			return true
+		}
+		if a.get("config").get("sub_agents").isList() || slices.ContainsFunc(a.get("sub_agents").items(), value.isText) {
 			return true
 		}
 		return v.get("agents").isList() && evoTypes[kind]

@@ -72,6 +72,7 @@ type Result struct {
 
 	name  string
 	spots spots
+	shown func(place) string
 }
 
 // Origin is where a place of the definition stands in the file that it was made
@@ -83,6 +84,14 @@ func (r *Result) Origin(p definition.Position) definition.Position {
 	}
 	at := r.spots.at(p.Line, p.Column).at
 	return definition.Position{File: at.file, Line: at.line, Column: at.column}
+}
+
+// Excerpt is the line of a place in the file, without the secrets in it.
+func (r *Result) Excerpt(p definition.Position) string {
+	if r.shown == nil {
+		return ""
+	}
+	return r.shown(place{p.File, p.Line, p.Column})
 }
 
 // Err is nil if the import is a definition that can be run. Else it is the
@@ -111,6 +120,9 @@ func (e *Error) Error() string {
 		if r.Items[n].Kind == Failed {
 			b.WriteString("\n" + strings.TrimSuffix(r.Items[n].format(), "\n"))
 		}
+	}
+	for _, p := range r.Problems {
+		b.WriteString("\n" + strings.TrimSuffix(p.Format(), "\n"))
 	}
 	return b.String()
 }
@@ -204,17 +216,23 @@ func (i *importer) tooMany(at place) bool {
 
 // finish makes the definition and looks whether it can be run.
 func (i *importer) finish(name string, root *agent) *Result {
-	res := &Result{Report: i.report}
-	if root == nil || i.report.count(Failed) > 0 {
+	res := &Result{Report: i.report, shown: i.shownLine}
+	if root == nil {
 		if i.report.count(Failed) == 0 {
 			i.fail(place{file: name}, "", "", "there is no agent in it")
 		}
 		return res
 	}
+	before, broken := len(i.report.Items), i.report.count(Failed) > 0
+	root.walk(func(a *agent) {
+		if broken && a.typ == "" { // it is said why
+			a.typ = definition.TypeSequential
+		}
+	})
 	i.unread()
 	doc, from := i.settle(root)
-	if i.report.count(Failed) > 0 {
-		return res
+	if broken { // what is left out, or changed, of a part that was not read says nothing
+		i.report.Items = append(i.report.Items[:before], slices.DeleteFunc(i.report.Items[before:], func(it Item) bool { return it.Kind != Failed })...)
 	}
 	text, read, err := write(doc, "Imported from "+i.opts.Dialect.Title()+" by refrain import.")
 	if err != nil {
@@ -227,6 +245,11 @@ func (i *importer) finish(name string, root *agent) *Result {
 	res.name, res.spots = imported(name), i.spots
 	def, err := definition.Parse(imported(name), text, definition.Options{})
 	problems, bad := errors.AsType[definition.Problems](err)
+	if i.report.count(Failed) > 0 {
+		res.YAML, i.report.Name, i.report.Agents = nil, "", 0
+		i.report.Problems = i.besides(problems)
+		return res
+	}
 	if !bad {
 		res.Definition, problems = def, def.Warnings()
 	}
@@ -236,6 +259,19 @@ func (i *importer) finish(name string, root *agent) *Result {
 	}
 	i.report.Problems = problems
 	return res
+}
+
+// besides are the problems of a definition that does not come about, which has other
+// errors: those of what stands in the file, and not those of what is missing here
+// because it could not be read.
+func (i *importer) besides(problems definition.Problems) definition.Problems {
+	problems = slices.DeleteFunc(problems, func(p *definition.Problem) bool {
+		return p.Severity != definition.SeverityError || !slices.Contains([]string{
+			definition.CodeTemplate, definition.CodeExpr, definition.CodeModel, definition.CodeValue, definition.CodeName,
+		}, p.Code)
+	})
+	i.trace(problems)
+	return problems
 }
 
 // imported is the name that a definition is loaded by. It stays in its folder, as

@@ -4,7 +4,6 @@ package dialect
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -34,15 +33,7 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	if !ok {
 		return nil
 	}
-	switch list := v.get("agents"); {
-	case list.isList():
-		r.all = list.items()
-	case v.isList():
-		r.all = v.items()
-	case v.isMap():
-		r.all = []value{v}
-	}
-	r.all = slices.DeleteFunc(r.all, func(a value) bool { return !a.isMap() })
+	r.all = r.list(v)
 	if len(r.all) > maxAgents {
 		r.fail(v.at(), "", "", "there are more than %d agents", maxAgents)
 		return nil
@@ -77,98 +68,6 @@ func (r *evoReader) apart(a value) string {
 	return "it is in no other agent"
 }
 
-// first is the agent to begin with: the one named in the options, or the only
-// one, or the only loop, that no other has.
-func (r *evoReader) first() (value, bool) {
-	var names []string
-	for _, a := range r.all {
-		if id := evoName(a); id != "" && (id == r.opts.Agent || a.get("id").text() == r.opts.Agent) {
-			return a, true
-		}
-		names = append(names, evoName(a))
-	}
-	if r.opts.Agent != "" {
-		r.fail(place{file: r.report.File}, "", "", "there is no agent %q", r.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
-		return value{}, false
-	}
-	var tops, loops []value
-	for _, a := range r.all {
-		if r.used(a) {
-			continue
-		}
-		tops = append(tops, a)
-		if evoType(a) == "loop" {
-			loops = append(loops, a)
-		}
-	}
-	switch {
-	case len(loops) == 1:
-		tops = loops
-	case len(tops) == 0:
-		tops = r.all // each is in another: the circle is told when it is met
-	case len(tops) > 1:
-		names = nil
-		for _, a := range tops {
-			names = append(names, evoName(a))
-		}
-		r.fail(place{file: r.report.File}, "", "", "there are several agents that are in no other: %s", strings.Join(names, ", ")).
-			Advice = "say which to begin with: --agent " + names[0]
-		return value{}, false
-	}
-	return tops[0], true
-}
-
-// used reports whether another agent names this one.
-func (r *evoReader) used(a value) bool {
-	own := 0
-	for _, ref := range evoRefs(a) {
-		if ref.isScalar() && r.names(ref.text(), a) {
-			own++
-		}
-	}
-	n := r.refs[a.get("id").text()]
-	if name := r.told[a.Node]; name != a.get("id").text() {
-		n += r.refs[name]
-	}
-	return n > own
-}
-
-// index notes by what names agents are known, and which of them are used.
-func (r *evoReader) index() {
-	r.by, r.told, r.refs = make(map[string]value), make(map[*yaml.Node]string), make(map[string]int)
-	for _, a := range r.all {
-		r.told[a.Node] = evoName(a)
-		for _, name := range []string{a.get("id").text(), r.told[a.Node]} {
-			if _, taken := r.by[name]; !taken && name != "" {
-				r.by[name] = a
-			}
-		}
-		for _, ref := range evoRefs(a) {
-			if ref.isScalar() && ref.text() != "" {
-				r.refs[ref.text()]++
-			}
-		}
-	}
-}
-
-func (r *evoReader) names(ref string, a value) bool {
-	return ref != "" && (ref == a.get("id").text() || ref == r.told[a.Node])
-}
-
-// evoRefs are the values by which an agent names others.
-func evoRefs(a value) []value {
-	a = a.peek()
-	config := a.get("config")
-	refs := slices.Concat(config.get("sub_agents").items(), evoField(a, "sub_agents").items(), config.get("agent_tools").items())
-	for _, task := range config.get("tasks").items() {
-		refs = append(refs, task.get("agent_id"))
-	}
-	for _, n := range config.get("workflow").get("nodes").items() {
-		refs = append(refs, n.get("data").get("agent").get("id"), n.get("data").get("agent_id"))
-	}
-	return refs
-}
-
 // evoKey writes a label of the form, in English or Portuguese, as the JSON does.
 func evoKey(key string) string {
 	key = strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(key, "✅🛑🎯⭐ :"), func(r rune) bool { return r == ' ' || r == '-' }), "_"))
@@ -183,8 +82,8 @@ func evoKey(key string) string {
 		return "card_url"
 	case "total_loop_timeout", "loop_timeout":
 		return "total_timeout"
-	case "sub_agent_timeout":
-		return "timeout"
+	case "sub_agents_timeout", "agent_timeout", "step_timeout":
+		return "sub_agent_timeout"
 	}
 	return key
 }
@@ -232,10 +131,9 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	a.came("sub_agents", evoField(v.peek(), "sub_agents"))
 	kind := evoType(v)
 	if name == "" {
-		if a.was = v.get("id").text(); kind != "a2a" || a.was == "" {
-			r.fail(v.at(), a.was, "name", "an agent needs a name")
-		}
+		a.was = cmpText(v.get("id").text(), cmpText(kind, "llm")+"_agent")
 		a.name = a.was
+		r.changed(v.at(), a.was, "name", a.name, "it has no name").Advice = "give it one: others name it so, and a run is listed by it"
 	}
 	switch kind {
 	case "llm", "":
@@ -261,6 +159,7 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	if a == nil {
 		return nil
 	}
+	a.whole = v
 	evoField(v, "enable_exit_loop") // is read when the rest is
 	r.common(a, v, kind)
 	r.mayExit(a, v, around)
@@ -291,7 +190,9 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 			r.mapped(key.at(), a.was, "output_key", "")
 		}
 	}
-	if t := evoField(v, "timeout"); !t.empty() && kind != "loop" {
+	if t := evoField(v, "timeout"); !t.empty() && a.typ != definition.TypeLoop {
+		r.stepTimeout(a, t)
+	} else if t := evoField(v, "sub_agent_timeout"); !t.empty() && a.typ != definition.TypeLoop {
 		r.stepTimeout(a, t)
 	}
 	for _, p := range v.pairs() {
@@ -303,29 +204,6 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 		r.leftOver(a, v.get("config"), p, "config."+p.key, kind)
 	}
 	r.bookkeeping(a, v)
-}
-
-func (r *evoReader) stepTimeout(a *agent, t value) {
-	if n, ok := seconds(t); ok {
-		a.set("timeout", n, t)
-		r.mapped(t.at(), a.was, "timeout", "")
-		return
-	}
-	r.fail(t.at(), a.was, "timeout", "timeout must be a number of seconds above 0, got %s", t.what())
-}
-
-var withUnit = regexp.MustCompile(`^\d+(?:\.\d+)?\s*(?:s|m|h)?$`)
-
-// seconds writes a time as a definition does; 300 and 300s are the same.
-func seconds(v value) (string, bool) {
-	text := strings.ReplaceAll(strings.TrimSpace(v.text()), " ", "")
-	if !withUnit.MatchString(text) || strings.Trim(text, "0.smh") == "" {
-		return "", false
-	}
-	if last := text[len(text)-1]; last >= '0' && last <= '9' {
-		text += "s"
-	}
-	return text, true
 }
 
 const elsewhereExit = "read its answer in the loop's stop_when, or in another agent's instructions"

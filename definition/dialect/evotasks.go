@@ -135,7 +135,12 @@ func (r *evoReader) remote(a *agent, v value) *agent {
 		r.mapped(card.at(), a.was, "agent_card_url", "endpoint")
 	default:
 		v.all()
-		r.dropped(v.at(), a.was, "type a2a", "write its address as endpoint", "the file does not say where it is: %s", endpoint.what())
+		at := endpoint.at()
+		if endpoint.isNull() {
+			at = v.at()
+		}
+		r.fail(at, a.was, "endpoint", "the endpoint must be an address of http or https, got %s", endpoint.what()).Advice =
+			"write where the agent is, such as https://host/agent; what it is sent goes into payload"
 		return nil
 	}
 	a.typ = definition.TypeA2A

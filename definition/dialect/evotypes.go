@@ -17,7 +17,7 @@ import (
 var (
 	evoKnown = []string{
 		"name", "type", "description", "config", "goal", "role", "instruction", "model", "output_key", "enable_exit_loop", "sub_agents",
-		"max_iterations", "agents_exit_loop", "condition", "iteration_timeout", "total_timeout", "timeout", "timeouts", "task", "tasks",
+		"max_iterations", "agents_exit_loop", "condition", "iteration_timeout", "total_timeout", "sub_agent_timeout", "timeout", "timeouts", "task", "tasks",
 		"workflow_type", "workflow", "card_url", "endpoint", "payload", "method", "headers", "output_schema", "agent_tools", "custom_mcp_servers",
 		"temperature", "max_tokens", "continue_on_error",
 	}
@@ -25,6 +25,10 @@ var (
 		"id", "client_id", "folder_id", "created_at", "updated_at", "avatar_url", "provider", "publish_state", "tags", "is_active", "status", "version",
 	}
 	evoGone = map[string]string{
+		"convergence": scoreAdvice, "convergence_threshold": scoreAdvice, "convergence_metrics": scoreAdvice, "min_improvement": scoreAdvice,
+		"improvement_threshold": scoreAdvice, "quality_threshold": scoreAdvice, "stop_condition": stopAdvice, "stop_conditions": stopAdvice,
+		"stopping_criteria": stopAdvice, "early_termination": stopAdvice, "cache": "give the step cache: true", "circuit_breaker": "give the step circuit: {failures, cooldown}",
+		"memory_limit": "give the loop state_limit", "quality_gate": "give the loop score and quality_gate", "retry": "give the step retry: {attempts, backoff}",
 		"api_key": "set the provider's variable in the environment: doc/models.md", "api_key_id": "set the provider's variable in the environment: doc/models.md",
 		"tools": "give MCP servers or commands in tools", "custom_tools": "give an MCP server, or http agents as tools: {agent: {…}}",
 		"custom_tool_ids": "give MCP servers or commands in tools", "mcp_servers": "write the server in tools: {mcp: {command: […]}}",
@@ -32,6 +36,12 @@ var (
 		"preload_memory": "keep what is to be known in the state", "load_knowledge": "give an MCP server that searches",
 		"knowledge_tags": "give an MCP server that searches", "planner": "say in the instructions how to go about it",
 	}
+)
+
+// What to write in place of criteria, which Evo AI leaves to the models.
+const (
+	scoreAdvice = "write score: {key: KEY, label: Score, target: 8.0, min_delta: 0.1} in the loop, with the output_key of the agent that judges"
+	stopAdvice  = "write it as an expression in stop_when, such as state.score >= 8.0"
 )
 
 // leftOver notes a field that is not read. A mistyped one is an error.
@@ -52,8 +62,11 @@ func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
 		r.dropped(p.at, a.was, full, "", "an agent of type %s, with the other fields that it has, does not read it", cmpText(kind, "llm"))
 	case gone:
 		why := "it is kept in Evo AI's database, or works only there"
-		if strings.HasPrefix(key, "api_key") {
+		switch {
+		case strings.HasPrefix(key, "api_key"):
 			why = "keys are not copied"
+		case advice == scoreAdvice || advice == stopAdvice:
+			why = "Evo AI documents no field for it: there, the instructions of an agent say when to stop"
 		}
 		r.dropped(p.at, a.was, full, advice, "%s", why)
 	case expr.Nearest(key, evoKnown) != "":
@@ -154,16 +167,47 @@ func (r *evoReader) mcp(a *agent, v value) {
 
 // ref reads the agent that an ID, a name or an agent in its place means.
 func (r *evoReader) ref(a *agent, ref value) *agent {
-	if ref.isMap() {
+	name := evoRef(ref)
+	if ref.isMap() && name == "" {
 		return r.agent(ref, a)
 	}
-	if v, ok := r.by[ref.text()]; ok {
-		return r.agent(v, a)
+	if v, ok := r.by[name]; ok {
+		sub := r.agent(v, a)
+		if sub != nil && ref.isMap() {
+			r.entry(sub, ref, a)
+		}
+		return sub
 	}
 	names := slices.Sorted(maps.Keys(r.by))
-	r.fail(ref.at(), a.was, "sub_agents", "Agent with ID %s not found", ref.text()).Advice =
-		cmpText(r.near(ref.text(), names), "export the agents together: it is in the list of another")
+	r.fail(ref.at(), a.was, "sub_agents", "Agent with ID %s not found", name).Advice =
+		cmpText(r.near(name, names), "export the agents together: it is in the list of another")
+	ref.all()
 	return nil
+}
+
+// entry reads what an entry such as {agent_id: …, timeout: 30} says of the agent
+// that it names, as a step of the agent around.
+func (r *evoReader) entry(sub *agent, ref value, around *agent) {
+	for _, key := range []string{"agent_id", "id", "name"} {
+		ref.ask(key)
+	}
+	for _, key := range []string{"timeout", "sub_agent_timeout"} {
+		if t := evoField(ref, key); !t.empty() {
+			r.stepTimeout(sub, t)
+		}
+	}
+	if key := evoField(ref, "output_key"); !key.empty() {
+		sub.outputKey = key.text()
+		sub.came("output_key", key)
+		r.mapped(key.at(), sub.was, "output_key", "")
+	}
+	r.mayExit(sub, ref, around)
+	for _, p := range ref.pairs() {
+		if !ref.asked(p.key) && !p.value.blank() {
+			p.value.all()
+			r.dropped(p.at, sub.was, p.key, "", "a definition has no such field of a step")
+		}
+	}
 }
 
 func (r *evoReader) subAgents(a *agent, v value) {
@@ -228,37 +272,25 @@ func (r *evoReader) loop(a *agent, v value) {
 		r.changed(a.at, a.was, "max_iterations", "5", "it is not given, and then a loop ends after 5 here; in Evo AI it may never end")
 	}
 	if c := evoField(v, "condition"); !c.empty() {
-		r.dropped(c.at(), a.was, "condition", `write it as an expression in stop_when, such as state.score >= 8.0`, "Evo AI keeps %s and never looks at it", c.what())
+		r.dropped(c.at(), a.was, "condition", stopAdvice, "Evo AI keeps %s and never looks at it", c.what())
 	}
 	r.times(a, v)
 	r.exitList(a, v)
 }
 
-// times reads the times of a loop. Without any, they are those that Evo AI
-// documents: 300 seconds for an iteration, 1800 for all of them.
-func (r *evoReader) times(a *agent, v value) {
-	a.set("timeouts", "standard")
-	given := false
-	for _, f := range []struct{ theirs, ours string }{{"iteration_timeout", "iteration_timeout"}, {"total_timeout", "timeout"}, {"timeout", "timeout"}} {
-		t := evoField(v, f.theirs)
-		if t.empty() {
-			t = evoField(v, "timeouts").get(strings.TrimSuffix(strings.TrimSuffix(f.theirs, "timeout"), "_"))
+// step is the sub-agent of a loop that an ID or a name means; nil if none does.
+func (r *evoReader) step(a *agent, ref string) *agent {
+	if v, ok := r.by[ref]; ok {
+		for _, sub := range a.subs {
+			if sub.whole.Node == v.Node {
+				return sub
+			}
 		}
-		if t.empty() || f.theirs == "timeout" && !evoField(v, "total_timeout").empty() {
-			continue
+		if sub := find(a.subs, evoName(v)); sub != nil {
+			return sub
 		}
-		text, ok := seconds(t)
-		if !ok {
-			r.fail(t.at(), a.was, f.theirs, "%s must be a number of seconds above 0, got %s", f.theirs, t.what())
-			continue
-		}
-		given = true
-		a.set(f.ours, text, t)
-		r.mapped(t.at(), a.was, f.theirs, f.ours)
 	}
-	if !given {
-		r.add(Mapped, a.at, a.was, "time", "timeouts: standard", "300 s for an iteration and so for each sub-agent, 1800 s in all")
-	}
+	return find(a.subs, ref)
 }
 
 // exitList reads the loop's own list of who may end it. Without one, and if no
@@ -273,21 +305,13 @@ func (r *evoReader) exitList(a *agent, v value) {
 		return
 	}
 	for _, ref := range list.items() {
-		var sub *agent
-		known := false
-		for _, other := range r.all {
-			if r.names(ref.text(), other) {
-				sub = find(a.subs, evoName(other))
-				known = slices.ContainsFunc(evoRefs(v), func(s value) bool { return s.isScalar() && r.names(s.text(), other) })
-			}
-		}
-		if sub == nil {
-			sub = find(a.subs, ref.text())
-		}
+		name := evoRef(ref)
+		sub := r.step(a, name)
+		known := slices.ContainsFunc(evoRefs(v), func(s value) bool { return name != "" && evoRef(s) == name || r.names(evoRef(s), r.by[name]) })
 		switch {
 		case sub == nil && known: // what is wrong with it was told
 		case sub == nil:
-			r.fail(ref.at(), a.was, "agents_exit_loop", "Agent with ID %s not found among the sub-agents", ref.text())
+			r.fail(ref.at(), a.was, "agents_exit_loop", "Agent with ID %s not found among the sub-agents", name)
 		case sub.outputKey == definition.LoopOutput:
 			r.dropped(ref.at(), sub.was, "agents_exit_loop", "", "it gives the last word, when the loop has stopped already")
 		case !asks(sub):

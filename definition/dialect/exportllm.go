@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -196,8 +197,8 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 		}
 		args = object{{key: "stdio_connection_params", value: object{{key: "server_params", value: params}}}}
 	} else {
-		address, _ := cleaned(m.URL)
-		if address = tokens.ReplaceAllString(address, yours); address != m.URL {
+		address, _ := credential.Cleaned(m.URL, yours)
+		if address = credential.WithoutTokens(address, yours); address != m.URL {
 			e.changed(at(a, "tools"), a.Name, "tools mcp url", address, "what may be a secret in it is not copied").Advice = "write it in its place yourself, and keep that file to yourself"
 		}
 		params := object{{key: "url", value: address}}

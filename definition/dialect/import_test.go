@@ -189,6 +189,26 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// A list of sub-agents that are no agents is a mistake of a definition. The words of
+// Evo AI's form are its own.
+func TestDetectByShape(t *testing.T) {
+	for text, want := range map[string]dialect.Dialect{
+		"name: a\ntype: loop\nsub_agents: [~, 3]\n":                                                    "",
+		`{"type": "llm", "instructions": "hi", "config": {"output_key": "a"}}`:                         dialect.Evo,
+		`{"data": {"agents": [{"type": "task", "name": "a", "task_definition": "x"}]}}`:                dialect.Evo,
+		`{"data": [{"type": "loop", "name": "a", "config": {"sub_agents": ["1"]}}]}`:                   dialect.Evo,
+		`{"Name": "a", "Type": "LLM Agent", "Instructions": "hi", "Output Key": "b"}`:                  dialect.Evo,
+		`{"type": "loop", "name": "a", "agents": [{"type": "llm", "name": "b", "instructions": "x"}]}`: dialect.Evo,
+		"name: a\ntype: loop\nworkflow: loop\nsteps: [{name: b, type: command, command: [ls]}]\n":      "",
+		"name: a\ntype: loop\nagents: [{name: b, type: command, command: [ls]}]\n":                     "",
+		"name: a\ntype: llm\nprompt: hi\n":                                                             "",
+	} {
+		if got := dialect.Detect("file", []byte(text)); got != want {
+			t.Errorf("Detect(%s) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 // The report is JSON that other programs read: the names of its fields stay.
 func TestReportAsJSON(t *testing.T) {
 	res := load(t, dialect.ADK, "testdata/adk/endless", "testdata/adk/endless/root_agent.yaml")

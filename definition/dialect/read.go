@@ -180,6 +180,9 @@ func (v value) isScalar() bool {
 	return v.Node != nil && v.Kind == yaml.ScalarNode
 }
 
+// isText reports whether a value is a text, and neither a number nor true.
+func (v value) isText() bool { return v.isScalar() && v.ShortTag() == "!!str" }
+
 // isNull reports whether there is no value, or none to speak of.
 func (v value) isNull() bool {
 	return v.Node == nil || v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null"

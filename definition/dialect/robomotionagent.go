@@ -55,6 +55,7 @@ func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 	}
 	r.connected(a, n)
 	r.known(a, n)
+	r.session(a, n, around)
 	switch n.kind {
 	case definition.TypeLLM:
 		r.llm(a, n)
@@ -125,8 +126,22 @@ func (r *robomotionReader) known(a *agent, n *robomotionNode) {
 	if p, ok := n.get("color"); ok {
 		r.color(a, p)
 	}
-	if p, ok := n.get("session id"); ok {
-		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it belongs to a run")
+}
+
+// session reads whose conversation it is.
+func (r *robomotionReader) session(a *agent, n *robomotionNode, around *agent) {
+	p, ok := n.get("session id")
+	switch {
+	case !ok:
+	case around != nil:
+		r.dropped(p.at, a.was, "Session ID", "", "all agents of a run are in one session")
+	case !p.fixed():
+		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it comes with the flow's message, in %s", p.value.what())
+	case strings.Contains(p.value.text(), "{{"):
+		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it belongs to a run, and is %s here", p.value.what())
+	default:
+		a.set("session", p.value.text(), p.value)
+		r.mapped(p.at, a.was, "Session ID", "session")
 	}
 }
 
@@ -158,7 +173,8 @@ func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
 	}
 	if on, p := r.continues(a, n); on {
 		a.set("continue_on_error", true, p.value)
-		r.mapped(p.at, a.was, "Continue On Error", "continue_on_error")
+		r.add(Mapped, p.at, a.was, "Continue On Error", "continue_on_error",
+			"the loop goes on after an error; if no iteration succeeds, the run says so and fails")
 	}
 	if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) && slices.ContainsFunc(a.subs, asks) {
 		r.changed(a.at, a.was, "early end", "", "in Robomotion agents end a loop by values in the state that nobody documents; here every agent that asks a model may end it, by exit_loop").Advice =
@@ -225,8 +241,9 @@ func was(subs []*agent) []string {
 // query says how the request comes to the loop.
 func (r *robomotionReader) query(a *agent, n *robomotionNode) {
 	p, ok := n.get("query")
-	if ok && a.typ != definition.TypeLLM && p.fixed() {
-		r.dropped(p.at, a.was, "Query", "refrain run FILE "+p.value.what(), "what the user asks belongs to a run")
+	if ok && a.typ != definition.TypeLLM && p.fixed() && !strings.Contains(p.value.text(), "{{") {
+		a.set("query", p.value.text(), p.value)
+		r.mapped(p.at, a.was, "Query", "query")
 	} else {
 		r.add(Mapped, a.at, a.was, "Query", "", "it is the INPUT of refrain run, and {{user_input}}")
 	}

@@ -66,11 +66,11 @@ func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 		switch {
 		case !isTime:
 			r.fail(p.at, a.was, d.name, "%s must be a number of seconds, got %s", d.name, p.value.what())
-		case isStep:
+		case isStep, around == nil && a.typ == definition.TypeLoop:
 			a.set(d.field, text, p.value)
 			r.mapped(p.at, a.was, d.name, d.field)
 		default:
-			r.dropped(p.at, a.was, d.name, "sleep before or after refrain run; between iterations there is iteration_delay", "only the steps of a loop wait here")
+			r.dropped(p.at, a.was, d.name, "give it to the loop at the root, or to a step of a loop", "only the loop at the root and the steps of a loop wait here")
 		}
 	}
 	if a.typ == definition.TypeLoop {

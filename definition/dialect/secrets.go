@@ -3,47 +3,18 @@
 package dialect
 
 import (
-	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
-
-// hidden is what stands in place of a secret where a line of a file is shown.
-const hidden = '*'
-
-var (
-	nameParts = regexp.MustCompile(`[A-Z]*[a-z0-9]+|[A-Z]+`)
-	// tokens are texts that are secrets whatever they are called.
-	tokens = regexp.MustCompile(`(?i:bearer|basic)\s+[A-Za-z0-9+/=._~-]{16,}|\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{6,}|\bAIza[A-Za-z0-9_-]{20,}|\bgh[opsu]_[A-Za-z0-9]{20,}|` +
-		`\bgithub_pat_[A-Za-z0-9_]{20,}|\bxox[abps]-[A-Za-z0-9-]{10,}|\bAKIA[A-Z0-9]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
-)
-
-// secretName reports whether something of that name is a secret: api_key, apiKey,
-// X-Auth-Token, but not output_key or max_tokens.
-func secretName(name string) bool {
-	before := ""
-	for _, word := range nameParts.FindAllString(name[:min(len(name), 200)], -1) {
-		word = strings.ToLower(word)
-		switch word {
-		case "apikey", "token", "secret", "password", "passwd", "passphrase", "pwd", "auth", "authorization", "credential", "credentials", "cookie", "bearer", "signature", "pass", "pat", "dsn", "jwt", "sig":
-			return true
-		case "key", "keys":
-			if before == "api" || before == "access" || before == "private" || before == "secret" || before == "x" {
-				return true
-			}
-		}
-		before = word
-	}
-	return false
-}
 
 // secret reports whether a variable or a header looks like a secret: many are, so
 // that a name which only may be one's is enough.
 func secret(name, value string) bool {
-	if secretName(name) {
+	if credential.Named(name) {
 		return true
 	}
 	name = strings.ToLower(name)
@@ -57,36 +28,8 @@ func secret(name, value string) bool {
 
 // secretText reports whether a text is, or has in it, a secret whatever it is called.
 func secretText(value string) bool {
-	_, found := cleaned(value)
-	return found || tokens.MatchString(value)
-}
-
-var (
-	// userInfo is the name and password in an address, queryParts what it asks with.
-	userInfo   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"']*)@`)
-	queryParts = regexp.MustCompile(`([?&;#])([^=?&;#\s"']+)=([^&;#\s"']*)`)
-)
-
-// cleaned is a text without the secrets in the addresses in it.
-func cleaned(text string) (_ string, found bool) {
-	if !strings.Contains(text, "://") {
-		return text, false
-	}
-	out := userInfo.ReplaceAllString(text, "$1")
-	found = out != text
-	out = queryParts.ReplaceAllStringFunc(out, func(part string) string {
-		m := queryParts.FindStringSubmatch(part)
-		if m[3] == "" || m[3] == yours || strings.Contains(m[3], "{") && !tokens.MatchString(m[3]) {
-			return part
-		}
-		name, err := url.QueryUnescape(m[2])
-		if err != nil || secretName(name) || strings.EqualFold(name, "key") || tokens.MatchString(m[3]) {
-			found = true
-			return m[1] + m[2] + "=" + yours
-		}
-		return part
-	})
-	return out, found
+	_, found := credential.Cleaned(value, yours)
+	return found || credential.Token(value)
 }
 
 // conceal notes the secrets of a file, which no line of it shows.
@@ -95,7 +38,7 @@ func (i *importer) conceal(n *yaml.Node, name string) {
 	case yaml.MappingNode:
 		for k := 0; k+1 < len(n.Content); k += 2 {
 			inner := name
-			if key := n.Content[k]; key.Kind == yaml.ScalarNode && (secretName(key.Value) || strings.EqualFold(key.Value, "credentials")) {
+			if key := n.Content[k]; key.Kind == yaml.ScalarNode && (credential.Named(key.Value) || strings.EqualFold(key.Value, "credentials")) {
 				inner = key.Value
 			}
 			i.conceal(n.Content[k+1], inner)
@@ -111,7 +54,7 @@ func (i *importer) conceal(n *yaml.Node, name string) {
 			before = c.Value
 		}
 	case yaml.ScalarNode:
-		if key, val, given := strings.Cut(n.Value, "="); name == "" && given && !strings.Contains(key, " ") && secretName(key) && len(val) >= 4 && len(i.secretTexts) < 1000 {
+		if key, val, given := strings.Cut(n.Value, "="); name == "" && given && !strings.Contains(key, " ") && credential.Named(key) && len(val) >= 4 && len(i.secretTexts) < 1000 {
 			i.secretTexts = append(i.secretTexts, val) // --token=…
 		}
 		if name == "" || utf8.RuneCountInString(n.Value) < 4 || n.ShortTag() == "!!bool" {
@@ -124,33 +67,11 @@ func (i *importer) conceal(n *yaml.Node, name string) {
 }
 
 // shownLine is a line of a file without the secrets in it.
-func (i *importer) shownLine(at place) string {
-	text := i.line(at)
-	mask := func(s string) string { return strings.Repeat(string(hidden), utf8.RuneCountInString(s)) }
-	for _, s := range i.secretTexts {
-		for _, part := range strings.FieldsFunc(s, breaks) {
-			if len(part) >= 4 && strings.Contains(text, part) {
-				text = strings.ReplaceAll(text, part, mask(part))
-			}
-		}
-	}
-	text = userInfo.ReplaceAllStringFunc(text, func(s string) string {
-		m := userInfo.FindStringSubmatch(s)
-		return m[1] + mask(m[2]) + "@"
-	})
-	text = queryParts.ReplaceAllStringFunc(text, func(s string) string {
-		m := queryParts.FindStringSubmatch(s)
-		if secretName(m[2]) || strings.EqualFold(m[2], "key") {
-			return m[1] + m[2] + "=" + mask(m[3])
-		}
-		return s
-	})
-	return tokens.ReplaceAllStringFunc(text, mask)
-}
+func (i *importer) shownLine(at place) string { return credential.Mask(i.line(at), i.secretTexts) }
 
 // flag reports whether an argument says that the next one is a secret.
 func flag(arg string) bool {
-	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && secretName(arg)
+	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && credential.Named(arg)
 }
 
 // secrets copies a map of texts. What may be a secret stays where it is: a
@@ -208,14 +129,14 @@ func argument(before, text string) string {
 	if flag(before) {
 		return yours
 	}
-	text, _ = cleaned(text)
+	text, _ = credential.Cleaned(text, yours)
 	for _, sign := range []string{"=", ": "} {
 		name, val, given := strings.Cut(text, sign)
-		if given && !strings.Contains(name, "://") && (secretName(name) || tokens.MatchString(val)) {
+		if given && !strings.Contains(name, "://") && (credential.Named(name) || credential.Token(val)) {
 			return name + sign + yours
 		}
 	}
-	if tokens.MatchString(text) {
+	if credential.Token(text) {
 		return yours
 	}
 	return text
@@ -223,8 +144,8 @@ func argument(before, text string) string {
 
 // address copies a URL, without the secrets in it.
 func (i *importer) address(a *agent, full string, v value) string {
-	text, found := cleaned(v.text())
-	if masked := tokens.ReplaceAllString(text, yours); masked != text {
+	text, found := credential.Cleaned(v.text(), yours)
+	if masked := credential.WithoutTokens(text, yours); masked != text {
 		text, found = masked, true
 	}
 	if found {
@@ -248,7 +169,7 @@ func (i *importer) payload(a *agent, name string, v value) any {
 			list = append(list, i.payload(a, name, item))
 		}
 		return list
-	case secretText(v.text()), v.text() != "" && secretName(name) && !strings.Contains(v.text(), "{") && v.ShortTag() != "!!bool":
+	case secretText(v.text()), v.text() != "" && credential.Named(name) && !strings.Contains(v.text(), "{") && v.ShortTag() != "!!bool":
 		i.changed(v.at(), a.was, "payload "+name, yours, "it may be a secret, and is not copied").Advice = "write it in its place yourself, and keep that file to yourself"
 		return yours
 	}

@@ -11,12 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"os"
-	"strings"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/internal/wire"
@@ -69,26 +64,23 @@ func NewModel(name string, cfg Config) (model.LLM, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = defaultBaseURL
 	}
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("anthropic: the base URL%s is not an http URL", wire.Shown(u))
+	header := make(http.Header)
+	header.Set("X-Api-Key", cfg.APIKey)
+	header.Set("Anthropic-Version", apiVersion)
+	endpoint, err := wire.NewEndpoint(cfg.BaseURL, "v1/messages", header, cfg.HTTPClient)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
 	}
 	if cfg.MaxTokens <= 0 {
 		cfg.MaxTokens = DefaultMaxTokens
 	}
-	return &llm{name: name, cfg: cfg, client: anthropic.NewClient(
-		option.WithoutEnvironmentDefaults(),
-		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/")+"/"),
-		option.WithAPIKey(cfg.APIKey),
-		option.WithHTTPClient(wire.Client(cfg.HTTPClient)),
-		option.WithMaxRetries(0),
-	)}, nil
+	return &llm{name: name, cfg: cfg, endpoint: endpoint}, nil
 }
 
 type llm struct {
-	name   string
-	cfg    Config
-	client anthropic.Client
+	name     string
+	cfg      Config
+	endpoint *wire.Endpoint
 }
 
 // Name is the model's name as Anthropic spells it.
@@ -97,24 +89,22 @@ func (m *llm) Name() string { return m.name }
 // GenerateContent asks the model once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		params, err := m.params(req)
+		own, err := m.request(req)
 		if err != nil {
 			yield(nil, fmt.Errorf("ask anthropic: %w", err))
 			return
 		}
 		watched, x := wire.Watch(ctx, provider)
 		if stream {
-			m.stream(watched, x, params, yield)
+			m.stream(watched, x, own, yield)
 			return
 		}
-		yield(m.ask(watched, x, params))
+		yield(m.ask(watched, x, own))
 	}
 }
 
-// ask posts the request itself: the SDK's own method refuses, by its guess of
-// how long an answer takes, whatever has a high bound of tokens.
-func (m *llm) ask(ctx context.Context, x *wire.Exchange, params anthropic.MessageNewParams) (*model.LLMResponse, error) {
-	body, err := x.Body(ctx, func(body *[]byte) error { return m.client.Post(ctx, "v1/messages", params, body) })
+func (m *llm) ask(ctx context.Context, x *wire.Exchange, req *apiRequest) (*model.LLMResponse, error) {
+	body, err := x.Post(ctx, m.endpoint, req)
 	if err != nil {
 		return nil, err
 	}

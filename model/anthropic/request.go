@@ -4,20 +4,18 @@ package anthropic
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/internal/jsonschema"
 )
 
-// params puts a request in Anthropic's words. Settings that the API has no word
+// request puts a request in Anthropic's words. Settings that the API has no word
 // for, such as penalties, seed and safety settings, are left out.
-func (m *llm) params(req *model.LLMRequest) (anthropic.MessageNewParams, error) {
-	p := anthropic.MessageNewParams{Model: m.name}
+func (m *llm) request(req *model.LLMRequest) (*apiRequest, error) {
+	p := &apiRequest{Model: m.name, MaxTokens: m.cfg.MaxTokens}
 	if req.Model != "" {
 		p.Model = req.Model
 	}
@@ -28,87 +26,80 @@ func (m *llm) params(req *model.LLMRequest) (anthropic.MessageNewParams, error) 
 	var err error
 	p.System = system(cfg.SystemInstruction)
 	if p.Messages, err = messages(req.Contents); err != nil {
-		return p, err
+		return nil, err
 	}
 	if p.Tools, err = tools(cfg.Tools); err != nil {
-		return p, err
+		return nil, err
 	}
 	if cfg.ToolConfig != nil && len(p.Tools) > 0 {
-		if p.Tools, p.ToolChoice, err = toolChoice(cfg.ToolConfig.FunctionCallingConfig, p.Tools); err != nil {
-			return p, err
+		if p.Tools, p.ToolChoice, err = choose(cfg.ToolConfig.FunctionCallingConfig, p.Tools); err != nil {
+			return nil, err
 		}
 	}
+	var output outputConfig
 	schema, err := jsonschema.Answer(cfg, jsonschema.Bare)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	p.OutputConfig.Format.Schema = schema
-	p.MaxTokens = int64(m.cfg.MaxTokens)
+	if schema != nil {
+		output.Format = &outputFormat{Type: "json_schema", Schema: schema}
+	}
 	if cfg.MaxOutputTokens > 0 {
-		p.MaxTokens = int64(cfg.MaxOutputTokens)
+		p.MaxTokens = int(cfg.MaxOutputTokens)
 	}
-	p.Temperature, p.TopP = float(cfg.Temperature), float(cfg.TopP)
+	p.Temperature, p.TopP, p.StopSequences = cfg.Temperature, cfg.TopP, cfg.StopSequences
 	if cfg.TopK != nil {
-		p.TopK = param.NewOpt(int64(*cfg.TopK))
+		p.TopK = new(int(*cfg.TopK))
 	}
-	p.StopSequences = cfg.StopSequences
-	thinking(&p, cfg.ThinkingConfig)
+	p.think(cfg.ThinkingConfig, &output)
+	if output != (outputConfig{}) {
+		p.OutputConfig = &output
+	}
 	return p, nil
 }
 
-func float(f *float32) param.Opt[float64] {
-	if f == nil {
-		return param.Opt[float64]{}
-	}
-	// By its decimal digits: 0.7 is to arrive as 0.7, not as 0.699999988.
-	d, _ := strconv.ParseFloat(strconv.FormatFloat(float64(*f), 'g', -1, 32), 64)
-	return param.NewOpt(d)
-}
-
-// thinking asks for thoughts. A budget is the budget, to which the bound of the
+// think asks for thoughts. A budget is the budget, to which the bound of the
 // answer is added if it does not leave room; 0 is none; -1, and a level, let
 // the model decide, which newer models want.
-func thinking(p *anthropic.MessageNewParams, t *genai.ThinkingConfig) {
+func (p *apiRequest) think(t *genai.ThinkingConfig, output *outputConfig) {
 	if t == nil {
 		return
 	}
-	adaptive := &anthropic.ThinkingConfigAdaptiveParam{}
-	enabled := &anthropic.ThinkingConfigEnabledParam{}
+	display := ""
 	if t.IncludeThoughts {
-		adaptive.Display = anthropic.ThinkingConfigAdaptiveDisplaySummarized
-		enabled.Display = anthropic.ThinkingConfigEnabledDisplaySummarized
+		display = "summarized"
 	}
-	switch level := t.ThinkingLevel; level {
+	switch t.ThinkingLevel {
 	case genai.ThinkingLevelMinimal, genai.ThinkingLevelLow:
-		p.OutputConfig.Effort = anthropic.OutputConfigEffortLow
+		output.Effort = "low"
 	case genai.ThinkingLevelMedium:
-		p.OutputConfig.Effort = anthropic.OutputConfigEffortMedium
+		output.Effort = "medium"
 	case genai.ThinkingLevelHigh:
-		p.OutputConfig.Effort = anthropic.OutputConfigEffortHigh
+		output.Effort = "high"
 	}
+	adaptive := &thinking{Type: "adaptive", Display: display}
 	switch {
-	case p.OutputConfig.Effort != "":
-		p.Thinking.OfAdaptive = adaptive
+	case output.Effort != "":
+		p.Thinking = adaptive
 	case t.ThinkingBudget == nil:
 		if t.IncludeThoughts {
-			p.Thinking.OfAdaptive = adaptive
+			p.Thinking = adaptive
 		}
 	case *t.ThinkingBudget < 0:
-		p.Thinking.OfAdaptive = adaptive
+		p.Thinking = adaptive
 	case *t.ThinkingBudget == 0:
-		p.Thinking.OfDisabled = &anthropic.ThinkingConfigDisabledParam{}
+		p.Thinking = &thinking{Type: "disabled"}
 	default:
-		// The API takes no less than 1024.
-		enabled.BudgetTokens = max(int64(*t.ThinkingBudget), 1024)
-		if p.MaxTokens <= enabled.BudgetTokens {
-			p.MaxTokens += enabled.BudgetTokens
+		budget := max(int(*t.ThinkingBudget), 1024) // the API takes no less
+		if p.MaxTokens <= budget {
+			p.MaxTokens += budget
 		}
-		p.Thinking.OfEnabled = enabled
+		p.Thinking = &thinking{Type: "enabled", BudgetTokens: budget, Display: display}
 	}
 }
 
-func tools(list []*genai.Tool) ([]anthropic.ToolUnionParam, error) {
-	var out []anthropic.ToolUnionParam
+func tools(list []*genai.Tool) ([]tool, error) {
+	var out []tool
 	for _, t := range list {
 		if t == nil {
 			continue
@@ -124,50 +115,34 @@ func tools(list []*genai.Tool) ([]anthropic.ToolUnionParam, error) {
 			if schema["type"] == nil {
 				schema["type"] = "object"
 			}
-			tool := &anthropic.ToolParam{Name: f.Name, InputSchema: param.Override[anthropic.ToolInputSchemaParam](schema)}
-			if f.Description != "" {
-				tool.Description = param.NewOpt(f.Description)
-			}
-			out = append(out, anthropic.ToolUnionParam{OfTool: tool})
+			out = append(out, tool{Name: f.Name, Description: f.Description, InputSchema: schema})
 		}
 	}
 	return out, nil
 }
 
-// toolChoice says which tools may and must be called. The API can force one
-// tool or any: of several, the others are not offered.
-func toolChoice(c *genai.FunctionCallingConfig, offered []anthropic.ToolUnionParam) ([]anthropic.ToolUnionParam, anthropic.ToolChoiceUnionParam, error) {
-	var choice anthropic.ToolChoiceUnionParam
+// choose says which tools may and must be called. The API can force one tool or
+// any: of several, the others are not offered.
+func choose(c *genai.FunctionCallingConfig, offered []tool) ([]tool, *toolChoice, error) {
 	if c == nil {
-		return offered, choice, nil
+		return offered, nil, nil
 	}
 	if len(c.AllowedFunctionNames) > 0 && c.Mode != genai.FunctionCallingConfigModeNone {
-		allowed := make(map[string]bool)
-		for _, name := range c.AllowedFunctionNames {
-			allowed[name] = true
+		offered = slices.DeleteFunc(offered, func(t tool) bool { return !slices.Contains(c.AllowedFunctionNames, t.Name) })
+		if len(offered) == 0 {
+			return nil, nil, fmt.Errorf("none of the allowed functions %q is declared", c.AllowedFunctionNames)
 		}
-		var some []anthropic.ToolUnionParam
-		for _, t := range offered {
-			if allowed[t.OfTool.Name] {
-				some = append(some, t)
-			}
-		}
-		if len(some) == 0 {
-			return nil, choice, fmt.Errorf("none of the allowed functions %q is declared", c.AllowedFunctionNames)
-		}
-		offered = some
 	}
 	switch c.Mode {
 	case genai.FunctionCallingConfigModeNone:
-		choice.OfNone = &anthropic.ToolChoiceNoneParam{}
+		return offered, &toolChoice{Type: "none"}, nil
 	case genai.FunctionCallingConfigModeAuto:
-		choice.OfAuto = &anthropic.ToolChoiceAutoParam{}
+		return offered, &toolChoice{Type: "auto"}, nil
 	case genai.FunctionCallingConfigModeAny:
 		if len(offered) == 1 {
-			choice.OfTool = &anthropic.ToolChoiceToolParam{Name: offered[0].OfTool.Name}
-		} else {
-			choice.OfAny = &anthropic.ToolChoiceAnyParam{}
+			return offered, &toolChoice{Type: "tool", Name: offered[0].Name}, nil
 		}
+		return offered, &toolChoice{Type: "any"}, nil
 	}
-	return offered, choice, nil
+	return offered, nil, nil
 }

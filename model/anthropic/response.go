@@ -4,9 +4,7 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
 
-	"github.com/anthropics/anthropic-sdk-go"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/model"
@@ -16,50 +14,53 @@ import (
 
 // decode reads a whole answer.
 func decode(ctx context.Context, x *wire.Exchange, body []byte) (*model.LLMResponse, error) {
-	var in anthropic.Message
-	if err := json.Unmarshal(body, &in); err != nil || !in.JSON.Content.Valid() {
+	var in apiAnswer
+	if err := wire.Unmarshal(body, &in); err != nil || in.Content == nil {
 		return nil, x.Garbage(ctx, body, err)
 	}
 	a := answer{version: in.Model, reason: in.StopReason, explanation: in.StopDetails.Explanation}
 	for _, c := range in.Content {
-		a.blocks = append(a.blocks, &block{
-			kind: c.Type, text: []byte(c.Text), thinking: []byte(c.Thinking), signature: c.Signature, data: c.Data,
-			id: c.ID, name: c.Name, args: c.Input,
-		})
+		a.blocks = append(a.blocks, &content{given: c})
 	}
-	if in.JSON.Usage.Valid() {
-		a.count(in.Usage)
-	}
+	a.count(in.Usage)
 	return a.response(), nil
 }
 
 // answer is what a whole answer and the events of a stream come to.
 type answer struct {
-	blocks      []*block
+	blocks      []*content
 	version     string
-	reason      anthropic.StopReason
+	reason      string
 	explanation string // of a refusal
 	usage       *tokens
 }
 
-// block is one block of content, of any kind.
-type block struct {
-	index     int64 // in a stream
-	kind      string
-	text      []byte
-	thinking  []byte
-	signature string
-	data      string
-	id, name  string
-	args      []byte
+// content is a block with what a stream has added to it.
+type content struct {
+	given
+	index          wire.Count // in a stream
+	text, thinking []byte
+	args           []byte // instead of the input
 }
 
-type tokens struct{ input, cacheRead, cacheWrite, output, thinking int64 }
+type tokens struct{ input, cacheRead, cacheWrite, output, thinking wire.Count }
 
-func (a *answer) count(u anthropic.Usage) {
-	a.usage = &tokens{
-		input: u.InputTokens, cacheRead: u.CacheReadInputTokens, cacheWrite: u.CacheCreationInputTokens,
-		output: u.OutputTokens, thinking: u.OutputTokensDetails.ThinkingTokens,
+// count takes in counts, which are totals; those that are missing stay as they
+// were.
+func (a *answer) count(u *usage) {
+	if u == nil || u.Input == nil && u.Output == nil {
+		return
+	}
+	if a.usage == nil {
+		a.usage = &tokens{}
+	}
+	for to, from := range map[*wire.Count]*wire.Count{
+		&a.usage.input: u.Input, &a.usage.cacheRead: u.CacheRead, &a.usage.cacheWrite: u.CacheWrite,
+		&a.usage.output: u.Output, &a.usage.thinking: u.Details.Thinking,
+	} {
+		if from != nil {
+			*to = *from
+		}
 	}
 }
 
@@ -75,7 +76,7 @@ func (a *answer) response() *model.LLMResponse {
 			resp.Content.Parts = append(resp.Content.Parts, part)
 		}
 	}
-	if a.reason == anthropic.StopReasonRefusal {
+	if a.reason == "refusal" {
 		resp.ErrorCode = "REFUSAL"
 		if a.explanation == "" {
 			a.explanation = "the model refused to answer"
@@ -89,29 +90,34 @@ func (a *answer) response() *model.LLMResponse {
 }
 
 // part is nil for a block that says nothing to us.
-func (b *block) part() (*genai.Part, error) {
-	switch b.kind {
+func (b *content) part() (*genai.Part, error) {
+	switch b.Type {
 	case "text":
-		if len(b.text) > 0 {
-			return &genai.Part{Text: string(b.text)}, nil
+		if text := b.Text + string(b.text); text != "" {
+			return &genai.Part{Text: text}, nil
 		}
 	case "thinking":
-		return &genai.Part{Text: string(b.thinking), Thought: true, ThoughtSignature: []byte(signedPrefix + b.signature)}, nil
+		thought := b.Thinking + string(b.thinking)
+		return &genai.Part{Text: thought, Thought: true, ThoughtSignature: []byte(signedPrefix + b.Signature)}, nil
 	case "redacted_thinking":
-		return &genai.Part{Thought: true, ThoughtSignature: []byte(redactedPrefix + b.data)}, nil
+		return &genai.Part{Thought: true, ThoughtSignature: []byte(redactedPrefix + b.Data)}, nil
 	case "tool_use":
-		return turns.Call(b.id, b.name, string(b.args))
+		args := b.args
+		if len(args) == 0 {
+			args = b.Input
+		}
+		return turns.Call(b.ID, b.Name, string(args))
 	}
 	return nil, nil
 }
 
-func finishReason(r anthropic.StopReason) genai.FinishReason {
-	switch r {
-	case anthropic.StopReasonEndTurn, anthropic.StopReasonToolUse, anthropic.StopReasonStopSequence:
+func finishReason(s string) genai.FinishReason {
+	switch s {
+	case "end_turn", "tool_use", "stop_sequence":
 		return genai.FinishReasonStop
-	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
+	case "max_tokens", "model_context_window_exceeded":
 		return genai.FinishReasonMaxTokens
-	case anthropic.StopReasonRefusal:
+	case "refusal":
 		return genai.FinishReasonSafety
 	case "":
 		return genai.FinishReasonUnspecified

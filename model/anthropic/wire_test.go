@@ -105,6 +105,68 @@ func TestUnknownEventsAndBlocks(t *testing.T) {
 	}
 }
 
+// Fields that are new, or of another type than documented, cost no answer.
+func TestFieldsThatAreNotUnderstood(t *testing.T) {
+	const block = `{"type":"text","text":"Hi.","citations":[{"type":"novel"}]}`
+	const call = `{"type":"tool_use","id":"a","name":"f","input":{"n":1},"caller":{"type":"direct"}}`
+	whole := `{"id":1,"type":"message","model":"m","content":[` + block + `,{"type":"novel","text":"No."},` + call + `],"stop_reason":"tool_use","stop_details":"none","container":{},
+		"usage":{"input_tokens":5.0,"output_tokens":"9","cache_read_input_tokens":null,"service_tier":"standard","output_tokens_details":[]}}`
+	stream := ": keep-alive\r\n\r\n" + strings.ReplaceAll(events(begin, `{"type":"ping"}`,
+		`{"type":"content_block_start","index":0,"content_block":`+block+`,"novel":`+`"`+strings.Repeat("long", 50_000)+`"}`,
+		`{"type":"content_block_stop","index":0}`,
+		`{"type":"content_block_start","index":1,"content_block":`+call+`}`,
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use","novel":1},"usage":{"input_tokens":5,"output_tokens":9.0}}`,
+		`{"type":"message_stop"}`), "\n", "\r\n") + "data: garbage\r\n\r\n"
+	for _, streamed := range []bool{false, true} {
+		url, _ := serve(t, "application/json", whole)
+		if streamed {
+			url, _ = serve(t, "text/event-stream", stream)
+		}
+		resp, err := ask(t, url, nil, streamed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(resp.Content.Parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := `[{"text":"Hi."},{"functionCall":{"id":"a","args":{"n":1},"name":"f"}}]`; string(got) != want {
+			t.Errorf("stream=%v: got %s", streamed, got)
+		}
+		want := &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: 5, CandidatesTokenCount: 9, TotalTokenCount: 14}
+		if diff := cmp.Diff(want, resp.UsageMetadata); diff != "" {
+			t.Errorf("stream=%v: %s", streamed, diff)
+		}
+	}
+}
+
+func TestErrorsOfManyForms(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		body   string
+		retry  bool
+		says   string
+	}{
+		{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`, true, "anthropic: status 529 (overloaded_error): Overloaded (request req_1)"},
+		{413, `{"type":"error","error":{"type":"request_too_large","message":"too large"}}`, false, "anthropic: status 413 (request_too_large): too large (request req_1)"},
+		{502, "<html>Bad\n gateway</html>", true, "anthropic: status 502: Bad Gateway: <html>Bad gateway</html> (request req_1)"},
+		{503, "", true, "anthropic: status 503: Service Unavailable (request req_1)"},
+		{200, "", false, "anthropic: status 200 (garbage): an empty answer (request req_1): unexpected end of JSON input"},
+		{200, `{"type":"message"}`, false, `anthropic: status 200 (garbage): an answer that is not understood: "{\"type\":\"message\"}" (request req_1)`},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Request-Id", "req_1")
+			w.WriteHeader(tt.status)
+			fmt.Fprint(w, tt.body)
+		}))
+		_, err := ask(t, srv.URL, nil, false)
+		if _, retry := model.Retryable(err); err == nil || err.Error() != tt.says || retry != tt.retry {
+			t.Errorf("got %v", err)
+		}
+		srv.Close()
+	}
+}
+
 func TestCallThatIsCutAtTheBoundOfTokens(t *testing.T) {
 	url, _ := serve(t, "text/event-stream", events(begin,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"write","input":{}}}`,

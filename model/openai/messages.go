@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/model/internal/turns"
@@ -17,17 +15,17 @@ import (
 
 // messages puts a conversation in OpenAI's words: a system message, then each
 // turn; the answers of functions are messages of their own.
-func messages(system *genai.Content, contents []*genai.Content) ([]openai.ChatCompletionMessageParamUnion, error) {
-	var out []openai.ChatCompletionMessageParamUnion
+func messages(system *genai.Content, contents []*genai.Content) ([]message, error) {
+	var out []message
 	if text := plainText(system); text != "" {
-		out = append(out, openai.SystemMessage(text))
+		out = append(out, message{Role: "system", Content: text})
 	}
 	contents, err := turns.Prepare(contents)
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range contents {
-		var msgs []openai.ChatCompletionMessageParamUnion
+		var msgs []message
 		if c.Role == genai.RoleModel {
 			msgs, err = assistant(c)
 		} else {
@@ -57,14 +55,14 @@ func plainText(c *genai.Content) string {
 
 // assistant is a model's turn. Its thoughts stay behind: Chat Completions takes
 // none back.
-func assistant(c *genai.Content) ([]openai.ChatCompletionMessageParamUnion, error) {
-	var msg openai.ChatCompletionAssistantMessageParam
+func assistant(c *genai.Content) ([]message, error) {
+	msg := message{Role: "assistant"}
 	var text strings.Builder
 	for _, p := range c.Parts {
 		switch {
 		case p.Thought:
 		case p.FunctionCall != nil:
-			call, err := toolCall(p.FunctionCall)
+			call, err := callOf(p.FunctionCall)
 			if err != nil {
 				return nil, err
 			}
@@ -77,34 +75,31 @@ func assistant(c *genai.Content) ([]openai.ChatCompletionMessageParamUnion, erro
 		}
 	}
 	if text.Len() > 0 {
-		msg.Content.OfString = param.NewOpt(text.String())
+		msg.Content = text.String()
 	}
 	if text.Len() == 0 && len(msg.ToolCalls) == 0 {
 		return nil, nil
 	}
-	return []openai.ChatCompletionMessageParamUnion{{OfAssistant: &msg}}, nil
+	return []message{msg}, nil
 }
 
-func toolCall(fc *genai.FunctionCall) (openai.ChatCompletionMessageToolCallUnionParam, error) {
+func callOf(fc *genai.FunctionCall) (toolCall, error) {
 	args := "{}"
 	if len(fc.Args) > 0 {
 		data, err := json.Marshal(fc.Args)
 		if err != nil {
-			return openai.ChatCompletionMessageToolCallUnionParam{}, fmt.Errorf("arguments of function %q: %w", fc.Name, err)
+			return toolCall{}, fmt.Errorf("arguments of function %q: %w", fc.Name, err)
 		}
 		args = string(data)
 	}
-	return openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-		ID:       fc.ID,
-		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: fc.Name, Arguments: args},
-	}}, nil
+	return toolCall{ID: fc.ID, Type: "function", Function: calledByName{fc.Name, arguments(args)}}, nil
 }
 
 // user is a user's turn: a message for each function's answer, then one with
 // the rest.
-func user(c *genai.Content) ([]openai.ChatCompletionMessageParamUnion, error) {
-	var out []openai.ChatCompletionMessageParamUnion
-	var rest []openai.ChatCompletionContentPartUnionParam
+func user(c *genai.Content) ([]message, error) {
+	var out []message
+	var rest []part
 	onlyText := true
 	for _, p := range c.Parts {
 		if fr := p.FunctionResponse; fr != nil {
@@ -115,63 +110,65 @@ func user(c *genai.Content) ([]openai.ChatCompletionMessageParamUnion, error) {
 			if err != nil {
 				return nil, fmt.Errorf("answer of function %q: %w", fr.Name, err)
 			}
-			out = append(out, openai.ToolMessage(string(data), fr.ID))
+			out = append(out, message{Role: "tool", Content: string(data), ToolCallID: fr.ID})
 			continue
 		}
-		part, err := contentPart(p)
+		next, err := contentPart(p)
 		if err != nil {
 			return nil, err
 		}
-		onlyText = onlyText && part.OfText != nil
-		rest = append(rest, part)
+		onlyText = onlyText && next.Text != nil
+		rest = append(rest, next)
 	}
 	switch {
 	case len(rest) == 0:
 	case onlyText: // as a string, which the oldest servers understand too
-		out = append(out, openai.UserMessage(plainText(c)))
+		out = append(out, message{Role: "user", Content: plainText(c)})
 	default:
-		out = append(out, openai.UserMessage(rest))
+		out = append(out, message{Role: "user", Content: rest})
 	}
 	return out, nil
 }
 
-func contentPart(p *genai.Part) (openai.ChatCompletionContentPartUnionParam, error) {
+func contentPart(p *genai.Part) (part, error) {
 	switch {
 	case p.Text != "":
-		return openai.TextContentPart(p.Text), nil
+		return textPart(p.Text), nil
 	case p.InlineData != nil:
 		return inline(p.InlineData)
 	case p.FileData != nil:
 		uri := p.FileData.FileURI
 		web := strings.HasPrefix(uri, "https://") || strings.HasPrefix(uri, "http://") || strings.HasPrefix(uri, "data:")
 		if web && (strings.HasPrefix(p.FileData.MIMEType, "image/") || p.FileData.MIMEType == "") {
-			return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: uri}), nil
+			return part{Type: "image_url", ImageURL: &imageURL{uri}}, nil
 		}
-		return openai.ChatCompletionContentPartUnionParam{}, fmt.Errorf("file %q of type %q: Chat Completions takes only images by web address", uri, p.FileData.MIMEType)
+		return part{}, fmt.Errorf("file %q of type %q: Chat Completions takes only images by web address", uri, p.FileData.MIMEType)
 	}
-	return openai.ChatCompletionContentPartUnionParam{}, fmt.Errorf("a user's turn with %s cannot be sent", kind(p))
+	return part{}, fmt.Errorf("a user's turn with %s cannot be sent", kind(p))
 }
 
-func inline(b *genai.Blob) (openai.ChatCompletionContentPartUnionParam, error) {
+func textPart(text string) part { return part{Type: "text", Text: &text} }
+
+func inline(b *genai.Blob) (part, error) {
 	data := base64.StdEncoding.EncodeToString(b.Data)
 	url := "data:" + b.MIMEType + ";base64," + data
 	switch {
 	case strings.HasPrefix(b.MIMEType, "image/"):
-		return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: url}), nil
+		return part{Type: "image_url", ImageURL: &imageURL{url}}, nil
 	case b.MIMEType == "application/pdf":
 		name := b.DisplayName
 		if name == "" {
 			name = "document.pdf"
 		}
-		return openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{FileData: param.NewOpt(url), Filename: param.NewOpt(name)}), nil
+		return part{Type: "file", File: &file{FileData: url, Filename: name}}, nil
 	case b.MIMEType == "audio/wav" || b.MIMEType == "audio/x-wav":
-		return openai.InputAudioContentPart(openai.ChatCompletionContentPartInputAudioInputAudioParam{Data: data, Format: "wav"}), nil
+		return part{Type: "input_audio", InputAudio: &inputAudio{data, "wav"}}, nil
 	case b.MIMEType == "audio/mpeg" || b.MIMEType == "audio/mp3":
-		return openai.InputAudioContentPart(openai.ChatCompletionContentPartInputAudioInputAudioParam{Data: data, Format: "mp3"}), nil
+		return part{Type: "input_audio", InputAudio: &inputAudio{data, "mp3"}}, nil
 	case strings.HasPrefix(b.MIMEType, "text/"):
-		return openai.TextContentPart(string(b.Data)), nil
+		return textPart(string(b.Data)), nil
 	}
-	return openai.ChatCompletionContentPartUnionParam{}, fmt.Errorf("data of type %q: Chat Completions takes images, PDF, wav and mp3", b.MIMEType)
+	return part{}, fmt.Errorf("data of type %q: Chat Completions takes images, PDF, wav and mp3", b.MIMEType)
 }
 
 // kind names what is in a part, for an error.

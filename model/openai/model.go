@@ -14,12 +14,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"os"
-	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/internal/wire"
@@ -70,11 +65,11 @@ func NewModel(name string, cfg Config) (model.LLM, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = defaultBaseURL
 	}
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("openai: the base URL%s is not an http URL", wire.Shown(u))
+	endpoint, err := wire.NewEndpoint(cfg.BaseURL, "chat/completions", header(cfg), cfg.HTTPClient)
+	if err != nil {
+		return nil, fmt.Errorf("openai: %w", err)
 	}
-	ours := u.Host == "api.openai.com"
+	ours := endpoint.Host() == "api.openai.com"
 	if ours && cfg.APIKey == "" {
 		return nil, errors.New("openai: no API key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that needs none")
 	}
@@ -88,32 +83,27 @@ func NewModel(name string, cfg Config) (model.LLM, error) {
 	default:
 		return nil, fmt.Errorf("openai: tokens field %q: want max_tokens or max_completion_tokens", cfg.TokensField)
 	}
-	return &llm{name: name, cfg: cfg, client: client(cfg)}, nil
+	return &llm{name: name, cfg: cfg, endpoint: endpoint}, nil
 }
 
-// client is made without the SDK's constructor, which reads the environment.
-func client(cfg Config) openai.Client {
-	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"),
-		option.WithHTTPClient(wire.Client(cfg.HTTPClient)),
-		option.WithMaxRetries(0),
+// header is what goes with every request.
+func header(cfg Config) http.Header {
+	h := make(http.Header)
+	for name, value := range map[string]string{"OpenAI-Organization": cfg.Organization, "OpenAI-Project": cfg.Project} {
+		if value != "" {
+			h.Set(name, value)
+		}
 	}
 	if cfg.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(cfg.APIKey))
+		h.Set("Authorization", "Bearer "+cfg.APIKey)
 	}
-	if cfg.Organization != "" {
-		opts = append(opts, option.WithOrganization(cfg.Organization))
-	}
-	if cfg.Project != "" {
-		opts = append(opts, option.WithProject(cfg.Project))
-	}
-	return openai.Client{Options: opts}
+	return h
 }
 
 type llm struct {
-	name   string
-	cfg    Config
-	client openai.Client
+	name     string
+	cfg      Config
+	endpoint *wire.Endpoint
 }
 
 // Name is the model's name as the server spells it.
@@ -122,22 +112,22 @@ func (m *llm) Name() string { return m.name }
 // GenerateContent asks the model once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		params, err := m.params(req)
+		own, err := m.request(req)
 		if err != nil {
 			yield(nil, fmt.Errorf("ask openai: %w", err))
 			return
 		}
 		watched, x := wire.Watch(ctx, provider)
 		if stream {
-			m.stream(watched, x, params, yield)
+			m.stream(watched, x, own, yield)
 			return
 		}
-		yield(m.ask(watched, x, params))
+		yield(m.ask(watched, x, own))
 	}
 }
 
-func (m *llm) ask(ctx context.Context, x *wire.Exchange, params openai.ChatCompletionNewParams) (*model.LLMResponse, error) {
-	body, err := x.Body(ctx, func(body *[]byte) error { return m.client.Post(ctx, "chat/completions", params, body) })
+func (m *llm) ask(ctx context.Context, x *wire.Exchange, req *chatRequest) (*model.LLMResponse, error) {
+	body, err := x.Post(ctx, m.endpoint, req)
 	if err != nil {
 		return nil, err
 	}

@@ -4,10 +4,7 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/model"
@@ -17,19 +14,20 @@ import (
 
 // decode reads a whole answer.
 func decode(ctx context.Context, x *wire.Exchange, body []byte) (*model.LLMResponse, error) {
-	var in openai.ChatCompletion
-	if err := json.Unmarshal(body, &in); err != nil || len(in.Choices) == 0 {
+	var in chatAnswer
+	err := wire.Unmarshal(body, &in)
+	switch {
+	case in.failed():
+		return nil, x.Problem(body)
+	case err != nil || len(in.Choices) == 0:
 		return nil, x.Garbage(ctx, body, err)
 	}
-	choice := in.Choices[0]
-	a := answer{reason: choice.FinishReason, version: in.Model, refusal: choice.Message.Refusal}
-	a.parts.Text(reasoning(choice.Message.JSON.ExtraFields), true)
-	a.parts.Text(choice.Message.Content, false)
-	for _, c := range choice.Message.ToolCalls {
+	reason, said := in.Choices[0].FinishReason, in.Choices[0].Message
+	a := answer{reason: reason, version: in.Model, refusal: string(said.Refusal), usage: in.Usage.metadata()}
+	a.parts.Text(said.thought(), true)
+	a.parts.Text(string(said.Content), false)
+	for _, c := range said.ToolCalls {
 		a.calls = append(a.calls, &call{id: c.ID, name: c.Function.Name, args: []byte(c.Function.Arguments)})
-	}
-	if in.JSON.Usage.Valid() {
-		a.usage = usage(in.Usage)
 	}
 	return a.response(), nil
 }
@@ -45,7 +43,7 @@ type answer struct {
 }
 
 type call struct {
-	index    int64 // in a stream
+	index    wire.Count // in a stream
 	id, name string
 	args     []byte
 }
@@ -89,26 +87,18 @@ func finishReason(s string) genai.FinishReason {
 	return genai.FinishReasonOther
 }
 
-// usage counts as genai does: thoughts are not among the candidates' tokens.
-func usage(u openai.CompletionUsage) *genai.GenerateContentResponseUsageMetadata {
-	thoughts := min(u.CompletionTokensDetails.ReasoningTokens, u.CompletionTokens)
+// metadata counts as genai does: thoughts are not among the candidates' tokens.
+// It is nil if the server did not count.
+func (t *tokens) metadata() *genai.GenerateContentResponseUsageMetadata {
+	if t == nil {
+		return nil
+	}
+	thoughts := min(t.CompletionDetails.Reasoning, t.Completion)
 	return &genai.GenerateContentResponseUsageMetadata{
-		PromptTokenCount:        int32(u.PromptTokens),
-		CachedContentTokenCount: int32(u.PromptTokensDetails.CachedTokens),
-		CandidatesTokenCount:    int32(u.CompletionTokens - thoughts),
+		PromptTokenCount:        int32(t.Prompt),
+		CachedContentTokenCount: int32(t.PromptDetails.Cached),
+		CandidatesTokenCount:    int32(t.Completion - thoughts),
 		ThoughtsTokenCount:      int32(thoughts),
-		TotalTokenCount:         int32(u.TotalTokens),
+		TotalTokenCount:         int32(t.Total),
 	}
-}
-
-// reasoning reads the thoughts that servers other than OpenAI's show, under the
-// names that they use: DeepSeek's and llama.cpp's, then Ollama's and vLLM's.
-func reasoning(extra map[string]respjson.Field) string {
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		var text string
-		if f, ok := extra[name]; ok && json.Unmarshal([]byte(f.Raw()), &text) == nil && text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -5,34 +5,27 @@ package openai
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"net/http"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/internal/turns"
 	"github.com/refrain-dev/refrain/model/internal/wire"
 )
 
-// stream asks for a stream, shows its pieces and yields the whole. The SDK's
-// own stream is not used, as it takes a cut for an end and keeps nothing of
-// what it does not understand.
-func (m *llm) stream(ctx context.Context, x *wire.Exchange, params openai.ChatCompletionNewParams, yield func(*model.LLMResponse, error) bool) {
-	params.StreamOptions.IncludeUsage = param.NewOpt(true)
-	var resp *http.Response
-	if err := m.client.Post(ctx, "chat/completions", params, &resp, option.WithJSONSet("stream", true), option.WithHeader("Accept", "text/event-stream")); err != nil {
-		yield(nil, x.Fail(ctx, err))
-		return
-	}
-	events := ssestream.NewDecoder(resp)
-	defer events.Close()
+// stream asks for a stream, shows its pieces and yields the whole.
+func (m *llm) stream(
+	ctx context.Context, x *wire.Exchange, req *chatRequest, yield func(*model.LLMResponse, error) bool,
+) {
+	req.Stream, req.StreamOptions = true, &streamOptions{IncludeUsage: true}
 	var a answer
-	for events.Next() {
-		data := bytes.TrimSpace(events.Event().Data)
+	for ev, err := range x.PostForEvents(ctx, m.endpoint, req) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		data := bytes.TrimSpace(ev.Data)
+		if len(data) == 0 {
+			continue
+		}
 		if bytes.Equal(data, []byte("[DONE]")) {
 			break
 		}
@@ -47,36 +40,28 @@ func (m *llm) stream(ctx context.Context, x *wire.Exchange, params openai.ChatCo
 			}
 		}
 	}
-	switch err := events.Err(); {
-	case err != nil:
-		yield(nil, x.Garbage(ctx, nil, err))
-	case a.reason == "" || x.Broken(ctx) != nil:
+	if a.reason == "" || x.Broken(ctx) != nil {
 		yield(nil, x.Cut(ctx))
-	default:
-		yield(a.response(), nil)
+		return
 	}
+	yield(a.response(), nil)
 }
 
 // add takes in one chunk and returns what it shows.
 func (a *answer) add(ctx context.Context, x *wire.Exchange, data []byte) ([]*model.LLMResponse, error) {
-	var in struct {
-		Error json.RawMessage `json:"error"`
-	}
-	if err := json.Unmarshal(data, &in); err != nil {
+	var chunk chatAnswer
+	err := wire.Unmarshal(data, &chunk)
+	switch {
+	case err != nil || chunk.Choices == nil && chunk.Usage == nil && !chunk.failed():
 		return nil, x.Garbage(ctx, data, err)
-	}
-	if len(in.Error) > 0 && string(in.Error) != "null" {
+	case chunk.failed():
 		return nil, x.Problem(data)
-	}
-	var chunk openai.ChatCompletionChunk
-	if err := json.Unmarshal(data, &chunk); err != nil || !chunk.JSON.Choices.Valid() && !chunk.JSON.Usage.Valid() {
-		return nil, x.Garbage(ctx, data, err)
 	}
 	if chunk.Model != "" {
 		a.version = chunk.Model
 	}
-	if chunk.JSON.Usage.Valid() {
-		a.usage = usage(chunk.Usage)
+	if chunk.Usage != nil {
+		a.usage = chunk.Usage.metadata()
 	}
 	var out []*model.LLMResponse
 	for _, c := range chunk.Choices {
@@ -86,17 +71,17 @@ func (a *answer) add(ctx context.Context, x *wire.Exchange, data []byte) ([]*mod
 		if c.FinishReason != "" {
 			a.reason = c.FinishReason
 		}
-		if thought := reasoning(c.Delta.JSON.ExtraFields); thought != "" {
+		if thought := c.Delta.thought(); thought != "" {
 			a.parts.Text(thought, true)
 			out = append(out, turns.Partial(thought, true))
 		}
-		if c.Delta.Content != "" {
-			a.parts.Text(c.Delta.Content, false)
-			out = append(out, turns.Partial(c.Delta.Content, false))
+		if text := string(c.Delta.Content); text != "" {
+			a.parts.Text(text, false)
+			out = append(out, turns.Partial(text, false))
 		}
-		if c.Delta.Refusal != "" {
-			a.refusal += c.Delta.Refusal
-			out = append(out, turns.Partial(c.Delta.Refusal, false))
+		if refusal := string(c.Delta.Refusal); refusal != "" {
+			a.refusal += refusal
+			out = append(out, turns.Partial(refusal, false))
 		}
 		for _, t := range c.Delta.ToolCalls {
 			a.addCall(t)
@@ -107,7 +92,7 @@ func (a *answer) add(ctx context.Context, x *wire.Exchange, data []byte) ([]*mod
 
 // addCall joins a piece of a function call with those before. A new ID at an
 // old index is a new call: some servers give all calls the index 0.
-func (a *answer) addCall(t openai.ChatCompletionChunkChoiceDeltaToolCall) {
+func (a *answer) addCall(t toolCall) {
 	var at *call
 	for _, c := range a.calls {
 		if c.index == t.Index && (t.ID == "" || c.id == t.ID) {

@@ -84,6 +84,16 @@ func TestStreamsOfOtherServers(t *testing.T) {
 		{"Ollama's reasoning", sse(`"delta":{"reasoning":"Hm."}`, `"delta":{"content":"Yes."}`, end), `[{"text":"Hm.","thought":true},{"text":"Yes."}]`},
 		{"nulls", sse(`"delta":{"role":"assistant","content":null,"tool_calls":null},"finish_reason":null`, `"delta":{"content":"Yes."}`, end), `[{"text":"Yes."}]`},
 		{"comments and CRLF", ": keep-alive\r\n\r\n" + strings.ReplaceAll(sse(`"delta":{"content":"Yes."}`, end), "\n", "\r\n"), `[{"text":"Yes."}]`},
+		{"keep-alives without data", "data:\n\n: ping\n\n" + sse(`"delta":{"content":"Yes."}`, end) + "data: [DONE]\n\n", `[{"text":"Yes."}]`},
+		{"what follows [DONE]", sse(`"delta":{"content":"Yes."}`, end) + "data: [DONE]\n\ndata: garbage\n\n", `[{"text":"Yes."}]`},
+		{"named events", strings.ReplaceAll(sse(`"delta":{"content":"Yes."}`, end), "data:", "id: 1\nevent: chunk\ndata:"), `[{"text":"Yes."}]`},
+		{"JSON on several lines", "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\"Yes.\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n", `[{"text":"Yes."}]`},
+		{"a line of 200 kB", sse(`"delta":{"content":"Yes."},"logprobs":"`+strings.Repeat("long", 50_000)+`"`, end), `[{"text":"Yes."}]`},
+		{"arguments that are no text", sse(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}}]}`, end),
+			`[{"functionCall":{"id":"a","args":{"n":1},"name":"f"}}]`},
+		{"contents of many kinds", sse(`"delta":{"content":[{"type":"thinking","thinking":[]},{"type":"text","text":"Yes"},{"type":"novel"},{"type":"text","text":"."}]}`, end), `[{"text":"Yes."}]`},
+		{"fields of odd types", sse(`"index":"0","delta":{"role":1,"content":"Yes.","refusal":{},"novel":[{}],"tool_calls":"none"}`, `"delta":"none","finish_reason":"stop"`), `[{"text":"Yes."}]`},
+		{"other choices", sse(`"delta":{"content":"Yes."}`) + "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"No.\"}}]}\n\n" + sse(end), `[{"text":"Yes."}]`},
 		{"[DONE] is missing", sse(`"delta":{"content":"Yes."}`, end), `[{"text":"Yes."}]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,6 +118,55 @@ func TestStreamsOfOtherServers(t *testing.T) {
 				t.Errorf("usage that nobody told: %v", resp.UsageMetadata)
 			}
 		})
+	}
+}
+
+// Answers of other servers are read as far as they are understood.
+func TestAnswersOfOtherServers(t *testing.T) {
+	url, _ := serve(t, 200, nil, `{"id":7,"object":"novel","created":"now","model":"m","novel":{"a":[1]},"service_tier":null,
+		"choices":[{"index":0,"logprobs":{},"finish_reason":"tool_calls","message":{"role":"assistant","novel":1,"content":[{"type":"text","text":"Yes."}],
+			"reasoning":"Hm.","annotations":[],"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"n":1}}},{"id":"b","function":{"name":"g","arguments":null}}]}}],
+		"usage":{"prompt_tokens":3.0,"completion_tokens":"4","total_tokens":7,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":9}}}`)
+	resp, err := ask(t, url, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := json.Marshal(resp.Content.Parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `[{"text":"Hm.","thought":true},{"text":"Yes."},{"functionCall":{"id":"a","args":{"n":1},"name":"f"}},{"functionCall":{"id":"b","name":"g"}}]`; string(parts) != want {
+		t.Errorf("got %s", parts)
+	}
+	want := &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: 3, ThoughtsTokenCount: 4, TotalTokenCount: 7}
+	if diff := cmp.Diff(want, resp.UsageMetadata); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A character may arrive in two pieces, and a stream may be cut in its middle.
+func TestStreamThatIsCutInACharacter(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		whole := sse(`"delta":{"content":"日本"}`, end)
+		at := strings.Index(whole, "本") + 1
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, whole[:at])
+			w.(http.Flusher).Flush()
+			if cut {
+				panic(http.ErrAbortHandler)
+			}
+			io.WriteString(w, whole[at:])
+		}))
+		defer srv.Close()
+		resp, err := ask(t, srv.URL, nil, true)
+		if cut {
+			if _, retry := model.Retryable(err); !retry || !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("got %v, %v; want a retryable io.ErrUnexpectedEOF", resp, err)
+			}
+		} else if err != nil || resp.Content.Parts[0].Text != "日本" {
+			t.Errorf("got %v, %v", resp, err)
+		}
 	}
 }
 
@@ -148,6 +207,16 @@ func TestErrorsOfManyForms(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// OpenRouter reports what went wrong behind it with a status of success.
+func TestErrorAfterASuccess(t *testing.T) {
+	url, _ := serve(t, 200, nil, `{"error":{"message":"no provider is there","code":502},"user_id":"u"}`)
+	_, err := ask(t, url, nil, false)
+	e, ok := errors.AsType[*model.APIError](err)
+	if !ok || e.Status != 502 || !e.Retryable || e.Message != "no provider is there" {
+		t.Errorf("got %v", err)
 	}
 }
 

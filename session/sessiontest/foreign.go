@@ -67,3 +67,32 @@ func (s *suite) foreignSession() {
 		s.Errorf("the last event of a foreign session says what comes next, want Seq 2, got %d", two.Seq)
 	}
 }
+
+// eventless is a session that shows neither events nor state.
+type eventless struct{ foreign }
+
+func (*eventless) State() session.State   { return nil }
+func (*eventless) Events() session.Events { return nil }
+
+func (s *suite) eventlessSession() {
+	stranger := &eventless{foreign{id: "s1"}}
+	s.wantErr(s.svc.AppendEvent(s.Context(), stranger, says("lost")), session.ErrNotFound, "a session whose Events is nil and that is not in the store")
+	s.make("s1", nil)
+	if one := s.append(stranger, says("one")); one.Seq != 1 {
+		s.Errorf("a session whose Events is nil has seen no event, want Seq 1, got %d", one.Seq)
+	}
+	s.wantErr(s.svc.AppendEvent(s.Context(), stranger, says("late")), session.ErrConflict, "a session whose Events is nil is stale once there is an event")
+	two := says("two")
+	if two.Seq = 2; s.append(stranger, two).Seq != 2 {
+		s.Errorf("a preset Seq counts where Events is nil, want 2, got %d", two.Seq)
+	}
+	if bulk, ok := s.svc.(session.BulkAppender); ok {
+		s.wantErr(bulk.AppendEvents(s.Context(), stranger, []*session.Event{says("late")}), session.ErrConflict, "several events to a session whose Events is nil")
+		s.wantErr(bulk.AppendEvents(s.Context(), &eventless{foreign{id: "s2"}}, []*session.Event{says("lost")}), session.ErrNotFound,
+			"several events to a session whose Events is nil and that is not in the store")
+	}
+	s.wantTexts(s.get("s1"), []string{"one", "two"}, "what is appended through a session whose Events is nil is stored")
+	if v := session.ViewOf(stranger); v.Events().Len() != 0 || v.LastSeq() != 0 {
+		s.Errorf("a view of a session whose Events is nil shows no events, got %d", v.Events().Len())
+	}
+}

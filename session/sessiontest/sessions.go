@@ -140,7 +140,9 @@ func (s *suite) delete() {
 	}
 	_, err := s.svc.Get(s.Context(), &session.GetRequest{AppName: app, UserID: ana, SessionID: "s1"})
 	s.wantErr(err, session.ErrNotFound, "Get of a deleted session")
-	s.wantErr(s.svc.Delete(s.Context(), req), session.ErrNotFound, "Delete of a deleted session")
+	if err := s.svc.Delete(s.Context(), req); err != nil {
+		s.Errorf("Delete of a deleted session: %v", err)
+	}
 	s.wantTexts(s.get("s2"), []string{"stays"}, "Delete leaves other sessions alone")
 
 	again := s.make("s1", nil)

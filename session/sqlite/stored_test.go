@@ -8,9 +8,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sessiontest"
@@ -90,6 +92,11 @@ func writeDatabase(t *testing.T, name string) {
 		ev.Actions.StateDelta["iteration:note"] = "kept in the event"
 		if s.Events().Len() > 1 {
 			ev = &session.Event{Author: "writer", Timestamp: ev.Timestamp}
+		}
+		if s.Events().Len() == 2 {
+			text := strings.Repeat("a \"long\" text, ", 50)
+			ev.Content = genai.NewContentFromText(text+"\n", genai.RoleModel)
+			ev.Actions.StateDelta = map[string]any{"draft": text, "rows": []any{text, 3.5}}
 		}
 		if err := svc.AppendEvent(t.Context(), s, ev); err != nil {
 			t.Fatal(err)

@@ -141,7 +141,7 @@ func (r *run) looped(at session.Address) bool {
 // done so and nothing more was asked. It is the caller that asks then: loops
 // know their steps, and not whom those have for tools.
 func (r *run) exit(ev *session.Event) {
-	if !ev.Actions.Escalate || r.waits {
+	if !ev.Actions.AsksToLeave() || r.waits {
 		return
 	}
 	x := session.Exit{Plain: true}

@@ -31,7 +31,7 @@ import (
 
 // Config describes a tool for [New].
 type Config struct {
-	// Name is what the model calls the tool by. Required.
+	// Name is what the model calls the tool by; empty is the handler's name in Go.
 	Name string
 	// Description tells the model what the tool is for.
 	Description string
@@ -67,12 +67,12 @@ var ErrInvalidArgument = errors.New("invalid argument")
 // are read off its json and jsonschema tags. A result that is no JSON object is
 // given to the model as {"result": …}.
 //
-// It refuses a config without a name, a nil handler, with [ErrInvalidArgument]
+// It refuses a nil handler, with [ErrInvalidArgument]
 // another type of arguments, types and schemas that JSON Schema cannot express,
 // and a provider of another type.
 func New[TArgs, TResults any](cfg Config, handler Func[TArgs, TResults]) (tool.Tool, error) {
 	if cfg.Name == "" {
-		return nil, errors.New("function tool needs a name")
+		cfg.Name = nameOf(handler)
 	}
 	if err := cfg.Effect.Check(); err != nil {
 		return nil, fmt.Errorf("function tool %q: %w", cfg.Name, err)

@@ -109,7 +109,9 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		make func() (tool.Tool, error)
 		want string
 	}{
-		{"no name", func() (tool.Tool, error) { return functiontool.New(functiontool.Config{}, ok) }, "function tool needs a name"},
+		{"no handler and no name", func() (tool.Tool, error) {
+			return functiontool.New[stop, string](functiontool.Config{}, nil)
+		}, `function tool "function": the handler is nil`},
 		{"no handler", func() (tool.Tool, error) {
 			return functiontool.New[stop, string](functiontool.Config{Name: "x"}, nil)
 		}, `function tool "x": the handler is nil`},
@@ -372,4 +374,30 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	})
+}
+
+func search_for(tool.Context, stop) (string, error) { return "", nil }
+
+func generic[T any](tool.Context, stop) (T, error) { return *new(T), nil }
+
+type client struct{}
+
+func (*client) Search(tool.Context, stop) (string, error) { return "", nil }
+
+// As in ADK a tool needs no name; here its function's stands in.
+func TestNamelessToolHasTheNameOfItsFunction(t *testing.T) {
+	for want, handler := range map[string]functiontool.Func[stop, string]{
+		"search_for": search_for,
+		"generic":    generic[string],
+		"Search":     new(client).Search,
+		"TestNamelessToolHasTheNameOfItsFunction_func1": func(tool.Context, stop) (string, error) { return "", nil },
+	} {
+		got, err := functiontool.New(functiontool.Config{}, handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Name() != want || got.(tool.Function).Declaration().Name != want {
+			t.Errorf("got %q, want %q", got.Name(), want)
+		}
+	}
 }

@@ -3,11 +3,14 @@
 package mcptoolset
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // endpoint is a server that speaks streamable HTTP.
@@ -28,7 +31,26 @@ func newEndpoint(raw string, headers http.Header) (*endpoint, error) {
 	if t, ok := base.(*http.Transport); ok {
 		base = t.Clone() // its idle connections are ours to close
 	}
-	return &endpoint{url: raw, client: &http.Client{Transport: &signer{base: base, to: u, headers: headers.Clone()}}}, nil
+	client := &http.Client{Transport: &signer{base: base, to: u, headers: headers.Clone()}, CheckRedirect: checkRedirect}
+	return &endpoint{url: raw, client: client}, nil
+}
+
+// checkRedirect follows no redirect of a request with a body, and none to another
+// server: what a model gives a tool, and the tools that there are, are a matter of
+// the server that was named.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case len(via) > 5:
+		return errors.New("more than 5 redirects")
+	case first.Method != http.MethodGet || first.Body != nil && first.Body != http.NoBody:
+		return fmt.Errorf("it redirects the %s request to %s, which does not get it: write that address into the url if that is right",
+			first.Method, credential.Origin(req.URL))
+	case credential.Left(req, via):
+		return fmt.Errorf("it redirects to another server, %s, which is not asked: write that address into the url if that is right",
+			credential.Origin(req.URL))
+	}
+	return nil
 }
 
 func (e *endpoint) String() string {

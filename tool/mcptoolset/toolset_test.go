@@ -312,36 +312,38 @@ func TestListIsKeptUntilItChanges(t *testing.T) {
 	}
 }
 
-// Headers go to the server, and to nobody that it points to.
-func TestHeadersStayWithTheirHost(t *testing.T) {
+// Headers and requests go to the server that was named, and to nobody that it points
+// to.
+func TestRequestsStayWithTheirServer(t *testing.T) {
 	other := newWeb(t, false)
 	to := endpoint(t, other)
 	here := newWeb(t, false)
-	var redirect atomic.Bool
+	var redirect atomic.Value
+	redirect.Store("")
 	url := endpoint(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if redirect.Load() {
-			http.Redirect(rw, r, to, http.StatusTemporaryRedirect)
+		if where := redirect.Load().(string); where != "" {
+			http.Redirect(rw, r, where, http.StatusTemporaryRedirect)
 			return
 		}
 		here.ServeHTTP(rw, r)
 	}))
 	headers := http.Header{"authorization": {"Bearer secret"}}
 	tools(t, toolset(t, mcptoolset.Config{URL: url, Headers: headers}))
-	redirect.Store(true)
-	tools(t, toolset(t, mcptoolset.Config{URL: url, Headers: headers}))
-	hereGot, otherGot := here.authorizations(), other.authorizations()
-	for _, got := range hereGot {
+	for _, where := range []string{to, "/elsewhere"} {
+		redirect.Store(where)
+		_, err := toolset(t, mcptoolset.Config{URL: url, Headers: headers}).Tools(call(t.Context()))
+		if err == nil || !strings.Contains(err.Error(), "it redirects the POST request to") {
+			t.Errorf("redirected to %s: %v", where, err)
+		}
+	}
+	redirect.Store("") // the sessions are closed at the end
+	for _, got := range here.authorizations() {
 		if got != "Bearer secret" {
 			t.Errorf("a request without its header: %q", got)
 		}
 	}
-	for _, got := range otherGot {
-		if got != "" {
-			t.Errorf("another host got %q", got)
-		}
-	}
-	if len(hereGot) == 0 || len(otherGot) == 0 {
-		t.Error("nobody was asked")
+	if got := other.authorizations(); len(got) != 0 {
+		t.Errorf("another server was asked %d times", len(got))
 	}
 }
 

@@ -44,12 +44,13 @@ const (
 )
 
 // Question is the call by which an agent asks about a call of a tool. id is the
-// question's own.
+// question's own. Its arguments are a *genai.FunctionCall and a
+// [ToolConfirmation], as in ADK; one that was read from a store has plain maps, and
+// [OriginalCallFrom] takes either.
 func Question(id string, original *genai.FunctionCall, c ToolConfirmation) *genai.FunctionCall {
-	// Plain maps: so it is in every log, stored or not.
 	return &genai.FunctionCall{ID: id, Name: FunctionCallName, Args: map[string]any{
-		originalCall: map[string]any{"id": original.ID, "name": original.Name, "args": original.Args},
-		confirmation: map[string]any{"hint": c.Hint, "confirmed": c.Confirmed, "payload": c.Payload},
+		originalCall: &genai.FunctionCall{ID: original.ID, Name: original.Name, Args: original.Args},
+		confirmation: c,
 	}}
 }
 
@@ -63,12 +64,15 @@ func OriginalCallFrom(functionCall *genai.FunctionCall) (*genai.FunctionCall, er
 	if !ok {
 		return nil, fmt.Errorf("original call of confirmation %q: the argument %s is missing", functionCall.ID, originalCall)
 	}
-	if call, ok := v.(*genai.FunctionCall); ok && call != nil {
-		return call, nil
+	if given, ok := v.(*genai.FunctionCall); ok && given != nil {
+		return given, nil
 	}
-	call := new(genai.FunctionCall)
-	if err := convert(v, call); err != nil {
+	var call *genai.FunctionCall
+	if err := convert(v, &call); err != nil {
 		return nil, fmt.Errorf("original call of confirmation %q: %w", functionCall.ID, err)
+	}
+	if call == nil {
+		return nil, fmt.Errorf("original call of confirmation %q: the argument %s is null", functionCall.ID, originalCall)
 	}
 	return call, nil
 }

@@ -35,10 +35,12 @@ func TestOriginalCall(t *testing.T) {
 		}
 	}
 	for text, q := range map[string]*genai.FunctionCall{
-		"there is no function call":                    nil,
-		"the argument originalFunctionCall is missing": {ID: "q1"},
-		`original call of confirmation "q1": json: `:   {ID: "q1", Args: map[string]any{"originalFunctionCall": "delete"}},
-		`unsupported type`:                             {ID: "q1", Args: map[string]any{"originalFunctionCall": make(chan int)}},
+		"there is no function call":                     nil,
+		"the argument originalFunctionCall is missing":  {ID: "q1"},
+		`"q1": the argument originalFunctionCall is nu`: {ID: "q1", Args: map[string]any{"originalFunctionCall": nil}},
+		`the argument originalFunctionCall is null`:     {ID: "q1", Args: map[string]any{"originalFunctionCall": (*genai.FunctionCall)(nil)}},
+		`original call of confirmation "q1": json: `:    {ID: "q1", Args: map[string]any{"originalFunctionCall": "delete"}},
+		`unsupported type`:                              {ID: "q1", Args: map[string]any{"originalFunctionCall": make(chan int)}},
 	} {
 		if got, err := toolconfirmation.OriginalCallFrom(q); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, %v; want %s", got, err, text)
@@ -84,5 +86,18 @@ func TestAnswer(t *testing.T) {
 	}
 	if _, err := toolconfirmation.AnswerFrom(nil); err == nil {
 		t.Error("no answer is none")
+	}
+}
+
+// User code written for ADK asserts these types.
+func TestArgumentsOfAQuestionHaveADKsTypes(t *testing.T) {
+	call := &genai.FunctionCall{ID: "c1", Name: "delete", Args: map[string]any{"file": "a"}}
+	asked := toolconfirmation.ToolConfirmation{Hint: "Sure?", Payload: 3}
+	args := toolconfirmation.Question("q1", call, asked).Args
+	if got, ok := args["originalFunctionCall"].(*genai.FunctionCall); !ok || cmp.Diff(call, got) != "" {
+		t.Errorf("originalFunctionCall is %#v", args["originalFunctionCall"])
+	}
+	if got, ok := args["toolConfirmation"].(toolconfirmation.ToolConfirmation); !ok || got != asked {
+		t.Errorf("toolConfirmation is %#v", args["toolConfirmation"])
 	}
 }

@@ -171,7 +171,7 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 				t.Errorf("%s: no error", r.name)
 				continue
 			}
-			if late := timeoutOf(t, r.err); !late.Abandoned {
+			if late := timeoutOf(t, r.err); late.Kind != loop.Timeout {
 				t.Errorf("%s: error %v", r.name, r.err)
 			}
 		}

@@ -15,6 +15,7 @@ package loopagent
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
@@ -25,8 +26,10 @@ type Agent struct {
 	*agent.Base
 	cfg   Config
 	plan  *loop.Plan
-	plain bool // it has no more to say than ADK's loop agent
-	looks bool // a step looks at the iterations before
+	plain bool    // it has no more to say than ADK's loop agent
+	looks bool    // a step looks at the iterations before
+	apart *beyond // keys to record with each outcome; nil if there are none
+	inner int     // how many loops are in each other inside this one
 }
 
 // New returns a loop agent. It refuses what [agent.New] refuses, a Run of one's
@@ -36,7 +39,7 @@ func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("loop agent %q: LoopAgent doesn't allow custom Run implementations", name)
 	}
-	cfg.own()
+	cfg, _ = owned(reflect.ValueOf(cfg)).Interface().(Config) // the caller may change his
 	a := &Agent{cfg: cfg}
 	base, err := agent.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {
@@ -48,7 +51,9 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
 	a.plain = cfg.plain()
+	a.inner = loopsIn(a)
 	a.looks = agent.ReadsHistory(cfg.AgentConfig.SubAgents)
+	a.apart = a.beyond()
 	return a, nil
 }
 
@@ -57,6 +62,16 @@ func (a *Agent) Config() Config { return a.cfg }
 
 // Plan is the rules that the loop follows. Do not change it.
 func (a *Agent) Plan() *loop.Plan { return a.plan }
+
+// Reads returns the keys of state that decide what the loop does, as far as they are
+// known before it runs; all says that any may be read.
+func (a *Agent) Reads() (keys []string, all bool) {
+	keys, all = a.plan.Reads()
+	if n := a.plan.NoProgress; n != nil {
+		keys = append(keys, n.Keys...)
+	}
+	return keys, all
+}
 
 // Type is [agent.TypeLoop].
 func (a *Agent) Type() agent.Type { return agent.TypeLoop }

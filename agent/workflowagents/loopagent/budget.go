@@ -3,6 +3,7 @@
 package loopagent
 
 import (
+	"context"
 	"errors"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -17,7 +18,9 @@ func (r *run) spend() func() {
 	if b := r.plan.Budget; b != nil {
 		limits = budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}
 	}
-	r.budget = agent.BudgetOf(r.ctx).Child(limits).Named(r.Name())
+	own := agent.BudgetOf(r.ctx).Child(limits).Named(r.Name())
+	agent.BookEarlier(r.ctx, own)
+	r.budget = own.Child(budget.Limits{}) // counts what is used from here on, and what is booked again
 	if r.plan.Finalizer() < 0 {
 		return func() {}
 	}
@@ -28,7 +31,11 @@ func (r *run) spend() func() {
 // since is what the loop has used since.
 func (r *run) since(before budget.Usage) loop.Usage {
 	u := r.budget.Used().Sub(before)
-	return loop.Usage{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
+	used := loop.Usage{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
+	if used.EstimatedTokens = u.EstimatedTokens; u.Estimated && used.EstimatedTokens == 0 {
+		used.EstimatedTokens = u.Tokens()
+	}
+	return used
 }
 
 // permanent reports whether it is no use to try again, as far as the error says.
@@ -46,4 +53,19 @@ func permanent(err error) bool {
 // guarded reports whether a step failed by the guard against a run without end.
 // That is no limit to work within, and no policy makes up for it: a loop that
 // went on would do so without end.
-func guarded(err error) bool { return errors.Is(err, agent.ErrTooManyModelCalls) }
+func guarded(err error) bool { return errors.Is(err, agent.ErrTooManyModelCalls) || isLost(err) }
+
+// isLost reports whether an error is that the log cannot be written.
+func isLost(err error) bool {
+	_, ok := errors.AsType[*agent.LogError](err)
+	return ok
+}
+
+// canceled is why the run is over, by somebody's will; nil if it is not. A log that
+// cannot be written is nobody's will, but a failure.
+func (r *run) canceled() error {
+	if err := context.Cause(r.ctx); err != nil && !isLost(err) {
+		return err
+	}
+	return nil
+}

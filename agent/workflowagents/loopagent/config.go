@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -84,6 +85,13 @@ type Config struct {
 	FinalizeEach bool
 	// OutputKey is the state key for the loop's result.
 	OutputKey string
+	// Result is the state key that holds what an iteration has made, where that is
+	// not what was said last in it: the loop's result is then that key's value. The
+	// words of a step that judges, or that may leave where others may not, never are.
+	Result string
+	// BestOnExit hands back the best iteration after an exit too, and not the
+	// iteration that was left.
+	BestOnExit bool
 	// KeepStates keeps the state after the iteration before and after the best
 	// one, for steps that read them. It costs a copy of the state an iteration.
 	KeepStates bool
@@ -125,16 +133,51 @@ type (
 	AfterIterationCallback  func(ctx agent.Context, it loop.IterationRecord) error
 )
 
-// own makes the lists the agent's own: the caller may change his.
-func (c *Config) own() {
-	c.AgentConfig.SubAgents = slices.Clone(c.AgentConfig.SubAgents)
-	c.Order, c.CanExit, c.Steps = slices.Clone(c.Order), slices.Clone(c.CanExit), maps.Clone(c.Steps)
-	c.BeforeIteration, c.AfterIteration = slices.Clone(c.BeforeIteration), slices.Clone(c.AfterIteration)
+// owned is a value that shares nothing with v that its owner may change: not what is
+// behind its pointers, nor its lists and maps. Agents and functions stay the same.
+func owned(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.New(v.Type().Elem())
+		c.Elem().Set(owned(v.Elem()))
+		return c
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			c.Index(i).Set(owned(v.Index(i)))
+		}
+		return c
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for k, e := range v.Seq2() {
+			c.SetMapIndex(k, owned(e))
+		}
+		return c
+	case reflect.Struct:
+		c := reflect.New(v.Type()).Elem()
+		c.Set(v)
+		for _, f := range c.Fields() {
+			if f.CanSet() {
+				f.Set(owned(f))
+			}
+		}
+		return c
+	}
+	return v
 }
 
 // plain reports whether a loop has no more to say than ADK's.
 func (c *Config) plain() bool {
-	return c.Score == nil && c.StopWhen == nil && c.Finalizer == "" && c.OutputKey == "" &&
+	return c.Score == nil && c.StopWhen == nil && c.Finalizer == "" && c.OutputKey == "" && c.Result == "" &&
 		c.NoProgress == nil && c.Timeout == 0 && c.IterationTimeout == 0 && c.Budget == nil &&
 		c.DelayBefore == 0 && c.DelayAfter == 0 && c.StateLimit == 0 && len(c.Steps) == 0
 }
@@ -146,7 +189,7 @@ func (c *Config) plan() *loop.Plan {
 		OnError: c.OnError, MaxConsecutiveFailures: c.MaxConsecutiveFailures,
 		Timeout: loop.Duration(c.Timeout), IterationTimeout: loop.Duration(c.IterationTimeout),
 		Budget: c.Budget, Reserve: c.Reserve, NoProgress: c.NoProgress, NotWorth: c.NotWorth,
-		QualityGate: c.QualityGate, OnRegression: c.OnRegression, FinalizeEach: c.FinalizeEach,
+		QualityGate: c.QualityGate, OnRegression: c.OnRegression, BestOnExit: c.BestOnExit, FinalizeEach: c.FinalizeEach,
 		DelayBefore: loop.Duration(c.DelayBefore), DelayAfter: loop.Duration(c.DelayAfter), StateLimit: c.StateLimit,
 	}
 	for _, sub := range c.AgentConfig.SubAgents {

@@ -4,7 +4,9 @@ package loopagent
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -16,14 +18,20 @@ func (r *run) event(ev *session.Event) bool {
 		r.over = ev // see record
 		return true
 	}
-	if ev.Actions.Escalate && ev.Seq != 0 { // it is in the log, and as it is
+	switch x := ev.Actions.Exit; {
+	case ev.Actions.AsksToLeave() && ev.Seq != 0: // it is in the log, and as it is
 		r.settle(new(*ev))
-	} else if ev.Actions.Escalate {
+	case ev.Actions.AsksToLeave():
 		r.settle(ev)
-	} else if x := ev.Actions.Exit; x != nil && x.Refused != "" && r.exit != nil && r.exit.By == x.By {
+	case x == nil:
+	case r.nearest(ev.Address): // refused before anybody else could hear it
+		r.refused = new(*x)
+		_, r.refused.By = r.asker(r.loop.Address, ev.Address)
+	case r.exit != nil && r.exit.By == x.By:
 		r.exit = nil // a loop within takes it back: the attempt has failed
 	}
 	r.touch(ev)
+	r.write(ev)
 	if !r.finalizing { // it is in no iteration
 		r.loop.History.Add(ev)
 	}
@@ -42,28 +50,108 @@ func (r *run) settle(ev *session.Event) {
 	if asked := ev.Actions.Exit; asked != nil {
 		x = new(*asked) // the step may keep its own, and say it again
 	}
-	ev.Actions.Exit = x
-	if x.By == "" {
-		x.By = ev.Address.Agent()
+	ev.Actions.Exit, ev.Actions.Escalate = x, true
+	if !r.concerns(x) {
+		return
 	}
+	_, x.By = r.asker(r.loop.Address, ev.Address)
+	if r.finalizing || !waits(ev) {
+		x.Refused = r.refusal(r.loop.Address, ev.Address)
+	}
+	if x.Refused != "" {
+		r.refused = x
+		ev.Actions.Escalate = false
+		return
+	}
+	if r.exit == nil || outranks(r.cfg.AgentConfig.SubAgents, x, r.exit) {
+		r.exit, r.waits = x, waits(ev)
+	}
+	if !r.cfg.Propagate {
+		x.HandledBy = r.loop.Address
+	}
+}
+
+// asker is the step that an address is in, nil for that of the loop itself, and the
+// innermost agent there that the loop knows. One that runs as a tool of another, or
+// that another runs without listing it, asks in the name of that one.
+func (a *Agent) asker(loop, at session.Address) (step agent.Agent, by string) {
+	top := at
+	for p := at.Parent(); p != loop && p != ""; p = p.Parent() {
+		top = p
+	}
+	for _, sub := range a.cfg.AgentConfig.SubAgents {
+		if sub.Name() == top.Agent() {
+			step = sub
+		}
+	}
+	if step == nil {
+		return nil, at.Agent()
+	}
+	for ; len(at) > len(top); at = at.Parent() {
+		if agent.Find(step, at.Agent()) != nil {
+			return step, at.Agent()
+		}
+	}
+	return step, step.Name()
+}
+
+// refusal says why the agent at an address may not leave the loop; "" if it may.
+func (a *Agent) refusal(loop, at session.Address) string {
+	step, by := a.asker(loop, at)
 	switch {
-	case x.Refused != "" || !r.concerns(x):
-		return
-	case r.finalizing:
-		x.Refused = fmt.Sprintf("%s is the finalizer: the loop has stopped already", x.By)
-	case !waits(ev) && !r.plan.MayExit(x.By):
-		x.Refused = fmt.Sprintf("%s may not end the loop %s; list it among those that can exit", x.By, r.loop.Name)
-	default:
-		if r.exit == nil {
-			r.exit, r.waits = x, waits(ev)
-		}
-		if !r.cfg.Propagate {
-			x.HandledBy = r.loop.Address
-		}
-		return
+	case step != nil && step.Name() == a.cfg.Finalizer && !a.cfg.FinalizeEach:
+		return fmt.Sprintf("%s is the finalizer: the loop has stopped already", by)
+	case !a.plan.MayExit(by):
+		return fmt.Sprintf("%s may not end the loop %s; list it among those that can exit", by, a.Name())
 	}
-	r.refused = x
-	ev.Actions.Escalate = false
+	return ""
+}
+
+// outranks reports whether a request counts instead of one that came before it in the
+// same step. Giving up counts before being done, then who comes first in the tree: in
+// a parallel agent it does not matter who was faster. Of two by one agent the earlier
+// one counts.
+func outranks(steps []agent.Agent, x, other *session.Exit) bool {
+	if a, b := weight(x), weight(other); a != b {
+		return a > b
+	}
+	if x.By == other.By {
+		return false
+	}
+	for _, sub := range steps {
+		if first := firstOf(sub, x.By, other.By); first != "" {
+			return first == x.By
+		}
+	}
+	return false
+}
+
+func weight(x *session.Exit) int {
+	return slices.Index([]string{session.ExitBlocked, session.ExitImpossible}, x.Status)
+}
+
+// firstOf is which of two agents comes first in a tree; "" if neither is in it.
+func firstOf(a agent.Agent, x, y string) string {
+	if n := a.Name(); n == x || n == y {
+		return n
+	}
+	for _, sub := range a.SubAgents() {
+		if first := firstOf(sub, x, y); first != "" {
+			return first
+		}
+	}
+	return ""
+}
+
+// nearest reports whether no loop inside this one is nearer to an address.
+func (r *run) nearest(at session.Address) bool {
+	step, _ := r.asker(r.loop.Address, at)
+	for at = at.Parent(); step != nil && at != r.loop.Address && at != ""; at = at.Parent() {
+		if a := agent.Find(step, at.Agent()); a != nil && agent.TypeOf(a) == agent.TypeLoop {
+			return false
+		}
+	}
+	return step != nil
 }
 
 // waits reports whether an event leaves the loop because a person has to answer

@@ -4,7 +4,10 @@ package loopagent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
@@ -17,20 +20,31 @@ func (r *run) beginIteration(n int) bool {
 		r.loop.History = new(agent.History)
 	}
 	r.place(n)
-	r.cur = nil
+	r.made.begin(n)
+	r.written.before = nil
+	return len(r.cfg.BeforeIteration) == 0 || r.callBefore(n)
+}
+
+// callBefore and callAfter are apart from their callers, which pay for no closure where
+// there is no callback.
+func (r *run) callBefore(n int) bool {
 	return r.callBack(len(r.cfg.BeforeIteration), func(i int, ctx agent.Context) error {
 		return r.cfg.BeforeIteration[i](ctx, n)
 	})
 }
 
+func (r *run) callAfter(it loop.IterationRecord) bool {
+	return r.callBack(len(r.cfg.AfterIteration), func(i int, ctx agent.Context) error {
+		return r.cfg.AfterIteration[i](ctx, it)
+	})
+}
+
 // endIteration takes down what an iteration came to.
 func (r *run) endIteration(it loop.IterationRecord) bool {
-	if it.Complete && r.cur != nil { // silence does not take back what was said
-		r.last = r.cur
-	}
+	r.made.end(&it, r.value())
 	r.loop.Score = it.Score
 	if it.Best {
-		r.best, r.loop.BestScore = r.cur, it.Score
+		r.loop.BestScore = it.Score
 	}
 	r.forget(r.loop.Pass)
 	if r.loop.History != nil {
@@ -42,9 +56,7 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
 		return false
 	}
-	ok := r.callBack(len(r.cfg.AfterIteration), func(i int, ctx agent.Context) error {
-		return r.cfg.AfterIteration[i](ctx, it)
-	})
+	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(it)
 	r.loop.Rejected = nil
 	if it.Rejected != "" {
 		r.loop.Rejected = &agent.Rejected{Iteration: it.Number, Reason: it.Rejected}
@@ -53,17 +65,17 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 	if !r.cfg.KeepStates && !rolls && it.Rejected == "" {
 		return ok
 	}
-	now := r.snapshot(r.loop.Address) // with what the callbacks made of it
+	now := r.snap(r.loop.Address) // with what the callbacks made of it
 	if rolls {
 		r.accepted = now
 	}
 	if r.loop.Rejected != nil {
-		r.loop.Rejected.State = now
+		r.loop.Rejected.State = now.state
 	}
 	if r.cfg.KeepStates {
-		r.loop.Prev = now
+		r.loop.Prev = now.state
 		if it.Best {
-			r.loop.Best = now
+			r.loop.Best = now.state
 		}
 	}
 	return ok
@@ -71,25 +83,113 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 
 // callBack calls n iteration callbacks and yields what they changed.
 func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
-	if n == 0 {
-		return true
-	}
-	ev := &session.Event{}
 	in, done := r.inTime()
 	defer done()
-	ctx := agent.NewCallbackContext(in, &ev.Actions)
-	for i := range n {
-		err := call(i, ctx)
-		if in.Err() != nil && r.ctx.Err() == nil {
-			break // the next step finds no time left, and says so
+	ev := &session.Event{}
+	gone, err := r.within(in, func(ctx agent.InvocationContext) error {
+		cb := agent.NewCallbackContext(ctx, &ev.Actions)
+		for i := range n {
+			if err := call(i, cb); err != nil || ctx.Err() != nil {
+				return err
+			}
 		}
-		if err != nil {
-			r.fail(fmt.Errorf("iteration callback: %w", err))
-			return false
-		}
+		return nil
+	})
+	switch {
+	case gone && r.ctx.Err() == nil: // its changes too; the next step finds no time left, and says so
+		return true
+	case gone:
+		r.fail(context.Cause(r.ctx))
+		return false
+	case err != nil && (in.Err() == nil || r.ctx.Err() != nil || isPanic(err)):
+		r.fail(fmt.Errorf("iteration callback: %w", err))
+		return false
+	}
+	if a := &ev.Actions; len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() {
+		ev = nil
+	}
+	if ev = agent.Decided(r.ctx, ev); ev == nil {
+		return true
 	}
 	r.touch(ev)
-	return len(ev.Actions.StateDelta) == 0 && len(ev.Actions.ArtifactDelta) == 0 || r.yield(ev, nil)
+	if r.written.on {
+		r.written.before = r.overwrite(r.written.before, ev)
+	}
+	switch a := &ev.Actions; {
+	case !a.AsksToLeave():
+	case ev.Seq != 0: // it is in the log, and as it is
+		r.called = new(*a.Exit)
+	default:
+		r.ask(a)
+	}
+	return r.yield(ev, nil)
+}
+
+// within calls f under a context. When that is over f changes nothing any more; gone
+// says that it did not heed it either, and was left behind after AbandonAfter. A panic
+// of f is an error.
+func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext) error) (gone bool, err error) {
+	if !r.timed {
+		return false, caught(in, f)
+	}
+	ctx, shut := agent.Fenced(in)
+	over := make(chan error, 1)
+	go func() {
+		err := errors.New("it left its goroutine") // by runtime.Goexit, as t.Fatal does
+		defer func() { over <- err }()
+		err = caught(ctx, f)
+	}()
+	select {
+	case err := <-over:
+		return false, err
+	case <-in.Done():
+		shut(context.Cause(in))
+	}
+	t := time.NewTimer(r.patience())
+	defer t.Stop()
+	select {
+	case err := <-over:
+		return false, err
+	case <-t.C:
+		return true, nil
+	}
+}
+
+// caught calls f and makes a panic of it an error.
+func caught(ctx agent.InvocationContext, f func(agent.InvocationContext) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &agent.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return f(ctx)
+}
+
+// ask takes the request of an iteration callback to leave the loop. It is the loop's
+// own, and needs no permission.
+func (r *run) ask(a *session.EventActions) {
+	x := &session.Exit{Plain: true}
+	if a.Exit != nil {
+		x = new(*a.Exit)
+	}
+	if x.By = r.Name(); x.Reason == "" {
+		x.Reason = "an iteration callback asked to leave"
+	}
+	if !r.cfg.Propagate {
+		x.HandledBy = r.loop.Address
+	}
+	a.Escalate, a.Exit, r.called = true, x, x
+}
+
+// leaves makes a callback's request to leave what the loop does next. A reason to stop
+// that the loop had before stays.
+func (r *run) leaves(d *loop.Decision) bool {
+	x := r.called
+	if r.called = nil; x == nil || r.tally.Exit != nil || d.Action != loop.RunStep && d.Action != loop.Rollback {
+		return false
+	}
+	r.tally.Exit = exitOf(x)
+	return true
 }
 
 // inTime is the loop's context for as long as the loop may take. What passes

@@ -3,6 +3,7 @@
 package loopagent
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -28,9 +29,9 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 		r.yield(nil, err)
 		return false
 	}
-	fin.Canceled = o.Canceled != "" // then there is no outcome
+	fin.Canceled = o.Canceled != "" || isLost(context.Cause(r.ctx)) // then it is made again
 	kept := *o
-	kept.State = nil // the log has it
+	kept.State = r.apart.of(o.State) // the log has the rest
 	data, err := json.Marshal(kept)
 	if err == nil {
 		fin.Outcome = data

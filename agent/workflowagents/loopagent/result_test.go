@@ -32,7 +32,7 @@ func TestResultPrecedence(t *testing.T) {
 			c.Score = &loop.Score{Key: "score"}
 		}, drafts(t, "w", "score", 9, 3), fails(t, "final", errBroken), loop.Result{Source: loop.FromBest, Iteration: 1}, "draft 1"},
 		{"last, since the finalizer fails", final, turns(t, "w", words("a"), words("b")), fails(t, "final", errBroken), loop.Result{Source: loop.FromLast, Iteration: 2}, "b"},
-		{"last complete one", nil, turns(t, "w", words("a"), exits("x")), says(t, "v", "b"), loop.Result{Source: loop.FromLast, Iteration: 1}, "b"},
+		{"the one that was left", nil, turns(t, "w", words("a"), exits("x")), says(t, "v", "b"), loop.Result{Source: loop.FromPartial, Iteration: 2}, "exit x"},
 		{"partial", nil, turns(t, "w", exits("at once")), says(t, "v", "b"), loop.Result{Source: loop.FromPartial, Iteration: 1}, "exit at once"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *agent.StepResult)
 		r.keep(d, res, o.Finished)
 	}
 	if r.looksAtState() {
-		o.State = r.state(r.loop.Pass)
+		o.State = r.apart.recorded(r.state(r.loop.Pass), o.State)
 	}
 	if res.Err != nil && o.Failure != nil {
 		r.err = res.Err
@@ -71,6 +71,9 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *agent.StepResult)
 // the plan that it had then; it is for runners, which ask before they do anything.
 // The error is a [*loop.StoppedError], or says that a mark cannot be read.
 func (a *Agent) GoesOn(stopped, plan *session.Mark) error {
+	if a.plan == nil {
+		return errors.New("the loop was not made by New")
+	}
 	var rec loop.StopRecord
 	var old loop.Plan
 	if err := stopped.Decode(&rec); err != nil {

@@ -19,10 +19,11 @@ func (r *run) rollBack(d *loop.Decision) bool {
 		to = r.initial
 	}
 	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of it
-		r.loop.Rejected = &agent.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short", State: r.snapshot(r.loop.Address)}
+		r.loop.Rejected = &agent.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short", State: r.snap(r.loop.Address).state}
 	}
 	ev := &session.Event{}
-	ev.Actions.StateDelta = r.back(r.loop.Address, to)
+	ev.Actions.StateDelta = r.back(r.loop.Address, to.state)
+	r.written.left = to.left
 	ok := true
 	switch {
 	case agent.Marks(r.ctx):
@@ -53,7 +54,8 @@ func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 		// The step's address: iteration: keys belong to the iteration.
 		Address: at, Iteration: r.loop.Iteration, Attempt: d.Attempt,
 	}
-	ev.Actions.StateDelta = r.back(at, r.before)
+	ev.Actions.StateDelta = r.back(at, r.before.state)
+	r.written.left = r.before.left
 	if asked != nil {
 		undone := *asked // loops further out may have heard it
 		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
@@ -73,9 +75,17 @@ func (r *run) state(at session.Address) map[string]any {
 	return maps.Collect(r.ctx.Session().State().All())
 }
 
-// snapshot is state to keep: lists and objects in it are copies, since there
-// are steps that change those that they find.
-func (r *run) snapshot(at session.Address) map[string]any { return clone(r.state(at)).(map[string]any) }
+// snapshot is a state to go back to, with the keys in it that are left over.
+type snapshot struct {
+	state map[string]any
+	left  map[string]bool
+}
+
+// snap takes a snapshot: lists and objects in it are copies, since there are steps
+// that change those that they find.
+func (r *run) snap(at session.Address) snapshot {
+	return snapshot{clone(r.state(at)).(map[string]any), r.written.left}
+}
 
 func clone(v any) any {
 	switch x := v.(type) {

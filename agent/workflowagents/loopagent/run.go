@@ -5,7 +5,10 @@ package loopagent
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -23,7 +26,6 @@ type run struct {
 	onEv  func(*session.Event) bool // run.event, bound once
 	loop  *agent.Loop
 	steps []*agent.Step     // by index in the plan, made when first run
-	words []*session.Event  // what each said last
 	at    []session.Address // where each is in this iteration
 	names int               // how long the steps' names are together
 	buf   []byte            // for place
@@ -41,6 +43,7 @@ type run struct {
 
 	exit       *session.Exit // the request that the step made, if it is followed
 	waits      bool          // it waits for a person
+	called     *session.Exit // the request that an iteration callback made
 	refused    *session.Exit // one that is not
 	closed     int           // the iteration that had ended when the loop was continued
 	changed    bool          // the log has another plan
@@ -48,26 +51,29 @@ type run struct {
 	finalizing bool
 	stopped    bool
 	err        error // how the last step failed
+	failed     error // how the last one that failed did
 	beyond     error // what ends more than this loop, such as the budget of one around it
 
-	cur, last, best *session.Event // what the iterations said
-	final           *session.Event // what the finalizer said
-	said            *session.Event // what was said last
+	made  candidates
+	final *session.Event // what the finalizer said
+	said  *session.Event // what was said last
 
-	initial, accepted map[string]any  // states to roll back to
-	before            map[string]any  // the state before the step's first attempt
+	initial, accepted snapshot        // states to roll back to
+	before            snapshot        // the state before the step's first attempt
 	touched           map[string]bool // keys that the loop has changed; nil if only it does
+	written           writing         // who has written what it reads
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	here := agent.AddressOf(ctx)
 	r := &run{
-		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)), words: make([]*session.Event, len(a.plan.Steps)),
+		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)), made: candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
 		timed: !a.plain || a.cfg.OnStop != nil || a.cfg.KeepStates || agent.Marks(ctx),
 		loop: &agent.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.cfg.MaxIterations, Outer: agent.LoopOf(ctx),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
+			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},
 	}
 	for _, step := range a.plan.Steps {
@@ -102,9 +108,17 @@ func (r *run) prepare() {
 			r.cache = newCache()
 		}
 	}
+	switch outer := r.loop.Outer; {
+	case outer != nil:
+		r.loop.Kept = outer.Kept
+	case r.inner > 0:
+		r.loop.Kept = new(sync.Map)
+	}
+	r.written.on = !r.plain || agent.Marks(r.ctx)
+	r.inherit()
 	goesBack := r.plan.OnRegression == loop.RollbackOnWorse
 	if goesBack {
-		r.initial = r.snapshot(r.loop.Address)
+		r.initial = r.snap(r.loop.Address)
 	}
 	for i := range r.plan.Steps {
 		goesBack = goesBack || r.retries(i)
@@ -117,8 +131,14 @@ func (r *run) prepare() {
 // next does what the plan says comes next and reports whether to go on.
 func (r *run) next() bool {
 	d := r.plan.Next(&r.tally, r.now())
-	if d.Ended.Number > r.closed && !r.endIteration(d.Ended) {
-		return false
+	if d.Ended.Number > r.closed {
+		r.closed = d.Ended.Number
+		if !r.endIteration(d.Ended) {
+			return false
+		}
+		if r.leaves(&d) {
+			d = r.plan.Next(&r.tally, r.now())
+		}
 	}
 	if r.stays == nil && (agent.Continued(r.ctx) || r.changed && !agent.Replays(r.ctx)) && r.goOn() {
 		r.closed = d.Ended.Number
@@ -128,6 +148,9 @@ func (r *run) next() bool {
 	case loop.RunStep:
 		if d.Iteration != r.loop.Iteration && !r.beginIteration(d.Iteration) {
 			return false
+		}
+		if r.leaves(&d) {
+			return true
 		}
 		return r.step(r.bounded(&d))
 	case loop.Rollback:
@@ -162,13 +185,14 @@ func (r *run) now() time.Time {
 func (r *run) step(d *loop.Decision) bool {
 	asked := r.exit
 	r.exit, r.refused, r.err = nil, nil, nil
+	r.written.keys = nil
 	switch {
 	case d.Attempt > 1:
 		if !r.undo(d, asked) {
 			return false
 		}
 	case r.retries(d.Step):
-		r.before = r.snapshot(r.address(d))
+		r.before = r.snap(r.address(d))
 	}
 	r.here, r.over = r.address(d), nil
 	if agent.Replays(r.ctx) {
@@ -212,34 +236,12 @@ func (r *run) done() {
 
 func (r *run) add(d *loop.Decision, o *loop.Outcome, err error) {
 	r.plan.Add(&r.tally, *o)
+	if o.Failure != nil {
+		r.failed = r.err
+	}
 	if o.Failure != nil && guarded(err) && r.tally.Fatal == nil && !r.finalizing {
 		r.tally.Fatal = &loop.StepFailure{Step: r.plan.Steps[d.Step].Name, Failure: *o.Failure}
 	}
-}
-
-// heard takes down a step's last words; nil if it said none. A step that used to
-// speak and leaves the loop in silence lets its earlier words stand.
-func (r *run) heard(step int, words *session.Event) {
-	switch {
-	case words == nil:
-		if r.exit != nil && r.words[step] != nil && !r.judges(step) {
-			r.cur = r.words[step]
-		}
-		return
-	case r.finalizing:
-		r.final = words
-	case r.judges(step) && r.cur != nil: // a verdict is not the candidate
-		r.words[step] = words
-	default:
-		r.cur, r.words[step] = words, words
-	}
-	r.said = words
-}
-
-// judges reports whether a step is there to value what the others produce.
-func (r *run) judges(step int) bool {
-	s := r.plan.Score
-	return s != nil && s.Judge != nil && s.Judge.Step == r.plan.Steps[step].Name
 }
 
 // outcome fills in what became of a step.
@@ -253,14 +255,19 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 	if r.looksAtState() {
 		o.State = r.state(r.loop.Pass)
 		o.StateSize = sizeOf(o.State)
+		o.Wrote = r.wrote()
+		o.Left = slices.Sorted(maps.Keys(r.written.left))
 	}
 	if r.prints != nil && err == nil {
 		o.Fingerprint = r.prints.sum()
 	}
 	panicked := err != nil && isPanic(err)
-	if r.ctx.Err() != nil && !panicked { // perhaps the step ended early, without a word
-		o.Canceled = context.Cause(r.ctx).Error()
+	if cause := r.canceled(); cause != nil && !panicked { // perhaps the step ended early, without a word
+		o.Canceled = cause.Error()
 		return
+	}
+	if err == nil && r.ctx.Err() != nil {
+		err = context.Cause(r.ctx)
 	}
 	if err == nil {
 		return

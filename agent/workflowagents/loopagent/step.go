@@ -54,7 +54,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult,
 	}
 	r.work = agent.Begin(r.ctx, r.cfg.AgentConfig.SubAgents[d.Step])
 	in := agent.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
-	if d.Timeout == 0 {
+	if d.Timeout == 0 && !r.timed {
 		res = r.stepAt(d.Step).RunAs(in, r.onEv)
 	} else {
 		res, how = r.runFor(d, in)

@@ -3,9 +3,9 @@
 package loopagent
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"google.golang.org/genai"
 
@@ -17,8 +17,8 @@ import (
 // fail stops the loop for a reason that no step has given.
 func (r *run) fail(err error) {
 	r.err = err
-	if r.ctx.Err() != nil {
-		r.plan.Add(&r.tally, loop.Outcome{Iteration: r.loop.Iteration, Step: -1, Canceled: context.Cause(r.ctx).Error()})
+	if cause := r.canceled(); cause != nil {
+		r.plan.Add(&r.tally, loop.Outcome{Iteration: r.loop.Iteration, Step: -1, Canceled: cause.Error()})
 	} else {
 		r.tally.Fatal = &loop.StepFailure{Failure: loop.Failure{Kind: loop.Failed, Message: err.Error()}}
 	}
@@ -28,8 +28,12 @@ func (r *run) fail(err error) {
 // stop says what the loop came to, and ends with the error if it is one.
 func (r *run) stop(rec *loop.StopRecord) {
 	r.stopped = true
-	if r.cfg.OnStop != nil {
-		r.cfg.OnStop(r.ctx, rec)
+	var panicked error
+	if r.cfg.OnStop != nil { // a panic of it takes nothing from the record and the result
+		panicked = caught(r.ctx, func(ctx agent.InvocationContext) error {
+			r.cfg.OnStop(ctx, rec)
+			return nil
+		})
 	}
 	if !r.plain || agent.Marks(r.ctx) {
 		if !r.conclude(rec) {
@@ -41,6 +45,8 @@ func (r *run) stop(rec *loop.StopRecord) {
 		r.yield(nil, r.failure())
 	case r.ctx.Err() != nil: // whatever the reason: it may have been the finalizer's turn
 		r.yield(nil, context.Cause(r.ctx))
+	case panicked != nil:
+		r.yield(nil, fmt.Errorf("OnStop: %w", panicked))
 	case r.beyond != nil:
 		r.yield(nil, r.beyond)
 	case r.stays != nil:
@@ -59,23 +65,31 @@ func (r *run) failure() error {
 	case r.err == nil && f.Kind == loop.IterationTimeout:
 		return &TimeoutError{Kind: f.Kind, After: r.cfg.IterationTimeout}
 	}
+	if f == nil && r.err == nil || f == nil && r.tally.LastFailure != nil {
+		return r.noneSucceeded()
+	}
 	if r.err == nil {
 		return errors.New("the loop's plan says that it has failed, and not why")
 	}
 	return r.err
 }
 
+// noneSucceeded is the error of a loop all of whose iterations have failed: that of
+// the last step that did.
+func (r *run) noneSucceeded() error {
+	err := r.failed
+	if err == nil {
+		err = &TimeoutError{Kind: loop.IterationTimeout, After: r.cfg.IterationTimeout}
+	}
+	return fmt.Errorf("%s; the last failure: %w", loop.NoneSucceeded, err)
+}
+
 // conclude yields the loop's last events: its mark, its result under its output
 // key, and the words of the result if they were not the last that were said. A
 // canceled loop leaves its mark and says no more.
 func (r *run) conclude(rec *loop.StopRecord) bool {
-	result := map[loop.Source]*session.Event{
-		loop.FromFinalizer: r.final, loop.FromBest: r.best, loop.FromLast: r.last, loop.FromPartial: r.cur,
-	}[rec.Result.Source]
-	if result == nil { // the iteration said nothing
-		result = cmp.Or(r.last, r.cur)
-	}
-	if r.ctx.Err() != nil {
+	result := r.result(rec.Result)
+	if r.canceled() != nil {
 		result = nil
 	}
 	ev := &session.Event{}
@@ -92,7 +106,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 		}
 		ev = &session.Event{} // an event with a mark has no words
 	}
-	if result != nil && result != r.said {
+	if result != nil && result != r.said && (r.said == nil || r.cfg.Result == "" || result.Text() != r.said.Text()) {
 		ev.Content = said(result.Content)
 	}
 	if ev.Content == nil && ev.Actions.StateDelta == nil {
@@ -119,16 +133,20 @@ func said(c *genai.Content) *genai.Content {
 }
 
 // seal puts a hash over the loop's events, and over what the record says, into
-// the record. progress.Verify makes it again.
+// the record. progress.Verify makes it again. The events are those of the log: a
+// resumed run that is canceled may not have come to all of them again.
 func (r *run) seal(rec *loop.StopRecord) error {
-	evs := r.ctx.Session().Events()
+	evs, gone := r.ctx.Session().Events(), session.Spans(nil)
+	if v := session.ViewBehind(r.ctx.Session()); v != nil {
+		evs, gone = v.Log(), v.Superseded()
+	}
 	from := evs.Len()
-	for from > 0 && !r.begins(evs.At(from-1)) {
+	for from > 0 && !(r.begins(evs.At(from-1)) && !gone.Has(evs.At(from-1).Seq)) {
 		from--
 	}
 	d := session.NewDigest()
 	for i := from; i < evs.Len(); i++ {
-		if ev := evs.At(i); ev.Address.Under(r.loop.Address) {
+		if ev := evs.At(i); ev.Address.Under(r.loop.Address) && !gone.Has(ev.Seq) {
 			if err := d.Add(ev); err != nil {
 				return err
 			}

@@ -52,12 +52,16 @@ func (e *TimeoutError) Error() string {
 // Timeout reports true, as those of package net do.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// runFor runs a step that may take only so long. It runs in a goroutine of its
-// own, so that one that does not heed its context can be left behind: it is
-// waited for until AbandonAfter has passed.
+// runFor runs a step in a goroutine of its own, so that one that does not heed its
+// context can be left behind: when its time is over, or the run is canceled, the loop
+// waits for it until AbandonAfter has passed. From the moment its time is over the step
+// changes nothing any more: what it yields is dropped, and its writes fail.
 func (r *run) runFor(d *loop.Decision, in agent.StepRun) (res agent.StepResult, how ending) {
 	late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name, After: d.Timeout}
-	ctx, cancel := context.WithTimeoutCause(r.ctx, d.Timeout, late)
+	ctx, cancel := context.WithCancel(r.ctx)
+	if d.Timeout > 0 {
+		ctx, cancel = context.WithTimeoutCause(r.ctx, d.Timeout, late)
+	}
 	defer cancel()
 	in.Context = ctx
 	w := watch(r.newStep(d.Step, true), in)
@@ -82,6 +86,13 @@ func (r *run) runFor(d *loop.Decision, in agent.StepRun) (res agent.StepResult, 
 	for {
 		select {
 		case ev := <-w.events:
+			if context.Cause(ctx) == late {
+				w.step.Abandon(late)
+				if ev = onlyMark(ev); ev == nil {
+					w.answers <- false
+					continue
+				}
+			}
 			ok := !left && r.onEv(ev)
 			left = left || !ok && r.ctx.Err() == nil
 			if !left && ev.Mark != nil { // a canceled run's marks are still written
@@ -92,7 +103,9 @@ func (r *run) runFor(d *loop.Decision, in agent.StepRun) (res agent.StepResult, 
 				cancel()
 			}
 		case <-told:
-			told = nil
+			if told = nil; context.Cause(ctx) == late {
+				w.step.Abandon(late)
+			}
 			t := time.NewTimer(r.patience())
 			defer t.Stop()
 			patient = t.C
@@ -111,6 +124,17 @@ func (r *run) runFor(d *loop.Decision, in agent.StepRun) (res agent.StepResult, 
 	}
 }
 
+// onlyMark is what counts of an event that a step yields when its time is over: what it
+// says of its own end, for the log; nil for everything else.
+func onlyMark(ev *session.Event) *session.Event {
+	if ev.Mark == nil {
+		return nil
+	}
+	bare := *ev
+	bare.Actions = session.EventActions{}
+	return &bare
+}
+
 // abandon leaves a step behind that is still running.
 func (r *run) abandon(d *loop.Decision, w *watched, late *TimeoutError, left bool) (agent.StepResult, ending) {
 	err, how := context.Cause(r.ctx), ended
@@ -126,11 +150,28 @@ func (r *run) abandon(d *loop.Decision, w *watched, late *TimeoutError, left boo
 	return agent.StepResult{Left: left, Err: err}, how
 }
 
+// patience is how long a step may take when it is told to end. A loop in it has the
+// same patience with its own steps, so that this one waits a little longer: the loop
+// inside says how it has stopped.
 func (r *run) patience() time.Duration {
+	d := abandonAfter
 	if r.cfg.AbandonAfter > 0 {
-		return r.cfg.AbandonAfter
+		d = r.cfg.AbandonAfter
 	}
-	return abandonAfter
+	return d + time.Duration(r.inner)*20*time.Millisecond
+}
+
+// loopsIn is how many loops are in each other below an agent.
+func loopsIn(a agent.Agent) int {
+	most := 0
+	for _, sub := range a.SubAgents() {
+		n := loopsIn(sub)
+		if agent.TypeOf(sub) == agent.TypeLoop {
+			n++
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // watched is a step that runs in a goroutine of its own.

@@ -12,6 +12,7 @@ package parallelagent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -62,9 +63,15 @@ type said struct {
 	taken chan bool
 }
 
-// passTo hands the event on and gives the answer, also when yield panics.
-func (s said) passTo(yield func(*session.Event, error) bool) (ok bool) {
-	defer func() { s.taken <- ok }()
+// passTo hands the event on and gives the answer, also when yield panics. When the
+// consumer has stopped it cancels first: no sub-agent starts in between.
+func (s said) passTo(yield func(*session.Event, error) bool, cancel context.CancelCauseFunc) (ok bool) {
+	defer func() {
+		if !ok {
+			cancel(nil)
+		}
+		s.taken <- ok
+	}()
 	return yield(s.ev, nil)
 }
 
@@ -93,6 +100,10 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
+				if child.Err() != nil {
+					err = nil
+					return
+				}
 				err = step.Run(hand(events, gone)).Err
 			case <-child.Done():
 				err = nil
@@ -105,7 +116,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		select {
 		case s := <-events:
 			// Canceled sub-agents still say how they ended.
-			if !s.passTo(yield) && ctx.Err() == nil {
+			if !s.passTo(yield, cancel) && ctx.Err() == nil {
 				return
 			}
 		case err := <-ended:
@@ -133,11 +144,17 @@ func (a *Agent) limit() int {
 }
 
 func (a *Agent) branch(ctx agent.InvocationContext, sub agent.Agent) string {
-	branch := a.Name() + "." + sub.Name()
+	branch := part(a.Name()) + "." + part(sub.Name())
 	if outer := ctx.Branch(); outer != "" {
 		branch = outer + "." + branch
 	}
 	return branch
+}
+
+// part is an agent's name as a part of a branch, in which dots separate: "v1" is not
+// around "v1.1".
+func part(name string) string {
+	return strings.NewReplacer("%", "%25", ".", "%2E").Replace(name)
 }
 
 // hand returns what a sub-agent's step yields to: it passes an event to the

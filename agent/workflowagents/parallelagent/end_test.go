@@ -198,6 +198,24 @@ func TestLeavingAwaitsTheOthers(t *testing.T) {
 	})
 }
 
+// T19: nobody waits for them any more.
+func TestSubAgentsThatHaveNotBegunAreNotStarted(t *testing.T) {
+	var began atomic.Int64
+	var subs []agent.Agent
+	for i := range 5 {
+		subs = append(subs, custom(t, fmt.Sprint("a", i), func(_ agent.InvocationContext, yield yield) {
+			began.Add(1)
+			yield(says("one"), nil)
+		}))
+	}
+	for range limited(t, "p", 1, subs...).Run(invocation(t.Context())) {
+		break
+	}
+	if began.Load() != 1 {
+		t.Errorf("%d of 5 began, and the consumer had stopped at the first event", began.Load())
+	}
+}
+
 // T19: the same when the consumer does not leave in peace.
 func TestPanicOfTheConsumerAwaitsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

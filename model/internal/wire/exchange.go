@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire watches the HTTP exchange below a provider's SDK, so that all
-// adapters tell apart in the same way an error status, a lost connection, a
-// stream that was cut and an answer that is garbage. The SDKs differ in what
-// they keep of these: some lose the headers, some the body, one logs.
+// Package wire is the HTTP below the adapters: it posts JSON, decodes streams of
+// server-sent events, and watches the exchange, so that all adapters tell apart
+// in the same way an error status, a lost connection, a stream that was cut and
+// an answer that is garbage.
 //
 //	ctx, x := wire.Watch(ctx, "openai")
-//	if err := client.Post(ctx, path, params, &body); err != nil {
+//	body, err := x.Post(ctx, endpoint, request)
+//
+// An adapter with an SDK gives it a [Client], and asks the exchange why it
+// failed:
+//
+//	if err := sdk.Generate(ctx, params); err != nil {
 //		return x.Fail(ctx, err)
 //	}
 package wire
@@ -24,7 +29,7 @@ import (
 
 const (
 	// headSize is how much of a body is kept to explain an error, and all that is
-	// read of one: the SDKs would read it whole, whoever sends it.
+	// read of an error's body.
 	headSize = 16 << 10
 	// mostBytes is more than any answer has, however small the pieces of its
 	// stream are.
@@ -152,17 +157,4 @@ func (b *body) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	return n, err
-}
-
-// Body posts a request, which fills in the answer's body, and returns the body
-// if it is whole.
-func (x *Exchange) Body(ctx context.Context, post func(body *[]byte) error) ([]byte, error) {
-	var body []byte
-	if err := post(&body); err != nil {
-		return nil, x.Fail(ctx, err)
-	}
-	if err := x.Broken(ctx); err != nil {
-		return nil, err
-	}
-	return body, nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Fail says why a request failed, whose SDK returned err: ctx's cause, an
-// *model.APIError, or err itself if nothing was sent.
+// Fail says why a request failed: ctx's cause, an *model.APIError, or err, which
+// the client or the SDK returned, if nothing was sent.
 func (x *Exchange) Fail(ctx context.Context, err error) error {
 	if broken := x.Broken(ctx); broken != nil {
 		return broken
@@ -51,10 +51,16 @@ func (x *Exchange) Broken(ctx context.Context) error {
 		return &model.APIError{Provider: x.provider, Message: "no answer", Err: x.secrets.Error(x.sendErr), Retryable: !untrusted}
 	}
 	if x.readErr == errTooLong && x.status < 300 {
-		return &model.APIError{Provider: x.provider, Status: x.status, Code: "garbage", Message: "an answer without an end", Err: x.readErr}
+		return &model.APIError{
+			Provider: x.provider, Status: x.status, Code: "garbage", RequestID: x.requestID(),
+			Message: "an answer without an end", Err: x.readErr,
+		}
 	}
 	if x.readErr != nil && x.status < 300 {
-		return &model.APIError{Provider: x.provider, Status: x.status, Message: "the answer broke off", Err: x.secrets.Error(x.readErr), Retryable: true}
+		return &model.APIError{
+			Provider: x.provider, Status: x.status, RequestID: x.requestID(), Retryable: true,
+			Message: "the answer broke off", Err: x.secrets.Error(x.readErr),
+		}
 	}
 	return nil
 }
@@ -64,7 +70,12 @@ func (x *Exchange) Cut(ctx context.Context) error {
 	if broken := x.Broken(ctx); broken != nil {
 		return broken
 	}
-	return &model.APIError{Provider: x.provider, Status: x.code(), Message: "the stream ended before the answer did", Err: io.ErrUnexpectedEOF, Retryable: true}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return &model.APIError{
+		Provider: x.provider, Status: x.status, RequestID: x.requestID(), Retryable: true,
+		Message: "the stream ended before the answer did", Err: io.ErrUnexpectedEOF,
+	}
 }
 
 // Garbage is the error of an answer, or a piece of a stream, that makes no
@@ -79,23 +90,35 @@ func (x *Exchange) Garbage(ctx context.Context, data []byte, err error) error {
 	return x.garbage(data, err)
 }
 
-func (x *Exchange) code() int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.status
+// requestID is what a provider's support asks for: X-Request-Id of OpenAI and
+// most others, Request-Id of Anthropic. The caller holds the lock.
+func (x *Exchange) requestID() string {
+	id := x.header.Get("X-Request-Id")
+	if id == "" {
+		id = x.header.Get("Request-Id")
+	}
+	return Excerpt(x.said(id))
 }
 
 func (x *Exchange) garbage(data []byte, err error) error {
 	what := "an empty answer"
-	if len(data) > 0 {
+	switch {
+	case tooLong(err):
+		what = "an event without an end"
+	case len(data) > 0:
 		what = fmt.Sprintf("an answer that is not understood: %q", Excerpt(x.secrets.Strike(string(data))))
 	}
-	return &model.APIError{Provider: x.provider, Status: x.status, Code: "garbage", Message: what, Err: x.secrets.Error(err)}
+	return &model.APIError{
+		Provider: x.provider, Status: x.status, Code: "garbage", RequestID: x.requestID(),
+		Message: what, Err: x.secrets.Error(err),
+	}
 }
 
 // refusal is the error of an answer whose status is not 2xx.
 func (x *Exchange) refusal() error {
-	e := &model.APIError{Provider: x.provider, Status: x.status, Retryable: model.RetryableStatus(x.status)}
+	e := &model.APIError{
+		Provider: x.provider, Status: x.status, RequestID: x.requestID(), Retryable: model.RetryableStatus(x.status),
+	}
 	p := parseProblem(x.head)
 	e.Code, e.Message, e.RetryAfter = x.said(p.code), x.said(p.message), p.retryAfter
 	switch {
@@ -138,9 +161,11 @@ func (x *Exchange) Reported(status int, code, message string) error {
 	if status == 0 {
 		status = kinds[code]
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	return &model.APIError{
 		Provider: x.provider, Status: status, Code: x.said(code), Message: x.said(message),
-		Retryable: status == 0 || model.RetryableStatus(status),
+		Retryable: status == 0 || model.RetryableStatus(status), RequestID: x.requestID(),
 	}
 }
 
@@ -177,16 +202,6 @@ func (x *Exchange) said(text string) string {
 		return string(r[:most]) + "…"
 	}
 	return text
-}
-
-// Shown is an address for an error, with a blank before it, without what may be
-// secret in it; empty if there is nothing to show.
-func Shown(u *url.URL) string {
-	if u == nil {
-		return ""
-	}
-	short := url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}
-	return fmt.Sprintf(" %q", Excerpt(short.String()))
 }
 
 // Excerpt is the beginning of a text on one line, for an error message.

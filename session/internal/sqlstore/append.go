@@ -18,8 +18,8 @@ import (
 // The number of an event must be the next one, and the lease, if the writer has
 // one, must be the session's. Otherwise nothing is inserted.
 const insertEvent = `
-INSERT INTO events (session, seq, time, nonce, data)
-SELECT s.id, ?, ?, ?, ? FROM sessions s
+INSERT INTO events (session, seq, time, nonce, data, texts)
+SELECT s.id, ?, ?, ?, ?, ? FROM sessions s
 WHERE s.id = ? AND (CAST(? AS BIGINT) = 0 OR s.lease_token = ?)
 AND ? = 1 + COALESCE((SELECT max(e.seq) FROM events e WHERE e.session = s.id), 0)
 {share}
@@ -60,14 +60,14 @@ func (s *Store) append(ctx context.Context, key session.Key, of session.Session,
 	}
 	defer e.unlock()
 
-	v, _ := of.(*session.View)
+	v := session.ViewBehind(of)
 	if v != nil {
 		if err := v.Err(); err != nil {
 			return err
 		}
 	}
 	a := &appending{entry: e, key: key, seq: evs[0].Seq, nonce: newNonce()}
-	last := lastSeq(of)
+	last := session.LastSeen(of)
 	if a.seq == 0 {
 		a.seq = last + 1
 	}
@@ -103,18 +103,6 @@ func (s *Store) append(ctx context.Context, key session.Key, of session.Session,
 	return nil
 }
 
-// lastSeq is the newest sequence number that a session has seen.
-func lastSeq(of session.Session) int64 {
-	if v, ok := of.(*session.View); ok {
-		return v.LastSeq()
-	}
-	evs := of.Events()
-	if n := evs.Len(); n > 0 {
-		return evs.At(n - 1).Seq
-	}
-	return 0
-}
-
 // missed are the events that a view has not seen, where a Seq was preset that
 // is further on.
 func (s *Store) missed(ctx context.Context, v *session.View, key session.Key, last, seq int64) (evs []*session.Event, err error) {
@@ -146,7 +134,8 @@ type appending struct {
 	seq   int64
 	nonce int64
 	event session.Event // as it is stored
-	data  []byte
+	data  []byte        // JSON, without the long texts
+	texts []byte        // those; nil if there are none
 	state []value
 }
 
@@ -169,7 +158,12 @@ func (a *appending) encode(ev *session.Event) (err error) {
 	if a.state, err = encodeState(ev.Actions.StateDelta); err != nil {
 		return err
 	}
-	if a.data, err = json.Marshal(&a.event); err != nil {
+	short, texts, err := pull(&a.event, a.state)
+	if err != nil {
+		return err
+	}
+	a.texts = texts
+	if a.data, err = json.Marshal(short); err != nil {
 		return fmt.Errorf("%w: the event has no JSON: %w", session.ErrInvalid, err)
 	}
 	return nil
@@ -222,7 +216,7 @@ func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 }
 
 func (a *appending) values(id int64) []any {
-	return []any{a.seq, a.event.Timestamp.UnixMicro(), a.nonce, a.data, id, a.lease, a.lease, a.seq}
+	return []any{a.seq, a.event.Timestamp.UnixMicro(), a.nonce, a.data, a.texts, id, a.lease, a.lease, a.seq}
 }
 
 // why says why an event was not inserted. It may have been before: then the

@@ -80,7 +80,8 @@ func (q *snapshot) view(key session.Key, req *session.GetRequest) (*session.View
 			return nil, err
 		}
 	}
-	cfg.Older, cfg.Load = int(from-first), q.store.load(key, id)
+	cfg.Older = int(from - first)
+	cfg.Load, cfg.Outline = q.store.load(key, id, (*snapshot).events), q.store.load(key, id, (*snapshot).outline)
 	return session.NewView(cfg), nil
 }
 
@@ -101,11 +102,14 @@ func (q *snapshot) first(id, last int64, req *session.GetRequest) (int64, error)
 	return first, nil
 }
 
+// reader reads events with a number from first to last.
+type reader func(q *snapshot, id, first, last int64) ([]*session.Event, error)
+
 // load reads a view's older events.
-func (s *Store) load(key session.Key, id int64) func(first, last int64) ([]*session.Event, error) {
+func (s *Store) load(key session.Key, id int64, read reader) func(first, last int64) ([]*session.Event, error) {
 	return func(first, last int64) (evs []*session.Event, err error) {
 		err = s.read(s.done, func(q *snapshot) (err error) {
-			evs, err = q.events(id, first, last)
+			evs, err = read(q, id, first, last)
 			if err == nil && len(evs) == 0 {
 				err = missing(key)
 			}

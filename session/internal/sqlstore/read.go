@@ -12,7 +12,10 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-const selectEvents = `SELECT seq, data FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+const (
+	selectEvents  = `SELECT seq, data, texts FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+	selectOutline = `SELECT seq, data, COALESCE(length(texts), 0) FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+)
 
 // snapshot is a transaction that reads: whatever it looks at, it sees the
 // database at one point in time.
@@ -55,7 +58,7 @@ func (s *Store) tryRead(ctx context.Context, look func(q *snapshot) error) error
 // reading lists the statements of snapshots. They are prepared when the store
 // is opened: to do it later would take a second connection, which may be the
 // last one's.
-var reading = []string{selectID, selectSession, selectState, selectBefore, selectEvents, selectNew, selectThere, selectList, selectStates, selectAppState, selectUserStates, selectHolder}
+var reading = []string{selectID, selectSession, selectState, selectBefore, selectEvents, selectOutline, selectNew, selectThere, selectList, selectStates, selectAppState, selectUserStates, selectHolder}
 
 func (s *Store) prepare(ctx context.Context) error {
 	wait := s.patience()
@@ -96,21 +99,62 @@ func (q *snapshot) events(id, first, last int64) ([]*session.Event, error) {
 	return scanEvents(rows)
 }
 
+// outline are those with a number from first to last, without their long texts.
+func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
+	rows, err := q.query(selectOutline, id, first, last)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var evs []*session.Event
+	for rows.Next() {
+		var seq, omitted int64
+		var data sql.RawBytes
+		if err := rows.Scan(&seq, &data, &omitted); err != nil {
+			return nil, err
+		}
+		ev, err := decodeEvent(seq, data, nil)
+		if err != nil {
+			return nil, err
+		}
+		ev.Omitted = omitted
+		evs = append(evs, ev)
+	}
+	return evs, rows.Err()
+}
+
 func scanEvents(rows rows) ([]*session.Event, error) {
 	defer rows.Close()
 	var evs []*session.Event
 	for rows.Next() {
 		var seq int64
-		var data sql.RawBytes
-		if err := rows.Scan(&seq, &data); err != nil {
+		var data, texts sql.RawBytes
+		if err := rows.Scan(&seq, &data, &texts); err != nil {
 			return nil, err
 		}
-		ev := new(session.Event)
-		if err := json.Unmarshal(data, ev); err != nil {
-			return nil, refuse(fmt.Errorf("the stored event %d is damaged: %w", seq, err))
+		ev, err := decodeEvent(seq, data, texts)
+		if err != nil {
+			return nil, err
 		}
-		ev.Seq = seq
 		evs = append(evs, ev)
 	}
 	return evs, rows.Err()
+}
+
+// stored is an event as a store has written it. It is read without the detour
+// that foreign JSON takes: see session.Event.UnmarshalJSON.
+type stored session.Event
+
+// decodeEvent makes an event of its row.
+func decodeEvent(seq int64, data, texts []byte) (*session.Event, error) {
+	ev := new(session.Event)
+	err := json.Unmarshal(data, (*stored)(ev))
+	if err == nil && texts != nil {
+		err = put(ev, texts)
+	}
+	if err != nil {
+		return nil, refuse(fmt.Errorf("the stored event %d is damaged: %w", seq, err))
+	}
+	ev.Seq = seq
+	return ev, nil
 }

@@ -101,11 +101,8 @@ func (s *Store) Delete(ctx context.Context, req *session.DeleteRequest) error {
 		if err != nil {
 			return err
 		}
-		if unsure && (!ok || there != id) { // an earlier try was committed
+		if !ok || unsure && there != id { // nothing is there, or an earlier try was committed
 			return nil
-		}
-		if !ok {
-			return missing(key)
 		}
 		id = there
 		for _, text := range []string{deleteSession, deleteEvents, deleteState} { // the first keeps appends out

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	selectNew   = `SELECT seq, data FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT 256`
+	selectNew   = `SELECT seq, data, texts FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT 64`
 	selectThere = `SELECT id FROM sessions WHERE id = ?`
 )
 

@@ -120,6 +120,7 @@ func stopped(t *testing.T, pause bool, root func() agent.Agent) (log []*session.
 			t.Fatal(err)
 		}
 		if pause {
+			synctest.Wait() // until the first step is at its work
 			if err := sup.Pause(t.Context(), "s", "lunch"); err != nil {
 				t.Fatal(err)
 			}

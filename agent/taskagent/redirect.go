@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/internal/credential"
+)
+
+// redirects is the redirect policy of clients that have none: the servers, besides
+// the one that is asked, to which a redirect may lead.
+type redirects []string
+
+// check refuses a redirect before anything is sent.
+func (hosts redirects) check(req *http.Request, via []*http.Request) error {
+	if s := req.URL.Scheme; s != "http" && s != "https" {
+		return fmt.Errorf("redirect to scheme %q: only http and https are followed", s)
+	}
+	if len(via) > 5 {
+		return errors.New("more than 5 redirects")
+	}
+	if !credential.Left(req, via) {
+		return nil
+	}
+	to := credential.Origin(req.URL)
+	switch {
+	case changes(req.Method) || req.Body != nil && req.Body != http.NoBody:
+		return fmt.Errorf("it redirects the %s request to another server, %s, which does not get it: "+
+			"write that address into the URL if that is right", req.Method, to)
+	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme == "http":
+		return fmt.Errorf("it redirects from https to %s, which is not followed", to)
+	case !hosts.list(req.URL) && !credential.SameOrigin(req.URL, via[0].URL):
+		return fmt.Errorf("it redirects to another server, %s, which is not asked: "+
+			"list its host in redirect_hosts, or write that address into the URL, if that is right", to)
+	}
+	req.Header = make(http.Header) // not even the Referer: its query may hold a secret
+	return nil
+}
+
+// list reports whether a server is listed, by its host alone if its port is the one
+// of its scheme.
+func (hosts redirects) list(u *url.URL) bool {
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		return credential.SameOrigin(u, &url.URL{Scheme: u.Scheme, Host: host})
+	})
+}
+
+// checkHosts refuses what is no host.
+func checkHosts(hosts []string, s *source) {
+	for i, host := range hosts {
+		u, err := url.Parse("https://" + host)
+		if err != nil || u.Host != host || u.Hostname() == "" || strings.ContainsAny(host, "{}*") {
+			s.errorf("RedirectHosts[%d]: %q is not a host, such as example.com or example.com:8443", i, host)
+		}
+	}
+}

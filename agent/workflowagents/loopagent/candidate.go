@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"encoding/json"
+	"slices"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// candidates are what the iterations have made, as far as it may be handed back. The
+// candidate of an iteration is what was said last in it by a step that makes
+// something; where none does, it is what was said last.
+type candidates struct {
+	steps                []spoken // by index in the plan
+	some                 bool     // a step that makes something has spoken
+	cur, last, best, met candidate
+	verdict              *session.Event // in this iteration
+}
+
+// candidate is that of an iteration: what was said, or the value of Config.Result.
+type candidate struct {
+	number int
+	words  *session.Event
+	value  any
+}
+
+// spoken is what is known of a step.
+type spoken struct {
+	words  *session.Event // the last; nil if there are none
+	ran    bool
+	writes bool // it has changed the state
+	works  bool // it has changed what was there before it
+	late   bool // something was made before it first spoke
+}
+
+func (c *candidates) begin(iteration int) {
+	c.cur, c.verdict = candidate{number: iteration}, nil
+}
+
+// open is the candidate of the iteration under way.
+func (c *candidates) open() candidate {
+	now := c.cur
+	if now.words == nil && !c.some {
+		now.words = c.verdict
+	}
+	return now
+}
+
+// end takes down the candidate of an iteration that has ended.
+func (c *candidates) end(it *loop.IterationRecord, value any) {
+	now := c.open()
+	now.value = value
+	c.cur = now
+	if it.Complete && (now.words != nil || value != nil) { // silence does not take back what was said
+		c.last = now
+	}
+	if it.Best {
+		c.best = now
+	}
+	if it.Met {
+		c.met = now
+	}
+}
+
+// heard takes down a step's last words; nil if it said none. What a step says as it
+// leaves is no candidate if it has changed the state before, and does not now: then
+// its earlier words stand, as they do if it leaves in silence.
+func (r *run) heard(step int, words *session.Event) {
+	if words != nil {
+		r.said = words
+	}
+	if r.finalizing {
+		if words != nil {
+			r.final = words
+		}
+		return
+	}
+	s := &r.made.steps[step]
+	if !s.ran {
+		s.ran, s.late = true, r.made.some
+	}
+	first := s.words == nil
+	if r.exit != nil && (words == nil || s.writes && len(r.written.keys) == 0) {
+		words = s.words
+	} else if words != nil {
+		s.words = words
+	}
+	s.writes = s.writes || len(r.written.keys) > 0
+	switch {
+	case words == nil:
+	case r.judges(step, first):
+		r.made.verdict = words
+	default:
+		r.made.cur.words, r.made.some = words, true
+	}
+}
+
+// judges reports whether what a step says values what the others make: it is the
+// judge, or has written nothing but what decides whether the loop stops, or it leaves,
+// or alone may leave, and has only ever come in after something was made. These may be
+// its first words.
+func (r *run) judges(step int, first bool) bool {
+	name := r.plan.Steps[step].Name
+	if s := r.plan.Score; s != nil && s.Judge != nil && s.Judge.Step == name {
+		return true
+	}
+	if keys := r.written.keys; len(keys) > 0 && !r.written.readsAll && !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(r.written.reads, k) }) {
+		return true
+	}
+	s := &r.made.steps[step]
+	return s.late && !s.works && (r.alone(step) || r.exit != nil && (s.writes || first))
+}
+
+// alone reports whether a step may leave the loop, and another may not.
+func (r *run) alone(step int) bool {
+	if r.plan.CanExit == nil || !r.plan.MayExit(r.plan.Steps[step].Name) {
+		return false
+	}
+	return slices.ContainsFunc(r.plan.Steps, func(s loop.Step) bool { return !s.Finalizer && !r.plan.MayExit(s.Name) })
+}
+
+// value is that of Config.Result now; nil if there is none.
+func (r *run) value() any {
+	if r.cfg.Result == "" {
+		return nil
+	}
+	return r.state(r.loop.Pass)[r.cfg.Result]
+}
+
+// result is what the loop hands back, as an event that says it; nil if there is
+// nothing.
+func (r *run) result(from loop.Result) *session.Event {
+	if from.Source == loop.FromFinalizer && r.final != nil {
+		return r.final
+	}
+	now := r.made.open()
+	if r.tally.Ended.Number == 0 {
+		now.value = r.value()
+	}
+	all := []candidate{r.made.best, r.made.met, r.made.last, now}
+	chosen := candidate{}
+	if i := slices.IndexFunc(all, func(c candidate) bool { return c.number == from.Iteration }); i >= 0 {
+		chosen = all[i]
+	}
+	for _, c := range []candidate{r.made.last, now} { // the iteration made nothing
+		if chosen.words == nil && chosen.value == nil {
+			chosen = c
+		}
+	}
+	if text := textOf(chosen.value); text != "" {
+		ev := &session.Event{}
+		ev.Content = genai.NewContentFromText(text, genai.RoleModel)
+		return ev
+	}
+	return chosen.words
+}
+
+// textOf is a value of the state in words.
+func textOf(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return x
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"maps"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// beyond are the keys of state that the loop decides by and that a run's log cannot
+// tell later: app: and user: keys, which others change, and temp: keys, which are
+// not kept. What they held is recorded with each outcome, so that a resumed run
+// decides by what decided.
+type beyond struct {
+	keys []string
+	all  bool // any key may be read
+}
+
+func (a *Agent) beyond() *beyond {
+	keys, all := a.Reads()
+	b := &beyond{all: all}
+	for _, k := range keys {
+		if isBeyond(k) {
+			b.keys = append(b.keys, k)
+		}
+	}
+	if !all && b.keys == nil {
+		return nil
+	}
+	return b
+}
+
+// isBeyond reports whether the log of a run does not tell a key.
+func isBeyond(key string) bool { return !session.OwnKey(key) && !session.OfIteration(key) }
+
+// of are the keys as a state has them; nil for one that it has not.
+func (b *beyond) of(state map[string]any) map[string]any {
+	if b == nil || state == nil {
+		return nil
+	}
+	kept := make(map[string]any, len(b.keys))
+	for _, k := range b.keys {
+		kept[k] = state[k]
+	}
+	if b.all {
+		for k, v := range state {
+			if isBeyond(k) {
+				kept[k] = v
+			}
+		}
+	}
+	return kept
+}
+
+// recorded is a state with the keys as they were recorded; nil says that nothing
+// was, as in the logs of earlier versions.
+func (b *beyond) recorded(state, kept map[string]any) map[string]any {
+	if b == nil || kept == nil {
+		return state
+	}
+	if b.all {
+		maps.DeleteFunc(state, func(k string, _ any) bool { return isBeyond(k) })
+	}
+	for k, v := range kept {
+		if v == nil {
+			delete(state, k)
+		} else {
+			state[k] = v
+		}
+	}
+	return state
+}

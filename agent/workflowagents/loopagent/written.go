@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// writing is what a loop knows of who has written the state.
+type writing struct {
+	on       bool
+	keys     []string        // that the step under way has written, sorted
+	before   []string        // that callbacks have written before the iteration
+	by       map[string]int  // the step that wrote a key first
+	reads    []string        // that decide whether the loop stops
+	readsAll bool            // any may
+	left     map[string]bool // those of them that are left over; never changed, but replaced
+}
+
+// inherit finds out which of the keys that decide whether the loop stops are left over
+// from an earlier run, or from an earlier pass of this loop: they are not there until
+// a step of this pass has written them.
+func (r *run) inherit() {
+	w := &r.written
+	if !w.on || !r.decides() {
+		return
+	}
+	if w.reads, w.readsAll = r.plan.Reads(); len(w.reads) == 0 && !w.readsAll {
+		return
+	}
+	state := r.state(r.loop.Address)
+	keys := w.reads
+	if w.readsAll {
+		keys = slices.Sorted(maps.Keys(state))
+	}
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { _, ok := state[k]; return !ok })
+	for _, k := range r.leftovers(keys) {
+		if w.left == nil {
+			w.left = make(map[string]bool)
+		}
+		w.left[k] = true
+	}
+}
+
+// decides reports whether a key of the state can end the loop.
+func (r *run) decides() bool { return r.plan.Score != nil || r.plan.StopWhen != nil }
+
+// leftovers are those of some keys that are left over. What was found out in an
+// earlier pass is not looked up again.
+func (r *run) leftovers(keys []string) []string {
+	if len(keys) == 0 {
+		return nil
+	}
+	evs := r.ctx.Session().Events()
+	last := int64(0)
+	if n := evs.Len(); n > 0 {
+		last = evs.At(n - 1).Seq
+	}
+	before := make(map[string]lookedUp, len(keys))
+	since := last
+	for _, k := range keys {
+		before[k] = r.lookedUp(k)
+		since = min(since, before[k].seq)
+	}
+	left, _, rest := session.Leftovers(newest(evs), keys, r.loop.Address, r.ctx.InvocationID(), since)
+	for _, k := range rest {
+		if before[k].left {
+			left = append(left, k)
+		}
+	}
+	if r.loop.Kept != nil {
+		for _, k := range keys {
+			r.loop.Kept.Store(lookedUpKey{r.loop.Address.Place(), k}, lookedUp{last, slices.Contains(left, k)})
+		}
+	}
+	return left
+}
+
+// newest are the events, the last one first.
+func newest(evs session.Events) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		for i := evs.Len() - 1; i >= 0 && yield(evs.At(i)); i-- {
+		}
+	}
+}
+
+// lookedUp is what was found out about a key, by the events up to one of them.
+type lookedUp struct {
+	seq  int64
+	left bool
+}
+
+type lookedUpKey struct {
+	loop session.Address
+	key  string
+}
+
+func (r *run) lookedUp(key string) lookedUp {
+	if r.loop.Kept == nil {
+		return lookedUp{}
+	}
+	v, _ := r.loop.Kept.Load(lookedUpKey{r.loop.Address.Place(), key})
+	known, _ := v.(lookedUp)
+	return known
+}
+
+// write takes down which keys an event of a step writes, before it does.
+func (r *run) write(ev *session.Event) {
+	w := &r.written
+	temp, _ := ev.CustomMetadata[agent.MetadataTemp].(map[string]any) // stores leave them out of the delta
+	if !w.on || ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
+		return
+	}
+	r.learn(ev)
+	w.keys = r.overwritten(r.overwrite(w.keys, ev), temp)
+}
+
+// overwrite adds the keys that an event writes to a sorted list. They are left over
+// no more.
+func (r *run) overwrite(keys []string, ev *session.Event) []string {
+	return r.overwritten(keys, ev.Actions.StateDelta)
+}
+
+func (r *run) overwritten(keys []string, delta map[string]any) []string {
+	w := &r.written
+	for k := range delta {
+		if i, ok := slices.BinarySearch(keys, k); !ok {
+			keys = slices.Insert(keys, i, k)
+		}
+		if w.left[k] {
+			w.left = maps.Clone(w.left)
+			delete(w.left, k)
+		}
+	}
+	return keys
+}
+
+// learn finds out whether a step works on what was there before it: such a one makes
+// something, and does not only judge.
+func (r *run) learn(ev *session.Event) {
+	step := slices.Index(r.at, r.here)
+	if r.finalizing || step < 0 || len(r.at) == 1 {
+		return
+	}
+	s, w := &r.made.steps[step], &r.written
+	for k := range ev.Actions.StateDelta {
+		by, written := w.by[k]
+		if written && by == step {
+			continue
+		}
+		if !written {
+			if w.by == nil {
+				w.by = make(map[string]int)
+			}
+			w.by[k] = step
+		}
+		s.works = s.works || written || r.plan.MayExit(r.plan.Steps[step].Name) && r.given(k)
+	}
+}
+
+// given reports whether a key is there, and not left over.
+func (r *run) given(key string) bool {
+	_, ok := r.state(r.loop.Pass)[key]
+	return ok && len(r.leftovers([]string{key})) == 0
+}
+
+// wrote are the keys that the step has written, never nil; nil if nobody asks.
+func (r *run) wrote() []string {
+	if !r.decides() {
+		return nil
+	}
+	keys := append([]string{}, r.written.keys...)
+	for _, k := range r.written.before {
+		if i, ok := slices.BinarySearch(keys, k); !ok {
+			keys = slices.Insert(keys, i, k)
+		}
+	}
+	return keys
+}

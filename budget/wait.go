@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"time"
+)
+
+// patience is how long a call waits where only calls that are parked are in its
+// way. It is longer than it takes to store an event.
+const patience = 10 * time.Second
+
+// ReserveWait is [Budget.Reserve] for a call that waits where it would fit but for
+// calls under way: until those have ended, or ctx has. Its output is cut down only
+// if the budget leaves no room for all of it with nothing under way. Errors are
+// those of Reserve, and the context's cause.
+func (b *Budget) ReserveWait(ctx context.Context, r Request) (Reservation, error) {
+	w, err := b.want(r)
+	if err != nil {
+		return Reservation{}, err
+	}
+	var late <-chan time.Time // when only parked calls have been in the way for too long
+	for {
+		room, changed, parked, err := w.try(b)
+		if changed == nil {
+			return room, err
+		}
+		if !parked {
+			late = nil
+		} else if late == nil {
+			t := time.NewTimer(patience)
+			defer t.Stop()
+			late = t.C
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Reservation{}, context.Cause(ctx)
+		case <-late:
+			return b.Reserve(r)
+		}
+	}
+}
+
+// try reserves, or returns a channel that is closed when it may be tried again.
+// Parked says that only calls that are parked are in the way.
+func (w *wanted) try(b *Budget) (room Reservation, changed <-chan struct{}, parked bool, err error) {
+	mu := b.lock()
+	defer mu.Unlock()
+	alone, now := *w, *w
+	if err := alone.fits(b, everything); err != nil {
+		return Reservation{}, nil, false, err
+	}
+	if now.fits(b, nothing) == nil && now.out >= alone.out {
+		return now.take(b), nil, false, nil
+	}
+	moving := *w
+	return Reservation{}, b.top().watch(), moving.fits(b, moves) != nil || moving.out < alone.out, nil
+}
+
+// watch is closed by the next change that makes room. The root's mu is held.
+func (b *Budget) watch() <-chan struct{} {
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
+}
+
+// wake has those that wait look again. The root's mu is held.
+func (b *Budget) wake() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// ending says which of the calls under way are taken for ended.
+type ending int
+
+const (
+	nothing    ending = iota // none
+	moves                    // those that are not parked
+	everything               // all
+)
+
+// ends is what calls give back by ending. That they were made counts.
+func (b *Budget) ends(e ending) (a amount) {
+	switch e {
+	case everything:
+		a = b.reserved
+	case moves:
+		a = b.reserved
+		a.sub(b.parked)
+	}
+	a.calls = 0
+	return a
+}
+
+// wanted is a request on its way through the budgets.
+type wanted struct {
+	in, out, least int64
+	price          Price
+	priced         bool
+}
+
+// want prices a request.
+func (b *Budget) want(r Request) (wanted, error) {
+	w := wanted{in: count(r.InputTokens), out: count(r.OutputTokens)}
+	if w.price, w.priced = b.top().prices.Of(r.Model); b.costed && !w.priced {
+		return w, &UnknownPriceError{Model: r.Model}
+	}
+	w.least = w.out
+	if r.MinOutputTokens > 0 {
+		w.least = min(w.out, r.MinOutputTokens)
+	}
+	return w, nil
+}
+
+// need is what the call needs at least.
+func (w *wanted) need() amount {
+	return amount{calls: 1, tokens: w.in + w.least, nanos: w.price.atMost(w.in, w.least)}
+}
+
+// fits cuts the output down to what there is room for in b and all budgets above
+// it, and fails where there is not even room for the least. The root's mu is held.
+func (w *wanted) fits(b *Budget, e ending) error {
+	need, out := w.need(), w.out
+	for n := b; n != nil; n = n.parent {
+		if n.limit.costed && n.used.unpriced > 0 { // by Book
+			return &UnknownPriceError{}
+		}
+		free := n.free(b.claims, e)
+		if !need.fits(free) {
+			if !need.fits(n.free(b.claims, everything)) {
+				n.refused = need
+			}
+			return n.exceeded(need, free, b.claims)
+		}
+		out = w.within(n, free, out)
+	}
+	w.out = max(out, w.least)
+	return nil
+}
+
+// within is how much of so much output fits in what is free of a budget.
+func (w *wanted) within(n *Budget, free amount, out int64) int64 {
+	out = min(out, free.tokens-w.in)
+	if n.limit.costed {
+		out = min(out, w.price.affords(w.in, out, free.nanos))
+	}
+	return out
+}
+
+// take reserves what fits. The root's mu is held.
+func (w *wanted) take(b *Budget) Reservation {
+	ask := amount{calls: 1, tokens: w.in + w.out, nanos: w.price.atMost(w.in, w.out)}
+	most := count(1 << 62)
+	for n := b; n != nil; n = n.parent {
+		most = w.within(n, n.free(b.claims, nothing), most)
+		n.reserved.add(ask)
+		n.refused = amount{}
+	}
+	return Reservation{
+		InputTokens: w.in, OutputTokens: w.out, MaxOutputTokens: max(most, w.out),
+		budget: b, ask: ask, price: w.price, priced: w.priced,
+	}
+}

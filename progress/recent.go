@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// maxRecent bounds the texts that a [Live] keeps of what was said, and of the events,
+// in bytes each. Of older ones it keeps the beginning.
+const maxRecent = 8 << 20
+
+// recent are the newest of some texts.
+type recent struct {
+	all    []cuttable
+	weight int
+}
+
+// cuttable is a text of so many bytes that can be shortened.
+type cuttable struct {
+	bytes int
+	cut   func()
+}
+
+// add adds the newest text, and shortens the oldest ones if there is too much.
+func (r *recent) add(bytes int, cut func()) {
+	r.all = append(r.all, cuttable{bytes, cut})
+	for r.weight += bytes; r.weight > maxRecent && len(r.all) > 1; r.all = r.all[1:] {
+		r.all[0].cut()
+		r.weight -= r.all[0].bytes
+		r.all[0] = cuttable{}
+	}
+}
+
+// keep takes an event down, for the time when some of what was folded counts no more.
+func (l *Live) keep(ev *session.Event, now time.Duration) {
+	i := len(l.log)
+	l.log, l.times = append(l.log, ev), append(l.times, now)
+	short := session.Outlined(ev)
+	if short == ev { // nothing of it is long
+		return
+	}
+	l.heavy.add(int(short.Omitted-ev.Omitted), func() { l.log[i] = short })
+}

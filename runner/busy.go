@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// BusyError says that another run is under way in the session, in this process. That
+// one goes on. To errors.Is it is a [session.ErrConflict].
+type BusyError struct {
+	// SessionID is the session, and RunID the invocation ID of the run in it.
+	SessionID, RunID string
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("session %q: run %q is under way in it, and a session has one run at a time: wait for its end, or cancel it", e.SessionID, e.RunID)
+}
+
+// Is reports whether target is [session.ErrConflict].
+func (e *BusyError) Is(target error) bool { return target == session.ErrConflict }
+
+// underWay are the runs of this process, by session: other processes meet at the
+// session's log, and those of a supervisor at its lease.
+var underWay = struct {
+	mu   sync.Mutex
+	runs map[seat]string
+}{runs: make(map[seat]string)}
+
+// seat is where a session's one run sits.
+type seat struct {
+	service       session.Service
+	app, user, id string
+}
+
+// claim takes the session for a run until free is called. It fails with a [*BusyError].
+// Where ctx has a lease on the session, the lease decides who may drive it: whoever
+// takes it over need not wait until the former holder has noticed.
+func (r *Runner) claim(ctx context.Context, s session.Session, run string) (free func(), err error) {
+	if l := session.LeaseFrom(ctx); l != nil && l.Key == session.KeyOf(s) {
+		return func() {}, nil
+	}
+	if !reflect.ValueOf(r.cfg.SessionService).Comparable() {
+		return func() {}, nil
+	}
+	at := seat{r.cfg.SessionService, s.AppName(), s.UserID(), s.ID()}
+	underWay.mu.Lock()
+	defer underWay.mu.Unlock()
+	if first, busy := underWay.runs[at]; busy {
+		return nil, &BusyError{SessionID: at.id, RunID: first}
+	}
+	underWay.runs[at] = run
+	return func() {
+		underWay.mu.Lock()
+		defer underWay.mu.Unlock()
+		delete(underWay.runs, at)
+	}, nil
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// A row keeps the long texts of its event beside the event's JSON: each text once, as
+// it is, in the column texts. The JSON has the beginning of each text in its place.
+// So an output that is also a state key is stored once, and a reader that needs no
+// texts does not read them.
+
+// longText is how many bytes a text has at least that is kept beside the JSON.
+const longText = 512
+
+// place says where in an event a text belongs, and which bytes of the texts it is.
+type place struct {
+	In   string `json:"in"`             // one of those below
+	Part int    `json:"part,omitempty"` // index in the content
+	Key  string `json:"key,omitempty"`
+	From int    `json:"from"`
+	Len  int    `json:"len"`
+}
+
+const (
+	inText     = "text"     // of a part
+	inData     = "data"     // the part's inline data
+	inArgs     = "args"     // a string in the arguments of its function call
+	inResponse = "response" // a string in its function response
+	inState    = "state"    // a string in the state delta
+	inJSON     = "json"     // another value there, as JSON
+)
+
+// long reports whether a text is kept beside the JSON. JSON changes a text that is no
+// UTF-8: such a one stays in it.
+func long(s string) bool { return len(s) >= longText && utf8.ValidString(s) }
+
+// pulled are the long texts of an event.
+type pulled struct {
+	places []place
+	texts  []string // of the places
+}
+
+// pull returns the event as its JSON has it, and its long texts as the column has
+// them: nil if there are none. State is the event's delta, as JSON.
+func pull(ev *session.Event, state []value) (*session.Event, []byte, error) {
+	var p pulled
+	short := *ev
+	short.Content = p.content(ev.Content)
+	short.Actions.StateDelta = p.state(ev.Actions.StateDelta, state)
+	if len(p.places) == 0 {
+		return ev, nil, nil
+	}
+	texts, err := p.join()
+	return &short, texts, err
+}
+
+// cut notes a text and returns what is left in its place.
+func (p *pulled) cut(at place, text string) string {
+	p.places, p.texts = append(p.places, at), append(p.texts, text)
+	return session.Excerpt(text)
+}
+
+func (p *pulled) content(c *genai.Content) *genai.Content {
+	if c == nil {
+		return nil
+	}
+	var parts []*genai.Part // nil: as they are
+	for i, part := range c.Parts {
+		before := len(p.places)
+		short := p.part(i, part)
+		if len(p.places) == before {
+			continue
+		}
+		if parts == nil {
+			parts = slices.Clone(c.Parts)
+		}
+		parts[i] = short
+	}
+	if parts == nil {
+		return c
+	}
+	return &genai.Content{Role: c.Role, Parts: parts}
+}
+
+func (p *pulled) part(i int, part *genai.Part) *genai.Part {
+	if part == nil {
+		return nil
+	}
+	short := *part
+	if long(part.Text) {
+		short.Text = p.cut(place{In: inText, Part: i}, part.Text)
+	}
+	if d := part.InlineData; d != nil && len(d.Data) >= longText {
+		blob := *d
+		p.places, p.texts = append(p.places, place{In: inData, Part: i}), append(p.texts, string(d.Data))
+		blob.Data, short.InlineData = nil, &blob
+	}
+	if part.FunctionCall != nil {
+		call := *part.FunctionCall
+		call.Args, short.FunctionCall = p.strings(place{In: inArgs, Part: i}, call.Args), &call
+	}
+	if part.FunctionResponse != nil {
+		resp := *part.FunctionResponse
+		resp.Response, short.FunctionResponse = p.strings(place{In: inResponse, Part: i}, resp.Response), &resp
+	}
+	return &short
+}
+
+// strings takes the long strings out of a map: it returns a copy if there are any.
+func (p *pulled) strings(at place, m map[string]any) map[string]any {
+	var keys []string
+	for key, val := range m {
+		if s, ok := val.(string); ok && long(s) && !(at.In == inState && session.LogKey(key)) {
+			keys = append(keys, key)
+		}
+	}
+	if keys == nil {
+		return m
+	}
+	short := maps.Clone(m)
+	slices.Sort(keys)
+	for _, at.Key = range keys {
+		short[at.Key] = p.cut(at, m[at.Key].(string))
+	}
+	return short
+}
+
+// state takes the long values out of a state delta.
+func (p *pulled) state(delta map[string]any, values []value) map[string]any {
+	before := len(p.places)
+	short := p.strings(place{In: inState}, delta)
+	for _, v := range values {
+		if _, isText := delta[v.key].(string); isText || len(v.json) < longText {
+			continue
+		}
+		if len(p.places) == before {
+			short = maps.Clone(delta)
+		}
+		short[v.key] = p.cut(place{In: inJSON, Key: v.key}, p.said(string(v.json)))
+	}
+	return short
+}
+
+// said is a text of the event that is the same as a value's JSON, as what a program
+// has written is; the JSON itself if there is none.
+func (p *pulled) said(data string) string {
+	var val any
+	for i, at := range p.places {
+		if at.In != inText {
+			continue
+		}
+		text := strings.TrimRight(p.texts[i], "\r\n")
+		if val == nil {
+			if v, err := decodeState([]byte(data)); err == nil {
+				val = v
+			}
+		}
+		if v, err := decodeState([]byte(text)); err == nil && reflect.DeepEqual(v, val) {
+			return text
+		}
+	}
+	return data
+}
+
+// join writes the places and the texts: first those, as JSON on a line, and then each
+// text that is not in another one.
+func (p *pulled) join() ([]byte, error) {
+	order := make([]int, len(p.texts)) // the longest first
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(p.texts[b]), len(p.texts[a])) })
+	var kept []int
+	size := 0
+	for _, i := range order {
+		at := &p.places[i]
+		at.From, at.Len = size, len(p.texts[i])
+		in := slices.IndexFunc(kept, func(k int) bool { return strings.Contains(p.texts[k], p.texts[i]) })
+		if in >= 0 {
+			at.From = p.places[kept[in]].From + strings.Index(p.texts[kept[in]], p.texts[i])
+			continue
+		}
+		kept, size = append(kept, i), size+at.Len
+	}
+	head, err := json.Marshal(p.places)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]byte, 0, len(head)+1+size)
+	all = append(append(all, head...), '\n')
+	for _, i := range kept {
+		all = append(all, p.texts[i]...)
+	}
+	return all, nil
+}
+
+// put gives an event that was read from its JSON its long texts.
+func put(ev *session.Event, texts []byte) error {
+	head, all, ok := strings.Cut(string(texts), "\n") // the event's texts share it
+	var places []place
+	if err := json.Unmarshal([]byte(head), &places); err != nil || !ok {
+		return fmt.Errorf("the texts beside it cannot be read: %w", cmp.Or(err, errors.New("there are none")))
+	}
+	for _, at := range places {
+		if at.From < 0 || at.Len < 0 || at.From > len(all)-at.Len {
+			return fmt.Errorf("the text %+v beside it is not there", at)
+		}
+		if err := at.put(ev, all[at.From:at.From+at.Len]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (at place) put(ev *session.Event, text string) (err error) {
+	delta := ev.Actions.StateDelta
+	switch at.In {
+	case inState, inJSON:
+		if _, ok := delta[at.Key]; !ok {
+			return at.lost()
+		}
+		if delta[at.Key] = any(text); at.In == inJSON {
+			delta[at.Key], err = decodeState([]byte(text))
+		}
+		return err
+	}
+	if ev.Content == nil || at.Part < 0 || at.Part >= len(ev.Content.Parts) || ev.Content.Parts[at.Part] == nil {
+		return at.lost()
+	}
+	switch part := ev.Content.Parts[at.Part]; {
+	case at.In == inText:
+		part.Text = text
+	case at.In == inData && part.InlineData != nil:
+		part.InlineData.Data = []byte(text)
+	case at.In == inArgs && part.FunctionCall != nil && part.FunctionCall.Args != nil:
+		part.FunctionCall.Args[at.Key] = text
+	case at.In == inResponse && part.FunctionResponse != nil && part.FunctionResponse.Response != nil:
+		part.FunctionResponse.Response[at.Key] = text
+	default:
+		return at.lost()
+	}
+	return nil
+}
+
+func (at place) lost() error { return fmt.Errorf("it has no place for the text %+v beside it", at) }
+
+// decodeState reads a value as it is read as a part of an event.
+func decodeState(data []byte) (any, error) {
+	var actions session.EventActions
+	wrapped := slices.Concat([]byte(`{"stateDelta":{"v":`), data, []byte(`}}`))
+	if err := json.Unmarshal(wrapped, &actions); err != nil {
+		return nil, err
+	}
+	return actions.StateDelta["v"], nil
+}

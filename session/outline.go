@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"google.golang.org/genai"
+)
+
+// An outline has the beginnings of long texts: the first excerptText bytes of those
+// that have longText or more.
+const (
+	longText    = 512
+	excerptText = 100
+)
+
+// Excerpt is the beginning of a text, as an outline has it.
+func Excerpt(text string) string {
+	if len(text) < excerptText {
+		return text
+	}
+	n := excerptText
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	b := make([]byte, 0, n+len("…"))
+	return string(append(append(b, text[:n]...), "…"...)) // it does not hold the text
+}
+
+// Outlined is an event without its long texts: the event itself if it has none, and
+// else a copy with [Event.Omitted]. It is for those who keep many events.
+func Outlined(ev *Event) *Event {
+	o := outliner{omitted: ev.Omitted}
+	content, delta := o.content(ev.Content), o.values(ev.Actions.StateDelta)
+	if o.omitted == ev.Omitted {
+		return ev
+	}
+	short := *ev
+	short.Content, short.Actions.StateDelta, short.Omitted = content, delta, o.omitted
+	return &short
+}
+
+// outliner counts what it leaves out.
+type outliner struct{ omitted int64 }
+
+func (o *outliner) text(s string) string {
+	if len(s) < longText {
+		return s
+	}
+	o.omitted += int64(len(s))
+	return Excerpt(s)
+}
+
+func (o *outliner) content(c *genai.Content) *genai.Content {
+	if c == nil {
+		return nil
+	}
+	before := o.omitted
+	parts := slices.Clone(c.Parts)
+	for i, p := range parts {
+		if p != nil {
+			parts[i] = o.part(p)
+		}
+	}
+	if o.omitted == before {
+		return c
+	}
+	return &genai.Content{Role: c.Role, Parts: parts}
+}
+
+func (o *outliner) part(p *genai.Part) *genai.Part {
+	before, short := o.omitted, *p
+	short.Text = o.text(p.Text)
+	if d := p.InlineData; d != nil && len(d.Data) >= longText {
+		o.omitted += int64(len(d.Data))
+		short.InlineData = &genai.Blob{MIMEType: d.MIMEType, DisplayName: d.DisplayName}
+	}
+	if c := p.FunctionCall; c != nil {
+		call := *c
+		call.Args, short.FunctionCall = o.values(c.Args), &call
+	}
+	if r := p.FunctionResponse; r != nil {
+		resp := *r
+		resp.Response, short.FunctionResponse = o.values(r.Response), &resp
+	}
+	if o.omitted == before {
+		return p
+	}
+	return &short
+}
+
+// values leaves out what is long in a map: what is no text has no beginning.
+func (o *outliner) values(m map[string]any) map[string]any {
+	var short map[string]any
+	for key, val := range m {
+		if LogKey(key) {
+			continue
+		}
+		cut := val
+		if s, isText := val.(string); isText {
+			if len(s) < longText {
+				continue
+			}
+			cut = o.text(s)
+		} else if n := weightOfValue(val); n >= longText {
+			o.omitted += int64(n)
+			cut = "…"
+		} else {
+			continue
+		}
+		if short == nil {
+			short = maps.Clone(m)
+		}
+		short[key] = cut
+	}
+	if short == nil {
+		return m
+	}
+	return short
+}
+
+// outlineSize is how many events are read at a time where long texts are not.
+const outlineSize = 1024
+
+// Outline is [View.Log] for whoever needs no long texts: the events that are read from
+// the store may be without them, as [Outlined] has them. It reads a log of a gigabyte
+// in a fraction of a second. Whole gets the event itself.
+func (v *View) Outline() iter.Seq[*Event] {
+	v.mu.Lock()
+	w := v.events
+	v.mu.Unlock()
+	return w.outline()
+}
+
+func (w *window) outline() iter.Seq[*Event] {
+	if w.older == nil || w.older.outline == nil {
+		return w.All()
+	}
+	return func(yield func(*Event) bool) {
+		last := w.first + int64(w.before) - 1
+		for seq := w.first; seq <= last; {
+			end := min(seq+outlineSize-1, last)
+			evs := readEvents(w.older.outline, seq, end, &w.older.err)
+			for ; seq <= end; seq++ {
+				ev := w.older.orUnread(evs, seq, end)
+				if !yield(ev) {
+					return
+				}
+			}
+		}
+		log := window{log: w.log, from: w.from}
+		log.All()(yield)
+	}
+}
+
+// orUnread is the event of a range up to end that was read, or what stands for it.
+func (o *older) orUnread(evs []*Event, seq, end int64) *Event {
+	if evs == nil {
+		return o.unread(seq)
+	}
+	return evs[len(evs)-1-int(end-seq)]
+}
+
+// Whole is an event of the view's Outline with all its texts: the event itself unless
+// some are left out.
+func (v *View) Whole(ev *Event) *Event {
+	if ev.Omitted == 0 {
+		return ev
+	}
+	v.mu.Lock()
+	w := v.events
+	v.mu.Unlock()
+	return w.load(ev)
+}
+
+func (w *window) load(ev *Event) *Event {
+	if i := ev.Seq - w.base(); i >= 0 && i < int64(w.Len()) {
+		return w.At(int(i))
+	}
+	return ev
+}

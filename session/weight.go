@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+// weightOf estimates how many bytes of memory an event takes.
+func weightOf(ev *Event) int {
+	n := 1 << 10
+	if ev.Content != nil {
+		for _, p := range ev.Content.Parts {
+			if p == nil {
+				continue
+			}
+			n += len(p.Text) + len(p.ThoughtSignature)
+			if p.InlineData != nil {
+				n += len(p.InlineData.Data)
+			}
+			if p.FunctionCall != nil {
+				n += weightOfValue(p.FunctionCall.Args)
+			}
+			if p.FunctionResponse != nil {
+				n += weightOfValue(p.FunctionResponse.Response)
+			}
+		}
+	}
+	if ev.Mark != nil {
+		n += len(ev.Mark.Data)
+	}
+	return n + weightOfValue(ev.Actions.StateDelta)
+}
+
+// weightOfValue is weightOf for a value of the state.
+func weightOfValue(v any) int {
+	n := 16
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case map[string]any:
+		for key, val := range v {
+			n += len(key) + weightOfValue(val)
+		}
+	case []any:
+		for _, val := range v {
+			n += weightOfValue(val)
+		}
+	}
+	return n
+}
