@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"testing"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
@@ -175,7 +176,11 @@ func (s *screen) control(params string, final byte) {
 		s.x = min(s.columns-1, s.x+n)
 	case final == 'D':
 		s.x = max(0, at-n)
-	case final == 'G':
+	case final == 'I': // tab stops are eight apart
+		s.x = min(s.columns-1, (s.x/8+n)*8)
+	case final == 'Z':
+		s.x = max(0, ((at+7)/8-n)*8)
+	case final == 'G' || final == '`':
 		s.x = min(s.columns, n) - 1
 	case final == 'J' && (params == "" || params == "0"):
 		copy(line[at:], blank(s.columns))
@@ -199,6 +204,14 @@ func (s *screen) control(params string, final byte) {
 		for range n {
 			s.put(char)
 		}
+	case final == 'L':
+		for y := s.lines - 1; y >= s.y; y-- {
+			if y-n >= s.y {
+				s.cells[y] = s.cells[y-n]
+			} else {
+				s.cells[y] = blank(s.columns)
+			}
+		}
 	case final == 'M':
 		rest := append(s.cells[min(s.lines, s.y+n):], make([][]string, 0)...)
 		for y := s.y; y < s.lines; y++ {
@@ -210,5 +223,23 @@ func (s *screen) control(params string, final byte) {
 		}
 	default:
 		s.unknown = append(s.unknown, "\x1b["+params+string(final))
+	}
+}
+
+// The screen's tab stops are eight columns apart, and a backward tab from between
+// two of them goes to the nearest.
+func TestScreenTabs(t *testing.T) {
+	s := newScreen(40, 4)
+	for _, c := range []struct {
+		sent string
+		x    int
+	}{{"\x1b[20G\x1b[Z", 16}, {"\x1b[17G\x1b[Z", 8}, {"\x1b[20G\x1b[3Z", 0}, {"\x1b[9Z", 0}, {"\r\x1b[2I", 16}, {"\x1b[9I", 39}} {
+		if s.write([]byte(c.sent)); s.x != c.x {
+			t.Errorf("%q: in column %d, not %d", c.sent, s.x, c.x)
+		}
+	}
+	s.write([]byte("\x1b[Hx"))
+	if got := s.unknown; len(got) != 1 || got[0] != "\x1b[H" {
+		t.Errorf("unknown: %q", got)
 	}
 }
