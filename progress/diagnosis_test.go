@@ -161,10 +161,16 @@ func TestDiagnosisIsSilentAboutGoodLoops(t *testing.T) {
 		"target":    {MaxIterations: 5, Score: key(8)},
 		"limit":     {MaxIterations: 3, CanExit: []string{}},
 		"converged": {MaxIterations: 9, Score: &loop.Score{Key: "score", MinDeltaPercent: new(5.0)}},
+		// LOOP 16: what met the condition is the result, whatever it scored.
+		"condition": {MaxIterations: 5, Score: &loop.Score{Key: "score"}, StopWhen: &loop.Condition{Expr: "state.score == 6"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &told{t: t}
-			l.run(p, scored(5, 7, 8, 8.1)...)
+			if name == "condition" {
+				l.run(p, scored(5, 7, 6)...)
+			} else {
+				l.run(p, scored(5, 7, 8, 8.1)...)
+			}
 			var d progress.Diagnosis
 			for _, ev := range l.evs {
 				d.Add(ev)

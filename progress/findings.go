@@ -105,12 +105,17 @@ func mostFrequent(names []string) string {
 	return best
 }
 
-// regression: the score fell by more than the judge's noise.
+// regression: the score fell by more than the judge's noise, in an iteration that
+// did not do what was wanted all the same.
 func regression(h *history) (f Finding, ok bool) {
 	var where []string
 	undone := 0
 	for _, it := range h.records {
 		if it.Delta == nil || *it.Delta >= 0 || -*it.Delta <= it.Noise {
+			continue
+		}
+		met := h.stop.Reason == loop.ReasonTarget || h.stop.Reason == loop.ReasonCondition
+		if met && it.Number == h.stop.Result.Iteration {
 			continue
 		}
 		where = append(where, fmt.Sprintf("%d (to %s)", it.Number, num(*it.Score)))

@@ -212,6 +212,9 @@ func summary(req request, res result) string {
 	if rec.Result.Source != "" {
 		s += fmt.Sprintf(" result=%s", rec.Result.Source)
 	}
+	if n := rec.Result.Iteration; rec.Result.Source == loop.FromBest && n != rec.BestIteration {
+		s += fmt.Sprintf(" result_iteration=%d", n)
+	}
 	if saved := res.saved.String(); saved != "" {
 		s += " " + saved
 	}
