@@ -259,3 +259,38 @@ func breakOffAgain(t *testing.T, svc session.Service, root agent.Agent, id strin
 	}
 	return id
 }
+
+// LOOP 30: a run that goes on with a limit that it has just reached stops by it, in good
+// order, and so it does when that is cut off and resumed.
+func TestResumeAtTheLimit(t *testing.T) {
+	loopOf := func(n uint) agent.Agent {
+		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "loop", SubAgents: []agent.Agent{speaker(t, "a", "one")}}, MaxIterations: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	ended := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkIterationFinished }
+	continued := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkLoopContinued }
+	for _, again := range []bool{false, true} {
+		svc := session.InMemoryService()
+		id := breakOff(t, svc, loopOf(2), ended)
+		if again {
+			for ev, err := range newRunner(t, durable(loopOf(1), svc)).Resume(t.Context(), "ana", "s1", id, agent.RunConfig{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if continued(ev) {
+					break
+				}
+			}
+		}
+		if _, err := resume(t, svc, loopOf(1), id); err != nil {
+			t.Fatal(err)
+		}
+		recs, err := progress.Recordings(slices.Collect(get(t, svc).(*session.View).Log().All()))
+		if err != nil || len(recs) != 1 || recs[0].Stop == nil || recs[0].Stop.Reason != loop.ReasonMaxIterations || recs[0].Plan.MaxIterations != 1 {
+			t.Fatalf("cut off again: %t: the log says %+v, %v", again, recs, err)
+		}
+	}
+}

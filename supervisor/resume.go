@@ -31,8 +31,10 @@ type Taken struct {
 // ResumeOptions say how a run goes on. The zero value leaves it as it was.
 type ResumeOptions struct {
 	// Program takes the place of [session.RunStarted.Program], for good. If the
-	// agents that Build makes of it do not fit the log the run is paused as it
-	// was, with [agent.ErrDiverged] for the outcome.
+	// agents that Build makes of it do not fit the log, the run keeps the program that it
+	// had, and the outcome has [agent.ErrDiverged]. A run that was paused or canceled is
+	// so again, for the reason that it had; any other is paused. The same holds if Build
+	// fails.
 	Program json.RawMessage
 	// Continue lets a run go on that has come to its end: because a limit stopped
 	// its loop, with agents that Program gives other limits, or because a step

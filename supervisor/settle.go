@@ -33,8 +33,7 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 		}
 		return false, errors.Join(end.err, ignore(err, ErrNotFound))
 	}
-	_, stays := errors.AsType[*loop.StoppedError](end.err)
-	if r.before.Status.Over() && r.before.Status != session.RunCanceled && (stays || !end.went) { // it cannot be continued
+	if r.refused(end) {
 		r.close()
 		return false, errors.Join(end.err, r.restore())
 	}
@@ -104,13 +103,57 @@ func (r *Run) over(end *segment) error {
 	return errors.Join(failed, err)
 }
 
-// restore writes down that the run is as it was before it was taken up.
+// refused reports whether a run that was taken up cannot go on, so that it has to be
+// as it was before.
+func (r *Run) refused(end *segment) bool {
+	switch r.before.Status {
+	case session.RunCompleted, session.RunFailed:
+		_, stays := errors.AsType[*loop.StoppedError](end.err)
+		return stays || !end.went
+	case session.RunCanceled, session.RunIsPaused:
+		return r.wanted() == nil && (errors.Is(end.err, agent.ErrDiverged) || end.err != nil && !end.went)
+	}
+	return false
+}
+
+// restore writes down that the run is as it was before it was taken up: paused or over
+// for the reason that the log has.
 func (r *Run) restore() error {
 	if err := r.giveBack(); err != nil {
 		return err
 	}
-	data := session.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
-	return r.finish(data, func(run *session.Run) { *run = r.before })
+	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), false)
+	if err != nil {
+		return err
+	}
+	var paused session.RunPaused
+	ended := session.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
+	for ev := range view.Outline() {
+		if ev.InvocationID != r.run.ID || ev.Mark == nil {
+			continue
+		}
+		switch ev.Mark.Kind {
+		case session.MarkRunPaused:
+			paused = session.RunPaused{}
+			err = ev.Mark.Decode(&paused)
+		case session.MarkRunEnded:
+			ended = session.RunEnded{}
+			err = ev.Mark.Decode(&ended)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := view.Err(); err != nil {
+		return err
+	}
+	back := func(run *session.Run) { *run = r.before }
+	if !r.before.Status.Over() {
+		paused.Session = "" // a fork begins once
+		return r.write(session.MarkRunPaused, paused, back)
+	}
+	ended.Status, ended.Seal = r.before.Status, ""
+	return r.finish(ended, back)
 }
 
 // finish writes down that the run has ended, with a hash over all of it.

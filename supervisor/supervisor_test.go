@@ -186,6 +186,56 @@ func TestResumeWithAnotherProgram(t *testing.T) {
 	completed(t, resume(t, sup, run.ID())) // as it was started
 }
 
+// LOOP 30: a run that a program does not fit is as it was: paused or canceled, for the
+// reason that it had.
+func TestRefusedProgramChangesNothing(t *testing.T) {
+	type end struct {
+		mark session.MarkKind
+		stop func(*supervisor.Supervisor, string) error
+	}
+	for _, end := range []end{
+		{session.MarkRunPaused, func(sup *supervisor.Supervisor, id string) error { return sup.PauseNow(t.Context(), id, "lunch") }},
+		{session.MarkRunEnded, func(sup *supervisor.Supervisor, id string) error { return sup.Cancel(t.Context(), id, "lunch") }},
+	} {
+		t.Run(string(end.mark), func(t *testing.T) {
+			store := session.InMemoryService()
+			w := newWorld("check")
+			trees := map[string]agent.Agent{`"old"`: w.nested(t), `"other"`: loop(t, "outer", 2, w.step(t, "idea"))}
+			sup := process(t, store, nil, func(c *supervisor.Config) {
+				c.Build = func(_ context.Context, s session.RunStarted) (*supervisor.Program, error) {
+					return &supervisor.Program{Agent: trees[string(s.Program)]}, nil
+				}
+			})
+			req := request()
+			req.Started.Program = []byte(`"old"`)
+			run, err := sup.Start(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-w.seen
+			if err := end.stop(sup, run.ID()); err != nil {
+				t.Fatal(err)
+			}
+			before := wait(t, run).Run
+			again, err := sup.Resume(t.Context(), run.ID(), supervisor.ResumeOptions{Program: []byte(`"other"`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := wait(t, again); !errors.Is(out.Err, runner.ErrDiverged) || out.Run.Status != before.Status || out.Run.Error != before.Error {
+				t.Errorf("the run stands as %+v (%v), before it was %+v", out.Run, out.Err, before)
+			}
+			log := view(t, store, run.ID()).Events()
+			last := log.At(log.Len() - 1).Mark
+			var why struct{ Reason, Error string }
+			if last == nil || last.Kind != end.mark || last.Decode(&why) != nil || why.Reason+why.Error != "lunch" {
+				t.Errorf("the log ends with %+v", last)
+			}
+			w.gate["check"] = nil
+			completed(t, resume(t, sup, run.ID()))
+		})
+	}
+}
+
 // LOOP 31: a run goes on with a higher limit, and one that failed with the step that
 // failed; one that was ended by an agent does not.
 func TestContinue(t *testing.T) {

@@ -113,7 +113,7 @@ func (f *eventsFlags) note(ctx context.Context, e *env, run *oneRun, w *watching
 	case string(session.RunWaiting):
 		lines = append([]string{"run " + run.id + " " + waitsForPerson}, asking(run.id, sum)...)
 	case string(session.RunIsPaused), statusInterrupted:
-		lines = []string{"run " + run.id + " is " + status, "Resume with: refrain resume " + run.id}
+		lines = []string{"run " + run.id + " is " + status, run.howToResume()}
 	}
 	for _, l := range lines {
 		fmt.Fprintln(e.stderr, progress.Clean(l))

@@ -24,8 +24,9 @@ type request struct {
 	state                            map[string]any
 	config                           agent.RunConfig
 	zeroOnLimit                      bool
-	// resumed says that the run goes on, and is not new.
-	resumed bool
+	// resumed says that the run goes on, and is not new, and changed that it does so
+	// with another program.
+	resumed, changed bool
 	// stands is how a run stood that is resumed.
 	stands *session.Run
 	// lasts says that the run is kept, and can be resumed, and leaves that it can go

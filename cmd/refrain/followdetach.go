@@ -62,7 +62,7 @@ func (f *follower) handOver(ctx context.Context) error {
 	err := inBackground(ctx, f.e, f.stock, launch{id: id, grace: f.grace, brief: f.fold.Stop() != nil})
 	if err != nil {
 		f.out.close()
-		return &exitError{exitFailed, fmt.Errorf("run %s is paused, and does not go on in the background: %w; refrain resume %s goes on", id, err, id)}
+		return &exitError{exitFailed, fmt.Errorf("run %s is paused, and does not go on in the background: %w. %s", id, err, howToResumeIn(ctx, f.stock.service, id))}
 	}
 	view, run, err := f.stock.view(ctx, id)
 	if err == nil && run != nil && (run.Status == session.RunCompleted || run.Status == session.RunFailed) {

@@ -3,13 +3,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -43,12 +46,25 @@ func (f *follower) over(err error) error {
 	case run == nil:
 	case run.Status == session.RunFailed:
 		return fmt.Errorf("%w; --retry tries the failed step again", err)
+	case !endsInLoop(f.def.Root):
 	case run.Stop == string(loop.ReasonMaxIterations):
 		return fmt.Errorf("%w; --add-iterations N lets its loop go on", err)
 	case loop.StopReason(run.Stop).Limit():
 		return fmt.Errorf("%w: %s; a higher limit lets its loop go on", err, run.Stop)
 	}
 	return err
+}
+
+// endsInLoop reports whether an agent is a loop, or a sequence or branches with one:
+// only such a run goes on with other limits when it has completed.
+func endsInLoop(a *definition.Agent) bool {
+	switch a.Type {
+	case definition.TypeLoop:
+		return true
+	case definition.TypeSequential, definition.TypeParallel:
+		return slices.ContainsFunc(a.SubAgents, endsInLoop)
+	}
+	return false
 }
 
 // finish shows how the run has ended.
@@ -107,16 +123,22 @@ func (f *follower) ended(end supervisor.Outcome, res *result) {
 		} else {
 			res.answer = ""
 		}
-		res.next = append(pausedLines(f.log(), f.summary()), "Resume with: refrain resume "+id)
+		res.next = append(pausedLines(f.log(), f.summary()), howToResumeIn(context.Background(), f.stock.service, id))
 	case errors.As(end.Err, new(*sqlite.RemovedError)):
 		f.storeGone(end.Err, res)
 	default:
 		res.code, res.err = exitFailed, hinted(end.Err)
-		if f.req.resumed && end.Run.Status.Over() && end.Run.Status != session.RunFailed {
-			res.status = "stays " + string(end.Run.Status)
+		stands := end.Run.Status
+		switch was := f.req.stands; {
+		case stands == session.RunFailed:
+		case was != nil && was.Status == stands && stands != session.RunRunning:
+			res.status = "stays " + string(stands)
+		case stands == session.RunIsPaused:
+			res.status = string(stands)
 		}
-		if f.req.lasts && !end.Run.Status.Over() {
-			res.next = append(res.next, "Resume with: refrain resume "+id)
+		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.changed // else it would come to the same
+		if f.req.lasts && again && (!stands.Over() || stands == session.RunCanceled) {
+			res.next = append(res.next, howToResumeIn(context.Background(), f.stock.service, id))
 		}
 	}
 }

@@ -106,7 +106,7 @@ func forkRun(ctx context.Context, e *env, f forkFlags, word string) error {
 		fmt.Fprintf(e.stderr, "run %s is a fork of %s\n", fork, id)
 		return s.resume(ctx, e, f.resumeFlags, fork)
 	}
-	fmt.Fprintf(e.stderr, "run %s is a fork of %s, and paused\nResume with: refrain resume %s\n", fork, id, fork)
+	fmt.Fprintf(e.stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id, howToResumeIn(ctx, s.service, fork))
 	if _, err := fmt.Fprintln(e.stdout, fork); err != nil {
 		return &exitError{exitFailed, err}
 	}

@@ -81,7 +81,7 @@ func (f *askFlags) ask(ctx context.Context, e *env, word string, ask func(*super
 		}
 		fmt.Fprintf(e.stderr, "run %s %s\n", id, standsNow(&run))
 		if !run.Status.Over() {
-			fmt.Fprintln(e.stderr, "Resume with: refrain resume", id)
+			fmt.Fprintln(e.stderr, howToResumeIn(ctx, s.service, id))
 		}
 		return nil
 	}

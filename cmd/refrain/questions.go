@@ -87,7 +87,7 @@ func (s *stock) give(ctx context.Context, e *env, sup *supervisor.Supervisor, id
 		}
 		return s.resume(ctx, e, resumeFlags{progress: shown, grace: defaultGrace}, id)
 	}
-	fmt.Fprintf(e.stderr, "run %s has the answer\nResume with: refrain resume %s\n", id, id)
+	fmt.Fprintf(e.stderr, "run %s has the answer\n%s\n", id, howToResumeIn(ctx, s.service, id))
 	return nil
 }
 

@@ -109,7 +109,7 @@ func (s *stock) resume(ctx context.Context, e *env, f resumeFlags, id string) er
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	req := request{file: p.File, session: id, zeroOnLimit: f.zeroOnLimit, resumed: true, most: p.most(def), stands: session.RunOf(view)}
+	req := request{file: p.File, session: id, zeroOnLimit: f.zeroOnLimit, resumed: true, changed: opts.Program != nil, most: p.most(def), stands: session.RunOf(view)}
 	fo, err := newFollower(e, s, f.progress, def, req, f.grace)
 	if err != nil {
 		return err
@@ -140,8 +140,8 @@ func (f *resumeFlags) program(view *session.View, id string) (*program, supervis
 	if run := session.RunOf(view); f.retry && run != nil && run.Status == session.RunCompleted {
 		return nil, opts, &exitError{exitUsage, fmt.Errorf("--retry: run %s has not failed, it has completed", id)}
 	}
-	if raised {
-		if err := enough(view, p.most(def)); err != nil {
+	if raised || f.definition != "" {
+		if err := p.follows(view, def); err != nil {
 			return nil, opts, &exitError{exitUsage, fmt.Errorf("run %s: %w", id, err)}
 		}
 	}

@@ -43,7 +43,7 @@ func detach(ctx context.Context, e *env, s *stock, req supervisor.Request, l lau
 		return &exitError{exitFailed, err}
 	}
 	if err := inBackground(ctx, e, s, l); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("run %s is kept, but does not go on: %w; refrain resume %s takes it up", l.id, err, l.id)}
+		return &exitError{exitFailed, fmt.Errorf("run %s is kept, but does not go on: %w. %s", l.id, err, howToResumeIn(ctx, s.service, l.id))}
 	}
 	tellStanding(ctx, e, s, l.id, "started")
 	if _, err := fmt.Fprintln(e.stdout, l.id); err != nil {
@@ -178,7 +178,7 @@ func tellStanding(ctx context.Context, e *env, s *stock, id, went string) {
 	case session.RunFailed:
 		fmt.Fprintf(e.stderr, "run %s has failed already: %s\n", id, progress.Clean(sum.Error))
 	default:
-		fmt.Fprintf(e.stderr, "run %s is %s\nResume with: refrain resume %s\n", id, status, id)
+		fmt.Fprintf(e.stderr, "run %s is %s\n%s\n", id, status, howToResume(view, id))
 	}
 }
 

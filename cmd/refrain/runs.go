@@ -76,6 +76,8 @@ type listedRun struct {
 	Waits      []session.Question `json:"waits,omitempty"`
 	Deadline   time.Time          `json:"deadline,omitzero"`
 	Parent     *session.RunParent `json:"parent,omitempty"`
+
+	howToResume string
 }
 
 func runs(ctx context.Context, e *env, f runsFlags) error {
@@ -159,6 +161,9 @@ func listOne(ctx context.Context, store session.Service, s session.Session) (*li
 	if row.Status, held, err = standing(ctx, store, s.ID(), by); err != nil {
 		return nil, err
 	}
+	if row.Status == statusInterrupted {
+		row.howToResume = howToResumeIn(ctx, store, s.ID())
+	}
 	until := row.Updated
 	if held != nil {
 		row.DrivenBy, until = held.Owner, time.Now()
@@ -217,7 +222,7 @@ func (r *listedRun) why() string {
 	case r.DrivenBy != "":
 		return "by " + r.DrivenBy
 	case r.Status == statusInterrupted:
-		return "resume it with: refrain resume " + r.ID
+		return r.howToResume
 	}
 	return cmp.Or(r.Paused, r.Error, r.StopReason, "-")
 }

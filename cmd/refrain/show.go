@@ -90,6 +90,8 @@ type shown struct {
 	sum  *progress.Summary
 	log  []*session.Event // of the run
 
+	resume func() string // how it goes on
+
 	columns int // of the terminal; 0: there is none
 }
 
@@ -184,7 +186,7 @@ func (r *oneRun) shown(ctx context.Context, pass session.Address) (*shown, error
 			s.Usage = &u
 		}
 	}
-	s.Parent, s.sum, s.log = sum.Parent, sum, last
+	s.Parent, s.sum, s.log, s.resume = sum.Parent, sum, last, r.howToResume
 	var held *session.HeldError
 	var err error
 	s.Status, held, err = r.status(ctx, sum.Status)

@@ -91,7 +91,7 @@ func (s *shown) ending(w io.Writer) {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(note(f)))
 	}
 	if s.Status == statusInterrupted || s.Status == string(session.RunIsPaused) {
-		fmt.Fprintf(w, "\nResume with: refrain resume %s\n", progress.Clean(s.Run))
+		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
 	}
 	if s.Answer != "" {
 		title := "Answer:"

@@ -34,7 +34,7 @@ func drive(t *testing.T) *driven {
 	if d.lease, err = d.leaser.Acquire(t.Context(), keyOf("r_1"), "refrain 1 on example", 15*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	d.mark(session.MarkRunStarted, session.RunRunning, session.RunStarted{Name: "story"})
+	d.mark(session.MarkRunStarted, session.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
 	return d
 }
 

@@ -46,7 +46,7 @@ func (v *viewer) finished(ctx context.Context, w *watching, f watchFlags, err er
 		res.next = asking(w.id, sum)
 	case session.RunIsPaused:
 		res.status, res.code = string(sum.Status), exitWaits
-		res.next = append(pausedLines(w.log, sum), "Resume with: refrain resume "+w.id)
+		res.next = append(pausedLines(w.log, sum), howToResumeIn(ctx, w.store, w.id))
 	default:
 		res.code = exitCode(nil, v.fold.Stops(), f.zeroOnLimit)
 	}

@@ -71,14 +71,14 @@ func (w *watching) handedOver() bool {
 func (w *watching) summary() *progress.Summary { return progress.Summarize(w.log) }
 
 // goneError: the process that drove the run is not there any more.
-type goneError struct{ id, owner string }
+type goneError struct{ id, owner, next string }
 
 func (e *goneError) Error() string {
 	owner := "the process that drove it"
 	if e.owner != "" {
 		owner = e.owner
 	}
-	return fmt.Sprintf("run %s is interrupted: %s is gone. Resume with: refrain resume %s", e.id, owner, e.id)
+	return fmt.Sprintf("run %s is interrupted: %s is gone. %s", e.id, owner, e.next)
 }
 
 // lookEvery is how often it is asked whether the driver still lives, and absent
@@ -142,7 +142,7 @@ func (w *watching) follow(ctx context.Context, each func(*session.Event) error, 
 			case err != nil:
 				return &exitError{exitFailed, err}
 			case held != nil && ownerIsDead(held.Owner):
-				return &goneError{w.id, held.Owner}
+				return &goneError{w.id, held.Owner, howToResumeIn(ctx, w.store, w.id)}
 			case held == nil && w.handedOver():
 				if gone++; gone >= int(soon/lookEvery) {
 					return nil // it could not, and is paused
@@ -150,7 +150,7 @@ func (w *watching) follow(ctx context.Context, each func(*session.Event) error, 
 				continue
 			case held == nil:
 				if gone++; gone >= absent {
-					return &goneError{w.id, owner}
+					return &goneError{w.id, owner, howToResumeIn(ctx, w.store, w.id)}
 				}
 				continue
 			}

@@ -85,9 +85,28 @@ func (a *Agent) GoesOn(stopped, plan *session.Mark) error {
 	return a.plan.Lifts(&rec, &old)
 }
 
-// goOn lets a loop go on that had stopped, by the limits that it has now (LOOP
-// 31), or one that goes on by another plan than it began with. If what has stopped
-// it still does, it reports false, and the loop stops as it did.
+// continues reports whether from here on the loop follows another plan than before:
+// one that had stopped and goes on (LOOP 31), or one that was cut off and has other
+// limits now. If those end it here, it stops by them.
+func (r *run) continues() bool {
+	replays := agent.Replays(r.ctx)
+	reopened := agent.Continued(r.ctx)
+	switch {
+	case !reopened && (!r.changed || replays):
+		return false
+	case r.goOn():
+		return true
+	case reopened && !replays:
+		return false
+	}
+	r.stays = nil
+	r.otherPlan()
+	return true
+}
+
+// goOn lets a loop go on that had stopped, or that goes on by another plan than it
+// began with. If what has stopped it still does, it reports false, and the loop stops
+// as it did.
 func (r *run) goOn() bool {
 	t := r.tally
 	t.Bounds = nil // they are those of now: the outcomes were added again

@@ -140,7 +140,7 @@ func (r *run) next() bool {
 			d = r.plan.Next(&r.tally, r.now())
 		}
 	}
-	if r.stays == nil && (agent.Continued(r.ctx) || r.changed && !agent.Replays(r.ctx)) && r.goOn() {
+	if r.stays == nil && r.continues() {
 		r.closed = d.Ended.Number
 		return r.mark(session.MarkLoopContinued, r.plan, nil)
 	}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// howToResume says how a run that nobody drives goes on: the command to type, or why
+// there is none. Whoever tells people to resume a run says this.
+func howToResume(view *session.View, id string) string {
+	flags, err := resumable(view)
+	if err != nil {
+		return cannotResume(id, err)
+	}
+	return "Resume with: refrain resume " + id + flags
+}
+
+func cannotResume(id string, why error) string {
+	return fmt.Sprintf("refrain cannot resume run %s: %v", id, why)
+}
+
+// howToResumeIn is howToResume for a run of a store.
+func howToResumeIn(ctx context.Context, store session.Service, id string) string {
+	got, err := store.Get(context.WithoutCancel(ctx), &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
+	if err != nil {
+		return cannotResume(id, err)
+	}
+	return howToResume(session.ViewOf(got.Session), id)
+}
+
+// howToResume is that of the run: one in a file goes into a store first.
+func (r *oneRun) howToResume() string {
+	if r.store != nil {
+		return howToResume(r.wholes.view, r.id)
+	}
+	view := session.NewView(session.ViewConfig{State: make(map[string]any)})
+	for _, ev := range r.events {
+		view.Apply(ev)
+	}
+	if _, err := resumable(view); err != nil {
+		return cannotResume(r.id, err)
+	}
+	return "Take it into a store with: refrain import " + r.file.name
+}
+
+// resumable returns what refrain resume needs besides a run's ID, as far as the run
+// alone tells, and why; the error says why it cannot go on with the run at all.
+func resumable(view *session.View) (flags string, err error) {
+	started, err := supervisor.StartedWith(view)
+	if errors.Is(err, supervisor.ErrNotFound) {
+		return "", errors.New("it was not started by refrain run")
+	}
+	if err != nil {
+		return "", err
+	}
+	p, err := decodeProgram(started)
+	if err != nil {
+		return "", err
+	}
+	var why []string
+	if _, err := p.definition(); err != nil {
+		flags = " --definition FILE"
+		why = append(why, "its own definition cannot be read here")
+	}
+	for _, dir := range []string{p.Dir, p.Root} {
+		if isFolder(dir) != nil {
+			flags += " --dir FOLDER"
+			why = append(why, "its folder "+dir+" is not here")
+			break
+		}
+	}
+	if why != nil {
+		flags += " (" + strings.Join(why, "; ") + ")"
+	}
+	return flags, nil
+}

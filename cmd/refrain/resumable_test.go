@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// startedIn is what a run was started with in a folder, with a definition.
+func startedIn(t testing.TB, dir, definition string) session.RunStarted {
+	t.Helper()
+	text, err := json.Marshal(&program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": definition}, Dir: dir, Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session.RunStarted{Name: "story", Program: text}
+}
+
+// LOOP 30: refrain resume is named only where it works, and with what it needs.
+func TestHowToResume(t *testing.T) {
+	here := t.TempDir()
+	gone := filepath.Join(here, "gone")
+	const story = "name: story\ntext: hello\n"
+	for _, tc := range []struct {
+		name    string
+		started session.RunStarted
+		want    string
+	}{
+		{"started by refrain run", startedIn(t, here, story), "Resume with: refrain resume r_1"},
+		{"started by another program", session.RunStarted{Name: "story"}, "refrain cannot resume run r_1: the run does not say what it was started with: it was not started by refrain run"},
+		{"without its definition", startedIn(t, here, ""), "Resume with: refrain resume r_1 --definition FILE (its own definition cannot be read here)"},
+		{"in another folder", startedIn(t, gone, story), "Resume with: refrain resume r_1 --dir FOLDER (its folder " + gone + " is not here)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			store := session.InMemoryService()
+			made, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := howToResumeIn(t.Context(), store, "r_1"), "refrain cannot resume run r_1: it was not started by refrain run"; got != want {
+				t.Errorf("of an empty log: got %q, want %q", got, want)
+			}
+			d := &driven{t: t, store: store, view: made.Session}
+			d.mark(session.MarkRunStarted, session.RunRunning, tc.started)
+			if got := howToResumeIn(t.Context(), store, "r_1"); got != tc.want {
+				t.Errorf("got %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
