@@ -36,8 +36,9 @@ func (s *soaking) settle() {
 	s.integrity()
 }
 
-// count demands of what was done that nothing was done under two IDs, but by forks, and
-// nothing twice that must not be.
+// count demands of what was done that a run did nothing under two IDs, and nothing
+// twice that must not be. A fork may do once more what its run had begun: whoever
+// answers for both may say of each that it was not done, before either does it.
 func (s *soaking) count() {
 	s.Helper()
 	type call struct{ job, id string }
@@ -46,13 +47,13 @@ func (s *soaking) count() {
 		calls[r.run] = r.calls
 	}
 	for _, e := range s.w.effects() {
-		if times[call{e.job, e.id}]++; times[call{e.job, e.id}] == 2 && onceOnly[e.name] {
-			s.Errorf("%s must not be done twice, and was (%s)", e.job, e.id)
+		run, _, _ := strings.Cut(e.job, "/")
+		if times[call{e.job, e.id}]++; times[call{e.job, e.id}] == 2+s.forks[run] && onceOnly[e.name] {
+			s.Errorf("%s must not be done twice, and was done %d times by a run with %d forks (%s)", e.job, 2+s.forks[run], s.forks[run], e.id)
 		}
 		if ids[e.job] == nil {
 			ids[e.job] = make(map[string]bool)
 		}
-		run, _, _ := strings.Cut(e.job, "/")
 		if ids[e.job][e.id] = true; len(ids[e.job]) == 2+s.forks[run] {
 			s.Errorf("%s was done under %d IDs, and its run has %d forks", e.job, len(ids[e.job]), s.forks[run])
 		}
