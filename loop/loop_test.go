@@ -70,7 +70,11 @@ func goOn(t *testing.T, p loop.Plan, from loop.Tally, s script) trace {
 		o.Finished = now
 		tr.decided = append(tr.decided, d)
 		tr.outcomes = append(tr.outcomes, o)
+		retries := p.Retries(&tr.tally, o)
 		p.Add(&tr.tally, o)
+		if next := p.Next(&tr.tally, now); retries != (next.Attempt > max(1, d.Attempt) && next.Action == loop.RunStep && d.Action == loop.RunStep) {
+			t.Fatalf("%s: retries: %t, and then comes %+v", tr.ran[len(tr.ran)-1], retries, next)
+		}
 	}
 	t.Fatalf("did not stop: %v", tr.ran[:20])
 	return tr

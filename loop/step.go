@@ -140,6 +140,17 @@ func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
 	return time.Duration(min(max(float64(p95)*factor, float64(a.Min)), float64(a.Max)))
 }
 
+// Retries reports whether the step of an outcome, which has not been added to t, has
+// failed and is tried again.
+func (p *Plan) Retries(t *Tally, o Outcome) bool {
+	if o.Failure == nil || o.Canceled != "" || p.reason(t) != "" {
+		return false
+	}
+	u := *t
+	p.Add(&u, o)
+	return u.Retries > t.Retries && p.reason(&u) == ""
+}
+
 // again reports whether a failed step is run once more. attempt is the one that
 // has failed, from 1.
 func (p *Plan) again(step, attempt int, f *Failure) bool {

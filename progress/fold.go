@@ -19,6 +19,7 @@
 package progress
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -142,10 +143,21 @@ func (f *Fold) finish(ev *session.Event) []string {
 	// What has run out of time is no deeper step's failure: At is empty. And what
 	// was cut off has not failed: whatever it is part of says why that ended.
 	var fin session.StepFinished
-	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.Canceled || fin.At != "" && fin.At != ev.Address {
+	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.Canceled {
 		return nil
 	}
-	return []string{indent(ev) + "Failed: " + oneLine(fin.Error)}
+	own := fin.At == "" || fin.At == ev.Address
+	switch {
+	case fin.Again:
+		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev), ev.Address.Agent(), max(1, ev.Attempt))
+		if own {
+			line += ": " + oneLine(fin.Error)
+		}
+		return []string{line}
+	case own:
+		return []string{indent(ev) + "Failed: " + oneLine(fin.Error)}
+	}
+	return nil
 }
 
 func (f *Fold) iteration(ev *session.Event) []string {

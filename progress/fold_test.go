@@ -142,6 +142,36 @@ func TestLinesAreHarmless(t *testing.T) {
 	}
 }
 
+// G10: an attempt that is followed by another is not said to have failed.
+func TestLinesOfAttempts(t *testing.T) {
+	flaky := says("flaky", func(n int, _ *session.Event) error {
+		if n != 2 {
+			return errors.New("out of paper")
+		}
+		return nil
+	})
+	root := must(loopagent.New(loopagent.Config{
+		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{flaky}}, MaxIterations: 2, OnError: loop.SkipStep,
+		Steps: map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}},
+	}))
+	var lines []string
+	if _, err := follow(t.Context(), root, func(l string) { l, _, _ = strings.Cut(l, "  "); lines = append(lines, l) }); err != nil {
+		t.Fatal(err)
+	}
+	const why = `agent "flaky" (refine[%d]/flaky): out of paper`
+	want := []string{
+		"flaky: attempt 1 failed and is followed by another: " + fmt.Sprintf(why, 1),
+		"Iteration 1",
+		"flaky: attempt 1 failed and is followed by another: " + fmt.Sprintf(why, 2),
+		"Failed: " + fmt.Sprintf(why, 2),
+		"Iteration 2",
+		"Stopped: max_iterations after 2 iterations: limit of 2 iterations",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
 // says returns an agent that does f the n-th time it runs.
 func says(name string, f func(n int, ev *session.Event) error) agent.Agent {
 	n := 0

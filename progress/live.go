@@ -248,7 +248,7 @@ func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
 	}
 	s.Steps, s.Loop = nil, nil
 	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt), StatusRunning, now, now
-	s.Text, s.said, s.Doing, s.Asks, s.open, s.Exit, s.Cached = "", "", "", "", nil, nil, false
+	s.Text, s.said, s.Doing, s.Asks, s.open, s.Exit, s.Cached, s.Again = "", "", "", "", nil, nil, false, false
 }
 
 func (l *Live) forget(s *Step) {
@@ -265,7 +265,7 @@ func (s *Step) finish(ev *session.Event, now time.Duration) {
 		return
 	}
 	s.close(StatusCompleted, now)
-	s.Error = ""
+	s.Error, s.Again = "", fin.Again
 	switch {
 	case fin.Canceled:
 		s.Status = StatusCanceled

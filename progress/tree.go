@@ -63,6 +63,8 @@ type Step struct {
 	// Error is why it failed, or why its last attempt did. It is empty if the
 	// error is that of a step below.
 	Error string `json:"error,omitempty"`
+	// Again says that its last attempt has failed, and that another one follows.
+	Again bool `json:"again,omitempty"`
 	// Cached says that it was not run: an earlier result stands.
 	Cached bool `json:"cached,omitempty"`
 	// Exit is its wish to leave a loop.

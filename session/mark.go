@@ -66,6 +66,8 @@ type StepFinished struct {
 	// canceled or ran out of time: it has no outcome, and a resumed run makes it
 	// again.
 	Canceled bool `json:"canceled,omitempty"`
+	// Again says that the step's loop tries it again: it has not failed for good.
+	Again bool `json:"again,omitempty"`
 	// At is the step that the error comes from, which may be further down.
 	At Address `json:"at,omitempty"`
 	// Seconds is how long the step took.

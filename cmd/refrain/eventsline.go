@@ -86,6 +86,9 @@ func markText(m *session.Mark) string {
 				text += ", cut off"
 			case d.Error != "":
 				text += ", failed: " + d.Error
+				if d.Again {
+					text += "; another attempt follows"
+				}
 			}
 			return text
 		}

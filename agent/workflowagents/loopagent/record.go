@@ -29,6 +29,7 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 		r.yield(nil, err)
 		return false
 	}
+	fin.Again = o.Failure != nil && !guarded(r.err) && r.plan.Retries(&r.tally, *o)
 	fin.Canceled = o.Canceled != "" || isLost(context.Cause(r.ctx)) // then it is made again
 	kept := *o
 	kept.State = r.apart.of(o.State) // the log has the rest

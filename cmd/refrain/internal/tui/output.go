@@ -60,7 +60,13 @@ func (m *model) wrapped(s *progress.Step) []string {
 			}
 		}
 	}
-	if s.Error != "" {
+	switch {
+	case s.Error == "":
+	case s.Again:
+		add(fmt.Sprintf("Attempt %d failed, another follows: %s", s.Attempt, s.Error), yellow)
+	case s.Status == progress.StatusRunning:
+		add(fmt.Sprintf("Attempt %d failed: %s", s.Attempt-1, s.Error), yellow)
+	default:
 		add("Failed: "+s.Error, red)
 	}
 	if x := s.Exit; x != nil {

@@ -241,6 +241,9 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	case s.Asks != "":
 		return "waits for a person: " + progress.Clean(s.Asks), true
 	case s.Error != "":
+		if s.Again {
+			notes = append(notes, "another attempt follows")
+		}
 		notes, warning = append(notes, progress.Clean(s.Error)), true
 	case s.Exit != nil && s.Exit.Refused != "":
 		notes = append(notes, "wanted to leave: refused")

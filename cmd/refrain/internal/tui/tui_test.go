@@ -202,6 +202,42 @@ func TestKeys(t *testing.T) {
 
 var v2 atomic.Pointer[tui.View]
 
+// G10: of a step that is tried again, an attempt has failed, and not the step.
+func TestStepThatIsTriedAgain(t *testing.T) {
+	log := run(t, func() agent.Agent {
+		return must(loopagent.New(loopagent.Config{
+			AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{
+				says("flaky", time.Second, func(int, *session.Event) error { return errors.New("out of paper") }),
+			}},
+			MaxIterations: 1, OnError: loop.SkipStep,
+			Steps: map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}},
+		}))
+	})
+	x := newTerminal(t, 100, 24)
+	v := start(x, tui.Hooks{})
+	defer v.Close()
+	told := []string{" Attempt 1 failed, another follows: ", " Attempt 1 failed: ", " Failed: "}
+	opened := false
+	for _, ev := range log {
+		v.Add(ev)
+		if ev.Mark == nil || ev.Address != "l[1]/flaky" {
+			continue
+		}
+		if ev.Mark.Kind == session.MarkStepStarted && !opened { // nothing has failed yet
+			x.shows("flaky [RUNNING]")
+			x.press("\x1b[A\r")
+			x.shows("it has said nothing yet")
+			opened = true
+			continue
+		}
+		x.shows(told[0] + "agent")
+		told = told[1:]
+	}
+	if len(told) > 0 {
+		t.Errorf("not told: %q", told)
+	}
+}
+
 // T20: a key that ends a run is pressed twice, and Ctrl-C is told each time.
 func TestKeysThatEndTheRun(t *testing.T) {
 	x := newTerminal(t, 80, 24)
