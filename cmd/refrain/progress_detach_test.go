@@ -23,8 +23,8 @@ const leftLoop = `
 name: left
 max_iterations: 2
 sub_agents:
-  - {name: one, command: [sh, -c, 'echo one $0 >> made; touch at-one-$0; while ! test -e go-one; do sleep 0.02; done', "{{iteration}}"]}
-  - {name: two, command: [sh, -c, 'echo two $0 >> made; touch at-two-$0; while ! test -e go-two; do sleep 0.02; done; echo $PPID >> drivers', "{{iteration}}"]}
+  - {name: one, command: [sh, -c, 'echo one $0 >> made; touch at-one-$0; while ! test -e go-one && test -e made; do sleep 0.02; done', "{{iteration}}"]}
+  - {name: two, command: [sh, -c, 'echo two $0 >> made; touch at-two-$0; while ! test -e go-two && test -e made; do sleep 0.02; done; echo $PPID >> drivers', "{{iteration}}"]}
   - {name: tell, text: "done in {{iteration}}"}
 `
 
@@ -99,7 +99,7 @@ name: short
 max_iterations: 1
 sub_agents:
   - {name: tell, text: an answer}
-  - {name: wait, command: [sh, -c, 'touch started; while ! test -e go; do sleep 0.02; done'], output_key: loop_output}
+  - {name: wait, command: [sh, -c, 'touch started; while ! test -e go && test -e started; do sleep 0.02; done'], output_key: loop_output}
 `, nil)
 	a.until("the step", func() bool { return exists(filepath.Join(a.cmd.Dir, "started")) })
 	a.press("d")
