@@ -101,6 +101,8 @@ type runOptions struct {
 	stateDelta map[string]any
 	start      *session.Run
 	started    session.RunStarted
+	made       session.Session // with opening, its first event; or else nil
+	opening    *session.Event
 }
 
 // WithStateDelta changes the session's state together with the user's message.
@@ -114,6 +116,35 @@ func WithStateDelta(delta map[string]any) RunOption {
 func WithStart(r session.Run, data session.RunStarted) RunOption {
 	return func(o *runOptions) { o.start, o.started = &r, data }
 }
+
+// WithOpening says that the run has begun: the session was made, a moment ago, with the
+// event that [Runner.Opening] has returned. The message is the event's, and so is what
+// [WithStateDelta] and [WithStart] say.
+func WithOpening(s session.Session, ev *session.Event) RunOption {
+	return func(o *runOptions) { o.made, o.opening = s, ev }
+}
+
+// Opening returns the event with which a run begins in a new session. It is for whoever
+// makes the session together with it, by [session.Start], and runs the run with
+// [WithOpening]: a process that dies in between leaves no session without a run. Nothing
+// is stored. It fails with [ErrNotOpen] for a message that answers what nobody has asked.
+func (r *Runner) Opening(msg *genai.Content, opts ...RunOption) (*session.Event, error) {
+	var o runOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if _, err := r.who(nothing, msg); err != nil {
+		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
+	}
+	ev, err := o.event(newID(), msg)
+	if err == nil && r.cfg.Durable {
+		newMemo(r.tree).keep(ev)
+	}
+	return ev, err
+}
+
+// nothing is what was said before a session's first event.
+var nothing = session.NewView(session.ViewConfig{}).Events()
 
 // Run gives the user's message to the agents and yields what they say. The root
 // gets it, but for two cases. A message with the answer to a function call goes
@@ -214,19 +245,25 @@ type run struct {
 
 // start fetches the session and appends the user's message.
 func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai.Content, o runOptions) (*run, error) {
-	s, err := r.session(ctx, userID, sessionID)
+	s, err := o.made, error(nil)
+	if s == nil {
+		s, err = r.session(ctx, userID, sessionID)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	run := &run{
-		id: "e-" + uuid.NewString(), ctx: context.WithoutCancel(ctx),
+		id: newID(), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 	}
 	if r.cfg.Durable {
 		run.view.HoldToLog()
 		run.memo = newMemo(r.tree)
 	}
-	if o.start != nil && o.start.ID != "" {
+	switch {
+	case o.opening != nil:
+		run.id, run.msg = o.opening.InvocationID, o.opening.Content
+	case o.start != nil && o.start.ID != "":
 		run.id = o.start.ID
 	}
 	if run.free, err = r.claim(ctx, run.view, run.id); err != nil {
@@ -241,26 +278,68 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 
 // open appends the user's message, or the mark that the run has started.
 func (r *Runner) open(run *run, msg *genai.Content, o runOptions) (err error) {
-	run.notes = r.cfg.Durable && !run.view.Noted() && len(session.OwnState(run.view.State())) > 0
+	if o.opening != nil {
+		return r.opened(run, o.opening)
+	}
+	run.notes = r.notes(run.view, nil)
 	if run.agent, err = r.who(run.view.Events(), msg); err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	if msg == nil && len(o.stateDelta) == 0 && o.start == nil {
 		return nil
 	}
-	ev := &session.Event{InvocationID: run.id, Author: "user"}
+	ev, err := o.event(run.id, msg)
+	if err != nil {
+		return err
+	}
+	return run.append(ev)
+}
+
+// opened is open for a session that begins with the run's first event.
+func (r *Runner) opened(run *run, ev *session.Event) (err error) {
+	if run.view.LastSeq() < ev.Seq {
+		run.view.Apply(ev)
+	}
+	run.notes = r.notes(run.view, ev)
+	if run.agent, err = r.who(nothing, run.msg); err != nil {
+		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
+	}
+	return nil
+}
+
+// notes reports whether the session has state that its log does not tell. said is its one
+// event; nil if there is none.
+func (r *Runner) notes(view *session.View, said *session.Event) bool {
+	if !r.cfg.Durable || view.Noted() {
+		return false
+	}
+	for key := range session.OwnState(view.State()) {
+		if said == nil || said.Actions.StateDelta[key] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// event is the one with which the run of that ID begins.
+func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, err error) {
+	ev = &session.Event{InvocationID: id, Author: "user"}
 	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // the event is given away, the caller's map is not
 	if o.start != nil {
 		start := *o.start
-		start.ID = run.id
+		if start.ID == "" {
+			start.ID = id
+		}
 		if ev, err = session.NewRunEvent(start, "user", session.MarkRunStarted, o.started); err != nil {
-			return err
+			return nil, err
 		}
 		maps.Copy(ev.Actions.StateDelta, o.stateDelta)
 	}
 	ev.Content = msg
-	return run.append(ev)
+	return ev, nil
 }
+
+func newID() string { return "e-" + uuid.NewString() }
 
 func (r *Runner) session(ctx context.Context, userID, sessionID string) (session.Session, error) {
 	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})

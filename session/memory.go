@@ -45,16 +45,25 @@ func (m *memory) Create(_ context.Context, req *CreateRequest) (*CreateResponse,
 	if req == nil || req.AppName == "" || req.UserID == "" {
 		return nil, fmt.Errorf("create session: %w: app name and user ID are required", ErrInvalid)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rec, err := m.make(req)
+	if err != nil {
+		return nil, fmt.Errorf("create session %q: %w", req.SessionID, err)
+	}
+	m.sessions[rec.key] = rec
+	return &CreateResponse{Session: rec.view()}, nil
+}
+
+// make makes the record of a new session, which nobody can find yet. m.mu is held.
+func (m *memory) make(req *CreateRequest) (*record, error) {
 	id := strings.TrimSpace(req.SessionID)
 	if id == "" {
 		id = uuid.NewString()
 	}
 	key := sessionKey{req.AppName, req.UserID, id}
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if _, ok := m.sessions[key]; ok {
-		return nil, fmt.Errorf("create session %q: %w", id, ErrExists)
+		return nil, ErrExists
 	}
 	rec := &record{
 		service: m, key: key, state: make(map[string]any), updated: time.Now(),
@@ -66,8 +75,33 @@ func (m *memory) Create(_ context.Context, req *CreateRequest) (*CreateResponse,
 			rec.set(k, val)
 		}
 	}
-	m.sessions[key] = rec
-	return &CreateResponse{Session: rec.view()}, nil
+	return rec, nil
+}
+
+// Start makes a session that begins with events.
+func (m *memory) Start(_ context.Context, req *StartRequest) (*StartResponse, error) {
+	evs, err := req.Stored()
+	if err != nil {
+		return nil, fmt.Errorf("start session: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rec, err := m.make(&req.CreateRequest)
+	if err != nil {
+		return nil, fmt.Errorf("start session %q: %w", req.SessionID, err)
+	}
+	v := rec.view()
+	resp := &StartResponse{Session: v}
+	rec.mu.Lock()
+	for _, ev := range evs {
+		rec.add(v, ev)
+	}
+	if req.Owner != "" {
+		resp.Lease = rec.lease(req.Owner, req.TTL)
+	}
+	rec.mu.Unlock()
+	m.sessions[rec.key] = rec
+	return resp, nil
 }
 
 func scopeOf[K comparable](m map[K]*scope, key K) *scope {

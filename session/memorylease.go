@@ -49,12 +49,17 @@ func (m *memory) take(key Key, owner string, ttl time.Duration, over int64) (*Le
 	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	now := time.Now()
-	if h := &rec.hold; h.owner != "" && now.Before(h.until) && h.token != over {
+	if h := &rec.hold; h.owner != "" && time.Now().Before(h.until) && h.token != over {
 		return nil, h.by(rec.key)
 	}
-	rec.hold = hold{owner: owner, token: m.leases.Add(1), since: now, until: now.Add(ttl)}
-	return &Lease{Key: key, Owner: owner, Token: rec.hold.token, Until: rec.hold.until}, nil
+	return rec.lease(owner, ttl), nil
+}
+
+// lease gives the lease of the session to an owner, whoever had it. r.mu is held.
+func (r *record) lease(owner string, ttl time.Duration) *Lease {
+	now := time.Now()
+	r.hold = hold{owner: owner, token: r.service.leases.Add(1), since: now, until: now.Add(ttl)}
+	return &Lease{Key: Key{r.key.app, r.key.user, r.key.id}, Owner: owner, Token: r.hold.token, Until: r.hold.until}
 }
 
 func (m *memory) Renew(_ context.Context, l *Lease, ttl time.Duration) (*Lease, error) {

@@ -17,13 +17,13 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// drive runs a run until it is over or paused. A new one comes with its request.
-func (r *Run) drive(prog *Program, fresh *Request) {
+// drive runs a run until it is over or paused. One that begins is first; nil goes on.
+func (r *Run) drive(prog *Program, first *fresh) {
 	ctx, over := context.WithCancel(r.ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { r.keep(ctx) })
 	beside.Go(func() { r.listen(ctx) })
-	prog, err := r.segments(prog, fresh)
+	prog, err := r.segments(prog, first)
 	over()
 	beside.Wait()
 	r.s.queue.leave(r.place)
@@ -40,22 +40,25 @@ func (r *Run) drive(prog *Program, fresh *Request) {
 
 // segments runs the run, again whenever it waited for answers that have come. It
 // returns why it does not go on.
-func (r *Run) segments(prog *Program, fresh *Request) (*Program, error) {
+func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 	end := segment{err: r.turn()}
-	if end.err == nil && fresh == nil {
+	if end.err == nil && first == nil {
 		end.err = r.oldAnswers()
 	}
 	if end.err == nil && prog == nil {
 		prog, end.err = r.build()
 	}
 	var tree *runner.Runner
-	if end.err == nil {
+	switch {
+	case first != nil && first.tree != nil:
+		tree = first.tree
+	case end.err == nil:
 		tree, end.err = r.runner(prog)
 	}
 	for {
 		if end.err == nil {
-			end = r.segment(tree, prog.RunConfig, fresh)
-			fresh = nil
+			end = r.segment(tree, prog.RunConfig, first)
+			first = nil
 		}
 		again, err := r.settle(&end)
 		if !again {
@@ -123,12 +126,11 @@ type segment struct {
 }
 
 // segment runs the run up to its end or its next pause.
-func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, fresh *Request) (end segment) {
+func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (end segment) {
 	cfg.Pause = r.newPause()
 	var events iter.Seq2[*session.Event, error]
-	if fresh != nil {
-		events = tree.Run(r.ctx, r.key.UserID, r.key.SessionID, fresh.Message, cfg,
-			runner.WithStateDelta(fresh.State), runner.WithStart(r.run, fresh.Started))
+	if first != nil {
+		events = tree.Run(r.ctx, r.key.UserID, r.key.SessionID, first.req.Message, cfg, first.options(r.run)...)
 	} else {
 		var opts []runner.ResumeOption
 		if r.more {

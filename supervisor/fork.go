@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +31,8 @@ type Checkpoint struct {
 // with the same numbers and times, and the artifacts that they tell of; its log ends
 // with a mark, and its Parent says where it is from. A call to the outside that began
 // before the checkpoint keeps its ID; calls that begin later have others than those of
-// the old run. The old one is left alone, whatever it does. The events are stored
-// together with the mark, or none of them: see [session.AppendAll].
+// the old run. The old one is left alone, whatever it does. The new session is stored
+// with all of its events, or not at all: see [session.Start].
 //
 // Keys that other sessions share (app:, user:) stay as they are: what the events
 // did to them is not in the new log. Errors to expect are [ErrNotFound] and
@@ -47,17 +46,15 @@ func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string
 	if err != nil {
 		return "", fmt.Errorf("fork run %q: %w", id, err)
 	}
-	_, fork, err := s.session(ctx, "")
-	if err != nil {
-		return "", fmt.Errorf("fork run %q: %w", id, err)
+	for {
+		fork := newRunID()
+		switch err := s.copy(ctx, view, run, fork, seq); {
+		case err == nil:
+			return fork, nil
+		case !errors.Is(err, session.ErrExists):
+			return "", fmt.Errorf("fork run %q: %w", id, err)
+		}
 	}
-	if err := s.copy(ctx, view, run, fork, seq); err != nil {
-		gone, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.LeaseTTL)
-		defer cancel()
-		_ = s.cfg.Service.Delete(gone, &session.DeleteRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork})
-		return "", fmt.Errorf("fork run %q: %w", id, err)
-	}
-	return fork, nil
 }
 
 // find is the number of the last event before the checkpoint.
@@ -104,13 +101,8 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	return found, nil
 }
 
-// copy fills a new session.
+// copy makes the session of a fork. It fails with session.ErrExists if there is one.
 func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.Run, fork string, seq int64) error {
-	got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork})
-	if err != nil {
-		return err
-	}
-	to := session.ViewOf(got.Session)
 	files := make(map[string]int64)
 	var events []*session.Event
 	for ev := range from.Log().All() {
@@ -141,7 +133,11 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 	if err != nil {
 		return err
 	}
-	return session.AppendAll(ctx, s.cfg.Service, to, slices.Values(append(events, mark)))
+	_, err = session.Start(ctx, s.cfg.Service, &session.StartRequest{
+		CreateRequest: session.CreateRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork},
+		Events:        append(events, mark),
+	})
+	return err
 }
 
 // forked is an event for another session: without what it says about the run that

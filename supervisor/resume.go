@@ -75,7 +75,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		err = r.take(view, opts)
 	}
 	if err != nil {
-		r.undo()
+		r.quit()
 		return nil, err
 	}
 	return r, nil

@@ -16,7 +16,6 @@ import (
 type Run struct {
 	s      *Supervisor
 	key    session.Key
-	made   bool // its session is new
 	lease  *session.Lease
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -130,16 +129,21 @@ func (r *Run) newPause() *agent.Pause {
 	return r.pause
 }
 
-// enroll makes a run one that is driven here, and takes its lease.
-func (s *Supervisor) enroll(ctx context.Context, id string) (r *Run, err error) {
+// register makes a run one that is driven here. It has no lease yet.
+func (s *Supervisor) register(ctx context.Context, id string) (*Run, error) {
 	s.mu.Lock()
-	switch {
-	case s.closed:
-		err = ErrClosed
-	case s.runs[id] != nil || s.coming[id]:
-		err = fmt.Errorf("%w: %q is driven by this process", ErrUnderWay, id)
+	defer s.mu.Unlock()
+	if err := s.free(id); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	s.work.Add(1)
+	return s.add(ctx, id), nil
+}
+
+// enroll is register for a run whose session is there. It takes its lease first.
+func (s *Supervisor) enroll(ctx context.Context, id string) (*Run, error) {
+	s.mu.Lock()
+	if err := s.free(id); err != nil {
 		s.mu.Unlock()
 		return nil, err
 	}
@@ -159,20 +163,43 @@ func (s *Supervisor) enroll(ctx context.Context, id string) (r *Run, err error) 
 		s.work.Done()
 		return nil, err
 	}
-	r = &Run{
-		s: s, key: s.key(id), lease: lease, place: s.queue.join(),
+	r := s.add(ctx, id)
+	r.hold(lease)
+	return r, nil
+}
+
+// free fails if a run cannot be driven here now. s.mu is held.
+func (s *Supervisor) free(id string) error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.runs[id] != nil || s.coming[id]:
+		return fmt.Errorf("%w: %q is driven by this process", ErrUnderWay, id)
+	}
+	return nil
+}
+
+// add makes a run one that is driven here. s.mu is held.
+func (s *Supervisor) add(ctx context.Context, id string) *Run {
+	r := &Run{
+		s: s, key: s.key(id), place: s.queue.join(),
 		wake: make(chan struct{}), began: make(chan error, 1), done: make(chan struct{}),
 	}
-	r.ctx, r.cancel = context.WithCancelCause(session.WithLease(context.WithoutCancel(ctx), lease))
+	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.runs[id] = r
 	if a := s.alarms[id]; a != nil {
 		a.Stop()
 		delete(s.alarms, id)
 	}
-	return r, nil
+	return r
 }
 
-// dismiss is the end of enroll's work.
+// hold gives the run the lease of its session.
+func (r *Run) hold(lease *session.Lease) {
+	r.lease, r.ctx = lease, session.WithLease(r.ctx, lease)
+}
+
+// dismiss is the end of what register and enroll have begun.
 func (r *Run) dismiss() {
 	r.cancel(nil)
 	r.s.mu.Lock()

@@ -28,9 +28,6 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 	_, known, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), true)
 	if err != nil || known.ID != r.run.ID {
 		r.close()
-		if r.made && errors.Is(err, ErrNotFound) {
-			r.s.deleteEmpty(r.key)
-		}
 		return false, errors.Join(end.err, ignore(err, ErrNotFound))
 	}
 	if r.refused(end) {

@@ -11,43 +11,23 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // Start starts a run and returns as soon as it is in the log: from then on it can
-// be found and resumed, whatever happens. The run does not end with ctx. If
+// be found and resumed, whatever happens. A new session is made together with the run's
+// first event: see [session.Start]. The run does not end with ctx. If
 // there is no place for it yet it begins later.
 //
 // Errors to expect are [ErrUnderWay] if the session's last run is not over, a
 // [*session.HeldError], and what Build said; nothing is in the log then.
 func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
-	r, err := s.admit(ctx, req.SessionID)
+	r, err := s.start(ctx, &req, true)
 	if err != nil {
 		req.Program.close()
 		return nil, fmt.Errorf("start run: %w", err)
 	}
-	r.run = session.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: session.RunRunning, Started: time.Now()}
-	req.Started.By, req.Started.Session = s.cfg.Owner, r.ID()
-	if !r.Queued() {
-		if req.Program == nil {
-			if req.Program, err = s.cfg.Build(r.ctx, req.Started); err != nil {
-				r.undo()
-				return nil, fmt.Errorf("start run: %w", err)
-			}
-		}
-		go r.drive(req.Program, &req)
-		if err := <-r.began; err != nil {
-			<-r.done
-			return nil, fmt.Errorf("start run: %w", err)
-		}
-		return r, nil
-	}
-	if err := r.submit(&req); err != nil {
-		r.undo()
-		req.Program.close()
-		return nil, fmt.Errorf("start run: %w", err)
-	}
-	go r.drive(req.Program, nil)
 	return r, nil
 }
 
@@ -56,67 +36,177 @@ func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 // Start, Build's aside: it is not called.
 func (s *Supervisor) Submit(ctx context.Context, req Request) (string, error) {
 	defer req.Program.close()
-	r, err := s.admit(ctx, req.SessionID)
+	r, err := s.start(ctx, &req, false)
 	if err != nil {
 		return "", fmt.Errorf("submit run: %w", err)
 	}
-	r.run = session.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: session.RunRunning, Started: time.Now()}
-	req.Started.By, req.Started.Session = s.cfg.Owner, r.ID()
-	if err := r.submit(&req); err != nil {
-		r.undo()
-		return "", fmt.Errorf("submit run: %w", err)
-	}
-	s.queue.leave(r.place)
-	s.release(r.lease)
-	r.dismiss()
 	return r.ID(), nil
 }
 
-// admit makes the session of a new run, or finds it, and takes its lease.
-func (s *Supervisor) admit(ctx context.Context, id string) (*Run, error) {
-	made, id, err := s.session(ctx, id)
+// start starts a run in a new session, or behind the last run of one that is there. It
+// is driven here, or left to others.
+func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run, error) {
+	req.Started.By = s.cfg.Owner
+	id := req.SessionID
+	if id == "" {
+		for {
+			r, err := s.startNew(ctx, newRunID(), req, drive)
+			if !errors.Is(err, session.ErrExists) {
+				return r, err
+			}
+		}
+	}
+	view, _, err := s.get(ctx, id, true)
+	if errors.Is(err, ErrNotFound) && view == nil {
+		r, err := s.startNew(ctx, id, req, drive)
+		if !errors.Is(err, session.ErrExists) {
+			return r, err
+		}
+	} else if err != nil && view == nil {
+		return nil, err
+	}
+	return s.startBehind(ctx, id, req, drive)
+}
+
+func newRunID() string { return "r_" + uuid.NewString()[:8] }
+
+// newRun is what a session says of a run that begins.
+func newRun(req *Request) session.Run {
+	return session.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: session.RunRunning, Started: time.Now()}
+}
+
+// startNew makes the session of the run. It fails with session.ErrExists if there is one.
+func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, drive bool) (*Run, error) {
+	r, err := s.register(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	req.Started.Session, r.run = id, newRun(req)
+	first := fresh{req: req}
+	prog := req.Program
+	if drive && !r.Queued() {
+		prog, err = r.opening(&first)
+	} else if first.opening, err = session.NewRunEvent(r.run, "user", session.MarkRunStarted, req.Started); err == nil {
+		maps.Copy(first.opening.Actions.StateDelta, req.State)
+		first.opening.Content = req.Message
+	}
+	var made *session.StartResponse
+	if err == nil {
+		made, err = session.Start(ctx, s.cfg.Service, &session.StartRequest{
+			CreateRequest: session.CreateRequest{AppName: r.key.AppName, UserID: r.key.UserID, SessionID: id},
+			Events:        []*session.Event{first.opening}, Owner: s.cfg.Owner, TTL: s.cfg.LeaseTTL,
+		})
+		if err != nil && !errors.Is(err, session.ErrExists) {
+			s.forget(r)
+		}
+	}
+	if err != nil {
+		if prog != req.Program {
+			prog.close()
+		}
+		r.quit()
+		return nil, err
+	}
+	first.made = made.Session
+	r.hold(made.Lease)
+	switch {
+	case !drive:
+		r.quit()
+	case first.tree != nil:
+		go r.drive(prog, &first)
+	default:
+		go r.drive(prog, nil)
+	}
+	return r, nil
+}
+
+// fresh is a run that begins. The session of a new one is made, with the run's first event.
+type fresh struct {
+	req     *Request
+	tree    *runner.Runner // nil: not yet
+	made    session.Session
+	opening *session.Event
+}
+
+// options are those with which the runner begins the run.
+func (f *fresh) options(run session.Run) []runner.RunOption {
+	if f.made != nil {
+		return []runner.RunOption{runner.WithOpening(f.made, f.opening)}
+	}
+	return []runner.RunOption{runner.WithStateDelta(f.req.State), runner.WithStart(run, f.req.Started)}
+}
+
+// opening makes the agents of a new run, and the event that it begins with. The program
+// is to be closed, whatever is wrong.
+func (r *Run) opening(first *fresh) (prog *Program, err error) {
+	if prog = first.req.Program; prog == nil {
+		if prog, err = r.s.cfg.Build(r.ctx, first.req.Started); err != nil {
+			return nil, err
+		}
+	}
+	if first.tree, err = r.runner(prog); err == nil {
+		first.opening, err = first.tree.Opening(first.req.Message, first.options(r.run)...)
+	}
+	return prog, err
+}
+
+// forget removes the session of a run that could not be started, where nobody knows
+// whether it is there. If that fails too it is there: a run that can be resumed.
+func (s *Supervisor) forget(r *Run) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.LeaseTTL)
+	defer cancel()
+	_, run, err := s.get(ctx, r.ID(), true)
+	if err == nil && run.ID == r.run.ID {
+		_ = s.cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: r.key.AppName, UserID: r.key.UserID, SessionID: r.key.SessionID})
+	}
+}
+
+// startBehind starts a run in a session that is there.
+func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, drive bool) (*Run, error) {
 	r, err := s.enroll(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if r.made = made; made {
-		return r, nil
-	}
+	req.Started.Session, r.run = id, newRun(req)
 	// Only now nobody else can begin one.
 	_, last, err := s.get(ctx, id, true)
-	if err != nil && !errors.Is(err, ErrNotFound) || last != nil && !last.Status.Over() {
-		r.undo()
-		if err == nil {
-			err = fmt.Errorf("%w: the last run of session %q is %s: resume or cancel it first", ErrUnderWay, id, last.Status)
+	switch {
+	case err == nil && !last.Status.Over():
+		err = fmt.Errorf("%w: the last run of session %q is %s: resume or cancel it first", ErrUnderWay, id, last.Status)
+	case errors.Is(err, ErrNotFound): // nothing has run in it
+		err = nil
+	}
+	if err != nil {
+		r.quit()
+		return nil, err
+	}
+	if !drive || r.Queued() {
+		err := r.submit(req)
+		if err != nil || !drive {
+			r.quit()
+			return r, err
 		}
+		go r.drive(req.Program, nil)
+		return r, nil
+	}
+	prog := req.Program
+	if prog == nil {
+		if prog, err = s.cfg.Build(r.ctx, req.Started); err != nil {
+			r.quit()
+			return nil, err
+		}
+	}
+	go r.drive(prog, &fresh{req: req})
+	if err := <-r.began; err != nil {
+		<-r.done
+		req.Program = nil // it is closed
 		return nil, err
 	}
 	return r, nil
 }
 
-// session makes a session if there is none of that ID.
-func (s *Supervisor) session(ctx context.Context, id string) (made bool, got string, err error) {
-	given := id != ""
-	for {
-		if !given {
-			id = "r_" + uuid.NewString()[:8]
-		}
-		_, err := s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id})
-		switch {
-		case err == nil:
-			return true, id, nil
-		case errors.Is(err, session.ErrExists) && given:
-			return false, id, nil
-		case !errors.Is(err, session.ErrExists):
-			return false, "", err
-		}
-	}
-}
-
-// submit writes the run's first event.
+// submit writes the first event of a run behind others. What the log of its session does
+// not tell of the state it tells from here on.
 func (r *Run) submit(req *Request) error {
 	view, _, err := r.s.get(r.ctx, r.ID(), true)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -126,27 +216,20 @@ func (r *Run) submit(req *Request) error {
 	if err != nil {
 		return err
 	}
+	if own := session.OwnState(view.State()); !view.Noted() && len(own) > 0 {
+		maps.Copy(ev.Actions.StateDelta, own)
+		ev.Actions.StateDelta[session.KeyNoted] = true
+	}
 	maps.Copy(ev.Actions.StateDelta, req.State)
 	ev.Content = req.Message
 	return r.s.cfg.Service.AppendEvent(r.ctx, view, ev)
 }
 
-// undo takes back a run that is not in the log.
-func (r *Run) undo() {
+// quit gives a run back: nobody drives it here.
+func (r *Run) quit() {
 	r.s.queue.leave(r.place)
-	if r.made {
-		r.s.deleteEmpty(r.key)
+	if r.lease != nil {
+		r.s.release(r.lease)
 	}
-	r.s.release(r.lease)
 	r.dismiss()
-}
-
-// deleteEmpty removes a session in which nothing was said.
-func (s *Supervisor) deleteEmpty(key session.Key) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.LeaseTTL)
-	defer cancel()
-	got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, NumRecentEvents: 1})
-	if err == nil && got.Session.Events().Len() == 0 {
-		_ = s.cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID})
-	}
 }

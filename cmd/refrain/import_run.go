@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -134,87 +133,73 @@ func (r *oneRun) sound() error {
 	return nil
 }
 
-// save makes the session, and appends all events to it at once. If that fails it
-// leaves nothing behind; if the process dies, at most an empty session, which another
-// import takes.
+// save makes the session, with all events, at once. Keys that other sessions share stay as
+// they are.
 func (r *oneRun) save(ctx context.Context, store session.Service) (err error) {
 	state := maps.Clone(r.initial)
 	maps.DeleteFunc(state, func(key string, _ any) bool { return !session.OwnKey(key) })
-	create := &session.CreateRequest{AppName: appName, UserID: userName, SessionID: r.id, State: state}
-	made, err := store.Create(ctx, create)
-	if errors.Is(err, session.ErrExists) && removeEmpty(ctx, store, r.id) {
-		made, err = store.Create(ctx, create)
+	req := &session.StartRequest{
+		CreateRequest: session.CreateRequest{AppName: appName, UserID: userName, SessionID: r.id, State: state},
+		Events:        r.events,
 	}
+	if !slices.ContainsFunc(r.events, writesShared) {
+		_, err := session.Start(ctx, store, req)
+		return err
+	}
+	beside, err := store.Create(ctx, &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "import_" + uuid.NewString()[:8]})
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err != nil {
-			gone := &session.DeleteRequest{AppName: appName, UserID: userName, SessionID: r.id}
-			err = errors.Join(err, store.Delete(context.WithoutCancel(ctx), gone))
-		}
+		gone := &session.DeleteRequest{AppName: appName, UserID: userName, SessionID: beside.Session.ID()}
+		err = errors.Join(err, store.Delete(context.WithoutCancel(ctx), gone))
 	}()
-	if leaser, ok := store.(session.Leaser); ok { // so that nobody resumes what is not whole
-		lease, err := acquire(ctx, leaser, r.id, 10*time.Minute)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, leaser.Release(context.WithoutCancel(ctx), lease)) }()
-	}
-	shared := sharedState(made.Session)
-	if err := session.AppendAll(ctx, store, made.Session, slices.Values(r.events)); err != nil {
+	before := sharedState(beside.Session)
+	if _, err := session.Start(ctx, store, req); err != nil {
 		return err
 	}
-	return restoreShared(ctx, store, shared, sharedState(made.Session))
+	ctx = context.WithoutCancel(ctx)
+	if err := restoreShared(ctx, store, beside.Session, before); err != nil {
+		return errors.Join(err, store.Delete(ctx, &session.DeleteRequest{AppName: appName, UserID: userName, SessionID: r.id}))
+	}
+	return nil
 }
 
-// removeEmpty removes a session without events that nobody drives: a process died
-// before it had written anything of a run. It reports whether it did.
-func removeEmpty(ctx context.Context, store session.Service, id string) bool {
-	leaser, ok := store.(session.Leaser)
-	if !ok {
-		return false
+func writesShared(ev *session.Event) bool {
+	for key := range ev.Actions.StateDelta {
+		if isShared(key) {
+			return true
+		}
 	}
-	lease, err := acquire(ctx, leaser, id, time.Minute)
-	if err != nil {
-		return false
-	}
-	defer leaser.Release(context.WithoutCancel(ctx), lease) // goes with the session
-	got, err := store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id, NumRecentEvents: 1})
-	if err != nil || got.Session.Events().Len() > 0 {
-		return false
-	}
-	return store.Delete(ctx, &session.DeleteRequest{AppName: appName, UserID: userName, SessionID: id}) == nil
+	return false
+}
+
+// isShared reports whether other sessions have a state key, too.
+func isShared(key string) bool {
+	return strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser)
 }
 
 // sharedState are the keys that other sessions share.
 func sharedState(s session.Session) map[string]any {
 	all := maps.Collect(s.State().All())
-	own := session.OwnState(s.State())
-	maps.DeleteFunc(all, func(key string, _ any) bool { _, is := own[key]; return is })
+	maps.DeleteFunc(all, func(key string, _ any) bool { return !isShared(key) })
 	return all
 }
 
-// restoreShared gives the keys that other sessions share the values that they had
-// before an old log wrote them. It takes an event, which is in a session of its
-// own.
-func restoreShared(ctx context.Context, store session.Service, before, after map[string]any) error {
+// restoreShared gives the keys that other sessions share the values that they had before
+// an old log wrote them. It takes an event, which is in a session of its own.
+func restoreShared(ctx context.Context, store session.Service, beside session.Session, before map[string]any) error {
+	now, err := store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: beside.ID()})
+	if err != nil {
+		return err
+	}
 	delta := maps.Clone(before)
-	for key := range after {
+	for key := range sharedState(now.Session) {
 		if _, was := before[key]; !was {
 			delta[key] = nil
 		}
 	}
-	if len(after) == 0 {
-		return nil
-	}
-	made, err := store.Create(ctx, &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "import_" + uuid.NewString()[:8]})
-	if err != nil {
-		return err
-	}
 	ev := session.NewEvent(ctx, "import")
 	ev.Author, ev.Actions.StateDelta = "user", delta
-	err = store.AppendEvent(ctx, made.Session, ev)
-	gone := &session.DeleteRequest{AppName: appName, UserID: userName, SessionID: made.Session.ID()}
-	return errors.Join(err, store.Delete(context.WithoutCancel(ctx), gone))
+	return store.AppendEvent(ctx, now.Session, ev)
 }

@@ -38,6 +38,21 @@ func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *sessi
 	if err := r.Service.AppendEvent(ctx, s, ev); err != nil || ev.Partial {
 		return err
 	}
+	return r.write(ev)
+}
+
+// Start stores the events that a run begins with, and writes them to the file.
+func (r *recorder) Start(ctx context.Context, req *session.StartRequest) (*session.StartResponse, error) {
+	resp, err := session.Start(ctx, r.Service, req)
+	for _, ev := range req.Events {
+		if err == nil && !ev.Partial {
+			err = r.write(ev)
+		}
+	}
+	return resp, err
+}
+
+func (r *recorder) write(ev *session.Event) error {
 	line, err := marshalJSON(session.Kept(ev))
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", ev.Seq, err)

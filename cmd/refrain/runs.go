@@ -28,7 +28,7 @@ type runsFlags struct {
 // statuses are what --status takes.
 var statuses = []string{
 	string(session.RunRunning), string(session.RunIsPaused), string(session.RunWaiting),
-	string(session.RunCompleted), string(session.RunFailed), string(session.RunCanceled), statusInterrupted,
+	string(session.RunCompleted), string(session.RunFailed), string(session.RunCanceled), statusInterrupted, statusNotBegun,
 }
 
 func newRuns(e *env) *cobra.Command {
@@ -38,7 +38,7 @@ func newRuns(e *env) *cobra.Command {
 		Short: "List runs",
 		Long: `List the runs of a store, the newest first: how they stand, how far they are, and
 why they stopped or what they wait for. A run that is interrupted was cut off, and
-can be resumed as one that is paused can.
+can be resumed as one that is paused can; in one that has not begun there is nothing.
 
 Other commands name a run by its ID, by the beginning of it, or as last, the newest.`,
 		Example: `  refrain runs
@@ -161,7 +161,10 @@ func listOne(ctx context.Context, store session.Service, s session.Session) (*li
 	if row.Status, held, err = standing(ctx, store, s.ID(), by); err != nil {
 		return nil, err
 	}
-	if row.Status == statusInterrupted {
+	switch {
+	case row.Status == statusInterrupted && len(last) == 0:
+		row.Status = statusNotBegun
+	case row.Status == statusInterrupted:
 		row.howToResume = howToResumeIn(ctx, store, s.ID())
 	}
 	until := row.Updated
@@ -223,6 +226,8 @@ func (r *listedRun) why() string {
 		return "by " + r.DrivenBy
 	case r.Status == statusInterrupted:
 		return r.howToResume
+	case r.Status == statusNotBegun:
+		return "it never began; begin it with: refrain run FILE --session " + r.ID
 	}
 	return cmp.Or(r.Paused, r.Error, r.StopReason, "-")
 }

@@ -85,7 +85,7 @@ func (r *oneRun) read(ctx context.Context) error {
 		return &exitError{exitFailed, err}
 	}
 	if len(r.events) == 0 {
-		return &exitError{exitUsage, fmt.Errorf("nothing has happened in run %s yet", r.id)}
+		return unbegun(ctx, r.store, r.id)
 	}
 	r.initial = session.OwnState(view.State())
 	for _, ev := range r.events {
@@ -108,6 +108,28 @@ func (r *oneRun) status(ctx context.Context, by session.RunStatus) (string, *ses
 // statusInterrupted is how a run stands that is running by its log, and that
 // nobody drives: it can be resumed.
 const statusInterrupted = "interrupted"
+
+// statusNotBegun is how a run stands that has no event, and that nobody drives: the process
+// that made its session ended before it wrote one. Stores that are a session.Starter have
+// none, unless an older version has left it.
+const statusNotBegun = "not_begun"
+
+// beginAgain says how a run begins that has not begun.
+func beginAgain(id string) string {
+	return fmt.Sprintf("refrain run FILE --session %s begins it, and refrain rm %s --yes removes it", id, id)
+}
+
+// unbegun is the error of a command about a run that has no event.
+func unbegun(ctx context.Context, store session.Service, id string) error {
+	status, held, err := standing(ctx, store, id, session.RunRunning)
+	switch {
+	case err != nil:
+		return err
+	case held != nil || status != statusInterrupted:
+		return &exitError{exitUsage, fmt.Errorf("nothing has happened in run %s yet", id)}
+	}
+	return &exitError{exitUsage, fmt.Errorf("run %s never began, so there is nothing in it: %s", id, beginAgain(id))}
+}
 
 // standing is how a run stands, by its log and by its lease.
 func standing(ctx context.Context, store session.Service, id string, by session.RunStatus) (string, *session.HeldError, error) {

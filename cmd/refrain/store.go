@@ -68,12 +68,27 @@ func openStockOf(ctx context.Context, e *env, spec, word string) (*stock, string
 		return nil, "", err
 	}
 	id, err := findRun(ctx, service, word)
+	if err == nil {
+		err = begun(ctx, service, id)
+	}
 	if err != nil {
 		_ = closeService()
 		return nil, "", err
 	}
 	s, err := newStock(e, spec, service, closeService)
 	return s, id, err
+}
+
+// begun fails for a run that has no event.
+func begun(ctx context.Context, service session.Service, id string) error {
+	got, err := service.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id, NumRecentEvents: 1})
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if got.Session.Events().Len() == 0 {
+		return unbegun(ctx, service, id)
+	}
+	return nil
 }
 
 func newStock(e *env, spec string, service session.Service, closeService func() error) (*stock, error) {

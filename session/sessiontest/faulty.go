@@ -29,7 +29,8 @@ type Faults struct {
 // Faulty returns a service that fails now and then with [ErrFault], as one does
 // whose network breaks: a call that failed was done or was not, and the session
 // and the event that were given to AppendEvent show nothing of it. It is a
-// session.Leaser and a session.Watcher if svc is.
+// session.Starter, whose Start is [session.Start] with svc, and a session.Leaser and a
+// session.Watcher if svc is.
 //
 //	svc := sessiontest.Faulty(session.InMemoryService(), sessiontest.Faults{Seed: 1, After: 0.1})
 func Faulty(svc session.Service, f Faults) session.Service {
@@ -61,6 +62,29 @@ func (f *faulty) call(do func() error) error {
 func (f *faulty) Create(ctx context.Context, req *session.CreateRequest) (resp *session.CreateResponse, err error) {
 	err = f.call(func() (err error) { resp, err = f.svc.Create(ctx, req); return err })
 	return dropIf(err, resp), err
+}
+
+// Start gives the service copies of the events.
+func (f *faulty) Start(ctx context.Context, req *session.StartRequest) (resp *session.StartResponse, err error) {
+	stored, err := req.Stored()
+	if err != nil {
+		return nil, err
+	}
+	copied := *req
+	copied.Events = nil
+	for _, ev := range stored {
+		c := *ev
+		copied.Events = append(copied.Events, &c)
+	}
+	err = f.call(func() (err error) { resp, err = session.Start(ctx, f.svc, &copied); return err })
+	if err != nil {
+		return nil, err
+	}
+	for i, ev := range stored {
+		c := copied.Events[i]
+		ev.Seq, ev.ID, ev.Timestamp = c.Seq, c.ID, c.Timestamp
+	}
+	return resp, nil
 }
 
 func (f *faulty) Get(ctx context.Context, req *session.GetRequest) (resp *session.GetResponse, err error) {

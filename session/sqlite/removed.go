@@ -88,6 +88,15 @@ func (s *Service) AppendEvents(ctx context.Context, of session.Session, evs []*s
 	return s.guard(ctx, func() error { return s.store.AppendEvents(ctx, of, evs) })
 }
 
+// Start is that of [session.Starter], and fails as AppendEvent does.
+func (s *Service) Start(ctx context.Context, req *session.StartRequest) (resp *session.StartResponse, err error) {
+	err = s.guard(ctx, func() (err error) { resp, err = s.store.Start(ctx, req); return err })
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
 // guard appends to a file that is there.
 func (s *Service) guard(ctx context.Context, add func() error) error {
 	same, replaced := s.file.there()

@@ -90,15 +90,7 @@ func (s *Store) append(ctx context.Context, key session.Key, of session.Session,
 			v.Apply(m)
 		}
 	}
-	for i, ev := range evs {
-		if i > 0 {
-			a = b.others[i-1]
-		}
-		ev.Seq, ev.ID, ev.Timestamp = a.event.Seq, a.event.ID, a.event.Timestamp
-		if v != nil {
-			v.Apply(ev)
-		}
-	}
+	b.applied(evs, v)
 	s.hub.changed(e.id.Load())
 	return nil
 }

@@ -85,3 +85,18 @@ func (b *batch) write(tx *tx, _ bool) error {
 	}
 	return tx.setState(b.first.key, id, b.state)
 }
+
+// applied fills in the events that were stored, and shows them to the view; nil is
+// nobody's.
+func (b *batch) applied(evs []*session.Event, v *session.View) {
+	a := b.first
+	for i, ev := range evs {
+		if i > 0 {
+			a = b.others[i-1]
+		}
+		ev.Seq, ev.ID, ev.Timestamp = a.event.Seq, a.event.ID, a.event.Timestamp
+		if v != nil {
+			v.Apply(ev)
+		}
+	}
+}

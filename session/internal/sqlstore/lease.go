@@ -55,7 +55,7 @@ func (t *tx) holder(key session.Key) (h holder, err error) {
 
 // Acquire takes the lease of a session. See session.Leaser.
 func (s *Store) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
-	l, err := s.acquire(ctx, key, owner, ttl, -1)
+	l, err := s.acquire(ctx, key, owner, ttl, noLease)
 	if err != nil {
 		return nil, fmt.Errorf("acquire lease: %w", err)
 	}
@@ -74,6 +74,15 @@ func (s *Store) TakeOver(ctx context.Context, held *session.HeldError, owner str
 	return l, nil
 }
 
+// noLease is the token of none.
+const noLease = -1
+
+// lease takes a lease that is free, or has ended, or is the one of token over.
+func (t *tx) lease(key session.Key, owner string, token int64, ttl time.Duration, over int64) error {
+	_, err := t.exec(takeLease, owner, token, ttl.Microseconds(), key.AppName, key.UserID, key.SessionID, over)
+	return err
+}
+
 // acquire takes a lease that is free, or is the one of token over.
 func (s *Store) acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration, over int64) (*session.Lease, error) {
 	if owner == "" || ttl <= 0 {
@@ -88,7 +97,7 @@ func (s *Store) acquire(ctx context.Context, key session.Key, owner string, ttl 
 	var h holder
 	token := newNonce()
 	err := s.write(ctx, func(tx *tx, _ bool) error {
-		_, err := tx.exec(takeLease, owner, token, ttl.Microseconds(), key.AppName, key.UserID, key.SessionID, over)
+		err := tx.lease(key, owner, token, ttl, over)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,11 +29,8 @@ func (s *Store) Create(ctx context.Context, req *session.CreateRequest) (*sessio
 	if req == nil || req.AppName == "" || req.UserID == "" {
 		return nil, fmt.Errorf("create session: %w: app name and user ID are required", session.ErrInvalid)
 	}
-	key := session.Key{AppName: req.AppName, UserID: req.UserID, SessionID: strings.TrimSpace(req.SessionID)}
-	if key.SessionID == "" {
-		key.SessionID = uuid.NewString()
-	}
-	if err := complete(key); err != nil {
+	key, err := newKey(req)
+	if err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
 	v, err := s.create(ctx, key, req.State)
@@ -42,47 +40,77 @@ func (s *Store) Create(ctx context.Context, req *session.CreateRequest) (*sessio
 	return &session.CreateResponse{Session: v}, nil
 }
 
+// newKey is the key of a session that is to be made.
+func newKey(req *session.CreateRequest) (session.Key, error) {
+	key := session.Key{AppName: req.AppName, UserID: req.UserID, SessionID: strings.TrimSpace(req.SessionID)}
+	if key.SessionID == "" {
+		key.SessionID = uuid.NewString()
+	}
+	return key, complete(key)
+}
+
 func (s *Store) create(ctx context.Context, key session.Key, state map[string]any) (*session.View, error) {
-	first, err := encodeState(state)
+	c, err := s.newCreation(key, state)
 	if err != nil {
 		return nil, err
 	}
-	cfg := session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, Updated: time.Now()}
-	nonce := newNonce()
 	err = s.write(ctx, func(tx *tx, _ bool) error {
-		n, err := tx.exec(insertSession, key.AppName, key.UserID, key.SessionID, cfg.Updated.UnixMicro(), nonce)
-		if err != nil {
-			return err
-		}
-		var id, made int64
-		if _, err := tx.row(selectMade, []any{key.AppName, key.UserID, key.SessionID}, &id, &made); err != nil {
-			return err
-		}
-		if made != nonce {
-			return refuse(session.ErrExists)
-		}
-		if n == 1 { // else an earlier try was committed
-			for _, v := range first {
-				if v.json == nil {
-					continue
-				}
-				if err := tx.setState(key, id, []value{v}); err != nil {
-					return err
-				}
-			}
-		}
-		s.entry(key).id.Store(id)
-		rows, err := tx.query(selectState, key.AppName, key.AppName, key.UserID, id)
-		if err != nil {
-			return err
-		}
-		cfg.State, err = scanState(rows)
+		_, err := c.insert(tx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return session.NewView(cfg), nil
+	return session.NewView(c.cfg), nil
+}
+
+// creation is a session on its way into the database.
+type creation struct {
+	entry *entry
+	key   session.Key
+	nonce int64
+	state []value            // that it begins with
+	cfg   session.ViewConfig // what it is then
+}
+
+func (s *Store) newCreation(key session.Key, state map[string]any) (*creation, error) {
+	first, err := encodeState(state)
+	if err != nil {
+		return nil, err
+	}
+	first = slices.DeleteFunc(first, func(v value) bool { return v.json == nil })
+	return &creation{
+		entry: s.entry(key), key: key, nonce: newNonce(), state: first,
+		cfg: session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, Updated: time.Now()},
+	}, nil
+}
+
+// insert inserts the session, and reads its state. Stored says that it was there already,
+// by an earlier try.
+func (c *creation) insert(tx *tx) (stored bool, err error) {
+	n, err := tx.exec(insertSession, c.key.AppName, c.key.UserID, c.key.SessionID, c.cfg.Updated.UnixMicro(), c.nonce)
+	if err != nil {
+		return false, err
+	}
+	var id, made int64
+	if _, err := tx.row(selectMade, []any{c.key.AppName, c.key.UserID, c.key.SessionID}, &id, &made); err != nil {
+		return false, err
+	}
+	if made != c.nonce {
+		return false, refuse(session.ErrExists)
+	}
+	if n == 1 {
+		if err := tx.setState(c.key, id, c.state); err != nil {
+			return false, err
+		}
+	}
+	c.entry.id.Store(id)
+	rows, err := tx.query(selectState, c.key.AppName, c.key.AppName, c.key.UserID, id)
+	if err != nil {
+		return false, err
+	}
+	c.cfg.State, err = scanState(rows)
+	return n == 0, err
 }
 
 // Delete removes a session with its events. See session.Service.

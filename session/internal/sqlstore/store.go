@@ -29,8 +29,8 @@ type Config struct {
 	Wait time.Duration
 }
 
-// Store is a session.Service, session.BulkAppender, session.Leaser and session.Watcher
-// in an SQL database. It is safe for concurrent use, by several processes too.
+// Store is a session.Service, session.Starter, session.BulkAppender, session.Leaser and
+// session.Watcher in an SQL database. It is safe for concurrent use, by several processes too.
 type Store struct {
 	dialect        *Dialect
 	reader, writer *sql.DB
@@ -51,6 +51,7 @@ type Store struct {
 
 var (
 	_ session.Service      = (*Store)(nil)
+	_ session.Starter      = (*Store)(nil)
 	_ session.BulkAppender = (*Store)(nil)
 	_ session.Leaser       = (*Store)(nil)
 	_ session.Watcher      = (*Store)(nil)

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// LOOP 30, 12f: a session without an event, as a version before this one leaves it when it
+// is killed, is no run that was interrupted: every command says that it never began, and how
+// it begins.
+func TestRunThatNeverBegan(t *testing.T) {
+	dir := t.TempDir()
+	path := "sqlite:" + filepath.Join(dir, "runs.db")
+	store, closeStore, err := openStore(t.Context(), &env{getenv: func(string) string { return "" }}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore()
+	if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"}); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := cli(t, 0, "runs", "--store", path)
+	if !strings.Contains(out, "not_begun") || !strings.Contains(out, "it never began; begin it with: refrain run FILE --session r_1") || strings.Contains(out, "resume") {
+		t.Errorf("runs says\n%s", out)
+	}
+	if out, _ := cli(t, 0, "runs", "--store", path, "--status", "interrupted"); out != "" {
+		t.Errorf("it counts as interrupted:\n%s", out)
+	}
+	never := "run r_1 never began, so there is nothing in it: refrain run FILE --session r_1 begins it, and refrain rm r_1 --yes removes it"
+	for _, verb := range []string{"show", "events", "watch", "verify", "export", "resume", "pause", "cancel", "answer", "fork"} {
+		if _, errs := cli(t, 2, verb, "r_1", "--store", path); !strings.Contains(errs, never) {
+			t.Errorf("%s says %q", verb, errs)
+		}
+	}
+	// One that somebody is about to begin is left alone.
+	if _, err := store.(session.Leaser).Acquire(t.Context(), keyOf("r_1"), "refrain 1 on another machine", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := cli(t, 0, "runs", "--store", path); !strings.Contains(out, "running") || !strings.Contains(out, "by refrain 1 on another machine") {
+		t.Errorf("runs says\n%s", out)
+	}
+	if _, errs := cli(t, 2, "resume", "r_1", "--store", path); !strings.Contains(errs, "nothing has happened in run r_1 yet") {
+		t.Errorf("resume says %q", errs)
+	}
+}
+
+// It begins under its own ID.
+func TestRunThatNeverBeganBegins(t *testing.T) {
+	dir := t.TempDir()
+	path := "sqlite:" + filepath.Join(dir, "runs.db")
+	store, closeStore, err := openStore(t.Context(), &env{getenv: func(string) string { return "" }}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore()
+	if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"}); err != nil {
+		t.Fatal(err)
+	}
+	file := writeStory(t, dir)
+	cli(t, 0, "run", file, "--session", "r_1", "--store", path, "--exit-zero-on-limit", "--progress", "quiet")
+	if out, _ := cli(t, 0, "runs", "--store", path); !strings.Contains(out, "completed") {
+		t.Errorf("runs says\n%s", out)
+	}
+	cli(t, 0, "verify", "r_1", "--store", path)
+}
+
+// writeStory writes a definition whose loop makes three versions.
+func writeStory(t *testing.T, dir string) string {
+	t.Helper()
+	file := filepath.Join(dir, "story.yaml")
+	write(t, file, `name: story
+max_iterations: 3
+sub_agents:
+  - {name: say, text: "version {{iteration}}", output_key: draft}
+`)
+	return file
+}
