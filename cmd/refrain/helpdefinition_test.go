@@ -23,6 +23,7 @@ func TestHelpDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("refrain help definition says something else; if that is meant, run go test ./cmd/refrain -run HelpDefinition -update (-want +got):\n%s", diff)
+		t.Errorf("refrain help definition says something else (-want +got):\n%s\n"+
+			"if that is meant: go test ./cmd/refrain -run HelpDefinition -update", diff)
 	}
 }
