@@ -26,7 +26,8 @@ const (
 	maxPrograms = 1000   // expressions, which take most of the time
 	maxBraces   = 20_000 // that texts are searched for placeholders
 	maxNames    = 2000   // among more, nothing is guessed
-	maxProblems = 200    // what is found after that is not kept
+	maxProblems = 200    // what is shown; there may be more
+	maxFound    = 20_000 // what is found after that is not counted
 )
 
 // loader reads the files of one definition and collects what is wrong.
@@ -47,7 +48,7 @@ func (l *loader) report(at span, code, format string, args ...any) *Problem {
 		File: at.src.name, file: at.src.index, Line: at.line, Column: at.column, Length: at.length,
 		Severity: SeverityError, Code: code, Message: credential.Mask(fmt.Sprintf(format, args...), at.src.secrets), Excerpt: at.src.excerpt(at.line),
 	}
-	if len(l.problems) < maxProblems {
+	if len(l.problems) < maxFound {
 		l.problems = append(l.problems, p)
 	}
 	return p
@@ -66,14 +67,14 @@ func (l *loader) note(at span, code, format string, args ...any) *Problem {
 	p := l.report(at, code, format, args...)
 	p.Severity = SeverityNote
 	l.problems = kept
-	if len(l.notes) < maxProblems {
+	if len(l.notes) < maxFound {
 		l.notes = append(l.notes, p)
 	}
 	return p
 }
 
 // full reports that there are so many problems that more are of no use.
-func (l *loader) full() bool { return len(l.problems) >= maxProblems }
+func (l *loader) full() bool { return len(l.problems) >= maxFound }
 
 // read reads a file and returns its one value, nil if there is a problem.
 func (l *loader) read(r io.Reader, name, path string) (*source, *yaml.Node) {

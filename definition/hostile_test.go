@@ -203,3 +203,24 @@ func TestReportOfAOneLineFileIsShort(t *testing.T) {
 		t.Errorf("%d bytes for %d problems, %v", b.Len(), len(problems), err)
 	}
 }
+
+// T33: of thousands of problems the first are shown, all are counted, and errors come
+// before warnings.
+func TestManyProblemsAreCounted(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("name: x\nmax_iterations: 2\nsub_agents:\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "  - {name: w%d, question: Shall I?, deadline: 5m}\n", i) // a warning each
+	}
+	for i := range 3000 {
+		fmt.Fprintf(&b, "  - {name: a%d, tekst: hi}\n", i)
+	}
+	_, err := definition.Parse("x.yaml", []byte(b.String()), definition.Options{})
+	problems, _ := errors.AsType[definition.Problems](err)
+	if len(problems) != 200 || problems.Summary() != "200 of 6000 errors, 0 of 300 warnings" {
+		t.Errorf("%d problems: %s", len(problems), problems.Summary())
+	}
+	if last := problems[len(problems)-1]; last.Line != 3+300+100 || last.Severity != definition.SeverityError {
+		t.Errorf("the last is %v", last)
+	}
+}

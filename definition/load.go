@@ -84,11 +84,11 @@ func (l *loader) definition(src *source, n *yaml.Node) (*Definition, error) {
 			l.check(d)
 		}
 	}
-	l.problems = l.problems.sort()
+	l.problems = l.problems.sort().first(maxProblems)
 	if l.problems.count(SeverityError) > 0 {
 		return nil, l.problems
 	}
-	d.warnings, d.notes = l.problems, l.notes.sort()
+	d.warnings, d.notes = l.problems, l.notes.sort().first(maxProblems)
 	return d, nil
 }
 

@@ -41,7 +41,8 @@ type Problem struct {
 	Excerpt string `json:"excerpt,omitzero"`
 
 	err  error
-	file int // which file, in the order of loading
+	file int              // which file, in the order of loading
+	left map[Severity]int // of the first problem: how many there are besides all that are shown
 }
 
 // Error is file:line:column: severity: message [code], on one line and without
@@ -117,8 +118,9 @@ func printable(s string) string {
 	}, s)
 }
 
-// Problems are all that was found, in the order of the files and of their text,
-// never none. It is the error of [Load] and [Parse].
+// Problems are what was found, in the order of the files and of their text, never
+// none: the first 200, and errors rather than anything else. It is the error of [Load]
+// and [Parse].
 type Problems []*Problem
 
 // Error gives one line for each problem.
@@ -154,18 +156,49 @@ func (ps Problems) Format(w io.Writer) error {
 	return err
 }
 
-// Summary counts: "3 errors, 1 warning".
+// Summary counts: "3 errors, 1 warning", or "200 of 3000 errors".
 func (ps Problems) Summary() string {
 	var parts []string
 	for _, s := range []Severity{SeverityError, SeverityWarning, SeverityNote} {
-		switch n := ps.count(s); {
-		case n == 1:
+		n := ps.count(s)
+		all := n
+		if len(ps) > 0 {
+			all += ps[0].left[s]
+		}
+		switch {
+		case all == 1 && n == 1:
 			parts = append(parts, "1 "+string(s))
+		case all > n:
+			parts = append(parts, fmt.Sprintf("%d of %d %ss", n, all, s))
 		case n > 1:
 			parts = append(parts, fmt.Sprintf("%d %ss", n, s))
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// first is the problems without those beyond a number: errors stay.
+func (ps Problems) first(most int) Problems {
+	if len(ps) <= most {
+		return ps
+	}
+	errors := min(most, ps.count(SeverityError))
+	others := most - errors
+	kept, left := make(Problems, 0, most), make(map[Severity]int)
+	for _, p := range ps {
+		room := &others
+		if p.Severity == SeverityError {
+			room = &errors
+		}
+		if *room == 0 {
+			left[p.Severity]++
+			continue
+		}
+		*room--
+		kept = append(kept, p)
+	}
+	kept[0].left = left
+	return kept
 }
 
 func (ps Problems) count(s Severity) int {

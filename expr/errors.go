@@ -103,8 +103,13 @@ func Nearest(typed string, names []string) string {
 		return ""
 	}
 	best, limit := "", min(n, max(1, n/3)+1) // any letter is near a single one
+	x := []rune(strings.ToLower(typed))
 	for _, name := range names {
-		d := distance(strings.ToLower(typed), strings.ToLower(name))
+		y := []rune(strings.ToLower(name))
+		if far := len(x) - len(y); max(far, -far) > limit {
+			continue
+		}
+		d := distance(x, y)
 		if name != typed && (d < limit || d == limit && best != "" && name < best) {
 			best, limit = name, d
 		}
@@ -113,14 +118,15 @@ func Nearest(typed string, names []string) string {
 }
 
 // distance counts the letters to insert, delete, change or swap with the next.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	var before, prev, row []int
-	for j := range len(y) + 1 {
+func distance(x, y []rune) int {
+	wide := len(y) + 1
+	cells := make([]int, 0, 3*wide)
+	before, prev, row := cells[:0:wide], cells[wide:wide:2*wide], cells[2*wide:2*wide]
+	for j := range wide {
 		prev = append(prev, j)
 	}
 	for i := range x {
-		row = []int{i + 1}
+		row = append(row[:0], i+1)
 		for j := range y {
 			cost := 1
 			if x[i] == y[j] {
@@ -132,7 +138,7 @@ func distance(a, b string) int {
 			}
 			row = append(row, d)
 		}
-		before, prev = prev, row
+		before, prev, row = prev, row, before
 	}
 	return prev[len(y)]
 }

@@ -63,7 +63,7 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&asJSON, "json", false, "write what is found as JSON")
 	fl.BoolVar(&ask, "ask", false, "send each model one short question")
-	fl.DurationVar(&timeout, "timeout", 0, "how long the store, and each model that is asked, may take to answer; 0: the store 10s, a model what the definition's init_timeout says, or 30s")
+	durationFlag(fl, &timeout, "timeout", 0, "how long the store, and each model that is asked, may take to answer; 0: the store 10s, a model what the definition's init_timeout says, or 30s")
 	storeFlag(fl, &store)
 	return cmd
 }

@@ -61,7 +61,7 @@ func valueError(cmd *cobra.Command, err error) error {
 	}
 	want := map[string]string{
 		"uint": "a whole number, not below 0", "int": "a whole number", "int64": "a whole number",
-		"float64": "a number", "duration": "a time such as 90s, 30m or 2h",
+		"float64": "a number", "duration": "a time such as 90s, 30m or 2h, or a number of seconds",
 	}[wrong.GetFlag().Value.Type()]
 	if want == "" {
 		return flagError(cmd, err)

@@ -125,9 +125,9 @@ func (r *oneRun) sound() error {
 			return fmt.Errorf("the log was changed: %s: %s", l.Loop, l.Problem)
 		}
 	}
-	for _, run := range v.Runs {
+	for i, run := range v.Runs {
 		if run.Problem != "" {
-			return fmt.Errorf("the log was changed: run %s: %s", run.Run, run.Problem)
+			return fmt.Errorf("the log was changed: %s: %s", v.named(i), run.Problem)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ type limitFlags struct {
 func (f *limitFlags) add(fl *pflag.FlagSet) {
 	f.flags = fl
 	fl.UintVar(&f.maxIterations, "max-iterations", 0, "at most so many iterations, instead of what the definition says")
-	fl.DurationVar(&f.timeout, "timeout", 0, "how long the loop may take, as 30m, instead of what the definition says; 0 is as long as it needs")
+	durationFlag(fl, &f.timeout, "timeout", 0, "how long the loop may take, as 30m, instead of what the definition says; 0 is as long as it needs")
 	fl.StringVar(&f.modelCalls, "max-model-calls", "", "how often the run may ask a model before it counts as gone wrong: a `number`, or none, instead of what the definition says; 500 if nobody says")
 	fl.Int64Var(&f.calls, "budget-calls", 0, "how many requests to models the run may make")
 	fl.Int64Var(&f.tokens, "budget-tokens", 0, "how many tokens the run may use, of input and output together")

@@ -60,7 +60,7 @@ not known, 2 wrong usage or invalid definition.`,
 	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
 	fl.StringVar(&f.script, "script", "", "`FILE` of answers in place of those that are made up")
 	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; may be given again")
-	fl.DurationVar(&f.stepTime, "step-time", rehearsal.DefaultStepTime, "how long a step is supposed to take")
+	durationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime, "how long a step is supposed to take")
 	return cmd
 }
 

@@ -125,7 +125,7 @@ const defaultGrace = 10 * time.Second
 
 // graceFlag adds --grace.
 func graceFlag(fl *pflag.FlagSet, grace *time.Duration) {
-	fl.DurationVar(grace, "grace", defaultGrace, "how long a step may take to end when a signal other than Ctrl-C ends the process")
+	durationFlag(fl, grace, "grace", defaultGrace, "how long a step may take to end when a signal other than Ctrl-C ends the process")
 }
 
 func checkGrace(d time.Duration) error {

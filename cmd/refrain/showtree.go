@@ -152,6 +152,12 @@ func iterationNotes(l *progress.Loop, it *progress.Iteration) string {
 	if !it.Record.Complete {
 		notes = append(notes, "cut short")
 	}
+	if it.Record.Unscored != "" {
+		notes = append(notes, "no score: "+it.Record.Unscored)
+	}
+	if it.Record.Warning != "" {
+		notes = append(notes, it.Record.Warning)
+	}
 	return strings.Join(notes, ", ")
 }
 

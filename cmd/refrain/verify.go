@@ -134,8 +134,8 @@ func printVerified(e *env, v *verified, asJSON bool) error {
 			return err
 		}
 	}
-	for _, seal := range v.Runs {
-		if err := printSeal(e, "run "+seal.Run, seal.Digest, seal.Problem); err != nil {
+	for i, seal := range v.Runs {
+		if err := printSeal(e, v.named(i), seal.Digest, seal.Problem); err != nil {
 			return err
 		}
 	}
@@ -145,6 +145,19 @@ func printVerified(e *env, v *verified, asJSON bool) error {
 	}
 	_, err := fmt.Fprintln(e.stdout, line)
 	return err
+}
+
+// named is a run by the ID that people know: that of its session. Of several in one
+// session it says which, and of one in a file without an ID it has nothing better than
+// that of its events.
+func (v *verified) named(i int) string {
+	switch {
+	case v.Run == "":
+		return "run " + v.Runs[i].Run
+	case len(v.Runs) == 1:
+		return "run " + v.Run
+	}
+	return fmt.Sprintf("run %s, %d of %d", v.Run, i+1, len(v.Runs))
 }
 
 // printSeal says whether what a seal is over is as it was.

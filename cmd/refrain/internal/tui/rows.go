@@ -174,7 +174,23 @@ func iterationNote(l *progress.Loop, it *progress.Iteration) (note string, warni
 	case !rec.Complete:
 		note = "left early"
 	}
+	if rec == nil {
+		return note, warning
+	}
+	for _, more := range []string{titled("no score: ", rec.Unscored), rec.Warning} {
+		if more != "" {
+			note, warning = strings.TrimPrefix(note+"; "+progress.Clean(more), "; "), true
+		}
+	}
 	return note, warning
+}
+
+// titled is a text with words before it; empty if there is no text.
+func titled(words, text string) string {
+	if text == "" {
+		return ""
+	}
+	return words + text
 }
 
 // bestOf is the iteration with the best score so far.

@@ -202,6 +202,30 @@ func TestKeys(t *testing.T) {
 
 var v2 atomic.Pointer[tui.View]
 
+// F11, LOOP 12: an iteration without a score, and a state near its limit, are seen as
+// they happen.
+func TestIterationThatIsWarnedOf(t *testing.T) {
+	log := run(t, func() agent.Agent {
+		return must(loopagent.New(loopagent.Config{
+			AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{
+				says("writer", time.Second, func(_ int, ev *session.Event) error {
+					ev.Actions.StateDelta = map[string]any{"draft": strings.Repeat("x", 85)}
+					return nil
+				}),
+			}},
+			MaxIterations: 1, StateLimit: 110, Score: &loop.Score{Key: "grade"},
+		}))
+	})
+	x := newTerminal(t, 160, 24)
+	v := start(x, tui.Hooks{})
+	defer v.Close()
+	for _, ev := range log {
+		v.Add(ev)
+	}
+	x.shows("no score: ")
+	x.shows("; the state has 98 of 110 bytes")
+}
+
 // G10: of a step that is tried again, an attempt has failed, and not the step.
 func TestStepThatIsTriedAgain(t *testing.T) {
 	log := run(t, func() agent.Agent {
