@@ -16,10 +16,29 @@ import (
 // closed the step, and whatever runs in it, still reads what it can reach and
 // changes nothing any more.
 type fence struct {
-	outer *fence // around a step that this one is in
+	outer   *fence // around a step that this one is in
+	run     *shared
+	session session.Session // the run's, as it is seen from within
 
 	mu  sync.RWMutex
 	err error // why it is closed; nil as long as it is open
+}
+
+// newFence is around what runs under inv.
+func newFence(inv *invocation) *fence {
+	f := &fence{outer: inv.fence, run: inv.run}
+	f.session = fencedSession{inv.run.Session, f}
+	return f
+}
+
+// within reports whether f is other, or in it.
+func (f *fence) within(other *fence) bool {
+	for ; f != nil; f = f.outer {
+		if f == other {
+			return true
+		}
+	}
+	return false
 }
 
 // close waits for a write under way, which is short.
@@ -50,7 +69,7 @@ func (f *fence) write(do func() error) error {
 func Fenced(ctx InvocationContext) (fenced InvocationContext, close func(err error)) {
 	inv := parentOf(ctx)
 	c := inv.copy(ctx)
-	c.loop, c.fence = inv.loop.snapshot(), &fence{outer: inv.fence}
+	c.loop, c.fence = inv.loop.snapshot(), newFence(inv)
 	return c, c.fence.close
 }
 

@@ -105,10 +105,13 @@ func (i *invocation) EndInvocation()              { i.ended.Store(true) }
 func (i *invocation) Ended() bool                 { return i.ended.Load() }
 
 func (i *invocation) Session() session.Session {
-	if i.fence != nil {
-		return fencedSession{i.run.Session, i.fence}
+	switch {
+	case i.fence == nil:
+		return i.run.Session
+	case i.fence.run == i.run:
+		return i.fence.session
 	}
-	return i.run.Session
+	return fencedSession{i.run.Session, i.fence}
 }
 
 func (i *invocation) Artifacts() Artifacts {

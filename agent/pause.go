@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 )
 
@@ -21,7 +22,7 @@ var ErrPaused = errors.New("paused")
 type Pause struct {
 	mu     sync.Mutex
 	cause  error
-	busy   int             // steps that are under way
+	busy   map[*Work]bool  // steps that are under way
 	run    context.Context // of the run; nil before it is bound
 	cancel context.CancelCauseFunc
 }
@@ -57,7 +58,7 @@ func (p *Pause) bind(run context.Context, cancel context.CancelCauseFunc) {
 
 // end ends the run if it is to end and nothing is under way. p.mu is held.
 func (p *Pause) end() {
-	if p.cause != nil && p.busy == 0 && p.cancel != nil {
+	if p.cause != nil && len(p.busy) == 0 && p.cancel != nil {
 		p.cancel(p.cause)
 	}
 }
@@ -76,7 +77,7 @@ func Pausable(ctx context.Context, cfg *RunConfig) (context.Context, func()) {
 // Work is a step that does work, and that a [Pause] waits for. nil is none.
 type Work struct {
 	pause *Pause
-	over  bool // guarded by pause.mu
+	fence *fence // around the step
 }
 
 // Begin says that a step of a is about to do work. While the run is to be paused
@@ -89,16 +90,16 @@ func Begin(ctx InvocationContext, a Agent) *Work {
 	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !works(a) {
 		return nil
 	}
-	return inv.run.RunConfig.Pause.begin(ctx, false)
+	return inv.run.RunConfig.Pause.begin(ctx, inv.fence, false)
 }
 
 // begin counts a step as under way. If a pause was asked for, it waits for the end of
 // the run instead and returns nil. A stranger is a step whose context does not tell
 // which step it runs in: it may be part of one that is under way, and the pause that
 // waits for that one must not make it wait.
-func (p *Pause) begin(ctx context.Context, stranger bool) *Work {
+func (p *Pause) begin(ctx context.Context, f *fence, stranger bool) *Work {
 	p.mu.Lock()
-	if p.cause != nil && p.run != nil && ctx.Err() == nil && !(stranger && p.busy > 0) {
+	if p.cause != nil && p.run != nil && ctx.Err() == nil && !(stranger && len(p.busy) > 0) {
 		p.end()
 		p.mu.Unlock()
 		select { // steps beside it end first
@@ -108,8 +109,12 @@ func (p *Pause) begin(ctx context.Context, stranger bool) *Work {
 		return nil
 	}
 	defer p.mu.Unlock()
-	p.busy++
-	return &Work{pause: p}
+	w := &Work{pause: p, fence: f}
+	if p.busy == nil {
+		p.busy = make(map[*Work]bool)
+	}
+	p.busy[w] = true
+	return w
 }
 
 // Done says that the step is over.
@@ -119,12 +124,19 @@ func (w *Work) Done() {
 	}
 	w.pause.mu.Lock()
 	defer w.pause.mu.Unlock()
-	if w.over {
+	delete(w.pause.busy, w)
+	w.pause.end()
+}
+
+// leave is Done for all that was left behind within a fence.
+func (p *Pause) leave(f *fence) {
+	if p == nil {
 		return
 	}
-	w.over = true
-	w.pause.busy--
-	w.pause.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.busy, func(w *Work, _ bool) bool { return w.fence.within(f) })
+	p.end()
 }
 
 // works reports whether an agent does work itself: then what it runs is part of

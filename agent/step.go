@@ -48,9 +48,13 @@ type StepConfig struct {
 	// that it runs: a child of the budget of the context ([BudgetOf]). nil is
 	// that budget itself.
 	Budget *budget.Budget
-	// Abandonable prepares the step for [Step.Abandon]. It sees the loops
-	// around it as they are now, and is for one run.
-	Abandonable bool
+	// Grace is how long a run of the step may take to end when its context is over, or
+	// when yield has returned false. Then it is left behind: nothing of what it writes
+	// from now on has an effect, be it in the state or an artifact, and what it yields
+	// is dropped. The run is in a goroutine of its own for that, and so is yield: a
+	// panic of yield is one of whoever runs the step. The step sees the loops around it
+	// as they are now, and is for one run. 0 waits for as long as it takes.
+	Grace time.Duration
 }
 
 // Step runs one agent under a context, once or, for the next iteration of a
@@ -60,7 +64,7 @@ type Step struct {
 	cfg    StepConfig
 	base   *Base // of the agent; nil for one that has a Run of its own
 	parent *invocation
-	fence  *fence // nil if it cannot be abandoned, nor anything around it
+	fence  *fence // nil if it cannot be left behind, nor anything around it
 	inv    *invocation
 	bound  bool                             // inv has a context of its own, for one run
 	spent  *budget.Budget                   // what its runs use; nil if the run writes no marks
@@ -87,6 +91,9 @@ type StepResult struct {
 	// Said is the last whole event with words or data in it; see
 	// [session.Event.Speaks].
 	Said *session.Event
+	// Abandoned reports that the step has not ended within its grace, and was left
+	// behind.
+	Abandoned bool
 	// Recorded is the mark with which the step came to its end in an earlier part
 	// of the run; nil if it ran now.
 	Recorded *session.StepFinished
@@ -96,8 +103,8 @@ type StepResult struct {
 func NewStep(ctx InvocationContext, cfg StepConfig) *Step {
 	s := &Step{cfg: cfg, parent: parentOf(ctx)}
 	s.fence = s.parent.fence
-	if cfg.Abandonable { // it shares nothing that changes when others run on
-		s.fence = &fence{outer: s.fence}
+	if cfg.Grace > 0 { // it shares nothing that changes when others run on
+		s.fence = newFence(s.parent)
 		s.parent = s.parent.copy(s.parent.Context)
 		s.parent.loop = s.parent.loop.snapshot()
 		s.cfg.Loop = cfg.Loop.snapshot()
@@ -120,6 +127,11 @@ type StepRun struct {
 	// Context bounds the run; nil is the context that the step was made under,
 	// from which it has to be derived.
 	Context context.Context
+	// Late is the cause with which Context ends when the run's own time is over, for a
+	// step with a grace. From that moment the run changes nothing, and of what it
+	// yields only the marks that say how it ended are passed on. Abandoned is the
+	// error of the run if it is left behind after that.
+	Late, Abandoned error
 	// Work is what a [Pause] waits for until the caller says that it is done. nil
 	// lets the step take care of that itself.
 	Work *Work
@@ -131,17 +143,16 @@ func (s *Step) RunAs(in StepRun, yield func(*session.Event) bool) StepResult {
 	return s.Run(yield)
 }
 
-// Abandon leaves a run of the step behind that does not end: nothing of what it
-// writes from now on has an effect, be it in the state or an artifact, and
-// whatever it looks at stays as it is. It is told why by err. What it says still
-// goes to the run's yield, which returns false then. It is for a step that is
-// Abandonable and runs in a goroutine of its own; there is no other call for it
-// afterwards.
-func (s *Step) Abandon(err error) { s.fence.close(err) }
-
 // Run runs the step's agent and hands each of its events to yield. When yield
 // has returned false it gets no more, but for marks if the context is over.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
+	if s.cfg.Grace > 0 {
+		return s.runWatched(yield)
+	}
+	return s.run(yield)
+}
+
+func (s *Step) run(yield func(*session.Event) bool) StepResult {
 	s.begin(yield)
 	switch rec := s.inv.record; {
 	case !s.check() || s.early():
@@ -157,7 +168,7 @@ func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 // work runs the agent, unless the run is to be paused.
 func (s *Step) work() {
 	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
-		s.inv.work = s.parent.run.RunConfig.Pause.begin(s.inv, s.parent.stranger)
+		s.inv.work = s.parent.run.RunConfig.Pause.begin(s.inv, s.fence, s.parent.stranger)
 		defer s.inv.work.Done()
 		if !s.check() {
 			return

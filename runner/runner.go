@@ -27,6 +27,7 @@ import (
 	"iter"
 	"maps"
 	"reflect"
+	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/genai"
@@ -59,8 +60,9 @@ type Config struct {
 // Runner runs one agent tree. It is safe for concurrent use: runs in different
 // sessions do not wait for each other.
 type Runner struct {
-	cfg  Config
-	tree *agent.Tree
+	cfg   Config
+	tree  *agent.Tree
+	grace time.Duration
 }
 
 // New returns a runner. It refuses a config that lacks something, and a tree in
@@ -79,7 +81,7 @@ func New(cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent tree of %q: %w", cfg.Agent.Name(), err)
 	}
-	return &Runner{cfg: cfg, tree: tree}, nil
+	return &Runner{cfg: cfg, tree: tree, grace: agent.GraceOf(cfg.Agent, cfg.Durable)}, nil
 }
 
 // NewInMemory returns a runner that keeps everything in this process and makes
@@ -159,6 +161,12 @@ var nothing = session.NewView(session.ViewConfig{}).Events()
 // another process writes to it, [ErrNotOpen] for
 // an answer that nobody waits for, and [*agent.StepError] from an agent. A consumer that stops ranging ends the run.
 // Ranging again runs again.
+//
+// A step or callback that does not heed its context holds up the end of the run for
+// [agent.Grace] at most. It is left behind then: what it says and writes later has no
+// effect, and when the run is resumed it is made again. For that the agents run in a
+// goroutine of their own, and so does what stands in the loop over Run. A panic there is
+// raised again where the loop is.
 func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, opts ...RunOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		var o runOptions
@@ -189,7 +197,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
 		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
 	})
-	step := agent.NewStep(ictx, agent.StepConfig{Agent: run.agent, Tree: r.tree})
+	step := agent.NewStep(ictx, agent.StepConfig{Agent: run.agent, Tree: r.tree, Grace: r.grace})
 	var stored error // what kept an event from being stored
 	var left bool    // the consumer has stopped ranging
 	res := step.Run(func(ev *session.Event) bool {

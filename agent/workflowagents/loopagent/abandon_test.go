@@ -284,9 +284,10 @@ func TestMarksOfAnAbandonedStep(t *testing.T) {
 			}
 			finished = append(finished, line)
 		}
-		const gone = `agent "seq" (l[1]/seq): seq took longer than 1s; it does not heed its context and was abandoned`
+		const late = "seq took longer than 1s"
 		check(t, "finished", finished, []string{
-			"l[1]/seq/quick", "l[1]/seq/par/deaf: " + gone, "l[1]/seq/par: " + gone, "l[1]/seq: " + gone, "l[1]/next", "l",
+			"l[1]/seq/quick", "l[1]/seq/par/deaf: " + late + "; deaf does not heed its context and was abandoned",
+			"l[1]/seq/par: " + late, "l[1]/seq: " + late, "l[1]/next", "l",
 		})
 	})
 }

@@ -13,9 +13,12 @@
 package loopagent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
@@ -29,7 +32,8 @@ type Agent struct {
 	plain bool    // it has no more to say than ADK's loop agent
 	looks bool    // a step looks at the iterations before
 	apart *beyond // keys to record with each outcome; nil if there are none
-	inner int     // how many loops are in each other inside this one
+	inner bool    // there is a loop inside this one
+	grace time.Duration
 }
 
 // New returns a loop agent. It refuses what [agent.New] refuses, a Run of one's
@@ -51,10 +55,15 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
 	a.plain = cfg.plain()
-	a.inner = loopsIn(a)
+	a.inner = hasLoop(a.SubAgents())
+	a.grace = agent.GraceAround(a, cmp.Or(cfg.AbandonAfter, agent.Grace))
 	a.looks = agent.ReadsHistory(cfg.AgentConfig.SubAgents)
 	a.apart = a.beyond()
 	return a, nil
+}
+
+func hasLoop(agents []agent.Agent) bool {
+	return slices.ContainsFunc(agents, func(a agent.Agent) bool { return agent.TypeOf(a) == agent.TypeLoop || hasLoop(a.SubAgents()) })
 }
 
 // Config is what the agent was made from.

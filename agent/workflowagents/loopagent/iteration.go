@@ -125,9 +125,8 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	return r.yield(ev, nil)
 }
 
-// within calls f under a context. When that is over f changes nothing any more; gone
-// says that it did not heed it either, and was left behind after AbandonAfter. A panic
-// of f is an error.
+// within calls f under a context. When f's own time is over it changes nothing any more.
+// Gone says that f did not heed its context, and was left behind. A panic of f is an error.
 func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext) error) (gone bool, err error) {
 	if !r.timed {
 		return false, caught(in, f)
@@ -143,14 +142,17 @@ func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext)
 	case err := <-over:
 		return false, err
 	case <-in.Done():
-		shut(context.Cause(in))
+		if r.ctx.Err() == nil {
+			shut(context.Cause(in))
+		}
 	}
-	t := time.NewTimer(r.patience())
+	t := time.NewTimer(r.grace)
 	defer t.Stop()
 	select {
 	case err := <-over:
 		return false, err
 	case <-t.C:
+		shut(context.Cause(in))
 		return true, nil
 	}
 }

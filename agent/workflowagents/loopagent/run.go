@@ -69,7 +69,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	r := &run{
 		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)), made: candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
-		timed: !a.plain || a.cfg.OnStop != nil || a.cfg.KeepStates || agent.Marks(ctx),
+		timed: a.Grace(agent.Marks(ctx)) > 0,
 		loop: &agent.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.cfg.MaxIterations, Outer: agent.LoopOf(ctx),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
@@ -111,7 +111,7 @@ func (r *run) prepare() {
 	switch outer := r.loop.Outer; {
 	case outer != nil:
 		r.loop.Kept = outer.Kept
-	case r.inner > 0:
+	case r.inner:
 		r.loop.Kept = new(sync.Map)
 	}
 	r.written.on = !r.plain || agent.Marks(r.ctx)

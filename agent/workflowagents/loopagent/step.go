@@ -20,9 +20,6 @@ const (
 	refused                // it was not run
 )
 
-// abandonAfter is the default of Config.AbandonAfter.
-const abandonAfter = 2 * time.Second
-
 // noTime is what a plan gives a step for which a delay or callbacks have left no
 // time.
 const noTime = time.Nanosecond
@@ -68,14 +65,14 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult,
 // stepAt is the step of an index, made when it is first run.
 func (r *run) stepAt(i int) *agent.Step {
 	if r.steps[i] == nil {
-		r.steps[i] = r.newStep(i, false)
+		r.steps[i] = r.newStep(i, 0)
 	}
 	return r.steps[i]
 }
 
-// newStep makes the step of an index. One that may be abandoned is for one run.
-func (r *run) newStep(i int, abandonable bool) *agent.Step {
-	cfg := agent.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Abandonable: abandonable}
+// newStep makes the step of an index. One with a grace is for one run.
+func (r *run) newStep(i int, grace time.Duration) *agent.Step {
+	cfg := agent.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace}
 	if r.held != nil && r.finalizing {
 		cfg.Budget = r.held.Budget()
 	}

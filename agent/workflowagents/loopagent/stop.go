@@ -30,10 +30,14 @@ func (r *run) stop(rec *loop.StopRecord) {
 	r.stopped = true
 	var panicked error
 	if r.cfg.OnStop != nil { // a panic of it takes nothing from the record and the result
-		panicked = caught(r.ctx, func(ctx agent.InvocationContext) error {
-			r.cfg.OnStop(ctx, rec)
+		var gone bool
+		told := rec
+		if gone, panicked = r.within(r.ctx, func(ctx agent.InvocationContext) error {
+			r.cfg.OnStop(ctx, told)
 			return nil
-		})
+		}); gone {
+			rec = new(*rec) // it may still be looking at the other
+		}
 	}
 	if !r.plain || agent.Marks(r.ctx) {
 		if !r.conclude(rec) {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
@@ -30,14 +31,15 @@ type Config struct {
 // Agent is what [New] returns.
 type Agent struct {
 	*agent.Base
-	cfg Config
+	cfg   Config
+	grace time.Duration
 }
 
 // New returns an agent that runs its sub-agents at the same time. Each waits
 // after an event until that has been taken, and with a runner stored. The first
-// error cancels the others and is yielded when all of them have ended. An exit
-// from a loop around it lets the others finish. It refuses what [agent.New]
-// refuses, and a Run of one's own.
+// error cancels the others and is yielded when all of them have ended, or were left
+// behind because they do not heed their context. An exit from a loop around it lets
+// the others finish. It refuses what [agent.New] refuses, and a Run of one's own.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("parallel agent %q: ParallelAgent doesn't allow custom Run implementations", cfg.AgentConfig.Name)
@@ -48,6 +50,7 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, err
 	}
 	a.Base = base
+	a.grace = agent.GraceAround(a, agent.Grace)
 	return a, nil
 }
 
@@ -56,6 +59,9 @@ func (a *Agent) Config() Config { return a.cfg }
 
 // Type is [agent.TypeParallel].
 func (a *Agent) Type() agent.Type { return agent.TypeParallel }
+
+// Grace is how long the agent waits for a branch that does not heed its context.
+func (a *Agent) Grace(bool) time.Duration { return a.grace }
 
 // said is an event on its way from a sub-agent, which waits for the answer.
 type said struct {
@@ -88,25 +94,20 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	slots := make(chan struct{}, a.limit())
 	under := ctx.WithContext(child)
 	for _, sub := range subs {
-		step := agent.NewStep(under, agent.StepConfig{Agent: sub, Branch: a.branch(ctx, sub)})
+		step := agent.NewStep(under, agent.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: a.grace})
 		wg.Go(func() {
-			err := fmt.Errorf("agent %q left its goroutine", sub.Name()) // by runtime.Goexit, as t.Fatal does
-			defer func() {
-				if err != nil {
-					cancel(err)
-				}
-				ended <- err
-			}()
+			var err error
+			defer func() { ended <- err }()
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
 				if child.Err() != nil {
-					err = nil
 					return
 				}
-				err = step.Run(hand(events, gone)).Err
+				if err = step.Run(hand(events, gone)).Err; err != nil {
+					cancel(err)
+				}
 			case <-child.Done():
-				err = nil
 			}
 		})
 	}

@@ -249,7 +249,7 @@ func TestAgentThatLeavesItsGoroutine(t *testing.T) {
 			runtime.Goexit()
 		})
 		_, errs := outcome(parallel(t, "p", leaver, waiter(t, "b", &cleaned, nil)).Run(invocation(t.Context())))
-		if len(errs) != 1 || !strings.Contains(errs[0].Error(), `agent "leaver" left its goroutine`) || cleaned.Load() != 1 {
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), `agent "leaver" (p/leaver): the agent left its goroutine`) || cleaned.Load() != 1 {
 			t.Errorf("got %v; %d cleaned up", errs, cleaned.Load())
 		}
 	})
