@@ -47,6 +47,7 @@ func TestAbandonedStepChangesNothing(t *testing.T) {
 		}
 		l.Iteration, l.Outer.Iteration = 2, 6
 		time.Sleep(2 * time.Hour)
+		synctest.Wait()
 		for i, err := range errs {
 			if !errors.Is(err, errBoom) {
 				t.Errorf("write %d: error %v", i+1, err)
@@ -109,6 +110,7 @@ func TestConsumerThatDoesNotComeBack(t *testing.T) {
 				t.Errorf("it took %v, want %v", took, want)
 			}
 			time.Sleep(2 * time.Hour)
+			synctest.Wait()
 			if diff := cmp.Diff(told, heard); diff != "" {
 				t.Error(diff)
 			}

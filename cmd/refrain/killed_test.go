@@ -18,9 +18,6 @@ import (
 
 var seed = flag.Uint64("seed", 0, "what the tests that kill runs draw from; 0 is another one each time")
 
-// unmended are the points of issue 12 that these tests still wait for.
-var unmended = map[string]bool{"12c": true, "12d": true}
-
 // LOOP 23, 30, 31, 33, G7, G8, E5: whatever ends the process of a run, and wherever its
 // log is taken, the run comes to its end when it is resumed. From outside it is seen
 // that no effect happens under two IDs, that what must not happen twice does not, and
@@ -97,7 +94,7 @@ func (k *attack) life(name string, calls int, dice *rand.Rand) {
 					branches = append(branches, fork)
 				}
 			}
-			if b.moves < 2 && !unmended["12d"] && dice.IntN(5) == 0 {
+			if b.moves < 2 && dice.IntN(5) == 0 {
 				k.move(b, dice)
 			}
 		}
@@ -243,12 +240,12 @@ func (k *attack) finish(b *branch) {
 	}
 	k.w.judge(b.id, b.done)
 	for _, e := range b.done {
-		if id := b.begun[e.job]; !unmended["12d"] && id != "" && (id != e.id || onceOnly[e.name]) {
+		if id := b.begun[e.job]; id != "" && (id != e.id || onceOnly[e.name]) {
 			k.Errorf("%s: %s had begun when the run was forked, and was done as %s; now again, as %s", b.id, e.job, id, e.id)
 		}
 	}
 	// The process may die between an answer and its event: two models are asked at once.
-	if most := b.calls + 2*b.kills; !unmended["12c"] && b.asked > most {
+	if most := b.calls + 2*b.kills; b.asked > most {
 		k.Errorf("%s: models were asked %d times; the budget is %d calls, and there were %d kills", b.id, b.asked, b.calls, b.kills)
 	}
 }

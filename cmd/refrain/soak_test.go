@@ -141,7 +141,7 @@ func (s *soaker) work(until time.Time) {
 			s.beside(r)
 		case draw < 93:
 			s.fork(r)
-		case !unmended["12d"]:
+		default:
 			s.move(r)
 		}
 	}

@@ -59,7 +59,7 @@ func (s *soaking) count() {
 		}
 	}
 	for run, asked := range s.w.asked {
-		if most := (1+s.forks[run])*calls[run] + 2*s.kills[run]; !unmended["12c"] && asked > most {
+		if most := (1+s.forks[run])*calls[run] + 2*s.kills[run]; asked > most {
 			s.Errorf("run %s and its %d forks asked models %d times; the budget is %d calls, and it was killed %d times",
 				run, s.forks[run], asked, calls[run], s.kills[run])
 		}
