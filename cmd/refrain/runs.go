@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -96,21 +97,9 @@ func runs(ctx context.Context, e *env, f runsFlags) error {
 	if err != nil {
 		return err
 	}
-	var rows []listedRun
-	for _, s := range all {
-		if f.limit > 0 && len(rows) == f.limit {
-			break
-		}
-		if r := session.RunOf(s); r != nil && f.status != "" && !maybe(r.Status, f.status) {
-			continue
-		}
-		row, err := listOne(ctx, store, s)
-		if err != nil {
-			return err
-		}
-		if f.status == "" || row.Status == f.status {
-			rows = append(rows, *row)
-		}
+	rows, err := listRows(ctx, store, all, f)
+	if err != nil {
+		return err
 	}
 	if err := printRuns(e, rows, f.json); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("write the list: %w", err)}
@@ -119,6 +108,28 @@ func runs(ctx context.Context, e *env, f runsFlags) error {
 		fmt.Fprintln(e.stderr, "No such run.")
 	}
 	return nil
+}
+
+// listRows are the rows of the runs that are asked for. A run that somebody has removed
+// since they were listed has none.
+func listRows(ctx context.Context, store session.Service, all []session.Session, f runsFlags) (rows []listedRun, err error) {
+	for _, s := range all {
+		if f.limit > 0 && len(rows) == f.limit {
+			break
+		}
+		if r := session.RunOf(s); r != nil && f.status != "" && !maybe(r.Status, f.status) {
+			continue
+		}
+		row, err := listOne(ctx, store, s)
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case f.status == "" || row.Status == f.status:
+			rows = append(rows, *row)
+		}
+	}
+	return rows, nil
 }
 
 // maybe reports whether a run that stands so by its log may be one that is looked
