@@ -70,6 +70,11 @@ func (l *loader) check(d *Definition) {
 	c.readsKnown()
 	c.noSpaces()
 	c.inputsRead()
+	for a := range d.Root.All {
+		if a.Type == TypeLoop {
+			c.untold(a)
+		}
+	}
 	c.keeps()
 	c.caches()
 	c.worthKnowing()

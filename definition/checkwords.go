@@ -18,10 +18,7 @@ func (c *checker) wordsAsNumbers(a *Agent) {
 			c.warn(a.at("score.key"), CodeWords, "%s is what %q says in words: a number has to be found in it", s.Key, w.Name).
 				Hint = "give " + quoted(w.Name) + " an output_schema, or the score a label: the word before the number"
 		}
-		if s.DimensionTarget != nil && len(s.Dimensions) == 0 && s.Key != "" && !c.hasDimensions(s.Key, a) {
-			c.warn(a.at("score.dimension_target"), CodeStop, "dimension_target is met only if the score has dimensions, and none are named").
-				Hint = "list them in score.dimensions, or have the judge answer with an object \"dimensions\""
-		}
+		c.dimensionTarget(a, s)
 	}
 	if a.Loop.StopWhen != nil {
 		c.wordsCompared(a, "stop_when", a.Loop.StopWhen)
@@ -42,14 +39,48 @@ func saysWords(a *Agent) bool {
 	return a.Type == TypeLLM && (a.LLM == nil || a.LLM.OutputSchema == nil)
 }
 
-// hasDimensions reports whether somebody may write a score with dimensions.
-func (c *checker) hasDimensions(key string, a *Agent) bool {
-	return !slices.ContainsFunc(c.writers[key], func(w *Agent) bool {
-		if w.Type != TypeLLM {
-			return w.Type == TypeExpression || w.Type == TypeTemplate
+// dimensionTarget looks at a target for the dimensions of a score that names none: it
+// refuses one that can never be met, since whoever writes the score gives a number
+// alone, and warns where only some do.
+func (c *checker) dimensionTarget(a *Agent, s *loop.Score) {
+	if s.DimensionTarget == nil || len(s.Dimensions) > 0 || s.Key == "" {
+		return
+	}
+	ws := c.writers[s.Key]
+	without := 0
+	for _, w := range ws {
+		if numberAlone(w, s.Key) {
+			without++
 		}
+	}
+	const hint = "list them in score.dimensions, or have the judge answer with an object \"dimensions\""
+	at := a.at("score.dimension_target")
+	switch {
+	case len(ws) > 0 && without == len(ws):
+		c.report(at, CodeStop, "dimension_target can never be met: %s is written by %q, which gives no dimensions", s.Key, ws[0].Name).Hint = hint
+	case without > 0 || slices.ContainsFunc(ws, func(w *Agent) bool { return w.Type == TypeExpression || w.Type == TypeTemplate }):
+		c.warn(at, CodeStop, "dimension_target is met only if the score has dimensions, and none are named").Hint = hint
+	}
+}
+
+// numberAlone reports whether what an agent writes to a key has no dimensions for sure.
+func numberAlone(w *Agent, key string) bool {
+	switch {
+	case w.Type == TypeLLM:
 		return w.LLM != nil && w.LLM.OutputSchema != nil && w.LLM.OutputSchema.Properties["dimensions"] == nil
-	})
+	case w.Type != TypeExpression || w.Expression == nil:
+		return false
+	}
+	src, ok := w.Expression.Set[key]
+	if !ok {
+		src = w.Expression.Value
+	}
+	vars := []expr.Var{{Name: "state"}, {Name: "prev"}}
+	for name := range taskCounters {
+		vars = append(vars, expr.Var{Name: name})
+	}
+	p, err := expr.Compile(src, vars...)
+	return err == nil && (p.Type() == expr.Int || p.Type() == expr.Double)
 }
 
 // wordsCompared warns of a condition that holds a model's text against a number: what

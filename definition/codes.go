@@ -47,6 +47,7 @@ const (
 	CodeCalls   = "LOOP045" // more model calls than a run may make
 	CodeNoBound = "LOOP046" // what nothing bounds, or nobody knows
 
+	CodeResult   = "LOOP050" // a loop of which nobody can say whose words it hands back
 	CodeUnsafe   = "LOOP049" // a command in which a value may be run as code
 	CodePerson   = "LOOP047" // a person who may not answer, or whose answer nobody looks at
 	CodeCallback = "LOOP048" // a callback that cannot be as described, or is never called
@@ -98,6 +99,7 @@ var Codes = map[string]string{
 	CodeCalls:   "more model calls than a run may make",
 	CodeNoBound: "what nothing bounds, or nobody knows",
 
+	CodeResult:   "a loop of which nobody can say whose words it hands back",
 	CodeUnsafe:   "a command in which a value may be run as code",
 	CodePerson:   "a person who may not answer, or whose answer nobody looks at",
 	CodeCallback: "a callback that cannot be as described, or is never called",

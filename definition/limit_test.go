@@ -203,7 +203,7 @@ func TestBoundsOfALoopWithoutALimit(t *testing.T) {
 		"no_progress: true":                          false, // it may always find something new
 		"score: {expr: '1.0'}":                       false,
 		"score: {expr: '1.0'}\nnot_worth: {gain: 1}": false,
-		"score: {expr: '1.0', dimension_target: 7}":  true,
+		"score: {key: s, dimension_target: 7}\nstate: {s: 0}":        true,
 		"score: {expr: '1.0'}\nquality_gate: 3\nstate_limit: 1000KB": false,
 	} {
 		_, err := definition.Parse("x.yaml", []byte("name: l\nmax_iterations: 0\n"+file+"\nsub_agents: [{name: a, instructions: a, can_exit_loop: false}]"), definition.Options{})

@@ -108,3 +108,41 @@ sub_agents:
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
+
+// LOOP 16: a loop of which nobody can say whose words it hands back is warned of.
+func TestResultThatCannotBeTold(t *testing.T) {
+	const (
+		writer = `{name: writer, instructions: 'Improve {{draft}} by {{review}}', output_key: draft, can_exit_loop: WRITER}`
+		critic = `{name: critic, instructions: 'Judge {{draft}}', output_key: review, can_exit_loop: CRITIC}`
+	)
+	for name, tt := range map[string]struct {
+		head, writer, critic string
+		steps                []string
+		want                 string
+	}{
+		"a review":            {"", "false", "false", []string{writer, critic}, `whose words "x" hands back cannot be told: "critic" speaks last, and what it says is read by the steps before it`},
+		"both may leave":      {"", "true", "true", []string{writer, critic}, `whose words "x" hands back cannot be told: "critic" speaks last, and it may end the loop, as others may`},
+		"the critic alone":    {"", "false", "true", []string{writer, critic}, ""},
+		"the writer last":     {"state: {draft: once}\n", "false", "false", []string{critic, writer}, ""},
+		"the writer is told":  {"result: draft\n", "false", "false", []string{writer, critic}, ""},
+		"the critic decides":  {"stop_when: state.review == \"fine\"\n", "false", "false", []string{writer, critic}, ""},
+		"the critic scores":   {"score: {key: review, target: 8, label: Score}\n", "false", "false", []string{writer, critic}, ""},
+		"a finalizer":         {"", "false", "false", []string{writer, critic, `{name: tell, text: "{{draft}}", output_key: loop_output}`}, ""},
+		"nobody speaks after": {"", "false", "false", []string{writer, `{name: count, set: {n: iteration}}`}, ""},
+		"another order":       {"order: [critic, writer]\nstate: {draft: once}\n", "false", "false", []string{writer, critic}, ""},
+	} {
+		steps := strings.NewReplacer("WRITER", tt.writer, "CRITIC", tt.critic).Replace("  - " + strings.Join(tt.steps, "\n  - "))
+		if !strings.Contains(steps, "critic") {
+			steps = strings.Replace(steps, " by {{review}}", "", 1)
+		}
+		said := ""
+		for _, p := range parse(t, "name: x\nmax_iterations: 3\n"+tt.head+"sub_agents:\n"+steps+"\n").Warnings() {
+			if p.Code == definition.CodeResult {
+				said += p.Message
+			}
+		}
+		if said != tt.want {
+			t.Errorf("%s: %q, want %q", name, said, tt.want)
+		}
+	}
+}

@@ -3,8 +3,11 @@
 package definition_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/refrain-dev/refrain/definition"
 )
 
 // LOOP 12, 34: check warns where a number has to be found in a model's words, and of a
@@ -23,7 +26,6 @@ sub_agents:
 		{"score: {key: review, target: 8, label: Score}", "", ""},
 		{"score: {key: review, target: 8, field: total}", "", ""},
 		{"score: {key: review, target: 8}", schema, ""},
-		{"score: {key: review, target: 8, dimension_target: 7}", schema, `dimension_target is met only if the score has dimensions, and none are named [LOOP032]`},
 		{"score: {key: review, target: 8, dimension_target: 7, dimensions: [depth]}", schema, ""},
 		{"stop_when: state.review >= 8", "", `state.review is a text, what "critic" says: it is no number, and the condition can never hold [LOOP035]`},
 		{"stop_when: {all: [iteration >= 2, {not: 8.5 < state.review}]}", schema, `state.review is a text, what "critic" says: it is no number, and the condition can never hold [LOOP035]`},
@@ -50,5 +52,39 @@ func TestResultOfALoop(t *testing.T) {
 	d = parse(t, "name: l\nresult: best\nsub_agents: [{name: w, text: x, output_key: draft}]\n")
 	if l := d.Root.Loop; l.Result != "" || !l.BestOnExit {
 		t.Errorf("%+v", l)
+	}
+}
+
+// C17: a target for dimensions that the score cannot have is refused, and warned of
+// where it is not sure to have them.
+func TestDimensionTargetWithoutDimensions(t *testing.T) {
+	const never, perhaps = "dimension_target can never be met", "dimension_target is met only if the score has dimensions"
+	for _, tt := range []struct{ score, step, want string }{
+		{"key: s", "instructions: Judge., output_key: s, output_schema: {type: object, properties: {score: {type: number}}}", never},
+		{"key: s", "instructions: Judge., output_key: s, output_schema: {type: object, properties: {score: {type: number}, dimensions: {type: object}}}", ""},
+		{"key: s", "instructions: Judge., output_key: s", ""},
+		{"key: s", "set: {s: 9}", never},
+		{"key: s", "set: {s: state.draft}", perhaps},
+		{"key: s, dimensions: [depth]", "set: {s: state.draft}", ""},
+		{"key: s", "value: 9.5, output_key: s", never},
+		{"key: s", `text: '{"score": 9}', output_key: s`, perhaps},
+		{`expr: "9.0"`, "set: {s: 9}", "score.dimension_target can never be met: score.expr gives a number"},
+		{`expr: state.s`, "set: {s: state.draft}", ""},
+	} {
+		text := "name: x\nmax_iterations: 3\nstate: {draft: {}}\nscore: {" + tt.score + ", dimension_target: 7}\nsub_agents:\n  - {name: a, " + tt.step + "}\n"
+		d, err := definition.Parse("x.yaml", []byte(text), definition.Options{})
+		found, _ := errors.AsType[definition.Problems](err)
+		if err == nil {
+			found = d.Warnings()
+		}
+		said := ""
+		for _, p := range found {
+			if strings.Contains(p.Message, "dimension_target") {
+				said += p.Message
+			}
+		}
+		if tt.want == "" && said != "" || !strings.Contains(said, tt.want) || (tt.want == perhaps) != (err == nil) && tt.want != "" {
+			t.Errorf("%s, %s: %q (%v), want %q", tt.score, tt.step, said, err, tt.want)
+		}
 	}
 }

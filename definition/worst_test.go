@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -137,5 +138,42 @@ x.yaml:6:24: note: when "both" ends the loop, {{mark}} stays as it was: the turn
 	}
 	if w := d.Warnings(); w != nil {
 		t.Errorf("warnings: %v", w)
+	}
+}
+
+// LOOP 23: a budget that has no room for a single request is told of before the run,
+// and so are branches that wait for each other because of theirs.
+func TestRoomInBudgets(t *testing.T) {
+	const head = "name: tune\nmax_iterations: 3\n"
+	const reviewers = `sub_agents:
+  - name: both
+    type: parallel
+    sub_agents:
+      - {name: a, instructions: Judge the draft., can_exit_loop: falseMAX}
+      - {name: b, instructions: Judge the draft., can_exit_loop: falseMAX}
+`
+	const one = "sub_agents: [{name: a, instructions: 'Judge the draft of {{user_input}}.', can_exit_loop: false}]\n"
+	for _, tt := range []struct {
+		text  string
+		given definition.Assumed
+		want  string
+	}{
+		{head + "budget: {tokens: 60}\n" + one, definition.Assumed{}, `no request of "a" fits into the budget of "tune": with its instructions and an answer of 64 tokens it needs 71 tokens, and tokens is 60`},
+		{head + "budget: {tokens: 71}\n" + one, definition.Assumed{}, ""},
+		{head + "budget: {tokens: 60}\n" + strings.Replace(one, "a,", "a, max_tokens: 20,", 1), definition.Assumed{}, ""},
+		{head + one, definition.Assumed{Budget: &budget.Limits{Tokens: 60}}, `no request of "a" fits into the budget of the run`},
+		{head + "prices: {openai/m: {input: 1, output: 10}}\nmodel: openai/m\nbudget: {cost: 0.0006}\n" + one, definition.Assumed{}, `it needs 0.000647, and cost is 0.0006`},
+		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ""), definition.Assumed{}, `the branches of "both" wait for each other: the first answers of all need 8192 tokens, and the budget of "tune" has 5000`},
+		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ", max_tokens: 1000"), definition.Assumed{}, ""},
+	} {
+		said := ""
+		for _, p := range parse(t, tt.text).Worst(tt.given).Notes() {
+			if p.Code == definition.CodeStop {
+				said += p.Message
+			}
+		}
+		if tt.want == "" && said != "" || !strings.Contains(said, tt.want) {
+			t.Errorf("%s\nsays %q, want %q", tt.text, said, tt.want)
+		}
 	}
 }

@@ -4,7 +4,10 @@ package definition
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+
+	"github.com/refrain-dev/refrain/agent/llmagent"
 )
 
 // Notes say why something has no bound: who may ask without end, whose time
@@ -26,8 +29,12 @@ func (w *WorstCase) Notes() Problems {
 		case a.Type == TypeLLM || a.Type == TypeCommand:
 			w.timeNote(l, &w.Agents[i])
 		}
-		if a.Type == TypeLLM {
+		switch a.Type {
+		case TypeLLM:
 			w.callNotes(l, &w.Agents[i])
+			w.roomNote(l, a)
+		case TypeParallel:
+			w.besideNote(l, a)
 		}
 	}
 	return l.notes.sort()
@@ -68,4 +75,83 @@ func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 		l.note(by.at("model"), CodePrice, "the price of %q is not known", by.Model).
 			Hint = "add it to the root: prices: {" + by.Model + ": {input: …, output: …}}, for a million tokens; 0 is free"
 	}
+}
+
+// roomNote says that a budget is too small for a single request of an agent: such a
+// run stops before it has asked.
+func (w *WorstCase) roomNote(l *loader, a *Agent) {
+	out := int64(llmagent.MinOutputTokens)
+	if a.LLM.MaxTokens > 0 {
+		out = min(out, int64(a.LLM.MaxTokens))
+	}
+	var in int64
+	if text := a.LLM.Instructions; !sections.MatchString(text) {
+		in = (int64(len(placeholders.ReplaceAllString(text, ""))) + 2) / 3 // as a run reckons before the first answer
+	}
+	price, priced := w.of.price(a)
+	for _, b := range w.of.budgetsOn(a) {
+		const needs = "no request of %q fits into the budget of %s: with its instructions and an answer of %d tokens it needs %s, and %s is %s"
+		if b.Tokens > 0 && in+out > b.Tokens {
+			l.note(b.at, CodeStop, needs, a.Name, b.of, out, fmt.Sprintf("%d tokens", in+out), "tokens", fmt.Sprint(b.Tokens)).Hint = "raise tokens"
+		}
+		if cost := (float64(in)*price.Input + float64(out)*price.Output) / 1e6; priced && b.Cost != nil && cost > *b.Cost {
+			l.note(b.at, CodeStop, needs, a.Name, b.of, out, decimal(cost), "cost", decimal(*b.Cost)).Hint = "raise cost"
+		}
+	}
+}
+
+// placeholders, and texts between sections, may stand for nothing.
+var (
+	placeholders = regexp.MustCompile(`\{\{?[^{}]*\}\}?`)
+	sections     = regexp.MustCompile(`\{\{[#^]`)
+)
+
+// besideNote says that branches which are meant to work at once wait for each other,
+// as the budget has no room for the first answers of all.
+func (w *WorstCase) besideNote(l *loader, a *Agent) {
+	var all int64
+	for _, branch := range a.SubAgents {
+		var most int64
+		for b := range branch.All {
+			if b.Type != TypeLLM {
+				continue
+			}
+			out := int64(llmagent.DefaultOutputTokens)
+			if b.LLM.MaxTokens > 0 {
+				out = min(out, int64(b.LLM.MaxTokens))
+			}
+			most = max(most, out)
+		}
+		all += most
+	}
+	for _, b := range w.of.budgetsOn(a) {
+		if b.Tokens > 0 && all > b.Tokens {
+			l.note(a.at("name"), CodeStop, "the branches of %q wait for each other: the first answers of all need %d tokens, and the budget of %s has %d", a.Name, all, b.of, b.Tokens).
+				Hint = "give the agents in it max_tokens"
+		}
+	}
+}
+
+// roomOf is a budget, what it is of, and where it is said.
+type roomOf struct {
+	Tokens int64
+	Cost   *float64
+	of     string
+	at     span
+}
+
+// budgetsOn are the budgets that an agent's requests have to fit into: those of the
+// loops around it, and that of the run.
+func (w *worst) budgetsOn(a *Agent) (all []roomOf) {
+	for p := a; p != nil; p = p.parent {
+		if p.Type != TypeLoop || p.Loop == nil || p.Loop.Budget == nil {
+			continue
+		}
+		b := p.Loop.Budget
+		all = append(all, roomOf{b.Tokens, b.Cost, quoted(p.Name), p.at("budget")})
+	}
+	if g := w.given.Budget; g != nil {
+		all = append(all, roomOf{g.Tokens, g.Cost, "the run", a.at("name")})
+	}
+	return all
 }

@@ -166,6 +166,19 @@ func (c *checker) expression(field, src string, want ...expr.Type) {
 	}
 }
 
+// whole refuses dimensions of a score that an expression gives as a number.
+func (c *checker) whole(s *Score) {
+	q, err := compile(s.Expr)
+	if err != nil || q.Type() != expr.Double && q.Type() != expr.Int {
+		return
+	}
+	field := "score.dimension_target"
+	if s.DimensionTarget == nil {
+		field = "score.dimensions"
+	}
+	c.add(field, field+" can never be met: score.expr gives a number, which has no dimensions", "read the score from a key that holds them")
+}
+
 func (c *checker) score(s *Score) {
 	switch {
 	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil || s.MinDeltaPercent != nil):
@@ -177,6 +190,9 @@ func (c *checker) score(s *Score) {
 	}
 	if s.Expr != "" {
 		c.expression("score.expr", s.Expr, expr.Double, expr.Int)
+		if s.DimensionTarget != nil || len(s.Dimensions) > 0 {
+			c.whole(s)
+		}
 	}
 	if s.Label != "" && s.Field != "" {
 		c.add("score", "score has both label and field", "give one of them")

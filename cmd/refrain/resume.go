@@ -141,6 +141,9 @@ func (f *resumeFlags) program(view *session.View, id string) (*program, supervis
 		return nil, opts, &exitError{exitUsage, fmt.Errorf("--retry: run %s has not failed, it has completed", id)}
 	}
 	if raised || f.definition != "" {
+		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {
+			return nil, opts, &exitError{exitUsage, err}
+		}
 		if err := p.follows(view, def); err != nil {
 			return nil, opts, &exitError{exitUsage, fmt.Errorf("run %s: %w", id, err)}
 		}

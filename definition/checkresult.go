@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import "slices"
+
+// untold warns of a loop of which nobody can say whose words it hands back: the step
+// that speaks last may value what the others make as well as make something itself. A
+// run then takes what was said last (LOOP 16).
+func (c *checker) untold(a *Agent) {
+	if c.problems.count(SeverityError) > 0 || a.finalizer() != nil || a.Loop.Result != "" || !a.handsOn() {
+		return
+	}
+	var speak []*Agent
+	for _, sub := range inOrder(a) {
+		if sub.speaks() {
+			speak = append(speak, sub)
+		}
+	}
+	if len(speak) < 2 {
+		return
+	}
+	last, before := speak[len(speak)-1], speak[:len(speak)-1]
+	why := ""
+	switch {
+	case last.anyone || c.isJudge(a, last, before): // the first is warned of already, with better advice
+		return
+	case last.mayExit() && slices.ContainsFunc(before, (*Agent).mayExit):
+		why = "it may end the loop, as others may"
+	case c.isReview(a, last, before):
+		why = "what it says is read by the steps before it"
+	default:
+		return
+	}
+	c.warn(a.at("name"), CodeResult, "whose words %q hands back cannot be told: %q speaks last, and %s", a.Name, last.Name, why).
+		Hint = "give result: the key of what the loop makes, or a finalizer"
+}
+
+// handsOn reports whether anybody gets what a loop hands back.
+func (a *Agent) handsOn() bool {
+	if a.parent == nil || a.OutputKey != "" {
+		return true
+	}
+	subs := a.parent.SubAgents
+	return a.parent.Type == TypeSequential && subs[len(subs)-1] == a && a.parent.handsOn()
+}
+
+// inOrder are the steps of a loop as they run.
+func inOrder(a *Agent) []*Agent {
+	if len(a.Loop.Order) == 0 {
+		return a.SubAgents
+	}
+	var all []*Agent
+	for _, name := range a.Loop.Order {
+		for _, sub := range a.SubAgents {
+			if sub.Name == name {
+				all = append(all, sub)
+			}
+		}
+	}
+	return all
+}
+
+// speaks reports whether an agent says something, and not only writes keys.
+func (a *Agent) speaks() bool {
+	switch a.Type {
+	case TypeHuman:
+		return false
+	case TypeExpression:
+		return a.Expression != nil && a.Expression.Value != ""
+	}
+	return !a.Type.Workflow() || slices.ContainsFunc(a.SubAgents, (*Agent).speaks)
+}
+
+// isJudge reports whether a run takes what a step says for a verdict, whatever it is:
+// it is the judge, or writes only what decides whether the loop stops, or alone may end
+// it.
+func (c *checker) isJudge(a, step *Agent, before []*Agent) bool {
+	if s := a.Loop.Score; s != nil && s.Judge != nil && s.Judge.Step == step.Name {
+		return true
+	}
+	keys, all := plan(a).Reads()
+	wrote, other := false, false
+	for key, ws := range c.writers {
+		for _, w := range ws {
+			if w == step || w.in(step) {
+				wrote = true
+				other = other || !slices.Contains(keys, key)
+			}
+		}
+	}
+	alone := step.mayExit() && !slices.ContainsFunc(before, (*Agent).mayExit)
+	return wrote && !other && !all || alone
+}
+
+// isReview reports whether what a step says is read by another step of the loop, and
+// it reads what that one says: it looks at what the others make. What is there before
+// the loop begins is what they work on.
+func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
+	key := step.OutputKey
+	if key == "" || slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return !w.in(a) }) {
+		return false
+	}
+	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs, func(in Input) bool { return in.Name == key }) {
+		return false
+	}
+	reads := func(who *Agent, key string) bool {
+		return slices.ContainsFunc(c.reads, func(rd read) bool {
+			_, name := rd.split()
+			return name == key && (rd.agent == who || rd.agent.in(who))
+		})
+	}
+	return slices.ContainsFunc(before, func(other *Agent) bool {
+		return other.OutputKey != "" && reads(other, key) && reads(step, other.OutputKey)
+	})
+}
