@@ -100,6 +100,11 @@ func (op operator) apply(l, r ref.Val) ref.Val {
 	switch {
 	case lok && rok && divides && rf == 0:
 		return types.NewErr("division by zero")
+	case lok && rok && l.Type() != r.Type() && beyond(lf, rf, float64(op.double(lf, rf))):
+		if res := op.exactly(l, r); res != nil {
+			return res
+		}
+		return op.double(lf, rf)
 	case lok && rok && (l.Type() != r.Type() || op.name == operators.Modulo && l.Type() == types.DoubleType):
 		return op.double(lf, rf)
 	case op.name == operators.Divide && l.Type() == types.IntType && r.Type() == types.IntType:
@@ -117,6 +122,26 @@ func (op operator) apply(l, r ref.Val) ref.Val {
 	return res
 }
 
+// exactly is the result for an int and a double that is whole, with all digits; nil if it
+// is no int. The numbers of state are doubles, but for ints that a double would round.
+func (op operator) exactly(l, r ref.Val) ref.Val {
+	if n, ok := whole53(l); ok {
+		l = n
+	}
+	if n, ok := whole53(r); ok {
+		r = n
+	}
+	li, lok := l.(types.Int)
+	ri, rok := r.(types.Int)
+	if !lok || !rok || op.name == operators.Divide && li%ri != 0 {
+		return nil
+	}
+	if res := op.same(li, ri); !types.IsError(res) {
+		return res
+	}
+	return nil
+}
+
 // integerDivision gives CEL's integer division back to calls in which the
 // checker saw two ints.
 func integerDivision(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -131,6 +156,21 @@ func integerDivision(i interpreter.InterpretableV2) (interpreter.InterpretableV2
 		return types.NewErr("cannot divide %s and %s", args[0].Type().TypeName(), args[1].Type().TypeName())
 	}
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), divide), nil
+}
+
+// beyond reports whether one of some numbers is so large that a float64 may have lost
+// digits of it.
+func beyond(numbers ...float64) bool {
+	return slices.ContainsFunc(numbers, func(f float64) bool { return math.Abs(f) > exact })
+}
+
+// whole53 is a double as an int, if it is one that a float64 is sure of.
+func whole53(v ref.Val) (types.Int, bool) {
+	d, ok := v.(types.Double)
+	if !ok || d != types.Double(math.Trunc(float64(d))) || d < -exact-1 || d > exact+1 {
+		return 0, false
+	}
+	return types.Int(d), true
 }
 
 // signed turns an unsigned number into an int if it fits, else into a double.

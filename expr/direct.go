@@ -352,5 +352,5 @@ func add(op string, l, r scalar) (v scalar, ok bool) {
 		}
 		v.num = l.num / r.num
 	}
-	return v, v.num == v.num && (!v.int || v.num >= -exact && v.num <= exact)
+	return v, v.num == v.num && (!l.int && !r.int || v.num >= -exact && v.num <= exact)
 }

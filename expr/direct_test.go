@@ -98,7 +98,7 @@ func (c counted) Number(path string) (float64, bool, bool) {
 }
 
 var scalars = []any{
-	0, 1, 2, -3, 7.5, 2.0, 0.0, -0.5, int64(1 << 60), 1<<60 + 1.0, 1 << 53, math.NaN(), math.Inf(1), true, false, nil, "", "a", "b", "8.5",
+	0, 1, 2, -3, 7.5, 2.0, 0.0, -0.5, int64(1 << 60), 1<<60 + 1.0, 1 << 53, int64(1<<53 + 1), 9007199254740992.0, uint64(math.MaxUint64), math.NaN(), math.Inf(1), true, false, nil, "", "a", "b", "8.5",
 	int8(3), uint(9), []any{1}, []string{"a"}, map[string]int{"a": 1},
 }
 

@@ -4,11 +4,14 @@ package expr
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
@@ -107,6 +110,7 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 	for _, op := range arithmetic {
 		subset.AddExcludedFunctions(env.NewFunction(op.name))
 	}
+	subset.AddExcludedFunctions(env.NewFunction(overloads.TypeConvertString, &env.Overload{ID: overloads.DoubleToString}))
 	opts := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(subset)),
 		cel.CustomTypeAdapter(adapt),
@@ -117,6 +121,8 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.ParserRecursionLimit(maxDepth),
 		cel.OptionalTypes(),
 		ext.Strings(), ext.Math(), ext.Lists(),
+		cel.Function(overloads.TypeConvertString, cel.Overload(overloads.DoubleToString, []*cel.Type{cel.DoubleType}, cel.StringType,
+			cel.UnaryBinding(func(v ref.Val) ref.Val { return types.String(digits(float64(v.(types.Double)))) }))),
 		cel.Function("number", cel.Overload("refrain_number", []*cel.Type{cel.StringType}, cel.DoubleType,
 			cel.UnaryBinding(func(v ref.Val) ref.Val {
 				f, err := Number(string(v.(types.String)))
@@ -140,6 +146,15 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 	}
 	return cel.NewCustomEnv(append(opts, arithmeticOptions()...)...)
 })
+
+// digits is a number as people write it, as templates do: CEL writes 1234567.0 as
+// 1.234567e+06.
+func digits(f float64) string {
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
 
 // environments caches what Compile builds, by the declared variables: a
 // program has few such lists. Beyond maxEnvironments nothing is kept.

@@ -91,8 +91,9 @@ func (p *Program) String() string { return p.src }
 func (p *Program) Type() Type { return p.typ }
 
 // Eval evaluates the expression. The result is plain Go: int64, float64,
-// string, bool, []any, map[string]any or nil; a time is RFC 3339 text, a
-// duration text like "90s". Nothing in it is shared with vals.
+// string, bool, []any, map[string]any or nil, and uint64 for an integer that is too
+// large for an int64; a time is RFC 3339 text, a duration text like "90s". Nothing in
+// it is shared with vals.
 //
 // A missing key gives a [*KeyError]. A variable without a value, a mix of types
 // that has no meaning, and a cost beyond the limit are errors too.

@@ -404,3 +404,67 @@ func BenchmarkEval(b *testing.B) {
 		}
 	}
 }
+
+// LOOP 29: integers of state keep every digit on their way through an expression, and
+// numbers of state, which are doubles, serve where a function wants an int.
+func TestNumbersOfState(t *testing.T) {
+	vals := map[string]any{"state": map[string]any{
+		"id": int64(math.MaxInt64 - 1), "huge": uint64(math.MaxUint64), "odd": int64(1<<53 + 1), "limit": 9007199254740992.0,
+		"one": 1.0, "ten": 10.0, "n": 1234567.0, "half": 0.5, "text": "hello", "list": []any{"a", "b", "c"},
+		"json": `{"id": 9223372036854775807, "huge": 18446744073709551615, "n": 3}`,
+	}}
+	for src, want := range map[string]any{
+		"state.id":                            int64(math.MaxInt64 - 1),
+		"state.huge":                          uint64(math.MaxUint64),
+		"[state.huge][0]":                     uint64(math.MaxUint64),
+		"string(state.id)":                    "9223372036854775806",
+		"string(state.huge)":                  "18446744073709551615",
+		"string(json(state.json).id)":         "9223372036854775807",
+		"json(state.json).huge":               uint64(math.MaxUint64),
+		"state.huge > state.id":               true,
+		"state.huge == 18446744073709551615u": true,
+		"state.id + state.one":                int64(math.MaxInt64),
+		"state.id + 1":                        int64(math.MaxInt64),
+		"state.id + state.ten":                9223372036854775816.0,
+		"state.odd - state.one":               int64(1 << 53),
+		"state.limit + 1":                     int64(1<<53 + 1),
+		"1 + state.limit":                     int64(1<<53 + 1),
+		"state.odd * state.ten":               int64(90071992547409930),
+		"state.odd % state.ten":               int64(3),
+		"state.odd / state.one":               int64(1<<53 + 1),
+		"state.odd + state.half":              9007199254740992.0,
+		"state.n + 1":                         1234568.0,
+		"string(state.n)":                     "1234567",
+		"string(state.half)":                  "0.5",
+		"string(1e21)":                        "1e+21",
+		"string(1e-7)":                        "1e-07",
+		"state.text.substring(state.one)":     "ello",
+		"state.text.charAt(state.one)":        "e",
+		"state.list[state.one]":               "b",
+		"state.list.slice(0, state.one)":      []any{"a"},
+		"lists.range(state.one + 1)":          []any{int64(0), int64(1)},
+		"'a-b-c'.split('-', state.one + 1)":   []any{"a", "b-c"},
+		"'aaa'.replace('a', 'b', state.one)":  "baa",
+		"math.bitAnd(state.n, 1)":             int64(1),
+		"'%d'.format([state.n])":              "1234567",
+	} {
+		p, err := expr.Compile(src, vars...)
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		got, err := p.Eval(vals)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", src, err, diff)
+		}
+	}
+	for _, src := range []string{"state.text.substring(state.half)", "lists.range(state.half)"} {
+		p, err := expr.Compile(src, vars...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := p.Eval(vals); err == nil || !strings.Contains(err.Error(), "no such overload") {
+			t.Errorf("%s: got %v, %v", src, v, err)
+		}
+	}
+}

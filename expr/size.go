@@ -4,6 +4,8 @@ package expr
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -136,15 +138,41 @@ func formatted(args []ref.Val) int {
 	return len(text) + 100*strings.Count(string(text), "%") + 2*bulk(args[1])
 }
 
-// bindings are CEL's own implementations of what is growing, by overload, and by
-// name where only the values tell the overload.
+// counting are the functions that take ints, and no doubles. A number of state that is
+// whole serves there: state has no ints.
+var counting = map[string]bool{
+	"charAt": true, "flatten": true, "indexOf": true, "lastIndexOf": true, "lists.range": true, "replace": true, "slice": true, "split": true,
+	"substring": true, "math.bitAnd": true, "math.bitNot": true, "math.bitOr": true, "math.bitShiftLeft": true, "math.bitShiftRight": true, "math.bitXor": true,
+}
+
+// wholes are arguments with ints in the place of doubles that are whole.
+func wholes(args []ref.Val) []ref.Val {
+	var ints []ref.Val
+	for i, a := range args {
+		n, ok := whole53(a)
+		if !ok {
+			continue
+		}
+		if ints == nil {
+			ints = slices.Clone(args)
+		}
+		ints[i] = n
+	}
+	if ints == nil {
+		return args
+	}
+	return ints
+}
+
+// bindings are CEL's own implementations of what is growing or counting, by overload,
+// and by name where only the values tell the overload.
 var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	all := make(map[string]*functions.Overload)
 	env, err := base()
 	if err != nil {
 		return all
 	}
-	for name := range growing {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(growing)), slices.Collect(maps.Keys(counting))) {
 		f, ok := env.Functions()[name]
 		if !ok {
 			continue
@@ -160,14 +188,15 @@ var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	return all
 })
 
-// bounded looks at how large a result will be before the function makes it.
+// bounded looks at how large a result will be before the function makes it, and gives
+// functions that count their ints.
 func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil
 	}
-	size := growing[call.Function()]
-	if size == nil {
+	size, counts := growing[call.Function()], counting[call.Function()]
+	if size == nil && !counts {
 		return i, nil
 	}
 	o := bindings()[call.OverloadID()]
@@ -178,7 +207,10 @@ func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error)
 		return nil, fmt.Errorf("%s has no implementation", call.Function())
 	}
 	impl := func(args ...ref.Val) ref.Val {
-		if size(args) > MaxValue {
+		if counts {
+			args = wholes(args)
+		}
+		if size != nil && size(args) > MaxValue {
 			return types.WrapErr(tooLarge())
 		}
 		switch {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -78,7 +79,7 @@ func (a adapter) reflected(v reflect.Value) ref.Val {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return types.Int(v.Int())
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return signed(types.Uint(v.Uint()))
+		return whole64(v.Uint())
 	case reflect.Float32, reflect.Float64:
 		return types.Double(v.Float())
 	case reflect.String:
@@ -126,9 +127,20 @@ func (a adapter) decoded(b []byte) ref.Val {
 	return a.NativeToValue(v)
 }
 
+// whole64 is an int, or an unsigned one where that is too small.
+func whole64(u uint64) ref.Val {
+	if u > math.MaxInt64 {
+		return types.Uint(u)
+	}
+	return types.Int(u)
+}
+
 func number(n json.Number) ref.Val {
 	if i, err := n.Int64(); err == nil {
 		return types.Int(i)
+	}
+	if u, err := strconv.ParseUint(n.String(), 10, 64); err == nil {
+		return whole64(u)
 	}
 	f, err := n.Float64()
 	if err != nil {
@@ -188,7 +200,7 @@ func (u *unpacker) plain(v ref.Val, depth int) (any, error) {
 		return int64(x), nil
 	case types.Uint:
 		if x > math.MaxInt64 {
-			return float64(x), nil
+			return uint64(x), nil
 		}
 		return int64(x), nil
 	case types.Double:
