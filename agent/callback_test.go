@@ -233,7 +233,7 @@ func TestAnswerAndChangesAreOneEvent(t *testing.T) {
 	if len(errs) > 0 || len(events) != 1 {
 		t.Fatalf("got %v, %v", events, errs)
 	}
-	if diff := cmp.Diff(map[string]any{"one": 1, "two": 2}, events[0].Actions.StateDelta); diff != "" {
+	if diff := cmp.Diff(map[string]any{"one": 1.0, "two": 2.0}, events[0].Actions.StateDelta); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 
@@ -55,9 +56,13 @@ func (s callState) Get(key string) (any, error) {
 	c.mu.Lock()
 	val, ok := c.actions.StateDelta[key]
 	c.mu.Unlock()
-	switch {
-	case !ok:
+	if !ok {
 		return s.State.Get(key)
+	}
+	val, err := session.Plain(val) // it may have been written to the actions directly
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("state key %q: %w", key, err)
 	case val == nil:
 		return nil, session.ErrStateKeyNotExist
 	}
@@ -65,6 +70,10 @@ func (s callState) Get(key string) (any, error) {
 }
 
 func (s callState) Set(key string, value any) error {
+	value, err := session.Plain(value)
+	if err != nil {
+		return fmt.Errorf("state key %q: %w", key, err)
+	}
 	write := func() error {
 		c := s.of.call
 		c.mu.Lock()
@@ -94,7 +103,7 @@ func (s callState) All() iter.Seq2[string, any] {
 			}
 		}
 		for k, val := range set {
-			if val != nil && !yield(k, val) {
+			if val, err := session.Plain(val); err == nil && val != nil && !yield(k, val) {
 				return
 			}
 		}

@@ -167,13 +167,13 @@ func TestStateOfAStepHasItsIterationKeys(t *testing.T) {
 			t.Error(err)
 		}
 		yield(ev, nil)
-		if v, err := agent.StateOf(ctx).Get("iteration:k"); v != agent.LoopOf(ctx).Iteration {
+		if v, err := agent.StateOf(ctx).Get("iteration:k"); v != float64(agent.LoopOf(ctx).Iteration) {
 			t.Errorf("got %v, %v", v, err)
 		}
 	})
 	l := &agent.Loop{Name: "refine", Address: "refine", Iteration: 1, Pass: "refine[1]"}
 	agent.NewStep(ctx, agent.StepConfig{Agent: a, Loop: l}).Run(func(ev *session.Event) bool { view.Apply(ev); return true })
-	if v, err := view.StateAt("refine[1]/b").Get("iteration:k"); v != 1 {
+	if v, err := view.StateAt("refine[1]/b").Get("iteration:k"); v != 1.0 {
 		t.Errorf("the next step of the iteration got %v, %v", v, err)
 	}
 	if v, err := view.StateAt("refine[2]/b").Get("iteration:k"); err == nil {

@@ -86,7 +86,8 @@ func FindOut(ctx InvocationContext, call Doubt, find Reconcile, yield func(*sess
 		known = &session.Event{Mark: m}
 	}
 	if o = (Outcome{kind: data.Outcome, why: data.Why}); data.Result != nil {
-		if err := json.Unmarshal(data.Result, &o.result); err != nil {
+		var err error
+		if o.result, err = session.PlainJSON(data.Result); err != nil {
 			return o, yield(nil, fmt.Errorf("what was found out about call %s: %w", call.ID, err))
 		}
 	}

@@ -277,7 +277,9 @@ func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error
 func (s *Step) emitEvent(ev *session.Event, err error) bool {
 	if s.done {
 		if s.canceled() && ev != nil && ev.Mark != nil {
-			s.pass(s.told(ev)) // how it ended is for the log, canceled or not
+			if ev = s.told(ev); ev != nil {
+				s.pass(ev) // how it ended is for the log, canceled or not
+			}
 		}
 		return false
 	}

@@ -38,6 +38,10 @@ func (s *Step) told(ev *session.Event) *session.Event {
 	}
 	more := s.isBelow(ev) && s.isSaidAgain(ev) // then it is a word of this step
 	ev = s.stamp(ev)
+	if err := ev.Actions.Normalize(); err != nil { // before anybody else sees it
+		s.fail(err)
+		return nil
+	}
 	if ev.Partial || ev.Address != s.inv.address && !more {
 		return ev
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/agenttool"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
@@ -139,8 +140,7 @@ func withParameters(t Tool, asked tool.Tool) (tool.Tool, error) {
 			if err != nil || !t.Agent.Command.JSON {
 				return answer, err
 			}
-			var v any
 			text, _ := answer["result"].(string)
-			return v, json.Unmarshal([]byte(text), &v)
+			return session.PlainJSON([]byte(text))
 		})
 }

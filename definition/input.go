@@ -17,7 +17,7 @@ type InputType string
 const (
 	InputString InputType = "string"
 	InputInt    InputType = "int"    // int64
-	InputNumber InputType = "number" // float64
+	InputNumber InputType = "number" // float64, or int64 beyond 2^53
 	InputBool   InputType = "bool"
 	InputList   InputType = "list" // []any
 	InputMap    InputType = "map"  // map[string]any
@@ -151,12 +151,20 @@ func typeOfValue(v any) InputType {
 // fit returns the value as one of the type.
 func (t InputType) fit(v any) (any, bool) {
 	if i, ok := v.(int64); ok && t == InputNumber {
-		return float64(i), true
+		return exactly(i), true
 	}
 	if t == InputPath {
 		return v, typeOfValue(v) == InputString
 	}
 	return v, typeOfValue(v) == t
+}
+
+// exactly is a whole number as a float64, unless that would change its digits.
+func exactly(i int64) any {
+	if i < -1<<53 || i > 1<<53 {
+		return i
+	}
+	return float64(i)
 }
 
 func (t InputType) article() string {

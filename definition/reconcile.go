@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -178,8 +179,8 @@ func reconcileCommand(t Tool, asked tool.Tool) agent.Reconcile {
 		}
 		answer, _ := result.(map[string]any)
 		text, _ := answer["result"].(string)
-		var v any
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
+		v, err := session.PlainJSON([]byte(text))
+		if err != nil {
 			return agent.Outcome{}, err
 		}
 		return agent.Happened(v), nil

@@ -117,6 +117,9 @@ func (t InputType) parse(text string) (any, error) {
 			return v, nil
 		}
 	case InputNumber:
+		if v, err := strconv.ParseInt(bare, 10, 64); err == nil {
+			return exactly(v), nil
+		}
 		if v, err := strconv.ParseFloat(bare, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
 			return v, nil
 		}

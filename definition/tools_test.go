@@ -176,7 +176,7 @@ tools:
 	if words != "Done." {
 		t.Errorf("got %q", words)
 	}
-	if diff := cmp.Diff(map[string]any{"text": evil, "again": int64(2)}, after["heard"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"text": evil, "again": 2.0}, after["heard"]); diff != "" {
 		t.Errorf("the state: %s", diff)
 	}
 	if got := answers(rec.requests[1])["echo"]; !cmp.Equal(got, any(map[string]any{"text": evil, "again": 2.0})) {

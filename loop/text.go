@@ -95,6 +95,8 @@ func brief(v any) string {
 		return strconv.FormatBool(x)
 	case int64:
 		return strconv.FormatInt(x, 10)
+	case uint64:
+		return strconv.FormatUint(x, 10)
 	case float64:
 		return num(x)
 	case string:

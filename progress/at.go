@@ -3,9 +3,11 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -38,8 +40,12 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64, whol
 	}
 	all := maps.Collect(view.StateAt(at).All())
 	for key, val := range all {
-		if w, ok := val.(writer); ok {
-			all[key] = whole.of(w.ev).Actions.StateDelta[key]
+		seq, cut := writtenBy(val)
+		if !cut {
+			continue
+		}
+		if i, ok := slices.BinarySearchFunc(events, seq, func(ev *session.Event, seq int64) int { return cmp.Compare(ev.Seq, seq) }); ok {
+			all[key] = whole.of(events[i]).Actions.StateDelta[key]
 		}
 	}
 	return all
@@ -68,8 +74,16 @@ func (w Whole) all(events []*session.Event) iter.Seq[*session.Event] {
 	}
 }
 
-// writer stands for the value of a key that an event of an outline has written.
-type writer struct{ ev *session.Event }
+// writer is the key of a map that stands for a value that may be cut: it holds the
+// number of the event that has written it. No key of a state has a zero byte.
+const writer = "\x00writer"
+
+// writtenBy is the event that a value stands for.
+func writtenBy(val any) (seq int64, ok bool) {
+	m, _ := val.(map[string]any)
+	n, ok := m[writer].(float64)
+	return int64(n), ok
+}
 
 // byWriter is an event of an outline with writers in the place of values that may be
 // cut.
@@ -81,7 +95,7 @@ func byWriter(ev *session.Event) *session.Event {
 	c.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
 	for key, val := range c.Actions.StateDelta {
 		if s, ok := val.(string); ok && strings.HasSuffix(s, "…") && !session.LogKey(key) {
-			c.Actions.StateDelta[key] = writer{ev}
+			c.Actions.StateDelta[key] = map[string]any{writer: float64(ev.Seq)}
 		}
 	}
 	return &c

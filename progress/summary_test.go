@@ -195,10 +195,10 @@ func TestStateAtAnIteration(t *testing.T) {
 				return progress.StateAfter(initial, log, seq, nil)
 			}
 			for n, want := range []map[string]any{
-				{"n": 0, "lang": "en"},
-				{"n": 1, "draft": "version 1", "mark": 5, "iteration:now": 1},
-				{"n": 2, "draft": "version 2", "mark": 7, "iteration:now": 2},
-				{"n": 3, "draft": "version 3", "mark": 4, "iteration:now": 3},
+				{"n": 0.0, "lang": "en"},
+				{"n": 1.0, "draft": "version 1", "mark": 5.0, "iteration:now": 1.0},
+				{"n": 2.0, "draft": "version 2", "mark": 7.0, "iteration:now": 2.0},
+				{"n": 3.0, "draft": "version 3", "mark": 4.0, "iteration:now": 3.0},
 			} {
 				got := at(n)
 				maps.DeleteFunc(got, func(k string, _ any) bool { _, in := want[k]; return !in })
@@ -212,7 +212,7 @@ func TestStateAtAnIteration(t *testing.T) {
 			over := runEvent(t, log, session.MarkRunEnded, session.RunEnded{})
 			over.Seq = log[len(log)-1].Seq + 1
 			end := progress.StateAfter(initial, append(slices.Clone(log), over), over.Seq, nil)
-			if end["draft"] != "version 4" || end["mark"] != 9 || end["iteration:now"] != nil {
+			if end["draft"] != "version 4" || end["mark"] != 9.0 || end["iteration:now"] != nil {
 				t.Errorf("at the end: %v", end)
 			}
 			if len(initial) != 1 {

@@ -22,9 +22,9 @@ func Example() {
 		Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
 				n, _ := ctx.Session().State().Get("n")
-				count, _ := n.(int)
+				count, _ := n.(float64) // as JSON has numbers
 				ev := session.NewEvent(ctx, ctx.InvocationID())
-				ev.Content = genai.NewContentFromText(fmt.Sprintf("You have asked %d times.", count+1), genai.RoleModel)
+				ev.Content = genai.NewContentFromText(fmt.Sprintf("You have asked %v times.", count+1), genai.RoleModel)
 				ev.Actions.StateDelta["n"] = count + 1
 				yield(ev, nil)
 			}

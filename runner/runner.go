@@ -298,7 +298,7 @@ func (r *Runner) open(run *run, msg *genai.Content, o runOptions) (err error) {
 	}
 	ev, err := o.event(run.id, msg)
 	if err != nil {
-		return err
+		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	return run.append(ev)
 }
@@ -344,7 +344,7 @@ func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, er
 		maps.Copy(ev.Actions.StateDelta, o.stateDelta)
 	}
 	ev.Content = msg
-	return ev, nil
+	return ev, ev.Actions.Normalize()
 }
 
 func newID() string { return "e-" + uuid.NewString() }

@@ -83,11 +83,11 @@ func TestStateAndHistoryLastFromRunToRun(t *testing.T) {
 	svc := session.InMemoryService()
 	a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
 		n, _ := ctx.Session().State().Get("n")
-		count, _ := n.(int)
+		count, _ := n.(float64)
 		if _, err := ctx.Session().State().Get("temp:n"); err == nil {
 			t.Error("a temp: key outlived its invocation")
 		}
-		ev := says(fmt.Sprintf("%d times, %d events", count, ctx.Session().Events().Len()))
+		ev := says(fmt.Sprintf("%v times, %d events", count, ctx.Session().Events().Len()))
 		ev.Actions.StateDelta = map[string]any{"n": count + 1, "temp:n": 1}
 		yield(ev, nil)
 	})
@@ -247,7 +247,7 @@ func TestServiceWithSessionsOfItsOwn(t *testing.T) {
 	a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
 		for range 3 {
 			n, _ := ctx.Session().State().Get("n")
-			count, _ := n.(int)
+			count, _ := n.(float64)
 			before := ctx.Session().Events().Len()
 			if !yield(sets("n", count+1), nil) {
 				return
@@ -266,7 +266,7 @@ func TestServiceWithSessionsOfItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := get(t, svc).State().Get("n"); n != 6 {
+	if n, err := get(t, svc).State().Get("n"); n != 6.0 {
 		t.Errorf("got n = %v, %v", n, err)
 	}
 	if n := get(t, svc).Events().Len(); n != 8 {

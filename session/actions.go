@@ -7,7 +7,8 @@ import "github.com/refrain-dev/refrain/tool/toolconfirmation"
 // EventActions is what an event does besides saying something.
 type EventActions struct {
 	// StateDelta is merged into the session's state when the event is
-	// appended. A nil value removes its key.
+	// appended. A nil value removes its key. The values are what [Plain] makes of them
+	// from the moment the event is yielded or appended.
 	StateDelta map[string]any `json:"stateDelta,omitempty"`
 	// ArtifactDelta names the artifacts saved, with their new versions.
 	ArtifactDelta map[string]int64 `json:"artifactDelta,omitempty"`

@@ -61,6 +61,10 @@ func (m *memory) make(req *CreateRequest) (*record, error) {
 	if id == "" {
 		id = uuid.NewString()
 	}
+	state, err := Normalize(req.State)
+	if err != nil {
+		return nil, err
+	}
 	key := sessionKey{req.AppName, req.UserID, id}
 	if _, ok := m.sessions[key]; ok {
 		return nil, ErrExists
@@ -70,7 +74,7 @@ func (m *memory) make(req *CreateRequest) (*record, error) {
 		app:  scopeOf(m.apps, req.AppName),
 		user: scopeOf(m.users, userKey{req.AppName, req.UserID}),
 	}
-	for k, val := range req.State {
+	for k, val := range state {
 		if durable(k) && val != nil {
 			rec.set(k, val)
 		}

@@ -57,6 +57,11 @@ func put(m map[string]any, key string, value any) {
 
 // append adds events to the log, or none of them.
 func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) error {
+	for _, ev := range evs {
+		if err := ev.Actions.Normalize(); err != nil {
+			return err
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deleted {

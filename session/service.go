@@ -31,8 +31,8 @@ var (
 // Service stores sessions. It is safe for concurrent use. Every implementation
 // passes sessiontest.TestService.
 type Service interface {
-	// Create starts a session; without a SessionID it makes one up. Errors:
-	// [ErrExists], [ErrInvalid].
+	// Create starts a session; without a SessionID it makes one up. Its state has the
+	// values as [Plain] has them. Errors: [ErrExists], [ErrInvalid], [ErrNotJSON].
 	Create(context.Context, *CreateRequest) (*CreateResponse, error)
 	// Get fetches a session. Errors: [ErrNotFound], [ErrInvalid].
 	Get(context.Context, *GetRequest) (*GetResponse, error)
@@ -47,9 +47,10 @@ type Service interface {
 	// Timestamp where they are empty. Any Session will do for s: its names say
 	// where, and the last event it has seen says what must be the last in the
 	// store. A Session whose Events is nil has seen none: only the first event
-	// of a log follows it. A caller that knows better presets the event's Seq. A partial
-	// event is not stored. A [*View] sees the event afterwards. Errors:
-	// [ErrNotFound], [ErrConflict], [ErrInvalid].
+	// of a log follows it. A caller that knows better presets the event's Seq. The
+	// values of the delta become what [Plain] makes of them. A partial event is not
+	// stored. A [*View] sees the event afterwards. Errors: [ErrNotFound],
+	// [ErrConflict], [ErrInvalid], [ErrNotJSON].
 	AppendEvent(ctx context.Context, s Session, ev *Event) error
 }
 

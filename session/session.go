@@ -35,9 +35,10 @@ type ReadonlyState interface {
 // what a map or a slice in it holds, set a new one.
 type State interface {
 	ReadonlyState
-	// Set changes a value for this holder at once. What is to last is written
-	// through a context's State or an event's StateDelta; in a durable run that is
-	// the only way, and Set returns [ErrNotLogged].
+	// Set changes a value for this holder at once: Get returns what [Plain] makes of
+	// it. What is to last is written through a context's State or an event's
+	// StateDelta; in a durable run that is the only way, and Set returns
+	// [ErrNotLogged]. For a value that JSON cannot hold it returns [ErrNotJSON].
 	Set(key string, value any) error
 }
 

@@ -16,8 +16,8 @@ import (
 type Starter interface {
 	// Start is [Service.Create], [BulkAppender.AppendEvents] and, if the request names an
 	// owner, [Leaser.Acquire]: all of it is stored, or nothing. The Seq of the first event
-	// is 1 or unset. Errors: [ErrExists], [ErrInvalid], [ErrConflict] for another Seq. The
-	// events are unchanged then.
+	// is 1 or unset. Errors: [ErrExists], [ErrInvalid], [ErrConflict] for another Seq,
+	// [ErrNotJSON]. The events have no Seq then.
 	Start(context.Context, *StartRequest) (*StartResponse, error)
 }
 
@@ -40,8 +40,9 @@ type StartResponse struct {
 	Lease *Lease
 }
 
-// Stored returns the events of the request that are to be stored. The error says what
-// the request lacks; it is for stores.
+// Stored returns the events of the request that are to be stored, with the values of
+// their deltas as [Plain] has them. The error says what the request lacks; it is for
+// stores.
 func (r *StartRequest) Stored() ([]*Event, error) {
 	switch {
 	case r == nil || r.AppName == "" || r.UserID == "":
@@ -58,6 +59,11 @@ func (r *StartRequest) Stored() ([]*Event, error) {
 	for i, ev := range evs {
 		if ev.Seq != 0 && ev.Seq != int64(i)+1 {
 			return nil, fmt.Errorf("event %d of a new session: %w", i+1, ErrConflict)
+		}
+	}
+	for i, ev := range evs {
+		if err := ev.Actions.Normalize(); err != nil {
+			return nil, fmt.Errorf("event %d of a new session: %w", i+1, err)
 		}
 	}
 	return evs, nil

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -40,10 +39,14 @@ func (s stateAt) Get(key string) (any, error) {
 }
 
 func (s stateAt) Set(key string, value any) error {
+	value, err := Plain(value)
+	if err != nil {
+		return keyError(key, err)
+	}
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
 	if s.view.held && !temporary(key, nil) {
-		return fmt.Errorf("state key %q: %w", key, ErrNotLogged)
+		return keyError(key, ErrNotLogged)
 	}
 	s.view.set(key, value, s.at)
 	return nil

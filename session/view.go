@@ -35,7 +35,8 @@ type View struct {
 // ViewConfig is what a store knows about a session when it makes a [View].
 type ViewConfig struct {
 	AppName, UserID, SessionID string
-	// State is given away to the view; app: and user: keys included.
+	// State is given away to the view; app: and user: keys included. A view has its
+	// values as [Plain] has them, and leaves out those of which that is an error.
 	State map[string]any
 	// Events are those that the view shows, oldest first.
 	Events []*Event
@@ -60,7 +61,7 @@ type ViewConfig struct {
 func NewView(cfg ViewConfig) *View {
 	v := &View{
 		appName: cfg.AppName, userID: cfg.UserID, id: cfg.SessionID,
-		state: cfg.State, updated: cfg.Updated, stateOnly: cfg.StateOnly,
+		state: possible(cfg.State), updated: cfg.Updated, stateOnly: cfg.StateOnly,
 	}
 	v.seq.Store(cfg.LastSeq)
 	if cfg.Load != nil {
@@ -177,8 +178,12 @@ func (v *View) HoldToLog() {
 }
 
 // Apply adds an event that a store has just appended. A store calls it on the
-// view that it was given; the event's Seq is set.
+// view that it was given; the event's Seq is set. The values of its delta become
+// what [Plain] makes of them, where that is not done yet.
 func (v *View) Apply(ev *Event) {
+	if ev.Actions.Normalize() != nil {
+		ev.Actions.StateDelta = possible(maps.Clone(ev.Actions.StateDelta))
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.add(ev)

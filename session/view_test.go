@@ -31,11 +31,11 @@ func wantValue(t *testing.T, v *session.View, at session.Address, key string, wa
 		if !errors.Is(err, session.ErrStateKeyNotExist) {
 			t.Errorf("at %q: Get(%q) = %v, %v; want ErrStateKeyNotExist", at, key, got, err)
 		}
-	} else if err != nil || got != want {
+	} else if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("at %q: Get(%q) = %v, %v; want %v", at, key, got, err, want)
 	}
 	all := maps.Collect(v.StateAt(at).All())
-	if got, ok := all[key]; ok != (want != nil) || got != want {
+	if got, ok := all[key]; ok != (want != nil) || !cmp.Equal(got, want) {
 		t.Errorf("at %q: All has %q = %v (%t), want %v as Get says", at, key, got, ok, want)
 	}
 }
@@ -92,31 +92,31 @@ func TestInnerIterationKeyWinsWhateverWasSetLast(t *testing.T) {
 
 func TestRunSeesTheNewestIterationKey(t *testing.T) {
 	v := newView()
-	set(t, v, "a[1]/step", "iteration:k", 1)
-	set(t, v, "a[1]/b[1]/step", "iteration:k", 2)
-	wantValue(t, v, "", "iteration:k", 2)
-	set(t, v, "a[1]/step", "iteration:k", 3)
-	wantValue(t, v, "", "iteration:k", 3)
+	set(t, v, "a[1]/step", "iteration:k", 1.0)
+	set(t, v, "a[1]/b[1]/step", "iteration:k", 2.0)
+	wantValue(t, v, "", "iteration:k", 2.0)
+	set(t, v, "a[1]/step", "iteration:k", 3.0)
+	wantValue(t, v, "", "iteration:k", 3.0)
 }
 
 func TestNilRemovesAnIterationKey(t *testing.T) {
 	v := newView()
-	set(t, v, "a[1]/step", "iteration:k", 1)
+	set(t, v, "a[1]/step", "iteration:k", 1.0)
 	set(t, v, "a[1]/step", "iteration:k", nil)
 	wantValue(t, v, "a[1]/step", "iteration:k", nil)
 	wantValue(t, v, "", "iteration:k", nil)
-	set(t, v, "a[1]/step", "iteration:k", 2)
-	wantValue(t, v, "a[1]/step", "iteration:k", 2)
+	set(t, v, "a[1]/step", "iteration:k", 2.0)
+	wantValue(t, v, "a[1]/step", "iteration:k", 2.0)
 }
 
 // Outside loops there is no iteration to end: the key lives with the run.
 func TestIterationKeyOutsideLoopsIsSeenByItsStep(t *testing.T) {
 	v := newView()
-	set(t, v, "story", "iteration:k", 1)
-	wantValue(t, v, "story", "iteration:k", 1)
-	wantValue(t, v, "story/refine[1]/critic", "iteration:k", 1)
+	set(t, v, "story", "iteration:k", 1.0)
+	wantValue(t, v, "story", "iteration:k", 1.0)
+	wantValue(t, v, "story/refine[1]/critic", "iteration:k", 1.0)
 	v.EndIteration("story/refine[1]")
-	wantValue(t, v, "story", "iteration:k", 1)
+	wantValue(t, v, "story", "iteration:k", 1.0)
 }
 
 // D9
@@ -125,10 +125,10 @@ func TestAppliedDeltaGoesWhereTheEventWasSaid(t *testing.T) {
 	ev := &session.Event{Seq: 7, Address: "story/refine[1]/critic"}
 	ev.Actions.StateDelta = map[string]any{"iteration:k": 1, "temp:k": 2, "k": 3}
 	v.Apply(ev)
-	wantValue(t, v, "story/refine[1]/editor", "iteration:k", 1)
+	wantValue(t, v, "story/refine[1]/editor", "iteration:k", 1.0)
 	wantValue(t, v, "story/refine[2]/editor", "iteration:k", nil)
-	wantValue(t, v, "other", "temp:k", 2)
-	wantValue(t, v, "", "k", 3)
+	wantValue(t, v, "other", "temp:k", 2.0)
+	wantValue(t, v, "", "k", 3.0)
 	if got := v.LastSeq(); got != 7 {
 		t.Errorf("LastSeq is the applied event's: got %d, want 7", got)
 	}
@@ -164,7 +164,7 @@ func TestAllMayBeLeftEarly(t *testing.T) {
 		set(t, v, "", "c", 3)
 		break
 	}
-	if got, err := v.State().Get("c"); err != nil || got != 3 {
+	if got, err := v.State().Get("c"); err != nil || got != 3.0 {
 		t.Errorf("c is %v, %v after it was set while the state was read", got, err)
 	}
 }

@@ -205,9 +205,11 @@ func (a *Agent) read(answer *session.Answer) (*session.Event, error) {
 		}
 		output = words
 	case session.AskEdit:
-		if err := json.Unmarshal(answer.Value, &ev.Actions.StateDelta); err != nil {
+		edit, err := session.PlainJSON(answer.Value)
+		if err != nil {
 			return nil, err
 		}
+		ev.Actions.StateDelta, _ = edit.(map[string]any)
 		words = "edited: " + strings.Join(slices.Sorted(maps.Keys(ev.Actions.StateDelta)), ", ")
 	default:
 		var approved bool

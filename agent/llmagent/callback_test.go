@@ -195,7 +195,7 @@ func TestBeforeModelChangesTheRequest(t *testing.T) {
 	if rec.heard(0)[0] != "user: go (1)" || rec.heard(1)[0] != "user: go (2)" || *rec.requests[1].Config.Temperature != 2 {
 		t.Errorf("got %q, then %q", rec.heard(0), rec.heard(1))
 	}
-	if th.state("asked") != 2 {
+	if th.state("asked") != 2.0 {
 		t.Errorf("asked is %v", th.state("asked"))
 	}
 }

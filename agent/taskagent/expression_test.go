@@ -25,8 +25,8 @@ func TestSetSeesTheStateBefore(t *testing.T) {
 		t.Fatal(got.err)
 	}
 	equal(t, "state", map[string]any{
-		"a": int64(2), "b": int64(1), "sum": int64(3),
-		"all": map[string]any{"a": int64(2), "b": int64(1), "gone": nil, "value": int64(3)},
+		"a": 2.0, "b": 1.0, "sum": 3.0,
+		"all": map[string]any{"a": 2.0, "b": 1.0, "gone": nil, "value": 3.0},
 	}, got.state)
 	if len(got.events) != 1 || got.events[0].Content != nil {
 		t.Errorf("got %d events, want one without words", len(got.events))
@@ -40,14 +40,14 @@ func TestExpressionVariables(t *testing.T) {
 		Value:  `[iteration, max_iterations, score, best_score, prev.?where.orValue("none"), user_input]`,
 	}))
 	got := run(t.Context(), t, where, nil)
-	equal(t, "outside a loop", any([]any{int64(0), int64(0), nil, nil, "none", "Please."}), got.state["where"])
+	equal(t, "outside a loop", any([]any{0.0, 0.0, nil, nil, "none", "Please."}), got.state["where"])
 
 	l := must(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{where}}, MaxIterations: 2, KeepStates: true,
 	}))
 	got = run(t.Context(), t, l, nil)
-	first := []any{int64(1), int64(2), nil, nil, "none", "Please."}
-	equal(t, "in a loop", any([]any{int64(2), int64(2), nil, nil, first, "Please."}), got.state["where"])
+	first := []any{1.0, 2.0, nil, nil, "none", "Please."}
+	equal(t, "in a loop", any([]any{2.0, 2.0, nil, nil, first, "Please."}), got.state["where"])
 }
 
 // D17: a key that is not there is an error that names it, and nothing is set.

@@ -56,7 +56,7 @@ func TestRequestAndAnswer(t *testing.T) {
 	equal(t, "out", any(want), got.state["out"])
 	equal(t, "words", []string{want}, got.words())
 	all := got.state["all"].(map[string]any)
-	equal(t, "status", any(200), all["status"])
+	equal(t, "status", any(200.0), all["status"])
 	equal(t, "body", any(want+"\n"), all["body"])
 	equal(t, "header", any("7"), all["headers"].(map[string]any)["x-id"])
 }
@@ -117,7 +117,7 @@ func TestStatus(t *testing.T) {
 		t.Fatalf("the error is %v, want a StatusError", got.err)
 	}
 	has(t, got.err, "status 404 Not Found: no such draft")
-	equal(t, "status", any(404), got.state["all"].(map[string]any)["status"])
+	equal(t, "status", any(404.0), got.state["all"].(map[string]any)["status"])
 	if _, ok := got.state["out"]; ok {
 		t.Error("the output key is set")
 	}
@@ -139,7 +139,7 @@ func TestHTTPJSON(t *testing.T) {
 	if got.err != nil || !got.events[0].Actions.Escalate {
 		t.Errorf("no exit, error %v", got.err)
 	}
-	equal(t, "out", any(map[string]any{"score": int64(8)}), got.state["out"])
+	equal(t, "out", any(map[string]any{"score": 8.0}), got.state["out"])
 	text = "<html>"
 	got = request(t, taskagent.HTTPConfig{URL: s.URL, JSON: true}, nil)
 	has(t, got.err, "read the answer of "+s.URL+" as JSON")

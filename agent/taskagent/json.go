@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
 // parseJSON reads a text that is one JSON value. Whole numbers that fit are
-// int64, so that long identifiers stay as they are; others are float64.
+// int64, or else uint64, so that long identifiers stay as they are; others are
+// float64.
 func parseJSON(text string) (any, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -35,6 +37,9 @@ func plain(v any) (any, error) {
 	case json.Number:
 		if i, err := x.Int64(); err == nil {
 			return i, nil
+		}
+		if u, err := strconv.ParseUint(x.String(), 10, 64); err == nil {
+			return u, nil
 		}
 		f, err := x.Float64()
 		if err != nil {

@@ -185,7 +185,7 @@ func TestExitWhenThatFailsKeepsTheResult(t *testing.T) {
 	}))
 	got := run(t.Context(), t, a, map[string]any{"score": 4})
 	has(t, got.err, "evaluate the exit condition", "scroe")
-	equal(t, "state", map[string]any{"score": 4, "all": map[string]any{"text": "Hello."}}, got.state)
+	equal(t, "state", map[string]any{"score": 4.0, "all": map[string]any{"text": "Hello."}}, got.state)
 	equal(t, "words", 0, len(got.words()))
 }
 

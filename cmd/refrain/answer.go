@@ -85,8 +85,8 @@ func (f *answerFlags) value(q session.Question, answer []string) (json.RawMessag
 			if !ok || key == "" {
 				return nil, fmt.Errorf("--set %q: write it as key=value", s)
 			}
-			var v any
-			if json.Unmarshal([]byte(text), &v) != nil {
+			v, err := session.PlainJSON([]byte(text))
+			if err != nil {
 				v = text
 			}
 			edit[key] = v
@@ -108,8 +108,8 @@ func (f *answerFlags) value(q session.Question, answer []string) (json.RawMessag
 	case session.AskConfirmation:
 		c := map[string]any{}
 		if f.payload != "" {
-			var payload any
-			if err := json.Unmarshal([]byte(f.payload), &payload); err != nil {
+			payload, err := session.PlainJSON([]byte(f.payload))
+			if err != nil {
 				return nil, fmt.Errorf("--payload: %w", err)
 			}
 			c["payload"] = payload

@@ -38,8 +38,8 @@ func TestImportLeavesSharedKeysAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]map[string]any{
-		"other": {"user:lang": "de", "app:limit": 3},
-		"r_1":   {"user:lang": "de", "app:limit": 3, "own": 2, "kept": 1},
+		"other": {"user:lang": "de", "app:limit": 3.0},
+		"r_1":   {"user:lang": "de", "app:limit": 3.0, "own": 2.0, "kept": 1.0},
 	} {
 		got, err := store.Get(t.Context(), &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
 		if err != nil {

@@ -4,6 +4,9 @@ package sessiontest
 
 import (
 	"maps"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,7 +53,7 @@ func (s *suite) shortLived() {
 	made := s.make("s1", nil)
 	delta := map[string]any{"temp:k": 1, "iteration:k": 2, "k": 3}
 	ev := s.append(made, sets(delta))
-	if diff := cmp.Diff(map[string]any{"temp:k": 1, "iteration:k": 2, "k": 3}, ev.Actions.StateDelta); diff != "" {
+	if diff := cmp.Diff(asJSON(s.T, delta), asJSON(s.T, ev.Actions.StateDelta)); diff != "" {
 		s.Errorf("the event that is appended keeps its temp: keys, for those whom it is shown to (-want +got):\n%s", diff)
 	}
 	s.wantState(made, map[string]any{"temp:k": 1, "iteration:k": 2, "k": 3}, "the writer sees temp: and iteration: keys")
@@ -97,14 +100,59 @@ func (s *suite) values() {
 		"text": "naïve \u2028 \"quoted\" 漢字", "empty": "", "yes": true, "no": false, "zero": 0, "whole": int64(1) << 52, "part": 7.25, "neg": -3,
 		"list": []any{"a", 1.5, nil, map[string]any{"b": false}}, "map": map[string]any{"deep": map[string]any{"er": []any{}}},
 		"a key with spaces, ünïcode and 'quotes'": "v",
+
+		"id": int64(math.MaxInt64), "negative id": int64(math.MinInt64), "number": uint64(math.MaxUint64), "beyond": 1<<53 + 1, "limit": 1 << 53,
+		"large": 1e300, "round": 1e17, "deep id": map[string]any{"ids": []any{int64(math.MaxInt64), 1}}, "long": slices.Repeat([]any{int64(math.MaxInt64)}, 100),
+		"duration": time.Minute, "bytes": []byte("data"), "ints": []int{1, 2}, "typed": map[string][]string{"a": {"b"}},
+		"struct": struct {
+			Name string `json:"name"`
+			ID   uint64
+		}{"n", math.MaxUint64},
+	}
+	want, err := session.Normalize(values)
+	if err != nil {
+		s.Fatal(err)
 	}
 	made := s.make("s1", values)
-	s.wantState(s.get("s1"), values, "state values come back as they were, up to JSON")
-	changed := map[string]any{}
+	s.wantValues(made, want, "the first state has its values as session.Plain has them")
+	s.wantValues(s.get("s1"), want, "the first state has its values as session.Plain has them")
+	changed, all := map[string]any{}, maps.Clone(want)
 	for k, v := range values {
-		changed["user:"+k] = v
+		changed["user:"+k], all["user:"+k] = v, want[k]
+		changed["app:"+k], all["app:"+k] = v, want[k]
+		changed["new "+k], all["new "+k] = v, want[k]
 	}
 	s.append(made, sets(changed))
-	maps.Copy(changed, values)
-	s.wantState(s.get("s1"), changed, "state values come back as they were, up to JSON")
+	s.wantValues(made, all, "who appends sees values as session.Plain has them")
+	got := s.get("s1")
+	s.wantValues(got, all, "values of a delta come back as session.Plain has them")
+	delta, err := session.Normalize(changed)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if diff := cmp.Diff(delta, got.Events().At(0).Actions.StateDelta); diff != "" {
+		s.Errorf("a stored event has its values as session.Plain has them (-want +got):\n%s", diff)
+	}
+}
+
+// refused: a value that JSON does not have is refused, whole.
+func (s *suite) refused() {
+	made := s.make("s1", nil)
+	for name, v := range map[string]any{"NaN": math.NaN(), "+Inf": []any{math.Inf(1)}, "a function": func() {}} {
+		ev := sets(map[string]any{"a": 1, "k": v})
+		s.wantErr(s.svc.AppendEvent(s.Context(), made, ev), session.ErrNotJSON, "AppendEvent of "+name)
+		_, err := s.svc.Create(s.Context(), &session.CreateRequest{AppName: app, UserID: ana, SessionID: name, State: map[string]any{"k": v}})
+		s.wantErr(err, session.ErrNotJSON, "Create with "+name)
+	}
+	s.wantValues(s.get("s1"), map[string]any{}, "nothing of a refused event is stored")
+	s.append(made, sets(map[string]any{"a": 1}))
+	s.wantValues(s.get("s1"), map[string]any{"a": 1.0}, "a session goes on after a refused event")
+}
+
+// wantValues demands a session's whole state, with the types of its values.
+func (s *suite) wantValues(of session.Session, want map[string]any, rule string) {
+	s.Helper()
+	if diff := cmp.Diff(want, maps.Collect(of.State().All())); diff != "" {
+		s.Errorf("%s: state of session %q (-want +got):\n%s", rule, of.ID(), diff)
+	}
 }

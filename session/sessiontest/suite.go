@@ -22,8 +22,8 @@ import (
 )
 
 // TestService runs the suite. Each subtest opens a service of its own, which
-// must be empty; open cleans up by t.Cleanup. State values may come back as
-// JSON has them: the suite compares them by their JSON.
+// must be empty; open cleans up by t.Cleanup. State values come back
+// as session.Plain has them, and the writer sees them so too.
 func TestService(t *testing.T, open func(t *testing.T) session.Service) {
 	tests := []struct {
 		name string
@@ -44,6 +44,7 @@ func TestService(t *testing.T, open func(t *testing.T) session.Service) {
 		{"nil removes a key", (*suite).nilRemoves},
 		{"setting state is not storing it", (*suite).setIsLocal},
 		{"values", (*suite).values},
+		{"values that JSON does not have", (*suite).refused},
 		{"partial events", (*suite).partial},
 		{"order", (*suite).order},
 		{"many events", (*suite).many},

@@ -87,6 +87,14 @@ var defects = map[string]struct {
 		delete(ev.Actions.StateDelta, "temp:k")
 		return inner.AppendEvent(ctx, s, ev)
 	}}},
+	"large integers are rounded": {"values", broken{append: func(ctx context.Context, inner session.Service, s session.Session, ev *session.Event) error {
+		for k, v := range ev.Actions.StateDelta {
+			if n, ok := v.(int64); ok {
+				ev.Actions.StateDelta[k] = float64(n) / 2 * 2.000001
+			}
+		}
+		return inner.AppendEvent(ctx, s, ev)
+	}}},
 	"a stale writer gets through": {"stale_writer", broken{append: func(ctx context.Context, inner session.Service, s session.Session, ev *session.Event) error {
 		err := inner.AppendEvent(ctx, s, ev)
 		if errors.Is(err, session.ErrConflict) {

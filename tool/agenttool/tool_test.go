@@ -215,7 +215,7 @@ func TestStateAndArtifactsFlowThrough(t *testing.T) {
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	want := map[string]any{"found": "about tides", "topic": nil, "temp:draft": 1, "by_event": true}
+	want := map[string]any{"found": "about tides", "topic": nil, "temp:draft": 1.0, "by_event": true}
 	if diff := cmp.Diff(want, got.ev.Actions.StateDelta); diff != "" {
 		t.Error(diff)
 	}
@@ -402,7 +402,7 @@ func TestConcurrentCalls(t *testing.T) {
 		}
 		wg.Wait()
 		for _, ev := range evs {
-			if diff := cmp.Diff(map[string]any{"a": 1, "b": 1}, ev.Actions.StateDelta); diff != "" || len(ev.Actions.ArtifactDelta) != 2 {
+			if diff := cmp.Diff(map[string]any{"a": 1.0, "b": 1.0}, ev.Actions.StateDelta); diff != "" || len(ev.Actions.ArtifactDelta) != 2 {
 				t.Error(diff, ev.Actions.ArtifactDelta)
 			}
 			if !y(ev, nil) {

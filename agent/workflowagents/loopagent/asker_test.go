@@ -113,7 +113,7 @@ func TestIterationCallbackThatLeaves(t *testing.T) {
 			check(t, name+": detail", inner.Detail, tt.detail)
 			check(t, name+": by", inner.By, "refine")
 			if tt.change {
-				check(t, name+": state", s.state(t, "left"), any(2))
+				check(t, name+": state", s.state(t, "left"), any(2.0))
 			}
 			want := loop.ReasonMaxIterations
 			if tt.exit != nil && tt.exit.Scope != "" {

@@ -74,9 +74,9 @@ func TestIterationCallbacksChangeState(t *testing.T) {
 		"refine: ", "refine[1]/look: topic=1", "refine: ",
 		"refine: ", "refine[2]/look: topic=2 done=1 prev.topic=1 prev.done=1", "refine: ",
 	})
-	check(t, "delta", evs[0].Actions.StateDelta, map[string]any{"topic": 1})
+	check(t, "delta", evs[0].Actions.StateDelta, map[string]any{"topic": 1.0})
 	check(t, "author", evs[0].Author, "refine")
-	check(t, "state", s.state(t, "done"), any(2))
+	check(t, "state", s.state(t, "done"), any(2.0))
 }
 
 // An error of theirs ends the loop, which says so as for any other error.

@@ -105,6 +105,10 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 		r.fail(fmt.Errorf("iteration callback: %w", err))
 		return false
 	}
+	if err := ev.Actions.Normalize(); err != nil {
+		r.fail(fmt.Errorf("iteration callback: %w", err))
+		return false
+	}
 	if a := &ev.Actions; len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() {
 		ev = nil
 	}

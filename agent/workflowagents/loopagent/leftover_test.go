@@ -96,7 +96,7 @@ func TestGivenValuesCount(t *testing.T) {
 	counts := func() agent.Agent {
 		return does(t, "w", func(ctx agent.InvocationContext, say say) error {
 			n, _ := ctx.Session().State().Get("n")
-			i, _ := n.(int)
+			i, _ := n.(float64)
 			say(sets("x", "n", i+1))
 			return nil
 		})
@@ -160,7 +160,7 @@ func TestFailedCriticScoresNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, "state", s.state(t, "draft"), any(1))
+	check(t, "state", s.state(t, "draft"), any(1.0))
 	check(t, "rollbacks", rec.Rollbacks, 2)
 	check(t, "result", rec.Result, loop.Result{Source: loop.FromBest, Iteration: 1})
 	check(t, "last words", evs[len(evs)-1].Text(), "draft 1")

@@ -28,11 +28,27 @@ func (r *run) recall(d *loop.Decision) (known, more bool) {
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step}
 	if res.Recorded == nil { // the context was over on the way
 		r.outcome(&o, d, res.Err, ended)
-	} else if err := json.Unmarshal(res.Recorded.Outcome, &o); err != nil {
+	} else if err := readOutcome(res.Recorded.Outcome, &o); err != nil {
 		r.yield(nil, fmt.Errorf("what became of %s: %w", r.here, err))
 		return true, false
 	}
 	return true, r.recalled(d, &o, &res)
+}
+
+// readOutcome reads an outcome of the log, with all digits of the numbers in its state.
+func readOutcome(data json.RawMessage, o *loop.Outcome) error {
+	if err := json.Unmarshal(data, o); err != nil || o.State == nil {
+		return err
+	}
+	var kept struct {
+		State json.RawMessage `json:"state"`
+	}
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return err
+	}
+	state, err := session.PlainJSON(kept.State)
+	o.State, _ = state.(map[string]any)
+	return err
 }
 
 // recalled adds what a step has left in an earlier part of the run.

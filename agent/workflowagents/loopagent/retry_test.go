@@ -176,7 +176,7 @@ func TestRetryTakesBackTheState(t *testing.T) {
 	plain := func(a agent.Agent) agent.Agent { return a }
 	want := map[string]any{
 		"kept": "as it was", "changed": "before", "removed": "before", "object": map[string]any{"list": []any{1.0, map[string]any{"deep": "before"}}},
-		"iteration:note": "before", "temp:note": "before", "app:count": 2, "user:count": 2, "user:other": 2,
+		"iteration:note": "before", "temp:note": "before", "app:count": 2.0, "user:count": 2.0, "user:other": 2.0,
 	}
 	s, seen, evs := retryState(t, changes, nil, plain)
 	check(t, "state of the second attempt", seen, want)
@@ -262,7 +262,7 @@ func TestRetryBesideOtherBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, "its own", seen, nil)
-	check(t, "theirs", s.state(t, "theirs"), any(1))
+	check(t, "theirs", s.state(t, "theirs"), any(1.0))
 }
 
 // LOOP 4, 20: what a failed attempt has asked for does not count if there is

@@ -89,46 +89,16 @@ func (r *run) snap(at session.Address) snapshot {
 
 func clone(v any) any {
 	switch x := v.(type) {
-	case nil, bool, string, int, int64, float64:
-		return v
 	case map[string]any:
-		if x == nil {
-			return v
-		}
 		c := make(map[string]any, len(x))
 		for k, v := range x {
 			c[k] = clone(v)
 		}
 		return c
-	}
-	return cloneAny(reflect.ValueOf(v)).Interface()
-}
-
-// cloneAny copies lists and maps of every type. What is behind a pointer, or in
-// a struct, is taken as it is.
-func cloneAny(v reflect.Value) reflect.Value {
-	switch v.Kind() {
-	case reflect.Interface:
-		if v.IsNil() {
-			return v
-		}
-		return reflect.ValueOf(clone(v.Interface()))
-	case reflect.Slice:
-		if v.IsNil() {
-			return v
-		}
-		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-		for i := range v.Len() {
-			c.Index(i).Set(cloneAny(v.Index(i)))
-		}
-		return c
-	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
-		c := reflect.MakeMapWithSize(v.Type(), v.Len())
-		for k, v := range v.Seq2() {
-			c.SetMapIndex(k, cloneAny(v))
+	case []any:
+		c := make([]any, len(x))
+		for i, v := range x {
+			c[i] = clone(v)
 		}
 		return c
 	}

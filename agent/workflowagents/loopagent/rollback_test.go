@@ -112,12 +112,12 @@ func TestRegression(t *testing.T) {
 				check(t, "rejections", rec.Rejections, rejected)
 				check(t, "rollbacks", rec.Rollbacks, undone)
 				// Keys that other sessions share run on.
-				check(t, "app key", s.state(t, "app:n"), any(5))
-				check(t, "user key", s.state(t, "user:n"), any(5))
+				check(t, "app key", s.state(t, "app:n"), any(5.0))
+				check(t, "user key", s.state(t, "user:n"), any(5.0))
 				if stored := s.state(t, "object"); how == loop.RollbackOnWorse {
 					// What iteration 3 and 5 have put into the object is gone from it.
 					check(t, "stored object", stored, any(map[string]any{
-						"inner": map[string]any{"iteration": 4}, "only in 1": []any{1}, "only in 2": []any{2}, "only in 4": []any{4},
+						"inner": map[string]any{"iteration": 4.0}, "only in 1": []any{1.0}, "only in 2": []any{2.0}, "only in 4": []any{4.0},
 					}))
 				}
 			})
@@ -345,9 +345,9 @@ func TestRollbackBesideOtherBranches(t *testing.T) {
 	if _, err := s.send(t, t.Context(), "go"); err != nil {
 		t.Fatal(err)
 	}
-	check(t, "its own", s.state(t, "mine"), any(2))
-	check(t, "its callback's", s.state(t, "called"), any(2))
-	check(t, "theirs", s.state(t, "theirs"), any(1))
+	check(t, "its own", s.state(t, "mine"), any(2.0))
+	check(t, "its callback's", s.state(t, "called"), any(2.0))
+	check(t, "theirs", s.state(t, "theirs"), any(1.0))
 	check(t, "rollbacks", rec.Rollbacks, 1)
 }
 

@@ -224,7 +224,7 @@ func TestSubAgentSeesItsOwnDeltaAfterItWasTaken(t *testing.T) {
 					yield(nil, errors.New("the event was not stored"))
 					return
 				}
-				if v, err := ctx.Session().State().Get(key); err != nil || v != n {
+				if v, err := ctx.Session().State().Get(key); err != nil || v != float64(n) {
 					yield(nil, fmt.Errorf("%s is %v (%w), want %d", key, v, err, n))
 					return
 				}

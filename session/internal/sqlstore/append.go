@@ -54,6 +54,11 @@ func (s *Store) AppendEvent(ctx context.Context, of session.Session, ev *session
 
 // append adds events, all or none.
 func (s *Store) append(ctx context.Context, key session.Key, of session.Session, evs []*session.Event) error {
+	for _, ev := range evs {
+		if err := ev.Actions.Normalize(); err != nil {
+			return err
+		}
+	}
 	e := s.entry(key)
 	if err := e.lock(ctx); err != nil {
 		return err

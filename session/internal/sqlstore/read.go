@@ -5,7 +5,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -141,14 +140,9 @@ func scanEvents(rows rows) ([]*session.Event, error) {
 	return evs, rows.Err()
 }
 
-// stored is an event as a store has written it. It is read without the detour
-// that foreign JSON takes: see session.Event.UnmarshalJSON.
-type stored session.Event
-
 // decodeEvent makes an event of its row.
 func decodeEvent(seq int64, data, texts []byte) (*session.Event, error) {
-	ev := new(session.Event)
-	err := json.Unmarshal(data, (*stored)(ev))
+	ev, err := session.DecodeEvent(data)
 	if err == nil && texts != nil {
 		err = put(ev, texts)
 	}

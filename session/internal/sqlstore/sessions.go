@@ -74,6 +74,10 @@ type creation struct {
 }
 
 func (s *Store) newCreation(key session.Key, state map[string]any) (*creation, error) {
+	state, err := session.Normalize(state)
+	if err != nil {
+		return nil, err
+	}
 	first, err := encodeState(state)
 	if err != nil {
 		return nil, err

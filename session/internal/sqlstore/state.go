@@ -3,7 +3,6 @@
 package sqlstore
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -76,8 +75,9 @@ func scanState(rows rows) (map[string]any, error) {
 	return state, rows.Err()
 }
 
-func decodeValue(key string, data []byte) (val any, err error) {
-	if err := json.Unmarshal(data, &val); err != nil {
+func decodeValue(key string, data []byte) (any, error) {
+	val, err := session.PlainJSON(data)
+	if err != nil {
 		return nil, refuse(fmt.Errorf("the stored value of state key %q is damaged: %w", key, err))
 	}
 	return val, nil

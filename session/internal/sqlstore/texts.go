@@ -165,11 +165,11 @@ func (p *pulled) said(data string) string {
 		}
 		text := strings.TrimRight(p.texts[i], "\r\n")
 		if val == nil {
-			if v, err := decodeState([]byte(data)); err == nil {
+			if v, err := session.PlainJSON([]byte(data)); err == nil {
 				val = v
 			}
 		}
-		if v, err := decodeState([]byte(text)); err == nil && reflect.DeepEqual(v, val) {
+		if v, err := session.PlainJSON([]byte(text)); err == nil && reflect.DeepEqual(v, val) {
 			return text
 		}
 	}
@@ -234,7 +234,7 @@ func (at place) put(ev *session.Event, text string) (err error) {
 			return at.lost()
 		}
 		if delta[at.Key] = any(text); at.In == inJSON {
-			delta[at.Key], err = decodeState([]byte(text))
+			delta[at.Key], err = session.PlainJSON([]byte(text))
 		}
 		return err
 	}
@@ -257,13 +257,3 @@ func (at place) put(ev *session.Event, text string) (err error) {
 }
 
 func (at place) lost() error { return fmt.Errorf("it has no place for the text %+v beside it", at) }
-
-// decodeState reads a value as it is read as a part of an event.
-func decodeState(data []byte) (any, error) {
-	var actions session.EventActions
-	wrapped := slices.Concat([]byte(`{"stateDelta":{"v":`), data, []byte(`}}`))
-	if err := json.Unmarshal(wrapped, &actions); err != nil {
-		return nil, err
-	}
-	return actions.StateDelta["v"], nil
-}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrNotJSON says that state cannot hold a value: JSON has no form for it. It is about
+// NaN, infinities, functions, channels and what contains itself. Compare with errors.Is,
+// to which it is an [ErrInvalid] too.
+var ErrNotJSON error = notJSON{}
+
+type notJSON struct{}
+
+func (notJSON) Error() string {
+	return "state holds only JSON values: leave the key out, or set a text in its place"
+}
+
+func (notJSON) Is(target error) bool { return target == ErrInvalid }
+
+// exact is where float64 begins to leave out integers.
+const exact = 1 << 53
+
+// Plain is a value as state holds it: the JSON that package encoding/json makes of it, read
+// again. That is nil, a bool, a string, a float64, a []any or a map[string]any with such
+// values in them. An integer below -2^53 or above 2^53 keeps its digits: it is an int64, or
+// a uint64 if it is too large for one. So a []byte is base64 text, a time.Duration a number
+// of nanoseconds, a struct a map by the names of its JSON, and a nil map or slice is nil.
+//
+// A value that is plain already is returned as it is, without an allocation. The error
+// wraps [ErrNotJSON].
+func Plain(v any) (any, error) { return plain(v, 0) }
+
+// Normalize is [Plain] for each value of a state, or of a state delta: the map itself if
+// all of its values are plain, else a copy. The error names the key.
+func Normalize(state map[string]any) (map[string]any, error) {
+	state, _, err := normalize(state)
+	if err != nil {
+		return nil, err
+	}
+	return state, nil
+}
+
+// normalize is Normalize. It tells whether it has made a copy.
+func normalize(state map[string]any) (_ map[string]any, copied bool, err error) {
+	all, first := state, ""
+	for key, v := range state {
+		if isPlain(v, 0) && isKey(key) {
+			continue
+		}
+		p, failed := made(v, 0)
+		if failed == nil && !isKey(key) {
+			failed = fmt.Errorf("a key is UTF-8 without a zero byte; %w", ErrNotJSON)
+		}
+		switch {
+		case failed != nil && (err == nil || key < first): // whatever the order of the map
+			first, err = key, keyError(key, failed)
+		case failed == nil && !copied:
+			all, copied = maps.Clone(state), true
+			fallthrough
+		case failed == nil:
+			all[key] = p
+		}
+	}
+	return all, copied, err
+}
+
+func isKey(key string) bool { return utf8.ValidString(key) && strings.IndexByte(key, 0) < 0 }
+
+// Normalize makes the values of the state delta plain; see [Plain]. The map that is there
+// is not changed. If it fails the actions are as they were, and the error, which wraps
+// [ErrNotJSON], names the key.
+func (a *EventActions) Normalize() error {
+	delta, copied, err := normalize(a.StateDelta)
+	if copied && err == nil {
+		a.StateDelta = delta
+	}
+	return err
+}
+
+// possible is the part of a state that JSON can hold, as [Plain] has it. The map is
+// changed.
+func possible(state map[string]any) map[string]any {
+	for key, v := range state {
+		switch p, err := Plain(v); {
+		case err != nil || !isKey(key):
+			delete(state, key)
+		case !isPlain(v, 0):
+			state[key] = p
+		}
+	}
+	return state
+}
+
+func keyError(key string, err error) error { return fmt.Errorf("state key %q: %w", key, err) }
+
+// maxNesting is how deep a value is looked into before encoding/json does, which knows a
+// value that contains itself.
+const maxNesting = 1000
+
+func isPlain(v any, depth int) bool {
+	switch x := v.(type) {
+	case nil, bool:
+		return true
+	case string:
+		return utf8.ValidString(x)
+	case float64:
+		return x > -exact && x < exact || isPlainFloat(x)
+	case int64:
+		return x < -exact || x > exact
+	case uint64:
+		return x > math.MaxInt64
+	case []any:
+		if x == nil || depth > maxNesting {
+			return false
+		}
+		for _, e := range x {
+			if !isPlain(e, depth+1) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		if x == nil || depth > maxNesting {
+			return false
+		}
+		for k, e := range x {
+			if !utf8.ValidString(k) || !isPlain(e, depth+1) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// isPlainFloat reports whether a number is not one of the integers that have a type of
+// their own.
+func isPlainFloat(f float64) bool {
+	p, err := plainFloat(f)
+	_, is := p.(float64)
+	return err == nil && is
+}
+
+func plain(v any, depth int) (any, error) {
+	if isPlain(v, depth) {
+		return v, nil
+	}
+	return made(v, depth)
+}
+
+// made is the plain form of a value that is not plain, or not known to be.
+func made(v any, depth int) (any, error) {
+	switch x := v.(type) {
+	case nil, bool:
+		return v, nil
+	case int:
+		return plainInt(int64(x)), nil
+	case int64:
+		return plainInt(x), nil
+	case uint64:
+		return plainUint(x), nil
+	case float64:
+		return plainFloat(x)
+	case []any:
+		if x != nil && depth <= maxNesting {
+			return plainList(x, depth)
+		}
+	case map[string]any:
+		if x != nil && depth <= maxNesting {
+			return plainMap(x, depth)
+		}
+	}
+	data, err := json.Marshal(v)
+	if err == nil {
+		v, err = PlainJSON(data)
+	}
+	if err != nil && !errors.Is(err, ErrNotJSON) {
+		err = fmt.Errorf("%w; %w", err, ErrNotJSON)
+	}
+	return v, err
+}
+
+func plainList(list []any, depth int) (any, error) {
+	all := make([]any, len(list))
+	for i, v := range list {
+		p, err := plain(v, depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
+		all[i] = p
+	}
+	return all, nil
+}
+
+func plainMap(m map[string]any, depth int) (any, error) {
+	all := make(map[string]any, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		p, err := plain(m[k], depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("field %q: %w", k, err)
+		}
+		if !utf8.ValidString(k) {
+			k = validText(k)
+		}
+		all[k] = p
+	}
+	return all, nil
+}
+
+// validText is a text as JSON has it.
+func validText(s string) string { return string([]rune(s)) }
+
+func plainInt(i int64) any {
+	if i < -exact || i > exact {
+		return i
+	}
+	return float64(i)
+}
+
+func plainUint(u uint64) any {
+	if u > math.MaxInt64 {
+		return u
+	}
+	return plainInt(int64(u))
+}
+
+// plainFloat makes an integer of a large number that is one. JSON does not tell the two
+// apart, and the shortest digits that encoding/json writes for a float64 are those of
+// another integer.
+func plainFloat(f float64) (any, error) {
+	switch {
+	case f-f != 0:
+		return nil, fmt.Errorf("%s is no JSON; %w", strconv.FormatFloat(f, 'g', -1, 64), ErrNotJSON)
+	case f >= -exact && f <= exact || f < math.MinInt64 || f >= 1<<64:
+		return f, nil
+	case f >= math.MaxInt64: // as a float64 it is 2^63
+		return uint64(f), nil
+	}
+	return int64(f), nil // from 2^53 on there are no fractions
+}
+
+// PlainJSON reads a JSON value as [Plain] has it.
+func PlainJSON(data []byte) (any, error) {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil || !rounded(v) {
+		return v, err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return digits(v)
+}
+
+// rounded reports whether a value that was read from JSON may have lost digits.
+func rounded(v any) bool {
+	switch x := v.(type) {
+	case float64:
+		return x >= exact || x <= -exact
+	case []any:
+		return slices.ContainsFunc(x, rounded)
+	case map[string]any:
+		for _, e := range x {
+			if rounded(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// digits gives the numbers of a value their types. The value is changed.
+func digits(v any) (_ any, err error) {
+	switch x := v.(type) {
+	case json.Number:
+		return number(x.String())
+	case []any:
+		for i := range x {
+			if x[i], err = digits(x[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for k := range x {
+			if x[k], err = digits(x[k]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func number(text string) (any, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, fmt.Errorf("number %s is out of range; %w", text, ErrNotJSON)
+	}
+	if f > -exact && f < exact {
+		return f, nil
+	}
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return plainInt(i), nil
+	}
+	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return plainUint(u), nil
+	}
+	return plainFloat(f)
+}
+
+// restore gives an event that was read from JSON the digits that its state delta, and
+// what it keeps of temp: keys, have in that JSON.
+func (e *Event) restore(data []byte) error {
+	if !rounded(e.Actions.StateDelta) && !rounded(e.CustomMetadata) {
+		return nil
+	}
+	var exactly struct {
+		Actions struct {
+			StateDelta json.RawMessage `json:"stateDelta"`
+		} `json:"actions"`
+		CustomMetadata json.RawMessage `json:"customMetadata"`
+	}
+	if err := json.Unmarshal(data, &exactly); err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		to   *map[string]any
+		data json.RawMessage
+	}{{&e.Actions.StateDelta, exactly.Actions.StateDelta}, {&e.CustomMetadata, exactly.CustomMetadata}} {
+		if m.data == nil {
+			continue
+		}
+		v, err := PlainJSON(m.data)
+		if err != nil {
+			return err
+		}
+		*m.to, _ = v.(map[string]any)
+	}
+	return nil
+}
