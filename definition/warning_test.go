@@ -135,14 +135,14 @@ func TestResultThatCannotBeTold(t *testing.T) {
 		if !strings.Contains(steps, "critic") {
 			steps = strings.Replace(steps, " by {{review}}", "", 1)
 		}
-		said := ""
+		var said strings.Builder
 		for _, p := range parse(t, "name: x\nmax_iterations: 3\n"+tt.head+"sub_agents:\n"+steps+"\n").Warnings() {
 			if p.Code == definition.CodeResult {
-				said += p.Message
+				said.WriteString(p.Message)
 			}
 		}
-		if said != tt.want {
-			t.Errorf("%s: %q, want %q", name, said, tt.want)
+		if said.String() != tt.want {
+			t.Errorf("%s: %q, want %q", name, said.String(), tt.want)
 		}
 	}
 }

@@ -77,14 +77,14 @@ func TestDimensionTargetWithoutDimensions(t *testing.T) {
 		if err == nil {
 			found = d.Warnings()
 		}
-		said := ""
+		var said strings.Builder
 		for _, p := range found {
 			if strings.Contains(p.Message, "dimension_target") {
-				said += p.Message
+				said.WriteString(p.Message)
 			}
 		}
-		if tt.want == "" && said != "" || !strings.Contains(said, tt.want) || (tt.want == perhaps) != (err == nil) && tt.want != "" {
-			t.Errorf("%s, %s: %q (%v), want %q", tt.score, tt.step, said, err, tt.want)
+		if tt.want == "" && said.String() != "" || !strings.Contains(said.String(), tt.want) || (tt.want == perhaps) != (err == nil) && tt.want != "" {
+			t.Errorf("%s, %s: %q (%v), want %q", tt.score, tt.step, said.String(), err, tt.want)
 		}
 	}
 }

@@ -166,14 +166,14 @@ func TestRoomInBudgets(t *testing.T) {
 		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ""), definition.Assumed{}, `the branches of "both" wait for each other: the first answers of all need 8192 tokens, and the budget of "tune" has 5000`},
 		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ", max_tokens: 1000"), definition.Assumed{}, ""},
 	} {
-		said := ""
+		var said strings.Builder
 		for _, p := range parse(t, tt.text).Worst(tt.given).Notes() {
 			if p.Code == definition.CodeStop {
-				said += p.Message
+				said.WriteString(p.Message)
 			}
 		}
-		if tt.want == "" && said != "" || !strings.Contains(said, tt.want) {
-			t.Errorf("%s\nsays %q, want %q", tt.text, said, tt.want)
+		if tt.want == "" && said.String() != "" || !strings.Contains(said.String(), tt.want) {
+			t.Errorf("%s\nsays %q, want %q", tt.text, said.String(), tt.want)
 		}
 	}
 }
