@@ -3,6 +3,7 @@
 package scripted
 
 import (
+	"encoding/json"
 	"slices"
 
 	"google.golang.org/genai"
@@ -27,14 +28,19 @@ func (m *Model) Recall(agent string, said *genai.Content) {
 	}
 }
 
-// same reports whether two answers say the same and call the same functions.
+// same reports whether two answers say the same and call the same functions with the
+// same arguments.
 func same(a, b *genai.Content) bool {
 	words := func(c *genai.Content) (text string, calls []string) {
 		for _, p := range c.Parts {
 			switch {
 			case p == nil:
 			case p.FunctionCall != nil:
-				calls = append(calls, p.FunctionCall.Name)
+				args := []byte("{}")
+				if len(p.FunctionCall.Args) > 0 {
+					args, _ = json.Marshal(p.FunctionCall.Args) // they were JSON
+				}
+				calls = append(calls, p.FunctionCall.Name+" "+string(args))
 			case !p.Thought:
 				text += p.Text
 			}

@@ -33,3 +33,24 @@ func TestRecall(t *testing.T) {
 		t.Errorf("the script has no more for the critic, and it says %q", a.Text)
 	}
 }
+
+// LOOP 30: answers that call one function are told apart by what they call it with,
+// whatever types the numbers in a log have.
+func TestRecallTellsCallsApart(t *testing.T) {
+	pay := func(args map[string]any) scripted.Answer {
+		return scripted.Answer{Agent: "clerk", Calls: []scripted.Call{{Name: "pay", Args: args}}}
+	}
+	m, err := scripted.New(scripted.Script{Answers: []scripted.Answer{
+		pay(map[string]any{"to": "ana", "amount": 10}), pay(map[string]any{"to": "bob", "amount": 20}), pay(nil),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []map[string]any{{"amount": int64(20), "to": "bob"}, {}} {
+		m.Recall("clerk", &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: &genai.FunctionCall{Name: "pay", Args: args}}}})
+	}
+	a, err := m.Take(from("clerk", "go"))
+	if err != nil || len(a.Calls) != 1 || a.Calls[0].Args["to"] != "ana" {
+		t.Errorf("the clerk calls %+v, %v; want the payment to ana", a.Calls, err)
+	}
+}
