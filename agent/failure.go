@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
@@ -36,6 +37,12 @@ func note(fin *session.StepFinished, err error) {
 		Permanent() bool
 	}](err)
 	fin.Permanent = ok && final.Permanent()
+	if asks, ok := errors.AsType[interface {
+		error
+		RetryDelay() time.Duration
+	}](err); ok {
+		fin.RetryAfter = max(0, asks.RetryDelay())
+	}
 	fin.Kind = kindOf(err, fin)
 }
 
@@ -90,6 +97,9 @@ func (e *RecordedError) Timeout() bool { return e.fin.Timeout }
 func (e *RecordedError) Permanent() bool {
 	return e.fin.Permanent || e.fin.Kind == session.FailurePrice || e.fin.Kind == session.FailureModelCalls
 }
+
+// RetryDelay is how long it asks to wait before the step is tried again.
+func (e *RecordedError) RetryDelay() time.Duration { return e.fin.RetryAfter }
 
 // Is reports whether the error was of a kind that is compared by value.
 func (e *RecordedError) Is(target error) bool {

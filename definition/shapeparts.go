@@ -61,7 +61,7 @@ func retryShape() shape {
 	return settings([]entry{
 		{"attempts", "how often it runs in all", whole(1)},
 		{"backoff", "how long to wait before the second attempt; twice as long before each further one", duration()},
-		{"max_backoff", "the longest wait", preset(duration(), "1m")},
+		{"max_backoff", "the longest wait, and the longest that a server may ask for by Retry-After; one that asks for more is not tried again", preset(duration(), "1m")},
 	}, "attempts")
 }
 

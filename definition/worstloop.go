@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/hook"
@@ -114,19 +115,30 @@ func waits(a, sub *Agent) Bound {
 		wait += Bound(time.Duration(s.Circuit.Cooldown).Seconds())
 	}
 	if s.Retry != nil {
-		wait += backoffs(s.Retry).times(samples(a, sub))
+		wait += backoffs(s.Retry, mayAsk(sub)).times(samples(a, sub))
 	}
 	return wait
 }
 
+// mayAsk reports whether who fails in a step may ask to wait, as servers do.
+func mayAsk(a *Agent) bool {
+	switch a.Type {
+	case TypeLLM, TypeHTTP, TypeFunc:
+		return true
+	}
+	return slices.ContainsFunc(a.SubAgents, mayAsk)
+}
+
 // backoffs is how long the attempts of a step wait in all: twice as long each
-// time, up to the longest.
-func backoffs(r *loop.Retry) (sum Bound) {
+// time, up to the longest, or the longest at once where that is asked for.
+func backoffs(r *loop.Retry, asked bool) (sum Bound) {
 	next, longest := time.Duration(r.Backoff), time.Duration(r.MaxBackoff)
 	if longest == 0 {
 		longest = max(time.Minute, next)
 	}
-	next = min(next, longest)
+	if next = min(next, longest); asked {
+		next = longest
+	}
 	for left := int64(r.Attempts) - 1; left > 0 && next > 0; left-- {
 		if next == longest {
 			return sum + Bound(longest.Seconds()).times(Bound(left))

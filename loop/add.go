@@ -83,7 +83,12 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 // pending reports whether the step is due once more: it has failed and may try
 // again, or it is a judge that has not been asked often enough.
 func (p *Plan) pending(t *Tally, o *incoming) bool {
+	t.RetryAfter = 0
 	if o.Failure != nil {
+		if f := p.asksTooMuch(o.Step, t.Attempt+1, o.Failure); f != nil {
+			o.Failure = f
+			return false
+		}
 		if !p.again(o.Step, t.Attempt+1, o.Failure) {
 			return false
 		}
@@ -93,6 +98,7 @@ func (p *Plan) pending(t *Tally, o *incoming) bool {
 		}
 		t.Attempt++
 		t.Retries++
+		t.RetryAfter = o.Failure.RetryAfter
 		if o.Failure.Kind == Timeout {
 			t.Timeouts++
 		}

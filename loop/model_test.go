@@ -22,6 +22,7 @@ type model struct {
 	iteration  int
 	place      int
 	tries      int                      // failed ones, of the step that is due
+	told       time.Duration            // how long the last of them asks to wait
 	asked      int                      // of the judge, in this iteration
 	said       []float64                // by the judge
 	parts      []map[string]float64     // the dimensions of that

@@ -82,8 +82,12 @@ func (m *model) step(d loop.Decision, o loop.Outcome) {
 		case loop.IterationTimeout, loop.TotalTimeout, loop.BudgetSpent, loop.CircuitOpen:
 			again = false
 		}
+		if again && f.RetryAfter > longestWait(s.Retry) {
+			again = false
+		}
 		if again && !overdue {
 			m.tries++
+			m.told = f.RetryAfter
 			return
 		}
 		if again {

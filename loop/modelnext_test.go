@@ -111,12 +111,10 @@ func (m *model) times(t *testing.T, d loop.Decision) {
 	switch r := s.Retry; {
 	case d.Action == loop.Finalize || d.Sample > 1 && d.Attempt == 1:
 	case d.Attempt > 1:
-		longest := time.Duration(r.MaxBackoff)
-		if longest == 0 {
-			longest = time.Minute
+		high = min(time.Duration(r.Backoff)<<(d.Attempt-2), longestWait(r))
+		if low = high * 8 / 10; m.told > low {
+			low, high = m.told, max(high, min(m.told+high/5, longestWait(r)))
 		}
-		high = min(time.Duration(r.Backoff)<<(d.Attempt-2), longest)
-		low = high * 8 / 10
 	default:
 		high = m.after + time.Duration(s.DelayBefore)
 		if !m.open {
@@ -142,6 +140,13 @@ func (m *model) times(t *testing.T, d loop.Decision) {
 	if d.Timeout != limit || (limit == 0) != (d.TimeoutKind == "") {
 		t.Fatalf("limit %s %q, want %s: %+v", d.Timeout, d.TimeoutKind, limit, d)
 	}
+}
+
+func longestWait(r *loop.Retry) time.Duration {
+	if r.MaxBackoff == 0 {
+		return time.Minute
+	}
+	return time.Duration(r.MaxBackoff)
 }
 
 // adapted is the limit that follows from a step's history.

@@ -63,6 +63,9 @@ type Failure struct {
 	Message string `json:"message"`
 	// Permanent says that it is no use to try again.
 	Permanent bool `json:"permanent,omitzero"`
+	// RetryAfter is how long whoever failed asks to wait before the step is tried
+	// again, in nanoseconds; see Retry.
+	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
 }
 
 // The kinds of failure.

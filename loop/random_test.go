@@ -210,7 +210,10 @@ func (w *driver) work(o *loop.Outcome, d loop.Decision, took *time.Duration) {
 	o.Fingerprint = pick(r, "", "x", "x", "y", "y", "z")
 	o.Cached = one(r, 20)
 	if one(r, 11) {
-		o.Failure = &loop.Failure{Kind: pick(r, "", loop.Failed, loop.Panicked), Message: pick(r, "", "broken"), Permanent: one(r, 5)}
+		o.Failure = &loop.Failure{
+			Kind: pick(r, "", loop.Failed, loop.Panicked), Message: pick(r, "", "broken"), Permanent: one(r, 5),
+			RetryAfter: time.Duration(pick(r, 0, 0, secs(1), secs(3), secs(90))),
+		}
 	}
 	if one(r, 20) {
 		o.Exit = &loop.Exit{Status: pick(r, "", "", "blocked", "impossible"), Escalated: one(r, 3), Score: maybe(r, 3, new(float64(r.IntN(10))))}

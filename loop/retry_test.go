@@ -127,6 +127,50 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
+// LOOP 20, G10: what a failed step is asked to wait it waits, if that is longer than its
+// backoff. For longer than max_backoff it does not wait, and says so.
+func TestRetryAfter(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		retry  loop.Retry
+		asked  loop.Duration
+		low    loop.Duration // of the wait
+		high   loop.Duration
+		failed string // instead
+	}{
+		"longer than the backoff":  {loop.Retry{Backoff: secs(1)}, secs(30), secs(30), secs(30.2), ""},
+		"without a backoff":        {loop.Retry{}, secs(30), secs(30), secs(30), ""},
+		"shorter than the backoff": {loop.Retry{Backoff: secs(10)}, secs(2), secs(8), secs(10), ""},
+		"all that is allowed":      {loop.Retry{Backoff: secs(1), MaxBackoff: secs(30)}, secs(30), secs(30), secs(30), ""},
+		"more than a minute":       {loop.Retry{}, secs(61), 0, 0, "broken (not tried again: it asks to wait 1m1s, and retry.max_backoff is 1m0s)"},
+		"more than is allowed":     {loop.Retry{Backoff: secs(1), MaxBackoff: secs(5)}, secs(30), 0, 0, "broken (not tried again: it asks to wait 30s, and retry.max_backoff is 5s)"},
+		"a longer limit":           {loop.Retry{Backoff: secs(1), MaxBackoff: secs(300)}, secs(120), secs(120), secs(120.2), ""},
+	} {
+		c.retry.Attempts = 3
+		p := loop.Plan{Steps: []loop.Step{{Name: "a", Retry: &c.retry}}}
+		var u loop.Tally
+		o := failure("")
+		o.Started, o.Finished = start, start.Add(time.Second)
+		o.Failure.RetryAfter = time.Duration(c.asked)
+		p.Add(&u, o)
+		d := p.Next(&u, start)
+		if c.failed != "" {
+			if d.Stop == nil || !strings.HasSuffix(d.Stop.Detail, c.failed) {
+				t.Errorf("%s: %+v", name, d)
+			}
+			continue
+		}
+		if d.Attempt != 2 || d.Wait < time.Duration(c.low) || d.Wait > time.Duration(c.high) {
+			t.Errorf("%s: attempt %d after %s, want %s to %s", name, d.Attempt, d.Wait, c.low, c.high)
+		}
+		// The next failure does not ask, and the backoff counts again.
+		o.Failure = failure("").Failure
+		if p.Add(&u, o); p.Next(&u, start).Wait > 2*time.Duration(c.retry.Backoff) {
+			t.Errorf("%s: then it waits %s", name, p.Next(&u, start).Wait)
+		}
+	}
+}
+
 // G6: a step that fails again and again is not run for a while.
 func TestCircuit(t *testing.T) {
 	p := loop.Plan{

@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -39,6 +40,8 @@ type Retry struct {
 	// together. 0: no wait.
 	Backoff Duration `json:"backoff,omitzero"`
 	// MaxBackoff is the longest wait. 0 means a minute, or Backoff if that is longer.
+	// A failure that asks for a longer wait than Backoff comes to gets that; one that
+	// asks for more than MaxBackoff is not tried again.
 	MaxBackoff Duration `json:"max_backoff,omitzero"`
 }
 
@@ -162,7 +165,19 @@ func (p *Plan) again(step, attempt int, f *Failure) bool {
 		return false
 	}
 	r := p.Steps[step].Retry
-	return r != nil && attempt < int(r.Attempts)
+	return r != nil && attempt < int(r.Attempts) && f.RetryAfter <= r.longest()
+}
+
+// asksTooMuch is a failure that would be tried again if it did not ask to wait for so
+// long; else nil. It says so.
+func (p *Plan) asksTooMuch(step, attempt int, f *Failure) *Failure {
+	now := *f
+	now.RetryAfter = 0
+	if f.RetryAfter == 0 || p.again(step, attempt, f) || !p.again(step, attempt, &now) {
+		return nil
+	}
+	now.Message = fmt.Sprintf("%s (not tried again: it asks to wait %s, and retry.max_backoff is %s)", f.Message, f.RetryAfter, p.Steps[step].Retry.longest())
+	return &now
 }
 
 // wait is how long to wait before an attempt of a step, and how much of that is
@@ -187,10 +202,7 @@ func (r *Retry) wait(t *Tally, d *Decision) time.Duration {
 	if r == nil { // the plan has changed since
 		return 0
 	}
-	longest := time.Duration(r.MaxBackoff)
-	if longest == 0 {
-		longest = max(time.Minute, time.Duration(r.Backoff))
-	}
+	longest := r.longest()
 	w := min(time.Duration(r.Backoff), longest)
 	for range d.Attempt - 2 {
 		if w >= longest || w == 0 {
@@ -199,5 +211,17 @@ func (r *Retry) wait(t *Tally, d *Decision) time.Duration {
 		w = min(w, longest-w) + w // no overflow
 	}
 	h := newHash.number(uint64(t.Started.UnixNano())).number(uint64(d.Iteration)).number(uint64(d.Step)).number(uint64(d.Attempt))
-	return w - time.Duration(float64(w)*0.2*float64(h%1000)/1000)
+	less := time.Duration(float64(w) * 0.2 * float64(h%1000) / 1000)
+	if asked := t.RetryAfter; asked > w-less {
+		return asked + min(less, max(0, longest-asked))
+	}
+	return w - less
+}
+
+// longest is the longest wait.
+func (r *Retry) longest() time.Duration {
+	if r.MaxBackoff == 0 {
+		return max(time.Minute, time.Duration(r.Backoff))
+	}
+	return time.Duration(r.MaxBackoff)
 }

@@ -57,6 +57,8 @@ type Tally struct {
 	// counts all such failures.
 	Attempt int `json:"attempt,omitzero"`
 	Retries int `json:"retries,omitzero"`
+	// RetryAfter is how long the last such failure asks to wait, in nanoseconds.
+	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
 	// Timeouts counts steps and iterations that ran out of time.
 	Timeouts int `json:"timeouts,omitzero"`
 	// CacheHits counts steps whose earlier outcome stood.

@@ -66,6 +66,9 @@ func (e *APIError) Unwrap() error { return e.Err }
 // retries its steps asks.
 func (e *APIError) Permanent() bool { return !e.Retryable }
 
+// RetryDelay is RetryAfter. A loop that retries its steps asks.
+func (e *APIError) RetryDelay() time.Duration { return e.RetryAfter }
+
 // Retryable reports whether a failed request is worth sending again, and how
 // long its provider asks to wait first: 0 if it did not say. Only an *APIError
 // that says so is; a context's end never is.

@@ -11,12 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -254,4 +257,36 @@ func loopOf(t testing.TB, name string, n uint, subs ...agent.Agent) agent.Agent 
 		t.Fatal(err)
 	}
 	return a
+}
+
+type busyError struct{}
+
+func (busyError) Error() string             { return "busy" }
+func (busyError) RetryDelay() time.Duration { return 30 * time.Second }
+
+// G10, LOOP 30: how long a failed step asks to wait is in the log.
+func TestRetryAfterIsInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, tries := session.InMemoryService(), 0
+		root := func() agent.Agent {
+			a := custom(t, "a", func(_ agent.InvocationContext, yield yield) {
+				if tries++; tries == 1 {
+					yield(nil, busyError{})
+				}
+			})
+			l, err := loopagent.New(loopagent.Config{
+				AgentConfig:   agent.Config{Name: "loop", SubAgents: []agent.Agent{sequence(t, "line", a)}},
+				MaxIterations: 1, Steps: map[string]loopagent.StepPolicy{"line": {Retry: &loop.Retry{Attempts: 2}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		id := breakOff(t, svc, root(), ends("loop[1]/line"))
+		start := time.Now()
+		if _, err := resume(t, svc, root(), id); err != nil || tries != 2 || time.Since(start) != 30*time.Second {
+			t.Errorf("error %v, %d tries, %v", err, tries, time.Since(start))
+		}
+	})
 }

@@ -5,6 +5,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // MarkKind says what a [Mark] records.
@@ -60,6 +61,9 @@ type StepFinished struct {
 	Kind      FailureKind `json:"kind,omitempty"`
 	Permanent bool        `json:"permanent,omitempty"`
 	Budget    string      `json:"budget,omitempty"`
+	// RetryAfter is how long the error asks to wait before the step is tried again, in
+	// nanoseconds.
+	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
 	// Timeout says that the step had no more time.
 	Timeout bool `json:"timeout,omitempty"`
 	// Canceled says that the step was cut off, because what it is part of was

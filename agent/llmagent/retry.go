@@ -15,8 +15,8 @@ import (
 )
 
 // Retry says how a model is asked again when it fails in a way that may pass,
-// which is what [model.Retryable] says of its error. The SDKs below ask once;
-// nobody else asks again.
+// which is what [model.Retryable] says of its error. The models of this project ask
+// once; besides, only a loop that retries its steps asks again.
 //
 // Each request counts as a call of a model ([agent.CountModelCall]). What came
 // of a stream before it broke off was shown and is not stored; a listener may

@@ -5,6 +5,7 @@ package taskagent
 import (
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // ExitError says that a command ended with an exit code that is not OK.
@@ -36,7 +37,13 @@ type StatusError struct {
 	Status int
 	// Body is the end of the answer's text, at most 10 lines and 2 kB.
 	Body string
+	// RetryAfter is how long the server asks to wait, by its header Retry-After; 0 if
+	// it does not ask.
+	RetryAfter time.Duration
 }
+
+// RetryDelay is RetryAfter. A loop that retries its steps asks.
+func (e *StatusError) RetryDelay() time.Duration { return e.RetryAfter }
 
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("request %s: status %d %s", e.URL, e.Status, http.StatusText(e.Status))

@@ -206,7 +206,7 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 	}}
 	out.output = out.words
 	if !a.ok(got.status) {
-		return out, &StatusError{URL: where, Status: got.status, Body: tail(printable(got.body))}
+		return out, &StatusError{URL: where, Status: got.status, Body: tail(printable(got.body)), RetryAfter: got.retryAfter}
 	}
 	if a.cfg.JSON {
 		v, err := parseJSON(got.body)

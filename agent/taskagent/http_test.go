@@ -128,6 +128,24 @@ func TestStatus(t *testing.T) {
 	equal(t, "out", any("no such draft"), got.state["out"])
 }
 
+// G10: a server that is busy may say when to come back.
+func TestStatusWithRetryAfter(t *testing.T) {
+	asks := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", asks)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	for text, want := range map[string]time.Duration{"7": 7 * time.Second, "": 0, "soon": 0, "-1": 0} {
+		asks = text
+		got := request(t, taskagent.HTTPConfig{URL: s.URL}, nil)
+		failed, ok := errors.AsType[*taskagent.StatusError](got.err)
+		if !ok || failed.RetryDelay() != want {
+			t.Errorf("Retry-After %q: %v, %+v", text, got.err, failed)
+		}
+	}
+}
+
 // D18: an answer can be JSON.
 func TestHTTPJSON(t *testing.T) {
 	text := `{"score": 8}`

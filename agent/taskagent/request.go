@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/model"
 )
 
 // request fills the templates, and learns from them what is secret.
@@ -64,6 +66,8 @@ type answer struct {
 	status  int
 	headers map[string]any
 	body    string
+
+	retryAfter time.Duration
 }
 
 // send sends a request and reads the answer. Its errors do not name the URL,
@@ -82,6 +86,7 @@ func (a *HTTPAgent) send(req *http.Request) (answer, error) {
 		return answer{}, &LimitError{Stream: "body", Limit: a.cfg.SizeLimit}
 	}
 	got := answer{status: resp.StatusCode, headers: make(map[string]any, len(resp.Header)), body: cleanText(string(body))}
+	got.retryAfter = model.RetryAfter(resp.Header, time.Now())
 	size := 0
 	for name, vals := range resp.Header {
 		for _, v := range vals {

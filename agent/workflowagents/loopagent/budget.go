@@ -5,6 +5,7 @@ package loopagent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
@@ -48,6 +49,18 @@ func permanent(err error) bool {
 	}
 	_, unpriced := errors.AsType[*budget.UnknownPriceError](err)
 	return unpriced || guarded(err)
+}
+
+// retryDelay is how long an error asks to wait; 0 if it does not ask.
+func retryDelay(err error) time.Duration {
+	asks, ok := errors.AsType[interface {
+		error
+		RetryDelay() time.Duration
+	}](err)
+	if !ok {
+		return 0
+	}
+	return max(0, asks.RetryDelay())
 }
 
 // guarded reports whether a step failed by the guard against a run without end.

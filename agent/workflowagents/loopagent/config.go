@@ -117,7 +117,8 @@ type StepPolicy struct {
 	// Retry runs the step again when it fails; before that, what the failed
 	// attempt has changed of the state is undone, but for keys that other
 	// sessions share (app: and user:). An error with a method Permanent() bool
-	// that returns true is not tried again. Circuit stops running the step when
+	// that returns true is not tried again; one with a method RetryDelay()
+	// time.Duration says how long to wait at least. Circuit stops running the step when
 	// it fails again and again; those with the same Endpoint are one.
 	Retry   *loop.Retry
 	Circuit *loop.Circuit

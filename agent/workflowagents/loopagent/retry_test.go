@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
+	llm "github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -78,6 +80,38 @@ type permanentError struct{}
 
 func (permanentError) Error() string   { return "no use" }
 func (permanentError) Permanent() bool { return true }
+
+// G10, LOOP 20: who failed may ask to wait, as a provider does; that is waited at least.
+func TestRetryAfter(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var at []time.Duration
+			var rec *loop.StopRecord
+			start := time.Now()
+			root := loopOf(t, "l", 1, func(c *loopagent.Config) {
+				into(&rec)(c)
+				c.Steps = map[string]loopagent.StepPolicy{"line": {Retry: &loop.Retry{Attempts: 9, Backoff: loop.Duration(time.Second)}}}
+			}, sequence(t, "line", does(t, "a", func(agent.InvocationContext, say) error {
+				at = append(at, time.Since(start).Round(time.Second))
+				switch len(at) {
+				case 1:
+					return fmt.Errorf("ask: %w", &llm.APIError{Provider: "p", Status: 429, Retryable: true, RetryAfter: 30 * time.Second})
+				case 2:
+					return fmt.Errorf("ask: %w", &llm.APIError{Provider: "p", Status: 429, Retryable: true})
+				case 3:
+					return fmt.Errorf("ask: %w", &llm.APIError{Provider: "p", Status: 429, Retryable: true, RetryAfter: 61 * time.Second})
+				}
+				return nil
+			})))
+			_, err := newStage(t, root, durable).send(t, t.Context(), "go")
+			check(t, "at", at, []time.Duration{0, 30 * time.Second, 32 * time.Second})
+			const want = "(not tried again: it asks to wait 1m1s, and retry.max_backoff is 1m0s)"
+			if err == nil || rec == nil || !strings.HasSuffix(rec.Detail, want) {
+				t.Errorf("error %v, stopped by %+v", err, rec)
+			}
+		})
+	}
+}
 
 // G10: the wait between attempts doubles, up to its limit, shortened by up to a
 // fifth.

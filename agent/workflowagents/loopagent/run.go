@@ -273,7 +273,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 		return
 	}
 	r.err = err
-	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error(), Permanent: permanent(err)}
+	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error(), Permanent: permanent(err), RetryAfter: retryDelay(err)}
 	spent, _ := errors.AsType[*budget.ExceededError](err)
 	switch {
 	case panicked:

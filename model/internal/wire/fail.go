@@ -130,7 +130,7 @@ func (x *Exchange) refusal() error {
 			e.Message += ": " + x.said(Excerpt(x.secrets.Strike(string(x.head))))
 		}
 	}
-	if after := retryAfter(x.header, time.Now()); after > 0 {
+	if after := model.RetryAfter(x.header, time.Now()); after > 0 {
 		e.RetryAfter = after
 	}
 	switch x.header.Get("X-Should-Retry") { // OpenAI and Anthropic

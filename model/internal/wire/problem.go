@@ -5,9 +5,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -77,30 +75,5 @@ func parseProblem(data []byte) problem {
 	return p
 }
 
-// retryAfter reads how long a provider asks to wait: Retry-After-Ms, or
-// Retry-After in seconds or as a date.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
-		return seconds(ms / 1000)
-	}
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return seconds(s)
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return min(max(at.Sub(now), 0), longestWait)
-	}
-	return 0
-}
-
 // longestWait is the most that a stranger can ask for.
 const longestWait = 24 * time.Hour
-
-// seconds converts what a stranger sent: nothing below zero, above a day or
-// not a number.
-func seconds(s float64) time.Duration {
-	if !(s > 0) {
-		return 0
-	}
-	return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
-}
