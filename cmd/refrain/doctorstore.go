@@ -35,6 +35,11 @@ func (d *doctor) store(ctx context.Context, spec string) {
 	case "memory":
 		d.add("store", "memory", foundNote, "name another one with --store or REFRAIN_STORE to keep runs", "runs end with their process, and cannot be resumed")
 	case "sqlite":
+		if dir := filepath.Dir(where); filepath.Base(dir) == ".refrain" {
+			if what := openToOthers(dir); what != "" {
+				d.add("store", dir, foundNote, "chmod 700 "+dir, "%s", what)
+			}
+		}
 		info, err := os.Stat(where)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

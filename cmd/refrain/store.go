@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -142,6 +143,9 @@ func prepareFolder(e *env, spec string) error {
 	}
 	dir := filepath.Dir(where)
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		if what := openToOthers(dir); what != "" {
+			fmt.Fprintf(e.stderr, "refrain: %s; shut it: chmod 700 %s\n", what, dir)
+		}
 		return nil
 	} else if err != nil {
 		return &exitError{exitFailed, fmt.Errorf("make the folder of the runs: %w; --store names another place, and --store memory keeps nothing", err)}
@@ -150,6 +154,16 @@ func prepareFolder(e *env, spec string) error {
 		return &exitError{exitFailed, err}
 	}
 	return nil
+}
+
+// openToOthers says that other users may change what is in the folder of the runs, such
+// as the definitions that are resumed; "" if they may not.
+func openToOthers(dir string) string {
+	info, err := os.Stat(dir)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o022 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("other users may write to the folder of the runs, %s (mode %04o)", dir, info.Mode().Perm())
 }
 
 // recorded is a store that writes events into a file, too; see recorder.
