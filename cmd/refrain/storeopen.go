@@ -78,6 +78,10 @@ func withoutPassword(s string) string {
 	return passwordIn.ReplaceAllString(s, "${1}[secret]")
 }
 
+// postgresConns is how many connections to PostgreSQL a process has at most: of the 97
+// that a server leaves by default, thirty processes take 90.
+const postgresConns = 3
+
 // openStore opens a store of runs, which is made if it is not there. The spec
 // is that of --store; empty: that of the environment, or the default. All
 // stores are a session.Leaser and a session.Watcher.
@@ -94,7 +98,7 @@ func openStore(ctx context.Context, e *env, spec string) (session.Service, func(
 		}
 		return s, s.Close, nil
 	case "postgres":
-		s, err := postgres.Open(ctx, where, postgres.Config{})
+		s, err := postgres.Open(ctx, where, postgres.Config{Conns: postgresConns})
 		if err != nil {
 			return nil, nil, &exitError{exitFailed, err}
 		}

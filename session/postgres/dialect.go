@@ -109,7 +109,7 @@ func (d *dialect) explain(err error) error {
 	case state == "25006":
 		hint = "the server only lets read: connect to the one that can be written, not to a standby"
 	case state == "53300":
-		hint = "the server has no connection free: lower Writers, or raise max_connections"
+		hint = "the server has no connection free: run fewer processes at once, lower pool_max_conns in the DSN, or raise the server's max_connections"
 	case state == "XX001", state == "XX002":
 		hint = "the server says that its data is damaged: restore them from a backup"
 	case classify(err) == sqlstore.Lost:

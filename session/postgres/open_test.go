@@ -3,6 +3,7 @@
 package postgres_test
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/postgres"
+	"github.com/refrain-dev/refrain/session/sessiontest"
 )
 
 // statement runs statements beside the service.
@@ -119,4 +121,78 @@ func TestServerThatOnlyLetsReadIsAnError(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "only lets read") {
 		t.Errorf("got %v, want an error that says what to connect to", err)
 	}
+}
+
+// E4: thirty processes at once fit into the 100 connections of a server, if each has the
+// three that refrain gives it; the DSN can say otherwise.
+func TestPoolsAreBounded(t *testing.T) {
+	if cluster.missing != "" {
+		t.Skip(cluster.missing)
+	}
+	for _, tt := range []struct {
+		dsn  string
+		cfg  postgres.Config
+		want int
+	}{
+		{cluster.dsn, postgres.Config{Schema: "pools", Conns: 3}, 3},
+		{cluster.dsn + " pool_max_conns=5", postgres.Config{Schema: "pools", Conns: 3}, 5},
+	} {
+		svc, err := postgres.Open(t.Context(), tt.dsn+" application_name=pool"+fmt.Sprint(tt.want), tt.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer svc.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		for i := range 12 {
+			s := create(t, svc, fmt.Sprint("pool", tt.want, "-", i))
+			wg.Go(func() {
+				for range svc.Watch(ctx, session.KeyOf(s), 0) {
+				}
+			})
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if err := svc.AppendEvent(ctx, s, &session.Event{Author: "a"}); err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		db, err := sql.Open("pgx", cluster.dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		most := 0
+		for range 50 {
+			n := 0
+			if err := db.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", fmt.Sprint("pool", tt.want)).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			most = max(most, n)
+			time.Sleep(5 * time.Millisecond)
+		}
+		if most > tt.want || most < 2 {
+			t.Errorf("%d connections, want at most %d", most, tt.want)
+		}
+		cancel()
+		wg.Wait()
+	}
+	for _, dsn := range []string{" pool_max_conns=2", " pool_max_conns=many"} {
+		if _, err := postgres.Open(t.Context(), cluster.dsn+dsn, postgres.Config{}); err == nil {
+			t.Errorf("%s is taken", dsn)
+		}
+	}
+}
+
+// E4: three connections do for all that a store does.
+func TestServiceWithThreeConnections(t *testing.T) {
+	three := func(t *testing.T) session.Service { return open(t, postgres.Config{Conns: 3}) }
+	sessiontest.TestService(t, three)
+	t.Run("lease", func(t *testing.T) { sessiontest.TestLeaser(t, three) })
+	t.Run("watch", func(t *testing.T) { sessiontest.TestWatcher(t, three) })
 }

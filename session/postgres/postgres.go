@@ -25,6 +25,7 @@ import (
 	"embed"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,9 +40,12 @@ type Config struct {
 	// Schema is where the tables are; "": refrain. It is made if it is not
 	// there. Its name has at most 63 bytes.
 	Schema string
-	// Writers is how many transactions that write may be under way at once; 0:
-	// 8. As many connections read, and one more listens while somebody watches.
+	// Writers is how many transactions that write may be under way at once; 0: 8.
 	Writers int
+	// Conns is how many connections the process opens at most, at least 3: one of them
+	// listens while somebody watches, and the others read and write. 0: two for each
+	// writer, and one. pool_max_conns=N in the DSN goes before it.
+	Conns int
 	// Wait is how long a call waits for a server that is away; 0: 30 s.
 	Wait time.Duration
 }
@@ -54,6 +58,9 @@ type store = sqlstore.Store
 
 //go:embed migrations
 var migrations embed.FS
+
+// poolSize is the setting of a DSN that says how many connections there may be.
+const poolSize = "pool_max_conns"
 
 // Open connects to the database that dsn names, as a URL or as words such as
 // "host=/run/postgresql dbname=refrain"; the environment's PGHOST, PGUSER and so
@@ -80,9 +87,20 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	config.DialFunc = dialer.DialContext
 	writers := cmp.Or(cfg.Writers, 8)
+	conns := cmp.Or(cfg.Conns, 2*writers+1)
+	if text, ok := config.RuntimeParams[poolSize]; ok {
+		delete(config.RuntimeParams, poolSize) // it is not the server's
+		if conns, err = strconv.Atoi(text); err != nil {
+			return nil, fmt.Errorf("open PostgreSQL database: %s=%s is not a number", poolSize, text)
+		}
+	}
+	if conns < 3 {
+		return nil, fmt.Errorf("open PostgreSQL database: %d connections are too few: one listens, and others read and write; give at least 3", conns)
+	}
 	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(2 * writers)
-	db.SetMaxIdleConns(2 * writers)
+	db.SetMaxOpenConns(conns - 1)
+	db.SetMaxIdleConns(conns - 1)
+	writers = min(writers, conns/2)
 	s, err := sqlstore.New(ctx, sqlstore.Config{
 		Dialect: newDialect(config, schema), Reader: db, Writer: db,
 		Writers: writers, Batch: 1, Wait: cfg.Wait,
