@@ -22,7 +22,7 @@ func (c *checker) human(a *Agent) {
 	c.unset(a)
 	c.inTools(a)
 	c.askedFor(a)
-	for i, key := range h.edits() {
+	for i, key := range a.edits {
 		c.reads = append(c.reads, read{agent: a, field: index("keys", i), name: key, bare: true, line: 1, column: 1})
 	}
 	if s := a.Step; s != nil && s.Adaptive != nil {
@@ -117,7 +117,7 @@ func (c *checker) defaultEdit(a *Agent, at span) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(edit)) {
-		if !slices.Contains(a.Human.Keys, key) {
+		if !slices.Contains(a.unread, "keys") && !slices.Contains(a.Human.Keys, key) {
 			c.report(a.at("default."+key), CodeConflict, "default sets %q, which is not among the keys", key).
 				Hint = didYouMean(key, a.Human.Keys, "%q", "")
 		}
@@ -130,19 +130,23 @@ func (c *checker) edited(a *Agent) {
 	if a.Human == nil {
 		return
 	}
-	for i, key := range a.Human.edits() {
+	for i, key := range a.edits {
 		if c.key(a.at(index("keys", i)), key, "keys") {
 			c.writers[key] = append(c.writers[key], a)
 		}
 	}
 }
 
-// edits are the keys that the person edits.
-func (h *Human) edits() []string {
-	if h.Ask != session.AskEdit {
-		return nil
+// edits yields the keys that the person edits, but for those that could not be read.
+func (a *Agent) edits(yield func(int, string) bool) {
+	if a.Human.Ask != session.AskEdit {
+		return
 	}
-	return h.Keys
+	for i, key := range a.Human.Keys {
+		if plainText(a.nodes[index("keys", i)]) && !yield(i, key) {
+			return
+		}
+	}
 }
 
 // approves reports whether a person ends the loop around by approving.

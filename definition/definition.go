@@ -147,6 +147,7 @@ type Agent struct {
 	src    *source
 	node   *yaml.Node
 	broken bool                  // a field could not be read
+	unread []string              // fields that could not be read, or not whole
 	anyone bool                  // it may exit because nobody is said to
 	nodes  map[string]*yaml.Node // the values of fields, by path
 }

@@ -57,7 +57,11 @@ func (r *reader) humanField(a *Agent, p pair) bool {
 	case "options":
 		h.Options = r.several(a, p.value, p.key, r.words)
 	case "keys":
+		before := len(r.problems)
 		h.Keys = r.several(a, p.value, p.key, r.text)
+		if len(r.problems) > before {
+			a.unread = append(a.unread, p.key)
+		}
 		r.twice(p.value, p.key, h.Keys)
 	case "deadline":
 		h.Deadline, _ = r.duration(p.value, p.key)
@@ -79,9 +83,8 @@ func (r *reader) several(a *Agent, n *yaml.Node, what string, read func(*yaml.No
 	for i, item := range items {
 		f := index(what, i)
 		a.nodes[f] = item
-		if text, ok := read(item, f); ok {
-			all = append(all, text)
-		}
+		text, _ := read(item, f) // one that is wrong keeps its place
+		all = append(all, text)
 	}
 	return all
 }
@@ -89,7 +92,7 @@ func (r *reader) several(a *Agent, n *yaml.Node, what string, read func(*yaml.No
 // twice reports what a list names twice.
 func (r *reader) twice(n *yaml.Node, what string, names []string) {
 	for i, name := range names {
-		if slices.Index(names, name) < i {
+		if slices.Index(names, name) < i && name != "" {
 			r.report(r.src.of(n), CodeValue, "%s names %q twice", what, name)
 			return
 		}
