@@ -50,6 +50,9 @@ func (r *reader) scoreField(a *Agent, s *loop.Score, p pair, field string) bool 
 		s.Judge = r.judge(a, p.value, field)
 	case "dimensions":
 		s.Dimensions = r.list(p.value, field, r.text)
+		for i, item := range p.value.Content {
+			a.nodes[index(field, i)] = deref(item)
+		}
 		if p.value.Kind == yaml.SequenceNode && len(s.Dimensions) == 0 {
 			r.report(r.src.of(p.value), CodeValue, "%s is an empty list", field).Hint = "leave it out to count whatever the answer has"
 		}

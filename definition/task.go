@@ -88,7 +88,7 @@ func (r *reader) commandField(a *Agent, p pair) {
 	case "unsafe":
 		c.Unsafe, _ = r.boolean(p.value, p.key)
 	case "ok_exit_codes":
-		c.OKExitCodes = r.codes(p.value, p.key, 0, 255)
+		c.OKExitCodes = r.codes(a, p.value, p.key, 0, 255)
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *reader) httpField(a *Agent, p pair) {
 	case "size_limit":
 		h.SizeLimit, _ = r.size(p.value, p.key)
 	case "ok_status":
-		h.OKStatus = r.codes(p.value, p.key, 100, 599)
+		h.OKStatus = r.codes(a, p.value, p.key, 100, 599)
 	}
 }
 
@@ -191,7 +191,7 @@ func (r *reader) texts(a *Agent, n *yaml.Node, what string) map[string]string {
 }
 
 // codes reads a list of whole numbers.
-func (r *reader) codes(n *yaml.Node, what string, low, high int64) []int {
+func (r *reader) codes(a *Agent, n *yaml.Node, what string, low, high int64) []int {
 	items, ok := r.items(n, what)
 	if ok && len(items) == 0 {
 		r.report(r.src.of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out for the default"
@@ -199,6 +199,7 @@ func (r *reader) codes(n *yaml.Node, what string, low, high int64) []int {
 	var codes []int
 	for i, item := range items {
 		field := fmt.Sprintf("%s[%d]", what, i)
+		a.nodes[field] = item
 		v, ok := r.integer(item, field)
 		if ok && (v < low || v > high) {
 			r.report(r.src.of(item), CodeValue, "%s must be between %d and %d, got %d", field, low, high, v)
