@@ -162,12 +162,17 @@ func (r *reader) field(a *Agent, p pair) {
 
 var policies = []string{string(loop.StopOnError), string(loop.SkipStep), string(loop.NextIteration)}
 
+const policiesHint = "skip_step goes on with the next step, next_iteration with the next iteration"
+
 func (r *reader) onError(a *Agent, n *yaml.Node) {
 	text, ok := r.text(n, "on_error")
 	if ok && !slices.Contains(policies, text) {
 		r.report(r.src.of(n), CodeValue, "on_error must be stop, skip_step or next_iteration, got %q", text).
-			Hint = didYouMean(text, policies, "%q", "skip_step goes on with the next step, next_iteration with the next iteration")
+			Hint = didYouMean(text, policies, "%q", policiesHint)
 		return
+	}
+	if !ok {
+		r.hint(policiesHint)
 	}
 	a.OnError = loop.ErrorPolicy(text)
 }

@@ -53,6 +53,9 @@ func (r *reader) humanField(a *Agent, p pair) bool {
 			r.report(r.src.of(p.value), CodeValue, "ask must be approve, answer or edit, got %q", kind).
 				Hint = didYouMean(kind, questionKinds, "%q", "approve wants a yes or no, answer words, edit new values of state keys")
 		}
+		if !ok {
+			r.hint("approve wants a yes or no, answer words, edit new values of state keys")
+		}
 		h.Ask = session.QuestionKind(kind)
 	case "options":
 		h.Options = r.several(a, p.value, p.key, r.words)

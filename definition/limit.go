@@ -79,13 +79,31 @@ func (r *reader) choice(n *yaml.Node, what string, words []string) string {
 	return ""
 }
 
-// positive reads a whole number of at least 1.
-func (r *reader) positive(n *yaml.Node, what string) (uint, bool) {
-	v, ok := r.count(n, what)
-	if ok && v == 0 {
-		r.report(r.src.of(deref(n)), CodeValue, "%s must be at least 1, got 0", what)
+// complete reports what a map needs and does not have.
+func (r *reader) complete(n *yaml.Node, field string, given map[string]bool, needed ...string) bool {
+	ok := true
+	s := form(shapes[strings.SplitN(field, ".", 2)[0]])
+	for _, name := range needed {
+		if !given[name] {
+			r.report(r.src.of(n), CodeMissing, "%s needs %s: %s", field, name, s.Properties[name].Description)
+			ok = false
+		}
 	}
-	return v, ok && v > 0
+	return ok
+}
+
+// positive reads a whole number of at least 1.
+func (r *reader) positive(n *yaml.Node, what string, hint ...string) (uint, bool) {
+	v, ok := r.integer(n, what)
+	switch {
+	case ok && v < 1:
+		r.report(r.src.of(deref(n)), CodeValue, "%s must be at least 1, got %d", what, v).Hint = strings.Join(hint, "")
+	case ok && v > math.MaxInt32:
+		r.report(r.src.of(deref(n)), CodeValue, "%s must be between 1 and %d, got %d", what, math.MaxInt32, v)
+	case ok:
+		return uint(v), true
+	}
+	return 0, false
 }
 
 func (r *reader) timeouts(l *Loop, n *yaml.Node) {

@@ -71,11 +71,7 @@ func (r *reader) temperature(l *LLM, n *yaml.Node) {
 }
 
 func (r *reader) maxTokens(l *LLM, n *yaml.Node) {
-	v, ok := r.count(n, "max_tokens")
-	if ok && v == 0 {
-		r.report(r.src.of(n), CodeValue, "max_tokens must be more than nothing, got 0").Hint = "leave it out for the model's own limit"
-	}
-	l.MaxTokens = v
+	l.MaxTokens, _ = r.positive(n, "max_tokens", "leave it out for the model's own limit")
 }
 
 // requestRetry reads how often a request is sent in all, or a map.
@@ -142,10 +138,7 @@ func (r *reader) contextOf(a *Agent, n *yaml.Node) (c llmagent.Context) {
 	ok := r.settings(a, n, "context", within("context"), func(key, f string, n *yaml.Node) {
 		switch key {
 		case "last":
-			v, ok := r.count(n, f)
-			if ok && v == 0 {
-				r.report(r.src.of(n), CodeValue, "context.last must be at least 1, the running iteration").Hint = `for nothing of what was said, write context: none`
-			}
+			v, _ := r.positive(n, f, "for nothing of what was said, write context: none")
 			c.Last = int(v)
 		case "digest":
 			digest, _ = r.boolean(n, f)

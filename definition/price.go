@@ -45,11 +45,7 @@ func (r *reader) price(a *Agent, n *yaml.Node, field string) (budget.Price, bool
 			price.CachedInput = v
 		}
 	})
-	if ok && !(given["input"] && given["output"]) {
-		r.report(r.src.of(n), CodeMissing, "%s needs input and output, for a million tokens each", field).Hint = "0 is free"
-		return price, false
-	}
-	return price, ok
+	return price, ok && r.complete(n, field, given, "input", "output")
 }
 
 // unpriced reports agents that ask a model without a price where a loop around

@@ -3,6 +3,8 @@
 package definition
 
 import (
+	"strings"
+
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -16,6 +18,10 @@ func (r *reader) score(a *Agent, n *yaml.Node) *loop.Score {
 		s.Key = n.Value
 		return s
 	}
+	if n.Kind != yaml.MappingNode {
+		r.wrong(n, "score", "a state key, or a map")
+		return nil
+	}
 	ps, ok := r.pairs(n, "score")
 	if !ok {
 		return nil
@@ -25,11 +31,11 @@ func (r *reader) score(a *Agent, n *yaml.Node) *loop.Score {
 		if r.scoreField(a, s, p, "score."+p.key) {
 			continue
 		}
-		hint := didYouMean(p.key, within("score"), "%q", "")
+		hint := didYouMean(p.key, within("score"), "%q", "there are "+strings.Join(within("score"), ", "))
 		if p.key == "higher_is_better" {
 			hint = "higher is better unless lower_is_better is true"
 		}
-		r.report(r.src.of(p.at), CodeField, "unknown field %q of a score", p.key).Hint = hint
+		r.report(r.src.of(p.at), CodeField, "unknown field %q of score", p.key).Hint = hint
 	}
 	return s
 }

@@ -72,6 +72,7 @@ func (r *reader) timeout(a *Agent, p pair) {
 	}
 	d, _ := r.duration(p.value, p.key)
 	switch {
+	case a.Type == "": // whose it is
 	case a.isStep():
 		stepOf(a).Timeout = d
 	case a.Type == TypeHTTP:
@@ -83,7 +84,9 @@ func (r *reader) timeout(a *Agent, p pair) {
 
 func (r *reader) adaptive(a *Agent, n *yaml.Node) *loop.Adaptive {
 	out := &loop.Adaptive{}
+	given := make(map[string]bool)
 	ok := r.settings(a, n, "adaptive_timeout", within("adaptive_timeout"), func(key, f string, n *yaml.Node) {
+		given[key] = true
 		switch key {
 		case "min":
 			out.Min = r.loopDuration(n, f)
@@ -95,7 +98,7 @@ func (r *reader) adaptive(a *Agent, n *yaml.Node) *loop.Adaptive {
 			out.After, _ = r.positive(n, f)
 		}
 	})
-	if !ok {
+	if !ok || !r.complete(n, "adaptive_timeout", given, "max") {
 		return nil
 	}
 	return out
@@ -111,7 +114,9 @@ func (r *reader) retry(a *Agent, n *yaml.Node) *loop.Retry {
 		}
 		return out
 	}
+	given := make(map[string]bool)
 	ok := r.settings(a, n, "retry", within("retry"), func(key, f string, n *yaml.Node) {
+		given[key] = true
 		switch key {
 		case "attempts":
 			out.Attempts, _ = r.positive(n, f)
@@ -121,7 +126,7 @@ func (r *reader) retry(a *Agent, n *yaml.Node) *loop.Retry {
 			out.MaxBackoff = r.loopDuration(n, f)
 		}
 	})
-	if !ok {
+	if !ok || !r.complete(n, "retry", given, "attempts") {
 		return nil
 	}
 	return out
@@ -129,7 +134,9 @@ func (r *reader) retry(a *Agent, n *yaml.Node) *loop.Retry {
 
 func (r *reader) circuit(a *Agent, n *yaml.Node) *loop.Circuit {
 	out := &loop.Circuit{}
+	given := make(map[string]bool)
 	ok := r.settings(a, n, "circuit", within("circuit"), func(key, f string, n *yaml.Node) {
+		given[key] = true
 		switch key {
 		case "failures":
 			out.Failures, _ = r.positive(n, f)
@@ -139,7 +146,7 @@ func (r *reader) circuit(a *Agent, n *yaml.Node) *loop.Circuit {
 			out.Endpoint, _ = r.text(n, f)
 		}
 	})
-	if !ok {
+	if !ok || !r.complete(n, "circuit", given, "failures", "cooldown") {
 		return nil
 	}
 	return out

@@ -154,7 +154,10 @@ func (r *reader) expression(n *yaml.Node, what string) (string, bool) {
 
 // expressions reads a map of expressions. Null removes a key.
 func (r *reader) expressions(a *Agent, n *yaml.Node) map[string]string {
-	ps, _ := r.pairs(n, "set")
+	ps, ok := r.pairs(n, "set")
+	if !ok {
+		r.hint(assigned(n))
+	}
 	m := make(map[string]string, len(ps))
 	for _, p := range ps {
 		field := "set." + p.key
@@ -171,13 +174,21 @@ func (r *reader) expressions(a *Agent, n *yaml.Node) map[string]string {
 	return m
 }
 
+// assigned is how a list of NAME=value is written as a map.
+func assigned(n *yaml.Node) string {
+	if n.Kind == yaml.SequenceNode && len(n.Content) > 0 {
+		if name, value, set := strings.Cut(deref(n.Content[0]).Value, "="); set {
+			return "write {" + strings.TrimSpace(name) + ": " + strings.TrimSpace(value) + "}"
+		}
+	}
+	return ""
+}
+
 // texts reads a map of texts.
 func (r *reader) texts(a *Agent, n *yaml.Node, what string) map[string]string {
 	ps, ok := r.pairs(n, what)
-	if !ok && n.Kind == yaml.SequenceNode && len(n.Content) > 0 {
-		if name, value, set := strings.Cut(deref(n.Content[0]).Value, "="); set {
-			r.hint("write {" + name + ": " + value + "}")
-		}
+	if !ok {
+		r.hint(assigned(n))
 	}
 	m := make(map[string]string, len(ps))
 	for _, p := range ps {

@@ -57,16 +57,16 @@ func (r *reader) stopCheck(l *Loop, n *yaml.Node) {
 }
 
 func (r *reader) order(a *Agent, n *yaml.Node) {
-	items, _ := r.items(n, "order")
+	items, good := r.items(n, "order")
 	for i, item := range items {
 		field := fmt.Sprintf("order[%d]", i)
 		name, ok := r.text(item, field)
-		if !ok {
-			a.Loop.Order = nil
-			return
-		}
+		good = good && ok
 		a.nodes[field] = item
 		a.Loop.Order = append(a.Loop.Order, name)
+	}
+	if !good {
+		a.Loop.Order = nil
 	}
 }
 
