@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/interpreter"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 )
@@ -80,7 +81,9 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 		procgroup.Kill(cmd.Process)
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
-	switch words := said(stderr.String()); {
+	var secrets credential.Secrets
+	secrets.Environment(c.env)
+	switch words := said(secrets.Strike(stderr.String())); {
 	case exited && exit.ExitCode() == 1 && gate:
 		return &VetoError{Reason: words}
 	case exited && words != "":

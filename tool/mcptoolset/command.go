@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // command is a server that is started for each session.
@@ -44,6 +46,7 @@ func (c *command) close()         {}
 func (c *command) transport() (mcp.Transport, func() string) {
 	cmd := exec.Command(c.args[0], c.args[1:]...)
 	said := new(tail)
+	said.secrets.Environment(c.env)
 	cmd.Env, cmd.Dir, cmd.Stderr = c.env, c.dir, said
 	cmd.WaitDelay = time.Second // if something that it started keeps stderr open
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, said.String
@@ -51,18 +54,20 @@ func (c *command) transport() (mcp.Transport, func() string) {
 
 // tail keeps the end of what a server says on stderr.
 type tail struct {
+	secrets credential.Secrets // of its environment
+
 	mu   sync.Mutex
 	text []byte
 }
 
-const tailSize = 1000
+const tailSize = 1000 // that are told; twice as much is kept, so that no secret is cut in front
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
-	if n := len(t.text); n > tailSize {
-		t.text = append(t.text[:0], t.text[n-tailSize:]...)
+	if n := len(t.text); n > 2*tailSize {
+		t.text = append(t.text[:0], t.text[n-2*tailSize:]...)
 	}
 	return len(p), nil
 }
@@ -70,5 +75,6 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(t.text), ""))
+	text := t.secrets.Strike(string(t.text))
+	return strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-tailSize):], ""))
 }
