@@ -254,6 +254,8 @@ func (s *soaking) long() {
 	switch code {
 	case exitOK, exitLimit, exitWaits, exitInterrupted: // others may stop it
 	default:
-		s.Errorf("in this process, %q: exit code %d\n%s", args, code, &stderr)
+		if !oneOf(stderr.String(), " is driven by ", "resume or cancel it first") { // a worker was faster
+			s.Errorf("in this process, %q: exit code %d\n%s", args, code, &stderr)
+		}
 	}
 }
