@@ -13,7 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/interpreter"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 )
@@ -81,9 +80,7 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 		procgroup.Kill(cmd.Process)
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
-	var secrets credential.Secrets
-	secrets.Environment(c.env)
-	switch words := said(secrets.Strike(stderr.String())); {
+	switch words := said(stderr.String()); {
 	case exited && exit.ExitCode() == 1 && gate:
 		return &VetoError{Reason: words}
 	case exited && words != "":

@@ -44,6 +44,7 @@ type Summary struct {
 	Parent *session.RunParent `json:"parent,omitempty"`
 
 	asked []asked
+	owned bool // somebody writes down how the run as a whole has ended
 }
 
 // Summarize reads a summary of the last run in a log off its events, oldest
@@ -137,6 +138,7 @@ func (s *Summary) add(ev *session.Event) {
 func (s *Summary) run(ev *session.Event) {
 	switch m := ev.Mark; m.Kind {
 	case session.MarkRunStarted:
+		s.owned = true
 		var d session.RunStarted
 		if m.Decode(&d) == nil && d.Name != "" {
 			s.Name = d.Name
@@ -192,7 +194,7 @@ func (s *Summary) finished(ev *session.Event) {
 		return
 	}
 	s.drop(func(w asked) bool { return w.at.Under(ev.Address) })
-	if ev.Address.Parent() != "" {
+	if ev.Address.Parent() != "" || s.owned {
 		return
 	}
 	if s.Status, s.Error = session.RunCompleted, fin.Error; fin.Error != "" {

@@ -144,6 +144,8 @@ func TestSummary(t *testing.T) {
 		{"resumed", logOf(t, marking(t, false), 12, true), "marking completed 4 9 target_reached "},
 		{"with marks of the run", append(slices.Clone(whole), runEvent(t, whole, session.MarkRunEnded, session.RunEnded{Status: session.RunCanceled, Error: "by ana"})),
 			"marking canceled 4 9 target_reached by ana"},
+		{"done, but for its mark of the run", slices.Concat([]*session.Event{runEvent(t, whole, session.MarkRunStarted, session.RunStarted{})}, whole),
+			"marking running 4 9 target_reached "},
 		{"paused", append(slices.Clone(whole[:9]), runEvent(t, whole, session.MarkRunPaused, session.RunPaused{Waits: []string{"q1"}})), "marking waiting 1 - - "},
 	} {
 		if got := brief(progress.Summarize(tt.log)); got != tt.want {

@@ -3,7 +3,6 @@
 package progress
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -47,46 +46,23 @@ func Verify(events []*session.Event, whole Whole) []Seal {
 
 // problem says what does not agree with a stop record.
 func problem(before []*session.Event, stop *session.Event, whole Whole) string {
-	record := make(map[string]any)
-	dec := json.NewDecoder(bytes.NewReader(stop.Mark.Data))
-	dec.UseNumber()
-	if err := dec.Decode(&record); err != nil {
+	var record struct {
+		Digest string
+		Events *json.Number
+	}
+	if err := stop.Mark.Decode(&record); err != nil {
 		return fmt.Sprintf("the record cannot be read: %v", err)
 	}
-	sealed, _ := record["digest"].(string)
-	if sealed == "" {
+	if record.Digest == "" {
 		return "the record has no digest"
 	}
-	delete(record, "digest")
-	d := session.NewDigest()
-	for _, ev := range before[began(before, stop):] {
-		if ev.InvocationID != stop.InvocationID || !ev.Address.Under(stop.Address) {
-			continue
-		}
-		if err := d.Add(whole.of(ev)); err != nil {
-			return err.Error()
-		}
-	}
-	if err := d.AddValue(record); err != nil {
+	switch made, n, err := session.LoopSeal(before, stop, whole.of); {
+	case err != nil:
 		return err.Error()
-	}
-	if d.String() == sealed {
+	case made == record.Digest:
 		return ""
-	}
-	if n, ok := record["events"].(json.Number); ok && n.String() != fmt.Sprint(d.Len()) {
-		return fmt.Sprintf("the log has %d events of the loop, the record was made from %s", d.Len(), n)
+	case record.Events != nil && record.Events.String() != fmt.Sprint(n):
+		return fmt.Sprintf("the log has %d events of the loop, the record was made from %s", n, record.Events)
 	}
 	return "an event, or the record, is not what it was"
-}
-
-// began is the index of the first event of the loop's run: behind the mark that
-// says that its step started.
-func began(before []*session.Event, stop *session.Event) int {
-	for i := len(before) - 1; i >= 0; i-- {
-		ev := before[i]
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && ev.Address == stop.Address && ev.InvocationID == stop.InvocationID {
-			return i + 1
-		}
-	}
-	return 0
 }

@@ -3,56 +3,180 @@
 package progress
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/refrain-dev/refrain/session"
 )
 
-// RunSeal is the end of a run held against the events that it is about.
+// RunSeal is the end of a run held against the events that it is about, or a run that has
+// no end in the log.
 type RunSeal struct {
-	// Run is the run's invocation ID, Seq the place of its end in the log.
+	// Run is the run's invocation ID, Seq the place of its end in the log, or of its last
+	// event.
 	Run string `json:"run"`
 	Seq int64  `json:"seq"`
-	// Digest is what the end says of the run: see session.SealRun.
-	Digest string `json:"digest"`
+	// Open says that the run has no end in the log.
+	Open bool `json:"open,omitempty"`
+	// Digest is what the end says of the run: see session.RunSeal. Empty if it could not be
+	// compared.
+	Digest string `json:"digest,omitempty"`
 	// Problem says what does not agree; "" if all does.
 	Problem string `json:"problem,omitempty"`
+	// Unsealed says why nothing could be compared, although nothing is known to be wrong;
+	// "" if it could.
+	Unsealed string `json:"unsealed,omitempty"`
 }
 
-// VerifyRuns makes the hash again that each end of a run has over the whole run, and
-// says which still agree. It covers what [Verify] does not: what runs were started
-// with, such as their definitions and inputs, and steps in no loop. events are those
-// of one session, oldest first, whole. Ends without a hash, as older versions have
-// written them, are left out, and so are those of runs that began before the log does.
-// The events may be an outline: whole reads one of them then, and may be nil otherwise.
+// VerifyRuns makes the hash again that each end of a run has over the whole run, and says
+// which still agree. It covers what [Verify] does not: what runs were started with, such as
+// their definitions and inputs, and steps in no loop. It also finds what stands behind an
+// end, and neither continues that run nor begins another. Events are those of one session,
+// oldest first, whole. The events may be an outline: whole reads one of them then, and may
+// be nil otherwise.
+//
+// A run that somebody owns ([session.MarkRunStarted]) and that has not ended has a RunSeal
+// with Unsealed: its last events can be taken out, and a run that has ended and lost its
+// last event looks like it.
 func VerifyRuns(events []*session.Event, whole Whole) []RunSeal {
-	var seals []RunSeal
+	v := verifier{events: events, whole: whole, forked: -1}
 	for i, ev := range events {
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkRunEnded || ev.Address != "" {
-			continue
+		if forks(ev) {
+			v.forked = i
 		}
-		var end session.RunEnded
-		if err := ev.Mark.Decode(&end); err != nil {
-			seals = append(seals, RunSeal{Run: ev.InvocationID, Seq: ev.Seq, Problem: err.Error()})
-			continue
-		}
-		if end.Seal == "" || events[0].Seq > 1 && !begins(events[:i], ev.InvocationID) {
-			continue // the log of a part of the session has not all of it
-		}
-		seal := RunSeal{Run: ev.InvocationID, Seq: ev.Seq, Digest: end.Seal}
-		switch made, err := session.SealRun(whole.all(events[:i]), ev.InvocationID, end); {
-		case err != nil:
-			seal.Problem = err.Error()
-		case made != end.Seal:
-			seal.Problem = "an event of it, or what it was started with (its definition, its inputs), is not what it was"
-		}
-		seals = append(seals, seal)
 	}
-	return seals
+	for i, ev := range events {
+		v.add(i, ev)
+	}
+	if v.run != nil && !v.over {
+		v.seals = append(v.seals, RunSeal{
+			Run: v.run.InvocationID, Seq: events[len(events)-1].Seq, Open: true,
+			Unsealed: "it has not ended, and nothing holds its last events",
+		})
+	}
+	return v.seals
 }
 
-// begins reports whether the log has the beginning of a run.
-func begins(events []*session.Event, id string) bool {
-	i := slices.IndexFunc(events, func(ev *session.Event) bool { return ev.InvocationID == id })
-	return i >= 0 && events[i].Mark != nil && events[i].Mark.Kind == session.MarkRunStarted
+// verifier goes through a log.
+type verifier struct {
+	events []*session.Event
+	whole  Whole
+	forked int // index of the last mark with which a fork begins; -1: there is none
+	seals  []RunSeal
+
+	run    *session.Event // with which the last run has begun; nil if the log does not say
+	sealed bool           // each end of it has a seal
+	over   bool           // the event before is an end
+}
+
+func (v *verifier) add(i int, ev *session.Event) {
+	behind := v.over
+	if v.over = false; behind && !v.continues(i, ev) {
+		end := &v.seals[len(v.seals)-1]
+		if end.Problem == "" {
+			end.Problem = fmt.Sprintf("event %d stands behind its end, and neither continues the run nor begins another", ev.Seq)
+		}
+		v.run = nil
+	}
+	if ev.Mark == nil {
+		return
+	}
+	switch ev.Mark.Kind {
+	case session.MarkRunStarted:
+		if v.run != nil && v.sealed && !behind {
+			v.seals = append(v.seals, RunSeal{
+				Run: v.run.InvocationID, Seq: v.events[i-1].Seq, Open: true,
+				Problem: fmt.Sprintf("it has no end, and event %d begins another run", ev.Seq),
+			})
+		}
+		var data session.RunStarted
+		if err := ev.Mark.Decode(&data); err != nil {
+			v.seals = append(v.seals, RunSeal{Run: ev.InvocationID, Seq: ev.Seq, Problem: err.Error()})
+		}
+		v.run, v.sealed = ev, data.Sealed
+	case session.MarkRunEnded:
+		v.seals = append(v.seals, v.ended(i, ev))
+		v.over = true
+	}
+}
+
+// ended holds an end against what comes before it.
+func (v *verifier) ended(i int, ev *session.Event) RunSeal {
+	seal := RunSeal{Run: ev.InvocationID, Seq: ev.Seq}
+	begun := v.run != nil && v.run.InvocationID == ev.InvocationID
+	var end session.RunEnded
+	switch err := ev.Mark.Decode(&end); {
+	case err != nil:
+		seal.Problem = err.Error()
+	case ev.Address != "":
+		seal.Problem = "its end has the address of a step"
+	case !begun && v.events[0].Seq > 1:
+		seal.Unsealed = "the log begins behind its beginning"
+	case end.Seal != "" && end.Events > 0:
+		seal.Digest = end.Seal
+		seal.Problem = v.differs(i, end)
+	case begun && v.sealed:
+		seal.Problem = "its end has no seal: it was taken out"
+	default:
+		seal.Unsealed = "its end has no seal: it was written before ends had one, or the seal was taken out"
+	}
+	return seal
+}
+
+// differs says what does not agree with the seal of the i-th event, an end.
+func (v *verifier) differs(i int, end session.RunEnded) string {
+	made, n, err := session.RunSeal(v.whole.all(v.events[:i]), v.events[i])
+	switch {
+	case err != nil:
+		return err.Error()
+	case made == end.Seal:
+		return ""
+	case n != end.Events || v.events[i].Seq != end.Last+1:
+		return fmt.Sprintf("the log has %d events of it up to its end, which is event %d; its seal is over %d, up to event %d", n, v.events[i].Seq, end.Events, end.Last)
+	}
+	return "an event of it, or what it was started with (its definition, its inputs), is not what it was"
+}
+
+// continues reports whether the i-th event is one with which a run goes on behind its end,
+// or another one begins. It says that the run is not over any more, so that nobody takes
+// what comes behind it for what has ended.
+func (v *verifier) continues(i int, ev *session.Event) bool {
+	if ev.Mark == nil || ev.Address != "" {
+		return false
+	}
+	mine := ev.InvocationID == v.events[i-1].InvocationID
+	r := runIn(ev)
+	switch ev.Mark.Kind {
+	case session.MarkRunStarted: // what the user says, with the state
+		return !mine
+	case session.MarkRunResumed: // by a runner that nobody supervises
+		return mine
+	case session.MarkRunTaken: // a fork leaves out what its events said of the run
+		return mine && onlyOfLog(ev) && (r != nil && r.Status == session.RunRunning || r == nil && i < v.forked)
+	case session.MarkRunPaused:
+		return mine && onlyOfLog(ev) && (forks(ev) || r == nil && i < v.forked)
+	}
+	return false
+}
+
+// forks reports whether a fork begins with an event: what comes before was copied.
+func forks(ev *session.Event) bool {
+	if ev.Mark == nil || ev.Mark.Kind != session.MarkRunPaused {
+		return false
+	}
+	var data session.RunPaused
+	if ev.Mark.Decode(&data) == nil && data.Session != "" {
+		return true
+	}
+	r := runIn(ev)
+	return r != nil && r.Status == session.RunIsPaused && r.Parent != nil && r.Parent.Seq == ev.Seq-1
+}
+
+// onlyOfLog reports whether an event changes nothing of the state but the log's own keys.
+func onlyOfLog(ev *session.Event) bool {
+	for key := range ev.Actions.StateDelta {
+		if !session.LogKey(key) {
+			return false
+		}
+	}
+	return true
 }

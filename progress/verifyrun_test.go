@@ -5,6 +5,7 @@ package progress_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -106,7 +107,127 @@ func TestRunSealsNoticeEveryChange(t *testing.T) {
 	if got := problems(slices.Delete(slices.Clone(log), first+1, first+2)); !slices.Equal(got, []bool{false, true}) {
 		t.Errorf("without an event: %v", got)
 	}
-	if got := problems(log[1:]); !slices.Equal(got, []bool{false}) { // of the first run, nobody knows
-		t.Errorf("without its beginning: %v", got)
+	part := progress.VerifyRuns(log[1:], nil) // of the first run, nobody knows
+	if len(part) != 2 || part[0].Problem != "" || part[0].Unsealed == "" || part[0].Digest != "" || part[1].Problem != "" || part[1].Unsealed != "" {
+		t.Errorf("without its beginning: %+v", part)
+	}
+}
+
+// G9, 12g: what stands behind an end, is taken from it, or is renamed, is noticed.
+func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
+	isEnd := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkRunEnded }
+	of := func(ev *session.Event, kind session.MarkKind, status session.RunStatus, delta map[string]any) *session.Event {
+		made, err := session.NewRunEvent(session.Run{ID: ev.InvocationID, Status: status}, "refrain", kind, struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.Seq = ev.Seq + 1
+		maps.Copy(made.Actions.StateDelta, delta)
+		return made
+	}
+	renamed := func(from, to string) func([]*session.Event) []*session.Event {
+		return func(log []*session.Event) []*session.Event {
+			end := log[len(log)-1]
+			end.Mark.Data = json.RawMessage(strings.Replace(string(end.Mark.Data), `"`+from+`"`, `"`+to+`"`, 1))
+			return log
+		}
+	}
+	appended := func(kind session.MarkKind, status session.RunStatus, delta map[string]any) func([]*session.Event) []*session.Event {
+		return func(log []*session.Event) []*session.Event {
+			return append(log, of(log[len(log)-1], kind, status, delta))
+		}
+	}
+	for name, tt := range map[string]struct {
+		change   func([]*session.Event) []*session.Event
+		want     string // a problem of the second run
+		unsealed string // or why it has no seal
+	}{
+		"nothing": {func(log []*session.Event) []*session.Event { return log }, "", ""},
+		"an event behind it": {func(log []*session.Event) []*session.Event {
+			ev := *log[len(log)-2]
+			ev.Seq += 2
+			return append(log, &ev)
+		}, "stands behind its end", ""},
+		"an event of nobody behind it": {func(log []*session.Event) []*session.Event {
+			return append(log, &session.Event{Seq: log[len(log)-1].Seq + 1, InvocationID: "x", Author: "user"})
+		}, "stands behind its end", ""},
+		"another end":                          {appended(session.MarkRunEnded, session.RunCompleted, nil), "stands behind its end", ""},
+		"the run begins once more":             {appended(session.MarkRunStarted, session.RunRunning, nil), "stands behind its end", ""},
+		"taken up, and completed all the same": {appended(session.MarkRunTaken, session.RunCompleted, nil), "stands behind its end", ""},
+		"taken up, with a key":                 {appended(session.MarkRunTaken, session.RunRunning, map[string]any{"approved": true}), "stands behind its end", ""},
+		"paused behind its end":                {appended(session.MarkRunPaused, session.RunIsPaused, nil), "stands behind its end", ""},
+		"taken up":                             {appended(session.MarkRunTaken, session.RunRunning, nil), "", "it has not ended"},
+		"resumed by a runner":                  {appended(session.MarkRunResumed, session.RunRunning, nil), "", "it has not ended"},
+		"the seal is renamed":                  {renamed("seal", "sael"), "its end has no seal: it was taken out", ""},
+		"the seal is renamed a little":         {renamed("seal", "Seal"), "is not what it was", ""},
+		"the number of events is renamed":      {renamed("events", "evens"), "its end has no seal: it was taken out", ""},
+		"the last event is renamed":            {renamed("last", "lost"), "its seal is over", ""},
+		"the end is renamed":                   {func(log []*session.Event) []*session.Event { log[len(log)-1].Mark.Kind = "run_end"; return log }, "", "it has not ended"},
+		"the end has an address":               {func(log []*session.Event) []*session.Event { log[len(log)-1].Address = "speak"; return log }, "has the address of a step", ""},
+		"the end changes the state": {func(log []*session.Event) []*session.Event {
+			log[len(log)-1].Actions.StateDelta["approved"] = true
+			return log
+		}, "is not what it was", ""},
+		"the end says more": {func(log []*session.Event) []*session.Event {
+			log[len(log)-1].Content = genai.NewContentFromText("x", "model")
+			return log
+		}, "is not what it was", ""},
+		"the end is gone": {func(log []*session.Event) []*session.Event { return log[:len(log)-1] }, "", "it has not ended"},
+		"an event of nobody before it": {func(log []*session.Event) []*session.Event {
+			n := len(log) - 1
+			moved := *log[n]
+			moved.Seq++
+			return append(slices.Clone(log[:n]), &session.Event{Seq: moved.Seq - 1, InvocationID: "x"}, &moved)
+		}, "is over", ""},
+		"the first run has no end": {func(log []*session.Event) []*session.Event {
+			log[slices.IndexFunc(log, isEnd)].Mark.Kind = "run_end"
+			return log
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seals := progress.VerifyRuns(tt.change(endedLog(t)), nil)
+			last := seals[len(seals)-1]
+			if name == "the first run has no end" {
+				if first := seals[0]; !strings.Contains(first.Problem, "it has no end, and event") {
+					t.Errorf("got %+v", seals)
+				}
+				return
+			}
+			for _, s := range seals {
+				if s.Run == last.Run && s.Problem != "" {
+					last = s
+					break
+				}
+			}
+			if (last.Problem == "") != (tt.want == "") || !strings.Contains(last.Problem, tt.want) || !strings.Contains(last.Unsealed, tt.unsealed) || (last.Unsealed == "") != (tt.unsealed == "") {
+				t.Errorf("got %+v", seals)
+			}
+		})
+	}
+}
+
+// Ends that were written before ends had a seal are no alarm, and no comfort.
+func TestEndsOfOldRunsAreUnsealed(t *testing.T) {
+	log := endedLog(t)
+	for _, ev := range log {
+		if ev.Mark == nil {
+			continue
+		}
+		switch ev.Mark.Kind {
+		case session.MarkRunStarted:
+			ev.Mark.Data = json.RawMessage(strings.Replace(string(ev.Mark.Data), `,"sealed":true`, "", 1))
+		case session.MarkRunEnded:
+			ev.Mark.Data = json.RawMessage(`{"status":"completed"}`)
+		}
+	}
+	seals := progress.VerifyRuns(log, nil)
+	for _, s := range seals {
+		if s.Problem != "" || !strings.Contains(s.Unsealed, "written before ends had one") {
+			t.Errorf("got %+v", s)
+		}
+	}
+	first := log[:len(log)/2] // the second run notes what there was
+	if len(seals) != 2 || progress.TellsState(first) || !progress.TellsState(endedLog(t)[:len(first)]) {
+		t.Errorf("%d ends, and all of the state: %v", len(seals), progress.TellsState(first))
 	}
 }

@@ -13,6 +13,8 @@ const (
 	// MarkRunStarted is on the event with the user's message. Data is a
 	// [RunStarted].
 	MarkRunStarted MarkKind = "run_started"
+	// MarkRunTaken: somebody drives the run that nobody drove. Data is a [RunTaken].
+	MarkRunTaken MarkKind = "run_taken"
 	// MarkRunPaused: nothing of the run is under way, until it is resumed. Data
 	// is a [RunPaused].
 	MarkRunPaused MarkKind = "run_paused"
@@ -88,6 +90,17 @@ type RunStarted struct {
 	// the outside is named by it, also where the log was copied into another
 	// session. Empty in logs of older versions.
 	Session string `json:"session,omitempty"`
+	// Sealed says that every end of the run has a Seal: one that has none was changed.
+	// False in logs of older versions.
+	Sealed bool `json:"sealed,omitempty"`
+}
+
+// RunTaken is the data of [MarkRunTaken].
+type RunTaken struct {
+	// By says who has taken the run up.
+	By string `json:"by,omitempty"`
+	// Program takes the place of [RunStarted.Program]; empty leaves it.
+	Program json.RawMessage `json:"program,omitempty"`
 }
 
 // RunPaused is the data of [MarkRunPaused].
@@ -119,8 +132,11 @@ type RunEnded struct {
 	// Error is why it failed, or was canceled.
 	Error string `json:"error,omitempty"`
 	By    string `json:"by,omitempty"`
-	// Seal is a hash over the whole run: see [SealRun]. Empty in logs of older
-	// versions, and in forks, which have not all of it.
+	// Events is how many events Seal is over, from the run's first one on, the end itself
+	// aside, and Last is the Seq of the last of them. 0 in logs of older versions.
+	Events int64 `json:"events,omitempty"`
+	Last   int64 `json:"last,omitempty"`
+	// Seal is a hash over the whole run: see [RunSeal]. Empty in logs of older versions.
 	Seal string `json:"seal,omitempty"`
 }
 

@@ -134,8 +134,8 @@ func TestLeaseLost(t *testing.T) {
 	wait(t, other)
 	completed(t, resume(t, two, run.ID()))
 	want := []session.MarkKind{
-		session.MarkRunStarted, supervisor.MarkRunTaken, session.MarkRunResumed, session.MarkRunPaused,
-		supervisor.MarkRunTaken, session.MarkRunResumed, session.MarkRunEnded,
+		session.MarkRunStarted, session.MarkRunTaken, session.MarkRunResumed, session.MarkRunPaused,
+		session.MarkRunTaken, session.MarkRunResumed, session.MarkRunEnded,
 	}
 	if diff := cmp.Diff(want, marks(t, store, run.ID())); diff != "" {
 		t.Errorf("marks (-want +got):\n%s", diff)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -104,7 +103,7 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 // copy makes the session of a fork. It fails with session.ErrExists if there is one.
 func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.Run, fork string, seq int64) error {
 	files := make(map[string]int64)
-	var events []*session.Event
+	log := copying{from: from.ID()}
 	for ev := range from.Log().All() {
 		if ev.Seq > seq {
 			break
@@ -112,11 +111,9 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 		for name, version := range ev.Actions.ArtifactDelta {
 			files[name] = max(files[name], version)
 		}
-		copied, err := forked(ev, from.ID())
-		if err != nil {
+		if err := log.add(ev); err != nil {
 			return err
 		}
-		events = append(events, copied)
 	}
 	if err := from.Err(); err != nil {
 		return err
@@ -135,37 +132,9 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 	}
 	_, err = session.Start(ctx, s.cfg.Service, &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork},
-		Events:        append(events, mark),
+		Events:        append(log.copied, mark),
 	})
 	return err
-}
-
-// forked is an event for another session: without what it says about the run that
-// it was, and its seal, and without a second change of what sessions share. Its start
-// says where it began.
-func forked(ev *session.Event, from string) (*session.Event, error) {
-	c := *ev
-	var err error
-	switch {
-	case ev.Mark == nil:
-	case ev.Mark.Kind == session.MarkRunEnded:
-		var end session.RunEnded
-		if err = ev.Mark.Decode(&end); err == nil {
-			end.Seal = ""
-			c.Mark, err = session.NewMark(session.MarkRunEnded, end)
-		}
-	case ev.Mark.Kind == session.MarkRunStarted:
-		var start session.RunStarted
-		if err = ev.Mark.Decode(&start); err == nil && start.Session == "" { // of an older version
-			start.Session = from
-			c.Mark, err = session.NewMark(session.MarkRunStarted, start)
-		}
-	}
-	c.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
-	maps.DeleteFunc(c.Actions.StateDelta, func(k string, _ any) bool {
-		return k == session.KeyRun || strings.HasPrefix(k, session.KeyPrefixApp) || strings.HasPrefix(k, session.KeyPrefixUser)
-	})
-	return &c, err
 }
 
 // copyFiles copies a session's files, each up to a version.

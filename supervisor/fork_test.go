@@ -3,6 +3,7 @@
 package supervisor_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -163,5 +165,86 @@ func TestForkOfNothing(t *testing.T) {
 	sup := process(t, session.InMemoryService(), newWorld().nested(t))
 	if _, err := sup.Fork(t.Context(), "r_none", supervisor.Checkpoint{}); !errors.Is(err, supervisor.ErrNotFound) || !strings.Contains(err.Error(), `"r_none"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A fork's log is not its old run's: the seals over what was changed on the way are made
+// anew, but for one that did not fit before. G9, 12g
+func TestForkIsSealed(t *testing.T) {
+	write := custom(t, "write", func(ctx agent.InvocationContext, yield yield) {
+		ev := &session.Event{}
+		ev.Actions.StateDelta = map[string]any{"app:last": string(agent.AddressOf(ctx)), "user:n": 1, "mine": 1}
+		yield(ev, nil)
+	})
+	root := loop(t, "outer", 2, loop(t, "inner", 2, write))
+	store := session.InMemoryService()
+	sup := process(t, store, root)
+	old := request()
+	old.SessionID = "old"
+	for range 2 {
+		run, err := sup.Start(t.Context(), old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		completed(t, run)
+	}
+	log := view(t, store, "old").Log()
+	for _, at := range []supervisor.Checkpoint{{Iteration: 1}, {Iteration: 2}, {Seq: int64(log.Len())}, {Seq: int64(log.Len()) - 1}} {
+		id, err := sup.Fork(t.Context(), "old", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sound(t, store)
+		if at.Seq == int64(log.Len()) {
+			continue // it has come to its end
+		}
+		completed(t, resume(t, sup, id))
+		again, err := sup.Fork(t.Context(), id, supervisor.Checkpoint{Iteration: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		completed(t, resume(t, sup, again))
+	}
+	sound(t, store)
+
+	// What was changed in the old run is seen in its fork.
+	changed := session.InMemoryService()
+	var evs []*session.Event
+	for ev := range log.All() {
+		c := *ev
+		if c.Address == "outer[1]/inner[1]/write" && c.Actions.StateDelta["mine"] != nil {
+			c.Actions.StateDelta = map[string]any{"app:last": "x", "mine": 1}
+		}
+		evs = append(evs, &c)
+	}
+	_, err := session.Start(t.Context(), changed, &session.StartRequest{
+		CreateRequest: session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "old"}, Events: evs,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forger, err := supervisor.New(supervisor.Config{
+		Service: changed, AppName: "app", UserID: "ana",
+		Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+			return &supervisor.Program{Agent: root}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forger.Close(t.Context())
+	id, err := forger.Fork(t.Context(), "old", supervisor.Checkpoint{Iteration: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := slices.Collect(view(t, changed, id).Log().All())
+	bad := 0
+	for _, seal := range progress.Verify(copied, nil) {
+		if seal.Problem != "" {
+			bad++
+		}
+	}
+	if ends := progress.VerifyRuns(copied, nil); bad != 3 || ends[0].Problem == "" { // two inner loops, and the outer one of the first run
+		t.Errorf("%d loops of the fork do not agree with their records, want 3; ends: %+v", bad, ends)
 	}
 }

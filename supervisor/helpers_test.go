@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -175,8 +177,40 @@ func process(t testing.TB, store session.Service, root agent.Agent, change ...fu
 		if err := sup.Close(ctx); err != nil {
 			t.Error(err)
 		}
+		sound(t, store)
 	})
 	return sup
+}
+
+// sound demands of all runs in a store that nothing in them looks as if somebody had
+// changed it, whatever was done with them. G9, 12g
+func sound(t testing.TB, store session.Service) {
+	t.Helper()
+	all, err := store.List(context.Background(), &session.ListRequest{AppName: "app"})
+	if err != nil {
+		return // it fails on purpose
+	}
+	for _, s := range all.Sessions {
+		got, err := store.Get(context.Background(), &session.GetRequest{AppName: "app", UserID: s.UserID(), SessionID: s.ID()})
+		if err != nil {
+			return
+		}
+		v := session.ViewOf(got.Session)
+		log := slices.Collect(v.Log().All())
+		for _, seal := range progress.Verify(log, nil) {
+			if seal.Problem != "" {
+				t.Errorf("run %s: loop %s at %d: %s", s.ID(), seal.Loop, seal.Seq, seal.Problem)
+			}
+		}
+		for _, seal := range progress.VerifyRuns(log, nil) {
+			if seal.Problem != "" || seal.Unsealed != "" && !seal.Open {
+				t.Errorf("run %s: its end at %d: %s%s", s.ID(), seal.Seq, seal.Problem, seal.Unsealed)
+			}
+		}
+		for _, problem := range progress.VerifyState(v, log, nil) {
+			t.Errorf("run %s: its state: %s", s.ID(), problem)
+		}
+	}
 }
 
 func named(owner string) func(*supervisor.Config) {

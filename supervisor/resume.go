@@ -14,16 +14,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// MarkRunTaken is the mark with which a driver takes up a run that nobody drives.
-// Data is a [Taken].
-const MarkRunTaken session.MarkKind = "run_taken"
-
-// Taken is the data of [MarkRunTaken].
-type Taken struct {
-	// By says who has taken the run up.
-	By string `json:"by,omitempty"`
-	// Program takes the place of what the run was started with; empty leaves it.
-	Program json.RawMessage `json:"program,omitempty"`
+// taken is how a run was taken up.
+type taken struct {
+	session.RunTaken
 
 	was json.RawMessage // what Program takes the place of
 }
@@ -98,7 +91,7 @@ func limited(view *session.View, run *session.Run) bool {
 
 // take writes down that the run goes on.
 func (r *Run) take(view *session.View, opts ResumeOptions) error {
-	r.taken = &Taken{By: r.s.cfg.Owner, Program: opts.Program}
+	r.taken = &taken{RunTaken: session.RunTaken{By: r.s.cfg.Owner, Program: opts.Program}}
 	if opts.Program != nil {
 		started, err := startedWith(view, r.run.ID)
 		if err != nil {
@@ -106,7 +99,7 @@ func (r *Run) take(view *session.View, opts ResumeOptions) error {
 		}
 		r.taken.was = started.Program
 	}
-	return r.write(MarkRunTaken, r.taken, func(run *session.Run) {
+	return r.write(session.MarkRunTaken, r.taken.RunTaken, func(run *session.Run) {
 		*run = session.Run{ID: run.ID, Name: run.Name, Status: session.RunRunning, Started: run.Started, Parent: run.Parent}
 	})
 }
@@ -133,8 +126,8 @@ func startedWith(view *session.View, id string) (started session.RunStarted, err
 		case session.MarkRunStarted:
 			found = true
 			err = ev.Mark.Decode(&started)
-		case MarkRunTaken:
-			var t Taken
+		case session.MarkRunTaken:
+			var t session.RunTaken
 			if err = ev.Mark.Decode(&t); err == nil && t.Program != nil {
 				started.Program = t.Program
 			}

@@ -24,7 +24,7 @@ type Run struct {
 	began  chan error    // has a value when the run is in the log, or cannot be
 	done   chan struct{}
 
-	taken  *Taken      // how it was taken up; nil for a new run
+	taken  *taken      // how it was taken up; nil for a new run
 	before session.Run // how it stood then
 	more   bool        // it is to go on although it has completed
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -108,7 +109,8 @@ func (r *Run) refused(end *segment) bool {
 		_, stays := errors.AsType[*loop.StoppedError](end.err)
 		return stays || !end.went
 	case session.RunCanceled, session.RunIsPaused:
-		return r.wanted() == nil && (errors.Is(end.err, agent.ErrDiverged) || end.err != nil && !end.went)
+		finished := errors.Is(end.err, runner.ErrFinished) // only its end is still to be written
+		return r.wanted() == nil && (errors.Is(end.err, agent.ErrDiverged) || end.err != nil && !end.went && !finished)
 	}
 	return false
 }
@@ -159,14 +161,19 @@ func (r *Run) finish(end session.RunEnded, change func(*session.Run)) error {
 	if err != nil {
 		return err
 	}
-	seal, unsealed := session.SealRun(view.Log().All(), r.run.ID, end)
+	run := r.run
+	change(&run)
+	ev, err := session.NewRunEvent(run, author(session.MarkRunEnded), session.MarkRunEnded, end)
+	if err != nil {
+		return err
+	}
+	ev.Seq, ev.Timestamp = view.LastSeq()+1, time.Now()
+	ev.ID = strconv.FormatInt(ev.Seq, 10)     // as stores name events
+	_ = session.SealRun(view.Log().All(), ev) // in memory there can be what has no JSON: then it ends without
 	if err := view.Err(); err != nil {
 		return err
 	}
-	if unsealed == nil { // in memory there can be what has no JSON: then it ends without
-		end.Seal = seal
-	}
-	return r.append(view, session.MarkRunEnded, end, change)
+	return r.append(view, run, ev)
 }
 
 // giveBack takes back the program with which the run was taken up.
@@ -174,7 +181,7 @@ func (r *Run) giveBack() error {
 	if r.taken == nil || r.taken.Program == nil {
 		return nil
 	}
-	return r.write(MarkRunTaken, Taken{By: r.s.cfg.Owner, Program: r.taken.was}, func(*session.Run) {})
+	return r.write(session.MarkRunTaken, session.RunTaken{By: r.s.cfg.Owner, Program: r.taken.was}, func(*session.Run) {})
 }
 
 // interrupt writes down that the run does not go on now, and why.
@@ -228,17 +235,17 @@ func (r *Run) write(kind session.MarkKind, data any, change func(*session.Run)) 
 	if err != nil {
 		return err
 	}
-	return r.append(view, kind, data, change)
-}
-
-// append is write where the session is at hand.
-func (r *Run) append(view *session.View, kind session.MarkKind, data any, change func(*session.Run)) error {
 	run := r.run
 	change(&run)
 	ev, err := session.NewRunEvent(run, author(kind), kind, data)
 	if err != nil {
 		return err
 	}
+	return r.append(view, run, ev)
+}
+
+// append appends an event that makes the session say run of the run.
+func (r *Run) append(view *session.View, run session.Run, ev *session.Event) error {
 	if err := r.s.cfg.Service.AppendEvent(context.WithoutCancel(r.ctx), view, ev); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (s *Supervisor) Submit(ctx context.Context, req Request) (string, error) {
 // start starts a run in a new session, or behind the last run of one that is there. It
 // is driven here, or left to others.
 func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run, error) {
-	req.Started.By = s.cfg.Owner
+	req.Started.By, req.Started.Sealed = s.cfg.Owner, true
 	id := req.SessionID
 	if id == "" {
 		for {

@@ -92,7 +92,7 @@ func TestPauseAtTheNextBoundary(t *testing.T) {
 			if diff := cmp.Diff(maps.Collect(view(t, store, first.ID()).State().All()), maps.Collect(view(t, store, run.ID()).State().All())); diff != "" {
 				t.Errorf("the state (-whole +paused):\n%s", diff)
 			}
-			want := []session.MarkKind{session.MarkRunStarted, session.MarkRunPaused, supervisor.MarkRunTaken, session.MarkRunResumed, session.MarkRunEnded}
+			want := []session.MarkKind{session.MarkRunStarted, session.MarkRunPaused, session.MarkRunTaken, session.MarkRunResumed, session.MarkRunEnded}
 			if diff := cmp.Diff(want, marks(t, store, run.ID())); diff != "" {
 				t.Errorf("marks (-want +got):\n%s", diff)
 			}

@@ -91,8 +91,7 @@ type variable struct {
 
 // NewCommand returns an agent that runs a command. It says the command's
 // standard output, and OutputKey gets the same, without the line ends at its
-// end. The result has the fields exit_code, stdout, stderr and, with JSON, json. Values of
-// environment variables that are named as secrets, such as X_API_KEY, are struck out of stderr.
+// end. The result has the fields exit_code, stdout, stderr and, with JSON, json.
 //
 // It reports everything that is wrong with the config, including templates and
 // expressions that cannot be parsed. The agent fails with an [*ExitError], a

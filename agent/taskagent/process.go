@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 )
 
@@ -71,11 +70,9 @@ func (p *process) run(parent context.Context) (ended, error) {
 	case err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay):
 		return ended{}, fmt.Errorf("run command %q: %w", p.args[0], err)
 	}
-	var secrets credential.Secrets
-	secrets.Environment(p.env)
 	return ended{
 		code: cmd.ProcessState.ExitCode(), state: cmd.ProcessState.String(),
-		stdout: cleanText(stdout.String()), stderr: secrets.Strike(cleanText(stderr.String())),
+		stdout: cleanText(stdout.String()), stderr: cleanText(stderr.String()),
 	}, nil
 }
 

@@ -73,7 +73,8 @@ func runImport(ctx context.Context, e *env, f importFlags, name string) error {
 	if log.head != nil {
 		run.id, run.initial = log.head.ID, log.head.State
 	}
-	if err := run.sound(); err != nil {
+	v, err := run.sound()
+	if err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%s: %w; nothing was imported", name, err)}
 	}
 	switch {
@@ -102,6 +103,11 @@ func runImport(ctx context.Context, e *env, f importFlags, name string) error {
 	case err != nil:
 		return &exitError{exitFailed, fmt.Errorf("import %s: %w", name, err)}
 	}
+	for i, seal := range v.Runs {
+		if seal.Unsealed != "" {
+			fmt.Fprintf(e.stderr, "%s: unsealed: %s: %s\n", name, v.named(i), seal.Unsealed)
+		}
+	}
 	fmt.Fprintf(e.stderr, "%s: %d events\n", name, len(run.events))
 	if _, err := fmt.Fprintln(e.stdout, run.id); err != nil {
 		return &exitError{exitFailed, err}
@@ -110,27 +116,31 @@ func runImport(ctx context.Context, e *env, f importFlags, name string) error {
 }
 
 // sound says why a log is not to be trusted, or is not whole.
-func (r *oneRun) sound() error {
-	v, bad, err := r.verified()
-	switch {
-	case err != nil:
-		return err
+func (r *oneRun) sound() (*verified, error) {
+	v, err := r.verified()
+	if err != nil {
+		return nil, err
+	}
+	switch _, bad := v.seals(); {
 	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0): // or else the seals say more
-		return fmt.Errorf("the log was changed, or is not whole: %s", v.Flaw)
+		return nil, fmt.Errorf("the log was changed, or is not whole: %s", v.Flaw)
 	case r.events[0].Seq != 1:
-		return fmt.Errorf("the log begins with event %d: it is not the whole session; refrain export writes that", r.events[0].Seq)
+		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; refrain export writes that", r.events[0].Seq)
 	}
 	for _, l := range v.Loops {
 		if l.Problem != "" {
-			return fmt.Errorf("the log was changed: %s: %s", l.Loop, l.Problem)
+			return nil, fmt.Errorf("the log was changed: %s: %s", l.Loop, l.Problem)
 		}
 	}
 	for i, run := range v.Runs {
 		if run.Problem != "" {
-			return fmt.Errorf("the log was changed: %s: %s", v.named(i), run.Problem)
+			return nil, fmt.Errorf("the log was changed: %s: %s", v.named(i), run.Problem)
 		}
 	}
-	return nil
+	if len(v.State) > 0 {
+		return nil, fmt.Errorf("the log was changed: its state: %s", v.State[0])
+	}
+	return v, nil
 }
 
 // save makes the session, with all events, at once. Keys that other sessions share stay as

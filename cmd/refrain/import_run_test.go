@@ -162,7 +162,7 @@ func FuzzReadLog(f *testing.F) {
 		if log.head != nil {
 			run.initial = log.head.State
 		}
-		if run.sound() != nil {
+		if _, err := run.sound(); err != nil {
 			return
 		}
 		store := session.InMemoryService()

@@ -39,6 +39,9 @@ type exportHead struct {
 	Refrain string `json:"refrain,omitempty"`
 }
 
+// over reports whether the run was over when it was exported.
+func (h *exportHead) over() bool { return h != nil && session.RunStatus(h.Status).Over() }
+
 // exportTail is the last line of an export.
 type exportTail struct {
 	Type   string `json:"type"` // end

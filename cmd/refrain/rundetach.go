@@ -129,7 +129,7 @@ func (s *stock) command(e *env, l launch) (*exec.Cmd, error) {
 // taken waits until somebody has taken a run up.
 func (s *stock) taken(ctx context.Context, id string, seen int64) error {
 	for ev, err := range s.service.(session.Watcher).Watch(ctx, keyOf(id), seen) {
-		if err != nil || ev.Mark != nil && ev.Mark.Kind == supervisor.MarkRunTaken {
+		if err != nil || ev.Mark != nil && ev.Mark.Kind == session.MarkRunTaken {
 			return err
 		}
 	}

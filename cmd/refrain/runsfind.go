@@ -27,6 +27,7 @@ type oneRun struct {
 	// of which wholes has the texts.
 	events []*session.Event
 	wholes wholes
+	view   *session.View // of a store: the session as it was when its log was read
 	// initial has the state keys that the session was made with.
 	initial map[string]any
 	close   func() error
@@ -77,7 +78,7 @@ func (r *oneRun) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.wholes.fetch, r.wholes.view = r.fetch, view
+	r.wholes.fetch, r.wholes.view, r.view = r.fetch, view, view
 	for ev := range view.Outline() {
 		r.events = append(r.events, session.Outlined(ev))
 	}

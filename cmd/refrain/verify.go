@@ -5,10 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // verifyFlags are the flags of refrain verify.
@@ -25,11 +28,16 @@ func newVerify(e *env) *cobra.Command {
 		Long: `Check the log of a run in a store, or in a file that refrain export or refrain run
 --record has written. Each loop in it ends with a stop record, which holds a digest
 of all its events and of itself, and each run with one of all that it was, from the
-definition and the inputs to its end; they are made again and compared. A file of
+definition and the inputs to its end; they are made again and compared. Behind an end
+nothing may stand but what continues the run or begins another. A file of
 refrain export has a hash of all in its last line, and with --audit one in each line,
-over the event and the hash before: the first event that does not fit is named. One line
+over the event and the hash before: the first event that does not fit is named. In a
+store the state is made again from the events, too. One line
 for each loop and each run, and one for the log with the hash of all; exit code 0 if all
 agree, 1 if not.
+
+A run that has not ended, or that a version without these hashes has ended, is
+unsealed: nobody can tell whether its last events are all there. That is no error.
 
 Who can write the log can also make digests that agree with what he has changed:
 keep the hash of all elsewhere, and give it to --expect, to notice that.`,
@@ -56,8 +64,29 @@ type verified struct {
 	Chain  string         `json:"chain"`
 	Flaw   *flaw          `json:"flaw,omitempty"`
 	Loops  []verifiedLoop `json:"loops"`
-	// Runs are those that have come to their end.
+	// Runs are the ends of runs, and the run that has none.
 	Runs []progress.RunSeal `json:"runs,omitempty"`
+	// State says what of the state that is kept beside the log is not what its events
+	// come to.
+	State []string `json:"state,omitempty"`
+}
+
+// seals counts what was compared, and what does not agree.
+func (v *verified) seals() (compared, bad int) {
+	for _, l := range v.Loops {
+		if compared++; l.Problem != "" {
+			bad++
+		}
+	}
+	for _, r := range v.Runs {
+		if r.Unsealed == "" {
+			compared++
+		}
+		if r.Problem != "" {
+			bad++
+		}
+	}
+	return compared, bad
 }
 
 // verifiedLoop is one loop as verify tells of it.
@@ -73,7 +102,7 @@ func verify(ctx context.Context, e *env, f verifyFlags, word string) error {
 		return err
 	}
 	defer run.close()
-	v, bad, err := run.verified()
+	v, err := run.verified()
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -83,25 +112,28 @@ func verify(ctx context.Context, e *env, f verifyFlags, word string) error {
 	if err := printVerified(e, v, f.json); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("write the result: %w", err)}
 	}
+	compared, bad := v.seals()
 	switch {
 	case v.Flaw != nil:
 		return &exitError{exitFailed, fmt.Errorf("%s: %s", word, v.Flaw)}
 	case bad > 0:
-		return &exitError{exitFailed, fmt.Errorf("%s: %d of %d seals do not agree: it is not as it was recorded", word, bad, len(v.Loops)+len(v.Runs))}
-	case len(v.Loops)+len(v.Runs) == 0 && !(run.file != nil && run.file.sealed()) && f.expect == "":
-		return &exitError{exitFailed, fmt.Errorf("%s: no loop has stopped in it, and no run has ended, so there is nothing to compare", word)}
+		return &exitError{exitFailed, fmt.Errorf("%s: %d of %d seals do not agree: it is not as it was recorded", word, bad, compared)}
+	case len(v.State) > 0:
+		return &exitError{exitFailed, fmt.Errorf("%s: its state is not what its events come to: %s", word, v.State[0])}
+	case compared == 0 && !(run.file != nil && run.file.sealed()) && f.expect == "":
+		return &exitError{exitFailed, fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is nothing to compare", word)}
 	}
 	return nil
 }
 
-// verified makes all digests again. bad is how many loops do not agree.
-func (r *oneRun) verified() (v *verified, bad int, err error) {
+// verified makes all hashes again, and the state.
+func (r *oneRun) verified() (v *verified, err error) {
 	v = &verified{Run: r.id, Events: len(r.events), Loops: []verifiedLoop{}}
 	if r.file != nil && r.file.head == nil {
 		v.Run = ""
 	}
 	if v.Chain, v.Flaw, err = r.chained(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	stops := stopsBySeq(r.events)
 	for _, s := range progress.Verify(r.events, r.wholes.of) {
@@ -109,18 +141,30 @@ func (r *oneRun) verified() (v *verified, bad int, err error) {
 		if rec := stops[s.Seq]; rec != nil {
 			one.Reason, one.Digest = string(rec.Reason), rec.Digest
 		}
-		if s.Problem != "" {
-			bad++
-		}
 		v.Loops = append(v.Loops, one)
 	}
 	v.Runs = progress.VerifyRuns(r.events, r.wholes.of)
-	for _, seal := range v.Runs {
-		if seal.Problem != "" {
-			bad++
+	if r.store != nil {
+		v.State = progress.VerifyState(r.view, r.events, r.wholes.of)
+	} else {
+		r.verifyHead(v)
+	}
+	return v, r.wholes.err
+}
+
+// verifyHead holds what the first line of a file says of the run against its events.
+func (r *oneRun) verifyHead(v *verified) {
+	if !progress.TellsState(r.events) {
+		return // a version before this one has written it
+	}
+	if n := len(v.Runs); r.file.head.over() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {
+		v.Flaw = &flaw{Problem: fmt.Sprintf("its first line says that the run is %s, and there is no end of it", r.file.head.Status)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.initial)) {
+		if session.OwnKey(key) {
+			v.State = append(v.State, fmt.Sprintf("key %q is in the first line, and the run had nothing to begin with", key))
 		}
 	}
-	return v, bad, r.wholes.err
 }
 
 func printVerified(e *env, v *verified, asJSON bool) error {
@@ -130,12 +174,17 @@ func printVerified(e *env, v *verified, asJSON bool) error {
 		return enc.Encode(v)
 	}
 	for _, one := range v.Loops {
-		if err := printSeal(e, string(one.Loop), one.Digest, one.Problem); err != nil {
+		if err := printSeal(e, string(one.Loop), one.Digest, one.Problem, ""); err != nil {
 			return err
 		}
 	}
 	for i, seal := range v.Runs {
-		if err := printSeal(e, v.named(i), seal.Digest, seal.Problem); err != nil {
+		if err := printSeal(e, v.named(i), seal.Digest, seal.Problem, seal.Unsealed); err != nil {
+			return err
+		}
+	}
+	for _, problem := range v.State {
+		if err := printSeal(e, "state", "", problem, ""); err != nil {
 			return err
 		}
 	}
@@ -154,17 +203,27 @@ func (v *verified) named(i int) string {
 	switch {
 	case v.Run == "":
 		return "run " + v.Runs[i].Run
-	case len(v.Runs) == 1:
+	}
+	var ids []string
+	for _, r := range v.Runs {
+		if !slices.Contains(ids, r.Run) {
+			ids = append(ids, r.Run)
+		}
+	}
+	if len(ids) == 1 {
 		return "run " + v.Run
 	}
-	return fmt.Sprintf("run %s, %d of %d", v.Run, i+1, len(v.Runs))
+	return fmt.Sprintf("run %s, %d of %d", v.Run, slices.Index(ids, v.Runs[i].Run)+1, len(ids))
 }
 
 // printSeal says whether what a seal is over is as it was.
-func printSeal(e *env, of, digest, problem string) error {
+func printSeal(e *env, of, digest, problem, unsealed string) error {
 	line := fmt.Sprintf("ok       %s: %s", of, digest)
-	if problem != "" {
+	switch {
+	case problem != "":
 		line = fmt.Sprintf("CHANGED  %s: %s", of, problem)
+	case unsealed != "":
+		line = fmt.Sprintf("unsealed %s: %s", of, unsealed)
 	}
 	_, err := fmt.Fprintln(e.stdout, line)
 	return err

@@ -63,6 +63,9 @@ func (r *oneRun) chained() (hash string, found *flaw, err error) {
 	if err != nil {
 		return "", nil, err
 	}
+	if r.store != nil && r.events[0].Seq != 1 {
+		found = &flaw{Seq: r.events[0].Seq, Problem: fmt.Sprintf("the log begins with event %d", r.events[0].Seq)}
+	}
 	for i, ev := range r.events {
 		line := 0
 		if r.file != nil {

@@ -9,8 +9,6 @@ import (
 	"html"
 	"net/http"
 	"net/url"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -92,23 +90,6 @@ func (s *Secrets) Header(name, value string) {
 		s.header(value)
 	case !isHarmless(name):
 		s.add(value, leastGiven)
-	}
-}
-
-// secretEnd is how names of variables end that have no word of their own for it, as PGPASSWORD.
-var secretEnd = regexp.MustCompile(`(?i)(password|passwd|token|secret|apikey)$`)
-
-// Environment adds the values of variables whose names say that they are secrets, as
-// OPENAI_API_KEY; of a nil env, which is what a command gets that is given none, those of
-// this process.
-func (s *Secrets) Environment(env []string) {
-	if env == nil {
-		env = os.Environ()
-	}
-	for _, pair := range env {
-		if name, value, ok := strings.Cut(pair, "="); ok && (Named(name) || secretEnd.MatchString(name)) {
-			s.Add(value)
-		}
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // command is a server that is started for each session.
@@ -46,7 +44,6 @@ func (c *command) close()         {}
 func (c *command) transport() (mcp.Transport, func() string) {
 	cmd := exec.Command(c.args[0], c.args[1:]...)
 	said := new(tail)
-	said.secrets.Environment(c.env)
 	cmd.Env, cmd.Dir, cmd.Stderr = c.env, c.dir, said
 	cmd.WaitDelay = time.Second // if something that it started keeps stderr open
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, said.String
@@ -54,20 +51,18 @@ func (c *command) transport() (mcp.Transport, func() string) {
 
 // tail keeps the end of what a server says on stderr.
 type tail struct {
-	secrets credential.Secrets // of its environment
-
 	mu   sync.Mutex
 	text []byte
 }
 
-const tailSize = 1000 // that are told; twice as much is kept, so that no secret is cut in front
+const tailSize = 1000
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
-	if n := len(t.text); n > 2*tailSize {
-		t.text = append(t.text[:0], t.text[n-2*tailSize:]...)
+	if n := len(t.text); n > tailSize {
+		t.text = append(t.text[:0], t.text[n-tailSize:]...)
 	}
 	return len(p), nil
 }
@@ -75,6 +70,5 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := t.secrets.Strike(string(t.text))
-	return strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-tailSize):], ""))
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.text), ""))
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// VerifyState holds the state that a store keeps of a session against what its events come
+// to, and says what does not agree: a key that no event has written, one that is missing or
+// has another value, what the store says of the last run, and which events it leaves out.
+// Keys that other sessions share (app:, user:) are not looked at. Nor are keys without an
+// event where the log does not tell all of the state: see [TellsState].
+//
+// Events are all that the session has, oldest first. They may be an outline: whole reads
+// one of them then, and may be nil otherwise.
+func VerifyState(s *session.View, events []*session.Event, whole Whole) (problems []string) {
+	if len(events) == 0 {
+		return nil
+	}
+	told := session.OwnState(stateOf(StateAfter(nil, events, events[len(events)-1].Seq, whole)))
+	kept := session.OwnState(s.State())
+	written, all := make(map[string]bool), TellsState(events)
+	log := make(map[string]any) // the log's own keys
+	for _, ev := range events {
+		for key, val := range ev.Actions.StateDelta {
+			if written[key] = true; session.LogKey(key) {
+				log[key] = val
+			}
+		}
+	}
+	keys := maps.Clone(told)
+	maps.Copy(keys, kept)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		want, has := told[key]
+		switch got, is := kept[key]; {
+		case is && !written[key] && all:
+			problems = append(problems, fmt.Sprintf("key %q is there, and no event has written it", key))
+		case is && !written[key]:
+		case is && !has:
+			problems = append(problems, fmt.Sprintf("key %q is there, and the last event that wrote it has removed it", key))
+		case !is:
+			problems = append(problems, fmt.Sprintf("key %q is missing, and an event has written it", key))
+		case !sameJSON(got, want):
+			problems = append(problems, fmt.Sprintf("key %q has another value than the last event that wrote it says", key))
+		}
+	}
+	of := session.NewView(session.ViewConfig{State: log, StateOnly: true})
+	if !sameJSON(session.RunOf(s), session.RunOf(of)) {
+		problems = append(problems, "how the last run stands is not what its events say")
+	}
+	if !sameJSON(s.Superseded(), of.Superseded()) || s.Noted() != of.Noted() {
+		problems = append(problems, "which events count is not what the events say")
+	}
+	return problems
+}
+
+// TellsState reports whether a log tells all of its session's state, so that each key of
+// it that no other session shares was written by an event: a run began in it whose owner
+// seals ends, or a run has written down what there was ([session.KeyNoted]).
+func TellsState(events []*session.Event) bool {
+	return slices.ContainsFunc(events, func(ev *session.Event) bool {
+		if ev.Actions.StateDelta[session.KeyNoted] != nil {
+			return true
+		}
+		var data session.RunStarted
+		return ev.Mark != nil && ev.Mark.Kind == session.MarkRunStarted && ev.Mark.Decode(&data) == nil && data.Sealed
+	})
+}
+
+// stateOf is a state to look at.
+func stateOf(state map[string]any) session.ReadonlyState {
+	return session.NewView(session.ViewConfig{State: state, StateOnly: true}).State()
+}
+
+// sameJSON reports whether two values have the same JSON: a store may give back a number
+// of another type than the event does.
+func sameJSON(a, b any) bool {
+	s, ok := a.(string)
+	if t, both := b.(string); ok && both {
+		return s == t
+	}
+	return reflect.DeepEqual(throughJSON(a), throughJSON(b))
+}
+
+// throughJSON is a value as it comes back from JSON; itself if it has none.
+func throughJSON(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return v
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber() // each digit counts
+	var back any
+	if dec.Decode(&back) != nil {
+		return v
+	}
+	return back
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// SealRun seals the end of a run, an event with a [MarkRunEnded] that has the Seq, the ID
+// and the Timestamp with which it will be stored: it sets Events, Last and Seal of its
+// [RunEnded]. Events are those of the session, in their order. It fails for events that
+// JSON cannot hold, and leaves the end alone then.
+func SealRun(events iter.Seq[*Event], end *Event) error {
+	var data RunEnded
+	if err := end.Mark.Decode(&data); err != nil {
+		return err
+	}
+	d, last, err := digestRun(events, end)
+	if err != nil {
+		return err
+	}
+	data.Events, data.Last, data.Seal = int64(d.Len()), last, ""
+	sealed := *end
+	if sealed.Mark, err = NewMark(MarkRunEnded, data); err != nil {
+		return err
+	}
+	if err := d.Add(&sealed); err != nil {
+		return err
+	}
+	data.Seal = d.String()
+	end.Mark, err = NewMark(MarkRunEnded, data)
+	return err
+}
+
+// RunSeal makes the hash that [RunEnded.Seal] has: over all events of the session from the
+// run's first one up to its end, whether or not they count, and over the end itself, its
+// Seal aside. What the run was started with is in it, such as the definition and the
+// inputs. n is how many events there were before the end. It fails for events that JSON
+// cannot hold.
+func RunSeal(events iter.Seq[*Event], end *Event) (seal string, n int64, err error) {
+	d, _, err := digestRun(events, end)
+	if err != nil {
+		return "", 0, err
+	}
+	n = int64(d.Len())
+	bare := *end
+	if bare.Mark, err = end.Mark.without("seal"); err != nil {
+		return "", 0, err
+	}
+	if err := d.Add(&bare); err != nil {
+		return "", 0, err
+	}
+	return d.String(), n, nil
+}
+
+// digestRun is the digest of a run's events before its end, with the Seq of the last.
+func digestRun(events iter.Seq[*Event], end *Event) (d *Digest, last int64, err error) {
+	d = NewDigest()
+	for ev := range events {
+		if ev.Seq >= end.Seq {
+			break
+		}
+		if d.Len() == 0 && ev.InvocationID != end.InvocationID {
+			continue // before its first one
+		}
+		if err := d.Add(ev); err != nil {
+			return nil, 0, err
+		}
+		last = ev.Seq
+	}
+	return d, last, nil
+}
+
+// SealLoop makes the digest of a loop's stop record anew: see [LoopSeal].
+func SealLoop(before []*Event, stop *Event) error {
+	seal, _, err := LoopSeal(before, stop, nil)
+	if err == nil {
+		stop.Mark, err = stop.Mark.with("digest", seal)
+	}
+	return err
+}
+
+// LoopSeal makes the hash that a loop.StopRecord has for its digest: over the events of
+// the loop that count, from its beginning up to the record, an event with a
+// [MarkLoopStopped], and over what the record says, its digest aside. before are the
+// session's events before it, without those that were superseded by then. n is how many of
+// them are the loop's. The events may be an outline: whole reads one of them then, and may
+// be nil otherwise. It fails for events that JSON cannot hold.
+func LoopSeal(before []*Event, stop *Event, whole func(*Event) *Event) (seal string, n int, err error) {
+	bare, err := stop.Mark.without("digest")
+	if err != nil {
+		return "", 0, err
+	}
+	began := 0
+	for i, ev := range slices.Backward(before) {
+		if ev.Mark != nil && ev.Mark.Kind == MarkStepStarted && ev.Address == stop.Address && ev.InvocationID == stop.InvocationID {
+			began = i + 1
+			break
+		}
+	}
+	d := NewDigest()
+	for _, ev := range before[began:] {
+		if ev.InvocationID != stop.InvocationID || !ev.Address.Under(stop.Address) {
+			continue
+		}
+		if whole != nil {
+			ev = whole(ev)
+		}
+		if err := d.Add(ev); err != nil {
+			return "", 0, err
+		}
+	}
+	if err := d.AddValue(bare.Data); err != nil {
+		return "", 0, err
+	}
+	return d.String(), d.Len(), nil
+}
+
+// without is the mark without a field of its data, whatever else the data has.
+func (m *Mark) without(field string) (*Mark, error) { return m.with(field, nil) }
+
+// with is the mark with another value of a field; nil leaves the field out.
+func (m *Mark) with(field string, value any) (*Mark, error) {
+	data := make(map[string]any)
+	dec := json.NewDecoder(bytes.NewReader(m.Data))
+	dec.UseNumber()
+	if err := dec.Decode(&data); err != nil {
+		return nil, fmt.Errorf("decode mark %s: %w", m.Kind, err)
+	}
+	if delete(data, field); value != nil {
+		data[field] = value
+	}
+	return NewMark(m.Kind, data)
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// copying is a log on its way into a fork. The fork's events differ: they say nothing about
+// the run that it was, and do not change a second time what sessions share. So seals over
+// them are made anew. One that did not fit before does not fit in the fork either.
+type copying struct {
+	from    string           // the session of the log
+	log     []*session.Event // as it is
+	copied  []*session.Event // as the fork has it
+	gone    session.Spans    // what does not count by now
+	changed bool             // an event of a step is another one in the fork
+}
+
+// add copies the next event.
+func (c *copying) add(ev *session.Event) error {
+	if s := session.SupersededBy(ev); s != nil {
+		c.gone = c.gone.Union(s)
+	}
+	f := *ev
+	f.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
+	maps.DeleteFunc(f.Actions.StateDelta, func(k string, _ any) bool {
+		shared := strings.HasPrefix(k, session.KeyPrefixApp) || strings.HasPrefix(k, session.KeyPrefixUser)
+		c.changed = c.changed || shared
+		return shared || k == session.KeyRun
+	})
+	if ev.Mark != nil {
+		if err := c.mark(ev, &f); err != nil {
+			return err
+		}
+	}
+	c.log, c.copied = append(c.log, ev), append(c.copied, &f)
+	return nil
+}
+
+// mark makes the mark of a copied event anew where it has to be another one.
+func (c *copying) mark(ev, f *session.Event) (err error) {
+	switch ev.Mark.Kind {
+	case session.MarkRunStarted:
+		var start session.RunStarted
+		if err := ev.Mark.Decode(&start); err != nil || start.Session != "" {
+			return err
+		}
+		start.Session = c.from // of an older version
+		f.Mark, err = session.NewMark(session.MarkRunStarted, start)
+		return err
+	case session.MarkRunEnded:
+		var end session.RunEnded
+		if err := ev.Mark.Decode(&end); err != nil || end.Seal == "" {
+			return err
+		}
+		if made, _, err := session.RunSeal(slices.Values(c.log), ev); err != nil || made != end.Seal {
+			return err
+		}
+		return session.SealRun(slices.Values(c.copied), f)
+	case session.MarkLoopStopped:
+		var record struct{ Digest string }
+		if err := ev.Mark.Decode(&record); err != nil || !c.changed {
+			return err
+		}
+		if made, _, err := session.LoopSeal(c.counting(c.log), ev, nil); err != nil || made != record.Digest {
+			return err
+		}
+		return session.SealLoop(c.counting(c.copied), f)
+	}
+	return nil
+}
+
+// counting are the events that count by now.
+func (c *copying) counting(events []*session.Event) []*session.Event {
+	if c.gone == nil {
+		return events
+	}
+	return slices.DeleteFunc(slices.Clone(events), func(ev *session.Event) bool { return c.gone.Has(ev.Seq) })
+}
