@@ -107,7 +107,8 @@ func openStore(ctx context.Context, e *env, spec string) (session.Service, func(
 	return session.InMemoryService(), func() error { return nil }, nil
 }
 
-// openRuns is openStore for a command that looks at runs: it makes no store.
+// openRuns is openStore for a command that looks at runs: it makes no store, and one that
+// cannot be written is read.
 func openRuns(ctx context.Context, e *env, spec string) (session.Service, func() error, error) {
 	kind, where, err := storeSpec(e, spec)
 	switch {
@@ -119,8 +120,31 @@ func openRuns(ctx context.Context, e *env, spec string) (session.Service, func()
 		if _, err := os.Stat(where); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, &exitError{exitUsage, noStore(where)}
 		}
+		service, closeService, err := openStore(ctx, e, spec)
+		if err == nil || canWrite(where) {
+			return service, closeService, err
+		}
+		s, err := sqlite.Open(ctx, where, sqlite.Config{ReadOnly: true})
+		if err != nil {
+			return nil, nil, &exitError{exitFailed, err}
+		}
+		return s, s.Close, nil
 	}
 	return openStore(ctx, e, spec)
+}
+
+// canWrite reports whether a database and files beside it can be written.
+func canWrite(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	probe, err := os.CreateTemp(filepath.Dir(path), ".refrain-probe-")
+	if err != nil {
+		return false
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name())) == nil
 }
 
 // noStore is the error of a command that looks for runs where there are none.

@@ -47,6 +47,10 @@ type Config struct {
 	// MaxSize bounds the database in bytes, roughly; an append that does not fit
 	// fails as on a full disk. 0: no bound.
 	MaxSize int64
+	// ReadOnly opens a database that is there without writing to it or beside it, as on
+	// a disk that is mounted read-only. Every call that writes fails. While another
+	// process writes to it, its log has to be readable too.
+	ReadOnly bool
 }
 
 // Service is a session.Service, session.Leaser and session.Watcher in an SQLite
@@ -81,14 +85,19 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open SQLite database: %w", err)
 	}
-	if err := prepareFile(path); err != nil {
-		return nil, err
+	if !cfg.ReadOnly {
+		if err := prepareFile(path); err != nil {
+			return nil, err
+		}
 	}
 	f, err := newFile(path)
 	if err != nil {
 		return nil, err
 	}
 	d := newDialect(path)
+	if cfg.ReadOnly {
+		return openReadOnly(ctx, f, d, cfg)
+	}
 	writer, err := open(f, cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", d.Name, err)
@@ -108,6 +117,21 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	var mode string
 	if err := reader.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
 		return nil, errors.Join(fmt.Errorf("open %s: its disk does not do for a write-ahead log (journal mode %q): move it to a disk of this machine", d.Name, mode), err, s.Close())
+	}
+	return &Service{s, f, reader}, nil
+}
+
+func openReadOnly(ctx context.Context, f *file, d *dialect, cfg Config) (*Service, error) {
+	reader, err := open(f, cfg, true)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", d.Name, err)
+	}
+	d.poll = reader
+	s, err := sqlstore.New(ctx, sqlstore.Config{
+		Dialect: &d.Dialect, Reader: reader, Writer: reader, ReadOnly: true, Writers: 1, Batch: 1, Wait: cmp.Or(cfg.Wait, 30*time.Second),
+	})
+	if err != nil {
+		return nil, err
 	}
 	return &Service{s, f, reader}, nil
 }
@@ -150,6 +174,12 @@ const busy = 20 * time.Millisecond
 
 func open(f *file, cfg Config, reading bool) (*sql.DB, error) {
 	q := url.Values{"_error_rc": {"1"}, "mode": {"rw"}} // it is there
+	if cfg.ReadOnly {
+		q.Set("mode", "ro")
+		if _, err := os.Stat(f.path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+			q.Set("immutable", "1") // there is no log to read, and none can be made
+		}
+	}
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()))
 	if reading {
 		q.Add("_pragma", "query_only(1)")

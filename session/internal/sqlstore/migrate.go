@@ -82,6 +82,26 @@ func (s *Store) tryMigrate(ctx context.Context, files []string) (err error) {
 	return run("COMMIT")
 }
 
+// current refuses tables that are not of the newest version, and changes nothing.
+func (s *Store) current(ctx context.Context) error {
+	files, err := fs.Glob(s.dialect.Migrations, "*.sql")
+	if err != nil {
+		return err
+	}
+	var version int
+	err = s.reader.QueryRowContext(ctx, "SELECT COALESCE(max(version), 0) FROM refrain_schema").Scan(&version)
+	switch {
+	case err != nil:
+		return s.explain(err)
+	case version < len(files):
+		return refuse(fmt.Errorf("its tables are of version %d and it cannot be written: open it once as a user who may write, as with refrain runs; "+
+			"that brings them to version %d", version, len(files)))
+	case version > len(files):
+		return refuse(fmt.Errorf("its tables are of version %d, and this program knows them up to version %d: use a newer refrain", version, len(files)))
+	}
+	return nil
+}
+
 // version is that of the tables. It makes the table that says so in a database
 // that is empty.
 func (s *Store) version(ctx context.Context, conn *sql.Conn) (int, error) {

@@ -25,6 +25,8 @@ type Config struct {
 	// Batch is how many changes one transaction may hold, of those that wait at
 	// the same time. They then share one way to the disk.
 	Batch int
+	// ReadOnly leaves the tables as they are: those of an older version are refused.
+	ReadOnly bool
 	// Wait bounds how long a call waits for a database that is locked or away.
 	Wait time.Duration
 }
@@ -70,7 +72,11 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.done, s.stop = context.WithCancel(context.Background())
 	s.hub.store = s
-	err := s.migrate(ctx)
+	up := s.migrate
+	if cfg.ReadOnly {
+		up = s.current
+	}
+	err := up(ctx)
 	if err == nil {
 		err = s.prepare(ctx)
 	}
