@@ -196,3 +196,25 @@ func TestServiceWithThreeConnections(t *testing.T) {
 	t.Run("lease", func(t *testing.T) { sessiontest.TestLeaser(t, three) })
 	t.Run("watch", func(t *testing.T) { sessiontest.TestWatcher(t, three) })
 }
+
+// 12k: a role that may only read reads.
+func TestRoleThatOnlyReads(t *testing.T) {
+	svc := open(t, postgres.Config{Schema: "looked at"})
+	s := create(t, svc, "s1")
+	if err := svc.AppendEvent(t.Context(), s, &session.Event{Author: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	statement(t, `CREATE ROLE onlooker LOGIN`, `GRANT USAGE ON SCHEMA "looked at" TO onlooker`, `GRANT SELECT ON ALL TABLES IN SCHEMA "looked at" TO onlooker`)
+	defer statement(t, `DROP OWNED BY onlooker`, `DROP ROLE onlooker`)
+	looks, err := postgres.Open(t.Context(), cluster.dsn+" user=onlooker", postgres.Config{Schema: "looked at", Conns: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer looks.Close()
+	if n := get(t, looks, "s1").Events().Len(); n != 1 {
+		t.Errorf("it reads %d events", n)
+	}
+	if err := looks.AppendEvent(t.Context(), get(t, looks, "s1"), &session.Event{Author: "a"}); err == nil {
+		t.Error("it writes")
+	}
+}
