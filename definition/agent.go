@@ -34,9 +34,10 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 	ps = r.configured(ps)
 	a := &Agent{parent: parent, src: r.src, node: deref(n), nodes: make(map[string]*yaml.Node)}
 	a.Type = r.typeOf(a, ps)
+	begin(a)
 	known := a.Type != ""
 	for _, p := range ps {
-		a.nodes[p.key] = p.value
+		a.nodes[p.key], a.nodes["key of "+p.key] = p.value, p.at
 		switch f := fieldNamed(p.key); {
 		case f.Name == "":
 			r.unknown(a, p)
@@ -113,74 +114,10 @@ func (r *reader) meant(a *Agent, ps []pair) bool {
 	return false
 }
 
-// field reads the fields that all agents have, and those of workflow agents.
-func (r *reader) field(a *Agent, p pair) {
-	switch p.key {
-	case "type":
-	case "name":
-		a.Name, _ = r.text(p.value, "name")
-	case "description":
-		a.Description, _ = r.text(p.value, "description")
-	case "callbacks":
-		r.callbacks(a, p.value)
-	case "effect":
-		r.taskEffect(a, p.value)
-	case "output_key":
-		a.OutputKey, _ = r.text(p.value, "output_key")
-	case "can_exit_loop":
-		a.CanExitLoop, _ = r.boolean(p.value, "can_exit_loop")
-	case "on_error":
-		r.onError(a, p.value)
-	case "continue_on_error":
-		r.continueOnError(a, p)
-	case "sub_agents":
-		r.subAgents(a, p.value)
-	case "max_concurrency":
-		a.Parallel = &Parallel{}
-		a.Parallel.MaxConcurrency, _ = r.count(p.value, p.key)
-	case "inputs":
-		r.inputs(a, p.value)
-	case "prices":
-		r.prices(a, p.value)
-	case "query":
-		r.def.Query, _ = r.text(p.value, p.key)
-	case "session":
-		r.def.Session, _ = r.text(p.value, p.key)
-	case "max_model_calls":
-		r.def.MaxModelCalls = r.maxModelCalls(p.value)
-	case "init_timeout":
-		r.def.InitTimeout, _ = r.duration(p.value, p.key)
-	case "state":
-		r.state(a, p.value)
-	default:
-		if !r.lookField(a, p) && !r.stepField(a, p) && !r.loopField(a, p) && !r.llmField(a, p) && !r.remoteField(a, p) &&
-			!r.humanField(a, p) && !r.funcField(a, p) {
-			r.taskField(a, p)
-		}
-	}
-}
-
-var policies = []string{string(loop.StopOnError), string(loop.SkipStep), string(loop.NextIteration)}
-
-const policiesHint = "skip_step goes on with the next step, next_iteration with the next iteration"
-
-func (r *reader) onError(a *Agent, n *yaml.Node) {
-	text, ok := r.text(n, "on_error")
-	if ok && !slices.Contains(policies, text) {
-		r.report(r.src.of(n), CodeValue, "on_error must be stop, skip_step or next_iteration, got %q", text).
-			Hint = didYouMean(text, policies, "%q", policiesHint)
-		return
-	}
-	if !ok {
-		r.hint(policiesHint)
-	}
-	a.OnError = loop.ErrorPolicy(text)
-}
-
-func (r *reader) continueOnError(a *Agent, p pair) {
-	on, ok := r.boolean(p.value, "continue_on_error")
+func (r *reader) continueOnError(a *Agent, n *yaml.Node) {
+	on, ok := r.boolean(n, "continue_on_error")
 	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
-		r.report(r.src.of(p.at), CodeConflict, "continue_on_error and on_error say the same; give one of them")
+		r.report(r.src.of(a.nodes["key of continue_on_error"]), CodeConflict, "continue_on_error and on_error say the same; give one of them")
 		return
 	}
 	if ok && on {
@@ -215,26 +152,7 @@ func (r *reader) subAgents(a *Agent, n *yaml.Node) {
 func (r *reader) defaults(a *Agent) {
 	switch a.Type {
 	case TypeLoop:
-		l := loopOf(a)
-		if _, given := a.nodes["max_iterations"]; !given {
-			l.MaxIterations = DefaultMaxIterations
-		}
 		a.preset()
-		a.stateBound()
-	case TypeParallel:
-		if a.Parallel == nil {
-			a.Parallel = &Parallel{}
-		}
-	case TypeCommand:
-		commandOf(a)
-	case TypeExpression:
-		expressionOf(a)
-	case TypeHTTP:
-		httpOf(a)
-	case TypeA2A:
-		a2aOf(a)
-	case TypeHuman:
-		humanOf(a)
 	case TypeLLM:
 		if l := llmOf(a); l.Context.Policy == "" {
 			l.Context.Policy = llmagent.ContextIteration

@@ -27,44 +27,45 @@ type Cache struct {
 	reads []string // by the names that texts give them, sorted, if Key is empty
 }
 
-// cache reads true, a duration, or a map; nil for none.
-func (r *reader) cache(a *Agent, n *yaml.Node) *Cache {
-	if n.Kind != yaml.ScalarNode {
-		return r.cacheMap(a, n)
-	}
-	if n.ShortTag() == "!!bool" {
-		if on, _ := r.boolean(n, "cache"); !on {
-			return nil
-		}
-		return &Cache{}
-	}
-	if _, ok := spanOf(n); !ok {
-		r.wrong(n, "cache", "true, a duration such as 10m, or a map with ttl and key")
-		return nil
-	}
-	ttl, ok := r.duration(n, "cache")
-	if !ok {
-		return nil
-	}
-	return &Cache{TTL: ttl}
+var cacheParts = parts[Cache]{rows: []row[Cache]{
+	field("ttl", "how long an outcome is good; until the loop is over if left out", aSpan, func(c *Cache) *time.Duration { return &c.TTL }),
+	field("key", "a text with placeholders for all that the outcome depends on", plain(filledText, (*reader).cacheKey), func(c *Cache) *string { return &c.Key }),
+}}
+
+func cacheShape() shape { return either(yesNo(), duration(), cacheParts.shape()) }
+
+// filledText is a text that is not empty.
+func filledText() shape {
+	s := anyText()
+	s.MinLength = new(1)
+	return s
 }
 
-func (r *reader) cacheMap(a *Agent, n *yaml.Node) *Cache {
-	out := &Cache{}
-	ok := r.settings(a, n, "cache", within("cache"), func(key, f string, n *yaml.Node) {
-		switch key {
-		case "ttl":
-			out.TTL, _ = r.duration(n, f)
-		case "key":
-			if out.Key, _ = r.words(n, f); out.Key == "" && plainText(n) {
-				r.report(r.src.of(n), CodeValue, "%s is empty", f).Hint = "leave it out for all that the step names"
-			}
-		}
-	})
-	if !ok {
-		return nil
+func (r *reader) cacheKey(n *yaml.Node, what string) (string, bool) {
+	key, ok := r.words(n, what)
+	if ok && key == "" {
+		r.report(r.src.of(n), CodeValue, "%s is empty", what).Hint = "leave it out for all that the step names"
 	}
-	return out
+	return key, ok
+}
+
+// cacheOf reads true, a duration, or a map; nil for none.
+func cacheOf(p place, n *yaml.Node) (*Cache, bool) {
+	_, timed := spanOf(n)
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		return cacheParts.read(p, n)
+	case n.ShortTag() == "!!bool":
+		if on, ok := p.boolean(n, p.field); !on {
+			return nil, ok
+		}
+		return &Cache{}, true
+	case timed:
+		ttl, ok := p.duration(n, p.field)
+		return &Cache{TTL: ttl}, ok
+	}
+	p.wrong(n, p.field, "true, a duration such as 10m, or a map with ttl and key")
+	return nil, false
 }
 
 // policy is the cache as loopagent has it.

@@ -55,7 +55,7 @@ func (c *checker) inTools(a *Agent) {
 // askedFor looks whether the fields go with what the person is asked for.
 func (c *checker) askedFor(a *Agent) {
 	h := a.Human
-	if !slices.Contains(questionKinds, string(h.Ask)) {
+	if slices.Contains(a.unread, "ask") {
 		return
 	}
 	conflict := func(field, hint, format string, args ...any) {
@@ -87,7 +87,7 @@ func (c *checker) deadline(a *Agent) {
 	case timed && !given:
 		c.warn(a.at("deadline"), CodePerson, "if nobody answers in %s, %q fails", briefly(h.Deadline), a.Name).Hint = "give default: the answer then"
 	}
-	if !given || h.Default == nil || !slices.Contains(questionKinds, string(h.Ask)) {
+	if !given || h.Default == nil || slices.Contains(a.unread, "ask") {
 		return
 	}
 	at := c.inField(a, "default", 1, 1)

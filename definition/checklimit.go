@@ -5,7 +5,6 @@ package definition
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -15,11 +14,7 @@ func (c *checker) stepPlace(a *Agent) {
 	if a.isStep() || a.Type == "" {
 		return
 	}
-	fields := stepFields
-	if a.Type == TypeSequential || a.Type == TypeParallel || a.Type == TypeLLM || a.Type == TypeA2A || a.Type == TypeFunc {
-		fields = append(slices.Clone(fields), "timeout")
-	}
-	for _, field := range fields {
+	for _, field := range stepFields(a.Type) {
 		n, given := a.nodes[field]
 		if !given || isNull(n) || a.parent == nil && a.Type == TypeLoop && strings.HasPrefix(field, "delay_") {
 			continue

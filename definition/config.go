@@ -56,6 +56,8 @@ var foreign = map[string]string{
 	"task_definition": "what a program does is a command, expression, http or template agent; what a model does, the instructions of an llm agent",
 	"workflow":        "write it as the type: loop, sequential or parallel",
 	"workflow_type":   "write it as the type: loop, sequential or parallel",
+
+	"score.higher_is_better": "higher is better unless lower_is_better is true",
 }
 
 // typeHint is what may be meant by a type that there is not.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/refrain-dev/refrain/agent"
 )
 
@@ -16,17 +18,13 @@ import (
 // agent.New with a Run of one's own will do.
 type NewAgent func(cfg agent.Config) (agent.Agent, error)
 
-// funcField reads the name of a Go agent, and reports whether the field is that.
-func (r *reader) funcField(a *Agent, p pair) bool {
-	if p.key != "func" || a.Type != TypeFunc {
-		return false
-	}
-	text, ok := r.text(p.value, p.key)
+// goAgentName reads the name of a Go agent.
+func (r *reader) goAgentName(n *yaml.Node, field string) (string, bool) {
+	text, ok := r.text(n, field)
 	if ok && text == "" {
-		r.report(r.src.of(p.value), CodeValue, "func is empty").Hint = "name one of BuildConfig.Agents"
+		r.report(r.src.of(n), CodeValue, "func is empty").Hint = "name one of BuildConfig.Agents"
 	}
-	a.Func = text
-	return true
+	return text, ok
 }
 
 // goAgent notes that a Go agent may read every key.

@@ -4,9 +4,9 @@ package definition
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/session"
@@ -28,54 +28,6 @@ type Human struct {
 	Default  json.RawMessage
 }
 
-// questionKinds are what a person can be asked for.
-var questionKinds = []string{string(session.AskApproval), string(session.AskText), string(session.AskEdit)}
-
-func humanOf(a *Agent) *Human {
-	if a.Human == nil {
-		a.Human = &Human{Ask: session.AskApproval}
-	}
-	return a.Human
-}
-
-// humanField reads a field of a question, and reports whether it is one.
-func (r *reader) humanField(a *Agent, p pair) bool {
-	if a.Type != TypeHuman {
-		return false
-	}
-	h := humanOf(a)
-	switch p.key {
-	case "question":
-		h.Question, _ = r.words(p.value, p.key)
-	case "ask":
-		kind, ok := r.text(p.value, p.key)
-		if ok && !slices.Contains(questionKinds, kind) {
-			r.report(r.src.of(p.value), CodeValue, "ask must be approve, answer or edit, got %q", kind).
-				Hint = didYouMean(kind, questionKinds, "%q", "approve wants a yes or no, answer words, edit new values of state keys")
-		}
-		if !ok {
-			r.hint("approve wants a yes or no, answer words, edit new values of state keys")
-		}
-		h.Ask = session.QuestionKind(kind)
-	case "options":
-		h.Options = r.several(a, p.value, p.key, r.words)
-	case "keys":
-		before := len(r.problems)
-		h.Keys = r.several(a, p.value, p.key, r.text)
-		if len(r.problems) > before {
-			a.unread = append(a.unread, p.key)
-		}
-		r.twice(p.value, p.key, h.Keys)
-	case "deadline":
-		h.Deadline, _ = r.duration(p.value, p.key)
-	case "default":
-		h.Default = r.defaultAnswer(a, p.value)
-	default:
-		return false
-	}
-	return true
-}
-
 // several reads a list that is not empty, and keeps where its elements are.
 func (r *reader) several(a *Agent, n *yaml.Node, what string, read func(*yaml.Node, string) (string, bool)) []string {
 	items, ok := r.items(n, what)
@@ -92,35 +44,37 @@ func (r *reader) several(a *Agent, n *yaml.Node, what string, read func(*yaml.No
 	return all
 }
 
-// twice reports what a list names twice.
-func (r *reader) twice(n *yaml.Node, what string, names []string) {
-	for i, name := range names {
-		if slices.Index(names, name) < i && name != "" {
-			r.report(r.src.of(n), CodeValue, "%s names %q twice", what, name)
-			return
-		}
-	}
+func answerTo() shape {
+	return &jsonschema.Schema{Types: []string{"boolean", "string", "number", "object"}, Title: "true or false, text or map"}
 }
 
 // defaultAnswer reads an answer as JSON; nil if it can be none. Whether it is one
 // to the question is looked at when that is known.
-func (r *reader) defaultAnswer(a *Agent, n *yaml.Node) json.RawMessage {
-	if n = deref(n); n.Kind == yaml.SequenceNode {
-		r.wrong(n, "default", "true or false, a text, or a map of keys")
-		return nil
+func (r *reader) defaultAnswer(a *Agent, n *yaml.Node, field string) (json.RawMessage, bool) {
+	if n.Kind == yaml.SequenceNode {
+		r.wrong(n, field, "true or false, a text, or a map of keys")
+		return nil, false
 	}
-	v, ok := r.any(n, "default")
+	v, ok := r.any(n, field)
 	if !ok {
-		return nil
+		return nil, false
 	}
-	r.note(a, "default", n)
+	r.note(a, field, n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!bool" {
 		v = n.Value // a number is text for people
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		r.report(r.src.of(n), CodeValue, "default: %v", err).err = err
-		return nil
 	}
-	return data
+	return data, err == nil
+}
+
+var humanRows = []row[Human]{
+	field("question", "what a person is asked, with placeholders", aWords, func(h *Human) *string { return &h.Question }).must(),
+	field("ask", "what for: approve (the default), answer in words, or edit of the state", oneWord[session.QuestionKind]("approve", "answer", "edit"), func(h *Human) *session.QuestionKind { return &h.Ask }).helped("approve wants a yes or no, answer words, edit new values of state keys").or("approve"),
+	field("options", "the answers to choose from; any if left out", each(aWords, listing{empty: "leave it out, or name some"}), func(h *Human) *[]string { return &h.Options }),
+	field("keys", "the state keys that are shown and can be edited", each(aText, listing{empty: "leave it out, or name some", unique: true}), func(h *Human) *[]string { return &h.Keys }),
+	field("deadline", "how long the person may take, as 24h; as long as it takes if left out", aSpan, func(h *Human) *time.Duration { return &h.Deadline }),
+	field("default", "the answer when the deadline is over: true or false, a text, or a map of keys; without one the step fails", own(answerTo, (*reader).defaultAnswer), func(h *Human) *json.RawMessage { return &h.Default }),
 }

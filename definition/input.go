@@ -41,11 +41,11 @@ type Input struct {
 	node *yaml.Node // where its name stands
 }
 
-// inputs reads the root's inputs.
-func (r *reader) inputs(a *Agent, n *yaml.Node) {
-	ps, _ := r.pairs(n, "inputs")
+// takesInputs reads the root's inputs.
+func takesInputs(r place, n *yaml.Node, d *Definition) bool {
+	ps, ok := r.pairs(n, "inputs")
 	for _, p := range ps {
-		a.nodes["inputs."+p.key] = p.value
+		r.a.nodes["inputs."+p.key] = p.value
 		in := Input{Name: p.key, node: p.at}
 		if p.value.Kind == yaml.MappingNode {
 			r.input(&in, p.value)
@@ -54,8 +54,9 @@ func (r *reader) inputs(a *Agent, n *yaml.Node) {
 				in.Type, in.Required = InputString, true
 			}
 		}
-		r.def.Inputs = append(r.def.Inputs, in)
+		d.Inputs = append(d.Inputs, in)
 	}
+	return ok
 }
 
 // input reads the long form of an input.
@@ -179,15 +180,16 @@ func (t InputType) article() string {
 	return fmt.Sprintf("a %s", t)
 }
 
-// state reads the root's initial state.
-func (r *reader) state(a *Agent, n *yaml.Node) {
-	ps, _ := r.pairs(n, "state")
-	r.def.State = make(map[string]any, len(ps))
+// takesState reads the root's initial state.
+func takesState(r place, n *yaml.Node, d *Definition) bool {
+	ps, ok := r.pairs(n, "state")
+	d.State = make(map[string]any, len(ps))
 	for _, p := range ps {
-		a.nodes["state."+p.key] = p.value
-		a.nodes["key of state."+p.key] = p.at
+		r.a.nodes["state."+p.key] = p.value
+		r.a.nodes["key of state."+p.key] = p.at
 		if v, ok := r.any(p.value, "state."+p.key); ok {
-			r.def.State[p.key] = v
+			d.State[p.key] = v
 		}
 	}
+	return ok
 }

@@ -3,6 +3,10 @@
 package definition
 
 import (
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/genai"
 
@@ -34,73 +38,41 @@ func llmOf(a *Agent) *LLM {
 	return a.LLM
 }
 
-// llmField reads a field of agents that ask a model, and reports whether it is
-// one.
-func (r *reader) llmField(a *Agent, p pair) bool {
-	switch p.key {
-	case "model":
-		a.Model, _ = r.text(p.value, p.key)
-	case "instructions":
-		llmOf(a).Instructions, _ = r.words(p.value, p.key)
-	case "output_schema":
-		llmOf(a).OutputSchema = answerSchema(r.schema(p.value, p.key))
-	case "context":
-		r.context(a, p.value)
-	case "temperature":
-		r.temperature(llmOf(a), p.value)
-	case "max_tokens":
-		r.maxTokens(llmOf(a), p.value)
-	case "request_retry":
-		r.requestRetry(a, p.value)
-	case "tools":
-		r.tools(a, p.value)
-	default:
-		return false
-	}
-	return true
+var llmRows = []row[LLM]{
+	field("instructions", "", aWords, func(l *LLM) *string { return &l.Instructions }),
+	field("context", "what the model sees of what was said: iteration (the default), full, digest, none or {last: n} iterations; with digest: true those before in a few lines, and best_chars of the best one", value[llmagent.Context]{contextShape, contextOf}, func(l *LLM) *llmagent.Context { return &l.Context }).shown(llmagent.ContextIteration),
+	special("tools", "what the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}", func() shape { return list(by("tool")) }, takesTools),
+	field("output_schema", "the JSON Schema of the answer, which then is JSON", own(func() shape { return by("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
+	field("temperature", "from 0 to 2; the model's own if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
+	field("max_tokens", "the most tokens of an answer; the model's own limit if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
+	field("request_retry", "how often a request is sent in all when the provider is busy or does not answer, 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.Retry { return &l.Retry }).shown(3),
 }
 
-func (r *reader) temperature(l *LLM, n *yaml.Node) {
-	v, ok := r.number(n, "temperature")
-	switch {
-	case ok && (v < 0 || v > 2):
-		r.report(r.src.of(n), CodeValue, "temperature must be between 0 and 2, got %v", v)
-	case ok:
-		l.Temperature = &v
+var requestRetryParts = parts[llmagent.Retry]{or: "attempts", rows: []row[llmagent.Retry]{
+	field("attempts", "how often a request is sent in all", wholeFrom[int](1, ""), func(t *llmagent.Retry) *int { return &t.Attempts }).shown(3),
+	field("backoff", "how long to wait before the second; twice as long before each further one", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.Delay }).shown("500ms"),
+	field("max_backoff", "the longest wait", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxDelay }).shown("8s"),
+	field("max_retry_after", "the longest that a provider may ask to wait", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
+}, settled: func(p place, t *llmagent.Retry) {
+	if t.MaxDelay > 0 && t.MaxDelay < t.Delay {
+		p.report(p.src.of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxDelay, t.Delay)
 	}
+}}
+
+func (r *reader) outputSchema(_ *Agent, n *yaml.Node, field string) (*genai.Schema, bool) {
+	s := answerSchema(r.schema(n, field))
+	return s, s != nil
 }
 
-func (r *reader) maxTokens(l *LLM, n *yaml.Node) {
-	l.MaxTokens, _ = r.positive(n, "max_tokens", "leave it out for the model's own limit")
-}
-
-// requestRetry reads how often a request is sent in all, or a map.
-func (r *reader) requestRetry(a *Agent, n *yaml.Node) {
-	out := &llmOf(a).Retry
-	attempts := func(n *yaml.Node, f string) {
-		v, _ := r.positive(n, f)
-		out.Attempts = int(v)
+var aTemperature = value[float64]{func() shape {
+	return &jsonschema.Schema{Type: "number", Minimum: new(0.0), Maximum: new(2.0), Title: "number"}
+}, func(p place, n *yaml.Node) (float64, bool) {
+	v, ok := p.number(n, p.field)
+	if ok && (v < 0 || v > 2) {
+		p.report(p.src.of(n), CodeValue, "%s must be between 0 and 2, got %v", p.field, v)
 	}
-	if n.Kind == yaml.ScalarNode {
-		attempts(n, "request_retry")
-		return
-	}
-	r.settings(a, n, "request_retry", within("request_retry"), func(key, f string, n *yaml.Node) {
-		switch key {
-		case "attempts":
-			attempts(n, f)
-		case "backoff":
-			out.Delay, _ = r.duration(n, f)
-		case "max_backoff":
-			out.MaxDelay, _ = r.duration(n, f)
-		case "max_retry_after":
-			out.MaxRetryAfter, _ = r.duration(n, f)
-		}
-	})
-	if out.MaxDelay > 0 && out.MaxDelay < out.Delay {
-		r.report(r.src.of(a.nodes["request_retry.max_backoff"]), CodeValue, "request_retry: max_backoff %s is shorter than backoff %s", out.MaxDelay, out.Delay)
-	}
-}
+	return v, ok && v >= 0 && v <= 2
+}}
 
 var contexts = []string{
 	string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextDigest), string(llmagent.ContextNone),
@@ -108,53 +80,59 @@ var contexts = []string{
 
 const contextForms = "context must be full, iteration, digest, none or {last: n, digest: true}"
 
-// context reads the name of a policy, or {last: n, digest: true}.
-func (r *reader) context(a *Agent, n *yaml.Node) {
-	out := &llmOf(a).Context
-	if n.Kind == yaml.MappingNode {
-		*out = r.contextOf(a, n)
-		return
-	}
-	text, ok := r.text(n, "context")
-	for _, c := range contexts {
-		if text == c {
-			*out = llmagent.Context{Policy: llmagent.ContextPolicy(c)}
-			return
-		}
-	}
-	if !ok {
-		return
-	}
-	p := r.report(r.src.of(n), CodeValue, contextForms+", got %q", text)
-	if p.Hint = didYouMean(text, contexts, "%q", ""); text == "last" {
-		p.Hint = "say how many iterations, as {last: 3}"
-	}
+// contextMap is the long form of a context.
+type contextMap struct {
+	last, bestChars int
+	digest          bool
 }
 
-// contextOf reads how many iterations are shown, and whether the older ones are
-// told in a digest. Without a number only the running one is shown then.
-func (r *reader) contextOf(a *Agent, n *yaml.Node) (c llmagent.Context) {
-	digest := false
-	ok := r.settings(a, n, "context", within("context"), func(key, f string, n *yaml.Node) {
-		switch key {
-		case "last":
-			v, _ := r.positive(n, f, "for nothing of what was said, write context: none")
-			c.Last = int(v)
-		case "digest":
-			digest, _ = r.boolean(n, f)
-		case "best_chars":
-			v, _ := r.positive(n, f)
-			c.BestChars = int(v)
-		}
-	})
-	switch c.Policy = llmagent.ContextLast; {
-	case !ok:
-	case digest:
-		c.Policy = llmagent.ContextDigest
-	case c.Last == 0:
-		r.report(r.src.of(n), CodeValue, contextForms)
-	case c.BestChars > 0:
-		r.report(r.src.of(a.nodes["context.best_chars"]), CodeValue, "context.best_chars is about a digest; there is none").Hint = "add digest: true"
+var contextParts = parts[contextMap]{rows: []row[contextMap]{
+	field("last", "how many iterations, the running one among them; with a digest that one alone if left out", wholeFrom[int](1, "for nothing of what was said, write context: none"), func(c *contextMap) *int { return &c.last }),
+	field("digest", "true tells of the iterations before in a few lines, and of the best one in full", aBool, func(c *contextMap) *bool { return &c.digest }),
+	field("best_chars", "how many characters of what the best iteration has made the digest tells", wholeFrom[int](1, ""), func(c *contextMap) *int { return &c.bestChars }).shown(llmagent.DefaultBestChars),
+}}
+
+// contextShape is the name of a policy, or a map that needs one of last and digest:
+// true; best_chars is about a digest.
+func contextShape() shape {
+	s := contextParts.shape()
+	is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"digest": {Enum: []any{true}}}, Required: []string{"digest"}}
+	other := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"best_chars": nothing()}, Required: []string{"last"}}
+	s.AllOf = []*jsonschema.Schema{{If: is, Else: other}}
+	return either(oneOf(contexts...), s)
+}
+
+// contextOf reads the name of a policy, or how many iterations are shown, and whether
+// the older ones are told in a digest. Without a number only the running one is shown
+// then.
+func contextOf(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
+	if n.Kind != yaml.MappingNode {
+		return contextNamed(p, n)
 	}
-	return c
+	m, ok := contextParts.read(p, n)
+	c = llmagent.Context{Policy: llmagent.ContextLast, Last: m.last, BestChars: m.bestChars}
+	switch {
+	case !ok:
+	case m.digest:
+		c.Policy = llmagent.ContextDigest
+	case m.last == 0:
+		p.report(p.src.of(n), CodeValue, contextForms)
+		return c, false
+	case m.bestChars > 0:
+		p.report(p.src.of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is about a digest; there is none").Hint = "add digest: true"
+		return c, false
+	}
+	return c, ok
+}
+
+func contextNamed(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
+	text, ok := p.text(n, p.field)
+	if !ok || slices.Contains(contexts, text) {
+		return llmagent.Context{Policy: llmagent.ContextPolicy(text)}, ok
+	}
+	problem := p.report(p.src.of(n), CodeValue, contextForms+", got %q", text)
+	if problem.Hint = didYouMean(text, contexts, "%q", ""); text == "last" {
+		problem.Hint = "say how many iterations, as {last: 3}"
+	}
+	return c, false
 }

@@ -35,20 +35,11 @@ func colorShape() shape {
 	return either(oneOf(colors...), hex)
 }
 
-// lookField reads how an agent is shown, and reports whether the field says that.
-func (r *reader) lookField(a *Agent, p pair) bool {
-	switch p.key {
-	case "display_name":
-		a.DisplayName = r.displayName(p.value)
-	case "color":
-		a.Color = r.color(p.value)
-	default:
-		return false
-	}
-	return true
+func shownShape() shape {
+	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(maxName), Title: "text"}
 }
 
-func (r *reader) displayName(n *yaml.Node) string {
+func (r *reader) displayName(n *yaml.Node, _ string) (string, bool) {
 	text, ok := r.text(n, "display_name")
 	switch {
 	case !ok:
@@ -59,13 +50,13 @@ func (r *reader) displayName(n *yaml.Node) string {
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
 		r.report(r.src.of(n), CodeName, "display_name has a line break or another character in it that cannot be shown on a line")
 	}
-	return text
+	return text, ok
 }
 
-func (r *reader) color(n *yaml.Node) string {
+func (r *reader) color(n *yaml.Node, _ string) (string, bool) {
 	text, ok := r.text(n, "color")
 	if !ok || slices.Contains(colors, text) || hexColor.MatchString(text) {
-		return text
+		return text, ok
 	}
 	hint := "the colors are " + strings.Join(colors, ", ") + `, or "#rrggbb"`
 	if short := []rune(text); len(short) == 4 && hexColor.MatchString("#000"+text[1:]) {
@@ -74,5 +65,5 @@ func (r *reader) color(n *yaml.Node) string {
 		hint = `write "#` + text + `"`
 	}
 	r.report(r.src.of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, "%q", hint)
-	return text
+	return text, true
 }

@@ -11,24 +11,26 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
+func callsOrNone() shape { return either(whole(0), oneOf("none")) }
+
 // maxModelCalls reads a number of calls, or none; 0 is the default.
-func (r *reader) maxModelCalls(n *yaml.Node) int {
+func (r *reader) maxModelCalls(n *yaml.Node, field string) (int, bool) {
 	const unlimited = "none"
 	if n.Kind == yaml.ScalarNode && n.Value == unlimited {
-		return -1
+		return -1, true
 	}
 	v, ok := int64(0), false
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
-		v, ok = r.integer(n, "max_model_calls")
+		v, ok = r.integer(n, field)
 	} else {
-		r.wrong(n, "max_model_calls", "a number of calls, or none")
+		r.wrong(n, field, "a number of calls, or none")
 	}
 	if ok && (v < 0 || v > math.MaxInt32) {
-		r.report(r.src.of(n), CodeValue, "max_model_calls must be between 0 and %d, got %d", math.MaxInt32, v).
+		r.report(r.src.of(n), CodeValue, "%s must be between 0 and %d, got %d", field, math.MaxInt32, v).
 			Hint = "none is no limit, and 0 the default of 500"
-		return 0
+		return 0, false
 	}
-	return int(v)
+	return int(v), ok
 }
 
 // raiseModelCalls lets a run make as many calls as the budget of its root has,

@@ -13,40 +13,21 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// prices reads what models charge, by their names.
-func (r *reader) prices(a *Agent, n *yaml.Node) {
-	ps, _ := r.pairs(n, "prices")
-	prices := make(budget.Prices, len(ps))
-	for _, p := range ps {
-		field := "prices." + p.key
-		a.nodes[field] = p.value
-		if price, ok := r.price(a, p.value, field); ok {
-			prices[p.key] = price
-		}
-	}
-	r.def.Prices = prices
-}
+func asPrices(m map[string]budget.Price) budget.Prices { return m }
 
-func (r *reader) price(a *Agent, n *yaml.Node, field string) (budget.Price, bool) {
-	var price budget.Price
-	given := make(map[string]bool)
-	ok := r.settings(a, n, field, within("prices"), func(key, f string, n *yaml.Node) {
-		given[key] = true
-		v, ok := r.number(n, f)
-		if ok && v < 0 {
-			r.report(r.src.of(n), CodeValue, "%s must not be negative, got %s", f, n.Value).Hint = "0 is free"
-		}
-		switch key {
-		case "input":
-			price.Input = v
-		case "output":
-			price.Output = v
-		case "cached_input":
-			price.CachedInput = v
-		}
-	})
-	return price, ok && r.complete(n, field, given, "input", "output")
-}
+var priceParts = parts[budget.Price]{rows: []row[budget.Price]{
+	field("input", "for a million tokens of input; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Input }).must(),
+	field("output", "for a million tokens of output; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Output }).must(),
+	field("cached_input", "for input that the provider had in a cache; that of other input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CachedInput }),
+}}
+
+var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *yaml.Node) (float64, bool) {
+	v, ok := p.number(n, p.field)
+	if ok && v < 0 {
+		p.report(p.src.of(n), CodeValue, "%s must not be negative, got %s", p.field, n.Value).Hint = "0 is free"
+	}
+	return v, ok && v >= 0
+}}
 
 // unpriced reports agents that ask a model without a price where a loop around
 // them bounds the cost. A script says itself what it is called, so that nobody

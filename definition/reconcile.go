@@ -102,20 +102,21 @@ func (r *reader) reconcile(a *Agent, n *yaml.Node) *Agent {
 	case has("url"):
 		find.Type, known = TypeHTTP, requestOnly
 	}
+	begin(find)
 	for _, p := range ps {
 		find.nodes[p.key] = p.value
 		switch {
 		case p.key == "timeout" && find.Type == TypeHTTP:
-			httpOf(find).Timeout, _ = r.duration(p.value, what+".timeout")
+			find.HTTP.Timeout, _ = r.duration(p.value, what+".timeout")
 		case p.key == "timeout":
-			commandOf(find).Timeout, _ = r.duration(p.value, what+".timeout")
+			find.Command.Timeout, _ = r.duration(p.value, what+".timeout")
 		case !slices.Contains(known, p.key):
 			r.report(r.src.of(p.at), CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
 				Hint = didYouMean(p.key, append(slices.Clone(known), "timeout"), "%q", "")
 		case isNull(p.value):
 			r.report(r.src.of(p.value), CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
 		default:
-			r.taskField(find, p)
+			r.field(find, p)
 		}
 	}
 	if find.broken = len(r.problems) > before; find.broken {

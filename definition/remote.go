@@ -21,37 +21,20 @@ type A2A struct {
 	NewContext bool
 }
 
-func a2aOf(a *Agent) *A2A {
-	if a.A2A == nil {
-		a.A2A = &A2A{}
+// content reads a text, or what becomes JSON.
+func (r *reader) content(a *Agent, n *yaml.Node, field string) (any, bool) {
+	if n.Kind == yaml.ScalarNode {
+		return r.words(n, field)
 	}
-	return a.A2A
+	v, _ := r.any(n, field)
+	r.note(a, field, n)
+	return v, true
 }
 
-// remoteField reads a field of an agent elsewhere, and reports whether it is one.
-func (r *reader) remoteField(a *Agent, p pair) bool {
-	if a.Type != TypeA2A {
-		return false
-	}
-	x := a2aOf(a)
-	switch p.key {
-	case "endpoint":
-		x.Endpoint, _ = r.text(p.value, p.key)
-	case "payload":
-		if p.value.Kind == yaml.ScalarNode {
-			x.Payload, _ = r.words(p.value, p.key)
-			return true
-		}
-		x.Payload, _ = r.any(p.value, p.key)
-		r.note(a, p.key, p.value)
-	case "headers":
-		x.Headers = r.texts(a, p.value, p.key)
-	case "size_limit":
-		x.SizeLimit, _ = r.size(p.value, p.key)
-	case "new_context":
-		x.NewContext, _ = r.boolean(p.value, p.key)
-	default:
-		return false
-	}
-	return true
+var remoteRows = []row[A2A]{
+	field("endpoint", "where the agent is, or its card: an address of http or https; its host is fixed", aText, func(x *A2A) *string { return &x.Endpoint }).must(),
+	field("payload", "what the agent is sent: text, or a map or a list as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
+	field("headers", "", named(aWords), func(x *A2A) *map[string]string { return &x.Headers }),
+	field("size_limit", "", aSize, func(x *A2A) *int64 { return &x.SizeLimit }),
+	field("new_context", "true begins a new conversation each time; else the agent knows what the session has asked it before", aBool, func(x *A2A) *bool { return &x.NewContext }),
 }

@@ -2,7 +2,10 @@
 
 package definition
 
-import "go.yaml.in/yaml/v4"
+import (
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v4"
+)
 
 // DefaultStateLimit is how many bytes the state may have after an iteration of a
 // loop that does not say: far more than a state is for, and less than a machine
@@ -10,25 +13,17 @@ import "go.yaml.in/yaml/v4"
 // the memory.
 const DefaultStateLimit = 64 << 20
 
-// stateLimit reads a size; none, or 0, is no limit.
-func (r *reader) stateLimit(n *yaml.Node) int64 {
-	n = deref(n)
-	if n.Kind == yaml.ScalarNode && (n.Value == "none" || n.Value == "0") {
-		return 0
-	}
-	if v := 1.0; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" && n.Load(&v) == nil && v == 0 {
-		return 0
-	}
-	v, ok := r.size(n, "state_limit")
-	if !ok {
-		r.hint("none is no limit; without state_limit it is 64MiB")
-	}
-	return v
+func sizeOrNone() shape {
+	return either(byteSize(), &jsonschema.Schema{Enum: []any{0, "0"}}, oneOf("none"))
 }
 
-// stateBound sets the limit of a loop that gives none.
-func (a *Agent) stateBound() {
-	if _, given := a.nodes["state_limit"]; !given {
-		a.Loop.StateLimit = DefaultStateLimit
+// stateLimit reads a size; none, or 0, is no limit.
+func (r *reader) stateLimit(n *yaml.Node, field string) (int64, bool) {
+	if n.Kind == yaml.ScalarNode && (n.Value == "none" || n.Value == "0") {
+		return 0, true
 	}
+	if v := 1.0; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" && n.Load(&v) == nil && v == 0 {
+		return 0, true
+	}
+	return r.size(n, field)
 }

@@ -5,8 +5,6 @@ package definition
 import (
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -27,10 +25,6 @@ type Step struct {
 	Cache *Cache
 }
 
-// stepFields are the fields that only steps of loops can have. timeout is
-// another one for the types whose own it is not.
-var stepFields = []string{"adaptive_timeout", "retry", "circuit", "delay_before", "delay_after", "cache"}
-
 func stepOf(a *Agent) *Step {
 	if a.Step == nil {
 		a.Step = &Step{}
@@ -41,118 +35,45 @@ func stepOf(a *Agent) *Step {
 // isStep reports whether the agent is a step of a loop, and not just inside one.
 func (a *Agent) isStep() bool { return a.parent != nil && a.parent.Type == TypeLoop }
 
-// stepField reads a field about a step, and reports whether it is one.
-func (r *reader) stepField(a *Agent, p pair) bool {
-	switch p.key {
-	case "timeout":
-		r.timeout(a, p)
-	case "adaptive_timeout":
-		stepOf(a).Adaptive = r.adaptive(a, p.value)
-	case "retry":
-		stepOf(a).Retry = r.retry(a, p.value)
-	case "circuit":
-		stepOf(a).Circuit = r.circuit(a, p.value)
-	case "delay_before":
-		stepOf(a).DelayBefore = r.delay(p.value, p.key)
-	case "delay_after":
-		stepOf(a).DelayAfter = r.delay(p.value, p.key)
-	case "cache":
-		stepOf(a).Cache = r.cache(a, p.value)
-	default:
-		return false
-	}
-	return true
-}
+// stepTimeRows bound the steps whose own timeout it is not.
+var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.Duration { return &s.Timeout })}
 
-// timeout is a loop's own, the bound of a loop's step, or a task's own.
-func (r *reader) timeout(a *Agent, p pair) {
-	if a.Type == TypeLoop {
-		loopOf(a).Timeout = r.loopTime(p.value, p.key)
-		return
-	}
-	d, _ := r.duration(p.value, p.key)
+// taskTimeRows bound a step of a loop, or elsewhere the task itself.
+var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time.Duration {
 	switch {
 	case a.Type == "": // whose it is
 	case a.isStep():
-		stepOf(a).Timeout = d
+		return &stepOf(a).Timeout
 	case a.Type == TypeHTTP:
-		httpOf(a).Timeout = d
-	case a.Type == TypeCommand:
-		commandOf(a).Timeout = d
+		return &a.HTTP.Timeout
 	}
+	return &a.Command.Timeout
+})}
+
+var stepRows = []row[Step]{
+	field("retry", "of a loop's step: how often it runs in all when it fails, or {attempts, backoff, max_backoff}", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
+	field("circuit", "of a loop's step: {failures, cooldown}: after so many failures running it is not run until the time is over; steps with the same endpoint share it", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
+	field("adaptive_timeout", "of a loop's step: a timeout made from how long it has taken so far: {min, max, factor, after}", adaptiveParts.value(), func(s *Step) **loop.Adaptive { return &s.Adaptive }),
+	field("delay_before", "of a loop's step, or of the loop at the root: how long to wait before it", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
+	field("delay_after", "of a loop's step, or of the loop at the root: how long to wait after it", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
+	field("cache", "of a loop's step: true if it says the same whenever it reads the same; or how long that holds; or {ttl, key}", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
 }
 
-func (r *reader) adaptive(a *Agent, n *yaml.Node) *loop.Adaptive {
-	out := &loop.Adaptive{}
-	given := make(map[string]bool)
-	ok := r.settings(a, n, "adaptive_timeout", within("adaptive_timeout"), func(key, f string, n *yaml.Node) {
-		given[key] = true
-		switch key {
-		case "min":
-			out.Min = r.loopDuration(n, f)
-		case "max":
-			out.Max = r.loopDuration(n, f)
-		case "factor":
-			out.Factor, _ = r.number(n, f)
-		case "after":
-			out.After, _ = r.positive(n, f)
-		}
-	})
-	if !ok || !r.complete(n, "adaptive_timeout", given, "max") {
-		return nil
-	}
-	return out
-}
+var retryParts = parts[loop.Retry]{rows: []row[loop.Retry]{
+	field("attempts", "how often it runs in all", wholeFrom[uint](1, ""), func(t *loop.Retry) *uint { return &t.Attempts }).must(),
+	field("backoff", "how long to wait before the second attempt; twice as long before each further one", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.Backoff }),
+	field("max_backoff", "the longest wait, and the longest that a server may ask for by Retry-After; one that asks for more is not tried again", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.MaxBackoff }).shown("1m"),
+}, or: "attempts"}
 
-// retry reads how often a step runs in all, or a map.
-func (r *reader) retry(a *Agent, n *yaml.Node) *loop.Retry {
-	out := &loop.Retry{}
-	if n.Kind == yaml.ScalarNode {
-		var ok bool
-		if out.Attempts, ok = r.positive(n, "retry"); !ok {
-			return nil
-		}
-		return out
-	}
-	given := make(map[string]bool)
-	ok := r.settings(a, n, "retry", within("retry"), func(key, f string, n *yaml.Node) {
-		given[key] = true
-		switch key {
-		case "attempts":
-			out.Attempts, _ = r.positive(n, f)
-		case "backoff":
-			out.Backoff = r.loopDuration(n, f)
-		case "max_backoff":
-			out.MaxBackoff = r.loopDuration(n, f)
-		}
-	})
-	if !ok || !r.complete(n, "retry", given, "attempts") {
-		return nil
-	}
-	return out
-}
+var circuitParts = parts[loop.Circuit]{rows: []row[loop.Circuit]{
+	field("failures", "how many running open it", wholeFrom[uint](1, ""), func(c *loop.Circuit) *uint { return &c.Failures }).must(),
+	field("cooldown", "how long it stays open", aLoopSpan, func(c *loop.Circuit) *loop.Duration { return &c.Cooldown }).must(),
+	field("endpoint", "a name for what the step depends on: steps of the loop with the same one share a circuit", aText, func(c *loop.Circuit) *string { return &c.Endpoint }),
+}}
 
-func (r *reader) circuit(a *Agent, n *yaml.Node) *loop.Circuit {
-	out := &loop.Circuit{}
-	given := make(map[string]bool)
-	ok := r.settings(a, n, "circuit", within("circuit"), func(key, f string, n *yaml.Node) {
-		given[key] = true
-		switch key {
-		case "failures":
-			out.Failures, _ = r.positive(n, f)
-		case "cooldown":
-			out.Cooldown = r.loopDuration(n, f)
-		case "endpoint":
-			out.Endpoint, _ = r.text(n, f)
-		}
-	})
-	if !ok || !r.complete(n, "circuit", given, "failures", "cooldown") {
-		return nil
-	}
-	return out
-}
-
-func (r *reader) loopDuration(n *yaml.Node, what string) loop.Duration {
-	d, _ := r.duration(n, what)
-	return loop.Duration(d)
-}
+var adaptiveParts = parts[loop.Adaptive]{rows: []row[loop.Adaptive]{
+	field("min", "the least that it is", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Min }),
+	field("max", "the most, and what holds until there are enough runs", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Max }).must(),
+	field("factor", "what the 95th percentile of the runs is multiplied by, at least 1", numberFrom(0), func(t *loop.Adaptive) *float64 { return &t.Factor }).shown(3),
+	field("after", "how many runs it takes, at most 32", wholeFrom[uint](1, ""), func(t *loop.Adaptive) *uint { return &t.After }).shown(5),
+}}

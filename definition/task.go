@@ -3,127 +3,25 @@
 package definition
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 )
 
-func commandOf(a *Agent) *Command {
-	if a.Command == nil {
-		a.Command = &Command{}
-	}
-	return a.Command
+func contentShape() shape {
+	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}
 }
 
-func httpOf(a *Agent) *HTTP {
-	if a.HTTP == nil {
-		a.HTTP = &HTTP{}
+// takesBody reads what a request sends: text, or what becomes JSON.
+func takesBody(p place, n *yaml.Node, h *HTTP) bool {
+	v, ok := p.content(p.a, n, p.field)
+	if text, is := v.(string); is {
+		h.Body = text
+	} else {
+		h.BodyJSON = v
 	}
-	return a.HTTP
-}
-
-func expressionOf(a *Agent) *Expression {
-	if a.Expression == nil {
-		a.Expression = &Expression{}
-	}
-	return a.Expression
-}
-
-// taskField reads a field of a task.
-func (r *reader) taskField(a *Agent, p pair) {
-	switch p.key {
-	case "result_key":
-		a.ResultKey, _ = r.text(p.value, p.key)
-	case "exit_when":
-		a.ExitWhen, _ = r.expression(p.value, p.key)
-	case "exit_reason":
-		a.ExitReason, _ = r.words(p.value, p.key)
-	case "text":
-		a.Text, _ = r.words(p.value, p.key)
-	case "set":
-		expressionOf(a).Set = r.expressions(a, p.value)
-	case "value":
-		expressionOf(a).Value, _ = r.expression(p.value, p.key)
-	case "json":
-		on, _ := r.boolean(p.value, p.key)
-		if a.Type == TypeHTTP {
-			httpOf(a).JSON = on
-		} else {
-			commandOf(a).JSON = on
-		}
-	case "url", "method", "headers", "body", "size_limit", "ok_status", "redirect_hosts":
-		r.httpField(a, p)
-	default:
-		r.commandField(a, p)
-	}
-}
-
-func (r *reader) commandField(a *Agent, p pair) {
-	c := commandOf(a)
-	switch p.key {
-	case "command":
-		if plainText(p.value) {
-			r.report(r.src.of(p.value), CodeValue, "command must be a list, got %s", describe(p.value)).
-				Hint = "give the program and each of its arguments as [gzip, -c, file]; no shell reads them"
-			return
-		}
-		items, _ := r.items(p.value, p.key)
-		for i, item := range items {
-			field := fmt.Sprintf("command[%d]", i)
-			a.nodes[field] = item
-			arg, _ := r.words(item, field)
-			c.Args = append(c.Args, arg)
-		}
-	case "stdin":
-		c.Stdin, _ = r.words(p.value, p.key)
-	case "env":
-		c.Env = r.texts(a, p.value, p.key)
-	case "clean_env":
-		c.CleanEnv, _ = r.boolean(p.value, p.key)
-	case "dir":
-		c.Dir, _ = r.text(p.value, p.key)
-	case "output_limit":
-		c.OutputLimit, _ = r.size(p.value, p.key)
-	case "unsafe":
-		c.Unsafe, _ = r.boolean(p.value, p.key)
-	case "ok_exit_codes":
-		c.OKExitCodes = r.codes(a, p.value, p.key, 0, 255)
-	}
-}
-
-func (r *reader) httpField(a *Agent, p pair) {
-	h := httpOf(a)
-	switch p.key {
-	case "url":
-		h.URL, _ = r.text(p.value, p.key)
-	case "method":
-		h.Method, _ = r.text(p.value, p.key)
-	case "headers":
-		h.Headers = r.texts(a, p.value, p.key)
-	case "body":
-		if p.value.Kind == yaml.ScalarNode {
-			h.Body, _ = r.words(p.value, p.key)
-			return
-		}
-		h.BodyJSON, _ = r.any(p.value, p.key)
-		r.note(a, p.key, p.value)
-	case "redirect_hosts":
-		items, ok := r.items(p.value, p.key)
-		if ok && len(items) == 0 {
-			r.report(r.src.of(p.value), CodeValue, "%s is an empty list", p.key).Hint = "leave it out for none"
-		}
-		for i, item := range items {
-			field := index(p.key, i)
-			a.nodes[field] = item
-			host, _ := r.text(item, field)
-			h.RedirectHosts = append(h.RedirectHosts, host)
-		}
-	case "size_limit":
-		h.SizeLimit, _ = r.size(p.value, p.key)
-	case "ok_status":
-		h.OKStatus = r.codes(a, p.value, p.key, 100, 599)
-	}
+	return ok
 }
 
 // note keeps where the values in a value are.
@@ -152,26 +50,16 @@ func (r *reader) expression(n *yaml.Node, what string) (string, bool) {
 	return text, ok
 }
 
-// expressions reads a map of expressions. Null removes a key.
-func (r *reader) expressions(a *Agent, n *yaml.Node) map[string]string {
-	ps, ok := r.pairs(n, "set")
-	if !ok {
-		r.hint(assigned(n))
+func erasable() shape {
+	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "null"}, MinLength: new(1), Title: "expression"}
+}
+
+// erasable reads an expression, or null, which removes a key.
+func (r *reader) erasable(n *yaml.Node, what string) (string, bool) {
+	if isNull(n) && n.Value != "" {
+		return "null", true
 	}
-	m := make(map[string]string, len(ps))
-	for _, p := range ps {
-		field := "set." + p.key
-		a.nodes[field] = p.value
-		a.nodes["key of "+field] = p.at
-		if isNull(p.value) && p.value.Value != "" {
-			m[p.key] = "null"
-			continue
-		}
-		if text, ok := r.expression(p.value, field); ok {
-			m[p.key] = text
-		}
-	}
-	return m
+	return r.expression(n, what)
 }
 
 // assigned is how a list of NAME=value is written as a map.
@@ -186,36 +74,44 @@ func assigned(n *yaml.Node) string {
 
 // texts reads a map of texts.
 func (r *reader) texts(a *Agent, n *yaml.Node, what string) map[string]string {
-	ps, ok := r.pairs(n, what)
-	if !ok {
-		r.hint(assigned(n))
-	}
-	m := make(map[string]string, len(ps))
-	for _, p := range ps {
-		field := what + "." + p.key
-		a.nodes[field] = p.value
-		if text, ok := r.words(p.value, field); ok {
-			m[p.key] = text
-		}
-	}
+	m, _ := named(aWords).read(place{r, a, what}, n)
 	return m
 }
 
-// codes reads a list of whole numbers.
-func (r *reader) codes(a *Agent, n *yaml.Node, what string, low, high int64) []int {
-	items, ok := r.items(n, what)
-	if ok && len(items) == 0 {
-		r.report(r.src.of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out for the default"
-	}
-	var codes []int
-	for i, item := range items {
-		field := fmt.Sprintf("%s[%d]", what, i)
-		a.nodes[field] = item
-		v, ok := r.integer(item, field)
-		if ok && (v < low || v > high) {
-			r.report(r.src.of(item), CodeValue, "%s must be between %d and %d, got %d", field, low, high, v)
-		}
-		codes = append(codes, int(v))
-	}
-	return codes
+var taskRows = []row[Agent]{
+	field("result_key", "the state key of all there is to know about the result, such as exit_code", aText, func(a *Agent) *string { return &a.ResultKey }),
+	field("exit_when", "an expression over state and result that ends the nearest loop when it is true", anExpr, func(a *Agent) *string { return &a.ExitWhen }),
+	field("exit_reason", "why, in words", aWords, func(a *Agent) *string { return &a.ExitReason }),
+}
+
+var templateRows = []row[Agent]{
+	field("text", "what the agent says", aWords, func(a *Agent) *string { return &a.Text }).must(),
+}
+
+var commandRows = []row[Command]{
+	field("command", "the program and its arguments; no shell reads them", each(aWords, listing{line: "give the program and each of its arguments as [gzip, -c, file]; no shell reads them"}), func(c *Command) *[]string { return &c.Args }).must(),
+	field("stdin", "what the command reads", aWords, func(c *Command) *string { return &c.Stdin }),
+	field("env", "further environment variables", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
+	field("clean_env", "true leaves out the environment but for PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),
+	field("dir", "the working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
+	field("output_limit", "the most output, as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
+	field("ok_exit_codes", "exit codes that are no failure; [0] if left out", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
+	field("unsafe", "true allows placeholders where a value could be run as code: in the script of a shell, among the arguments of a program that starts others, in part of an argument", aBool, func(c *Command) *bool { return &c.Unsafe }),
+	field("json", "", aBool, func(c *Command) *bool { return &c.JSON }),
+}
+
+var expressionRows = []row[Expression]{
+	field("set", "state keys and the expressions of their new values", named(plain(erasable, (*reader).erasable)), func(e *Expression) *map[string]string { return &e.Set }),
+	field("value", "the expression whose value output_key gets", anExpr, func(e *Expression) *string { return &e.Value }),
+}
+
+var httpRows = []row[HTTP]{
+	field("url", "where the request goes; its host is fixed", aText, func(h *HTTP) *string { return &h.URL }).must(),
+	field("method", "GET if left out", aText, func(h *HTTP) *string { return &h.Method }).shown("GET"),
+	field("headers", "request headers", named(aWords), func(h *HTTP) *map[string]string { return &h.Headers }),
+	special("body", "what is sent: text, or a map or a list as JSON", contentShape, takesBody),
+	field("size_limit", "the longest answer, as 1MB", aSize, func(h *HTTP) *int64 { return &h.SizeLimit }),
+	field("redirect_hosts", "other servers to which a redirect may lead, as host or host:port; they get no headers and no body. None if left out", each(aText, listing{empty: "leave it out for none"}), func(h *HTTP) *[]string { return &h.RedirectHosts }),
+	field("ok_status", "statuses that are no failure; 200 to 299 if left out", each(wholeIn(100, 599), listing{empty: "leave it out for the default"}), func(h *HTTP) *[]int { return &h.OKStatus }),
+	field("json", "true if the output is JSON and to be kept as such", aBool, func(h *HTTP) *bool { return &h.JSON }),
 }

@@ -38,11 +38,16 @@ var toolForms = map[string]string{
 
 const toolsHint = "the tools are exit_loop, the name of a Go function, {agent: {…}}, {command: […], name: …} and {mcp: {…}}"
 
-func (r *reader) tools(a *Agent, n *yaml.Node) {
-	items, _ := r.items(n, "tools")
+// takesTools reads the tools of a model, each by itself.
+func takesTools(p place, n *yaml.Node, _ *LLM) bool {
+	return p.tools(p.a, n)
+}
+
+func (r *reader) tools(a *Agent, n *yaml.Node) bool {
+	items, ok := r.items(n, "tools")
 	for i, item := range items {
 		if r.full() {
-			return
+			return false
 		}
 		field := index("tools", i)
 		a.nodes[field] = item
@@ -52,6 +57,7 @@ func (r *reader) tools(a *Agent, n *yaml.Node) {
 			r.toolName(a, field, item)
 		}
 	}
+	return ok
 }
 
 // toolName reads the name of a tool. Whether there is a function of that name

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// kind is a group of fields that agents of some types have.
+type kind struct {
+	types  []Type // nil for all
+	root   bool   // only the root has the fields
+	isStep bool   // only steps of loops have them
+	rows   []row[Agent]
+	begin  func(*Agent) // makes what the fields are kept in, with its defaults; nil if the agent itself keeps them
+}
+
+// kindOf is a kind whose fields are kept in a T, which the slot of an agent points at.
+func kindOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) kind {
+	begin := func(a *Agent) *T {
+		at := slot(a)
+		if *at == nil {
+			*at = new(T)
+			for _, w := range rows {
+				if w.preset != nil {
+					w.preset(*at)
+				}
+			}
+		}
+		return *at
+	}
+	k := kind{types: types, begin: func(a *Agent) { begin(a) }}
+	for _, w := range rows {
+		of := special(w.Name, w.Doc, w.shape, func(p place, n *yaml.Node, a *Agent) bool { return w.into(p, n, begin(a)) })
+		of.needed, of.single, of.hint = w.needed, w.single, w.hint
+		k.rows = append(k.rows, of)
+	}
+	return k
+}
+
+// kindOfRoot is the kind of the fields that the definition keeps and the root gives.
+func kindOfRoot(rows []row[Definition]) kind {
+	k := kindOf(func(*Agent) **Definition { return nil }, rows)
+	k.root, k.begin = true, nil
+	for i, w := range rows {
+		k.rows[i].into = func(p place, n *yaml.Node, _ *Agent) bool { return w.into(p, n, p.def) }
+	}
+	return k
+}
+
+// kindOfStep are fields of all steps of loops. What they are kept in is made when one
+// of them is given.
+func kindOfStep(rows []row[Step], types ...Type) kind {
+	k := kindOf(func(a *Agent) **Step { return &a.Step }, rows, types...)
+	k.isStep, k.begin = true, nil
+	return k
+}
+
+// kinds are all of them, in the order in which people write the fields.
+var kinds []kind
+
+func init() { // and not where they are declared, as what reads a value may read an agent
+	kinds = []kind{
+		{rows: headRows},
+		kindOfRoot(rootRows),
+		kindOf(func(a *Agent) **Loop { return &a.Loop }, loopRows, TypeLoop),
+		kindOfStep(stepTimeRows, TypeSequential, TypeParallel, TypeLLM),
+		{rows: taskTimeRows, types: []Type{TypeCommand, TypeHTTP}},
+		kindOfStep(stepTimeRows, TypeA2A, TypeFunc),
+		kindOf(func(a *Agent) **Parallel { return &a.Parallel }, parallelRows, TypeParallel),
+		{rows: errorRows},
+		kindOfStep(stepRows),
+		{rows: goOnRows},
+		{rows: subRows, types: workflows},
+		{rows: modelRows, types: []Type{TypeLLM, TypeLoop, TypeSequential, TypeParallel}},
+		kindOf(func(a *Agent) **LLM { return &a.LLM }, llmRows, TypeLLM),
+		kindOf(func(a *Agent) **Command { return &a.Command }, commandRows, TypeCommand),
+		kindOf(func(a *Agent) **HTTP { return &a.HTTP }, httpRows, TypeHTTP),
+		kindOf(func(a *Agent) **Expression { return &a.Expression }, expressionRows, TypeExpression),
+		{rows: templateRows, types: []Type{TypeTemplate}},
+		kindOf(func(a *Agent) **A2A { return &a.A2A }, remoteRows, TypeA2A),
+		kindOf(func(a *Agent) **Human { return &a.Human }, humanRows, TypeHuman),
+		{rows: funcRows, types: []Type{TypeFunc}},
+		{rows: effectRows, types: []Type{TypeCommand, TypeHTTP}},
+		{rows: innerEffectRows, types: []Type{TypeExpression, TypeTemplate}},
+		{rows: tailRows},
+		{rows: taskRows, types: tasks},
+		{rows: exitRows},
+	}
+	tell()
+}
+
+// tell fills in what is made of the kinds: the fields, their shapes, and what agents
+// need.
+func tell() {
+	types := make(map[string][]Type)
+	for _, k := range kinds {
+		for _, w := range k.rows {
+			types[w.Name] = append(types[w.Name], k.types...)
+			if w.Doc != "" {
+				w.Root = k.root
+				fields = append(fields, w.Field)
+			}
+			if w.needed {
+				needs[k.types[0]] = w.Name
+			}
+			switch {
+			case w.single:
+				for _, t := range k.types {
+					shapes[string(t)+" "+w.Name] = w.shape()
+				}
+			case shapes[w.Name] == nil:
+				shapes[w.Name] = w.shape()
+			}
+		}
+	}
+	for i := range fields {
+		fields[i].Types = types[fields[i].Name]
+	}
+}
+
+func (k kind) of(t Type) bool { return k.types == nil || slices.Contains(k.types, t) }
+
+// rowFor finds the row of a field for agents of a type; of any type that has it if
+// the type is not known.
+func rowFor(t Type, name string) (k kind, w row[Agent], ok bool) {
+	for _, k := range kinds {
+		if t != "" && !k.of(t) {
+			continue
+		}
+		for _, w := range k.rows {
+			if w.Name == name {
+				return k, w, true
+			}
+		}
+	}
+	return kind{}, row[Agent]{}, false
+}
+
+// begin makes what agents of the type keep their fields in, with the defaults.
+func begin(a *Agent) {
+	for _, k := range kinds {
+		if k.begin != nil && k.of(a.Type) {
+			k.begin(a)
+		}
+	}
+}
+
+// field reads a field. What only agents of some types keep is looked at, and kept
+// nowhere, if the agent's type is not known.
+func (r *reader) field(a *Agent, p pair) {
+	k, w, ok := rowFor(a.Type, p.key)
+	if !ok {
+		return
+	}
+	of := a
+	if a.Type == "" && k.begin != nil {
+		of = &Agent{Type: k.types[0], nodes: a.nodes}
+	}
+	if !w.reads(place{r, a, p.key}, p.value, of) {
+		a.unread = append(a.unread, p.key)
+	}
+}
+
+// stepFields are the fields that an agent can have as a step of a loop only.
+func stepFields(t Type) (names []string) {
+	for _, k := range kinds {
+		if k.isStep && k.of(t) {
+			for _, w := range k.rows {
+				names = append(names, w.Name)
+			}
+		}
+	}
+	return names
+}
