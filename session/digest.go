@@ -3,7 +3,6 @@
 package session
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,8 +16,9 @@ import (
 // gives another one. It does not depend on the store: an event that was read
 // back counts as the one that was written.
 type Digest struct {
-	h hash.Hash
-	n int
+	h   hash.Hash
+	n   int
+	buf []byte
 }
 
 // NewDigest returns the digest of no events.
@@ -45,18 +45,12 @@ func (d *Digest) AddValue(v any) error {
 	if err != nil {
 		return err
 	}
-	// A struct in the state comes back as a map: only the second JSON is the
-	// same for both.
-	dec := json.NewDecoder(bytes.NewReader(first))
-	dec.UseNumber()
-	var plain any
-	if err := dec.Decode(&plain); err != nil {
+	// A struct in the state comes back as a map: only its fields in order are the same
+	// for both.
+	if d.buf, err = canonical(d.buf[:0], first); err != nil {
 		return err
 	}
-	text, err := json.Marshal(plain)
-	if err != nil {
-		return err
-	}
+	text := d.buf
 	fmt.Fprintf(d.h, "%d\n", len(text))
 	d.h.Write(text)
 	return nil
