@@ -5,6 +5,7 @@ package loop
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,8 +24,13 @@ const maxSpoken = 16 << 10
 // costs as much as the text is long.
 func spoken(text string) (float64, error) {
 	text = text[:min(len(text), maxSpoken)]
+	lower := strings.ToLower(text)
 	tiers := [3][]float64{}
-	for _, m := range labelled.FindAllStringSubmatchIndex(text, -1) {
+	var labels [][]int
+	if slices.ContainsFunc(labelParts, func(part string) bool { return strings.Contains(lower, part) }) {
+		labels = labelled.FindAllStringSubmatchIndex(text, -1)
+	}
+	for _, m := range labels {
 		tier := 2
 		switch line := strings.TrimLeft(text[strings.LastIndexByte(text[:m[0]], '\n')+1:m[0]], decoration); {
 		case m[2] >= 0:
@@ -47,7 +53,11 @@ func spoken(text string) (float64, error) {
 		return expr.Number(bare)
 	}
 	var found []float64
-	for _, m := range fractions.FindAllStringIndex(text, -1) {
+	var parts [][]int
+	if strings.Contains(lower, "/") || strings.Contains(lower, "out of") {
+		parts = fractions.FindAllStringIndex(text, -1)
+	}
+	for _, m := range parts {
 		if m[1] < len(text) && text[m[1]] == '/' || m[0] > 0 && text[m[0]-1] == '/' { // a date
 			continue
 		}
@@ -82,8 +92,13 @@ const (
 var (
 	labelled  = regexp.MustCompile(`(?i)\b(?:(overall|final|total)\s+)?(?:score|rating|grade|nota|pontuação)[\s*_"'` + "`" + `]*(?:[:=]|is|of)[\s*_"'` + "`" + `]*([-+−]?[.]?[0-9])`)
 	fractions = regexp.MustCompile(`(?i)[-+−]?[0-9]+(?:[.,][0-9]+)?\s*(?:/|out of)\s*(?:5|10|20|100)\b`)
-	listed    = regexp.MustCompile(`^[0-9]+[.)]\s+\S`)
-	counts    = regexp.MustCompile(`^[-+−]?[0-9.,]+\s+[\pL]`)
+	// labelParts are in the words of labelled, however their letters are written: one of
+	// them is in a text that has a label. Most long texts have none, and to find that out
+	// by the expression takes a hundred times as long.
+	labelParts = []string{"core", "ating", "grade", "nota", "pontua"}
+
+	listed = regexp.MustCompile(`^[0-9]+[.)]\s+\S`)
+	counts = regexp.MustCompile(`^[-+−]?[0-9.,]+\s+[\pL]`)
 )
 
 // excerpt is the beginning of a text, on one line.

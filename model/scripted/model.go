@@ -26,6 +26,8 @@ const provider = "scripted"
 type Model struct {
 	script Script
 	rules  []rule
+	// readsAll says that a rule looks at whole requests.
+	readsAll bool
 
 	mu    sync.Mutex
 	given []bool         // by rule
@@ -43,6 +45,7 @@ func New(script Script) (*Model, error) {
 		if err != nil {
 			return nil, fmt.Errorf("script: answer %d: %w", i+1, err)
 		}
+		m.readsAll = m.readsAll || a.MatchRequest != ""
 		m.rules = append(m.rules, rule{a, regexp.MustCompile(a.Match), regexp.MustCompile(a.MatchRequest)})
 	}
 	return m.Fresh(), nil
@@ -50,7 +53,7 @@ func New(script Script) (*Model, error) {
 
 // Fresh returns a model with the same script that has not answered yet.
 func (m *Model) Fresh() *Model {
-	return &Model{script: m.script, rules: m.rules, given: make([]bool, len(m.rules)), turns: make(map[string]int)}
+	return &Model{script: m.script, rules: m.rules, readsAll: m.readsAll, given: make([]bool, len(m.rules)), turns: make(map[string]int)}
 }
 
 // Name is the script's name, by default "scripted".

@@ -32,7 +32,10 @@ func (m *Model) Take(req *model.LLMRequest) (Answer, error) {
 	if found := internalName.FindStringSubmatch(system); found != nil {
 		agent = found[1]
 	}
-	last, all := lastUserText(req.Contents), "system: "+system+"\n"+transcript(req.Contents)
+	last, all := lastUserText(req.Contents), ""
+	if m.readsAll { // it may be long
+		all = "system: " + system + "\n" + transcript(req.Contents)
+	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -33,9 +33,14 @@ func (f *fingerprint) add(ev *session.Event) {
 	if ev.Partial || ev.Mark != nil {
 		return
 	}
+	f.buf = f.buf[:0]
 	for word := range strings.FieldsSeq(ev.Text()) {
-		f.write(word, " ")
+		if f.buf = append(append(f.buf, word...), ' '); len(f.buf) >= 4096 {
+			f.h.Write(f.buf)
+			f.buf = f.buf[:0]
+		}
 	}
+	f.h.Write(f.buf)
 	if delta := ev.Actions.StateDelta; len(delta) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(delta)) {
 			b, err := json.Marshal(delta[k])
