@@ -3,6 +3,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -63,15 +64,21 @@ func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
 	return all, nil
 }
 
-// keeps is the last stand-in in a loop that writes to the state.
+// keeps is the last stand-in in a loop that writes to the state. It is not the judge, if
+// there is another: that one is asked several times in each iteration, and takes the
+// place of its own words.
 func (s *stage) keeps(l *definition.Agent) *definition.Agent {
-	var last *definition.Agent
+	var last, judge *definition.Agent
 	for _, a := range s.steps(l) {
-		if reaches(a) && a.OutputKey != "" {
+		switch sc := l.Loop.Score; {
+		case !reaches(a) || a.OutputKey == "":
+		case sc != nil && sc.Judge != nil && sc.Judge.Step == a.Name:
+			judge = a
+		default:
 			last = a
 		}
 	}
-	return last
+	return cmp.Or(last, judge)
 }
 
 // allowance is the budget that bounds how much a loop's requests take, its own or that

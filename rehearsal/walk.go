@@ -5,6 +5,7 @@ package rehearsal
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -38,6 +39,50 @@ type walk struct {
 	elapsed time.Duration
 	seen    map[[2]int]int // by iteration and step
 	calls   int64
+
+	played *played // what the stage has of it; made when it is first asked for
+}
+
+// played are the outcomes of a recording, to be found again and again.
+type played struct {
+	at         map[[2]int][]*loop.Outcome // by iteration and step
+	iterations map[int][]int              // by step: those in which it was played, in order
+}
+
+func playedIn(rec *progress.Recording) *played {
+	p := &played{make(map[[2]int][]*loop.Outcome), make(map[int][]int)}
+	if rec == nil {
+		return p
+	}
+	for i := range rec.Outcomes {
+		o := &rec.Outcomes[i]
+		if o.Canceled != "" {
+			continue
+		}
+		at := [2]int{o.Iteration, o.Step}
+		if p.at[at] == nil {
+			p.iterations[o.Step] = append(p.iterations[o.Step], o.Iteration)
+		}
+		p.at[at] = append(p.at[at], o)
+	}
+	for _, its := range p.iterations {
+		slices.Sort(its)
+	}
+	return p
+}
+
+// upTo are the outcomes of a step in the last iteration up to one in which it was
+// played.
+func (p *played) upTo(step, iteration int) []*loop.Outcome {
+	its := p.iterations[step]
+	if i, found := slices.BinarySearch(its, iteration); found {
+		iteration = its[i]
+	} else if i > 0 {
+		iteration = its[i-1]
+	} else {
+		iteration = 0
+	}
+	return p.at[[2]int{iteration, step}]
 }
 
 // bound is a limit of time around a loop.
@@ -177,26 +222,14 @@ func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
 	at := [2]int{d.Iteration, d.Step}
 	n := w.seen[at]
 	w.seen[at]++
-	iteration := 0 // the last one that was played, or the one that it is about
-	for _, o := range w.outcomes() {
-		if o.Step == d.Step && o.Canceled == "" && o.Iteration <= d.Iteration {
-			iteration = max(iteration, o.Iteration)
-		}
+	if w.played == nil {
+		w.played = playedIn(w.rec)
 	}
-	var best *loop.Outcome
-	for i := range w.outcomes() {
-		o := &w.rec.Outcomes[i]
-		if o.Step != d.Step || o.Canceled != "" || o.Iteration != iteration {
-			continue
-		}
-		if best = o; n == 0 {
-			break
-		}
-		n--
-	}
-	if best == nil {
+	all := w.played.upTo(d.Step, d.Iteration)
+	if len(all) == 0 {
 		return loop.Outcome{State: w.last(d)}, w.stepTime(w.loop.SubAgents[d.Step], "")
 	}
+	best := all[min(n, len(all)-1)]
 	o := *best
 	if o.Iteration < d.Iteration {
 		// In iterations that were not played nobody says the same twice.
@@ -210,18 +243,14 @@ func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
 	return o, w.stepTime(w.loop.SubAgents[d.Step], addr)
 }
 
-func (w *walk) outcomes() []loop.Outcome {
+// last is the state that the last recorded step has left.
+func (w *walk) last(d *loop.Decision) map[string]any {
 	if w.rec == nil {
 		return nil
 	}
-	return w.rec.Outcomes
-}
-
-// last is the state that the last recorded step has left.
-func (w *walk) last(d *loop.Decision) map[string]any {
 	var state map[string]any
-	for _, o := range w.outcomes() {
-		if o.State != nil && (state == nil || o.Iteration <= d.Iteration) {
+	for i := range w.rec.Outcomes {
+		if o := &w.rec.Outcomes[i]; o.State != nil && (state == nil || o.Iteration <= d.Iteration) {
 			state = o.State
 		}
 	}
