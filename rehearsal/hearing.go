@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -56,21 +57,31 @@ func texts(c *genai.Content) string {
 	return strings.Join(all, "\n")
 }
 
-// spoken finds what stand-ins say, with the iteration in which they did.
-var spoken = regexp.MustCompile(`Words of [^,\n]+, iteration (?:\d+\.)*(\d+)\.`)
+// spoken finds what stand-ins say, with who does and the iterations of the loops
+// around, the outermost first.
+var spoken = regexp.MustCompile(`Words of ([^,\n]+), iteration (\d+(?:\.\d+)*)\.`)
 
-// iterations are those of which an agent was told or, if it asks no model, those
-// of which it tells in its answer.
-func (h *hearing) iterations(agent, answer string) []int {
+// heardOf are the iterations of a loop of which an agent was told or, if it asks no model,
+// those of which it tells in its answer. What an agent in a loop within it says is of
+// the iteration of the loop that is meant.
+func (c *cast) heardOf(h *hearing, l, agent *definition.Agent, answer string) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	text, ok := h.told[agent]
+	text, ok := h.told[agent.Name]
 	if !ok {
 		text = answer
 	}
+	depth := 0
+	for around := c.loopAround(l); around != nil; around = c.loopAround(around) {
+		depth++
+	}
 	var all []int
 	for _, m := range spoken.FindAllStringSubmatch(text, -1) {
-		if n, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(all, n) {
+		numbers := strings.Split(m[2], ".")
+		if who := c.agents[m[1]]; who == nil || c.stepIn(who, l) == nil || len(numbers) <= depth {
+			continue
+		}
+		if n, err := strconv.Atoi(numbers[depth]); err == nil && !slices.Contains(all, n) {
 			all = append(all, n)
 		}
 	}

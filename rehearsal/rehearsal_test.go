@@ -308,3 +308,37 @@ sub_agents:
 		t.Errorf("%s: %s", f.Fault, f.Detail)
 	}
 }
+
+// X1: where a loop inside rewrites the text that is scored, the iteration of which a
+// finalizer tells is that of the loop that is scored.
+func TestRegressWithALoopInside(t *testing.T) {
+	const text = `name: story
+max_iterations: 6
+score: {key: review, target: 9, label: Score}
+ROLLBACK
+sub_agents:
+  - {name: writer, instructions: "Improve {{draft}} by {{review}}.", output_key: draft, can_exit_loop: false}
+  - name: polish
+    type: loop
+    max_iterations: 3
+    sub_agents:
+      - {name: polisher, instructions: "Polish {{draft}}.", output_key: draft, can_exit_loop: false}
+  - {name: critic, instructions: "Judge {{draft}}.", output_key: review, can_exit_loop: false}
+  - {name: tell, text: "{{DRAFT}}", output_key: loop_output}
+`
+	for _, tt := range []struct {
+		rollback, draft string
+		want            rehearsal.Status
+	}{
+		{"on_regression: rollback", "best.draft", rehearsal.Caught},
+		{"on_regression: rollback", "draft", rehearsal.Caught},
+		{"", "best.draft", rehearsal.Caught},
+		{"", "draft", rehearsal.Uncaught},
+	} {
+		def := parse(t, strings.NewReplacer("ROLLBACK\n", tt.rollback+"\n", "DRAFT", tt.draft).Replace(text))
+		rep := rehearse(t, def, rehearsal.Config{Faults: []rehearsal.Fault{rehearsal.ScoresRegress}})
+		if f := rep.Findings[0]; f.Loop != "story" || f.Status != tt.want {
+			t.Errorf("%s, {{%s}}: %+v", tt.rollback, tt.draft, f)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func (s *stage) judgeRegress(f *Finding, l *definition.Agent, t *take, heard *he
 		return
 	}
 	fin := s.finalizer(l)
-	of := heard.iterations(fin.Name, t.answer)
+	of := s.heardOf(heard, l, fin, t.answer)
 	last := 0
 	for _, n := range of {
 		last = max(last, n)
