@@ -74,6 +74,9 @@ func (p *play) line(a *definition.Agent, at place) line {
 	}
 	out := form.line(a)
 	out.leave = leave
+	if p.said != nil {
+		out = p.said(a, at, out)
+	}
 	return out
 }
 

@@ -62,6 +62,8 @@ func TestExamples(t *testing.T) {
 		{"refine", []string{
 			"never_exits iterative_content_refiner caught score.min_delta_percent: 5",
 			"noisy_judge iterative_content_refiner uncaught",
+			"judge_in_words iterative_content_refiner:quality_analyzer caught output_schema of quality_analyzer",
+			"not_a_number iterative_content_refiner:quality_analyzer caught on_error: stop (the default)",
 			"scores_regress iterative_content_refiner uncaught",
 			"oscillation iterative_content_refiner caught score.min_delta_percent: 5",
 			"step_hung iterative_content_refiner:content_generator,quality_analyzer,feedback_collector,criteria_checker caught iteration_timeout of iterative_content_refiner: 5m (the default)",
@@ -76,6 +78,8 @@ func TestExamples(t *testing.T) {
 		{"nested", []string{
 			"never_exits chapters does_not_apply", "never_exits polish caught max_iterations: 10",
 			"noisy_judge chapters does_not_apply", "noisy_judge polish does_not_apply",
+			"judge_in_words chapters does_not_apply", "judge_in_words polish does_not_apply",
+			"not_a_number chapters does_not_apply", "not_a_number polish does_not_apply",
 			"scores_regress chapters does_not_apply", "scores_regress polish does_not_apply",
 			"oscillation chapters does_not_apply", "oscillation polish does_not_apply",
 			"step_hung does_not_apply", "provider_hiccup does_not_apply",
@@ -87,7 +91,8 @@ func TestExamples(t *testing.T) {
 		}},
 		{"document", []string{
 			"never_exits RefinementLoop caught max_iterations: 5",
-			"noisy_judge RefinementLoop does_not_apply", "scores_regress RefinementLoop does_not_apply",
+			"noisy_judge RefinementLoop does_not_apply", "judge_in_words RefinementLoop does_not_apply", "not_a_number RefinementLoop does_not_apply",
+			"scores_regress RefinementLoop does_not_apply",
 			"oscillation RefinementLoop caught max_iterations: 5",
 			"step_hung :InitialWriterAgent uncaught",
 			"step_hung RefinementLoop:CriticAgent,RefinerAgent caught iteration_timeout of RefinementLoop: 5m (the default)",
@@ -101,7 +106,8 @@ func TestExamples(t *testing.T) {
 		}},
 		{"poll", []string{
 			"never_exits wait caught timeout: 30m (the default)",
-			"noisy_judge wait does_not_apply", "scores_regress wait does_not_apply",
+			"noisy_judge wait does_not_apply", "judge_in_words wait does_not_apply", "not_a_number wait does_not_apply",
+			"scores_regress wait does_not_apply",
 			"oscillation wait caught timeout: 30m (the default)",
 			"step_hung :prepare,job,clean uncaught",
 			"step_hung wait:ask caught iteration_timeout of wait: 5m (the default)",
@@ -191,6 +197,15 @@ func TestGuards(t *testing.T) {
 		{
 			rehearsal.NoisyJudge, map[string]string{", judge: {step: critic, samples: 12}": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},
 			"score.judge.samples: 12", "score: {judge: {step: critic, samples: 10}} on improve",
+		},
+		{
+			rehearsal.JudgeInWords, map[string]string{"max_iterations: 6": "max_iterations: 0"},
+			map[string]string{"iteration_timeout: 5m\ntimeout: 20m\n": "timeouts: none\n", "budget: {tokens: 9000}\n": "max_model_calls: none\n", "no_progress: true\n": ""},
+			"max_iterations: 6", "max_iterations: 10 on improve; an output_schema for critic has it answer with a number",
+		},
+		{
+			rehearsal.NotANumber, map[string]string{"on_regression: rollback\n": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},
+			"on_regression: rollback", "on_regression: rollback on improve, or let editor read {{best.KEY}}",
 		},
 		{
 			rehearsal.ScoresRegress, map[string]string{"on_regression: rollback\n": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},

@@ -103,6 +103,8 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 var injections = map[Fault]func(*stage, context.Context) ([]Finding, error){
 	NeverExits:       (*stage).neverExits,
 	NoisyJudge:       (*stage).noisyJudge,
+	JudgeInWords:     (*stage).judgeInWords,
+	NotANumber:       (*stage).notANumber,
 	ScoresRegress:    (*stage).scoresRegress,
 	Oscillation:      (*stage).oscillation,
 	StepHung:         (*stage).stepHung,

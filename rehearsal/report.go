@@ -15,6 +15,8 @@ type Fault string
 const (
 	NeverExits       Fault = "never_exits"        // nothing that the loop waits for comes true
 	NoisyJudge       Fault = "noisy_judge"        // the score varies, and the work does not
+	JudgeInWords     Fault = "judge_in_words"     // the judge answers in words, without a number
+	NotANumber       Fault = "not_a_number"       // from the second iteration on the score is not a number
 	ScoresRegress    Fault = "scores_regress"     // it gets better, and then worse and worse
 	Oscillation      Fault = "oscillation"        // two results in turns
 	StepHung         Fault = "step_hung"          // a step says nothing, for ever
@@ -29,7 +31,7 @@ const (
 // Faults lists all of them, in the order of a report.
 func Faults() []Fault {
 	return []Fault{
-		NeverExits, NoisyJudge, ScoresRegress, Oscillation, StepHung, ProviderHiccup, ProviderDown,
+		NeverExits, NoisyJudge, JudgeInWords, NotANumber, ScoresRegress, Oscillation, StepHung, ProviderHiccup, ProviderDown,
 		ExitNotPermitted, StateGrows, CostsExplode, Crash,
 	}
 }
@@ -41,6 +43,10 @@ func (f Fault) String() string {
 		return "never exits"
 	case NoisyJudge:
 		return "noisy judge"
+	case JudgeInWords:
+		return "judge in words"
+	case NotANumber:
+		return "not a number"
 	case ScoresRegress:
 		return "scores regress"
 	case Oscillation:

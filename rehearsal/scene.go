@@ -27,9 +27,10 @@ type scene struct {
 	words    func(a *definition.Agent, at place) (string, bool) // of any agent
 	usage    func(at place) *scripted.Usage
 	fail     func(a *definition.Agent, at place) *scripted.Failure
-	hearing  *hearing         // of what finalizers are told
-	circles  *loop.NoProgress // of the target, in place of the file's
-	escalate string           // an agent that asks to leave at its end
+	said     func(a *definition.Agent, at place, out line) line // in place of what any agent would leave
+	hearing  *hearing                                           // of what finalizers are told
+	circles  *loop.NoProgress                                   // of the target, in place of the file's
+	escalate string                                             // an agent that asks to leave at its end
 
 	iterations int   // of the target or, without one, of each loop: then the run is cut off
 	stateSize  int64 // so is one with a state of so many bytes
