@@ -5,6 +5,7 @@ package runner_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -75,6 +76,50 @@ func decisions(t testing.TB) map[string]func() agent.Agent {
 				return count(ctx)
 			}}
 		}),
+	}
+	must := func(a agent.Agent, err error) agent.Agent {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	// two is a loop of an agent that says and sets something, and one that values it.
+	two := func(change func(*loopagent.Config), made, found map[string]any, leaves bool) func() agent.Agent {
+		say := func(name string, delta map[string]any, leaves bool) agent.Agent {
+			return custom(t, name, func(ctx agent.InvocationContext, yield yield) {
+				ev := says(name)
+				ev.Actions.StateDelta, ev.Actions.Escalate = maps.Clone(delta), leaves
+				yield(ev, nil)
+			})
+		}
+		return func() agent.Agent {
+			cfg := loopagent.Config{MaxIterations: 3, AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{
+				sequence(t, "maker", speaker(t, "before", "a"), say("makes", made, false), speaker(t, "behind", "b")), say("critic", found, leaves),
+			}}}
+			change(&cfg)
+			return sequence(t, "root", must(loopagent.New(cfg)), speaker(t, "end", "over"))
+		}
+	}
+	all["a cached step that sets temp: keys"] = two(func(c *loopagent.Config) {
+		c.Score, c.OnRegression, c.QualityGate = &loop.Score{Key: "temp:score"}, loop.RollbackOnWorse, new(4.0)
+		c.Steps = map[string]loopagent.StepPolicy{"maker": {Cache: &loopagent.Cache{
+			Key: func(func(string) (any, bool)) (string, error) { return "the same", nil },
+		}}}
+	}, map[string]any{"temp:score": 1}, nil, false)
+	all["no progress of a step that sets temp: keys"] = two(func(c *loopagent.Config) {
+		c.MaxIterations, c.NoProgress = 5, &loop.NoProgress{Repeats: 3}
+	}, map[string]any{"temp:note": "n"}, map[string]any{"temp:note": "m"}, false)
+	all["a critic that writes a temp: key nobody reads"] = two(func(c *loopagent.Config) {
+		c.Score = &loop.Score{Key: "score"}
+	}, map[string]any{"doc": "d"}, map[string]any{"score": 5, "temp:note": "n"}, false)
+	all["a critic that rewrites a temp: key of the maker"] = two(func(c *loopagent.Config) {
+		c.Score, c.CanExit = &loop.Score{Key: "score"}, []string{"critic"}
+	}, map[string]any{"doc": "d", "temp:note": "m"}, map[string]any{"found": true, "temp:note": "n"}, false)
+	for _, prefix := range []string{"user:", "app:"} {
+		all["a critic that leaves and writes "+prefix] = two(func(c *loopagent.Config) {
+			c.Score, c.CanExit = &loop.Score{Key: "score"}, []string{"critic"}
+		}, map[string]any{"doc": "d"}, map[string]any{prefix + "score": 5}, true)
 	}
 	for _, prefix := range []string{"temp:", "user:", "app:"} {
 		all["stop_when over "+prefix] = build(func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: `state["` + prefix + `stop"]`} })

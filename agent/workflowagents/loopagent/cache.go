@@ -133,6 +133,14 @@ func (r *run) again(ev *session.Event, from, at session.Address) *session.Event 
 		again.CustomMetadata = make(map[string]any)
 	}
 	again.CustomMetadata["cached"] = true
+	if temp, _ := again.CustomMetadata[agent.MetadataTemp].(map[string]any); temp != nil { // stores leave them out of the delta
+		delete(again.CustomMetadata, agent.MetadataTemp)
+		again.Actions.StateDelta = maps.Clone(again.Actions.StateDelta)
+		if again.Actions.StateDelta == nil {
+			again.Actions.StateDelta = make(map[string]any, len(temp))
+		}
+		maps.Copy(again.Actions.StateDelta, temp)
+	}
 	return &again
 }
 

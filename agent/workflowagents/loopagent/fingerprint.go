@@ -15,7 +15,7 @@ import (
 )
 
 // fingerprint stands for what one step produces: its words, white space apart,
-// and what it changes of the state.
+// and what it changes of the state, temp: keys apart.
 type fingerprint struct {
 	h       hash.Hash64
 	buf     []byte
@@ -43,6 +43,9 @@ func (f *fingerprint) add(ev *session.Event) {
 	f.h.Write(f.buf)
 	if delta := ev.Actions.StateDelta; len(delta) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(delta)) {
+			if strings.HasPrefix(k, session.KeyPrefixTemp) {
+				continue // the log of a run that is resumed does not tell them
+			}
 			b, err := json.Marshal(delta[k])
 			f.unknown = f.unknown || err != nil
 			f.write("\x00", k, "\x01")

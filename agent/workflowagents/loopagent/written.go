@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
@@ -116,8 +117,15 @@ func (r *run) write(ev *session.Event) {
 	if !w.on || ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
 		return
 	}
-	r.learn(ev)
+	r.learn(ev.Actions.StateDelta)
+	r.learn(temp)
 	w.keys = r.overwritten(r.overwrite(w.keys, ev), temp)
+}
+
+// tells reports whether the log of a run tells later that a key was written: of temp:
+// keys it has those that the loop reads.
+func (w *writing) tells(key string) bool {
+	return !strings.HasPrefix(key, session.KeyPrefixTemp) || w.readsAll || slices.Contains(w.reads, key)
 }
 
 // overwrite adds the keys that an event writes to a sorted list. They are left over
@@ -129,6 +137,9 @@ func (r *run) overwrite(keys []string, ev *session.Event) []string {
 func (r *run) overwritten(keys []string, delta map[string]any) []string {
 	w := &r.written
 	for k := range delta {
+		if !w.tells(k) {
+			continue
+		}
 		if i, ok := slices.BinarySearch(keys, k); !ok {
 			keys = slices.Insert(keys, i, k)
 		}
@@ -142,15 +153,15 @@ func (r *run) overwritten(keys []string, delta map[string]any) []string {
 
 // learn finds out whether a step works on what was there before it: such a one makes
 // something, and does not only judge.
-func (r *run) learn(ev *session.Event) {
+func (r *run) learn(delta map[string]any) {
 	step := slices.Index(r.at, r.here)
 	if r.finalizing || step < 0 || len(r.at) == 1 {
 		return
 	}
 	s, w := &r.made.steps[step], &r.written
-	for k := range ev.Actions.StateDelta {
+	for k := range delta {
 		by, written := w.by[k]
-		if written && by == step {
+		if written && by == step || !w.tells(k) {
 			continue
 		}
 		if !written {
@@ -163,8 +174,12 @@ func (r *run) learn(ev *session.Event) {
 	}
 }
 
-// given reports whether a key is there, and not left over.
+// given reports whether a key is there, and not left over. Of those that other sessions
+// share nobody knows it when the run is resumed.
 func (r *run) given(key string) bool {
+	if strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser) {
+		return false
+	}
 	_, ok := r.state(r.loop.Pass)[key]
 	return ok && len(r.leftovers([]string{key})) == 0
 }
