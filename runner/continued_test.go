@@ -61,7 +61,7 @@ func growLoop(t testing.TB, seed uint64, iterations uint) (agent.Agent, *world) 
 // twice, cut off on the way or not, and comes to what it would have come to with
 // that limit from its start.
 func TestContinueWithALargerLimit(t *testing.T) {
-	ignore := cmp.Options{times, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" }, cmp.Ignore())}
+	ignore := cmp.Options{times, counted, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" }, cmp.Ignore())}
 	for seed := range uint64(60) {
 		initial := map[string]any{"k0": "before", "text": "first"}
 		start := func(n uint, store session.Service) *process {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"runtime"
@@ -70,9 +71,13 @@ func sway() {
 // first runs the tree in a new session.
 func (p *process) first() (err error) {
 	p.Helper()
+	at := rand.IntN(30)
 	for ev, e := range p.Run(p.Context(), "ana", "s1", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
 		if err = e; ev != nil {
-			p.id = ev.InvocationID
+			if p.id = ev.InvocationID; at == 0 {
+				p.intrude(p.id)
+			}
+			at--
 		}
 	}
 	return err
@@ -81,13 +86,15 @@ func (p *process) first() (err error) {
 // again resumes the run, and demands that what it yields is what is new.
 func (p *process) again(id string) (fresh []*session.Event, err error) {
 	p.Helper()
-	seq := p.log()[len(p.log())-1].Seq
+	seq, at := p.log()[len(p.log())-1].Seq, rand.IntN(10)
 	for ev, e := range p.Resume(p.Context(), "ana", "s1", id, agent.RunConfig{}) {
 		if err = e; ev != nil {
 			if seq++; ev.Seq != seq {
 				p.Fatalf("Resume yields event %d, want %d, the next one", ev.Seq, seq)
 			}
-			fresh = append(fresh, ev)
+			if fresh = append(fresh, ev); len(fresh) == at {
+				p.intrude(id)
+			}
 		}
 	}
 	return fresh, err
@@ -235,7 +242,7 @@ func (p *process) checkWork(fresh []*session.Event) {
 func TestResumeFromAnywhere(t *testing.T) {
 	points, trees, looked := 0, 0, 0
 	initial := map[string]any{"k0": "before", "text": "first", "user:name": "Ana"}
-	for seed := range uint64(seeds(t)) {
+	for seed := range seeds(t) {
 		p := startProcess(t, seed, crashed(t, initial, nil, 0))
 		want := p.outcome(p.first())
 		p.checkFold(nil)
@@ -266,13 +273,21 @@ func cuts(dice *rand.Rand, n int) []int {
 	return slices.Sorted(slices.Values(all))
 }
 
-var manyTrees = flag.Int("trees", 360, "how many random trees are cut off and resumed")
+var (
+	manyTrees = flag.Uint64("trees", 360, "how many random trees are cut off and resumed")
+	firstTree = flag.Uint64("first-tree", 0, "the seed of the first of them")
+)
 
-func seeds(t *testing.T) int {
+// seeds are those of the trees.
+func seeds(t *testing.T) iter.Seq[uint64] {
+	n := *manyTrees
 	if testing.Short() {
-		return *manyTrees / 6
+		n /= 6
 	}
-	return *manyTrees
+	return func(yield func(uint64) bool) {
+		for seed := *firstTree; seed < *firstTree+n && yield(seed); seed++ {
+		}
+	}
 }
 
 func resumeFrom(t *testing.T, seed uint64, initial map[string]any, before *process, log []*session.Event, k int, want outcome, dice *rand.Rand) (looked int) {

@@ -12,12 +12,14 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/tool"
 )
 
-// chatty answers by what it is asked, and calls the tool so many times before.
+// chatty answers by what it is asked, and calls its tools so many times before.
 type chatty struct {
 	*forest
 	calls int
+	tools []tool.Tool
 }
 
 func (*chatty) Name() string { return "chatty" }
@@ -44,6 +46,9 @@ func (c *chatty) GenerateContent(_ context.Context, req *model.LLMRequest, _ boo
 		resp.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(10 + answers), CandidatesTokenCount: 5}
 		if answers < c.calls {
 			call := &genai.FunctionCall{ID: "call-" + m + strings.Repeat("x", answers), Name: "note", Args: map[string]any{"text": "note " + m}}
+			if t := c.tools[digit(m, 1)%len(c.tools)]; t.Name() != "note" {
+				call.Name, call.Args = t.Name(), map[string]any{"request": "help " + m}
+			}
 			resp.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: call}}}
 		}
 		yield(resp, nil)

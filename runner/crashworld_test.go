@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -198,10 +199,12 @@ func (f *forest) leaf(p place) agent.Agent {
 			for i := range 3 {
 				m := mix(ctx, p, i, failed)
 				ev := says(fmt.Sprint(cfg.Name, " ", i, " ", m))
-				ev.Actions.StateDelta = map[string]any{fmt.Sprint(p.keys, "k", digit(m, 0)%2): m}
+				ev.Actions.StateDelta = map[string]any{fmt.Sprint(p.keys, "k", digit(m, 0)%2): goValue(m)}
 				if i == 0 {
-					ev.Actions.StateDelta["iteration:"+p.keys+"i"] = m
-					ev.Actions.StateDelta[p.keys+"score"] = float64(digit(m, 1))
+					ev.Actions.StateDelta["iteration:"+p.keys+"i"] = goValue(m)
+					for _, scope := range scopes {
+						ev.Actions.StateDelta[scope+p.keys+"score"] = digit(m, 1)
+					}
 				}
 				if i == 1 && leaves && digit(m, 2) < 3 {
 					ev.Actions.Escalate, ev.Actions.Exit = true, &session.Exit{Reason: m}
@@ -211,6 +214,10 @@ func (f *forest) leaf(p place) agent.Agent {
 				}
 				if f.broken != "" && f.broken == agent.AddressOf(ctx) {
 					yield(nil, errBroken)
+					return
+				}
+				if breaks && digit(m, 3) == 3 {
+					yield(sets(p.keys+"k0", math.NaN()), nil)
 					return
 				}
 				if breaks && digit(m, 3) < 3 {
@@ -233,8 +240,11 @@ func (f *forest) leaf(p place) agent.Agent {
 // sees of the state, and may swallow their errors.
 func (f *forest) custom(p place) agent.Agent {
 	cfg := agent.Config{Name: f.name("own"), SubAgents: f.some(p, 1, 2)}
-	swallows := f.dice.IntN(2) == 0
+	swallows, wraps := f.dice.IntN(2) == 0, f.dice.IntN(2) == 0
 	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		if wraps {
+			ctx = wrapped{ctx}
+		}
 		return func(yield func(*session.Event, error) bool) {
 			for i := range 1 + f.n%2 {
 				for _, sub := range cfg.SubAgents {
@@ -282,8 +292,12 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 	maybe := func(one int) bool { return f.dice.IntN(one) == 0 }
 	subs := cfg.AgentConfig.SubAgents
 	ordered := !slices.ContainsFunc(subs, hasBranches)
+	scored := scopes[f.dice.IntN(len(scopes))] + p.keys + "score"
 	if maybe(2) {
-		cfg.Score = &loop.Score{Key: p.keys + "score"}
+		cfg.Score = &loop.Score{Key: scored}
+		if maybe(4) {
+			cfg.Score = &loop.Score{Expr: `double(state["` + scored + `"])`}
+		}
 		if maybe(2) {
 			cfg.Score.Target = new(9.0)
 		}
@@ -298,7 +312,7 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 		}
 	}
 	if maybe(4) {
-		cfg.StopWhen = &loop.Condition{Expr: `iteration >= 2 && state.` + p.keys + `score > 3`}
+		cfg.StopWhen = &loop.Condition{Expr: `iteration >= 2 && state["` + scored + `"] > 3`}
 		if maybe(2) {
 			cfg.StopCheck = loop.EachStep
 		}
@@ -331,6 +345,10 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 	if maybe(4) {
 		cfg.BeforeIteration = append(cfg.BeforeIteration, func(ctx agent.Context, n int) error { return ctx.State().Set(key, mix(ctx, p, n)) })
 	}
+	if shared := "user:" + p.keys + "count_" + cfg.AgentConfig.Name; maybe(4) {
+		cfg.BeforeIteration = append(cfg.BeforeIteration, func(ctx agent.Context, _ int) error { return counts(ctx, shared) })
+		cfg.AfterIteration = append(cfg.AfterIteration, func(ctx agent.Context, _ loop.IterationRecord) error { return counts(ctx, shared) })
+	}
 	if maybe(4) {
 		cfg.AfterIteration = append(cfg.AfterIteration, func(ctx agent.Context, it loop.IterationRecord) error {
 			return ctx.State().Set(key, mix(ctx, p, it.Number, it.Best))
@@ -354,8 +372,12 @@ func (f *forest) asks(p place) agent.Agent {
 	if err != nil {
 		f.Fatal(err)
 	}
+	m := &chatty{forest: f, calls: f.dice.IntN(3), tools: []tool.Tool{t}}
+	if f.dice.IntN(2) == 0 {
+		m.tools = append(m.tools, f.helper(p))
+	}
 	cfg := llmagent.Config{
-		Name: f.name("llm"), Model: &chatty{f, f.dice.IntN(3)}, Tools: []tool.Tool{t},
+		Name: f.name("llm"), Model: m, Tools: m.tools,
 		Instruction: "Text: {{" + p.keys + "text}}", Context: llmagent.Context{Policy: llmagent.ContextNone},
 	}
 	if f.dice.IntN(2) == 0 {

@@ -49,7 +49,7 @@ func (p *process) interrupted(id string, after int, cancels bool) (whole bool, e
 // LOOP 30: a run that was canceled, or whose consumer left, however often, comes
 // to what it comes to without that.
 func TestResumeAfterInterruptions(t *testing.T) {
-	for seed := range uint64(seeds(t)) {
+	for seed := range seeds(t) {
 		initial := map[string]any{"k0": "before", "text": "first"}
 		p := startProcess(t, seed, crashed(t, initial, nil, 0))
 		want := p.outcome(p.first())

@@ -47,7 +47,7 @@ func (p *process) paused(id string, after int) error {
 // that, and no step of it is made twice.
 func TestPauseAndResume(t *testing.T) {
 	pauses := 0
-	for seed := range uint64(seeds(t)) {
+	for seed := range seeds(t) {
 		initial := map[string]any{"k0": "before", "text": "first"}
 		p := startProcess(t, seed, crashed(t, initial, nil, 0))
 		want := p.outcome(p.first())

@@ -141,7 +141,7 @@ func TestWhatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return llmagent.New(llmagent.Config{Name: "step", Model: &chatty{&forest{world: new(world)}, 1}, Tools: []tool.Tool{f}})
+			return llmagent.New(llmagent.Config{Name: "step", Model: &chatty{forest: &forest{world: new(world)}, calls: 1, tools: []tool.Tool{f}}, Tools: []tool.Tool{f}})
 		}
 	}
 	for name, w := range map[string]way{

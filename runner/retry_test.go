@@ -62,7 +62,7 @@ func (p *process) retried(id string) (fresh []*session.Event, err error) {
 func TestRetryFromAnywhere(t *testing.T) {
 	initial := map[string]any{"k0": "before", "text": "first", "user:name": "Ana"}
 	tried, cut := 0, 0
-	for seed := range uint64(seeds(t)) {
+	for seed := range seeds(t) {
 		p := startProcess(t, seed, crashed(t, initial, nil, 0))
 		want := p.outcome(p.first())
 		if len(p.log()) > 90 || want.Err != "" {
@@ -109,10 +109,10 @@ func TestRetryFromAnywhere(t *testing.T) {
 			got := p.outcome(err)
 			what := fmt.Sprintf("seed %d, %s failed", seed, at)
 			if triedBefore(p, at, 0) { // by its loop: how often it has failed is in what it says
-				if err != nil && !strings.Contains(err.Error(), errLeaf.Error()) {
+				if err != nil && !strings.Contains(err.Error(), errLeaf.Error()) && !strings.Contains(err.Error(), session.ErrNotJSON.Error()) {
 					t.Fatalf("%s: %v\n%s", what, err, lines(brief(p.log())))
 				}
-			} else if diff := cmp.Diff(want, got, times, usage); diff != "" {
+			} else if diff := cmp.Diff(want, got, times, usage, counted); diff != "" {
 				t.Fatalf("%s (-whole +tried again):\n%s\n%s", what, diff, lines(brief(p.log())))
 			}
 			if p.checkFold(initial); t.Failed() {
@@ -121,7 +121,7 @@ func TestRetryFromAnywhere(t *testing.T) {
 		}
 	}
 	t.Logf("%d failures were tried again, %d of them cut off on the way", tried, cut)
-	if tried < 20 {
+	if tried < 20 && *firstTree == 0 {
 		t.Errorf("only %d failures were tried again", tried)
 	}
 }
