@@ -66,6 +66,9 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 		p.lookOnce(t, o)
 		return
 	}
+	if o.ExitWords && o.Exit == nil {
+		t.ExitWords = p.nameOf(o.Step)
+	}
 	p.print(t, o)
 	t.After = p.after(o.Step, false)
 	p.exit(t, o)
@@ -153,7 +156,7 @@ func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
 		t.Iteration++
 		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
 		t.IterationActive = 0
-		t.Worked, t.ScoreWritten = 0, false
+		t.Worked, t.ScoreWritten, t.ExitWords = 0, false, ""
 		t.Print, t.Judge.Runs = 0, 0
 		took -= min(o.Waited, around)
 	}
@@ -298,6 +301,9 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures, StateSize: o.StateSize}
 	t.Fresh = true
 	p.weighState(t, o)
+	if t.ExitWords != "" {
+		t.Ended.warn(t.ExitWords + " wrote exit_loop() in words and did not call the tool: nobody has asked to leave")
+	}
 	t.After = p.after(o.Step, true)
 	if complete {
 		t.Complete++
@@ -351,11 +357,15 @@ func (p *Plan) succeed(t *Tally, complete bool) {
 		pause = min(pause, firstPause<<(t.Barren-1))
 	}
 	t.After = plus(t.After, pause)
-	warning := fmt.Sprintf("%s failed one after another: the next begins %s later", plural(t.Barren, "iteration"), pause)
-	if t.Ended.Warning != "" {
-		warning = t.Ended.Warning + "; " + warning
+	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", plural(t.Barren, "iteration"), pause))
+}
+
+// warn adds a warning to the record.
+func (r *IterationRecord) warn(text string) {
+	if r.Warning != "" {
+		text = r.Warning + "; " + text
 	}
-	t.Ended.Warning = warning
+	r.Warning = text
 }
 
 // The pause after an iteration that has failed: it doubles with each.

@@ -25,6 +25,9 @@ type Outcome struct {
 	Canceled string `json:"canceled,omitzero"`
 	// Exit is set if the step asked to leave the loop.
 	Exit *Exit `json:"exit,omitzero"`
+	// ExitWords says that the step has written a call of exit_loop in words, and has
+	// not made it. The iteration's record says so, and nothing else changes.
+	ExitWords bool `json:"exit_words,omitzero"`
 	// State is the run's state after the step. Add reads it and keeps nothing of it.
 	State map[string]any `json:"state,omitzero"`
 	// Left are the keys of State whose values an earlier run, or an earlier pass of a

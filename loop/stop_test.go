@@ -137,3 +137,18 @@ func TestCostIsNeverInvented(t *testing.T) {
 		}
 	}
 }
+
+// T9: a call of exit_loop in words is noted in the iteration's record, and ends nothing.
+func TestExitInWordsIsNoted(t *testing.T) {
+	p := loop.Plan{Steps: []loop.Step{{Name: "a"}, {Name: "b"}}, MaxIterations: 2}
+	tr := run(t, p, func(d loop.Decision) loop.Outcome { return loop.Outcome{ExitWords: d.Iteration == 1 && d.Step == 0} })
+	if got := tr.stop.String(); got != "Stopped: max_iterations after 2 iterations: limit of 2 iterations" {
+		t.Error(got)
+	}
+	want := []string{"a wrote exit_loop() in words and did not call the tool: nobody has asked to leave", ""}
+	for i, it := range tr.ended {
+		if it.Warning != want[i] {
+			t.Errorf("iteration %d: %q, want %q", it.Number, it.Warning, want[i])
+		}
+	}
+}

@@ -48,6 +48,9 @@ type Tally struct {
 	Worked    int `json:"worked,omitzero"`
 	Succeeded int `json:"succeeded,omitzero"`
 	Barren    int `json:"barren,omitzero"`
+	// ExitWords is the last step of the iteration that wrote a call of exit_loop in
+	// words, and did not make it; empty if none did.
+	ExitWords string `json:"exit_words,omitzero"`
 	// Ended is the record of the iteration if it has ended; Fresh says that
 	// the last outcome has ended it.
 	Ended IterationRecord `json:"ended,omitzero"`

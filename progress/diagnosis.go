@@ -3,6 +3,7 @@
 package progress
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +41,7 @@ const (
 	FindingCircles    FindingCode = "going_in_circles" // the same results again
 	FindingContext    FindingCode = "context_growth"   // every iteration sends more than the one before
 	FindingFailures   FindingCode = "failures"         // most steps failed
+	FindingExitWords  FindingCode = "exit_in_words"    // somebody wrote exit_loop() and did not call it
 )
 
 // String is the finding on one line.
@@ -64,6 +66,7 @@ type history struct {
 	runs    int                // finished steps; one that was tried again is one
 	fell    int                // of them, failed at last
 	failed  session.Address    // the step that has failed just now, "" if it did not
+	wrote   []string           // who has written exit_loop() in words, once for each time
 }
 
 // Add takes the next event of the run.
@@ -112,6 +115,12 @@ func (d *Diagnosis) finished(ev *session.Event) {
 		h.fell++
 		h.failed = ev.Address
 	}
+	var o struct {
+		ExitWords bool `json:"exit_words"`
+	}
+	if len(fin.Outcome) > 0 && json.Unmarshal(fin.Outcome, &o) == nil && o.ExitWords {
+		h.wrote = append(h.wrote, name)
+	}
 	if fin.Timeout {
 		h.late = append(h.late, name)
 	}
@@ -154,7 +163,7 @@ func (d *Diagnosis) Findings() []Finding {
 			continue
 		}
 		for _, rule := range []func(*history) (Finding, bool){
-			failures, neverDone, timeouts, regression, noise, circles, refused, slow, contextGrowth,
+			failures, neverDone, timeouts, regression, noise, circles, refused, exitInWords, slow, contextGrowth,
 		} {
 			if f, ok := rule(h); ok {
 				f.Loop = h.at

@@ -67,6 +67,19 @@ func neverDone(h *history) (f Finding, ok bool) {
 	return f, true
 }
 
+// exitInWords: somebody has meant to leave, and has not. T9
+func exitInWords(h *history) (f Finding, ok bool) {
+	if len(h.wrote) == 0 {
+		return f, false
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(h.wrote)))
+	return Finding{
+		Code: FindingExitWords, Title: "A model wrote exit_loop() and did not call the tool",
+		Evidence:   fmt.Sprintf("%s, %s; the loop took no notice of it", strings.Join(names, ", "), count(len(h.wrote), "time")),
+		Suggestion: "Say in the instructions that it is to call the tool and write nothing, or take a model that calls tools",
+	}, true
+}
+
 func about(f loop.Forecast) string {
 	if f.Low == f.High {
 		return count(f.Low, "iteration")

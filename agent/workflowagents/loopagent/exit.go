@@ -5,6 +5,7 @@ package loopagent
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
@@ -174,4 +175,34 @@ func exitOf(x *session.Exit) *loop.Exit {
 	return &loop.Exit{
 		By: x.By, Reason: x.Reason, Status: x.Status, Scope: x.Scope, Score: x.Score, Escalated: x.Plain,
 	}
+}
+
+// exitCalls are calls of the tool, written in words.
+var exitCalls = []string{"exit_loop(", "exit_loop (", "exitLoop("}
+
+// writesExit reports whether a model of this loop has written a call of exit_loop, in
+// place of making it. What programs and people say is not meant for the tool.
+func (r *run) writesExit(said *session.Event) bool {
+	if said == nil || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.here)), "[") { // in a loop within
+		return false
+	}
+	text := said.Text()
+	if !slices.ContainsFunc(exitCalls, func(call string) bool { return strings.Contains(text, call) }) {
+		return false
+	}
+	who := withName(r.cfg.AgentConfig.SubAgents, said.Author)
+	return who != nil && agent.TypeOf(who) == agent.TypeLLM
+}
+
+// withName finds an agent by its name, in agents and below.
+func withName(all []agent.Agent, name string) agent.Agent {
+	for _, a := range all {
+		if a.Name() == name {
+			return a
+		}
+		if found := withName(a.SubAgents(), name); found != nil {
+			return found
+		}
+	}
+	return nil
 }

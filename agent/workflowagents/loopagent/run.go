@@ -221,6 +221,7 @@ func (r *run) step(d *loop.Decision) bool {
 		o.Usage = r.since(before)
 	}
 	r.outcome(&o, d, res.Err, how)
+	o.ExitWords = o.Exit == nil && res.Err == nil && !r.finalizing && r.writesExit(res.Said)
 	if agent.Marks(r.ctx) && !r.record(d, &o) {
 		return false
 	}
