@@ -148,8 +148,8 @@ func begin(a *Agent) {
 	}
 }
 
-// field reads a field. What only agents of some types keep is looked at, and kept
-// nowhere, if the agent's type is not known.
+// field reads a field. If the agent's type is not known, a field that only some types
+// have is checked, and its value is dropped.
 func (r *reader) field(a *Agent, p pair) {
 	k, w, ok := rowFor(a.Type, p.key)
 	if !ok {

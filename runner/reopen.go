@@ -9,8 +9,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// replay is that of the run, and what counts no more when it goes on: what was cut
-// off, and with cont the end of one that has come to it.
+// replay is the replay of the run. The spans are the events that the resumed run leaves
+// out: those of steps that were cut off and, with cont, those of the run's end.
 func (p *past) replay(tree *agent.Tree, cont bool, cfg agent.RunConfig) (*agent.Replay, session.Spans, error) {
 	count := p.counting()
 	end, err := agent.End(count)

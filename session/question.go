@@ -54,7 +54,7 @@ type Answer struct {
 	By     string `json:"by,omitempty"`
 }
 
-// Resolution says what became of a call that was in doubt.
+// Resolution says whether a call that was in doubt was made, and with which result.
 type Resolution struct {
 	// Action is [ResolveResult], [ResolveRetry] or [ResolveSkip].
 	Action string `json:"action"`

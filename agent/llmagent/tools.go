@@ -78,8 +78,8 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 }
 
 // callTool runs one call. Whatever goes wrong is the answer: a model can act on
-// it. An error under a context that is over is no answer, but the end of the run or
-// the step: nobody knows what the tool has done.
+// it. An error under a context that is over is no answer: it ends the run or the step,
+// and the call is in doubt.
 func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation, done *answered) {
 	ctx, spent := tool.WithUsage(agent.NewToolContext(r.ctx, call.ID, &done.actions, answer))
 	defer func() {

@@ -15,16 +15,7 @@ import (
 // is killed, is no run that was interrupted: every command says that it never began, and how
 // it begins.
 func TestRunThatNeverBegan(t *testing.T) {
-	dir := t.TempDir()
-	path := "sqlite:" + filepath.Join(dir, "runs.db")
-	store, closeStore, err := openStore(t.Context(), &env{getenv: func(string) string { return "" }}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeStore()
-	if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"}); err != nil {
-		t.Fatal(err)
-	}
+	store, path := notBegun(t)
 	out, _ := cli(t, 0, "runs", "--store", path)
 	if !strings.Contains(out, "not_begun") || !strings.Contains(out, "it never began; begin it with: refrain run FILE --session r_1") || strings.Contains(out, "resume") {
 		t.Errorf("runs says\n%s", out)
@@ -52,22 +43,28 @@ func TestRunThatNeverBegan(t *testing.T) {
 
 // It begins under its own ID.
 func TestRunThatNeverBeganBegins(t *testing.T) {
-	dir := t.TempDir()
-	path := "sqlite:" + filepath.Join(dir, "runs.db")
-	store, closeStore, err := openStore(t.Context(), &env{getenv: func(string) string { return "" }}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeStore()
-	if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"}); err != nil {
-		t.Fatal(err)
-	}
-	file := writeStory(t, dir)
+	_, path := notBegun(t)
+	file := writeStory(t, t.TempDir())
 	cli(t, 0, "run", file, "--session", "r_1", "--store", path, "--exit-zero-on-limit", "--progress", "quiet")
 	if out, _ := cli(t, 0, "runs", "--store", path); !strings.Contains(out, "completed") {
 		t.Errorf("runs says\n%s", out)
 	}
 	cli(t, 0, "verify", "r_1", "--store", path)
+}
+
+// notBegun is a store with an empty session r_1, and where it is.
+func notBegun(t *testing.T) (session.Service, string) {
+	t.Helper()
+	path := "sqlite:" + filepath.Join(t.TempDir(), "runs.db")
+	store, closeStore, err := openStore(t.Context(), &env{getenv: func(string) string { return "" }}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeStore() })
+	if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"}); err != nil {
+		t.Fatal(err)
+	}
+	return store, path
 }
 
 // writeStory writes a definition whose loop makes three versions.

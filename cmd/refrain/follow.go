@@ -139,7 +139,7 @@ func (f *follower) show(ev *session.Event) error {
 	return f.out.event(ev, lines, &f.fold)
 }
 
-// again folds the log anew up to an event, without what counts no more.
+// again folds the log anew up to an event, without the events that were superseded.
 func (f *follower) again(seq int64) {
 	log := f.log()
 	for len(log) > 0 && log[len(log)-1].Seq > seq {

@@ -70,7 +70,7 @@ sub_agents:
 // clerkEffects are the effects of the models' tools: commands that read their job on
 // standard input.
 var clerkEffects = map[string]string{
-	"look": "pure", "reserve": "idempotent", "fee": "at_most_once", // a person says what became of it
+	"look": "pure", "reserve": "idempotent", "fee": "at_most_once", // a person resolves it
 	"pay": `{at_most_once: true, reconcile: {url: "WITNESS/done/{{call_id}}"}}`,
 }
 

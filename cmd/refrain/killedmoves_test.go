@@ -19,7 +19,7 @@ import (
 
 var askedAbout = regexp.MustCompile(`its call ID is (call-[a-z0-9]+)`)
 
-// answer says, as a person would who looks it up, what became of calls in doubt.
+// answer resolves calls in doubt: it asks the witness whether each was made.
 func (k *attack) answer(run string, st *listedRun) {
 	k.Helper()
 	if len(st.Waits) == 0 {

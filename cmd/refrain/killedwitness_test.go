@@ -144,7 +144,7 @@ func (w *witness) effect(rw http.ResponseWriter, req *http.Request) {
 	fmt.Fprintf(rw, "done %s", body)
 }
 
-// look says what became of a call.
+// look answers whether a call was made.
 func (w *witness) look(rw http.ResponseWriter, req *http.Request) {
 	if e := w.find(req.PathValue("id")); e != nil {
 		fmt.Fprintf(rw, "done %s", e.job)

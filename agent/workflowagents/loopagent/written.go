@@ -174,8 +174,8 @@ func (r *run) learn(delta map[string]any) {
 	}
 }
 
-// given reports whether a key is there, and not left over. Of those that other sessions
-// share nobody knows it when the run is resumed.
+// given reports whether a key is in the state, and not left over from an earlier pass or
+// run. It is false for keys that sessions share: the log does not tell what they were.
 func (r *run) given(key string) bool {
 	if strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser) {
 		return false
