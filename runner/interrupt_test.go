@@ -76,7 +76,7 @@ func TestResumeAfterInterruptions(t *testing.T) {
 			if errors.Is(err, runner.ErrFinished) { // it was the last event that we have seen
 				got.Err = want.Err
 			}
-			if diff := cmp.Diff(want, got, times, usage); diff != "" {
+			if diff := cmp.Diff(want, got, times, usage, counted); diff != "" {
 				t.Fatalf("seed %d, canceled %t (-whole +interrupted):\n%s\n%s", seed, cancels, diff, lines(brief(p.log())))
 			}
 			got.usedNoLess(t, want)

@@ -85,7 +85,8 @@ func TestPauseAndResume(t *testing.T) {
 			if errors.Is(err, runner.ErrFinished) { // the pause came after its last step
 				got.Err = want.Err
 			}
-			if diff := cmp.Diff(want, got, times); diff != "" {
+			// A callback that a pause cancels is made again, and counts twice where sessions share a key.
+			if diff := cmp.Diff(want, got, times, counted); diff != "" {
 				t.Fatalf("seed %d (-whole +paused):\n%s\n%s", seed, diff, lines(brief(p.log())))
 			}
 			if diff := cmp.Diff(wantRan, ran); diff != "" && len(wantRan)+len(ran) > 0 {
