@@ -117,6 +117,7 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.EagerlyValidateDeclarations(true),
+		cel.ASTValidators(cel.ValidateRegexLiterals()),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(maxDepth),
 		cel.OptionalTypes(),

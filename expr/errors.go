@@ -73,6 +73,9 @@ func compileErrors(issues *cel.Issues, env *cel.Env, vars []Var) Errors {
 				msg += fmt.Sprintf(" (did you mean %q?)", near)
 			}
 		}
+		if msg == "invalid matches argument" {
+			msg = "not a regular expression: look for brackets that are not closed; the syntax is that of RE2"
+		}
 		out = append(out, at(e, clean(msg)))
 	}
 	return out

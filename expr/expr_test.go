@@ -246,6 +246,7 @@ func TestCompileErrors(t *testing.T) {
 		"score > 1 &&\n  itration > 2": {{2, 3, `nothing is called "itration" (did you mean "iteration"?)`}},
 		`qqqqqq > 1`:                   {{1, 1, `nothing is called "qqqqqq"`}},
 		`numbr("1") > stat.x`:          {{1, 6, `nothing is called "numbr" (did you mean "number"?)`}, {1, 14, `nothing is called "stat" (did you mean "state"?)`}},
+		`state.x.matches("(")`:         {{1, 17, "not a regular expression: look for brackets that are not closed; the syntax is that of RE2"}},
 	} {
 		_, err := expr.Compile(src, vars...)
 		got, ok := errors.AsType[expr.Errors](err)

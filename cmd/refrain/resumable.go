@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -28,6 +29,9 @@ func cannotResume(id string, why error) string {
 
 // howToResumeIn is howToResume for a run of a store.
 func howToResumeIn(ctx context.Context, store session.Service, id string) string {
+	if err := writable(store); err != nil {
+		return cannotResume(id, err)
+	}
 	got, err := store.Get(context.WithoutCancel(ctx), &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
 	if err != nil {
 		return cannotResume(id, err)
@@ -38,6 +42,9 @@ func howToResumeIn(ctx context.Context, store session.Service, id string) string
 // howToResume is that of the run: one in a file goes into a store first.
 func (r *oneRun) howToResume() string {
 	if r.store != nil {
+		if err := writable(r.store); err != nil {
+			return cannotResume(r.id, err)
+		}
 		return howToResume(r.wholes.view, r.id)
 	}
 	view := session.NewView(session.ViewConfig{State: make(map[string]any)})
@@ -48,6 +55,14 @@ func (r *oneRun) howToResume() string {
 		return cannotResume(r.id, err)
 	}
 	return "Take it into a store with: refrain import " + r.file.name
+}
+
+// writable returns why no run of a store can go on; nil for a store that can be written.
+func writable(store session.Service) error {
+	if s, ok := store.(*sqlite.Service); ok && s.ReadOnly() {
+		return errors.New("its store can only be read here; copy the database to a folder that you can write, and name the copy with --store")
+	}
+	return nil
 }
 
 // resumable returns what refrain resume needs besides a run's ID, as far as the run

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
 // startedIn is what a run was started with in a folder, with a definition.
@@ -50,5 +51,35 @@ func TestHowToResume(t *testing.T) {
 				t.Errorf("got %q\nwant %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// LOOP 30: refrain resume is not named where nothing can be written.
+func TestHowToResumeReadOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.db")
+	store, err := sqlite.Open(t.Context(), path, sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driven{t: t, store: store, view: made.Session}
+	d.mark(session.MarkRunStarted, session.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
+	if got, want := howToResumeIn(t.Context(), store, "r_1"), "Resume with: refrain resume r_1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err = sqlite.Open(t.Context(), path, sqlite.Config{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	const want = "refrain cannot resume run r_1: its store can only be read here; copy the database to a folder that you can write, and name the copy with --store"
+	if got := howToResumeIn(t.Context(), store, "r_1"); got != want {
+		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

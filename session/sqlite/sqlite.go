@@ -57,9 +57,14 @@ type Config struct {
 // database. It is safe for concurrent use. Close it.
 type Service struct {
 	*store
-	file   *file
-	reader *sql.DB
+	file     *file
+	reader   *sql.DB
+	readOnly bool
 }
+
+// ReadOnly reports whether the database was opened to be read only: see
+// Config.ReadOnly.
+func (s *Service) ReadOnly() bool { return s.readOnly }
 
 type store = sqlstore.Store
 
@@ -118,7 +123,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if err := reader.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
 		return nil, errors.Join(fmt.Errorf("open %s: its disk does not do for a write-ahead log (journal mode %q): move it to a disk of this machine", d.Name, mode), err, s.Close())
 	}
-	return &Service{s, f, reader}, nil
+	return &Service{s, f, reader, cfg.ReadOnly}, nil
 }
 
 func openReadOnly(ctx context.Context, f *file, d *dialect, cfg Config) (*Service, error) {
@@ -133,7 +138,7 @@ func openReadOnly(ctx context.Context, f *file, d *dialect, cfg Config) (*Servic
 	if err != nil {
 		return nil, err
 	}
-	return &Service{s, f, reader}, nil
+	return &Service{s, f, reader, cfg.ReadOnly}, nil
 }
 
 // prepareFile makes the database's folder and an empty file that others cannot
