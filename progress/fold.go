@@ -40,7 +40,6 @@ type Fold struct {
 	steps  []runningStep
 	began  map[session.Address]time.Time // the pass that each loop is in
 	scored []loop.IterationRecord
-	saved  Saved
 
 	cut []cutOff
 
@@ -55,7 +54,6 @@ type runningStep struct {
 // Add takes the next event of the run and returns what there is to say about
 // it, a line each.
 func (f *Fold) Add(ev *session.Event) []string {
-	f.saved.add(ev)
 	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev) != "" {
 		f.answer = ev
 		f.hear(ev)

@@ -3,8 +3,10 @@
 package progress
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +35,8 @@ type Resources struct {
 	States []StateSize
 	// Usage is what model calls have used.
 	Usage Usage
+	// Saved is what context policies have left out.
+	Saved Saved
 
 	loop session.Address // whose states they are
 }
@@ -47,6 +51,7 @@ const maxStates = 1000
 
 // Add takes the next event of the run.
 func (r *Resources) Add(ev *session.Event) {
+	r.Saved.add(ev)
 	if ev.Mark == nil || strings.Contains(string(ev.Address), "[") {
 		return // no mark, or of what is in a loop
 	}
@@ -85,51 +90,92 @@ func (r *Resources) Largest() (most StateSize) {
 	return most
 }
 
-// String is what was used, in words, as
-//
-//	wall=12.3s active=11.9s cpu=400ms cpu_programs=8.1s peak_memory=41.2MB peak_memory_programs=unknown state=1.3kB state_max=1.5kB@2
-//
-// Sizes are in units of a thousand. Where models were asked what that took stands
-// before the state, as calls=4 tokens=2210 cost=0.0381.
+// String is what a person wants to know at the end, as
+// "4 model calls, 4,200 tokens, cost 0.02, 12s". Of tokens that are estimated it says
+// "about", of a cost of which a part is unknown "or more". What is unknown as a whole
+// is left out.
 func (r *Resources) String() string {
-	s := fmt.Sprintf("wall=%s active=%s cpu=%s cpu_programs=%s peak_memory=%s peak_memory_programs=%s",
-		short(r.Wall), known(r.Active, short), known(r.CPU, short), known(r.Programs, short), known(r.PeakMemory, size), known(r.PeakPrograms, size))
-	s += r.Usage.words()
-	if most := r.Largest(); most.Iteration == 0 {
-		s += " state=unknown"
-	} else {
-		s += fmt.Sprintf(" state=%s state_max=%s@%d", size(r.States[len(r.States)-1].Bytes), size(most.Bytes), most.Iteration)
+	var words []string
+	if u := r.Usage; u.Calls > 0 {
+		words = append(words, number(u.Calls, "model call"))
+		if u.Tokens() > 0 {
+			words = append(words, u.tokens())
+		}
+		if cost := u.cost(); cost != "" {
+			words = append(words, "cost "+cost)
+		}
 	}
-	return s
+	return strings.Join(append(words, short(r.Wall)), ", ")
 }
 
-// words is what model calls have used, behind other words; nothing if there were
-// none.
-func (u Usage) words() string {
-	if u.Calls == 0 {
-		return ""
+// Lines are all that is known, a line each with its name first.
+func (r *Resources) Lines() [][2]string {
+	var lines [][2]string
+	add := func(name, text string) { lines = append(lines, [2]string{name, text}) }
+	for _, t := range []struct {
+		name string
+		took *time.Duration
+	}{{"active", r.Active}, {"CPU time", r.CPU}, {"CPU time of programs", r.Programs}} {
+		if t.took != nil {
+			add(t.name, short(*t.took))
+		}
 	}
-	tokens, cost := "unknown", "unknown"
+	if r.PeakMemory != nil {
+		add("peak memory", size(*r.PeakMemory))
+	}
+	if u := r.Usage; u.Calls > 0 {
+		add("model calls", thousands(u.Calls))
+		add("tokens", cmp.Or(u.tokens(), "unknown"))
+		add("cost", cmp.Or(u.cost(), "unknown"))
+	}
+	if s := r.Saved; s.Chars != 0 {
+		add("context saved", fmt.Sprintf("%s, about %s", number(int64(s.Chars), "character"), number(int64(s.Tokens()), "token")))
+	}
+	if most := r.Largest(); most.Iteration > 0 {
+		add("state at the end", size(r.States[len(r.States)-1].Bytes))
+		add("largest state", fmt.Sprintf("%s, after iteration %d", size(most.Bytes), most.Iteration))
+	}
+	return lines
+}
+
+// tokens are those of input and output, in words; "" if they are unknown.
+func (u Usage) tokens() string {
+	n := u.Tokens()
 	switch {
-	case u.Tokens() > 0 && u.Estimated:
-		tokens = fmt.Sprintf("~%d", u.Tokens())
-	case u.Tokens() > 0:
-		tokens = fmt.Sprint(u.Tokens())
+	case n == 0:
+		return ""
+	case u.Estimated:
+		return "about " + number(n, "token")
 	}
+	return number(n, "token")
+}
+
+// cost is in words; "" if all of it is unknown.
+func (u Usage) cost() string {
 	switch {
 	case u.Unknown && u.Cost > 0:
-		cost = fmt.Sprintf("%.4g or more", u.Cost)
-	case !u.Unknown:
-		cost = fmt.Sprintf("%.4g", u.Cost)
+		return fmt.Sprintf("%.4g or more", u.Cost)
+	case u.Unknown:
+		return ""
 	}
-	return fmt.Sprintf(" calls=%d tokens=%s cost=%s", u.Calls, tokens, cost)
+	return fmt.Sprintf("%.4g", u.Cost)
 }
 
-func known[T any](v *T, words func(T) string) string {
-	if v == nil {
-		return "unknown"
+// number is a count of things, as "1 token" or "4,200 tokens".
+func number(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
 	}
-	return words(*v)
+	return thousands(n) + " " + noun + "s"
+}
+
+// thousands is a number with a comma before each three digits.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // size is a number of bytes as people write it.
@@ -163,5 +209,6 @@ func (r Resources) MarshalJSON() ([]byte, error) {
 		PeakPrograms *int64      `json:"peak_memory_programs_bytes"`
 		States       []StateSize `json:"state_sizes,omitempty"`
 		Usage        Usage       `json:"usage,omitzero"`
-	}{seconds(&r.Wall), seconds(r.Active), seconds(r.CPU), seconds(r.Programs), r.PeakMemory, r.PeakPrograms, r.States, r.Usage})
+		Saved        Saved       `json:"context_saved,omitzero"`
+	}{seconds(&r.Wall), seconds(r.Active), seconds(r.CPU), seconds(r.Programs), r.PeakMemory, r.PeakPrograms, r.States, r.Usage, r.Saved})
 }

@@ -3,7 +3,7 @@
 package progress
 
 import (
-	"fmt"
+	"encoding/json"
 
 	"github.com/refrain-dev/refrain/session"
 )
@@ -17,20 +17,15 @@ const metadataContext = "refrain:context"
 type Saved struct {
 	// Chars are characters of conversations, as llmagent.Saving counts them, in
 	// so many Requests.
-	Chars    int `json:"chars"`
-	Requests int `json:"requests"`
+	Chars, Requests int
 }
 
 // Tokens estimates the tokens, at four characters each.
 func (s Saved) Tokens() int { return s.Chars / 4 }
 
-// String is such as "context_saved_chars=48210 context_saved_tokens=12052"; empty
-// if nothing was left out.
-func (s Saved) String() string {
-	if s.Chars == 0 {
-		return ""
-	}
-	return fmt.Sprintf("context_saved_chars=%d context_saved_tokens=%d", s.Chars, s.Tokens())
+// MarshalJSON writes the tokens too.
+func (s Saved) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]int{"chars": s.Chars, "requests": s.Requests, "tokens": s.Tokens()})
 }
 
 // add takes in what an answer says. One that is said again from a cache took no
@@ -44,6 +39,3 @@ func (s *Saved) add(ev *session.Event) {
 	s.Chars += int(chars)
 	s.Requests++
 }
-
-// Saved is what context policies have left out so far.
-func (f *Fold) Saved() Saved { return f.saved }

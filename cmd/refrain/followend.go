@@ -80,7 +80,7 @@ func (f *follower) finish(end supervisor.Outcome) error {
 			return &exitError{exitFailed, err}
 		}
 	}
-	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), saved: f.fold.Saved(), findings: f.diagnosis.Findings(), used: f.meter.used(f.taken)}
+	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), findings: f.diagnosis.Findings(), used: f.meter.used(f.taken)}
 	f.ended(end, &res)
 	err := f.out.finished(f.req, res)
 	switch {

@@ -31,8 +31,6 @@ type result struct {
 	code   int
 	answer string
 	stop   *loop.StopRecord
-	// saved is what the context policies of its agents have left out.
-	saved progress.Saved
 	// used is what the run has taken of the machine; nil if that was not measured.
 	used *progress.Resources
 	// findings are what the run has shown about its loops.
@@ -167,14 +165,14 @@ func limitText(most uint) string {
 func (p *plain) finished(req request, res result) error {
 	p.close()
 	p.line(summary(req, res))
-	if res.used != nil {
-		p.line("used " + res.used.String())
-	}
 	for _, f := range res.findings {
 		p.line(note(f))
 	}
 	for _, s := range res.next {
 		p.line(s)
+	}
+	if res.used != nil {
+		p.line(res.used.String())
 	}
 	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
 		if _, err := fmt.Fprintln(exactly(p.out), answer); err != nil {
@@ -215,9 +213,6 @@ func summary(req request, res result) string {
 	if n := rec.Result.Iteration; rec.Result.Source == loop.FromBest && n != rec.BestIteration {
 		s += fmt.Sprintf(" result_iteration=%d", n)
 	}
-	if saved := res.saved.String(); saved != "" {
-		s += " " + saved
-	}
 	return s
 }
 
@@ -240,9 +235,6 @@ func (j *ndjson) finished(req request, res result) error {
 	if res.stop != nil {
 		m["stop_reason"] = res.stop.Reason
 		m["stop"] = res.stop
-	}
-	if res.saved.Requests > 0 {
-		m["context_saved"] = map[string]any{"chars": res.saved.Chars, "tokens": res.saved.Tokens(), "requests": res.saved.Requests}
 	}
 	if res.used != nil {
 		m["resources"] = res.used

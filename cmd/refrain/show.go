@@ -25,6 +25,7 @@ type showFlags struct {
 	iteration         int
 	one               bool // --iteration is given
 	state, json       bool
+	resources         bool
 }
 
 func newShow(e *env) *cobra.Command {
@@ -36,6 +37,8 @@ func newShow(e *env) *cobra.Command {
 stopped, with every condition that could have stopped it. --iteration shows what the
 steps of one iteration said, --state the state that it left, and --diff how the state
 changed from one iteration to another, by key and within texts word by word.
+--resources shows the time, model calls and state sizes that the log tells of; CPU time
+and memory are in the last line of refrain run --json.
 Iteration 0 is what there was before the first.
 
 The iterations are those of the run's loop; --loop names another one, such as
@@ -56,6 +59,7 @@ story[2]/polish, by its address.`,
 	storeFlag(fl, &f.store)
 	fl.IntVar(&f.iteration, "iteration", 0, "show `N`, one iteration, and what its steps said")
 	fl.BoolVar(&f.state, "state", false, "show the state after the iteration, or at the end")
+	fl.BoolVar(&f.resources, "resources", false, "show what the run has used: time, model calls, context saved, state sizes")
 	fl.StringVar(&f.diff, "diff", "", "show how the state changed between two iterations, as `N..M`")
 	fl.StringVar(&f.loop, "loop", "", "`address` of the loop whose iterations are meant")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
@@ -83,6 +87,7 @@ type shown struct {
 	// These are only there if they were asked for.
 	Iteration *progress.Iteration `json:"iteration,omitempty"`
 	State     map[string]any      `json:"state,omitempty"`
+	Resources *progress.Resources `json:"resources,omitempty"`
 	Diff      []progress.Change   `json:"diff,omitempty"`
 
 	main *progress.Step // whose iterations are meant
@@ -134,6 +139,12 @@ func show(ctx context.Context, e *env, f showFlags, word string) error {
 	if f.diff != "" {
 		if s.Diff, err = run.diff(s.main, from, to); err != nil {
 			return err
+		}
+	}
+	if f.resources {
+		s.Resources = new(progress.Resources{Wall: s.Updated.Sub(s.Started)})
+		for _, ev := range session.Current(s.log) {
+			s.Resources.Add(ev)
 		}
 	}
 	s.columns = columnsOf(e.stdout)

@@ -34,6 +34,8 @@ func (s *shown) print(e *env, f showFlags) error {
 		if s.Iteration != nil {
 			printIteration(w, s)
 		}
+	case f.resources:
+		s.printResources(w)
 	case f.state: // and nothing but that
 	default:
 		s.header(w)
@@ -44,6 +46,15 @@ func (s *shown) print(e *env, f showFlags) error {
 		printState(w, s.State, f.one)
 	}
 	return w.Flush()
+}
+
+// printResources writes what the run has used, as far as its log tells.
+func (s *shown) printResources(w io.Writer) {
+	table := [][]string{{"from first to last event", progress.Clock(s.Resources.Wall)}}
+	for _, l := range s.Resources.Lines() {
+		table = append(table, l[:])
+	}
+	_ = printTable(w, table) // bufio keeps the error for Flush
 }
 
 // header says which run it is, and how it stands.
