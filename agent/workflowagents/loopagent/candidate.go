@@ -17,7 +17,7 @@ import (
 // something; where none does, it is what was said last.
 type candidates struct {
 	steps                []spoken // by index in the plan
-	some                 bool     // a step that makes something has spoken
+	makers               int      // how many of them have made something
 	cur, last, best, met candidate
 	verdict              *session.Event // in this iteration
 }
@@ -32,10 +32,9 @@ type candidate struct {
 // spoken is what is known of a step.
 type spoken struct {
 	words  *session.Event // the last; nil if there are none
-	ran    bool
-	writes bool // it has changed the state
-	works  bool // it has changed what was there before it
-	late   bool // something was made before it first spoke
+	writes bool           // it has changed the state
+	works  bool           // it has changed what was there before it
+	makes  bool           // it has made something
 }
 
 func (c *candidates) begin(iteration int) {
@@ -45,7 +44,7 @@ func (c *candidates) begin(iteration int) {
 // open is the candidate of the iteration under way.
 func (c *candidates) open() candidate {
 	now := c.cur
-	if now.words == nil && !c.some {
+	if now.words == nil && c.makers == 0 {
 		now.words = c.verdict
 	}
 	return now
@@ -81,9 +80,6 @@ func (r *run) heard(step int, words *session.Event) {
 		return
 	}
 	s := &r.made.steps[step]
-	if !s.ran {
-		s.ran, s.late = true, r.made.some
-	}
 	first := s.words == nil
 	if r.exit != nil && (words == nil || s.writes && len(r.written.keys) == 0) {
 		words = s.words
@@ -96,14 +92,17 @@ func (r *run) heard(step int, words *session.Event) {
 	case r.judges(step, first):
 		r.made.verdict = words
 	default:
-		r.made.cur.words, r.made.some = words, true
+		if r.made.cur.words = words; !s.makes {
+			s.makes = true
+			r.made.makers++
+		}
 	}
 }
 
 // judges reports whether what a step says values what the others make: it is the
 // judge, or has written nothing but what decides whether the loop stops, or it leaves,
-// or alone may leave, and has only ever come in after something was made. These may be
-// its first words.
+// or alone may leave, and comes in after another has made something. These may be its
+// first words.
 func (r *run) judges(step int, first bool) bool {
 	name := r.plan.Steps[step].Name
 	if s := r.plan.Score; s != nil && s.Judge != nil && s.Judge.Step == name {
@@ -113,7 +112,11 @@ func (r *run) judges(step int, first bool) bool {
 		return true
 	}
 	s := &r.made.steps[step]
-	return s.late && !s.works && (r.alone(step) || r.exit != nil && (s.writes || first))
+	others := r.made.makers
+	if s.makes {
+		others--
+	}
+	return others > 0 && !s.works && (r.alone(step) || r.exit != nil && (s.writes || first))
 }
 
 // alone reports whether a step may leave the loop, and another may not.

@@ -39,6 +39,12 @@ func TestAnswerIsTheCandidate(t *testing.T) {
 			[]agent.Agent{writer(), turns(t, "critic", sets("too long", "review", "too long"), exits("good"))}, "draft 2"},
 		"a critic who never leaves": {leaver("critic"),
 			[]agent.Agent{writer(), turns(t, "critic", sets("too long", "review", "too long"), sets("still", "review", "still"))}, "draft 2"},
+		"a critic who comes first, and leaves in silence": {leaver("critic"),
+			[]agent.Agent{turns(t, "critic", sets("nothing yet", "review", "nothing yet"), escalate(&session.Event{})), writer()}, "draft 1"},
+		"a critic who comes first, and leaves in silence, as everybody might": {nil,
+			[]agent.Agent{turns(t, "critic", sets("nothing yet", "review", "nothing yet"), escalate(&session.Event{})), writer()}, "draft 1"},
+		"a critic before whom nothing was made at first": {leaver("critic"),
+			[]agent.Agent{turns(t, "writer", nil, sets("draft 2", "draft", "draft 2")), turns(t, "critic", sets("nothing yet", "review", "nothing yet"), sets("so so", "review", "so so"))}, "draft 2"},
 		"an editor who leaves": {leaver("editor"), []agent.Agent{
 			says(t, "critic", "no issues"), turns(t, "editor", sets("the text", "text", "the text"), exits("fine")),
 		}, "the text"},
