@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -139,25 +138,16 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 		l = &b.limits
 	}
 	cfg := loopagent.Config{
-		AgentConfig: base, MaxIterations: l.MaxIterations, Order: slices.Clone(l.Order), CanExit: canExit(a),
-		Goal: l.Goal, Instructions: l.Instructions,
-		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
-		QualityGate: l.QualityGate, OnRegression: l.OnRegression, Result: l.Result, BestOnExit: l.BestOnExit, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
-		Timeout: l.Timeout, IterationTimeout: l.IterationTimeout, Budget: l.Budget, Reserve: l.Reserve, FinalizeEach: l.FinalizeEach,
-		DelayAfter: l.IterationDelay, StateLimit: l.StateLimit,
-		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
-		OutputKey: outputKey(a), KeepStates: b.kept[a],
+		AgentConfig: base, Plan: a.planWith(l),
+		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
 	for _, sub := range a.SubAgents {
-		if policy, ok := sub.policy(); ok {
+		if sub.Step != nil && sub.Step.Cache != nil {
 			if cfg.Steps == nil {
 				cfg.Steps = make(map[string]loopagent.StepPolicy)
 			}
-			cfg.Steps[sub.Name] = policy
+			cfg.Steps[sub.Name] = loopagent.StepPolicy{Cache: sub.Step.Cache.policy()}
 		}
-	}
-	if f := a.finalizer(); f != nil {
-		cfg.Finalizer = f.Name
 	}
 	b.aroundIterations(a, &cfg)
 	if s := a.Step; s != nil && a.parent == nil && !b.cfg.StandIns.NoCallbacks {

@@ -151,7 +151,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 				return nil
 			}
 			ev := eventOf(ctx, hook.BeforeIteration, agent.CallID(ctx), n)
-			ev.Data.Iteration, ev.Data.MaxIterations = n, int(cfg.MaxIterations)
+			ev.Data.Iteration, ev.Data.MaxIterations = n, int(cfg.Plan.MaxIterations)
 			return hs.call(ctx, ev)
 		})
 	}
@@ -162,7 +162,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 			}
 			ev := eventOf(ctx, hook.AfterIteration, agent.CallID(ctx), it.Number)
 			d := &ev.Data
-			d.Iteration, d.MaxIterations = it.Number, int(cfg.MaxIterations)
+			d.Iteration, d.MaxIterations = it.Number, int(cfg.Plan.MaxIterations)
 			d.Score, d.Improvement, d.Rejected, d.Failures = it.Score, it.Delta, it.Rejected, it.Failures
 			return hs.call(ctx, ev)
 		})

@@ -5,8 +5,6 @@ package definition
 import (
 	"errors"
 	"fmt"
-
-	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 )
 
 // limit finds the loop that limits from outside are for, and what it then is.
@@ -46,19 +44,4 @@ func (b *builder) limit(d *Definition) error {
 	}
 	b.limited, b.limits = loops[0], l
 	return nil
-}
-
-// policy is how the loop around treats the agent; ok is false if the file says
-// nothing about that.
-func (a *Agent) policy() (p loopagent.StepPolicy, ok bool) {
-	if a.OnError != "" && a.Type != TypeLoop { // a loop's is for its own steps
-		p.OnError, ok = a.OnError, true
-	}
-	s := a.Step
-	if s == nil {
-		return p, ok
-	}
-	p.Timeout, p.Adaptive, p.Retry, p.Circuit = s.Timeout, s.Adaptive, s.Retry, s.Circuit
-	p.DelayBefore, p.DelayAfter, p.Cache = s.DelayBefore, s.DelayAfter, s.Cache.policy()
-	return p, true
 }

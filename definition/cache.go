@@ -70,9 +70,6 @@ func cacheOf(p place, n *yaml.Node) (*Cache, bool) {
 
 // policy is the cache as loopagent has it.
 func (c *Cache) policy() *loopagent.Cache {
-	if c == nil {
-		return nil
-	}
 	out := &loopagent.Cache{TTL: c.TTL}
 	if c.Key == "" {
 		out.Key = c.ofReads

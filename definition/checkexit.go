@@ -124,15 +124,25 @@ func steps(a *Agent) []*Agent {
 	return all
 }
 
-// canExit lists the agents that may end a loop.
+// canExit lists the agents that may end a loop, with those inside them, by name.
 func canExit(a *Agent) []string {
 	names := []string{}
 	for _, step := range steps(a) {
 		if step.CanExitLoop {
-			names = append(names, step.Name)
+			names = step.names(names)
 		}
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// names appends the agent's name, and those of the agents that it runs.
+func (a *Agent) names(all []string) []string {
+	all = append(all, a.Name)
+	for _, sub := range a.SubAgents {
+		all = sub.names(all)
+	}
+	return all
 }
 
 // anyone lets every agent that asks a model end a loop that nothing else ends

@@ -17,7 +17,7 @@ func (c *checker) loop(a *Agent) {
 		c.report(a.at("max_iterations"), CodeEndless, "%s", endlessMessage(a)).Hint = endlessHint
 	}
 	c.anyone(a)
-	for _, e := range unjoin(plan(a).Check()) {
+	for _, e := range unjoin(a.Plan().Check()) {
 		pe, ok := errors.AsType[*loop.PlanError](e)
 		switch {
 		case !ok:
@@ -135,29 +135,6 @@ func (c *checker) stepError(a *Agent, e *loop.PlanError) {
 	field, msg := planWords(&loop.PlanError{Field: rest, Msg: strings.TrimPrefix(e.Msg, prefix)})
 	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", briefWords(msg))
 	p.Hint, p.err = e.Hint, e
-}
-
-// plan is the loop's plan, as far as the definition goes.
-func plan(a *Agent) *loop.Plan {
-	l := a.Loop
-	p := &loop.Plan{
-		Name: a.Name, MaxIterations: l.MaxIterations, Order: l.Order, CanExit: canExit(a),
-		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
-		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
-		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
-		Budget: l.Budget, Reserve: l.Reserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
-		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit, FinalizeEach: l.FinalizeEach,
-		DelayAfter: loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
-	}
-	for _, sub := range a.SubAgents {
-		s := loop.Step{Name: sub.Name, Finalizer: sub.OutputKey == LoopOutput}
-		if sub.Step != nil {
-			s.Timeout, s.Adaptive = loop.Duration(sub.Step.Timeout), sub.Step.Adaptive
-			s.Retry, s.Circuit = sub.Step.Retry, sub.Step.Circuit
-		}
-		p.Steps = append(p.Steps, s)
-	}
-	return p
 }
 
 // unjoin takes errors.Join apart.

@@ -79,7 +79,7 @@ func (c *checker) isJudge(a, step *Agent, before []*Agent) bool {
 	if s := a.Loop.Score; s != nil && s.Judge != nil && s.Judge.Step == step.Name {
 		return true
 	}
-	keys, all := plan(a).Reads()
+	keys, all := a.Plan().Reads()
 	wrote, other := false, false
 	for key, ws := range c.writers {
 		for _, w := range ws {

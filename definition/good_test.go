@@ -104,15 +104,19 @@ func TestAnchorsAndMergesAreYAML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := a.(*loopagent.Agent).Config()
-	want := map[string]loopagent.StepPolicy{"three": {OnError: loop.SkipStep}}
-	if diff := cmp.Diff(want, cfg.Steps); diff != "" || cfg.OnError != loop.NextIteration || cfg.MaxConsecutiveFailures != 5 {
-		t.Errorf("policies: %s%+v", diff, cfg)
+	p := a.(*loopagent.Agent).Plan()
+	got := make(map[string]loop.ErrorPolicy)
+	for _, s := range p.Steps {
+		got[s.Name] = s.OnError
 	}
-	if cfg.CanExit == nil || len(cfg.CanExit) != 0 {
-		t.Errorf("CanExit = %#v, want an empty list", cfg.CanExit)
+	want := map[string]loop.ErrorPolicy{"one": "", "two": "", "three": loop.SkipStep}
+	if diff := cmp.Diff(want, got); diff != "" || p.OnError != loop.NextIteration || p.MaxConsecutiveFailures != 5 {
+		t.Errorf("policies: %s%+v", diff, p)
 	}
-	if cfg.KeepStates {
+	if p.CanExit == nil || len(p.CanExit) != 0 {
+		t.Errorf("CanExit = %#v, want an empty list", p.CanExit)
+	}
+	if a.(*loopagent.Agent).Config().KeepStates {
 		t.Error("nobody reads earlier states, and they are kept")
 	}
 }
@@ -128,7 +132,7 @@ func TestCommandsInALoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"fail"}, a.(*loopagent.Agent).Config().CanExit); diff != "" {
+	if diff := cmp.Diff([]string{"fail"}, a.(*loopagent.Agent).Plan().CanExit); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -163,7 +167,7 @@ func TestMaxIterationsFromOutside(t *testing.T) {
 			t.Errorf("%s with %d: %v", tt.file, tt.n, err)
 		}
 		if err == nil {
-			if got := agent.Find(a, tt.loop).(*loopagent.Agent).Config().MaxIterations; got != tt.n {
+			if got := agent.Find(a, tt.loop).(*loopagent.Agent).Plan().MaxIterations; got != tt.n {
 				t.Errorf("%s: MaxIterations = %d, want %d", tt.file, got, tt.n)
 			}
 		}
@@ -181,7 +185,7 @@ func TestMaxIterationsFromOutside(t *testing.T) {
 	}
 	n := uint(7)
 	a, err := d.Build(t.Context(), definition.BuildConfig{MaxIterations: &n})
-	if err != nil || agent.Find(a, "it").(*loopagent.Agent).Config().MaxIterations != 7 {
+	if err != nil || agent.Find(a, "it").(*loopagent.Agent).Plan().MaxIterations != 7 {
 		t.Errorf("the only loop has not got the limit: %v", err)
 	}
 }

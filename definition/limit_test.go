@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
@@ -19,15 +18,17 @@ import (
 )
 
 // built is the loop agent of a name in what a definition makes.
-func built(t *testing.T, d *definition.Definition, name string, cfg definition.BuildConfig) loopagent.Config {
+func built(t *testing.T, d *definition.Definition, name string, cfg definition.BuildConfig) *loopagent.Agent {
 	t.Helper()
 	cfg.Model, cfg.DefaultModel = noModel, "any"
 	root, err := d.Build(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return agent.Find(root, name).(*loopagent.Agent).Config()
+	return agent.Find(root, name).(*loopagent.Agent)
 }
+
+func minutes(n float64) loop.Duration { return loop.Duration(n * float64(time.Minute)) }
 
 // A21, F2, F3, F4, F8, F10, F11, G10, O1, O9, O10, C6, C17: what the file says
 // reaches the loop.
@@ -79,37 +80,38 @@ sub_agents:
 	if w := d.Warnings(); len(w) > 0 {
 		t.Error(w)
 	}
-	got := built(t, d, "refine", definition.BuildConfig{})
-	want := loopagent.Config{
-		MaxIterations: 5, CanExit: []string{}, Timeout: 50 * time.Minute, IterationTimeout: 10 * time.Minute,
+	got := built(t, d, "refine", definition.BuildConfig{}).Plan()
+	want := &loop.Plan{
+		Name: "refine", MaxIterations: 5, CanExit: []string{}, Timeout: minutes(50), IterationTimeout: minutes(10),
 		Budget:       &loop.Budget{Calls: 20, Tokens: 90_000, Cost: new(0.5)},
-		FinalizeEach: true, Finalizer: "last", DelayAfter: 30 * time.Second, StateLimit: 10_000_000,
+		FinalizeEach: true, DelayAfter: minutes(0.5), StateLimit: 10_000_000,
 		QualityGate: new(4.0), OnRegression: loop.RollbackOnWorse,
 		NoProgress: &loop.NoProgress{Repeats: 4, Swings: 3, Keys: []string{"draft"}},
 		NotWorth:   &loop.NotWorth{Gain: 0.1, Per: loop.PerKTokens},
 		Score: &loop.Score{
 			Key: "review", Judge: &loop.Judge{Step: "critic", Samples: 3}, Dimensions: []string{"clarity", "depth"}, DimensionTarget: new(7.0),
 		},
-		Steps: map[string]loopagent.StepPolicy{
-			"writer": {
-				Timeout:     2 * time.Minute,
+		Steps: []loop.Step{
+			{
+				Name: "writer", Timeout: minutes(2),
 				Retry:       &loop.Retry{Attempts: 3, Backoff: loop.Duration(2 * time.Second), MaxBackoff: loop.Duration(30 * time.Second)},
-				Circuit:     &loop.Circuit{Failures: 4, Cooldown: loop.Duration(time.Minute), Endpoint: "models"},
-				DelayBefore: 1500 * time.Millisecond,
+				Circuit:     &loop.Circuit{Failures: 4, Cooldown: minutes(1), Endpoint: "models"},
+				DelayBefore: loop.Duration(1500 * time.Millisecond),
 			},
-			"critic": {
-				OnError:  loop.NextIteration,
-				Adaptive: &loop.Adaptive{Min: loop.Duration(5 * time.Second), Max: loop.Duration(5 * time.Minute), Factor: 2, After: 3},
+			{
+				Name: "critic", OnError: loop.NextIteration,
+				Adaptive: &loop.Adaptive{Min: loop.Duration(5 * time.Second), Max: minutes(5), Factor: 2, After: 3},
 				Retry:    &loop.Retry{Attempts: 2},
 			},
-			"polish": {Retry: &loop.Retry{Attempts: 2}},
+			{Name: "polish", Retry: &loop.Retry{Attempts: 2}},
+			{Name: "last", Finalizer: true},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(loopagent.Config{}, "AgentConfig"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	inner := built(t, d, "polish", definition.BuildConfig{})
-	if inner.Timeout != 3*time.Minute || inner.IterationTimeout != 0 {
+	inner := built(t, d, "polish", definition.BuildConfig{}).Plan()
+	if inner.Timeout != minutes(3) || inner.IterationTimeout != 0 {
 		t.Errorf("a loop in a loop may take %s, an iteration of it %s", inner.Timeout, inner.IterationTimeout)
 	}
 	wantPrices := budget.Prices{"openai/x": {Input: 0.25, Output: 2, CachedInput: 0.025}, "free": {}}
@@ -145,17 +147,17 @@ func TestTimeouts(t *testing.T) {
 		{"timeouts: none\niteration_timeout: 2h", 2 * time.Hour, 0},
 	} {
 		d := parse(t, "name: refine\n"+tt.file+"\nsub_agents: [{name: a, text: a}, {name: inner, sub_agents: [{name: b, text: b}]}]")
-		got := built(t, d, "refine", definition.BuildConfig{})
-		if got.IterationTimeout != tt.iteration || got.Timeout != tt.total {
+		got := built(t, d, "refine", definition.BuildConfig{}).Plan()
+		if time.Duration(got.IterationTimeout) != tt.iteration || time.Duration(got.Timeout) != tt.total {
 			t.Errorf("%q: an iteration may take %s, the loop %s", tt.file, got.IterationTimeout, got.Timeout)
 		}
-		if got := built(t, d, "inner", definition.BuildConfig{}); got.IterationTimeout != 0 || got.Timeout != 0 {
+		if got := built(t, d, "inner", definition.BuildConfig{}).Plan(); got.IterationTimeout != 0 || got.Timeout != 0 {
 			t.Errorf("%q: the loop inside may take %s, and the outer one bounds it", tt.file, got.Timeout)
 		}
 	}
 	line := parse(t, "name: line\ntype: sequential\nsub_agents: [{name: a, sub_agents: [{name: x, text: x}]}, {name: b, timeouts: fast, sub_agents: [{name: y, text: y}]}]")
 	for name, want := range map[string]time.Duration{"a": 30 * time.Minute, "b": 15 * time.Minute} {
-		if got := built(t, line, name, definition.BuildConfig{}); got.Timeout != want {
+		if got := built(t, line, name, definition.BuildConfig{}).Plan(); time.Duration(got.Timeout) != want {
 			t.Errorf("in a sequence, %s may take %s", name, got.Timeout)
 		}
 	}
@@ -167,13 +169,13 @@ func TestTimeoutFromOutside(t *testing.T) {
 	for given, want := range map[time.Duration][2]time.Duration{
 		time.Hour: {5 * time.Minute, time.Hour}, time.Minute: {time.Minute, time.Minute}, 0: {5 * time.Minute, 0},
 	} {
-		got := built(t, d, "refine", definition.BuildConfig{Timeout: &given})
-		if got.IterationTimeout != want[0] || got.Timeout != want[1] {
+		got := built(t, d, "refine", definition.BuildConfig{Timeout: &given}).Plan()
+		if time.Duration(got.IterationTimeout) != want[0] || time.Duration(got.Timeout) != want[1] {
 			t.Errorf("%s: an iteration may take %s, the loop %s", given, got.IterationTimeout, got.Timeout)
 		}
 	}
 	none, hour, tooShort := uint(0), time.Hour, -time.Second
-	if got := built(t, d, "refine", definition.BuildConfig{MaxIterations: &none, Timeout: &hour}); got.MaxIterations != 0 {
+	if got := built(t, d, "refine", definition.BuildConfig{MaxIterations: &none, Timeout: &hour}).Plan(); got.MaxIterations != 0 {
 		t.Errorf("%d iterations", got.MaxIterations)
 	}
 	for _, tt := range []struct {
@@ -239,8 +241,11 @@ sub_agents:
 	if got := agent.Find(root, "cmd").(*taskagent.CommandAgent).Config().Timeout; got != 0 {
 		t.Errorf("the command has a bound of its own: %s", got)
 	}
-	steps := root.(*loopagent.Agent).Config().Steps
-	if steps["short"].Timeout != 10*time.Second || steps["cmd"].Timeout != 10*time.Second || steps["group"].Timeout != time.Minute {
-		t.Errorf("got %+v", steps)
+	got := make(map[string]loop.Duration)
+	for _, s := range root.(*loopagent.Agent).Plan().Steps {
+		got[s.Name] = s.Timeout
+	}
+	if got["short"] != minutes(1.0/6) || got["cmd"] != minutes(1.0/6) || got["group"] != minutes(1) {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -18,7 +18,7 @@ type StandIns struct {
 	// Toolset stands for a server of tools, which is not started then.
 	Toolset func(a *Agent, m *MCP) tool.Toolset
 	// Loop and LLM may change what a loop, or an agent that asks a model, is
-	// made from.
+	// made from. The rules of the loop are in cfg.Plan.
 	Loop func(a *Agent, cfg *loopagent.Config)
 	LLM  func(a *Agent, cfg *llmagent.Config)
 	// NoCallbacks leaves the callbacks out: nobody is told anything.

@@ -235,7 +235,7 @@ sub_agents:
 	if diff := cmp.Diff(want, state["said"]); diff != "" {
 		t.Error(diff)
 	}
-	if !built(t, d, "refine", definition.BuildConfig{}).KeepStates {
+	if !built(t, d, "refine", definition.BuildConfig{}).Config().KeepStates {
 		t.Error("rejected.draft is read, and the states are not kept")
 	}
 }

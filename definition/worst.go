@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/loop"
 )
 
 // Bound is how much of something there can be at the most. It is infinite where
@@ -184,16 +185,16 @@ func (w *worst) spread(a *Agent, depth int, u AtMost) {
 			}
 		}
 	}
-	for _, sub := range a.SubAgents {
-		if a.Type != TypeLoop {
+	p := w.planOf(a)
+	for i, sub := range a.SubAgents {
+		if p == nil {
 			each(sub, w.once(sub).often(u.Runs), u.Runs)
 			continue
 		}
-		runs, once := w.runsOf(a, sub)
+		runs, once := w.runsOf(p, i, sub)
 		all := once.often(runs.times(u.Runs))
-		l := w.loopOf(a)
-		if t := l.IterationTimeout; t > 0 && (sub.OutputKey != LoopOutput || l.FinalizeEach) {
-			all.Seconds = min(all.Seconds, seconds(t).times(w.iterations(l)).times(u.Runs))
+		if t := p.IterationTimeout; t > 0 && i != p.Finalizer() {
+			all.Seconds = min(all.Seconds, seconds(t).times(iterations(p)).times(u.Runs))
 		}
 		each(sub, all, runs.times(u.Runs))
 	}
@@ -250,11 +251,11 @@ func (w *worst) run(a *Agent) AtMost {
 }
 
 // seconds is a timeout of which 0 is none.
-func seconds(d time.Duration) Bound {
+func seconds[D time.Duration | loop.Duration](d D) Bound {
 	if d == 0 {
 		return unbounded
 	}
-	return Bound(d.Seconds())
+	return Bound(time.Duration(d).Seconds())
 }
 
 // defaultRequestTime is taskagent's, where nobody says another.

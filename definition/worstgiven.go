@@ -48,13 +48,9 @@ func (w *worst) limit() error {
 	return nil
 }
 
-// loopOf is what a loop is in the run.
-func (w *worst) loopOf(a *Agent) *Loop {
-	if a == w.limited {
-		return &w.limits
-	}
-	return a.Loop
-}
+// planOf is the rules that a loop follows in the run; nil for an agent that is no
+// loop.
+func (w *worst) planOf(a *Agent) *loop.Plan { return w.as(a).Plan() }
 
 // as is an agent as it is in the run.
 func (w *worst) as(a *Agent) *Agent {

@@ -12,36 +12,35 @@ import (
 
 // loop is one run of a loop: all its iterations, and the finalizer.
 func (w *worst) loop(a *Agent) AtMost {
-	l := w.loopOf(a)
+	p := w.planOf(a)
 	var each, fin AtMost
-	var after time.Duration // the longest delay behind a step
-	for _, sub := range a.SubAgents {
-		_, once := w.runsOf(a, sub)
-		if sub.OutputKey == LoopOutput && !l.FinalizeEach {
+	var after loop.Duration // the longest delay behind a step
+	final := p.Finalizer()
+	for i, sub := range a.SubAgents {
+		_, once := w.runsOf(p, i, sub)
+		if i == final {
 			fin = once
 			continue
 		}
-		one := once.often(perIteration(a, sub))
-		one.Seconds += waits(a, sub)
+		one := once.often(perIteration(p, i))
+		one.Seconds += waits(p, i, sub)
 		each = each.plus(one)
-		if sub.Step != nil {
-			after = max(after, sub.Step.DelayAfter)
-		}
+		after = max(after, p.Steps[i].DelayAfter)
 	}
-	if l.IterationTimeout > 0 {
-		each.Seconds = min(each.Seconds, seconds(l.IterationTimeout))
+	if p.IterationTimeout > 0 {
+		each.Seconds = min(each.Seconds, seconds(p.IterationTimeout))
 	}
 	each.Seconds += told(a, hook.BeforeIteration, hook.AfterIteration) // no iteration's time
-	n := w.iterations(l)
+	n := iterations(p)
 	u := each.often(n)
-	if between := (l.IterationDelay + after).Seconds(); n > 1 {
-		u.Seconds += Bound(between).times(n - 1)
+	if between := Bound(time.Duration(p.DelayAfter + after).Seconds()); n > 1 {
+		u.Seconds += between.times(n - 1)
 	}
 	u = u.plus(fin)
-	if l.Timeout > 0 {
-		u.Seconds = min(u.Seconds, seconds(l.Timeout))
+	if p.Timeout > 0 {
+		u.Seconds = min(u.Seconds, seconds(p.Timeout))
 	}
-	return u.budgeted(l.Budget)
+	return u.budgeted(p.Budget)
 }
 
 // budgeted is what a budget leaves.
@@ -62,42 +61,41 @@ func (u AtMost) budgeted(b *loop.Budget) AtMost {
 }
 
 // iterations is how many there are at most.
-func (w *worst) iterations(l *Loop) Bound {
-	if l.MaxIterations == 0 {
+func iterations(p *loop.Plan) Bound {
+	if p.MaxIterations == 0 {
 		return unbounded
 	}
-	return Bound(l.MaxIterations)
+	return Bound(p.MaxIterations)
 }
 
 // runsOf is how often a loop runs one of its sub-agents, and what each time
 // comes to.
-func (w *worst) runsOf(a, sub *Agent) (runs Bound, once AtMost) {
+func (w *worst) runsOf(p *loop.Plan, step int, sub *Agent) (runs Bound, once AtMost) {
 	once = w.once(sub)
-	if s := sub.Step; s != nil {
-		if s.Adaptive != nil {
-			once.Seconds = min(once.Seconds, seconds(max(s.Timeout, time.Duration(s.Adaptive.Max))))
-		} else if s.Timeout > 0 {
-			once.Seconds = min(once.Seconds, seconds(s.Timeout))
-		}
+	s := &p.Steps[step]
+	if s.Adaptive != nil {
+		once.Seconds = min(once.Seconds, seconds(max(s.Timeout, s.Adaptive.Max)))
+	} else if s.Timeout > 0 {
+		once.Seconds = min(once.Seconds, seconds(s.Timeout))
 	}
-	if sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach {
+	if step == p.Finalizer() {
 		return 1, once // it is not tried again
 	}
-	return perIteration(a, sub).times(w.iterations(w.loopOf(a))), once
+	return perIteration(p, step).times(iterations(p)), once
 }
 
 // perIteration is how often a step runs in one iteration: its samples, each with
 // its attempts.
-func perIteration(a, sub *Agent) Bound {
+func perIteration(p *loop.Plan, step int) Bound {
 	n := Bound(1)
-	if s := sub.Step; s != nil && s.Retry != nil {
-		n = Bound(max(1, s.Retry.Attempts))
+	if r := p.Steps[step].Retry; r != nil {
+		n = Bound(max(1, r.Attempts))
 	}
-	return n.times(samples(a, sub))
+	return n.times(samples(p, step))
 }
 
-func samples(a, sub *Agent) Bound {
-	if s := a.Loop.Score; s != nil && s.Judge != nil && s.Judge.Step == sub.Name {
+func samples(p *loop.Plan, step int) Bound {
+	if s := p.Score; s != nil && s.Judge != nil && s.Judge.Step == p.Steps[step].Name {
 		return Bound(max(1, s.Judge.Samples))
 	}
 	return 1
@@ -105,17 +103,14 @@ func samples(a, sub *Agent) Bound {
 
 // waits is how long an iteration waits for a step: around it, between its
 // attempts, and for its circuit to close.
-func waits(a, sub *Agent) Bound {
-	s := sub.Step
-	if s == nil {
-		return 0
-	}
-	wait := Bound((s.DelayBefore + s.DelayAfter).Seconds())
+func waits(p *loop.Plan, step int, sub *Agent) Bound {
+	s := &p.Steps[step]
+	wait := Bound(time.Duration(s.DelayBefore + s.DelayAfter).Seconds())
 	if s.Circuit != nil {
 		wait += Bound(time.Duration(s.Circuit.Cooldown).Seconds())
 	}
 	if s.Retry != nil {
-		wait += backoffs(s.Retry, mayAsk(sub)).times(samples(a, sub))
+		wait += backoffs(s.Retry, mayAsk(sub)).times(samples(p, step))
 	}
 	return wait
 }

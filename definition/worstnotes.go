@@ -16,9 +16,9 @@ func (w *WorstCase) Notes() Problems {
 	l := newLoader()
 	for i := range w.Agents {
 		a := w.Agents[i].Agent
-		around := w.of.loopOf(a)
+		p := w.of.planOf(a)
 		switch {
-		case a.Type == TypeLoop && w.Agents[i].Seconds.Unbounded() && around.MaxIterations == 0 && around.Timeout == 0:
+		case p != nil && w.Agents[i].Seconds.Unbounded() && p.MaxIterations == 0 && p.Timeout == 0:
 			l.note(a.at("max_iterations"), CodeNoBound, "nothing bounds how often %q runs its steps but what they come to", a.Name).
 				Hint = "give timeout, or max_iterations"
 		case a.Type == TypeHuman && a.Human.Deadline == 0:

@@ -37,6 +37,7 @@ func (c *cast) add(a, parent *definition.Agent, tool bool) {
 	c.agents[a.Name], c.parent[a], c.tools[a.Name] = a, parent, tool
 	if a.Type == definition.TypeLoop {
 		c.loops = append(c.loops, a)
+		c.plans[a.Name], c.quiet[a.Name] = a.Plan(), silenced(a.Plan())
 	}
 	for _, sub := range a.SubAgents {
 		c.add(sub, a, tool)

@@ -5,19 +5,15 @@ package rehearsal
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/tool"
 )
 
 // DefaultStepTime is what a step of a rehearsal is supposed to take.
@@ -69,9 +65,6 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 	var err error
 	if s.state, err = s.initial(rep); err != nil {
 		return nil, err
-	}
-	if err := s.readPlans(ctx); err != nil {
-		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
 	}
 	s.learn(s.state, cfg.script())
 	rep.Notes = append(rep.Notes, s.sideNotes()...)
@@ -134,42 +127,6 @@ func (s *stage) initial(rep *Report) (map[string]any, error) {
 var madeUp = map[definition.InputType]string{
 	definition.InputString: "made up", definition.InputPath: "made up", definition.InputInt: "1", definition.InputNumber: "1",
 	definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
-}
-
-// readPlans finds the rules of the loops, as the file has them and with what they
-// wait for silenced.
-func (s *stage) readPlans(ctx context.Context) error {
-	var failed error
-	plan := func(cfg loopagent.Config) *loop.Plan {
-		made, err := loopagent.New(cfg)
-		if err != nil {
-			failed = errors.Join(failed, err)
-			return &loop.Plan{}
-		}
-		return made.(*loopagent.Agent).Plan()
-	}
-	functions, err := s.functions()
-	if err != nil {
-		return err
-	}
-	p := &play{cast: s.cast, scene: &scene{}}
-	_, err = s.def.Build(ctx, definition.BuildConfig{
-		DefaultModel: defaultModel, Tools: functions,
-		Model:  func(_ context.Context, name string) (model.LLM, error) { return newActor(p, name), nil },
-		Getenv: func(string) string { return "stand-in" }, Agents: s.goAgents(),
-		StandIns: definition.StandIns{
-			NoCallbacks: true,
-			Agent:       p.standIn,
-			Toolset:     func(a *definition.Agent, _ *definition.MCP) tool.Toolset { return noTools(a.Name) },
-			Loop: func(a *definition.Agent, cfg *loopagent.Config) {
-				s.plans[a.Name] = plan(*cfg)
-				quiet := *cfg
-				silence(&quiet)
-				s.quiet[a.Name] = plan(quiet)
-			},
-		},
-	})
-	return errors.Join(err, failed)
 }
 
 // around is the least time that the loops around a loop, or around an agent in one,

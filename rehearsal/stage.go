@@ -92,29 +92,30 @@ func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 // prepareLoop takes the time out of a loop: what limits of time lead to is for
 // the rules to say.
 func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough func()) {
-	cfg.Timeout, cfg.IterationTimeout, cfg.DelayBefore, cfg.DelayAfter = 0, 0, 0, 0
-	if cfg.MaxIterations == 0 { // without a limit it pauses after iterations that fail
-		cfg.MaxIterations = math.MaxInt32
+	plan := *cfg.Plan
+	plan.Timeout, plan.IterationTimeout, plan.DelayBefore, plan.DelayAfter = 0, 0, 0, 0
+	if plan.MaxIterations == 0 { // without a limit it pauses after iterations that fail
+		plan.MaxIterations = math.MaxInt32
 	}
-	steps := maps.Clone(cfg.Steps)
-	for name, sp := range steps {
-		sp.Timeout, sp.Adaptive, sp.DelayBefore, sp.DelayAfter = 0, nil, 0, 0
-		if sp.Retry != nil {
-			sp.Retry = &loop.Retry{Attempts: sp.Retry.Attempts}
+	plan.Steps = slices.Clone(plan.Steps)
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		step.Timeout, step.Adaptive, step.DelayBefore, step.DelayAfter = 0, nil, 0, 0
+		if step.Retry != nil {
+			step.Retry = &loop.Retry{Attempts: step.Retry.Attempts}
 		}
-		if sp.Circuit != nil {
-			c := *sp.Circuit
+		if step.Circuit != nil {
+			c := *step.Circuit
 			c.Cooldown = 1
-			sp.Circuit = &c
+			step.Circuit = &c
 		}
-		steps[name] = sp
-	}
-	cfg.Steps = steps
-	if p.never && p.target == a {
-		silence(cfg)
 	}
 	if p.circles != nil && p.target == a {
-		cfg.NoProgress = p.circles
+		plan.NoProgress = p.circles
+	}
+	cfg.Plan = &plan
+	if p.never && p.target == a {
+		cfg.Plan = silenced(&plan)
 	}
 	if p.target != nil && p.target != a && p.iterations == 0 {
 		return
@@ -132,21 +133,23 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 	})
 }
 
-// silence keeps a loop from what it is waiting for: its condition never holds, and
-// its score never reaches its target.
-func silence(cfg *loopagent.Config) {
-	if cfg.StopWhen != nil {
-		cfg.StopWhen = &loop.Condition{Expr: "false"}
+// silenced is a plan that does not get what it waits for: its condition never holds,
+// and its score never reaches its target.
+func silenced(p *loop.Plan) *loop.Plan {
+	quiet := *p
+	if p.StopWhen != nil {
+		quiet.StopWhen = &loop.Condition{Expr: "false"}
 	}
-	if s := cfg.Score; s != nil && (s.Target != nil || s.DimensionTarget != nil) {
+	if s := p.Score; s != nil && (s.Target != nil || s.DimensionTarget != nil) {
 		own := *s
 		out := 1e99
 		if s.LowerIsBetter {
 			out = -out
 		}
 		own.Target, own.DimensionTarget = &out, nil
-		cfg.Score = &own
+		quiet.Score = &own
 	}
+	return &quiet
 }
 
 // run plays a scene to its end, or until it has shown enough.

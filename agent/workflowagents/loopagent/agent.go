@@ -51,10 +51,10 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	a.Base = base
 	a.plan = cfg.plan()
-	if err := errors.Join(a.plan.Check(), cfg.check()); err != nil {
+	if err := errors.Join(cfg.follows(), a.plan.Check(), cfg.check()); err != nil {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
-	a.plain = cfg.plain()
+	a.plain = cfg.plain(a.plan)
 	a.inner = hasLoop(a.SubAgents())
 	a.grace = agent.GraceAround(a, cmp.Or(cfg.AbandonAfter, agent.Grace))
 	a.looks = agent.ReadsHistory(cfg.AgentConfig.SubAgents)

@@ -20,6 +20,11 @@ type Config struct {
 	// AgentConfig is the loop's name, sub-agents and callbacks; Run must be
 	// nil. The sub-agents are the steps of an iteration, in order.
 	AgentConfig agent.Config
+	// Plan is the rules of the loop, for a caller that has them already. Its steps
+	// are the sub-agents, in the same order; its name is not used. The fields below
+	// that say the same are then left at their zero values, and of Steps only Cache
+	// is used. Nil makes the plan from those fields.
+	Plan *loop.Plan
 	// MaxIterations is the most iterations there are; 0 goes on until something
 	// else stops the loop.
 	MaxIterations uint
@@ -177,15 +182,28 @@ func owned(v reflect.Value) reflect.Value {
 }
 
 // plain reports whether a loop has no more to say than ADK's.
-func (c *Config) plain() bool {
-	return c.Score == nil && c.StopWhen == nil && c.Finalizer == "" && c.OutputKey == "" && c.Result == "" &&
-		c.NoProgress == nil && c.Timeout == 0 && c.IterationTimeout == 0 && c.Budget == nil &&
-		c.DelayBefore == 0 && c.DelayAfter == 0 && c.StateLimit == 0 && len(c.Steps) == 0
+func (c *Config) plain(p *loop.Plan) bool {
+	return p.Score == nil && p.StopWhen == nil && c.OutputKey == "" && c.Result == "" &&
+		p.NoProgress == nil && p.Timeout == 0 && p.IterationTimeout == 0 && p.Budget == nil &&
+		p.DelayBefore == 0 && p.DelayAfter == 0 && p.StateLimit == 0 && len(c.Steps) == 0 &&
+		!slices.ContainsFunc(p.Steps, func(s loop.Step) bool { return s != loop.Step{Name: s.Name} })
 }
 
+// plan is the rules that the loop follows: Plan, or what the other fields say.
 func (c *Config) plan() *loop.Plan {
+	p := c.Plan
+	if p == nil {
+		p = c.rules()
+	}
+	own := *p
+	own.Name, own.CanExit = c.AgentConfig.Name, c.mayExit(p.CanExit)
+	return &own
+}
+
+// rules is the plan that the fields besides Plan make.
+func (c *Config) rules() *loop.Plan {
 	p := &loop.Plan{
-		Name: c.AgentConfig.Name, MaxIterations: c.MaxIterations, Order: c.Order, CanExit: c.mayExit(),
+		MaxIterations: c.MaxIterations, Order: c.Order, CanExit: c.CanExit,
 		StopWhen: c.StopWhen, StopCheck: c.StopCheck, Score: c.Score,
 		OnError: c.OnError, MaxConsecutiveFailures: c.MaxConsecutiveFailures,
 		Timeout: loop.Duration(c.Timeout), IterationTimeout: loop.Duration(c.IterationTimeout),
@@ -205,13 +223,30 @@ func (c *Config) plan() *loop.Plan {
 	return p
 }
 
-// mayExit is CanExit with the agents inside a named step.
-func (c *Config) mayExit() []string {
-	if c.CanExit == nil {
+// follows finds what is wrong with a Plan that is given.
+func (c *Config) follows() error {
+	if c.Plan == nil {
 		return nil
 	}
-	names := slices.Clone(c.CanExit)
-	for _, n := range c.CanExit {
+	var errs []error
+	none := Config{AgentConfig: c.AgentConfig}
+	if !reflect.DeepEqual(none.rules(), c.rules()) || c.Finalizer != "" {
+		errs = append(errs, errors.New("the rules are in Plan and in other fields too; give them in one of the two"))
+	}
+	same := func(s loop.Step, a agent.Agent) bool { return s.Name == a.Name() }
+	if !slices.EqualFunc(c.Plan.Steps, c.AgentConfig.SubAgents, same) {
+		errs = append(errs, errors.New("the steps of Plan are not the sub-agents; give them the same names in the same order"))
+	}
+	return errors.Join(errs...)
+}
+
+// mayExit is the names of those that may exit, with the agents inside a named step.
+func (c *Config) mayExit(given []string) []string {
+	if given == nil {
+		return nil
+	}
+	names := slices.Clone(given)
+	for _, n := range given {
 		for _, sub := range c.AgentConfig.SubAgents {
 			if found := agent.Find(sub, n); found != nil {
 				names = appendTree(names, found)
@@ -250,7 +285,11 @@ func (c *Config) check() error {
 	if c.AbandonAfter < 0 {
 		errs = append(errs, fmt.Errorf("AbandonAfter is negative: %s", c.AbandonAfter))
 	}
-	for _, n := range c.CanExit {
+	canExit := c.CanExit
+	if c.Plan != nil {
+		canExit = c.Plan.CanExit
+	}
+	for _, n := range canExit {
 		if !slices.ContainsFunc(c.AgentConfig.SubAgents, func(a agent.Agent) bool { return agent.Find(a, n) != nil }) {
 			errs = append(errs, fmt.Errorf("CanExit names %q, which is not in the loop", n))
 		}

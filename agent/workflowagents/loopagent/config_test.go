@@ -90,3 +90,44 @@ CanExit names "critik", which is not in the loop`
 		t.Errorf("error:\n%v\nwant:\n%s", err, want)
 	}
 }
+
+// LOOP 1: a loop follows the plan that it is given, which is its caller's to change
+// afterwards.
+func TestLoopFollowsAPlan(t *testing.T) {
+	p := &loop.Plan{
+		MaxIterations: 2, CanExit: []string{}, Order: []string{"b", "a"},
+		Steps: []loop.Step{{Name: "a"}, {Name: "b", OnError: loop.SkipStep}, {Name: "c", Finalizer: true}},
+	}
+	base := agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "1"), says(t, "b", "2"), says(t, "c", "3")}}
+	l := must(t)(loopagent.New(loopagent.Config{AgentConfig: base, Plan: p}))
+	p.MaxIterations, p.Order[0] = 5, "a"
+	check(t, "events", mustPlay(t, l), []string{"b: 2", "a: 1", "b: 2", "a: 1", "c: 3"})
+	if got := l.(*loopagent.Agent).Plan(); got.Name != "l" || got.Steps[1].OnError != loop.SkipStep {
+		t.Errorf("the plan is %+v", got)
+	}
+}
+
+// A plan is the only place of the rules, and its steps are the sub-agents.
+func TestNewRefusesAPlanForOtherAgents(t *testing.T) {
+	base := agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "1"), says(t, "b", "2")}}
+	steps := []loop.Step{{Name: "a"}, {Name: "b"}}
+	const twice = `loop agent "l": the rules are in Plan and in other fields too; give them in one of the two`
+	const others = `loop agent "l": the steps of Plan are not the sub-agents; give them the same names in the same order`
+	for _, tt := range []struct {
+		cfg  loopagent.Config
+		want string
+	}{
+		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, MaxIterations: 2}, twice},
+		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, CanExit: []string{}}, twice},
+		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, Finalizer: "b"}, twice},
+		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, Steps: map[string]loopagent.StepPolicy{"a": {Timeout: 1}}}, twice},
+		{loopagent.Config{Plan: &loop.Plan{Steps: steps[:1]}}, others},
+		{loopagent.Config{Plan: &loop.Plan{Steps: []loop.Step{{Name: "b"}, {Name: "a"}}}}, others},
+		{loopagent.Config{Plan: &loop.Plan{Steps: steps, CanExit: []string{"c"}}}, `loop agent "l": CanExit names "c", which is not in the loop`},
+	} {
+		tt.cfg.AgentConfig = base
+		if _, err := loopagent.New(tt.cfg); err == nil || err.Error() != tt.want {
+			t.Errorf("error %v, want %s", err, tt.want)
+		}
+	}
+}

@@ -100,12 +100,18 @@ func (a *Agent) asker(loop, at session.Address) (step agent.Agent, by string) {
 func (a *Agent) refusal(loop, at session.Address) string {
 	step, by := a.asker(loop, at)
 	switch {
-	case step != nil && step.Name() == a.cfg.Finalizer && !a.cfg.FinalizeEach:
+	case step != nil && a.finalizes(step):
 		return fmt.Sprintf("%s is the finalizer: the loop has stopped already", by)
 	case !a.plan.MayExit(by):
 		return fmt.Sprintf("%s may not end the loop %s; list it among those that can exit", by, a.Name())
 	}
 	return ""
+}
+
+// finalizes reports whether a step is the one that runs after the loop.
+func (a *Agent) finalizes(step agent.Agent) bool {
+	f := a.plan.Finalizer()
+	return f >= 0 && a.plan.Steps[f].Name == step.Name()
 }
 
 // outranks reports whether a request counts instead of one that came before it in the

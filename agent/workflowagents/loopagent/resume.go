@@ -154,5 +154,5 @@ func (r *run) otherPlan() {
 
 // looksAtState reports whether what the loop decides depends on the state.
 func (r *run) looksAtState() bool {
-	return r.cfg.StopWhen != nil || r.cfg.Score != nil || r.cfg.NoProgress != nil || r.cfg.StateLimit > 0
+	return r.plan.StopWhen != nil || r.plan.Score != nil || r.plan.NoProgress != nil || r.plan.StateLimit > 0
 }

@@ -71,7 +71,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		at:    make([]session.Address, len(a.plan.Steps)),
 		timed: a.Grace(agent.Marks(ctx)) > 0,
 		loop: &agent.Loop{
-			Name: a.Name(), Address: here, MaxIterations: a.cfg.MaxIterations, Outer: agent.LoopOf(ctx),
+			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: agent.LoopOf(ctx),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
 			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -67,7 +68,7 @@ func (r *run) failure() error {
 	case f.Kind == loop.StateTooLarge:
 		return errors.New(f.Message)
 	case r.err == nil && f.Kind == loop.IterationTimeout:
-		return &TimeoutError{Kind: f.Kind, After: r.cfg.IterationTimeout}
+		return &TimeoutError{Kind: f.Kind, After: time.Duration(r.plan.IterationTimeout)}
 	}
 	if f == nil && r.err == nil || f == nil && r.tally.LastFailure != nil {
 		return r.noneSucceeded()
@@ -83,7 +84,7 @@ func (r *run) failure() error {
 func (r *run) noneSucceeded() error {
 	err := r.failed
 	if err == nil {
-		err = &TimeoutError{Kind: loop.IterationTimeout, After: r.cfg.IterationTimeout}
+		err = &TimeoutError{Kind: loop.IterationTimeout, After: time.Duration(r.plan.IterationTimeout)}
 	}
 	return fmt.Errorf("%s; the last failure: %w", loop.NoneSucceeded, err)
 }
