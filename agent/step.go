@@ -283,6 +283,9 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 		}
 		return false
 	}
+	if ev != nil && ev.Mark != nil && s.isSaidAgain(ev) && ev != Recorded(s.inv) {
+		return s.check() // a mark is a fact: once is enough
+	}
 	if ev != nil {
 		if ev = s.told(ev); ev == nil || !s.pass(ev) {
 			return false
@@ -367,26 +370,17 @@ func (s *Step) isSaidAgain(ev *session.Event) bool {
 	return ev.Seq != 0 && !s.inv.run.Replay.comes(ev)
 }
 
-// unsaid is a copy of an event that is in the log, as one that is not.
-func unsaid(ev *session.Event) *session.Event {
-	again := *ev
-	again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
-	return &again
-}
-
 // stamp says on an event where it comes from. The step that is nearest to the
 // event does it; those above see an address below their own and leave it.
 func (s *Step) stamp(ev *session.Event) *session.Event {
 	own := s.inv.address
-	if s.isBelow(ev) {
-		if s.isSaidAgain(ev) {
-			return unsaid(ev)
-		}
+	if s.isBelow(ev) && !s.isSaidAgain(ev) {
 		return ev
 	}
-	if ev.Seq != 0 { // said again by an agent that keeps its events
-		ev = unsaid(ev)
-		ev.InvocationID, ev.Branch = "", ""
+	if ev.Seq != 0 { // said again by an agent that keeps its events, or those of another one: its own word now
+		again := *ev
+		again.Seq, again.ID, again.Timestamp, again.InvocationID, again.Branch = 0, "", time.Time{}, "", ""
+		ev = &again
 	}
 	if ev.Author == "" {
 		ev.Author = s.cfg.Agent.Name()

@@ -36,13 +36,12 @@ func (s *Step) told(ev *session.Event) *session.Event {
 		known, _ := s.inv.run.Replay.again(rec, ev, false)
 		return known
 	}
-	more := s.isBelow(ev) && s.isSaidAgain(ev) // then it is a word of this step
 	ev = s.stamp(ev)
 	if err := ev.Actions.Normalize(); err != nil { // before anybody else sees it
 		s.fail(err)
 		return nil
 	}
-	if ev.Partial || ev.Address != s.inv.address && !more {
+	if ev.Partial || ev.Address != s.inv.address {
 		return ev
 	}
 	if rec == nil {

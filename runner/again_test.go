@@ -4,6 +4,7 @@ package runner_test
 
 import (
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +74,72 @@ func TestEventOfAChildYieldedTwice(t *testing.T) {
 			t.Errorf("cut off after %d: %v", cut, err)
 		}
 		if diff := cmp.Diff(want, said(svc)); diff != "" {
+			t.Errorf("cut off after %d: %s", cut, diff)
+		}
+	}
+}
+
+// LOOP 30: an agent may yield twice whatever an agent that it runs yields, with the marks
+// of a durable run among it. Words said again are the agent's own, and a mark stays one: the
+// run goes on wherever it was cut off. Where the child is made again, its words may come
+// after those that were said again.
+func TestAllOfAChildYieldedTwice(t *testing.T) {
+	grow := func() agent.Agent {
+		child := speaker(t, "child", "one", "two")
+		a, err := agent.New(agent.Config{Name: "a", SubAgents: []agent.Agent{child}, Run: body(func(ctx agent.InvocationContext, yield yield) {
+			for ev, err := range agent.Run(ctx, child) {
+				if !yield(ev, err) || err != nil || !yield(ev, nil) {
+					return
+				}
+			}
+			for ev := range ctx.Session().Events().All() {
+				if ev.Mark != nil && !yield(ev, nil) {
+					return
+				}
+			}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	log := func(svc session.Service) (all []string) {
+		for ev := range get(t, svc).Events().All() {
+			switch {
+			case ev.Mark == nil:
+				all = append(all, string(ev.Address)+" "+line(ev))
+			case ev.Mark.Kind == session.MarkStepFinished:
+				all = append(all, string(ev.Address)+" ends")
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	want := []string{" user: go", "a child: one", "a child: two", "a ends", "a/child child: one", "a/child child: two", "a/child ends"}
+	svc, events := session.InMemoryService(), 0
+	for _, err := range ask(t.Context(), newRunner(t, durable(grow(), svc)), "go") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events++
+	}
+	if diff := cmp.Diff(want, log(svc)); diff != "" {
+		t.Error(diff)
+	}
+	for cut := 1; cut < events; cut++ {
+		svc, id, n := session.InMemoryService(), "", 0
+		for ev, err := range ask(t.Context(), newRunner(t, durable(grow(), svc)), "go") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, n = ev.InvocationID, n+1; n == cut {
+				break
+			}
+		}
+		if err := resumed(t, grow(), svc, id, nil); err != nil {
+			t.Errorf("cut off after %d: %v", cut, err)
+		}
+		if diff := cmp.Diff(want, log(svc)); diff != "" {
 			t.Errorf("cut off after %d: %s", cut, diff)
 		}
 	}
