@@ -25,11 +25,14 @@ func newAnswer(e *env) *cobra.Command {
 	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "answer RUN [ANSWER]",
-		Short: "Answer what a run asks",
-		Long: `Answer what a run waits for; without an answer, show what it asks. ANSWER is yes or no
-where something is to be approved or confirmed, and a text where a text is wanted. An
-edit gives the new values of state keys by --set; a value that is JSON is taken as such.
-What became of a step that was cut off is said by refrain resolve.`,
+		Short: "Answer a question that a run asks",
+		Long: `Answer the question that a run waits for. Without ANSWER, show the question.
+
+ANSWER is yes or no for an approval or a confirmation, and any text for a question.
+For an edit, give the new values of state keys with --set; a value that is valid JSON
+is read as JSON.
+
+To say whether a call that was cut off took place, use refrain resolve.`,
 		Example: `  refrain answer last
   refrain answer last yes --resume
   refrain answer r_1f0c3a2b no --reason "the second paragraph repeats the first"
@@ -43,11 +46,11 @@ What became of a step that was cut off is said by refrain resolve.`,
 	}
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.question, "question", "", "`ID` of the question, if there are several")
-	fl.StringVar(&f.reason, "reason", "", "`what` is to be said with the answer")
-	fl.StringVar(&f.payload, "payload", "", "`JSON` that a tool wants to have back with its confirmation")
-	fl.StringArrayVar(&f.set, "set", nil, "new value of a state key, as `key=value`; may be given again")
-	fl.BoolVar(&f.goOn, "resume", false, "go on with the run at once")
+	fl.StringVar(&f.question, "question", "", "`ID` of the question, if the run asks several")
+	fl.StringVar(&f.reason, "reason", "", "`text` that goes with the answer")
+	fl.StringVar(&f.payload, "payload", "", "`JSON` that goes back to the tool with the confirmation")
+	fl.StringArrayVar(&f.set, "set", nil, "set a state key, as `key=value`; repeat the flag for more keys")
+	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
 	return cmd
 }
 

@@ -29,16 +29,16 @@ func newBacktest(e *env) *cobra.Command {
 	var f backtestFlags
 	cmd := &cobra.Command{
 		Use:   "backtest FILE",
-		Short: "Say what other stop policies would have made of a recorded run",
-		Long: `Replay the record of a run, which refrain run --record FILE has written, against
-other plans: where each would have stopped, why, with which result, and what that
-saves. Nothing is run and no model is asked. Where a plan would have gone on after
-the end of the record, that is unknown.
+		Short: "Replay a recorded run under other stop policies",
+		Long: `Replay a run that was recorded with refrain run --record FILE under other stop
+policies. For each policy, the table shows where the run would have stopped, why, with
+which result, and what that would have saved. Nothing runs and no model is asked. What
+would have happened after the end of the record is shown as unknown.
 
-A policy changes fields of the plan that was recorded, by their JSON names: such as
-max_iterations, score.target, score.min_delta_percent, score.patience, stop_when,
-timeout, budget.tokens, no_progress.repeats, steps.NAME.on_error. null takes a field
-away. --json shows the whole plan.`,
+A policy changes fields of the recorded plan, by their JSON names: max_iterations,
+score.target, score.min_delta_percent, score.patience, stop_when, timeout,
+budget.tokens, no_progress.repeats, steps.NAME.on_error and others. The value null
+removes a field. --json shows the whole plan.`,
 		Example: `  refrain backtest run.jsonl --set plan.max_iterations=3
   refrain backtest run.jsonl --policy 'strict: score.target=9' --policy 'early: score.min_delta_percent=10, score.patience=1'
   refrain backtest run.jsonl --policies policies.yaml --loop story/refine`,
@@ -46,10 +46,10 @@ away. --json shows the whole plan.`,
 		RunE: func(_ *cobra.Command, args []string) error { return backtest(e, f, args[0]) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.loop, "loop", "", "`address` of the loop; the only one, or the only outermost one, if not given")
-	fl.StringArrayVar(&f.sets, "set", nil, "change a field of the plan, as `plan.field=value`; may be given again, and all of them are one policy")
-	fl.StringArrayVar(&f.policies, "policy", nil, "another policy, as `'NAME: field=value, field=value'`; may be given again")
-	fl.StringVar(&f.file, "policies", "", "`file` of further policies, in YAML or JSON: NAME: {field: value}")
+	fl.StringVar(&f.loop, "loop", "", "`address` of the loop (default: the only outermost loop)")
+	fl.StringArrayVar(&f.sets, "set", nil, "change a field of the plan, as `plan.field=value`; all --set flags together are one policy")
+	fl.StringArrayVar(&f.policies, "policy", nil, "a policy, as `'NAME: field=value, field=value'`; repeat the flag for more policies")
+	fl.StringVar(&f.file, "policies", "", "`file` with more policies, in YAML or JSON: NAME: {field: value}")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd
 }

@@ -12,9 +12,9 @@ func newCancel(e *env) *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
-		Short: "End a run now",
-		Long: `End a run at once, whichever process drives it, or nobody does. What it has done is
-kept: refrain show shows it, and refrain resume goes on with it all the same.`,
+		Short: "Cancel a run now",
+		Long: `Cancel a run at once, even if another process is driving it. The log keeps what the run
+has done: refrain show displays it, and refrain resume can still continue the run.`,
 		Example: `  refrain cancel last
   refrain cancel r_1f0c3a2b --reason "wrong input"`,
 		Args:              between(1, 1),
@@ -27,6 +27,6 @@ kept: refrain show shows it, and refrain resume goes on with it all the same.`,
 	}
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.reason, "reason", "", "`why`, for the log")
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 	return cmd
 }

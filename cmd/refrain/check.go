@@ -24,17 +24,17 @@ func newCheck(e *env) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say what a definition can come to before it runs",
-		Long: `Check a definition as validate does, and say what a run of it can come to: how
-each loop can end, and who may end it; how often agents run and ask models at
-the most, and what tokens, cost and time that can take. What nothing bounds is
-called so, and what nobody knows.
+		Short: "Show how a definition can end and what it can cost",
+		Long: `Check a definition as validate does, and show what a run of it can come to: how each
+loop can end and who may end it, how often agents run and ask a model at most, and the
+most tokens, cost and time that this takes. "unbounded" means that no limit applies;
+"unknown" means that the figure cannot be computed.
 
-The flags that refrain run has for limits, --model and --set mean the same here:
-what is said is what a run with them comes to.
+--model, --set and the flags for limits mean the same as for refrain run: the report
+is about a run with these flags.
 
-The tokens of a request depend on what agents say. With --input-tokens and
---output-tokens the table counts with so many for each request and answer.
+The size of a request depends on what agents say. --input-tokens and --output-tokens
+give the figures to compute with, for each request and each answer.
 
 Files of other products are checked as refrain would run them.
 
@@ -47,12 +47,12 @@ Exit code 0 if the definition can be run, 2 otherwise.`,
 		RunE: func(_ *cobra.Command, args []string) error { return checkFile(e, &f, args[0]) },
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&f.json, "json", false, "write what is found as JSON to stdout, problems too")
-	fl.StringVar(&f.assumed.EveryModel, "model", "", "`provider/name` of the model that all agents ask, whatever the definition says; env REFRAIN_MODEL is only for those for which it says nothing")
-	fl.StringArrayVar(&f.sets, "set", nil, "an input of the definition that the run gets, as `key=value`; may be given again")
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON to stdout, with the problems")
+	fl.StringVar(&f.assumed.EveryModel, "model", "", "`provider/name` of the model for all agents, in place of the definition's; env REFRAIN_MODEL applies only to agents without a model")
+	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
 	f.limits.add(fl)
-	fl.Int64Var(&f.assumed.InputTokens, "input-tokens", 0, "how many tokens to count with for each request")
-	fl.Int64Var(&f.assumed.OutputTokens, "output-tokens", 0, "how many tokens to count with for each answer of an agent without max_tokens")
+	fl.Int64Var(&f.assumed.InputTokens, "input-tokens", 0, "tokens of each request, for the estimate")
+	fl.Int64Var(&f.assumed.OutputTokens, "output-tokens", 0, "tokens of each answer, for agents without max_tokens")
 	return cmd
 }
 

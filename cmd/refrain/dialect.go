@@ -31,13 +31,12 @@ func newImport(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Make a definition of a file of another product",
-		Long: `Make a definition of a file of another product: ADK Agent Config (adk), Evo AI's
-JSON (evo), or Robomotion's nodes as JSON, YAML or main.ts (robomotion). The
-definition goes to stdout, and to stderr what was carried over, what was changed
-and what was left out, with the reasons. Exit code 2 if it cannot be run as it is.
+		Long: `ADK Agent Config (adk), Evo AI's JSON (evo), or Robomotion's nodes as JSON,
+YAML or main.ts (robomotion). The definition goes to stdout. A report on stderr says
+what was converted, what was changed and what was left out, and why. Exit code 2 if the
+definition cannot be run as it is.
 
-refrain run, validate, check, rehearse, graph and export take such files as they
-are.`,
+refrain run, validate, check, rehearse, graph and export also take such files directly.`,
 		Example: `  refrain import --from adk agent/root_agent.yaml -o loop.yaml
   refrain import --from evo agents.json --agent refiner
   refrain import --from robomotion main.ts --json > loop.yaml 2> report.json`,
@@ -45,11 +44,11 @@ are.`,
 		RunE: func(_ *cobra.Command, args []string) error { return importDefinition(e, f, args[0]) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.dialect, "from", "", "what the file is in: adk, evo or robomotion; found out if not given")
-	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE`, or into a folder, instead of stdout")
-	fl.StringVar(&f.agent, "agent", "", "`NAME` of the agent to begin with, where the file has several")
-	fl.BoolVar(&f.json, "json", false, "the report as JSON")
-	fl.BoolVar(&f.force, "force", false, "write over a file that is there")
+	fl.StringVar(&f.dialect, "from", "", "product that the file is from: adk, evo or robomotion (default: found by its content)")
+	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE` or into a folder, in place of stdout")
+	fl.StringVar(&f.agent, "agent", "", "`NAME` of the root agent, if the file has several agents")
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "overwrite an existing file")
 	return cmd
 }
 
@@ -58,18 +57,18 @@ func newExport(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write a definition for another product",
-		Long: `Write a definition as ADK Agent Config: a file for each agent, root_agent.yaml
-first, in the strict form that ADK for Python checks. What ADK cannot say is
-reported on stderr. Without -o, the files go to stdout, one after the other.`,
+		Long: `The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
+the strict form that ADK for Python checks. What ADK cannot express is reported on
+stderr. Without -o the files go to stdout, one after the other.`,
 		Example: "  refrain export --to adk loop.yaml -o agent/",
 		Args:    between(1, 1),
 		RunE:    func(_ *cobra.Command, args []string) error { return exportDefinition(e, f, args[0]) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.dialect, "to", "", "what to write: adk")
-	fl.StringVarP(&f.out, "output", "o", "", "`FOLDER` to write the files to, instead of stdout")
-	fl.BoolVar(&f.json, "json", false, "the report as JSON")
-	fl.BoolVar(&f.force, "force", false, "write over files that are there")
+	fl.StringVar(&f.dialect, "to", "", "format to write: adk")
+	fl.StringVarP(&f.out, "output", "o", "", "`FOLDER` to write the files to, in place of stdout")
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return cmd
 }
 

@@ -24,14 +24,14 @@ func newDoctor(e *env) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor [FILE]",
-		Short: "Check what a run needs: store, keys, models, servers",
-		Long: `Check what a run needs where it is to run: the program and the terminal, the store
-of the runs, and which providers of models have a key. Of FILE, or else of
-REFRAIN_MODEL, each model is opened, and with --ask it is sent one short question,
-which costs what one short question costs. Of FILE also the servers of tools are
-started, and the programs of its commands looked for; no agent is run.
+		Short: "Check the machine: store, keys, models, tool servers",
+		Long: `Check that this machine has what a run needs: the program and the terminal, the store
+of runs, and the keys of model providers. With FILE, doctor also opens each model of the
+definition, starts its tool servers, and looks for the programs of its commands; no agent
+runs. Without FILE it opens the model in REFRAIN_MODEL. --ask sends each model one short
+question, which its provider charges for.
 
-No value of a key is ever shown. Nothing is made that is not there.
+Keys are never shown. Nothing is created.
 
 Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 		Example: `  refrain doctor
@@ -61,9 +61,9 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&asJSON, "json", false, "write what is found as JSON")
+	fl.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	fl.BoolVar(&ask, "ask", false, "send each model one short question")
-	durationFlag(fl, &timeout, "timeout", 0, "how long the store, and each model that is asked, may take to answer; 0: the store 10s, a model what the definition's init_timeout says, or 30s")
+	durationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the store; init_timeout, or 30s, for a model)")
 	storeFlag(fl, &store)
 	return cmd
 }

@@ -27,10 +27,11 @@ func newEvents(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events RUN|FILE",
 		Short: "List the events of a run",
-		Long: `List the events of a run, a line each: its number, the time, the step, and what
-happened. --json writes the events themselves, a line of JSON each. Those of attempts
-that were cut off and made again, and of earlier runs in the same session, are only
-there with --all.`,
+		Long: `List the events of a run, one line each: number, time, step, and what happened.
+--json writes the events themselves, one line of JSON each.
+
+Attempts that were cut off and made again, and earlier runs of the same session, are
+left out; --all shows them too.`,
 		Example: `  refrain events last
   refrain events r_1f0c --errors
   refrain events last --agent critic --iteration 3
@@ -50,12 +51,12 @@ there with --all.`,
 	}
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.BoolVar(&f.errors, "errors", false, "only what went wrong: failures, refused exits, a loop or a run that ended with an error")
-	fl.StringVar(&f.agent, "agent", "", "only those of the agent of this `name`")
-	fl.IntVar(&f.iteration, "iteration", 0, "only those of iteration `N` of the outermost loop")
-	fl.BoolVar(&f.all, "all", false, "also those that count no more, and those of earlier runs")
-	fl.BoolVarP(&f.follow, "follow", "f", false, "go on until the run is over")
-	fl.BoolVar(&f.json, "json", false, "write JSON, a line for each event")
+	fl.BoolVar(&f.errors, "errors", false, "only failures, refused exits, and loops or runs that ended with an error")
+	fl.StringVar(&f.agent, "agent", "", "only events of the agent with this `name`")
+	fl.IntVar(&f.iteration, "iteration", 0, "only events of iteration `N` of the outermost loop")
+	fl.BoolVar(&f.all, "all", false, "include attempts that were made again, and earlier runs")
+	fl.BoolVarP(&f.follow, "follow", "f", false, "follow the run until it ends")
+	fl.BoolVar(&f.json, "json", false, "write one line of JSON for each event")
 	return cmd
 }
 

@@ -29,25 +29,26 @@ func newExportRun(e *env) *cobra.Command {
 	cmd := newExport(e)
 	definition := cmd.RunE
 	cmd.Use = "export RUN|FILE"
-	cmd.Short = "Write a run into a file, or a definition for another product"
-	cmd.Long = `Write a run, all its events, as JSON Lines: a line about the run, and one for each
-event. refrain import FILE takes it into another store, and show, events, verify and
-backtest read it as they read a run.
+	cmd.Short = "Export a run to a file, or a definition to another product"
+	cmd.Long = `Export a run as JSON Lines: one line about the run, then one for each event. refrain
+import reads the file into another store; show, events, verify and backtest read it like
+a run.
 
-The last line has a hash over all of it, the definition and the inputs too: a file that
-was changed is not imported. Keep that elsewhere, and refrain verify --expect says later
-whether anything was changed. With --audit each line has a hash over the event and the
-hash before, so that the first event that was changed is named.
+The last line has a hash of everything, including the definition and the inputs; a
+file that was changed is not imported. To notice changes later, keep the hash in
+another place and use refrain verify --expect. With --audit each line has a hash, so
+verify can name the first event that was changed.
 
-With --to it is about definitions. ` + cmd.Long
+With --to, export a definition.
+` + cmd.Long
 	cmd.Example = `  refrain export last -o run.jsonl
   refrain export r_1f0c --audit -o audit.jsonl
   refrain export last | ssh host refrain import -
 ` + cmd.Example
 	cmd.ValidArgsFunction = completeRuns(e, 1)
 	storeFlag(cmd.Flags(), &f.store)
-	cmd.Flags().BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, not only that of all at the end")
-	cmd.Flags().Lookup("output").Usage = "write to a new `FILE`, or a definition into a folder, instead of stdout"
+	cmd.Flags().BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
+	cmd.Flags().Lookup("output").Usage = "write to a new `FILE`, or a definition to a folder, in place of stdout"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("to") {
 			return definition(cmd, args)

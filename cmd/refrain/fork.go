@@ -25,12 +25,13 @@ func newFork(e *env) *cobra.Command {
 	var f forkFlags
 	cmd := &cobra.Command{
 		Use:   "fork RUN",
-		Short: "Make a new run of what a run has done up to a checkpoint",
-		Long: `Make a new run of what a run has done up to a checkpoint: behind an iteration of its
-outermost loop, by default the last one that has ended, or behind an event. The new run
-has the same log, state and files up to there, and a link to the old one, which is left
-alone. Its ID goes to stdout. It is paused: refrain resume lets it go its own way, and
---run does that at once.`,
+		Short: "Start a new run from a checkpoint of another",
+		Long: `Start a new run from a checkpoint of another one: after an iteration of its outermost
+loop (by default the last complete one), or after an event. The new run has the same
+log, state and files up to there, and a link to the old run, which stays as it is.
+
+The ID of the new run goes to stdout. The new run is paused; refrain resume continues
+it, and --run does so at once.`,
 		Example: `  refrain fork last --at-iteration 2
   refrain fork last --at-iteration 2 --run
   refrain fork r_1f0c3a2b --at-event 117`,
@@ -62,13 +63,13 @@ alone. Its ID goes to stdout. It is paused: refrain resume lets it go its own wa
 	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.IntVar(&f.iteration, "at-iteration", 0, "behind this `iteration` of the outermost loop")
-	fl.Int64Var(&f.event, "at-event", 0, "behind the event of this `number`, which refrain events shows")
-	fl.BoolVar(&f.run, "run", false, "let the new run go on at once")
-	fl.StringVar(&f.definition, "definition", "", "with --run: go on with the definition in this `FILE`")
+	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop")
+	fl.Int64Var(&f.event, "at-event", 0, "fork after the event with this `number`; refrain events shows the numbers")
+	fl.BoolVar(&f.run, "run", false, "resume the new run at once")
+	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
 	fl.StringVar(&f.progress, "progress", progressAuto, "with --run: "+progressUsage)
 	graceFlag(fl, &f.grace)
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 if a limit stopped the run")
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
 }
 

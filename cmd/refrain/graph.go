@@ -25,11 +25,11 @@ func newGraph(e *env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "graph FILE",
-		Short: "Draw the structure of a definition",
-		Long: `Draw the structure of a definition: loops as boxes with an arrow back to their
-first step, steps in the order in which they run, who may end a loop, how it ends,
-which key of the state each agent writes, and with a star the finalizer, which
-runs once when its loop has ended.
+		Short: "Draw a definition as a graph",
+		Long: `Draw the structure of a definition. A loop is a box with an arrow back to its first
+step; steps stand in the order in which they run. The graph shows how each loop ends and
+who may end it, which state key each agent writes, and with a star the finalizer, which
+runs once after its loop.
 
 Files of other products are drawn as refrain would run them.`,
 		Example: `  refrain graph loop.yaml

@@ -16,7 +16,7 @@ import (
 func newHelpDefinition() *cobra.Command {
 	return &cobra.Command{
 		Use:   "definition",
-		Short: "What a definition can say: every field",
+		Short: "Every field of a definition",
 		Long:  definitionHelp(),
 	}
 }

@@ -29,18 +29,19 @@ func newImportRun(e *env) *cobra.Command {
 	var f importFlags
 	cmd := newImport(e)
 	definition := cmd.RunE
-	cmd.Short = "Take a run from a file, or make a definition of a file of another product"
-	cmd.Long = `Take a run from a file that refrain export or refrain run --record has written into
-a store, with all its events. It has the ID that it had, or the one of --as. A file
-that was changed, or that is not whole, is refused. "-" reads standard input. A run
-that was cut off can be resumed here.
+	cmd.Short = "Import a run, or a definition of another product"
+	cmd.Long = `Import a run with all its events, from a file that refrain export or refrain run
+--record has written, into a store. It keeps its ID; --as gives it another one. A file
+that was changed or is incomplete is refused. "-" reads stdin. A run that was cut off
+can be resumed here.
 
-With --from, and of any other file: ` + strings.ToLower(cmd.Long[:1]) + cmd.Long[1:]
+Any other file, and with --from every file, is converted into a definition. It may be
+` + cmd.Long
 	cmd.Example = `  refrain import run.jsonl
   refrain import run.jsonl --as r_copy --store sqlite:other.db
 ` + cmd.Example
 	storeFlag(cmd.Flags(), &f.store)
-	cmd.Flags().StringVar(&f.as, "as", "", "`ID` that a run gets here")
+	cmd.Flags().StringVar(&f.as, "as", "", "`ID` of the run in this store (default: the ID that it has)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("from") || args[0] != "-" && !cmd.Flags().Changed("as") && !holdsRun(args[0]) {
 			return definition(cmd, args)

@@ -46,13 +46,18 @@ func newInit(e *env) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write a definition to begin with",
-		Long: `Write a small definition with comments, and what it needs to run at once without
-a network: a script that answers in place of a model. DIR is the current folder if
-it is not given, and is made if it is not there. Nothing is written over.
+		Short: "Create a definition from a template",
+		Long: `Write a small definition with comments into DIR (default: the current folder), with all
+that it needs to run at once and offline: a script answers in place of a model. DIR is
+created if needed. Files that exist are never overwritten.
 
 The templates:
-` + starterList(),
+
+  refine     improve a text until its marks are good
+  retry      check an answer, and ask again with what was wrong
+  poll       ask about a job until it is done; no model
+  codegen    write a program until its tests pass
+  negotiate  let a seller and a buyer bargain until they agree` + starterList(),
 		Example: `  refrain init
   refrain init shop --template negotiate`,
 		Args: between(0, 1),
@@ -75,7 +80,7 @@ The templates:
 			return s.next(e.stdout, dir, files)
 		},
 	}
-	cmd.Flags().StringVar(&name, "template", starters[0].name, "which `TEMPLATE`: "+strings.Join(starterNames(), ", "))
+	cmd.Flags().StringVar(&name, "template", starters[0].name, "`TEMPLATE` to write: "+strings.Join(starterNames(), ", "))
 	return cmd
 }
 

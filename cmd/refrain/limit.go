@@ -28,12 +28,12 @@ type limitFlags struct {
 
 func (f *limitFlags) add(fl *pflag.FlagSet) {
 	f.flags = fl
-	fl.UintVar(&f.maxIterations, "max-iterations", 0, "at most so many iterations, instead of what the definition says")
-	durationFlag(fl, &f.timeout, "timeout", 0, "how long the loop may take, as 30m, instead of what the definition says; 0 is as long as it needs")
-	fl.StringVar(&f.modelCalls, "max-model-calls", "", "how often the run may ask a model before it counts as gone wrong: a `number`, or none, instead of what the definition says; 500 if nobody says")
-	fl.Int64Var(&f.calls, "budget-calls", 0, "how many requests to models the run may make")
-	fl.Int64Var(&f.tokens, "budget-tokens", 0, "how many tokens the run may use, of input and output together")
-	fl.Float64Var(&f.cost, "budget-cost", 0, "what the run may cost, by the prices of the definition")
+	fl.UintVar(&f.maxIterations, "max-iterations", 0, "stop after this many iterations, in place of the definition's limit")
+	durationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 30m, in place of the definition's; 0 removes the limit")
+	fl.StringVar(&f.modelCalls, "max-model-calls", "", "fail after this `number` of model calls, or none for no limit, in place of the definition's (default 500)")
+	fl.Int64Var(&f.calls, "budget-calls", 0, "stop when this many requests were sent to models")
+	fl.Int64Var(&f.tokens, "budget-tokens", 0, "stop when this many tokens were used, input and output together")
+	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, by the prices in the definition")
 }
 
 // iterations is nil if the flag was not given, and so is time.

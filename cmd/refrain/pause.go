@@ -24,9 +24,9 @@ func newPause(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause RUN",
 		Short: "Pause a run between two steps",
-		Long: `Pause a run, whichever process drives it. The step that is under way ends first, and
-so do those beside it; --now cuts them off, and they are made again when the run is
-resumed. The command waits until the run is paused; to leave it earlier changes nothing.`,
+		Long: `Pause a run, even if another process is driving it. The steps that are running end
+first; --now cuts them off, and resuming makes them again. The command waits until the
+run is paused. If you leave it earlier, the run is paused all the same.`,
 		Example: `  refrain pause last
   refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
 		Args:              between(1, 1),
@@ -35,8 +35,8 @@ resumed. The command waits until the run is paused; to leave it earlier changes 
 	}
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.reason, "reason", "", "`why`, for the log")
-	fl.BoolVar(&f.now, "now", false, "cut off what is under way")
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	fl.BoolVar(&f.now, "now", false, "cut off the steps that are running")
 	return cmd
 }
 

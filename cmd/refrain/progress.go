@@ -20,7 +20,7 @@ const (
 	progressQuiet = "quiet"
 )
 
-const progressUsage = "how to show progress: auto, tty, plain, json or quiet (env REFRAIN_PROGRESS)"
+const progressUsage = "show progress as auto, tty, plain, json or quiet (env REFRAIN_PROGRESS)"
 
 // progressMode is how progress is shown. What somebody has chosen counts, also
 // where it is a bad choice; auto is a tree where a person can see it, and lines

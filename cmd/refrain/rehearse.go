@@ -30,23 +30,23 @@ func newRehearse(e *env) *cobra.Command {
 	var f rehearseFlags
 	cmd := &cobra.Command{
 		Use:   "rehearse FILE [INPUT]",
-		Short: "Let things go wrong in a loop, and see what catches them",
-		Long: `Run a definition with stand-ins, let things go wrong in it, one after the other,
-and say which of its guards has caught each, and what to add to the file where none
-has: a loop that never exits, a noisy judge, scores that regress, oscillating
-outputs, a step that hangs, a provider that fails once or is down, an exit without
-permission, a state that grows, costs that explode, and a crash at every event.
+		Short: "Inject faults into a loop, and see which guard catches them",
+		Long: `Run a definition with stand-ins, inject one fault after the other, and report which
+guard caught it. Where none did, the report says what to add to the file. The faults: a
+loop that never exits, a noisy judge, falling scores, oscillating outputs, a step that
+hangs, a provider that fails once or is down, an exit without permission, a state that
+grows, costs that explode, a crash at every event, and more.
 
-No model is asked, no key is needed, and nothing runs or is sent: commands, HTTP
-requests, agents elsewhere, MCP servers, functions and people have stand-ins. The
-loops, expressions and templates are the real ones. No time passes.
+No model is asked, no key is needed, and nothing is sent: commands, HTTP requests,
+remote agents, MCP servers, functions and people are replaced. Loops, expressions and
+templates are the real ones. Waiting takes no time.
 
-A script gives answers in place of those that are made up: its n-th answer that
-names an agent, or a task, is for iteration n. It is written as those of models
-called scripted/FILE.
+By default the stand-ins make up their answers. --script gives answers of your own, in
+the format of scripted models: the n-th answer that names an agent, or a task, is used
+in iteration n.
 
-Exit codes: 0 every fault was caught or cannot happen, 1 one was not, or it is
-not known, 2 wrong usage or invalid definition.`,
+Exit codes: 0 every fault was caught or cannot happen, 1 a fault was not caught, or
+that is unknown, 2 wrong usage or an invalid definition.`,
 		Example: `  refrain rehearse loop.yaml
   refrain rehearse loop.yaml --fault step_hung --fault crash
   refrain rehearse loop.yaml --script answers.yaml --set size=3
@@ -56,11 +56,11 @@ not known, 2 wrong usage or invalid definition.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
-	fl.Uint64Var(&f.seed, "seed", 0, "a `number` that varies what is left to chance")
-	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
-	fl.StringVar(&f.script, "script", "", "`FILE` of answers in place of those that are made up")
-	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; may be given again")
-	durationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime, "how long a step is supposed to take")
+	fl.Uint64Var(&f.seed, "seed", 0, "`number` that seeds the random choices")
+	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
+	fl.StringVar(&f.script, "script", "", "`FILE` with answers for the stand-ins")
+	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; repeat the flag for more faults")
+	durationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime, "time that a step takes in the rehearsal")
 	return cmd
 }
 

@@ -23,10 +23,13 @@ func newResolve(e *env) *cobra.Command {
 	var f resolveFlags
 	cmd := &cobra.Command{
 		Use:   "resolve RUN",
-		Short: "Say what became of a call that was cut off",
-		Long: `Say what became of a step or a tool call that must not be made twice (effect:
-at_most_once) and was cut off while it was at work: nobody but you can know. It was made,
-and came to --result; it was not, and is to be made now (--retry); or it is left (--skip).`,
+		Short: "Say whether a call that was cut off took place",
+		Long: `Say whether a call that must not be made twice (effect: at_most_once) took place. It was
+cut off while it ran, so Refrain cannot know. There are three answers:
+
+  --result TEXT  it took place, with this result
+  --retry        it did not take place; make it now
+  --skip         leave it out`,
 		Example: `  refrain answer last
   refrain resolve last --result "order 4711"
   refrain resolve r_1f0c3a2b --call call-x2mh3k --retry --resume`,
@@ -38,12 +41,12 @@ and came to --result; it was not, and is to be made now (--retry); or it is left
 	}
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.call, "call", "", "`ID` of the call or of the question, if there are several")
-	fl.StringVar(&f.result, "result", "", "it was made, and this `text` is what it came to")
-	fl.BoolVar(&f.retry, "retry", false, "it was not made: make it now")
-	fl.BoolVar(&f.skip, "skip", false, "leave it")
-	fl.StringVar(&f.reason, "reason", "", "`why`, for the log")
-	fl.BoolVar(&f.goOn, "resume", false, "go on with the run at once")
+	fl.StringVar(&f.call, "call", "", "`ID` of the call or of its question, if there are several")
+	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
+	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")
+	fl.BoolVar(&f.skip, "skip", false, "leave the call out")
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
 	return cmd
 }
 

@@ -30,19 +30,19 @@ func newResume(e *env) *cobra.Command {
 	var f resumeFlags
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
-		Short: "Go on with a run that is paused or was interrupted",
-		Long: `Go on with a run that is paused, waits, was canceled, or was interrupted: by a
-crash, a restart, or Ctrl-C. Steps that have ended are not made again; a step that was
-cut off is, unless it must not be made twice (effect: at_most_once): then the run asks
-what became of it. Exit codes and keys are those of refrain run.
+		Short: "Continue a run that was paused, interrupted or stopped by a limit",
+		Long: `Continue a run that is paused, waits for a person, was canceled, or was interrupted by a
+crash, a restart or Ctrl-C. Steps that have ended are not repeated. A step that was cut
+off is made again, unless it must not be made twice (effect: at_most_once): then the run
+asks whether it took place. Exit codes and keys are those of refrain run.
 
-The definition is the one that the run was started with, whatever its file says now.
---definition gives the run another one, from then on. It has to fit what the run has
-done; if it does not, the run stays as it is.
+The run keeps the definition that it was started with, even if the file has changed.
+--definition gives it another one from here on. If that does not fit what the run has
+done, resume fails and the run stays as it is.
 
-A run that a limit has stopped goes on with a higher one: with --add-iterations, or with
-the limits that refrain run takes. They are the run's from then on. One that has failed
-goes on with --retry, which tries the failed step again.`,
+A run that a limit stopped continues with a higher limit: give --add-iterations, or the
+limits that refrain run takes. A run that failed continues with --retry, which tries the
+failed step again.`,
 		Example: `  refrain resume last
   refrain resume r_1f0c3a2b
   refrain resume last --add-iterations 3
@@ -64,13 +64,13 @@ goes on with --retry, which tries the failed step again.`,
 	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.definition, "definition", "", "go on with the definition in this `FILE`")
-	fl.StringVar(&f.dir, "dir", "", "go on in this `FOLDER`, in place of the one in which the run was started, as on another machine")
+	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
+	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run was started)")
 	f.addLimits(fl)
 	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
-	fl.BoolVar(&f.json, "json", false, "the same as --progress json: a line of JSON for each event, on standard output")
+	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
 	graceFlag(fl, &f.grace)
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
 }
 

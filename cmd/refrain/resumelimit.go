@@ -20,8 +20,8 @@ import (
 // addLimits adds the flags with which a run gets other limits.
 func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
 	f.limits.add(fl)
-	fl.UintVar(&f.add, "add-iterations", 0, "so many `iterations` more than the run was to have")
-	fl.BoolVar(&f.retry, "retry", false, "go on with a run that has failed: try the failed step again")
+	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
+	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
 }
 
 // raise gives the program the limits of the flags. It returns whether there are any:

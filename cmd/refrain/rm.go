@@ -30,10 +30,12 @@ func newRm(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm RUN...",
 		Short: "Remove runs",
-		Long: `Remove runs with all that is theirs: events, state, saved files, mailbox, and what they
-had to say in the background. Without --yes it only says what would be removed. RUN names runs; --older-than and --status
-choose among all of them, or among those that are named. A run that a process drives
-is left alone. What was removed is gone: refrain export writes a run into a file.`,
+		Long: `Remove runs with all their data: events, state, saved files, messages, and background
+output. Without --yes nothing is removed; the command lists what would be.
+
+Name runs, or choose them with --older-than and --status; together, the flags choose
+among the runs that you name. A run that a process is driving is never removed. To
+keep a copy, use refrain export first.`,
 		Example: `  refrain rm r_1f0c --yes
   refrain rm --older-than 30d --status completed
   refrain rm --older-than 30d --status completed --yes`,
@@ -43,9 +45,9 @@ is left alone. What was removed is gone: refrain export writes a run into a file
 	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.olderThan, "older-than", "", "only runs in which nothing happened for so `long`, such as 30d or 12h")
-	fl.StringVar(&f.status, "status", "", "only those that stand so: `"+strings.Join(statuses, "|")+"`")
-	fl.BoolVar(&f.yes, "yes", false, "do it")
+	fl.StringVar(&f.olderThan, "older-than", "", "only runs without an event for this `long`, such as 30d or 12h")
+	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
+	fl.BoolVar(&f.yes, "yes", false, "remove the runs")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -29,10 +29,9 @@ func newRoot(e *env) *cobra.Command {
 		Long: `Refrain repeats an ordered list of agents until it should stop, and hands back
 the best result it has, with the reason.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
+  refrain init
   refrain run examples/compress/loop.yaml --set file=README.md
-  refrain resume last
-  refrain validate loop.yaml
-  refrain backtest run.jsonl --set plan.max_iterations=3`,
+  refrain resume last`,
 		Version:       strings.TrimPrefix(version(), "refrain "),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -43,11 +42,22 @@ the best result it has, with the reason.`,
 	cmd.SetOut(e.stdout)
 	cmd.SetErr(e.stderr)
 	cmd.SetFlagErrorFunc(valueError)
-	cmd.AddCommand(newRun(e), newValidate(e), newVerify(e), newBacktest(e), newVersion(e))
-	cmd.AddCommand(newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e))
-	cmd.AddCommand(newRuns(e), newShow(e), newEvents(e), newWatch(e), newExportRun(e), newImportRun(e), newRm(e))
-	cmd.AddCommand(newCheck(e), newRehearse(e), newSchema(e), newHelpDefinition())
-	cmd.AddCommand(newInit(e), newGraph(e), newDoctor(e))
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Write a definition:", []*cobra.Command{newInit(e), newValidate(e), newCheck(e), newGraph(e), newRehearse(e), newSchema(e)}},
+		{"Run it:", []*cobra.Command{newRun(e), newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e)}},
+		{"Look at runs:", []*cobra.Command{newRuns(e), newShow(e), newEvents(e), newWatch(e), newVerify(e), newBacktest(e)}},
+		{"Move, remove, check:", []*cobra.Command{newExportRun(e), newImportRun(e), newRm(e), newDoctor(e)}},
+	} {
+		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			cmd.AddCommand(c)
+		}
+	}
+	cmd.AddCommand(newVersion(e), newHelpDefinition())
 	strictTopics(cmd)
 	return cmd
 }

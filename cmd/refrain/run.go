@@ -40,20 +40,21 @@ func newRun(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE [INPUT]",
 		Short: "Run a definition",
-		Long: `Run a definition. INPUT is what the user asks, {{user_input}} in the definition;
-"-" reads it from standard input. The answer goes to stdout, progress to stderr.
+		Long: `Run a definition. INPUT is the user's request, {{user_input}} in the definition; "-"
+reads it from stdin. The answer goes to stdout, progress to stderr.
 
-The run is kept in .refrain/refrain.db, or where --store says, with the definition
-as it is now. Ctrl-C pauses it when the step that is under way has ended, a second
-Ctrl-C cuts that off, and a third leaves at once; refrain resume goes on in any case.
-In a terminal d lets it go on in the background, as --detach does from the start.
+The run is kept in .refrain/refrain.db, or where --store says, together with the
+definition as it is now. The first Ctrl-C pauses the run after the step that is running,
+the second cuts that step off, and the third leaves at once. In each case refrain resume
+continues the run. In a terminal, d moves the run to the background; --detach starts it
+there.
 
-Exit codes: 0 completed, 1 failed, 2 wrong usage or invalid definition, 3 stopped
-by a limit before its own criterion, 4 paused or waiting for a person, 130
+Exit codes: 0 completed, 1 failed, 2 wrong usage or an invalid definition, 3 stopped by
+a limit before the loop's own criterion, 4 paused or waiting for a person, 130
 interrupted.
 
-A model is named as provider/name, such as openai/gpt-5-mini; doc/models.md lists
-the providers and the keys that they need.`,
+Models are named provider/name, such as openai/gpt-5-mini. doc/models.md lists the
+providers and the keys that they need.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain run examples/compress/loop.yaml --set file=README.md
   refrain run loop.yaml --max-iterations 3 --timeout 10m --progress json
@@ -82,18 +83,18 @@ the providers and the keys that they need.`,
 	}
 	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; may be given again")
+	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
 	f.limits.add(fl)
 	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
-	fl.BoolVar(&f.json, "json", false, "the same as --progress json: a line of JSON for each event, on standard output")
-	fl.StringVar(&f.model, "model", "", "`provider/name` of the model that all agents ask, whatever the definition says; env REFRAIN_MODEL is only for those for which it says nothing")
-	fl.StringVar(&f.session, "session", "", "`ID` of the run, or of the one after which it comes in the same conversation; made up if not given")
+	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; env REFRAIN_MODEL applies only to agents without a model")
+	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation (default: a new ID)")
 	storeFlag(fl, &f.store)
-	fl.BoolVar(&f.detach, "detach", false, "run in the background; the run's ID goes to stdout")
+	fl.BoolVar(&f.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.grace)
-	fl.StringVar(&f.record, "record", "", "write every event of the run to a new `FILE`, a line of JSON each, for refrain verify and refrain backtest")
+	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain verify and refrain backtest")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
 }
 
@@ -125,7 +126,7 @@ const defaultGrace = 10 * time.Second
 
 // graceFlag adds --grace.
 func graceFlag(fl *pflag.FlagSet, grace *time.Duration) {
-	durationFlag(fl, grace, "grace", defaultGrace, "how long a step may take to end when a signal other than Ctrl-C ends the process")
+	durationFlag(fl, grace, "grace", defaultGrace, "time that running steps have to end after a signal other than Ctrl-C")
 }
 
 func checkGrace(d time.Duration) error {

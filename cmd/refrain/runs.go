@@ -37,11 +37,12 @@ func newRuns(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs",
-		Long: `List the runs of a store, the newest first: how they stand, how far they are, and
-why they stopped or what they wait for. A run that is interrupted was cut off, and
-can be resumed as one that is paused can; in one that has not begun there is nothing.
+		Long: `List the runs of a store, newest first, with status, iteration, score, and why each
+stopped or what it waits for. "interrupted" means that the run was cut off; like a
+paused run it can be resumed. A run that has "not_begun" was cut off before its first
+event.
 
-Other commands name a run by its ID, by the beginning of it, or as last, the newest.`,
+Other commands take a run's ID, the beginning of its ID, or "last" for the newest run.`,
 		Example: `  refrain runs
   refrain runs --status interrupted
   refrain runs --limit 100 --json`,
@@ -51,9 +52,9 @@ Other commands name a run by its ID, by the beginning of it, or as last, the new
 	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.status, "status", "", "only those that stand so: `"+strings.Join(statuses, "|")+"`")
-	fl.IntVar(&f.limit, "limit", 20, "how many at most; 0: all")
-	fl.BoolVar(&f.json, "json", false, "write JSON, a line for each run")
+	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
+	fl.IntVar(&f.limit, "limit", 20, "show at most this many runs; 0 shows all")
+	fl.BoolVar(&f.json, "json", false, "write one line of JSON for each run")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -24,12 +24,12 @@ func newSchema(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema [FILE]",
 		Short: "Print the JSON Schema of definitions, for editors",
-		Long: `Print the JSON Schema of definitions, of draft 2020-12: an editor that knows it
-completes fields, explains them, and marks what is wrong while it is typed.
+		Long: `Print the JSON Schema (draft 2020-12) of definitions. An editor that has it completes
+fields, explains them, and marks mistakes while you type.
 
-An editor with a YAML language server reads the schema that the first line of a
-definition names. With --line that line is printed: for the newest schema on the
-web, or for FILE, a copy of this version's.`,
+Editors with a YAML language server read the schema that the first line of a definition
+names. --line prints that line, for the newest schema on the web, or for FILE, a copy of
+this version's schema.`,
 		Example: `  refrain schema >refrain.schema.json
   refrain schema --line refrain.schema.json
   refrain schema --line | cat - draft.yaml >loop.yaml`,
@@ -49,7 +49,7 @@ web, or for FILE, a copy of this version's.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&line, "line", false, "print the line of a definition that tells an editor of the schema")
+	cmd.Flags().BoolVar(&line, "line", false, "print the line that names the schema, for the top of a definition")
 	return cmd
 }
 

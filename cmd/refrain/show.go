@@ -32,17 +32,17 @@ func newShow(e *env) *cobra.Command {
 	var f showFlags
 	cmd := &cobra.Command{
 		Use:   "show RUN|FILE",
-		Short: "Show what a run did",
-		Long: `Show a run: its iterations with their scores and steps, the answer, and why it
-stopped, with every condition that could have stopped it. --iteration shows what the
-steps of one iteration said, --state the state that it left, and --diff how the state
-changed from one iteration to another, by key and within texts word by word.
---resources shows the time, model calls and state sizes that the log tells of; CPU time
-and memory are in the last line of refrain run --json.
-Iteration 0 is what there was before the first.
+		Short: "Show what a run did and why it stopped",
+		Long: `Show a run: its iterations with scores and steps, the answer, and why it stopped, with
+every condition that could have stopped it.
 
-The iterations are those of the run's loop; --loop names another one, such as
-story[2]/polish, by its address.`,
+--iteration shows what the steps of one iteration said, --state the state at its end, and
+--diff how the state changed between two iterations, by key and word by word. Iteration 0
+is the state before the first iteration. --resources shows time, model calls, tokens,
+cost and state sizes. CPU time and memory are only in the last line of refrain run --json.
+
+The iterations are those of the outermost loop; --loop chooses another loop by its
+address, such as story[2]/polish.`,
 		Example: `  refrain show last
   refrain show r_1f0c --iteration 3 --state
   refrain show last --diff 4..5
@@ -57,11 +57,11 @@ story[2]/polish, by its address.`,
 	cmd.SetFlagErrorFunc(valueError)
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.IntVar(&f.iteration, "iteration", 0, "show `N`, one iteration, and what its steps said")
-	fl.BoolVar(&f.state, "state", false, "show the state after the iteration, or at the end")
-	fl.BoolVar(&f.resources, "resources", false, "show what the run has used: time, model calls, context saved, state sizes")
-	fl.StringVar(&f.diff, "diff", "", "show how the state changed between two iterations, as `N..M`")
-	fl.StringVar(&f.loop, "loop", "", "`address` of the loop whose iterations are meant")
+	fl.IntVar(&f.iteration, "iteration", 0, "show what the steps of iteration `N` said")
+	fl.BoolVar(&f.state, "state", false, "show the state at the end, or after --iteration")
+	fl.BoolVar(&f.resources, "resources", false, "show what the run used: time, model calls, tokens, cost, state sizes")
+	fl.StringVar(&f.diff, "diff", "", "show how the state changed between two iterations, `N..M`")
+	fl.StringVar(&f.loop, "loop", "", "`address` of the loop whose iterations to show")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd
 }

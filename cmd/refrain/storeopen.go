@@ -39,7 +39,7 @@ const defaultStore = "sqlite:" + ".refrain/refrain.db"
 
 // storeFlag adds --store.
 func storeFlag(fl *pflag.FlagSet, spec *string) {
-	fl.StringVar(spec, "store", "", "where runs are kept: `sqlite:PATH`, postgres:DSN or memory (env REFRAIN_STORE; default "+defaultStore+")")
+	fl.StringVar(spec, "store", "", "store of runs: `sqlite:PATH`, postgres:DSN or memory (env REFRAIN_STORE; default "+defaultStore+")")
 }
 
 // storeSpec is the store that a flag names, or else the environment, or else

@@ -15,9 +15,9 @@ func newValidate(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a definition without running it",
-		Long: `Check a definition and report every problem in it, with its place in the file
-and what to do about it. Exit code 0 if there is none, 2 otherwise. What a run
-of it can come to, refrain check says besides.`,
+		Long: `Check a definition, and report every problem with its place in the file and how to fix
+it. Exit code 0 if there is none, 2 otherwise. refrain check also shows what a run can
+come to.`,
 		Example: "  refrain validate loop.yaml",
 		Args:    between(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -24,23 +24,26 @@ func newVerify(e *env) *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
 		Use:   "verify FILE|RUN",
-		Short: "Check that the log of a run is as it was written",
-		Long: `Check the log of a run in a store, or in a file that refrain export or refrain run
---record has written. Each loop in it ends with a stop record, which holds a digest
-of all its events and of itself, and each run with one of all that it was, from the
-definition and the inputs to its end; they are made again and compared. Behind an end
-nothing may stand but what continues the run or begins another. A file of
-refrain export has a hash of all in its last line, and with --audit one in each line,
-over the event and the hash before: the first event that does not fit is named. In a
-store the state is made again from the events, too. One line
-for each loop and each run, and one for the log with the hash of all; exit code 0 if all
-agree, 1 if not.
+		Short: "Check that the log of a run was not changed",
+		Long: `Check that the log of a run was not changed, in a store or in a file that refrain export
+or refrain run --record has written.
 
-A run that has not ended, or that a version without these hashes has ended, is
-unsealed: nobody can tell whether its last events are all there. That is no error.
+Every loop ends with a stop record, which holds a hash of the loop's events; every run
+ends with a hash of the whole run, from the definition and the inputs to its end.
+verify computes the hashes again and compares. After the end of a run, only events that
+continue it or begin another run may stand. In a store, verify also rebuilds the state
+from the events. A file of refrain export has a hash of everything in its last line;
+with --audit each line has one, so the first changed event is named.
 
-Who can write the log can also make digests that agree with what he has changed:
-keep the hash of all elsewhere, and give it to --expect, to notice that.`,
+The report has one line for each loop, for each run, and for the whole log. Exit code 0
+if all agree, 1 otherwise.
+
+A run that has not ended, or that an old version without hashes has ended, is
+"unsealed": whether its last events are all there cannot be checked. That is not an
+error.
+
+Somebody who can write the log can also compute new hashes. To notice that, keep the
+hash of the whole log in another place, and give it to --expect.`,
 		Example: `  refrain verify last
   refrain run loop.yaml --record run.jsonl
   refrain verify run.jsonl
@@ -52,7 +55,7 @@ keep the hash of all elsewhere, and give it to --expect, to notice that.`,
 	}
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
-	fl.StringVar(&f.expect, "expect", "", "`hash` of the whole log that was kept elsewhere")
+	fl.StringVar(&f.expect, "expect", "", "`hash` of the whole log that you kept")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd
 }

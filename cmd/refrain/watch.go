@@ -32,12 +32,13 @@ func newWatch(e *env) *cobra.Command {
 	var f watchFlags
 	cmd := &cobra.Command{
 		Use:   "watch RUN",
-		Short: "Look on while another process runs",
-		Long: `Show the progress of a run from its beginning, as refrain run does, while another
-process drives it. It ends with the run: the answer goes to stdout, and the exit code
-is the run's, or 4 if it is paused or waits for a person, and 130 if it was canceled or
-the process that drove it is gone. To stop looking, with d or Ctrl-C, does nothing to
-the run; the exit code is then 0 or 130.`,
+		Short: "Follow a run that another process is driving",
+		Long: `Follow a run that another process is driving, from the run's beginning, with the same
+view as refrain run. watch ends with the run: the answer goes to stdout. The exit code is
+that of the run, 4 if it is paused or waits for a person, and 130 if it was canceled or
+its process is gone.
+
+To stop watching, press d (exit code 0) or Ctrl-C (exit code 130). The run goes on.`,
 		Example: `  refrain watch last
   refrain watch r_1f0c --progress json`,
 		Args:              between(1, 1),
@@ -53,8 +54,8 @@ the run; the exit code is then 0 or 130.`,
 	fl := cmd.Flags()
 	storeFlag(fl, &f.store)
 	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
-	fl.BoolVar(&f.json, "json", false, "the same as --progress json")
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 if a limit stopped the run")
+	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
 }
 
