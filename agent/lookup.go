@@ -25,7 +25,8 @@ import (
 //	remaining_iterations                   after this one
 //	is_first_iteration  is_last_iteration
 //	score  best.score                      the last iteration's score and the best one
-//	prev.KEY  best.KEY                     a key of the state after the iteration before, and after the best
+//	prev.KEY  best.KEY                     a key of the state after the iteration before, and after the best; for a
+//	                                       finalizer the best is the one that fits why the loop stopped
 //	rejected.reason  rejected.KEY          of the iteration before, if it was not accepted
 //	elapsed                                since the loop began, as "1m30s"
 //	budget.remaining                       what model calls may still use, as "12 calls, 3400 tokens, 0.52 cost"

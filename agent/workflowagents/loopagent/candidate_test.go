@@ -121,3 +121,46 @@ func TestNoIterationSucceeded(t *testing.T) {
 		}
 	}
 }
+
+// LOOP 16: what the finalizer sees as the best fits the reason for which the loop has
+// stopped: the best score may be that of an iteration that missed what the loop is to
+// reach.
+func TestFinalizerSeesTheBestThatFits(t *testing.T) {
+	verdict := func(score float64, tests bool) map[string]any {
+		return map[string]any{"score": score, "depth": score, "tests": tests}
+	}
+	for name, tt := range map[string]struct {
+		more    func(*loopagent.Config)
+		reviews []map[string]any
+		want    string
+	}{
+		"a condition": {func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: "state.review.tests"} },
+			[]map[string]any{verdict(9, false), verdict(7, true)}, "best.draft=draft 2 best.score=7"},
+		"a condition, the best of two": {func(c *loopagent.Config) {
+			c.StopWhen, c.OnRegression = &loop.Condition{Expr: "state.review.tests", For: 2}, loop.KeepBest // else the worse one is undone
+		}, []map[string]any{verdict(9, false), verdict(7, true), verdict(6, true)}, "best.draft=draft 2 best.score=7"},
+		"a condition within an iteration": {func(c *loopagent.Config) {
+			c.StopWhen, c.StopCheck = &loop.Condition{Expr: "state.review.tests"}, loop.EachStep
+		}, []map[string]any{verdict(9, false), verdict(7, true)}, "best.draft=draft 2"},
+		"a target": {func(c *loopagent.Config) {
+			c.Score.Target, c.Score.Dimensions, c.Score.DimensionTarget = new(7.0), []string{"depth"}, new(7.0)
+		}, []map[string]any{{"score": 9, "depth": 6}, verdict(8, true)}, "best.draft=draft 2 best.score=8"},
+		"a limit": {nil, []map[string]any{verdict(9, false), verdict(7, true), verdict(8, true)}, "best.draft=draft 1 best.score=9"},
+	} {
+		for _, policy := range []loop.Regression{loop.KeepBest, loop.RollbackOnWorse} {
+			var reviews []*session.Event
+			for _, r := range tt.reviews {
+				reviews = append(reviews, sets("", "review", r))
+			}
+			root := loopOf(t, "l", 3, func(c *loopagent.Config) {
+				c.Score, c.KeepStates, c.Finalizer, c.OnRegression = &loop.Score{Key: "review"}, true, "final", policy
+				if tt.more != nil {
+					tt.more(c)
+				}
+			}, turns(t, "writer", sets("", "draft", "draft 1"), sets("", "draft", "draft 2"), sets("", "draft", "draft 3")),
+				turns(t, "critic", reviews...), looks(t, "other", "iteration"), looks(t, "final", "best.draft", "best.score"))
+			got := mustPlay(t, root)
+			check(t, name+", "+string(policy), got[len(got)-1], "final: "+tt.want)
+		}
+	}
+}

@@ -77,8 +77,29 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 		if it.Best {
 			r.loop.Best = now.state
 		}
+		if it.Met {
+			r.met = now.state
+		}
 	}
 	return ok
+}
+
+// fit makes the best that the finalizer sees the iteration that fits the reason for
+// which the loop has stopped (LOOP 16): one that had a better score may have missed what
+// the loop was to reach.
+func (r *run) fit(reason loop.StopReason) {
+	t, l := &r.tally, r.loop
+	switch {
+	case r.plan.Score == nil:
+	case reason == loop.ReasonTarget:
+		l.Best, l.BestScore = l.Prev, l.Score
+	case reason == loop.ReasonCondition && t.Ended.Number != 0:
+		l.Best, l.BestScore = r.met, t.MetScore
+	case reason == loop.ReasonCondition: // in the middle of an iteration
+		if l.Best, l.BestScore = nil, nil; r.cfg.KeepStates {
+			l.Best = r.snap(l.Address).state
+		}
+	}
 }
 
 // callBack calls n iteration callbacks and yields what they changed.

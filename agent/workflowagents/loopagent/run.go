@@ -59,6 +59,7 @@ type run struct {
 	said  *session.Event // what was said last
 
 	initial, accepted snapshot        // states to roll back to
+	met               map[string]any  // the state after the best iteration at whose end StopWhen held; see fit
 	before            snapshot        // the state before the step's first attempt
 	touched           map[string]bool // keys that the loop has changed; nil if only it does
 	written           writing         // who has written what it reads
@@ -158,6 +159,7 @@ func (r *run) next() bool {
 	case loop.Finalize:
 		r.finalizing = true
 		r.loop.Pass = r.loop.Address
+		r.fit(d.Stop.Reason)
 		return r.step(r.bounded(&d))
 	default:
 		r.stop(d.Stop)
