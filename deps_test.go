@@ -48,6 +48,7 @@ artifact/...: artifact
 budget:
 internal/credential:
 internal/interpreter:
+internal/pipe:
 internal/procgroup:
 session: model tool/toolconfirmation
 session/sessiontest: session model tool/toolconfirmation
@@ -67,7 +68,7 @@ agent/workflowagents/parallelagent: agent session
 runner: agent session artifact memory model tool/toolconfirmation
 progress: session loop
 hook: internal/credential internal/interpreter internal/procgroup
-definition: agent agent/... budget hook internal/credential loop expr template session model model/provider model/scripted tool tool/...
+definition: agent agent/... budget hook internal/credential internal/pipe loop expr template session model model/provider model/scripted tool tool/...
 rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session tool tool/...
 supervisor: agent artifact loop memory progress runner session
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/pipe"
 )
 
 // Options are the choices of [Parse].
@@ -35,7 +36,7 @@ type Options struct {
 // [Definition.Warnings].
 func Load(name string) (*Definition, error) {
 	l := newLoader()
-	f, err := openPipe(name)
+	f, err := pipe.Open(name)
 	if err != nil {
 		return nil, l.unreadable(name, err)
 	}

@@ -54,6 +54,9 @@ Any other file, and with --from every file, is converted into a definition. It m
 // holdsRun reports whether a file begins as one with a run does: with a JSON
 // object on its first line that is an event, or the head of an export.
 func holdsRun(name string) bool {
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return false // what is read from a pipe is gone
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return false

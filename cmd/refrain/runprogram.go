@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/pipe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -98,7 +99,7 @@ func (p *program) read(file string) (*definition.Definition, error) {
 
 // readSome reads a file up to where it is too large to be a definition.
 func readSome(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := pipe.Open(file)
 	if err != nil {
 		return nil, err
 	}

@@ -51,12 +51,17 @@ func TestSchemaThatIsAPipeIsNotOpened(t *testing.T) {
 	}
 }
 
-// A pipe that nothing writes to does not hold up a command for ever.
+// LOOP 34: a pipe that nothing writes to does not hold up a command for ever.
 func TestDefinitionFromAPipeThatStaysEmpty(t *testing.T) {
-	cmd, said := programIn(t, pipeIn(t), "validate", "pipe")
-	exit, ok := errors.AsType[*exec.ExitError](cmd.Run())
-	if !ok || exit.ExitCode() != exitUsage || !strings.Contains(said.String(), "nothing writes to the named pipe") {
-		t.Errorf("%v\n%s", exit, said)
+	for verb, want := range map[string]string{"validate": "nothing writes to the named pipe", "run": "nothing writes to the named pipe", "import": "not a regular file"} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			cmd, said := programIn(t, pipeIn(t), verb, "pipe")
+			exit, ok := errors.AsType[*exec.ExitError](cmd.Run())
+			if !ok || exit.ExitCode() != exitUsage || !strings.Contains(said.String(), want) {
+				t.Errorf("%v\n%s", exit, said)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+// Package pipe reads files that may be named pipes without waiting for ever.
+package pipe
 
 import (
 	"errors"
@@ -10,15 +11,15 @@ import (
 	"time"
 )
 
-// pipeWait is how long the reader of a named pipe waits for what is written next.
-const pipeWait = 3 * time.Second
+// patience is how long the reader of a named pipe waits for what is written next.
+const patience = 3 * time.Second
 
 // errSilent says that a pipe was waited for in vain.
 var errSilent = errors.New("nothing writes to the named pipe")
 
-// openPipe opens a file. A named pipe is opened at once, whether or not something
-// writes to it, and read within a bounded time.
-func openPipe(name string) (io.ReadCloser, error) {
+// Open opens a file. A named pipe is opened at once, whether or not something
+// writes to it; a read from it fails if nothing comes for three seconds.
+func Open(name string) (io.ReadCloser, error) {
 	info, err := os.Stat(name)
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return os.Open(name)
@@ -40,7 +41,7 @@ type pipe struct {
 // Read fails if nothing is written for a while. Until something was, an end only
 // says that nothing has opened the pipe for writing yet.
 func (p *pipe) Read(b []byte) (int, error) {
-	until := time.Now().Add(pipeWait)
+	until := time.Now().Add(patience)
 	_ = p.SetReadDeadline(until) // where that is not possible, a read waits
 	for {
 		n, err := p.File.Read(b)
