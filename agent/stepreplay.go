@@ -37,7 +37,7 @@ func (s *Step) told(ev *session.Event) *session.Event {
 		return known
 	}
 	ev = s.stamp(ev)
-	if err := ev.Actions.Normalize(); err != nil { // before anybody else sees it
+	if err := ev.Normalize(); err != nil { // before anybody else sees it
 		s.fail(err)
 		return nil
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
+	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
 // report is a value as a Go program has it.
@@ -289,5 +290,60 @@ func TestRunIsNotGivenWhatJSONCannotHold(t *testing.T) {
 func seq(run func(agent.InvocationContext, yield)) func(agent.InvocationContext) iter.Seq2[*session.Event, error] {
 	return func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) { run(ctx, yield) }
+	}
+}
+
+// LOOP 29: the same holds for all that a program can put into an event: no store keeps
+// what has no JSON, and the log of a run has no hash with it in it.
+func TestEventThatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
+	bad := func(fill func(*session.Event)) *session.Event {
+		ev := says("x")
+		fill(ev)
+		return ev
+	}
+	nan := math.NaN()
+	for want, ev := range map[string]*session.Event{
+		"score of the exit": bad(func(ev *session.Event) { ev.Actions.Exit = &session.Exit{Score: &nan} }),
+		"custom metadata":   bad(func(ev *session.Event) { ev.CustomMetadata = map[string]any{"a": make(chan int)} }),
+		"answer of f": bad(func(ev *session.Event) {
+			ev.Content.Parts = append(ev.Content.Parts, genai.NewPartFromFunctionResponse("f", map[string]any{"a": nan}))
+		}),
+		"call of f": bad(func(ev *session.Event) {
+			ev.Content.Parts = append(ev.Content.Parts, genai.NewPartFromFunctionCall("f", map[string]any{"a": nan}))
+		}),
+		`payload of the confirmation "c"`: bad(func(ev *session.Event) {
+			ev.Actions.RequestedToolConfirmations = map[string]toolconfirmation.ToolConfirmation{"c": {Payload: nan}}
+		}),
+		"average log probability": bad(func(ev *session.Event) { ev.AvgLogprobs = math.Inf(-1) }),
+	} {
+		var rec *loop.StopRecord
+		root, err := loopagent.New(loopagent.Config{
+			AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{
+				custom(t, "step", func(_ agent.InvocationContext, yield yield) {
+					if yield(ev, nil) {
+						t.Errorf("%s: the step goes on", want)
+					}
+				}), speaker(t, "next", "fine"),
+			}},
+			MaxIterations: 2, OnError: loop.SkipStep,
+			OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) { rec = r },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		svc := session.InMemoryService()
+		if _, err := collect(t, ask(t.Context(), newRunner(t, durable(root, svc)), "go")); err != nil {
+			t.Errorf("%s: the run fails: %v", want, err)
+		}
+		if rec == nil || rec.Reason != loop.ReasonMaxIterations || rec.Failures != 2 || rec.Result.Iteration != 2 {
+			t.Errorf("%s: stopped by %+v", want, rec)
+		}
+		said := false
+		for ev := range get(t, svc).Events().All() {
+			said = said || ev.Mark != nil && strings.Contains(string(ev.Mark.Data), `refine[1]/step): `+strings.ReplaceAll(want, `"`, `\"`)+": json: unsupported")
+		}
+		if !said {
+			t.Errorf("%s: the log does not say so", want)
+		}
 	}
 }

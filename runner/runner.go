@@ -344,7 +344,7 @@ func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, er
 		maps.Copy(ev.Actions.StateDelta, o.stateDelta)
 	}
 	ev.Content = msg
-	return ev, ev.Actions.Normalize()
+	return ev, ev.Normalize()
 }
 
 func newID() string { return "e-" + uuid.NewString() }

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotJSON says that state cannot hold a value: JSON has no form for it. It is about
+// ErrNotJSON says that the state, or an event, cannot hold a value: JSON has no form for it. It is about
 // NaN, infinities, functions, channels and what contains itself. Compare with errors.Is,
 // to which it is an [ErrInvalid] too.
 var ErrNotJSON error = notJSON{}
@@ -23,7 +23,7 @@ var ErrNotJSON error = notJSON{}
 type notJSON struct{}
 
 func (notJSON) Error() string {
-	return "state holds only JSON values: leave the key out, or set a text in its place"
+	return "only JSON values can be kept: leave the value out, or set a text in its place"
 }
 
 func (notJSON) Is(target error) bool { return target == ErrInvalid }
@@ -86,6 +86,67 @@ func (a *EventActions) Normalize() error {
 		a.StateDelta = delta
 	}
 	return err
+}
+
+// Normalize makes the state delta plain, as [EventActions.Normalize] does, and sees to it
+// that the rest of the event has a JSON form, without which no store can keep it. If it
+// fails the event is as it was, and the error, which wraps [ErrNotJSON], says what it is
+// about.
+func (e *Event) Normalize() error {
+	if err := e.writable(); err != nil {
+		return err
+	}
+	return e.Actions.Normalize()
+}
+
+// writable is about the parts of an event that a program fills in as it likes.
+func (e *Event) writable() error {
+	if f := e.AvgLogprobs; f-f != 0 {
+		return fmt.Errorf("average log probability: %w", hasJSON(f))
+	}
+	if x := e.Actions.Exit; x != nil && x.Score != nil && *x.Score-*x.Score != 0 {
+		return fmt.Errorf("score of the exit: %w", hasJSON(*x.Score))
+	}
+	if len(e.CustomMetadata) > 0 {
+		if err := hasJSON(e.CustomMetadata); err != nil {
+			return fmt.Errorf("custom metadata: %w", err)
+		}
+	}
+	for id, c := range e.Actions.RequestedToolConfirmations {
+		if err := hasJSON(c.Payload); err != nil {
+			return fmt.Errorf("payload of the confirmation %q: %w", id, err)
+		}
+	}
+	if e.Content == nil {
+		return nil
+	}
+	for _, p := range e.Content.Parts {
+		if p == nil {
+			continue
+		}
+		if c := p.FunctionCall; c != nil && len(c.Args) > 0 {
+			if err := hasJSON(c.Args); err != nil {
+				return fmt.Errorf("call of %s: %w", c.Name, err)
+			}
+		}
+		if a := p.FunctionResponse; a != nil && len(a.Response) > 0 {
+			if err := hasJSON(a.Response); err != nil {
+				return fmt.Errorf("answer of %s: %w", a.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// hasJSON is why a value has no JSON form.
+func hasJSON(v any) error {
+	if isPlain(v, 0) {
+		return nil
+	}
+	if _, err := json.Marshal(v); err != nil {
+		return fmt.Errorf("%w; %w", err, ErrNotJSON)
+	}
+	return nil
 }
 
 // possible is the part of a state that JSON can hold, as [Plain] has it. The map is

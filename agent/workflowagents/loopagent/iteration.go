@@ -126,7 +126,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 		r.fail(fmt.Errorf("iteration callback: %w", err))
 		return false
 	}
-	if err := ev.Actions.Normalize(); err != nil {
+	if err := ev.Normalize(); err != nil {
 		r.fail(fmt.Errorf("iteration callback: %w", err))
 		return false
 	}
