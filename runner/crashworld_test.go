@@ -330,7 +330,7 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 	cfg.KeepStates = maybe(4)
 	if maybe(2) {
 		first := loopagent.StepPolicy{Retry: &loop.Retry{Attempts: 2 + uint(f.dice.IntN(2))}}
-		if maybe(2) && len(subs) > 2 { // with one left, the loop would wait for the other
+		if maybe(2) && len(subs) > 2 && cfg.OnError != loop.NextIteration { // with none left to run, the loop would wait for it
 			first.Circuit = &loop.Circuit{Failures: 2, Cooldown: loop.Duration(1e15)}
 		}
 		if maybe(3) {
