@@ -127,7 +127,7 @@ func TestLeaseLost(t *testing.T) {
 		t.Fatalf("got %+v", out)
 	}
 	<-w.seen
-	w.gate["left"] = nil
+	w.ungate("left")
 	if err := two.PauseNow(t.Context(), run.ID(), ""); err != nil {
 		t.Fatal(err)
 	}

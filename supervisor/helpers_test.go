@@ -55,6 +55,13 @@ func newWorld(gated ...string) *world {
 	return w
 }
 
+// ungate lets an agent through from now on. Those that wait at its gate go on waiting.
+func (w *world) ungate(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.gate, name)
+}
+
 func (w *world) count(at session.Address) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -73,9 +73,7 @@ func recovers(t *testing.T) {
 		<-w.seen
 		time.Sleep(time.Second) // they go on in the order in which they were started
 	}
-	w.mu.Lock()
-	w.gate["left"] = nil
-	w.mu.Unlock()
+	w.ungate("left")
 	done := start(t, process(t, store, w.nested(t)))
 	completed(t, done)
 	dying.dead.Store(true)

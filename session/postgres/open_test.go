@@ -82,7 +82,11 @@ func TestDatabasesThatCannotBeUsedAreRefused(t *testing.T) {
 		{"DSN without sense", "postgres://[", "x", []string{"cannot parse"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			svc, err := postgres.Open(t.Context(), tt.dsn, postgres.Config{Schema: tt.schema, Wait: 300 * time.Millisecond})
+			wait := 30 * time.Second // for a server that is busy
+			if tt.name == "server away" {
+				wait = 300 * time.Millisecond
+			}
+			svc, err := postgres.Open(t.Context(), tt.dsn, postgres.Config{Schema: tt.schema, Wait: wait})
 			if err == nil {
 				svc.Close()
 				t.Fatal("it was opened")

@@ -75,11 +75,13 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 	}
 	svc := open(t, postgres.Config{})
 	ctx, enough := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
+	var appending, watching sync.WaitGroup
 	var accepted, watched [2]atomic.Int64
+	var sessions [2]session.Session
 	for i, id := range []string{"s1", "s2"} {
 		s := create(t, svc, id)
-		wg.Go(func() {
+		sessions[i] = s
+		appending.Go(func() {
 			for ctx.Err() == nil {
 				n := int(accepted[i].Load()) + 1
 				if err := svc.AppendEvent(t.Context(), s, numbered(n)); err != nil {
@@ -89,7 +91,7 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 				accepted[i].Add(1)
 			}
 		})
-		wg.Go(func() {
+		watching.Go(func() {
 			for ev, err := range svc.Watch(t.Context(), session.KeyOf(s), 0) {
 				if err != nil || ev.Seq != watched[i].Load()+1 {
 					t.Errorf("watch %s after %d: %v, %v", id, watched[i].Load(), ev, err)
@@ -115,8 +117,14 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	enough()
-	// One more each, for who watches and has seen all.
-	wg.Wait()
+	appending.Wait()
+	for i, s := range sessions { // one more each, for who watches and has seen all
+		n := int(accepted[i].Add(1))
+		if err := svc.AppendEvent(t.Context(), s, numbered(n)); err != nil {
+			t.Fatalf("append %d: %v", n, err)
+		}
+	}
+	watching.Wait()
 	for i, id := range []string{"s1", "s2"} {
 		wantCount(t, get(t, svc, id), int(accepted[i].Load()))
 	}

@@ -265,8 +265,8 @@ func TestLockedDatabaseIsWaitedFor(t *testing.T) {
 	s := get(t, svc, "s1")
 	other := raw(t, path)
 	exec(t, other, "BEGIN IMMEDIATE")
-	time.AfterFunc(1200*time.Millisecond, func() { _, _ = other.Exec("COMMIT") })
 	start := time.Now()
+	time.AfterFunc(1200*time.Millisecond, func() { _, _ = other.Exec("COMMIT") })
 	appendN(t, svc, s, 1)
 	if d := time.Since(start); d < time.Second {
 		t.Errorf("the append took %v although the database was locked", d)

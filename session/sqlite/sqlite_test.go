@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -199,10 +200,14 @@ func TestWatchIsToldAtOnceInOneProcess(t *testing.T) {
 	svc := open(t, filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{})
 	s := create(t, svc, "s1")
 	appendN(t, svc, s, 1)
-	start := time.Now()
+	appended := make(chan time.Time, rounds)
+	var late []time.Duration
 	for ev, err := range svc.Watch(t.Context(), session.KeyOf(s), 0) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if seen := time.Now(); ev.Seq > 1 {
+			late = append(late, seen.Sub(<-appended))
 		}
 		if ev.Seq == rounds {
 			break
@@ -212,9 +217,12 @@ func TestWatchIsToldAtOnceInOneProcess(t *testing.T) {
 			if err := svc.AppendEvent(t.Context(), s, numbered(int(ev.Seq)+1)); err != nil {
 				t.Error(err)
 			}
+			appended <- time.Now()
 		})
 	}
-	if d := time.Since(start); d > rounds*20*time.Millisecond {
-		t.Errorf("%d events, each appended when the one before was seen, took %v", rounds, d)
+	// A busy machine may be slow with some of them.
+	slices.Sort(late)
+	if d := late[len(late)/2]; d > 20*time.Millisecond {
+		t.Errorf("half of %d events were seen later than %v after they were appended", len(late), d)
 	}
 }
