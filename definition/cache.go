@@ -28,8 +28,8 @@ type Cache struct {
 }
 
 var cacheParts = parts[Cache]{rows: []row[Cache]{
-	field("ttl", "how long an outcome is good; until the loop is over if left out", aSpan, func(c *Cache) *time.Duration { return &c.TTL }),
-	field("key", "a text with placeholders for all that the outcome depends on", plain(filledText, (*reader).cacheKey), func(c *Cache) *string { return &c.Key }),
+	field("ttl", "time that a result stays valid; until the loop ends if left out", aSpan, func(c *Cache) *time.Duration { return &c.TTL }),
+	field("key", "text with placeholders for everything that the result depends on", plain(filledText, (*reader).cacheKey), func(c *Cache) *string { return &c.Key }),
 }}
 
 func cacheShape() shape { return either(yesNo(), duration(), cacheParts.shape()) }

@@ -47,11 +47,11 @@ func callbacksShape() shape {
 
 // callbackDocs say when each callback is called.
 var callbackDocs = map[hook.Point]string{
-	hook.BeforeRun: "before anything is done; at the root", hook.AfterRun: "when the run is over; at the root",
-	hook.BeforeAgent: "before the agent", hook.AfterAgent: "after it, unless it failed",
-	hook.BeforeIteration: "before each iteration of the loop", hook.AfterIteration: "after each, with its score",
-	hook.BeforeModel: "before each call of a model, by the agent or any in it", hook.AfterModel: "after each",
-	hook.BeforeTool: "before each call of a tool, likewise", hook.AfterTool: "after each",
+	hook.BeforeRun: "before the run starts; at the root", hook.AfterRun: "after the run ends; at the root",
+	hook.BeforeAgent: "before the agent", hook.AfterAgent: "after the agent, unless it failed",
+	hook.BeforeIteration: "before each iteration of the loop", hook.AfterIteration: "after each iteration, with its score",
+	hook.BeforeModel: "before each model call of the agent or an agent inside it", hook.AfterModel: "after each",
+	hook.BeforeTool: "before each tool call of the agent or an agent inside it", hook.AfterTool: "after each",
 }
 
 // callbackShape is one callback.

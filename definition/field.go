@@ -85,11 +85,11 @@ func nameShape() shape {
 }
 
 var headRows = []row[Agent]{
-	field("name", "unique in the definition: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text), func(a *Agent) *string { return &a.Name }),
-	does("type", "loop, sequential, parallel, llm, command, expression, http, template, a2a, human or func; may be left out where a field tells", func() shape { return oneOf(types...) }, func(*reader, *Agent, *yaml.Node) {}),
+	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text), func(a *Agent) *string { return &a.Name }),
+	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) }, func(*reader, *Agent, *yaml.Node) {}),
 	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
-	field("display_name", "what people are shown in place of the name", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
-	field("color", "the color in which it is shown: red, orange and the like, or \"#rrggbb\"", plain(colorShape, (*reader).color), func(a *Agent) *string { return &a.Color }),
+	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
+	field("color", "color to show it in: a name such as red, or \"#rrggbb\"", plain(colorShape, (*reader).color), func(a *Agent) *string { return &a.Color }),
 }
 
 // does is the row of a field whose reader keeps what it reads by itself.
@@ -101,47 +101,47 @@ func does(name, doc string, s func() shape, read func(*reader, *Agent, *yaml.Nod
 }
 
 var rootRows = []row[Definition]{
-	special("inputs", "what a run is given: name: {type, default, description}, or name: default", func() shape { return mapOf(inputShape()) }, takesInputs),
-	special("state", "the state that a run begins with", func() shape { return &jsonschema.Schema{Type: "object", Title: "map"} }, takesState),
-	field("query", "what the user asks, if a run is given nothing: {{user_input}}", aText, func(d *Definition) *string { return &d.Query }),
-	field("session", "the ID of the session of its runs, if a run is given none: a fixed one makes them one conversation", aText, func(d *Definition) *string { return &d.Session }),
-	field("prices", "what models charge for a million tokens: provider/name: {input, output, cached_input}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
-	field("max_model_calls", "how often the agents of a run may ask a model in all, 500 if left out; none for no limit. A budget of more calls at the root raises it", plain(callsOrNone, (*reader).maxModelCalls), func(d *Definition) *int { return &d.MaxModelCalls }).shown(agent.DefaultMaxLLMCalls),
-	field("init_timeout", "how long the opening of a model, or of a server of tools, may take; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
+	special("inputs", "inputs of a run: name: {type, default, description}, or name: default", func() shape { return mapOf(inputShape()) }, takesInputs),
+	special("state", "initial state of a run", func() shape { return &jsonschema.Schema{Type: "object", Title: "map"} }, takesState),
+	field("query", "user's request if the run gives none: {{user_input}}", aText, func(d *Definition) *string { return &d.Query }),
+	field("session", "session ID if the run gives none; with a fixed ID all runs are one conversation", aText, func(d *Definition) *string { return &d.Session }),
+	field("prices", "price of a million tokens: provider/name: {input, output, cached_input}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
+	field("max_model_calls", "fail after this many model calls (a number or none; default 500); a larger budget of calls at the root raises it", plain(callsOrNone, (*reader).maxModelCalls), func(d *Definition) *int { return &d.MaxModelCalls }).shown(agent.DefaultMaxLLMCalls),
+	field("init_timeout", "time limit to open a model or a tool server; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
 }
 
 var parallelRows = []row[Parallel]{
-	field("max_concurrency", "how many sub-agents run at once; all if left out", wholeFrom[uint](0, ""), func(p *Parallel) *uint { return &p.MaxConcurrency }),
+	field("max_concurrency", "most sub-agents that run at once; all if left out", wholeFrom[uint](0, ""), func(p *Parallel) *uint { return &p.MaxConcurrency }),
 }
 
 var errorRows = []row[Agent]{
-	field("on_error", "what a failed step does: stop (the default), skip_step or next_iteration; on a loop for its steps, on a step for itself", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration), func(a *Agent) *loop.ErrorPolicy { return &a.OnError }).
+	field("on_error", "after a failed step: stop (default), skip_step or next_iteration; on a loop for all its steps, on a step for itself", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration), func(a *Agent) *loop.ErrorPolicy { return &a.OnError }).
 		helped("skip_step goes on with the next step, next_iteration with the next iteration").shown(loop.StopOnError),
 }
 
-var goOnRows = []row[Agent]{does("continue_on_error", "true is on_error: next_iteration", yesNo, (*reader).continueOnError)}
+var goOnRows = []row[Agent]{does("continue_on_error", "true means on_error: next_iteration", yesNo, (*reader).continueOnError)}
 
-var subRows = []row[Agent]{does("sub_agents", "the agents in it, in order; {ref: file.yaml} reads one from a file", func() shape { return filled(by("step")) }, (*reader).subAgents)}
+var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file", func() shape { return filled(by("step")) }, (*reader).subAgents)}
 
-var modelRows = []row[Agent]{field("model", "the model, as provider/name; on a workflow agent for all in it; the run's own if left out", plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model })}
+var modelRows = []row[Agent]{field("model", "model, as provider/name; on a workflow agent for all agents inside; that of the run if left out", plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model })}
 
 func modelShape() shape {
 	return &jsonschema.Schema{Type: "string", Title: "text", Examples: []any{"openai/gpt-5-mini", "ollama/qwen3"}}
 }
 
-var funcRows = []row[Agent]{field("func", "the name of a Go agent, which the program that runs the definition gives", plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
+var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers", plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
 
 func wordShape() shape { return &jsonschema.Schema{Type: "string", MinLength: new(1), Title: "text"} }
 
-const effectDoc = "what it does to the world outside, and with it what follows when it is cut off: idempotent (the default of commands and requests), pure, at_most_once or transactional; or {at_most_once: true, reconcile: {command} or {url}}, which finds out by itself whether it was done"
+const effectDoc = "side effect, which decides what follows when the step is cut off: idempotent (default of commands and requests), pure, at_most_once or transactional; or {at_most_once: true, reconcile: {command} or {url}}, which finds out whether the step took place"
 
 var effectRows = []row[Agent]{does("effect", effectDoc, func() shape { return either(oneOf(effects...), effectShape()) }, (*reader).taskEffect).shown(agent.Idempotent)}
 
 var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) }, (*reader).taskEffect).alone()}
 
 var tailRows = []row[Agent]{
-	does("callbacks", "who is told, and may veto: before_run, after_run, before_agent, after_agent, before_iteration, after_iteration, before_model, after_model, before_tool, after_tool, each a list of {webhook, secret_env}, {command} or {func}, with timeout, veto, on_error", callbacksShape, (*reader).callbacks),
-	field("output_key", "the state key of the result; loop_output makes a step of a loop its finalizer", aText, func(a *Agent) *string { return &a.OutputKey }),
+	does("callbacks", "hooks: before_run, after_run, before_agent, after_agent, before_iteration, after_iteration, before_model, after_model, before_tool, after_tool; each a list of {webhook, secret_env}, {command} or {func}, with timeout, veto, on_error", callbacksShape, (*reader).callbacks),
+	field("output_key", "state key of the result; loop_output makes a step of a loop its finalizer", aText, func(a *Agent) *string { return &a.OutputKey }),
 }
 
-var exitRows = []row[Agent]{field("can_exit_loop", "whether the agent, with all in it, may end the loop; the default is true with exit_when or the tool exit_loop, else false; true gives an llm agent that tool, and lets a person who approves end the loop", aBool, func(a *Agent) *bool { return &a.CanExitLoop })}
+var exitRows = []row[Agent]{field("can_exit_loop", "true lets the agent, and agents inside it, end the loop; true is the default with exit_when or the tool exit_loop, false otherwise. It gives an llm agent that tool, and lets a person who approves end the loop", aBool, func(a *Agent) *bool { return &a.CanExitLoop })}

@@ -71,10 +71,10 @@ func (r *reader) defaultAnswer(a *Agent, n *yaml.Node, field string) (json.RawMe
 }
 
 var humanRows = []row[Human]{
-	field("question", "what a person is asked, with placeholders", aWords, func(h *Human) *string { return &h.Question }).must(),
-	field("ask", "what for: approve (the default), answer in words, or edit of the state", oneWord[session.QuestionKind]("approve", "answer", "edit"), func(h *Human) *session.QuestionKind { return &h.Ask }).helped("approve wants a yes or no, answer words, edit new values of state keys").or("approve"),
-	field("options", "the answers to choose from; any if left out", each(aWords, listing{empty: "leave it out, or name some"}), func(h *Human) *[]string { return &h.Options }),
-	field("keys", "the state keys that are shown and can be edited", each(aText, listing{empty: "leave it out, or name some", unique: true}), func(h *Human) *[]string { return &h.Keys }),
-	field("deadline", "how long the person may take, as 24h; as long as it takes if left out", aSpan, func(h *Human) *time.Duration { return &h.Deadline }),
-	field("default", "the answer when the deadline is over: true or false, a text, or a map of keys; without one the step fails", own(answerTo, (*reader).defaultAnswer), func(h *Human) *json.RawMessage { return &h.Default }),
+	field("question", "question to the person, with placeholders", aWords, func(h *Human) *string { return &h.Question }).must(),
+	field("ask", "kind of question: approve (default), answer in words, or edit of state keys", oneWord[session.QuestionKind]("approve", "answer", "edit"), func(h *Human) *session.QuestionKind { return &h.Ask }).helped("approve wants a yes or no, answer words, edit new values of state keys").or("approve"),
+	field("options", "answers to choose from; any answer if left out", each(aWords, listing{empty: "leave it out, or name some"}), func(h *Human) *[]string { return &h.Options }),
+	field("keys", "state keys to show and edit", each(aText, listing{empty: "leave it out, or name some", unique: true}), func(h *Human) *[]string { return &h.Keys }),
+	field("deadline", "time limit of the answer, such as 24h; none if left out", aSpan, func(h *Human) *time.Duration { return &h.Deadline }),
+	field("default", "answer to use at the deadline: true or false, a text, or a map of keys; without a default the step fails", own(answerTo, (*reader).defaultAnswer), func(h *Human) *json.RawMessage { return &h.Default }),
 }

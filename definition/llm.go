@@ -40,19 +40,19 @@ func llmOf(a *Agent) *LLM {
 
 var llmRows = []row[LLM]{
 	field("instructions", "", aWords, func(l *LLM) *string { return &l.Instructions }),
-	field("context", "what the model sees of what was said: iteration (the default), full, digest, none or {last: n} iterations; with digest: true those before in a few lines, and best_chars of the best one", value[llmagent.Context]{contextShape, contextOf}, func(l *LLM) *llmagent.Context { return &l.Context }).shown(llmagent.ContextIteration),
-	special("tools", "what the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}", func() shape { return list(by("tool")) }, takesTools),
-	field("output_schema", "the JSON Schema of the answer, which then is JSON", own(func() shape { return by("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
-	field("temperature", "from 0 to 2; the model's own if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
-	field("max_tokens", "the most tokens of an answer; the model's own limit if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
-	field("request_retry", "how often a request is sent in all when the provider is busy or does not answer, 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.Retry { return &l.Retry }).shown(3),
+	field("context", "what the model sees of the conversation: iteration (default), full, digest, none, or {last: n} iterations, with digest: true to summarize those before", value[llmagent.Context]{contextShape, contextOf}, func(l *LLM) *llmagent.Context { return &l.Context }).shown(llmagent.ContextIteration),
+	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}", func() shape { return list(by("tool")) }, takesTools),
+	field("output_schema", "JSON Schema of the answer, which is then JSON", own(func() shape { return by("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
+	field("temperature", "temperature, from 0 to 2; that of the model if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
+	field("max_tokens", "most tokens of an answer; that of the model if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
+	field("request_retry", "attempts of a request in all, when the provider is busy or does not answer; 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.Retry { return &l.Retry }).shown(3),
 }
 
 var requestRetryParts = parts[llmagent.Retry]{or: "attempts", rows: []row[llmagent.Retry]{
-	field("attempts", "how often a request is sent in all", wholeFrom[int](1, ""), func(t *llmagent.Retry) *int { return &t.Attempts }).shown(3),
-	field("backoff", "how long to wait before the second; twice as long before each further one", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.Delay }).shown("500ms"),
-	field("max_backoff", "the longest wait", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxDelay }).shown("8s"),
-	field("max_retry_after", "the longest that a provider may ask to wait", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
+	field("attempts", "attempts in all", wholeFrom[int](1, ""), func(t *llmagent.Retry) *int { return &t.Attempts }).shown(3),
+	field("backoff", "wait before the second attempt; doubles before each further one", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.Delay }).shown("500ms"),
+	field("max_backoff", "longest wait", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxDelay }).shown("8s"),
+	field("max_retry_after", "longest wait that a provider may ask for", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
 }, settled: func(p place, t *llmagent.Retry) {
 	if t.MaxDelay > 0 && t.MaxDelay < t.Delay {
 		p.report(p.src.of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxDelay, t.Delay)
@@ -87,9 +87,9 @@ type contextMap struct {
 }
 
 var contextParts = parts[contextMap]{rows: []row[contextMap]{
-	field("last", "how many iterations, the running one among them; with a digest that one alone if left out", wholeFrom[int](1, "for nothing of what was said, write context: none"), func(c *contextMap) *int { return &c.last }),
-	field("digest", "true tells of the iterations before in a few lines, and of the best one in full", aBool, func(c *contextMap) *bool { return &c.digest }),
-	field("best_chars", "how many characters of what the best iteration has made the digest tells", wholeFrom[int](1, ""), func(c *contextMap) *int { return &c.bestChars }).shown(llmagent.DefaultBestChars),
+	field("last", "iterations to send, with the current one; with a digest only the current one if left out", wholeFrom[int](1, "for nothing of what was said, write context: none"), func(c *contextMap) *int { return &c.last }),
+	field("digest", "true summarizes earlier iterations in a few lines, and gives the best one in full", aBool, func(c *contextMap) *bool { return &c.digest }),
+	field("best_chars", "most characters of the best iteration in the digest", wholeFrom[int](1, ""), func(c *contextMap) *int { return &c.bestChars }).shown(llmagent.DefaultBestChars),
 }}
 
 // contextShape is the name of a policy, or a map that needs one of last and digest:

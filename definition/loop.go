@@ -109,27 +109,27 @@ func (l *Loop) clamp() {
 }
 
 var loopRows = []row[Loop]{
-	field("goal", "what the loop is to reach", aText, func(l *Loop) *string { return &l.Goal }),
-	field("instructions", "how a loop is to go about it; what an llm agent is told, with placeholders", aText, func(l *Loop) *string { return &l.Instructions }).alone(),
-	field("max_iterations", "the most iterations there are, 5 if left out; 0 for no limit, if something else stops the loop", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxIterations }).or(5),
-	field("order", "another order of the sub-agents, by name, every one once", each(aText, listing{whole: true}), func(l *Loop) *[]string { return &l.Order }),
-	field("stop_when", "an expression that ends the loop when it is true; or any, all, not of several; or when with for: k iterations running; or {text, of}: a step says a phrase", own(conditionRef, (*reader).condition), func(l *Loop) **loop.Condition { return &l.StopWhen }),
-	field("stop_check", "when stop_when is looked at: after every iteration (the default) or every step", oneWord[loop.StopCheck]("iteration", "step"), func(l *Loop) *loop.StopCheck { return &l.StopCheck }).shown("iteration"),
-	field("score", "the state key of an iteration's score; or key or expr with label, field, judge, dimensions, dimension_target, target, min_delta, min_delta_percent, patience, lower_is_better", scoreParts.value(), func(l *Loop) **loop.Score { return &l.Score }),
-	field("quality_gate", "the score that an iteration needs to be accepted", maybe(aNumber), func(l *Loop) **float64 { return &l.QualityGate }),
-	special("result", "the state key that holds what the loop hands back, if that is not what was said last; or best: the best iteration, after an exit too", text, takesResult),
-	field("on_regression", "what follows an iteration that is worse than the best: keep_best (the default) or rollback, which undoes it", oneWord[loop.Regression]("keep_best", "rollback"), func(l *Loop) *loop.Regression { return &l.OnRegression }).shown("keep_best"),
-	field("no_progress", "true ends a loop that goes round in circles; or repeats, swings, keys", noProgressParts.value(), func(l *Loop) **loop.NoProgress { return &l.NoProgress }),
-	field("not_worth", "ends a loop whose next iteration promises too little: {gain, per: iteration, minute, ktokens or cost}", notWorthParts.value(), func(l *Loop) **loop.NotWorth { return &l.NotWorth }),
-	field("timeouts", "fast, standard, long or none: how long an iteration and the loop may take; standard if left out, none for a loop in a loop", plain(func() shape { return oneOf(timeouts...) }, (*reader).timeouts), func(l *Loop) *Timeouts { return &l.Timeouts }).shown("standard"),
-	field("timeout", "how long it may take, as 30s or 5m; a plain number is seconds. A sequence, a parallel agent and agents that ask a model, one elsewhere or a Go program have it as steps of a loop", plain(duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.Timeout }),
-	field("iteration_timeout", "how long one iteration may take; the rest of it is then skipped", plain(duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.IterationTimeout }),
-	field("iteration_delay", "how long to wait between two iterations", aDelay, func(l *Loop) *time.Duration { return &l.IterationDelay }),
-	field("budget", "what model calls in the loop may use: {calls, tokens, cost}", budgetParts.value(), func(l *Loop) **loop.Budget { return &l.Budget }),
-	field("finalizer", "when the finalizer runs: after the loop (the default: after) or each_iteration", plain(func() shape { return oneOf("after", finalizeEach) }, (*reader).finalizer), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
-	field("finalizer_reserve", "the share of time and budget that is kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.Reserve }).shown("10%"),
-	field("state_limit", "the largest state at the end of an iteration, as 10MB; none is no limit", plain(sizeOrNone, (*reader).stateLimit), func(l *Loop) *int64 { return &l.StateLimit }).helped("none is no limit; without state_limit it is 64MiB").or("64MiB"),
-	field("max_consecutive_failures", "so many steps failing one after another end the loop", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxConsecutiveFailures }),
+	field("goal", "goal of the loop", aText, func(l *Loop) *string { return &l.Goal }),
+	field("instructions", "loop: how to reach the goal; llm: system instruction, with placeholders", aText, func(l *Loop) *string { return &l.Instructions }).alone(),
+	field("max_iterations", "most iterations; 5 if left out; 0 for no limit, if something else stops the loop", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxIterations }).or(5),
+	field("order", "order of the sub-agents, if not that of sub_agents: every name once", each(aText, listing{whole: true}), func(l *Loop) *[]string { return &l.Order }),
+	field("stop_when", "expression that ends the loop when true; or any, all, not of several; or when with for: k iterations in a row; or {text, of}: a step says a phrase", own(conditionRef, (*reader).condition), func(l *Loop) **loop.Condition { return &l.StopWhen }),
+	field("stop_check", "when to evaluate stop_when: after every iteration (default) or every step", oneWord[loop.StopCheck]("iteration", "step"), func(l *Loop) *loop.StopCheck { return &l.StopCheck }).shown("iteration"),
+	field("score", "state key of an iteration's score; or a map with key or expr and more", scoreParts.value(), func(l *Loop) **loop.Score { return &l.Score }),
+	field("quality_gate", "least score at which an iteration is accepted", maybe(aNumber), func(l *Loop) **float64 { return &l.QualityGate }),
+	special("result", "state key to hand back, in place of what was said last; or best: the best iteration, also after an exit", text, takesResult),
+	field("on_regression", "after an iteration worse than the best: keep_best (default), or rollback, which undoes it", oneWord[loop.Regression]("keep_best", "rollback"), func(l *Loop) *loop.Regression { return &l.OnRegression }).shown("keep_best"),
+	field("no_progress", "true ends a loop that repeats itself; or {repeats, swings, keys}", noProgressParts.value(), func(l *Loop) **loop.NoProgress { return &l.NoProgress }),
+	field("not_worth", "end the loop when the next iteration is not worth it: {gain, per: iteration, minute, ktokens or cost}", notWorthParts.value(), func(l *Loop) **loop.NotWorth { return &l.NotWorth }),
+	field("timeouts", "preset of the timeouts of iteration and loop; standard if left out, none for a nested loop", plain(func() shape { return oneOf(timeouts...) }, (*reader).timeouts), func(l *Loop) *Timeouts { return &l.Timeouts }).shown("standard"),
+	field("timeout", "time limit, such as 30s or 5m; a plain number is seconds; on sequential, parallel, llm, a2a and func only as a step of a loop", plain(duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.Timeout }),
+	field("iteration_timeout", "time limit of one iteration; its remaining steps are skipped", plain(duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.IterationTimeout }),
+	field("iteration_delay", "pause between two iterations", aDelay, func(l *Loop) *time.Duration { return &l.IterationDelay }),
+	field("budget", "limit on the model calls in the loop: {calls, tokens, cost}", budgetParts.value(), func(l *Loop) **loop.Budget { return &l.Budget }),
+	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", plain(func() shape { return oneOf("after", finalizeEach) }, (*reader).finalizer), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
+	field("finalizer_reserve", "share of time and budget kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.Reserve }).shown("10%"),
+	field("state_limit", "largest state at the end of an iteration, such as 10MB; none for no limit", plain(sizeOrNone, (*reader).stateLimit), func(l *Loop) *int64 { return &l.StateLimit }).helped("none is no limit; without state_limit it is 64MiB").or("64MiB"),
+	field("max_consecutive_failures", "end the loop after this many failed steps in a row", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxConsecutiveFailures }),
 }
 
 // takesResult reads a state key, or best.
@@ -144,16 +144,16 @@ func takesResult(p place, n *yaml.Node, l *Loop) bool {
 var budgetParts = parts[loop.Budget]{rows: []row[loop.Budget]{
 	field("calls", "requests to models", wholeFrom[int64](1, "leave it out for no limit"), func(b *loop.Budget) *int64 { return &b.Calls }),
 	field("tokens", "tokens of input and output together", wholeFrom[int64](1, "leave it out for no limit"), func(b *loop.Budget) *int64 { return &b.Tokens }),
-	field("cost", "by the prices at the root", maybe(numberAbove(0)), func(b *loop.Budget) **float64 { return &b.Cost }),
+	field("cost", "cost, by the prices at the root", maybe(numberAbove(0)), func(b *loop.Budget) **float64 { return &b.Cost }),
 }, some: "give calls, tokens or cost"}
 
 var noProgressParts = parts[loop.NoProgress]{rows: []row[loop.NoProgress]{
-	field("repeats", "how often the same has to come running", wholeFrom[uint](1, ""), func(p *loop.NoProgress) *uint { return &p.Repeats }).shown(3),
-	field("swings", "how often two results have to come in turns", wholeFrom[uint](1, ""), func(p *loop.NoProgress) *uint { return &p.Swings }).shown(2),
-	field("keys", "the state keys to look at; all that is said and changed if left out", each(aText, listing{}), func(p *loop.NoProgress) *[]string { return &p.Keys }),
+	field("repeats", "equal iterations in a row that end the loop", wholeFrom[uint](1, ""), func(p *loop.NoProgress) *uint { return &p.Repeats }).shown(3),
+	field("swings", "times that two results must alternate to end the loop", wholeFrom[uint](1, ""), func(p *loop.NoProgress) *uint { return &p.Swings }).shown(2),
+	field("keys", "state keys to compare; everything said and changed if left out", each(aText, listing{}), func(p *loop.NoProgress) *[]string { return &p.Keys }),
 }, or: "true"}
 
 var notWorthParts = parts[loop.NotWorth]{rows: []row[loop.NotWorth]{
-	field("gain", "how much an iteration has to bring", aNumber, func(w *loop.NotWorth) *float64 { return &w.Gain }).must(),
-	field("per", "for what: the iteration itself, a minute, a thousand tokens or a unit of cost", oneWord[loop.Per]("iteration", "minute", "ktokens", "cost"), func(w *loop.NotWorth) *loop.Per { return &w.Per }).shown("iteration"),
+	field("gain", "least expected gain in score", aNumber, func(w *loop.NotWorth) *float64 { return &w.Gain }).must(),
+	field("per", "unit that must bring the gain: an iteration, a minute, a thousand tokens or a unit of cost", oneWord[loop.Per]("iteration", "minute", "ktokens", "cost"), func(w *loop.NotWorth) *loop.Per { return &w.Per }).shown("iteration"),
 }}

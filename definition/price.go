@@ -16,9 +16,9 @@ import (
 func asPrices(m map[string]budget.Price) budget.Prices { return m }
 
 var priceParts = parts[budget.Price]{rows: []row[budget.Price]{
-	field("input", "for a million tokens of input; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Input }).must(),
-	field("output", "for a million tokens of output; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Output }).must(),
-	field("cached_input", "for input that the provider had in a cache; that of other input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CachedInput }),
+	field("input", "price of a million input tokens; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Input }).must(),
+	field("output", "price of a million output tokens; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Output }).must(),
+	field("cached_input", "price of input tokens from the provider's cache; that of input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CachedInput }),
 }}
 
 var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *yaml.Node) (float64, bool) {

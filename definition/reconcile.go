@@ -19,26 +19,26 @@ import (
 func effectShape() shape {
 	var yes any = true
 	return settings([]entry{
-		{"at_most_once", "true: it must not be done twice", &jsonschema.Schema{Const: &yes, Title: "true"}},
-		{"reconcile", "what finds out whether it was done, after a crash: a command (exit code 0: done, its output is the result; 1: not done) or a request (2xx: done; 404, 410: not done); of anything else nothing can be told, and a person is asked. {{call_id}} is the call's ID", reconcileShape()},
+		{"at_most_once", "true: the step must not run twice", &jsonschema.Schema{Const: &yes, Title: "true"}},
+		{"reconcile", "after a crash, finds out whether the step took place: a command (exit code 0: it did, and its output is the result; 1: it did not) or a request (2xx: it did; 404, 410: it did not); after any other outcome a person is asked. {{call_id}} is the call's ID", reconcileShape()},
 	}, "at_most_once", "reconcile")
 }
 
 func reconcileShape() shape {
 	s := settings([]entry{
-		{"command", "the program and its arguments; no shell reads them", filled(anyText())},
-		{"stdin", "what the command reads", anyText()},
-		{"env", "further environment variables", mapOf(anyText())},
-		{"unsafe", "true allows placeholders where a value could be run as code", yesNo()},
-		{"clean_env", "true leaves out the environment but for PATH, HOME and the like", yesNo()},
-		{"dir", "the working directory, inside the run's root", text()},
-		{"output_limit", "the most output, as 1MB", byteSize()},
-		{"url", "where the request goes; its host is fixed", text()},
-		{"method", "GET if left out", text()},
+		{"command", "program and arguments; no shell reads them", filled(anyText())},
+		{"stdin", "input of the command", anyText()},
+		{"env", "additional environment variables", mapOf(anyText())},
+		{"unsafe", "true allows placeholders where a value could run as code", yesNo()},
+		{"clean_env", "true removes the environment except PATH, HOME and the like", yesNo()},
+		{"dir", "working directory, inside the run's root", text()},
+		{"output_limit", "largest output, such as 1MB", byteSize()},
+		{"url", "address of the request; no placeholder in its host", text()},
+		{"method", "HTTP method; GET if left out", text()},
 		{"headers", "request headers", mapOf(anyText())},
-		{"body", "what is sent: text, or a map or a list as JSON", &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}},
-		{"redirect_hosts", "other servers to which a redirect may lead, as host or host:port", filled(text())},
-		{"size_limit", "the longest answer, as 1MB", byteSize()},
+		{"body", "body: text, or a map or list, sent as JSON", &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}},
+		{"redirect_hosts", "other servers that a redirect may lead to, as host or host:port", filled(text())},
+		{"size_limit", "largest answer, such as 1MB", byteSize()},
 		{"timeout", "how long it may take; 30s for a request if left out", duration()},
 	})
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}

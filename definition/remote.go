@@ -32,9 +32,9 @@ func (r *reader) content(a *Agent, n *yaml.Node, field string) (any, bool) {
 }
 
 var remoteRows = []row[A2A]{
-	field("endpoint", "where the agent is, or its card: an address of http or https; its host is fixed", aText, func(x *A2A) *string { return &x.Endpoint }).must(),
-	field("payload", "what the agent is sent: text, or a map or a list as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
+	field("endpoint", "http or https address of the agent or its card; no placeholder in its host", aText, func(x *A2A) *string { return &x.Endpoint }).must(),
+	field("payload", "message: text, or a map or list, sent as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
 	field("headers", "", named(aWords), func(x *A2A) *map[string]string { return &x.Headers }),
 	field("size_limit", "", aSize, func(x *A2A) *int64 { return &x.SizeLimit }),
-	field("new_context", "true begins a new conversation each time; else the agent knows what the session has asked it before", aBool, func(x *A2A) *bool { return &x.NewContext }),
+	field("new_context", "true starts a new conversation each time; otherwise the remote agent remembers this session", aBool, func(x *A2A) *bool { return &x.NewContext }),
 }

@@ -24,9 +24,9 @@ var inputKinds = map[InputType]string{
 // inputShape is {type, default, description}, or a default alone.
 func inputShape() shape {
 	long := settings([]entry{
-		{"type", "string if there is no default", oneOf(inputTypes...)},
-		{"default", "what it is if nobody gives it; without one it has to be given", &jsonschema.Schema{}},
-		{"description", "what it is, for whoever gives it", text()},
+		{"type", "type of the value; string if there is no default", oneOf(inputTypes...)},
+		{"default", "value if the run gives none; without a default the input is required", &jsonschema.Schema{}},
+		{"description", "text that explains the input", text()},
 	})
 	for _, name := range inputTypes {
 		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{name}}}, Required: []string{"type"}}

@@ -51,29 +51,29 @@ var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time
 })}
 
 var stepRows = []row[Step]{
-	field("retry", "of a loop's step: how often it runs in all when it fails, or {attempts, backoff, max_backoff}", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
-	field("circuit", "of a loop's step: {failures, cooldown}: after so many failures running it is not run until the time is over; steps with the same endpoint share it", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
-	field("adaptive_timeout", "of a loop's step: a timeout made from how long it has taken so far: {min, max, factor, after}", adaptiveParts.value(), func(s *Step) **loop.Adaptive { return &s.Adaptive }),
-	field("delay_before", "of a loop's step, or of the loop at the root: how long to wait before it", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
-	field("delay_after", "of a loop's step, or of the loop at the root: how long to wait after it", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
-	field("cache", "of a loop's step: true if it says the same whenever it reads the same; or how long that holds; or {ttl, key}", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
+	field("retry", "attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
+	field("circuit", "skip the step after failures in a row until a cooldown ends: {failures, cooldown, endpoint}; for steps of a loop", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
+	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.Adaptive { return &s.Adaptive }),
+	field("delay_before", "pause before the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
+	field("delay_after", "pause after the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
+	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
 }
 
 var retryParts = parts[loop.Retry]{rows: []row[loop.Retry]{
-	field("attempts", "how often it runs in all", wholeFrom[uint](1, ""), func(t *loop.Retry) *uint { return &t.Attempts }).must(),
-	field("backoff", "how long to wait before the second attempt; twice as long before each further one", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.Backoff }),
-	field("max_backoff", "the longest wait, and the longest that a server may ask for by Retry-After; one that asks for more is not tried again", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.MaxBackoff }).shown("1m"),
+	field("attempts", "attempts in all", wholeFrom[uint](1, ""), func(t *loop.Retry) *uint { return &t.Attempts }).must(),
+	field("backoff", "wait before the second attempt; doubles before each further one", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.Backoff }),
+	field("max_backoff", "longest wait; if a server asks for more by Retry-After, there is no further attempt", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.MaxBackoff }).shown("1m"),
 }, or: "attempts"}
 
 var circuitParts = parts[loop.Circuit]{rows: []row[loop.Circuit]{
-	field("failures", "how many running open it", wholeFrom[uint](1, ""), func(c *loop.Circuit) *uint { return &c.Failures }).must(),
-	field("cooldown", "how long it stays open", aLoopSpan, func(c *loop.Circuit) *loop.Duration { return &c.Cooldown }).must(),
-	field("endpoint", "a name for what the step depends on: steps of the loop with the same one share a circuit", aText, func(c *loop.Circuit) *string { return &c.Endpoint }),
+	field("failures", "failures in a row that open the circuit", wholeFrom[uint](1, ""), func(c *loop.Circuit) *uint { return &c.Failures }).must(),
+	field("cooldown", "time that the circuit stays open", aLoopSpan, func(c *loop.Circuit) *loop.Duration { return &c.Cooldown }).must(),
+	field("endpoint", "name of what the step depends on; steps of the loop with the same endpoint share a circuit", aText, func(c *loop.Circuit) *string { return &c.Endpoint }),
 }}
 
 var adaptiveParts = parts[loop.Adaptive]{rows: []row[loop.Adaptive]{
-	field("min", "the least that it is", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Min }),
-	field("max", "the most, and what holds until there are enough runs", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Max }).must(),
-	field("factor", "what the 95th percentile of the runs is multiplied by, at least 1", numberFrom(0), func(t *loop.Adaptive) *float64 { return &t.Factor }).shown(3),
-	field("after", "how many runs it takes, at most 32", wholeFrom[uint](1, ""), func(t *loop.Adaptive) *uint { return &t.After }).shown(5),
+	field("min", "shortest timeout", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Min }),
+	field("max", "longest timeout; also the timeout until there are enough durations", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Max }).must(),
+	field("factor", "factor on the 95th percentile of the durations, at least 1", numberFrom(0), func(t *loop.Adaptive) *float64 { return &t.Factor }).shown(3),
+	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.Adaptive) *uint { return &t.After }).shown(5),
 }}

@@ -79,39 +79,39 @@ func (r *reader) texts(a *Agent, n *yaml.Node, what string) map[string]string {
 }
 
 var taskRows = []row[Agent]{
-	field("result_key", "the state key of all there is to know about the result, such as exit_code", aText, func(a *Agent) *string { return &a.ResultKey }),
-	field("exit_when", "an expression over state and result that ends the nearest loop when it is true", anExpr, func(a *Agent) *string { return &a.ExitWhen }),
-	field("exit_reason", "why, in words", aWords, func(a *Agent) *string { return &a.ExitReason }),
+	field("result_key", "state key of the details of the result, such as exit_code", aText, func(a *Agent) *string { return &a.ResultKey }),
+	field("exit_when", "expression over state and result that ends the nearest loop when true", anExpr, func(a *Agent) *string { return &a.ExitWhen }),
+	field("exit_reason", "reason of the exit, in words", aWords, func(a *Agent) *string { return &a.ExitReason }),
 }
 
 var templateRows = []row[Agent]{
-	field("text", "what the agent says", aWords, func(a *Agent) *string { return &a.Text }).must(),
+	field("text", "text that the agent says, with placeholders", aWords, func(a *Agent) *string { return &a.Text }).must(),
 }
 
 var commandRows = []row[Command]{
-	field("command", "the program and its arguments; no shell reads them", each(aWords, listing{line: "give the program and each of its arguments as [gzip, -c, file]; no shell reads them"}), func(c *Command) *[]string { return &c.Args }).must(),
-	field("stdin", "what the command reads", aWords, func(c *Command) *string { return &c.Stdin }),
-	field("env", "further environment variables", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
-	field("clean_env", "true leaves out the environment but for PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),
-	field("dir", "the working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
-	field("output_limit", "the most output, as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
-	field("ok_exit_codes", "exit codes that are no failure; [0] if left out", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
-	field("unsafe", "true allows placeholders where a value could be run as code: in the script of a shell, among the arguments of a program that starts others, in part of an argument", aBool, func(c *Command) *bool { return &c.Unsafe }),
+	field("command", "program and arguments; no shell reads them", each(aWords, listing{line: "give the program and each of its arguments as [gzip, -c, file]; no shell reads them"}), func(c *Command) *[]string { return &c.Args }).must(),
+	field("stdin", "input of the command", aWords, func(c *Command) *string { return &c.Stdin }),
+	field("env", "additional environment variables", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
+	field("clean_env", "true removes the environment except PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),
+	field("dir", "working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
+	field("output_limit", "largest output, such as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
+	field("ok_exit_codes", "exit codes that mean success; [0] if left out", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
+	field("unsafe", "true allows placeholders where a value could run as code: in a shell script, in the arguments of a program that starts others, in part of an argument", aBool, func(c *Command) *bool { return &c.Unsafe }),
 	field("json", "", aBool, func(c *Command) *bool { return &c.JSON }),
 }
 
 var expressionRows = []row[Expression]{
-	field("set", "state keys and the expressions of their new values", named(plain(erasable, (*reader).erasable)), func(e *Expression) *map[string]string { return &e.Set }),
-	field("value", "the expression whose value output_key gets", anExpr, func(e *Expression) *string { return &e.Value }),
+	field("set", "state keys, each with the expression of its new value", named(plain(erasable, (*reader).erasable)), func(e *Expression) *map[string]string { return &e.Set }),
+	field("value", "expression whose value is stored in output_key", anExpr, func(e *Expression) *string { return &e.Value }),
 }
 
 var httpRows = []row[HTTP]{
-	field("url", "where the request goes; its host is fixed", aText, func(h *HTTP) *string { return &h.URL }).must(),
-	field("method", "GET if left out", aText, func(h *HTTP) *string { return &h.Method }).shown("GET"),
+	field("url", "address of the request; no placeholder in its host", aText, func(h *HTTP) *string { return &h.URL }).must(),
+	field("method", "HTTP method; GET if left out", aText, func(h *HTTP) *string { return &h.Method }).shown("GET"),
 	field("headers", "request headers", named(aWords), func(h *HTTP) *map[string]string { return &h.Headers }),
-	special("body", "what is sent: text, or a map or a list as JSON", contentShape, takesBody),
-	field("size_limit", "the longest answer, as 1MB", aSize, func(h *HTTP) *int64 { return &h.SizeLimit }),
-	field("redirect_hosts", "other servers to which a redirect may lead, as host or host:port; they get no headers and no body. None if left out", each(aText, listing{empty: "leave it out for none"}), func(h *HTTP) *[]string { return &h.RedirectHosts }),
-	field("ok_status", "statuses that are no failure; 200 to 299 if left out", each(wholeIn(100, 599), listing{empty: "leave it out for the default"}), func(h *HTTP) *[]int { return &h.OKStatus }),
-	field("json", "true if the output is JSON and to be kept as such", aBool, func(h *HTTP) *bool { return &h.JSON }),
+	special("body", "body: text, or a map or list, sent as JSON", contentShape, takesBody),
+	field("size_limit", "largest answer, such as 1MB", aSize, func(h *HTTP) *int64 { return &h.SizeLimit }),
+	field("redirect_hosts", "other servers that a redirect may lead to, as host or host:port; they get no headers and no body; none if left out", each(aText, listing{empty: "leave it out for none"}), func(h *HTTP) *[]string { return &h.RedirectHosts }),
+	field("ok_status", "status codes that mean success; 200 to 299 if left out", each(wholeIn(100, 599), listing{empty: "leave it out for the default"}), func(h *HTTP) *[]int { return &h.OKStatus }),
+	field("json", "true reads the output as JSON", aBool, func(h *HTTP) *bool { return &h.JSON }),
 }

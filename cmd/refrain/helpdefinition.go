@@ -77,7 +77,7 @@ func definitionHelp() string {
 		for _, p := range f.Parts() {
 			doc := p.Doc
 			if p.Needed {
-				doc += "; needed"
+				doc += "; required"
 			}
 			fmt.Fprintf(&b, "      %s  (%s)\n%s", p.Name, p.Value, wrapped(doc, "          "))
 		}
