@@ -28,8 +28,8 @@ var programs = named(map[kind]string{
 		"osascript qjs d8",
 	python: "python pypy",
 	filter: "awk gawk mawk nawk original-awk sed gsed jq gojq yq xsltproc",
-	console: "cmd powershell pwsh wscript cscript mshta rundll32 regsvr32 msiexec forfiles wsl elvish xonsh irb " +
-		"ghci runghc runhaskell ocaml guile racket sbcl clisp scala jshell erl iex swipl gprolog r octave " +
+	console: "cmd powershell pwsh wscript cscript mshta rundll32 regsvr32 msiexec forfiles wsl elvish xonsh nu irb " +
+		"ghc ghci runghc runhaskell ocaml guile racket sbcl clisp scala jshell erl iex swipl gprolog r octave " +
 		"matlab maxima gp gnuplot bc dc m4 ed ex vi vim nvim view emacs nano gdb lldb expect sqlite3 psql " +
 		"mysql mariadb duckdb mongosh redis-cli ftp sftp lftp telnet at batch crontab mail mailx mutt deno " +
 		"bun ts-node tsx gcl ipython pdb make gmake nmake ninja rake just cmake ant mvn gradle sbt bazel tex " +
@@ -37,12 +37,12 @@ var programs = named(map[kind]string{
 	launcher: "env find xargs parallel busybox toybox sudo doas su runuser setpriv pkexec chroot unshare nsenter " +
 		"script flock nohup nice ionice chrt timeout gtimeout time stdbuf unbuffer setsid setarch linux32 " +
 		"linux64 watch entr taskset numactl prlimit cgexec systemd-run start-stop-daemon chpst softlimit " +
-		"envdir runit s6-setuidgid daemonize fakeroot proot bwrap firejail xvfb-run dbus-run-session dbus- " +
-		"launch ssh-agent gpg-agent docker podman nerdctl kubectl oc lxc lxd-exec crictl runc ssh mosh rsh " +
+		"envdir runit s6-setuidgid daemonize fakeroot proot bwrap firejail xvfb-run dbus-run-session " +
+		"dbus-launch ssh-agent gpg-agent docker podman nerdctl kubectl oc lxc lxd-exec crictl runc ssh mosh rsh " +
 		"slogin autossh sshpass ansible screen tmux dtach nix nix-shell guix strace ltrace valgrind perf " +
 		"socat ncat nc netcat go cargo npm npx yarn pnpm bunx uv uvx pipx poetry pipenv conda bundle dotnet " +
 		"java exec command cmdow winpty aws-vault direnv dotenv vault-exec foreman overmind hyperfine rlwrap " +
-		"multitime ld.so ld-linux ld-linux-x86-64 ld-linux-aarch64 ld-musl-x86_64",
+		"multitime",
 })
 
 func named(lists map[kind]string) map[string]kind {
@@ -58,6 +58,10 @@ func named(lists map[kind]string) map[string]kind {
 // version is what may follow the bare name of a program, as in python3.12.
 var version = regexp.MustCompile(`[-.]?[0-9][0-9.]*[a-z]?(\.so[.0-9]*)?$`)
 
+// loader is a name of the dynamic loader, which starts the program in its arguments:
+// ld-linux-x86-64.so.2.
+var loader = regexp.MustCompile(`^ld[-_.0-9a-z]*\.so`)
+
 // kindOf is what a program is, by the last part of its path.
 func kindOf(program string) (name string, k kind) {
 	name = path.Base(strings.ToLower(strings.ReplaceAll(program, `\`, "/")))
@@ -66,6 +70,9 @@ func kindOf(program string) (name string, k kind) {
 	}
 	if k, known := programs[name]; known {
 		return name, k
+	}
+	if loader.MatchString(name) {
+		return name, launcher
 	}
 	return name, programs[version.ReplaceAllString(name, "")]
 }
