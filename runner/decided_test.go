@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -54,8 +55,36 @@ func decisions(t testing.TB) map[string]func() agent.Agent {
 		}
 		return ctx.State().Set("user:count", n+1)
 	}
+	// Beside other branches a loop puts back what it has changed itself.
+	putsBack := func() agent.Agent {
+		draft := custom(t, "draft", func(ctx agent.InvocationContext, yield yield) {
+			n := float64(agent.LoopOf(ctx).Iteration)
+			ev := says(fmt.Sprint("draft ", n))
+			ev.Actions.StateDelta = map[string]any{"mark": 10 - n, "temp:score": 10 - n}
+			yield(ev, nil)
+		})
+		inner, err := loopagent.New(loopagent.Config{
+			AgentConfig:   agent.Config{Name: "inner", SubAgents: []agent.Agent{draft, speaker(t, "tail", "t")}},
+			MaxIterations: 2, Score: &loop.Score{Key: "mark"}, OnRegression: loop.RollbackOnWorse,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outer, err := loopagent.New(loopagent.Config{
+			AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}}, MaxIterations: 2, Score: &loop.Score{Key: "temp:score"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		branches, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "root", SubAgents: []agent.Agent{outer}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return branches
+	}
 	all := map[string]func() agent.Agent{
-		"a computed key": build(func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: `state["te" + "mp:stop"]`} }),
+		"a key that a loop within puts back": putsBack,
+		"a computed key":                     build(func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: `state["te" + "mp:stop"]`} }),
 		"a key from before the loop": build(func(c *loopagent.Config) {
 			c.StopWhen = &loop.Condition{Expr: `iteration > state["temp:limit"]`}
 		}),

@@ -121,6 +121,10 @@ func (r *run) touch(ev *session.Event) {
 	for k := range ev.Actions.StateDelta {
 		r.touched[k] = true
 	}
+	temp, _ := ev.CustomMetadata[agent.MetadataTemp].(map[string]any) // stores leave them out of the delta
+	for k := range temp {
+		r.touched[k] = true
+	}
 }
 
 // back is the state delta that makes the state at an address what it was. Keys
