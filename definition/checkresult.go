@@ -13,9 +13,7 @@ func (c *checker) untold(a *Agent) {
 	}
 	var speak []*Agent
 	for _, sub := range inOrder(a) {
-		if sub.speaks() {
-			speak = append(speak, sub)
-		}
+		speak = append(speak, sub.speakers()...)
 	}
 	if len(speak) < 2 {
 		return
@@ -23,6 +21,10 @@ func (c *checker) untold(a *Agent) {
 	last, before := speak[len(speak)-1], speak[:len(speak)-1]
 	why := ""
 	switch {
+	case last.parent != a && last.mayExit() && !last.anyone: // a run takes the words of a sequence as a whole
+		why = "it may end the loop"
+	case last.parent != a && c.isJudge(a, last, before):
+		why = "what it says is what the loop stops by"
 	case last.anyone || c.isJudge(a, last, before): // the first is warned of already, with better advice
 		return
 	case last.mayExit() && slices.ContainsFunc(before, (*Agent).mayExit):
@@ -70,6 +72,21 @@ func (a *Agent) speaks() bool {
 		return a.Expression != nil && a.Expression.Value != ""
 	}
 	return !a.Type.Workflow() || slices.ContainsFunc(a.SubAgents, (*Agent).speaks)
+}
+
+// speakers are who in a step says something, in order: the agents of a sequence, each of
+// any other kind as a whole.
+func (a *Agent) speakers() (all []*Agent) {
+	if a.Type != TypeSequential {
+		if a.speaks() {
+			all = append(all, a)
+		}
+		return all
+	}
+	for _, sub := range a.SubAgents {
+		all = append(all, sub.speakers()...)
+	}
+	return all
 }
 
 // isJudge reports whether a run takes what a step says for a verdict, whatever it is:

@@ -114,6 +114,7 @@ func TestResultThatCannotBeTold(t *testing.T) {
 	const (
 		writer = `{name: writer, instructions: 'Improve {{draft}} by {{review}}', output_key: draft, can_exit_loop: WRITER}`
 		critic = `{name: critic, instructions: 'Judge {{draft}}', output_key: review, can_exit_loop: CRITIC}`
+		inLine = `{name: line, type: sequential, sub_agents: [` + writer + `, ` + critic + `]}`
 	)
 	for name, tt := range map[string]struct {
 		head, writer, critic string
@@ -129,6 +130,11 @@ func TestResultThatCannotBeTold(t *testing.T) {
 		"the critic scores":   {"score: {key: review, target: 8, label: Score}\n", "false", "false", []string{writer, critic}, ""},
 		"a finalizer":         {"", "false", "false", []string{writer, critic, `{name: tell, text: "{{draft}}", output_key: loop_output}`}, ""},
 		"nobody speaks after": {"", "false", "false", []string{writer, `{name: count, set: {n: iteration}}`}, ""},
+		"a critic within":     {"", "false", "true", []string{inLine}, `whose words "x" hands back cannot be told: "critic" speaks last, and it may end the loop`},
+		"a judge within": {"score: {key: review, target: 8, label: Score}\n", "false", "false", []string{inLine},
+			`whose words "x" hands back cannot be told: "critic" speaks last, and what it says is what the loop stops by`},
+		"a review within":     {"", "false", "false", []string{inLine}, `whose words "x" hands back cannot be told: "critic" speaks last, and what it says is read by the steps before it`},
+		"a key of a sequence": {"result: draft\n", "false", "true", []string{inLine}, ""},
 		"another order":       {"order: [critic, writer]\nstate: {draft: once}\n", "false", "false", []string{writer, critic}, ""},
 	} {
 		steps := strings.NewReplacer("WRITER", tt.writer, "CRITIC", tt.critic).Replace("  - " + strings.Join(tt.steps, "\n  - "))
