@@ -96,6 +96,8 @@ func TestDiagnosis(t *testing.T) {
 			[]string{"level off near 8", "lower the target"}},
 		{"X1 condition", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.score > 9"}}, scored(4, 5), progress.FindingNeverDone,
 			[]string{"stop_when never held: state.score > 9 is 5, wanted > 9"}},
+		{"X1 condition on a key that nobody writes", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.none > 9"}}, scored(4, 5), progress.FindingNeverDone,
+			[]string{`stop_when never held: state.none > 9: state has no key "none"`}},
 		{"X1 nobody asks", loop.Plan{MaxIterations: 2}, scored(1, 1), progress.FindingNeverDone, []string{"no step asked to leave"}},
 		{"X2", loop.Plan{MaxIterations: 8, Score: key(99)}, scored(1, 3, 4, 4.5, 4.55, 4.56, 4.57, 4.58), progress.FindingSlow,
 			[]string{"iterations 6 to 8 brought 0.03 of 3.58 points", "about iteration 5"}},

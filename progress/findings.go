@@ -55,7 +55,11 @@ func neverDone(h *history) (f Finding, ok bool) {
 	}
 	exit, _ := h.condition("exit_loop")
 	if stop, has := h.condition("stop_when"); has && !stop.Holds {
-		f.Evidence = fmt.Sprintf("%s, stop_when never held: %s is %s, wanted %s", ran, stop.Expr, orUnknown(stop.Value), orUnknown(stop.Threshold))
+		why := fmt.Sprintf(" is %s, wanted %s", orUnknown(stop.Value), orUnknown(stop.Threshold))
+		if stop.Value == "" && stop.Note != "" {
+			why = ": " + stop.Note
+		}
+		f.Evidence = fmt.Sprintf("%s, stop_when never held: %s%s", ran, stop.Expr, why)
 		f.Suggestion = "Check that a step writes what the condition reads, or make it easier to meet"
 		return f, true
 	}
