@@ -36,17 +36,20 @@ func TestCanceledRunCancelsTheTask(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			tk := newTalk(t, made(t, r), nil)
-			began := time.Now()
+			canceled := make(chan time.Time, 9)
 			var err error
 			for ev, e := range tk.runner.Run(ctx, "ana", "s", user("Hi"), agent.RunConfig{}) {
 				if err = e; ev != nil && ev.CustomMetadata != nil {
-					time.AfterFunc(50*time.Millisecond, func() { cancel(errEnough) })
+					time.AfterFunc(50*time.Millisecond, func() {
+						canceled <- time.Now()
+						cancel(errEnough)
+					})
 				}
 			}
 			if !errors.Is(err, errEnough) || r.cancels() != 1 {
 				t.Errorf("got %v, %d cancels", err, r.cancels())
 			}
-			if took := time.Since(began); took > 3*time.Second {
+			if took := time.Since(<-canceled); took > 3*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -89,7 +92,7 @@ func TestStepTimeoutFailsOver(t *testing.T) {
 	}
 	l := newLoop(t, loopagent.Config{
 		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{made(t, r), next}}, MaxIterations: 1,
-		Steps: map[string]loopagent.StepPolicy{"far": {Timeout: 300 * time.Millisecond}},
+		Steps: map[string]loopagent.StepPolicy{"far": {Timeout: 2 * time.Second}}, // the task has begun by then
 	})
 	got := newTalk(t, l, nil).say(t.Context(), "Hi")
 	if got.err != nil {
