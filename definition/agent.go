@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -26,13 +27,13 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 	if i := slices.IndexFunc(ps, func(p pair) bool { return p.key == "ref" }); i >= 0 && parent != nil {
 		for _, p := range ps {
 			if p.key != "ref" {
-				r.report(r.src.of(p.at), CodeConflict, "%q cannot stand beside ref", p.key).Hint = "say it in the file that ref names"
+				r.report(r.src.Of(p.at), CodeConflict, "%q cannot stand beside ref", p.key).Hint = "say it in the file that ref names"
 			}
 		}
 		return r.ref(parent, ps[i].value)
 	}
 	ps = r.configured(ps)
-	a := &Agent{parent: parent, src: r.src, node: deref(n), nodes: make(map[string]*yaml.Node)}
+	a := &Agent{parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*yaml.Node)}
 	a.Type = r.typeOf(a, ps)
 	begin(a)
 	known := a.Type != ""
@@ -42,11 +43,11 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 		case f.Name == "":
 			r.unknown(a, p)
 		case f.Root && (parent != nil || len(r.reading) > 1):
-			r.report(r.src.of(p.at), CodeField, "%q belongs to the root of the definition", p.key)
+			r.report(r.src.Of(p.at), CodeField, "%q belongs to the root of the definition", p.key)
 		case known && !f.has(a.Type):
 			r.misplaced(a, p, f)
-		case isNull(p.value):
-			problem := r.report(r.src.of(p.value), CodeValue, "%s has no value", p.key)
+		case source.IsNull(p.value):
+			problem := r.report(r.src.Of(p.value), CodeValue, "%s has no value", p.key)
 			if problem.Hint = "leave the field out, or give it one"; p.key == "color" {
 				problem.Hint = `a color that begins with # needs quotes, as "#3366cc"`
 			}
@@ -77,7 +78,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 		case slices.Contains(types, t):
 			return Type(t)
 		case ok:
-			r.report(r.src.of(given), CodeValue, "there is no type %q of agent", t).
+			r.report(r.src.Of(given), CodeValue, "there is no type %q of agent", t).
 				Hint = typeHint(t)
 		}
 	}
@@ -97,7 +98,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 		}
 	}
 	if given == nil && !r.meant(a, ps) {
-		r.report(r.src.of(a.node), CodeMissing, "nothing says what type of agent this is").
+		r.report(r.src.Of(a.node), CodeMissing, "nothing says what type of agent this is").
 			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text, endpoint, question and func"
 	}
 	return ""
@@ -117,7 +118,7 @@ func (r *reader) meant(a *Agent, ps []pair) bool {
 func (r *reader) continueOnError(a *Agent, n *yaml.Node) {
 	on, ok := r.boolean(n, "continue_on_error")
 	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
-		r.report(r.src.of(a.nodes["key of continue_on_error"]), CodeConflict, "continue_on_error and on_error say the same; give one of them")
+		r.report(r.src.Of(a.nodes["key of continue_on_error"]), CodeConflict, "continue_on_error and on_error say the same; give one of them")
 		return
 	}
 	if ok && on {
@@ -134,13 +135,13 @@ func (r *reader) subAgents(a *Agent, n *yaml.Node) {
 		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
 		if item.Kind == yaml.ScalarNode {
 			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
-			if plainText(item) && badName(item.Value) == "" {
+			if source.PlainText(item) && badName(item.Value) == "" {
 				r.hint("describe the agent here, or write {ref: " + item.Value + ".yaml}")
 			}
 			continue
 		}
 		if sub := r.agent(item, a); sub != nil {
-			if written := deref(n).Content[i]; written.Kind == yaml.AliasNode {
+			if written := source.Deref(n).Content[i]; written.Kind == yaml.AliasNode {
 				sub.alias = written
 			}
 			a.SubAgents = append(a.SubAgents, sub)

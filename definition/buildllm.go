@@ -35,7 +35,7 @@ func (a *Agent) naming() *Agent {
 // current folder instead of the file.
 func (a *Agent) modelName() string {
 	if path, ok := strings.CutPrefix(a.Model, scriptedProvider+"/"); ok {
-		return scriptedProvider + "/" + filepath.Join(filepath.Dir(a.src.name), filepath.FromSlash(path))
+		return scriptedProvider + "/" + filepath.Join(filepath.Dir(a.src.Name), filepath.FromSlash(path))
 	}
 	return a.Model
 }

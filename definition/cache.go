@@ -44,7 +44,7 @@ func filledText() shape {
 func (r *reader) cacheKey(n *yaml.Node, what string) (string, bool) {
 	key, ok := r.words(n, what)
 	if ok && key == "" {
-		r.report(r.src.of(n), CodeValue, "%s is empty", what).Hint = "leave it out for all that the step names"
+		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out for all that the step names"
 	}
 	return key, ok
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/hook"
 )
 
@@ -84,7 +85,7 @@ func (r *reader) callbacks(a *Agent, n *yaml.Node) {
 		field := "callbacks." + p.key
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
-			r.report(r.src.of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(), "%q", "they are "+strings.Join(pointNames(), ", "))
+			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(), "%q", "they are "+strings.Join(pointNames(), ", "))
 			continue
 		}
 		items, _ := r.items(p.value, field)
@@ -135,8 +136,8 @@ func (r *reader) callback(a *Agent, field string, n *yaml.Node) (cb Callback, ok
 			cb.Command = r.several(a, p.value, f, r.words)
 			kinds++
 		case "func":
-			if cb.Func, _ = r.text(p.value, f); cb.Func == "" && plainText(p.value) {
-				r.report(r.src.of(p.value), CodeValue, "%s is empty", f)
+			if cb.Func, _ = r.text(p.value, f); cb.Func == "" && source.PlainText(p.value) {
+				r.report(r.src.Of(p.value), CodeValue, "%s is empty", f)
 			}
 			kinds++
 		case "timeout":
@@ -146,16 +147,16 @@ func (r *reader) callback(a *Agent, field string, n *yaml.Node) (cb Callback, ok
 		case "on_error":
 			text, ok := r.text(p.value, f)
 			if ok && !slices.Contains(onErrors, text) {
-				r.report(r.src.of(p.value), CodeValue, "%s must be fail or continue, got %q", f, text).Hint = didYouMean(text, onErrors, "%q", "")
+				r.report(r.src.Of(p.value), CodeValue, "%s must be fail or continue, got %q", f, text).Hint = didYouMean(text, onErrors, "%q", "")
 			}
 			cb.OnError = hook.OnError(text)
 		default:
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of a callback", p.key).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a callback", p.key).
 				Hint = didYouMean(p.key, callbackFields, "%q", "it has webhook and secret_env, command, or func, and timeout, veto and on_error")
 		}
 	}
 	if kinds != 1 && len(r.problems) == before {
-		r.report(r.src.of(n), CodeValue, "%s must be one of webhook, command and func, and it is %d of them", field, kinds)
+		r.report(r.src.Of(n), CodeValue, "%s must be one of webhook, command and func, and it is %d of them", field, kinds)
 	}
 	return cb, len(r.problems) == before
 }
@@ -168,7 +169,7 @@ const secretPrefix = "whsec_"
 func (r *reader) variableName(n *yaml.Node, what string) string {
 	text, ok := r.text(n, what)
 	if ok && (!variable.MatchString(text) || strings.HasPrefix(text, secretPrefix)) {
-		r.report(r.src.of(n), CodeValue, "%s must be the name of an environment variable", what).
+		r.report(r.src.Of(n), CodeValue, "%s must be the name of an environment variable", what).
 			Hint = "put the secret into a variable, such as HOOK_SECRET, and its name here"
 		return ""
 	}

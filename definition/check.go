@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -49,7 +50,7 @@ func (l *loader) check(d *Definition) {
 		c.stepPlace(a)
 		c.cacheKey(a)
 		if c.programs += programs(a); c.programs > maxPrograms {
-			c.report(a.src.of(a.node), CodeFile, "the definition has more than %d expressions", maxPrograms)
+			c.report(a.src.Of(a.node), CodeFile, "the definition has more than %d expressions", maxPrograms)
 			return
 		}
 		if a.Type == TypeLoop {
@@ -106,13 +107,13 @@ func (c *checker) name(a *Agent) {
 	}
 	at := a.at("name")
 	switch problem := badName(a.Name); {
-	case isNull(a.nodes["name"]) || !plainText(a.nodes["name"]):
+	case source.IsNull(a.nodes["name"]) || !source.PlainText(a.nodes["name"]):
 	case problem != "":
 		c.report(at, CodeName, "%s", problem).Hint = nameHint(a.Name)
 	case c.names[a.Name] != nil:
-		first := c.names[a.Name].at("name").position()
+		first := positionOf(c.names[a.Name].at("name"))
 		if alias := a.aliased(); alias != nil {
-			c.report(a.src.of(alias), CodeSameName, "two agents are called %q, the first in %s", a.Name, first).
+			c.report(a.src.Of(alias), CodeSameName, "two agents are called %q, the first in %s", a.Name, first).
 				Hint = "an alias stands for the same agent again: write it out, with another name"
 			return
 		}
@@ -180,8 +181,8 @@ func (c *checker) subAgents(a *Agent) {
 	n, given := a.nodes["sub_agents"]
 	switch {
 	case !given:
-		c.report(a.src.of(a.node), CodeNoSteps, "%s agent needs sub_agents", article(a.Type))
-	case len(deref(n).Content) == 0 && !isNull(n):
+		c.report(a.src.Of(a.node), CodeNoSteps, "%s agent needs sub_agents", article(a.Type))
+	case len(source.Deref(n).Content) == 0 && !source.IsNull(n):
 		c.report(a.at("sub_agents"), CodeNoSteps, "%s agent needs at least one sub-agent", article(a.Type))
 	}
 }
@@ -248,7 +249,7 @@ func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 	for _, e := range errs {
 		at := a.at(field)
 		if n != nil {
-			at = a.src.within(n, e.Line, e.Column)
+			at = a.src.Within(n, e.Line, e.Column)
 		}
 		msg, hint := hintedMessage(e.Msg)
 		p := c.report(at, CodeExpr, "%s: %s", field, msg)

@@ -5,12 +5,14 @@ package definition
 import (
 	"slices"
 	"strings"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // exit checks who may end a loop.
 func (c *checker) exit(a *Agent) {
 	permission, given := a.nodes["can_exit_loop"]
-	given = given && !isNull(permission)
+	given = given && !source.IsNull(permission)
 	leaves := exits(a)
 	fin := a
 	for fin != nil && fin.OutputKey != LoopOutput {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -94,13 +95,13 @@ func (c *checker) deadline(a *Agent) {
 	switch h.Ask {
 	case session.AskApproval:
 		if string(h.Default) != "true" && string(h.Default) != "false" {
-			c.report(at, CodeConflict, "default must be true or false, as the person is asked to approve, got %s", describe(n))
+			c.report(at, CodeConflict, "default must be true or false, as the person is asked to approve, got %s", source.Describe(n))
 		}
 	case session.AskText:
 		var text string
 		switch err := json.Unmarshal(h.Default, &text); {
 		case err != nil:
-			c.report(at, CodeConflict, "default must be text, as the person is asked for words, got %s", describe(n))
+			c.report(at, CodeConflict, "default must be text, as the person is asked for words, got %s", source.Describe(n))
 		case h.Options != nil && !slices.Contains(h.Options, text):
 			c.report(at, CodeConflict, "default %q is none of the options", text).
 				Hint = didYouMean(text, h.Options, "%q", "the options are "+strings.Join(h.Options, ", "))
@@ -110,10 +111,10 @@ func (c *checker) deadline(a *Agent) {
 	}
 }
 
-func (c *checker) defaultEdit(a *Agent, at span) {
+func (c *checker) defaultEdit(a *Agent, at source.Span) {
 	var edit map[string]any
 	if json.Unmarshal(a.Human.Default, &edit) != nil {
-		c.report(at, CodeConflict, "default must be a map of keys, as the person edits them, got %s", describe(a.nodes["default"]))
+		c.report(at, CodeConflict, "default must be a map of keys, as the person edits them, got %s", source.Describe(a.nodes["default"]))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(edit)) {
@@ -143,7 +144,7 @@ func (a *Agent) edits(yield func(int, string) bool) {
 		return
 	}
 	for i, key := range a.Human.Keys {
-		if plainText(a.nodes[index("keys", i)]) && !yield(i, key) {
+		if source.PlainText(a.nodes[index("keys", i)]) && !yield(i, key) {
 			return
 		}
 	}

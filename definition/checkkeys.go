@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -46,11 +47,11 @@ func (c *checker) declared() {
 	inputs := make(map[string]bool)
 	for _, in := range c.def.Inputs {
 		inputs[in.Name] = true
-		c.key(root.src.of(in.node), in.Name, "an input")
+		c.key(root.src.Of(in.node), in.Name, "an input")
 		c.keys[in.Name] = "an input"
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.def.State)) {
-		at := root.src.of(root.nodes["key of state."+key])
+		at := root.src.Of(root.nodes["key of state."+key])
 		c.key(at, key, "state")
 		if inputs[key] {
 			c.report(at, CodeConflict, "%q is an input and in state; give it in one of them", key)
@@ -64,7 +65,7 @@ func (c *checker) written(a *Agent) {
 	by := "written by " + a.Name
 	for _, k := range []struct{ field, key string }{{"output_key", a.OutputKey}, {"result_key", a.ResultKey}} {
 		if k.key == "" {
-			if n, given := a.nodes[k.field]; given && plainText(n) && n.Value == "" {
+			if n, given := a.nodes[k.field]; given && source.PlainText(n) && n.Value == "" {
 				c.report(a.at(k.field), CodeKeyName, "%s is empty", k.field)
 			}
 			continue
@@ -111,7 +112,7 @@ func (c *checker) silent(a *Agent) {
 }
 
 // key checks that a key of the state can be one.
-func (c *checker) key(at span, key, what string) bool {
+func (c *checker) key(at source.Span, key, what string) bool {
 	switch {
 	case key == LoopOutput:
 		c.report(at, CodeKeyTaken, "loop_output is an output_key only: it marks the finalizer of a loop")
@@ -194,14 +195,14 @@ func keyIn(text, name string) (line, column int) {
 }
 
 // place is where the read is in the file.
-func (rd *read) place() span {
+func (rd *read) place() source.Span {
 	n, ok := rd.agent.nodes[rd.field]
 	if !ok {
 		return rd.agent.at(rd.field)
 	}
-	at := rd.agent.src.within(n, rd.line, rd.column)
-	if n.Kind == yaml.ScalarNode && at.length == 1 {
-		at.length = len([]rune(rd.String()))
+	at := rd.agent.src.Within(n, rd.line, rd.column)
+	if n.Kind == yaml.ScalarNode && at.Length == 1 {
+		at.Length = len([]rune(rd.String()))
 	}
 	return at
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // stepPlace reports what only a step of a loop can have where there is none.
@@ -16,7 +18,7 @@ func (c *checker) stepPlace(a *Agent) {
 	}
 	for _, field := range stepFields(a.Type) {
 		n, given := a.nodes[field]
-		if !given || isNull(n) || a.parent == nil && a.Type == TypeLoop && strings.HasPrefix(field, "delay_") {
+		if !given || source.IsNull(n) || a.parent == nil && a.Type == TypeLoop && strings.HasPrefix(field, "delay_") {
 			continue
 		}
 		p := c.report(a.at(field), CodeNoLoop, "%s works on the steps of a loop, and %q is none", field, a.Name)

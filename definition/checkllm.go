@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/template"
@@ -79,7 +80,7 @@ func (c *checker) agentTool(a *Agent) {
 
 // model checks that a name names a model. Keys are of no interest yet.
 func (c *checker) model(a *Agent) {
-	if n, given := a.nodes["model"]; !given || !plainText(n) || a.Type != "" && !fieldNamed("model").has(a.Type) {
+	if n, given := a.nodes["model"]; !given || !source.PlainText(n) || a.Type != "" && !fieldNamed("model").has(a.Type) {
 		return
 	}
 	p, rest, err := provider.Find(a.Model)
@@ -100,7 +101,7 @@ func (c *checker) model(a *Agent) {
 		return
 	}
 	if p.Name == scriptedProvider {
-		c.script(a, path.Join(path.Dir(a.src.path), filepath.ToSlash(rest)))
+		c.script(a, path.Join(path.Dir(a.src.Path), filepath.ToSlash(rest)))
 	}
 }
 
@@ -132,8 +133,8 @@ func scriptError(fsys fs.FS, name string) error {
 		return nil
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err != nil || len(data) > maxFileSize {
+	data, err := io.ReadAll(io.LimitReader(f, source.MaxFile+1))
+	if err != nil || len(data) > source.MaxFile {
 		return nil
 	}
 	script, err := scripted.Parse(data)

@@ -226,7 +226,7 @@ func (c *checker) inputsRead() {
 	}
 	for _, in := range c.def.Inputs {
 		if !seen[in.Name] {
-			c.warn(c.def.Root.src.of(in.node), CodeUnread, "nobody reads the input %q", in.Name)
+			c.warn(c.def.Root.src.Of(in.node), CodeUnread, "nobody reads the input %q", in.Name)
 		}
 	}
 }

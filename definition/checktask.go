@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -131,9 +132,9 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 }
 
 // inField is the place of a character of a field's value.
-func (c *checker) inField(a *Agent, field string, line, column int) span {
+func (c *checker) inField(a *Agent, field string, line, column int) source.Span {
 	if n, ok := a.nodes[field]; ok {
-		return a.src.within(n, line, column)
+		return a.src.Within(n, line, column)
 	}
 	return a.at(field)
 }
@@ -246,12 +247,12 @@ func (c *checker) unset(a *Agent) bool {
 	if ok {
 		n, given := a.nodes[field]
 		if !given {
-			c.report(a.src.of(a.node), CodeMissing, "%s agent needs %s", article(a.Type), field)
+			c.report(a.src.Of(a.node), CodeMissing, "%s agent needs %s", article(a.Type), field)
 		}
-		return !given || isNull(n)
+		return !given || source.IsNull(n)
 	}
 	if a.Type == TypeExpression && !a.broken && len(a.Expression.Set) == 0 && a.Expression.Value == "" && a.ExitWhen == "" {
-		c.report(a.src.of(a.node), CodeMissing, "an expression agent needs set, value or exit_when")
+		c.report(a.src.Of(a.node), CodeMissing, "an expression agent needs set, value or exit_when")
 		return true
 	}
 	return false

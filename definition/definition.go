@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -144,7 +145,7 @@ type Agent struct {
 	parent *Agent
 	tool   bool       // parent has it as a tool
 	alias  *yaml.Node // where an alias stands for it; nil if none does
-	src    *source
+	src    *source.Source
 	node   *yaml.Node
 	broken bool                  // a field could not be read
 	unread []string              // fields that could not be read, or not whole
@@ -198,7 +199,7 @@ type HTTP struct {
 }
 
 // Position is where the agent begins in its file.
-func (a *Agent) Position() Position { return a.src.of(a.node).position() }
+func (a *Agent) Position() Position { return positionOf(a.src.Of(a.node)) }
 
 // FieldPosition is where a field's value begins, such as "max_iterations",
 // "command[1]" or "env.PATH"; ok is false if the file does not give it.
@@ -207,7 +208,7 @@ func (a *Agent) FieldPosition(field string) (p Position, ok bool) {
 	if !ok {
 		return Position{}, false
 	}
-	return a.src.of(n).position(), true
+	return positionOf(a.src.Of(n)), true
 }
 
 // All yields the agent and those below it, each before its sub-agents and the
@@ -234,13 +235,13 @@ func (a *Agent) walk(yield func(*Agent) bool) bool {
 }
 
 // at is the place of a field, or of the field that holds it, or of the agent.
-func (a *Agent) at(field string) span {
+func (a *Agent) at(field string) source.Span {
 	for f := field; f != ""; f = outer(f) {
 		if n, ok := a.nodes[f]; ok {
-			return a.src.of(n)
+			return a.src.Of(n)
 		}
 	}
-	return a.src.of(a.node)
+	return a.src.Of(a.node)
 }
 
 // outer cuts the last element off a path: stop_when.any[0] is in stop_when.any.
@@ -266,7 +267,7 @@ func (a *Agent) loopAround() *Agent {
 // incomplete reports that the file gives sub-agents that could not be read.
 func (a *Agent) incomplete() bool {
 	n, given := a.nodes["sub_agents"]
-	return given && len(a.SubAgents) < len(deref(n).Content)
+	return given && len(a.SubAgents) < len(source.Deref(n).Content)
 }
 
 // finalizer is the step that runs after the loop; nil if there is none.

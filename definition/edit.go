@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // Editor changes the text of a definition and leaves everything else in it as it
@@ -84,7 +86,7 @@ func (e *EditError) Error() string {
 	if e.Line > 0 {
 		at = fmt.Sprintf("%d:%d: ", e.Line, e.Column)
 	}
-	return strings.TrimSpace(e.Op+" "+printable(e.Path)) + ": " + at + e.Err.Error()
+	return strings.TrimSpace(e.Op+" "+source.Printable(e.Path)) + ": " + at + e.Err.Error()
 }
 
 // Unwrap returns the reason.
@@ -150,7 +152,7 @@ func (e *Editor) try(way func() (attempt, error)) error {
 
 // accept makes a text the one that is edited, if it says what it has to.
 func (e *Editor) accept(text string, want *yaml.Node) error {
-	if len(text) > maxFileSize {
+	if len(text) > source.MaxFile {
 		return errors.New("the text would be larger than 1 MiB")
 	}
 	after, err := newSheet([]byte(text))

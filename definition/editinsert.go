@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // Insert puts a value into a list, before what is at an index now; the length of the
@@ -87,7 +89,7 @@ func (s *sheet) list(path string) (*spot, error) {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return nil, s.shared(n)
 	case n.Kind != yaml.SequenceNode:
-		return nil, s.fail(n, "it is %s and no list", describe(n))
+		return nil, s.fail(n, "it is %s and no list", source.Describe(n))
 	}
 	return p, nil
 }

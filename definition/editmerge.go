@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // maxMerged is how many edits one value may take; what takes more is written anew.
@@ -138,7 +140,7 @@ func called(list *yaml.Node) []string {
 
 // equal compares two values; maps have no order.
 func equal(a, b *yaml.Node) bool {
-	if isNull(a) && isNull(b) {
+	if source.IsNull(a) && source.IsNull(b) {
 		return true
 	}
 	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Value != b.Value || a.Anchor != b.Anchor || len(a.Content) != len(b.Content) {

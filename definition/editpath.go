@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // FieldPath writes a path to a value, as [Editor] reads it: texts are keys of maps,
@@ -182,7 +184,7 @@ func (s *sheet) child(n *yaml.Node, h hop) (child *yaml.Node, at int, err error)
 
 func describeKey(k *yaml.Node) string {
 	if k.Kind == yaml.AliasNode {
-		return "*" + printable(k.Value)
+		return "*" + source.Printable(k.Value)
 	}
 	return "<<"
 }
@@ -191,9 +193,9 @@ func describeKey(k *yaml.Node) string {
 func (s *sheet) shared(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return s.fail(n, "*%s stands for what is in line %d; edit it there, by hand", printable(n.Value), n.Alias.Line)
+		return s.fail(n, "*%s stands for what is in line %d; edit it there, by hand", source.Printable(n.Value), n.Alias.Line)
 	case n.Anchor != "":
-		return s.fail(n, "&%s is set here, and an edit would change whatever *%s stands for; edit it by hand", printable(n.Anchor), printable(n.Anchor))
+		return s.fail(n, "&%s is set here, and an edit would change whatever *%s stands for; edit it by hand", source.Printable(n.Anchor), source.Printable(n.Anchor))
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // pen writes values in the way of a file.
@@ -151,7 +153,7 @@ func (p pen) key(n *yaml.Node) string {
 // scalar writes a text, a number or the like.
 func (p pen) scalar(n *yaml.Node, column int, m manner) string {
 	switch {
-	case isNull(n):
+	case source.IsNull(n):
 		return "null"
 	case n.ShortTag() != "!!str":
 		return n.Value

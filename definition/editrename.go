@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -131,7 +132,7 @@ func (s *sheet) renameKey(from, to string) (a attempt, out Renaming, err error) 
 	switch {
 	case from == LoopOutput:
 		return a, out, errors.New("loop_output is no key: it marks the finalizer of a loop")
-	case !c.key(span{src: newSource("", "", 0, "")}, to, "the new name"):
+	case !c.key(source.Span{Src: source.New("", "", 0, "")}, to, "the new name"):
 		return a, out, errors.New(c.problems[0].Message)
 	}
 	var keys []string

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // isSpace reports what YAML folds, drops and adds when it reads a text: the rest
@@ -122,7 +124,7 @@ func (s *sheet) inside(n *yaml.Node) []splice {
 	if e.unclear || n.Kind != yaml.ScalarNode {
 		return nil
 	}
-	w, at := &walker{style: n.Style}, e.body
+	w, at := &source.Walker{Style: n.Style}, e.body
 	switch {
 	case n.Style&blockStyle != 0:
 		at = s.lineEnd(s.lineOf(e.body))
@@ -138,10 +140,10 @@ func (s *sheet) inside(n *yaml.Node) []splice {
 			}
 			r, width := utf8.DecodeRuneInString(s.text[at:e.to])
 			if r == '\\' || r == '\'' { // it may begin an escape
-				w.text = []rune(s.text[at:min(at+escapeLength, e.to)])
+				w.Text = []rune(s.text[at:min(at+escapeLength, e.to)])
 				var runes int
-				r, runes = w.next()
-				width = len(string(w.text[:runes]))
+				r, runes = w.Next()
+				width = len(string(w.Text[:runes]))
 			}
 			switch {
 			case r == want:

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // role is what a scalar of a definition is, as far as names go.
@@ -53,7 +55,7 @@ func resolved(n naming) naming {
 		if n.shared == nil {
 			n.shared = n.node
 		}
-		n.node = deref(n.node)
+		n.node = source.Deref(n.node)
 	}
 	return n
 }
@@ -67,7 +69,7 @@ func (w *namings) fields(m naming) []namingField {
 	var all, merged []namingField
 	for i := 0; i+1 < len(m.node.Content); i += 2 {
 		k, v := m.node.Content[i], m.node.Content[i+1]
-		if deref(k).ShortTag() == "!!merge" {
+		if source.Deref(k).ShortTag() == "!!merge" {
 			inner := resolved(naming{node: v, path: m.path, shared: k})
 			from := []naming{inner}
 			if inner.node.Kind == yaml.SequenceNode {
@@ -81,7 +83,7 @@ func (w *namings) fields(m naming) []namingField {
 			}
 			continue
 		}
-		key := deref(k)
+		key := source.Deref(k)
 		f := namingField{naming{node: v, shared: m.shared, path: m.path + hop{key: key.Value, keyed: true}.in(m.path)}, key.Value, k}
 		all = append(all, f)
 	}
@@ -108,7 +110,7 @@ func (w *namings) items(l naming) []naming {
 
 // note adds a scalar.
 func (w *namings) note(n naming, r role) {
-	if n = resolved(n); n.node.Kind == yaml.ScalarNode && !isNull(n.node) {
+	if n = resolved(n); n.node.Kind == yaml.ScalarNode && !source.IsNull(n.node) {
 		n.role = r
 		w.all = append(w.all, n)
 	}
@@ -143,11 +145,11 @@ func (w *namings) agent(n naming, root bool) {
 	var ps []pair
 	value := make(map[string]string)
 	for _, f := range fields {
-		ps = append(ps, pair{f.key, deref(f.at), deref(f.node)})
-		value[f.key] = deref(f.node).Value
+		ps = append(ps, pair{f.key, source.Deref(f.at), source.Deref(f.node)})
+		value[f.key] = source.Deref(f.node).Value
 	}
-	r := reader{loader: newLoader(), src: newSource("", "", 0, "")}
-	typ := r.typeOf(&Agent{node: deref(n.node), src: r.src}, ps)
+	r := reader{loader: newLoader(), src: source.New("", "", 0, "")}
+	typ := r.typeOf(&Agent{node: source.Deref(n.node), src: r.src}, ps)
 	for _, f := range fields {
 		switch f.key {
 		case "name":

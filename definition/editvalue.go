@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // YAML is a value for [Editor] that is written already, such as
@@ -99,7 +101,7 @@ func fragment(text YAML) (newValue, error) {
 
 func untagged(n *yaml.Node) error {
 	if n.Style&yaml.TaggedStyle != 0 {
-		return fmt.Errorf("the value has the tag %s: leave it out", printable(n.ShortTag()))
+		return fmt.Errorf("the value has the tag %s: leave it out", source.Printable(n.ShortTag()))
 	}
 	for _, c := range n.Content {
 		if err := untagged(c); err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // with is the tree with another collection at a spot. Nodes are shared with the one
@@ -42,7 +44,7 @@ func differs(want, is *yaml.Node) *yaml.Node {
 	case want.Kind != is.Kind || want.Anchor != is.Anchor || len(want.Content) != len(is.Content):
 		return is
 	case want.Kind == yaml.AliasNode || want.Kind == yaml.ScalarNode:
-		if isNull(want) && isNull(is) {
+		if source.IsNull(want) && source.IsNull(is) {
 			return nil
 		}
 		if want.Value != is.Value || want.Kind == yaml.ScalarNode && want.ShortTag() != is.ShortTag() {

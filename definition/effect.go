@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // effects are what a task can do to the world outside. What only computes can do
@@ -24,7 +25,7 @@ const effectsHint = "pure changes nothing, idempotent may happen twice, at_most_
 func (r *reader) effect(n *yaml.Node, what string, of []string) agent.Effect {
 	text, ok := r.text(n, what)
 	if ok && !slices.Contains(of, text) {
-		p := r.report(r.src.of(n), CodeValue, "%s must be %s, got %q", what, strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
+		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
 		if p.Hint = didYouMean(text, of, "%q", effectsHint); slices.Contains(effects, text) {
 			p.Hint = "this agent does nothing to the world outside"
 		}
@@ -39,7 +40,7 @@ func (r *reader) taskEffect(a *Agent, n *yaml.Node) {
 	if a.Type == TypeExpression || a.Type == TypeTemplate {
 		of = innerEffects
 	}
-	if deref(n).Kind == yaml.MappingNode && len(of) == len(effects) {
+	if source.Deref(n).Kind == yaml.MappingNode && len(of) == len(effects) {
 		r.effectMap(a, n)
 		return
 	}

@@ -22,7 +22,7 @@ type NewAgent func(cfg agent.Config) (agent.Agent, error)
 func (r *reader) goAgentName(n *yaml.Node, field string) (string, bool) {
 	text, ok := r.text(n, field)
 	if ok && text == "" {
-		r.report(r.src.of(n), CodeValue, "func is empty").Hint = "name one of BuildConfig.Agents"
+		r.report(r.src.Of(n), CodeValue, "func is empty").Hint = "name one of BuildConfig.Agents"
 	}
 	return text, ok
 }

@@ -32,7 +32,7 @@ type Human struct {
 func (r *reader) several(a *Agent, n *yaml.Node, what string, read func(*yaml.Node, string) (string, bool)) []string {
 	items, ok := r.items(n, what)
 	if ok && len(items) == 0 {
-		r.report(r.src.of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name some"
+		r.report(r.src.Of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name some"
 	}
 	var all []string
 	for i, item := range items {
@@ -65,7 +65,7 @@ func (r *reader) defaultAnswer(a *Agent, n *yaml.Node, field string) (json.RawMe
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
-		r.report(r.src.of(n), CodeValue, "default: %v", err).err = err
+		r.report(r.src.Of(n), CodeValue, "default: %v", err).err = err
 	}
 	return data, err == nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // InputType is the type of an input's value.
@@ -73,14 +75,14 @@ func (r *reader) input(in *Input, n *yaml.Node) {
 		case "description":
 			in.Description, _ = r.text(p.value, what+".description")
 		default:
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of an input", p.key).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of an input", p.key).
 				Hint = didYouMean(p.key, within("inputs"), "%q", "a map as a default is written {type: map, default: {…}}")
 		}
 	}
 	if typ != nil {
 		text, ok := r.text(typ, what+".type")
 		if ok && !slices.Contains(inputTypes, text) {
-			r.report(r.src.of(typ), CodeValue, "there is no type %q of input", text).
+			r.report(r.src.Of(typ), CodeValue, "there is no type %q of input", text).
 				Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map and path")
 			ok = false
 		}
@@ -110,7 +112,7 @@ func typeNamed(typed string, known []string, otherwise string) string {
 }
 
 func (r *reader) inputDefault(in *Input, def *yaml.Node) {
-	if def == nil || isNull(def) {
+	if def == nil || source.IsNull(def) {
 		in.Required = true
 		if in.Type == "" {
 			in.Type = InputString

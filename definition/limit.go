@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // settings reads a map of known fields and hands on each. It reports whether
@@ -20,7 +22,7 @@ func (r *reader) settings(a *Agent, n *yaml.Node, field string, known []string, 
 	ps, ok := r.pairs(n, field)
 	for _, p := range ps {
 		if !slices.Contains(known, p.key) {
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of %s", p.key, field).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s", p.key, field).
 				Hint = cmp.Or(foreign[field+"."+p.key], didYouMean(p.key, known, "%q", "there are "+strings.Join(known, ", ")))
 			ok = false
 			continue
@@ -39,7 +41,7 @@ func (r *reader) choice(n *yaml.Node, what string, words []string) string {
 		return text
 	}
 	last := len(words) - 1
-	r.report(r.src.of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last], text).
+	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last], text).
 		Hint = didYouMean(text, words, "%q", "")
 	return ""
 }
@@ -55,7 +57,7 @@ func (r *reader) timeouts(n *yaml.Node, field string) (Timeouts, bool) {
 // loopTime reads a time of a loop.
 func (r *reader) loopTime(n *yaml.Node, what string) (time.Duration, bool) {
 	if d, ok := spanOf(n); ok && d == 0 {
-		r.report(r.src.of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
+		r.report(r.src.Of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
 			Hint = "timeouts: none lets a loop take as long as it needs"
 		return 0, false
 	}
@@ -67,7 +69,7 @@ func (r *reader) delay(n *yaml.Node, what string) (time.Duration, bool) {
 	d, ok := spanOf(n)
 	switch {
 	case ok && d < 0:
-		r.report(r.src.of(n), CodeValue, "%s must not be negative, got %s", what, n.Value)
+		r.report(r.src.Of(n), CodeValue, "%s must not be negative, got %s", what, n.Value)
 		return 0, false
 	case ok && d == 0:
 		return 0, true
@@ -88,11 +90,11 @@ func (r *reader) share(n *yaml.Node, what string) (float64, bool) {
 		v = math.Round(v*1e7) / 1e9
 	}
 	switch {
-	case n.Kind != yaml.ScalarNode || isNull(n) || err != nil:
+	case n.Kind != yaml.ScalarNode || source.IsNull(n) || err != nil:
 		r.wrong(n, what, "a share such as 10% or 0.1")
 		return 0, false
 	case !(v > 0 && v < 1):
-		r.report(r.src.of(n), CodeValue, "%s must be more than nothing and less than all, got %s", what, n.Value).Hint = "a tenth is 10% or 0.1"
+		r.report(r.src.Of(n), CodeValue, "%s must be more than nothing and less than all, got %s", what, n.Value).Hint = "a tenth is 10% or 0.1"
 		return 0, false
 	}
 	return v, true

@@ -55,7 +55,7 @@ var requestRetryParts = parts[llmagent.Retry]{or: "attempts", rows: []row[llmage
 	field("max_retry_after", "longest wait that a provider may ask for", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
 }, settled: func(p place, t *llmagent.Retry) {
 	if t.MaxDelay > 0 && t.MaxDelay < t.Delay {
-		p.report(p.src.of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxDelay, t.Delay)
+		p.report(p.src.Of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxDelay, t.Delay)
 	}
 }}
 
@@ -69,7 +69,7 @@ var aTemperature = value[float64]{func() shape {
 }, func(p place, n *yaml.Node) (float64, bool) {
 	v, ok := p.number(n, p.field)
 	if ok && (v < 0 || v > 2) {
-		p.report(p.src.of(n), CodeValue, "%s must be between 0 and 2, got %v", p.field, v)
+		p.report(p.src.Of(n), CodeValue, "%s must be between 0 and 2, got %v", p.field, v)
 	}
 	return v, ok && v >= 0 && v <= 2
 }}
@@ -116,10 +116,10 @@ func contextOf(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
 	case m.digest:
 		c.Policy = llmagent.ContextDigest
 	case m.last == 0:
-		p.report(p.src.of(n), CodeValue, contextForms)
+		p.report(p.src.Of(n), CodeValue, contextForms)
 		return c, false
 	case m.bestChars > 0:
-		p.report(p.src.of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is about a digest; there is none").Hint = "add digest: true"
+		p.report(p.src.Of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is about a digest; there is none").Hint = "add digest: true"
 		return c, false
 	}
 	return c, ok
@@ -130,7 +130,7 @@ func contextNamed(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
 	if !ok || slices.Contains(contexts, text) {
 		return llmagent.Context{Policy: llmagent.ContextPolicy(text)}, ok
 	}
-	problem := p.report(p.src.of(n), CodeValue, contextForms+", got %q", text)
+	problem := p.report(p.src.Of(n), CodeValue, contextForms+", got %q", text)
 	if problem.Hint = didYouMean(text, contexts, "%q", ""); text == "last" {
 		problem.Hint = "say how many iterations, as {last: 3}"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/pipe"
 )
@@ -66,18 +67,18 @@ func Parse(name string, data []byte, opts Options) (*Definition, error) {
 	return l.definition(src, n)
 }
 
-func newLoader() *loader { return &loader{used: make(map[string]span)} }
+func newLoader() *loader { return &loader{used: make(map[string]source.Span)} }
 
 func (l *loader) unreadable(name string, err error) error {
-	l.report(span{src: newSource(name, name, 0, "")}, CodeFile, "the file cannot be read: %v", cause(err)).err = err
+	l.report(source.Span{Src: source.New(name, name, 0, "")}, CodeFile, "the file cannot be read: %v", source.Cause(err)).err = err
 	return l.problems
 }
 
 // definition makes a definition of the root file's value.
-func (l *loader) definition(src *source, n *yaml.Node) (*Definition, error) {
+func (l *loader) definition(src *source.Source, n *yaml.Node) (*Definition, error) {
 	d := &Definition{}
 	if n != nil {
-		l.used[src.path] = span{src, 1, 1, 1}
+		l.used[src.Path] = source.Span{Src: src, Line: 1, Column: 1, Length: 1}
 		l.reading = append(l.reading, src)
 		r := reader{loader: l, src: src, def: d}
 		if d.Root = r.agent(n, nil); d.Root != nil {
@@ -99,8 +100,8 @@ func (r *reader) ref(parent *Agent, n *yaml.Node) *Agent {
 	if !ok {
 		return nil
 	}
-	at := r.src.of(n)
-	target := path.Join(path.Dir(r.src.path), name)
+	at := r.src.Of(n)
+	target := path.Join(path.Dir(r.src.Path), name)
 	switch {
 	case strings.Contains(name, "://"):
 		r.report(at, CodeRef, "ref %q is an address; it must be a file in the folder of the definition", name).
@@ -117,13 +118,13 @@ func (r *reader) ref(parent *Agent, n *yaml.Node) *Agent {
 		return nil
 	}
 	for _, around := range r.reading {
-		if around.path == target {
+		if around.Path == target {
 			r.report(at, CodeRef, "ref %q leads in a circle", name)
 			return nil
 		}
 	}
 	if first, ok := r.used[target]; ok {
-		r.report(at, CodeRef, "ref %q is used twice, first at %s", name, first.position()).
+		r.report(at, CodeRef, "ref %q is used twice, first at %s", name, positionOf(first)).
 			Hint = "agents have one place in the tree; make a second file with another name in it"
 		return nil
 	}
@@ -171,16 +172,16 @@ func (r *reader) fileNear(target, from string) string {
 	return fmt.Sprintf("did you mean %q?", filepath.ToSlash(rel))
 }
 
-func (r *reader) follow(parent *Agent, at span, name, target string) *Agent {
+func (r *reader) follow(parent *Agent, at source.Span, name, target string) *Agent {
 	f, err := openRegular(r.fsys, target)
 	if err == nil {
 		defer f.Close()
 	}
 	if err != nil {
-		p := r.report(at, CodeRef, "ref %q cannot be read: %v", name, cause(err))
+		p := r.report(at, CodeRef, "ref %q cannot be read: %v", name, source.Cause(err))
 		p.err = err
 		if errors.Is(err, fs.ErrNotExist) {
-			p.Hint = r.fileNear(target, path.Dir(r.src.path))
+			p.Hint = r.fileNear(target, path.Dir(r.src.Path))
 		}
 		if strings.Contains(fmt.Sprint(err), "escapes") {
 			p.Hint = "a link in the folder of the definition must not lead out of it"

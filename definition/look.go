@@ -44,11 +44,11 @@ func (r *reader) displayName(n *yaml.Node, _ string) (string, bool) {
 	switch {
 	case !ok:
 	case text == "":
-		r.report(r.src.of(n), CodeValue, "display_name is empty").Hint = "leave it out to show the name"
+		r.report(r.src.Of(n), CodeValue, "display_name is empty").Hint = "leave it out to show the name"
 	case utf8.RuneCountInString(text) > maxName:
-		r.report(r.src.of(n), CodeValue, "display_name is longer than %d characters", maxName)
+		r.report(r.src.Of(n), CodeValue, "display_name is longer than %d characters", maxName)
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.report(r.src.of(n), CodeName, "display_name has a line break or another character in it that cannot be shown on a line")
+		r.report(r.src.Of(n), CodeName, "display_name has a line break or another character in it that cannot be shown on a line")
 	}
 	return text, ok
 }
@@ -64,6 +64,6 @@ func (r *reader) color(n *yaml.Node, _ string) (string, bool) {
 	} else if hexColor.MatchString("#" + text) {
 		hint = `write "#` + text + `"`
 	}
-	r.report(r.src.of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, "%q", hint)
+	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, "%q", hint)
 	return text, true
 }

@@ -73,7 +73,7 @@ func (r *reader) mcp(a *Agent, field string, n *yaml.Node) *MCP {
 		case "effect":
 			m.Effect = r.effect(p.value, f, effects)
 		default:
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of an MCP server", p.key).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of an MCP server", p.key).
 				Hint = didYouMean(p.key, mcpFields, "%q", "it has command and env, or url and headers, and only, prefix, confirm and effect")
 		}
 	}
@@ -104,7 +104,7 @@ func (r *reader) mcpEnv(a *Agent, m *MCP, field string, n *yaml.Node) {
 		name, value, set := strings.Cut(text, "=")
 		switch {
 		case !variable.MatchString(name):
-			r.report(r.src.of(item), CodeValue, "%q is not the name of an environment variable", name).Hint = "write NAME to pass it on, or NAME=value"
+			r.report(r.src.Of(item), CodeValue, "%q is not the name of an environment variable", name).Hint = "write NAME to pass it on, or NAME=value"
 		case set:
 			if m.Env == nil {
 				m.Env = make(map[string]string)
@@ -120,11 +120,11 @@ func (r *reader) mcpEnv(a *Agent, m *MCP, field string, n *yaml.Node) {
 func (r *reader) toolList(n *yaml.Node, what string) []string {
 	names := r.list(n, what, r.text)
 	if n.Kind == yaml.SequenceNode && len(names) == 0 {
-		r.report(r.src.of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name tools"
+		r.report(r.src.Of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name tools"
 	}
 	for i, name := range names {
 		if slices.Index(names, name) < i {
-			r.report(r.src.of(n), CodeDuplicate, "%s names %q twice", what, name)
+			r.report(r.src.Of(n), CodeDuplicate, "%s names %q twice", what, name)
 		}
 	}
 	return names

@@ -26,7 +26,7 @@ func (r *reader) maxModelCalls(n *yaml.Node, field string) (int, bool) {
 		r.wrong(n, field, "a number of calls, or none")
 	}
 	if ok && (v < 0 || v > math.MaxInt32) {
-		r.report(r.src.of(n), CodeValue, "%s must be between 0 and %d, got %d", field, math.MaxInt32, v).
+		r.report(r.src.Of(n), CodeValue, "%s must be between 0 and %d, got %d", field, math.MaxInt32, v).
 			Hint = "none is no limit, and 0 the default of 500"
 		return 0, false
 	}

@@ -24,7 +24,7 @@ var priceParts = parts[budget.Price]{rows: []row[budget.Price]{
 var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *yaml.Node) (float64, bool) {
 	v, ok := p.number(n, p.field)
 	if ok && v < 0 {
-		p.report(p.src.of(n), CodeValue, "%s must not be negative, got %s", p.field, n.Value).Hint = "0 is free"
+		p.report(p.src.Of(n), CodeValue, "%s must not be negative, got %s", p.field, n.Value).Hint = "0 is free"
 	}
 	return v, ok && v >= 0
 }}

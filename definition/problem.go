@@ -8,8 +8,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // Severity says how bad a problem is.
@@ -57,7 +58,7 @@ func (p *Problem) Error() string {
 		b.WriteString(": ")
 	}
 	fmt.Fprintf(&b, "%s: %s [%s]", p.Severity, p.Message, p.Code)
-	return printable(b.String())
+	return source.Printable(b.String())
 }
 
 // Unwrap returns the cause, such as fs.ErrNotExist or an expression's error; nil
@@ -70,7 +71,7 @@ func (p *Problem) Format() string {
 	var b strings.Builder
 	b.WriteString(p.Error())
 	b.WriteByte('\n')
-	hint := printable(p.Hint)
+	hint := source.Printable(p.Hint)
 	switch {
 	case p.Line > 0 && p.Excerpt != "":
 		text, column, length := p.window()
@@ -97,7 +98,7 @@ func (p *Problem) window() (text string, column, length int) {
 			rest = rest[n:]
 		}
 	}
-	line := []rune(printable(string(runes(rest, width+1)))) // the line may be as long as the file
+	line := []rune(source.Printable(string(source.Runes(rest, width+1)))) // the line may be as long as the file
 	if len(line) > width {
 		line = append(slices.Clone(line[:width-1]), '…')
 	}
@@ -105,18 +106,18 @@ func (p *Problem) window() (text string, column, length int) {
 	return strings.TrimRight(string(line), " "), column, length
 }
 
-// printable takes out what a terminal would obey.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n':
-			return ' '
-		case unicode.IsPrint(r) || r == ' ':
-			return r
-		}
-		return '�'
-	}, s)
+// Position is a place in a file. Line and Column count from 1, Column in
+// characters.
+type Position struct {
+	File         string
+	Line, Column int
 }
+
+// String is file:line:column.
+func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
+
+// positionOf is where a span begins.
+func positionOf(s source.Span) Position { return Position{s.Src.Name, s.Line, s.Column} }
 
 // Problems are what was found, in the order of the files and of their text, never
 // none: the first 200, and errors rather than anything else. It is the error of [Load]

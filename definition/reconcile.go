@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -68,17 +69,17 @@ func (r *reader) effectMap(a *Agent, n *yaml.Node) {
 		case "at_most_once":
 			given = true
 			if once, ok = r.boolean(p.value, f); ok && !once {
-				r.report(r.src.of(p.value), CodeValue, "%s must be true", f).Hint = "write effect: idempotent for what may happen twice"
+				r.report(r.src.Of(p.value), CodeValue, "%s must be true", f).Hint = "write effect: idempotent for what may happen twice"
 			}
 		case "reconcile":
 			a.Reconcile = r.reconcile(a, p.value)
 		default:
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of effect", p.key).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of effect", p.key).
 				Hint = didYouMean(p.key, []string{"at_most_once", "reconcile"}, "%q", "it has at_most_once and reconcile")
 		}
 	}
 	if _, finds := a.nodes["effect.reconcile"]; !given || !finds {
-		r.report(r.src.of(n), CodeMissing, "effect as a map needs at_most_once: true and reconcile").Hint = reconcileHint + "; or a word: " + effectsHint
+		r.report(r.src.Of(n), CodeMissing, "effect as a map needs at_most_once: true and reconcile").Hint = reconcileHint + "; or a word: " + effectsHint
 	}
 	a.Effect = agent.AtMostOnce
 }
@@ -92,12 +93,12 @@ func (r *reader) reconcile(a *Agent, n *yaml.Node) *Agent {
 		r.hint(reconcileHint)
 		return nil
 	}
-	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: deref(n), nodes: map[string]*yaml.Node{"name": a.nodes["name"]}}
+	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n), nodes: map[string]*yaml.Node{"name": a.nodes["name"]}}
 	has := func(field string) bool { return slices.ContainsFunc(ps, func(p pair) bool { return p.key == field }) }
 	known, before := commandOnly, len(r.problems)
 	switch find.Type = TypeCommand; {
 	case has("command") == has("url"):
-		r.report(r.src.of(n), CodeValue, "%s must be one of command and url", what).Hint = reconcileHint
+		r.report(r.src.Of(n), CodeValue, "%s must be one of command and url", what).Hint = reconcileHint
 		return nil
 	case has("url"):
 		find.Type, known = TypeHTTP, requestOnly
@@ -111,10 +112,10 @@ func (r *reader) reconcile(a *Agent, n *yaml.Node) *Agent {
 		case p.key == "timeout":
 			find.Command.Timeout, _ = r.duration(p.value, what+".timeout")
 		case !slices.Contains(known, p.key):
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
 				Hint = didYouMean(p.key, append(slices.Clone(known), "timeout"), "%q", "")
-		case isNull(p.value):
-			r.report(r.src.of(p.value), CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
+		case source.IsNull(p.value):
+			r.report(r.src.Of(p.value), CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
 		default:
 			r.field(find, p)
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // row says all there is to say about a field of the file: its name, what it is, what
@@ -56,7 +58,7 @@ func (w row[S]) shown(v any) row[S] {
 // or is a default that is set here, as the file would write it.
 func (w row[S]) or(v any) row[S] {
 	data, _ := json.Marshal(v) // of what is written here
-	r := &reader{loader: newLoader(), src: newSource("", "", 0, "")}
+	r := &reader{loader: newLoader(), src: source.New("", "", 0, "")}
 	n := r.parse(r.src, string(data))
 	w.preset = func(s *S) { w.into(place{reader: r, field: w.Name}, n, s) }
 	return w.shown(v)
@@ -65,7 +67,7 @@ func (w row[S]) or(v any) row[S] {
 // reads reads a value into s. It gives the last problem the row's hint.
 func (w row[S]) reads(p place, n *yaml.Node, s *S) bool {
 	before := len(p.problems)
-	ok := w.into(p, deref(n), s)
+	ok := w.into(p, source.Deref(n), s)
 	if len(p.problems) > before {
 		p.hint(w.hint)
 	}

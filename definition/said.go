@@ -24,24 +24,24 @@ func (r *reader) said(a *Agent, n *yaml.Node, field string, ps []pair) *loop.Con
 		switch p.key {
 		case "text":
 			if phrase, _ = r.words(p.value, f); !expr.Says(phrase, phrase) && p.value.Kind == yaml.ScalarNode {
-				r.report(r.src.of(p.value), CodeStop, "%s has no letter and no digit in it, so nobody says it", f)
+				r.report(r.src.Of(p.value), CodeStop, "%s has no letter and no digit in it, so nobody says it", f)
 			}
 		case "of":
 			key = r.saidBy(a, p.value, f)
 		case "for":
 			c.For, _ = r.count(p.value, f)
 		case "when", "any", "all", "not":
-			r.report(r.src.of(p.at), CodeStop, "%s cannot stand beside text and of", p.key).Hint = "put both into any or all"
+			r.report(r.src.Of(p.at), CodeStop, "%s cannot stand beside text and of", p.key).Hint = "put both into any or all"
 		default:
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of a condition", p.key).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
 				Hint = didYouMean(p.key, []string{"text", "of", "for"}, "%q", "a phrase has text and of, and for")
 		}
 	}
 	switch {
 	case !given["of"]:
-		r.report(r.src.of(n), CodeMissing, "%s needs of: the step that says the text", field)
+		r.report(r.src.Of(n), CodeMissing, "%s needs of: the step that says the text", field)
 	case !given["text"]:
-		r.report(r.src.of(n), CodeMissing, "%s needs text: what the step says", field)
+		r.report(r.src.Of(n), CodeMissing, "%s needs text: what the step says", field)
 	}
 	if len(r.problems) > before {
 		return nil
@@ -68,13 +68,13 @@ func (r *reader) saidBy(a *Agent, n *yaml.Node, field string) string {
 			return r.saidKey(a, in, n, field)
 		}
 	}
-	r.report(r.src.of(n), CodeStop, "%s names %q, which is no agent in this loop", field, name).Hint = didYouMean(name, names, "%q", "")
+	r.report(r.src.Of(n), CodeStop, "%s names %q, which is no agent in this loop", field, name).Hint = didYouMean(name, names, "%q", "")
 	return ""
 }
 
 func (r *reader) saidKey(a, by *Agent, n *yaml.Node, field string) string {
 	problem := func(format, hint string) string {
-		r.report(r.src.of(n), CodeStop, format, field, by.Name).Hint = hint
+		r.report(r.src.Of(n), CodeStop, format, field, by.Name).Hint = hint
 		return ""
 	}
 	switch {

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // text reads a text.
 func (r *reader) text(n *yaml.Node, what string) (string, bool) {
-	if n = deref(n); !plainText(n) {
+	if n = source.Deref(n); !source.PlainText(n) {
 		r.wrong(n, what, "text")
 		return "", false
 	}
@@ -25,7 +27,7 @@ func (r *reader) text(n *yaml.Node, what string) (string, bool) {
 // words reads a text where a number or true is one too, as among the arguments
 // of a command.
 func (r *reader) words(n *yaml.Node, what string) (string, bool) {
-	if n = deref(n); n.Kind != yaml.ScalarNode || isNull(n) {
+	if n = source.Deref(n); n.Kind != yaml.ScalarNode || source.IsNull(n) {
 		r.wrong(n, what, "text")
 		return "", false
 	}
@@ -34,7 +36,7 @@ func (r *reader) words(n *yaml.Node, what string) (string, bool) {
 
 // boolean reads true or false.
 func (r *reader) boolean(n *yaml.Node, what string) (v, ok bool) {
-	n = deref(n)
+	n = source.Deref(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && n.Load(&v) == nil {
 		return v, true
 	}
@@ -61,12 +63,12 @@ var leadingZero = regexp.MustCompile(`^([-+]?)0+([0-9]+)$`)
 // ambiguous reports a number with a leading zero: 010 is 8 to some readers of YAML
 // and 10 to others.
 func (r *reader) ambiguous(n *yaml.Node, what string) bool {
-	n = deref(n)
+	n = source.Deref(n)
 	m := leadingZero.FindStringSubmatch(n.Value)
 	if n.Kind != yaml.ScalarNode || m == nil || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
 		return false
 	}
-	r.report(r.src.of(n), CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what, n.Value).
+	r.report(r.src.Of(n), CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what, n.Value).
 		Hint = "write " + strings.TrimPrefix(m[1], "+") + m[2]
 	return true
 }
@@ -75,7 +77,7 @@ func (r *reader) ambiguous(n *yaml.Node, what string) bool {
 func (r *reader) count(n *yaml.Node, what string) (uint, bool) {
 	v, ok := r.integer(n, what)
 	if ok && (v < 0 || v > math.MaxInt32) {
-		r.report(r.src.of(deref(n)), CodeValue, "%s must be between 0 and %d, got %d", what, math.MaxInt32, v)
+		r.report(r.src.Of(source.Deref(n)), CodeValue, "%s must be between 0 and %d, got %d", what, math.MaxInt32, v)
 		return 0, false
 	}
 	return uint(v), ok
@@ -83,7 +85,7 @@ func (r *reader) count(n *yaml.Node, what string) (uint, bool) {
 
 // integer reads a whole number.
 func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
-	if n = deref(n); r.ambiguous(n, what) {
+	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Load(&v) == nil {
@@ -94,7 +96,7 @@ func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
 		return int64(f), true // 5.0, as JSON Schema has it
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {
-		r.report(r.src.of(n), CodeValue, "%s is a number too large to count with: %s", what, n.Value)
+		r.report(r.src.Of(n), CodeValue, "%s is a number too large to count with: %s", what, n.Value)
 		return 0, false
 	}
 	r.wrong(n, what, "a whole number")
@@ -103,7 +105,7 @@ func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
 
 // number reads a finite number.
 func (r *reader) number(n *yaml.Node, what string) (v float64, ok bool) {
-	if n = deref(n); r.ambiguous(n, what) {
+	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") && n.Load(&v) == nil &&
@@ -116,7 +118,7 @@ func (r *reader) number(n *yaml.Node, what string) (v float64, ok bool) {
 
 // duration reads a duration such as 90s or 5m; a plain number is seconds.
 func (r *reader) duration(n *yaml.Node, what string) (time.Duration, bool) {
-	if n = deref(n); r.ambiguous(n, what) {
+	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
 	d, ok := spanOf(n)
@@ -124,7 +126,7 @@ func (r *reader) duration(n *yaml.Node, what string) (time.Duration, bool) {
 	case ok && d > 0:
 		return d, true
 	case ok:
-		r.report(r.src.of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
+		r.report(r.src.Of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
 			Hint = "leave it out for the default"
 		return 0, false
 	}
@@ -167,7 +169,7 @@ var spans = regexp.MustCompile(spanPattern)
 // spanOf is the time that a value is: text as the schema has it, or a number of
 // seconds. It may be nothing, or negative.
 func spanOf(n *yaml.Node) (time.Duration, bool) {
-	if n = deref(n); n.Kind != yaml.ScalarNode {
+	if n = source.Deref(n); n.Kind != yaml.ScalarNode {
 		return 0, false
 	}
 	text := n.Value
@@ -182,7 +184,7 @@ func spanOf(n *yaml.Node) (time.Duration, bool) {
 	if rest, negative := strings.CutPrefix(text, "-"); negative {
 		text, sign = rest, -1
 	}
-	if !plainText(n) || !spans.MatchString(text) {
+	if !source.PlainText(n) || !spans.MatchString(text) {
 		return 0, false
 	}
 	if d, err := time.ParseDuration(text); err == nil {
@@ -214,7 +216,7 @@ var sizeUnits = []struct {
 
 // size reads a number of bytes, such as 65536, 64KB or 1MiB.
 func (r *reader) size(n *yaml.Node, what string) (int64, bool) {
-	if n = deref(n); r.ambiguous(n, what) {
+	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
 	if n.Kind != yaml.ScalarNode {
@@ -226,7 +228,7 @@ func (r *reader) size(n *yaml.Node, what string) (int64, bool) {
 		if n.Load(&f) == nil && f >= 1 && f <= maxBytes {
 			return int64(f), true
 		}
-	} else if v, ok := parseSize(n.Value); ok && plainText(n) {
+	} else if v, ok := parseSize(n.Value); ok && source.PlainText(n) {
 		return v, true
 	}
 	r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
@@ -263,7 +265,7 @@ func parseSize(s string) (int64, bool) {
 // any reads a value of a state: text, bool, int64, float64, nil, []any or
 // map[string]any.
 func (r *reader) any(n *yaml.Node, what string) (any, bool) {
-	n = deref(n)
+	n = source.Deref(n)
 	switch n.Kind {
 	case yaml.SequenceNode:
 		list, good := make([]any, 0, len(n.Content)), true

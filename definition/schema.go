@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // schemaTypes are what JSON Schema calls its types.
@@ -38,7 +40,7 @@ var otherSchemaWords = map[string]string{
 // a problem in it. Properties keep the order of the file, in which models fill
 // them in.
 func (r *reader) schema(n *yaml.Node, what string) *jsonschema.Schema {
-	n = deref(n)
+	n = source.Deref(n)
 	if n.Kind != yaml.MappingNode {
 		r.wrong(n, what, "a JSON Schema, which is a map")
 		return nil
@@ -83,7 +85,7 @@ func (s *schemaReader) keyword(p pair) {
 	case "pattern":
 		out.Pattern, _ = s.text(n, f)
 		if _, err := regexp.Compile(out.Pattern); err != nil {
-			s.report(s.src.of(n), CodeValue, "%s is no regular expression: %v", f, err).err = err
+			s.report(s.src.Of(n), CodeValue, "%s is no regular expression: %v", f, err).err = err
 		}
 	case "default":
 		if v, ok := s.any(n, f); ok {
@@ -103,7 +105,7 @@ func (s *schemaReader) keyword(p pair) {
 	case "anyOf":
 		items, ok := s.items(n, f)
 		if ok && len(items) == 0 {
-			s.report(s.src.of(n), CodeValue, "%s is an empty list", f)
+			s.report(s.src.Of(n), CodeValue, "%s is an empty list", f)
 		}
 		for i, item := range items {
 			out.AnyOf = append(out.AnyOf, s.schema(item, index(f, i)))
@@ -116,7 +118,7 @@ func (s *schemaReader) keyword(p pair) {
 		out.Required = s.list(n, f, s.text)
 	case "additionalProperties":
 		if open, ok := s.boolean(n, f); ok && open {
-			s.report(s.src.of(n), CodeValue, "%s cannot be true: answers have the properties that the schema names", f).Hint = "leave it out"
+			s.report(s.src.Of(n), CodeValue, "%s cannot be true: answers have the properties that the schema names", f).Hint = "leave it out"
 		}
 	case "minimum":
 		out.Minimum = s.numberPointer(n, f)
@@ -131,10 +133,10 @@ func (s *schemaReader) keyword(p pair) {
 
 func (s *schemaReader) unknown(p pair) {
 	if instead, ok := otherSchemaWords[p.key]; ok {
-		s.report(s.src.of(p.at), CodeField, "%s: not every provider takes %q in a schema", s.what, p.key).Hint = instead
+		s.report(s.src.Of(p.at), CodeField, "%s: not every provider takes %q in a schema", s.what, p.key).Hint = instead
 		return
 	}
-	s.report(s.src.of(p.at), CodeField, "%s: JSON Schema has no %q", s.what, p.key).
+	s.report(s.src.Of(p.at), CodeField, "%s: JSON Schema has no %q", s.what, p.key).
 		Hint = didYouMean(p.key, schemaWords, "%q", "what describes a value stands in properties, under its name")
 }
 
@@ -150,9 +152,9 @@ func (s *schemaReader) types(n *yaml.Node, f string) {
 		if !slices.Contains(schemaTypes, t) && t != "" {
 			at := n
 			if n.Kind == yaml.SequenceNode {
-				at = deref(n.Content[i])
+				at = source.Deref(n.Content[i])
 			}
-			s.report(s.src.of(at), CodeValue, "%s: JSON Schema has no type %q", s.what, t).
+			s.report(s.src.Of(at), CodeValue, "%s: JSON Schema has no type %q", s.what, t).
 				Hint = typeNamed(t, schemaTypes, "the types are "+strings.Join(schemaTypes, ", "))
 			return
 		}
@@ -162,7 +164,7 @@ func (s *schemaReader) types(n *yaml.Node, f string) {
 		all = slices.Delete(all, i, i+1)
 	}
 	if len(all) > 1 {
-		s.report(s.src.of(n), CodeValue, "%s can be one type, or one and null", f).Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
+		s.report(s.src.Of(n), CodeValue, "%s can be one type, or one and null", f).Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
 		return
 	}
 	s.out.Type = strings.Join(all, "")
@@ -171,7 +173,7 @@ func (s *schemaReader) types(n *yaml.Node, f string) {
 func (s *schemaReader) enum(n *yaml.Node, f string) {
 	items, ok := s.items(n, f)
 	if ok && len(items) == 0 {
-		s.report(s.src.of(n), CodeValue, "%s is an empty list", f)
+		s.report(s.src.Of(n), CodeValue, "%s is an empty list", f)
 	}
 	for i, item := range items {
 		if v, ok := s.any(item, index(f, i)); ok {
@@ -183,7 +185,7 @@ func (s *schemaReader) enum(n *yaml.Node, f string) {
 func (s *schemaReader) properties(n *yaml.Node, f string) {
 	ps, ok := s.pairs(n, f)
 	if ok && len(ps) == 0 {
-		s.report(s.src.of(n), CodeMissing, "%s is empty: an object needs properties", f)
+		s.report(s.src.Of(n), CodeMissing, "%s is empty: an object needs properties", f)
 	}
 	s.out.Properties = make(map[string]*jsonschema.Schema, len(ps))
 	for _, p := range ps {

@@ -7,19 +7,21 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // whole looks at how the keywords go together.
 func (s *schemaReader) whole() {
 	out := &s.out
 	if s.at["const"] != nil && s.at["enum"] != nil {
-		s.report(s.src.of(s.node), CodeConflict, "%s has const and enum; give one of them", s.what)
+		s.report(s.src.Of(s.node), CodeConflict, "%s has const and enum; give one of them", s.what)
 		return
 	}
 	if out.Type == "" {
 		out.Type = s.meant()
 	}
-	here := s.src.of(s.node)
+	here := s.src.Of(s.node)
 	switch {
 	case out.Type == "" && out.AnyOf == nil:
 		s.report(here, CodeMissing, "%s needs a type", s.what).Hint = "the types are " + strings.Join(schemaTypes, ", ")
@@ -30,7 +32,7 @@ func (s *schemaReader) whole() {
 	}
 	for i, name := range out.Required {
 		if _, ok := out.Properties[name]; !ok {
-			s.report(s.src.of(deref(s.at["required"].Content[i])), CodeValue, "%s requires %q, which is not among its properties", s.what, name).
+			s.report(s.src.Of(source.Deref(s.at["required"].Content[i])), CodeValue, "%s requires %q, which is not among its properties", s.what, name).
 				Hint = didYouMean(name, slices.Sorted(slices.Values(out.PropertyOrder)), "%q", "")
 		}
 	}
@@ -55,7 +57,7 @@ func (s *schemaReader) fallback() {
 	}
 	var v any
 	if err := json.Unmarshal(s.out.Default, &v); err == nil && resolved.Validate(v) != nil {
-		s.report(s.src.of(s.at["default"]), CodeValue, "%s: the default is not what the schema describes", s.what)
+		s.report(s.src.Of(s.at["default"]), CodeValue, "%s: the default is not what the schema describes", s.what)
 	}
 }
 
@@ -97,15 +99,15 @@ func (s *schemaReader) values() {
 		}
 		at, hint := s.at["const"], ""
 		if list := s.at["enum"]; list != nil {
-			at = deref(list.Content[i])
+			at = source.Deref(list.Content[i])
 		}
 		switch {
 		case v == nil:
 			hint = "write nullable: true in its place"
 		case !slices.Contains([]string{"string", "number", "integer"}, s.out.Type):
-			s.report(s.src.of(at), CodeValue, "%s: only strings and numbers can be listed", s.what)
+			s.report(s.src.Of(at), CodeValue, "%s: only strings and numbers can be listed", s.what)
 			return
 		}
-		s.report(s.src.of(at), CodeValue, "%s: %s is no %s", s.what, describe(at), s.out.Type).Hint = hint
+		s.report(s.src.Of(at), CodeValue, "%s: %s is no %s", s.what, source.Describe(at), s.out.Type).Hint = hint
 	}
 }

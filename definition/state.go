@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // InputError is something wrong with the value of one input, or its absence.
@@ -93,7 +95,7 @@ func (d *Definition) beside(name string) string {
 	if filepath.IsAbs(name) || d.Root == nil {
 		return name
 	}
-	name = filepath.Join(filepath.Dir(d.Root.src.name), name)
+	name = filepath.Join(filepath.Dir(d.Root.src.Name), name)
 	if full, err := filepath.Abs(name); err == nil {
 		return full
 	}
@@ -154,12 +156,12 @@ func splitList(text string) []any {
 // parseJSON reads a list or a map. YAML's flow style holds JSON, and its reader
 // is there already, with its limits.
 func (t InputType) parseJSON(text string) (any, error) {
-	if len(text) > maxFileSize {
+	if len(text) > source.MaxFile {
 		return nil, errors.New("is longer than 1 MiB")
 	}
 	l := newLoader()
-	src := newSource("", "", 0, text)
-	if at, what := unreadable(text); what != "" {
+	src := source.New("", "", 0, text)
+	if at, what := source.Unreadable(text); what != "" {
 		return nil, fmt.Errorf("has %s in it, at byte %d", what, at+1)
 	}
 	n := l.parse(src, text)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 func contentShape() shape {
@@ -26,7 +28,7 @@ func takesBody(p place, n *yaml.Node, h *HTTP) bool {
 
 // note keeps where the values in a value are.
 func (r *reader) note(a *Agent, field string, n *yaml.Node) {
-	n = deref(n)
+	n = source.Deref(n)
 	a.nodes[field] = n
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -35,7 +37,7 @@ func (r *reader) note(a *Agent, field string, n *yaml.Node) {
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			r.note(a, field+"."+deref(n.Content[i]).Value, n.Content[i+1])
+			r.note(a, field+"."+source.Deref(n.Content[i]).Value, n.Content[i+1])
 		}
 	}
 }
@@ -44,7 +46,7 @@ func (r *reader) note(a *Agent, field string, n *yaml.Node) {
 func (r *reader) expression(n *yaml.Node, what string) (string, bool) {
 	text, ok := r.words(n, what)
 	if ok && text == "" {
-		r.report(r.src.of(n), CodeValue, "%s is an empty expression", what)
+		r.report(r.src.Of(n), CodeValue, "%s is an empty expression", what)
 		return "", false
 	}
 	return text, ok
@@ -56,7 +58,7 @@ func erasable() shape {
 
 // erasable reads an expression, or null, which removes a key.
 func (r *reader) erasable(n *yaml.Node, what string) (string, bool) {
-	if isNull(n) && n.Value != "" {
+	if source.IsNull(n) && n.Value != "" {
 		return "null", true
 	}
 	return r.expression(n, what)
@@ -65,7 +67,7 @@ func (r *reader) erasable(n *yaml.Node, what string) (string, bool) {
 // assigned is how a list of NAME=value is written as a map.
 func assigned(n *yaml.Node) string {
 	if n.Kind == yaml.SequenceNode && len(n.Content) > 0 {
-		if name, value, set := strings.Cut(deref(n.Content[0]).Value, "="); set {
+		if name, value, set := strings.Cut(source.Deref(n.Content[0]).Value, "="); set {
 			return "write {" + strings.TrimSpace(name) + ": " + strings.TrimSpace(value) + "}"
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 )
@@ -68,15 +69,15 @@ func (r *reader) toolName(a *Agent, field string, n *yaml.Node) {
 	case !ok:
 	case isExit(name):
 		if a.exitTool() != nil {
-			r.report(r.src.of(n), CodeDuplicate, "the exit tool is given twice")
+			r.report(r.src.Of(n), CodeDuplicate, "the exit tool is given twice")
 			return
 		}
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Exit: name, field: field})
 	case toolForms[name] != "":
-		r.report(r.src.of(n), CodeTool, "the tool %s needs to be described", name).Hint = "write " + toolForms[name]
+		r.report(r.src.Of(n), CodeTool, "the tool %s needs to be described", name).Hint = "write " + toolForms[name]
 	default:
 		if near := didYouMean(name, toolNames, "%q", ""); near != "" {
-			r.report(r.src.of(n), CodeTool, "there is no tool %q", name).Hint = near + " (a Go function is written {func: " + name + "})"
+			r.report(r.src.Of(n), CodeTool, "there is no tool %q", name).Hint = near + " (a Go function is written {func: " + name + "})"
 			return
 		}
 		r.function(a, field, n, name)
@@ -87,9 +88,9 @@ func (r *reader) toolName(a *Agent, field string, n *yaml.Node) {
 func (r *reader) function(a *Agent, field string, n *yaml.Node, name string) {
 	switch {
 	case isExit(name):
-		r.report(r.src.of(n), CodeTool, "%s is no function", name).Hint = "write its name alone"
+		r.report(r.src.Of(n), CodeTool, "%s is no function", name).Hint = "write its name alone"
 	case !toolName.MatchString(name):
-		r.report(r.src.of(n), CodeTool, "%q cannot be a function: "+toolNameRule, name)
+		r.report(r.src.Of(n), CodeTool, "%q cannot be a function: "+toolNameRule, name)
 	default:
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Func: name, field: field})
 	}
@@ -106,7 +107,7 @@ func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
 		return
 	}
 	if len(ps) != 1 {
-		r.report(r.src.of(n), CodeTool, "%s must be one tool, got %d fields", field, len(ps)).Hint = toolsHint
+		r.report(r.src.Of(n), CodeTool, "%s must be one tool, got %d fields", field, len(ps)).Hint = toolsHint
 		return
 	}
 	p := ps[0]
@@ -127,9 +128,9 @@ func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
 			llmOf(a).Tools = append(llmOf(a).Tools, Tool{MCP: m, field: field + ".mcp"})
 		}
 	case exitlooptool.Name, exitlooptool.Alias:
-		r.report(r.src.of(p.at), CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
+		r.report(r.src.Of(p.at), CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
 	default:
-		r.report(r.src.of(p.at), CodeTool, "there is no tool %q", p.key).Hint = didYouMean(p.key, toolNames, "%q", toolsHint)
+		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = didYouMean(p.key, toolNames, "%q", toolsHint)
 	}
 }
 
@@ -146,7 +147,7 @@ func (r *reader) agentTool(a *Agent, t Tool, n *yaml.Node) *Agent {
 // with parameters. What the model gives goes to the command's standard input.
 func (r *reader) commandTool(a *Agent, field string, n *yaml.Node, ps []pair) {
 	t := Tool{field: field, Parameters: &jsonschema.Schema{Type: "object"}}
-	own := *deref(n) // without parameters, which agents do not have
+	own := *source.Deref(n) // without parameters, which agents do not have
 	own.Content = nil
 	for _, p := range ps {
 		switch {
@@ -154,11 +155,11 @@ func (r *reader) commandTool(a *Agent, field string, n *yaml.Node, ps []pair) {
 			if s := r.schema(p.value, field+".parameters"); s != nil {
 				t.Parameters = s
 				if s.Type != "object" {
-					r.report(r.src.of(p.value), CodeValue, "parameters must be of type object: a tool is given named values")
+					r.report(r.src.Of(p.value), CodeValue, "parameters must be of type object: a tool is given named values")
 				}
 			}
 		case fieldNamed(p.key).Name == "" && expr.Nearest(p.key, []string{"parameters"}) != "":
-			r.report(r.src.of(p.at), CodeField, "unknown field %q", p.key).Hint = `did you mean "parameters"?`
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q", p.key).Hint = `did you mean "parameters"?`
 		default:
 			own.Content = append(own.Content, p.at, p.value)
 		}
@@ -167,7 +168,7 @@ func (r *reader) commandTool(a *Agent, field string, n *yaml.Node, ps []pair) {
 	switch {
 	case inner == nil:
 	case inner.Type != TypeCommand:
-		r.report(r.src.of(n), CodeTool, "a tool with a command cannot be %s agent too", article(inner.Type)).Hint = "write {agent: {…}}"
+		r.report(r.src.Of(n), CodeTool, "a tool with a command cannot be %s agent too", article(inner.Type)).Hint = "write {agent: {…}}"
 	case inner.Command.Stdin == "":
 		inner.Command.Stdin = "{{user_input}}" // what an agent that is a tool is given
 	}

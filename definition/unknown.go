@@ -27,7 +27,7 @@ func (r *reader) names(a *Agent) []string {
 }
 
 func (r *reader) unknown(a *Agent, p pair) {
-	problem := r.report(r.src.of(p.at), CodeField, "unknown field %q", p.key)
+	problem := r.report(r.src.Of(p.at), CodeField, "unknown field %q", p.key)
 	if hint := foreign[p.key]; hint != "" && a.Type != TypeHTTP {
 		problem.Hint = hint
 		return
@@ -87,7 +87,7 @@ func near(typed string, names []string) string {
 
 // misplaced reports a field of another type of agent.
 func (r *reader) misplaced(a *Agent, p pair, f Field) {
-	problem := r.report(r.src.of(p.at), CodeField, "%q is a field of %s agents; this is %s agent", p.key, join(f.Types, "and"), article(a.Type))
+	problem := r.report(r.src.Of(p.at), CodeField, "%q is a field of %s agents; this is %s agent", p.key, join(f.Types, "and"), article(a.Type))
 	if _, given := a.nodes["type"]; !given && a.Type == TypeLoop && f.Types[0].Workflow() {
 		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", join(f.Types, "or"))
 	}

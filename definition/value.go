@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -89,10 +90,10 @@ func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 		case !ok:
 			return 0, false
 		case !long && v > math.MaxInt32 || v < 0 && least == 0:
-			p.report(p.src.of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, least, math.MaxInt32, v)
+			p.report(p.src.Of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, least, math.MaxInt32, v)
 			return 0, false
 		case v < int64(least):
-			p.report(p.src.of(n), CodeValue, "%s must be at least %d, got %d", p.field, least, v).Hint = hint
+			p.report(p.src.Of(n), CodeValue, "%s must be at least %d, got %d", p.field, least, v).Hint = hint
 			return 0, false
 		}
 		return T(v), true
@@ -108,7 +109,7 @@ func wholeIn(low, high int) value[int] {
 	}, func(p place, n *yaml.Node) (int, bool) {
 		v, ok := p.integer(n, p.field)
 		if ok && (v < int64(low) || v > int64(high)) {
-			p.report(p.src.of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, low, high, v)
+			p.report(p.src.Of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, low, high, v)
 			return 0, false
 		}
 		return int(v), ok
@@ -153,10 +154,10 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 	}, func(p place, n *yaml.Node) ([]T, bool) {
 		items, ok := p.items(n, p.field)
 		switch {
-		case !ok && plainText(n) && l.line != "":
+		case !ok && source.PlainText(n) && l.line != "":
 			p.problems[len(p.problems)-1].Hint = l.line
 		case ok && len(items) == 0 && l.empty != "":
-			p.report(p.src.of(n), CodeValue, "%s is an empty list", p.field).Hint = l.empty
+			p.report(p.src.Of(n), CodeValue, "%s is an empty list", p.field).Hint = l.empty
 			return nil, false
 		}
 		var all, seen []T
@@ -169,7 +170,7 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 				continue
 			}
 			if l.unique && !twice && slices.Contains(seen, t) {
-				p.report(p.src.of(n), CodeValue, "%s names %q twice", p.field, any(t))
+				p.report(p.src.Of(n), CodeValue, "%s names %q twice", p.field, any(t))
 				twice = true
 			}
 			seen = append(seen, t)
@@ -268,7 +269,7 @@ func (of parts[S]) read(p place, n *yaml.Node) (*S, bool) {
 			return nil, ok
 		}
 		return s, true
-	case of.form != "" && n.Kind != yaml.MappingNode && !plainText(n):
+	case of.form != "" && n.Kind != yaml.MappingNode && !source.PlainText(n):
 		p.wrong(n, p.field, of.form)
 		return nil, false
 	case n.Kind == yaml.ScalarNode && of.or != "":
@@ -294,12 +295,12 @@ func (of parts[S]) complete(p place, n *yaml.Node, given map[string]bool) bool {
 	ok := true
 	for _, w := range of.rows {
 		if w.needed && !given[w.Name] {
-			p.report(p.src.of(n), CodeMissing, "%s needs %s: %s", p.field, w.Name, w.Doc)
+			p.report(p.src.Of(n), CodeMissing, "%s needs %s: %s", p.field, w.Name, w.Doc)
 			ok = false
 		}
 	}
 	if of.some != "" && len(given) == 0 {
-		p.report(p.src.of(n), CodeValue, "%s bounds nothing", p.field).Hint = of.some
+		p.report(p.src.Of(n), CodeValue, "%s bounds nothing", p.field).Hint = of.some
 		ok = false
 	}
 	return ok

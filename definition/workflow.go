@@ -30,7 +30,7 @@ func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Conditi
 			return nil
 		}
 		if text == "" {
-			r.report(r.src.of(n), CodeValue, "%s is an empty expression", field)
+			r.report(r.src.Of(n), CodeValue, "%s is an empty expression", field)
 			return nil
 		}
 		return &loop.Condition{Expr: text}
@@ -65,7 +65,7 @@ func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Conditi
 			continue
 		default:
 			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
-			r.report(r.src.of(p.at), CodeField, "unknown field %q of a condition", p.key).
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
 				Hint = didYouMean(p.key, keys, "%q", "a condition has when, any, all or not, and for; or text and of")
 			ok = false
 			continue
@@ -73,7 +73,7 @@ func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Conditi
 		given = append(given, p.key)
 	}
 	if len(given) != 1 && ok {
-		r.report(r.src.of(n), CodeStop, "%s needs exactly one of when, any, all and not", field)
+		r.report(r.src.Of(n), CodeStop, "%s needs exactly one of when, any, all and not", field)
 	}
 	if len(given) != 1 || c.Expr == "" && len(c.Any) == 0 && len(c.All) == 0 && c.Not == nil {
 		return nil
@@ -85,7 +85,7 @@ func (r *reader) conditions(a *Agent, n *yaml.Node, field string) []loop.Conditi
 	a.nodes[field] = n
 	items, ok := r.items(n, field)
 	if ok && len(items) == 0 {
-		r.report(r.src.of(n), CodeStop, "%s is an empty list", field)
+		r.report(r.src.Of(n), CodeStop, "%s is an empty list", field)
 	}
 	var cs []loop.Condition
 	for i, item := range items {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // Notes say why something has no bound: who may ask without end, whose time
@@ -137,7 +138,7 @@ type roomOf struct {
 	Tokens int64
 	Cost   *float64
 	of     string
-	at     span
+	at     source.Span
 }
 
 // budgetsOn are the budgets that an agent's requests have to fit into: those of the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package source
 
 import (
 	"errors"
@@ -11,22 +11,23 @@ import (
 
 // syntax reports what the parser of YAML does not take, with what usually is
 // behind it.
-func (l *loader) syntax(src *source, err error) {
+func (r *reading) syntax(err error) {
+	src := r.src
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
-		l.report(span{src: src}, CodeSyntax, "%v", err).err = err
+		r.wrong(Span{Src: src}, "%v", err).Err = err
 		return
 	}
-	at := span{src, max(e.Mark.Line, 1), max(e.Mark.Column, 1), 1}
+	at := Span{src, max(e.Mark.Line, 1), max(e.Mark.Column, 1), 1}
 	msg := e.Message
 	if e.ContextMsg != "" {
 		msg = e.ContextMsg + ": " + msg
 	}
-	if e.ContextMark.Line > 0 && strings.TrimSpace(src.line(at.line)) == "" {
-		at.line, at.column = e.ContextMark.Line, max(e.ContextMark.Column, 1) // where it has begun, if it ends nowhere
+	if e.ContextMark.Line > 0 && strings.TrimSpace(src.Line(at.Line)) == "" {
+		at.Line, at.Column = e.ContextMark.Line, max(e.ContextMark.Column, 1) // where it has begun, if it ends nowhere
 	}
-	p := l.report(at, CodeSyntax, "not YAML: %s", msg)
-	p.err, p.Hint = err, syntaxHint(msg, src.line(at.line), src.from(at.line, at.column))
+	f := r.wrong(at, "not YAML: %s", msg)
+	f.Err, f.Hint = err, syntaxHint(msg, src.Line(at.Line), src.from(at.Line, at.Column))
 }
 
 // syntaxHint is what may help with a line that is no YAML; rest is what stands

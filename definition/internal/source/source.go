@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+// Package source reads the files of a definition as YAML, within limits, and knows where in
+// them each value stands. It does not know what the values mean: packages definition
+// and definition/edit do.
+//
+//	src := source.New("loop.yaml", "loop.yaml", 0, "")
+//	n, faults := source.Read(file, src, new(int))
+//	at := src.Of(n) // line and column
+package source
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -12,44 +18,34 @@ import (
 	"github.com/refrain-dev/refrain/internal/credential"
 )
 
-// Position is a place in a file. Line and Column count from 1, Column in
-// characters.
-type Position struct {
-	File         string
-	Line, Column int
-}
-
-// String is file:line:column.
-func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
-
-// source is the text of one file.
-type source struct {
-	name  string // for people
-	path  string // in the loader's file system, with slashes
-	index int    // in the order of loading
+// Source is the text of one file.
+type Source struct {
+	Name  string // for people
+	Path  string // in the file system of the definition, with slashes
+	Index int    // in the order of loading
 	lines []string
 	marks map[int][]int // of the long lines, by number: where each markEvery-th character is
 
-	secrets []string       // values that no excerpt shows
+	Secrets []string       // values that no excerpt shows
 	shown   map[int]string // lines without them, by number
 }
 
-// span is a place in a source, some characters long.
-type span struct {
-	src                  *source
-	line, column, length int
+// Span is a place in a source, some characters long.
+type Span struct {
+	Src                  *Source
+	Line, Column, Length int
 }
 
-func (s span) position() Position { return Position{s.src.name, s.line, s.column} }
-
-func newSource(name, path string, index int, text string) *source {
-	s := &source{name: name, path: path, index: index}
+// New is a source of a text. The name is for people, and the path is the place in the
+// file system of the definition.
+func New(name, path string, index int, text string) *Source {
+	s := &Source{Name: name, Path: path, Index: index}
 	s.says(text)
 	return s
 }
 
 // says sets the text of the file.
-func (s *source) says(text string) {
+func (s *Source) says(text string) {
 	s.lines, s.marks = splitLines(text), nil
 	for i, line := range s.lines {
 		if len(line) > 4*markEvery {
@@ -82,19 +78,19 @@ func splitLines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// line is the text of a line; empty if there is no such line.
-func (s *source) line(n int) string {
+// Line is the text of a line; empty if there is no such line.
+func (s *Source) Line(n int) string {
 	if n < 1 || n > len(s.lines) {
 		return ""
 	}
 	return s.lines[n-1]
 }
 
-// excerpt is the text of a line without the secrets in it.
-func (s *source) excerpt(n int) string {
+// Excerpt is the text of a line without the secrets in it.
+func (s *Source) Excerpt(n int) string {
 	text, known := s.shown[n]
 	if !known && n >= 1 && n <= len(s.lines) {
-		if text = credential.Mask(s.lines[n-1], s.secrets); s.shown == nil {
+		if text = credential.Mask(s.lines[n-1], s.Secrets); s.shown == nil {
 			s.shown = make(map[int]string)
 		}
 		s.shown[n] = text
@@ -103,7 +99,7 @@ func (s *source) excerpt(n int) string {
 }
 
 // conceal notes the values of fields that are called like a secret.
-func (s *source) conceal(n *yaml.Node) {
+func (s *Source) conceal(n *yaml.Node) {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 {
 			if key := n.Content[i-1].Value; credential.Named(key) && !strings.HasSuffix(key, "_env") {
@@ -115,7 +111,7 @@ func (s *source) conceal(n *yaml.Node) {
 }
 
 // secret notes a value, or those in a list, that no excerpt shows.
-func (s *source) secret(n *yaml.Node) {
+func (s *Source) secret(n *yaml.Node) {
 	if n.Kind == yaml.SequenceNode {
 		for _, c := range n.Content {
 			s.secret(c)
@@ -126,13 +122,13 @@ func (s *source) secret(n *yaml.Node) {
 		least = 8 // budget: {token: 5000} is none
 	}
 	if n.Kind == yaml.ScalarNode && len(n.Value) >= least && n.ShortTag() != "!!bool" && !strings.Contains(n.Value, "{{") {
-		s.secrets = append(s.secrets, n.Value)
+		s.Secrets = append(s.Secrets, n.Value)
 	}
 }
 
 // from is the text of a line from a column on, in characters.
-func (s *source) from(line, column int) string {
-	text := s.line(line)
+func (s *Source) from(line, column int) string {
+	text := s.Line(line)
 	if marks := s.marks[line]; marks != nil && column > 1 {
 		m := min((column-1)/markEvery, len(marks)-1)
 		text, column = text[marks[m]:], column-m*markEvery
@@ -144,9 +140,9 @@ func (s *source) from(line, column int) string {
 	return text
 }
 
-// of is the place of a node.
-func (s *source) of(n *yaml.Node) span {
-	sp := span{src: s, line: n.Line, column: n.Column, length: 1}
+// Of is the place of a node.
+func (s *Source) Of(n *yaml.Node) Span {
+	sp := Span{Src: s, Line: n.Line, Column: n.Column, Length: 1}
 	if n.Kind != yaml.ScalarNode || n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return sp
 	}
@@ -155,8 +151,8 @@ func (s *source) of(n *yaml.Node) span {
 		length += 2
 	}
 	rest := strings.TrimRight(s.from(n.Line, n.Column), " ")
-	if end := runes(rest, length); length > 0 && len(end) == length {
-		sp.length = length
+	if end := Runes(rest, length); length > 0 && len(end) == length {
+		sp.Length = length
 	}
 	return sp
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package source
 
 import (
 	"strconv"
@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// within is the place in the file of the character at a line and column of a
+// Within is the place in the file of the character at a line and column of a
 // scalar's value. YAML folds lines, drops indentation and has escapes; what it
 // never does is to reorder characters or to drop one that is not space. So the
 // characters that are not space are counted in the value and found again in the
 // file. Where that fails, it is the place of the scalar.
-func (s *source) within(n *yaml.Node, line, column int) span {
-	start := s.of(n)
+func (s *Source) Within(n *yaml.Node, line, column int) Span {
+	start := s.Of(n)
 	if n.Kind != yaml.ScalarNode {
 		return start
 	}
@@ -26,7 +26,7 @@ func (s *source) within(n *yaml.Node, line, column int) span {
 	// Of a line as long as the file, only the part is looked at where it can be: a
 	// character takes at most ten in the file, and spaces that nobody writes.
 	most := 10*len(before) + 10_000
-	w := walker{src: s, line: n.Line, text: runes(s.from(n.Line, n.Column), most), column: n.Column, most: most}
+	w := Walker{src: s, line: n.Line, Text: Runes(s.from(n.Line, n.Column), most), column: n.Column, most: most}
 	if !w.open(n) {
 		return start
 	}
@@ -36,12 +36,12 @@ func (s *source) within(n *yaml.Node, line, column int) span {
 		}
 	}
 	if at == 0 { // at the end, or at a space
-		return span{s, w.line, w.column, 1}
+		return Span{s, w.line, w.column, 1}
 	}
 	if w.skipSpace(); !w.peek(at) {
 		return start
 	}
-	return span{s, w.line, w.column, 1}
+	return Span{s, w.line, w.column, 1}
 }
 
 // upTo gives the characters of value before a line and column, spaces left out,
@@ -69,55 +69,55 @@ func upTo(value string, line, column int) (before []rune, at rune, ok bool) {
 	return before, 0, l == line && c <= column
 }
 
-// walker reads a scalar as it stands in the file.
-type walker struct {
-	src          *source
+// Walker reads a scalar as it stands in the file.
+type Walker struct {
+	src          *Source
 	line, column int
-	text         []rune // the rest of the line
+	Text         []rune // the rest of the line
 	most         int    // characters of a line
-	style        yaml.Style
+	Style        yaml.Style
 }
 
 // open goes past anchor, tag, quote, or the head of a block.
-func (w *walker) open(n *yaml.Node) bool {
-	w.style = n.Style
-	for w.skipSpace(); len(w.text) > 0 && (w.text[0] == '&' || w.text[0] == '!'); w.skipSpace() {
-		for len(w.text) > 0 && !unicode.IsSpace(w.text[0]) {
+func (w *Walker) open(n *yaml.Node) bool {
+	w.Style = n.Style
+	for w.skipSpace(); len(w.Text) > 0 && (w.Text[0] == '&' || w.Text[0] == '!'); w.skipSpace() {
+		for len(w.Text) > 0 && !unicode.IsSpace(w.Text[0]) {
 			w.advance(1)
 		}
 	}
 	first := rune(0)
-	if len(w.text) > 0 {
-		first = w.text[0]
+	if len(w.Text) > 0 {
+		first = w.Text[0]
 	}
 	switch {
-	case w.style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+	case w.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
 		return (first == '|' || first == '>') && w.nextLine()
-	case w.style&yaml.DoubleQuotedStyle != 0:
+	case w.Style&yaml.DoubleQuotedStyle != 0:
 		w.advance(1)
 		return first == '"'
-	case w.style&yaml.SingleQuotedStyle != 0:
+	case w.Style&yaml.SingleQuotedStyle != 0:
 		w.advance(1)
 		return first == '\''
 	}
 	return true
 }
 
-func (w *walker) advance(n int) {
-	w.text, w.column = w.text[n:], w.column+n
+func (w *Walker) advance(n int) {
+	w.Text, w.column = w.Text[n:], w.column+n
 }
 
-func (w *walker) nextLine() bool {
+func (w *Walker) nextLine() bool {
 	if w.line >= len(w.src.lines) {
 		return false
 	}
 	w.line, w.column = w.line+1, 1
-	w.text = runes(w.src.line(w.line), w.most)
+	w.Text = Runes(w.src.Line(w.line), w.most)
 	return true
 }
 
-// runes are the first characters of a text, at most so many.
-func runes(text string, most int) []rune {
+// Runes are the first characters of a text, at most so many.
+func Runes(text string, most int) []rune {
 	for i := range text {
 		if most--; most < 0 {
 			return []rune(text[:i])
@@ -128,15 +128,15 @@ func runes(text string, most int) []rune {
 
 // skipSpace goes on to the next character that is not space, also when it is
 // written as an escape.
-func (w *walker) skipSpace() {
+func (w *Walker) skipSpace() {
 	for {
-		if len(w.text) == 0 {
+		if len(w.Text) == 0 {
 			if !w.nextLine() {
 				return
 			}
 			continue
 		}
-		r, n := w.next()
+		r, n := w.Next()
 		if !unicode.IsSpace(r) {
 			return
 		}
@@ -146,21 +146,21 @@ func (w *walker) skipSpace() {
 
 // find goes past the next character that is not space and reports whether it is
 // the one.
-func (w *walker) find(want rune) bool {
+func (w *Walker) find(want rune) bool {
 	w.skipSpace()
-	if len(w.text) == 0 {
+	if len(w.Text) == 0 {
 		return false
 	}
-	r, n := w.next()
+	r, n := w.Next()
 	w.advance(n)
 	return r == want
 }
 
-func (w *walker) peek(want rune) bool {
-	if len(w.text) == 0 {
+func (w *Walker) peek(want rune) bool {
+	if len(w.Text) == 0 {
 		return false
 	}
-	r, _ := w.next()
+	r, _ := w.Next()
 	return r == want
 }
 
@@ -171,23 +171,23 @@ var escapes = map[rune]rune{
 
 var hexDigits = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// next is the character here and how many it takes in the file.
-func (w *walker) next() (r rune, n int) {
-	r = w.text[0]
+// Next is the character here and how many it takes in the file.
+func (w *Walker) Next() (r rune, n int) {
+	r = w.Text[0]
 	switch {
-	case w.style&yaml.SingleQuotedStyle != 0 && r == '\'' && len(w.text) > 1 && w.text[1] == '\'':
+	case w.Style&yaml.SingleQuotedStyle != 0 && r == '\'' && len(w.Text) > 1 && w.Text[1] == '\'':
 		return r, 2
-	case w.style&yaml.DoubleQuotedStyle == 0 || r != '\\':
+	case w.Style&yaml.DoubleQuotedStyle == 0 || r != '\\':
 		return r, 1
-	case len(w.text) == 1:
+	case len(w.Text) == 1:
 		return ' ', 1 // the line goes on
 	}
-	c := w.text[1]
+	c := w.Text[1]
 	if digits := hexDigits[c]; digits > 0 {
-		if len(w.text) < 2+digits {
+		if len(w.Text) < 2+digits {
 			return r, 1
 		}
-		v, err := strconv.ParseUint(string(w.text[2:2+digits]), 16, 32)
+		v, err := strconv.ParseUint(string(w.Text[2:2+digits]), 16, 32)
 		if err != nil {
 			return r, 1
 		}

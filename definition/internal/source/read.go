@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// MaxFile is how many bytes a file may have.
+const MaxFile = 1 << 20
+
+// Limits of a definition. They are far above what a person writes.
+const (
+	maxNodes = 20_000 // values in all files, aliases spelled out
+	maxDepth = 64     // nesting of values
+)
+
+// Fault is why a text cannot be read, and where.
+type Fault struct {
+	At Span
+	// OfFile says that the file itself is the trouble, or its size. Else the text is
+	// not YAML of one value.
+	OfFile        bool
+	Message, Hint string
+	// Err is the cause; nil if there is none.
+	Err error
+}
+
+// reading collects what is wrong with a text.
+type reading struct {
+	src    *Source
+	nodes  *int // values seen so far, in all files
+	faults []*Fault
+}
+
+func (r *reading) wrong(at Span, format string, args ...any) *Fault {
+	f := &Fault{At: at, Message: fmt.Sprintf(format, args...)}
+	r.faults = append(r.faults, f)
+	return f
+}
+
+func (r *reading) tooMuch(at Span, format string, args ...any) *Fault {
+	f := r.wrong(at, format, args...)
+	f.OfFile = true
+	return f
+}
+
+// Read reads the text of src and returns its one value; nil if it cannot be used, and
+// then there is at least one fault. nodes counts the values of all files of a
+// definition, for their limit.
+func Read(from io.Reader, src *Source, nodes *int) (*yaml.Node, []*Fault) {
+	r := &reading{src: src, nodes: nodes}
+	n := r.value(from)
+	return n, r.faults
+}
+
+// Parse is [Read] of the text that src has, in which [Unreadable] has found nothing.
+func Parse(src *Source, text string, nodes *int) (*yaml.Node, []*Fault) {
+	r := &reading{src: src, nodes: nodes}
+	n := r.parse(text)
+	return n, r.faults
+}
+
+func (r *reading) value(from io.Reader) *yaml.Node {
+	data, err := io.ReadAll(io.LimitReader(from, MaxFile+1))
+	whole := Span{Src: r.src}
+	switch {
+	case err != nil:
+		r.tooMuch(whole, "the file cannot be read: %v", Cause(err)).Err = err
+		return nil
+	case len(data) > MaxFile:
+		r.tooMuch(whole, "the file is larger than 1 MiB").Hint = "keep data in files of its own"
+		return nil
+	}
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	r.src.says(text)
+	if at, what := Unreadable(text); what != "" {
+		before := splitLines(text[:at])
+		last := before[len(before)-1]
+		f := r.wrong(Span{r.src, len(before), utf8.RuneCountInString(last) + 1, 1}, "the file has %s in it", what)
+		if what == notText {
+			f.Hint = "save the file as UTF-8"
+		}
+		return nil
+	}
+	return r.parse(text)
+}
+
+// Cause leaves out the path that an error of a file system begins with.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+const notText = "a byte that is not UTF-8 text"
+
+// Unreadable finds what YAML does not allow in a text.
+func Unreadable(text string) (at int, what string) {
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			return i, notText
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f, r > 0x7f && r < 0xa0 && r != 0x85:
+			return i, fmt.Sprintf("the control character %U", r)
+		}
+	}
+	return 0, ""
+}
+
+// parse returns the value of the text's one document.
+func (r *reading) parse(text string) (value *yaml.Node) {
+	src := r.src
+	start := Span{src, 1, 1, 1}
+	defer func() {
+		// The parser is somebody else's, and the text is anybody's.
+		if v := recover(); v != nil {
+			r.wrong(start, "this is not YAML that can be read: %v", v)
+			value = nil
+		}
+	}()
+	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
+	var docs [2]yaml.Node
+	for i := range docs {
+		err := d.Decode(&docs[i])
+		switch {
+		case errors.Is(err, io.EOF) && i == 1:
+		case errors.Is(err, io.EOF), err == nil && i == 0 && empty(&docs[0]):
+			r.wrong(start, "the file is empty").Hint = "a loop begins with its name: and its sub_agents:"
+			return nil
+		case err != nil:
+			r.syntax(err)
+			return nil
+		case i == 1:
+			r.wrong(src.Of(&docs[1]), "a second YAML document begins here").
+				Hint = "put it in a file of its own and use ref"
+		}
+	}
+	if len(docs[0].Content) != 1 || !r.measure(docs[0].Content[0], 0, false) {
+		return nil
+	}
+	src.conceal(docs[0].Content[0])
+	return docs[0].Content[0]
+}
+
+func empty(doc *yaml.Node) bool {
+	return len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
+}
+
+// measure looks whether a value, with its aliases spelled out, is of a size
+// that can be worked with. After it every walk over the value ends.
+func (r *reading) measure(n *yaml.Node, depth int, aliased bool) bool {
+	*r.nodes++
+	switch {
+	case *r.nodes > maxNodes:
+		r.tooMuch(r.src.Of(n), "the definition has more than %d values", maxNodes).Hint = "aliases count each time they are used"
+		return false
+	case depth > maxDepth:
+		p := r.tooMuch(r.src.Of(n), "values are nested deeper than %d", maxDepth)
+		if aliased {
+			p.Hint = "an alias must not contain itself"
+		}
+		return false
+	case n.Kind == yaml.AliasNode:
+		return n.Alias != nil && r.measure(n.Alias, depth+1, true)
+	}
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !r.measure(c, depth+1, aliased) })
+}

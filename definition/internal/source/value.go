@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Deref follows an alias to its value.
+func Deref(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// IsNull reports whether a value is null, or left out.
+func IsNull(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+}
+
+// Describe says what a value is.
+func Describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a map"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case IsNull(n):
+		return "nothing"
+	case n.ShortTag() == "!!str":
+		text := []rune(n.Value)
+		if len(text) > 60 {
+			return fmt.Sprintf("%q…", string(text[:60]))
+		}
+		return fmt.Sprintf("%q", n.Value)
+	}
+	if n.Style&yaml.TaggedStyle != 0 {
+		return fmt.Sprintf("%s %q", n.ShortTag(), n.Value)
+	}
+	return Printable(n.Value)
+}
+
+// Unquoted is the hint for a placeholder that YAML takes for a map.
+func Unquoted(n *yaml.Node) string {
+	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle == 0 || len(n.Content) < 2 {
+		return ""
+	}
+	k := n.Content[0]
+	if k.Kind == yaml.MappingNode && k.Style&yaml.FlowStyle != 0 && len(k.Content) == 2 {
+		return fmt.Sprintf(`a text that begins with {{ needs quotes: "{{%s}}"`, k.Content[0].Value)
+	}
+	if len(n.Content) == 2 && IsNull(n.Content[1]) && k.Kind == yaml.ScalarNode {
+		return fmt.Sprintf(`a text that begins with { needs quotes: "{%s}"`, k.Value)
+	}
+	return ""
+}
+
+// PlainText reports whether a node is a text, and not a number or the like that
+// only looks like one.
+func PlainText(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode {
+		return false
+	}
+	tag := n.ShortTag()
+	return tag == "!!str" || tag == "!!timestamp" || tag == "!!merge"
+}
+
+// Printable takes out what a terminal would obey.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t', r == '\n':
+			return ' '
+		case unicode.IsPrint(r) || r == ' ':
+			return r
+		}
+		return '�'
+	}, s)
+}
