@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -63,45 +64,27 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 
 // typeOf says what type of agent the fields describe; empty if they do not.
 func (r *reader) typeOf(a *Agent, ps []pair) Type {
-	value := func(field string) *yaml.Node {
-		for _, p := range ps {
-			if p.key == field {
-				return p.value
-			}
+	var given *yaml.Node
+	names := make([]string, len(ps))
+	for i, p := range ps {
+		if names[i] = p.key; p.key == "type" {
+			given = p.value
 		}
-		return nil
 	}
-	given := value("type")
+	word := ""
 	if given != nil {
 		t, ok := r.text(given, "type")
-		switch {
-		case slices.Contains(types, t):
-			return Type(t)
-		case ok:
+		if word = t; ok && !slices.Contains(types, t) {
 			r.report(r.src.Of(given), CodeValue, "there is no type %q of agent", t).
 				Hint = typeHint(t)
 		}
 	}
-	for _, t := range typed {
-		if value(t.field) != nil {
-			return t.is
-		}
-	}
-	for _, p := range ps {
-		if f := fieldNamed(p.key); len(f.Types) == 1 {
-			return f.Types[0]
-		}
-	}
-	for _, field := range asking {
-		if value(field) != nil {
-			return TypeLLM
-		}
-	}
-	if given == nil && !r.meant(a, ps) {
+	is := TypeOf(word, names...)
+	if is == "" && given == nil && !r.meant(a, ps) {
 		r.report(r.src.Of(a.node), CodeMissing, "nothing says what type of agent this is").
 			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text, endpoint, question and func"
 	}
-	return ""
+	return is
 }
 
 // meant reports whether a mistyped field would tell the type; it is reported as
@@ -135,7 +118,7 @@ func (r *reader) subAgents(a *Agent, n *yaml.Node) {
 		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
 		if item.Kind == yaml.ScalarNode {
 			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
-			if source.PlainText(item) && badName(item.Value) == "" {
+			if source.PlainText(item) && vocabulary.AgentName(item.Value) == "" {
 				r.hint("describe the agent here, or write {ref: " + item.Value + ".yaml}")
 			}
 			continue

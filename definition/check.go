@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -98,15 +98,13 @@ func programs(a *Agent) int {
 	return n
 }
 
-const maxName = 100 // characters
-
 func (c *checker) name(a *Agent) {
 	if _, given := a.nodes["name"]; !given {
 		c.report(a.at("name"), CodeMissing, "%s agent needs a name", articleOr(a.Type))
 		return
 	}
 	at := a.at("name")
-	switch problem := badName(a.Name); {
+	switch problem := vocabulary.AgentName(a.Name); {
 	case source.IsNull(a.nodes["name"]) || !source.PlainText(a.nodes["name"]):
 	case problem != "":
 		c.report(at, CodeName, "%s", problem).Hint = nameHint(a.Name)
@@ -141,24 +139,6 @@ func articleOr(t Type) string {
 	return article(t)
 }
 
-// badName says why an agent cannot have a name; empty if it can.
-func badName(name string) string {
-	switch {
-	case name == "":
-		return "the name is empty"
-	case name == "user":
-		return `an agent cannot be named "user": what the person says has that name`
-	case utf8.RuneCountInString(name) > maxName:
-		return fmt.Sprintf("the name is longer than %d characters", maxName)
-	}
-	for i, r := range name {
-		if !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r) && r != '_' && r != '-') {
-			return fmt.Sprintf("the name %q has to begin with a letter and go on with letters, digits, _ and -", name)
-		}
-	}
-	return ""
-}
-
 // nameHint is a name like the one that cannot be.
 func nameHint(name string) string {
 	clean := strings.Map(func(r rune) rune {
@@ -168,7 +148,7 @@ func nameHint(name string) string {
 		return '_'
 	}, name)
 	clean = strings.TrimLeftFunc(clean, func(r rune) bool { return !unicode.IsLetter(r) })
-	if clean = strings.TrimRight(clean, "_"); clean == "" || clean == name || badName(clean) != "" {
+	if clean = strings.TrimRight(clean, "_"); clean == "" || clean == name || vocabulary.AgentName(clean) != "" {
 		return ""
 	}
 	return fmt.Sprintf("%q would do", clean)

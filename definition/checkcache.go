@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -91,12 +92,6 @@ func (a *Agent) in(around *Agent) bool {
 	return false
 }
 
-// taskCounters are the variables of a task's expressions besides those with
-// keys in them, and their names in texts.
-var taskCounters = map[string]string{
-	"iteration": "iteration", "max_iterations": "max_iterations", "score": "score", "best_score": "best.score", "user_input": "user_input",
-}
-
 // counters adds what a task's expressions read besides the state.
 func counters(a *Agent, names map[string]bool) {
 	var texts []string
@@ -106,16 +101,13 @@ func counters(a *Agent, names map[string]bool) {
 	if e := a.Expression; e != nil {
 		texts = slices.AppendSeq(append(texts, e.Value), maps.Values(e.Set))
 	}
-	vars := []expr.Var{{Name: "state"}, {Name: "prev"}, {Name: "result"}}
-	for name := range taskCounters {
-		vars = append(vars, expr.Var{Name: name})
-	}
+	vars := vocabulary.TaskVariables(true)
 	for _, text := range texts {
 		p, err := expr.Compile(text, vars...)
 		if err != nil {
 			continue // reported
 		}
-		for variable, name := range taskCounters {
+		for variable, name := range vocabulary.TaskCounters {
 			if keys, all := p.Reads(variable); all || len(keys) > 0 {
 				names[name] = true
 			}

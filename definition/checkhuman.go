@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -31,7 +32,7 @@ func (c *checker) human(a *Agent) {
 			Hint = "give deadline"
 	}
 	c.deadline(a)
-	if Problems(c.problems[before:]).count(SeverityError) > 0 || a.broken || badName(a.Name) != "" {
+	if Problems(c.problems[before:]).count(SeverityError) > 0 || a.broken || vocabulary.AgentName(a.Name) != "" {
 		return
 	}
 	if _, err := newHuman(a, around{}); err != nil {

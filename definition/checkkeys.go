@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -27,18 +28,6 @@ type read struct {
 	soft         bool   // it need not be a key, or need not be there
 	form         string // how a template writes it: {{%s}}, {{%s?}}, {%s}
 	any          bool   // it may be every key, of state or of prev
-}
-
-// builtIn are the values that texts can name besides keys; see agent.Lookup.
-var builtIn = []string{
-	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
-	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining",
-}
-
-// taken are the words that no key can be.
-var taken = []string{
-	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
-	"score", "best", "prev", "rejected", "elapsed", "budget", "artifact",
 }
 
 // declared notes the keys of inputs and state.
@@ -113,42 +102,16 @@ func (c *checker) silent(a *Agent) {
 
 // key checks that a key of the state can be one.
 func (c *checker) key(at source.Span, key, what string) bool {
-	switch {
-	case key == LoopOutput:
-		c.report(at, CodeKeyTaken, "loop_output is an output_key only: it marks the finalizer of a loop")
-	case slices.Contains(taken, key):
-		c.report(at, CodeKeyTaken, "%q cannot be a key: {{%s}} is built in", key, builtInLike(key)).
-			Hint = fmt.Sprintf("call it %q, say", "my_"+key)
-	case !keyName(key):
-		c.report(at, CodeKeyName, "%q in %s cannot be a key: no placeholder can name it", key, what).
-			Hint = "use letters, digits and _, such as quality_score"
-	default:
+	wrong := vocabulary.Key(key, what)
+	if wrong == nil {
 		return true
 	}
+	code := CodeKeyName
+	if wrong.Taken {
+		code = CodeKeyTaken
+	}
+	c.report(at, code, "%s", wrong.Message).Hint = wrong.Hint
 	return false
-}
-
-// builtInLike is the built-in name that a word stands for.
-func builtInLike(word string) string {
-	for _, b := range builtIn {
-		if b == word || strings.HasPrefix(b, word+".") {
-			return b
-		}
-	}
-	return word + ".NAME"
-}
-
-// keyName reports whether {{key}} names the key, and nothing but the key.
-func keyName(key string) bool {
-	if strings.Contains(key, ".") {
-		return false
-	}
-	t, err := template.Parse("{{"+key+"}}", template.Options{})
-	if err != nil {
-		return false
-	}
-	refs := t.Keys()
-	return len(refs) == 1 && refs[0].Name == key && !refs[0].Optional && !refs[0].Single
 }
 
 // programReads notes what an expression reads of the state.

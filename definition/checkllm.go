@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/template"
@@ -71,7 +72,7 @@ func (c *checker) agentTool(a *Agent) {
 	switch {
 	case a.Name == exitlooptool.Name || a.Name == exitlooptool.Alias:
 		c.report(a.at("name"), CodeTool, "the tool %q has the name of the exit tool", a.Name)
-	case !toolName.MatchString(a.Name) && badName(a.Name) == "":
+	case !toolName.MatchString(a.Name) && vocabulary.AgentName(a.Name) == "":
 		c.report(a.at("name"), CodeTool, "the tool %q cannot have that name: "+toolNameRule, a.Name)
 	case a.Description == "":
 		c.warn(a.at("name"), CodeTool, "the tool %q has no description: the model cannot know what it is for", a.Name)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -189,7 +190,7 @@ func (c *checker) conditionRead(a *Agent, field string, cond *loop.Condition) {
 }
 
 func (c *checker) expressionReads(a *Agent, field, src string) {
-	p, err := expr.Compile(src, conditionVariables...)
+	p, err := expr.Compile(src, vocabulary.ConditionVariables...)
 	if err != nil {
 		keys, all := expr.Reads(src, "state") // the rest is reported by the plan
 		c.keyReads(a, field, src, keys, all)

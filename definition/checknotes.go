@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -134,7 +135,7 @@ func (c *checker) selfJudged(a *Agent) {
 	var judge *Agent
 	makers := 0
 	rated := []string{s.Key}
-	if p, err := expr.Compile(s.Expr, conditionVariables...); err == nil {
+	if p, err := expr.Compile(s.Expr, vocabulary.ConditionVariables...); err == nil {
 		rated, _ = p.Reads("state")
 	}
 	for _, sub := range a.SubAgents {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -64,7 +65,7 @@ func (rd *read) split() (kind, key string) {
 		return "loop", rest
 	case rd.code || rd.bare:
 		return "key", name
-	case slices.Contains(builtIn, name):
+	case slices.Contains(vocabulary.BuiltIn, name):
 		return "built in", ""
 	case (head == "prev" || head == "best" || head == "rejected") && dotted:
 		key, _, _ := strings.Cut(rest, ".")
@@ -177,7 +178,7 @@ func (c *checker) keyHint(rd *read, key string) string {
 		other.name = name
 		return other.String()
 	}
-	if rd.code && slices.Contains(builtIn, key) {
+	if rd.code && slices.Contains(vocabulary.BuiltIn, key) {
 		return fmt.Sprintf("%s is no key of the state: write %s alone", key, key)
 	}
 	if rd.agent.parameter(key) {
@@ -192,7 +193,7 @@ func (c *checker) keyHint(rd *read, key string) string {
 	if near := expr.Nearest(key, slices.Sorted(maps.Keys(c.keys))); near != "" {
 		return fmt.Sprintf("did you mean %s (%s)?", form(near), c.keys[near])
 	}
-	if near := expr.Nearest(rd.name, builtIn); near != "" && !rd.code && !rd.bare {
+	if near := expr.Nearest(rd.name, vocabulary.BuiltIn); near != "" && !rd.code && !rd.bare {
 		return fmt.Sprintf("did you mean {{%s}} (built in)?", near)
 	}
 	if len(c.keys) == 0 {

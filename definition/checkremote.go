@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -24,7 +25,7 @@ func (c *checker) remote(a *Agent) {
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		c.template(a, field, texts[field], template.Mustache)
 	}
-	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken || badName(a.Name) != "" {
+	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken || vocabulary.AgentName(a.Name) != "" {
 		return
 	}
 	if e := a.A2A.Endpoint; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {

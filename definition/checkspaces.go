@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 )
 
 // severalWords is what looks like a placeholder and is text: its name has spaces.
@@ -36,7 +38,7 @@ func (c *checker) noSpaces() {
 		}
 		rd := &c.spaced[i]
 		key := strings.Join(strings.Fields(rd.name), "_")
-		if _, known := c.keys[key]; known || slices.Contains(builtIn, key) {
+		if _, known := c.keys[key]; known || slices.Contains(vocabulary.BuiltIn, key) {
 			c.report(rd.place(), CodeTemplate, "%s is no placeholder: the name of a key has no spaces", rd).
 				Hint = fmt.Sprintf("did you mean {{%s}}?", key)
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -172,10 +173,7 @@ var resultFields = map[Type][]string{
 // resultReads looks whether exit_when reads of the result what is in it.
 func (c *checker) resultReads(a *Agent) {
 	known := resultFields[a.Type]
-	vars := []expr.Var{{Name: "state"}, {Name: "prev"}, {Name: "result"}}
-	for name := range taskCounters {
-		vars = append(vars, expr.Var{Name: name})
-	}
+	vars := vocabulary.TaskVariables(true)
 	p, err := expr.Compile(a.ExitWhen, vars...)
 	if known == nil || err != nil {
 		return
@@ -218,7 +216,7 @@ func (c *checker) probed(a *Agent, field, text string, probe agent.Agent, err er
 // whole asks taskagent about the task as a whole. What it says about texts and
 // expressions was said already.
 func (c *checker) whole(a *Agent) {
-	if c.unset(a) || a.broken || badName(a.Name) != "" {
+	if c.unset(a) || a.broken || vocabulary.AgentName(a.Name) != "" {
 		return
 	}
 	_, err := newTask(a, BuildConfig{Root: "."}, around{})

@@ -5,6 +5,7 @@ package definition
 import (
 	"slices"
 
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -75,10 +76,7 @@ func numberAlone(w *Agent, key string) bool {
 	if !ok {
 		src = w.Expression.Value
 	}
-	vars := []expr.Var{{Name: "state"}, {Name: "prev"}}
-	for name := range taskCounters {
-		vars = append(vars, expr.Var{Name: name})
-	}
+	vars := vocabulary.TaskVariables(false)
 	p, err := expr.Compile(src, vars...)
 	return err == nil && (p.Type() == expr.Int || p.Type() == expr.Double)
 }
@@ -86,7 +84,7 @@ func numberAlone(w *Agent, key string) bool {
 // wordsCompared warns of a condition that holds a model's text against a number: what
 // a model says is a text, with an output_schema too.
 func (c *checker) wordsCompared(a *Agent, field string, cond *loop.Condition) {
-	if p, err := expr.Compile(cond.Expr, conditionVariables...); cond.Expr != "" && err == nil {
+	if p, err := expr.Compile(cond.Expr, vocabulary.ConditionVariables...); cond.Expr != "" && err == nil {
 		for _, key := range p.Compared("state") {
 			ws := c.writers[key]
 			if len(ws) != 1 || ws[0].Type != TypeLLM || ws[0].OutputKey != key {

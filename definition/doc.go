@@ -40,8 +40,8 @@
 // end; [Definition.Notes] what is worth knowing besides. [Schema] is the JSON
 // Schema of a definition, for editors.
 //
-// [Editor] changes values, lists, order and names in the text of a file and keeps
-// the rest, comments too; [Edit] sets one value.
+// Package edit changes values, lists, order and names in the text of a file and keeps
+// the rest, comments too. [Fields], [Parts] and [TypeOf] tell a form what a file can say.
 //
 // [Fields] is the reference of what a file can say, [Codes] that of the
 // problems. Reading a file is safe whoever wrote it: the work is bounded, its refs

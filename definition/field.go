@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -75,11 +76,54 @@ var types = []string{
 	string(TypeHuman), string(TypeFunc),
 }
 
+// TypeOf returns the type of the agent that has these fields. given is the value of its
+// field type, which decides if it is the name of a type. The result is empty if neither
+// tells.
+func TypeOf(given string, fields ...string) Type {
+	if slices.Contains(types, given) {
+		return Type(given)
+	}
+	for _, t := range typed {
+		if slices.Contains(fields, t.field) {
+			return t.is
+		}
+	}
+	for _, name := range fields {
+		if f := fieldNamed(name); len(f.Types) == 1 {
+			return f.Types[0]
+		}
+	}
+	if slices.ContainsFunc(asking, func(field string) bool { return slices.Contains(fields, field) }) {
+		return TypeLLM
+	}
+	return ""
+}
+
+// Parts lists the names that can stand in a field that is a map, in the order in which
+// people write them: Parts("score"), or Parts("score", "judge") for a map in it. A name
+// in the path that the field does not know is one that people choose, such as that of an
+// input. Nil if the field is no such map.
+func Parts(path ...string) []string {
+	s := form(shapes[path[0]])
+	for _, name := range path[1:] {
+		if s == nil {
+			return nil
+		}
+		if next := s.Properties[name]; next != nil {
+			s = form(next)
+		}
+	}
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.PropertyOrder)
+}
+
 // The fields that agents of several types have. Those of one type stand beside it.
 
 func nameShape() shape {
 	return &jsonschema.Schema{
-		Type: "string", MinLength: new(1), MaxLength: new(maxName), Pattern: namePattern,
+		Type: "string", MinLength: new(1), MaxLength: new(vocabulary.MaxName), Pattern: namePattern,
 		Not: &jsonschema.Schema{Enum: []any{"user"}}, Title: "name",
 	}
 }

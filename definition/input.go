@@ -76,7 +76,7 @@ func (r *reader) input(in *Input, n *yaml.Node) {
 			in.Description, _ = r.text(p.value, what+".description")
 		default:
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of an input", p.key).
-				Hint = didYouMean(p.key, within("inputs"), "%q", "a map as a default is written {type: map, default: {…}}")
+				Hint = didYouMean(p.key, Parts("inputs"), "%q", "a map as a default is written {type: map, default: {…}}")
 		}
 	}
 	if typ != nil {

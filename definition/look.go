@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 )
 
 var colors = []string{
@@ -36,7 +38,7 @@ func colorShape() shape {
 }
 
 func shownShape() shape {
-	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(maxName), Title: "text"}
+	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(vocabulary.MaxName), Title: "text"}
 }
 
 func (r *reader) displayName(n *yaml.Node, _ string) (string, bool) {
@@ -45,8 +47,8 @@ func (r *reader) displayName(n *yaml.Node, _ string) (string, bool) {
 	case !ok:
 	case text == "":
 		r.report(r.src.Of(n), CodeValue, "display_name is empty").Hint = "leave it out to show the name"
-	case utf8.RuneCountInString(text) > maxName:
-		r.report(r.src.Of(n), CodeValue, "display_name is longer than %d characters", maxName)
+	case utf8.RuneCountInString(text) > vocabulary.MaxName:
+		r.report(r.src.Of(n), CodeValue, "display_name is longer than %d characters", vocabulary.MaxName)
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
 		r.report(r.src.Of(n), CodeName, "display_name has a line break or another character in it that cannot be shown on a line")
 	}

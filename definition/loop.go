@@ -3,8 +3,9 @@
 package definition
 
 import (
-	"go.yaml.in/yaml/v4"
 	"time"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/loop"
 )

@@ -32,16 +32,6 @@ func form(s shape) shape {
 	return nil
 }
 
-// within are the names that can stand in a map, in the order in which people
-// write them: within("score"), within("score", "judge").
-func within(path ...string) []string {
-	s := form(shapes[path[0]])
-	for _, name := range path[1:] {
-		s = form(s.Properties[name])
-	}
-	return s.PropertyOrder
-}
-
 // What follows makes shapes. The title is what a person calls such a value.
 
 func text() shape { return &jsonschema.Schema{Type: "string", Title: "text"} }

@@ -8,7 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -96,14 +95,4 @@ func (r *reader) conditions(a *Agent, n *yaml.Node, field string) []loop.Conditi
 		cs = append(cs, *c)
 	}
 	return cs
-}
-
-// conditionVariables are what loop's expressions can read; see loop.Condition.
-var conditionVariables = []expr.Var{
-	{Name: "state", Type: expr.Map},
-	{Name: "score"},
-	{Name: "scores", Type: expr.ListDouble},
-	{Name: "iteration", Type: expr.Int},
-	{Name: "usage", Type: expr.Map},
-	{Name: "elapsed", Type: expr.Double},
 }

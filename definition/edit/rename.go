@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"errors"
@@ -10,7 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -51,21 +52,21 @@ func (e *Editor) RenameKey(from, to string) (Renaming, error) {
 	}
 	if now := unwritten(e.Bytes()); len(now) > 0 && len(now) > len(unwritten(text)) {
 		e.sheet = before
-		return Renaming{}, &EditError{Op: "rename key", Path: from, Line: now[0].Line, Column: now[0].Column, Err: errors.New("it is read here in a way that is not known; rename it by hand")}
+		return Renaming{}, &Error{Op: "rename key", Path: from, Line: now[0].Line, Column: now[0].Column, Err: errors.New("it is read here in a way that is not known; rename it by hand")}
 	}
 	out.Changed, _ = e.sheet.uses(to, naming.keys)
 	return out, nil
 }
 
 // unwritten are the places where a definition reads keys that nobody writes.
-func unwritten(data []byte) (found Problems) {
-	d, err := Parse("definition", data, Options{})
-	all, _ := errors.AsType[Problems](err)
+func unwritten(data []byte) (found definition.Problems) {
+	d, err := definition.Parse("definition", data, definition.Options{})
+	all, _ := errors.AsType[definition.Problems](err)
 	if err == nil {
 		all = d.Warnings()
 	}
 	for _, p := range all {
-		if p.Code == CodeUnknownKey {
+		if p.Code == definition.CodeUnknownKey {
 			found = append(found, p)
 		}
 	}
@@ -128,12 +129,12 @@ func (s *sheet) use(n naming, places []splice, from int) Use {
 }
 
 func (s *sheet) renameKey(from, to string) (a attempt, out Renaming, err error) {
-	c := checker{loader: newLoader()}
 	switch {
-	case from == LoopOutput:
+	case from == definition.LoopOutput:
 		return a, out, errors.New("loop_output is no key: it marks the finalizer of a loop")
-	case !c.key(source.Span{Src: source.New("", "", 0, "")}, to, "the new name"):
-		return a, out, errors.New(c.problems[0].Message)
+	}
+	if wrong := vocabulary.Key(to, "the new name"); wrong != nil {
+		return a, out, errors.New(wrong.Message)
 	}
 	var keys []string
 	r := rewriting{sheet: s, values: make(map[*yaml.Node]string)}
@@ -182,7 +183,7 @@ func unknownName(what, name string, names []string) error {
 }
 
 func (s *sheet) renameAgent(from, to string) (attempt, error) {
-	if problem := badName(to); problem != "" {
+	if problem := vocabulary.AgentName(to); problem != "" {
 		return attempt{}, errors.New(problem)
 	}
 	var names []string

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 )
 
 // Duplicate puts a copy of a value of a list behind it, with its comments and as it is
@@ -97,7 +99,7 @@ func (s *sheet) renamed(p *spot, name string) (*rewriting, error) {
 		}
 		fresh := freshName(n.node.Value, taken)
 		if n.path == own && name != "" {
-			if problem := badName(name); problem != "" {
+			if problem := vocabulary.AgentName(name); problem != "" {
 				return nil, errors.New(problem)
 			}
 			if taken[name] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package edit_test
 
 import (
 	"errors"
@@ -14,13 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
 
 // Every definition that is there can be edited, and only what was edited is another
 // one.
 func TestEditKeepsEveryDefinition(t *testing.T) {
-	files, _ := filepath.Glob("../examples/*/*.yaml")
-	good, _ := filepath.Glob("testdata/good/*.yaml")
+	files, _ := filepath.Glob("../../examples/*/*.yaml")
+	good, _ := filepath.Glob("../testdata/good/*.yaml")
 	n := 0
 	for _, file := range append(files, good...) {
 		data := []byte(readFile(t, file))
@@ -28,9 +29,9 @@ func TestEditKeepsEveryDefinition(t *testing.T) {
 			continue
 		}
 		n++
-		got, err := definition.Edit(data, "name", "edited")
+		got, err := edit.Set(data, "name", "edited")
 		if err == nil {
-			got, err = definition.Edit(got, "display_name", "Edited: it")
+			got, err = edit.Set(got, "display_name", "Edited: it")
 		}
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -59,7 +60,7 @@ func TestEditKeepsEveryDefinition(t *testing.T) {
 // Every agent of every definition that is there can be copied, moved, renamed and
 // removed again, and the text is then what it was.
 func TestEditThereAndBack(t *testing.T) {
-	files, _ := filepath.Glob("../examples/*/*.yaml")
+	files, _ := filepath.Glob("../../examples/*/*.yaml")
 	n := 0
 	for _, file := range files {
 		text := readFile(t, file)
@@ -67,17 +68,17 @@ func TestEditThereAndBack(t *testing.T) {
 		if err != nil || len(d.Root.SubAgents) < 2 || strings.Contains(text, "ref: ") {
 			continue
 		}
-		e, err := definition.NewEditor([]byte(text))
+		e, err := edit.New([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := len(d.Root.SubAgents) - 1
 		for i, sub := range d.Root.SubAgents {
 			n++
-			at := definition.FieldPath("sub_agents", i)
+			at := edit.FieldPath("sub_agents", i)
 			rename := func(from, to string) error { _, err := e.RenameAgent(from, to); return err }
 			for _, err := range []error{
-				e.Duplicate(at, ""), e.Remove(definition.FieldPath("sub_agents", i+1)),
+				e.Duplicate(at, ""), e.Remove(edit.FieldPath("sub_agents", i+1)),
 				e.Move("sub_agents", i, last), e.Move("sub_agents", last, i),
 				e.Move("sub_agents", i, 0), e.Move("sub_agents", 0, i),
 				rename(sub.Name, "an_other"), rename("an_other", sub.Name),
@@ -106,8 +107,8 @@ func TestEditThereAndBack(t *testing.T) {
 // A key that is renamed in a whole definition leaves nothing that reads the old one,
 // nor anything that nobody reads now.
 func TestEditRenamesEveryKey(t *testing.T) {
-	files, _ := filepath.Glob("../examples/*/*.yaml")
-	good, _ := filepath.Glob("testdata/good/*.yaml")
+	files, _ := filepath.Glob("../../examples/*/*.yaml")
+	good, _ := filepath.Glob("../testdata/good/*.yaml")
 	n := 0
 	for _, file := range append(files, good...) {
 		d, err := definition.Load(file)
@@ -115,7 +116,7 @@ func TestEditRenamesEveryKey(t *testing.T) {
 			continue
 		}
 		for _, key := range keysIn(d) {
-			e, _ := definition.NewEditor([]byte(readFile(t, file)))
+			e, _ := edit.New([]byte(readFile(t, file)))
 			done, err := e.RenameKey(key, "an_other")
 			if err != nil && (strings.Contains(err.Error(), "anchor") || strings.Contains(err.Error(), "there is no key")) || len(done.Left) > 0 {
 				continue // it stands elsewhere too
@@ -169,7 +170,7 @@ func keysIn(d *definition.Definition) []string {
 // line ends of the file.
 func TestEditKeepsLineEnds(t *testing.T) {
 	const text = "\ufeffname: a\t# tab\there\r\ninstructions: |\r\n  one\r\n  two\r\n\r\nsub_agents:\r\n- name: b\r\n  text: c"
-	e, err := definition.NewEditor([]byte(text))
+	e, err := edit.New([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,14 +192,14 @@ func TestEditKeepsLineEnds(t *testing.T) {
 // An error names what was to be done and the place, and the text is as it was.
 func TestEditError(t *testing.T) {
 	const text = "name: a\ntext: *b\n"
-	if _, err := definition.NewEditor([]byte(text)); err == nil {
+	if _, err := edit.New([]byte(text)); err == nil {
 		t.Error("an alias for nothing")
 	}
-	e, err := definition.NewEditor([]byte("a: &x 1\nb:  *x\n"))
+	e, err := edit.New([]byte("a: &x 1\nb:  *x\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, ok := errors.AsType[*definition.EditError](e.Set("b", 2))
+	got, ok := errors.AsType[*edit.Error](e.Set("b", 2))
 	if !ok || got.Op != "set" || got.Path != "b" || got.Line != 2 || got.Column != 5 || errors.Unwrap(got) == nil {
 		t.Errorf("%+v", got)
 	}
@@ -225,13 +226,13 @@ func TestFieldPath(t *testing.T) {
 		{[]any{"env", `a"b`, "", "c"}, `env["a\"b"][""].c`},
 		{nil, ""},
 	} {
-		if got := definition.FieldPath(tt.elems...); got != tt.want {
+		if got := edit.FieldPath(tt.elems...); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.elems, got, tt.want)
 		}
 		if len(tt.elems) == 0 || tt.elems[1] == 1 {
 			continue
 		}
-		e, _ := definition.NewEditor([]byte("prices: {openai/gpt-4.1: {input: 1}}\nenv: {'a\"b': {'': {c: 1}}}\n"))
+		e, _ := edit.New([]byte("prices: {openai/gpt-4.1: {input: 1}}\nenv: {'a\"b': {'': {c: 1}}}\n"))
 		if err := e.Set(tt.want, 2); err != nil || !strings.Contains(string(e.Bytes()), ": 2}") {
 			t.Errorf("%s: %v, %s", tt.want, err, e.Bytes())
 		}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package edit_test
 
 import (
 	"fmt"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
 
 func ExampleEditor() {
-	e, err := definition.NewEditor([]byte(`name: refine
+	e, err := edit.New([]byte(`name: refine
 max_iterations: 3 # enough
 sub_agents:
   # who writes

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+// Package edit changes the text of a definition as a careful person would: what is not
+// meant stays as it stands, comments and layout too. A form in a page, or a program that
+// tries variants of a loop, uses it.
+//
+//	e, err := edit.New(data)
+//	if err != nil {
+//		return err
+//	}
+//	if err := e.Set("max_iterations", 8); err != nil {
+//		return err
+//	}
+//	data = e.Bytes()
+package edit
 
 import (
 	"bytes"
@@ -11,13 +23,14 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // Editor changes the text of a definition and leaves everything else in it as it
 // stands: comments, empty lines, order, quotes, indentation, line ends.
 //
-//	e, err := definition.NewEditor(data)
+//	e, err := edit.New(data)
 //	if err != nil {
 //		return err
 //	}
@@ -41,9 +54,9 @@ import (
 //
 // Each operation makes sure that the text then says what was asked for, and that
 // nothing else in it says another thing. If it cannot be done, the text stays as it
-// was, and the error is an [*EditError] with the place. That is so where anchors,
+// was, and the error is an [*Error] with the place. That is so where anchors,
 // aliases and merges are: whoever sees one value edited does not expect another one
-// to change. What the text says as a definition is for [Parse] to check.
+// to change. What the text says as a definition is for [definition.Parse] to check.
 //
 // An Editor is not safe for concurrent use.
 type Editor struct {
@@ -51,9 +64,9 @@ type Editor struct {
 	sheet *sheet
 }
 
-// NewEditor reads a text. The error is [Problems] if it is not YAML, or larger than a
+// New reads a text. The error is [definition.Problems] if it is not YAML, or larger than a
 // definition can be.
-func NewEditor(data []byte) (*Editor, error) {
+func New(data []byte) (*Editor, error) {
 	s, err := newSheet(data)
 	if err != nil {
 		return nil, err
@@ -69,8 +82,8 @@ func (e *Editor) Bytes() []byte {
 	return []byte(e.sheet.text)
 }
 
-// EditError says why an edit was not made.
-type EditError struct {
+// Error says why an edit was not made.
+type Error struct {
 	// Op and Path are what was to be done, such as "set" and "score.target".
 	Op, Path string
 	// Line and Column are the place that is in the way, from 1, in characters; 0
@@ -81,7 +94,7 @@ type EditError struct {
 }
 
 // Error is like "set score.target: 3:8: the reason".
-func (e *EditError) Error() string {
+func (e *Error) Error() string {
 	at := ""
 	if e.Line > 0 {
 		at = fmt.Sprintf("%d:%d: ", e.Line, e.Column)
@@ -90,13 +103,13 @@ func (e *EditError) Error() string {
 }
 
 // Unwrap returns the reason.
-func (e *EditError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// Edit sets one value in the text of a definition, as [Editor.Set] does.
-func Edit(data []byte, path string, value any) ([]byte, error) {
-	e, err := NewEditor(data)
+// Set sets one value in the text of a definition, as [Editor.Set] does.
+func Set(data []byte, path string, value any) ([]byte, error) {
+	e, err := New(data)
 	if err != nil {
-		return nil, &EditError{Op: "set", Path: path, Err: err}
+		return nil, &Error{Op: "set", Path: path, Err: err}
 	}
 	if err := e.Set(path, value); err != nil {
 		return nil, err
@@ -114,8 +127,8 @@ type attempt struct {
 // do does an operation in the first of several ways that comes out right.
 func (e *Editor) do(op, path string, ways ...func() (attempt, error)) error {
 	fail := func(err error) error {
-		out := &EditError{Op: op, Path: path, Err: err}
-		if at, ok := errors.AsType[*EditError](err); ok {
+		out := &Error{Op: op, Path: path, Err: err}
+		if at, ok := errors.AsType[*Error](err); ok {
 			out.Line, out.Column, out.Err = at.Line, at.Column, at.Err
 		}
 		return out
@@ -168,10 +181,21 @@ func (e *Editor) accept(text string, want *yaml.Node) error {
 
 // document is the one value of a text.
 func document(data []byte) (*yaml.Node, error) {
-	l := newLoader()
-	_, n := l.read(bytes.NewReader(data), "definition", "definition")
-	if n == nil {
-		return nil, l.problems
+	src := source.New("definition", "definition", 0, "")
+	n, faults := source.Read(bytes.NewReader(data), src, new(int))
+	if n != nil {
+		return n, nil
 	}
-	return n, nil
+	var problems definition.Problems
+	for _, f := range faults {
+		p := &definition.Problem{
+			File: src.Name, Line: f.At.Line, Column: f.At.Column, Length: f.At.Length,
+			Severity: definition.SeverityError, Code: definition.CodeSyntax, Message: f.Message, Hint: f.Hint, Excerpt: src.Excerpt(f.At.Line),
+		}
+		if f.OfFile {
+			p.Code = definition.CodeFile
+		}
+		problems = append(problems, p)
+	}
+	return nil, problems
 }

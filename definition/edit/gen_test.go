@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package edit_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
 
 // written is a value in a text that was made up: every key, every word and every
@@ -303,7 +303,7 @@ func spots(w *written, path []any, visit func(path string, up, w *written, at in
 		if item.key != "" {
 			p[len(path)] = item.key
 		}
-		visit(definition.FieldPath(p...), w, item, i)
+		visit(edit.FieldPath(p...), w, item, i)
 		spots(item, p, visit)
 	}
 }

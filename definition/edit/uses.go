@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
@@ -142,14 +143,13 @@ func (w *namings) agent(n naming, root bool) {
 			fields = append(fields, w.fields(fields[i].naming)...)
 		}
 	}
-	var ps []pair
+	var names []string
 	value := make(map[string]string)
 	for _, f := range fields {
-		ps = append(ps, pair{f.key, source.Deref(f.at), source.Deref(f.node)})
+		names = append(names, f.key)
 		value[f.key] = source.Deref(f.node).Value
 	}
-	r := reader{loader: newLoader(), src: source.New("", "", 0, "")}
-	typ := r.typeOf(&Agent{node: source.Deref(n.node), src: r.src}, ps)
+	typ := definition.TypeOf(value["type"], names...)
 	for _, f := range fields {
 		switch f.key {
 		case "name":
@@ -161,7 +161,7 @@ func (w *namings) agent(n naming, root bool) {
 		case "inputs", "state":
 			w.keysOf(f.naming)
 		case "default":
-			if typ == TypeHuman && value["ask"] == "edit" {
+			if typ == definition.TypeHuman && value["ask"] == "edit" {
 				w.keysOf(f.naming)
 			}
 		case "sub_agents":
@@ -183,7 +183,7 @@ func (w *namings) agent(n naming, root bool) {
 }
 
 // task adds those of the fields of other agents than loops.
-func (w *namings) task(f namingField, typ Type) {
+func (w *namings) task(f namingField, typ definition.Type) {
 	switch f.key {
 	case "output_key", "result_key":
 		w.note(f.naming, roleKey)
@@ -205,7 +205,7 @@ func (w *namings) task(f namingField, typ Type) {
 	case "text":
 		w.note(f.naming, roleText)
 	case "instructions":
-		if typ == TypeLLM {
+		if typ == definition.TypeLLM {
 			w.note(f.naming, roleText)
 		}
 	case "command", "env", "stdin", "dir", "url", "headers", "body", "endpoint", "payload":

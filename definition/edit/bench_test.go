@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package edit_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
 
 // BenchmarkEditor edits texts of nearly the largest size, as people write them and on
@@ -23,17 +23,17 @@ func BenchmarkEditor(b *testing.B) {
 			fmt.Fprintf(&line, `{"name": "a%d", "instructions": %q, "output_key": "k%d"}, `, i, words, i)
 		}
 		for name, text := range map[string]string{"rows": rows.String(), "line": line.String() + `{"name": "last", "text": "x"}]}`} {
-			for op, do := range map[string]func(*definition.Editor) error{
-				"set": func(e *definition.Editor) error {
-					return e.Set(definition.FieldPath("sub_agents", agents-1, "output_key"), "other")
+			for op, do := range map[string]func(*edit.Editor) error{
+				"set": func(e *edit.Editor) error {
+					return e.Set(edit.FieldPath("sub_agents", agents-1, "output_key"), "other")
 				},
-				"move":   func(e *definition.Editor) error { return e.Move("sub_agents", agents-1, 0) },
-				"rename": func(e *definition.Editor) error { _, err := e.RenameKey("draft", "text"); return err },
+				"move":   func(e *edit.Editor) error { return e.Move("sub_agents", agents-1, 0) },
+				"rename": func(e *edit.Editor) error { _, err := e.RenameKey("draft", "text"); return err },
 			} {
 				b.Run(fmt.Sprintf("%s/%s/%dKB", op, name, len(text)>>10), func(b *testing.B) {
 					b.SetBytes(int64(len(text)))
 					for b.Loop() {
-						e, err := definition.NewEditor([]byte(text))
+						e, err := edit.New([]byte(text))
 						if err == nil {
 							err = do(e)
 						}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ import (
 func (e *Editor) Set(path string, value any) error {
 	v, err := give(value)
 	if err != nil {
-		return &EditError{Op: "set", Path: path, Err: err}
+		return &Error{Op: "set", Path: path, Err: err}
 	}
 	if !v.asIs && v.node.Kind != yaml.ScalarNode && utf8.ValidString(path) && e.merge(path, v.node) {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package edit_test
 
 import (
 	"maps"
@@ -14,11 +14,11 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
 
 func editSeeds(f *testing.F, add func(data []byte)) {
-	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/edit/*.txt", "../examples/*/loop.yaml"} {
+	for _, pattern := range []string{"../testdata/good/*.yaml", "testdata/edit/*.txt", "../../examples/*/loop.yaml"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			data, err := os.ReadFile(file)
@@ -135,7 +135,7 @@ func FuzzEditor(f *testing.F) {
 }
 
 func checkEdit(t *testing.T, data []byte, op, where, more uint16, text string) {
-	e, err := definition.NewEditor(data)
+	e, err := edit.New(data)
 	if err != nil {
 		return
 	}
@@ -151,12 +151,12 @@ func checkEdit(t *testing.T, data []byte, op, where, more uint16, text string) {
 		return
 	}
 	p := all[int(where)%len(all)]
-	path := definition.FieldPath(p...)
+	path := edit.FieldPath(p...)
 	values := []any{text, int(more), map[string]any{text: text, "k": []any{text, 1}}, []any{text, map[string]any{"a": text}}, true, nil}
 	value := values[int(more)%len(values)]
 	up, _ := at(before, p[:len(p)-1])
 	list, inList := up.([]any)
-	listPath := definition.FieldPath(p[:len(p)-1]...)
+	listPath := edit.FieldPath(p[:len(p)-1]...)
 	to := int(more) % max(len(list), 1)
 	var want any
 	switch op % 6 {
@@ -167,7 +167,7 @@ func checkEdit(t *testing.T, data []byte, op, where, more uint16, text string) {
 		err = e.Remove(path)
 		want = replaced(before, p, without)
 	case 2:
-		err = e.Set(definition.FieldPath(append(p[:len(p)-1:len(p)-1], "new field")...), value)
+		err = e.Set(edit.FieldPath(append(p[:len(p)-1:len(p)-1], "new field")...), value)
 		if inList {
 			if err == nil {
 				t.Error("a field in a list")
@@ -206,7 +206,7 @@ func checkEdit(t *testing.T, data []byte, op, where, more uint16, text string) {
 	if !ok || !reflect.DeepEqual(after, want) {
 		t.Errorf("op %d at %s, %d, %q:\n%q\n%q\n%v\nwant %v", op%6, path, more, text, data, e.Bytes(), after, want)
 	}
-	if again, err := definition.NewEditor(e.Bytes()); err != nil || string(again.Bytes()) != string(e.Bytes()) {
+	if again, err := edit.New(e.Bytes()); err != nil || string(again.Bytes()) != string(e.Bytes()) {
 		t.Errorf("%q cannot be edited again: %v", e.Bytes(), err)
 	}
 }
@@ -254,7 +254,7 @@ func FuzzEditRename(f *testing.F) {
 	f.Add([]byte("name: a\ntext: \"{{#k}}{{ k.k }}{{/ k }}\\x6b{{\\x6b}} {k?} {{artifact.k}}\"\noutput_key: k\nexit_when: 'state.k == \"k\" && state[''k''] != prev.k.k || \"k\" in state // state.k'\n"), "k", "key")
 	f.Fuzz(func(t *testing.T, data []byte, from, to string) {
 		for _, agents := range []bool{false, true} {
-			e, err := definition.NewEditor(data)
+			e, err := edit.New(data)
 			if err != nil {
 				return
 			}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package edit_test
 
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,8 +16,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
 
 // Each file in testdata/edit has operations, a text before them and the text after
 // them, or the error. A person can read them as the manual of the editor.
@@ -33,7 +45,7 @@ func TestEditGolden(t *testing.T) {
 				t.Fatal("no -- before --")
 			}
 			before := strings.Replace(parts[1], noEnd, "", 1)
-			e, err := definition.NewEditor([]byte(before))
+			e, err := edit.New([]byte(before))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +99,7 @@ func commands(text string) []string {
 
 // runEdit does what a line says: the operation, the path, and perhaps an index and a
 // value, which is JSON, or YAML in the lines below.
-func runEdit(e *definition.Editor, line string, said *strings.Builder) error {
+func runEdit(e *edit.Editor, line string, said *strings.Builder) error {
 	line, fragment, written := strings.Cut(line, "\n")
 	op, rest, _ := strings.Cut(line, " ")
 	next := func() string {
@@ -98,7 +110,7 @@ func runEdit(e *definition.Editor, line string, said *strings.Builder) error {
 	number := func() int { n, _ := strconv.Atoi(next()); return n }
 	value := func() any {
 		if written {
-			return definition.YAML(fragment + "\n")
+			return edit.YAML(fragment + "\n")
 		}
 		if rest == "+Inf" {
 			return math.Inf(1)

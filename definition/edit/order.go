@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition"
 )
 
 // ordered puts the fields of an agent, and of those in it, in the order in which
@@ -53,32 +55,24 @@ func fieldOrder(path []hop) []string {
 		}
 		path = path[n:]
 	}
-	switch {
-	case len(path) == 0:
-		names := make([]string, len(fields))
-		for i, f := range fields {
-			names[i] = f.Name
+	if len(path) == 0 {
+		var names []string
+		for _, f := range definition.Fields() {
+			names = append(names, f.Name)
 		}
 		return names
-	case !path[0].keyed:
-		return nil
 	}
 	if path[0].key == "stop_when" {
 		return conditionOrder
 	}
-	s := form(shapes[path[0].key])
-	for _, h := range path[1:] {
-		if s == nil || !h.keyed {
+	var keys []string
+	for _, h := range path {
+		if !h.keyed {
 			return nil
 		}
-		if next := s.Properties[h.key]; next != nil {
-			s = form(next)
-		}
+		keys = append(keys, h.key)
 	}
-	if s == nil {
-		return nil
-	}
-	return s.PropertyOrder
+	return definition.Parts(keys...)
 }
 
 // conditionOrder is how people write a condition of several.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"fmt"
@@ -237,5 +237,5 @@ func (s *sheet) flowEnd(n *yaml.Node, e extent, around int) (to int, unclear boo
 
 // fail is an error at the place of a value.
 func (s *sheet) fail(n *yaml.Node, format string, args ...any) error {
-	return &EditError{Line: n.Line, Column: n.Column, Err: fmt.Errorf(format, args...)}
+	return &Error{Line: n.Line, Column: n.Column, Err: fmt.Errorf(format, args...)}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition_test
+package edit_test
 
 import (
 	"math/rand/v2"
@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
 
 var tokens = regexp.MustCompile(`\b[kvcn][0-9]+\b`)
@@ -50,7 +50,7 @@ func tokensOf(w *written, keeps bool) string {
 // change is one operation on a text that was made up, and what has to come of it.
 type change struct {
 	name  string
-	do    func(*definition.Editor) error
+	do    func(*edit.Editor) error
 	model func() // what the text says then, made by changing the tree
 	was   string // tokens that are replaced, one after the other
 	is    string
@@ -65,8 +65,8 @@ func changes(a *author, path string, up, w *written, at int) []change {
 	value := fresh[a.IntN(len(fresh))]
 	list := path[:max(strings.LastIndexAny(path, "[."), 0)]
 	out := []change{
-		{"set", func(e *definition.Editor) error { return e.Set(path, value) }, func() { w.kind, w.value, w.items = 's', value, nil }, all, tokensOf(w, true), all, all},
-		{"remove", func(e *definition.Editor) error { return e.Remove(path) }, func() { up.items = slices.Delete(up.items, at, at+1) }, all, "", all, ""},
+		{"set", func(e *edit.Editor) error { return e.Set(path, value) }, func() { w.kind, w.value, w.items = 's', value, nil }, all, tokensOf(w, true), all, all},
+		{"remove", func(e *edit.Editor) error { return e.Remove(path) }, func() { up.items = slices.Delete(up.items, at, at+1) }, all, "", all, ""},
 	}
 	if up.kind == 'm' {
 		return out
@@ -84,16 +84,16 @@ func changes(a *author, path string, up, w *written, at int) []change {
 		moved = slices.Insert(moved[:len(moved)-1], 0, moved[len(moved)-1])
 	}
 	return append(out,
-		change{"insert", func(e *definition.Editor) error { return e.Insert(list, at, value) }, func() {
+		change{"insert", func(e *edit.Editor) error { return e.Insert(list, at, value) }, func() {
 			up.items = slices.Insert(up.items, at, &written{kind: 's', value: value})
 		}, "", "", "", ""},
-		change{"append", func(e *definition.Editor) error { return e.Insert(list, len(up.items), value) }, func() {
+		change{"append", func(e *edit.Editor) error { return e.Insert(list, len(up.items), value) }, func() {
 			up.items = append(up.items, &written{kind: 's', value: value})
 		}, "", "", "", ""},
-		change{"duplicate", func(e *definition.Editor) error { return e.Duplicate(path, "") }, func() {
+		change{"duplicate", func(e *edit.Editor) error { return e.Duplicate(path, "") }, func() {
 			up.items = slices.Insert(up.items, at+1, w)
 		}, all, all + " " + all, "", ""},
-		change{"move", func(e *definition.Editor) error { return e.Move(list, at, to) }, func() {
+		change{"move", func(e *edit.Editor) error { return e.Move(list, at, to) }, func() {
 			up.items = slices.Insert(slices.Delete(up.items, at, at+1), to, w)
 		}, was, strings.Join(moved, " "), was, ""},
 	)
@@ -117,7 +117,7 @@ func TestEditKeepsWhatIsNotConcerned(t *testing.T) {
 			}
 		})
 		c := all[a.IntN(len(all))]
-		e, err := definition.NewEditor([]byte(text))
+		e, err := edit.New([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,8 +169,8 @@ func TestEditMergesAsOneEdit(t *testing.T) {
 		if len(all) == 0 {
 			continue
 		}
-		one, _ := definition.NewEditor([]byte(text))
-		whole, _ := definition.NewEditor([]byte(text))
+		one, _ := edit.New([]byte(text))
+		whole, _ := edit.New([]byte(text))
 		if err := whole.Set("", plainOf(root)); err != nil || string(whole.Bytes()) != text {
 			t.Fatalf("seed %d: %v, and what is there already was written again:\n%s\n%s", seed, err, text, whole.Bytes())
 		}

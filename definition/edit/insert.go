@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ import (
 func (e *Editor) Insert(list string, index int, value any) error {
 	v, err := give(value)
 	if err != nil {
-		return &EditError{Op: "insert", Path: list, Err: err}
+		return &Error{Op: "insert", Path: list, Err: err}
 	}
 	return e.lay(list, index, v)
 }

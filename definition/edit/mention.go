@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package edit
 
 import (
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -38,10 +39,10 @@ func (n naming) keys() (found []mention, any bool, err error) {
 
 // exprKeys are the keys that an expression names.
 func exprKeys(text string, r role) (found []mention, any bool, err error) {
-	vars := conditionVariables
+	vars := vocabulary.ConditionVariables
 	if r == roleTask {
 		vars = []expr.Var{{Name: "state"}, {Name: "prev"}, {Name: "result"}}
-		for name := range taskCounters {
+		for name := range vocabulary.TaskCounters {
 			vars = append(vars, expr.Var{Name: name})
 		}
 	}
@@ -112,7 +113,7 @@ func textKeys(text string, d template.Dialect) ([]mention, error) {
 func keyPart(name string) (key string, from int, ok bool) {
 	head, rest, dotted := strings.Cut(name, ".")
 	switch {
-	case slices.Contains(builtIn, name), head == "artifact" && dotted, head == "":
+	case slices.Contains(vocabulary.BuiltIn, name), head == "artifact" && dotted, head == "":
 		return "", 0, false
 	case dotted && (head == "prev" || head == "best" || head == "rejected"):
 		key, _, _ = strings.Cut(rest, ".")

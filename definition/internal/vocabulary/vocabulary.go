@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vocabulary says which names agents and keys of the state may have, which are
+// built in, and which variables the expressions of a definition can read.
+//
+//	if wrong := vocabulary.Key("score", "state"); wrong != nil {
+//		fmt.Println(wrong.Message) // "score" cannot be a key: {{score}} is built in
+//	}
+package vocabulary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// MaxName is how many characters the name of an agent may have.
+const MaxName = 100
+
+// AgentName is why an agent cannot have a name; empty if it can.
+func AgentName(name string) string {
+	switch {
+	case name == "":
+		return "the name is empty"
+	case name == "user":
+		return `an agent cannot be named "user": what the person says has that name`
+	case utf8.RuneCountInString(name) > MaxName:
+		return fmt.Sprintf("the name is longer than %d characters", MaxName)
+	}
+	for i, r := range name {
+		if !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r) && r != '_' && r != '-') {
+			return fmt.Sprintf("the name %q has to begin with a letter and go on with letters, digits, _ and -", name)
+		}
+	}
+	return ""
+}
+
+// Wrong is why a name cannot be a key.
+type Wrong struct {
+	Taken         bool // it has a meaning already; else no placeholder can name it
+	Message, Hint string
+}
+
+// Key is why a name that stands in what cannot be a key of the state; nil if it can.
+func Key(key, what string) *Wrong {
+	switch {
+	case key == loopOutput:
+		return &Wrong{true, "loop_output is an output_key only: it marks the finalizer of a loop", ""}
+	case slices.Contains(taken, key):
+		return &Wrong{true, fmt.Sprintf("%q cannot be a key: {{%s}} is built in", key, builtInLike(key)), fmt.Sprintf("call it %q, say", "my_"+key)}
+	case !keyName(key):
+		return &Wrong{false, fmt.Sprintf("%q in %s cannot be a key: no placeholder can name it", key, what), "use letters, digits and _, such as quality_score"}
+	}
+	return nil
+}
+
+const loopOutput = "loop_output" // definition.LoopOutput
+
+// BuiltIn are the values that texts can name besides keys; see agent.Lookup.
+var BuiltIn = []string{
+	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
+	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining",
+}
+
+// taken are the words that no key can be.
+var taken = []string{
+	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
+	"score", "best", "prev", "rejected", "elapsed", "budget", "artifact",
+}
+
+// builtInLike is the built-in name that a word stands for.
+func builtInLike(word string) string {
+	for _, b := range BuiltIn {
+		if b == word || strings.HasPrefix(b, word+".") {
+			return b
+		}
+	}
+	return word + ".NAME"
+}
+
+// keyName reports whether {{key}} names the key, and nothing but the key.
+func keyName(key string) bool {
+	if strings.Contains(key, ".") {
+		return false
+	}
+	t, err := template.Parse("{{"+key+"}}", template.Options{})
+	if err != nil {
+		return false
+	}
+	refs := t.Keys()
+	return len(refs) == 1 && refs[0].Name == key && !refs[0].Optional && !refs[0].Single
+}
+
+// TaskCounters are the variables of a task's expressions besides those with
+// keys in them, and their names in texts.
+var TaskCounters = map[string]string{
+	"iteration": "iteration", "max_iterations": "max_iterations", "score": "score", "best_score": "best.score", "user_input": "user_input",
+}
+
+// TaskVariables are what the expressions of a task can read of a run; those that see its
+// result can read that too.
+func TaskVariables(result bool) []expr.Var {
+	vars := []expr.Var{{Name: "state"}, {Name: "prev"}}
+	if result {
+		vars = append(vars, expr.Var{Name: "result"})
+	}
+	for name := range TaskCounters {
+		vars = append(vars, expr.Var{Name: name})
+	}
+	return vars
+}
+
+// ConditionVariables are what loop's expressions can read; see loop.Condition.
+var ConditionVariables = []expr.Var{
+	{Name: "state", Type: expr.Map},
+	{Name: "score"},
+	{Name: "scores", Type: expr.ListDouble},
+	{Name: "iteration", Type: expr.Int},
+	{Name: "usage", Type: expr.Map},
+	{Name: "elapsed", Type: expr.Double},
+}
