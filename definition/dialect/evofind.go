@@ -10,7 +10,7 @@ import (
 )
 
 // list finds the agents of a file: one agent, a list, or an export that has them
-// under agents or data. An agent that has the others beside itself is one of them.
+// under agents, data or both. An agent that has the others beside itself is one of them.
 func (r *evoReader) list(v value) []value {
 	for range maxDepth {
 		inner := v.get("data")
@@ -26,6 +26,10 @@ func (r *evoReader) list(v value) []value {
 			!slices.ContainsFunc(all, func(a value) bool { return evoName(a.peek()) == name }) {
 			v.ask("agents")
 			all = append([]value{v}, all...)
+		} else if data := v.get("data"); data.isMap() && name == "" { // the agent that was exported, and beside it those that it names
+			all = append([]value{data}, all...)
+		} else if name == "" {
+			all = append(data.items(), all...)
 		}
 	} else if v.isMap() {
 		all = []value{v}
