@@ -13,7 +13,7 @@ import (
 )
 
 // ErrDiverged is what every [*DivergedError] is, for errors.Is.
-var ErrDiverged = errors.New("the run does not go as its log says that it went")
+var ErrDiverged = errors.New("the run diverged from its log")
 
 // DivergedError says where a resumed run would go another way than its log: its
 // agents are others than those that the log was written by, or what they do

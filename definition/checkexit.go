@@ -165,7 +165,7 @@ func (c *checker) anyone(a *Agent) {
 		}
 	}
 	if len(names) > 0 {
-		c.warn(a.at("name"), CodeAnyone, "nobody is said to end the loop %q, so every agent that asks a model may: %s", a.Name, strings.Join(names, ", ")).
+		c.warn(a.at("name"), CodeAnyone, "no agent is chosen to end the loop %q, so every agent that asks a model may: %s", a.Name, strings.Join(names, ", ")).
 			Hint = "give can_exit_loop: true to the one that decides, or false to those that do not"
 	}
 }

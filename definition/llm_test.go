@@ -160,7 +160,7 @@ func TestWhoHasTheExitTool(t *testing.T) {
     can_exit_loop: true
     sub_agents: [{name: critic, instructions: c}, {name: other, instructions: o, can_exit_loop: false}]`, "critic", ""},
 		{"nobody", "name: l" + critic + "  - {name: critic, instructions: c}", "writer critic",
-			`nobody is said to end the loop "l", so every agent that asks a model may: writer, critic`},
+			`no agent is chosen to end the loop "l", so every agent that asks a model may: writer, critic`},
 		{"nobody, and one must not", "name: l" + critic + "  - {name: critic, instructions: c, can_exit_loop: false}", "writer", "may: writer"},
 		{"a condition", "name: l\nstop_when: iteration > 3" + critic, "", ""},
 		{"a score", "name: l\nscore: {expr: '1.0', target: 3}" + critic, "", ""},

@@ -92,7 +92,7 @@ var (
 	// ErrNotFound: there is no such run.
 	ErrNotFound = errors.New("run not found")
 	// ErrOver: the run has come to its end.
-	ErrOver = errors.New("the run is over")
+	ErrOver = errors.New("the run has ended")
 	// ErrPaused: the run is paused, and nothing of it is under way.
 	ErrPaused = errors.New("the run is paused already")
 	// ErrUnderWay: this supervisor drives the run, or its session's last run is

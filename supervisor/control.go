@@ -117,7 +117,8 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 func (r *Run) idle(view *session.View, w *wish) error {
 	switch status := r.run.Status; {
 	case status.Over():
-		return fmt.Errorf("%w: it is %s", ErrOver, status)
+		did := map[session.RunStatus]string{session.RunCompleted: "completed", session.RunFailed: "failed", session.RunCanceled: "was canceled"}
+		return fmt.Errorf("%w: it %s", ErrOver, did[status])
 	case w.Do == doCancel:
 		if err := r.closeSteps(view); err != nil {
 			return err

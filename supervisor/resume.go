@@ -58,11 +58,11 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	switch {
 	case err != nil:
 	case run.Status == session.RunCompleted && !opts.Continue:
-		err = fmt.Errorf("%w: it has completed", ErrOver)
+		err = fmt.Errorf("%w: it completed", ErrOver)
 	case run.Status == session.RunFailed && !opts.Continue:
 		err = fmt.Errorf("%w: it failed: %s", ErrOver, run.Error)
 	case run.Status == session.RunCompleted && run.Stop != "" && !limited(view, run):
-		err = fmt.Errorf("%w: its loop has stopped by %s, and no limit changes that", ErrOver, run.Stop)
+		err = fmt.Errorf("%w: its loop stopped by %s, and no limit changes that", ErrOver, run.Stop)
 	default:
 		r.run, r.before, r.more = *run, *run, opts.Continue
 		err = r.take(view, opts)

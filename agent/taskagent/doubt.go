@@ -72,7 +72,7 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 	if found.DidNotHappen() {
 		return true
 	}
-	q := found.Question(fmt.Sprintf("%s was cut off while it was at work, or failed, and must not be done twice. Was it done? (its call ID is %s)", t.cfg.Name, call.ID))
+	q := found.Question(fmt.Sprintf("%s was cut off while it ran, or failed, and must not run twice. Did it take place? (its call ID is %s)", t.cfg.Name, call.ID))
 	q.ID = agent.QuestionID(ctx, n)
 	answer, err := agent.AskPerson(ctx, nil, q, yield)
 	if err != nil {

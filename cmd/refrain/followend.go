@@ -29,7 +29,7 @@ func (f *follower) refused(err error) error {
 		return &exitError{code: exitInterrupted}
 	}
 	if held, ok := errors.AsType[*session.HeldError](err); ok {
-		return &exitError{exitFailed, fmt.Errorf("run %s is driven by %s since %s; refrain watch %s looks on, and refrain pause %s pauses it",
+		return &exitError{exitFailed, fmt.Errorf("run %s is driven by %s since %s; follow it with refrain watch %s, or pause it with refrain pause %s",
 			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID, held.Key.SessionID)}
 	}
 	if errors.Is(err, supervisor.ErrOver) {

@@ -170,7 +170,7 @@ func (w *crashes) run(id string, within time.Duration) *crashed {
 		case strings.Contains(stderr.String(), "no run ") || strings.Contains(stderr.String(), "there are no runs here") || strings.Contains(stderr.String(), "in session "):
 			w.early++ // it was killed before the run was in the log
 			args = []string{"run", "loop.yaml", "--session", id}
-		case strings.Contains(stderr.String(), "the run is over: it has completed"):
+		case strings.Contains(stderr.String(), "the run has ended: it completed"):
 			return w.outcome(id, "", kills) // it was killed behind its end
 		default:
 			w.Fatalf("%v: %v\n%s", args, err, &stderr)

@@ -157,6 +157,11 @@ func printStop(w io.Writer, rec *loop.StopRecord) {
 	}
 }
 
+// isLimit reports whether a condition is a limit that is used up.
+func isLimit(name string) bool {
+	return name == string(loop.ReasonMaxIterations) || name == string(loop.ReasonTimeout) || strings.HasPrefix(name, "budget.")
+}
+
 // conditionText is what a condition saw.
 func conditionText(c loop.ConditionRecord) string {
 	var words []string
@@ -167,6 +172,8 @@ func conditionText(c loop.ConditionRecord) string {
 	switch {
 	case c.Name == "exit_loop" && c.Threshold != "":
 		words = append(words, "("+c.Threshold+" may)")
+	case isLimit(c.Name) && strings.HasPrefix(c.Threshold, "≥ "):
+		words[len(words)-1] += " of " + strings.TrimPrefix(c.Threshold, "≥ ")
 	case c.Threshold != "":
 		words[len(words)-1] += ", wanted " + c.Threshold
 	}

@@ -299,7 +299,7 @@ func (r *evoReader) exitList(a *agent, v value) {
 	list := evoField(v, "agents_exit_loop")
 	if list.isNull() {
 		if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) {
-			r.changed(a.at, a.was, "exit_loop", "", "nobody is said to end the loop, so every agent that asks a model may, as in Evo AI").Advice =
+			r.changed(a.at, a.was, "exit_loop", "", "no agent is chosen to end the loop, so every agent that asks a model may, as in Evo AI").Advice =
 				"give can_exit_loop: true to the one that decides"
 		}
 		return
