@@ -119,7 +119,7 @@ func TestExitWithoutPermission(t *testing.T) {
 		t.Fatal(diff)
 	}
 	for _, i := range []int{1, 5} {
-		if x := evs[i].Actions.Exit; x == nil || !strings.Contains(x.Refused, "critic may not end the loop refine") || evs[i].Actions.Escalate {
+		if x := evs[i].Actions.Exit; x == nil || x.By != "critic" || !strings.Contains(x.Refused, "critic may not end the loop refine") || evs[i].Actions.Escalate {
 			t.Errorf("event %d: %+v", i, x)
 		}
 	}

@@ -27,7 +27,9 @@ func (r *run) event(ev *session.Event) bool {
 	case x == nil:
 	case r.nearest(ev.Address): // refused before anybody else could hear it
 		r.refused = new(*x)
-		_, r.refused.By = r.asker(r.loop.Address, ev.Address)
+		if _, r.refused.By = r.asker(r.loop.Address, ev.Address); ev.Seq == 0 {
+			ev.Actions.Exit = r.refused
+		}
 	case r.exit != nil && r.exit.By == x.By:
 		r.exit = nil // a loop within takes it back: the attempt has failed
 	}
