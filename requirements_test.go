@@ -163,3 +163,36 @@ func noteFile(t *testing.T, name string, note func(comment, test string)) {
 		}
 	}
 }
+
+// The rules that tests cite as LOOP 30 stand in doc/loop.md, numbered from 1.
+func TestRulesOfTheLoopAreListed(t *testing.T) {
+	text, err := os.ReadFile("doc/loop.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, ok := strings.Cut(string(text), "## The rules by number")
+	rules := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^([0-9]+)\. `).FindAllStringSubmatch(list, -1) {
+		if rules[m[1]] = true; m[1] != strconv.Itoa(len(rules)) {
+			t.Errorf("rule %s stands at place %d", m[1], len(rules))
+		}
+	}
+	if !ok || len(rules) == 0 {
+		t.Fatal("doc/loop.md has no rules by number")
+	}
+	cited := regexp.MustCompile(`\bLOOP ([0-9]+)\b`)
+	walk(t, func(name string) {
+		if ext := path.Ext(name); ext != ".go" && ext != ".txtar" {
+			return
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, m := range cited.FindAllStringSubmatch(string(source), -1) {
+			if !rules[m[1]] {
+				t.Errorf("%s cites LOOP %s, which doc/loop.md does not list", name, m[1])
+			}
+		}
+	})
+}
