@@ -104,6 +104,9 @@ func TypeOf(given string, fields ...string) Type {
 // in the path that the field does not know is one that people choose, such as that of an
 // input. Nil if the field is no such map.
 func Parts(path ...string) []string {
+	if len(path) == 0 {
+		return nil
+	}
 	s := form(shapes[path[0]])
 	for _, name := range path[1:] {
 		if s == nil {

@@ -4,6 +4,7 @@ package definition_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -122,3 +123,29 @@ type namedTool string
 func (n namedTool) Name() string      { return string(n) }
 func (namedTool) Description() string { return "" }
 func (namedTool) IsLongRunning() bool { return false }
+
+// What a form needs to know about the fields of an agent.
+func TestFieldsTellTheTypeAndTheirParts(t *testing.T) {
+	for _, tt := range []struct {
+		given  string
+		fields []string
+		want   definition.Type
+	}{
+		{"parallel", []string{"sub_agents"}, definition.TypeParallel},
+		{"no type", []string{"sub_agents", "instructions"}, definition.TypeLoop},
+		{"", []string{"name", "instructions"}, definition.TypeLLM},
+		{"", []string{"name", "ok_exit_codes"}, definition.TypeCommand},
+		{"", []string{"name"}, ""},
+	} {
+		if got := definition.TypeOf(tt.given, tt.fields...); got != tt.want {
+			t.Errorf("%q %q: %q, want %q", tt.given, tt.fields, got, tt.want)
+		}
+	}
+	for path, want := range map[string]string{
+		"score judge": "step samples", "retry": "attempts backoff max_backoff", "inputs anything": "type default description", "goal": "", "nothing": "",
+	} {
+		if got := strings.Join(definition.Parts(strings.Fields(path)...), " "); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

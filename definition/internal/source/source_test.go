@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/refrain-dev/refrain/definition/internal/source"
+)
+
+func TestReadFindsPlaces(t *testing.T) {
+	src := source.New("a.yaml", "a.yaml", 0, "")
+	n, faults := source.Read(strings.NewReader("\ufeffname: é\napi_key: very-secret\nlist: [ö, bb]\n"), src, new(int))
+	if n == nil || len(faults) > 0 {
+		t.Fatalf("got %v, faults %v", n, faults)
+	}
+	if at := src.Of(n.Content[5].Content[1]); at.Src != src || at.Line != 3 || at.Column != 11 || at.Length != 2 {
+		t.Errorf("bb stands at %d:%d, %d long", at.Line, at.Column, at.Length)
+	}
+	if line := src.Excerpt(2); strings.Contains(line, "very-secret") {
+		t.Errorf("the excerpt shows a secret: %s", line)
+	}
+}
+
+func TestReadHasLimits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text, want string
+		ofFile     bool
+		line       int
+	}{
+		"nothing":    {"", "the file is empty", false, 1},
+		"a byte":     {"a: b\nc: \xff\n", "the file has a byte that is not UTF-8 text in it", false, 2},
+		"a control":  {"a: \x01", "the file has the control character U+0001 in it", false, 1},
+		"not YAML":   {"a: b: c\n", "not YAML: mapping values are not allowed in this context", false, 1},
+		"size":       {strings.Repeat("#", source.MaxFile+1), "the file is larger than 1 MiB", true, 0},
+		"depth":      {strings.Repeat("[", 70) + strings.Repeat("]", 70), "values are nested deeper than 64", true, 1},
+		"in circles": {"a: &x [*x]", "values are nested deeper than 64", true, 1},
+		"values":     {"[" + strings.Repeat("1,", 20_000) + "]", "the definition has more than 20000 values", true, 1},
+	} {
+		n, faults := source.Read(strings.NewReader(tt.text), source.New("a", "a", 0, ""), new(int))
+		if n != nil || len(faults) != 1 {
+			t.Errorf("%s: got %v and %d faults", name, n, len(faults))
+			continue
+		}
+		if f := faults[0]; f.Message != tt.want || f.OfFile != tt.ofFile || f.At.Line != tt.line {
+			t.Errorf("%s: %q in line %d, of the file: %v", name, f.Message, f.At.Line, f.OfFile)
+		}
+	}
+	_, faults := source.Read(iotest.ErrReader(errors.ErrUnsupported), source.New("a", "a", 0, ""), new(int))
+	if len(faults) != 1 || !errors.Is(faults[0].Err, errors.ErrUnsupported) {
+		t.Errorf("a file that cannot be read: %v", faults)
+	}
+	n, faults := source.Read(strings.NewReader("a: 1\n---\nb: 2\n"), source.New("a", "a", 0, ""), new(int))
+	if n == nil || len(faults) != 1 || faults[0].At.Line < 2 {
+		t.Errorf("a second document: %v, %v", n, faults)
+	}
+}
