@@ -54,7 +54,7 @@ func (r *run) settle(ev *session.Event) {
 		x = new(*asked) // the step may keep its own, and say it again
 	}
 	ev.Actions.Exit, ev.Actions.Escalate = x, true
-	if !r.concerns(x) {
+	if !r.concerns(ev, x) {
 		return
 	}
 	_, x.By = r.asker(r.loop.Address, ev.Address)
@@ -171,10 +171,16 @@ func waits(ev *session.Event) bool {
 }
 
 // concerns reports whether a request is about this loop: no loop inside this
-// one took it, or it reaches this far. A handler that is not inside is left over
-// from an earlier time that the step said the same.
-func (r *run) concerns(x *session.Exit) bool {
-	nearer := len(x.HandledBy) > len(r.loop.Pass) && x.HandledBy.Under(r.loop.Pass)
+// one took it, or it reaches this far. A handler that the event does not come from, or
+// that is no loop, has taken nothing: the step has made it up, or has said the same at
+// an earlier time.
+func (r *run) concerns(ev *session.Event, x *session.Exit) bool {
+	by := x.HandledBy
+	nearer := len(by) > len(r.loop.Pass) && by.Under(r.loop.Pass) && ev.Address.Under(by)
+	if step, _ := r.asker(r.loop.Address, by); nearer && step != nil {
+		a := agent.Find(step, by.Agent()) // nil for one that another runs without listing it
+		nearer = a == nil || agent.TypeOf(a) == agent.TypeLoop
+	}
 	return !nearer || x.Scope == session.ScopeAll || x.Scope != "" && r.loop.Within(x.Scope)
 }
 

@@ -202,3 +202,21 @@ func TestCallbackOfAStepMayEscalate(t *testing.T) {
 	}}))
 	check(t, "events", mustPlay(t, repeat(t, "refine", 5, says(t, "critic", "x"), step)), []string{"critic: x", "step: "})
 }
+
+// LOOP 7: who has asked, and which loop has taken it, is for the loops to say: what a step
+// writes there neither hides its request nor puts it in another's name.
+func TestExitCannotBeForged(t *testing.T) {
+	for _, by := range []session.Address{"", "l[1]/gone", "l[1]/w", "l[1]/w[1]/x", "l"} {
+		var rec *loop.StopRecord
+		root := loopOf(t, "l", 1, canExit(&rec, "critic"), says(t, "critic", "c"), turns(t, "w", exitsBy(session.Exit{By: "critic", Reason: "r", HandledBy: by})))
+		evs, err := play(t, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := evs[len(evs)-1].Actions.Exit
+		if x == nil || x.By != "w" || x.Refused == "" || evs[len(evs)-1].Actions.Escalate {
+			t.Errorf("handled by %q: the log has %+v", by, x)
+		}
+		check(t, string(by)+": refused", rec.Refused, []loop.Refusal{{Iteration: 1, By: "w", Reason: "r"}})
+	}
+}
