@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,11 +33,11 @@ type starter struct {
 }
 
 var starters = []starter{
-	{"refine", "a text, improved until its marks are good", `refrain run loop.yaml "An advertisement for a bakery"`},
-	{"retry", "an answer that is checked, and asked for again with what was wrong", "refrain run loop.yaml"},
-	{"poll", "a job that is asked about until it is done; no model", "refrain run loop.yaml"},
-	{"codegen", "a program, written until its tests pass", "refrain run loop.yaml"},
-	{"negotiate", "a seller and a buyer, until they agree", "refrain run loop.yaml"},
+	{"refine", "improve a text until its marks are good", `refrain run loop.yaml "An advertisement for a bakery"`},
+	{"retry", "check an answer, and ask again with what was wrong", "refrain run loop.yaml"},
+	{"poll", "ask about a job until it is done; no model", "refrain run loop.yaml"},
+	{"codegen", "write a program until its tests pass", "refrain run loop.yaml"},
+	{"negotiate", "let a seller and a buyer bargain until they agree", "refrain run loop.yaml"},
 }
 
 // schemaFile is the copy of the schema that init writes beside a definition.
@@ -52,12 +53,7 @@ that it needs to run at once and offline: a script answers in place of a model. 
 created if needed. Files that exist are never overwritten.
 
 The templates:
-
-  refine     improve a text until its marks are good
-  retry      check an answer, and ask again with what was wrong
-  poll       ask about a job until it is done; no model
-  codegen    write a program until its tests pass
-  negotiate  let a seller and a buyer bargain until they agree` + starterList(),
+` + starterList(),
 		Example: `  refrain init
   refrain init shop --template negotiate`,
 		Args: between(0, 1),
@@ -191,11 +187,14 @@ func sameFile(root *os.Root, f starterFile) bool {
 // next says what there is now, and what to do with it.
 func (s starter) next(w io.Writer, dir string, files []starterFile) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Written, from the template %s (%s):\n", s.name, s.about)
+	fmt.Fprintf(&b, "Template %s (%s), written to:\n", s.name, s.about)
 	scripted := false
 	for _, f := range files {
 		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, f.name))
 		scripted = scripted || f.name == "script.yaml"
+	}
+	if other := filepath.Base(dir); other != s.name && slices.Contains(starterNames(), other) {
+		fmt.Fprintf(&b, "\n%s is the name of the folder. For the template %s: refrain init --template %s %s\n", other, other, other, dir)
 	}
 	b.WriteString("\nRun it:\n")
 	if dir != "." {
