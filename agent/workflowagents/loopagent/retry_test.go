@@ -395,15 +395,17 @@ func TestStepsShareACircuit(t *testing.T) {
 
 // A circuit that is open is a failure, with a reason for people.
 func TestOpenCircuitCanEndTheLoop(t *testing.T) {
-	root := loopOf(t, "l", 10, func(c *loopagent.Config) {
-		c.OnError, c.MaxConsecutiveFailures = loop.SkipStep, 3
-		c.Steps = map[string]loopagent.StepPolicy{"probe": {Circuit: &loop.Circuit{Failures: 1, Cooldown: loop.Duration(time.Hour)}}}
-	}, fails(t, "probe", errBroken, errBroken), fails(t, "other", errBroken, errBroken))
-	_, err := play(t, root)
-	const want = `agent "probe" (l[2]/probe): not run: it failed 1 times running and is tried again after 1h0m0s`
-	if err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		root := loopOf(t, "l", 10, func(c *loopagent.Config) {
+			c.OnError, c.MaxConsecutiveFailures = loop.SkipStep, 3
+			c.Steps = map[string]loopagent.StepPolicy{"probe": {Circuit: &loop.Circuit{Failures: 1, Cooldown: loop.Duration(time.Hour)}}}
+		}, fails(t, "probe", errBroken, errBroken), fails(t, "other", errBroken, errBroken))
+		_, err := play(t, root)
+		const want = `agent "probe" (l[2]/probe): not run: it failed 1 times running and is tried again after 1h0m0s`
+		if err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
 }
 
 // When nothing but steps with open circuits is left to run, the loop waits.
