@@ -78,6 +78,11 @@ func openRecord(e *env, name string) ([]*session.Event, error) {
 
 // openLog is openRecord with all that is in the file.
 func openLog(e *env, name string) (*logFile, error) {
+	release, err := endsReading(e)
+	defer release()
+	if err != nil {
+		return nil, &exitError{exitInterrupted, err}
+	}
 	log, err := readLog(name, e.stdin)
 	_, closed := errors.AsType[*fs.PathError](err)
 	switch {

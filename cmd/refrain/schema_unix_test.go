@@ -66,7 +66,7 @@ func TestDefinitionFromAPipeThatStaysEmpty(t *testing.T) {
 }
 
 // A definition may come from a pipe. While nobody writes to it, a signal ends the
-// command.
+// command, as it does where a run is read.
 func TestDefinitionFromAPipe(t *testing.T) {
 	dir := pipeIn(t)
 	for _, verb := range []string{"validate", "check"} {
@@ -84,12 +84,14 @@ func TestDefinitionFromAPipe(t *testing.T) {
 		if err := errors.Join(w.Close(), cmd.Wait()); err != nil || !strings.Contains(said.String(), "a is valid") && !strings.Contains(said.String(), "pipe") {
 			t.Errorf("%s: %v\n%s", verb, err, said)
 		}
-
-		cmd, said = programIn(t, dir, verb, "pipe")
+	}
+	for _, verb := range []string{"validate", "check", "verify"} {
+		cmd, said := programIn(t, dir, verb, "pipe")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if w, err = os.OpenFile(filepath.Join(dir, "pipe"), os.O_WRONLY, 0); err != nil {
+		w, err := os.OpenFile(filepath.Join(dir, "pipe"), os.O_WRONLY, 0)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -64,7 +64,7 @@ func (r *oneRun) chained() (hash string, found *flaw, err error) {
 		return "", nil, err
 	}
 	if r.store != nil && r.events[0].Seq != 1 {
-		found = &flaw{Seq: r.events[0].Seq, Problem: fmt.Sprintf("the log begins with event %d", r.events[0].Seq)}
+		found = &flaw{Seq: r.events[0].Seq, Problem: fmt.Sprintf("events are missing: it has %d, and the last one has the number %d", len(r.events), r.events[len(r.events)-1].Seq)}
 	}
 	for i, ev := range r.events {
 		line := 0
