@@ -16,7 +16,7 @@ import (
 
 // The table of fields in the manual is the one that the parser goes by.
 func TestManualListsEveryField(t *testing.T) {
-	const manual, begin, end = "../doc/definition.md", "<!-- fields: written by go test ./definition -update -->\n", "<!-- end of fields -->"
+	const manual, begin, end = "../doc/fields.md", "<!-- fields: written by go test ./definition -update -->\n", "<!-- end of fields -->"
 	text := readFile(t, manual)
 	head, rest, ok := strings.Cut(text, begin)
 	_, tail, closed := strings.Cut(rest, end)
