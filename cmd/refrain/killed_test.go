@@ -201,7 +201,7 @@ func (k *attack) stop(p *process, id string, dice *rand.Rand) (how string) {
 func (k *attack) verb(args ...string) {
 	k.Helper()
 	p := k.do(args...)
-	over := []string{"no run ", "there are no runs here", "has completed", "has failed", "is over", "is paused already"}
+	over := []string{"no run ", "there are no runs here", "has completed", "has failed", "has ended", "is paused already"}
 	if p.code() != 0 && !oneOf(p.stderr.String(), over...) {
 		k.Errorf("%q: exit code %d\n%s", args, p.code(), &p.stderr)
 	}
