@@ -72,7 +72,7 @@ definition: definition/internal/... agent agent/... budget hook internal/credent
 rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session tool tool/...
 supervisor: agent artifact loop memory progress runner session
 definition/internal/source: internal/credential
-definition/internal/vocabulary: expr template
+definition/internal/vocabulary: expr loop template
 definition/edit: definition definition/internal/... expr template
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template
 cmd/refrain: ...

@@ -54,7 +54,10 @@ func compile(src string) (*program, error) {
 	return p, nil
 }
 
-// variables of every expression of a plan.
+// Variables are what every expression of a plan can read, with their types. The slice is
+// the caller's.
+func Variables() []expr.Var { return slices.Clone(variables) }
+
 var variables = []expr.Var{
 	{Name: "state", Type: expr.Map},
 	{Name: "score"},

@@ -49,34 +49,7 @@ func TestEventOfAChildYieldedTwice(t *testing.T) {
 		}
 		return all
 	}
-	events := 0
-	svc := session.InMemoryService()
-	for _, err := range ask(t.Context(), newRunner(t, durable(grow(), svc)), "go") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		events++
-	}
-	if diff := cmp.Diff(want, said(svc)); diff != "" {
-		t.Error(diff)
-	}
-	for cut := 1; cut < events; cut++ {
-		svc, id, n := session.InMemoryService(), "", 0
-		for ev, err := range ask(t.Context(), newRunner(t, durable(grow(), svc)), "go") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if id, n = ev.InvocationID, n+1; n == cut {
-				break
-			}
-		}
-		if err := resumed(t, grow(), svc, id, nil); err != nil {
-			t.Errorf("cut off after %d: %v", cut, err)
-		}
-		if diff := cmp.Diff(want, said(svc)); diff != "" {
-			t.Errorf("cut off after %d: %s", cut, diff)
-		}
-	}
+	cutOffAnywhere(t, grow, said, want)
 }
 
 // LOOP 30: an agent may yield twice whatever an agent that it runs yields, with the marks
@@ -116,6 +89,13 @@ func TestAllOfAChildYieldedTwice(t *testing.T) {
 		return all
 	}
 	want := []string{" user: go", "a child: one", "a child: two", "a ends", "a/child child: one", "a/child child: two", "a/child ends"}
+	cutOffAnywhere(t, grow, log, want)
+}
+
+// cutOffAnywhere runs a tree, whole and cut off after each of its events and resumed: each
+// time its log has to come to what is wanted.
+func cutOffAnywhere(t *testing.T, grow func() agent.Agent, log func(session.Service) []string, want []string) {
+	t.Helper()
 	svc, events := session.InMemoryService(), 0
 	for _, err := range ask(t.Context(), newRunner(t, durable(grow(), svc)), "go") {
 		if err != nil {

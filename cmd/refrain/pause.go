@@ -26,7 +26,7 @@ func newPause(e *env) *cobra.Command {
 		Short: "Pause a run between two steps",
 		Long: `Pause a run, even if another process is driving it. The steps that are running end
 first; --now cuts them off, and resuming makes them again. The command waits until the
-run is paused. If you leave it earlier, the run is paused all the same.`,
+run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
 		Example: `  refrain pause last
   refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
 		Args:              between(1, 1),

@@ -116,7 +116,7 @@ func (w *Walker) nextLine() bool {
 	return true
 }
 
-// Runes are the first characters of a text, at most so many.
+// Runes returns the first characters of a text, no more than most.
 func Runes(text string, most int) []rune {
 	for i := range text {
 		if most--; most < 0 {

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -116,11 +117,4 @@ func TaskVariables(result bool) []expr.Var {
 }
 
 // ConditionVariables are what loop's expressions can read; see loop.Condition.
-var ConditionVariables = []expr.Var{
-	{Name: "state", Type: expr.Map},
-	{Name: "score"},
-	{Name: "scores", Type: expr.ListDouble},
-	{Name: "iteration", Type: expr.Int},
-	{Name: "usage", Type: expr.Map},
-	{Name: "elapsed", Type: expr.Double},
-}
+var ConditionVariables = loop.Variables()
