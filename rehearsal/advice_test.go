@@ -95,6 +95,7 @@ func TestAdviceCanBeTaken(t *testing.T) {
 			// All but the crashes, of which there is nothing to advise, and which take long.
 			faults := slices.DeleteFunc(rehearsal.Faults(), func(f rehearsal.Fault) bool { return f == rehearsal.Crash })
 			r := rehearse(t, def, rehearsal.Config{Faults: faults})
+			verdicts(t, file, r)
 			for _, e := range r.Endings {
 				if !e.Reached {
 					t.Errorf("with nothing wrong: %s", e)
