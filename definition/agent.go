@@ -4,16 +4,329 @@ package definition
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
 )
+
+// Type is the type of an agent, as a file names it.
+type Type string
+
+// The types of agents.
+const (
+	TypeLoop       Type = "loop"
+	TypeSequential Type = "sequential"
+	TypeParallel   Type = "parallel"
+	TypeCommand    Type = "command"
+	TypeExpression Type = "expression"
+	TypeHTTP       Type = "http"
+	TypeTemplate   Type = "template"
+	TypeLLM        Type = "llm"
+	TypeA2A        Type = "a2a"
+	TypeHuman      Type = "human"
+	TypeFunc       Type = "func"
+)
+
+// Workflow reports whether agents of this type have sub-agents.
+func (t Type) Workflow() bool {
+	return t == TypeLoop || t == TypeSequential || t == TypeParallel
+}
+
+// Agent is one agent of a definition. The one field that belongs to its type is
+// set: Loop, Parallel, Command, Expression, HTTP, Text, LLM, A2A, Human or Func; a
+// sequence has none.
+type Agent struct {
+	Name        string
+	Description string
+	// DisplayName is what people are shown in place of the name, and Color in
+	// which color: one of [Colors], or #rrggbb. Empty if the file does not say.
+	DisplayName, Color string
+	Type               Type
+	// OutputKey is where the result goes. [LoopOutput] makes a step of a loop
+	// its finalizer.
+	OutputKey string
+	// OnError is what a loop does when one of its steps fails, and for a step
+	// of another type what its loop does when it fails; empty for the default.
+	OnError loop.ErrorPolicy
+	// CanExitLoop reports whether the agent, and for a workflow agent all that
+	// is in it, may end the nearest loop around it.
+	CanExitLoop bool
+	// Model is the name of the model that the agent asks, as provider/name; on a
+	// workflow agent, that of all agents in it that name none. Empty leaves it
+	// to those around, and in the end to whoever runs the definition.
+	Model string
+	// SubAgents are those of a workflow agent, in the order of the file.
+	SubAgents []*Agent
+	// ResultKey, ExitWhen and ExitReason are those of a task.
+	ResultKey  string
+	ExitWhen   string
+	ExitReason string
+	// Step is how the loop around treats the agent, which is one of its steps;
+	// nil if the file does not say.
+	Step *Step
+	// Effect is what a task does to the world outside; empty is the default of
+	// its type.
+	Effect agent.Effect
+	// Reconcile finds out whether a task was done that must not be done twice: an agent
+	// of the type command or http, with its own fields alone; nil asks a person.
+	Reconcile *Agent
+	// Callbacks are who is told what the agent does; nil if nobody is. Those of
+	// models and tools on a workflow agent are for all in it.
+	Callbacks map[hook.Point][]Callback
+
+	Loop       *Loop
+	Parallel   *Parallel
+	Command    *Command
+	Expression *Expression
+	HTTP       *HTTP
+	Text       string
+	LLM        *LLM
+	A2A        *A2A
+	Human      *Human
+	Func       string // the name of a Go agent; see BuildConfig.Agents
+
+	parent *Agent
+	tool   bool       // parent has it as a tool
+	alias  *yaml.Node // where an alias stands for it; nil if none does
+	src    *source.Source
+	node   *yaml.Node
+	broken bool                  // a field could not be read
+	unread []string              // fields that could not be read, or not whole
+	anyone bool                  // it may exit because nobody is said to
+	nodes  map[string]*yaml.Node // the values of fields, by path
+}
+
+// LoopOutput is the output key that makes a step of a loop its finalizer.
+const LoopOutput = "loop_output"
+
+// typed are the fields that tell an agent's type, the clearest first.
+var typed = []struct {
+	field string
+	is    Type
+}{
+	{"sub_agents", TypeLoop},
+	{"command", TypeCommand},
+	{"url", TypeHTTP},
+	{"set", TypeExpression},
+	{"value", TypeExpression},
+	{"text", TypeTemplate},
+	{"endpoint", TypeA2A},
+	{"question", TypeHuman},
+	{"func", TypeFunc},
+}
+
+// asking are the fields that agents of other types have too.
+var asking = []string{"instructions", "model"}
+
+var types = []string{
+	string(TypeLoop), string(TypeSequential), string(TypeParallel), string(TypeLLM),
+	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate), string(TypeA2A),
+	string(TypeHuman), string(TypeFunc),
+}
+
+// TypeOf returns the type of the agent that has these fields. given is the value of its
+// field type, which decides if it is the name of a type. The result is empty if neither
+// tells.
+func TypeOf(given string, fields ...string) Type {
+	if slices.Contains(types, given) {
+		return Type(given)
+	}
+	for _, t := range typed {
+		if slices.Contains(fields, t.field) {
+			return t.is
+		}
+	}
+	for _, name := range fields {
+		if f := fieldNamed(name); len(f.Types) == 1 {
+			return f.Types[0]
+		}
+	}
+	if slices.ContainsFunc(asking, func(field string) bool { return slices.Contains(fields, field) }) {
+		return TypeLLM
+	}
+	return ""
+}
+
+// The fields that agents of several types have. Those of one type stand beside it.
+
+func nameShape() shape {
+	return &jsonschema.Schema{
+		Type: "string", MinLength: new(1), MaxLength: new(vocabulary.MaxName), Pattern: namePattern,
+		Not: &jsonschema.Schema{Enum: []any{"user"}}, Title: "name",
+	}
+}
+
+// namePattern is wider than what a name can be: classes such as \p{L} are not in
+// every validator's regular expressions. It leaves out of the letters what is not
+// one in ASCII, Latin-1 and the blocks of punctuation and symbols.
+const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd7\\xf7\u2010-\u205e\u20a0-\u20c0\u2190-\u2bff]" +
+	"[^\\x00-,./:-@\\[-^`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd7\\xf7\u2010-\u205e\u20a0-\u20c0\u2190-\u2bff]*$"
+
+var headRows = []row[Agent]{
+	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text), func(a *Agent) *string { return &a.Name }),
+	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) }, func(*reader, *Agent, *yaml.Node) {}),
+	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
+	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
+	field("color", "color to show it in: a name such as red, or \"#rrggbb\"", plain(colorShape, (*reader).color), func(a *Agent) *string { return &a.Color }),
+}
+
+var tailRows = []row[Agent]{
+	does("callbacks", "hooks: before_run, after_run, before_agent, after_agent, before_iteration, after_iteration, before_model, after_model, before_tool, after_tool; each a list of {webhook, secret_env}, {command} or {func}, with timeout, veto, on_error", callbacksShape, (*reader).callbacks),
+	field("output_key", "state key of the result; loop_output makes a step of a loop its finalizer", aText, func(a *Agent) *string { return &a.OutputKey }),
+}
+
+// Position is where the agent begins in its file.
+func (a *Agent) Position() Position { return positionOf(a.src.Of(a.node)) }
+
+// FieldPosition is where a field's value begins, such as "max_iterations",
+// "command[1]" or "env.PATH"; ok is false if the file does not give it.
+func (a *Agent) FieldPosition(field string) (p Position, ok bool) {
+	n, ok := a.nodes[field]
+	if !ok {
+		return Position{}, false
+	}
+	return positionOf(a.src.Of(n)), true
+}
+
+// All yields the agent and those below it, each before its sub-agents and the
+// agents that it has as tools.
+func (a *Agent) All(yield func(*Agent) bool) { a.walk(yield) }
+
+func (a *Agent) walk(yield func(*Agent) bool) bool {
+	if !yield(a) {
+		return false
+	}
+	if a.LLM != nil {
+		for _, t := range a.LLM.Tools {
+			if t.Agent != nil && !t.Agent.walk(yield) {
+				return false
+			}
+		}
+	}
+	for _, sub := range a.SubAgents {
+		if !sub.walk(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// at is the place of a field, or of the field that holds it, or of the agent.
+func (a *Agent) at(field string) source.Span {
+	for f := field; f != ""; f = outer(f) {
+		if n, ok := a.nodes[f]; ok {
+			return a.src.Of(n)
+		}
+	}
+	return a.src.Of(a.node)
+}
+
+// outer cuts the last element off a path: stop_when.any[0] is in stop_when.any.
+func outer(field string) string {
+	for i := len(field) - 1; i > 0; i-- {
+		if field[i] == '.' || field[i] == '[' {
+			return field[:i]
+		}
+	}
+	return ""
+}
+
+// loopAround is the nearest loop that the agent is in; nil if there is none.
+func (a *Agent) loopAround() *Agent {
+	for p := a.parent; p != nil; p = p.parent {
+		if p.Type == TypeLoop {
+			return p
+		}
+	}
+	return nil
+}
+
+// incomplete reports that the file gives sub-agents that could not be read.
+func (a *Agent) incomplete() bool {
+	n, given := a.nodes["sub_agents"]
+	return given && len(a.SubAgents) < len(source.Deref(n).Content)
+}
+
+// finalizer is the step that runs after the loop; nil if there is none.
+func (a *Agent) finalizer() *Agent {
+	if a.Type != TypeLoop {
+		return nil
+	}
+	for _, sub := range a.SubAgents {
+		if sub.OutputKey == LoopOutput {
+			return sub
+		}
+	}
+	return nil
+}
+
+var colors = []string{
+	"black", "red", "green", "yellow", "blue", "magenta", "cyan", "white", "gray", "orange", "pink", "purple", "brown",
+}
+
+// Colors are the colors that have a name; any other is #rrggbb.
+func Colors() []string { return slices.Clone(colors) }
+
+// Shown is what people are shown: the display name, or else the name.
+func (a *Agent) Shown() string {
+	if a.DisplayName != "" {
+		return a.DisplayName
+	}
+	return a.Name
+}
+
+var hexColor = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
+
+func colorShape() shape {
+	hex := &jsonschema.Schema{Type: "string", Pattern: hexColor.String(), Title: `"#rrggbb"`}
+	return either(oneOf(colors...), hex)
+}
+
+func shownShape() shape {
+	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(vocabulary.MaxName), Title: "text"}
+}
+
+func (r *reader) displayName(n *yaml.Node, _ string) (string, bool) {
+	text, ok := r.text(n, "display_name")
+	switch {
+	case !ok:
+	case text == "":
+		r.report(r.src.Of(n), CodeValue, "display_name is empty").Hint = "leave it out to show the name"
+	case utf8.RuneCountInString(text) > vocabulary.MaxName:
+		r.report(r.src.Of(n), CodeValue, "display_name is longer than %d characters", vocabulary.MaxName)
+	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
+		r.report(r.src.Of(n), CodeName, "display_name has a line break or another character in it that cannot be shown on a line")
+	}
+	return text, ok
+}
+
+func (r *reader) color(n *yaml.Node, _ string) (string, bool) {
+	text, ok := r.text(n, "color")
+	if !ok || slices.Contains(colors, text) || hexColor.MatchString(text) {
+		return text, ok
+	}
+	hint := "the colors are " + strings.Join(colors, ", ") + `, or "#rrggbb"`
+	if short := []rune(text); len(short) == 4 && hexColor.MatchString("#000"+text[1:]) {
+		hint = strings.ToLower(`write "#` + string([]rune{short[1], short[1], short[2], short[2], short[3], short[3]}) + `"`)
+	} else if hexColor.MatchString("#" + text) {
+		hint = `write "#` + text + `"`
+	}
+	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, "%q", hint)
+	return text, true
+}
 
 // agent reads an agent, or follows a ref to one; nil if it is neither.
 func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
@@ -98,40 +411,6 @@ func (r *reader) meant(a *Agent, ps []pair) bool {
 	return false
 }
 
-func (r *reader) continueOnError(a *Agent, n *yaml.Node) {
-	on, ok := r.boolean(n, "continue_on_error")
-	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
-		r.report(r.src.Of(a.nodes["key of continue_on_error"]), CodeConflict, "continue_on_error and on_error say the same; give one of them")
-		return
-	}
-	if ok && on {
-		a.OnError = loop.NextIteration
-	}
-}
-
-func (r *reader) subAgents(a *Agent, n *yaml.Node) {
-	items, _ := r.items(n, "sub_agents")
-	for i, item := range items {
-		if r.full() {
-			return
-		}
-		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
-		if item.Kind == yaml.ScalarNode {
-			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
-			if source.PlainText(item) && vocabulary.AgentName(item.Value) == "" {
-				r.hint("describe the agent here, or write {ref: " + item.Value + ".yaml}")
-			}
-			continue
-		}
-		if sub := r.agent(item, a); sub != nil {
-			if written := source.Deref(n).Content[i]; written.Kind == yaml.AliasNode {
-				sub.alias = written
-			}
-			a.SubAgents = append(a.SubAgents, sub)
-		}
-	}
-}
-
 // defaults sets what the file leaves out.
 func (r *reader) defaults(a *Agent) {
 	switch a.Type {
@@ -145,4 +424,60 @@ func (r *reader) defaults(a *Agent) {
 	if _, given := a.nodes["can_exit_loop"]; !given {
 		a.CanExitLoop = a.ExitWhen != "" || a.exitTool() != nil
 	}
+}
+
+func (c *checker) name(a *Agent) {
+	if _, given := a.nodes["name"]; !given {
+		c.report(a.at("name"), CodeMissing, "%s agent needs a name", articleOr(a.Type))
+		return
+	}
+	at := a.at("name")
+	switch problem := vocabulary.AgentName(a.Name); {
+	case source.IsNull(a.nodes["name"]) || !source.PlainText(a.nodes["name"]):
+	case problem != "":
+		c.report(at, CodeName, "%s", problem).Hint = nameHint(a.Name)
+	case c.names[a.Name] != nil:
+		first := positionOf(c.names[a.Name].at("name"))
+		if alias := a.aliased(); alias != nil {
+			c.report(a.src.Of(alias), CodeSameName, "two agents are called %q, the first in %s", a.Name, first).
+				Hint = "an alias stands for the same agent again: write it out, with another name"
+			return
+		}
+		c.report(at, CodeSameName, "two agents are called %q, the first in %s", a.Name, first)
+	default:
+		c.names[a.Name] = a
+	}
+}
+
+// aliased is the alias that stands for the agent or for one around it; nil if it
+// is written where it is.
+func (a *Agent) aliased() *yaml.Node {
+	for ; a != nil; a = a.parent {
+		if a.alias != nil {
+			return a.alias
+		}
+	}
+	return nil
+}
+
+func articleOr(t Type) string {
+	if t == "" {
+		return "an"
+	}
+	return article(t)
+}
+
+// nameHint is a name like the one that cannot be.
+func nameHint(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+	clean = strings.TrimLeftFunc(clean, func(r rune) bool { return !unicode.IsLetter(r) })
+	if clean = strings.TrimRight(clean, "_"); clean == "" || clean == name || vocabulary.AgentName(clean) != "" {
+		return ""
+	}
+	return fmt.Sprintf("%q would do", clean)
 }

@@ -5,10 +5,12 @@ package definition
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
@@ -132,37 +134,76 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	return b.loop(a, base)
 }
 
-func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
-	l := a.Loop
-	if b.limited == a {
-		l = &b.limits
+// limit finds the loop that limits from outside are for, and what it then is.
+func (b *builder) limit(d *Definition) error {
+	if b.cfg.MaxIterations == nil && b.cfg.Timeout == nil {
+		return nil
 	}
-	cfg := loopagent.Config{
-		AgentConfig: base, Plan: a.planWith(l),
-		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
+	what, field := "max iterations", "max_iterations"
+	if b.cfg.MaxIterations == nil {
+		what, field = "a timeout is", "timeout"
 	}
-	for _, sub := range a.SubAgents {
-		if sub.Step != nil && sub.Step.Cache != nil {
-			if cfg.Steps == nil {
-				cfg.Steps = make(map[string]loopagent.StepPolicy)
-			}
-			cfg.Steps[sub.Name] = loopagent.StepPolicy{Cache: sub.Step.Cache.policy()}
+	var loops []*Agent
+	for a := range d.Root.All {
+		if a.Type == TypeLoop {
+			loops = append(loops, a)
 		}
 	}
-	b.aroundIterations(a, &cfg)
-	if s := a.Step; s != nil && a.parent == nil && !b.cfg.StandIns.NoCallbacks {
-		cfg.AgentConfig = waiting(base, s.DelayBefore, s.DelayAfter)
+	switch {
+	case len(loops) == 0:
+		return errors.New(what + " given, but there is no loop")
+	case d.Root.Type != TypeLoop && len(loops) > 1:
+		return fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops), field)
 	}
-	b.cfg.StandIns.loop(a, &cfg)
-	return loopagent.New(cfg)
+	l := *loops[0].Loop
+	if n := b.cfg.MaxIterations; n != nil {
+		l.MaxIterations = *n
+	}
+	if t := b.cfg.Timeout; t != nil {
+		if *t < 0 {
+			return fmt.Errorf("the timeout given is negative: %s", *t)
+		}
+		l.Timeout, l.meant = *t, true
+		l.clamp()
+	}
+	if endless(&l, loops[0]) {
+		return fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
+	}
+	b.limited, b.limits = loops[0], l
+	return nil
 }
 
-// outputKey is the key that an agent writes. A finalizer's mark is a key of the
-// state only where its loop is the outermost: the result of a nested loop is
-// under that loop's own output key.
-func outputKey(a *Agent) string {
-	if a.OutputKey == LoopOutput && a.parent != nil && a.parent.loopAround() != nil {
-		return ""
+// StandIns take the place of what agents do outside of the process, so that a
+// definition can be rehearsed. Each of the functions may be nil.
+type StandIns struct {
+	// Agent makes the agent in place of a. One that is nil, with no error, is
+	// made as the file says.
+	Agent func(a *Agent) (agent.Agent, error)
+	// Toolset stands for a server of tools, which is not started then.
+	Toolset func(a *Agent, m *MCP) tool.Toolset
+	// Loop and LLM may change what a loop, or an agent that asks a model, is
+	// made from. The rules of the loop are in cfg.Plan.
+	Loop func(a *Agent, cfg *loopagent.Config)
+	LLM  func(a *Agent, cfg *llmagent.Config)
+	// NoCallbacks leaves the callbacks out: nobody is told anything.
+	NoCallbacks bool
+}
+
+func (s *StandIns) agent(a *Agent) (agent.Agent, error) {
+	if s.Agent == nil {
+		return nil, nil
 	}
-	return a.OutputKey
+	return s.Agent(a)
+}
+
+func (s *StandIns) loop(a *Agent, cfg *loopagent.Config) {
+	if s.Loop != nil {
+		s.Loop(a, cfg)
+	}
+}
+
+func (s *StandIns) llm(a *Agent, cfg *llmagent.Config) {
+	if s.LLM != nil {
+		s.LLM(a, cfg)
+	}
 }

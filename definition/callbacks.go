@@ -3,15 +3,27 @@
 package definition
 
 import (
+	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
+	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/tool"
 )
 
 // Callback is somebody who is told what a run does: a webhook, a command or a Go
@@ -174,4 +186,366 @@ func (r *reader) variableName(n *yaml.Node, what string) string {
 		return ""
 	}
 	return text
+}
+
+// callbacks checks who is told what an agent does. It connects to nothing.
+func (c *checker) callbacks(a *Agent) {
+	for _, point := range hook.Points() {
+		if _, given := a.nodes["callbacks."+string(point)]; !given {
+			continue
+		}
+		c.callbackPlace(a, point)
+		for _, cb := range a.Callbacks[point] {
+			c.callback(a, point, &cb)
+		}
+	}
+}
+
+// callbackPlace reports a callback that would never be called there.
+func (c *checker) callbackPlace(a *Agent, point hook.Point) {
+	field := "key of callbacks." + string(point)
+	switch point {
+	case hook.BeforeRun, hook.AfterRun:
+		if a.parent != nil {
+			c.report(a.at(field), CodeCallback, "%s is about the run as a whole: it belongs to the root", point).
+				Hint = strings.Replace(string(point), "run", "agent", 1) + " is about this agent"
+		}
+	case hook.BeforeIteration, hook.AfterIteration:
+		if a.Type != TypeLoop && a.Type != "" {
+			c.report(a.at(field), CodeCallback, "%s is about the iterations of a loop, and %q is %s agent", point, a.Name, article(a.Type))
+		}
+	case hook.BeforeModel, hook.AfterModel, hook.BeforeTool, hook.AfterTool:
+		switch {
+		case a.Type == TypeLLM || a.Type == "" || a.incomplete():
+		case !a.Type.Workflow():
+			c.report(a.at(field), CodeCallback, "%s is about agents that ask a model, and %q is %s agent", point, a.Name, article(a.Type))
+		case !a.asksModel():
+			c.warn(a.at(field), CodeCallback, "%s is never called: no agent in %q asks a model", point, a.Name)
+		}
+	}
+}
+
+func (c *checker) callback(a *Agent, point hook.Point, cb *Callback) {
+	if cb.Veto && !point.Before() {
+		c.report(a.at(cb.field+".veto"), CodeCallback, "what is over cannot be stopped: veto is for callbacks before something").
+			Hint = strings.Replace(string(point), "after_", "before_", 1) + " can veto; on_error: fail makes a failure of this one count"
+	}
+	if cb.Func != "" && cb.Veto {
+		c.warn(a.at(cb.field+".veto"), CodeCallback, "veto says nothing of a Go function: it stops what it is told of by an error").
+			Hint = "leave it out"
+	}
+	if cb.Webhook == "" {
+		if _, given := a.nodes[cb.field+".secret_env"]; given {
+			c.report(a.at(cb.field+".secret_env"), CodeConflict, "secret_env belongs to a webhook")
+		}
+	} else if _, err := hook.CheckURL(cb.Webhook); err != nil {
+		c.report(a.at(cb.field+".webhook"), CodeCallback, "%v", err)
+	} else {
+		c.asItStands(a, cb.field+".webhook", cb.Webhook)
+	}
+	for i, arg := range cb.Command {
+		c.asItStands(a, index(cb.field+".command", i), arg)
+	}
+}
+
+// asItStands reports placeholders where there are none.
+func (c *checker) asItStands(a *Agent, field, text string) {
+	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
+	if err != nil {
+		return
+	}
+	for _, ref := range t.Keys() {
+		c.report(c.inField(a, field, ref.Line, ref.Column), CodeCallback, "{{%s}} stays as it is: a callback has no placeholders", ref.Name).
+			Hint = "what there is to know is in the event, as JSON"
+		return
+	}
+}
+
+// hooks are those of one agent.
+type hooks map[hook.Point][]*hook.Hook
+
+// call tells one after the other, until one has an error.
+func (hs hooks) call(ctx agent.InvocationContext, ev hook.Event) error {
+	for _, h := range hs[ev.Type] {
+		if err := h.Call(ctx, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolveHooks makes the hooks of an agent, and reports what they need and is not
+// there.
+func (b *builder) resolveHooks(l *loader, a *Agent) {
+	if b.cfg.StandIns.NoCallbacks {
+		return
+	}
+	for _, point := range hook.Points() {
+		for i := range a.Callbacks[point] {
+			cb := &a.Callbacks[point][i]
+			cfg := hook.Config{Timeout: cb.Timeout, Veto: cb.Veto, OnError: cb.OnError, Failed: b.cfg.CallbackFailed}
+			h, problem := b.hook(cb, cfg)
+			if h == nil {
+				p := l.report(a.at(cb.field), CodeCallback, "%s", problem.message)
+				p.Hint = problem.hint
+				continue
+			}
+			if b.hooks[a] == nil {
+				b.hooks[a] = make(hooks)
+			}
+			b.hooks[a][point] = append(b.hooks[a][point], h)
+		}
+	}
+}
+
+// trouble says why there is no hook.
+type trouble struct{ message, hint string }
+
+func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
+	var h *hook.Hook
+	var err error
+	switch {
+	case cb.Webhook != "":
+		secret := ""
+		if cb.SecretEnv != "" {
+			if secret = b.getenv(cb.SecretEnv); secret == "" {
+				return nil, trouble{"the webhook is signed with " + cb.SecretEnv + ", which is not set", "set " + cb.SecretEnv + " in the environment"}
+			}
+			if err := hook.CheckSecret(secret); err != nil {
+				return nil, trouble{cb.SecretEnv + ": " + err.Error(), ""}
+			}
+		}
+		h, err = hook.NewWebhook(hook.WebhookConfig{Config: cfg, URL: cb.Webhook, Secret: secret})
+	case cb.Command != nil:
+		h, err = hook.NewCommand(hook.CommandConfig{Config: cfg, Args: cb.Command, Dir: b.cfg.Root})
+	default:
+		f := b.cfg.Callbacks[cb.Func]
+		if f == nil {
+			names := slices.Sorted(maps.Keys(b.cfg.Callbacks))
+			hint := "the functions are " + strings.Join(names, ", ")
+			if len(names) == 0 {
+				hint = "a program in Go gives functions, in BuildConfig.Callbacks; refrain run has none"
+			}
+			return nil, trouble{"there is no callback function " + quoted(cb.Func), didYouMean(cb.Func, names, "%q", hint)}
+		}
+		h, err = hook.NewFunc(cb.Func, f, cfg)
+	}
+	if err != nil {
+		return nil, trouble{err.Error(), ""}
+	}
+	return h, trouble{}
+}
+
+// inherited are an agent's hooks with those of the agents around it, from the
+// outside to the inside: for points that are about all in an agent.
+func (b *builder) inherited(a *Agent) hooks {
+	all := make(hooks)
+	for ; a != nil; a = a.parent {
+		for point, list := range b.hooks[a] {
+			all[point] = append(slices.Clone(list), all[point]...)
+		}
+	}
+	return all
+}
+
+// around is what is called around an agent.
+type around struct {
+	before []agent.BeforeAgentCallback
+	after  []agent.AfterAgentCallback
+}
+
+// around makes the callbacks around an agent. A part of a run that was told is not
+// told again when the run is resumed.
+func (b *builder) around(a *Agent) (cb around) {
+	hs := b.hooks[a]
+	add := func(point hook.Point) {
+		if hs[point] == nil {
+			return
+		}
+		f := func(ctx agent.Context) (*genai.Content, error) {
+			if agent.Replays(ctx) {
+				return nil, nil
+			}
+			ev := eventOf(ctx, point, agent.CallID(ctx))
+			if !point.Before() {
+				ev.Data.Stop = stopOf(ctx)
+			}
+			return nil, hs.call(ctx, ev)
+		}
+		if point.Before() {
+			cb.before = append(cb.before, f)
+		} else {
+			cb.after = append(cb.after, f)
+		}
+	}
+	add(hook.BeforeRun)
+	add(hook.BeforeAgent)
+	add(hook.AfterAgent)
+	add(hook.AfterRun)
+	return cb
+}
+
+// aroundIterations adds the callbacks of a loop.
+func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
+	hs := b.hooks[a]
+	if hs[hook.BeforeIteration] != nil {
+		cfg.BeforeIteration = append(cfg.BeforeIteration, func(ctx agent.Context, n int) error {
+			if agent.Replays(ctx) {
+				return nil
+			}
+			ev := eventOf(ctx, hook.BeforeIteration, agent.CallID(ctx), n)
+			ev.Data.Iteration, ev.Data.MaxIterations = n, int(cfg.Plan.MaxIterations)
+			return hs.call(ctx, ev)
+		})
+	}
+	if hs[hook.AfterIteration] != nil {
+		cfg.AfterIteration = append(cfg.AfterIteration, func(ctx agent.Context, it loop.IterationRecord) error {
+			if agent.Replays(ctx) {
+				return nil
+			}
+			ev := eventOf(ctx, hook.AfterIteration, agent.CallID(ctx), it.Number)
+			d := &ev.Data
+			d.Iteration, d.MaxIterations = it.Number, int(cfg.Plan.MaxIterations)
+			d.Score, d.Improvement, d.Rejected, d.Failures = it.Score, it.Delta, it.Rejected, it.Failures
+			return hs.call(ctx, ev)
+		})
+	}
+	if hs[hook.AfterRun] != nil {
+		cfg.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) {
+			if rec.Reason != loop.ReasonError || agent.Replays(ctx) {
+				return // nobody calls what is around an agent that failed
+			}
+			ev := eventOf(ctx, hook.AfterRun, agent.CallID(ctx))
+			ev.Data.Stop, ev.Data.Error = string(rec.Reason), rec.String()
+			if err := hs.call(ctx, ev); err != nil {
+				b.failed(err)
+			}
+		}
+	}
+}
+
+// aroundCalls adds the callbacks of an agent that asks a model.
+func (b *builder) aroundCalls(a *Agent, cfg *llmagent.Config) {
+	hs := b.inherited(a)
+	if hs[hook.BeforeModel] != nil {
+		cfg.BeforeModelCallbacks = append(cfg.BeforeModelCallbacks, func(ctx agent.CallbackContext, _ *model.LLMRequest) (*model.LLMResponse, error) {
+			return nil, hs.call(ctx, modelEvent(ctx, hook.BeforeModel, cfg.Model.Name()))
+		})
+	}
+	if hs[hook.AfterModel] != nil {
+		cfg.AfterModelCallbacks = append(cfg.AfterModelCallbacks, func(ctx agent.CallbackContext, resp *model.LLMResponse, failed error) (*model.LLMResponse, error) {
+			if resp != nil && resp.Partial {
+				return nil, nil
+			}
+			ev := modelEvent(ctx, hook.AfterModel, cfg.Model.Name())
+			answered(&ev.Data, resp, failed)
+			return nil, hs.call(ctx, ev)
+		})
+	}
+	if hs[hook.BeforeTool] != nil {
+		cfg.BeforeToolCallbacks = append(cfg.BeforeToolCallbacks, func(ctx agent.ToolContext, t tool.Tool, args map[string]any) (map[string]any, error) {
+			return nil, hs.call(ctx, toolEvent(ctx, hook.BeforeTool, t, args))
+		})
+	}
+	if hs[hook.AfterTool] != nil {
+		cfg.AfterToolCallbacks = append(cfg.AfterToolCallbacks, func(ctx agent.ToolContext, t tool.Tool, args, _ map[string]any, failed error) (map[string]any, error) {
+			ev := toolEvent(ctx, hook.AfterTool, t, args)
+			if failed != nil {
+				ev.Data.Error = failed.Error()
+			}
+			return nil, hs.call(ctx, ev)
+		})
+	}
+}
+
+// eventOf is what is told of a step. Its ID is made of that of a call, the point,
+// and numbers where a call comes to the point more than once.
+func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers ...int) hook.Event {
+	ev := hook.Event{ID: call + "-" + string(point), Type: point}
+	for _, n := range numbers {
+		ev.ID += fmt.Sprintf("-%d", n)
+	}
+	s := ctx.Session()
+	ev.Data = hook.Data{
+		App: s.AppName(), Session: s.ID(), Run: ctx.InvocationID(), Agent: ctx.Agent().Name(), Address: string(agent.AddressOf(ctx)),
+	}
+	if l := agent.LoopOf(ctx); l != nil {
+		ev.Data.Iteration, ev.Data.MaxIterations = l.Iteration, int(l.MaxIterations)
+		ev.Data.Score, ev.Data.BestScore = l.Score, l.BestScore
+	}
+	return ev
+}
+
+func modelEvent(ctx agent.Context, point hook.Point, name string) hook.Event {
+	n := turnOf(ctx)
+	ev := eventOf(ctx, point, agent.CallID(ctx), n)
+	ev.Data.Model = &hook.Model{Name: name, Turn: n}
+	return ev
+}
+
+// answered says what came of a call of a model.
+func answered(d *hook.Data, resp *model.LLMResponse, failed error) {
+	if failed != nil {
+		d.Error = failed.Error()
+	}
+	if resp == nil {
+		return
+	}
+	if resp.ErrorCode != "" {
+		d.Error = resp.ErrorCode + ": " + resp.ErrorMessage
+	}
+	d.Model.FinishReason = string(resp.FinishReason)
+	if u := resp.UsageMetadata; u != nil {
+		d.Model.InputTokens, d.Model.OutputTokens = int(u.PromptTokenCount), int(u.CandidatesTokenCount)
+	}
+}
+
+// turnOf counts the calls of the model in one run of an agent, by what the session
+// has of it: it is the same when the run is resumed.
+func turnOf(ctx agent.Context) int {
+	n, here := 1, agent.AddressOf(ctx)
+	evs := ctx.Session().Events()
+	for i := evs.Len() - 1; i >= 0; i-- {
+		ev := evs.At(i)
+		begins := ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && ev.Address == here
+		if begins || ev.InvocationID != ctx.InvocationID() {
+			break
+		}
+		if ev.Address == here && ev.Mark == nil && !ev.Partial && ev.Content != nil && ev.Content.Role == "model" {
+			n++
+		}
+	}
+	return n
+}
+
+func toolEvent(ctx agent.Context, point hook.Point, t tool.Tool, args map[string]any) hook.Event {
+	ev := eventOf(ctx, point, agent.ToolCallID(ctx, ctx.FunctionCallID()))
+	ev.Data.Tool = &hook.Tool{Name: t.Name(), CallID: ctx.FunctionCallID(), Args: args}
+	return ev
+}
+
+// stopOf is why the loop of a step has stopped, if the log says so.
+func stopOf(ctx agent.Context) string {
+	here := agent.AddressOf(ctx)
+	evs := ctx.Session().Events()
+	for i := evs.Len() - 1; i >= 0; i-- {
+		ev := evs.At(i)
+		if ev.InvocationID != ctx.InvocationID() || ev.Address != here {
+			break
+		}
+		var rec loop.StopRecord
+		if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped && ev.Mark.Decode(&rec) == nil {
+			return string(rec.Reason)
+		}
+	}
+	return ""
+}
+
+// failed tells of a callback whose failure changes nothing any more.
+func (b *builder) failed(err error) {
+	if b.cfg.CallbackFailed != nil {
+		b.cfg.CallbackFailed(err)
+		return
+	}
+	slog.Warn("a callback failed", "error", err)
 }

@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
-	"go.yaml.in/yaml/v4"
-
-	"github.com/refrain-dev/refrain/definition/internal/source"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -98,130 +94,64 @@ func programs(a *Agent) int {
 	return n
 }
 
-func (c *checker) name(a *Agent) {
-	if _, given := a.nodes["name"]; !given {
-		c.report(a.at("name"), CodeMissing, "%s agent needs a name", articleOr(a.Type))
+// worthKnowing notes what is no mistake and may surprise.
+func (c *checker) worthKnowing() {
+	if c.problems.count(SeverityError) > 0 {
 		return
 	}
-	at := a.at("name")
-	switch problem := vocabulary.AgentName(a.Name); {
-	case source.IsNull(a.nodes["name"]) || !source.PlainText(a.nodes["name"]):
-	case problem != "":
-		c.report(at, CodeName, "%s", problem).Hint = nameHint(a.Name)
-	case c.names[a.Name] != nil:
-		first := positionOf(c.names[a.Name].at("name"))
-		if alias := a.aliased(); alias != nil {
-			c.report(a.src.Of(alias), CodeSameName, "two agents are called %q, the first in %s", a.Name, first).
-				Hint = "an alias stands for the same agent again: write it out, with another name"
+	c.afterExit()
+	c.unread()
+	c.unheard()
+	c.unsafe()
+	c.sharedKeys()
+	for a := range c.def.Root.All {
+		if a.Type == TypeLoop {
+			c.presetTimes(a)
+			c.selfJudged(a)
+			c.wordsAsNumbers(a)
+		}
+	}
+}
+
+// unsafe notes commands in which a value may be run as code.
+func (c *checker) unsafe() {
+	note := func(a *Agent) {
+		if a == nil || a.Type != TypeCommand || !a.Command.Unsafe {
 			return
 		}
-		c.report(at, CodeSameName, "two agents are called %q, the first in %s", a.Name, first)
-	default:
-		c.names[a.Name] = a
+		made, err := newTask(a, BuildConfig{Root: "."}, around{})
+		if err != nil {
+			return
+		}
+		if cmd, ok := made.(*taskagent.CommandAgent); ok && cmd.NeedsUnsafe() {
+			c.note(a.at("unsafe"), CodeUnsafe, "%q is unsafe: a value of the state may be run as code", a.Name).
+				Hint = "whoever writes those values can run programs: let only a person or the definition do it"
+			return
+		}
+		c.note(a.at("unsafe"), CodeUnsafe, "%q has no need to be unsafe", a.Name).Hint = "leave unsafe out, so that a later change is checked"
+	}
+	for a := range c.def.Root.All {
+		note(a)
+		note(a.Reconcile)
 	}
 }
 
-// aliased is the alias that stands for the agent or for one around it; nil if it
-// is written where it is.
-func (a *Agent) aliased() *yaml.Node {
-	for ; a != nil; a = a.parent {
-		if a.alias != nil {
-			return a.alias
+// unread notes results that are kept for nobody. That of the root is the run's.
+func (c *checker) unread() {
+	seen := make(map[string]bool)
+	for i := range c.reads {
+		if c.reads[i].any {
+			return
+		}
+		_, key := c.reads[i].split()
+		seen[key] = true
+	}
+	for a := range c.def.Root.All {
+		if a.OutputKey != "" && a.OutputKey != LoopOutput && a.parent != nil && !a.tool && !seen[a.OutputKey] {
+			c.note(a.at("output_key"), CodeUnread, "nobody reads %q, which %q writes", a.OutputKey, a.Name)
 		}
 	}
-	return nil
 }
-
-func articleOr(t Type) string {
-	if t == "" {
-		return "an"
-	}
-	return article(t)
-}
-
-// nameHint is a name like the one that cannot be.
-func nameHint(name string) string {
-	clean := strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, name)
-	clean = strings.TrimLeftFunc(clean, func(r rune) bool { return !unicode.IsLetter(r) })
-	if clean = strings.TrimRight(clean, "_"); clean == "" || clean == name || vocabulary.AgentName(clean) != "" {
-		return ""
-	}
-	return fmt.Sprintf("%q would do", clean)
-}
-
-func (c *checker) subAgents(a *Agent) {
-	if !a.Type.Workflow() || len(a.SubAgents) > 0 {
-		return
-	}
-	n, given := a.nodes["sub_agents"]
-	switch {
-	case !given:
-		c.report(a.src.Of(a.node), CodeNoSteps, "%s agent needs sub_agents", article(a.Type))
-	case len(source.Deref(n).Content) == 0 && !source.IsNull(n):
-		c.report(a.at("sub_agents"), CodeNoSteps, "%s agent needs at least one sub-agent", article(a.Type))
-	}
-}
-
-// output checks where a result goes.
-func (c *checker) output(a *Agent) {
-	loops := a.parent != nil && a.parent.Type == TypeLoop
-	if a.OutputKey == LoopOutput && !loops {
-		c.report(a.at("output_key"), CodeNoLoop, "loop_output marks the finalizer of a loop, and this is not a step of one")
-	}
-	if a.Type != TypeLoop {
-		return
-	}
-	var first *Agent
-	steps := 0
-	for _, sub := range a.SubAgents {
-		switch {
-		case sub.OutputKey != LoopOutput:
-			steps++
-		case first != nil:
-			c.report(sub.at("output_key"), CodeFinalizer, "the loop %q has two finalizers: %q and %q", a.Name, first.Name, sub.Name).
-				Hint = "give loop_output to one of its sub-agents"
-		default:
-			first = sub
-		}
-	}
-	if first == nil {
-		return
-	}
-	if steps == 0 && !a.incomplete() {
-		c.report(first.at("output_key"), CodeFinalizer, "the loop %q has no steps besides its finalizer %q", a.Name, first.Name)
-	}
-	if first.Type == TypeExpression {
-		c.report(first.at("output_key"), CodeFinalizer, "the finalizer %q says nothing: expressions have no words", first.Name).
-			Hint = `use text: "{{key}}"`
-	}
-}
-
-func (c *checker) errorPolicy(a *Agent) {
-	if a.OnError == "" || a.Type == TypeLoop || a.parent != nil && a.parent.Type == TypeLoop {
-		return
-	}
-	field := "on_error"
-	if _, given := a.nodes[field]; !given {
-		field = "continue_on_error"
-	}
-	c.report(a.at(field), CodeNoLoop, "%s works on loops and on their steps; %q is neither", field, a.Name)
-}
-
-// hintedMessage splits "message (did you mean …)" in two.
-func hintedMessage(msg string) (text, hint string) {
-	if i := strings.LastIndex(msg, " (did you mean "); i >= 0 && strings.HasSuffix(msg, ")") {
-		return msg[:i], strings.TrimSuffix(msg[i+2:], ")")
-	}
-	return msg, ""
-}
-
-// lengths are what other languages call size.
-var lengths = []string{"len", "length", "lenght", "count"}
 
 // inside reports the errors of an expression at their places in a field.
 func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
@@ -242,3 +172,14 @@ func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 		}
 	}
 }
+
+// hintedMessage splits "message (did you mean …)" in two.
+func hintedMessage(msg string) (text, hint string) {
+	if i := strings.LastIndex(msg, " (did you mean "); i >= 0 && strings.HasSuffix(msg, ")") {
+		return msg[:i], strings.TrimSuffix(msg[i+2:], ")")
+	}
+	return msg, ""
+}
+
+// lengths are what other languages call size.
+var lengths = []string{"len", "length", "lenght", "count"}

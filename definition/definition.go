@@ -3,15 +3,26 @@
 package definition
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition/internal/source"
-	"github.com/refrain-dev/refrain/hook"
-	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/pipe"
 )
 
 // Definition is what a file says. It was checked; do not change it.
@@ -66,219 +77,275 @@ func (d *Definition) title() {
 	}
 }
 
-// Type is the type of an agent, as a file names it.
-type Type string
-
-// The types of agents.
-const (
-	TypeLoop       Type = "loop"
-	TypeSequential Type = "sequential"
-	TypeParallel   Type = "parallel"
-	TypeCommand    Type = "command"
-	TypeExpression Type = "expression"
-	TypeHTTP       Type = "http"
-	TypeTemplate   Type = "template"
-	TypeLLM        Type = "llm"
-	TypeA2A        Type = "a2a"
-	TypeHuman      Type = "human"
-	TypeFunc       Type = "func"
-)
-
-// Workflow reports whether agents of this type have sub-agents.
-func (t Type) Workflow() bool {
-	return t == TypeLoop || t == TypeSequential || t == TypeParallel
+var rootRows = []row[Definition]{
+	special("inputs", "inputs of a run: name: {type, default, description}, or name: default", func() shape { return mapOf(inputShape()) }, takesInputs),
+	special("state", "initial state of a run", func() shape { return &jsonschema.Schema{Type: "object", Title: "map"} }, takesState),
+	field("query", "user's request if the run gives none: {{user_input}}", aText, func(d *Definition) *string { return &d.Query }),
+	field("session", "session ID if the run gives none; with a fixed ID all runs are one conversation", aText, func(d *Definition) *string { return &d.Session }),
+	field("prices", "price of a million tokens: provider/name: {input, output, cached_input}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
+	field("max_model_calls", "fail after this many model calls (a number or none; default 500); a larger budget of calls at the root raises it", plain(callsOrNone, (*reader).maxModelCalls), func(d *Definition) *int { return &d.MaxModelCalls }).shown(agent.DefaultMaxLLMCalls),
+	field("init_timeout", "time limit to open a model or a tool server; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
 }
 
-// Agent is one agent of a definition. The one field that belongs to its type is
-// set: Loop, Parallel, Command, Expression, HTTP, Text, LLM, A2A, Human or Func; a
-// sequence has none.
-type Agent struct {
-	Name        string
-	Description string
-	// DisplayName is what people are shown in place of the name, and Color in
-	// which color: one of [Colors], or #rrggbb. Empty if the file does not say.
-	DisplayName, Color string
-	Type               Type
-	// OutputKey is where the result goes. [LoopOutput] makes a step of a loop
-	// its finalizer.
-	OutputKey string
-	// OnError is what a loop does when one of its steps fails, and for a step
-	// of another type what its loop does when it fails; empty for the default.
-	OnError loop.ErrorPolicy
-	// CanExitLoop reports whether the agent, and for a workflow agent all that
-	// is in it, may end the nearest loop around it.
-	CanExitLoop bool
-	// Model is the name of the model that the agent asks, as provider/name; on a
-	// workflow agent, that of all agents in it that name none. Empty leaves it
-	// to those around, and in the end to whoever runs the definition.
-	Model string
-	// SubAgents are those of a workflow agent, in the order of the file.
-	SubAgents []*Agent
-	// ResultKey, ExitWhen and ExitReason are those of a task.
-	ResultKey  string
-	ExitWhen   string
-	ExitReason string
-	// Step is how the loop around treats the agent, which is one of its steps;
-	// nil if the file does not say.
-	Step *Step
-	// Effect is what a task does to the world outside; empty is the default of
-	// its type.
-	Effect agent.Effect
-	// Reconcile finds out whether a task was done that must not be done twice: an agent
-	// of the type command or http, with its own fields alone; nil asks a person.
-	Reconcile *Agent
-	// Callbacks are who is told what the agent does; nil if nobody is. Those of
-	// models and tools on a workflow agent are for all in it.
-	Callbacks map[hook.Point][]Callback
-
-	Loop       *Loop
-	Parallel   *Parallel
-	Command    *Command
-	Expression *Expression
-	HTTP       *HTTP
-	Text       string
-	LLM        *LLM
-	A2A        *A2A
-	Human      *Human
-	Func       string // the name of a Go agent; see BuildConfig.Agents
-
-	parent *Agent
-	tool   bool       // parent has it as a tool
-	alias  *yaml.Node // where an alias stands for it; nil if none does
-	src    *source.Source
-	node   *yaml.Node
-	broken bool                  // a field could not be read
-	unread []string              // fields that could not be read, or not whole
-	anyone bool                  // it may exit because nobody is said to
-	nodes  map[string]*yaml.Node // the values of fields, by path
+// Options are the choices of [Parse].
+type Options struct {
+	// FS is where refs lead; they never leave it. Nil refuses refs. For a
+	// folder, use os.Root.FS: os.DirFS follows links that lead out.
+	FS fs.FS
+	// Path is where the definition itself is in FS. The default is the last
+	// element of its name.
+	Path string
 }
 
-// LoopOutput is the output key that makes a step of a loop its finalizer.
-const LoopOutput = "loop_output"
-
-// Parallel is what only parallel agents have.
-type Parallel struct {
-	// MaxConcurrency is how many run at once; 0 is all.
-	MaxConcurrency uint
+// Load reads and checks a definition. Files that it refers to are looked for in
+// the folder of the file and below, and nowhere else.
+//
+// The error is [Problems]: everything that is wrong, with errors.Is finding
+// fs.ErrNotExist and the like. Warnings alone are no error; see
+// [Definition.Warnings].
+func Load(name string) (*Definition, error) {
+	l := newLoader()
+	f, err := pipe.Open(name)
+	if err != nil {
+		return nil, l.unreadable(name, err)
+	}
+	defer f.Close()
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return nil, l.unreadable(name, err)
+	}
+	defer root.Close()
+	l.fsys = root.FS()
+	l.folder = strings.TrimSuffix(name, filepath.Base(name))
+	src, n := l.read(f, name, filepath.Base(name))
+	return l.definition(src, n)
 }
 
-// Command is a program to run. No shell is involved.
-type Command struct {
-	Args        []string
-	Stdin       string
-	Env         map[string]string
-	CleanEnv    bool
-	Dir         string
-	Timeout     time.Duration // 0: as long as it likes; of a step of a loop, see Step
-	OutputLimit int64         // bytes; 0: taskagent's default
-	JSON        bool
-	OKExitCodes []int
-	// Unsafe allows placeholders where a value could be run as code.
-	Unsafe bool
+// Parse is [Load] of data. The name is what problems call the file.
+func Parse(name string, data []byte, opts Options) (*Definition, error) {
+	l := newLoader()
+	l.fsys = opts.FS
+	if opts.Path == "" {
+		opts.Path = path.Base(filepath.ToSlash(name))
+	}
+	if folder, ok := strings.CutSuffix(filepath.ToSlash(name), opts.Path); ok {
+		l.folder = folder
+	}
+	src, n := l.read(bytes.NewReader(data), name, path.Clean(opts.Path))
+	return l.definition(src, n)
 }
 
-// Expression computes values of the state.
-type Expression struct {
-	Set   map[string]string
-	Value string
+func newLoader() *loader { return &loader{used: make(map[string]source.Span)} }
+
+func (l *loader) unreadable(name string, err error) error {
+	l.report(source.Span{Src: source.New(name, name, 0, "")}, CodeFile, "the file cannot be read: %v", source.Cause(err)).err = err
+	return l.problems
 }
 
-// HTTP is a request to send.
-type HTTP struct {
-	URL       string
-	Method    string
-	Headers   map[string]string
-	Body      string
-	BodyJSON  any // a body that the file gives as a map or a list
-	JSON      bool
-	Timeout   time.Duration // 0: taskagent's default; of a step of a loop, see Step
-	SizeLimit int64         // bytes; 0: taskagent's default
-	OKStatus  []int
-	// RedirectHosts are other servers to which a redirect may lead.
-	RedirectHosts []string
+// definition makes a definition of the root file's value.
+func (l *loader) definition(src *source.Source, n *yaml.Node) (*Definition, error) {
+	d := &Definition{}
+	if n != nil {
+		l.used[src.Path] = source.Span{Src: src, Line: 1, Column: 1, Length: 1}
+		l.reading = append(l.reading, src)
+		r := reader{loader: l, src: src, def: d}
+		if d.Root = r.agent(n, nil); d.Root != nil {
+			d.title()
+			l.check(d)
+		}
+	}
+	l.problems = l.problems.sort().first(maxProblems)
+	if l.problems.count(SeverityError) > 0 {
+		return nil, l.problems
+	}
+	d.warnings, d.notes = l.problems, l.notes.sort().first(maxProblems)
+	return d, nil
 }
 
-// Position is where the agent begins in its file.
-func (a *Agent) Position() Position { return positionOf(a.src.Of(a.node)) }
-
-// FieldPosition is where a field's value begins, such as "max_iterations",
-// "command[1]" or "env.PATH"; ok is false if the file does not give it.
-func (a *Agent) FieldPosition(field string) (p Position, ok bool) {
-	n, ok := a.nodes[field]
+// ref reads the agent in the file that a ref names.
+func (r *reader) ref(parent *Agent, n *yaml.Node) *Agent {
+	name, ok := r.text(n, "ref")
 	if !ok {
-		return Position{}, false
-	}
-	return positionOf(a.src.Of(n)), true
-}
-
-// All yields the agent and those below it, each before its sub-agents and the
-// agents that it has as tools.
-func (a *Agent) All(yield func(*Agent) bool) { a.walk(yield) }
-
-func (a *Agent) walk(yield func(*Agent) bool) bool {
-	if !yield(a) {
-		return false
-	}
-	if a.LLM != nil {
-		for _, t := range a.LLM.Tools {
-			if t.Agent != nil && !t.Agent.walk(yield) {
-				return false
-			}
-		}
-	}
-	for _, sub := range a.SubAgents {
-		if !sub.walk(yield) {
-			return false
-		}
-	}
-	return true
-}
-
-// at is the place of a field, or of the field that holds it, or of the agent.
-func (a *Agent) at(field string) source.Span {
-	for f := field; f != ""; f = outer(f) {
-		if n, ok := a.nodes[f]; ok {
-			return a.src.Of(n)
-		}
-	}
-	return a.src.Of(a.node)
-}
-
-// outer cuts the last element off a path: stop_when.any[0] is in stop_when.any.
-func outer(field string) string {
-	for i := len(field) - 1; i > 0; i-- {
-		if field[i] == '.' || field[i] == '[' {
-			return field[:i]
-		}
-	}
-	return ""
-}
-
-// loopAround is the nearest loop that the agent is in; nil if there is none.
-func (a *Agent) loopAround() *Agent {
-	for p := a.parent; p != nil; p = p.parent {
-		if p.Type == TypeLoop {
-			return p
-		}
-	}
-	return nil
-}
-
-// incomplete reports that the file gives sub-agents that could not be read.
-func (a *Agent) incomplete() bool {
-	n, given := a.nodes["sub_agents"]
-	return given && len(a.SubAgents) < len(source.Deref(n).Content)
-}
-
-// finalizer is the step that runs after the loop; nil if there is none.
-func (a *Agent) finalizer() *Agent {
-	if a.Type != TypeLoop {
 		return nil
 	}
-	for _, sub := range a.SubAgents {
-		if sub.OutputKey == LoopOutput {
-			return sub
+	at := r.src.Of(n)
+	target := path.Join(path.Dir(r.src.Path), name)
+	switch {
+	case strings.Contains(name, "://"):
+		r.report(at, CodeRef, "ref %q is an address; it must be a file in the folder of the definition", name).
+			Hint = "save it there, and name the file"
+		return nil
+	case path.IsAbs(name) || filepath.IsAbs(name) || strings.Contains(name, `\`):
+		r.report(at, CodeRef, "ref must be a path with slashes, relative to this file, got %q", name)
+		return nil
+	case !filepath.IsLocal(target):
+		r.report(at, CodeRef, "ref %q leads out of the folder of the definition", name)
+		return nil
+	case r.fsys == nil:
+		r.report(at, CodeRef, "ref %q cannot be followed: the definition was not read from a folder", name)
+		return nil
+	}
+	for _, around := range r.reading {
+		if around.Path == target {
+			r.report(at, CodeRef, "ref %q leads in a circle", name)
+			return nil
 		}
 	}
-	return nil
+	if first, ok := r.used[target]; ok {
+		r.report(at, CodeRef, "ref %q is used twice, first at %s", name, positionOf(first)).
+			Hint = "agents have one place in the tree; make a second file with another name in it"
+		return nil
+	}
+	if len(r.sources) >= maxFiles {
+		r.report(at, CodeFile, "the definition has more than %d files", maxFiles)
+		return nil
+	}
+	r.used[target] = at
+	return r.follow(parent, at, name, target)
+}
+
+// openRegular opens a file that is one: opening a named pipe would wait for
+// somebody to write to it.
+func openRegular(fsys fs.FS, name string) (fs.File, error) {
+	info, err := fs.Stat(fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fsys.Open(name)
+}
+
+// fileNear is the hint for a file that there is not: one like it.
+func (r *reader) fileNear(target, from string) string {
+	entries, err := fs.ReadDir(r.fsys, path.Dir(target))
+	if err != nil || len(entries) > maxNames {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		if ext := path.Ext(e.Name()); ext == ".yaml" || ext == ".yml" || ext == ".json" {
+			names = append(names, e.Name())
+		}
+	}
+	near := expr.Nearest(path.Base(target), names)
+	if near == "" {
+		return ""
+	}
+	rel, err := filepath.Rel(filepath.FromSlash(from), filepath.FromSlash(path.Join(path.Dir(target), near)))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", filepath.ToSlash(rel))
+}
+
+func (r *reader) follow(parent *Agent, at source.Span, name, target string) *Agent {
+	f, err := openRegular(r.fsys, target)
+	if err == nil {
+		defer f.Close()
+	}
+	if err != nil {
+		p := r.report(at, CodeRef, "ref %q cannot be read: %v", name, source.Cause(err))
+		p.err = err
+		if errors.Is(err, fs.ErrNotExist) {
+			p.Hint = r.fileNear(target, path.Dir(r.src.Path))
+		}
+		if strings.Contains(fmt.Sprint(err), "escapes") {
+			p.Hint = "a link in the folder of the definition must not lead out of it"
+		}
+		return nil
+	}
+	src, n := r.read(f, r.folder+target, target)
+	if n == nil {
+		return nil
+	}
+	r.reading = append(r.reading, src)
+	defer func() { r.reading = r.reading[:len(r.reading)-1] }()
+	inner := reader{loader: r.loader, src: src, def: r.def}
+	return inner.agent(n, parent)
+}
+
+// Limits of a definition. They are far above what a person writes.
+const (
+	maxFiles    = 100
+	maxPrograms = 1000   // expressions, which take most of the time
+	maxBraces   = 20_000 // that texts are searched for placeholders
+	maxNames    = 2000   // among more, nothing is guessed
+	maxProblems = 200    // what is shown; there may be more
+	maxFound    = 20_000 // what is found after that is not counted
+)
+
+// loader reads the files of one definition and collects what is wrong.
+type loader struct {
+	fsys     fs.FS  // nil: refs are refused
+	folder   string // how the names of files begin, for people
+	sources  []*source.Source
+	problems Problems
+	notes    Problems
+	nodes    int                    // seen so far
+	reading  []*source.Source       // files around the current place
+	used     map[string]source.Span // files that a ref has led to, and from where
+}
+
+// report adds an error. A hint can be set on what is returned.
+func (l *loader) report(at source.Span, code, format string, args ...any) *Problem {
+	p := &Problem{
+		File: at.Src.Name, file: at.Src.Index, Line: at.Line, Column: at.Column, Length: at.Length,
+		Severity: SeverityError, Code: code, Message: credential.Mask(fmt.Sprintf(format, args...), at.Src.Secrets), Excerpt: at.Src.Excerpt(at.Line),
+	}
+	if len(l.problems) < maxFound {
+		l.problems = append(l.problems, p)
+	}
+	return p
+}
+
+func (l *loader) warn(at source.Span, code, format string, args ...any) *Problem {
+	p := l.report(at, code, format, args...)
+	p.Severity = SeverityWarning
+	return p
+}
+
+// note adds what is worth knowing.
+func (l *loader) note(at source.Span, code, format string, args ...any) *Problem {
+	kept := l.problems
+	l.problems = nil
+	p := l.report(at, code, format, args...)
+	p.Severity = SeverityNote
+	l.problems = kept
+	if len(l.notes) < maxFound {
+		l.notes = append(l.notes, p)
+	}
+	return p
+}
+
+// full reports that there are so many problems that more are of no use.
+func (l *loader) full() bool { return len(l.problems) >= maxFound }
+
+// read reads a file and returns its one value, nil if there is a problem.
+func (l *loader) read(r io.Reader, name, path string) (*source.Source, *yaml.Node) {
+	src := source.New(name, path, len(l.sources), "")
+	l.sources = append(l.sources, src)
+	n, faults := source.Read(r, src, &l.nodes)
+	l.blame(faults)
+	return src, n
+}
+
+// parse returns the one value of the text of src, nil if there is a problem.
+func (l *loader) parse(src *source.Source, text string) *yaml.Node {
+	n, faults := source.Parse(src, text, &l.nodes)
+	l.blame(faults)
+	return n
+}
+
+// blame reports why a text cannot be read.
+func (l *loader) blame(faults []*source.Fault) {
+	for _, f := range faults {
+		code := CodeSyntax
+		if f.OfFile {
+			code = CodeFile
+		}
+		p := l.report(f.At, code, "%s", f.Message)
+		p.Hint, p.err = f.Hint, f.Err
+	}
 }

@@ -3,13 +3,18 @@
 package definition
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
 )
 
 // effects are what a task can do to the world outside. What only computes can do
@@ -87,4 +92,183 @@ func effectWords(field string) string {
 		return "effect: at_most_once"
 	}
 	return "effect: at_most_once of a tool"
+}
+
+const effectDoc = "side effect, which decides what follows when the step is cut off: idempotent (default of commands and requests), pure, at_most_once or transactional; or {at_most_once: true, reconcile: {command} or {url}}, which finds out whether the step took place"
+
+var effectRows = []row[Agent]{does("effect", effectDoc, func() shape { return either(oneOf(effects...), effectShape()) }, (*reader).taskEffect).shown(agent.Idempotent)}
+
+var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) }, (*reader).taskEffect).alone()}
+
+// effectShape is the effect of a task that can find out what became of it.
+func effectShape() shape {
+	var yes any = true
+	return settings([]entry{
+		{"at_most_once", "true: the step must not run twice", &jsonschema.Schema{Const: &yes, Title: "true"}},
+		{"reconcile", "after a crash, finds out whether the step took place: a command (exit code 0: it did, and its output is the result; 1: it did not) or a request (2xx: it did; 404, 410: it did not); after any other outcome a person is asked. {{call_id}} is the call's ID", reconcileShape()},
+	}, "at_most_once", "reconcile")
+}
+
+func reconcileShape() shape {
+	s := settings([]entry{
+		{"command", "program and arguments; no shell reads them", filled(anyText())},
+		{"stdin", "input of the command", anyText()},
+		{"env", "additional environment variables", mapOf(anyText())},
+		{"unsafe", "true allows placeholders where a value could run as code", yesNo()},
+		{"clean_env", "true removes the environment except PATH, HOME and the like", yesNo()},
+		{"dir", "working directory, inside the run's root", text()},
+		{"output_limit", "largest output, such as 1MB", byteSize()},
+		{"url", "address of the request; no placeholder in its host", text()},
+		{"method", "HTTP method; GET if left out", text()},
+		{"headers", "request headers", mapOf(anyText())},
+		{"body", "body: text, or a map or list, sent as JSON", &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}},
+		{"redirect_hosts", "other servers that a redirect may lead to, as host or host:port", filled(text())},
+		{"size_limit", "largest answer, such as 1MB", byteSize()},
+		{"timeout", "how long it may take; 30s for a request if left out", duration()},
+	})
+	s.OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
+	return s
+}
+
+// commandOnly are the fields of a command that finds something out, and requestOnly
+// those of a request.
+var (
+	commandOnly = []string{"command", "stdin", "env", "clean_env", "dir", "output_limit", "unsafe"}
+	requestOnly = []string{"url", "method", "headers", "body", "size_limit", "redirect_hosts"}
+)
+
+const reconcileHint = "write reconcile: {command: [program, \"{{call_id}}\"]} or {url: https://…/{{call_id}}}"
+
+// effectMap reads an effect with what finds out about it.
+func (r *reader) effectMap(a *Agent, n *yaml.Node) {
+	ps, ok := r.pairs(n, "effect")
+	if !ok {
+		return
+	}
+	once, given := false, false
+	for _, p := range ps {
+		f := "effect." + p.key
+		a.nodes[f] = p.value
+		switch p.key {
+		case "at_most_once":
+			given = true
+			if once, ok = r.boolean(p.value, f); ok && !once {
+				r.report(r.src.Of(p.value), CodeValue, "%s must be true", f).Hint = "write effect: idempotent for what may happen twice"
+			}
+		case "reconcile":
+			a.Reconcile = r.reconcile(a, p.value)
+		default:
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of effect", p.key).
+				Hint = didYouMean(p.key, []string{"at_most_once", "reconcile"}, "%q", "it has at_most_once and reconcile")
+		}
+	}
+	if _, finds := a.nodes["effect.reconcile"]; !given || !finds {
+		r.report(r.src.Of(n), CodeMissing, "effect as a map needs at_most_once: true and reconcile").Hint = reconcileHint + "; or a word: " + effectsHint
+	}
+	a.Effect = agent.AtMostOnce
+}
+
+// reconcile reads what finds out whether a task was done: another task, whose templates
+// see what those of the first one do; nil if it cannot be read.
+func (r *reader) reconcile(a *Agent, n *yaml.Node) *Agent {
+	const what = "effect.reconcile"
+	ps, ok := r.pairs(n, what)
+	if !ok {
+		r.hint(reconcileHint)
+		return nil
+	}
+	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n), nodes: map[string]*yaml.Node{"name": a.nodes["name"]}}
+	has := func(field string) bool { return slices.ContainsFunc(ps, func(p pair) bool { return p.key == field }) }
+	known, before := commandOnly, len(r.problems)
+	switch find.Type = TypeCommand; {
+	case has("command") == has("url"):
+		r.report(r.src.Of(n), CodeValue, "%s must be one of command and url", what).Hint = reconcileHint
+		return nil
+	case has("url"):
+		find.Type, known = TypeHTTP, requestOnly
+	}
+	begin(find)
+	for _, p := range ps {
+		find.nodes[p.key] = p.value
+		switch {
+		case p.key == "timeout" && find.Type == TypeHTTP:
+			find.HTTP.Timeout, _ = r.duration(p.value, what+".timeout")
+		case p.key == "timeout":
+			find.Command.Timeout, _ = r.duration(p.value, what+".timeout")
+		case !slices.Contains(known, p.key):
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
+				Hint = didYouMean(p.key, append(slices.Clone(known), "timeout"), "%q", "")
+		case source.IsNull(p.value):
+			r.report(r.src.Of(p.value), CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
+		default:
+			r.field(find, p)
+		}
+	}
+	if find.broken = len(r.problems) > before; find.broken {
+		return nil
+	}
+	return find
+}
+
+// reconciles checks what finds out whether a task was done.
+func (c *checker) reconciles(a *Agent) {
+	c.task(a.Reconcile)
+	c.reads = slices.DeleteFunc(c.reads, func(rd read) bool {
+		return rd.agent == a.Reconcile && rd.name == taskagent.KeyCallID
+	})
+}
+
+// reconcileOf finds out whether a task was done. What it is made of was checked.
+func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
+	find := a.Reconcile
+	if find == nil {
+		return nil
+	}
+	base := taskagent.Config{Name: a.Name}
+	var made agent.Reconcile
+	var err error
+	if find.Type == TypeCommand {
+		c := find.Command
+		made, err = taskagent.NewCommandReconcile(taskagent.CommandConfig{
+			Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: cfg.Root, Dir: c.Dir,
+			OutputLimit: c.OutputLimit, Timeout: c.Timeout, Unsafe: c.Unsafe,
+		})
+	} else {
+		h := find.HTTP
+		made, err = taskagent.NewHTTPReconcile(taskagent.HTTPConfig{
+			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
+			Timeout: h.Timeout, SizeLimit: h.SizeLimit, RedirectHosts: h.RedirectHosts,
+		})
+	}
+	if err != nil {
+		return func(agent.InvocationContext, agent.Doubt) (agent.Outcome, error) { return agent.Outcome{}, err }
+	}
+	return made
+}
+
+// reconcileCommand is that of a command that is a tool, which is asked in JSON.
+func reconcileCommand(t Tool, asked tool.Tool) agent.Reconcile {
+	find := tool.ReconcileOf(asked)
+	if find == nil {
+		return nil
+	}
+	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+		request, err := json.Marshal(call.Args)
+		if err != nil {
+			return agent.Outcome{}, err
+		}
+		call.Args = map[string]any{"request": string(request)}
+		found, err := find(ctx, call)
+		result, happened := found.Happened()
+		if err != nil || !happened || !t.Agent.Command.JSON {
+			return found, err
+		}
+		answer, _ := result.(map[string]any)
+		text, _ := answer["result"].(string)
+		v, err := session.PlainJSON([]byte(text))
+		if err != nil {
+			return agent.Outcome{}, err
+		}
+		return agent.Happened(v), nil
+	}
 }

@@ -3,16 +3,11 @@
 package definition
 
 import (
+	"fmt"
 	"slices"
-	"time"
+	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
-
-	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/loop"
 )
 
 // Field is one thing that a definition can say about an agent.
@@ -51,52 +46,67 @@ func (f Field) has(t Type) bool {
 	return f.Types == nil || slices.Contains(f.Types, t)
 }
 
-// typed are the fields that tell an agent's type, the clearest first.
-var typed = []struct {
-	field string
-	is    Type
-}{
-	{"sub_agents", TypeLoop},
-	{"command", TypeCommand},
-	{"url", TypeHTTP},
-	{"set", TypeExpression},
-	{"value", TypeExpression},
-	{"text", TypeTemplate},
-	{"endpoint", TypeA2A},
-	{"question", TypeHuman},
-	{"func", TypeFunc},
+// Part is one name in a field that can be a map.
+type Part struct {
+	Name string
+	// Value says what it can be, in words; Doc what it is.
+	Value, Doc string
+	// Needed says that the map has to have it.
+	Needed bool
 }
 
-// asking are the fields that agents of other types have too.
-var asking = []string{"instructions", "model"}
+// Value says in words what the field's value can be, such as "duration" or "whole
+// number or none".
+func (f Field) Value() string { return valueWords(shapes[f.Name]) }
 
-var types = []string{
-	string(TypeLoop), string(TypeSequential), string(TypeParallel), string(TypeLLM),
-	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate), string(TypeA2A),
-	string(TypeHuman), string(TypeFunc),
+// Parts are the names in the map that the field's value can be; nil if it is none,
+// or one with names of the author's own.
+func (f Field) Parts() []Part {
+	s := form(shapes[f.Name])
+	if s == nil {
+		return nil
+	}
+	var parts []Part
+	for _, name := range s.PropertyOrder {
+		p := s.Properties[name]
+		parts = append(parts, Part{name, valueWords(p), p.Description, slices.Contains(s.Required, name)})
+	}
+	return parts
 }
 
-// TypeOf returns the type of the agent that has these fields. given is the value of its
-// field type, which decides if it is the name of a type. The result is empty if neither
-// tells.
-func TypeOf(given string, fields ...string) Type {
-	if slices.Contains(types, given) {
-		return Type(given)
+// valueWords names the forms of a value.
+func valueWords(s shape) string {
+	if s == nil {
+		return "any value"
 	}
-	for _, t := range typed {
-		if slices.Contains(fields, t.field) {
-			return t.is
+	if name, ok := strings.CutPrefix(s.Ref, "#/$defs/"); ok {
+		return refWords[name]
+	}
+	var words []string
+	for _, alt := range alternatives(s) {
+		switch {
+		case alt.Enum != nil:
+			for _, v := range alt.Enum {
+				words = append(words, fmt.Sprint(v))
+			}
+		case alt.Ref != "":
+			words = append(words, valueWords(alt))
+		case alt.Title != "" && !slices.Contains(words, alt.Title):
+			words = append(words, alt.Title)
 		}
 	}
-	for _, name := range fields {
-		if f := fieldNamed(name); len(f.Types) == 1 {
-			return f.Types[0]
-		}
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
 	}
-	if slices.ContainsFunc(asking, func(field string) bool { return slices.Contains(fields, field) }) {
-		return TypeLLM
+	if len(words) == 0 {
+		return "any value"
 	}
-	return ""
+	return words[0]
+}
+
+// refWords are what the parts of the schema are called that have a name there.
+var refWords = map[string]string{
+	"condition": "expression or map", "answer": "JSON Schema", "step": "agent", "tool": "tool", "mcp": "map", "callback": "map",
 }
 
 // Parts lists the names that can stand in a field that is a map, in the order in which
@@ -122,73 +132,170 @@ func Parts(path ...string) []string {
 	return slices.Clone(s.PropertyOrder)
 }
 
-// The fields that agents of several types have. Those of one type stand beside it.
+// kind is a group of fields that agents of some types have.
+type kind struct {
+	types  []Type // nil for all
+	root   bool   // only the root has the fields
+	isStep bool   // only steps of loops have them
+	rows   []row[Agent]
+	begin  func(*Agent) // makes what the fields are kept in, with its defaults; nil if the agent itself keeps them
+}
 
-func nameShape() shape {
-	return &jsonschema.Schema{
-		Type: "string", MinLength: new(1), MaxLength: new(vocabulary.MaxName), Pattern: namePattern,
-		Not: &jsonschema.Schema{Enum: []any{"user"}}, Title: "name",
+// kindOf is a kind whose fields are kept in a T, which the slot of an agent points at.
+func kindOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) kind {
+	begin := func(a *Agent) *T {
+		at := slot(a)
+		if *at == nil {
+			*at = new(T)
+			for _, w := range rows {
+				if w.preset != nil {
+					w.preset(*at)
+				}
+			}
+		}
+		return *at
+	}
+	k := kind{types: types, begin: func(a *Agent) { begin(a) }}
+	for _, w := range rows {
+		of := special(w.Name, w.Doc, w.shape, func(p place, n *yaml.Node, a *Agent) bool { return w.into(p, n, begin(a)) })
+		of.needed, of.single, of.hint = w.needed, w.single, w.hint
+		k.rows = append(k.rows, of)
+	}
+	return k
+}
+
+// kindOfRoot is the kind of the fields that the definition keeps and the root gives.
+func kindOfRoot(rows []row[Definition]) kind {
+	k := kindOf(func(*Agent) **Definition { return nil }, rows)
+	k.root, k.begin = true, nil
+	for i, w := range rows {
+		k.rows[i].into = func(p place, n *yaml.Node, _ *Agent) bool { return w.into(p, n, p.def) }
+	}
+	return k
+}
+
+// kindOfStep are fields of all steps of loops. What they are kept in is made when one
+// of them is given.
+func kindOfStep(rows []row[Step], types ...Type) kind {
+	k := kindOf(func(a *Agent) **Step { return &a.Step }, rows, types...)
+	k.isStep, k.begin = true, nil
+	return k
+}
+
+// kinds are all of them, in the order in which people write the fields.
+var kinds []kind
+
+func init() { // and not where they are declared, as what reads a value may read an agent
+	kinds = []kind{
+		{rows: headRows},
+		kindOfRoot(rootRows),
+		kindOf(func(a *Agent) **Loop { return &a.Loop }, loopRows, TypeLoop),
+		kindOfStep(stepTimeRows, TypeSequential, TypeParallel, TypeLLM),
+		{rows: taskTimeRows, types: []Type{TypeCommand, TypeHTTP}},
+		kindOfStep(stepTimeRows, TypeA2A, TypeFunc),
+		kindOf(func(a *Agent) **Parallel { return &a.Parallel }, parallelRows, TypeParallel),
+		{rows: errorRows},
+		kindOfStep(stepRows),
+		{rows: goOnRows},
+		{rows: subRows, types: workflows},
+		{rows: modelRows, types: []Type{TypeLLM, TypeLoop, TypeSequential, TypeParallel}},
+		kindOf(func(a *Agent) **LLM { return &a.LLM }, llmRows, TypeLLM),
+		kindOf(func(a *Agent) **Command { return &a.Command }, commandRows, TypeCommand),
+		kindOf(func(a *Agent) **HTTP { return &a.HTTP }, httpRows, TypeHTTP),
+		kindOf(func(a *Agent) **Expression { return &a.Expression }, expressionRows, TypeExpression),
+		{rows: templateRows, types: []Type{TypeTemplate}},
+		kindOf(func(a *Agent) **A2A { return &a.A2A }, remoteRows, TypeA2A),
+		kindOf(func(a *Agent) **Human { return &a.Human }, humanRows, TypeHuman),
+		{rows: funcRows, types: []Type{TypeFunc}},
+		{rows: effectRows, types: []Type{TypeCommand, TypeHTTP}},
+		{rows: innerEffectRows, types: []Type{TypeExpression, TypeTemplate}},
+		{rows: tailRows},
+		{rows: taskRows, types: tasks},
+		{rows: exitRows},
+	}
+	tell()
+}
+
+// tell fills in what is made of the kinds: the fields, their shapes, and what agents
+// need.
+func tell() {
+	types := make(map[string][]Type)
+	for _, k := range kinds {
+		for _, w := range k.rows {
+			types[w.Name] = append(types[w.Name], k.types...)
+			if w.Doc != "" {
+				w.Root = k.root
+				fields = append(fields, w.Field)
+			}
+			if w.needed {
+				needs[k.types[0]] = w.Name
+			}
+			switch {
+			case w.single:
+				for _, t := range k.types {
+					shapes[string(t)+" "+w.Name] = w.shape()
+				}
+			case shapes[w.Name] == nil:
+				shapes[w.Name] = w.shape()
+			}
+		}
+	}
+	for i := range fields {
+		fields[i].Types = types[fields[i].Name]
 	}
 }
 
-var headRows = []row[Agent]{
-	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text), func(a *Agent) *string { return &a.Name }),
-	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) }, func(*reader, *Agent, *yaml.Node) {}),
-	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
-	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
-	field("color", "color to show it in: a name such as red, or \"#rrggbb\"", plain(colorShape, (*reader).color), func(a *Agent) *string { return &a.Color }),
+func (k kind) of(t Type) bool { return k.types == nil || slices.Contains(k.types, t) }
+
+// rowFor finds the row of a field for agents of a type; of any type that has it if
+// the type is not known.
+func rowFor(t Type, name string) (k kind, w row[Agent], ok bool) {
+	for _, k := range kinds {
+		if t != "" && !k.of(t) {
+			continue
+		}
+		for _, w := range k.rows {
+			if w.Name == name {
+				return k, w, true
+			}
+		}
+	}
+	return kind{}, row[Agent]{}, false
 }
 
-// does is the row of a field whose reader keeps what it reads by itself.
-func does(name, doc string, s func() shape, read func(*reader, *Agent, *yaml.Node)) row[Agent] {
-	return special(name, doc, s, func(p place, n *yaml.Node, a *Agent) bool {
-		read(p.reader, a, n)
-		return true
-	})
+// begin makes what agents of the type keep their fields in, with the defaults.
+func begin(a *Agent) {
+	for _, k := range kinds {
+		if k.begin != nil && k.of(a.Type) {
+			k.begin(a)
+		}
+	}
 }
 
-var rootRows = []row[Definition]{
-	special("inputs", "inputs of a run: name: {type, default, description}, or name: default", func() shape { return mapOf(inputShape()) }, takesInputs),
-	special("state", "initial state of a run", func() shape { return &jsonschema.Schema{Type: "object", Title: "map"} }, takesState),
-	field("query", "user's request if the run gives none: {{user_input}}", aText, func(d *Definition) *string { return &d.Query }),
-	field("session", "session ID if the run gives none; with a fixed ID all runs are one conversation", aText, func(d *Definition) *string { return &d.Session }),
-	field("prices", "price of a million tokens: provider/name: {input, output, cached_input}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
-	field("max_model_calls", "fail after this many model calls (a number or none; default 500); a larger budget of calls at the root raises it", plain(callsOrNone, (*reader).maxModelCalls), func(d *Definition) *int { return &d.MaxModelCalls }).shown(agent.DefaultMaxLLMCalls),
-	field("init_timeout", "time limit to open a model or a tool server; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
+// field reads a field. If the agent's type is not known, a field that only some types
+// have is checked, and its value is dropped.
+func (r *reader) field(a *Agent, p pair) {
+	k, w, ok := rowFor(a.Type, p.key)
+	if !ok {
+		return
+	}
+	of := a
+	if a.Type == "" && k.begin != nil {
+		of = &Agent{Type: k.types[0], nodes: a.nodes}
+	}
+	if !w.reads(place{r, a, p.key}, p.value, of) {
+		a.unread = append(a.unread, p.key)
+	}
 }
 
-var parallelRows = []row[Parallel]{
-	field("max_concurrency", "most sub-agents that run at once; all if left out", wholeFrom[uint](0, ""), func(p *Parallel) *uint { return &p.MaxConcurrency }),
+// stepFields are the fields that an agent can have as a step of a loop only.
+func stepFields(t Type) (names []string) {
+	for _, k := range kinds {
+		if k.isStep && k.of(t) {
+			for _, w := range k.rows {
+				names = append(names, w.Name)
+			}
+		}
+	}
+	return names
 }
-
-var errorRows = []row[Agent]{
-	field("on_error", "after a failed step: stop (default), skip_step or next_iteration; on a loop for all its steps, on a step for itself", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration), func(a *Agent) *loop.ErrorPolicy { return &a.OnError }).
-		helped("skip_step goes on with the next step, next_iteration with the next iteration").shown(loop.StopOnError),
-}
-
-var goOnRows = []row[Agent]{does("continue_on_error", "true means on_error: next_iteration", yesNo, (*reader).continueOnError)}
-
-var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file", func() shape { return filled(by("step")) }, (*reader).subAgents)}
-
-var modelRows = []row[Agent]{field("model", "model, as provider/name; on a workflow agent for all agents inside; that of the run if left out", plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model })}
-
-func modelShape() shape {
-	return &jsonschema.Schema{Type: "string", Title: "text", Examples: []any{"openai/gpt-5-mini", "ollama/qwen3"}}
-}
-
-var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers", plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
-
-func wordShape() shape { return &jsonschema.Schema{Type: "string", MinLength: new(1), Title: "text"} }
-
-const effectDoc = "side effect, which decides what follows when the step is cut off: idempotent (default of commands and requests), pure, at_most_once or transactional; or {at_most_once: true, reconcile: {command} or {url}}, which finds out whether the step took place"
-
-var effectRows = []row[Agent]{does("effect", effectDoc, func() shape { return either(oneOf(effects...), effectShape()) }, (*reader).taskEffect).shown(agent.Idempotent)}
-
-var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) }, (*reader).taskEffect).alone()}
-
-var tailRows = []row[Agent]{
-	does("callbacks", "hooks: before_run, after_run, before_agent, after_agent, before_iteration, after_iteration, before_model, after_model, before_tool, after_tool; each a list of {webhook, secret_env}, {command} or {func}, with timeout, veto, on_error", callbacksShape, (*reader).callbacks),
-	field("output_key", "state key of the result; loop_output makes a step of a loop its finalizer", aText, func(a *Agent) *string { return &a.OutputKey }),
-}
-
-var exitRows = []row[Agent]{field("can_exit_loop", "true lets the agent, and agents inside it, end the loop; true is the default with exit_when or the tool exit_loop, false otherwise. It gives an llm agent that tool, and lets a person who approves end the loop", aBool, func(a *Agent) *bool { return &a.CanExitLoop })}

@@ -4,12 +4,22 @@ package definition
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/humanagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/template"
 )
 
 // Human is a question to a person.
@@ -77,4 +87,179 @@ var humanRows = []row[Human]{
 	field("keys", "state keys to show and edit", each(aText, listing{empty: "leave it out, or name some", unique: true}), func(h *Human) *[]string { return &h.Keys }),
 	field("deadline", "time limit of the answer, such as 24h; none if left out", aSpan, func(h *Human) *time.Duration { return &h.Deadline }),
 	field("default", "answer to use at the deadline: true or false, a text, or a map of keys; without a default the step fails", own(answerTo, (*reader).defaultAnswer), func(h *Human) *json.RawMessage { return &h.Default }),
+}
+
+// human checks a question to a person.
+func (c *checker) human(a *Agent) {
+	before := len(c.problems)
+	h := a.Human
+	c.template(a, "question", h.Question, template.Canonical)
+	c.unset(a)
+	c.inTools(a)
+	c.askedFor(a)
+	for i, key := range a.edits {
+		c.reads = append(c.reads, read{agent: a, field: index("keys", i), name: key, bare: true, line: 1, column: 1})
+	}
+	if s := a.Step; s != nil && s.Adaptive != nil {
+		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout is about what takes its time to work, and %q waits for a person", a.Name).
+			Hint = "give deadline"
+	}
+	c.deadline(a)
+	if Problems(c.problems[before:]).count(SeverityError) > 0 || a.broken || vocabulary.AgentName(a.Name) != "" {
+		return
+	}
+	if _, err := newHuman(a, around{}); err != nil {
+		if errs := unjoin(errors.Unwrap(err)); len(errs) > 0 {
+			err = errs[0]
+		}
+		c.report(a.at("question"), CodeTask, "%v", err).err = err
+	}
+}
+
+// inTools refuses a question in a tool call: nobody outside would see it.
+func (c *checker) inTools(a *Agent) {
+	for p := a; p != nil; p = p.parent {
+		if p.tool {
+			c.report(a.at("question"), CodeTool, "%q asks a person, which it cannot do in a tool call", a.Name).
+				Hint = "make it a step of its own; that a tool needs consent, confirm of an MCP server says"
+			return
+		}
+	}
+}
+
+// askedFor looks whether the fields go with what the person is asked for.
+func (c *checker) askedFor(a *Agent) {
+	h := a.Human
+	if slices.Contains(a.unread, "ask") {
+		return
+	}
+	conflict := func(field, hint, format string, args ...any) {
+		if _, given := a.nodes[field]; given {
+			c.report(a.at(field), CodeConflict, format, args...).Hint = hint
+		}
+	}
+	if h.Ask != session.AskText {
+		conflict("options", "give ask: answer", "options are answers in words, and this question has ask: %s", h.Ask)
+	}
+	if h.Ask != session.AskEdit {
+		conflict("keys", "give ask: edit", "keys are for an edit, and this question has ask: %s", h.Ask)
+		return
+	}
+	if _, given := a.nodes["keys"]; !given {
+		c.report(a.at("ask"), CodeConflict, "an edit needs keys: what can be edited")
+	}
+	conflict("output_key", "leave it out: what is edited is in the keys", "an edit writes its keys, and no output_key")
+}
+
+// deadline looks whether there is a time for the default, and the other way round.
+func (c *checker) deadline(a *Agent) {
+	h := a.Human
+	_, timed := a.nodes["deadline"]
+	n, given := a.nodes["default"]
+	switch {
+	case given && !timed:
+		c.report(a.at("default"), CodeConflict, "default is the answer when the deadline is over, and there is none").Hint = "give deadline, such as 24h"
+	case timed && !given:
+		c.warn(a.at("deadline"), CodePerson, "if nobody answers in %s, %q fails", briefly(h.Deadline), a.Name).Hint = "give default: the answer then"
+	}
+	if !given || h.Default == nil || slices.Contains(a.unread, "ask") {
+		return
+	}
+	at := c.inField(a, "default", 1, 1)
+	switch h.Ask {
+	case session.AskApproval:
+		if string(h.Default) != "true" && string(h.Default) != "false" {
+			c.report(at, CodeConflict, "default must be true or false, as the person is asked to approve, got %s", source.Describe(n))
+		}
+	case session.AskText:
+		var text string
+		switch err := json.Unmarshal(h.Default, &text); {
+		case err != nil:
+			c.report(at, CodeConflict, "default must be text, as the person is asked for words, got %s", source.Describe(n))
+		case h.Options != nil && !slices.Contains(h.Options, text):
+			c.report(at, CodeConflict, "default %q is none of the options", text).
+				Hint = didYouMean(text, h.Options, "%q", "the options are "+strings.Join(h.Options, ", "))
+		}
+	case session.AskEdit:
+		c.defaultEdit(a, at)
+	}
+}
+
+func (c *checker) defaultEdit(a *Agent, at source.Span) {
+	var edit map[string]any
+	if json.Unmarshal(a.Human.Default, &edit) != nil {
+		c.report(at, CodeConflict, "default must be a map of keys, as the person edits them, got %s", source.Describe(a.nodes["default"]))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(edit)) {
+		if !slices.Contains(a.unread, "keys") && !slices.Contains(a.Human.Keys, key) {
+			c.report(a.at("default."+key), CodeConflict, "default sets %q, which is not among the keys", key).
+				Hint = didYouMean(key, a.Human.Keys, "%q", "")
+		}
+	}
+}
+
+// edited notes the keys that an edit writes. That somebody may give them a value
+// does not make them keys: a name that is mistyped here would be one.
+func (c *checker) edited(a *Agent) {
+	if a.Human == nil {
+		return
+	}
+	for i, key := range a.edits {
+		if c.key(a.at(index("keys", i)), key, "keys") {
+			c.writers[key] = append(c.writers[key], a)
+		}
+	}
+}
+
+// edits yields the keys that the person edits, but for those that could not be read.
+func (a *Agent) edits(yield func(int, string) bool) {
+	if a.Human.Ask != session.AskEdit {
+		return
+	}
+	for i, key := range a.Human.Keys {
+		if source.PlainText(a.nodes[index("keys", i)]) && !yield(i, key) {
+			return
+		}
+	}
+}
+
+// approves reports whether a person ends the loop around by approving.
+func (a *Agent) approves() bool {
+	return a.Human != nil && a.Human.Ask == session.AskApproval && a.CanExitLoop
+}
+
+// unheard notes a question whose answer nobody looks at.
+func (c *checker) unheard() {
+	var asked []*Agent
+	for a := range c.def.Root.All {
+		switch {
+		case a.Type == TypeLLM || a.Type == TypeFunc:
+			return // it sees what is said
+		case a.Human != nil && a.OutputKey == "" && a.Human.Ask != session.AskEdit && !a.CanExitLoop:
+			asked = append(asked, a)
+		}
+	}
+	for _, a := range asked {
+		c.note(a.at("question"), CodePerson, "nobody looks at the answer to %q", a.Name).
+			Hint = fmt.Sprintf("give it an output_key, and read it: %s", answerRead(a))
+	}
+}
+
+// answerRead is how an answer is read.
+func answerRead(a *Agent) string {
+	if a.Human.Ask == session.AskApproval {
+		return "state.KEY.approved"
+	}
+	return "{{KEY}}"
+}
+
+// newHuman makes an agent that asks a person.
+func newHuman(a *Agent, cb around) (agent.Agent, error) {
+	h := a.Human
+	return humanagent.New(humanagent.Config{
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
+		Kind: h.Ask, Text: h.Question, Options: slices.Clone(h.Options), Keys: slices.Clone(h.Keys), OutputKey: outputKey(a),
+		ExitIfApproved: a.approves(), Timeout: h.Deadline, Default: slices.Clone(h.Default),
+	})
 }

@@ -3,47 +3,71 @@
 package definition
 
 import (
-	"cmp"
+	"fmt"
 	"math"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/loop"
 )
 
-// settings reads a map of known fields and hands on each. It reports whether
-// nothing was wrong.
-func (r *reader) settings(a *Agent, n *yaml.Node, field string, known []string, read func(key, field string, n *yaml.Node)) bool {
-	before := len(r.problems)
-	ps, ok := r.pairs(n, field)
-	for _, p := range ps {
-		if !slices.Contains(known, p.key) {
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s", p.key, field).
-				Hint = cmp.Or(foreign[field+"."+p.key], didYouMean(p.key, known, "%q", "there are "+strings.Join(known, ", ")))
-			ok = false
-			continue
-		}
-		f := field + "." + p.key
-		a.nodes[f] = p.value
-		read(p.key, f, p.value)
+// Timeouts is a preset of the time that a loop and its iterations may take.
+type Timeouts string
+
+// The presets, with the time of an iteration and of the loop.
+const (
+	TimeoutsFast     Timeouts = "fast"     // 2 minutes and 15
+	TimeoutsStandard Timeouts = "standard" // 5 minutes and 30
+	TimeoutsLong     Timeouts = "long"     // 10 minutes and an hour
+	TimeoutsNone     Timeouts = "none"     // as long as it takes
+)
+
+var timeouts = []string{string(TimeoutsFast), string(TimeoutsStandard), string(TimeoutsLong), string(TimeoutsNone)}
+
+// times are how long an iteration and the loop may take; 0 for no bound.
+func (t Timeouts) times() (iteration, total time.Duration) {
+	switch t {
+	case TimeoutsFast:
+		return 120 * time.Second, 900 * time.Second
+	case TimeoutsStandard:
+		return 300 * time.Second, 1800 * time.Second
+	case TimeoutsLong:
+		return 600 * time.Second, 3600 * time.Second
 	}
-	return ok && len(r.problems) == before
+	return 0, 0
 }
 
-// choice reads one of several words; empty if it is none.
-func (r *reader) choice(n *yaml.Node, what string, words []string) string {
-	text, ok := r.text(n, what)
-	if !ok || slices.Contains(words, text) {
-		return text
+// preset fills in the times that the file does not give.
+func (a *Agent) preset() {
+	l := a.Loop
+	if l.Timeouts == "" && a.loopAround() == nil {
+		l.Timeouts = TimeoutsStandard
 	}
-	last := len(words) - 1
-	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last], text).
-		Hint = didYouMean(text, words, "%q", "")
-	return ""
+	iteration, total := l.Timeouts.times()
+	_, named := a.nodes["timeouts"]
+	_, given := a.nodes["timeout"]
+	l.meant = named || given
+	if !given {
+		l.Timeout = total
+	}
+	if _, given := a.nodes["iteration_timeout"]; !given {
+		l.IterationTimeout = iteration
+		l.clamp()
+	}
+}
+
+// clamp keeps a preset's time of an iteration within that of the loop.
+func (l *Loop) clamp() {
+	if l.Timeout > 0 {
+		l.IterationTimeout = min(l.IterationTimeout, l.Timeout)
+	}
 }
 
 func (r *reader) timeouts(n *yaml.Node, field string) (Timeouts, bool) {
@@ -64,24 +88,6 @@ func (r *reader) loopTime(n *yaml.Node, what string) (time.Duration, bool) {
 	return r.duration(n, what)
 }
 
-// delay reads how long to wait, which may be not at all.
-func (r *reader) delay(n *yaml.Node, what string) (time.Duration, bool) {
-	d, ok := spanOf(n)
-	switch {
-	case ok && d < 0:
-		r.report(r.src.Of(n), CodeValue, "%s must not be negative, got %s", what, n.Value)
-		return 0, false
-	case ok && d == 0:
-		return 0, true
-	}
-	return r.duration(n, what)
-}
-
-func (r *reader) finalizer(n *yaml.Node, field string) (bool, bool) {
-	word := r.choice(n, field, []string{"after", finalizeEach})
-	return word == finalizeEach, word != ""
-}
-
 // share reads a share of a whole, as 10% or 0.1.
 func (r *reader) share(n *yaml.Node, what string) (float64, bool) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(n.Value), "%")
@@ -98,4 +104,211 @@ func (r *reader) share(n *yaml.Node, what string) (float64, bool) {
 		return 0, false
 	}
 	return v, true
+}
+
+func shareShape() shape {
+	return &jsonschema.Schema{
+		Title: "share", Examples: []any{"10%", 0.1},
+		AnyOf: []*jsonschema.Schema{
+			{Type: "string", Pattern: `^\s*(0*[0-9]{0,2}(\.[0-9]*)?\s*%|0*\.[0-9]+)\s*$`, AllOf: []*jsonschema.Schema{{Pattern: notNothing}}},
+			{Type: "number", ExclusiveMinimum: new(0.0), ExclusiveMaximum: new(1.0)},
+		},
+	}
+}
+
+// times warns of times of which one leaves no room for another.
+func (c *checker) times(a *Agent) {
+	l := a.Loop
+	_, total := a.nodes["timeout"]
+	_, iteration := a.nodes["iteration_timeout"]
+	if n := l.MaxIterations; total && iteration && n > 0 && l.IterationTimeout <= l.Timeout {
+		// Not the product, which may be more than a duration can be.
+		if need := float64(n) * float64(l.IterationTimeout); need > float64(l.Timeout) {
+			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n, briefly(l.IterationTimeout), briefly(l.Timeout)).
+				Hint = moreTime(need) + "; else the loop ends with reason timeout"
+		}
+	}
+	for _, sub := range a.SubAgents {
+		c.stepTime(a, sub)
+	}
+}
+
+// stepTime warns of a step that has more time than the iteration that it is in.
+func (c *checker) stepTime(a, sub *Agent) {
+	var may time.Duration
+	switch {
+	case sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach:
+		return // it is in no iteration
+	case sub.Type == TypeLoop && sub.Loop.meant:
+		may = sub.Loop.Timeout
+	case sub.Step != nil:
+		may = sub.Step.Timeout
+	}
+	has, field := a.Loop.IterationTimeout, "iteration_timeout"
+	if has == 0 {
+		has, field = a.Loop.Timeout, "timeout"
+	}
+	if has == 0 || may <= has {
+		return
+	}
+	what := "an iteration of"
+	if field == "timeout" {
+		what = "the loop"
+	}
+	at := sub.at("timeout")
+	if _, given := sub.nodes["timeout"]; !given {
+		at = sub.at("timeouts")
+	}
+	p := c.warn(at, CodeTimes, "%q may take %s, and %s %q only %s", sub.Name, briefly(may), what, a.Name, briefly(has))
+	if _, given := a.nodes[field]; !given {
+		p.Hint = fmt.Sprintf("that is the preset %s of %q: give it %s, or timeouts: none", a.Loop.Timeouts, a.Name, field)
+	}
+}
+
+// presetTimes notes a loop whose time may be over before its iterations are,
+// where the file does not give both times.
+func (c *checker) presetTimes(a *Agent) {
+	l := a.Loop
+	_, total := a.nodes["timeout"]
+	_, iteration := a.nodes["iteration_timeout"]
+	if total && iteration || l.Timeout == 0 || l.IterationTimeout == 0 || l.MaxIterations == 0 {
+		return // said already, or not to be said
+	}
+	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
+		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may be over before its %d iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
+		p.Hint = moreTime(need)
+	}
+}
+
+// moreTime is what to do where iterations need so much time in all.
+func moreTime(need float64) string {
+	if need < float64(24*time.Hour) {
+		return "give timeout: " + briefly(time.Duration(need)) + ", or a shorter iteration_timeout"
+	}
+	return "give a shorter iteration_timeout"
+}
+
+// longTime is a time as Go writes it.
+var longTime = regexp.MustCompile(`\b([0-9]+h)?[0-9]+m0s\b`)
+
+// briefWords is a message with its times as people write them.
+func briefWords(msg string) string {
+	return longTime.ReplaceAllStringFunc(msg, func(s string) string {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return s
+		}
+		return briefly(d)
+	})
+}
+
+// briefly is a time as people write it: 5m and not 5m0s.
+func briefly(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// DefaultStateLimit is how many bytes the state may have after an iteration of a
+// loop that does not say: far more than a state is for, and less than a machine
+// feels. What grows in every iteration comes to it before it comes to the end of
+// the memory.
+const DefaultStateLimit = 64 << 20
+
+func sizeOrNone() shape {
+	return either(byteSize(), &jsonschema.Schema{Enum: []any{0, "0"}}, oneOf("none"))
+}
+
+// stateLimit reads a size; none, or 0, is no limit.
+func (r *reader) stateLimit(n *yaml.Node, field string) (int64, bool) {
+	if n.Kind == yaml.ScalarNode && (n.Value == "none" || n.Value == "0") {
+		return 0, true
+	}
+	if v := 1.0; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" && n.Load(&v) == nil && v == 0 {
+		return 0, true
+	}
+	return r.size(n, field)
+}
+
+func callsOrNone() shape { return either(whole(0), oneOf("none")) }
+
+// maxModelCalls reads a number of calls, or none; 0 is the default.
+func (r *reader) maxModelCalls(n *yaml.Node, field string) (int, bool) {
+	const unlimited = "none"
+	if n.Kind == yaml.ScalarNode && n.Value == unlimited {
+		return -1, true
+	}
+	v, ok := int64(0), false
+	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
+		v, ok = r.integer(n, field)
+	} else {
+		r.wrong(n, field, "a number of calls, or none")
+	}
+	if ok && (v < 0 || v > math.MaxInt32) {
+		r.report(r.src.Of(n), CodeValue, "%s must be between 0 and %d, got %d", field, math.MaxInt32, v).
+			Hint = "none is no limit, and 0 the default of 500"
+		return 0, false
+	}
+	return int(v), ok
+}
+
+// raiseModelCalls lets a run make as many calls as the budget of its root has,
+// if the file says nothing else: the guard is for loops that nobody has thought
+// about.
+func (d *Definition) raiseModelCalls(b *loop.Budget) {
+	if d.MaxModelCalls == 0 && b != nil && b.Calls > agent.DefaultMaxLLMCalls {
+		d.MaxModelCalls = int(min(b.Calls, math.MaxInt32))
+	}
+}
+
+// modelCalls warns of loops that come to the limit of calls before they come to
+// that of iterations.
+func (c *checker) modelCalls(a *Agent) {
+	limit := float64(c.def.MaxModelCalls)
+	if limit == 0 {
+		limit = agent.DefaultMaxLLMCalls
+	}
+	if limit < 0 {
+		return
+	}
+	if a.Type != TypeLoop {
+		for _, sub := range a.SubAgents {
+			c.modelCalls(sub)
+		}
+		return
+	}
+	if calls := a.modelCalls(); calls > limit {
+		c.warn(a.at("max_iterations"), CodeCalls, "the loop %q can ask models %.0f times, and a run may do so %.0f times", a.Name, calls, limit).
+			Hint = "the run then fails; give the root max_model_calls (a number, or none), or the loop a budget of calls"
+	}
+}
+
+// modelCalls is how often models are asked if every agent asks once each time
+// that it runs, and every loop comes to its limit. A loop without one counts
+// for one iteration.
+func (a *Agent) modelCalls() float64 {
+	if a.Type == TypeLLM {
+		return 1
+	}
+	var each, after float64
+	for _, sub := range a.SubAgents {
+		if n := sub.modelCalls(); a.Type == TypeLoop && sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach {
+			after += n
+		} else {
+			each += n
+		}
+	}
+	if a.Type != TypeLoop {
+		return each
+	}
+	n := each*float64(max(a.Loop.MaxIterations, 1)) + after
+	if b := a.Loop.Budget; b != nil && b.Calls > 0 {
+		n = min(n, float64(b.Calls))
+	}
+	return n
 }

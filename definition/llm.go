@@ -10,7 +10,9 @@ import (
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/template"
 )
 
 // LLM is what only agents that ask a model have.
@@ -135,4 +137,77 @@ func contextNamed(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
 		problem.Hint = "say how many iterations, as {last: 3}"
 	}
 	return c, false
+}
+
+// llm checks what an agent asks its model, and with which tools.
+func (c *checker) llm(a *Agent) {
+	l := a.LLM
+	c.template(a, "instructions", l.Instructions, template.Canonical)
+	if l.OutputSchema != nil && a.mayExit() {
+		c.warn(a.at("output_schema"), CodeConflict, "%q has to answer in JSON and may end the loop: many models cannot do both", a.Name).
+			Hint = "let another agent end the loop, or give this one can_exit_loop: false"
+	}
+	functions := make(map[string]bool)
+	for _, t := range l.Tools {
+		switch {
+		case t.MCP != nil:
+			c.mcp(a, t.field, t.MCP)
+		case t.Func != "" && functions[t.Func]:
+			c.report(a.at(t.field), CodeDuplicate, "the function %q is given twice", t.Func)
+		case t.Func != "":
+			functions[t.Func] = true
+		case t.Agent != nil && t.Agent.Name != "":
+			c.agentTool(t.Agent)
+		}
+	}
+	for _, t := range l.Tools {
+		if t.Agent != nil && functions[t.Agent.Name] {
+			c.report(t.Agent.at("name"), CodeTool, "%q has a function of that name too", a.Name)
+		}
+	}
+}
+
+// literal warns of placeholders in what models are told as it stands.
+func (c *checker) literal(a *Agent, field, text string) {
+	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
+	if text == "" || err != nil {
+		return
+	}
+	for _, ref := range t.Keys() {
+		c.warn(c.inField(a, field, ref.Line, ref.Column), CodeTemplate, "{{%s}} stays as it is: the %s of a loop go to the model word for word", ref.Name, field).
+			Hint = "only the instructions of llm agents have placeholders"
+	}
+}
+
+// llm makes an agent that asks a model.
+func (b *builder) llm(a *Agent) (agent.Agent, error) {
+	l, cb := a.LLM, b.around(a)
+	name, _ := b.modelOf(a)
+	cfg := llmagent.Config{
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Model: b.models[name], Instruction: l.Instructions,
+		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
+		Retry: l.Retry,
+	}
+	if a.mayExit() && a.exitTool() == nil {
+		if err := exitTool(a, "", &cfg); err != nil {
+			return nil, err
+		}
+	}
+	b.aroundCalls(a, &cfg)
+	for _, t := range l.Tools {
+		if err := b.tool(a, t, &cfg); err != nil {
+			return nil, err
+		}
+	}
+	b.cfg.StandIns.llm(a, &cfg)
+	return llmagent.New(cfg)
+}
+
+// generation is what the file says of how the model answers.
+func generation(l *LLM) *genai.GenerateContentConfig {
+	g := &genai.GenerateContentConfig{MaxOutputTokens: int32(l.MaxTokens)}
+	if l.Temperature != nil {
+		g.Temperature = new(float32(*l.Temperature))
+	}
+	return g
 }

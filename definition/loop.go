@@ -3,10 +3,14 @@
 package definition
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -57,58 +61,6 @@ type Loop struct {
 // DefaultMaxIterations is the limit of a loop that gives none.
 const DefaultMaxIterations = 5
 
-// Timeouts is a preset of the time that a loop and its iterations may take.
-type Timeouts string
-
-// The presets, with the time of an iteration and of the loop.
-const (
-	TimeoutsFast     Timeouts = "fast"     // 2 minutes and 15
-	TimeoutsStandard Timeouts = "standard" // 5 minutes and 30
-	TimeoutsLong     Timeouts = "long"     // 10 minutes and an hour
-	TimeoutsNone     Timeouts = "none"     // as long as it takes
-)
-
-var timeouts = []string{string(TimeoutsFast), string(TimeoutsStandard), string(TimeoutsLong), string(TimeoutsNone)}
-
-// times are how long an iteration and the loop may take; 0 for no bound.
-func (t Timeouts) times() (iteration, total time.Duration) {
-	switch t {
-	case TimeoutsFast:
-		return 120 * time.Second, 900 * time.Second
-	case TimeoutsStandard:
-		return 300 * time.Second, 1800 * time.Second
-	case TimeoutsLong:
-		return 600 * time.Second, 3600 * time.Second
-	}
-	return 0, 0
-}
-
-// preset fills in the times that the file does not give.
-func (a *Agent) preset() {
-	l := a.Loop
-	if l.Timeouts == "" && a.loopAround() == nil {
-		l.Timeouts = TimeoutsStandard
-	}
-	iteration, total := l.Timeouts.times()
-	_, named := a.nodes["timeouts"]
-	_, given := a.nodes["timeout"]
-	l.meant = named || given
-	if !given {
-		l.Timeout = total
-	}
-	if _, given := a.nodes["iteration_timeout"]; !given {
-		l.IterationTimeout = iteration
-		l.clamp()
-	}
-}
-
-// clamp keeps a preset's time of an iteration within that of the loop.
-func (l *Loop) clamp() {
-	if l.Timeout > 0 {
-		l.IterationTimeout = min(l.IterationTimeout, l.Timeout)
-	}
-}
-
 var loopRows = []row[Loop]{
 	field("goal", "goal of the loop", aText, func(l *Loop) *string { return &l.Goal }),
 	field("instructions", "loop: how to reach the goal; llm: system instruction, with placeholders", aText, func(l *Loop) *string { return &l.Instructions }).alone(),
@@ -142,6 +94,13 @@ func takesResult(p place, n *yaml.Node, l *Loop) bool {
 	return ok
 }
 
+const finalizeEach = "each_iteration"
+
+func (r *reader) finalizer(n *yaml.Node, field string) (bool, bool) {
+	word := r.choice(n, field, []string{"after", finalizeEach})
+	return word == finalizeEach, word != ""
+}
+
 var budgetParts = parts[loop.Budget]{rows: []row[loop.Budget]{
 	field("calls", "requests to models", wholeFrom[int64](1, "leave it out for no limit"), func(b *loop.Budget) *int64 { return &b.Calls }),
 	field("tokens", "tokens of input and output together", wholeFrom[int64](1, "leave it out for no limit"), func(b *loop.Budget) *int64 { return &b.Tokens }),
@@ -158,3 +117,87 @@ var notWorthParts = parts[loop.NotWorth]{rows: []row[loop.NotWorth]{
 	field("gain", "least expected gain in score", aNumber, func(w *loop.NotWorth) *float64 { return &w.Gain }).must(),
 	field("per", "unit that must bring the gain: an iteration, a minute, a thousand tokens or a unit of cost", oneWord[loop.Per]("iteration", "minute", "ktokens", "cost"), func(w *loop.NotWorth) *loop.Per { return &w.Per }).shown("iteration"),
 }}
+
+// loop checks the rules of a loop.
+func (c *checker) loop(a *Agent) {
+	if endless(a.Loop, a) {
+		c.report(a.at("max_iterations"), CodeEndless, "%s", endlessMessage(a)).Hint = endlessHint
+	}
+	c.anyone(a)
+	for _, e := range unjoin(a.Plan().Check()) {
+		pe, ok := errors.AsType[*loop.PlanError](e)
+		switch {
+		case !ok:
+			c.report(a.at("sub_agents"), CodeStop, "%v", e).err = e
+		case strings.HasPrefix(pe.Field, "steps"):
+			c.stepError(a, pe)
+		case strings.HasPrefix(pe.Field, "order"):
+			c.order(a, pe)
+		default:
+			c.planError(a, pe)
+		}
+	}
+	c.times(a)
+	c.conditionReads(a)
+	c.literal(a, "goal", a.Loop.Goal)
+	c.literal(a, "instructions", a.Loop.Instructions)
+}
+
+// endlessMessage says why nothing bounds a loop.
+func endlessMessage(a *Agent) string {
+	const never = "this loop can never stop: max_iterations is 0 and "
+	if len(canExit(a)) > 0 {
+		return never + "no sub-agent that has can_exit_loop has exit_when"
+	}
+	return never + "no sub-agent has can_exit_loop"
+}
+
+const endlessHint = "give max_iterations, timeout, stop_when, a score with target or min_delta, exit_when of a sub-agent, or can_exit_loop of one that asks a model"
+
+// endless reports whether nothing bounds a loop.
+func endless(l *Loop, a *Agent) bool {
+	if l.MaxIterations > 0 || l.StopWhen != nil || stops(l.Score) {
+		return false
+	}
+	// A preset that nobody has chosen is there to end what should have ended
+	// long before.
+	if l.meant && l.Timeout > 0 || l.Budget != nil && a.asksModel() {
+		return false
+	}
+	for _, sub := range a.SubAgents {
+		if sub.OutputKey != LoopOutput && exits(sub) {
+			return false
+		}
+	}
+	return true
+}
+
+// stops reports whether a score can end its loop.
+func stops(s *loop.Score) bool {
+	return s != nil && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil || s.MinDeltaPercent != nil)
+}
+
+func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
+	l := a.Loop
+	if b.limited == a {
+		l = &b.limits
+	}
+	cfg := loopagent.Config{
+		AgentConfig: base, Plan: a.planWith(l),
+		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
+	}
+	for _, sub := range a.SubAgents {
+		if sub.Step != nil && sub.Step.Cache != nil {
+			if cfg.Steps == nil {
+				cfg.Steps = make(map[string]loopagent.StepPolicy)
+			}
+			cfg.Steps[sub.Name] = loopagent.StepPolicy{Cache: sub.Step.Cache.policy()}
+		}
+	}
+	b.aroundIterations(a, &cfg)
+	if s := a.Step; s != nil && a.parent == nil && !b.cfg.StandIns.NoCallbacks {
+		cfg.AgentConfig = waiting(base, s.DelayBefore, s.DelayAfter)
+	}
+	b.cfg.StandIns.loop(a, &cfg)
+	return loopagent.New(cfg)
+}

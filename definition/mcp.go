@@ -3,13 +3,23 @@
 package definition
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )
 
 // MCP is a server of tools: a command to start, or the URL of one that runs.
@@ -34,6 +44,24 @@ type MCP struct {
 	// Effect is what calls do to the world outside; empty is what the server
 	// says, or else agent.Idempotent.
 	Effect agent.Effect
+}
+
+// mcpShape is a server of tools. Whether it is started or called, it is one of them.
+func mcpShape() shape {
+	variables := list(text())
+	variables.Items.Pattern = `^[A-Za-z_][A-Za-z0-9_]*(=|$)`
+	s := settings([]entry{
+		{"command", "the program to start, with its arguments", filled(anyText())},
+		{"env", "its environment: NAME passes a variable on, NAME=value sets it; or a map", either(variables, mapOf(anyText()))},
+		{"url", "where a server runs already", text()},
+		{"headers", "request headers", mapOf(anyText())},
+		{"only", "the tools that the model is given; all if left out", unique(filled(text()))},
+		{"prefix", "what is put before the names that the model sees", text()},
+		{"confirm", "the tools that a person has to consent to, or true for all", either(yesNo(), unique(filled(text())))},
+		{"effect", "what calls do to the world outside; what the server says if left out", oneOf(effects...)},
+	})
+	s.OneOf = []*jsonschema.Schema{without("command", "headers"), without("url", "env")}
+	return s
 }
 
 var mcpFields = mcpShape().PropertyOrder
@@ -130,12 +158,141 @@ func (r *reader) toolList(n *yaml.Node, what string) []string {
 	return names
 }
 
-func (r *reader) list(n *yaml.Node, what string, read func(*yaml.Node, string) (string, bool)) []string {
-	items, _ := r.items(n, what)
-	var all []string
-	for i, item := range items {
-		text, _ := read(item, index(what, i))
-		all = append(all, text)
+// mcp asks mcptoolset, which connects to nothing yet.
+func (c *checker) mcp(a *Agent, field string, m *MCP) {
+	switch {
+	case len(m.Command) > 0 && m.URL != "":
+		c.report(a.at(field), CodeConflict, "an MCP server has a command or a url, not both")
+	case len(m.Command) == 0 && m.URL == "":
+		c.report(a.at(field), CodeMissing, "an MCP server needs a command or a url")
+	case m.URL == "" && m.Headers != nil:
+		c.report(a.at(field+".headers"), CodeConflict, "headers belong to a url")
+	case len(m.Command) == 0 && (m.Env != nil || m.PassEnv != nil):
+		c.report(a.at(field+".env"), CodeConflict, "env belongs to a command")
+	case m.Prefix != "" && !toolName.MatchString(m.Prefix):
+		c.report(a.at(field+".prefix"), CodeTool, "the names of tools cannot begin with %q: "+toolNameRule, m.Prefix)
+	default:
+		c.confirm(a, field, m)
+		set, err := mcptoolset.New(mcpConfig(m, "."))
+		if err != nil {
+			msg := strings.Replace(errors.Unwrap(err).Error(), "the Command", "the command", 1)
+			c.report(a.at(field), CodeTool, "%s", msg).err = err
+			return
+		}
+		set.Close()
+	}
+}
+
+// confirm looks whether the tools to consent to are among those that there are.
+func (c *checker) confirm(a *Agent, field string, m *MCP) {
+	for _, name := range m.Confirm {
+		if m.Only != nil && !slices.Contains(m.Only, name) {
+			c.report(a.at(field+".confirm"), CodeConflict, "confirm names %q, which is not in only", name).
+				Hint = didYouMean(name, m.Only, "%q", "")
+		}
+	}
+}
+
+// mcp adds the tools of an MCP server to an agent's config.
+func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
+	if standIn := b.cfg.StandIns.Toolset; standIn != nil {
+		cfg.Toolsets = append(cfg.Toolsets, standIn(a, m))
+		return nil
+	}
+	own := mcpConfig(m, b.cfg.Root)
+	own.ConnectTimeout = b.cfg.InitTimeout + time.Second // who waits for it says it better
+	for _, name := range m.PassEnv {
+		own.Env = append(own.Env, name+"="+b.getenv(name))
+	}
+	set, err := mcptoolset.New(own)
+	if err != nil {
+		return err
+	}
+	if b.cfg.Cleanup != nil {
+		b.cfg.Cleanup(set.Close)
+	}
+	inTime := &punctual{set, &InitError{Agent: a.Name, What: m.String(), After: b.cfg.InitTimeout}}
+	if m.Only != nil {
+		cfg.Toolsets = append(cfg.Toolsets, &chosen{Toolset: inTime, prefix: m.Prefix, names: m.Only})
+	} else {
+		cfg.Toolsets = append(cfg.Toolsets, inTime)
+	}
+	return nil
+}
+
+// String names the server, without what may be a key in its URL.
+func (m *MCP) String() string {
+	if m.URL == "" {
+		return fmt.Sprintf("MCP server %q", strings.Join(m.Command, " "))
+	}
+	u, err := url.Parse(m.URL)
+	if err != nil {
+		return "MCP server"
+	}
+	u.RawQuery = ""
+	return "MCP server " + u.Redacted()
+}
+
+func mcpConfig(m *MCP, dir string) mcptoolset.Config {
+	cfg := mcptoolset.Config{
+		Command: slices.Clone(m.Command), Dir: dir, URL: m.URL, Prefix: m.Prefix, RequireConfirmation: m.ConfirmAll, Effect: m.Effect,
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
+		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
+	}
+	if len(m.Headers) > 0 {
+		cfg.Headers = make(http.Header)
+		for name, v := range m.Headers {
+			cfg.Headers.Set(name, v)
+		}
+	}
+	if len(m.Confirm) > 0 {
+		names := prefixed(m.Prefix, m.Confirm)
+		cfg.RequireConfirmationProvider = func(name string, _ any) bool { return slices.Contains(names, name) }
+	}
+	return cfg
+}
+
+func prefixed(prefix string, names []string) []string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = prefix + name
 	}
 	return all
+}
+
+// chosen is a toolset of tools that have to be there: an agent that lacks one
+// for a slip of the pen would do without it, and nobody would know.
+type chosen struct {
+	tool.Toolset
+	prefix string
+	names  []string // as the server has them
+}
+
+func (c *chosen) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
+	all, err := c.Toolset.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName, has := make(map[string]tool.Tool), []string{}
+	for _, t := range all {
+		name := strings.TrimPrefix(t.Name(), c.prefix)
+		byName[name] = t
+		has = append(has, name)
+	}
+	some := make([]tool.Tool, len(c.names))
+	for i, name := range c.names {
+		if some[i] = byName[name]; some[i] == nil {
+			return nil, fmt.Errorf("only: the server has no tool %q%s", name, c.meant(name, has))
+		}
+	}
+	return some, nil
+}
+
+// meant says what may be meant by a name that the server does not have.
+func (c *chosen) meant(name string, has []string) string {
+	if own, ok := strings.CutPrefix(name, c.prefix); ok && c.prefix != "" && slices.Contains(has, own) {
+		return "; write names without the prefix: " + own
+	}
+	return " (" + didYouMean(name, has, "%q", "it has "+strings.Join(has, ", ")) + ")"
 }

@@ -3,8 +3,12 @@
 package definition
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -48,4 +52,82 @@ func (a *Agent) planStep() loop.Step {
 		s.DelayBefore, s.DelayAfter = loop.Duration(own.DelayBefore), loop.Duration(own.DelayAfter)
 	}
 	return s
+}
+
+// unjoin takes errors.Join apart.
+func unjoin(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// order reports what is wrong with an order, if all of its names are known.
+func (c *checker) order(a *Agent, e *loop.PlanError) {
+	if a.incomplete() || len(a.SubAgents) == 0 {
+		return
+	}
+	for _, sub := range a.SubAgents {
+		if sub.Name == "" {
+			return
+		}
+	}
+	p := c.report(a.at(e.Field), CodeOrder, "%s", e.Msg)
+	p.Hint, p.err = e.Hint, e
+}
+
+func (c *checker) planError(a *Agent, e *loop.PlanError) {
+	if errs, ok := errors.AsType[expr.Errors](e.Err); ok {
+		c.inside(a, e.Field, errs)
+		return
+	}
+	field, msg := planWords(e)
+	p := c.report(a.at(field), CodeStop, "%s", briefWords(msg))
+	p.Hint, p.err = strings.Replace(e.Hint, "lower reserve", "lower finalizer_reserve", 1), e
+	_, given := a.nodes["timeout"]
+	switch {
+	case field == "iteration_timeout" && !given && a.Loop.Timeouts != "":
+		p.Hint = fmt.Sprintf("that is the preset %s: give timeout too, or timeouts: none", a.Loop.Timeouts)
+	case field == "finalizer":
+		p.Message, p.Hint = fmt.Sprintf("the loop %q has no finalizer", a.Name), "give one of its sub-agents output_key: loop_output"
+	}
+}
+
+// planFields are fields of a plan that the file calls otherwise.
+var planFields = map[string]string{
+	"reserve": "finalizer_reserve", "delay_after": "iteration_delay", "finalize_each": "finalizer", "adaptive": "adaptive_timeout",
+}
+
+// planWords is where a problem of a plan is and what it is, in the words of the
+// file.
+func planWords(e *loop.PlanError) (field, msg string) {
+	head, rest := e.Field, ""
+	if i := strings.IndexAny(head, ".["); i >= 0 {
+		head, rest = head[:i], head[i:]
+	}
+	named, ok := planFields[head]
+	if !ok {
+		return e.Field, e.Msg
+	}
+	return named + rest, named + strings.TrimPrefix(e.Msg, head)
+}
+
+// stepError reports what is wrong with how a step is to be treated. What a step
+// is, is looked at in the words of the file.
+func (c *checker) stepError(a *Agent, e *loop.PlanError) {
+	var i int
+	if _, err := fmt.Sscanf(e.Field, "steps[%d]", &i); err != nil || i >= len(a.SubAgents) {
+		return
+	}
+	prefix := index("steps", i) + "."
+	rest, ok := strings.CutPrefix(e.Field, prefix)
+	if !ok || rest == "on_error" {
+		return
+	}
+	field, msg := planWords(&loop.PlanError{Field: rest, Msg: strings.TrimPrefix(e.Msg, prefix)})
+	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", briefWords(msg))
+	p.Hint, p.err = e.Hint, e
 }

@@ -4,10 +4,14 @@ package definition
 
 import (
 	"encoding/json"
+	"math"
+	"slices"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/loop"
 )
 
 // row says all there is to say about a field of the file: its name, what it is, what
@@ -40,6 +44,14 @@ func special[S any](name, doc string, s func() shape, into func(place, *yaml.Nod
 	return row[S]{Field: Field{Name: name, Doc: doc}, shape: s, into: into}
 }
 
+// does is the row of a field whose reader keeps what it reads by itself.
+func does(name, doc string, s func() shape, read func(*reader, *Agent, *yaml.Node)) row[Agent] {
+	return special(name, doc, s, func(p place, n *yaml.Node, a *Agent) bool {
+		read(p.reader, a, n)
+		return true
+	})
+}
+
 // must says that the agent, or the map, needs the field.
 func (w row[S]) must() row[S] { w.needed = true; return w }
 
@@ -70,6 +82,299 @@ func (w row[S]) reads(p place, n *yaml.Node, s *S) bool {
 	ok := w.into(p, source.Deref(n), s)
 	if len(p.problems) > before {
 		p.hint(w.hint)
+	}
+	return ok
+}
+
+// place is where a value stands that is read now.
+type place struct {
+	*reader
+	a     *Agent
+	field string // its path in the agent, such as score.judge
+}
+
+func (p place) at(field string) place { return place{p.reader, p.a, field} }
+
+// value is a kind of value. The shape says what it can be, for the schema and the
+// help. read reads one; ok is false if the value is wrong, which it has reported.
+type value[T any] struct {
+	shape func() shape
+	read  func(p place, n *yaml.Node) (v T, ok bool)
+}
+
+// plain is a value that is read the same in every agent, and own one whose reader
+// needs the agent.
+func plain[T any](s func() shape, read func(*reader, *yaml.Node, string) (T, bool)) value[T] {
+	return value[T]{s, func(p place, n *yaml.Node) (T, bool) { return read(p.reader, n, p.field) }}
+}
+
+func own[T any](s func() shape, read func(*reader, *Agent, *yaml.Node, string) (T, bool)) value[T] {
+	return value[T]{s, func(p place, n *yaml.Node) (T, bool) { return read(p.reader, p.a, n, p.field) }}
+}
+
+// as is a value with another type in Go.
+func as[U, T any](v value[T], to func(T) U) value[U] {
+	return value[U]{v.shape, func(p place, n *yaml.Node) (U, bool) {
+		t, ok := v.read(p, n)
+		return to(t), ok
+	}}
+}
+
+// maybe is a value that is nil if it is left out.
+func maybe[T any](v value[T]) value[*T] { return as(v, func(t T) *T { return &t }) }
+
+var (
+	aText   = plain(text, (*reader).text)
+	aWords  = plain(anyText, (*reader).words)
+	anExpr  = plain(expression, (*reader).expression)
+	aBool   = plain(yesNo, (*reader).boolean)
+	aNumber = plain(number, (*reader).number)
+	aSpan   = plain(duration, (*reader).duration)
+	aDelay  = plain(delay, (*reader).delay)
+	aSize   = plain(byteSize, (*reader).size)
+
+	aLoopSpan = as(aSpan, func(d time.Duration) loop.Duration { return loop.Duration(d) })
+)
+
+// oneWord is one of several words.
+func oneWord[T ~string](words ...T) value[T] {
+	var all []string
+	for _, w := range words {
+		all = append(all, string(w))
+	}
+	return value[T]{func() shape { return oneOf(all...) }, func(p place, n *yaml.Node) (T, bool) {
+		v := p.choice(n, p.field, all)
+		return T(v), v != ""
+	}}
+}
+
+// wholeFrom is a whole number of at least so much. One that is not an int64 has 32 bits.
+func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
+	_, long := any(least).(int64)
+	return value[T]{func() shape {
+		s := whole(float64(least))
+		if long {
+			s.Maximum = nil
+		}
+		return s
+	}, func(p place, n *yaml.Node) (T, bool) {
+		v, ok := p.integer(n, p.field)
+		switch {
+		case !ok:
+			return 0, false
+		case !long && v > math.MaxInt32 || v < 0 && least == 0:
+			p.report(p.src.Of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, least, math.MaxInt32, v)
+			return 0, false
+		case v < int64(least):
+			p.report(p.src.Of(n), CodeValue, "%s must be at least %d, got %d", p.field, least, v).Hint = hint
+			return 0, false
+		}
+		return T(v), true
+	}}
+}
+
+// wholeIn is a whole number in a range.
+func wholeIn(low, high int) value[int] {
+	return value[int]{func() shape {
+		s := whole(float64(low))
+		s.Maximum = new(float64(high))
+		return s
+	}, func(p place, n *yaml.Node) (int, bool) {
+		v, ok := p.integer(n, p.field)
+		if ok && (v < int64(low) || v > int64(high)) {
+			p.report(p.src.Of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, low, high, v)
+			return 0, false
+		}
+		return int(v), ok
+	}}
+}
+
+// numberFrom is a number of at least so much, and numberAbove one of more. Whether it
+// is, the plan of the loop says.
+func numberFrom(low float64) value[float64] {
+	return value[float64]{func() shape {
+		s := number()
+		s.Minimum = &low
+		return s
+	}, aNumber.read}
+}
+
+func numberAbove(low float64) value[float64] {
+	return value[float64]{func() shape {
+		s := number()
+		s.ExclusiveMinimum = &low
+		return s
+	}, aNumber.read}
+}
+
+// listing says what a list must not be.
+type listing struct {
+	empty  string // the hint for an empty list; "" if it may be empty
+	line   string // the hint for a text where a list must be
+	unique bool   // no element comes twice
+	whole  bool   // the list counts only if all of its elements can be read
+}
+
+// each is a list. Where its elements are is kept, also that of one that cannot be read.
+func each[T comparable](v value[T], l listing) value[[]T] {
+	return value[[]T]{func() shape {
+		s := list(v.shape())
+		if l.empty != "" {
+			s.MinItems = new(1)
+		}
+		s.UniqueItems = l.unique
+		return s
+	}, func(p place, n *yaml.Node) ([]T, bool) {
+		items, ok := p.items(n, p.field)
+		switch {
+		case !ok && source.PlainText(n) && l.line != "":
+			p.problems[len(p.problems)-1].Hint = l.line
+		case ok && len(items) == 0 && l.empty != "":
+			p.report(p.src.Of(n), CodeValue, "%s is an empty list", p.field).Hint = l.empty
+			return nil, false
+		}
+		var all, seen []T
+		twice := false
+		for i, item := range items {
+			f := index(p.field, i)
+			p.a.nodes[f] = item
+			t, good := v.read(p.at(f), item)
+			if all, ok = append(all, t), ok && good; !good {
+				continue
+			}
+			if l.unique && !twice && slices.Contains(seen, t) {
+				p.report(p.src.Of(n), CodeValue, "%s names %q twice", p.field, any(t))
+				twice = true
+			}
+			seen = append(seen, t)
+		}
+		if !ok && !l.whole && len(all) > 0 {
+			p.a.unread = append(p.a.unread, p.field)
+			return all, true
+		}
+		return all, ok
+	}}
+}
+
+// named is a map with names of the author's own. What cannot be read is left out.
+func named[T any](v value[T]) value[map[string]T] {
+	return value[map[string]T]{func() shape { return mapOf(v.shape()) }, func(p place, n *yaml.Node) (map[string]T, bool) {
+		ps, ok := p.pairs(n, p.field)
+		if !ok {
+			p.hint(assigned(n))
+		}
+		m := make(map[string]T, len(ps))
+		for _, e := range ps {
+			f := p.field + "." + e.key
+			p.a.nodes[f], p.a.nodes["key of "+f] = e.value, e.at
+			if t, good := v.read(p.at(f), e.value); good {
+				m[e.key] = t
+			}
+		}
+		return m, true
+	}}
+}
+
+// parts is a map of known names, which becomes an S.
+type parts[S any] struct {
+	rows    []row[S]
+	or      string          // the part that a value is which is no map; "true" is a map with nothing in it
+	form    string          // what the value must be, in words; "" leaves it to the part
+	some    string          // the hint for a map with nothing in it; "" if it may be empty
+	settled func(place, *S) // a rule about the parts together
+	keep    bool            // what can be read counts though the rest cannot
+}
+
+func (of parts[S]) value() value[*S] { return value[*S]{of.shape, of.read} }
+
+// inPlace is the map as a value that is never nil.
+func (of parts[S]) inPlace() value[S] {
+	return value[S]{of.shape, func(p place, n *yaml.Node) (v S, ok bool) {
+		s, ok := of.read(p, n)
+		if s != nil {
+			v = *s
+		}
+		return v, ok
+	}}
+}
+
+func (of parts[S]) shape() shape {
+	var entries []entry
+	var needed []string
+	for _, w := range of.rows {
+		entries = append(entries, entry{w.Name, w.Doc, w.shape()})
+		if w.needed {
+			needed = append(needed, w.Name)
+		}
+	}
+	s := settings(entries, needed...)
+	if of.some != "" {
+		s.MinProperties = new(1)
+	}
+	switch of.or {
+	case "":
+		return s
+	case "true":
+		return either(yesNo(), s)
+	}
+	short := of.row(of.or).shape()
+	short.Default = nil
+	return either(short, s)
+}
+
+func (of parts[S]) row(name string) row[S] {
+	return of.rows[slices.IndexFunc(of.rows, func(w row[S]) bool { return w.Name == name })]
+}
+
+func (of parts[S]) names() (all []string) {
+	for _, w := range of.rows {
+		all = append(all, w.Name)
+	}
+	return all
+}
+
+func (of parts[S]) read(p place, n *yaml.Node) (*S, bool) {
+	s := new(S)
+	switch {
+	case n.Kind == yaml.ScalarNode && of.or == "true":
+		on, ok := p.boolean(n, p.field)
+		if !on {
+			return nil, ok
+		}
+		return s, true
+	case of.form != "" && n.Kind != yaml.MappingNode && !source.PlainText(n):
+		p.wrong(n, p.field, of.form)
+		return nil, false
+	case n.Kind == yaml.ScalarNode && of.or != "":
+		p.a.nodes[p.field+"."+of.or] = n
+		return s, of.row(of.or).reads(p, n, s)
+	}
+	given := make(map[string]bool)
+	ok := p.settings(p.a, n, p.field, of.names(), func(key, f string, n *yaml.Node) {
+		given[key] = true
+		of.row(key).reads(p.at(f), n, s)
+	})
+	if ok {
+		ok = of.complete(p, n, given)
+	}
+	if of.settled != nil {
+		of.settled(p, s)
+	}
+	return s, ok || of.keep && n.Kind == yaml.MappingNode
+}
+
+// complete reports the parts that are needed and not given.
+func (of parts[S]) complete(p place, n *yaml.Node, given map[string]bool) bool {
+	ok := true
+	for _, w := range of.rows {
+		if w.needed && !given[w.Name] {
+			p.report(p.src.Of(n), CodeMissing, "%s needs %s: %s", p.field, w.Name, w.Doc)
+			ok = false
+		}
+	}
+	if of.some != "" && len(given) == 0 {
+		p.report(p.src.Of(n), CodeValue, "%s bounds nothing", p.field).Hint = of.some
+		ok = false
 	}
 	return ok
 }

@@ -3,215 +3,208 @@
 package definition
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
-
-	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
-// schemaTypes are what JSON Schema calls its types.
-var schemaTypes = []string{"object", "array", "string", "integer", "number", "boolean", "null"}
+// SchemaID is where the newest schema is kept, for an editor that is told by
+//
+//	# yaml-language-server: $schema=https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json
+const SchemaID = "https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json"
 
-// schemaWords are the keywords that every provider can be told.
-var schemaWords = []string{
-	"type", "title", "description", "format", "default", "enum", "const", "nullable", "anyOf",
-	"properties", "required", "additionalProperties", "minProperties", "maxProperties", "items", "minItems", "maxItems",
-	"minimum", "maximum", "minLength", "maxLength", "pattern", "example", "examples", "$schema", "$id", "$comment",
+// Schema is the JSON Schema of a definition, draft 2020-12, made of the same table
+// as [Fields]. It is what editors complete and check by. It knows the structure:
+// fields, and the types and ranges of their values. What only [Load] knows, such
+// as which keys are written, it lets pass.
+func Schema() []byte {
+	s := agentSchema("root")
+	s.ID, s.Schema = SchemaID, "https://json-schema.org/draft/2020-12/schema"
+	s.Title, s.Description = "Definition", "A loop of agents in a file, for refrain run."
+	// Each part is on a line of its own: that is half the size, and what has
+	// changed is seen in a diff.
+	var b strings.Builder
+	b.WriteString(strings.TrimSuffix(string(asJSON(s)), "}") + ",\n\"$defs\": {")
+	all := defs()
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "\n%q: %s", name, asJSON(all[name]))
+	}
+	b.WriteString("\n}}\n")
+	return []byte(b.String())
 }
 
-// otherSchemaWords are keywords of JSON Schema that not every provider takes,
-// and what to write in their place.
-var otherSchemaWords = map[string]string{
-	"oneOf": "write anyOf", "allOf": "write what is in it as one schema", "not": "", "if": "", "then": "", "else": "",
-	"$ref": "write the schema where it is used", "$defs": "write the schema where it is used", "definitions": "write the schema where it is used",
-	"exclusiveMinimum": "write minimum", "exclusiveMaximum": "write maximum", "multipleOf": "", "uniqueItems": "",
-	"prefixItems": "write items", "additionalItems": "", "contains": "", "minContains": "", "maxContains": "", "unevaluatedItems": "",
-	"patternProperties": "name the properties", "propertyNames": "name the properties", "unevaluatedProperties": "", "dependentRequired": "", "dependentSchemas": "",
-	"contentEncoding": "", "contentMediaType": "", "contentSchema": "", "deprecated": "", "readOnly": "", "writeOnly": "",
+// asJSON is a schema without what only HTML needs.
+func asJSON(s shape) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic(err) // of a table in this package
+	}
+	return bytes.TrimSpace(b.Bytes())
 }
 
-// schema reads a JSON Schema of what all providers can be told; nil if there is
-// a problem in it. Properties keep the order of the file, in which models fill
-// them in.
-func (r *reader) schema(n *yaml.Node, what string) *jsonschema.Schema {
-	n = source.Deref(n)
-	if n.Kind != yaml.MappingNode {
-		r.wrong(n, what, "a JSON Schema, which is a map")
-		return nil
+// defs are the parts that others refer to: a field by its name, an agent by its
+// type, and what has itself in it.
+func defs() map[string]*jsonschema.Schema {
+	all := map[string]*jsonschema.Schema{
+		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(), "mcp": mcpShape(), "callback": callbackShape(), "answer": answerShape(),
 	}
-	before := len(r.problems)
-	s := &schemaReader{reader: r, node: n, what: what, at: make(map[string]*yaml.Node)}
-	ps, _ := r.pairs(n, what)
-	for _, p := range ps {
-		s.at[p.key] = p.value
-		s.keyword(p)
+	for _, f := range fields {
+		all["field."+f.Name] = described(shapes[f.Name], f.Doc)
 	}
-	if len(r.problems) == before {
-		s.whole()
-	}
-	if len(r.problems) > before {
-		return nil
-	}
-	return &s.out
-}
-
-// schemaReader reads one schema, not those in it.
-type schemaReader struct {
-	*reader
-	node     *yaml.Node
-	what     string // where it stands
-	at       map[string]*yaml.Node
-	nullable bool
-	out      jsonschema.Schema
-}
-
-func (s *schemaReader) keyword(p pair) {
-	f, n, out := s.what+"."+p.key, p.value, &s.out
-	switch p.key {
-	case "type":
-		s.types(n, f)
-	case "title":
-		out.Title, _ = s.text(n, f)
-	case "description":
-		out.Description, _ = s.text(n, f)
-	case "format":
-		out.Format, _ = s.text(n, f)
-	case "pattern":
-		out.Pattern, _ = s.text(n, f)
-		if _, err := regexp.Compile(out.Pattern); err != nil {
-			s.report(s.src.Of(n), CodeValue, "%s is no regular expression: %v", f, err).err = err
-		}
-	case "default":
-		if v, ok := s.any(n, f); ok {
-			out.Default, _ = json.Marshal(v)
-		}
-	case "example", "$schema", "$id", "$comment": // for readers of the file
-	case "examples":
-		s.items(n, f)
-	case "enum":
-		s.enum(n, f)
-	case "const":
-		if v, ok := s.any(n, f); ok {
-			out.Enum = []any{v}
-		}
-	case "nullable":
-		s.nullable, _ = s.boolean(n, f)
-	case "anyOf":
-		items, ok := s.items(n, f)
-		if ok && len(items) == 0 {
-			s.report(s.src.Of(n), CodeValue, "%s is an empty list", f)
-		}
-		for i, item := range items {
-			out.AnyOf = append(out.AnyOf, s.schema(item, index(f, i)))
-		}
-	case "items":
-		out.Items = s.schema(n, f)
-	case "properties":
-		s.properties(n, f)
-	case "required":
-		out.Required = s.list(n, f, s.text)
-	case "additionalProperties":
-		if open, ok := s.boolean(n, f); ok && open {
-			s.report(s.src.Of(n), CodeValue, "%s cannot be true: answers have the properties that the schema names", f).Hint = "leave it out"
-		}
-	case "minimum":
-		out.Minimum = s.numberPointer(n, f)
-	case "maximum":
-		out.Maximum = s.numberPointer(n, f)
-	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
-		s.size(p.key, n, f)
-	default:
-		s.unknown(p)
-	}
-}
-
-func (s *schemaReader) unknown(p pair) {
-	if instead, ok := otherSchemaWords[p.key]; ok {
-		s.report(s.src.Of(p.at), CodeField, "%s: not every provider takes %q in a schema", s.what, p.key).Hint = instead
-		return
-	}
-	s.report(s.src.Of(p.at), CodeField, "%s: JSON Schema has no %q", s.what, p.key).
-		Hint = didYouMean(p.key, schemaWords, "%q", "what describes a value stands in properties, under its name")
-}
-
-// types reads one type, or one and "null".
-func (s *schemaReader) types(n *yaml.Node, f string) {
-	all := []string{}
-	if n.Kind == yaml.SequenceNode {
-		all = s.list(n, f, s.text)
-	} else if text, ok := s.text(n, f); ok {
-		all = []string{text}
-	}
-	for i, t := range all {
-		if !slices.Contains(schemaTypes, t) && t != "" {
-			at := n
-			if n.Kind == yaml.SequenceNode {
-				at = source.Deref(n.Content[i])
+	for _, t := range types {
+		for _, f := range fields {
+			if s, ok := shapes[t+" "+f.Name]; ok {
+				all["field."+t+"."+f.Name] = described(s, f.Doc)
 			}
-			s.report(s.src.Of(at), CodeValue, "%s: JSON Schema has no type %q", s.what, t).
-				Hint = typeNamed(t, schemaTypes, "the types are "+strings.Join(schemaTypes, ", "))
-			return
+		}
+		all["agent."+t], all["root."+t] = typeSchema(Type(t), false), typeSchema(Type(t), true)
+		all["config."+t] = propertiesOf(Type(t), true)
+	}
+	for _, kind := range []string{"agent", "root"} {
+		all[kind+".untyped"], all[kind+".unknown"] = untypedSchema(kind), unknownSchema(kind)
+	}
+	all["tool.command"] = typeSchema(TypeCommand, false)
+	set(all["tool.command"], "parameters", &jsonschema.Schema{
+		Ref: "#/$defs/answer", Description: "what the model gives: JSON on standard input",
+		Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{"object"}}},
+	})
+	return all
+}
+
+func described(s shape, doc string) shape {
+	if s == nil {
+		s = &jsonschema.Schema{}
+	}
+	s = s.CloneSchemas()
+	s.Description = doc
+	return s
+}
+
+func set(s shape, name string, value shape) {
+	if s.Properties == nil {
+		s.Properties = make(map[string]*jsonschema.Schema)
+	}
+	s.Properties[name] = value
+	s.PropertyOrder = append(s.PropertyOrder, name)
+}
+
+// propertiesOf is a map of the fields of a type and of no others; of all fields
+// if there is no type.
+func propertiesOf(t Type, root bool) shape {
+	s := &jsonschema.Schema{Type: "object", AdditionalProperties: nothing()}
+	for _, f := range fields {
+		if t != "" && !f.has(t) || f.Root && !root {
+			continue
+		}
+		def := "field." + f.Name
+		if _, own := shapes[string(t)+" "+f.Name]; own {
+			def = "field." + string(t) + "." + f.Name
+		}
+		set(s, f.Name, by(def))
+	}
+	return s
+}
+
+// typeSchema is an agent of a type. What it needs can stand in its config.
+func typeSchema(t Type, root bool) shape {
+	s := propertiesOf(t, root)
+	set(s, "config", &jsonschema.Schema{Ref: "#/$defs/config." + string(t), Description: "fields of the agent, as other products write them"})
+	required := []string{"name"}
+	switch field, needed := needs[t]; {
+	case needed:
+		required = append(required, field)
+	case t.Workflow():
+		required = append(required, "sub_agents")
+	}
+	both := &jsonschema.Schema{}
+	for _, field := range required {
+		both.AllOf = append(both.AllOf, has(field))
+	}
+	s.If, s.Then, s.Else = &jsonschema.Schema{Required: []string{"config"}}, both, &jsonschema.Schema{Required: required}
+	if t == TypeExpression {
+		s.AnyOf = []*jsonschema.Schema{given("set", &jsonschema.Schema{MinProperties: new(1)}), has("value"), has("exit_when")}
+	}
+	return s
+}
+
+// has is what an agent with a field is, be it in its config.
+func has(field string) shape { return given(field, nil) }
+
+func given(field string, value shape) shape {
+	is := &jsonschema.Schema{Required: []string{field}}
+	if value != nil {
+		is.Properties = map[string]*jsonschema.Schema{field: value}
+	}
+	inside := &jsonschema.Schema{Required: []string{"config"}, Properties: map[string]*jsonschema.Schema{"config": is.CloneSchemas()}}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{is, inside}}
+}
+
+// agentSchema leads from the type that an agent gives to that type's schema. The
+// kind is agent or root.
+func agentSchema(kind string) shape {
+	s := &jsonschema.Schema{Type: "object"}
+	for _, t := range types {
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: []any{t}}), Then: by(kind + "." + t)})
+	}
+	known := make([]any, len(types))
+	for i, t := range types {
+		known[i] = t
+	}
+	s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: known}), Else: by(kind + ".untyped")})
+	return s
+}
+
+// untypedSchema tells the type of an agent that does not give it as a reader does.
+func untypedSchema(kind string) shape {
+	of := func(t Type) shape { return by(kind + "." + string(t)) }
+	s := by(kind + ".unknown")
+	then := func(condition, then shape) { s = &jsonschema.Schema{If: condition, Then: then, Else: s} }
+
+	// From the last that is looked at to the first.
+	asked := &jsonschema.Schema{}
+	for _, field := range asking {
+		asked.AnyOf = append(asked.AnyOf, has(field))
+	}
+	then(asked, of(TypeLLM))
+	for _, t := range slices.Backward(types) {
+		only := &jsonschema.Schema{}
+		for _, f := range fields {
+			if len(f.Types) == 1 && f.Types[0] == Type(t) {
+				only.AnyOf = append(only.AnyOf, has(f.Name))
+			}
+		}
+		if only.AnyOf != nil {
+			then(only, of(Type(t)))
 		}
 	}
-	if i := slices.Index(all, "null"); i >= 0 && len(all) > 1 {
-		s.nullable = true
-		all = slices.Delete(all, i, i+1)
+	for _, tell := range slices.Backward(typed) {
+		then(has(tell.field), of(tell.is))
 	}
-	if len(all) > 1 {
-		s.report(s.src.Of(n), CodeValue, "%s can be one type, or one and null", f).Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
-		return
-	}
-	s.out.Type = strings.Join(all, "")
+	then(has("type"), by(kind+".unknown"))
+	return s
 }
 
-func (s *schemaReader) enum(n *yaml.Node, f string) {
-	items, ok := s.items(n, f)
-	if ok && len(items) == 0 {
-		s.report(s.src.Of(n), CodeValue, "%s is an empty list", f)
-	}
-	for i, item := range items {
-		if v, ok := s.any(item, index(f, i)); ok {
-			s.out.Enum = append(s.out.Enum, v)
-		}
-	}
+// unknownSchema refuses an agent of which nothing tells the type, and lists all
+// fields for an editor to offer.
+func unknownSchema(kind string) shape {
+	s := propertiesOf("", kind == "root")
+	set(s, "config", &jsonschema.Schema{Type: "object"})
+	s.Required = []string{"type"}
+	return s
 }
 
-func (s *schemaReader) properties(n *yaml.Node, f string) {
-	ps, ok := s.pairs(n, f)
-	if ok && len(ps) == 0 {
-		s.report(s.src.Of(n), CodeMissing, "%s is empty: an object needs properties", f)
-	}
-	s.out.Properties = make(map[string]*jsonschema.Schema, len(ps))
-	for _, p := range ps {
-		s.out.Properties[p.key] = s.schema(p.value, f+"."+p.key)
-		s.out.PropertyOrder = append(s.out.PropertyOrder, p.key)
-	}
-}
-
-func (s *schemaReader) size(key string, n *yaml.Node, f string) {
-	v, ok := s.count(n, f)
-	if !ok {
-		return
-	}
-	size := new(int(v))
-	switch key {
-	case "minLength":
-		s.out.MinLength = size
-	case "maxLength":
-		s.out.MaxLength = size
-	case "minItems":
-		s.out.MinItems = size
-	case "maxItems":
-		s.out.MaxItems = size
-	case "minProperties":
-		s.out.MinProperties = size
-	case "maxProperties":
-		s.out.MaxProperties = size
-	}
+// stepSchema is an agent, or the file that it is in.
+func stepSchema() shape {
+	s := settings([]entry{{"ref", "the file of the agent, in the same folder or below", text()}}, "ref")
+	return &jsonschema.Schema{If: &jsonschema.Schema{Type: "object", Required: []string{"ref"}}, Then: s, Else: by("agent"), Type: "object"}
 }

@@ -3,8 +3,16 @@
 package definition
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -38,18 +46,6 @@ func (a *Agent) isStep() bool { return a.parent != nil && a.parent.Type == TypeL
 // stepTimeRows bound the steps whose own timeout it is not.
 var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.Duration { return &s.Timeout })}
 
-// taskTimeRows bound a step of a loop, or elsewhere the task itself.
-var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time.Duration {
-	switch {
-	case a.Type == "": // whose it is
-	case a.isStep():
-		return &stepOf(a).Timeout
-	case a.Type == TypeHTTP:
-		return &a.HTTP.Timeout
-	}
-	return &a.Command.Timeout
-})}
-
 var stepRows = []row[Step]{
 	field("retry", "attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
 	field("circuit", "skip the step after failures in a row until a cooldown ends: {failures, cooldown, endpoint}; for steps of a loop", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
@@ -77,3 +73,56 @@ var adaptiveParts = parts[loop.Adaptive]{rows: []row[loop.Adaptive]{
 	field("factor", "factor on the 95th percentile of the durations, at least 1", numberFrom(0), func(t *loop.Adaptive) *float64 { return &t.Factor }).shown(3),
 	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.Adaptive) *uint { return &t.After }).shown(5),
 }}
+
+// stepPlace reports what only a step of a loop can have where there is none.
+func (c *checker) stepPlace(a *Agent) {
+	if a.isStep() || a.Type == "" {
+		return
+	}
+	for _, field := range stepFields(a.Type) {
+		n, given := a.nodes[field]
+		if !given || source.IsNull(n) || a.parent == nil && a.Type == TypeLoop && strings.HasPrefix(field, "delay_") {
+			continue
+		}
+		p := c.report(a.at(field), CodeNoLoop, "%s works on the steps of a loop, and %q is none", field, a.Name)
+		if step := a.within(); step != nil {
+			p.Hint = fmt.Sprintf("give it to %q", step.Name)
+		}
+	}
+}
+
+// within is the step of a loop that the agent is in; nil if it is in no loop.
+func (a *Agent) within() *Agent {
+	for a = a.parent; a != nil; a = a.parent {
+		if a.isStep() && !a.tool {
+			return a
+		}
+	}
+	return nil
+}
+
+// waiting is an agent that waits before all else it does, and after it. It is for the
+// root, around which no loop waits.
+func waiting(cfg agent.Config, before, after time.Duration) agent.Config {
+	if before > 0 {
+		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, sleep(ctx, before) }
+		cfg.BeforeAgentCallbacks = append([]agent.BeforeAgentCallback{wait}, cfg.BeforeAgentCallbacks...)
+	}
+	if after > 0 {
+		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, sleep(ctx, after) }
+		cfg.AfterAgentCallbacks = append(slices.Clone(cfg.AfterAgentCallbacks), wait)
+	}
+	return cfg
+}
+
+// sleep waits, and no longer than the context lasts.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -3,13 +3,62 @@
 package definition
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/template"
 )
+
+// Command is a program to run. No shell is involved.
+type Command struct {
+	Args        []string
+	Stdin       string
+	Env         map[string]string
+	CleanEnv    bool
+	Dir         string
+	Timeout     time.Duration // 0: as long as it likes; of a step of a loop, see Step
+	OutputLimit int64         // bytes; 0: taskagent's default
+	JSON        bool
+	OKExitCodes []int
+	// Unsafe allows placeholders where a value could be run as code.
+	Unsafe bool
+}
+
+// Expression computes values of the state.
+type Expression struct {
+	Set   map[string]string
+	Value string
+}
+
+// HTTP is a request to send.
+type HTTP struct {
+	URL       string
+	Method    string
+	Headers   map[string]string
+	Body      string
+	BodyJSON  any // a body that the file gives as a map or a list
+	JSON      bool
+	Timeout   time.Duration // 0: taskagent's default; of a step of a loop, see Step
+	SizeLimit int64         // bytes; 0: taskagent's default
+	OKStatus  []int
+	// RedirectHosts are other servers to which a redirect may lead.
+	RedirectHosts []string
+}
 
 func contentShape() shape {
 	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}
@@ -116,4 +165,352 @@ var httpRows = []row[HTTP]{
 	field("redirect_hosts", "other servers that a redirect may lead to, as host or host:port; they get no headers and no body; none if left out", each(aText, listing{empty: "leave it out for none"}), func(h *HTTP) *[]string { return &h.RedirectHosts }),
 	field("ok_status", "status codes that mean success; 200 to 299 if left out", each(wholeIn(100, 599), listing{empty: "leave it out for the default"}), func(h *HTTP) *[]int { return &h.OKStatus }),
 	field("json", "true reads the output as JSON", aBool, func(h *HTTP) *bool { return &h.JSON }),
+}
+
+// taskTimeRows bound a step of a loop, or elsewhere the task itself.
+var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time.Duration {
+	switch {
+	case a.Type == "": // whose it is
+	case a.isStep():
+		return &stepOf(a).Timeout
+	case a.Type == TypeHTTP:
+		return &a.HTTP.Timeout
+	}
+	return &a.Command.Timeout
+})}
+
+// task checks the texts and expressions of a task one by one, so that each
+// problem has its place, and then asks taskagent about the whole.
+func (c *checker) task(a *Agent) {
+	if a.Type.Workflow() || a.Type == "" {
+		return
+	}
+	if a.Type == TypeLLM {
+		c.llm(a)
+		return
+	}
+	switch a.Type {
+	case TypeA2A:
+		c.remote(a)
+		return
+	case TypeHuman:
+		c.human(a)
+		return
+	case TypeFunc:
+		c.goAgent(a)
+		return
+	}
+	before := len(c.problems)
+	texts, dialect := textsOf(a)
+	for _, field := range slices.Sorted(maps.Keys(texts)) {
+		c.template(a, field, texts[field], dialect)
+	}
+	c.template(a, "exit_reason", a.ExitReason, template.Canonical)
+	if e := a.Expression; e != nil {
+		for _, key := range slices.Sorted(maps.Keys(e.Set)) {
+			c.expression(a, "set."+key, e.Set[key])
+		}
+		c.expression(a, "value", e.Value)
+	}
+	c.exitWhen(a)
+	if cmd := a.Command; cmd != nil && cmd.Dir != "" && !strings.Contains(cmd.Dir, "{{") && !filepath.IsLocal(cmd.Dir) {
+		c.report(a.at("dir"), CodeOutside, "dir %q leads out of the root of the run", cmd.Dir).
+			Hint = "dir is relative to the folder that the run is given"
+	}
+	if Problems(c.problems[before:]).count(SeverityError) > 0 {
+		return // what is wrong with the parts would be said again
+	}
+	c.whole(a)
+}
+
+// textsOf are a task's templates by field, and how their braces are read.
+func textsOf(a *Agent) (map[string]string, template.Dialect) {
+	texts := make(map[string]string)
+	switch {
+	case a.Command != nil:
+		for i, arg := range a.Command.Args {
+			texts[index("command", i)] = arg
+		}
+		for name, v := range a.Command.Env {
+			texts["env."+name] = v
+		}
+		texts["stdin"], texts["dir"] = a.Command.Stdin, a.Command.Dir
+	case a.HTTP != nil:
+		for name, v := range a.HTTP.Headers {
+			texts["headers."+name] = v
+		}
+		texts["url"], texts["body"] = a.HTTP.URL, a.HTTP.Body
+		textsIn(texts, "body", a.HTTP.BodyJSON)
+	case a.Type == TypeTemplate:
+		return map[string]string{"text": a.Text}, template.Canonical
+	}
+	return texts, template.Mustache
+}
+
+// textsIn adds the texts in a value.
+func textsIn(texts map[string]string, field string, v any) {
+	switch v := v.(type) {
+	case string:
+		texts[field] = v
+	case []any:
+		for i := range v {
+			textsIn(texts, index(field, i), v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			textsIn(texts, field+"."+key, v[key])
+		}
+	}
+}
+
+// template checks a text and notes what it reads.
+func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
+	if text == "" {
+		return
+	}
+	if c.braces += strings.Count(text, "{"); c.braces > maxBraces {
+		c.report(a.at(field), CodeFile, "the texts of the definition have more than %d braces", maxBraces)
+		return
+	}
+	t, err := template.Parse(text, template.Options{Dialect: d})
+	if errs, ok := errors.AsType[template.Errors](err); ok {
+		for _, e := range errs {
+			c.report(c.inField(a, field, e.Line, e.Column), CodeTemplate, "%s: %s", field, e.Msg).err = e
+		}
+		return
+	}
+	c.spaces(a, field, text)
+	for _, ref := range t.Keys() {
+		if field == "exit_reason" && (ref.Name == "result" || strings.HasPrefix(ref.Name, "result.")) {
+			continue
+		}
+		c.reads = append(c.reads, read{
+			agent: a, field: field, name: ref.Name, line: ref.Line, column: ref.Column,
+			inner: ref.Inner, soft: ref.Optional || ref.Single, form: formOf(ref),
+		})
+	}
+}
+
+// inField is the place of a character of a field's value.
+func (c *checker) inField(a *Agent, field string, line, column int) source.Span {
+	if n, ok := a.nodes[field]; ok {
+		return a.src.Within(n, line, column)
+	}
+	return a.at(field)
+}
+
+// expression checks an expression by having a task made of it alone.
+func (c *checker) expression(a *Agent, field, text string) {
+	if text == "" {
+		return
+	}
+	probe, err := taskagent.NewExpression(taskagent.ExpressionConfig{
+		Config: taskagent.Config{Name: "probe"}, Set: map[string]string{"probe": text},
+	})
+	c.probed(a, field, text, probe, err)
+}
+
+// exitWhen is expression for a condition that knows the task's result.
+func (c *checker) exitWhen(a *Agent) {
+	if a.ExitWhen == "" {
+		return
+	}
+	probe, err := taskagent.NewText(taskagent.TextConfig{
+		Config: taskagent.Config{Name: "probe", ExitWhen: a.ExitWhen}, Text: "probe",
+	})
+	c.probed(a, "exit_when", a.ExitWhen, probe, err)
+	if err == nil {
+		c.resultReads(a)
+	}
+}
+
+// resultFields are what there is to know about the result of a task.
+var resultFields = map[Type][]string{
+	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"}, TypeTemplate: {"text"},
+}
+
+// resultReads looks whether exit_when reads of the result what is in it.
+func (c *checker) resultReads(a *Agent) {
+	known := resultFields[a.Type]
+	vars := vocabulary.TaskVariables(true)
+	p, err := expr.Compile(a.ExitWhen, vars...)
+	if known == nil || err != nil {
+		return
+	}
+	keys, _ := p.Reads("result")
+	for _, key := range keys {
+		if slices.Contains(known, key) {
+			continue
+		}
+		rd := read{agent: a, field: "exit_when", name: "result." + key, bare: true, line: 1}
+		rd.column = 1 + len([]rune(a.ExitWhen[:max(0, strings.Index(a.ExitWhen, "result."+key))]))
+		c.report(rd.place(), CodeUnknownKey, "the result of %s agent has no %q", article(a.Type), key).
+			Hint = didYouMean(key, known, "%q", "it has "+strings.Join(known, ", "))
+	}
+}
+
+func (c *checker) probed(a *Agent, field, text string, probe agent.Agent, err error) {
+	if errs, ok := errors.AsType[expr.Errors](err); ok {
+		c.inside(a, field, errs)
+		keys, all := expr.Reads(text, "state")
+		c.keyReads(a, field, text, keys, all)
+		return
+	}
+	if err != nil {
+		for _, e := range taskErrors(err) {
+			_, msg := splitField(e.Error())
+			c.report(a.at(field), CodeExpr, "%s: %s", field, msg).err = e
+		}
+		return
+	}
+	r, ok := probe.(interface{ Reads() []taskagent.Read })
+	if !ok {
+		return
+	}
+	for _, rd := range r.Reads() {
+		c.exprRead(a, field, text, rd.Name, rd.Any)
+	}
+}
+
+// whole asks taskagent about the task as a whole. What it says about texts and
+// expressions was said already.
+func (c *checker) whole(a *Agent) {
+	if c.unset(a) || a.broken || vocabulary.AgentName(a.Name) != "" {
+		return
+	}
+	_, err := newTask(a, BuildConfig{Root: "."}, around{})
+	for _, e := range taskErrors(err) {
+		if _, ok := errors.AsType[expr.Errors](e); ok {
+			continue
+		}
+		if _, ok := errors.AsType[template.Errors](e); ok {
+			continue
+		}
+		field, msg := splitField(e.Error())
+		p := c.report(a.at(field), CodeTask, "%s", inFileWords(msg))
+		p.err = e
+		if field != "" && !strings.HasPrefix(p.Message, field) {
+			p.Message = field + ": " + p.Message
+		}
+	}
+}
+
+// needs are the fields without which a task cannot be.
+var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint", TypeHuman: "question", TypeFunc: "func"}
+
+// unset reports a field that a task needs and does not have.
+func (c *checker) unset(a *Agent) bool {
+	field, ok := needs[a.Type]
+	if ok {
+		n, given := a.nodes[field]
+		if !given {
+			c.report(a.src.Of(a.node), CodeMissing, "%s agent needs %s", article(a.Type), field)
+		}
+		return !given || source.IsNull(n)
+	}
+	if a.Type == TypeExpression && !a.broken && len(a.Expression.Set) == 0 && a.Expression.Value == "" && a.ExitWhen == "" {
+		c.report(a.src.Of(a.node), CodeMissing, "an expression agent needs set, value or exit_when")
+		return true
+	}
+	return false
+}
+
+// taskErrors lists the errors that taskagent has joined.
+func taskErrors(err error) []error {
+	for err != nil {
+		if _, ok := err.(interface{ Unwrap() []error }); ok {
+			return unjoin(err)
+		}
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return []error{err}
+		}
+		err = inner
+	}
+	return nil
+}
+
+// fileWords are taskagent's names in the words of a file.
+var fileWords = map[string]string{
+	"Args": "command", "Stdin": "stdin", "Env": "env", "CleanEnv": "clean_env", "Dir": "dir", "Root": "root",
+	"OutputLimit": "output_limit", "Timeout": "timeout", "JSON": "json", "OKExitCodes": "ok_exit_codes",
+	"URL": "url", "Method": "method", "Headers": "headers", "Header": "headers", "Body": "body",
+	"BodyJSON": "body", "SizeLimit": "size_limit", "OKStatus": "ok_status", "RedirectHosts": "redirect_hosts", "Set": "set", "Value": "value", "Text": "text",
+	"OutputKey": "output_key", "ResultKey": "result_key", "ExitWhen": "exit_when", "ExitReason": "exit_reason",
+}
+
+var (
+	configName  = regexp.MustCompile(`\b(Args|Stdin|Env|CleanEnv|Dir|OutputLimit|Timeout|OKExitCodes|URL|Method|Headers?|Body|BodyJSON|SizeLimit|OKStatus|RedirectHosts|Set|Value|Text|OutputKey|ResultKey|ExitWhen|ExitReason)\b`)
+	configField = regexp.MustCompile(`^([A-Z]\w*)(?:\[("(?:[^"\\]|\\.)*"|\d+)\])?(: )?`)
+)
+
+// splitField cuts the field off an error of taskagent, such as `Set["n"]: …`,
+// and gives it in the words of a file.
+func splitField(msg string) (field, rest string) {
+	m := configField.FindStringSubmatch(msg)
+	if m == nil || fileWords[m[1]] == "" {
+		return "", msg
+	}
+	field = fileWords[m[1]]
+	if key, err := strconv.Unquote(m[2]); err == nil {
+		field += "." + key
+	} else if m[2] != "" {
+		field += "[" + m[2] + "]"
+	}
+	if m[3] != "" {
+		msg = msg[len(m[0]):]
+	}
+	return field, msg
+}
+
+func inFileWords(msg string) string {
+	return configName.ReplaceAllStringFunc(msg, func(name string) string {
+		if w, ok := fileWords[name]; ok {
+			return w
+		}
+		return name
+	})
+}
+
+// newTask makes the agent of a task.
+func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
+	base := taskagent.Config{
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Effect: a.Effect, Reconcile: reconcileOf(a, cfg),
+		OutputKey: outputKey(a), ResultKey: a.ResultKey, ExitWhen: a.ExitWhen, ExitReason: a.ExitReason,
+	}
+	switch a.Type {
+	case TypeCommand:
+		c := a.Command
+		return taskagent.NewCommand(taskagent.CommandConfig{
+			Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: cfg.Root, Dir: c.Dir,
+			OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
+		})
+	case TypeExpression:
+		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set, Value: a.Expression.Value})
+	case TypeHTTP:
+		h := a.HTTP
+		return taskagent.NewHTTP(taskagent.HTTPConfig{
+			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
+			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus, RedirectHosts: h.RedirectHosts,
+		})
+	case TypeTemplate:
+		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})
+	}
+	return nil, fmt.Errorf("build agent %q: there is no type %q", a.Name, a.Type)
+}
+
+// requestTime is how long a request may take by itself. Where its loop bounds it
+// that is longer, so that it is the loop's bound which ends it.
+func requestTime(a *Agent) time.Duration {
+	bound := time.Duration(0)
+	if s := a.Step; s != nil {
+		bound = s.Timeout
+		if s.Adaptive != nil {
+			bound = max(bound, time.Duration(s.Adaptive.Max))
+		}
+	}
+	if bound == 0 {
+		return a.HTTP.Timeout
+	}
+	return bound + time.Minute
 }

@@ -3,14 +3,27 @@
 package definition
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/agenttool"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
+	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
 // Tool is something that a model can call: exit_loop, a Go function, an agent,
@@ -189,15 +202,158 @@ func (a *Agent) parameter(name string) bool {
 
 func isExit(name string) bool { return name == exitlooptool.Name || name == exitlooptool.Alias }
 
-// exitTool is the exit tool among the tools; nil if it is not one.
-func (a *Agent) exitTool() *Tool {
-	if a.LLM == nil {
+// toolSchema is the name of a tool, or one that is described.
+func toolSchema() shape {
+	name := text()
+	name.Examples = []any{"exit_loop"}
+	s := &jsonschema.Schema{Type: "object", Required: []string{"command"}}
+	s = &jsonschema.Schema{If: s, Then: by("tool.command"), Else: either(
+		settings([]entry{{"func", "the name of a Go function", text()}}, "func"),
+		settings([]entry{{"agent", "an agent, or the file that it is in", by("step")}}, "agent"),
+		settings([]entry{{"mcp", "a server of tools", by("mcp")}}, "mcp"),
+	)}
+	return &jsonschema.Schema{If: &jsonschema.Schema{Type: "object"}, Then: s, Else: name}
+}
+
+// agentTool checks what a model is told of an agent that is a tool.
+func (c *checker) agentTool(a *Agent) {
+	switch {
+	case a.Name == exitlooptool.Name || a.Name == exitlooptool.Alias:
+		c.report(a.at("name"), CodeTool, "the tool %q has the name of the exit tool", a.Name)
+	case !toolName.MatchString(a.Name) && vocabulary.AgentName(a.Name) == "":
+		c.report(a.at("name"), CodeTool, "the tool %q cannot have that name: "+toolNameRule, a.Name)
+	case a.Description == "":
+		c.warn(a.at("name"), CodeTool, "the tool %q has no description: the model cannot know what it is for", a.Name)
+	}
+}
+
+// toolName is what every provider lets the name of a tool be.
+var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+
+const toolNameRule = "providers take ASCII letters, digits, _ and -, at most 64"
+
+// function is a tool or a toolset of a Go program.
+type function struct {
+	tool tool.Tool
+	set  tool.Toolset
+}
+
+// functions are the config's, by name.
+func (cfg *BuildConfig) functions() (map[string]function, error) {
+	all := make(map[string]function)
+	add := func(name string, f function) error {
+		_, twice := all[name]
+		switch {
+		case isExit(name):
+			return fmt.Errorf("functions for a definition: %s is not one: every definition has it", name)
+		case twice:
+			return fmt.Errorf("functions for a definition: two are called %q", name)
+		}
+		all[name] = f
 		return nil
 	}
-	for i := range a.LLM.Tools {
-		if t := &a.LLM.Tools[i]; t.Exit != "" {
-			return t
+	if slices.Contains(cfg.Tools, nil) || slices.Contains(cfg.Toolsets, nil) {
+		return nil, errors.New("functions for a definition: one is nil")
+	}
+	for _, t := range cfg.Tools {
+		if err := add(t.Name(), function{tool: t}); err != nil {
+			return nil, err
 		}
 	}
+	for _, s := range cfg.Toolsets {
+		if err := add(s.Name(), function{set: s}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// resolveTools reports the functions and the variables that an agent's tools
+// need and that are not there.
+func (b *builder) resolveTools(l *loader, a *Agent) {
+	for _, t := range a.LLM.Tools {
+		if _, ok := b.functions[t.Func]; t.Func != "" && !ok {
+			names := slices.Sorted(maps.Keys(b.functions))
+			hint := "the functions are " + strings.Join(names, ", ")
+			if len(names) == 0 {
+				hint = "a program in Go gives functions, in BuildConfig.Tools; refrain run has none, so write {command: […], name: …} or {mcp: {…}}"
+			}
+			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = didYouMean(t.Func, names, "%q", hint)
+		}
+		if t.MCP == nil {
+			continue
+		}
+		for _, name := range t.MCP.PassEnv {
+			if b.getenv(name) == "" {
+				l.report(a.at(t.field+".env"), CodeTool, "the MCP server needs %s, which is not set", name).Hint = "set " + name + " in the environment"
+			}
+		}
+	}
+}
+
+func (b *builder) getenv(name string) string {
+	if b.cfg.Getenv != nil {
+		return b.cfg.Getenv(name)
+	}
+	return os.Getenv(name)
+}
+
+// tool adds a tool of an agent to its config.
+func (b *builder) tool(a *Agent, t Tool, cfg *llmagent.Config) error {
+	switch {
+	case t.Exit != "":
+		return exitTool(a, t.Exit, cfg)
+	case t.Func != "":
+		if f := b.functions[t.Func]; f.set != nil {
+			cfg.Toolsets = append(cfg.Toolsets, f.set)
+		} else {
+			cfg.Tools = append(cfg.Tools, f.tool)
+		}
+		return nil
+	case t.MCP != nil:
+		return b.mcp(a, t.MCP, cfg)
+	}
+	inner, err := b.build(t.Agent)
+	if err != nil {
+		return err
+	}
+	made := agenttool.New(inner, nil)
+	if t.Parameters != nil {
+		if made, err = withParameters(t, made); err != nil {
+			return err
+		}
+	}
+	cfg.Tools = append(cfg.Tools, made)
 	return nil
+}
+
+func exitTool(a *Agent, name string, cfg *llmagent.Config) error {
+	t, err := exitlooptool.NewWith(exitlooptool.Config{Name: name, Criteria: criteria(a.loopAround().Loop)})
+	if err != nil {
+		return err
+	}
+	cfg.Tools = append(cfg.Tools, t)
+	return nil
+}
+
+// withParameters is an agent that is a tool, asked in JSON of that shape: the
+// text of the JSON is its request.
+func withParameters(t Tool, asked tool.Tool) (tool.Tool, error) {
+	f, ok := asked.(tool.Function)
+	if !ok {
+		return nil, fmt.Errorf("tool %q: a %T %w", asked.Name(), asked, tool.ErrUnusable)
+	}
+	return functiontool.New(functiontool.Config{Name: f.Name(), Description: f.Description(), InputSchema: t.Parameters, Effect: tool.EffectOf(asked), Reconcile: reconcileCommand(t, asked)},
+		func(ctx tool.Context, in map[string]any) (any, error) {
+			request, err := json.Marshal(in)
+			if err != nil {
+				return nil, err
+			}
+			answer, err := f.Run(ctx, map[string]any{"request": string(request)})
+			if err != nil || !t.Agent.Command.JSON {
+				return answer, err
+			}
+			text, _ := answer["result"].(string)
+			return session.PlainJSON([]byte(text))
+		})
 }

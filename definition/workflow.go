@@ -4,95 +4,87 @@ package definition
 
 import (
 	"fmt"
-	"slices"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
 )
 
-func conditionRef() shape { return by("condition") }
-
-// condition reads an expression, or a map of one of when, any, all and not,
-// perhaps with for, or of a phrase and who
-// says it; nil if it cannot be read.
-func (r *reader) condition(a *Agent, n *yaml.Node, field string) (*loop.Condition, bool) {
-	c := r.conditionOf(a, n, field)
-	return c, c != nil
+// Parallel is what only parallel agents have.
+type Parallel struct {
+	// MaxConcurrency is how many run at once; 0 is all.
+	MaxConcurrency uint
 }
 
-func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Condition {
-	a.nodes[field] = n
-	if n.Kind == yaml.ScalarNode {
-		text, ok := r.words(n, field)
-		if !ok {
-			return nil
-		}
-		if text == "" {
-			r.report(r.src.Of(n), CodeValue, "%s is an empty expression", field)
-			return nil
-		}
-		return &loop.Condition{Expr: text}
-	}
-	ps, ok := r.pairs(n, field)
-	if !ok {
-		return nil
-	}
-	if slices.ContainsFunc(ps, func(p pair) bool { return p.key == "text" || p.key == "of" }) {
-		return r.said(a, n, field, ps)
-	}
-	c, given := &loop.Condition{}, []string{}
-	for _, p := range ps {
-		f := field + "." + p.key
-		switch p.key {
-		case "when":
-			if inner := r.conditionOf(a, p.value, f); inner != nil && p.value.Kind == yaml.ScalarNode {
-				c.Expr = inner.Expr
-				a.nodes[field] = p.value
-			} else if inner != nil {
-				r.wrong(p.value, f, "an expression")
-				ok = false
-			}
-		case "any":
-			c.Any = r.conditions(a, p.value, f)
-		case "all":
-			c.All = r.conditions(a, p.value, f)
-		case "not":
-			c.Not = r.conditionOf(a, p.value, f)
-		case "for":
-			c.For, _ = r.count(p.value, f)
-			continue
-		default:
-			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
-				Hint = didYouMean(p.key, keys, "%q", "a condition has when, any, all or not, and for; or text and of")
-			ok = false
-			continue
-		}
-		given = append(given, p.key)
-	}
-	if len(given) != 1 && ok {
-		r.report(r.src.Of(n), CodeStop, "%s needs exactly one of when, any, all and not", field)
-	}
-	if len(given) != 1 || c.Expr == "" && len(c.Any) == 0 && len(c.All) == 0 && c.Not == nil {
-		return nil
-	}
-	return c
+var parallelRows = []row[Parallel]{
+	field("max_concurrency", "most sub-agents that run at once; all if left out", wholeFrom[uint](0, ""), func(p *Parallel) *uint { return &p.MaxConcurrency }),
 }
 
-func (r *reader) conditions(a *Agent, n *yaml.Node, field string) []loop.Condition {
-	a.nodes[field] = n
-	items, ok := r.items(n, field)
-	if ok && len(items) == 0 {
-		r.report(r.src.Of(n), CodeStop, "%s is an empty list", field)
-	}
-	var cs []loop.Condition
+var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file", func() shape { return filled(by("step")) }, (*reader).subAgents)}
+
+func (r *reader) subAgents(a *Agent, n *yaml.Node) {
+	items, _ := r.items(n, "sub_agents")
 	for i, item := range items {
-		c := r.conditionOf(a, item, fmt.Sprintf("%s[%d]", field, i))
-		if c == nil {
-			c = &loop.Condition{Expr: "false"} // keeps the places of the others
+		if r.full() {
+			return
 		}
-		cs = append(cs, *c)
+		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
+		if item.Kind == yaml.ScalarNode {
+			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
+			if source.PlainText(item) && vocabulary.AgentName(item.Value) == "" {
+				r.hint("describe the agent here, or write {ref: " + item.Value + ".yaml}")
+			}
+			continue
+		}
+		if sub := r.agent(item, a); sub != nil {
+			if written := source.Deref(n).Content[i]; written.Kind == yaml.AliasNode {
+				sub.alias = written
+			}
+			a.SubAgents = append(a.SubAgents, sub)
+		}
 	}
-	return cs
+}
+
+func (c *checker) subAgents(a *Agent) {
+	if !a.Type.Workflow() || len(a.SubAgents) > 0 {
+		return
+	}
+	n, given := a.nodes["sub_agents"]
+	switch {
+	case !given:
+		c.report(a.src.Of(a.node), CodeNoSteps, "%s agent needs sub_agents", article(a.Type))
+	case len(source.Deref(n).Content) == 0 && !source.IsNull(n):
+		c.report(a.at("sub_agents"), CodeNoSteps, "%s agent needs at least one sub-agent", article(a.Type))
+	}
+}
+
+var errorRows = []row[Agent]{
+	field("on_error", "after a failed step: stop (default), skip_step or next_iteration; on a loop for all its steps, on a step for itself", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration), func(a *Agent) *loop.ErrorPolicy { return &a.OnError }).
+		helped("skip_step goes on with the next step, next_iteration with the next iteration").shown(loop.StopOnError),
+}
+
+var goOnRows = []row[Agent]{does("continue_on_error", "true means on_error: next_iteration", yesNo, (*reader).continueOnError)}
+
+func (r *reader) continueOnError(a *Agent, n *yaml.Node) {
+	on, ok := r.boolean(n, "continue_on_error")
+	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
+		r.report(r.src.Of(a.nodes["key of continue_on_error"]), CodeConflict, "continue_on_error and on_error say the same; give one of them")
+		return
+	}
+	if ok && on {
+		a.OnError = loop.NextIteration
+	}
+}
+
+func (c *checker) errorPolicy(a *Agent) {
+	if a.OnError == "" || a.Type == TypeLoop || a.parent != nil && a.parent.Type == TypeLoop {
+		return
+	}
+	field := "on_error"
+	if _, given := a.nodes[field]; !given {
+		field = "continue_on_error"
+	}
+	c.report(a.at(field), CodeNoLoop, "%s works on loops and on their steps; %q is neither", field, a.Name)
 }

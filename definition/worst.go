@@ -6,11 +6,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model/provider"
 )
 
 // Bound is how much of something there can be at the most. It is infinite where
@@ -283,4 +286,277 @@ func (w *worst) parallel(a *Agent) AtMost {
 		u.Seconds = min(u.Seconds, u.Seconds/lanes+longest*(1-1/lanes))
 	}
 	return u
+}
+
+// loop is one run of a loop: all its iterations, and the finalizer.
+func (w *worst) loop(a *Agent) AtMost {
+	p := w.planOf(a)
+	var each, fin AtMost
+	var after loop.Duration // the longest delay behind a step
+	final := p.Finalizer()
+	for i, sub := range a.SubAgents {
+		_, once := w.runsOf(p, i, sub)
+		if i == final {
+			fin = once
+			continue
+		}
+		one := once.often(perIteration(p, i))
+		one.Seconds += waits(p, i, sub)
+		each = each.plus(one)
+		after = max(after, p.Steps[i].DelayAfter)
+	}
+	if p.IterationTimeout > 0 {
+		each.Seconds = min(each.Seconds, seconds(p.IterationTimeout))
+	}
+	each.Seconds += told(a, hook.BeforeIteration, hook.AfterIteration) // no iteration's time
+	n := iterations(p)
+	u := each.often(n)
+	if between := Bound(time.Duration(p.DelayAfter + after).Seconds()); n > 1 {
+		u.Seconds += between.times(n - 1)
+	}
+	u = u.plus(fin)
+	if p.Timeout > 0 {
+		u.Seconds = min(u.Seconds, seconds(p.Timeout))
+	}
+	return u.budgeted(p.Budget)
+}
+
+// budgeted is what a budget leaves.
+func (u AtMost) budgeted(b *loop.Budget) AtMost {
+	if b == nil {
+		return u
+	}
+	if b.Calls > 0 {
+		u = u.atMostCalls(Bound(b.Calls))
+	}
+	if b.Tokens > 0 {
+		u.Tokens = min(u.Tokens, Bound(b.Tokens))
+	}
+	if b.Cost != nil {
+		u.Cost = min(u.Cost, Bound(*b.Cost))
+	}
+	return u
+}
+
+// iterations is how many there are at most.
+func iterations(p *loop.Plan) Bound {
+	if p.MaxIterations == 0 {
+		return unbounded
+	}
+	return Bound(p.MaxIterations)
+}
+
+// runsOf is how often a loop runs one of its sub-agents, and what each time
+// comes to.
+func (w *worst) runsOf(p *loop.Plan, step int, sub *Agent) (runs Bound, once AtMost) {
+	once = w.once(sub)
+	s := &p.Steps[step]
+	if s.Adaptive != nil {
+		once.Seconds = min(once.Seconds, seconds(max(s.Timeout, s.Adaptive.Max)))
+	} else if s.Timeout > 0 {
+		once.Seconds = min(once.Seconds, seconds(s.Timeout))
+	}
+	if step == p.Finalizer() {
+		return 1, once // it is not tried again
+	}
+	return perIteration(p, step).times(iterations(p)), once
+}
+
+// perIteration is how often a step runs in one iteration: its samples, each with
+// its attempts.
+func perIteration(p *loop.Plan, step int) Bound {
+	n := Bound(1)
+	if r := p.Steps[step].Retry; r != nil {
+		n = Bound(max(1, r.Attempts))
+	}
+	return n.times(samples(p, step))
+}
+
+func samples(p *loop.Plan, step int) Bound {
+	if s := p.Score; s != nil && s.Judge != nil && s.Judge.Step == p.Steps[step].Name {
+		return Bound(max(1, s.Judge.Samples))
+	}
+	return 1
+}
+
+// waits is how long an iteration waits for a step: around it, between its
+// attempts, and for its circuit to close.
+func waits(p *loop.Plan, step int, sub *Agent) Bound {
+	s := &p.Steps[step]
+	wait := Bound(time.Duration(s.DelayBefore + s.DelayAfter).Seconds())
+	if s.Circuit != nil {
+		wait += Bound(time.Duration(s.Circuit.Cooldown).Seconds())
+	}
+	if s.Retry != nil {
+		wait += backoffs(s.Retry, mayAsk(sub)).times(samples(p, step))
+	}
+	return wait
+}
+
+// mayAsk reports whether who fails in a step may ask to wait, as servers do.
+func mayAsk(a *Agent) bool {
+	switch a.Type {
+	case TypeLLM, TypeHTTP, TypeFunc:
+		return true
+	}
+	return slices.ContainsFunc(a.SubAgents, mayAsk)
+}
+
+// backoffs is how long the attempts of a step wait in all: twice as long each
+// time, up to the longest, or the longest at once where that is asked for.
+func backoffs(r *loop.Retry, asked bool) (sum Bound) {
+	next, longest := time.Duration(r.Backoff), time.Duration(r.MaxBackoff)
+	if longest == 0 {
+		longest = max(time.Minute, next)
+	}
+	if next = min(next, longest); asked {
+		next = longest
+	}
+	for left := int64(r.Attempts) - 1; left > 0 && next > 0; left-- {
+		if next == longest {
+			return sum + Bound(longest.Seconds()).times(Bound(left))
+		}
+		sum += Bound(next.Seconds())
+		next = min(longest, 2*next)
+	}
+	return sum
+}
+
+// defaultRequests is how often a request is sent in all if the file does not say.
+const defaultRequests = 3
+
+// llm is one run of an agent that asks a model. How long the model takes, nobody
+// says.
+func (w *worst) llm(a *Agent) AtMost {
+	turns := w.turns(a)
+	requests := Bound(a.LLM.Retry.Attempts)
+	if requests == 0 {
+		requests = defaultRequests
+	}
+	u := AtMost{Turns: turns, Calls: turns.times(requests), Seconds: unbounded}
+	u.tokensEach, u.costEach = w.request(a)
+	u.Tokens, u.Cost = u.Calls.times(u.tokensEach), u.Calls.times(u.costEach)
+	for _, t := range a.LLM.Tools {
+		if t.Agent != nil {
+			u = u.plus(w.once(t.Agent).often(unbounded))
+		}
+	}
+	return u
+}
+
+// turns is how often the model is asked in one run. Who can call a tool may do
+// so again and again; to call exit_loop ends the run.
+func (w *worst) turns(a *Agent) Bound {
+	for _, t := range a.LLM.Tools {
+		if t.Exit == "" {
+			return unbounded
+		}
+	}
+	if a.LLM.OutputSchema != nil {
+		return 2
+	}
+	return 1
+}
+
+// request is what one request of an agent has and costs.
+func (w *worst) request(a *Agent) (tokens, cost Bound) {
+	in, out := w.given.InputTokens, w.given.OutputTokens
+	if a.LLM.MaxTokens > 0 {
+		out = int64(a.LLM.MaxTokens)
+	}
+	tokens = unbounded
+	if in > 0 && out > 0 {
+		tokens = Bound(in + out)
+	}
+	price, known := w.price(a)
+	switch {
+	case !known:
+		return tokens, unbounded
+	case price.Input == 0 && price.Output == 0 && price.CachedInput == 0:
+		return tokens, 0
+	case tokens.Unbounded():
+		return tokens, unbounded
+	}
+	return tokens, Bound((float64(in)*max(price.Input, price.CachedInput) + float64(out)*price.Output) / 1e6)
+}
+
+// price is what the model of an agent charges.
+func (w *worst) price(a *Agent) (budget.Price, bool) {
+	name := w.modelOf(a)
+	if name == "" {
+		return budget.Price{}, false
+	}
+	if p, rest, err := provider.Find(name); err == nil && p.Name != scriptedProvider {
+		return w.def.Prices.Of(rest) // as a call looks for it
+	}
+	return w.def.Prices.Of(name)
+}
+
+// modelOf is the name of the model of an agent; empty if nobody says.
+func (w *worst) modelOf(a *Agent) string {
+	if w.given.EveryModel != "" {
+		return w.given.EveryModel
+	}
+	if by := a.naming(); by != nil {
+		return by.Model
+	}
+	return w.given.Model
+}
+
+// Assumed is what a file does not say and [Definition.Worst] is to take for
+// granted. Zero values leave it unknown, or as the file says.
+type Assumed struct {
+	// Model is asked by agents that name none, EveryModel by all, whatever the
+	// file says.
+	Model, EveryModel string
+	// InputTokens is how many tokens each request has at most, OutputTokens
+	// each answer of an agent without max_tokens.
+	InputTokens, OutputTokens int64
+	// MaxIterations and Timeout are those of [BuildConfig].
+	MaxIterations *uint
+	Timeout       *time.Duration
+	// MaxModelCalls and Budget are those of agent.RunConfig: a guard that takes
+	// the place of the file's, and what the whole run may use.
+	MaxModelCalls int
+	Budget        *budget.Limits
+}
+
+// Allows is nil if a run can have the limits that are given. Else it is what
+// [Definition.Build] would say: there is no loop that they could be for, or they
+// take away a loop's only bound.
+func (d *Definition) Allows(given Assumed) error {
+	return (&worst{def: d, given: given}).limit()
+}
+
+// limit finds the loop that limits from outside are for. Those that no run can
+// have count for nothing.
+func (w *worst) limit() error {
+	b := builder{cfg: BuildConfig{MaxIterations: w.given.MaxIterations, Timeout: w.given.Timeout}}
+	if err := b.limit(w.def); err != nil {
+		return err
+	}
+	w.limited, w.limits = b.limited, b.limits
+	return nil
+}
+
+// planOf is the rules that a loop follows in the run; nil for an agent that is no
+// loop.
+func (w *worst) planOf(a *Agent) *loop.Plan { return w.as(a).Plan() }
+
+// as is an agent as it is in the run.
+func (w *worst) as(a *Agent) *Agent {
+	if a != w.limited {
+		return a
+	}
+	as := *a
+	as.Loop = &w.limits
+	return &as
+}
+
+// allowed is the budget of the run, as loops have theirs; nil if there is none.
+func (w *worst) allowed() *loop.Budget {
+	if w.given.Budget == nil {
+		return nil
+	}
+	return new(loop.Budget(*w.given.Budget))
 }

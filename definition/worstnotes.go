@@ -3,13 +3,61 @@
 package definition
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/loop"
 )
+
+// Stops are the ways in which a loop of the run can end, as [Agent.Stops], under
+// what was assumed.
+func (w *WorstCase) Stops(a *Agent) []StopWay {
+	if a.Type != TypeLoop {
+		return nil
+	}
+	ways := w.of.as(a).Stops()
+	if b := w.of.allowed(); b != nil && a.asksModel() {
+		ways = append(ways, StopWay{loop.ReasonBudget, "when the run has used " + budgetWords(b)})
+	}
+	return ways
+}
+
+// Problems are the warnings and notes of the definition, as far as they hold
+// under what was assumed, and those of [WorstCase.Notes].
+func (w *WorstCase) Problems() Problems {
+	of := w.of
+	all := slices.Concat(of.def.warnings, of.def.notes)
+	if a := of.limited; a != nil {
+		stale := timeProblems(a)
+		all = slices.DeleteFunc(all, func(p *Problem) bool {
+			// Not by their places, which may have been traced to another file.
+			return slices.ContainsFunc(stale, func(q *Problem) bool { return p.Code == q.Code && p.Message == q.Message })
+		})
+		as := of.as(a)
+		if of.given.Timeout != nil { // as if the file gave it
+			as.nodes = maps.Clone(a.nodes)
+			if _, given := a.nodes["timeout"]; !given {
+				as.nodes["timeout"] = cmp.Or(a.nodes["max_iterations"], a.nodes["name"], a.node)
+			}
+		}
+		all = append(all, timeProblems(as)...)
+	}
+	return append(all, w.Notes()...)
+}
+
+// timeProblems are what there is to say about a loop's times.
+func timeProblems(a *Agent) Problems {
+	c := &checker{loader: newLoader()}
+	c.times(a)
+	c.presetTimes(a)
+	return append(c.problems, c.notes...)
+}
 
 // Notes say why something has no bound: who may ask without end, whose time
 // nothing bounds, which price is not known. Each has its place in the file.

@@ -9,6 +9,8 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
+var exitRows = []row[Agent]{field("can_exit_loop", "true lets the agent, and agents inside it, end the loop; true is the default with exit_when or the tool exit_loop, false otherwise. It gives an llm agent that tool, and lets a person who approves end the loop", aBool, func(a *Agent) *bool { return &a.CanExitLoop })}
+
 // exit checks who may end a loop.
 func (c *checker) exit(a *Agent) {
 	permission, given := a.nodes["can_exit_loop"]
@@ -179,4 +181,49 @@ func (a *Agent) refused() bool {
 		}
 	}
 	return false
+}
+
+// exitTool is the exit tool among the tools; nil if it is not one.
+func (a *Agent) exitTool() *Tool {
+	if a.LLM == nil {
+		return nil
+	}
+	for i := range a.LLM.Tools {
+		if t := &a.LLM.Tools[i]; t.Exit != "" {
+			return t
+		}
+	}
+	return nil
+}
+
+// afterExit notes keys that are read when a loop is over, and that whoever ends
+// it would write: the turn with the exit leaves them as they were.
+func (c *checker) afterExit() {
+	for i := range c.reads {
+		rd := &c.reads[i]
+		kind, key := rd.split()
+		if kind != "key" || rd.any {
+			continue
+		}
+		for _, w := range c.writers[key] {
+			around := w.loopAround()
+			if w.Type != TypeLLM || w.OutputKey != key || around == nil || !w.mayExit() || !outlives(rd.agent, around) {
+				continue
+			}
+			p := c.note(rd.place(), CodeExitKey, "when %q ends the loop, %s stays as it was: the turn that ends a loop writes no key", w.Name, rd)
+			if p.Hint = "if that is not meant, let another agent write it, or end the loop"; len(c.writers[key]) == 1 {
+				p.Hint = "empty if that is its first turn: let another agent write it; why it has ended the loop is in the stop record"
+			}
+		}
+	}
+}
+
+// outlives reports whether an agent runs when a loop is over: its finalizer, or one
+// outside.
+func outlives(a, around *Agent) bool {
+	if !a.in(around) {
+		return true
+	}
+	fin := around.finalizer()
+	return fin != nil && a.in(fin) && !around.Loop.FinalizeEach
 }

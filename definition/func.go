@@ -13,6 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 )
 
+var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers", plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
+
 // NewAgent makes an agent of a Go program. The config has the name, the
 // description and the callbacks that the definition gives it, and no sub-agents;
 // agent.New with a Run of one's own will do.

@@ -2,7 +2,59 @@
 
 package definition
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// output checks where a result goes.
+func (c *checker) output(a *Agent) {
+	loops := a.parent != nil && a.parent.Type == TypeLoop
+	if a.OutputKey == LoopOutput && !loops {
+		c.report(a.at("output_key"), CodeNoLoop, "loop_output marks the finalizer of a loop, and this is not a step of one")
+	}
+	if a.Type != TypeLoop {
+		return
+	}
+	var first *Agent
+	steps := 0
+	for _, sub := range a.SubAgents {
+		switch {
+		case sub.OutputKey != LoopOutput:
+			steps++
+		case first != nil:
+			c.report(sub.at("output_key"), CodeFinalizer, "the loop %q has two finalizers: %q and %q", a.Name, first.Name, sub.Name).
+				Hint = "give loop_output to one of its sub-agents"
+		default:
+			first = sub
+		}
+	}
+	if first == nil {
+		return
+	}
+	if steps == 0 && !a.incomplete() {
+		c.report(first.at("output_key"), CodeFinalizer, "the loop %q has no steps besides its finalizer %q", a.Name, first.Name)
+	}
+	if first.Type == TypeExpression {
+		c.report(first.at("output_key"), CodeFinalizer, "the finalizer %q says nothing: expressions have no words", first.Name).
+			Hint = `use text: "{{key}}"`
+	}
+}
+
+// outputKey is the key that an agent writes. A finalizer's mark is a key of the
+// state only where its loop is the outermost: the result of a nested loop is
+// under that loop's own output key.
+func outputKey(a *Agent) string {
+	if a.OutputKey == LoopOutput && a.parent != nil && a.parent.loopAround() != nil {
+		return ""
+	}
+	return a.OutputKey
+}
 
 // untold warns of a loop of which nobody can say whose words it hands back: the step
 // that speaks last may value what the others make as well as make something itself. A
@@ -130,4 +182,44 @@ func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 	return slices.ContainsFunc(before, func(other *Agent) bool {
 		return other.OutputKey != "" && reads(other, key) && reads(step, other.OutputKey)
 	})
+}
+
+// keepWords puts what was said last in a sequence under a key.
+func keepWords(key string) agent.AfterAgentCallback {
+	return func(ctx agent.Context) (*genai.Content, error) {
+		if text, ok := lastWords(ctx, agent.AddressOf(ctx)); ok {
+			return nil, ctx.State().Set(key, text)
+		}
+		return nil, nil
+	}
+}
+
+// keepWordsEach puts what each sub-agent said last under a key, by name.
+func keepWordsEach(key string, a *Agent) agent.AfterAgentCallback {
+	return func(ctx agent.Context) (*genai.Content, error) {
+		words := make(map[string]any, len(a.SubAgents))
+		for _, sub := range a.SubAgents {
+			if text, ok := lastWords(ctx, agent.AddressOf(ctx)+"/"+session.Address(sub.Name)); ok {
+				words[sub.Name] = text
+			}
+		}
+		return nil, ctx.State().Set(key, words)
+	}
+}
+
+// lastWords is what was said last at or below an address in this invocation.
+func lastWords(ctx agent.Context, at session.Address) (string, bool) {
+	events := ctx.Session().Events()
+	for i := events.Len() - 1; i >= 0; i-- {
+		ev := events.At(i)
+		if ev.InvocationID != ctx.InvocationID() {
+			break
+		}
+		if ev.Address.Under(at) && !ev.Partial && ev.Content != nil {
+			if text := strings.TrimSpace(ev.Text()); text != "" {
+				return ev.Text(), true
+			}
+		}
+	}
+	return "", false
 }

@@ -5,8 +5,10 @@ package definition
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
@@ -229,5 +231,78 @@ func (c *checker) inputsRead() {
 		if !seen[in.Name] {
 			c.warn(c.def.Root.src.Of(in.node), CodeUnread, "nobody reads the input %q", in.Name)
 		}
+	}
+}
+
+// beforeWords are the words in which people ask for what was before, in the
+// languages of the definitions that were seen to.
+var beforeWords = []string{
+	"previous", "prev", "before", "last", "old", "earlier", "prior", "former",
+	"anterior", "anteriores", "ultimo", "ultima", "antigo", "passado", "precedente", "vorherige", "letzte",
+}
+
+// earlier reports whether a key's name asks for what was before.
+func earlier(key string) bool {
+	return slices.ContainsFunc(strings.Split(strings.ToLower(key), "_"), func(w string) bool { return slices.Contains(beforeWords, w) })
+}
+
+// relative is the one key that another name may mean: one that has a word in
+// common with it if the name asks for what was before, as feedback_before and
+// feedback_given; else one with all the words of the name, or the other way
+// round. It is empty if there is none, or more than one.
+func relative(name string, keys []string) string {
+	found := ""
+	words := strings.Split(strings.ToLower(name), "_")
+	for _, key := range keys {
+		shared, all := 0, strings.Split(strings.ToLower(key), "_")
+		for _, w := range all {
+			if utf8.RuneCountInString(w) > 3 && !slices.Contains(beforeWords, w) && slices.Contains(words, w) {
+				shared++
+			}
+		}
+		if shared == 0 || !earlier(name) && shared < min(len(words), len(all)) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = key
+	}
+	return found
+}
+
+// severalWords is what looks like a placeholder and is text: its name has spaces.
+var severalWords = regexp.MustCompile(`\{\{\s*([\pL_][\pL\pN_]*(?:[ \t]+[\pL\pN_]+)+)\s*\}\}`)
+
+// spaces notes placeholders with spaces in their names, which are texts.
+func (c *checker) spaces(a *Agent, field, text string) {
+	if !strings.Contains(text, "{{") {
+		return
+	}
+	for _, at := range severalWords.FindAllStringSubmatchIndex(text, -1) {
+		before := text[:at[0]]
+		start := strings.LastIndexByte(before, '\n') + 1
+		c.spaced = append(c.spaced, read{
+			agent: a, field: field, name: text[at[2]:at[3]],
+			line: 1 + strings.Count(before, "\n"), column: 1 + utf8.RuneCountInString(before[start:]), form: "{{%s}}",
+		})
+	}
+}
+
+// noSpaces reports them: an error where the words joined by _ are a key.
+func (c *checker) noSpaces() {
+	for i := range c.spaced {
+		if c.full() {
+			return
+		}
+		rd := &c.spaced[i]
+		key := strings.Join(strings.Fields(rd.name), "_")
+		if _, known := c.keys[key]; known || slices.Contains(vocabulary.BuiltIn, key) {
+			c.report(rd.place(), CodeTemplate, "%s is no placeholder: the name of a key has no spaces", rd).
+				Hint = fmt.Sprintf("did you mean {{%s}}?", key)
+			continue
+		}
+		c.warn(rd.place(), CodeTemplate, "%s is no placeholder and stays as it is: the name of a key has no spaces", rd).
+			Hint = "join the words with _ if a key is meant"
 	}
 }

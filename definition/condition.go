@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// condition reads an expression, or a map of one of when, any, all and not,
+// perhaps with for, or of a phrase and who
+// says it; nil if it cannot be read.
+func (r *reader) condition(a *Agent, n *yaml.Node, field string) (*loop.Condition, bool) {
+	c := r.conditionOf(a, n, field)
+	return c, c != nil
+}
+
+func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Condition {
+	a.nodes[field] = n
+	if n.Kind == yaml.ScalarNode {
+		text, ok := r.words(n, field)
+		if !ok {
+			return nil
+		}
+		if text == "" {
+			r.report(r.src.Of(n), CodeValue, "%s is an empty expression", field)
+			return nil
+		}
+		return &loop.Condition{Expr: text}
+	}
+	ps, ok := r.pairs(n, field)
+	if !ok {
+		return nil
+	}
+	if slices.ContainsFunc(ps, func(p pair) bool { return p.key == "text" || p.key == "of" }) {
+		return r.said(a, n, field, ps)
+	}
+	c, given := &loop.Condition{}, []string{}
+	for _, p := range ps {
+		f := field + "." + p.key
+		switch p.key {
+		case "when":
+			if inner := r.conditionOf(a, p.value, f); inner != nil && p.value.Kind == yaml.ScalarNode {
+				c.Expr = inner.Expr
+				a.nodes[field] = p.value
+			} else if inner != nil {
+				r.wrong(p.value, f, "an expression")
+				ok = false
+			}
+		case "any":
+			c.Any = r.conditions(a, p.value, f)
+		case "all":
+			c.All = r.conditions(a, p.value, f)
+		case "not":
+			c.Not = r.conditionOf(a, p.value, f)
+		case "for":
+			c.For, _ = r.count(p.value, f)
+			continue
+		default:
+			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
+				Hint = didYouMean(p.key, keys, "%q", "a condition has when, any, all or not, and for; or text and of")
+			ok = false
+			continue
+		}
+		given = append(given, p.key)
+	}
+	if len(given) != 1 && ok {
+		r.report(r.src.Of(n), CodeStop, "%s needs exactly one of when, any, all and not", field)
+	}
+	if len(given) != 1 || c.Expr == "" && len(c.Any) == 0 && len(c.All) == 0 && c.Not == nil {
+		return nil
+	}
+	return c
+}
+
+func (r *reader) conditions(a *Agent, n *yaml.Node, field string) []loop.Condition {
+	a.nodes[field] = n
+	items, ok := r.items(n, field)
+	if ok && len(items) == 0 {
+		r.report(r.src.Of(n), CodeStop, "%s is an empty list", field)
+	}
+	var cs []loop.Condition
+	for i, item := range items {
+		c := r.conditionOf(a, item, fmt.Sprintf("%s[%d]", field, i))
+		if c == nil {
+			c = &loop.Condition{Expr: "false"} // keeps the places of the others
+		}
+		cs = append(cs, *c)
+	}
+	return cs
+}
+
+// said reads a condition of a phrase and the step that says it, perhaps with
+// for; nil if it cannot be read. It becomes says(state.KEY, "phrase").
+func (r *reader) said(a *Agent, n *yaml.Node, field string, ps []pair) *loop.Condition {
+	var phrase, key string
+	c, before := &loop.Condition{}, len(r.problems)
+	given := make(map[string]bool)
+	for _, p := range ps {
+		f := field + "." + p.key
+		given[p.key] = true
+		switch p.key {
+		case "text":
+			if phrase, _ = r.words(p.value, f); !expr.Says(phrase, phrase) && p.value.Kind == yaml.ScalarNode {
+				r.report(r.src.Of(p.value), CodeStop, "%s has no letter and no digit in it, so nobody says it", f)
+			}
+		case "of":
+			key = r.saidBy(a, p.value, f)
+		case "for":
+			c.For, _ = r.count(p.value, f)
+		case "when", "any", "all", "not":
+			r.report(r.src.Of(p.at), CodeStop, "%s cannot stand beside text and of", p.key).Hint = "put both into any or all"
+		default:
+			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
+				Hint = didYouMean(p.key, []string{"text", "of", "for"}, "%q", "a phrase has text and of, and for")
+		}
+	}
+	switch {
+	case !given["of"]:
+		r.report(r.src.Of(n), CodeMissing, "%s needs of: the step that says the text", field)
+	case !given["text"]:
+		r.report(r.src.Of(n), CodeMissing, "%s needs text: what the step says", field)
+	}
+	if len(r.problems) > before {
+		return nil
+	}
+	// Both are literals of CEL as Go quotes them.
+	c.Expr = "says(state[" + strconv.Quote(key) + "], " + strconv.Quote(phrase) + ")"
+	return c
+}
+
+// saidBy is the state key of what an agent of a loop says; "" if it has none,
+// which is reported.
+func (r *reader) saidBy(a *Agent, n *yaml.Node, field string) string {
+	name, ok := r.text(n, field)
+	if !ok {
+		return ""
+	}
+	var names []string
+	for _, sub := range a.SubAgents {
+		for in := range sub.All {
+			names = append(names, in.Name)
+			if in.Name != name {
+				continue
+			}
+			return r.saidKey(a, in, n, field)
+		}
+	}
+	r.report(r.src.Of(n), CodeStop, "%s names %q, which is no agent in this loop", field, name).Hint = didYouMean(name, names, "%q", "")
+	return ""
+}
+
+func (r *reader) saidKey(a, by *Agent, n *yaml.Node, field string) string {
+	problem := func(format, hint string) string {
+		r.report(r.src.Of(n), CodeStop, format, field, by.Name).Hint = hint
+		return ""
+	}
+	switch {
+	case by.OutputKey == "":
+		return problem("%s names %q, which keeps what it says nowhere", `give "`+by.Name+`" an output_key`)
+	case by.OutputKey == LoopOutput:
+		return problem("%s names %q, which is a finalizer: it speaks when the loop is over", "name a step of the loop")
+	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && by.Command.JSON, by.HTTP != nil && by.HTTP.JSON,
+		by.Type == TypeParallel, by.Type == TypeExpression, by.Human != nil && by.Human.Ask != session.AskText:
+		return problem("%s names %q, whose result is no text", "write an expression, such as state."+by.OutputKey+".field == 'value'")
+	}
+	return by.OutputKey
+}
+
+// conditionReads notes what the expressions of a loop read.
+func (c *checker) conditionReads(a *Agent) {
+	l := a.Loop
+	if l.StopWhen != nil {
+		c.conditionRead(a, "stop_when", l.StopWhen)
+	}
+	if l.NoProgress != nil {
+		for i, key := range l.NoProgress.Keys {
+			c.reads = append(c.reads, read{agent: a, field: index("no_progress.keys", i), name: key, bare: true, line: 1, column: 1})
+		}
+	}
+	if l.Result != "" {
+		c.reads = append(c.reads, read{agent: a, field: "result", name: l.Result, bare: true, line: 1, column: 1})
+	}
+	if l.Score == nil {
+		return
+	}
+	if l.Score.Key != "" {
+		c.reads = append(c.reads, read{agent: a, field: "score.key", name: l.Score.Key, bare: true, line: 1, column: 1})
+	}
+	if l.Score.Expr != "" {
+		c.expressionReads(a, "score.expr", l.Score.Expr)
+	}
+}
+
+func (c *checker) conditionRead(a *Agent, field string, cond *loop.Condition) {
+	if cond.Expr != "" {
+		c.expressionReads(a, field, cond.Expr)
+	}
+	for i := range cond.Any {
+		c.conditionRead(a, index(field+".any", i), &cond.Any[i])
+	}
+	for i := range cond.All {
+		c.conditionRead(a, index(field+".all", i), &cond.All[i])
+	}
+	if cond.Not != nil {
+		c.conditionRead(a, field+".not", cond.Not)
+	}
+}
+
+func (c *checker) expressionReads(a *Agent, field, src string) {
+	p, err := expr.Compile(src, vocabulary.ConditionVariables...)
+	if err != nil {
+		keys, all := expr.Reads(src, "state") // the rest is reported by the plan
+		c.keyReads(a, field, src, keys, all)
+		return
+	}
+	c.programReads(a, field, p)
+}
+
+// wordsCompared warns of a condition that holds a model's text against a number: what
+// a model says is a text, with an output_schema too.
+func (c *checker) wordsCompared(a *Agent, field string, cond *loop.Condition) {
+	if p, err := expr.Compile(cond.Expr, vocabulary.ConditionVariables...); cond.Expr != "" && err == nil {
+		for _, key := range p.Compared("state") {
+			ws := c.writers[key]
+			if len(ws) != 1 || ws[0].Type != TypeLLM || ws[0].OutputKey != key {
+				continue
+			}
+			c.warn(a.at(field), CodeWords, "state.%s is a text, what %q says: it is no number, and the condition can never hold", key, ws[0].Name).
+				Hint = "read the number: number(state." + key + "), or json(state." + key + ").FIELD"
+		}
+	}
+	for i := range cond.Any {
+		c.wordsCompared(a, index(field+".any", i), &cond.Any[i])
+	}
+	for i := range cond.All {
+		c.wordsCompared(a, index(field+".all", i), &cond.All[i])
+	}
+	if cond.Not != nil {
+		c.wordsCompared(a, field+".not", cond.Not)
+	}
+}
+
+// conditionKeys are what a condition can be, each alone or with for.
+var conditionKeys = []string{"when", "any", "all", "not"}
+
+// conditionSchema is an expression, a phrase that somebody says, or a
+// combination.
+func conditionSchema() shape {
+	running := func() entry { return entry{"for", "how many iterations running", whole(0)} }
+	values := map[string]entry{
+		"when": {"when", "an expression", expression()},
+		"any":  {"any", "one of them holds", filled(by("condition"))},
+		"all":  {"all", "all of them hold", filled(by("condition"))},
+		"not":  {"not", "it does not hold", by("condition")},
+	}
+	s := either(expression(), settings([]entry{
+		{"text", "what the step says, and nothing else", anyText()}, {"of", "the step that says it", text()}, running(),
+	}, "text", "of"))
+	for _, key := range conditionKeys {
+		s.AnyOf = append(s.AnyOf, settings([]entry{values[key], running()}, key))
+	}
+	return s
+}

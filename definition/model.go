@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+var modelRows = []row[Agent]{field("model", "model, as provider/name; on a workflow agent for all agents inside; that of the run if left out", plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model })}
+
+func modelShape() shape {
+	return &jsonschema.Schema{Type: "string", Title: "text", Examples: []any{"openai/gpt-5-mini", "ollama/qwen3"}}
+}
+
+// model checks that a name names a model. Keys are of no interest yet.
+func (c *checker) model(a *Agent) {
+	if n, given := a.nodes["model"]; !given || !source.PlainText(n) || a.Type != "" && !fieldNamed("model").has(a.Type) {
+		return
+	}
+	p, rest, err := provider.Find(a.Model)
+	if err != nil {
+		problem := c.report(a.at("model"), CodeModel, "%v", err)
+		problem.err = err
+		if e, ok := errors.AsType[*provider.NameError](err); ok {
+			problem.Message, problem.Hint = "model "+quoted(e.Name)+": "+e.Reason, ""
+			if e.Meant != "" {
+				problem.Hint = "did you mean " + quoted(e.Meant) + "?"
+			}
+		}
+		return
+	}
+	if p.Name == scriptedProvider && !filepath.IsLocal(rest) {
+		c.report(a.at("model"), CodeOutside, "the script %q leads out of the folder of the definition", rest).
+			Hint = "scripts are named relative to the file that names them"
+		return
+	}
+	if p.Name == scriptedProvider {
+		c.script(a, path.Join(path.Dir(a.src.Path), filepath.ToSlash(rest)))
+	}
+}
+
+// script reports what is wrong with the script of a model, if it can be read: one
+// that is not there may be written before the run.
+func (c *checker) script(a *Agent, name string) {
+	if c.fsys == nil || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return
+	}
+	err, known := c.scripts[name]
+	if !known {
+		err = scriptError(c.fsys, name)
+		c.scripts[name] = err
+	}
+	if err == nil {
+		return
+	}
+	p := c.report(a.at("model"), CodeModel, "the script %s cannot be used: %v", name, err)
+	p.err = err
+	if e, ok := errors.AsType[*scripted.SyntaxError](err); ok {
+		p.Message = fmt.Sprintf("the script %s:%d:%d cannot be used: %s", name, e.Line, e.Column, e.Msg)
+	}
+}
+
+// scriptError reads a script; nil if it is right, or cannot be read.
+func scriptError(fsys fs.FS, name string) error {
+	f, err := openRegular(fsys, name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, source.MaxFile+1))
+	if err != nil || len(data) > source.MaxFile {
+		return nil
+	}
+	script, err := scripted.Parse(data)
+	if err == nil {
+		_, err = scripted.New(script)
+	}
+	return err
+}
+
+// scriptedProvider is the provider whose models are files.
+const scriptedProvider = "scripted"
+
+// naming is the agent, this one or one around it, that names its model; nil if
+// none does.
+func (a *Agent) naming() *Agent {
+	for ; a != nil; a = a.parent {
+		if a.Model != "" {
+			return a
+		}
+	}
+	return nil
+}
+
+// modelName is the name that a file gives, with a script's path relative to the
+// current folder instead of the file.
+func (a *Agent) modelName() string {
+	if path, ok := strings.CutPrefix(a.Model, scriptedProvider+"/"); ok {
+		return scriptedProvider + "/" + filepath.Join(filepath.Dir(a.src.Name), filepath.FromSlash(path))
+	}
+	return a.Model
+}
+
+// asksModel reports whether a model is asked by the agent or in it.
+func (a *Agent) asksModel() bool {
+	for sub := range a.All {
+		if sub.Type == TypeLLM {
+			return true
+		}
+	}
+	return false
+}
+
+// modelOf is the name of an agent's model, and who gives it; nil if that is the
+// default.
+func (b *builder) modelOf(a *Agent) (string, *Agent) {
+	if n := a.naming(); n != nil {
+		return n.modelName(), n
+	}
+	return b.cfg.DefaultModel, nil
+}
+
+// resolve opens the models of a tree and finds its functions and variables, so
+// that all that is missing is told at once.
+func (b *builder) resolve(ctx context.Context, root *Agent) error {
+	functions, err := b.cfg.functions()
+	if err != nil {
+		return err
+	}
+	b.functions = functions
+	l, failed := newLoader(), make(map[string]bool)
+	for a := range root.All {
+		b.resolveHooks(l, a)
+		if a.Type == TypeFunc {
+			b.resolveAgent(l, a)
+		}
+		if a.Type != TypeLLM {
+			continue
+		}
+		b.resolveTools(l, a)
+		name, by := b.modelOf(a)
+		if name == "" {
+			l.report(a.at("name"), CodeModel, "%q asks a model, and none is given", a.Name).
+				Hint = "use --model provider/name, set REFRAIN_MODEL, or write model: provider/name in the file"
+			continue
+		}
+		if b.models[name] != nil || failed[name] {
+			continue
+		}
+		llm, err := b.openInTime(ctx, a, name)
+		late, isLate := errors.AsType[*InitError](err)
+		switch {
+		case isLate:
+			return late
+		case err == nil:
+			b.models[name] = llm
+		case by == nil:
+			return fmt.Errorf("the default model: %w", err)
+		default:
+			failed[name] = true
+			l.report(by.at("model"), CodeModel, "%v", err).err = err
+		}
+	}
+	if len(l.problems) > 0 {
+		return l.problems.sort()
+	}
+	return nil
+}
+
+func (b *builder) openModel(ctx context.Context, name string) (model.LLM, error) {
+	if b.cfg.Model != nil {
+		return b.cfg.Model(ctx, name)
+	}
+	return provider.Open(ctx, name, b.cfg.Getenv)
+}
+
+// DefaultInitTimeout is how long the opening of a model or of a server of tools
+// may take if nobody says better.
+const DefaultInitTimeout = 30 * time.Second
+
+// InitError says that an agent did not get in time what it needs before its
+// first message: its model, or a server of tools.
+type InitError struct {
+	// Agent is who needs it, by name; empty for all.
+	Agent string
+	// What did not answer, such as model "openai/gpt-5-mini".
+	What string
+	// After is how long it was waited for.
+	After time.Duration
+}
+
+// Error begins with the words that programs look for.
+func (e *InitError) Error() string {
+	s := fmt.Sprintf("Agent initialization timed out, cannot process message: %s was not ready after %s", e.What, briefly(e.After))
+	if e.Agent != "" {
+		s += fmt.Sprintf(" (agent %q)", e.Agent)
+	}
+	return s
+}
+
+// Unwrap returns context.DeadlineExceeded.
+func (e *InitError) Unwrap() error { return context.DeadlineExceeded }
+
+// openInTime opens a model and gives up on one that hangs, even if it does not
+// look at its context.
+func (b *builder) openInTime(ctx context.Context, a *Agent, name string) (model.LLM, error) {
+	late := &InitError{Agent: a.Name, What: fmt.Sprintf("model %q", name), After: b.cfg.InitTimeout}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.InitTimeout, late)
+	defer cancel()
+	type opened struct {
+		llm model.LLM
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		llm, err := b.openModel(ctx, name)
+		done <- opened{llm, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return o.llm, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// punctual is a server of tools that has to be there in time.
+type punctual struct {
+	tool.Toolset
+	late *InitError
+}
+
+// Tools asks the server, which is started when it is asked first.
+func (p *punctual) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, p.late.After, p.late)
+	defer cancel()
+	tools, err := p.Toolset.Tools(boundedContext{ctx, bounded})
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		return nil, p.late
+	}
+	return tools, err
+}
+
+// boundedContext is a context of an agent with less time.
+type boundedContext struct {
+	agent.ReadonlyContext
+	bounded context.Context
+}
+
+func (c boundedContext) Deadline() (time.Time, bool) { return c.bounded.Deadline() }
+func (c boundedContext) Done() <-chan struct{}       { return c.bounded.Done() }
+func (c boundedContext) Err() error                  { return c.bounded.Err() }
+func (c boundedContext) Value(key any) any           { return c.bounded.Value(key) }
+
+func asPrices(m map[string]budget.Price) budget.Prices { return m }
+
+var priceParts = parts[budget.Price]{rows: []row[budget.Price]{
+	field("input", "price of a million input tokens; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Input }).must(),
+	field("output", "price of a million output tokens; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Output }).must(),
+	field("cached_input", "price of input tokens from the provider's cache; that of input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CachedInput }),
+}}
+
+var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *yaml.Node) (float64, bool) {
+	v, ok := p.number(n, p.field)
+	if ok && v < 0 {
+		p.report(p.src.Of(n), CodeValue, "%s must not be negative, got %s", p.field, n.Value).Hint = "0 is free"
+	}
+	return v, ok && v >= 0
+}}
+
+// unpriced reports agents that ask a model without a price where a loop around
+// them bounds the cost. A script says itself what it is called, so that nobody
+// knows the price of one before a run.
+func (c *checker) unpriced(a *Agent) {
+	by := a.naming()
+	if a.Type != TypeLLM || by == nil {
+		return
+	}
+	p, rest, err := provider.Find(by.Model)
+	if err != nil || p.Name == scriptedProvider {
+		return
+	}
+	around := a.loopAround()
+	for around != nil && (around.Loop.Budget == nil || around.Loop.Budget.Cost == nil) {
+		around = around.loopAround()
+	}
+	if around == nil {
+		return
+	}
+	if _, known := c.def.Prices.Of(rest); known { // as a call looks for it
+		return
+	}
+	c.report(by.at("model"), CodePrice, "the loop %q bounds its cost, and the price of %q is not known", around.Name, by.Model).
+		Hint = c.priceHint(by.Model)
+}
+
+func (c *checker) priceHint(model string) string {
+	names := slices.Sorted(maps.Keys(c.def.Prices))
+	if meant := didYouMean(model, names, "%q", ""); meant != "" {
+		return strings.TrimSuffix(meant, "?") + " in prices?"
+	}
+	return "add it to the root: prices: {" + model + ": {input: …, output: …}}, for a million tokens; 0 is free"
+}
