@@ -3,6 +3,7 @@
 package definition_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -247,5 +248,48 @@ sub_agents:
 	}
 	if got["short"] != minutes(1.0/6) || got["cmd"] != minutes(1.0/6) || got["group"] != minutes(1) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// F10: the guard against models that are asked without end is the author's to move.
+func TestMaxModelCalls(t *testing.T) {
+	for text, want := range map[string]int{
+		"":                         0,
+		"max_model_calls: 0\n":     0,
+		"max_model_calls: 2000\n":  2000,
+		"max_model_calls: none\n":  -1,
+		"budget: {calls: 2000}\n":  2000,
+		"budget: {calls: 20}\n":    0,
+		"budget: {tokens: 9000}\n": 0,
+		"max_model_calls: 30\nbudget: {calls: 2000}\n": 30,
+	} {
+		if got := parse(t, "name: l\n"+text+asks).MaxModelCalls; got != want {
+			t.Errorf("%q: %d calls, want %d", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"max_model_calls: -1\n":   "max_model_calls must be between 0 and 2147483647, got -1",
+		"max_model_calls: lots\n": `max_model_calls must be a number of calls, or none, got "lots"`,
+	} {
+		if _, err := definition.Parse("x.yaml", []byte("name: l\n"+text+asks), definition.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestLoopThatNeedsMoreModelCallsThanThereAre(t *testing.T) {
+	for text, warned := range map[string]bool{
+		"max_iterations: 501\n":                        true,
+		"max_iterations: 500\n":                        false,
+		"max_iterations: 501\nmax_model_calls: 501\n":  false,
+		"max_iterations: 501\nmax_model_calls: none\n": false,
+		"max_iterations: 501\nbudget: {calls: 400}\n":  false,
+		"max_iterations: 501\nbudget: {calls: 900}\n":  false,
+		"max_iterations: 9\nmax_model_calls: 8\n":      true,
+	} {
+		err := parse(t, "name: l\n"+text+asks).Warnings().Error()
+		if got := strings.Contains(err, "[LOOP045]"); got != warned {
+			t.Errorf("%q: warned %v, want %v: %s", text, got, warned, err)
+		}
 	}
 }

@@ -4,10 +4,7 @@ package definition_test
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/model/scripted"
 )
 
@@ -232,62 +228,5 @@ tools:
 	}
 	if diff := cmp.Diff([]string{"openai/big", "openai/small"}, names); diff != "" {
 		t.Errorf("a model is opened once, and is that of the agent around: %s", diff)
-	}
-}
-
-// A28, G1: agents without a model are told with their places, and so are models
-// that cannot be opened.
-func TestBuildNeedsModels(t *testing.T) {
-	d := parse(t, `name: l
-max_iterations: 2
-sub_agents:
-  - {name: a, instructions: a}
-  - {name: b, instructions: b, model: openai/x, can_exit_loop: true}
-  - {name: c, instructions: c, model: openai/x}
-`)
-	broken := errors.New("out of order")
-	_, err := d.Build(t.Context(), definition.BuildConfig{Model: func(context.Context, string) (model.LLM, error) { return nil, broken }})
-	problems, ok := errors.AsType[definition.Problems](err)
-	if !ok || !errors.Is(err, broken) {
-		t.Fatalf("got %v", err)
-	}
-	want := `x.yaml:4:12: error: "a" asks a model, and none is given [LOOP042]
-x.yaml:5:39: error: out of order [LOOP042]
-`
-	if diff := cmp.Diff(want, problemText(problems)); diff != "" || !strings.Contains(problems[0].Hint, "--model provider/name") {
-		t.Errorf("%s%s", diff, problems[0].Hint)
-	}
-	_, err = d.Build(t.Context(), definition.BuildConfig{DefaultModel: "any", Model: func(context.Context, string) (model.LLM, error) { return nil, broken }})
-	if err == nil || err.Error() != "the default model: out of order" {
-		t.Errorf("got %v", err)
-	}
-	t.Setenv("ANTHROPIC_API_KEY", "")
-	_, err = parse(t, "name: a\nmodel: anthropic/claude\ninstructions: a").Build(t.Context(), definition.BuildConfig{})
-	if e, ok := errors.AsType[*provider.KeyError](err); !ok || e.Provider != "anthropic" {
-		t.Errorf("got %v", err)
-	}
-}
-
-// A script is named relative to the file that names it.
-func TestScriptsAreBesideTheFile(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "parts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, dir, "own.yaml", "answers: [{text: root}]")
-	write(t, dir, "parts/own.yaml", "answers: [{text: part}]")
-	write(t, dir, "parts/part.yaml", "name: b\nmodel: scripted/own.yaml\ninstructions: b\noutput_key: part\n")
-	file := write(t, dir, "root.yaml", `name: root
-type: sequential
-model: scripted/own.yaml
-sub_agents: [{ref: parts/part.yaml}, {name: a, instructions: a, output_key: own}]
-`)
-	d, err := definition.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after := run(t, d, definition.BuildConfig{}, nil)
-	if after["part"] != "part" || after["own"] != "root" {
-		t.Errorf("got %v", after)
 	}
 }

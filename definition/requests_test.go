@@ -3,8 +3,6 @@
 package definition_test
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -13,7 +11,6 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/modeltest"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
@@ -155,85 +152,5 @@ sub_agents:
 	}
 	if refused == nil {
 		t.Error("nobody was refused")
-	}
-}
-
-// A23, A28, B8, D3: a definition in JSON, which is YAML too. Each agent asks its
-// own model, and a step that comes before the loop asks once.
-func TestEachAgentAsksItsModel(t *testing.T) {
-	d := parse(t, `{
-  "name": "pipeline", "type": "sequential", "model": "anthropic/claude-one", "inputs": {"topic": "a cat"},
-  "sub_agents": [
-    {"type": "llm", "name": "writer", "model": "gemini-2.0-flash", "instructions": "Write about {{topic}}.", "output_key": "draft"},
-    {"name": "refine", "max_iterations": 2, "model": "openai/big", "sub_agents": [
-      {"type": "llm", "name": "critic", "instructions": "Review {{draft}}", "output_key": "critique"},
-      {"type": "llm", "name": "refiner", "model": "openai/small", "instructions": "{{draft}}: {{critique}}", "output_key": "draft", "can_exit_loop": true}
-    ]},
-    {"type": "llm", "name": "teller", "instructions": "Tell: {{draft}}"}
-  ]
-}`)
-	script := scripted.Script{RepeatLast: true, Answers: []scripted.Answer{
-		{Agent: "writer", Text: "Draft 0."}, {Agent: "critic", Text: "Longer."},
-		{Agent: "refiner", Text: "Draft 1."}, {Agent: "refiner", Text: "Draft 2."}, {Agent: "teller", Text: "Told."},
-	}}
-	servers := map[string]*modeltest.Server{
-		"openai": modeltest.OpenAIServer(t, script), "anthropic": modeltest.AnthropicServer(t, script), "gemini": modeltest.GeminiServer(t, script),
-	}
-	getenv := func(key string) string {
-		for name, srv := range servers {
-			if v := environment(name, srv)(key); v != "" {
-				return v
-			}
-		}
-		return ""
-	}
-	words, after := run(t, d, definition.BuildConfig{Getenv: getenv}, nil)
-	if words != "Told." || after["draft"] != "Draft 2." {
-		t.Errorf("got %q, %v", words, after)
-	}
-	got := make(map[string][]string)
-	for name, srv := range servers {
-		for _, req := range srv.Requests() {
-			text := strings.Split(req.Config.SystemInstruction.Parts[0].Text, "\n")[0]
-			got[name] = append(got[name], fmt.Sprintf("%s: %s", req.Model, text))
-		}
-	}
-	want := map[string][]string{
-		"gemini":    {"gemini-2.0-flash: Write about a cat."},
-		"openai":    {"big: Review Draft 0.", "small: Draft 0.: Longer.", "big: Review Draft 1.", "small: Draft 1.: Longer."},
-		"anthropic": {"claude-one: Tell: Draft 2."},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// Models are opened with the context of Build, which may be over by the time
-// they are asked.
-func TestModelsAreOpenedWithTheContextOfBuild(t *testing.T) {
-	type key struct{}
-	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "given"))
-	llm, err := scripted.New(scripted.Script{Answers: []scripted.Answer{{Text: "Hello."}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := parse(t, "name: a\ninstructions: a").Build(ctx, definition.BuildConfig{DefaultModel: "any", Model: func(ctx context.Context, _ string) (model.LLM, error) {
-		if ctx.Value(key{}) != "given" {
-			t.Error("another context")
-		}
-		return llm, nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	r, err := runner.NewInMemory("test", built)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range r.Run(t.Context(), "u", "s", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
-		if err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -3,91 +3,202 @@
 package definition_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/genai"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/model/scripted"
 )
 
-func asJSON(t *testing.T, v any) string {
+func compiledSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	b, err := json.Marshal(v)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(definition.Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(definition.SchemaID, doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(definition.SchemaID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
-// D18: the shape of an answer, in the words in which models are asked.
-func TestOutputSchema(t *testing.T) {
-	d := parse(t, `name: a
-instructions: a
-output_schema:
-  $schema: https://json-schema.org/draft/2020-12/schema
-  title: Review
-  description: What is wrong.
-  properties:
-    reason: {type: string, minLength: 3, maxLength: 9, pattern: "^[A-Z]", format: date, examples: [Two]}
-    marks: {type: array, minItems: 1, maxItems: 4, items: {type: number, minimum: 0.5, maximum: 10}}
-    grade: {type: [string, "null"], enum: [good, bad]}
-    level: {type: integer, enum: [1, 2], default: 2}
-    kind: {const: review}
-    more: {anyOf: [{type: boolean}, {type: object, minProperties: 1, maxProperties: 2, properties: {a: {type: "null"}}, additionalProperties: false}]}
-    note: {type: string, nullable: true, default: null}
-  required: [reason, grade]
-`)
-	text := func(s genai.Schema) *genai.Schema { s.Type = genai.TypeString; return &s }
-	want := &genai.Schema{
-		Type: genai.TypeObject, Title: "Review", Description: "What is wrong.", Required: []string{"reason", "grade"},
-		PropertyOrdering: []string{"reason", "marks", "grade", "level", "kind", "more", "note"},
-		Properties: map[string]*genai.Schema{
-			"reason": text(genai.Schema{MinLength: new(int64(3)), MaxLength: new(int64(9)), Pattern: "^[A-Z]", Format: "date"}),
-			"marks": {Type: genai.TypeArray, MinItems: new(int64(1)), MaxItems: new(int64(4)),
-				Items: &genai.Schema{Type: genai.TypeNumber, Minimum: new(0.5), Maximum: new(10.0)}},
-			"grade": text(genai.Schema{Nullable: new(true), Enum: []string{"good", "bad"}}),
-			"level": {Type: genai.TypeInteger, Enum: []string{"1", "2"}, Default: 2.0},
-			"kind":  text(genai.Schema{Enum: []string{"review"}}),
-			"more": {AnyOf: []*genai.Schema{{Type: genai.TypeBoolean}, {
-				Type: genai.TypeObject, MinProperties: new(int64(1)), MaxProperties: new(int64(2)),
-				PropertyOrdering: []string{"a"}, Properties: map[string]*genai.Schema{"a": {Type: genai.TypeNULL}},
-			}}},
-			"note": text(genai.Schema{Nullable: new(true)}),
-		},
+// asData is what an editor sees of a file; ok is false if it is no YAML document.
+func asData(t *testing.T, name string) (v any, ok bool) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, d.Root.LLM.OutputSchema); diff != "" {
-		t.Error(diff)
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) != 1 {
+		return nil, false
+	}
+	if v, ok = dataOf(doc.Content[0], 0); !ok {
+		return nil, false
+	}
+	// Through JSON, for numbers as the validator knows them.
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err = jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	return v, err == nil
+}
+
+// dataOf is a node as JSON has it: keys are texts, and what is infinite is null.
+func dataOf(n *yaml.Node, depth int) (any, bool) {
+	if depth > 64 {
+		return nil, false
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return dataOf(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, c := range n.Content {
+			v, ok := dataOf(c, depth+1)
+			if !ok || len(list) > 1000 {
+				return nil, false
+			}
+			list = append(list, v)
+		}
+		return list, true
+	case yaml.MappingNode:
+		m, merged := map[string]any{}, map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			v, ok := dataOf(n.Content[i+1], depth+1)
+			if !ok {
+				return nil, false
+			}
+			key := n.Content[i].Value
+			if _, twice := m[key]; twice {
+				return nil, false // no JSON
+			}
+			if from, isMap := v.(map[string]any); isMap && key == "<<" {
+				merged = from
+				continue
+			}
+			m[key] = v
+		}
+		for k, v := range merged {
+			if _, own := m[k]; !own {
+				m[k] = v
+			}
+		}
+		return m, true
+	}
+	switch n.ShortTag() {
+	case "!!binary":
+		return nil, false // nothing of JSON's
+	case "!!str", "!!timestamp", "!!merge":
+		return n.Value, true
+	}
+	var v any
+	if err := n.Load(&v); err != nil {
+		return n.Value, true
+	}
+	if _, err := json.Marshal(v); err != nil {
+		return nil, true
+	}
+	return v, true
+}
+
+// structural are the codes of what a JSON Schema can see.
+var structural = []string{definition.CodeField, definition.CodeValue, definition.CodeMissing, definition.CodeNoSteps}
+
+// What editors check by is made of the table that files are read by. It lets
+// every definition pass that can be run.
+func TestSchemaLetsDefinitionsPass(t *testing.T) {
+	s := compiledSchema(t)
+	var files []string
+	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/good/parts/*.yaml", "testdata/seeds/*fixed.yaml", "testdata/seeds/document.yaml", "testdata/same/loop.yaml", "../examples/*/*.yaml", "../examples/*/parts/*.yaml"} {
+		found, _ := filepath.Glob(pattern)
+		files = append(files, found...)
+	}
+	checked := 0
+	for _, file := range files {
+		if strings.HasPrefix(filepath.Base(file), "script") {
+			continue
+		}
+		data, ok := asData(t, file)
+		if !ok {
+			t.Errorf("%s is no YAML document", file)
+			continue
+		}
+		checked++
+		if err := s.Validate(data); err != nil {
+			t.Errorf("%s: %#v", file, err)
+		}
+	}
+	if checked < 15 {
+		t.Errorf("only %d files", checked)
+	}
+	for _, name := range []string{"../README.md", "../doc/definition.md"} {
+		for _, b := range yamlBlocks(readFile(t, name)) {
+			file := write(t, t.TempDir(), "block.yaml", b)
+			if data, _ := asData(t, file); s.Validate(data) != nil {
+				t.Errorf("%s: %v\n%s", name, s.Validate(data), b)
+			}
+		}
 	}
 }
 
-// D18: every provider is asked for the shape, in its own words and in the order
-// of the file.
-func TestOutputSchemaReachesEveryProvider(t *testing.T) {
-	d := parse(t, `name: a
-instructions: a
-output_key: review
-output_schema: {type: object, properties: {why: {type: string}, score: {type: integer, minimum: 1}}, required: [why, score]}
-`)
-	script := scripted.Script{Answers: []scripted.Answer{{JSON: map[string]any{"why": "short", "score": 3}}}}
-	const required = `"required":["why","score"],"type":`
-	want := map[string]string{
-		"openai":    `{"additionalProperties":false,"properties":{"why":{"type":"string"},"score":{"minimum":1,"type":"integer"}},` + required + `"object"}`,
-		"anthropic": `{"additionalProperties":false,"properties":{"why":{"type":"string"},"score":{"description":"(minimum: 1)","type":"integer"}},` + required + `"object"}`,
-		"gemini":    `{"properties":{"score":{"minimum":1,"type":"INTEGER"},"why":{"type":"STRING"}},"propertyOrdering":["why","score"],` + required + `"OBJECT"}`,
+// The schema and the checker agree about the structure of every broken file:
+// what has a wrong structure is refused by both, and what only [definition.Load]
+// can see is wrong passes the schema.
+func TestSchemaAgreesAboutBrokenDefinitions(t *testing.T) {
+	s := compiledSchema(t)
+	files, _ := filepath.Glob("testdata/broken/*.yaml")
+	wrong, right := 0, 0
+	for _, file := range files {
+		data, ok := asData(t, file)
+		if !ok {
+			continue
+		}
+		_, err := definition.Load(file)
+		problems, _ := errors.AsType[definition.Problems](err)
+		isStructural := slices.ContainsFunc(problems, func(p *definition.Problem) bool {
+			return p.Severity == definition.SeverityError && p.File == file && slices.Contains(structural, p.Code)
+		})
+		switch refused := s.Validate(data); {
+		case filepath.Base(file) == "leading-zero.yaml": // a schema sees the number 8, and not how it is written
+		case isStructural && refused == nil:
+			t.Errorf("%s: the schema lets it pass:\n%v", file, problems)
+		case isStructural:
+			wrong++
+		case refused == nil:
+			right++
+		}
 	}
-	for name, p := range providers(t, script) {
-		if p.server == nil {
-			continue // the scripted model is not asked in a wire format
+	t.Logf("%d broken in structure and refused by both, %d that only the checker can refuse", wrong, right)
+	if wrong < 60 || right < 30 {
+		t.Errorf("%d and %d", wrong, right)
+	}
+}
+
+// The file that editors are told to read is this version's.
+func TestSchemaFile(t *testing.T) {
+	const file = "schema.json"
+	if *update {
+		if err := os.WriteFile(file, definition.Schema(), 0o644); err != nil {
+			t.Fatal(err)
 		}
-		_, after := run(t, d, definition.BuildConfig{DefaultModel: "any", Model: p.open}, nil)
-		if after["review"] != `{"score":3,"why":"short"}` {
-			t.Errorf("%s: state %v", name, after)
-		}
-		if got := asJSON(t, p.server.Requests()[0].Config.ResponseJsonSchema); got != want[name] {
-			t.Errorf("%s: %s", name, got)
-		}
+	}
+	if diff := cmp.Diff(readFile(t, file), string(definition.Schema())); diff != "" {
+		t.Errorf("%s is out of date; run go test ./definition -update (-file +made):\n%s", file, diff)
 	}
 }

@@ -97,15 +97,3 @@ func TestGoAgentsThatAreNone(t *testing.T) {
 		}
 	}
 }
-
-// A21, U11: how an agent is shown is kept, and nothing of a run depends on it.
-func TestDisplayNameAndColor(t *testing.T) {
-	d := parse(t, "name: a\ndisplay_name: Der Loop ↻\ncolor: \"#3366CC\"\nsub_agents: [{name: b, text: b, color: orange}]")
-	root, sub := d.Root, d.Root.SubAgents[0]
-	if root.DisplayName != "Der Loop ↻" || root.Shown() != root.DisplayName || root.Color != "#3366CC" || sub.Shown() != "b" || sub.Color != "orange" {
-		t.Errorf("shown as %q %q and %q %q", root.Shown(), root.Color, sub.Shown(), sub.Color)
-	}
-	for _, color := range definition.Colors() {
-		parse(t, "name: a\ntext: a\ncolor: "+color)
-	}
-}

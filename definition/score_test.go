@@ -43,18 +43,6 @@ sub_agents:
 	}
 }
 
-// LOOP 16: result names the key that is handed back, or asks for the best.
-func TestResultOfALoop(t *testing.T) {
-	d := parse(t, "name: l\nresult: draft\nsub_agents: [{name: w, text: x, output_key: draft}]\n")
-	if l := d.Root.Loop; l.Result != "draft" || l.BestOnExit {
-		t.Errorf("%+v", l)
-	}
-	d = parse(t, "name: l\nresult: best\nsub_agents: [{name: w, text: x, output_key: draft}]\n")
-	if l := d.Root.Loop; l.Result != "" || !l.BestOnExit {
-		t.Errorf("%+v", l)
-	}
-}
-
 // C17: a target for dimensions that the score cannot have is refused, and warned of
 // where it is not sure to have them.
 func TestDimensionTargetWithoutDimensions(t *testing.T) {
