@@ -18,6 +18,10 @@ test: ## run the tests with the race detector, in random order
 check: ## everything that a commit must pass, the same as CI
 	./.ci/check
 
+.PHONY: long
+long: ## run the tests that draw their cases with many of them, as CI does
+	./.ci/long
+
 .PHONY: fuzz
 fuzz: ## run every fuzz test; FUZZTIME=30s for longer
 	./.ci/fuzz

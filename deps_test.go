@@ -48,6 +48,7 @@ artifact/...: artifact
 budget:
 internal/credential:
 internal/interpreter:
+internal/longtest:
 internal/pipe:
 internal/procgroup:
 session: model tool/toolconfirmation

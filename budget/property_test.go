@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
 // prices of the models "a" and "b" are whole billionths a token, so that sums
@@ -228,10 +229,7 @@ func show(f *float64) string {
 // nothing stays reserved or held, and each budget has used what those below it
 // have. Each case is its seed.
 func TestNoPathExceedsABudget(t *testing.T) {
-	cases := uint64(10_000)
-	if testing.Short() {
-		cases = 1000
-	}
+	cases := longtest.N[uint64](1000, 10_000)
 	refused := 0
 	for seed := range cases {
 		rng := rand.New(rand.NewPCG(seed, 23))

@@ -21,12 +21,10 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
-var (
-	frozenLong  = flag.Bool("frozen", false, "read all of the generated definitions, not only the first of each field")
-	frozenPrint = flag.String("frozen.print", "", "write what came of each generated definition to a file, to compare two versions by diff")
-)
+var frozenPrint = flag.String("frozen.print", "", "write what came of each generated definition to a file, to compare two versions by diff")
 
 // How many definitions are made up for each field.
 const (
@@ -40,11 +38,11 @@ const frozenFile = "testdata/frozen.golden"
 // wrong, and where their problems are, changes only when somebody means it to. Each
 // line of the golden file is about the definitions with one field: a hash over the
 // first few, and one over all. Words of messages are not in the hashes. To see what
-// has changed, run both versions with -frozen -frozen.print FILE, and compare the
-// files.
+// has changed, run both versions with REFRAIN_LONG=1 and -frozen.print FILE, and
+// compare the files.
 func TestFrozenDefinitions(t *testing.T) {
-	n := frozenFew
-	if *frozenLong || *update {
+	n := longtest.N(frozenFew, frozenMany)
+	if *update {
 		n = frozenMany
 	}
 	fields := definition.Fields()

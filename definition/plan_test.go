@@ -13,16 +13,14 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
 // LOOP 1: what check looks at is what runs. For each loop of thousands of made-up
 // definitions, the plan that the checks, the worst case and the rehearsal look at is
 // the plan of the loop agent that Build makes.
 func TestThePlanThatIsCheckedIsThePlanThatRuns(t *testing.T) {
-	n := 40
-	if *frozenLong {
-		n = frozenMany
-	}
+	n := longtest.N(15, frozenMany)
 	definitions, loops, policies := 0, 0, 0
 	see := func(where, text string, fsys fstest.MapFS) {
 		d, err := definition.Parse("x.yaml", []byte(text), definition.Options{FS: fsys})

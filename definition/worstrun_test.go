@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
@@ -31,10 +32,7 @@ import (
 // definition comes to more than its worst case: no agent runs more often or asks
 // more, and no run uses more tokens, costs more or takes longer.
 func TestRunsNeverExceedTheWorstCase(t *testing.T) {
-	seeds, tight := 300, map[string]int{}
-	if testing.Short() {
-		seeds = 60
-	}
+	seeds, tight := longtest.N(60, 300), map[string]int{}
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			g := &generator{rnd: rand.New(rand.NewPCG(seed, 34))}
@@ -56,7 +54,7 @@ func TestRunsNeverExceedTheWorstCase(t *testing.T) {
 	// A bound that nothing comes near would say little.
 	t.Logf("of %d runs as much as the worst case: %v", seeds, tight)
 	for _, what := range []string{"calls", "tokens", "time", "limits from outside"} {
-		if !testing.Short() && tight[what] < 3 {
+		if longtest.On() && tight[what] < 3 {
 			t.Errorf("only %d runs came to the bound of %s", tight[what], what)
 		}
 	}

@@ -13,14 +13,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 )
 
-var plans = flag.Int("plans", 10_000, "how many random plans to hold against the model")
+var plans = flag.Int("plans", longtest.N(1000, 100_000), "how many random plans to hold against the model")
 
 // K10: random plans with random steps do what the law says, also when they have
-// stopped and go on with larger limits. All hundred thousand are run by
-// go test ./loop -run RandomPlans -plans 100000.
+// stopped and go on with larger limits. CI
+// draws a hundred thousand.
 //
 // LOOP 31
 func TestRandomPlans(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
@@ -274,18 +275,14 @@ func cuts(dice *rand.Rand, n int) []int {
 }
 
 var (
-	manyTrees = flag.Uint64("trees", 360, "how many random trees are cut off and resumed")
+	manyTrees = flag.Uint64("trees", longtest.N[uint64](40, 360), "how many random trees are cut off and resumed")
 	firstTree = flag.Uint64("first-tree", 0, "the seed of the first of them")
 )
 
 // seeds are those of the trees.
 func seeds(t *testing.T) iter.Seq[uint64] {
-	n := *manyTrees
-	if testing.Short() {
-		n /= 6
-	}
 	return func(yield func(uint64) bool) {
-		for seed := *firstTree; seed < *firstTree+n && yield(seed); seed++ {
+		for seed := *firstTree; seed < *firstTree+*manyTrees && yield(seed); seed++ {
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -176,7 +177,7 @@ func TestWhatWasDecidedComesFromTheLog(t *testing.T) {
 			p := &process{TB: t, world: new(world), store: store, Runner: newRunner(t, durable(root(), store))}
 			want := p.outcome(p.first())
 			log := p.log()
-			for k := 1; k < len(log); k++ {
+			for k := 1; k < len(log); k += longtest.N(3, 1) {
 				store := crashed(t, nil, log, k)
 				again := &process{TB: t, world: new(world), store: store, Runner: newRunner(t, durable(root(), store))}
 				_, err := again.again(p.id)

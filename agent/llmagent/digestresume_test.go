@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/runner"
@@ -153,10 +154,7 @@ func TestDigestIsTheSameWhenResumed(t *testing.T) {
 	if len(whole.all) != 4*(2+1+2+1) || digests < 15 {
 		t.Fatalf("%d turns, %d with a digest", len(whole.all), digests)
 	}
-	stride := 17
-	if testing.Short() {
-		stride = 61
-	}
+	stride := longtest.N(61, 17)
 	for cut := 3; cut < events; cut += stride {
 		svc, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), sqlite.Config{})
 		if err != nil {

@@ -31,11 +31,7 @@ func TestKilledRunsKeepTheirPromises(t *testing.T) {
 	if n := k.w.askedBy("whole"); n < 24 || n > 36 {
 		t.Errorf("an uninterrupted run asks its models %d times", n)
 	}
-	most := *kills / 4
-	if testing.Short() {
-		most = min(most, 4)
-	}
-	for i := 1; k.stopped < most && !t.Failed(); i++ {
+	for i := 1; k.stopped < *kills/2 && !t.Failed(); i++ {
 		k.life(fmt.Sprint("r", i), 8+k.dice.IntN(30), k.dice)
 	}
 	t.Logf("%d stops in %d runs, of which %v", k.stopped, k.runs, k.counts)

@@ -22,11 +22,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
 
-var kills = flag.Int("kills", 40, "how often TestKilledRunsComeToTheSame kills a process, with each store; other tests do it less often")
+var kills = flag.Int("kills", longtest.N(8, 40), "how often TestKilledRunsComeToTheSame kills a process, with each store; other tests do it less often")
 
 // crashLoop is three loops in one another, with branches in the innermost: models
 // and commands with an effect. Each command notes its call's ID.
@@ -88,11 +89,8 @@ func TestKilledRunsComeToTheSame(t *testing.T) {
 			if n := whole.calls["left"]; n != 8 || whole.answer != "the second plan; 8 joins; 8\n" {
 				t.Fatalf("uninterrupted: %d calls of left, and the answer %q", n, whole.answer)
 			}
-			runs, most := 0, *kills
-			if testing.Short() {
-				most = min(most, 8)
-			}
-			for w.killed < most {
+			runs := 0
+			for w.killed < *kills {
 				runs++
 				got := w.run("r"+strconv.Itoa(runs), took)
 				if diff := cmp.Diff(whole, got, crashTimes); diff != "" {

@@ -102,17 +102,13 @@ func TestKilledPaymentsAreMadeOnce(t *testing.T) {
 	}
 	const want = `["paid 1","paid 2","paid 3","paid 4","paid 5"]`
 	dice := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
-	most := *kills / 2
-	if testing.Short() {
-		most = 4
-	}
 	began := time.Now()
 	if killed := killedRun(t, dir, "whole", 0, dice, want); killed > 0 {
 		t.Fatal("nobody kills it")
 	}
 	took := time.Since(began)
 	killed, runs := 0, 1
-	for killed < most {
+	for killed < *kills/2 {
 		killed += killedRun(t, dir, "r"+strconv.Itoa(runs), took, dice, want)
 		runs++
 	}

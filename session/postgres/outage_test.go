@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/postgres"
 )
@@ -69,10 +70,7 @@ func server(t *testing.T, verb string) {
 
 // A server that goes away in mid-run is waited for; nothing is lost or doubled.
 func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
-	away := 10 * time.Second
-	if testing.Short() {
-		away = time.Second
-	}
+	away := longtest.N(time.Second, 10*time.Second)
 	svc := open(t, postgres.Config{})
 	ctx, enough := context.WithCancel(t.Context())
 	var appending, watching sync.WaitGroup
