@@ -41,7 +41,7 @@ model/modeltest: model model/internal/... model/scripted
 model/provider: model model/... expr
 tool: agent session model tool/toolconfirmation
 tool/mcptoolset: tool tool/functiontool agent session model tool/toolconfirmation internal/credential
-tool/...: tool tool/functiontool agent session model tool/toolconfirmation
+tool/...: tool tool/functiontool agent agent/drive session model tool/toolconfirmation
 tool/toolconfirmation:
 artifact:
 artifact/...: artifact
@@ -57,16 +57,18 @@ session/internal/sqlstore: session
 session/sqlite: session session/internal/sqlstore
 session/postgres: session session/internal/sqlstore
 memory: session
-agent: session artifact budget memory tool/toolconfirmation model
-agent/agenttest: agent session
-agent/llmagent: agent budget expr session model template tool tool/...
-agent/humanagent: agent session template
-agent/remoteagent: agent internal/credential session template tool/toolconfirmation
-agent/taskagent: agent internal/credential internal/interpreter internal/procgroup session model expr template
-agent/workflowagents/loopagent: agent budget loop session model
-agent/workflowagents/sequentialagent: agent session
-agent/workflowagents/parallelagent: agent session
-runner: agent session artifact memory model tool/toolconfirmation
+agent: agent/internal/... session artifact budget memory tool/toolconfirmation
+agent/internal/...:
+agent/drive: agent agent/internal/... session artifact budget memory tool/toolconfirmation
+agent/agenttest: agent agent/drive session
+agent/llmagent: agent agent/drive budget expr session model template tool tool/...
+agent/humanagent: agent agent/drive session template
+agent/remoteagent: agent agent/drive internal/credential session template tool/toolconfirmation
+agent/taskagent: agent agent/drive internal/credential internal/interpreter internal/procgroup session model expr template
+agent/workflowagents/loopagent: agent agent/drive budget loop session model
+agent/workflowagents/sequentialagent: agent agent/drive session
+agent/workflowagents/parallelagent: agent agent/drive session
+runner: agent agent/drive session artifact memory model tool/toolconfirmation
 progress: session loop
 hook: internal/credential internal/interpreter internal/procgroup
 definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session model model/provider model/scripted tool tool/...
@@ -185,7 +187,7 @@ func fits(pattern, pkg string) bool {
 }
 
 func kindOfAgent(pkg string) bool {
-	return strings.HasPrefix(pkg, "agent/") && pkg != "agent/agenttest" && !strings.Contains(pkg, "/internal")
+	return strings.HasPrefix(pkg, "agent/") && pkg != "agent/agenttest" && pkg != "agent/drive" && !strings.Contains(pkg, "/internal")
 }
 
 // imports lists, for every package of this module, which others of ours its

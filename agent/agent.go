@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strings"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent/internal/identity"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -87,55 +87,34 @@ func TypeOf(a Agent) Type {
 	return TypeCustom
 }
 
-// New returns an agent that does what cfg.Run does. It refuses a name that
-// [Config] does not allow, and a sub-agent that is nil or listed twice.
+// New returns an agent that does what cfg.Run does: a [*Custom]. The errors are
+// those of [Config.Check].
 func New(cfg Config) (Agent, error) {
-	return NewBase(cfg, nil, nil)
-}
-
-// Body is what a kind of agent does when it runs: it pushes its events and
-// stops as soon as yield returns false.
-type Body func(ctx InvocationContext, yield func(*session.Event, error) bool)
-
-// Base is what every agent of this project has in common. A kind of agent
-// embeds the *Base that [NewBase] returns.
-type Base struct {
-	cfg  Config
-	self Agent
-	body Body
-}
-
-// NewBase returns the base of self, which is to embed it; a nil self stands for
-// the base itself. The body takes the place of cfg.Run if it is not nil. The
-// errors are those of [New].
-func NewBase(cfg Config, self Agent, body Body) (*Base, error) {
-	if err := checkName(cfg.Name); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	for i, sub := range cfg.SubAgents {
-		if isNil(sub) {
-			return nil, fmt.Errorf("agent %q: sub-agent %d is nil", cfg.Name, i+1)
+	cfg.SubAgents = slices.Clone(cfg.SubAgents)
+	return &Custom{cfg}, nil
+}
+
+// Check returns what is wrong with c: a name that [Config] does not allow, or a
+// sub-agent that is nil, is listed twice, or has such a name.
+func (c Config) Check() error {
+	if err := checkName(c.Name); err != nil {
+		return err
+	}
+	for i, sub := range c.SubAgents {
+		if identity.IsNil(sub) {
+			return fmt.Errorf("agent %q: sub-agent %d is nil", c.Name, i+1)
 		}
 		if err := checkName(sub.Name()); err != nil {
-			return nil, fmt.Errorf("agent %q: sub-agent %d: %T was not made by its New, or has a wrong name: %w", cfg.Name, i+1, sub, err)
+			return fmt.Errorf("agent %q: sub-agent %d: %T was not made by its New, or has a wrong name: %w", c.Name, i+1, sub, err)
 		}
-		if slices.ContainsFunc(cfg.SubAgents[:i], func(a Agent) bool { return same(a, sub) }) {
-			return nil, fmt.Errorf("agent %q: sub-agent %q is listed twice", cfg.Name, sub.Name())
-		}
-	}
-	cfg.SubAgents = slices.Clone(cfg.SubAgents)
-	if body == nil {
-		body = func(ctx InvocationContext, yield func(*session.Event, error) bool) {
-			if cfg.Run != nil {
-				each(cfg.Run(ctx), yield)
-			}
+		if slices.ContainsFunc(c.SubAgents[:i], func(a Agent) bool { return identity.Same(a, sub) }) {
+			return fmt.Errorf("agent %q: sub-agent %q is listed twice", c.Name, sub.Name())
 		}
 	}
-	b := &Base{cfg: cfg, self: self, body: body}
-	if self == nil {
-		b.self = b
-	}
-	return b, nil
+	return nil
 }
 
 // checkName refuses names that mean something else in a log.
@@ -150,81 +129,6 @@ func checkName(name string) error {
 	}
 	return nil
 }
-
-// isNil reports whether there is no agent: nil, or a nil pointer.
-func isNil(a Agent) bool {
-	if a == nil {
-		return true
-	}
-	v := reflect.ValueOf(a)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// same reports whether a and b are one agent. Agents that cannot be compared are
-// each their own.
-func same(a, b Agent) bool {
-	return a != nil && b != nil && canCompare(a) && canCompare(b) && a == b
-}
-
-// canCompare reports whether a may be compared. Its type alone does not say it:
-// there may be an interface in it.
-func canCompare(a Agent) bool { return reflect.ValueOf(a).Comparable() }
-
-// The methods of a nil Base are those of an agent without a name, which nobody takes
-// for a sub-agent and which fails when it is run: a kind of agent that was made without
-// its New embeds one.
-
-// Name is the agent's name.
-func (b *Base) Name() string {
-	if b == nil {
-		return ""
-	}
-	return b.cfg.Name
-}
-
-// Description tells other agents what this one is for.
-func (b *Base) Description() string {
-	if b == nil {
-		return ""
-	}
-	return b.cfg.Description
-}
-
-// SubAgents lists the agent's own sub-agents, in order.
-func (b *Base) SubAgents() []Agent {
-	if b == nil {
-		return nil
-	}
-	return slices.Clone(b.cfg.SubAgents)
-}
-
-// FindAgent is [Find].
-func (b *Base) FindAgent(name string) Agent {
-	if b == nil {
-		return nil
-	}
-	return Find(b.self, name)
-}
-
-// FindSubAgent is [FindSub].
-func (b *Base) FindSubAgent(name string) Agent {
-	if b == nil {
-		return nil
-	}
-	return FindSub(b.self, name)
-}
-
-// Run runs the agent as a step under ctx; it is [Run].
-func (b *Base) Run(ctx InvocationContext) iter.Seq2[*session.Event, error] {
-	if b == nil {
-		return func(yield func(*session.Event, error) bool) {
-			yield(nil, errors.New("the agent was not made by its New"))
-		}
-	}
-	return Run(ctx, b.self)
-}
-
-func (b *Base) base() *Base { return b }
 
 // Find returns the agent of that name in the tree below and including root, or
 // nil.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent says what an agent is and runs one as a step.
+// Package agent says what an agent is.
 //
 // An [Agent] answers an invocation with a stream of events. [New] makes one
 // from a function; the packages below this one make agents that ask a model,
@@ -18,8 +18,6 @@
 //		},
 //	})
 //
-// Wherever an agent runs another, be it by [Run], by a [Step] or by calling the
-// other's Run method, a step begins and ends: its events get the step's
-// address, a panic in it becomes an error with that address, and it stops when
-// the context is canceled.
+// Package runner runs an agent in a session. An agent runs another by its Run
+// method. Package drive is for those who write a kind of agent or a runner.
 package agent

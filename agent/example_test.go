@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -49,10 +50,10 @@ func Example() {
 	}
 
 	// A runner does this, and stores the events.
-	ctx := agent.NewInvocation(context.Background(), agent.Invocation{
+	ctx := drive.NewInvocation(context.Background(), drive.Invocation{
 		ID: "e-1", Session: session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"}),
 	})
-	for ev, err := range agent.Run(ctx, twice) {
+	for ev, err := range drive.Run(ctx, twice) {
 		if err != nil {
 			log.Fatal(err)
 		}

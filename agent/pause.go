@@ -48,8 +48,8 @@ func (p *Pause) Asked() error {
 	return p.cause
 }
 
-// bind says which context ends with the run, and how. p.mu is free.
-func (p *Pause) bind(run context.Context, cancel context.CancelCauseFunc) {
+// Bind is for package drive: it says which context ends with the run, and how.
+func (p *Pause) Bind(run context.Context, cancel context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.run, p.cancel = run, cancel
@@ -63,41 +63,17 @@ func (p *Pause) end() {
 	}
 }
 
-// Pausable returns a context that the run's [RunConfig.Pause] can end, and a
-// function to be called when the run is over. It is for runners.
-func Pausable(ctx context.Context, cfg *RunConfig) (context.Context, func()) {
-	if cfg.Pause == nil {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	cfg.Pause.bind(ctx, cancel)
-	return ctx, func() { cancel(nil) }
-}
-
 // Work is a step that does work, and that a [Pause] waits for. nil is none.
 type Work struct {
 	pause *Pause
-	fence *fence // around the step
+	owner any
 }
 
-// Begin says that a step of a is about to do work. While the run is to be paused
-// it waits until ctx is over. Whoever calls it calls Done when the step is over
-// and what it came to is in the log; it is for agents that write down more about
-// a step than the step itself does, and give it to [StepRun.Work]. It returns nil
-// where there is nothing to wait for.
-func Begin(ctx InvocationContext, a Agent) *Work {
-	inv := invocationOf(ctx)
-	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !works(a) {
-		return nil
-	}
-	return inv.run.RunConfig.Pause.begin(ctx, inv.fence, false)
-}
-
-// begin counts a step as under way. If a pause was asked for, it waits for the end of
+// Begin is for package drive: it counts a step of an owner as under way. If a pause was asked for, it waits for the end of
 // the run instead and returns nil. A stranger is a step whose context does not tell
 // which step it runs in: it may be part of one that is under way, and the pause that
 // waits for that one must not make it wait.
-func (p *Pause) begin(ctx context.Context, f *fence, stranger bool) *Work {
+func (p *Pause) Begin(ctx context.Context, owner any, stranger bool) *Work {
 	p.mu.Lock()
 	if p.cause != nil && p.run != nil && ctx.Err() == nil && !(stranger && len(p.busy) > 0) {
 		p.end()
@@ -109,7 +85,7 @@ func (p *Pause) begin(ctx context.Context, f *fence, stranger bool) *Work {
 		return nil
 	}
 	defer p.mu.Unlock()
-	w := &Work{pause: p, fence: f}
+	w := &Work{pause: p, owner: owner}
 	if p.busy == nil {
 		p.busy = make(map[*Work]bool)
 	}
@@ -128,17 +104,14 @@ func (w *Work) Done() {
 	w.pause.end()
 }
 
-// leave is Done for all that was left behind within a fence.
-func (p *Pause) leave(f *fence) {
+// Leave is for package drive: it is Done for the steps of owners that were left
+// behind.
+func (p *Pause) Leave(left func(owner any) bool) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.busy, func(w *Work, _ bool) bool { return w.fence.within(f) })
+	maps.DeleteFunc(p.busy, func(w *Work, _ bool) bool { return left(w.owner) })
 	p.end()
 }
-
-// works reports whether an agent does work itself: then what it runs is part of
-// that work.
-func works(a Agent) bool { return len(a.SubAgents()) == 0 || TypeOf(a) == TypeLLM }

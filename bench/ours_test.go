@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -66,7 +67,7 @@ func oursDirect(iterations int, c content) (op, error) {
 		return nil, err
 	}
 	return func() (int, error) {
-		ctx := agent.NewInvocation(context.Background(), agent.Invocation{
+		ctx := drive.NewInvocation(context.Background(), drive.Invocation{
 			ID: "run-1", Session: session.NewView(session.ViewConfig{AppName: "bench", UserID: "ana", SessionID: "s"}),
 		})
 		return count(loop.Run(ctx))

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
@@ -363,10 +364,10 @@ func (b *builder) around(a *Agent) (cb around) {
 			return
 		}
 		f := func(ctx agent.Context) (*genai.Content, error) {
-			if agent.Replays(ctx) {
+			if drive.Replays(ctx) {
 				return nil, nil
 			}
-			ev := eventOf(ctx, point, agent.CallID(ctx))
+			ev := eventOf(ctx, point, drive.CallID(ctx))
 			if !point.Before() {
 				ev.Data.Stop = stopOf(ctx)
 			}
@@ -390,20 +391,20 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 	hs := b.hooks[a]
 	if hs[hook.BeforeIteration] != nil {
 		cfg.BeforeIteration = append(cfg.BeforeIteration, func(ctx agent.Context, n int) error {
-			if agent.Replays(ctx) {
+			if drive.Replays(ctx) {
 				return nil
 			}
-			ev := eventOf(ctx, hook.BeforeIteration, agent.CallID(ctx), n)
+			ev := eventOf(ctx, hook.BeforeIteration, drive.CallID(ctx), n)
 			ev.Data.Iteration, ev.Data.MaxIterations = n, int(cfg.Plan.MaxIterations)
 			return hs.call(ctx, ev)
 		})
 	}
 	if hs[hook.AfterIteration] != nil {
 		cfg.AfterIteration = append(cfg.AfterIteration, func(ctx agent.Context, it loop.IterationRecord) error {
-			if agent.Replays(ctx) {
+			if drive.Replays(ctx) {
 				return nil
 			}
-			ev := eventOf(ctx, hook.AfterIteration, agent.CallID(ctx), it.Number)
+			ev := eventOf(ctx, hook.AfterIteration, drive.CallID(ctx), it.Number)
 			d := &ev.Data
 			d.Iteration, d.MaxIterations = it.Number, int(cfg.Plan.MaxIterations)
 			d.Score, d.Improvement, d.Rejected, d.Failures = it.Score, it.Delta, it.Rejected, it.Failures
@@ -412,10 +413,10 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 	}
 	if hs[hook.AfterRun] != nil {
 		cfg.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) {
-			if rec.Reason != loop.ReasonError || agent.Replays(ctx) {
+			if rec.Reason != loop.ReasonError || drive.Replays(ctx) {
 				return // nobody calls what is around an agent that failed
 			}
-			ev := eventOf(ctx, hook.AfterRun, agent.CallID(ctx))
+			ev := eventOf(ctx, hook.AfterRun, drive.CallID(ctx))
 			ev.Data.Stop, ev.Data.Error = string(rec.Reason), rec.String()
 			if err := hs.call(ctx, ev); err != nil {
 				b.failed(err)
@@ -467,9 +468,9 @@ func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers
 	}
 	s := ctx.Session()
 	ev.Data = hook.Data{
-		App: s.AppName(), Session: s.ID(), Run: ctx.InvocationID(), Agent: ctx.Agent().Name(), Address: string(agent.AddressOf(ctx)),
+		App: s.AppName(), Session: s.ID(), Run: ctx.InvocationID(), Agent: ctx.Agent().Name(), Address: string(drive.AddressOf(ctx)),
 	}
-	if l := agent.LoopOf(ctx); l != nil {
+	if l := drive.LoopOf(ctx); l != nil {
 		ev.Data.Iteration, ev.Data.MaxIterations = l.Iteration, int(l.MaxIterations)
 		ev.Data.Score, ev.Data.BestScore = l.Score, l.BestScore
 	}
@@ -478,7 +479,7 @@ func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers
 
 func modelEvent(ctx agent.Context, point hook.Point, name string) hook.Event {
 	n := turnOf(ctx)
-	ev := eventOf(ctx, point, agent.CallID(ctx), n)
+	ev := eventOf(ctx, point, drive.CallID(ctx), n)
 	ev.Data.Model = &hook.Model{Name: name, Turn: n}
 	return ev
 }
@@ -503,7 +504,7 @@ func answered(d *hook.Data, resp *model.LLMResponse, failed error) {
 // turnOf counts the calls of the model in one run of an agent, by what the session
 // has of it: it is the same when the run is resumed.
 func turnOf(ctx agent.Context) int {
-	n, here := 1, agent.AddressOf(ctx)
+	n, here := 1, drive.AddressOf(ctx)
 	evs := ctx.Session().Events()
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)
@@ -519,14 +520,14 @@ func turnOf(ctx agent.Context) int {
 }
 
 func toolEvent(ctx agent.Context, point hook.Point, t tool.Tool, args map[string]any) hook.Event {
-	ev := eventOf(ctx, point, agent.ToolCallID(ctx, ctx.FunctionCallID()))
+	ev := eventOf(ctx, point, drive.ToolCallID(ctx, ctx.FunctionCallID()))
 	ev.Data.Tool = &hook.Tool{Name: t.Name(), CallID: ctx.FunctionCallID(), Args: args}
 	return ev
 }
 
 // stopOf is why the loop of a step has stopped, if the log says so.
 func stopOf(ctx agent.Context) string {
-	here := agent.AddressOf(ctx)
+	here := drive.AddressOf(ctx)
 	evs := ctx.Session().Events()
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)

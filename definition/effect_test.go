@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
@@ -272,8 +273,8 @@ tools:
 	if find == nil || tool.EffectOf(refund) != agent.AtMostOnce {
 		t.Fatal("the tool cannot find it out")
 	}
-	inv := agent.NewInvocation(t.Context(), agent.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{SessionID: "s1"})})
-	ctx := agent.NewToolContext(inv, "call-1", nil, nil)
+	inv := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{SessionID: "s1"})})
+	ctx := drive.NewToolContext(inv, "call-1", nil, nil)
 	got, err := find(ctx, agent.Doubt{ID: "the-id", Args: map[string]any{"n": 3}})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -21,7 +22,7 @@ import (
 func reviewer(cfg agent.Config) (agent.Agent, error) {
 	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
-			draft, err := agent.StateOf(ctx).Get("draft")
+			draft, err := drive.StateOf(ctx).Get("draft")
 			if err != nil {
 				yield(nil, err)
 				return

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
@@ -29,7 +30,7 @@ func marking(t *testing.T, broken bool) agent.Agent {
 	step := func(name string, run func(n int) (map[string]any, error)) agent.Agent {
 		a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
-				n, _ := agent.Lookup(ctx)("iteration")
+				n, _ := drive.Lookup(ctx)("iteration")
 				at := 0
 				fmt.Sscan(fmt.Sprint(n), &at)
 				delta, err := run(at)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
@@ -62,9 +63,9 @@ type place struct {
 }
 
 func placeOf(ctx agent.InvocationContext) place {
-	at := place{addr: agent.AddressOf(ctx), loops: make(map[string]int), sample: 1}
+	at := place{addr: drive.AddressOf(ctx), loops: make(map[string]int), sample: 1}
 	var numbers []string
-	for l := agent.LoopOf(ctx); l != nil; l = l.Outer {
+	for l := drive.LoopOf(ctx); l != nil; l = l.Outer {
 		if at.within == "" {
 			at.within = l.Name
 		}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
@@ -147,14 +148,14 @@ func result(a *definition.Agent, l line) map[string]any {
 
 // exitVals are the values of an exit_when.
 func exitVals(ctx agent.InvocationContext, delta, result map[string]any) map[string]any {
-	state := maps.Collect(agent.StateOf(ctx).All())
+	state := maps.Collect(drive.StateOf(ctx).All())
 	maps.Copy(state, delta)
 	vals := conditionVals(state, 0)
 	vals["result"], vals["score"], vals["best_score"] = result, nil, nil
-	if v, ok := agent.Lookup(ctx)("user_input"); ok {
+	if v, ok := drive.Lookup(ctx)("user_input"); ok {
 		vals["user_input"] = v
 	}
-	if l := agent.LoopOf(ctx); l != nil {
+	if l := drive.LoopOf(ctx); l != nil {
 		vals["iteration"], vals["max_iterations"] = l.Iteration, int(l.MaxIterations)
 		if l.Prev != nil {
 			vals["prev"] = l.Prev

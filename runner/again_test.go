@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -20,7 +21,7 @@ func TestEventOfAChildYieldedTwice(t *testing.T) {
 		child := speaker(t, "child", "one", "two")
 		a, err := agent.New(agent.Config{Name: "a", SubAgents: []agent.Agent{child}, Run: body(func(ctx agent.InvocationContext, yield yield) {
 			var last *session.Event
-			for ev, err := range agent.Run(ctx, child) {
+			for ev, err := range drive.Run(ctx, child) {
 				if !yield(ev, err) || err != nil {
 					return
 				}
@@ -60,7 +61,7 @@ func TestAllOfAChildYieldedTwice(t *testing.T) {
 	grow := func() agent.Agent {
 		child := speaker(t, "child", "one", "two")
 		a, err := agent.New(agent.Config{Name: "a", SubAgents: []agent.Agent{child}, Run: body(func(ctx agent.InvocationContext, yield yield) {
-			for ev, err := range agent.Run(ctx, child) {
+			for ev, err := range drive.Run(ctx, child) {
 				if !yield(ev, err) || err != nil || !yield(ev, nil) {
 					return
 				}

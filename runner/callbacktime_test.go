@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -25,7 +26,7 @@ func TestContinueWhenCallbacksHaveTakenTheTime(t *testing.T) {
 			l, err := loopagent.New(loopagent.Config{
 				AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "step", "a", "b", "c", "d")}}, MaxIterations: 4, Timeout: limit,
 				BeforeIteration: []loopagent.BeforeIterationCallback{func(ctx agent.Context, _ int) error {
-					if agent.Replays(ctx) {
+					if drive.Replays(ctx) {
 						return nil
 					}
 					told++

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/internal/longtest"
@@ -138,7 +139,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		{"a loop in an agent of one's own", func(n uint) agent.Agent {
 			l := loopOf(n, speaker(t, "a", "one"))
 			return custom(t, "own", func(ctx agent.InvocationContext, yield yield) {
-				for ev, err := range agent.Run(ctx, l) {
+				for ev, err := range drive.Run(ctx, l) {
 					if !yield(ev, err) {
 						return
 					}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -84,7 +85,7 @@ func (f *forest) pays(p place) agent.Agent {
 		if f.calls == nil {
 			f.calls = make(map[session.Address]string)
 		}
-		f.calls[agent.AddressOf(ctx)] = agent.CallID(ctx)
+		f.calls[drive.AddressOf(ctx)] = drive.CallID(ctx)
 		return nil, nil
 	}
 	return f.must(taskagent.NewHTTP(taskagent.HTTPConfig{

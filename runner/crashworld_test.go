@@ -16,6 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
@@ -155,12 +156,12 @@ func (f *forest) callbacks(p place, cfg *agent.Config) {
 // mix is a number made of where a step is, of what it sees, and of the texts.
 func mix(ctx agent.InvocationContext, p place, texts ...any) string {
 	h := fnv.New64a()
-	fmt.Fprint(h, agent.AddressOf(ctx), texts)
+	fmt.Fprint(h, drive.AddressOf(ctx), texts)
 	for _, key := range []string{"k0", "k1", "score", "text"} {
-		v, _ := agent.StateOf(ctx).Get(p.keys + key)
+		v, _ := drive.StateOf(ctx).Get(p.keys + key)
 		fmt.Fprint(h, key, v)
 	}
-	if v, err := agent.StateOf(ctx).Get("iteration:" + p.keys + "i"); err == nil {
+	if v, err := drive.StateOf(ctx).Get("iteration:" + p.keys + "i"); err == nil {
 		fmt.Fprint(h, v)
 	}
 	return fmt.Sprintf("%05d", h.Sum64()%100000)
@@ -172,7 +173,7 @@ func digit(s string, i int) int { return int(s[i] - '0') }
 func failures(ctx agent.InvocationContext) int {
 	n := 0
 	for ev := range ctx.Session().Events().All() {
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Address != agent.AddressOf(ctx) || ev.InvocationID != ctx.InvocationID() {
+		if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Address != drive.AddressOf(ctx) || ev.InvocationID != ctx.InvocationID() {
 			continue
 		}
 		var fin session.StepFinished
@@ -194,7 +195,7 @@ func (f *forest) leaf(p place) agent.Agent {
 	breaks, leaves := !p.quiet && f.dice.IntN(3) == 0, !p.quiet && p.loops > 0 && f.dice.IntN(3) == 0
 	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
-			f.run(agent.AddressOf(ctx))
+			f.run(drive.AddressOf(ctx))
 			failed := failures(ctx)
 			for i := range 3 {
 				m := mix(ctx, p, i, failed)
@@ -212,7 +213,7 @@ func (f *forest) leaf(p place) agent.Agent {
 				if !yield(ev, nil) {
 					return
 				}
-				if f.broken != "" && f.broken == agent.AddressOf(ctx) {
+				if f.broken != "" && f.broken == drive.AddressOf(ctx) {
 					yield(nil, errBroken)
 					return
 				}
@@ -257,7 +258,7 @@ func (f *forest) custom(p place) agent.Agent {
 					if digit(m, 0) < 2 {
 						continue
 					}
-					for ev, err := range agent.Run(ctx, sub) {
+					for ev, err := range drive.Run(ctx, sub) {
 						if err != nil && swallows && ctx.Err() == nil {
 							break
 						}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
@@ -106,7 +107,7 @@ func TestDeafStepDoesNotHoldUpARun(t *testing.T) {
 					time.AfterFunc(time.Minute, func() { cancel(errStop) })
 					start := time.Now()
 					_, err := collect(t, ask(ctx, newRunner(t, cfg), "go"))
-					if took := time.Since(start); !errors.Is(err, errStop) || took < time.Minute || took > time.Minute+agent.Grace+100*time.Millisecond {
+					if took := time.Since(start); !errors.Is(err, errStop) || took < time.Minute || took > time.Minute+drive.Grace+100*time.Millisecond {
 						t.Errorf("error %v after %v", err, took)
 					}
 					before := stored(t, svc)
@@ -167,7 +168,7 @@ func TestDeafStepDoesNotHoldUpWhoLeaves(t *testing.T) {
 					break
 				}
 			}
-			if took := time.Since(start); took != agent.Grace {
+			if took := time.Since(start); took != drive.Grace {
 				t.Errorf("it took %v", took)
 			}
 			time.Sleep(2 * time.Hour)
@@ -189,7 +190,7 @@ func TestDeafBranchDoesNotHoldUpAFailure(t *testing.T) {
 			cfg.Durable = marks
 			start := time.Now()
 			_, err := collect(t, ask(t.Context(), newRunner(t, cfg), "go"))
-			if took := time.Since(start); !errors.Is(err, errStop) || took != time.Second+agent.Grace {
+			if took := time.Since(start); !errors.Is(err, errStop) || took != time.Second+drive.Grace {
 				t.Errorf("error %v after %v", err, took)
 			}
 			if open := unfinished(t, svc); len(open) > 0 {

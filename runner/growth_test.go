@@ -14,6 +14,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -90,7 +91,7 @@ func memoryPerEvent(t *testing.T, run func() (events int)) memory {
 func direct(t *testing.T, iterations uint) func() int {
 	loop := threeSteps(t, iterations)
 	return func() int {
-		ctx := agent.NewInvocation(t.Context(), agent.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
+		ctx := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
 		return drain(t, loop.Run(ctx))
 	}
 }

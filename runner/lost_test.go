@@ -16,6 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
@@ -99,7 +100,7 @@ func TestResumedRunKeepsItsBudget(t *testing.T) {
 			child := insistent(t, "child", m)
 			return custom(t, "wrapper", func(ctx agent.InvocationContext, yield yield) {
 				n := 0
-				for ev, err := range agent.Run(ctx, child) {
+				for ev, err := range drive.Run(ctx, child) {
 					if n++; n > 7 || !yield(ev, err) {
 						return
 					}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -18,7 +18,7 @@ type memo struct {
 	all  bool // a loop may read any
 }
 
-func newMemo(tree *agent.Tree) *memo {
+func newMemo(tree *drive.Tree) *memo {
 	m := &memo{keys: make(map[string]bool)}
 	for _, name := range tree.Names() {
 		a, ok := tree.Find(name).(interface{ Reads() ([]string, bool) })
@@ -60,7 +60,7 @@ func (m *memo) keep(ev *session.Event) {
 	if metadata == nil {
 		metadata = make(map[string]any, 1)
 	}
-	metadata[agent.MetadataTemp] = kept
+	metadata[drive.MetadataTemp] = kept
 	ev.CustomMetadata = metadata
 }
 
@@ -69,7 +69,7 @@ func (m *memo) restore(view *session.View, ev *session.Event) {
 	if m == nil {
 		return
 	}
-	kept, _ := ev.CustomMetadata[agent.MetadataTemp].(map[string]any)
+	kept, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any)
 	for k, v := range kept {
 		_ = view.State().Set(k, v) // temp: keys are never refused
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
@@ -59,16 +60,16 @@ func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 	}
 	reads := func(name string) agent.Agent {
 		return custom(t, name, func(ctx agent.InvocationContext, yield yield) {
-			yield(says(typed(agent.StateOf(ctx))), nil)
+			yield(says(typed(drive.StateOf(ctx))), nil)
 		})
 	}
 	root := func() agent.Agent {
 		setter := custom(t, "setter", func(ctx agent.InvocationContext, yield yield) {
 			ev := says("set")
-			if ev.Actions.StateDelta = goValues(); agent.LoopOf(ctx).Iteration > 1 {
+			if ev.Actions.StateDelta = goValues(); drive.LoopOf(ctx).Iteration > 1 {
 				ev.Actions.StateDelta["int"] = "now a text" // so that there is something to undo
 			}
-			ev.Actions.StateDelta["score"] = 10 - agent.LoopOf(ctx).Iteration
+			ev.Actions.StateDelta["score"] = 10 - drive.LoopOf(ctx).Iteration
 			yield(ev, nil)
 		})
 		must := func(a agent.Agent, err error) agent.Agent {
@@ -159,7 +160,7 @@ func TestWhatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 		"a child's event": {step: func(v any) (agent.Agent, error) {
 			child := custom(t, "child", func(_ agent.InvocationContext, yield yield) { yield(says("hello"), nil) })
 			return agent.New(agent.Config{Name: "step", SubAgents: []agent.Agent{child}, Run: seq(func(ctx agent.InvocationContext, yield yield) {
-				for ev, err := range agent.Run(ctx, child) {
+				for ev, err := range drive.Run(ctx, child) {
 					if ev != nil && ev.Mark == nil {
 						ev.Actions.StateDelta = map[string]any{"bad": v}
 					}

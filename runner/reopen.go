@@ -6,14 +6,15 @@ import (
 	"fmt"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // replay is the replay of the run. The spans are the events that the resumed run leaves
 // out: those of steps that were cut off and, with cont, those of the run's end.
-func (p *past) replay(tree *agent.Tree, cont bool, cfg agent.RunConfig) (*agent.Replay, session.Spans, error) {
+func (p *past) replay(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, session.Spans, error) {
 	count := p.counting()
-	end, err := agent.End(count)
+	end, err := drive.End(count)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,14 +27,14 @@ func (p *past) replay(tree *agent.Tree, cont bool, cfg agent.RunConfig) (*agent.
 	case !cont:
 		return nil, nil, ErrFinished
 	case end.Error != "":
-		back, err = agent.Failed(count, tree)
+		back, err = drive.Failed(count, tree)
 	default:
-		loops, back, err = agent.StoppedLoops(count, tree)
+		loops, back, err = drive.StoppedLoops(count, tree)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	replay, err := agent.NewReplay(p.events, p.superseded.Union(back), tree, p.view.Whole, cfg.Prices)
+	replay, err := drive.NewReplay(p.events, p.superseded.Union(back), tree, p.view.Whole, cfg.Prices)
 	if err != nil {
 		return nil, nil, err
 	}

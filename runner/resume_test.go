@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -137,7 +138,7 @@ func TestReplayShowsTheSessionAsItWas(t *testing.T) {
 			if !yield(ev, nil) {
 				return
 			}
-			for ev, err := range agent.Run(ctx, speaker(t, "child", "child of "+text)) {
+			for ev, err := range drive.Run(ctx, speaker(t, "child", "child of "+text)) {
 				if !yield(ev, err) {
 					return
 				}
@@ -222,7 +223,7 @@ func TestResumeNoticesAnotherTree(t *testing.T) {
 				return
 			}
 			for _, sub := range subs[:most] {
-				for ev, err := range agent.Run(ctx, sub) {
+				for ev, err := range drive.Run(ctx, sub) {
 					if !yield(ev, err) {
 						return
 					}
@@ -337,7 +338,7 @@ func TestResumeAfterAnotherRun(t *testing.T) {
 		custom(t, "a", func(_ agent.InvocationContext, yield yield) { yield(sets("k", "mine"), nil) }),
 		custom(t, "own", func(ctx agent.InvocationContext, yield yield) {
 			at, _ = ctx.Session().State().Get("k")
-			for ev, err := range agent.Run(ctx, speaker(t, "x", "done")) {
+			for ev, err := range drive.Run(ctx, speaker(t, "x", "done")) {
 				if !yield(ev, err) {
 					return
 				}

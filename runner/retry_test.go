@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/loop"
@@ -167,7 +168,7 @@ func TestRetryMakesOnlyWhatFailed(t *testing.T) {
 			subs := []agent.Agent{step("a"), step("b")}
 			return custom(t, "own", func(ctx agent.InvocationContext, yield yield) {
 				for _, sub := range subs {
-					for ev, err := range agent.Run(ctx, sub) {
+					for ev, err := range drive.Run(ctx, sub) {
 						if !yield(ev, err) || err != nil {
 							return
 						}

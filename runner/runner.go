@@ -33,6 +33,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
@@ -61,13 +62,13 @@ type Config struct {
 // sessions do not wait for each other.
 type Runner struct {
 	cfg   Config
-	tree  *agent.Tree
+	tree  *drive.Tree
 	grace time.Duration
 }
 
 // New returns a runner. It refuses a config that lacks something, and a tree in
 // which names are not unique or an agent has two parents; see
-// [agent.CheckTree].
+// [drive.CheckTree].
 func New(cfg Config) (*Runner, error) {
 	switch {
 	case cfg.AppName == "":
@@ -77,11 +78,11 @@ func New(cfg Config) (*Runner, error) {
 	case cfg.SessionService == nil:
 		return nil, errors.New("runner needs a SessionService; session.InMemoryService() will do")
 	}
-	tree, err := agent.NewTree(cfg.Agent)
+	tree, err := drive.NewTree(cfg.Agent)
 	if err != nil {
 		return nil, fmt.Errorf("agent tree of %q: %w", cfg.Agent.Name(), err)
 	}
-	return &Runner{cfg: cfg, tree: tree, grace: agent.GraceOf(cfg.Agent, cfg.Durable)}, nil
+	return &Runner{cfg: cfg, tree: tree, grace: drive.GraceOf(cfg.Agent, cfg.Durable)}, nil
 }
 
 // NewInMemory returns a runner that keeps everything in this process and makes
@@ -163,7 +164,7 @@ var nothing = session.NewView(session.ViewConfig{}).Events()
 // Ranging again runs again.
 //
 // A step or callback that does not heed its context holds up the end of the run for
-// [agent.Grace] at most. It is left behind then: what it says and writes later has no
+// [drive.Grace] at most. It is left behind then: what it says and writes later has no
 // effect, and when the run is resumed it is made again. For that the agents run in a
 // goroutine of their own, and so does what stands in the loop over Run. A panic there is
 // raised again where the loop is.
@@ -189,15 +190,15 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 
 // drive runs the agent, stores what it says and yields it.
 func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield func(*session.Event, error) bool) {
-	ctx, over := agent.Pausable(ctx, &cfg)
+	ctx, over := drive.Pausable(ctx, &cfg)
 	defer over()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	ictx := agent.NewInvocation(ctx, agent.Invocation{
+	ictx := drive.NewInvocation(ctx, drive.Invocation{
 		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
 		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
 	})
-	step := agent.NewStep(ictx, agent.StepConfig{Agent: run.agent, Tree: r.tree, Grace: r.grace})
+	step := drive.NewStep(ictx, drive.StepConfig{Agent: run.agent, Tree: r.tree, Grace: r.grace})
 	var stored error // what kept an event from being stored
 	var left bool    // the consumer has stopped ranging
 	res := step.Run(func(ev *session.Event) bool {
@@ -247,7 +248,7 @@ type run struct {
 	memo    *memo  // temp: keys to remember; nil if there are none
 	free    func() // gives the session back
 
-	replay *agent.Replay    // of a run that is resumed; else nil
+	replay *drive.Replay    // of a run that is resumed; else nil
 	others []*session.Event // that are no step's, and are still to be replayed
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -19,12 +20,12 @@ import (
 func asks(t testing.TB, name string, deadline time.Duration) agent.Agent {
 	t.Helper()
 	base := new(person)
-	b, err := agent.NewBase(agent.Config{Name: name}, base, func(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-		q := session.Question{ID: agent.QuestionID(ctx, 1), Kind: session.AskText, Text: name + "?"}
+	b, err := drive.NewBase(agent.Config{Name: name}, base, func(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+		q := session.Question{ID: drive.QuestionID(ctx, 1), Kind: session.AskText, Text: name + "?"}
 		if deadline > 0 {
 			q.Deadline, q.Default = time.Now().Add(deadline), []byte(`"by default"`)
 		}
-		answer, err := agent.AskPerson(ctx, nil, q, yield)
+		answer, err := drive.AskPerson(ctx, nil, q, yield)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -40,7 +41,7 @@ func asks(t testing.TB, name string, deadline time.Duration) agent.Agent {
 	return base
 }
 
-type person struct{ *agent.Base }
+type person struct{ *drive.Base }
 
 func (*person) Continues() bool { return true }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -24,7 +25,7 @@ func TestCallIDsTravelWithTheRun(t *testing.T) {
 		a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
 				mu.Lock()
-				ids[name] = append(ids[name], agent.CallID(ctx))
+				ids[name] = append(ids[name], drive.CallID(ctx))
 				mu.Unlock()
 				yield(&session.Event{}, nil)
 			}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -21,7 +22,7 @@ func Example() {
 	say, err := agent.New(agent.Config{Name: "say", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
 			ev := session.NewEvent(ctx, ctx.InvocationID())
-			ev.Content = genai.NewContentFromText("said by "+string(agent.AddressOf(ctx)), genai.RoleModel)
+			ev.Content = genai.NewContentFromText("said by "+string(drive.AddressOf(ctx)), genai.RoleModel)
 			yield(ev, nil)
 		}
 	}})

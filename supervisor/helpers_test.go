@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
@@ -81,7 +82,7 @@ func (w *world) total() (n int) {
 func (w *world) step(t testing.TB, name string) agent.Agent {
 	t.Helper()
 	return custom(t, name, func(ctx agent.InvocationContext, yield yield) {
-		at := agent.AddressOf(ctx)
+		at := drive.AddressOf(ctx)
 		w.mu.Lock()
 		w.ran[at]++
 		gate, err := w.gate[name], w.fail[at]
@@ -99,7 +100,7 @@ func (w *world) step(t testing.TB, name string) agent.Agent {
 			yield(nil, err)
 			return
 		}
-		said, _ := agent.StateOf(ctx).Get(name)
+		said, _ := drive.StateOf(ctx).Get(name)
 		text, _ := said.(string)
 		ev := &session.Event{}
 		ev.Content = genai.NewContentFromText("from "+string(at), genai.RoleModel)

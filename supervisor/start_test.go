@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -145,7 +146,7 @@ func TestRunBeginsWithItsTempKeys(t *testing.T) {
 	for name, store := range map[string]session.Service{"memory": session.InMemoryService(), "database": database(t)} {
 		t.Run(name, func(t *testing.T) {
 			var got any
-			root := custom(t, "look", func(ctx agent.InvocationContext, _ yield) { got, _ = agent.StateOf(ctx).Get("temp:mood") })
+			root := custom(t, "look", func(ctx agent.InvocationContext, _ yield) { got, _ = drive.StateOf(ctx).Get("temp:mood") })
 			req := request()
 			req.State = map[string]any{"temp:mood": "good", "topic": "cats"}
 			run, err := process(t, store, root).Start(t.Context(), req)

@@ -10,7 +10,7 @@ type Effect = agent.Effect
 
 // EffectOf is what a tool says of itself by a method Effect() Effect; without one
 // it is [agent.Idempotent]: it may be called again with the same
-// agent.ToolCallID when a run is resumed that was cut off during the call.
+// drive.ToolCallID when a run is resumed that was cut off during the call.
 func EffectOf(t Tool) Effect {
 	if e, ok := t.(interface{ Effect() Effect }); ok && e.Effect() != "" {
 		return e.Effect()

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -59,13 +60,13 @@ func (s search) ProcessRequest(_ tool.Context, req *model.LLMRequest) error {
 }
 
 func invocation(ctx context.Context) agent.InvocationContext {
-	return agent.NewInvocation(ctx, agent.Invocation{
+	return drive.NewInvocation(ctx, drive.Invocation{
 		ID: "e-1", Session: session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"}),
 	})
 }
 
 func call(t *testing.T, answer *toolconfirmation.ToolConfirmation) tool.Context {
-	return agent.NewToolContext(invocation(t.Context()), "call-1", nil, answer)
+	return drive.NewToolContext(invocation(t.Context()), "call-1", nil, answer)
 }
 
 func names(req *model.LLMRequest) []string {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -37,7 +38,7 @@ func (s *suite) invoke(ctx context.Context, name string) *invocation {
 	if err := in.svc.AppendEvent(s.Context(), in.view, asked); err != nil {
 		s.Fatal(err)
 	}
-	in.ctx = agent.NewInvocation(ctx, agent.Invocation{ID: id, Session: in.view, UserContent: hello})
+	in.ctx = drive.NewInvocation(ctx, drive.Invocation{ID: id, Session: in.view, UserContent: hello})
 	return in
 }
 
@@ -86,7 +87,7 @@ func (s *suite) take(in *invocation, seq iter.Seq2[*session.Event, error], leave
 // mustRun consumes a whole run that must succeed and say something.
 func (s *suite) mustRun(in *invocation) *taken {
 	s.Helper()
-	got := s.take(in, agent.Run(in.ctx, s.agent), -1)
+	got := s.take(in, drive.Run(in.ctx, s.agent), -1)
 	if got.err != nil {
 		s.Fatalf("a run of the agent succeeds: %v", got.err)
 	}

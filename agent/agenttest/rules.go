@@ -11,13 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
 func (s *suite) names() {
 	name := s.agent.Name()
-	if err := agent.CheckTree(s.agent); err != nil {
+	if err := drive.CheckTree(s.agent); err != nil {
 		s.Errorf("the agent's tree is good for a runner: %v", err)
 	}
 	if found := s.agent.FindAgent(name); found == nil || found.Name() != name {
@@ -76,7 +76,7 @@ func rootOf(a session.Address) string {
 
 func (s *suite) rangeAgain() {
 	in := s.invoke(s.Context(), "again")
-	seq := agent.Run(in.ctx, s.agent)
+	seq := drive.Run(in.ctx, s.agent)
 	first := s.take(in, seq, -1)
 	second := s.take(in, seq, -1)
 	other := s.mustRun(s.invoke(s.Context(), "other"))
@@ -107,7 +107,7 @@ func (s *suite) stops() {
 	total := len(s.mustRun(s.invoke(s.Context(), "whole")).events)
 	for n := 1; n <= min(total, 4); n++ {
 		in := s.invoke(s.Context(), "left")
-		if got := s.take(in, agent.Run(in.ctx, s.agent), n); len(got.events) != n {
+		if got := s.take(in, drive.Run(in.ctx, s.agent), n); len(got.events) != n {
 			s.Errorf("the consumer left after %d events, got %d", n, len(got.events))
 		}
 	}
@@ -120,7 +120,7 @@ func (s *suite) panicsPass() {
 			s.Errorf("a panic of the consumer arrives where it belongs, got %v", r)
 		}
 	}()
-	for range agent.Run(in.ctx, s.agent) {
+	for range drive.Run(in.ctx, s.agent) {
 		panic("the consumer's own")
 	}
 }
@@ -132,7 +132,7 @@ func (s *suite) canceledBefore() {
 	ctx, cancel := context.WithCancelCause(s.Context())
 	cancel(errCause)
 	in := s.invoke(ctx, "before")
-	got := s.take(in, agent.Run(in.ctx, s.agent), -1)
+	got := s.take(in, drive.Run(in.ctx, s.agent), -1)
 	if len(got.events) != 0 {
 		s.Errorf("under a canceled context nothing is said, got %d events", len(got.events))
 	}
@@ -151,7 +151,7 @@ func (s *suite) canceled() {
 				cancel(errCause)
 			}
 		}
-		got := s.take(in, agent.Run(in.ctx, s.agent), -1)
+		got := s.take(in, drive.Run(in.ctx, s.agent), -1)
 		if got.err != errCause {
 			s.Errorf("canceled after event %d of %d: the one error, and the end, is context.Cause, got %v", n, total, got.err)
 		}
@@ -167,7 +167,7 @@ func (s *suite) independent() {
 	for range 4 {
 		wg.Go(func() {
 			in := s.invoke(s.Context(), "together")
-			got := s.take(in, agent.Run(in.ctx, s.agent), -1)
+			got := s.take(in, drive.Run(in.ctx, s.agent), -1)
 			if got.err != nil {
 				s.Errorf("a run beside others succeeds as it does alone: %v", got.err)
 			}

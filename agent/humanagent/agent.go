@@ -14,7 +14,7 @@
 //	})
 //
 // The run ends while nobody has answered, and goes on with the answer when it is
-// resumed; [agent.AskPerson] says what it takes. Without that the agent fails with
+// resumed; [drive.AskPerson] says what it takes. Without that the agent fails with
 // [agent.ErrCannotAsk].
 package humanagent
 
@@ -30,6 +30,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -72,7 +73,7 @@ var ErrNoAnswer = errors.New("nobody answered in time, and there is no default")
 
 // Agent is what [New] returns.
 type Agent struct {
-	*agent.Base
+	*drive.Base
 	cfg  Config
 	text *template.Template
 }
@@ -85,7 +86,7 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	cfg.Options, cfg.Keys = slices.Clone(cfg.Options), slices.Clone(cfg.Keys)
 	a := &Agent{cfg: cfg}
-	base, err := agent.NewBase(agent.Config{
+	base, err := drive.NewBase(agent.Config{
 		Name: cfg.Name, Description: cfg.Description,
 		BeforeAgentCallbacks: cfg.BeforeAgentCallbacks, AfterAgentCallbacks: cfg.AfterAgentCallbacks,
 	}, a, a.run)
@@ -152,17 +153,17 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 
 // ask returns the event with the answer; nil if the agent has to leave.
 func (a *Agent) ask(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (*session.Event, error) {
-	text, err := a.text.Execute(agent.Lookup(ctx))
+	text, err := a.text.Execute(drive.Lookup(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("fill the question: %w", err)
 	}
-	q := a.question(agent.QuestionID(ctx, 1), agent.StateOf(ctx))
+	q := a.question(drive.QuestionID(ctx, 1), drive.StateOf(ctx))
 	q.Text = text
-	answer, err := agent.AskPerson(ctx, nil, q, yield)
+	answer, err := drive.AskPerson(ctx, nil, q, yield)
 	if answer == nil {
 		return nil, err
 	}
-	if known := agent.Recorded(ctx); known != nil {
+	if known := drive.Recorded(ctx); known != nil {
 		return known, nil
 	}
 	if len(answer.Value) == 0 {

@@ -24,7 +24,7 @@
 // The answer is the user's next message, as package toolconfirmation says: it
 // runs the tool, and the model is asked on. In a loop the question ends every
 // loop around, as blocked, and the answer does not take them up again: the agent
-// goes on alone. A durable run that can wait ([agent.CanAsk]) waits instead, and
+// goes on alone. A durable run that can wait ([drive.CanAsk]) waits instead, and
 // goes on where it is when it is resumed with the answer.
 //
 // An agent with SubAgents, or below another one that asks a model, has the tool
@@ -41,6 +41,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/template"
 	"github.com/refrain-dev/refrain/tool"
@@ -147,7 +148,7 @@ type Config struct {
 
 // Agent is what [New] returns.
 type Agent struct {
-	*agent.Base
+	*drive.Base
 	cfg         Config
 	instruction *template.Template
 	global      *template.Template
@@ -163,7 +164,7 @@ type Agent struct {
 // [ErrNoModel] when it runs.
 func New(cfg Config) (agent.Agent, error) {
 	a := &Agent{cfg: cfg}
-	base, err := agent.NewBase(agent.Config{
+	base, err := drive.NewBase(agent.Config{
 		Name: cfg.Name, Description: cfg.Description, SubAgents: cfg.SubAgents,
 		BeforeAgentCallbacks: cfg.BeforeAgentCallbacks, AfterAgentCallbacks: cfg.AfterAgentCallbacks,
 	}, a, a.run)

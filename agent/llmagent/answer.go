@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -30,14 +30,14 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	if ev == nil {
 		ev, pending = r.callTools(req, calls, about, known)
 	}
-	cut := agent.CutIn(ev)
+	cut := drive.CutIn(ev)
 	if cut != nil && len(cut) == len(calls) && ev.Seq == 0 { // nothing has an answer
 		r.yield(nil, context.Cause(r.ctx))
 		return false
 	}
 	a := &ev.Actions
 	var asked *session.Event
-	waits := len(a.RequestedToolConfirmations) > 0 && agent.CanAsk(r.ctx)
+	waits := len(a.RequestedToolConfirmations) > 0 && drive.CanAsk(r.ctx)
 	if !waits {
 		asked = r.question(calls, a.RequestedToolConfirmations)
 	}

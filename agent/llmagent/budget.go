@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 )
@@ -48,7 +48,7 @@ type modelCall struct {
 // by what remains. Who has reserved notes in r.call what comes of the request, and
 // commits.
 func (r *run) reserve(req *model.LLMRequest) error {
-	b, c := agent.BudgetOf(r.ctx), &modelCall{req: req}
+	b, c := drive.BudgetOf(r.ctx), &modelCall{req: req}
 	r.call, c.counts = c, b.Metered()
 	ask := budget.Request{Model: req.Model}
 	if ask.Model == "" {

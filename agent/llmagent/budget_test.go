@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/budget"
@@ -34,7 +35,7 @@ func newSpender(t testing.TB, l budget.Limits, root agent.Agent) *spender {
 	top, err := agent.New(agent.Config{
 		Name: "top", SubAgents: []agent.Agent{root}, Run: root.Run,
 		BeforeAgentCallbacks: []agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
-			s.budget = agent.BudgetOf(ctx)
+			s.budget = drive.BudgetOf(ctx)
 			return nil, nil
 		}},
 	})

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
@@ -38,7 +38,7 @@ func (r *run) question(calls []*genai.FunctionCall, asked map[string]toolconfirm
 	if names == nil {
 		return nil
 	}
-	if agent.LoopOf(r.ctx) != nil {
+	if drive.LoopOf(r.ctx) != nil {
 		ev.Actions.Escalate = true
 		ev.Actions.Exit = &session.Exit{
 			By: r.Name(), Status: session.ExitBlocked, Scope: session.ScopeAll,
@@ -64,7 +64,7 @@ func (r *run) resume() bool {
 		return true
 	}
 	req := &model.LLMRequest{}
-	if err := r.addTools(agent.NewCallbackContext(r.ctx, nil), req); err != nil {
+	if err := r.addTools(drive.NewCallbackContext(r.ctx, nil), req); err != nil {
 		r.yield(nil, err)
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
@@ -130,11 +130,11 @@ func TestAgentLooksByItselfWhetherItHasAsked(t *testing.T) {
 			evs := append(collect(th.session().Events()), tt.log(q)...)
 			msg := &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{yes(q), yes(&genai.FunctionCall{ID: "unknown"})}}
 			evs = append(evs, logged("user", "e-1", msg.Parts...))
-			ctx := agent.NewInvocation(t.Context(), agent.Invocation{
+			ctx := drive.NewInvocation(t.Context(), drive.Invocation{
 				ID: "e-1", UserContent: msg, Session: session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1", Events: evs}),
 			})
 			last := ""
-			for ev, err := range agent.Run(ctx, a) {
+			for ev, err := range drive.Run(ctx, a) {
 				if err != nil {
 					t.Fatal(err)
 				}

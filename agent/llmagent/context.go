@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -94,7 +95,7 @@ func (a *Agent) policy() Context {
 // back and stops at the first that is too old: its cost does not grow with the
 // log.
 func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int, asked *session.Event) {
-	policy, l := a.policy(), agent.LoopOf(ctx)
+	policy, l := a.policy(), drive.LoopOf(ctx)
 	switch {
 	case policy.Policy == ContextNone:
 		return a.firstOfTurn(ctx, evs), nil
@@ -119,7 +120,7 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 
 // iterationOf reports whether an event belongs to an iteration of the loop that
 // is not older than the oldest.
-func iterationOf(ev *session.Event, l *agent.Loop, oldest int) bool {
+func iterationOf(ev *session.Event, l *drive.Loop, oldest int) bool {
 	rest, ok := strings.CutPrefix(string(ev.Address), string(l.Address)+"[")
 	if !ok {
 		return false

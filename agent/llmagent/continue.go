@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
@@ -47,7 +47,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 		if !r.yield(last, nil) {
 			return false
 		}
-		next := agent.Recorded(r.ctx)
+		next := drive.Recorded(r.ctx)
 		if next == nil || next.CustomMetadata[metadataFurther] != true {
 			break
 		}
@@ -57,9 +57,9 @@ func (r *run) turnAgain(last *session.Event) bool {
 		return false
 	}
 	var req *model.LLMRequest
-	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) || agent.CutIn(agent.Recorded(r.ctx)) != nil) {
+	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) || drive.CutIn(drive.Recorded(r.ctx)) != nil) {
 		var err error
-		if req, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
+		if req, err = r.request(drive.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
 			r.yield(nil, err)
 			return false
 		}
@@ -73,7 +73,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 // hasAnswer reports whether what the log has next is no mark, such as that calls
 // are about to be made.
 func (r *run) hasAnswer() bool {
-	next := agent.Recorded(r.ctx)
+	next := drive.Recorded(r.ctx)
 	return next != nil && next.Mark == nil
 }
 
@@ -98,11 +98,11 @@ func (r *run) countAgain(ev *session.Event) error {
 	used := r.used(ev, r.ctx.RunConfig().Prices)
 	r.tried = r.vain + max(1, int(used.Calls))
 	for range used.Calls {
-		if err := agent.CountModelCall(r.ctx); err != nil {
+		if err := drive.CountModelCall(r.ctx); err != nil {
 			return err
 		}
 	}
-	agent.BudgetOf(r.ctx).Book(used)
+	drive.BudgetOf(r.ctx).Book(used)
 	return nil
 }
 
@@ -146,12 +146,12 @@ func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *
 	if !r.hasAnswer() {
 		return nil, false
 	}
-	ev = agent.Recorded(r.ctx)
+	ev = drive.Recorded(r.ctx)
 	var ids []string
 	if ev.Content != nil {
 		ids = responseIDs(ev.Content)
 	}
-	cut := agent.CutIn(ev)
+	cut := drive.CutIn(ev)
 	for _, c := range calls {
 		pending = pending || !slices.Contains(ids, c.ID) && !slices.Contains(cut, c.ID)
 		if t, ok := req.Tools[c.Name].(*answerTool); ok {
@@ -163,7 +163,7 @@ func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *
 
 // say yields an event, or the one in the log that was in its place.
 func (r *run) say(ev *session.Event) bool {
-	if known := agent.Recorded(r.ctx); known != nil {
+	if known := drive.Recorded(r.ctx); known != nil {
 		ev = known
 	}
 	return r.yield(ev, nil)

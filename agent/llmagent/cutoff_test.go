@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/model/scripted"
@@ -33,7 +34,7 @@ func (w *witness) tool(t testing.TB, name string, effect agent.Effect, hangs boo
 	made, err := functiontool.New(functiontool.Config{Name: name, Description: "Does " + name + ".", Effect: effect},
 		func(ctx tool.Context, _ struct{}) (map[string]any, error) {
 			w.mu.Lock()
-			w.ids[name] = append(w.ids[name], agent.ToolCallID(ctx, ctx.FunctionCallID()))
+			w.ids[name] = append(w.ids[name], drive.ToolCallID(ctx, ctx.FunctionCallID()))
 			hang := w.hang
 			w.mu.Unlock()
 			if hang {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 )
 
 // Bounds of a digest, in characters, besides [Context.BestChars].
@@ -37,7 +38,7 @@ type told struct {
 // digest tells of the iterations that the policy does not show, and of the loops
 // around; nil if there is nothing to tell.
 func (a *Agent) digest(ctx agent.InvocationContext) *told {
-	policy, l := a.policy(), agent.LoopOf(ctx)
+	policy, l := a.policy(), drive.LoopOf(ctx)
 	if policy.Policy != ContextDigest || l == nil {
 		return nil
 	}
@@ -77,12 +78,12 @@ type digest struct {
 
 // line is one iteration.
 type line struct {
-	it   agent.PastIteration
+	it   drive.PastIteration
 	text string
 	size int // characters
 }
 
-func newDigest(l *agent.Loop, key digestKey) *digest {
+func newDigest(l *drive.Loop, key digestKey) *digest {
 	d := &digest{key: key, loop: l.Name}
 	for o := l.Outer; o != nil; o = o.Outer {
 		f := o.History.Keep(foldKey{}, func() any { return new(keptFold) }).(*keptFold).at(o.History.Before(o.Iteration))
@@ -95,7 +96,7 @@ func newDigest(l *agent.Loop, key digestKey) *digest {
 
 // at is the digest as a step of the loop gets it in the iteration that runs. A
 // step that was left behind may get a later one, which is of no use to it.
-func (d *digest) at(l *agent.Loop) *told {
+func (d *digest) at(l *drive.Loop) *told {
 	older, all := l.History.Before(l.Iteration-d.key.shown+1), l.History.Before(math.MaxInt)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +109,7 @@ func (d *digest) at(l *agent.Loop) *told {
 
 // take adds the iterations that are new. Those that are too many for a line of
 // their own are folded into one.
-func (d *digest) take(older []agent.PastIteration) {
+func (d *digest) take(older []drive.PastIteration) {
 	for ; d.n < len(older); d.n++ {
 		it := older[d.n]
 		m := madeIn(it, d.key.branch)
@@ -130,7 +131,7 @@ func (d *digest) take(older []agent.PastIteration) {
 
 // write puts the digest into words. All are the iterations that have ended,
 // among them those that are shown.
-func (d *digest) write(all []agent.PastIteration) *told {
+func (d *digest) write(all []drive.PastIteration) *told {
 	if d.n == 0 && d.around == nil {
 		return nil
 	}
@@ -160,12 +161,12 @@ func (d *digest) write(all []agent.PastIteration) *told {
 
 // writeBest tells what the best iteration has made, or without scores the last
 // complete one, unless the model sees it anyway.
-func (d *digest) writeBest(b *strings.Builder, all []agent.PastIteration) {
+func (d *digest) writeBest(b *strings.Builder, all []drive.PastIteration) {
 	best, what := d.best, "The best so far is "
-	shown := latest(all[d.n:], func(it agent.PastIteration) bool { return it.Best })
+	shown := latest(all[d.n:], func(it drive.PastIteration) bool { return it.Best })
 	if best == nil && shown == nil {
 		best, what = d.last, "The last complete one is "
-		shown = latest(all[d.n:], func(it agent.PastIteration) bool { return it.Complete && it.Rejected == "" })
+		shown = latest(all[d.n:], func(it drive.PastIteration) bool { return it.Complete && it.Rejected == "" })
 	}
 	switch {
 	case shown != nil:
@@ -176,7 +177,7 @@ func (d *digest) writeBest(b *strings.Builder, all []agent.PastIteration) {
 	}
 }
 
-func latest(past []agent.PastIteration, is func(agent.PastIteration) bool) *agent.PastIteration {
+func latest(past []drive.PastIteration, is func(drive.PastIteration) bool) *drive.PastIteration {
 	for i := len(past) - 1; i >= 0; i-- {
 		if is(past[i]) {
 			return &past[i]

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 )
 
 // fold is what many iterations come to, in one line.
@@ -22,7 +22,7 @@ type fold struct {
 	rejected, cut, flawed int
 }
 
-func (f *fold) add(it agent.PastIteration) {
+func (f *fold) add(it drive.PastIteration) {
 	if f.first == 0 {
 		f.first = it.Number
 	}
@@ -84,7 +84,7 @@ type keptFold struct {
 	fold
 }
 
-func (k *keptFold) at(past []agent.PastIteration) fold {
+func (k *keptFold) at(past []drive.PastIteration) fold {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for ; k.n < len(past); k.n++ {
@@ -113,7 +113,7 @@ func num(f float64) string {
 }
 
 // heading is an iteration with its score.
-func heading(it agent.PastIteration) string {
+func heading(it drive.PastIteration) string {
 	s := "iteration " + strconv.Itoa(it.Number)
 	if it.Score != nil {
 		s += ", score " + num(*it.Score)
@@ -122,7 +122,7 @@ func heading(it agent.PastIteration) string {
 }
 
 // outcome says what became of an iteration.
-func outcome(it agent.PastIteration) string {
+func outcome(it drive.PastIteration) string {
 	s := upper(heading(it))
 	if it.Score != nil {
 		s += ", improvement "

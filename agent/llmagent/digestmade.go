@@ -9,14 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // made is what an iteration has made: the state keys that it wrote, and the last
 // words of those who write none.
 type made struct {
-	it      agent.PastIteration
+	it      drive.PastIteration
 	outputs []written
 }
 
@@ -30,7 +30,7 @@ type written struct {
 // madeIn reads what was made off an iteration's events, as far as a branch hears
 // of them. Of several that wrote a key the last one in the log counts: a run that
 // is resumed may come to them in another order.
-func madeIn(it agent.PastIteration, branch string) made {
+func madeIn(it drive.PastIteration, branch string) made {
 	type place struct {
 		name string
 		said bool

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
@@ -59,7 +60,7 @@ func (a *asked) step(t *testing.T, name, key string, seen llmagent.Context, answ
 	turn := func(ctx agent.ReadonlyContext) (string, error) {
 		var at strings.Builder
 		at.WriteString(name)
-		for l := agent.LoopOf(ctx.(agent.InvocationContext)); l != nil; l = l.Outer {
+		for l := drive.LoopOf(ctx.(agent.InvocationContext)); l != nil; l = l.Outer {
 			fmt.Fprintf(&at, " %d", l.Iteration)
 		}
 		return at.String(), nil
@@ -76,7 +77,7 @@ func (a *asked) tree(t *testing.T) agent.Agent {
 		return func(yield func(*session.Event, error) bool) {
 			ev := &session.Event{}
 			type point struct{ Y, X int }
-			ev.Actions.StateDelta = map[string]any{"n": agent.LoopOf(ctx).Iteration, "at": point{2, 1}, "list": []int{1}, "temp:x": 1}
+			ev.Actions.StateDelta = map[string]any{"n": drive.LoopOf(ctx).Iteration, "at": point{2, 1}, "list": []int{1}, "temp:x": 1}
 			yield(ev, nil)
 		}
 	}})

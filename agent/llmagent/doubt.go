@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -23,7 +24,7 @@ import (
 // Begun are the calls of which that is known before; nil leaves it to the log. It
 // returns the calls that must not be made twice, and whether to go on.
 func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall, begun []string) (once []string, known map[string]map[string]any, more bool) {
-	if !agent.Marks(r.ctx) {
+	if !drive.Marks(r.ctx) {
 		return nil, nil, true
 	}
 	if once = begun; once == nil {
@@ -68,7 +69,7 @@ func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.Fu
 		r.yield(nil, context.Cause(r.ctx))
 		return false
 	}
-	cut := agent.CutIn(ev)
+	cut := drive.CutIn(ev)
 	out := func(id string) bool { return !slices.Contains(cut, id) }
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *genai.FunctionCall) bool { return out(c.ID) })
 	var begun []string
@@ -83,7 +84,7 @@ func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.Fu
 // once are the IDs of the calls that must not be made twice: those that the log
 // says were about to be made, or else by what their tools say.
 func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string {
-	if known := agent.Recorded(r.ctx); known != nil {
+	if known := drive.Recorded(r.ctx); known != nil {
 		var d session.Dispatched
 		if known.Mark == nil || known.Mark.Kind != session.MarkDispatched || known.Mark.Decode(&d) != nil {
 			return nil
@@ -102,7 +103,7 @@ func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string 
 // dispatched yields the mark. Doubt says that it was in the log, and no answer
 // comes after it there.
 func (r *run) dispatched(ids []string) (doubt, more bool) {
-	ev := agent.Recorded(r.ctx)
+	ev := drive.Recorded(r.ctx)
 	again := ev != nil
 	if !again {
 		m, err := session.NewMark(session.MarkDispatched, session.Dispatched{Calls: ids})
@@ -114,20 +115,20 @@ func (r *run) dispatched(ids []string) (doubt, more bool) {
 	if !r.yield(ev, nil) {
 		return false, false
 	}
-	next := agent.Recorded(r.ctx)
+	next := drive.Recorded(r.ctx)
 	return again && (next == nil || next.Mark != nil), true
 }
 
 // resolution is the answer of a call that was cut off: what its tool has found out, or
 // a person says. It is nil if the call is to be made.
 func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer map[string]any, more bool) {
-	call := agent.Doubt{Address: agent.AddressOf(r.ctx), ID: agent.ToolCallID(r.ctx, c.ID), Call: c.ID, Tool: c.Name, Args: c.Args}
+	call := agent.Doubt{Address: drive.AddressOf(r.ctx), ID: drive.ToolCallID(r.ctx, c.ID), Call: c.ID, Tool: c.Name, Args: c.Args}
 	var find agent.Reconcile
 	if f, ok := toolOf(req, c.Name).(tool.Function); ok {
 		find = tool.ReconcileOf(f)
 	}
-	ctx := agent.NewToolContext(r.ctx, c.ID, nil, nil)
-	found, more := agent.FindOut(ctx, call, find, r.yield)
+	ctx := drive.NewToolContext(r.ctx, c.ID, nil, nil)
+	found, more := drive.FindOut(ctx, call, find, r.yield)
 	result, happened := found.Happened()
 	switch {
 	case !more || found.DidNotHappen():
@@ -161,8 +162,8 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 // has to leave.
 func (r *run) askPerson(q session.Question, ev *session.Event) *session.Answer {
 	r.questions++
-	q.ID = agent.QuestionID(r.ctx, r.questions)
-	answer, err := agent.AskPerson(r.ctx, ev, q, r.yield)
+	q.ID = drive.QuestionID(r.ctx, r.questions)
+	answer, err := drive.AskPerson(r.ctx, ev, q, r.yield)
 	if err != nil {
 		r.yield(nil, err)
 	}
@@ -180,7 +181,7 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		if !ok {
 			continue
 		}
-		id := agent.QuestionID(r.ctx, r.questions+1)
+		id := drive.QuestionID(r.ctx, r.questions+1)
 		ev := &session.Event{Author: r.Name(), LongRunningToolIDs: []string{id}}
 		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
 		args, _ := json.Marshal(c.Args)
@@ -198,8 +199,8 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		confirmed, about[c.ID] = append(confirmed, c), answer
 	}
 	req := &model.LLMRequest{}
-	if known := agent.Recorded(r.ctx); known == nil || known.Mark != nil {
-		if err := r.addTools(agent.NewCallbackContext(r.ctx, nil), req); err != nil {
+	if known := drive.Recorded(r.ctx); known == nil || known.Mark != nil {
+		if err := r.addTools(drive.NewCallbackContext(r.ctx, nil), req); err != nil {
 			r.yield(nil, err)
 			return false
 		}

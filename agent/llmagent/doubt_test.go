@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/model"
@@ -189,7 +190,7 @@ func TestCallInDoubt(t *testing.T) {
 			d := newDurable(t, func() agent.Agent {
 				pay, err := functiontool.New(functiontool.Config{Name: "pay", Effect: agent.AtMostOnce}, func(ctx tool.Context, _ struct{}) (map[string]any, error) {
 					calls++
-					ids = append(ids, agent.ToolCallID(ctx, ctx.FunctionCallID()))
+					ids = append(ids, drive.ToolCallID(ctx, ctx.FunctionCallID()))
 					return map[string]any{"paid": calls}, nil
 				})
 				if err != nil {

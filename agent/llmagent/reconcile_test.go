@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/model/scripted"
@@ -60,7 +61,7 @@ func TestCallInDoubtFindsOut(t *testing.T) {
 					},
 				}, func(ctx tool.Context, _ struct{ N int }) (map[string]any, error) {
 					calls++
-					ids = append(ids, agent.ToolCallID(ctx, ctx.FunctionCallID()))
+					ids = append(ids, drive.ToolCallID(ctx, ctx.FunctionCallID()))
 					return map[string]any{"paid": calls}, nil
 				})
 				if err != nil {
@@ -120,7 +121,7 @@ func TestToolThatIsAnAgentKeepsItsCallID(t *testing.T) {
 	d := newDurable(t, func() agent.Agent {
 		pays, err := agent.New(agent.Config{Name: "pay", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
-				ids = append(ids, agent.CallID(ctx))
+				ids = append(ids, drive.CallID(ctx))
 				ev := &session.Event{}
 				ev.Content = genai.NewContentFromText("paid", genai.RoleModel)
 				yield(ev, nil)

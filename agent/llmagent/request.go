@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/template"
 	"github.com/refrain-dev/refrain/tool"
@@ -95,7 +96,7 @@ func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
 		return nil
 	}
 	top := a
-	if root, ok := agent.TreeOf(ctx).Root().(*Agent); ok {
+	if root, ok := drive.TreeOf(ctx).Root().(*Agent); ok {
 		top = root
 	}
 	if err := add("global instruction", top.cfg.GlobalInstructionProvider, top.global); err != nil {
@@ -104,7 +105,7 @@ func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
 	if err := add("instruction", a.cfg.InstructionProvider, a.instruction); err != nil {
 		return "", err
 	}
-	texts = append(texts, loopTexts(agent.LoopOf(ctx))...)
+	texts = append(texts, loopTexts(drive.LoopOf(ctx))...)
 	identity := fmt.Sprintf("You are an agent. Your internal name is %q.", a.Name())
 	if d := a.Description(); d != "" {
 		identity += fmt.Sprintf(" The description about you is %q.", d)
@@ -113,7 +114,7 @@ func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
 }
 
 // loopTexts is what the loops around the agent are for, the outermost first.
-func loopTexts(l *agent.Loop) []string {
+func loopTexts(l *drive.Loop) []string {
 	if l == nil {
 		return nil
 	}
@@ -131,7 +132,7 @@ func fill(ctx agent.Context, p InstructionProvider, t *template.Template) (strin
 	if p != nil {
 		return p(ctx)
 	}
-	return t.Execute(agent.Lookup(ctx))
+	return t.Execute(drive.Lookup(ctx))
 }
 
 func contentText(c *genai.Content) string {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -18,7 +19,7 @@ import (
 // which is what [model.Retryable] says of its error. The models of this project ask
 // once; besides, only a loop that retries its steps asks again.
 //
-// Each request counts as a call of a model ([agent.CountModelCall]). What came
+// Each request counts as a call of a model ([drive.CountModelCall]). What came
 // of a stream before it broke off was shown and is not stored; a listener may
 // see the same pieces again. Callbacks before the call are asked once a turn,
 // those on errors once, after the last attempt.
@@ -106,7 +107,7 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
 		return fmt.Errorf("%w (the time is up before attempt %d, in %v)", err, a.all()+1, wait.Round(time.Millisecond))
 	}
-	if none := agent.CountModelCall(ctx); none != nil {
+	if none := drive.CountModelCall(ctx); none != nil {
 		return fmt.Errorf("%w; the last call: %w", none, err)
 	}
 	if cause := sleep(ctx, wait); cause != nil {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -52,15 +53,15 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 // turn asks the model once and runs the tools that it calls. It reports whether
 // there is to be another turn.
 func (r *run) turn() bool {
-	if ev := agent.Recorded(r.ctx); ev != nil {
+	if ev := drive.Recorded(r.ctx); ev != nil {
 		return r.turnAgain(ev)
 	}
-	if err := agent.CountModelCall(r.ctx); err != nil {
+	if err := drive.CountModelCall(r.ctx); err != nil {
 		r.yield(nil, err)
 		return false
 	}
 	var actions session.EventActions // what callbacks and tools' preparations change
-	ctx := agent.NewCallbackContext(r.ctx, &actions)
+	ctx := drive.NewCallbackContext(r.ctx, &actions)
 	req, err := r.request(ctx, r.history, r.prompt)
 	r.prompt = ""
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
@@ -111,12 +112,12 @@ func TestListenerMayAskAModel(t *testing.T) {
 			Name: "both", SubAgents: []agent.Agent{talker, listener},
 			Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 				return func(yield func(*session.Event, error) bool) {
-					for ev, err := range agent.Run(ctx, talker) {
+					for ev, err := range drive.Run(ctx, talker) {
 						if err != nil || !yield(ev, nil) {
 							t.Error(err)
 							return
 						}
-						for ev, err := range agent.Run(ctx, listener) {
+						for ev, err := range drive.Run(ctx, listener) {
 							if !yield(ev, err) {
 								return
 							}

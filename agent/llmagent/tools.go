@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -33,7 +34,7 @@ type answered struct {
 // with their answers, in the order of the calls. About is what a person has said
 // to some of them, and known what others came to when they were made before.
 // Pending says that there are answers that come later. Calls that were cut off have
-// no answer; the event names them, see [agent.MetadataCut].
+// no answer; the event names them, see [drive.MetadataCut].
 func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations, known map[string]map[string]any) (ev *session.Event, pending bool) {
 	done := make([]answered, len(calls))
 	var wg sync.WaitGroup
@@ -70,7 +71,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	}
 	switch {
 	case cut != nil:
-		ev.CustomMetadata = map[string]any{agent.MetadataCut: cut}
+		ev.CustomMetadata = map[string]any{drive.MetadataCut: cut}
 	case vain:
 		ev.CustomMetadata = map[string]any{metadataVain: true}
 	}
@@ -81,7 +82,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 // it. An error under a context that is over is no answer: it ends the run or the step,
 // and the call is in doubt.
 func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation, done *answered) {
-	ctx, spent := tool.WithUsage(agent.NewToolContext(r.ctx, call.ID, &done.actions, answer))
+	ctx, spent := tool.WithUsage(drive.NewToolContext(r.ctx, call.ID, &done.actions, answer))
 	defer func() {
 		if p := recover(); p != nil { // of a callback; tool.Call takes care of tools
 			done.result = map[string]any{"error": fmt.Sprintf("panic: %v", p)}
@@ -89,7 +90,7 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		done.spent = spent()
 	}()
 	f, ok := toolOf(req, call.Name).(tool.Function)
-	refusal := agent.ExitRefusal(r.ctx)
+	refusal := drive.ExitRefusal(r.ctx)
 	if !ok && isExit(call.Name) && refusal != "" { // it was not given the tool
 		reason, _ := call.Args["reason"].(string)
 		done.actions.Exit = &session.Exit{Reason: reason}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
@@ -26,7 +27,7 @@ func (a *Agent) CanTransferToParent() bool { return !a.cfg.DisallowTransferToPar
 // is somebody that it may be handed to, and returns what it is told of them. A
 // tool of that name that the agent has already is left in its place.
 func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, error) {
-	to, parent := a.successors(agent.TreeOf(ctx))
+	to, parent := a.successors(drive.TreeOf(ctx))
 	if len(to) == 0 || req.Tools[transferName] != nil {
 		return "", nil
 	}
@@ -52,7 +53,7 @@ func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, e
 // successors are the agents that this one may hand the conversation to: those
 // below it, and, if it is below an agent that asks a model, that one and the
 // others below it. Parent is nil if it is not among them.
-func (a *Agent) successors(tree *agent.Tree) (to []agent.Agent, parent agent.Agent) {
+func (a *Agent) successors(tree *drive.Tree) (to []agent.Agent, parent agent.Agent) {
 	to = a.SubAgents()
 	above := tree.Parent(a.Name())
 	if above == nil || agent.TypeOf(above) != agent.TypeLLM {
@@ -78,7 +79,7 @@ func (r *run) successor(name string) (agent.Agent, error) {
 	if name == r.Name() {
 		return nil, fmt.Errorf("%q is you: answer yourself, or transfer to another agent", name)
 	}
-	tree := agent.TreeOf(r.ctx)
+	tree := drive.TreeOf(r.ctx)
 	names := tree.Names()
 	to := tree.Find(name)
 	if tree == nil {
@@ -164,7 +165,7 @@ type relayKey struct{}
 // then whom that one hands over to. An agent that runs in such a relay leaves it
 // to the one that began.
 func (r *run) handOver(to agent.Agent) {
-	here := agent.AddressOf(r.ctx)
+	here := drive.AddressOf(r.ctx)
 	if l, ok := r.ctx.Value(relayKey{}).(*relay); ok && l.by == here.Parent() {
 		l.next = to
 		return
@@ -172,7 +173,7 @@ func (r *run) handOver(to agent.Agent) {
 	l := &relay{by: here, next: to}
 	ctx := r.ctx.WithContext(context.WithValue(r.ctx, relayKey{}, l))
 	for l.next != nil {
-		step := agent.NewStep(ctx, agent.StepConfig{Agent: l.next})
+		step := drive.NewStep(ctx, drive.StepConfig{Agent: l.next})
 		l.next = nil
 		res := step.Run(func(ev *session.Event) bool { return r.yield(ev, nil) })
 		switch {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
@@ -156,7 +157,7 @@ func TestWhoMayTransferToWhom(t *testing.T) {
 		"editor": {"helper"},
 		"helper": {"editor"},
 	}
-	tree, err := agent.NewTree(root)
+	tree, err := drive.NewTree(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +168,8 @@ func TestWhoMayTransferToWhom(t *testing.T) {
 			}
 		}
 	}) {
-		ctx := agent.NewInvocation(t.Context(), agent.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{}), UserContent: genai.NewContentFromText("go", genai.RoleUser)})
-		agent.NewStep(ctx, agent.StepConfig{Agent: tree.Find(name), Tree: tree}).Run(func(*session.Event) bool { return true })
+		ctx := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{}), UserContent: genai.NewContentFromText("go", genai.RoleUser)})
+		drive.NewStep(ctx, drive.StepConfig{Agent: tree.Find(name), Tree: tree}).Run(func(*session.Event) bool { return true })
 		if diff := cmp.Diff(want[name], successors(t, rec.requests[len(rec.requests)-1])); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -271,9 +272,9 @@ func TestTransferWithoutATree(t *testing.T) {
 	m := script(t, to("desk", "billing"), by("billing", "hello"))
 	desk := newAgent(t, llmagent.Config{Name: "desk", Model: m, SubAgents: []agent.Agent{newAgent(t, llmagent.Config{Name: "billing", Model: m})}})
 	view := session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"})
-	ctx := agent.NewInvocation(t.Context(), agent.Invocation{ID: "e-1", Session: view, UserContent: genai.NewContentFromText("go", genai.RoleUser)})
+	ctx := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: view, UserContent: genai.NewContentFromText("go", genai.RoleUser)})
 	var got []string
-	for ev, err := range agent.Run(ctx, desk) {
+	for ev, err := range drive.Run(ctx, desk) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
 )
 
@@ -33,7 +34,7 @@ const (
 // are taken out of it.
 func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.AgentCard, where string, err error) {
 	if a.source != nil {
-		u, err := a.source.fill(agent.Lookup(ctx))
+		u, err := a.source.fill(drive.Lookup(ctx))
 		if err != nil {
 			return nil, "", err
 		}

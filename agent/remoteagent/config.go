@@ -14,6 +14,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
@@ -92,7 +93,7 @@ type BeforeA2ARequestCallback func(ctx agent.CallbackContext, req *a2a.SendMessa
 
 // A2AAgent is what [NewA2A] returns.
 type A2AAgent struct {
-	*agent.Base
+	*drive.Base
 	cfg     A2AConfig
 	source  *urlTemplate // nil for a card that is given, or in a file
 	origins []string     // of Hosts
@@ -118,7 +119,7 @@ func NewA2A(cfg A2AConfig) (agent.Agent, error) {
 	cfg.Hosts, cfg.Headers = slices.Clone(cfg.Hosts), maps.Clone(cfg.Headers)
 	a := &A2AAgent{cfg: cfg}
 	var p parser
-	base, err := agent.NewBase(agent.Config{
+	base, err := drive.NewBase(agent.Config{
 		Name: cfg.Name, Description: cfg.Description,
 		BeforeAgentCallbacks: cfg.BeforeAgentCallbacks, AfterAgentCallbacks: cfg.AfterAgentCallbacks,
 	}, a, a.run)

@@ -19,6 +19,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
 )
 
@@ -111,7 +112,7 @@ type wire struct {
 
 func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 	w := &wire{limit: a.cfg.SizeLimit, headers: make(http.Header)}
-	lookup := agent.Lookup(ctx)
+	lookup := drive.Lookup(ctx)
 	for _, h := range a.headers {
 		value, err := fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
 		if err != nil {

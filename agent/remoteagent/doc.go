@@ -16,7 +16,7 @@
 // is a [*TaskError] with what the remote agent said.
 //
 // A task that needs something from a person, or somebody to sign in, becomes a
-// question. A run that can wait does so, see [agent.AskPerson], and goes on with
+// question. A run that can wait does so, see [drive.AskPerson], and goes on with
 // the same task when it is resumed with the answer. In any other run the question
 // is a long-running call as of package toolconfirmation: a loop around stops as
 // blocked, and the user's next message is the answer, with the words in payload.

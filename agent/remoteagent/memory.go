@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -17,7 +18,7 @@ type stepKey struct {
 }
 
 func keyOf(ctx agent.InvocationContext) stepKey {
-	return stepKey{session.KeyOf(ctx.Session()), ctx.InvocationID(), agent.AddressOf(ctx)}
+	return stepKey{session.KeyOf(ctx.Session()), ctx.InvocationID(), drive.AddressOf(ctx)}
 }
 
 // attempt is what earlier attempts of a step leave to the next.

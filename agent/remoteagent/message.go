@@ -8,7 +8,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 )
 
 // fresh is a message that begins a task.
@@ -21,7 +21,7 @@ func (r *run) fresh() (*a2a.Message, error) {
 		}
 		return msg, nil
 	}
-	v, err := r.A2AAgent.payload(agent.Lookup(r.ctx))
+	v, err := r.A2AAgent.payload(drive.Lookup(r.ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (r *run) fresh() (*a2a.Message, error) {
 // messageID is the same whenever the step sends a message in the place of the same
 // one, in whatever attempt and process.
 func (r *run) messageID() string {
-	id := agent.CallID(r.ctx)
+	id := drive.CallID(r.ctx)
 	if r.before.sent > 0 {
 		id += "-" + strconv.Itoa(r.before.sent+1)
 	}

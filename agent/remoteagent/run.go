@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -67,7 +68,7 @@ func (a *A2AAgent) run(ctx agent.InvocationContext, yield func(*session.Event, e
 // reports whether that was all.
 func (r *run) recorded() bool {
 	for tasks := 0; ; {
-		ev := agent.Recorded(r.ctx)
+		ev := drive.Recorded(r.ctx)
 		if ev == nil {
 			return false
 		}
@@ -155,7 +156,7 @@ func (r *run) leave(err error) {
 // settle says what came of the task.
 func (r *run) settle() error {
 	for r.waits() {
-		if !agent.CanAsk(r.ctx) {
+		if !drive.CanAsk(r.ctx) {
 			r.say(r.question())
 			return nil
 		}
@@ -220,7 +221,7 @@ func (r *run) prepare(msg *a2a.Message) (*a2a.SendMessageRequest, error) {
 		*req.Config = *r.cfg.MessageSendConfig
 	}
 	req.Config.ReturnImmediately = !r.conn.streams // so that the task is known, and can be canceled
-	cb := agent.NewCallbackContext(r.ctx, &r.actions)
+	cb := drive.NewCallbackContext(r.ctx, &r.actions)
 	for _, f := range r.cfg.BeforeRequestCallbacks {
 		ev, err := f(cb, req)
 		switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -32,7 +32,7 @@ func (r *run) askedBefore() error {
 // ends the run until it is resumed, and goes on with the task.
 func (r *run) askPerson() error {
 	r.asks++
-	q := session.Question{ID: agent.QuestionID(r.ctx, r.asks), Kind: session.AskText, Text: r.hint()}
+	q := session.Question{ID: drive.QuestionID(r.ctx, r.asks), Kind: session.AskText, Text: r.hint()}
 	if r.got.state == a2a.TaskStateAuthRequired {
 		q.Kind = session.AskApproval
 	}
@@ -40,7 +40,7 @@ func (r *run) askPerson() error {
 	ev.Content = genai.NewContentFromText(q.Text, genai.RoleModel)
 	again := r.asked != nil
 	r.asked = nil
-	answer, err := agent.AskPerson(r.ctx, ev, q, func(ev *session.Event, err error) bool {
+	answer, err := drive.AskPerson(r.ctx, ev, q, func(ev *session.Event, err error) bool {
 		r.left = r.left || !r.yield(ev, err)
 		return !r.left
 	})
@@ -51,7 +51,7 @@ func (r *run) askPerson() error {
 		return err
 	}
 	r.before.sent++
-	if next := agent.Recorded(r.ctx); next != nil {
+	if next := drive.Recorded(r.ctx); next != nil {
 		if n, ok := noteOf(next); ok && next.Mark != nil && next.Mark.Kind == session.MarkAsked {
 			r.asked = &n // the answer was sent before, and led to another question
 			return r.askedBefore()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -70,12 +71,12 @@ type CommandConfig struct {
 }
 
 // EnvCallID is the environment variable in which a command finds the ID of its
-// call ([agent.CallID]): the same in each attempt, and when the run is resumed.
+// call ([drive.CallID]): the same in each attempt, and when the run is resumed.
 const EnvCallID = "REFRAIN_CALL_ID"
 
 // CommandAgent is what [NewCommand] returns.
 type CommandAgent struct {
-	*agent.Base
+	*drive.Base
 	task
 	cfg        CommandConfig
 	args       []*template.Template
@@ -147,7 +148,7 @@ func (a *CommandAgent) parse(s *source) {
 }
 
 func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	return a.doAs(ctx, agent.CallID(ctx), agent.Lookup(ctx))
+	return a.doAs(ctx, drive.CallID(ctx), drive.Lookup(ctx))
 }
 
 // doAs runs the command for a call of an ID.

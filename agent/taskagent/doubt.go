@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -26,12 +27,12 @@ func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
 // the log says of it comes first; where that leaves a doubt, what its Reconcile finds
 // out; and then a person.
 func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (todo bool) {
-	begun := agent.Began(ctx)
+	begun := drive.Began(ctx)
 	for n := 1; ; n++ {
-		known := agent.Recorded(ctx)
+		known := drive.Recorded(ctx)
 		if known != nil && known.Mark == nil { // it was done
-			if yield(known, nil) && known.CustomMetadata[agent.MetadataFailed] != nil {
-				yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[agent.MetadataFailed])))
+			if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
+				yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
 			}
 			return false
 		}
@@ -41,7 +42,7 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 		if !t.again(ctx, n, yield) {
 			return false
 		}
-		next := agent.Recorded(ctx)
+		next := drive.Recorded(ctx)
 		begun = next != nil
 		if next == nil {
 			m, err := session.NewMark(session.MarkDispatched, session.Dispatched{})
@@ -60,8 +61,8 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 // again reports whether a task of which nobody knows whether it was done is to be done
 // now. If it was done it says what it came to.
 func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Event, error) bool) bool {
-	call := agent.Doubt{Address: agent.AddressOf(ctx), ID: agent.CallID(ctx)}
-	found, more := agent.FindOut(ctx, call, t.cfg.Reconcile, yield)
+	call := agent.Doubt{Address: drive.AddressOf(ctx), ID: drive.CallID(ctx)}
+	found, more := drive.FindOut(ctx, call, t.cfg.Reconcile, yield)
 	if !more {
 		return false
 	}
@@ -73,8 +74,8 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 		return true
 	}
 	q := found.Question(fmt.Sprintf("%s was cut off while it ran, or failed, and must not run twice. Did it take place? (its call ID is %s)", t.cfg.Name, call.ID))
-	q.ID = agent.QuestionID(ctx, n)
-	answer, err := agent.AskPerson(ctx, nil, q, yield)
+	q.ID = drive.QuestionID(ctx, n)
+	answer, err := drive.AskPerson(ctx, nil, q, yield)
 	if err != nil {
 		yield(nil, err)
 	}
@@ -136,6 +137,6 @@ func (t *task) failed(ev *session.Event, err error) {
 	if m == nil {
 		m = make(map[string]any, 1)
 	}
-	m[agent.MetadataFailed] = err.Error()
+	m[drive.MetadataFailed] = err.Error()
 	ev.CustomMetadata = m
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -36,7 +37,7 @@ type ExpressionConfig struct {
 
 // ExpressionAgent is what [NewExpression] returns.
 type ExpressionAgent struct {
-	*agent.Base
+	*drive.Base
 	task
 	cfg  ExpressionConfig
 	set  []assignment // by key

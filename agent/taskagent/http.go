@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -66,7 +67,7 @@ type HTTPConfig struct {
 	Client *http.Client
 }
 
-// headerIdempotencyKey is the header with the ID of the call ([agent.CallID]), on
+// headerIdempotencyKey is the header with the ID of the call ([drive.CallID]), on
 // requests that change something: the same in each attempt, and when the run is
 // resumed. Headers can set another one.
 const headerIdempotencyKey = "Idempotency-Key"
@@ -82,7 +83,7 @@ func changes(method string) bool {
 
 // HTTPAgent is what [NewHTTP] returns.
 type HTTPAgent struct {
-	*agent.Base
+	*drive.Base
 	task
 	cfg      HTTPConfig
 	client   *http.Client
@@ -172,9 +173,9 @@ func (a *HTTPAgent) parse(s *source) {
 func (a *HTTPAgent) do(ctx agent.InvocationContext) (outcome, error) {
 	key := ""
 	if changes(a.cfg.Method) && a.cfg.Effect != agent.Pure {
-		key = agent.CallID(ctx)
+		key = drive.CallID(ctx)
 	}
-	return a.doAs(ctx, key, agent.Lookup(ctx))
+	return a.doAs(ctx, key, drive.Lookup(ctx))
 }
 
 // doAs sends the request, with an idempotency key if that is not empty.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 )
 
 // KeyCallID is the name that stands for the call's ID in the templates of
@@ -86,7 +87,7 @@ func happened(out *outcome, err error) (agent.Outcome, error) {
 
 // withCallID looks a name up where the step would, and knows the call's ID.
 func withCallID(ctx agent.InvocationContext, id string) func(string) (any, bool) {
-	lookup := agent.Lookup(ctx)
+	lookup := drive.Lookup(ctx)
 	return func(name string) (any, bool) {
 		if name == KeyCallID {
 			return id, true

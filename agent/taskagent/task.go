@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
@@ -39,9 +40,9 @@ type outcome struct {
 
 // prepare parses what all tasks have in common and makes the base of self. It
 // reports all that the source has found wrong.
-func (t *task) prepare(self agent.Agent, kind string, s *source) (*agent.Base, error) {
+func (t *task) prepare(self agent.Agent, kind string, s *source) (*drive.Base, error) {
 	cfg := &t.cfg
-	base, err := agent.NewBase(cfg.base(), self, t.run)
+	base, err := drive.NewBase(cfg.base(), self, t.run)
 	if err != nil {
 		s.errs = append([]error{err}, s.errs...)
 	}
@@ -173,7 +174,7 @@ func (t *task) reason(ctx agent.InvocationContext, delta, result map[string]any)
 	if t.exitReason == nil {
 		return t.exitWhen.String(), nil
 	}
-	lookup := agent.Lookup(ctx)
+	lookup := drive.Lookup(ctx)
 	return fill("ExitReason", t.exitReason, func(name string) (any, bool) {
 		if name == "result" {
 			return result, true

@@ -4,6 +4,7 @@ package taskagent
 
 import (
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -17,7 +18,7 @@ type TextConfig struct {
 
 // TextAgent is what [NewText] returns.
 type TextAgent struct {
-	*agent.Base
+	*drive.Base
 	task
 	cfg  TextConfig
 	text *template.Template
@@ -46,7 +47,7 @@ func NewText(cfg TextConfig) (agent.Agent, error) {
 func (a *TextAgent) Config() TextConfig { return a.cfg }
 
 func (a *TextAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	text, err := fill("Text", a.text, agent.Lookup(ctx))
+	text, err := fill("Text", a.text, drive.Lookup(ctx))
 	if err != nil {
 		return outcome{}, err
 	}

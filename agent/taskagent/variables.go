@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -23,13 +24,13 @@ var variables = []expr.Var{
 // values are their values in the step of ctx. The map of the state is a new one.
 func values(ctx agent.InvocationContext) map[string]any {
 	vals := map[string]any{
-		"state": maps.Collect(agent.StateOf(ctx).All()), "prev": map[string]any{},
+		"state": maps.Collect(drive.StateOf(ctx).All()), "prev": map[string]any{},
 		"iteration": 0, "max_iterations": 0, "score": nil, "best_score": nil, "user_input": "",
 	}
-	if v, ok := agent.Lookup(ctx)("user_input"); ok {
+	if v, ok := drive.Lookup(ctx)("user_input"); ok {
 		vals["user_input"] = v
 	}
-	l := agent.LoopOf(ctx)
+	l := drive.LoopOf(ctx)
 	if l == nil {
 		return vals
 	}

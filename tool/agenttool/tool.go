@@ -23,6 +23,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -37,7 +38,7 @@ type Config struct {
 
 // New returns a tool that asks an agent; it has the agent's name and
 // description. A nil cfg is the zero one. New panics if there is no agent, if
-// [agent.CheckTree] refuses it, or if one of its schemas is none.
+// [drive.CheckTree] refuses it, or if one of its schemas is none.
 //
 // An error of the agent is the tool's; wrong arguments are a
 // [*functiontool.ArgumentsError]. If the agent asks to leave a loop that it is
@@ -61,7 +62,7 @@ func New(a agent.Agent, cfg *Config) tool.Tool {
 type caller struct {
 	agent agent.Agent
 	cfg   Config
-	tree  *agent.Tree // of the agent alone: it transfers to nobody outside
+	tree  *drive.Tree // of the agent alone: it transfers to nobody outside
 	words bool        // it is asked in words
 	text  bool        // it answers in words
 }
@@ -73,7 +74,7 @@ const (
 
 func (c *caller) tool() (tool.Tool, error) {
 	var err error
-	if c.tree, err = agent.NewTree(c.agent); err != nil {
+	if c.tree, err = drive.NewTree(c.agent); err != nil {
 		return nil, err
 	}
 	cfg := functiontool.Config{Name: c.agent.Name(), Description: c.agent.Description()}
@@ -96,7 +97,7 @@ func (c *caller) tool() (tool.Tool, error) {
 
 func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
 	r := newRun(ctx, c.asked(in))
-	step := agent.NewStep(r.inside, agent.StepConfig{Agent: c.agent, Tree: c.tree})
+	step := drive.NewStep(r.inside, drive.StepConfig{Agent: c.agent, Tree: c.tree})
 	var lost error // what kept an event from being taken
 	res := step.Run(func(ev *session.Event) bool {
 		if lost == nil {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/artifact"
@@ -69,7 +70,7 @@ func callers(t *testing.T, f tool.Function, calls *[]call) agent.Agent {
 	t.Helper()
 	return custom(t, "caller", func(ctx agent.InvocationContext, y yield) {
 		c := call{ev: session.NewEvent(ctx, ctx.InvocationID())}
-		c.res, c.err = tool.Call(agent.NewToolContext(ctx, "call-1", &c.ev.Actions, nil), f, map[string]any{"request": "count to three"})
+		c.res, c.err = tool.Call(drive.NewToolContext(ctx, "call-1", &c.ev.Actions, nil), f, map[string]any{"request": "count to three"})
 		answer := c.res
 		if c.err != nil {
 			answer = map[string]any{"error": c.err.Error()}
@@ -189,13 +190,13 @@ func TestAgentThatOnlyThinksAloudIsQuoted(t *testing.T) {
 // State and artifacts flow through, unlike ADK's.
 func TestStateAndArtifactsFlowThrough(t *testing.T) {
 	helper := custom(t, "helper", func(ctx agent.InvocationContext, y yield) {
-		topic, err := agent.StateOf(ctx).Get("topic")
+		topic, err := drive.StateOf(ctx).Get("topic")
 		if err != nil {
 			y(nil, err)
 			return
 		}
 		ev := says("done")
-		call := agent.NewToolContext(ctx, "inner", &ev.Actions, nil)
+		call := drive.NewToolContext(ctx, "inner", &ev.Actions, nil)
 		if _, err := call.Artifacts().Save(ctx, "notes.txt", genai.NewPartFromText("high at noon")); err != nil {
 			y(nil, err)
 			return
@@ -240,11 +241,11 @@ func TestIterationKeysStayInTheirLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	helper := custom(t, "helper", func(ctx agent.InvocationContext, y yield) {
-		if v, err := agent.StateOf(ctx).Get("iteration:outer"); err != nil || v != "seen" {
+		if v, err := drive.StateOf(ctx).Get("iteration:outer"); err != nil || v != "seen" {
 			y(nil, fmt.Errorf("the caller's key: %v, %v", v, err))
 			return
 		}
-		for ev, err := range agent.Run(ctx, inner) {
+		for ev, err := range drive.Run(ctx, inner) {
 			if !y(ev, err) || err != nil {
 				return
 			}
@@ -338,7 +339,7 @@ func TestFailureOfTheAgentIsTheTools(t *testing.T) {
 	}
 	got, _ = once(t, custom(t, "helper", func(ctx agent.InvocationContext, y yield) {
 		ev := says("may I?")
-		if err := agent.NewToolContext(ctx, "inner", &ev.Actions, nil).RequestConfirmation("delete?", nil); err != nil {
+		if err := drive.NewToolContext(ctx, "inner", &ev.Actions, nil).RequestConfirmation("delete?", nil); err != nil {
 			y(nil, err)
 			return
 		}
@@ -347,7 +348,7 @@ func TestFailureOfTheAgentIsTheTools(t *testing.T) {
 	if got.err == nil || !strings.Contains(got.err.Error(), `agent "helper" needs a person's consent`) {
 		t.Errorf("got %v", got.err)
 	}
-	if _, err := function(t, custom(t, "helper", nil), nil).Run(agent.NewToolContext(agent.NewInvocation(t.Context(), agent.Invocation{}), "c", nil, nil), nil); !errors.Is(err, functiontool.ErrInvalidArgument) {
+	if _, err := function(t, custom(t, "helper", nil), nil).Run(drive.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{}), "c", nil, nil), nil); !errors.Is(err, functiontool.ErrInvalidArgument) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -361,8 +362,8 @@ func TestCancellationReachesTheAgent(t *testing.T) {
 		<-ctx.Done()
 		y(nil, ctx.Err())
 	})
-	ictx := agent.NewInvocation(ctx, agent.Invocation{Session: session.NewView(session.ViewConfig{})})
-	if _, err := function(t, helper, nil).Run(agent.NewToolContext(ictx, "call-1", nil, nil), map[string]any{"request": "x"}); !errors.Is(err, cause) {
+	ictx := drive.NewInvocation(ctx, drive.Invocation{Session: session.NewView(session.ViewConfig{})})
+	if _, err := function(t, helper, nil).Run(drive.NewToolContext(ictx, "call-1", nil, nil), map[string]any{"request": "x"}); !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -372,7 +373,7 @@ func TestConcurrentCalls(t *testing.T) {
 	saver := func(name string) agent.Agent {
 		return custom(t, name, func(ctx agent.InvocationContext, y yield) {
 			ev := says(name)
-			call := agent.NewToolContext(ctx, "inner", &ev.Actions, nil)
+			call := drive.NewToolContext(ctx, "inner", &ev.Actions, nil)
 			if _, err := call.Artifacts().Save(ctx, name, genai.NewPartFromText(name)); err != nil {
 				y(nil, err)
 				return
@@ -395,7 +396,7 @@ func TestConcurrentCalls(t *testing.T) {
 		for i := range evs {
 			evs[i] = says("called")
 			wg.Go(func() {
-				if _, err := f.Run(agent.NewToolContext(ctx, fmt.Sprint(i), &evs[i].Actions, nil), map[string]any{"request": "go"}); err != nil {
+				if _, err := f.Run(drive.NewToolContext(ctx, fmt.Sprint(i), &evs[i].Actions, nil), map[string]any{"request": "go"}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -21,7 +21,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -142,7 +142,7 @@ func checkScope(ctx tool.Context, scope string) error {
 	if scope == "" || scope == session.ScopeAll {
 		return nil
 	}
-	nearest := agent.LoopOf(ctx)
+	nearest := drive.LoopOf(ctx)
 	if nearest.Within(scope) {
 		return nil
 	}

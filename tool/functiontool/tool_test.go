@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -27,10 +28,10 @@ var (
 )
 
 func call(t testing.TB, answer *toolconfirmation.ToolConfirmation) tool.Context {
-	ictx := agent.NewInvocation(t.Context(), agent.Invocation{
+	ictx := drive.NewInvocation(t.Context(), drive.Invocation{
 		ID: "e-1", Session: session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"}),
 	})
-	return agent.NewToolContext(ictx, "call-1", nil, answer)
+	return drive.NewToolContext(ictx, "call-1", nil, answer)
 }
 
 // made is a tool as agents use it.

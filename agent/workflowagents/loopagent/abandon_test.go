@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -113,7 +114,7 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 			first := begun == 1
 			mu.Unlock()
 			early, held := ctx.Session().State(), ctx.Session() // taken while it was allowed
-			cb := agent.NewCallbackContext(ctx, nil)
+			cb := drive.NewCallbackContext(ctx, nil)
 			state, other := cb.State(), ctx.WithContext(context.WithoutCancel(ctx))
 			if err := early.Set("early", "set"); err != nil {
 				t.Errorf("set in time: %v", err)
@@ -128,12 +129,12 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 				{"the session", ctx.Session().State().Set("c", 1)},
 				{"a callback's state that was held", state.Set("d", 1)},
 				{"a callback's state", cb.State().Set("e", 1)},
-				{"StateOf", agent.StateOf(ctx).Set("f", 1)},
+				{"StateOf", drive.StateOf(ctx).Set("f", 1)},
 				{"another context", other.Session().State().Set("g", 1)},
 			}
 			_, err := cb.Artifacts().Save(context.WithoutCancel(ctx), "report.txt", genai.NewPartFromText("late"))
 			writes = append(writes, result{"an artifact", err})
-			for range agent.Run(ctx.WithContext(context.WithoutCancel(ctx)), does(t, "child", func(ctx agent.InvocationContext, hand func(*session.Event) bool) error {
+			for range drive.Run(ctx.WithContext(context.WithoutCancel(ctx)), does(t, "child", func(ctx agent.InvocationContext, hand func(*session.Event) bool) error {
 				writes = append(writes, result{"a step of its own", ctx.Session().State().Set("h", 1)})
 				hand(sets("x", "i", 1))
 				return nil
@@ -205,7 +206,7 @@ func TestAbandonedStepSharesNothing(t *testing.T) {
 				return nil
 			default:
 			}
-			for l := agent.LoopOf(ctx); l != nil; l = l.Outer {
+			for l := drive.LoopOf(ctx); l != nil; l = l.Outer {
 				_, _, _ = l.Iteration, l.Pass, l.Score
 			}
 			ctx.Value(t)
@@ -214,18 +215,18 @@ func TestAbandonedStepSharesNothing(t *testing.T) {
 			if kind == 1 { // nothing that takes a lock, which would hide a race
 				continue
 			}
-			lookup := agent.Lookup(ctx)
+			lookup := drive.Lookup(ctx)
 			for _, name := range []string{"iteration", "score", "best.score", "prev.a", "rejected.reason", "a", "user_input"} {
 				lookup(name)
 			}
-			agent.AddressOf(ctx)
+			drive.AddressOf(ctx)
 			if ctx.Err() != nil {
 				_ = context.Cause(ctx).Error()
 			}
-			_ = agent.StateOf(ctx).Set("a", 1)
-			agent.BudgetOf(ctx).Used()
+			_ = drive.StateOf(ctx).Set("a", 1)
+			drive.BudgetOf(ctx).Used()
 			ctx.Session().Events().Len()
-			for range agent.Run(ctx, says(t, "child", "x")) {
+			for range drive.Run(ctx, says(t, "child", "x")) {
 			}
 			say(words("late"))
 		}

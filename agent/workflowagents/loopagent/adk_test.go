@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -141,7 +142,7 @@ func TestRunIsLazy(t *testing.T) {
 		ran = true
 		return nil
 	}))
-	seq := root.Run(agent.NewInvocation(t.Context(), agent.Invocation{ID: "e", Session: session.NewView(session.ViewConfig{})}))
+	seq := root.Run(drive.NewInvocation(t.Context(), drive.Invocation{ID: "e", Session: session.NewView(session.ViewConfig{})}))
 	if ran {
 		t.Error("ran before it was ranged over")
 	}

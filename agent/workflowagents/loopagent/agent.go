@@ -21,12 +21,13 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 )
 
 // Agent is what [New] returns.
 type Agent struct {
-	*agent.Base
+	*drive.Base
 	cfg   Config
 	plan  *loop.Plan
 	plain bool    // it has no more to say than ADK's loop agent
@@ -45,7 +46,7 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	cfg, _ = owned(reflect.ValueOf(cfg)).Interface().(Config) // the caller may change his
 	a := &Agent{cfg: cfg}
-	base, err := agent.NewBase(cfg.AgentConfig, a, a.run)
+	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +57,8 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	a.plain = cfg.plain(a.plan)
 	a.inner = hasLoop(a.SubAgents())
-	a.grace = agent.GraceAround(a, cmp.Or(cfg.AbandonAfter, agent.Grace))
-	a.looks = agent.ReadsHistory(cfg.AgentConfig.SubAgents)
+	a.grace = drive.GraceAround(a, cmp.Or(cfg.AbandonAfter, drive.Grace))
+	a.looks = drive.ReadsHistory(cfg.AgentConfig.SubAgents)
 	a.apart = a.beyond()
 	return a, nil
 }

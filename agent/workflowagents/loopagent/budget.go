@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -19,8 +20,8 @@ func (r *run) spend() func() {
 	if b := r.plan.Budget; b != nil {
 		limits = budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}
 	}
-	own := agent.BudgetOf(r.ctx).Child(limits).Named(r.Name())
-	agent.BookEarlier(r.ctx, own)
+	own := drive.BudgetOf(r.ctx).Child(limits).Named(r.Name())
+	drive.BookEarlier(r.ctx, own)
 	r.budget = own.Child(budget.Limits{}) // counts what is used from here on, and what is booked again
 	if r.plan.Finalizer() < 0 {
 		return func() {}

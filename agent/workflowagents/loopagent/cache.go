@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -20,7 +20,7 @@ import (
 // event is not done again.
 type Cache struct {
 	// Key makes the key from what the step reads: lookup finds a name as
-	// [agent.Lookup] does. Required. An error, or an empty key, runs the step.
+	// [drive.Lookup] does. Required. An error, or an empty key, runs the step.
 	Key func(lookup func(name string) (any, bool)) (string, error)
 	// TTL is how long an outcome is good; 0 is until the loop is over.
 	TTL time.Duration
@@ -45,15 +45,15 @@ type outcome struct {
 func newCache() *cache { return new(cache) }
 
 // cached says a step's earlier events again, if it has any for the same key.
-func (r *run) cached(d *loop.Decision) (agent.StepResult, bool) {
+func (r *run) cached(d *loop.Decision) (drive.StepResult, bool) {
 	c := r.cache
 	policy := r.keyOf(d)
 	if c.key == "" || d.Step >= len(c.kept) {
-		return agent.StepResult{}, false
+		return drive.StepResult{}, false
 	}
 	was, ok := c.kept[d.Step][c.key]
 	if !ok || policy.TTL > 0 && time.Since(was.when) >= policy.TTL {
-		return agent.StepResult{}, false
+		return drive.StepResult{}, false
 	}
 	c.key = "" // it is kept already
 	return r.replay(d, was), true
@@ -76,9 +76,9 @@ func (r *run) keyOf(d *loop.Decision) *Cache {
 
 // replay says what was said before. In a durable run there are marks around it,
 // as if the step had run.
-func (r *run) replay(d *loop.Decision, was outcome) (res agent.StepResult) {
+func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
 	at := r.address(d)
-	if !agent.Marks(r.ctx) {
+	if !drive.Marks(r.ctx) {
 		return r.sayAgain(was, at)
 	}
 	if r.onEv(r.markOf(at, session.MarkStepStarted, nil)) {
@@ -97,7 +97,7 @@ func (r *run) replay(d *loop.Decision, was outcome) (res agent.StepResult) {
 	return res
 }
 
-func (r *run) sayAgain(was outcome, at session.Address) (res agent.StepResult) {
+func (r *run) sayAgain(was outcome, at session.Address) (res drive.StepResult) {
 	for _, ev := range was.events {
 		again := r.again(ev, was.at, at)
 		if !r.onEv(again) {
@@ -113,7 +113,7 @@ func (r *run) sayAgain(was outcome, at session.Address) (res agent.StepResult) {
 
 // lookup finds names as the step would.
 func (r *run) lookup(d *loop.Decision) func(string) (any, bool) {
-	return agent.LookupAt(r.ctx, r.loop, r.address(d))
+	return drive.LookupAt(r.ctx, r.loop, r.address(d))
 }
 
 // again is an event to be said once more, at another place.
@@ -133,8 +133,8 @@ func (r *run) again(ev *session.Event, from, at session.Address) *session.Event 
 		again.CustomMetadata = make(map[string]any)
 	}
 	again.CustomMetadata["cached"] = true
-	if temp, _ := again.CustomMetadata[agent.MetadataTemp].(map[string]any); temp != nil { // stores leave them out of the delta
-		delete(again.CustomMetadata, agent.MetadataTemp)
+	if temp, _ := again.CustomMetadata[drive.MetadataTemp].(map[string]any); temp != nil { // stores leave them out of the delta
+		delete(again.CustomMetadata, drive.MetadataTemp)
 		again.Actions.StateDelta = maps.Clone(again.Actions.StateDelta)
 		if again.Actions.StateDelta == nil {
 			again.Actions.StateDelta = make(map[string]any, len(temp))
@@ -158,7 +158,7 @@ func (r *run) markOf(at session.Address, kind session.MarkKind, data any) *sessi
 }
 
 // keep remembers what a step has said, if it may be said again.
-func (r *run) keep(d *loop.Decision, res *agent.StepResult, when time.Time) {
+func (r *run) keep(d *loop.Decision, res *drive.StepResult, when time.Time) {
 	c := r.cache
 	if c.key == "" || res.Err != nil || res.Left || r.exit != nil || r.refused != nil {
 		return

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -146,7 +147,7 @@ func TestCancelledBeforeItBegins(t *testing.T) {
 	cancel(errEnough)
 	root := repeat(t, "refine", 3, says(t, "editor", "never"))
 	n := 0
-	for _, err := range root.Run(agent.NewInvocation(ctx, agent.Invocation{ID: "e", Session: session.NewView(session.ViewConfig{})})) {
+	for _, err := range root.Run(drive.NewInvocation(ctx, drive.Invocation{ID: "e", Session: session.NewView(session.ViewConfig{})})) {
 		if err != errEnough {
 			t.Errorf("error %v", err)
 		}

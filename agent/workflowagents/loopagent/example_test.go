@@ -9,6 +9,7 @@ import (
 	"log"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/loop"
@@ -21,7 +22,7 @@ func step(name string, f func(iteration int) *session.Event) agent.Agent {
 	a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
 			n := 0
-			if l := agent.LoopOf(ctx); l != nil {
+			if l := drive.LoopOf(ctx); l != nil {
 				n = l.Iteration
 			}
 			yield(f(n), nil)
@@ -180,7 +181,7 @@ func Example_state() {
 	})
 	reader, err := agent.New(agent.Config{Name: "reader", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
-			lookup := agent.Lookup(ctx)
+			lookup := drive.Lookup(ctx)
 			draft, _ := lookup("draft")
 			hint, _ := lookup("iteration:hint")
 			before, _ := lookup("prev.draft")

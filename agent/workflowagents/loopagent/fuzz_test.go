@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -122,10 +123,10 @@ func (g *grower) loop(depth int) agent.Agent {
 		}
 		c.KeepStates = g.rnd.IntN(4) == 0
 		c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, n int) error {
-			g.begin(agent.AddressOf(ctx), n, l.most)
+			g.begin(drive.AddressOf(ctx), n, l.most)
 			return nil
 		}}
-		c.OnStop = func(ctx agent.InvocationContext, r *loop.StopRecord) { g.stop(agent.AddressOf(ctx), r) }
+		c.OnStop = func(ctx agent.InvocationContext, r *loop.StopRecord) { g.stop(drive.AddressOf(ctx), r) }
 	}, subs...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -20,15 +21,15 @@ type reader struct{ agent.Agent }
 func (reader) ReadsHistory() bool { return true }
 
 // reads is a reader that hands what its loop remembers to f.
-func reads(t testing.TB, name string, f func(l *agent.Loop)) agent.Agent {
+func reads(t testing.TB, name string, f func(l *drive.Loop)) agent.Agent {
 	return reader{does(t, name, func(ctx agent.InvocationContext, _ say) error {
-		f(agent.LoopOf(ctx))
+		f(drive.LoopOf(ctx))
 		return nil
 	})}
 }
 
 // past is a history as lines.
-func past(h *agent.History) []string {
+func past(h *drive.History) []string {
 	var lines []string
 	for _, it := range h.Before(math.MaxInt) {
 		var line strings.Builder
@@ -59,7 +60,7 @@ func TestHistory(t *testing.T) {
 	root := loopOf(t, "l", 4, func(c *loopagent.Config) {
 		scored(new(*loop.StopRecord), loop.Score{Judge: &loop.Judge{Step: "judge"}})(c)
 		c.OnRegression = loop.RollbackOnWorse
-	}, turns(t, "writer", words("one"), words("two"), words("three")), verdicts(t, 5, 7, 6), reads(t, "reader", func(l *agent.Loop) {
+	}, turns(t, "writer", words("one"), words("two"), words("three")), verdicts(t, 5, 7, 6), reads(t, "reader", func(l *drive.Loop) {
 		if seen = past(l.History); len(seen) != l.Iteration-1 {
 			t.Errorf("iteration %d remembers %q", l.Iteration, seen)
 		}
@@ -82,7 +83,7 @@ func TestHistoryOfFailures(t *testing.T) {
 	root := loopOf(t, "l", 2, func(c *loopagent.Config) {
 		c.Steps = map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}}
 		c.OnError = loop.NextIteration
-	}, reads(t, "reader", func(l *agent.Loop) { seen = past(l.History) }), sequence(t, "flaky", says(t, "first", "x"), fails(t, "second", errors.New("no"))), fails(t, "third", errors.New("no")))
+	}, reads(t, "reader", func(l *drive.Loop) { seen = past(l.History) }), sequence(t, "flaky", says(t, "first", "x"), fails(t, "second", errors.New("no"))), fails(t, "third", errors.New("no")))
 	if _, err := play(t, root); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestHistoryOfFailures(t *testing.T) {
 func TestHistoryIsKeptForReaders(t *testing.T) {
 	var inner, outer []string
 	kept := 0
-	r := reads(t, "reader", func(l *agent.Loop) {
+	r := reads(t, "reader", func(l *drive.Loop) {
 		inner, outer = past(l.History), past(l.Outer.History)
 		for range 2 {
 			l.History.Keep("key", func() any { kept++; return kept })
@@ -106,7 +107,7 @@ func TestHistoryIsKeptForReaders(t *testing.T) {
 	check(t, "outer", outer, []string{`1, a "x", a "x", b "y"`})
 	check(t, "kept", kept, 2) // once for each run of the loop
 	nobody := does(t, "nobody", func(ctx agent.InvocationContext, _ say) error {
-		h := agent.LoopOf(ctx).History
+		h := drive.LoopOf(ctx).History
 		if h != nil || h.Before(9) != nil || h.Keep("key", func() any { return 1 }) != 1 {
 			t.Errorf("the loop remembers %q", past(h))
 		}

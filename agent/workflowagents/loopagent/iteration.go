@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -17,7 +18,7 @@ import (
 func (r *run) beginIteration(n int) bool {
 	r.loop.Iteration = n
 	if r.looks && r.loop.History == nil {
-		r.loop.History = new(agent.History)
+		r.loop.History = new(drive.History)
 	}
 	r.place(n)
 	r.made.begin(n)
@@ -48,18 +49,18 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 	}
 	r.forget(r.loop.Pass)
 	if r.loop.History != nil {
-		r.loop.History.End(agent.PastIteration{
+		r.loop.History.End(drive.PastIteration{
 			Number: it.Number, Score: it.Score, Delta: it.Delta, Percent: it.Percent, Best: it.Best, Complete: it.Complete,
 			Rejected: it.Rejected, Undone: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse, Failures: it.Failures,
 		})
 	}
-	if agent.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
+	if drive.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
 		return false
 	}
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(it)
 	r.loop.Rejected = nil
 	if it.Rejected != "" {
-		r.loop.Rejected = &agent.Rejected{Iteration: it.Number, Reason: it.Rejected}
+		r.loop.Rejected = &drive.Rejected{Iteration: it.Number, Reason: it.Rejected}
 	}
 	rolls := r.plan.OnRegression == loop.RollbackOnWorse && it.Best
 	if !r.cfg.KeepStates && !rolls && it.Rejected == "" {
@@ -108,7 +109,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	defer done()
 	ev := &session.Event{}
 	gone, err := r.within(in, func(ctx agent.InvocationContext) error {
-		cb := agent.NewCallbackContext(ctx, &ev.Actions)
+		cb := drive.NewCallbackContext(ctx, &ev.Actions)
 		for i := range n {
 			if err := call(i, cb); err != nil || ctx.Err() != nil {
 				return err
@@ -133,7 +134,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	if a := &ev.Actions; len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() {
 		ev = nil
 	}
-	if ev = agent.Decided(r.ctx, ev); ev == nil {
+	if ev = drive.Decided(r.ctx, ev); ev == nil {
 		return true
 	}
 	r.touch(ev)
@@ -156,7 +157,7 @@ func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext)
 	if !r.timed {
 		return false, caught(in, f)
 	}
-	ctx, shut := agent.Fenced(in)
+	ctx, shut := drive.Fenced(in)
 	over := make(chan error, 1)
 	go func() {
 		err := errors.New("it left its goroutine") // by runtime.Goexit, as t.Fatal does
@@ -223,7 +224,7 @@ func (r *run) leaves(d *loop.Decision) bool {
 // until done is called is the loop's time, unless it is an earlier part of the run
 // that is told again.
 func (r *run) inTime() (ctx agent.InvocationContext, done func()) {
-	if !r.timed || agent.Replays(r.ctx) {
+	if !r.timed || drive.Replays(r.ctx) {
 		return r.ctx, func() {}
 	}
 	began, cancel := r.now(), func() {}

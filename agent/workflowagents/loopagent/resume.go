@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -21,7 +22,7 @@ func (r *run) recall(d *loop.Decision) (known, more bool) {
 	if r.cache != nil {
 		r.keyOf(d)
 	}
-	res, known := r.stepAt(d.Step).Replay(agent.StepRun{Address: r.address(d), Attempt: d.Attempt}, r.onEv)
+	res, known := r.stepAt(d.Step).Replay(drive.StepRun{Address: r.address(d), Attempt: d.Attempt}, r.onEv)
 	if !known || res.Left {
 		return known, false
 	}
@@ -52,7 +53,7 @@ func readOutcome(data json.RawMessage, o *loop.Outcome) error {
 }
 
 // recalled adds what a step has left in an earlier part of the run.
-func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *agent.StepResult) bool {
+func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult) bool {
 	if over := r.over; over != nil {
 		if r.over = nil; !r.pass(over) {
 			return false
@@ -105,8 +106,8 @@ func (a *Agent) GoesOn(stopped, plan *session.Mark) error {
 // one that had stopped and goes on (LOOP 31), or one that was cut off and has other
 // limits now. If those end it here, it stops by them.
 func (r *run) continues() bool {
-	replays := agent.Replays(r.ctx)
-	reopened := agent.Continued(r.ctx)
+	replays := drive.Replays(r.ctx)
+	reopened := drive.Continued(r.ctx)
 	switch {
 	case !reopened && (!r.changed || replays):
 		return false
@@ -141,7 +142,7 @@ func (r *run) goOn() bool {
 // on.
 func (r *run) otherPlan() {
 	r.changed = false
-	known := agent.Recorded(r.ctx)
+	known := drive.Recorded(r.ctx)
 	if known == nil || known.Mark == nil || known.Mark.Kind != session.MarkLoopStarted && known.Mark.Kind != session.MarkLoopContinued {
 		return
 	}

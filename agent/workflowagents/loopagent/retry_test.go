@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	llm "github.com/refrain-dev/refrain/model"
@@ -165,7 +166,7 @@ func retryState(t *testing.T, change func(ctx agent.InvocationContext, say say),
 			change(ctx, say)
 			return errBroken
 		}
-		seen = maps.Collect(agent.StateOf(ctx).All())
+		seen = maps.Collect(drive.StateOf(ctx).All())
 		say(words("fine"))
 		return nil
 	}))

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -19,14 +19,14 @@ func (r *run) rollBack(d *loop.Decision) bool {
 		to = r.initial
 	}
 	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of it
-		r.loop.Rejected = &agent.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short", State: r.snap(r.loop.Address).state}
+		r.loop.Rejected = &drive.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short", State: r.snap(r.loop.Address).state}
 	}
 	ev := &session.Event{}
 	ev.Actions.StateDelta = r.back(r.loop.Address, to.state)
 	r.written.left = to.left
 	ok := true
 	switch {
-	case agent.Marks(r.ctx):
+	case drive.Marks(r.ctx):
 		ok = r.mark(session.MarkRolledBack, session.RolledBack{Iteration: d.Iteration, To: d.To, Reason: r.loop.Rejected.Reason}, ev)
 	case ev.Actions.StateDelta != nil:
 		ok = r.yield(ev, nil)
@@ -61,7 +61,7 @@ func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
 		ev.Actions.Exit = &undone
 	}
-	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(agent.Again(r.ctx, ev), nil)
+	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(drive.Again(r.ctx, ev), nil)
 }
 
 // state is what a step at an address sees. The map is the caller's, what is in
@@ -121,7 +121,7 @@ func (r *run) touch(ev *session.Event) {
 	for k := range ev.Actions.StateDelta {
 		r.touched[k] = true
 	}
-	temp, _ := ev.CustomMetadata[agent.MetadataTemp].(map[string]any) // stores leave them out of the delta
+	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores leave them out of the delta
 	for k := range temp {
 		r.touched[k] = true
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -24,8 +25,8 @@ type run struct {
 	ctx   agent.InvocationContext
 	yield func(*session.Event, error) bool
 	onEv  func(*session.Event) bool // run.event, bound once
-	loop  *agent.Loop
-	steps []*agent.Step     // by index in the plan, made when first run
+	loop  *drive.Loop
+	steps []*drive.Step     // by index in the plan, made when first run
 	at    []session.Address // where each is in this iteration
 	names int               // how long the steps' names are together
 	buf   []byte            // for place
@@ -66,13 +67,13 @@ type run struct {
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	here := agent.AddressOf(ctx)
+	here := drive.AddressOf(ctx)
 	r := &run{
-		Agent: a, ctx: ctx, yield: yield, steps: make([]*agent.Step, len(a.plan.Steps)), made: candidates{steps: make([]spoken, len(a.plan.Steps))},
+		Agent: a, ctx: ctx, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)), made: candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
-		timed: a.Grace(agent.Marks(ctx)) > 0,
-		loop: &agent.Loop{
-			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: agent.LoopOf(ctx),
+		timed: a.Grace(drive.Marks(ctx)) > 0,
+		loop: &drive.Loop{
+			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: drive.LoopOf(ctx),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
 			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},
@@ -86,10 +87,10 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.spend()()
 	}
 	r.prepare()
-	if agent.Replays(ctx) {
+	if drive.Replays(ctx) {
 		r.otherPlan()
 	}
-	if agent.Marks(ctx) && !r.mark(session.MarkLoopStarted, a.plan, nil) {
+	if drive.Marks(ctx) && !r.mark(session.MarkLoopStarted, a.plan, nil) {
 		return
 	}
 	for r.next() {
@@ -115,7 +116,7 @@ func (r *run) prepare() {
 	case r.inner:
 		r.loop.Kept = new(sync.Map)
 	}
-	r.written.on = !r.plain || agent.Marks(r.ctx)
+	r.written.on = !r.plain || drive.Marks(r.ctx)
 	r.inherit()
 	goesBack := r.plan.OnRegression == loop.RollbackOnWorse
 	if goesBack {
@@ -197,7 +198,7 @@ func (r *run) step(d *loop.Decision) bool {
 		r.before = r.snap(r.address(d))
 	}
 	r.here, r.over = r.address(d), nil
-	if agent.Replays(r.ctx) {
+	if drive.Replays(r.ctx) {
 		if known, more := r.recall(d); known {
 			return more
 		}
@@ -224,7 +225,7 @@ func (r *run) step(d *loop.Decision) bool {
 	}
 	r.outcome(&o, d, res.Err, how)
 	o.ExitWords = o.Exit == nil && res.Err == nil && !r.finalizing && r.writesExit(res.Said)
-	if agent.Marks(r.ctx) && !r.record(d, &o) {
+	if drive.Marks(r.ctx) && !r.record(d, &o) {
 		return false
 	}
 	r.add(d, &o, res.Err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -15,7 +16,7 @@ import (
 // looks is an agent that says what the names stand for where it runs.
 func looks(t testing.TB, name string, names ...string) agent.Agent {
 	return does(t, name, func(ctx agent.InvocationContext, say say) error {
-		lookup := agent.Lookup(ctx)
+		lookup := drive.Lookup(ctx)
 		var found []string
 		for _, n := range names {
 			if v, ok := lookup(n); ok {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -26,19 +27,19 @@ const noTime = time.Nanosecond
 
 // carryOut does what a decision to run a step says: it waits, and runs the step
 // for as long as it may take.
-func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult, how ending) {
+func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult, how ending) {
 	if d.Refuse != nil {
-		return agent.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
+		return drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
 	}
 	if d.Wait > 0 {
 		if err := r.wait(d.Wait); err != nil {
-			return agent.StepResult{Err: err}, ended
+			return drive.StepResult{Err: err}, ended
 		}
 		o.Waited = d.Wait
 	}
 	if (d.Wait > 0 || o.Between > 0) && d.Timeout <= noTime && d.Timeout > 0 {
 		late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name}
-		return agent.StepResult{Err: r.stepError(d, late)}, timedOut
+		return drive.StepResult{Err: r.stepError(d, late)}, timedOut
 	}
 	if r.prints != nil {
 		r.prints.reset()
@@ -49,8 +50,8 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult,
 			return res, ended
 		}
 	}
-	r.work = agent.Begin(r.ctx, r.cfg.AgentConfig.SubAgents[d.Step])
-	in := agent.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
+	r.work = drive.Begin(r.ctx, r.cfg.AgentConfig.SubAgents[d.Step])
+	in := drive.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
 	if d.Timeout == 0 && !r.timed {
 		res = r.stepAt(d.Step).RunAs(in, r.onEv)
 	} else {
@@ -63,7 +64,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res agent.StepResult,
 }
 
 // stepAt is the step of an index, made when it is first run.
-func (r *run) stepAt(i int) *agent.Step {
+func (r *run) stepAt(i int) *drive.Step {
 	if r.steps[i] == nil {
 		r.steps[i] = r.newStep(i, 0)
 	}
@@ -71,12 +72,12 @@ func (r *run) stepAt(i int) *agent.Step {
 }
 
 // newStep makes the step of an index. One with a grace is for one run.
-func (r *run) newStep(i int, grace time.Duration) *agent.Step {
-	cfg := agent.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace}
+func (r *run) newStep(i int, grace time.Duration) *drive.Step {
+	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace}
 	if r.held != nil && r.finalizing {
 		cfg.Budget = r.held.Budget()
 	}
-	return agent.NewStep(r.ctx, cfg)
+	return drive.NewStep(r.ctx, cfg)
 }
 
 // wait waits, unless the context is over before.

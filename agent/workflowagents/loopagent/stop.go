@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -40,7 +41,7 @@ func (r *run) stop(rec *loop.StopRecord) {
 			rec = new(*rec) // it may still be looking at the other
 		}
 	}
-	if !r.plain || agent.Marks(r.ctx) {
+	if !r.plain || drive.Marks(r.ctx) {
 		if !r.conclude(rec) {
 			return
 		}
@@ -101,7 +102,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 	if result != nil && r.cfg.OutputKey != "" && result.Text() != "" {
 		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
 	}
-	if agent.Marks(r.ctx) {
+	if drive.Marks(r.ctx) {
 		if err := r.seal(rec); err != nil {
 			r.yield(nil, err)
 			return false

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -52,7 +52,7 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // runFor runs a step that is left behind if it does not heed its context: when its time
 // is over, or the run is canceled, the loop waits for it for the loop's grace.
-func (r *run) runFor(d *loop.Decision, in agent.StepRun) (agent.StepResult, ending) {
+func (r *run) runFor(d *loop.Decision, in drive.StepRun) (drive.StepResult, ending) {
 	late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name, After: d.Timeout}
 	if d.Timeout > 0 {
 		gone := *late // the step may be looking at the other

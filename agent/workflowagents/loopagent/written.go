@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -113,7 +113,7 @@ func (r *run) lookedUp(key string) lookedUp {
 // write takes down which keys an event of a step writes, before it does.
 func (r *run) write(ev *session.Event) {
 	w := &r.written
-	temp, _ := ev.CustomMetadata[agent.MetadataTemp].(map[string]any) // stores leave them out of the delta
+	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores leave them out of the delta
 	if !w.on || ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
 		return
 	}

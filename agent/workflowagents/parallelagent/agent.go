@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -30,7 +31,7 @@ type Config struct {
 
 // Agent is what [New] returns.
 type Agent struct {
-	*agent.Base
+	*drive.Base
 	cfg   Config
 	grace time.Duration
 }
@@ -45,12 +46,12 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, fmt.Errorf("parallel agent %q: ParallelAgent doesn't allow custom Run implementations", cfg.AgentConfig.Name)
 	}
 	a := &Agent{cfg: cfg}
-	base, err := agent.NewBase(cfg.AgentConfig, a, a.run)
+	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {
 		return nil, err
 	}
 	a.Base = base
-	a.grace = agent.GraceAround(a, agent.Grace)
+	a.grace = drive.GraceAround(a, drive.Grace)
 	return a, nil
 }
 
@@ -94,7 +95,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	slots := make(chan struct{}, a.limit())
 	under := ctx.WithContext(child)
 	for _, sub := range subs {
-		step := agent.NewStep(under, agent.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: a.grace})
+		step := drive.NewStep(under, drive.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: a.grace})
 		wg.Go(func() {
 			var err error
 			defer func() { ended <- err }()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/agenttest"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -69,7 +70,7 @@ func limited(t *testing.T, name string, limit uint, subs ...agent.Agent) agent.A
 }
 
 func invocation(ctx context.Context) agent.InvocationContext {
-	return agent.NewInvocation(ctx, agent.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
+	return drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
 }
 
 // outcome takes a whole run; what was said comes sorted.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -22,7 +23,7 @@ type Config struct {
 
 // Agent is what [New] returns.
 type Agent struct {
-	*agent.Base
+	*drive.Base
 	cfg Config
 }
 
@@ -35,7 +36,7 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, fmt.Errorf("sequential agent %q: SequentialAgent doesn't allow custom Run implementations", cfg.AgentConfig.Name)
 	}
 	a := &Agent{cfg: cfg}
-	base, err := agent.NewBase(cfg.AgentConfig, a, a.run)
+	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +51,9 @@ func (a *Agent) Config() Config { return a.cfg }
 func (a *Agent) Type() agent.Type { return agent.TypeSequential }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	here := agent.AddressOf(ctx)
+	here := drive.AddressOf(ctx)
 	for _, sub := range a.cfg.AgentConfig.SubAgents {
-		step := agent.NewStep(ctx, agent.StepConfig{Agent: sub})
+		step := drive.NewStep(ctx, drive.StepConfig{Agent: sub})
 		res := step.Run(func(ev *session.Event) bool { return yield(ev, nil) })
 		switch {
 		case res.Left:

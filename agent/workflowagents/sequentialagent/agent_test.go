@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/agenttest"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -195,7 +196,7 @@ func TestCanceledStepsHaveTheirEndInTheLog(t *testing.T) {
 	for n := 1; n <= 4; n++ { // three begin, and one says something
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		ictx := agent.NewInvocation(ctx, agent.Invocation{ID: "e-1", Marks: true, Session: session.NewView(session.ViewConfig{})})
+		ictx := drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Marks: true, Session: session.NewView(session.ViewConfig{})})
 		open := map[session.Address]bool{}
 		events, errs := 0, []error{}
 		for ev, err := range sequence(t, "s", sequence(t, "i", speaker(t, "leaf", "one", "two")), speaker(t, "next", "never")).Run(ictx) {
@@ -251,9 +252,9 @@ func TestExit(t *testing.T) {
 			})
 			ran := false
 			next := custom(t, "next", func(agent.InvocationContext, yield) { ran = true })
-			l := &agent.Loop{Name: "outer", Address: "outer", Pass: "outer[1]", Iteration: 1}
-			ctx := agent.NewInvocation(t.Context(), agent.Invocation{Session: session.NewView(session.ViewConfig{})})
-			step := agent.NewStep(ctx, agent.StepConfig{Agent: sequence(t, "s", leaver, next), Loop: l})
+			l := &drive.Loop{Name: "outer", Address: "outer", Pass: "outer[1]", Iteration: 1}
+			ctx := drive.NewInvocation(t.Context(), drive.Invocation{Session: session.NewView(session.ViewConfig{})})
+			step := drive.NewStep(ctx, drive.StepConfig{Agent: sequence(t, "s", leaver, next), Loop: l})
 			res := step.Run(func(ev *session.Event) bool {
 				if x := ev.Actions.Exit; x != nil {
 					tt.settle(x)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/refrain-dev/refrain/agent/internal/driver"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Custom is an agent that [New] has made from a function.
+type Custom struct{ cfg Config }
+
+// Config returns what the agent was made from. Its lists are the agent's: do not
+// change them.
+func (c *Custom) Config() Config { return c.cfg }
+
+// Name is the agent's name.
+func (c *Custom) Name() string { return c.cfg.Name }
+
+// Description tells other agents what this one is for.
+func (c *Custom) Description() string { return c.cfg.Description }
+
+// SubAgents lists the agent's own sub-agents, in order.
+func (c *Custom) SubAgents() []Agent { return slices.Clone(c.cfg.SubAgents) }
+
+// FindAgent is [Find].
+func (c *Custom) FindAgent(name string) Agent { return Find(c, name) }
+
+// FindSubAgent is [FindSub].
+func (c *Custom) FindSubAgent(name string) Agent { return FindSub(c, name) }
+
+// Run runs the agent as a step under ctx, with its callbacks. It is
+// [github.com/refrain-dev/refrain/agent/drive.Run].
+func (c *Custom) Run(ctx InvocationContext) iter.Seq2[*session.Event, error] {
+	run, ok := driver.Run.(func(InvocationContext, Agent) iter.Seq2[*session.Event, error])
+	if !ok {
+		return func(yield func(*session.Event, error) bool) {
+			yield(nil, errors.New("nothing in this program runs agents: import package runner, or agent/drive"))
+		}
+	}
+	return run(ctx, c)
+}

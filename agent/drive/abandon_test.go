@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// LOOP 22: a step that was left behind is told why what it writes has no effect; it sees
+// the loops around it as they were, and reads the state as it is.
+func TestAbandonedStepChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		view := session.NewView(session.ViewConfig{State: map[string]any{"key": "before"}})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		inv := drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Session: view})
+		heard := true
+		var errs []error
+		var seen []any
+		a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
+			early := ctx.Session().State()
+			if err := early.Set("key", "in time"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Hour)
+			errs = append(errs, early.Set("key", "late"), ctx.Session().State().Set("key", "late"), drive.StateOf(ctx).Set("iteration:key", "late"))
+			v, _ := drive.StateOf(ctx).Get("key")
+			seen = append(seen, v, drive.LoopOf(ctx).Iteration, drive.LoopOf(ctx).Outer.Iteration)
+			heard = yield(says("late"), nil)
+		})
+		l := &drive.Loop{Name: "inner", Pass: "inner[1]", Iteration: 1, Outer: &drive.Loop{Name: "outer", Iteration: 5}}
+		step := drive.NewStep(inv, drive.StepConfig{Agent: a, Loop: l, Grace: 3 * time.Second})
+		time.AfterFunc(time.Minute, func() { cancel(errBoom) })
+		start := time.Now()
+		res := step.Run(func(*session.Event) bool { t.Error("the consumer is told"); return true })
+		if took := time.Since(start); !res.Abandoned || res.Err != errBoom || took != time.Minute+3*time.Second {
+			t.Errorf("got %+v after %v", res, took)
+		}
+		l.Iteration, l.Outer.Iteration = 2, 6
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		for i, err := range errs {
+			if !errors.Is(err, errBoom) {
+				t.Errorf("write %d: error %v", i+1, err)
+			}
+		}
+		if diff := cmp.Diff([]any{"in time", 1, 5}, seen); diff != "" || heard {
+			t.Errorf("seen, heard %v (-want +got):\n%s", heard, diff)
+		}
+		if v, err := view.State().Get("key"); v != "in time" || err != nil {
+			t.Errorf("the state has %v, %v", v, err)
+		}
+	})
+}
+
+// watch runs an agent as a step with a grace of three seconds.
+func watch(ctx context.Context, a agent.Agent, yield func(*session.Event) bool) drive.StepResult {
+	inv := drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
+	return drive.NewStep(inv, drive.StepConfig{Agent: a, Grace: 3 * time.Second}).Run(yield)
+}
+
+// LOOP 22: the time that the consumer takes is not the step's: one that does heed its
+// context is not left behind because of it.
+func TestGraceIsTheStepsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := false
+		a := custom(t, "a", func(_ agent.InvocationContext, yield yield) {
+			yield(says("one"), nil)
+			time.Sleep(2 * time.Second)
+			ended = true
+		})
+		res := watch(ctx, a, func(*session.Event) bool {
+			cancel(errBoom)
+			time.Sleep(time.Minute)
+			return false
+		})
+		if res.Abandoned || res.Left || res.Err != errBoom || !ended {
+			t.Errorf("got %+v", res)
+		}
+	})
+}
+
+// T19: what a consumer does in its loop happens in another goroutine, and comes out
+// where the loop is. The agent is told that nobody listens any more, and has its grace;
+// runtime.Goexit ends the agent with it.
+func TestConsumerThatDoesNotComeBack(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		var heard []bool
+		a := func(t *testing.T) agent.Agent {
+			heard = nil
+			return custom(t, "a", func(_ agent.InvocationContext, yield yield) {
+				heard = append(heard, yield(says("one"), nil), yield(says("two"), nil))
+				if hangs {
+					time.Sleep(time.Hour)
+				}
+			})
+		}
+		took := func(t *testing.T, start time.Time, want time.Duration, told []bool) {
+			if took := time.Since(start); took != want {
+				t.Errorf("it took %v, want %v", took, want)
+			}
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			if diff := cmp.Diff(told, heard); diff != "" {
+				t.Error(diff)
+			}
+		}
+		grace := time.Duration(0)
+		if hangs {
+			grace = 3 * time.Second
+		}
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			defer func() {
+				if r := recover(); r != errBoom {
+					t.Errorf("got panic %v", r)
+				}
+				took(t, start, grace, []bool{false, false})
+			}()
+			watch(t.Context(), a(t), func(*session.Event) bool { panic(errBoom) })
+			t.Error("it goes on")
+		})
+		synctest.Test(t, func(t *testing.T) {
+			start, left, done := time.Now(), true, make(chan bool)
+			go func() {
+				defer close(done)
+				watch(t.Context(), a(t), func(*session.Event) bool {
+					runtime.Goexit()
+					return true
+				})
+				left = false
+			}()
+			<-done
+			if !left {
+				t.Error("it goes on")
+			}
+			took(t, start, 0, nil) // it ends the agent too
+		})
+	}
+}
+
+// LOOP 30: a pause waits for no step that was left behind.
+func TestPauseWaitsForNoAbandonedStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBoom)
+		defer cancel()
+		pause := new(agent.Pause)
+		cfg := agent.RunConfig{Pause: pause}
+		ctx, over := drive.Pausable(t.Context(), &cfg)
+		defer over()
+		deaf := custom(t, "deaf", func(agent.InvocationContext, yield) { time.Sleep(time.Hour) })
+		inv := drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{}), RunConfig: &cfg})
+		line := custom(t, "line", func(ctx agent.InvocationContext, yield yield) {
+			for ev, err := range deaf.Run(ctx) {
+				yield(ev, err)
+			}
+		}, deaf)
+		timed, stop := context.WithCancelCause(inv)
+		defer stop(nil)
+		context.AfterFunc(own, func() { stop(errBoom) })
+		gone := errors.New("gone")
+		res := drive.NewStep(inv, drive.StepConfig{Agent: line, Grace: 3 * time.Second}).
+			RunAs(drive.StepRun{Context: timed, Late: errBoom, Abandoned: gone}, func(*session.Event) bool { return true })
+		if !res.Abandoned || res.Err != gone {
+			t.Errorf("got %+v", res)
+		}
+		pause.Ask(agent.ErrPaused)
+		if ctx.Err() == nil {
+			t.Error("the pause waits")
+		}
+		time.Sleep(time.Hour)
+	})
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// CanAsk reports whether [AskPerson] can wait for an answer in this run.
+func CanAsk(ctx agent.InvocationContext) bool {
+	inv := invocationOf(ctx)
+	return inv != nil && inv.run.Marks && inv.run.RunConfig.Pause != nil
+}
+
+// QuestionID is the ID of the n-th question of the step of ctx, from 1.
+func QuestionID(ctx agent.InvocationContext, n int) string {
+	return "q" + CallID(ctx)[len("call"):] + "-" + strconv.Itoa(n)
+}
+
+// AskPerson yields a question and returns its answer, if the log has one: the data
+// of a [session.MarkAnswered] with the question's ID. Without one the run ends at
+// its next boundary, with a [*agent.WaitingError] for its cause, and comes here again
+// when it is resumed. After the question's deadline its default is the answer.
+//
+// ev is the event that asks; nil stands for one with the question's text. The
+// agent has a method Continues() bool that returns true. AskPerson returns an error
+// to be yielded: [agent.ErrCannotAsk], or the cause of a context that is over.
+func AskPerson(ctx agent.InvocationContext, ev *session.Event, q session.Question, yield func(*session.Event, error) bool) (*session.Answer, error) {
+	inv := invocationOf(ctx)
+	if !CanAsk(ctx) {
+		return nil, fmt.Errorf("%w; it asks: %s", agent.ErrCannotAsk, q.Text)
+	}
+	if known := Recorded(ctx); known != nil {
+		if known.Mark == nil || known.Mark.Kind != session.MarkAsked {
+			return nil, &agent.DivergedError{Address: inv.address, Recorded: describe(known), Said: "a question: " + q.Text}
+		}
+		if err := known.Mark.Decode(&q); err != nil {
+			return nil, err
+		}
+		ev = known
+	} else {
+		m, err := session.NewMark(session.MarkAsked, q)
+		if err != nil {
+			return nil, err
+		}
+		if ev == nil {
+			ev = &session.Event{}
+			ev.Content = genai.NewContentFromText(q.Text, genai.RoleModel)
+		}
+		ev.Mark = m
+	}
+	if !yield(ev, nil) {
+		return nil, context.Cause(ctx)
+	}
+	if a := inv.run.Replay.answer(q.ID); a != nil {
+		return a, nil
+	}
+	if !q.Deadline.IsZero() && !time.Now().Before(q.Deadline) {
+		return &session.Answer{ID: q.ID, Value: q.Default, By: "the default"}, nil
+	}
+	inv.run.RunConfig.Pause.Ask(&agent.WaitingError{Address: inv.address, Question: q})
+	inv.work.Done()
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// Began reports whether the step of ctx had begun before its run was cut off, or
+// had failed in it.
+func Began(ctx agent.InvocationContext) bool {
+	inv := invocationOf(ctx)
+	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.recording.failed[inv.address])
+}
+
+// answer is what a person has said to a question; nil if nobody did.
+func (r *Replay) answer(id string) *session.Answer {
+	if r == nil {
+		return nil
+	}
+	return r.answers[id]
+}
+
+// answersIn are the answers in a log. The first one to a question counts.
+func answersIn(events []*session.Event) (map[string]*session.Answer, error) {
+	var found map[string]*session.Answer
+	for _, ev := range events {
+		if ev.Mark == nil || ev.Mark.Kind != session.MarkAnswered || ev.Address != "" {
+			continue
+		}
+		a := new(session.Answer)
+		if err := ev.Mark.Decode(a); err != nil {
+			return nil, err
+		}
+		if found == nil {
+			found = make(map[string]*session.Answer)
+		}
+		if found[a.ID] == nil {
+			found[a.ID] = a
+		}
+	}
+	return found, nil
+}

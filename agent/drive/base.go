@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Body is what a kind of agent does when it runs: it pushes its events and
+// stops as soon as yield returns false.
+type Body func(ctx agent.InvocationContext, yield func(*session.Event, error) bool)
+
+// Base is what every agent of this project has in common. A kind of agent
+// embeds the *Base that [NewBase] returns.
+type Base struct {
+	cfg  agent.Config
+	self agent.Agent
+	body Body
+}
+
+// NewBase returns the base of self, which is to embed it; a nil self stands for
+// the base itself. The body takes the place of cfg.Run. The errors are those of [agent.Config.Check].
+func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	cfg.SubAgents = slices.Clone(cfg.SubAgents)
+	b := &Base{cfg: cfg, self: self, body: body}
+	if self == nil {
+		b.self = b
+	}
+	return b, nil
+}
+
+// based is an agent that embeds a Base.
+type based interface{ base() *Base }
+
+// The methods of a nil Base are those of an agent without a name, which nobody takes
+// for a sub-agent and which fails when it is run: a kind of agent that was made without
+// its New embeds one.
+
+// Name is the agent's name.
+func (b *Base) Name() string {
+	if b == nil {
+		return ""
+	}
+	return b.cfg.Name
+}
+
+// Description tells other agents what this one is for.
+func (b *Base) Description() string {
+	if b == nil {
+		return ""
+	}
+	return b.cfg.Description
+}
+
+// SubAgents lists the agent's own sub-agents, in order.
+func (b *Base) SubAgents() []agent.Agent {
+	if b == nil {
+		return nil
+	}
+	return slices.Clone(b.cfg.SubAgents)
+}
+
+// FindAgent is [agent.Find].
+func (b *Base) FindAgent(name string) agent.Agent {
+	if b == nil {
+		return nil
+	}
+	return agent.Find(b.self, name)
+}
+
+// FindSubAgent is [agent.FindSub].
+func (b *Base) FindSubAgent(name string) agent.Agent {
+	if b == nil {
+		return nil
+	}
+	return agent.FindSub(b.self, name)
+}
+
+// Run runs the agent as a step under ctx; it is [Run].
+func (b *Base) Run(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+	if b == nil {
+		return func(yield func(*session.Event, error) bool) {
+			yield(nil, errors.New("the agent was not made by its New"))
+		}
+	}
+	return Run(ctx, b.self)
+}
+
+func (b *Base) base() *Base { return b }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// origins says by which session the calls of a run are named. A log that was copied
+// into another session keeps the names of its calls: whoever was called knows them.
+// A fork has names of its own for calls that begin behind its mark.
+type origins struct {
+	marks []origin
+	began map[string]int64 // the event with which a step, or a call of a tool, began
+}
+
+type origin struct {
+	seq     int64
+	session string
+}
+
+// add takes in an event of the run, whether or not it counts.
+func (o *origins) add(ev *session.Event) error {
+	if ev.Address == "" {
+		s, err := session.NamesCalls(ev)
+		if s != "" {
+			o.marks = append(o.marks, origin{ev.Seq, s})
+		}
+		return err
+	}
+	if ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted {
+		o.begin(string(ev.Address), ev.Seq)
+	}
+	if ev.Content == nil || ev.Content.Role != genai.RoleModel {
+		return nil
+	}
+	for _, p := range ev.Content.Parts {
+		if p != nil && p.FunctionCall != nil {
+			o.begin(string(ev.Address)+"\x00"+p.FunctionCall.ID, ev.Seq)
+		}
+	}
+	return nil
+}
+
+func (o *origins) begin(what string, seq int64) {
+	if _, known := o.began[what]; !known {
+		o.began[what] = seq
+	}
+}
+
+// of is the session that names a call: the one that the log was in when it began.
+func (o *origins) of(what string) (session string) {
+	began, known := o.began[what]
+	for _, m := range o.marks {
+		if !known || m.seq < began || session == "" {
+			session = m.session
+		}
+	}
+	return session
+}
+
+// naming is the session by which a call of the step of ctx is named; of one of a
+// tool with its ID.
+func naming(ctx agent.InvocationContext, functionCall string) string {
+	if inv := invocationOf(ctx); inv != nil && inv.run.Replay != nil {
+		what := string(inv.address)
+		if functionCall != "" {
+			what += "\x00" + functionCall
+		}
+		if s := inv.run.Replay.origins.of(what); s != "" {
+			return s
+		}
+	}
+	return ctx.Session().ID()
+}
+
+// CallID names what the step of ctx does to the outside. It is the same in every
+// attempt, and when the run is resumed, also where its log was copied into another
+// session; and another one for every other step and run. A fork has the same for
+// steps that began before it, and others for those that begin later. Services that
+// know such keys do a thing once for each. Of an agent that is a tool it is
+// [ToolCallID] of the call.
+func CallID(ctx agent.InvocationContext) string {
+	at := AddressOf(ctx)
+	if c, ok := ctx.Value(toolCallKey{}).(toolCall); ok && at != c.at && at.Under(c.at) {
+		// Where it is says how often its agent was called since the process began.
+		_, below, _ := strings.Cut(string(at[len(c.at)+1:]), "/")
+		if below == "" {
+			return c.id
+		}
+		return callID(c.id, below)
+	}
+	return callID(naming(ctx, ""), ctx.InvocationID(), string(at))
+}
+
+type toolCallKey struct{}
+
+// toolCall is the call of a tool that a step runs for.
+type toolCall struct {
+	id string
+	at session.Address // of the step that calls it
+}
+
+// WithinToolCall is the context for agents that run for the call of a tool: what they
+// do to the outside has IDs that are made of the call's. It is for tools that run
+// agents.
+func WithinToolCall(ctx agent.ToolContext) context.Context {
+	return context.WithValue(ctx, toolCallKey{}, toolCall{id: ToolCallID(ctx, ctx.FunctionCallID()), at: AddressOf(ctx)})
+}
+
+// ToolCallID is [CallID] for a function call of the step's model.
+func ToolCallID(ctx agent.InvocationContext, functionCallID string) string {
+	return callID(naming(ctx, functionCallID), ctx.InvocationID(), string(AddressOf(ctx)), functionCallID)
+}
+
+func callID(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "call-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// StateOf is the session's state as the step of ctx sees it, with the
+// iteration: keys of its own loops. In a callback or a tool call it has what
+// that call has set.
+func StateOf(ctx agent.InvocationContext) session.State {
+	return stateAt(ctx.Session(), AddressOf(ctx))
+}
+
+func stateAt(s session.Session, at session.Address) session.State {
+	if v, ok := s.(scoped); ok {
+		return v.StateAt(at)
+	}
+	return s.State()
+}
+
+// callSession is a session as one callback or tool call sees it: what the call
+// sets is in its own event alone until that event is in the log. Others see it
+// then, and never if the event is not appended.
+type callSession struct {
+	session.Session
+	call *callContext
+}
+
+// Unwrap is the session itself, for those who want to know it again.
+func (s callSession) Unwrap() session.Session { return s.Session }
+
+func (s callSession) State() session.State { return callState{s.Session.State(), s} }
+
+func (s callSession) StateAt(at session.Address) session.State {
+	return callState{stateAt(s.Session, at), s}
+}
+
+func (s callSession) EndIteration(pass session.Address) {
+	if v, ok := s.Session.(interface{ EndIteration(session.Address) }); ok {
+		v.EndIteration(pass)
+	}
+}
+
+// callState is a state with the changes of one call.
+type callState struct {
+	session.State
+	of callSession
+}
+
+func (s callState) Get(key string) (any, error) {
+	c := s.of.call
+	c.mu.Lock()
+	val, ok := c.actions.StateDelta[key]
+	c.mu.Unlock()
+	if !ok {
+		return s.State.Get(key)
+	}
+	val, err := session.Plain(val) // it may have been written to the actions directly
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("state key %q: %w", key, err)
+	case val == nil:
+		return nil, session.ErrStateKeyNotExist
+	}
+	return val, nil
+}
+
+func (s callState) Set(key string, value any) error {
+	value, err := session.Plain(value)
+	if err != nil {
+		return fmt.Errorf("state key %q: %w", key, err)
+	}
+	write := func() error {
+		c := s.of.call
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.actions.StateDelta == nil {
+			c.actions.StateDelta = make(map[string]any)
+		}
+		c.actions.StateDelta[key] = value
+		return nil
+	}
+	if f, ok := s.State.(fencedState); ok {
+		return f.fence.write(write)
+	}
+	return write()
+}
+
+func (s callState) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		c := s.of.call
+		c.mu.Lock()
+		set := make(map[string]any, len(c.actions.StateDelta))
+		maps.Copy(set, c.actions.StateDelta)
+		c.mu.Unlock()
+		for k, val := range s.State.All() {
+			if _, again := set[k]; !again && !yield(k, val) {
+				return
+			}
+		}
+		for k, val := range set {
+			if val, err := session.Plain(val); err == nil && val != nil && !yield(k, val) {
+				return
+			}
+		}
+	}
+}

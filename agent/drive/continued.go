@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Reopen lets loops go on that have stopped: those of some addresses. The events with
+// which the replay was made end with their last iterations.
+func (r *Replay) Reopen(at ...session.Address) {
+	r.reopened = slices.Clone(at)
+}
+
+// Continued reports whether the loop of ctx, which had stopped, goes on at this
+// point of a run that is resumed: it yields a [session.MarkLoopContinued] then,
+// and looks no more at what had stopped it.
+func Continued(ctx agent.InvocationContext) bool {
+	inv := invocationOf(ctx)
+	if inv == nil || inv.record == nil {
+		return false
+	}
+	r := inv.run.Replay
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if next := inv.record.unread(); next != nil {
+		return next.Address == inv.address && next.Mark != nil && next.Mark.Kind == session.MarkLoopContinued
+	}
+	i := slices.Index(r.reopened, inv.address)
+	if i < 0 {
+		return false
+	}
+	r.reopened = slices.Delete(r.reopened, i, i+1)
+	return true
+}
+
+// isPlan reports whether an event says by which plan a loop goes on.
+func isPlan(ev *session.Event) bool {
+	return ev.Mark != nil && (ev.Mark.Kind == session.MarkLoopStarted || ev.Mark.Kind == session.MarkLoopContinued)
+}
+
+// StoppedLoops finds the loops that ended a run, which can go on with the limits that
+// they have in tree: the root, or the last one of a sequence that is the root, or of
+// each branch of a parallel agent in their place. Events are those of the run that
+// count, in their order; gone are the sequence numbers of what came when the loops had
+// stopped and is to be done again. It fails if there is no such loop, or if what came
+// after it must not be done twice.
+//
+// A loop within a loop cannot: the outer one has decided by what the inner one came
+// to. The error says what can be done instead.
+func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address, gone session.Spans, err error) {
+	s := stops{events: events, tree: tree, ends: make(map[session.Address]int), plans: make(map[session.Address]*session.Mark)}
+	var root session.Address
+	for i, ev := range events {
+		if ev.Address == "" {
+			continue
+		}
+		if root == "" {
+			root = ev.Address
+		}
+		if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped {
+			s.ends[ev.Address] = i
+		}
+		if isPlan(ev) {
+			s.plans[ev.Address] = ev.Mark
+		}
+	}
+	found := s.last(root)
+	if len(found) == 0 {
+		return nil, nil, s.instead(fmt.Errorf("the run of %q did not end with a loop: only a loop, or the last one in a sequence or in a branch, can go on with other limits", root.Agent()), "")
+	}
+	for _, at := range found {
+		switch stays := s.goesOn(at); {
+		case stays == nil:
+			loops = append(loops, at)
+		case err == nil:
+			err = s.instead(stays, at)
+		}
+	}
+	if len(loops) == 0 {
+		return nil, nil, err
+	}
+	gone, err = s.behind(loops)
+	return loops, gone, err
+}
+
+// stops are the ends of loops in a log.
+type stops struct {
+	events []*session.Event
+	tree   *Tree
+	ends   map[session.Address]int // where in events
+	plans  map[session.Address]*session.Mark
+}
+
+// last goes down the last steps of sequences, and all branches.
+func (s *stops) last(at session.Address) (loops []session.Address) {
+	a := s.tree.Find(at.Agent())
+	if a == nil {
+		return nil
+	}
+	switch agent.TypeOf(a) {
+	case agent.TypeLoop:
+		if _, ok := s.ends[at]; ok {
+			return []session.Address{at}
+		}
+	case agent.TypeSequential:
+		for _, sub := range slices.Backward(a.SubAgents()) {
+			if loops = s.last(at + "/" + session.Address(sub.Name())); len(loops) > 0 {
+				return loops
+			}
+		}
+	case agent.TypeParallel:
+		for _, sub := range a.SubAgents() {
+			loops = append(loops, s.last(at+"/"+session.Address(sub.Name()))...)
+		}
+	}
+	return loops
+}
+
+// goesOn asks a loop whether its limits of now let it go on.
+func (s *stops) goesOn(at session.Address) error {
+	l, ok := s.tree.Find(at.Agent()).(interface {
+		GoesOn(stopped, plan *session.Mark) error
+	})
+	if !ok || s.plans[at] == nil {
+		return nil
+	}
+	return l.GoesOn(s.events[s.ends[at]].Mark, s.plans[at])
+}
+
+// instead adds to an error what can be done for a loop that is within another agent,
+// at an address or anywhere.
+func (s *stops) instead(err error, within session.Address) error {
+	inner, where := session.Address(""), -1
+	for at, i := range s.ends {
+		if at != within && (within == "" || at.Under(within)) && i > where && s.limited(at) {
+			inner, where = at, i
+		}
+	}
+	if inner == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s had reached a limit, but what it is in has gone on with what it came to: to give it more, fork the run before that, behind an iteration (refrain fork RUN --at-iteration N) or an event, and resume the fork with a definition that has the other limit", err, inner)
+}
+
+// limited reports whether a limit has stopped a loop.
+func (s *stops) limited(at session.Address) bool {
+	var rec struct {
+		Reason string `json:"reason"`
+	}
+	if s.events[s.ends[at]].Mark.Decode(&rec) != nil {
+		return false
+	}
+	return slices.Contains(limits, rec.Reason)
+}
+
+// limits are the reasons of package loop, which cannot be imported here, that a
+// limit of a plan gives.
+var limits = []string{"max_iterations", "timeout", "budget"}
+
+// behind is what came when the loops had stopped. It refuses what must not be done
+// twice.
+func (s *stops) behind(loops []session.Address) (session.Spans, error) {
+	var gone []int64
+	for _, at := range loops {
+		n := s.ends[at]
+		for ; n > 0 && (inFinal(s.events[n-1], at) || s.beside(s.events[n-1].Address, at)); n-- {
+		}
+		for _, ev := range s.events[n:] {
+			if ev.Address == "" || s.beside(ev.Address, at) {
+				continue
+			}
+			gone = append(gone, ev.Seq)
+			if ev.Mark == nil || ev.Address == at || ev.Mark.Kind != session.MarkStepStarted && ev.Mark.Kind != session.MarkDispatched {
+				continue
+			}
+			a, ok := s.tree.Find(ev.Address.Agent()).(interface{ Effect() agent.Effect })
+			if ev.Mark.Kind == session.MarkDispatched || ok && a.Effect() == agent.AtMostOnce {
+				return nil, fmt.Errorf("%s was done after %s, and must not be done twice: fork the run before it, or start a new one", ev.Address, at)
+			}
+		}
+	}
+	return session.SpansOf(gone...), nil
+}
+
+// beside reports whether a step is in another branch of a parallel agent than a loop:
+// then it is not behind it.
+func (s *stops) beside(step, loop session.Address) bool {
+	for branch := loop; branch.Parent() != ""; branch = branch.Parent() {
+		p := branch.Parent()
+		if a := s.tree.Find(p.Agent()); a != nil && agent.TypeOf(a) == agent.TypeParallel && step != p && step.Under(p) && !step.Under(branch) {
+			return true
+		}
+	}
+	return false
+}
+
+// inFinal reports whether an event may be of the finalizer of a loop, below it and
+// in no iteration: one about the whole run may be anywhere.
+func inFinal(ev *session.Event, loop session.Address) bool {
+	return ev.Address == "" || strings.HasPrefix(string(ev.Address), string(loop)+"/")
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// RecordedError is an error that a step ended with in an earlier part of the run,
+// as the log has it. errors.Is and errors.AsType find in it what a loop asks for:
+// [*agent.StepError], [*agent.PanicError], [agent.ErrTooManyModelCalls], the errors of package
+// budget and those of a context. Other types of error are not in the log.
+type RecordedError struct {
+	text string
+	fin  session.StepFinished
+}
+
+// note writes an error into the record of a step's end.
+func note(fin *session.StepFinished, err error) {
+	fin.Error = err.Error()
+	if failed, ok := errors.AsType[*agent.StepError](err); ok {
+		fin.At = failed.Address
+	}
+	late, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	fin.Timeout = ok && late.Timeout()
+	final, ok := errors.AsType[interface {
+		error
+		Permanent() bool
+	}](err)
+	fin.Permanent = ok && final.Permanent()
+	if asks, ok := errors.AsType[interface {
+		error
+		RetryDelay() time.Duration
+	}](err); ok {
+		fin.RetryAfter = max(0, asks.RetryDelay())
+	}
+	fin.Kind = kindOf(err, fin)
+}
+
+func kindOf(err error, fin *session.StepFinished) session.FailureKind {
+	if _, ok := errors.AsType[*agent.PanicError](err); ok {
+		return session.FailurePanic
+	}
+	if spent, ok := errors.AsType[*budget.ExceededError](err); ok {
+		fin.Budget = spent.Budget
+		return session.FailureBudget
+	}
+	if _, ok := errors.AsType[*budget.UnknownPriceError](err); ok {
+		return session.FailurePrice
+	}
+	switch {
+	case errors.Is(err, agent.ErrTooManyModelCalls):
+		return session.FailureModelCalls
+	case errors.Is(err, context.DeadlineExceeded):
+		return session.FailureDeadline
+	case errors.Is(err, context.Canceled):
+		return session.FailureCanceled
+	}
+	return ""
+}
+
+// errorOf is the error that a step ended with; nil if it ended well.
+func errorOf(fin *session.StepFinished) error {
+	if fin.Error == "" {
+		return nil
+	}
+	e := &RecordedError{text: fin.Error, fin: *fin}
+	if fin.At == "" {
+		return e
+	}
+	// What is around the address is the step error's own.
+	step := &agent.StepError{Address: fin.At, Err: errors.New("")}
+	if text, ok := strings.CutPrefix(fin.Error, step.Error()); ok {
+		e.text, e.fin.At = text, ""
+		step.Err = e
+		return step
+	}
+	return e
+}
+
+// Error is the text of the error.
+func (e *RecordedError) Error() string { return e.text }
+
+// Timeout reports whether the step had no more time.
+func (e *RecordedError) Timeout() bool { return e.fin.Timeout }
+
+// Permanent reports whether it is no use to try again.
+func (e *RecordedError) Permanent() bool {
+	return e.fin.Permanent || e.fin.Kind == session.FailurePrice || e.fin.Kind == session.FailureModelCalls
+}
+
+// RetryDelay is how long it asks to wait before the step is tried again.
+func (e *RecordedError) RetryDelay() time.Duration { return e.fin.RetryAfter }
+
+// Is reports whether the error was of a kind that is compared by value.
+func (e *RecordedError) Is(target error) bool {
+	switch e.fin.Kind {
+	case session.FailureModelCalls:
+		return target == agent.ErrTooManyModelCalls
+	case session.FailureBudget:
+		return target == budget.ErrExceeded
+	case session.FailureDeadline:
+		return target == context.DeadlineExceeded
+	case session.FailureCanceled:
+		return target == context.Canceled
+	}
+	return false
+}
+
+// As finds an error of a type in the error, as far as the log has it.
+func (e *RecordedError) As(target any) bool {
+	switch t := target.(type) {
+	case **agent.StepError:
+		if e.fin.At == "" {
+			return false
+		}
+		*t = &agent.StepError{Address: e.fin.At, Err: errors.New(e.text)}
+	case **agent.PanicError:
+		if e.fin.Kind != session.FailurePanic {
+			return false
+		}
+		*t = &agent.PanicError{Value: strings.TrimPrefix(e.text, "panic: ")}
+	case **budget.ExceededError:
+		if e.fin.Kind != session.FailureBudget {
+			return false
+		}
+		*t = &budget.ExceededError{Budget: e.fin.Budget}
+	case **budget.UnknownPriceError:
+		if e.fin.Kind != session.FailurePrice {
+			return false
+		}
+		*t = &budget.UnknownPriceError{}
+	default:
+		return false
+	}
+	return true
+}

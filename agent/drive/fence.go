@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// fence is around a step that may be left behind while it still runs. When it is
+// closed the step, and whatever runs in it, still reads what it can reach and
+// changes nothing any more.
+type fence struct {
+	outer   *fence // around a step that this one is in
+	run     *shared
+	session session.Session // the run's, as it is seen from within
+
+	mu  sync.RWMutex
+	err error // why it is closed; nil as long as it is open
+}
+
+// newFence is around what runs under inv.
+func newFence(inv *invocation) *fence {
+	f := &fence{outer: inv.fence, run: inv.run}
+	f.session = fencedSession{inv.run.Session, f}
+	return f
+}
+
+// within reports whether f is other, or in it.
+func (f *fence) within(other *fence) bool {
+	for ; f != nil; f = f.outer {
+		if f == other {
+			return true
+		}
+	}
+	return false
+}
+
+// close waits for a write under way, which is short.
+func (f *fence) close(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// write calls do unless the fence is closed, or one around it.
+func (f *fence) write(do func() error) error {
+	if f == nil {
+		return do()
+	}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.err != nil {
+		return f.err
+	}
+	return f.outer.write(do)
+}
+
+// Fenced is ctx for something that may be left behind while it still runs, such as a
+// callback. It sees the loops around it as they are now. When close is called it still
+// reads what it can reach, and every write fails with err.
+func Fenced(ctx agent.InvocationContext) (fenced agent.InvocationContext, close func(err error)) {
+	inv := parentOf(ctx)
+	c := inv.copy(ctx)
+	c.loop, c.fence = inv.loop.snapshot(), newFence(inv)
+	return c, c.fence.close
+}
+
+// scoped is a session that tells loops apart by address, as a [session.View]
+// does.
+type scoped interface {
+	StateAt(session.Address) session.State
+}
+
+// fencedSession is a session as it is seen from within a fence.
+type fencedSession struct {
+	session.Session
+	fence *fence
+}
+
+// Unwrap is the session itself, for those who want to know it again.
+func (s fencedSession) Unwrap() session.Session { return s.Session }
+
+func (s fencedSession) State() session.State { return fencedState{s.Session.State(), s.fence} }
+
+func (s fencedSession) StateAt(at session.Address) session.State {
+	return fencedState{stateAt(s.Session, at), s.fence}
+}
+
+func (s fencedSession) EndIteration(pass session.Address) {
+	v, ok := s.Session.(interface{ EndIteration(session.Address) })
+	if !ok {
+		return
+	}
+	_ = s.fence.write(func() error { v.EndIteration(pass); return nil })
+}
+
+type fencedState struct {
+	session.State
+	fence *fence
+}
+
+func (s fencedState) Set(key string, value any) error {
+	return s.fence.write(func() error { return s.State.Set(key, value) })
+}
+
+type fencedArtifacts struct {
+	agent.Artifacts
+	fence *fence
+}
+
+// Save asks the fence first. It does not hold it: a store may take long.
+func (a fencedArtifacts) Save(ctx context.Context, name string, data *genai.Part) (*artifact.SaveResponse, error) {
+	if err := a.fence.write(func() error { return nil }); err != nil {
+		return nil, err
+	}
+	return a.Artifacts.Save(ctx, name, data)
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Invocation is one call of a runner, for [NewInvocation].
+type Invocation struct {
+	// ID names it; required where events are to be told apart by it.
+	ID string
+	// Session is the thread it belongs to.
+	Session session.Session
+	// UserContent is what started it.
+	UserContent *genai.Content
+	// RunConfig is how the caller wants it done; nil means the defaults.
+	RunConfig *agent.RunConfig
+	// Artifacts and Memory are optional.
+	Artifacts agent.Artifacts
+	Memory    agent.Memory
+	// Marks makes steps and loops write marks into the log.
+	Marks bool
+	// Replay answers the steps of a run that is resumed; nil for a new run.
+	Replay *Replay
+}
+
+// NewInvocation returns the context in which a runner runs its root agent by
+// [Run]. Tests of agents need it too.
+func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
+	if in.RunConfig == nil {
+		in.RunConfig = new(agent.RunConfig)
+	}
+	run := &shared{Invocation: in, modelCalls: new(atomic.Int64)}
+	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
+	if in.Replay != nil {
+		inv.record = in.Replay.recording.root
+		inv.bookEarlier(inv.budget)
+	}
+	return inv
+}
+
+// shared is what all steps of one invocation have in common.
+type shared struct {
+	Invocation
+	modelCalls *atomic.Int64
+	unlimited  budget.Budget // of a run that has no budget, nor prices
+}
+
+// invocation is the context of one step, or of a whole run above its root.
+type invocation struct {
+	context.Context // as it was handed down: it does not grow with depth
+
+	own       context.Context // of the step; it may run others under another one
+	run       *shared
+	agent     agent.Agent
+	branch    string
+	address   session.Address
+	iteration int
+	attempt   int
+	loop      *Loop
+	tree      *Tree
+	budget    *budget.Budget
+	fence     *fence      // nil if nothing around the step may be abandoned
+	record    *record     // what the log has of the step's run, if that is resumed; else nil
+	work      *agent.Work // what a pause waits for, of the step or of one around it; nil if there is none
+	ended     atomic.Bool
+	children  atomic.Pointer[childCount]
+
+	stranger bool // made for a context that leads to no step of ours
+}
+
+// childCount counts how often a step ran each of its sub-agents, to tell their
+// addresses apart.
+type childCount struct {
+	mu   sync.Mutex
+	runs map[string]int
+}
+
+func (c *childCount) next(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs == nil {
+		c.runs = make(map[string]int)
+	}
+	c.runs[name]++
+	return c.runs[name]
+}
+
+func (i *invocation) Agent() agent.Agent          { return i.agent }
+func (i *invocation) Memory() agent.Memory        { return i.run.Memory }
+func (i *invocation) InvocationID() string        { return i.run.ID }
+func (i *invocation) Branch() string              { return i.branch }
+func (i *invocation) UserContent() *genai.Content { return i.run.UserContent }
+func (i *invocation) RunConfig() *agent.RunConfig { return i.run.RunConfig }
+func (i *invocation) EndInvocation()              { i.ended.Store(true) }
+func (i *invocation) Ended() bool                 { return i.ended.Load() }
+
+func (i *invocation) Session() session.Session {
+	switch {
+	case i.fence == nil:
+		return i.run.Session
+	case i.fence.run == i.run:
+		return i.fence.session
+	}
+	return fencedSession{i.run.Session, i.fence}
+}
+
+func (i *invocation) Artifacts() agent.Artifacts {
+	if i.fence != nil && i.run.Artifacts != nil {
+		return fencedArtifacts{i.run.Artifacts, i.fence}
+	}
+	return i.run.Artifacts
+}
+
+func (i *invocation) WithContext(ctx context.Context) agent.InvocationContext { return i.copy(ctx) }
+
+func (i *invocation) copy(ctx context.Context) *invocation {
+	c := &invocation{
+		Context: ctx, own: i.own, run: i.run, agent: i.agent, branch: i.branch, address: i.address, record: i.record, work: i.work,
+		iteration: i.iteration, attempt: i.attempt, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
+	}
+	c.ended.Store(i.Ended())
+	c.children.Store(i.counter())
+	return c
+}
+
+type invocationKey struct{}
+
+// Value lets a context that wraps an invocation be traced back to it.
+func (i *invocation) Value(key any) any {
+	if key == (invocationKey{}) {
+		return i
+	}
+	return i.Context.Value(key)
+}
+
+// invocationOf finds the invocation behind a context that may wrap it; nil if
+// there is none.
+func invocationOf(ctx agent.InvocationContext) *invocation {
+	if inv, ok := ctx.(*invocation); ok {
+		return inv
+	}
+	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+	return inv
+}
+
+// parentOf is the invocation to run a child under. A context that wraps one of
+// ours, or that somebody else made, is taken at its word.
+func parentOf(ctx agent.InvocationContext) *invocation {
+	if inv, ok := ctx.(*invocation); ok {
+		return inv
+	}
+	p := &invocation{
+		Context: ctx, own: ctx, agent: ctx.Agent(), branch: ctx.Branch(),
+		run: &shared{modelCalls: new(atomic.Int64), Invocation: Invocation{
+			ID: ctx.InvocationID(), Session: ctx.Session(), UserContent: ctx.UserContent(),
+			RunConfig: ctx.RunConfig(), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
+		}},
+	}
+	if inv := invocationOf(ctx); inv != nil {
+		p.run.Marks, p.run.Replay, p.run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
+		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
+		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
+		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget
+		p.children.Store(inv.counter())
+	} else {
+		p.budget, p.stranger = p.run.newBudget(), true
+	}
+	return p
+}
+
+// counter returns the step's child count, made at the first call: most steps
+// never run a child without saying where.
+func (i *invocation) counter() *childCount {
+	if c := i.children.Load(); c != nil {
+		return c
+	}
+	i.children.CompareAndSwap(nil, new(childCount))
+	return i.children.Load()
+}
+
+// childAddress is where a sub-agent runs when nobody says more than its name.
+func (i *invocation) childAddress(name string) session.Address {
+	addr := name
+	if i.address != "" {
+		addr = string(i.address) + "/" + name
+	}
+	if n := i.counter().next(name); n > 1 {
+		addr += "#" + strconv.Itoa(n)
+	}
+	return session.Address(addr)
+}

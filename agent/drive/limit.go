@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/agent"
+)
+
+// CountModelCall counts one call of a model in the run of ctx. An agent asks
+// before it calls. It returns [agent.ErrTooManyModelCalls] when the limit is reached.
+func CountModelCall(ctx agent.InvocationContext) error {
+	inv := invocationOf(ctx)
+	if inv == nil {
+		return nil
+	}
+	limit := int64(agent.DefaultMaxLLMCalls)
+	if c := inv.run.RunConfig; c != nil && c.MaxLLMCalls != 0 {
+		limit = int64(c.MaxLLMCalls)
+	}
+	if n := inv.run.modelCalls.Add(1); limit > 0 && n > limit {
+		return fmt.Errorf("%w: the limit is %d; set agent.RunConfig.MaxLLMCalls to allow more", agent.ErrTooManyModelCalls, limit)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Lookup resolves the names that prompts, commands and other texts of an agent
+// may use, for the step of ctx: keys of the state, and the names below. It
+// reports false for a name that has no value now.
+//
+//	user_input                             what the user asked
+//	iteration  max_iterations              of the nearest loop; the limit may be missing
+//	remaining_iterations                   after this one
+//	is_first_iteration  is_last_iteration
+//	score  best.score                      the last iteration's score and the best one
+//	prev.KEY  best.KEY                     a key of the state after the iteration before, and after the best; for a
+//	                                       finalizer the best is the one that fits why the loop stopped
+//	rejected.reason  rejected.KEY          of the iteration before, if it was not accepted
+//	elapsed                                since the loop began, as "1m30s"
+//	budget.remaining                       what model calls may still use, as "12 calls, 3400 tokens, 0.52 cost"
+//	artifact.NAME                          the text of an artifact; an error if it is none, or cannot be read
+func Lookup(ctx agent.InvocationContext) func(name string) (any, bool) {
+	return lookup(ctx, StateOf(ctx), LoopOf(ctx))
+}
+
+// LookupAt is [Lookup] for a step that is not running yet: the one at an
+// address under a loop of ctx.
+func LookupAt(ctx agent.InvocationContext, l *Loop, at session.Address) func(name string) (any, bool) {
+	return lookup(ctx, stateAt(ctx.Session(), at), l)
+}
+
+func lookup(ctx agent.InvocationContext, state interface{ Get(string) (any, error) }, loop *Loop) func(name string) (any, bool) {
+	return func(name string) (any, bool) {
+		if v, err := state.Get(name); err == nil {
+			return v, true
+		}
+		switch head, key, dotted := strings.Cut(name, "."); {
+		case dotted && head == "artifact":
+			return artifactText(ctx, key)
+		case name == "user_input":
+			return userInput(ctx)
+		case name == "budget.remaining":
+			return remaining(BudgetOf(ctx).Remaining())
+		case loop == nil:
+			return nil, false
+		case dotted && head == "prev":
+			v, ok := loop.Prev[key]
+			return v, ok
+		case dotted && head == "best" && key != "score":
+			v, ok := loop.Best[key]
+			return v, ok
+		case dotted && head == "rejected":
+			return loop.Rejected.lookup(key)
+		}
+		return loop.lookup(name)
+	}
+}
+
+func (l *Loop) lookup(name string) (any, bool) {
+	limit := int(l.MaxIterations)
+	switch name {
+	case "iteration":
+		return l.Iteration, true
+	case "max_iterations":
+		return limit, limit > 0
+	case "remaining_iterations":
+		return max(limit-l.Iteration, 0), limit > 0
+	case "is_first_iteration":
+		return l.Iteration == 1, true
+	case "is_last_iteration":
+		return limit > 0 && l.Iteration >= limit, true
+	case "score":
+		return deref(l.Score)
+	case "best.score":
+		return deref(l.BestScore)
+	case "elapsed":
+		return time.Since(l.Started).Round(time.Second).String(), !l.Started.IsZero()
+	}
+	return nil, false
+}
+
+func (r *Rejected) lookup(key string) (any, bool) {
+	switch {
+	case r == nil:
+		return nil, false
+	case key == "reason":
+		return r.Reason, true
+	}
+	v, ok := r.State[key]
+	return v, ok
+}
+
+// remaining says in words what is left of a budget; false if nothing is limited.
+func remaining(left budget.Remaining) (any, bool) {
+	var parts []string
+	if left.Calls != nil {
+		unit := " calls"
+		if *left.Calls == 1 {
+			unit = " call"
+		}
+		parts = append(parts, strconv.FormatInt(*left.Calls, 10)+unit)
+	}
+	if left.Tokens != nil {
+		parts = append(parts, strconv.FormatInt(*left.Tokens, 10)+" tokens")
+	}
+	if left.Cost != nil {
+		cost := math.Floor(*left.Cost*1e4+1e-6) / 1e4 // never more than there is
+		parts = append(parts, strconv.FormatFloat(cost, 'f', -1, 64)+" cost")
+	}
+	return strings.Join(parts, ", "), parts != nil
+}
+
+func deref(f *float64) (any, bool) {
+	if f == nil {
+		return nil, false
+	}
+	return *f, true
+}
+
+func userInput(ctx agent.InvocationContext) (any, bool) {
+	c := ctx.UserContent()
+	if c == nil {
+		return nil, false
+	}
+	ev := session.Event{}
+	ev.Content = c
+	return ev.Text(), true
+}
+
+// lookupError is a value that makes the text it stands in fail; see
+// template.Fill.
+type lookupError struct{ error }
+
+func (lookupError) Unfillable()     {}
+func (e lookupError) Unwrap() error { return e.error }
+
+func artifactText(ctx agent.InvocationContext, name string) (any, bool) {
+	a := ctx.Artifacts()
+	if a == nil {
+		return nil, false
+	}
+	got, err := a.Load(ctx, name)
+	switch {
+	case errors.Is(err, artifact.ErrNotFound):
+		return nil, false
+	case err != nil:
+		return lookupError{fmt.Errorf("artifact %q: %w", name, err)}, true
+	case got.Part == nil:
+		return nil, false
+	}
+	if d := got.Part.InlineData; d != nil {
+		if !utf8.Valid(d.Data) {
+			return lookupError{fmt.Errorf("artifact %q is no text but %s: it cannot stand in one", name, d.MIMEType)}, true
+		}
+		return string(d.Data), true
+	}
+	return got.Part.Text, true
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"encoding/json"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// A resumed run books again what its steps used: those that have ended by their end
+// marks, those that go on by their answers. Branches do so side by side, or not at all
+// where a sibling has failed; so all of it is booked ahead. Some use is in neither: that
+// of attempts that are superseded, and of calls that were cut off. It was paid for, and
+// counts where it was used: each record has what was lost directly in its run.
+
+// usedIn returns what says what an answer in the log has used. Of one by an agent that
+// is not in the tree, such as a tool, only its event tells.
+func usedIn(tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) func(*session.Event) budget.Usage {
+	return func(ev *session.Event) budget.Usage {
+		if ev.UsageMetadata == nil && ev.FinishReason == "" && ev.ModelVersion == "" {
+			return budget.Usage{} // a callback's words
+		}
+		if ev.UsageMetadata == nil && ev.Omitted > 0 {
+			ev = whole(ev) // then the length of its text tells
+		}
+		a, ok := tree.Find(ev.Author).(interface {
+			Used(*session.Event, budget.Prices) budget.Usage
+		})
+		if ok {
+			return a.Used(ev, prices)
+		}
+		return reported(ev, prices)
+	}
+}
+
+// reported is what an event says that a model has used. If its price is not known, it
+// is taken for the dearest one: a run with a limit of cost could not go on otherwise.
+func reported(ev *session.Event, prices budget.Prices) budget.Usage {
+	m := ev.UsageMetadata
+	if m == nil || ev.Partial || ev.Mark != nil {
+		return budget.Usage{}
+	}
+	u := budget.Usage{Calls: 1, InputTokens: int64(m.PromptTokenCount) + int64(m.ToolUsePromptTokenCount)}
+	u.OutputTokens = max(int64(m.CandidatesTokenCount)+int64(m.ThoughtsTokenCount), int64(m.TotalTokenCount)-u.InputTokens)
+	price, known := prices.Of(ev.ModelVersion)
+	if !known {
+		for _, p := range prices {
+			price.Input, price.Output = max(price.Input, p.Input), max(price.Output, p.Output)
+		}
+	}
+	if len(prices) > 0 {
+		u.Cost = new((float64(u.InputTokens)*price.Input + float64(u.OutputTokens)*price.Output) / 1e6)
+	}
+	return u
+}
+
+// forget counts what an event that is superseded has used. The end of a step has all
+// that its run used; what of it is counted already is taken off.
+func (x *recording) forget(ev *session.Event, fin *session.StepFinished) {
+	at, used := ev.Address, x.used(ev)
+	if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished {
+		used = budget.Usage{}
+		if r := x.latest[at]; r != nil && (r.lost || !r.closed()) {
+			used = beyond(usageOf(fin), r.used())
+		}
+	}
+	for used != (budget.Usage{}) {
+		switch r := x.latest[at]; {
+		case at == "":
+			x.root.wasted = x.root.wasted.Add(used)
+			return
+		case r == nil:
+		case r.lost:
+			r.wasted = r.wasted.Add(used) // its own end takes that off
+		case !r.closed():
+			r.wasted = r.wasted.Add(used)
+			return
+		}
+		at = at.Parent()
+	}
+}
+
+// used is all that the log shows as used in a run.
+func (r *record) used() budget.Usage {
+	switch {
+	case r.finished != nil && r.finished.Usage != nil:
+		return usageOf(r.finished)
+	case r.canceled != nil:
+		var fin session.StepFinished
+		if r.canceled.Mark.Decode(&fin) == nil && fin.Usage != nil {
+			return usageOf(&fin)
+		}
+	}
+	return r.wasted.Add(r.left())
+}
+
+// left is what the answers and the runs in a record used.
+func (r *record) left() (sum budget.Usage) {
+	for _, words := range r.words {
+		for _, i := range words {
+			sum = sum.Add(r.of.used(r.of.events[i]))
+		}
+	}
+	for _, runs := range r.runs {
+		for _, run := range runs {
+			sum = sum.Add(run.used())
+		}
+	}
+	return sum
+}
+
+// usageOf is what the end of a step says that it used.
+func usageOf(fin *session.StepFinished) (u budget.Usage) {
+	if fin.Usage != nil {
+		_ = json.Unmarshal(fin.Usage, &u)
+	}
+	return u
+}
+
+// beyond is how much more is in all than in a part of it.
+func beyond(all, part budget.Usage) budget.Usage {
+	more := all.Sub(part)
+	if more.Calls <= 0 && more.Tokens() <= 0 {
+		return budget.Usage{}
+	}
+	return more
+}
+
+// BookEarlier books what the run of ctx used in an earlier part of the invocation,
+// before anything new is asked for: what its steps will book again, and what no step
+// accounts for. It is for an agent that runs its steps under a budget of its own,
+// which it gives; for all others it is done. The second time it does nothing.
+func BookEarlier(ctx agent.InvocationContext, b *budget.Budget) {
+	if inv := invocationOf(ctx); inv != nil && inv.record != nil {
+		inv.bookEarlier(b)
+	}
+}
+
+func (i *invocation) bookEarlier(b *budget.Budget) {
+	r, rec := i.run.Replay, i.record
+	r.mu.Lock()
+	if rec.booked {
+		r.mu.Unlock()
+		return
+	}
+	rec.booked = true
+	lost, again := rec.wasted, rec.left()
+	r.mu.Unlock()
+	if again != (budget.Usage{}) {
+		b.BookAhead(again)
+	}
+	if lost != (budget.Usage{}) {
+		b.Book(lost)
+		i.run.modelCalls.Add(lost.Calls)
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// FindOut asks find what became of a call of the step of ctx, and yields a mark with
+// what it says: a [session.MarkReconciled]. If the log has that mark find is not asked,
+// and the outcome is that of then. A find that is nil knows nothing, and leaves no
+// mark. The agent has a method Continues() bool that returns true.
+//
+// It is for agents, between the mark of the call that was cut off and [AskPerson].
+// More is false if the agent has to leave.
+func FindOut(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Outcome, more bool) {
+	var data session.Reconciled
+	known := Recorded(ctx)
+	switch {
+	case known != nil && (known.Mark == nil || known.Mark.Kind != session.MarkReconciled):
+		return agent.Outcome{}, true // nobody could find out then
+	case known != nil:
+		if err := known.Mark.Decode(&data); err != nil {
+			return o, yield(nil, err)
+		}
+	case find == nil:
+		return agent.Outcome{}, true
+	default:
+		said, err := look(ctx, call, find)
+		if ctx.Err() != nil {
+			yield(nil, context.Cause(ctx))
+			return o, false
+		}
+		if err != nil {
+			said = agent.Unknown(err.Error())
+		}
+		data = reconciled(said, call.Call)
+		m, err := session.NewMark(session.MarkReconciled, data)
+		if err != nil {
+			return o, yield(nil, err)
+		}
+		known = &session.Event{Mark: m}
+	}
+	switch data.Outcome {
+	case session.ReconciledHappened:
+		var result any
+		if data.Result != nil {
+			var err error
+			if result, err = session.PlainJSON(data.Result); err != nil {
+				return o, yield(nil, fmt.Errorf("what was found out about call %s: %w", call.ID, err))
+			}
+		}
+		o = agent.Happened(result)
+	case session.ReconciledNot:
+		o = agent.DidNotHappen()
+	default:
+		o = agent.Unknown(data.Why)
+	}
+	return o, yield(known, nil)
+}
+
+// look calls find.
+func look(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (o agent.Outcome, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &agent.PanicError{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	return find(ctx, call)
+}
+
+// reconciled is what the log has of an outcome. One that has no JSON is not known.
+func reconciled(o agent.Outcome, call string) session.Reconciled {
+	result, happened := o.Happened()
+	d := session.Reconciled{Call: call, Outcome: session.ReconciledUnknown, Why: o.Why()}
+	switch {
+	case o.DidNotHappen():
+		d.Outcome = session.ReconciledNot
+	case happened:
+		d.Outcome = session.ReconciledHappened
+		if result == nil {
+			return d
+		}
+		var err error
+		if d.Result, err = json.Marshal(result); err != nil {
+			return session.Reconciled{Call: call, Outcome: session.ReconciledUnknown, Why: fmt.Sprintf("it took place, and what it came to has no JSON: %v", err)}
+		}
+	}
+	return d
+}

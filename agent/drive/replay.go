@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Replay answers the steps of a resumed run from its log. The same tree runs
+// again. A step that has come to its end is not run: what it said is handed up as
+// it was, and so is how it ended. One that runs other steps, or that takes up what
+// it said ([Recorded]), runs again; what it says again is known by its place, and
+// has to be the same. Any other is made again from its beginning.
+//
+// It is for a runner, and safe for concurrent use.
+type Replay struct {
+	recording  *recording
+	origins    origins
+	tree       *Tree
+	superseded session.Spans
+	whole      func(*session.Event) *session.Event
+	err        atomic.Pointer[error]
+	answers    map[string]*session.Answer // by the question's ID
+	reopened   []session.Address          // loops that go on from here
+
+	mu      sync.Mutex // guards the recording's records too
+	pending map[int64]*session.Event
+	read    map[int64]*session.Event // those of an outline that were read, until they are taken
+}
+
+// NewReplay reads the events of one run, in their order. Superseded are those of
+// the session that do not count any more; what they used does, at these prices. The
+// events may be an outline: then whole reads one of them, when the run comes to it. It
+// fails with a [*agent.DivergedError] if the tree is visibly another one, and for events that
+// it cannot read.
+func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) (*Replay, error) {
+	x, err := newRecording(events, superseded, usedIn(tree, whole, prices))
+	if err != nil {
+		return nil, err
+	}
+	if err := x.fits(tree); err != nil {
+		return nil, err
+	}
+	answers, err := answersIn(events)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replay{answers: answers, tree: tree, recording: x, superseded: x.supersede(tree), whole: whole,
+		pending: make(map[int64]*session.Event), read: make(map[int64]*session.Event)}
+	for i, ev := range x.events {
+		if x.owners[i] != nil {
+			r.pending[ev.Seq] = ev
+		}
+	}
+	r.origins.began = make(map[string]int64)
+	for _, ev := range events {
+		if err := r.origins.add(ev); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Recall tells agents of the tree what they have said in the run: those with a
+// method Recall(*session.Event).
+func (r *Replay) Recall() {
+	for i, ev := range r.recording.events {
+		if r.recording.owners[i] == nil {
+			continue
+		}
+		if a, ok := r.tree.Find(ev.Author).(interface{ Recall(*session.Event) }); ok {
+			if ev.Omitted > 0 {
+				ev = r.whole(ev)
+			}
+			a.Recall(ev)
+		}
+	}
+}
+
+// Superseded are the events that count no more because the run goes on: those of
+// steps that are made again.
+func (r *Replay) Superseded() session.Spans { return r.superseded }
+
+// Root is the agent that the run began with; empty if none has begun.
+func (r *Replay) Root() string {
+	for at := range r.recording.latest {
+		if at.Parent() == "" {
+			return at.Agent()
+		}
+	}
+	return ""
+}
+
+// Take reports whether an event that the run yields is in its log already. Each
+// is taken once.
+func (r *Replay) Take(ev *session.Event) bool {
+	if r == nil || ev.Seq == 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.waits(ev) {
+		return false
+	}
+	delete(r.pending, ev.Seq)
+	delete(r.read, ev.Seq)
+	return true
+}
+
+// waits reports whether an event, as the log or its outline has it, is still to be
+// taken. r.mu is held.
+func (r *Replay) waits(ev *session.Event) bool {
+	known := r.pending[ev.Seq]
+	return known != nil && (known == ev || r.read[ev.Seq] == ev)
+}
+
+// event is an event of the recording with all its texts. r.mu is held.
+func (r *Replay) event(ev *session.Event) *session.Event {
+	if ev == nil || ev.Omitted == 0 {
+		return ev
+	}
+	if whole := r.read[ev.Seq]; whole != nil {
+		return whole
+	}
+	whole := r.whole(ev)
+	r.read[ev.Seq] = whole
+	return whole
+}
+
+// handed is event for one that is handed on.
+func (r *Replay) handed(ev *session.Event) *session.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.event(ev)
+}
+
+// comes reports whether an event of the log is still to be taken.
+func (r *Replay) comes(ev *session.Event) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waits(ev)
+}
+
+// Over reports whether all that counts in the log was taken.
+func (r *Replay) Over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending) == 0
+}
+
+// Err is how the run goes another way than its log, a [*agent.DivergedError]; nil as
+// long as it does not. Nothing of such a run is to be stored.
+func (r *Replay) Err() error {
+	if r == nil {
+		return nil
+	}
+	if err := r.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (r *Replay) diverge(err error) error {
+	r.err.CompareAndSwap(nil, &err)
+	return r.Err()
+}
+
+// run takes the next run of a step out of a record. Again is how many at that
+// address do not count, and skipped what came before it and is still there.
+func (r *Replay) run(of *record, at session.Address) (next *record, again int, skipped *session.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	skipped = of.unread()
+	if next = of.next(at); next != nil {
+		if skipped == of.of.events[next.from] {
+			skipped = nil
+		}
+		of.begun(next)
+	}
+	return next, of.again[at], skipped
+}
+
+// ended reports whether the next run of a step has come to its end.
+func (r *Replay) ended(of *record, at session.Address) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	runs := of.runs[at]
+	return len(runs) > 0 && runs[0].finished != nil
+}
+
+// unread is the first event of a step's record that the run has not come to.
+func (r *Replay) unread(of *record) *session.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return of.unread()
+}
+
+// again is the event as the log has it; the event itself if it is new. In order
+// says that nothing may be skipped.
+func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Event, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := of.word(ev.Address)
+	if first := of.unread(); inOrder && known != first {
+		return nil, &agent.DivergedError{Address: first.Address, Recorded: describe(first), Said: describe(ev)}
+	}
+	if known == nil {
+		return ev, nil
+	}
+	known = r.event(known)
+	if known != ev && !(isPlan(known) && isPlan(ev)) { // by what it decides one sees whether it fits
+		if err := compare(known, ev); err != nil {
+			return nil, err
+		}
+	}
+	of.said(ev.Address)
+	return known, nil
+}
+
+// Recorded is what the step of ctx said next, at its own address, before its run
+// was cut off; nil if it said no more, or was not cut off. An agent whose words
+// are costly yields that event as it is instead of making another one, and says so
+// by a method Continues() bool; all others begin anew.
+func Recorded(ctx agent.InvocationContext) *session.Event {
+	inv := invocationOf(ctx)
+	if inv == nil || inv.record == nil {
+		return nil
+	}
+	r := inv.run.Replay
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.event(inv.record.word(inv.address))
+}
+
+// Replays reports whether the log has something of the step of ctx that the run,
+// which is resumed, has not come to again.
+func Replays(ctx agent.InvocationContext) bool {
+	inv := invocationOf(ctx)
+	if inv == nil || inv.record == nil {
+		return false
+	}
+	return inv.run.Replay.unread(inv.record) != nil
+}
+
+// Again is for an agent that says something at the address of a step under it, in
+// the step's place. It is the event as the log has it if the agent has said it
+// before the run was cut off, and otherwise the event itself. If it is another
+// one the run is over with a [*agent.DivergedError].
+func Again(ctx agent.InvocationContext, ev *session.Event) *session.Event {
+	inv := invocationOf(ctx)
+	if inv == nil || inv.record == nil {
+		return ev
+	}
+	known, err := inv.run.Replay.again(inv.record, ev, inv.agent != nil && serial(inv.agent))
+	if err != nil {
+		if inv.Err() == nil {
+			_ = inv.run.Replay.diverge(err)
+		}
+		return ev
+	}
+	return known
+}

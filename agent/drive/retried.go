@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"errors"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// MetadataFailed is the key of an event's CustomMetadata that says of a step's event
+// that the step failed with what it tells: the value is the error's text.
+const MetadataFailed = "refrain:failed"
+
+// End is how a run ended, by the events of it that count; nil if it did not come to
+// its end.
+func End(events []*session.Event) (*session.StepFinished, error) {
+	var end *session.StepFinished
+	for _, ev := range events {
+		if ev.Mark == nil || ev.Address == "" || ev.Address.Parent() != "" {
+			continue
+		}
+		switch ev.Mark.Kind {
+		case session.MarkStepStarted:
+			end = nil
+		case session.MarkStepFinished:
+			fin := new(session.StepFinished)
+			if err := ev.Mark.Decode(fin); err != nil {
+				return nil, err
+			}
+			if end = fin; fin.Canceled {
+				end = nil
+			}
+		}
+	}
+	return end, nil
+}
+
+// Failed finds what a run takes back to try the step again that has failed: its end,
+// the ends of those around it, and what they have said since then. What is left is
+// the log of a run that was cut off in that step. In a parallel agent several can
+// have failed; all of those are tried again. Events are those of the run that count,
+// in their order, and the run has failed. The result is their sequence numbers.
+func Failed(events []*session.Event, tree *Tree) (session.Spans, error) {
+	f := failures{events: events, tree: tree, gone: make(map[int64]bool)}
+	for i := len(events) - 1; i >= 0; i-- {
+		if ev := events[i]; ev.Address != "" && ev.Address.Parent() == "" && f.failed(i) != nil {
+			f.takeBack(i)
+			break
+		}
+	}
+	if len(f.gone) == 0 {
+		return nil, errors.New("the log does not say which step has failed: start a new run, or fork this one")
+	}
+	seqs := make([]int64, 0, len(f.gone))
+	for seq := range f.gone {
+		seqs = append(seqs, seq)
+	}
+	return session.SpansOf(seqs...), nil
+}
+
+// failures are those in a log.
+type failures struct {
+	events []*session.Event
+	tree   *Tree
+	gone   map[int64]bool
+}
+
+// failed is the end that event i says of a step which has failed; nil if it says
+// something else.
+func (f *failures) failed(i int) *session.StepFinished {
+	ev := f.events[i]
+	if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished {
+		return nil
+	}
+	fin := new(session.StepFinished)
+	if ev.Mark.Decode(fin) != nil || fin.Canceled || fin.Error == "" {
+		return nil
+	}
+	return fin
+}
+
+// takeBack takes back the failure in which event i is the end of a step.
+func (f *failures) takeBack(i int) {
+	top := f.events[i].Address
+	j := f.origin(i)
+	at := f.events[j].Address
+	f.words(j)
+	if j == i { // it was cut off by another one, perhaps when something in it had failed
+		f.inside(at, i)
+	}
+	for k := f.stopped(j); k < len(f.events); k++ {
+		if ev := f.events[k]; ev.Address != "" && at.Under(ev.Address) && ev.Address.Under(top) {
+			f.gone[ev.Seq] = true
+		}
+	}
+	for a := at.Parent(); a != "" && a.Under(top); a = a.Parent() {
+		if p := f.tree.Find(a.Agent()); p != nil && agent.TypeOf(p) == agent.TypeParallel {
+			f.inside(a, len(f.events))
+		}
+	}
+}
+
+// origin is the end of the step from which the failure comes whose end event i is.
+func (f *failures) origin(i int) int {
+	top := f.events[i].Address
+	for at := f.failed(i).At; at != "" && at != top && at.Under(top); at = at.Parent() {
+		for j := i; j >= 0; j-- {
+			ev := f.events[j]
+			if ev.Address != at || ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished {
+				continue
+			}
+			if f.failed(j) != nil {
+				return j
+			}
+			break
+		}
+	}
+	return i
+}
+
+// stopped is where a step that failed began to end: a loop with its stop record.
+func (f *failures) stopped(i int) int {
+	at := f.events[i].Address
+	for j := i - 1; j >= 0; j-- {
+		ev := f.events[j]
+		if ev.Address != at || ev.Mark == nil {
+			continue
+		}
+		if ev.Mark.Kind == session.MarkLoopStopped {
+			return j
+		}
+		break
+	}
+	return i
+}
+
+// words takes back what a step said last, whose end event i is, where it would fail
+// by that again: an answer of its model that was no good, what it came to, or a
+// question that nobody has answered in time. What it said before is still good.
+func (f *failures) words(i int) {
+	at := f.events[i].Address
+	a := f.tree.Find(at.Agent())
+	if a == nil || !continues(a) {
+		return // it begins anew
+	}
+	for j := i - 1; j >= 0; j-- {
+		ev := f.events[j]
+		if ev.Address != at {
+			continue
+		}
+		answer := agent.TypeOf(a) == agent.TypeLLM && ev.Mark == nil && (ev.Content == nil || ev.Content.Role == genai.RoleModel)
+		asked := ev.Mark != nil && ev.Mark.Kind == session.MarkAsked
+		if !answer && !asked && ev.CustomMetadata[MetadataFailed] == nil {
+			return
+		}
+		f.gone[ev.Seq] = true
+		if !answer {
+			return
+		}
+	}
+}
+
+// inside takes back the failures of what runs in a sequence or a parallel agent, up to
+// event i: those that end it.
+func (f *failures) inside(at session.Address, i int) {
+	if a := f.tree.Find(at.Agent()); a == nil || agent.TypeOf(a) != agent.TypeSequential && agent.TypeOf(a) != agent.TypeParallel {
+		return
+	}
+	done := make(map[session.Address]bool)
+	for i--; i >= 0; i-- {
+		ev := f.events[i]
+		if ev.Mark == nil {
+			continue
+		}
+		if ev.Address == at && ev.Mark.Kind == session.MarkStepStarted {
+			return
+		}
+		if ev.Mark.Kind != session.MarkStepFinished || ev.Address.Parent() != at || done[ev.Address] || f.gone[ev.Seq] {
+			continue
+		}
+		done[ev.Address] = true
+		if f.failed(i) != nil {
+			f.takeBack(i)
+		} else {
+			f.inside(ev.Address, i) // nothing, if it has come to a good end
+		}
+	}
+}

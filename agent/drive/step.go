@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/internal/driver"
+	"github.com/refrain-dev/refrain/agent/internal/identity"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+func init() { driver.Run = Run } // agent.Custom.Run is this
+
+// Run runs an agent as a step under ctx. Agents that run others use it, or call
+// the other's Run method, which comes to the same for every agent made by this
+// project. An error of the agent is yielded last, as a [*agent.StepError]; if the
+// context was canceled it is context.Cause.
+func Run(ctx agent.InvocationContext, a agent.Agent) iter.Seq2[*session.Event, error] {
+	return func(yield func(*session.Event, error) bool) {
+		left := false
+		step := NewStep(ctx, StepConfig{Agent: a})
+		res := step.Run(func(ev *session.Event) bool {
+			left = left || !yield(ev, nil)
+			return !left
+		})
+		if res.Err != nil && !left {
+			yield(nil, res.Err)
+		}
+	}
+}
+
+// StepConfig says what a [Step] runs, and where.
+type StepConfig struct {
+	// Agent is the one to run.
+	Agent agent.Agent
+	// Branch is where its events belong; empty for the branch of the context.
+	Branch string
+	// Loop is the loop that the step belongs to, for loop agents: the step's
+	// address is then one below Loop.Pass as it is when the step runs.
+	Loop *Loop
+	// Tree is the tree that the step and all in it belong to; nil for that of
+	// the context.
+	Tree *Tree
+	// Budget is what the model calls of the step count in, and those of all
+	// that it runs: a child of the budget of the context ([BudgetOf]). nil is
+	// that budget itself.
+	Budget *budget.Budget
+	// Grace is how long a run of the step may take to end when its context is over, or
+	// when yield has returned false. Then it is left behind: nothing of what it writes
+	// from now on has an effect, be it in the state or an artifact, and what it yields
+	// is dropped. The run is in a goroutine of its own for that, and so is yield: a
+	// panic of yield is one of whoever runs the step. The step sees the loops around it
+	// as they are now, and is for one run. 0 waits for as long as it takes.
+	Grace time.Duration
+}
+
+// Step runs one agent under a context, once or, for the next iteration of a
+// loop, again and again, one run at a time. The agent's context is good until
+// its run is over: the next one uses it again.
+type Step struct {
+	cfg    StepConfig
+	base   Base // of the agent; empty for one that has a Run of its own
+	parent *invocation
+	fence  *fence // nil if it cannot be left behind, nor anything around it
+	inv    *invocation
+	bound  bool                             // inv has a context of its own, for one run
+	spent  *budget.Budget                   // what its runs use; nil if the run writes no marks
+	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
+
+	// Of the run under way, or of the next.
+	in      StepRun
+	yield   func(*session.Event) bool
+	yielded bool           // the consumer is at work
+	skipped *session.Event // what a resumed run did before this one, and has not come to
+	done    bool
+	res     StepResult
+}
+
+// StepResult is what one run of a step left.
+type StepResult struct {
+	// Err is why the step failed, or nil.
+	Err error
+	// Left reports that the consumer stopped listening, and not because the
+	// context is over: whoever ran the step returns at once and yields no more.
+	Left bool
+	// Exit is the last event that asked to leave a loop, unless it was refused.
+	Exit *session.Event
+	// Said is the last whole event with words or data in it; see
+	// [session.Event.Speaks].
+	Said *session.Event
+	// Abandoned reports that the step has not ended within its grace, and was left
+	// behind.
+	Abandoned bool
+	// Recorded is the mark with which the step came to its end in an earlier part
+	// of the run; nil if it ran now.
+	Recorded *session.StepFinished
+}
+
+// NewStep prepares a step under ctx.
+func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
+	s := &Step{cfg: cfg, parent: parentOf(ctx)}
+	s.fence = s.parent.fence
+	if cfg.Grace > 0 { // it shares nothing that changes when others run on
+		s.fence = newFence(s.parent)
+		s.parent = s.parent.copy(s.parent.Context)
+		s.parent.loop = s.parent.loop.snapshot()
+		s.cfg.Loop = cfg.Loop.snapshot()
+	}
+	s.emit = s.emitEvent
+	switch a := cfg.Agent.(type) {
+	case *agent.Custom:
+		s.base = Base{cfg: a.Config(), self: a}
+	case based: // one that embeds another agent may have a Run of its own
+		if b := a.base(); b != nil && identity.Same(b.self, a) {
+			s.base = *b
+		}
+	}
+	return s
+}
+
+// StepRun says where and how one run of a step takes place. Its zero fields
+// stand for what [Step.Run] does.
+type StepRun struct {
+	// Address is the step's, made by the caller.
+	Address session.Address
+	// Attempt counts the tries of the step there; 0 means the first.
+	Attempt int
+	// Context bounds the run; nil is the context that the step was made under,
+	// from which it has to be derived.
+	Context context.Context
+	// Late is the cause with which Context ends when the run's own time is over, for a
+	// step with a grace. From that moment the run changes nothing, and of what it
+	// yields only the marks that say how it ended are passed on. Abandoned is the
+	// error of the run if it is left behind after that.
+	Late, Abandoned error
+	// Work is what a [agent.Pause] waits for until the caller says that it is done. nil
+	// lets the step take care of that itself.
+	Work *agent.Work
+}
+
+// RunAs is Run with something to say about it.
+func (s *Step) RunAs(in StepRun, yield func(*session.Event) bool) StepResult {
+	s.in = in
+	return s.Run(yield)
+}
+
+// Run runs the step's agent and hands each of its events to yield. When yield
+// has returned false it gets no more, but for marks if the context is over.
+func (s *Step) Run(yield func(*session.Event) bool) StepResult {
+	if s.cfg.Grace > 0 {
+		return s.runWatched(yield)
+	}
+	return s.run(yield)
+}
+
+func (s *Step) run(yield func(*session.Event) bool) StepResult {
+	s.begin(yield)
+	switch rec := s.inv.record; {
+	case !s.check() || s.early():
+	case rec != nil && rec.finished != nil:
+		s.replay(rec)
+	default:
+		s.work()
+	}
+	s.yield = nil
+	return s.res
+}
+
+// work runs the agent, unless the run is to be paused.
+func (s *Step) work() {
+	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
+		s.inv.work = s.parent.run.RunConfig.Pause.Begin(s.inv, s.fence, s.parent.stranger)
+		defer s.inv.work.Done()
+		if !s.check() {
+			return
+		}
+	}
+	if s.parent.run.Marks {
+		s.runMarked()
+	} else {
+		s.execute()
+	}
+}
+
+// begin prepares the agent's context. Everything in it that a run changes is
+// set here.
+func (s *Step) begin(yield func(*session.Event) bool) {
+	p, inv := s.parent, s.inv
+	// A request that is over may look at its context once more, from a
+	// goroutine of its own, and an abandoned step for as long as it likes: that
+	// of an invocation is never changed.
+	if inv == nil || s.bound || s.in.Context != nil {
+		inv = &invocation{
+			Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree, budget: p.budget, fence: s.fence, attempt: 1,
+		}
+		if s.cfg.Branch != "" {
+			inv.branch = s.cfg.Branch
+		}
+		if s.cfg.Tree != nil {
+			inv.tree = s.cfg.Tree
+		}
+		if s.cfg.Budget != nil {
+			inv.budget = s.cfg.Budget
+		}
+		if p.run.Marks {
+			inv.budget = s.meter(inv.budget)
+		}
+		if s.bound = s.in.Context != nil; s.bound {
+			inv.Context = s.in.Context
+		}
+		inv.own = inv.Context
+		s.inv = inv
+	}
+	if s.cfg.Loop != nil {
+		inv.loop = s.cfg.Loop
+	}
+	inv.attempt = max(1, s.in.Attempt)
+	switch {
+	case s.in.Address != "":
+		inv.address = s.in.Address
+	case s.cfg.Loop != nil:
+		inv.address = s.cfg.Loop.Pass + "/" + session.Address(s.cfg.Agent.Name())
+	default:
+		inv.address = p.childAddress(s.cfg.Agent.Name())
+	}
+	if inv.loop != nil {
+		inv.iteration = inv.loop.Iteration
+	}
+	if inv.ended.Load() {
+		inv.ended.Store(false)
+	}
+	if inv.children.Load() != nil {
+		inv.children.Store(nil)
+	}
+	if inv.record, s.skipped = nil, nil; p.record != nil {
+		s.find(p.record)
+	}
+	if inv.work = p.work; s.in.Work != nil {
+		inv.work = s.in.Work
+	}
+	s.in = StepRun{}
+	s.yield, s.done, s.yielded = yield, false, false
+	s.res = StepResult{}
+}
+
+// execute runs the agent and turns a panic in it into an error. A panic of
+// whoever consumes the events is none of ours and goes on.
+func (s *Step) execute() {
+	defer func() {
+		if s.yielded {
+			return
+		}
+		if r := recover(); r != nil {
+			s.done = false // even after an error: the panic is the worse news
+			s.fail(&agent.PanicError{Value: r, Stack: debug.Stack()})
+		}
+	}()
+	if s.base.self != nil {
+		s.base.execute(s.inv, s.emit)
+	} else {
+		each(s.cfg.Agent.Run(s.inv), s.emit)
+	}
+	if !s.done {
+		s.check() // it may have ended because of the context, without a word
+	}
+}
+
+// each ranges over what an agent's Run has returned.
+func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error) bool) {
+	if seq == nil {
+		yield(nil, errors.New("Run returned no sequence"))
+		return
+	}
+	seq(yield)
+}
+
+// emitEvent takes a pair from the agent.
+func (s *Step) emitEvent(ev *session.Event, err error) bool {
+	if s.done {
+		if s.canceled() && ev != nil && ev.Mark != nil {
+			if ev = s.told(ev); ev != nil {
+				s.pass(ev) // how it ended is for the log, canceled or not
+			}
+		}
+		return false
+	}
+	if ev != nil && ev.Mark != nil && s.isSaidAgain(ev) && ev != Recorded(s.inv) {
+		return s.check() // a mark is a fact: once is enough
+	}
+	if ev != nil {
+		if ev = s.told(ev); ev == nil || !s.pass(ev) {
+			return false
+		}
+	}
+	switch {
+	case err != nil:
+		s.fail(err)
+		return false
+	case ev == nil:
+		s.fail(errors.New("agent yielded neither an event nor an error"))
+		return false
+	}
+	return s.check()
+}
+
+// pass hands an event on and takes note of it.
+func (s *Step) pass(ev *session.Event) bool {
+	s.yielded = true
+	ok := s.yield(ev)
+	s.yielded = false
+	if !ok {
+		s.done = true
+		if s.inv.Context.Err() != nil {
+			s.res.Err = context.Cause(s.inv.Context)
+		} else {
+			s.res.Left = true
+		}
+		return false
+	}
+	if ev.Actions.AsksToLeave() && isLater(ev, s.res.Exit) {
+		s.res.Exit = ev
+	}
+	if !ev.Partial && ev.Mark == nil && ev.Speaks() && isLater(ev, s.res.Said) {
+		s.res.Said = ev
+	}
+	return true
+}
+
+// isLater reports whether an event comes after another one in the log. Where a
+// run is resumed they may come in another order.
+func isLater(ev, other *session.Event) bool { return other == nil || ev.Seq == 0 || ev.Seq > other.Seq }
+
+// canceled reports whether the step ended because its context did.
+func (s *Step) canceled() bool { return s.inv.Context.Err() != nil && !s.res.Left }
+
+// check ends the step if its context is over.
+func (s *Step) check() bool {
+	if s.inv.Context.Err() == nil {
+		return true
+	}
+	s.fail(context.Cause(s.inv.Context))
+	return false
+}
+
+// fail ends the step with an error. Under a canceled context whatever fails
+// does so because of that, but for a panic.
+func (s *Step) fail(err error) {
+	if s.done {
+		return
+	}
+	s.done = true
+	if _, ok := errors.AsType[*agent.PanicError](err); !ok && s.inv.Context.Err() != nil {
+		s.res.Err = context.Cause(s.inv.Context)
+		return
+	}
+	if _, ok := errors.AsType[*agent.StepError](err); !ok {
+		err = &agent.StepError{Address: s.inv.address, Err: err}
+	}
+	s.res.Err = err
+}
+
+// isBelow reports whether an event is of a step below this one.
+func (s *Step) isBelow(ev *session.Event) bool {
+	own := s.inv.address
+	return len(ev.Address) > len(own) && ev.Address.Under(own)
+}
+
+// isSaidAgain reports whether an event is in the log and not yielded for the first time,
+// be it in this process or in one that the run was resumed from.
+func (s *Step) isSaidAgain(ev *session.Event) bool {
+	return ev.Seq != 0 && !s.inv.run.Replay.comes(ev)
+}
+
+// stamp says on an event where it comes from. The step that is nearest to the
+// event does it; those above see an address below their own and leave it.
+func (s *Step) stamp(ev *session.Event) *session.Event {
+	own := s.inv.address
+	if s.isBelow(ev) && !s.isSaidAgain(ev) {
+		return ev
+	}
+	if ev.Seq != 0 { // said again by an agent that keeps its events, or those of another one: its own word now
+		again := *ev
+		again.Seq, again.ID, again.Timestamp, again.InvocationID, again.Branch = 0, "", time.Time{}, "", ""
+		ev = &again
+	}
+	if ev.Author == "" {
+		ev.Author = s.cfg.Agent.Name()
+		if ev.Content != nil && ev.Content.Role == genai.RoleUser {
+			ev.Author = "user"
+		}
+	}
+	if ev.InvocationID == "" {
+		ev.InvocationID = s.inv.run.ID
+	}
+	if ev.Branch == "" {
+		ev.Branch = s.inv.branch
+	}
+	ev.Address, ev.Iteration, ev.Attempt = own, s.inv.iteration, s.inv.attempt
+	return ev
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// runMarked is execute between two marks.
+func (s *Step) runMarked() {
+	started, before, doubts := time.Now(), s.spent.Used(), s.watch()
+	if s.inv.record != nil && agent.TypeOf(s.cfg.Agent) != agent.TypeLoop { // it calls BookEarlier itself
+		s.inv.bookEarlier(s.inv.budget)
+	}
+	if s.mark(session.MarkStepStarted, nil) {
+		s.execute()
+	}
+	if s.res.Left || s.inv.run.Replay.Err() != nil {
+		return
+	}
+	if s.inv.record != nil { // if nobody has
+		s.inv.bookEarlier(s.inv.budget)
+	}
+	if rec := s.inv.record; rec != nil && !s.rest(rec) {
+		return
+	}
+	s.res.Err = doubts.with(s.res.Err)
+	fin := session.StepFinished{Seconds: time.Since(started).Seconds(), Canceled: s.parent.own.Err() != nil}
+	if s.res.Err != nil {
+		note(&fin, s.res.Err)
+	}
+	if used := s.spent.Used().Sub(before); used != (budget.Usage{}) {
+		fin.Usage, _ = json.Marshal(used) // numbers: there is no error
+	}
+	s.mark(session.MarkStepFinished, fin)
+}
+
+func (s *Step) mark(kind session.MarkKind, data any) bool {
+	m, err := session.NewMark(kind, data)
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	ev := s.told(&session.Event{Mark: m})
+	return ev != nil && s.pass(ev)
+}
+
+// meter is a budget below b in which the step's calls count, and nobody else's.
+func (s *Step) meter(b *budget.Budget) *budget.Budget {
+	if s.spent == nil {
+		s.spent = b.Child(budget.Limits{})
+	}
+	return s.spent
+}

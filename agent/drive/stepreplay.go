@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"encoding/json"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// find looks up what the log has of the run that is about to begin.
+func (s *Step) find(around *record) {
+	inv := s.inv
+	rec, again, skipped := inv.run.Replay.run(around, inv.address)
+	if inv.attempt += again; rec != nil {
+		inv.attempt = rec.attempt
+	}
+	inv.record, s.skipped = rec, skipped
+}
+
+// early ends a step that begins before the one around it has come to all that it
+// did before.
+func (s *Step) early() bool {
+	if s.skipped == nil || s.parent.agent == nil || !serial(s.parent.agent) || s.parent.Err() != nil {
+		return false
+	}
+	return s.missed(s.skipped, "a run of "+string(s.inv.address))
+}
+
+// told is an event that the step's agent has yielded, as it is handed on; nil
+// ends the step.
+func (s *Step) told(ev *session.Event) *session.Event {
+	rec := s.inv.record
+	if rec != nil && ev.Seq != 0 && ev == Recorded(s.inv) {
+		known, _ := s.inv.run.Replay.again(rec, ev, false)
+		return known
+	}
+	ev = s.stamp(ev)
+	if err := ev.Normalize(); err != nil { // before anybody else sees it
+		s.fail(err)
+		return nil
+	}
+	if ev.Partial || ev.Address != s.inv.address {
+		return ev
+	}
+	if rec == nil {
+		s.noteCancel(ev)
+		return ev
+	}
+	known, err := s.inv.run.Replay.again(rec, ev, serial(s.cfg.Agent) && s.inv.Context.Err() == nil)
+	switch {
+	case err == nil && known == ev:
+		s.noteCancel(ev)
+	case err == nil:
+		s.inv.keepTemp(ev)
+	case s.inv.Context.Err() == nil:
+		s.fail(s.inv.run.Replay.diverge(err))
+		return nil
+	case ev.Mark == nil: // said because it is canceled
+		s.check()
+		return nil
+	default:
+		s.noteCancel(ev)
+		return ev
+	}
+	return known
+}
+
+// metadataCanceled says of an event that its step was canceled when it said it. If
+// it is resumed it may have something else to say.
+const metadataCanceled = "refrain:canceled"
+
+func (s *Step) noteCancel(ev *session.Event) {
+	if !s.inv.run.Marks || s.inv.Context.Err() == nil || continues(s.cfg.Agent) {
+		return
+	}
+	ev.CustomMetadata = with(ev.CustomMetadata, metadataCanceled)
+}
+
+// missed ends a step that leaves out what it did before, unless that is nil.
+func (s *Step) missed(next *session.Event, what string) bool {
+	if next == nil {
+		return false
+	}
+	s.fail(s.inv.run.Replay.diverge(&agent.DivergedError{Address: next.Address, Recorded: describe(next), Said: what}))
+	return true
+}
+
+// rest takes what a step did before that it has not come to again. Only one that was
+// cut off, or in which one of several at once has failed, can leave something: that
+// happened, and is handed up as it was. It returns false if the run diverges, or ends.
+func (s *Step) rest(rec *record) bool {
+	r := s.inv.run.Replay
+	failed := s.res.Err != nil && s.parent.own.Err() == nil
+	switch {
+	case s.inv.Context.Err() == nil && !(failed && watches(s.cfg.Agent)):
+		return !s.missed(r.unread(rec), "the end of "+string(s.inv.address))
+	case !failed:
+		return true
+	}
+	for ev := range rec.events() {
+		if r.comes(ev) && !s.pass(r.handed(ev)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Replay is RunAs for a step that has come to its end in an earlier part of the
+// run: it reports false, and does nothing, for any other. Nothing of the agent's
+// runs, so that no Context needs to bound it.
+func (s *Step) Replay(in StepRun, yield func(*session.Event) bool) (res StepResult, ok bool) {
+	around := s.parent.record
+	if around == nil || !s.parent.run.Replay.ended(around, in.Address) {
+		return StepResult{}, false
+	}
+	return s.RunAs(in, yield), true
+}
+
+// replay hands up what the step said and ends it as it ended.
+func (s *Step) replay(rec *record) {
+	fin := rec.finished
+	s.book(fin.Usage)
+	for ev := range rec.events() {
+		if !s.pass(s.inv.run.Replay.handed(ev)) || !s.check() {
+			return
+		}
+	}
+	s.done = true
+	s.res.Recorded, s.res.Err = fin, errorOf(fin)
+}
+
+// book counts again what was used in an earlier part of the run.
+func (s *Step) book(usage json.RawMessage) {
+	var u budget.Usage
+	if usage == nil || json.Unmarshal(usage, &u) != nil {
+		return
+	}
+	s.inv.budget.Book(u)
+	s.inv.run.modelCalls.Add(u.Calls)
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/internal/identity"
+)
+
+// Tree is a tree of agents in which everybody is found by name, with the agent
+// above. A nil Tree is empty.
+type Tree struct {
+	root    agent.Agent
+	agents  map[string]agent.Agent
+	parents map[string]agent.Agent
+}
+
+// NewTree returns the tree below and including root. The errors are those of
+// [CheckTree].
+func NewTree(root agent.Agent) (*Tree, error) {
+	if err := CheckTree(root); err != nil {
+		return nil, err
+	}
+	t := &Tree{root: root, agents: make(map[string]agent.Agent), parents: make(map[string]agent.Agent)}
+	t.add(root)
+	return t, nil
+}
+
+func (t *Tree) add(a agent.Agent) {
+	t.agents[a.Name()] = a
+	for _, sub := range a.SubAgents() {
+		t.parents[sub.Name()] = a
+		t.add(sub)
+	}
+}
+
+// Root is the agent at the top; nil if the tree is empty.
+func (t *Tree) Root() agent.Agent {
+	if t == nil {
+		return nil
+	}
+	return t.root
+}
+
+// Find returns the agent of that name, or nil.
+func (t *Tree) Find(name string) agent.Agent {
+	if t == nil {
+		return nil
+	}
+	return t.agents[name]
+}
+
+// Parent returns the agent that the named one is a sub-agent of; nil for the
+// root and for who is not in the tree.
+func (t *Tree) Parent(name string) agent.Agent {
+	if t == nil {
+		return nil
+	}
+	return t.parents[name]
+}
+
+// Names lists everybody in the tree, in order.
+func (t *Tree) Names() []string {
+	if t == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(t.agents))
+}
+
+// TreeOf is the tree that the step of ctx belongs to; nil if whoever runs it has
+// given none.
+func TreeOf(ctx agent.InvocationContext) *Tree {
+	if inv := invocationOf(ctx); inv != nil {
+		return inv.tree
+	}
+	return nil
+}
+
+// CheckTree refuses a tree in which an agent has two parents, two agents have
+// one name, or one has the name "user" or none. It reports every problem.
+func CheckTree(root agent.Agent) error {
+	c := treeCheck{parents: make(map[agent.Agent]string), names: make(map[string]bool)}
+	c.visit(root, "")
+	return errors.Join(c.errs...)
+}
+
+type treeCheck struct {
+	parents map[agent.Agent]string
+	names   map[string]bool
+	errs    []error
+}
+
+// parentOf is the parent under which an agent was met before. An agent that
+// cannot be compared is never met twice; its name is.
+func (c *treeCheck) parentOf(a agent.Agent) (string, bool) {
+	if !identity.CanCompare(a) {
+		return "", false
+	}
+	parent, ok := c.parents[a]
+	return parent, ok
+}
+
+func (c *treeCheck) visit(a agent.Agent, parent string) {
+	if identity.IsNil(a) {
+		c.errs = append(c.errs, fmt.Errorf("under %q: there is no agent: it is nil", parent))
+		return
+	}
+	name := a.Name()
+	if first, ok := c.parentOf(a); ok {
+		c.errs = append(c.errs, fmt.Errorf("agent %q cannot have >1 parents, found: %q, %q; make a second agent of another name", name, first, parent))
+		return
+	}
+	if identity.CanCompare(a) {
+		c.parents[a] = parent
+	}
+	switch err := (agent.Config{Name: name}).Check(); {
+	case err != nil:
+		if parent != "" {
+			err = fmt.Errorf("under %q: %w", parent, err)
+		}
+		c.errs = append(c.errs, err)
+	case c.names[name]:
+		c.errs = append(c.errs, fmt.Errorf("agent names must be unique in the agent tree, found duplicate: %q", name))
+	}
+	c.names[name] = true
+	for _, sub := range a.SubAgents() {
+		c.visit(sub, name)
+	}
+}
