@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
@@ -99,14 +98,14 @@ type Agent struct {
 	Func       string // the name of a Go agent; see BuildConfig.Agents
 
 	parent *Agent
-	tool   bool       // parent has it as a tool
-	alias  *yaml.Node // where an alias stands for it; nil if none does
+	tool   bool         // parent has it as a tool
+	alias  *source.Node // where an alias stands for it; nil if none does
 	src    *source.Source
-	node   *yaml.Node
-	broken bool                  // a field could not be read
-	unread []string              // fields that could not be read, or not whole
-	anyone bool                  // it may exit because nobody is said to
-	nodes  map[string]*yaml.Node // the values of fields, by path
+	node   *source.Node
+	broken bool                    // a field could not be read
+	unread []string                // fields that could not be read, or not whole
+	anyone bool                    // it may exit because nobody is said to
+	nodes  map[string]*source.Node // the values of fields, by path
 }
 
 // LoopOutput is the output key that makes a step of a loop its finalizer.
@@ -177,7 +176,7 @@ const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd
 
 var headRows = []row[Agent]{
 	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text), func(a *Agent) *string { return &a.Name }),
-	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) }, func(*reader, *Agent, *yaml.Node) {}),
+	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) }, func(*reader, *Agent, *source.Node) {}),
 	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
 	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
 	field("color", "color to show it in: a name such as red, or \"#rrggbb\"", plain(colorShape, (*reader).color), func(a *Agent) *string { return &a.Color }),
@@ -299,7 +298,7 @@ func shownShape() shape {
 	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(vocabulary.MaxName), Title: "text"}
 }
 
-func (r *reader) displayName(n *yaml.Node, _ string) (string, bool) {
+func (r *reader) displayName(n *source.Node, _ string) (string, bool) {
 	text, ok := r.text(n, "display_name")
 	switch {
 	case !ok:
@@ -313,7 +312,7 @@ func (r *reader) displayName(n *yaml.Node, _ string) (string, bool) {
 	return text, ok
 }
 
-func (r *reader) color(n *yaml.Node, _ string) (string, bool) {
+func (r *reader) color(n *source.Node, _ string) (string, bool) {
 	text, ok := r.text(n, "color")
 	if !ok || slices.Contains(colors, text) || hexColor.MatchString(text) {
 		return text, ok
@@ -329,7 +328,7 @@ func (r *reader) color(n *yaml.Node, _ string) (string, bool) {
 }
 
 // agent reads an agent, or follows a ref to one; nil if it is neither.
-func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
+func (r *reader) agent(n *source.Node, parent *Agent) *Agent {
 	what := "an agent"
 	if parent == nil {
 		what = "a definition"
@@ -347,7 +346,7 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 		return r.ref(parent, ps[i].value)
 	}
 	ps = r.configured(ps)
-	a := &Agent{parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*yaml.Node)}
+	a := &Agent{parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node)}
 	a.Type = r.typeOf(a, ps)
 	begin(a)
 	known := a.Type != ""
@@ -377,7 +376,7 @@ func (r *reader) agent(n *yaml.Node, parent *Agent) *Agent {
 
 // typeOf says what type of agent the fields describe; empty if they do not.
 func (r *reader) typeOf(a *Agent, ps []pair) Type {
-	var given *yaml.Node
+	var given *source.Node
 	names := make([]string, len(ps))
 	for i, p := range ps {
 		if names[i] = p.key; p.key == "type" {
@@ -451,7 +450,7 @@ func (c *checker) name(a *Agent) {
 
 // aliased is the alias that stands for the agent or for one around it; nil if it
 // is written where it is.
-func (a *Agent) aliased() *yaml.Node {
+func (a *Agent) aliased() *source.Node {
 	for ; a != nil; a = a.parent {
 		if a.alias != nil {
 			return a.alias

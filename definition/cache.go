@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/template"
@@ -46,7 +45,7 @@ func filledText() shape {
 	return s
 }
 
-func (r *reader) cacheKey(n *yaml.Node, what string) (string, bool) {
+func (r *reader) cacheKey(n *source.Node, what string) (string, bool) {
 	key, ok := r.words(n, what)
 	if ok && key == "" {
 		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out for all that the step names"
@@ -55,10 +54,10 @@ func (r *reader) cacheKey(n *yaml.Node, what string) (string, bool) {
 }
 
 // cacheOf reads true, a duration, or a map; nil for none.
-func cacheOf(p place, n *yaml.Node) (*Cache, bool) {
+func cacheOf(p place, n *source.Node) (*Cache, bool) {
 	_, timed := spanOf(n)
 	switch {
-	case n.Kind != yaml.ScalarNode:
+	case n.Kind != source.Scalar:
 		return cacheParts.read(p, n)
 	case n.ShortTag() == "!!bool":
 		if on, ok := p.boolean(n, p.field); !on {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -88,7 +87,7 @@ func callbackShape() shape {
 var callbackFields = callbackShape().PropertyOrder
 
 // callbacks reads who is told what an agent does.
-func (r *reader) callbacks(a *Agent, n *yaml.Node) {
+func (r *reader) callbacks(a *Agent, n *source.Node) {
 	ps, ok := r.pairs(n, "callbacks")
 	if !ok {
 		return
@@ -127,7 +126,7 @@ func pointNames() []string {
 }
 
 // callback reads one; ok is false if it cannot be read.
-func (r *reader) callback(a *Agent, field string, n *yaml.Node) (cb Callback, ok bool) {
+func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, ok bool) {
 	a.nodes[field] = n
 	ps, ok := r.pairs(n, field)
 	if !ok {
@@ -179,7 +178,7 @@ func (r *reader) callback(a *Agent, field string, n *yaml.Node) (cb Callback, ok
 const secretPrefix = "whsec_"
 
 // variableName reads the name of an environment variable.
-func (r *reader) variableName(n *yaml.Node, what string) string {
+func (r *reader) variableName(n *source.Node, what string) string {
 	text, ok := r.text(n, what)
 	if ok && (!variable.MatchString(text) || strings.HasPrefix(text, secretPrefix)) {
 		r.report(r.src.Of(n), CodeValue, "%s must be the name of an environment variable", what).

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"go.yaml.in/yaml/v4"
-
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
@@ -18,14 +17,14 @@ import (
 // condition reads an expression, or a map of one of when, any, all and not,
 // perhaps with for, or of a phrase and who
 // says it; nil if it cannot be read.
-func (r *reader) condition(a *Agent, n *yaml.Node, field string) (*loop.Condition, bool) {
+func (r *reader) condition(a *Agent, n *source.Node, field string) (*loop.Condition, bool) {
 	c := r.conditionOf(a, n, field)
 	return c, c != nil
 }
 
-func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Condition {
+func (r *reader) conditionOf(a *Agent, n *source.Node, field string) *loop.Condition {
 	a.nodes[field] = n
-	if n.Kind == yaml.ScalarNode {
+	if n.Kind == source.Scalar {
 		text, ok := r.words(n, field)
 		if !ok {
 			return nil
@@ -48,7 +47,7 @@ func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Conditi
 		f := field + "." + p.key
 		switch p.key {
 		case "when":
-			if inner := r.conditionOf(a, p.value, f); inner != nil && p.value.Kind == yaml.ScalarNode {
+			if inner := r.conditionOf(a, p.value, f); inner != nil && p.value.Kind == source.Scalar {
 				c.Expr = inner.Expr
 				a.nodes[field] = p.value
 			} else if inner != nil {
@@ -82,7 +81,7 @@ func (r *reader) conditionOf(a *Agent, n *yaml.Node, field string) *loop.Conditi
 	return c
 }
 
-func (r *reader) conditions(a *Agent, n *yaml.Node, field string) []loop.Condition {
+func (r *reader) conditions(a *Agent, n *source.Node, field string) []loop.Condition {
 	a.nodes[field] = n
 	items, ok := r.items(n, field)
 	if ok && len(items) == 0 {
@@ -101,7 +100,7 @@ func (r *reader) conditions(a *Agent, n *yaml.Node, field string) []loop.Conditi
 
 // said reads a condition of a phrase and the step that says it, perhaps with
 // for; nil if it cannot be read. It becomes says(state.KEY, "phrase").
-func (r *reader) said(a *Agent, n *yaml.Node, field string, ps []pair) *loop.Condition {
+func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.Condition {
 	var phrase, key string
 	c, before := &loop.Condition{}, len(r.problems)
 	given := make(map[string]bool)
@@ -110,7 +109,7 @@ func (r *reader) said(a *Agent, n *yaml.Node, field string, ps []pair) *loop.Con
 		given[p.key] = true
 		switch p.key {
 		case "text":
-			if phrase, _ = r.words(p.value, f); !expr.Says(phrase, phrase) && p.value.Kind == yaml.ScalarNode {
+			if phrase, _ = r.words(p.value, f); !expr.Says(phrase, phrase) && p.value.Kind == source.Scalar {
 				r.report(r.src.Of(p.value), CodeStop, "%s has no letter and no digit in it, so nobody says it", f)
 			}
 		case "of":
@@ -140,7 +139,7 @@ func (r *reader) said(a *Agent, n *yaml.Node, field string, ps []pair) *loop.Con
 
 // saidBy is the state key of what an agent of a loop says; "" if it has none,
 // which is reported.
-func (r *reader) saidBy(a *Agent, n *yaml.Node, field string) string {
+func (r *reader) saidBy(a *Agent, n *source.Node, field string) string {
 	name, ok := r.text(n, field)
 	if !ok {
 		return ""
@@ -159,7 +158,7 @@ func (r *reader) saidBy(a *Agent, n *yaml.Node, field string) string {
 	return ""
 }
 
-func (r *reader) saidKey(a, by *Agent, n *yaml.Node, field string) string {
+func (r *reader) saidKey(a, by *Agent, n *source.Node, field string) string {
 	problem := func(format, hint string) string {
 		r.report(r.src.Of(n), CodeStop, format, field, by.Name).Hint = hint
 		return ""

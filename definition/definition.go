@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
@@ -143,7 +142,7 @@ func (l *loader) unreadable(name string, err error) error {
 }
 
 // definition makes a definition of the root file's value.
-func (l *loader) definition(src *source.Source, n *yaml.Node) (*Definition, error) {
+func (l *loader) definition(src *source.Source, n *source.Node) (*Definition, error) {
 	d := &Definition{}
 	if n != nil {
 		l.used[src.Path] = source.Span{Src: src, Line: 1, Column: 1, Length: 1}
@@ -163,7 +162,7 @@ func (l *loader) definition(src *source.Source, n *yaml.Node) (*Definition, erro
 }
 
 // ref reads the agent in the file that a ref names.
-func (r *reader) ref(parent *Agent, n *yaml.Node) *Agent {
+func (r *reader) ref(parent *Agent, n *source.Node) *Agent {
 	name, ok := r.text(n, "ref")
 	if !ok {
 		return nil
@@ -323,7 +322,7 @@ func (l *loader) note(at source.Span, code, format string, args ...any) *Problem
 func (l *loader) full() bool { return len(l.problems) >= maxFound }
 
 // read reads a file and returns its one value, nil if there is a problem.
-func (l *loader) read(r io.Reader, name, path string) (*source.Source, *yaml.Node) {
+func (l *loader) read(r io.Reader, name, path string) (*source.Source, *source.Node) {
 	src := source.New(name, path, len(l.sources), "")
 	l.sources = append(l.sources, src)
 	n, faults := source.Read(r, src, &l.nodes)
@@ -332,7 +331,7 @@ func (l *loader) read(r io.Reader, name, path string) (*source.Source, *yaml.Nod
 }
 
 // parse returns the one value of the text of src, nil if there is a problem.
-func (l *loader) parse(src *source.Source, text string) *yaml.Node {
+func (l *loader) parse(src *source.Source, text string) *source.Node {
 	n, faults := source.Parse(src, text, &l.nodes)
 	l.blame(faults)
 	return n

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
@@ -27,7 +26,7 @@ var (
 const effectsHint = "pure changes nothing, idempotent may happen twice, at_most_once must not, transactional changes only the state"
 
 // effect reads what something does to the world outside.
-func (r *reader) effect(n *yaml.Node, what string, of []string) agent.Effect {
+func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	text, ok := r.text(n, what)
 	if ok && !slices.Contains(of, text) {
 		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
@@ -40,12 +39,12 @@ func (r *reader) effect(n *yaml.Node, what string, of []string) agent.Effect {
 }
 
 // taskEffect reads that of a task.
-func (r *reader) taskEffect(a *Agent, n *yaml.Node) {
+func (r *reader) taskEffect(a *Agent, n *source.Node) {
 	of := effects
 	if a.Type == TypeExpression || a.Type == TypeTemplate {
 		of = innerEffects
 	}
-	if source.Deref(n).Kind == yaml.MappingNode && len(of) == len(effects) {
+	if source.Deref(n).Kind == source.Map && len(of) == len(effects) {
 		r.effectMap(a, n)
 		return
 	}
@@ -140,7 +139,7 @@ var (
 const reconcileHint = "write reconcile: {command: [program, \"{{call_id}}\"]} or {url: https://…/{{call_id}}}"
 
 // effectMap reads an effect with what finds out about it.
-func (r *reader) effectMap(a *Agent, n *yaml.Node) {
+func (r *reader) effectMap(a *Agent, n *source.Node) {
 	ps, ok := r.pairs(n, "effect")
 	if !ok {
 		return
@@ -170,14 +169,14 @@ func (r *reader) effectMap(a *Agent, n *yaml.Node) {
 
 // reconcile reads what finds out whether a task was done: another task, whose templates
 // see what those of the first one do; nil if it cannot be read.
-func (r *reader) reconcile(a *Agent, n *yaml.Node) *Agent {
+func (r *reader) reconcile(a *Agent, n *source.Node) *Agent {
 	const what = "effect.reconcile"
 	ps, ok := r.pairs(n, what)
 	if !ok {
 		r.hint(reconcileHint)
 		return nil
 	}
-	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n), nodes: map[string]*yaml.Node{"name": a.nodes["name"]}}
+	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n), nodes: map[string]*source.Node{"name": a.nodes["name"]}}
 	has := func(field string) bool { return slices.ContainsFunc(ps, func(p pair) bool { return p.key == field }) }
 	known, before := commandOnly, len(r.problems)
 	switch find.Type = TypeCommand; {

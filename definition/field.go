@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 // Field is one thing that a definition can say about an agent.
@@ -157,7 +157,7 @@ func kindOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) kind {
 	}
 	k := kind{types: types, begin: func(a *Agent) { begin(a) }}
 	for _, w := range rows {
-		of := special(w.Name, w.Doc, w.shape, func(p place, n *yaml.Node, a *Agent) bool { return w.into(p, n, begin(a)) })
+		of := special(w.Name, w.Doc, w.shape, func(p place, n *source.Node, a *Agent) bool { return w.into(p, n, begin(a)) })
 		of.needed, of.single, of.hint = w.needed, w.single, w.hint
 		k.rows = append(k.rows, of)
 	}
@@ -169,7 +169,7 @@ func kindOfRoot(rows []row[Definition]) kind {
 	k := kindOf(func(*Agent) **Definition { return nil }, rows)
 	k.root, k.begin = true, nil
 	for i, w := range rows {
-		k.rows[i].into = func(p place, n *yaml.Node, _ *Agent) bool { return w.into(p, n, p.def) }
+		k.rows[i].into = func(p place, n *source.Node, _ *Agent) bool { return w.into(p, n, p.def) }
 	}
 	return k
 }

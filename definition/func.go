@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
 var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers", plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
@@ -21,7 +20,7 @@ var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding
 type NewAgent func(cfg agent.Config) (agent.Agent, error)
 
 // goAgentName reads the name of a Go agent.
-func (r *reader) goAgentName(n *yaml.Node, field string) (string, bool) {
+func (r *reader) goAgentName(n *source.Node, field string) (string, bool) {
 	text, ok := r.text(n, field)
 	if ok && text == "" {
 		r.report(r.src.Of(n), CodeValue, "func is empty").Hint = "name one of BuildConfig.Agents"

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/humanagent"
@@ -39,7 +38,7 @@ type Human struct {
 }
 
 // several reads a list that is not empty, and keeps where its elements are.
-func (r *reader) several(a *Agent, n *yaml.Node, what string, read func(*yaml.Node, string) (string, bool)) []string {
+func (r *reader) several(a *Agent, n *source.Node, what string, read func(*source.Node, string) (string, bool)) []string {
 	items, ok := r.items(n, what)
 	if ok && len(items) == 0 {
 		r.report(r.src.Of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name some"
@@ -60,8 +59,8 @@ func answerTo() shape {
 
 // defaultAnswer reads an answer as JSON; nil if it can be none. Whether it is one
 // to the question is looked at when that is known.
-func (r *reader) defaultAnswer(a *Agent, n *yaml.Node, field string) (json.RawMessage, bool) {
-	if n.Kind == yaml.SequenceNode {
+func (r *reader) defaultAnswer(a *Agent, n *source.Node, field string) (json.RawMessage, bool) {
+	if n.Kind == source.List {
 		r.wrong(n, field, "true or false, a text, or a map of keys")
 		return nil, false
 	}
@@ -70,7 +69,7 @@ func (r *reader) defaultAnswer(a *Agent, n *yaml.Node, field string) (json.RawMe
 		return nil, false
 	}
 	r.note(a, field, n)
-	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!bool" {
+	if n.Kind == source.Scalar && n.ShortTag() != "!!bool" {
 		v = n.Value // a number is text for people
 	}
 	data, err := json.Marshal(v)

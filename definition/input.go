@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
@@ -27,7 +26,7 @@ type Input struct {
 	Required bool
 	Default  any
 
-	node *yaml.Node // where its name stands
+	node *source.Node // where its name stands
 }
 
 // InputType is the type of an input's value.
@@ -70,12 +69,12 @@ func inputShape() shape {
 }
 
 // takesInputs reads the root's inputs.
-func takesInputs(r place, n *yaml.Node, d *Definition) bool {
+func takesInputs(r place, n *source.Node, d *Definition) bool {
 	ps, ok := r.pairs(n, "inputs")
 	for _, p := range ps {
 		r.a.nodes["inputs."+p.key] = p.value
 		in := Input{Name: p.key, node: p.at}
-		if p.value.Kind == yaml.MappingNode {
+		if p.value.Kind == source.Map {
 			r.input(&in, p.value)
 		} else if v, ok := r.any(p.value, "inputs."+p.key); ok {
 			if in.Default, in.Type = v, typeOfValue(v); in.Type == "" {
@@ -88,10 +87,10 @@ func takesInputs(r place, n *yaml.Node, d *Definition) bool {
 }
 
 // input reads the long form of an input.
-func (r *reader) input(in *Input, n *yaml.Node) {
+func (r *reader) input(in *Input, n *source.Node) {
 	what := "inputs." + in.Name
 	ps, _ := r.pairs(n, what)
-	var def, typ *yaml.Node
+	var def, typ *source.Node
 	for _, p := range ps {
 		switch p.key {
 		case "type":
@@ -137,7 +136,7 @@ func typeNamed(typed string, known []string, otherwise string) string {
 	return didYouMean(typed, known, "%q", otherwise)
 }
 
-func (r *reader) inputDefault(in *Input, def *yaml.Node) {
+func (r *reader) inputDefault(in *Input, def *source.Node) {
 	if def == nil || source.IsNull(def) {
 		in.Required = true
 		if in.Type == "" {
@@ -209,7 +208,7 @@ func (t InputType) article() string {
 }
 
 // takesState reads the root's initial state.
-func takesState(r place, n *yaml.Node, d *Definition) bool {
+func takesState(r place, n *source.Node, d *Definition) bool {
 	ps, ok := r.pairs(n, "state")
 	d.State = make(map[string]any, len(ps))
 	for _, p := range ps {
@@ -378,7 +377,7 @@ func (t InputType) parseJSON(text string) (any, error) {
 	if len(l.problems) > 0 {
 		return nil, errors.New(l.problems[0].Message)
 	}
-	if typeOfValue(v) != t || n.Style&yaml.FlowStyle == 0 {
+	if typeOfValue(v) != t || !source.InFlow(n) {
 		return nil, fmt.Errorf("must be %s in JSON, got %q", t.article(), text)
 	}
 	return v, nil

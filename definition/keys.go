@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
@@ -164,7 +162,7 @@ func (rd *read) place() source.Span {
 		return rd.agent.at(rd.field)
 	}
 	at := rd.agent.src.Within(n, rd.line, rd.column)
-	if n.Kind == yaml.ScalarNode && at.Length == 1 {
+	if n.Kind == source.Scalar && at.Length == 1 {
 		at.Length = len([]rune(rd.String()))
 	}
 	return at

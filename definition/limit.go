@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
@@ -70,7 +69,7 @@ func (l *Loop) clamp() {
 	}
 }
 
-func (r *reader) timeouts(n *yaml.Node, field string) (Timeouts, bool) {
+func (r *reader) timeouts(n *source.Node, field string) (Timeouts, bool) {
 	word := r.choice(n, field, timeouts)
 	if _, ok := spanOf(n); ok {
 		r.problems[len(r.problems)-1].Hint = "timeouts names a preset; the time itself is timeout or iteration_timeout"
@@ -79,7 +78,7 @@ func (r *reader) timeouts(n *yaml.Node, field string) (Timeouts, bool) {
 }
 
 // loopTime reads a time of a loop.
-func (r *reader) loopTime(n *yaml.Node, what string) (time.Duration, bool) {
+func (r *reader) loopTime(n *source.Node, what string) (time.Duration, bool) {
 	if d, ok := spanOf(n); ok && d == 0 {
 		r.report(r.src.Of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
 			Hint = "timeouts: none lets a loop take as long as it needs"
@@ -89,14 +88,14 @@ func (r *reader) loopTime(n *yaml.Node, what string) (time.Duration, bool) {
 }
 
 // share reads a share of a whole, as 10% or 0.1.
-func (r *reader) share(n *yaml.Node, what string) (float64, bool) {
+func (r *reader) share(n *source.Node, what string) (float64, bool) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(n.Value), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if percent {
 		v = math.Round(v*1e7) / 1e9
 	}
 	switch {
-	case n.Kind != yaml.ScalarNode || source.IsNull(n) || err != nil:
+	case n.Kind != source.Scalar || source.IsNull(n) || err != nil:
 		r.wrong(n, what, "a share such as 10% or 0.1")
 		return 0, false
 	case !(v > 0 && v < 1):
@@ -225,11 +224,11 @@ func sizeOrNone() shape {
 }
 
 // stateLimit reads a size; none, or 0, is no limit.
-func (r *reader) stateLimit(n *yaml.Node, field string) (int64, bool) {
-	if n.Kind == yaml.ScalarNode && (n.Value == "none" || n.Value == "0") {
+func (r *reader) stateLimit(n *source.Node, field string) (int64, bool) {
+	if n.Kind == source.Scalar && (n.Value == "none" || n.Value == "0") {
 		return 0, true
 	}
-	if v := 1.0; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" && n.Load(&v) == nil && v == 0 {
+	if v := 1.0; n.Kind == source.Scalar && n.ShortTag() == "!!float" && n.Load(&v) == nil && v == 0 {
 		return 0, true
 	}
 	return r.size(n, field)
@@ -238,13 +237,13 @@ func (r *reader) stateLimit(n *yaml.Node, field string) (int64, bool) {
 func callsOrNone() shape { return either(whole(0), oneOf("none")) }
 
 // maxModelCalls reads a number of calls, or none; 0 is the default.
-func (r *reader) maxModelCalls(n *yaml.Node, field string) (int, bool) {
+func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {
 	const unlimited = "none"
-	if n.Kind == yaml.ScalarNode && n.Value == unlimited {
+	if n.Kind == source.Scalar && n.Value == unlimited {
 		return -1, true
 	}
 	v, ok := int64(0), false
-	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
+	if n.Kind == source.Scalar && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
 		v, ok = r.integer(n, field)
 	} else {
 		r.wrong(n, field, "a number of calls, or none")

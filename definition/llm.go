@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -61,14 +61,14 @@ var requestRetryParts = parts[llmagent.Retry]{or: "attempts", rows: []row[llmage
 	}
 }}
 
-func (r *reader) outputSchema(_ *Agent, n *yaml.Node, field string) (*genai.Schema, bool) {
+func (r *reader) outputSchema(_ *Agent, n *source.Node, field string) (*genai.Schema, bool) {
 	s := answerSchema(r.schema(n, field))
 	return s, s != nil
 }
 
 var aTemperature = value[float64]{func() shape {
 	return &jsonschema.Schema{Type: "number", Minimum: new(0.0), Maximum: new(2.0), Title: "number"}
-}, func(p place, n *yaml.Node) (float64, bool) {
+}, func(p place, n *source.Node) (float64, bool) {
 	v, ok := p.number(n, p.field)
 	if ok && (v < 0 || v > 2) {
 		p.report(p.src.Of(n), CodeValue, "%s must be between 0 and 2, got %v", p.field, v)
@@ -107,8 +107,8 @@ func contextShape() shape {
 // contextOf reads the name of a policy, or how many iterations are shown, and whether
 // the older ones are told in a digest. Without a number only the running one is shown
 // then.
-func contextOf(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
-	if n.Kind != yaml.MappingNode {
+func contextOf(p place, n *source.Node) (c llmagent.Context, ok bool) {
+	if n.Kind != source.Map {
 		return contextNamed(p, n)
 	}
 	m, ok := contextParts.read(p, n)
@@ -127,7 +127,7 @@ func contextOf(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
 	return c, ok
 }
 
-func contextNamed(p place, n *yaml.Node) (c llmagent.Context, ok bool) {
+func contextNamed(p place, n *source.Node) (c llmagent.Context, ok bool) {
 	text, ok := p.text(n, p.field)
 	if !ok || slices.Contains(contexts, text) {
 		return llmagent.Context{Policy: llmagent.ContextPolicy(text)}, ok

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -86,7 +85,7 @@ var loopRows = []row[Loop]{
 }
 
 // takesResult reads a state key, or best.
-func takesResult(p place, n *yaml.Node, l *Loop) bool {
+func takesResult(p place, n *source.Node, l *Loop) bool {
 	key, ok := p.text(n, p.field)
 	if l.Result = key; key == "best" {
 		l.Result, l.BestOnExit = "", true
@@ -96,7 +95,7 @@ func takesResult(p place, n *yaml.Node, l *Loop) bool {
 
 const finalizeEach = "each_iteration"
 
-func (r *reader) finalizer(n *yaml.Node, field string) (bool, bool) {
+func (r *reader) finalizer(n *source.Node, field string) (bool, bool) {
 	word := r.choice(n, field, []string{"after", finalizeEach})
 	return word == finalizeEach, word != ""
 }

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )
@@ -67,7 +67,7 @@ func mcpShape() shape {
 var mcpFields = mcpShape().PropertyOrder
 
 // mcp reads how a server of tools is reached; nil if it cannot be read.
-func (r *reader) mcp(a *Agent, field string, n *yaml.Node) *MCP {
+func (r *reader) mcp(a *Agent, field string, n *source.Node) *MCP {
 	ps, ok := r.pairs(n, field)
 	if !ok {
 		return nil
@@ -91,7 +91,7 @@ func (r *reader) mcp(a *Agent, field string, n *yaml.Node) *MCP {
 		case "prefix":
 			m.Prefix, _ = r.text(p.value, f)
 		case "confirm":
-			if p.value.Kind == yaml.SequenceNode {
+			if p.value.Kind == source.List {
 				m.Confirm = r.toolList(p.value, f)
 			} else if p.value.ShortTag() == "!!bool" {
 				m.ConfirmAll, _ = r.boolean(p.value, f)
@@ -116,8 +116,8 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // mcpEnv reads a map of variables, or a list where NAME is passed on and
 // NAME=value is set.
-func (r *reader) mcpEnv(a *Agent, m *MCP, field string, n *yaml.Node) {
-	if n.Kind != yaml.SequenceNode {
+func (r *reader) mcpEnv(a *Agent, m *MCP, field string, n *source.Node) {
+	if n.Kind != source.List {
 		m.Env = r.texts(a, n, field)
 		return
 	}
@@ -145,9 +145,9 @@ func (r *reader) mcpEnv(a *Agent, m *MCP, field string, n *yaml.Node) {
 }
 
 // toolList reads a list of names of tools, which is not empty.
-func (r *reader) toolList(n *yaml.Node, what string) []string {
+func (r *reader) toolList(n *source.Node, what string) []string {
 	names := r.list(n, what, r.text)
-	if n.Kind == yaml.SequenceNode && len(names) == 0 {
+	if n.Kind == source.List && len(names) == 0 {
 		r.report(r.src.Of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name tools"
 	}
 	for i, name := range names {

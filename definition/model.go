@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
@@ -284,7 +283,7 @@ var priceParts = parts[budget.Price]{rows: []row[budget.Price]{
 	field("cached_input", "price of input tokens from the provider's cache; that of input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CachedInput }),
 }}
 
-var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *yaml.Node) (float64, bool) {
+var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *source.Node) (float64, bool) {
 	v, ok := p.number(n, p.field)
 	if ok && v < 0 {
 		p.report(p.src.Of(n), CodeValue, "%s must not be negative, got %s", p.field, n.Value).Hint = "0 is free"

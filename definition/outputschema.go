@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
@@ -41,14 +40,14 @@ var otherSchemaWords = map[string]string{
 // schema reads a JSON Schema of what all providers can be told; nil if there is
 // a problem in it. Properties keep the order of the file, in which models fill
 // them in.
-func (r *reader) schema(n *yaml.Node, what string) *jsonschema.Schema {
+func (r *reader) schema(n *source.Node, what string) *jsonschema.Schema {
 	n = source.Deref(n)
-	if n.Kind != yaml.MappingNode {
+	if n.Kind != source.Map {
 		r.wrong(n, what, "a JSON Schema, which is a map")
 		return nil
 	}
 	before := len(r.problems)
-	s := &schemaReader{reader: r, node: n, what: what, at: make(map[string]*yaml.Node)}
+	s := &schemaReader{reader: r, node: n, what: what, at: make(map[string]*source.Node)}
 	ps, _ := r.pairs(n, what)
 	for _, p := range ps {
 		s.at[p.key] = p.value
@@ -66,9 +65,9 @@ func (r *reader) schema(n *yaml.Node, what string) *jsonschema.Schema {
 // schemaReader reads one schema, not those in it.
 type schemaReader struct {
 	*reader
-	node     *yaml.Node
+	node     *source.Node
 	what     string // where it stands
-	at       map[string]*yaml.Node
+	at       map[string]*source.Node
 	nullable bool
 	out      jsonschema.Schema
 }
@@ -143,9 +142,9 @@ func (s *schemaReader) unknown(p pair) {
 }
 
 // types reads one type, or one and "null".
-func (s *schemaReader) types(n *yaml.Node, f string) {
+func (s *schemaReader) types(n *source.Node, f string) {
 	all := []string{}
-	if n.Kind == yaml.SequenceNode {
+	if n.Kind == source.List {
 		all = s.list(n, f, s.text)
 	} else if text, ok := s.text(n, f); ok {
 		all = []string{text}
@@ -153,7 +152,7 @@ func (s *schemaReader) types(n *yaml.Node, f string) {
 	for i, t := range all {
 		if !slices.Contains(schemaTypes, t) && t != "" {
 			at := n
-			if n.Kind == yaml.SequenceNode {
+			if n.Kind == source.List {
 				at = source.Deref(n.Content[i])
 			}
 			s.report(s.src.Of(at), CodeValue, "%s: JSON Schema has no type %q", s.what, t).
@@ -172,7 +171,7 @@ func (s *schemaReader) types(n *yaml.Node, f string) {
 	s.out.Type = strings.Join(all, "")
 }
 
-func (s *schemaReader) enum(n *yaml.Node, f string) {
+func (s *schemaReader) enum(n *source.Node, f string) {
 	items, ok := s.items(n, f)
 	if ok && len(items) == 0 {
 		s.report(s.src.Of(n), CodeValue, "%s is an empty list", f)
@@ -184,7 +183,7 @@ func (s *schemaReader) enum(n *yaml.Node, f string) {
 	}
 }
 
-func (s *schemaReader) properties(n *yaml.Node, f string) {
+func (s *schemaReader) properties(n *source.Node, f string) {
 	ps, ok := s.pairs(n, f)
 	if ok && len(ps) == 0 {
 		s.report(s.src.Of(n), CodeMissing, "%s is empty: an object needs properties", f)
@@ -196,7 +195,7 @@ func (s *schemaReader) properties(n *yaml.Node, f string) {
 	}
 }
 
-func (s *schemaReader) size(key string, n *yaml.Node, f string) {
+func (s *schemaReader) size(key string, n *source.Node, f string) {
 	v, ok := s.count(n, f)
 	if !ok {
 		return

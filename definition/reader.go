@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
@@ -27,27 +25,27 @@ type reader struct {
 // pair is one entry of a map.
 type pair struct {
 	key   string
-	at    *yaml.Node // the key
-	value *yaml.Node
+	at    *source.Node // the key
+	value *source.Node
 }
 
 // pairs lists the entries of a map, those that "<<" merges in after its own. Of
 // keys given twice the first counts.
-func (r *reader) pairs(n *yaml.Node, what string) (ps []pair, ok bool) {
+func (r *reader) pairs(n *source.Node, what string) (ps []pair, ok bool) {
 	n = source.Deref(n)
-	if n.Kind != yaml.MappingNode {
+	if n.Kind != source.Map {
 		r.wrong(n, what, "a map")
 		return nil, false
 	}
-	seen := make(map[string]*yaml.Node)
-	var merged []*yaml.Node
+	seen := make(map[string]*source.Node)
+	var merged []*source.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := source.Deref(n.Content[i]), source.Deref(n.Content[i+1])
 		switch {
 		case k.ShortTag() == "!!merge":
 			merged = append(merged, v)
 			continue
-		case k.Kind != yaml.ScalarNode || k.ShortTag() != "!!str":
+		case k.Kind != source.Scalar || k.ShortTag() != "!!str":
 			r.report(r.src.Of(k), CodeValue, "a key of %s must be text, got %s", what, source.Describe(k)).Hint = source.Unquoted(k)
 			continue
 		}
@@ -70,8 +68,8 @@ func (r *reader) pairs(n *yaml.Node, what string) (ps []pair, ok bool) {
 }
 
 // merge lists what "<<" stands for: the entries of a map or of a list of maps.
-func (r *reader) merge(n *yaml.Node) []pair {
-	if n.Kind != yaml.SequenceNode {
+func (r *reader) merge(n *source.Node) []pair {
+	if n.Kind != source.List {
 		ps, _ := r.pairs(n, "<<")
 		return ps
 	}
@@ -84,14 +82,14 @@ func (r *reader) merge(n *yaml.Node) []pair {
 }
 
 // items lists the elements of a list.
-func (r *reader) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
+func (r *reader) items(n *source.Node, what string) ([]*source.Node, bool) {
 	n = source.Deref(n)
-	if n.Kind != yaml.SequenceNode {
+	if n.Kind != source.List {
 		r.wrong(n, what, "a list")
 		r.hint(listHint(n, what))
 		return nil, false
 	}
-	out := make([]*yaml.Node, len(n.Content))
+	out := make([]*source.Node, len(n.Content))
 	for i, c := range n.Content {
 		out[i] = source.Deref(c)
 	}
@@ -99,18 +97,18 @@ func (r *reader) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 }
 
 // listHint is how a value that is to be a list is written.
-func listHint(n *yaml.Node, what string) string {
+func listHint(n *source.Node, what string) string {
 	switch {
-	case n.Kind == yaml.MappingNode && what == "sub_agents":
+	case n.Kind == source.Map && what == "sub_agents":
 		return "each agent begins with - name:"
-	case n.Kind == yaml.ScalarNode && !source.IsNull(n) && len(n.Value) < 60 && !strings.ContainsAny(n.Value, "[]{}\n"):
+	case n.Kind == source.Scalar && !source.IsNull(n) && len(n.Value) < 60 && !strings.ContainsAny(n.Value, "[]{}\n"):
 		return "write [" + n.Value + "]"
 	}
 	return ""
 }
 
 // wrong reports a value that is not what it must be.
-func (r *reader) wrong(n *yaml.Node, what, must string) {
+func (r *reader) wrong(n *source.Node, what, must string) {
 	r.report(r.src.Of(n), CodeValue, "%s must be %s, got %s", what, must, source.Describe(n)).Hint = source.Unquoted(n)
 }
 
@@ -126,7 +124,7 @@ func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + 
 
 // settings reads a map of known fields and hands on each. It reports whether
 // nothing was wrong.
-func (r *reader) settings(a *Agent, n *yaml.Node, field string, known []string, read func(key, field string, n *yaml.Node)) bool {
+func (r *reader) settings(a *Agent, n *source.Node, field string, known []string, read func(key, field string, n *source.Node)) bool {
 	before := len(r.problems)
 	ps, ok := r.pairs(n, field)
 	for _, p := range ps {
@@ -144,7 +142,7 @@ func (r *reader) settings(a *Agent, n *yaml.Node, field string, known []string, 
 }
 
 // choice reads one of several words; empty if it is none.
-func (r *reader) choice(n *yaml.Node, what string, words []string) string {
+func (r *reader) choice(n *source.Node, what string, words []string) string {
 	text, ok := r.text(n, what)
 	if !ok || slices.Contains(words, text) {
 		return text
@@ -155,7 +153,7 @@ func (r *reader) choice(n *yaml.Node, what string, words []string) string {
 	return ""
 }
 
-func (r *reader) list(n *yaml.Node, what string, read func(*yaml.Node, string) (string, bool)) []string {
+func (r *reader) list(n *source.Node, what string, read func(*source.Node, string) (string, bool)) []string {
 	items, _ := r.items(n, what)
 	var all []string
 	for i, item := range items {
@@ -166,7 +164,7 @@ func (r *reader) list(n *yaml.Node, what string, read func(*yaml.Node, string) (
 }
 
 // text reads a text.
-func (r *reader) text(n *yaml.Node, what string) (string, bool) {
+func (r *reader) text(n *source.Node, what string) (string, bool) {
 	if n = source.Deref(n); !source.PlainText(n) {
 		r.wrong(n, what, "text")
 		return "", false
@@ -176,8 +174,8 @@ func (r *reader) text(n *yaml.Node, what string) (string, bool) {
 
 // words reads a text where a number or true is one too, as among the arguments
 // of a command.
-func (r *reader) words(n *yaml.Node, what string) (string, bool) {
-	if n = source.Deref(n); n.Kind != yaml.ScalarNode || source.IsNull(n) {
+func (r *reader) words(n *source.Node, what string) (string, bool) {
+	if n = source.Deref(n); n.Kind != source.Scalar || source.IsNull(n) {
 		r.wrong(n, what, "text")
 		return "", false
 	}
@@ -185,13 +183,13 @@ func (r *reader) words(n *yaml.Node, what string) (string, bool) {
 }
 
 // boolean reads true or false.
-func (r *reader) boolean(n *yaml.Node, what string) (v, ok bool) {
+func (r *reader) boolean(n *source.Node, what string) (v, ok bool) {
 	n = source.Deref(n)
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && n.Load(&v) == nil {
+	if n.Kind == source.Scalar && n.ShortTag() == "!!bool" && n.Load(&v) == nil {
 		return v, true
 	}
 	r.wrong(n, what, "true or false")
-	if yes, known := yesWords[strings.ToLower(n.Value)]; known && n.Kind == yaml.ScalarNode {
+	if yes, known := yesWords[strings.ToLower(n.Value)]; known && n.Kind == source.Scalar {
 		r.hint(fmt.Sprintf("write %t", yes))
 	}
 	return false, false
@@ -212,10 +210,10 @@ var leadingZero = regexp.MustCompile(`^([-+]?)0+([0-9]+)$`)
 
 // ambiguous reports a number with a leading zero: 010 is 8 to some readers of YAML
 // and 10 to others.
-func (r *reader) ambiguous(n *yaml.Node, what string) bool {
+func (r *reader) ambiguous(n *source.Node, what string) bool {
 	n = source.Deref(n)
 	m := leadingZero.FindStringSubmatch(n.Value)
-	if n.Kind != yaml.ScalarNode || m == nil || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
+	if n.Kind != source.Scalar || m == nil || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
 		return false
 	}
 	r.report(r.src.Of(n), CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what, n.Value).
@@ -224,7 +222,7 @@ func (r *reader) ambiguous(n *yaml.Node, what string) bool {
 }
 
 // count reads a whole number that is not negative.
-func (r *reader) count(n *yaml.Node, what string) (uint, bool) {
+func (r *reader) count(n *source.Node, what string) (uint, bool) {
 	v, ok := r.integer(n, what)
 	if ok && (v < 0 || v > math.MaxInt32) {
 		r.report(r.src.Of(source.Deref(n)), CodeValue, "%s must be between 0 and %d, got %d", what, math.MaxInt32, v)
@@ -234,18 +232,18 @@ func (r *reader) count(n *yaml.Node, what string) (uint, bool) {
 }
 
 // integer reads a whole number.
-func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
+func (r *reader) integer(n *source.Node, what string) (v int64, ok bool) {
 	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Load(&v) == nil {
+	if n.Kind == source.Scalar && n.ShortTag() == "!!int" && n.Load(&v) == nil {
 		return v, true
 	}
 	var f float64
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" && n.Load(&f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
+	if n.Kind == source.Scalar && n.ShortTag() == "!!float" && n.Load(&f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
 		return int64(f), true // 5.0, as JSON Schema has it
 	}
-	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {
+	if n.Kind == source.Scalar && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {
 		r.report(r.src.Of(n), CodeValue, "%s is a number too large to count with: %s", what, n.Value)
 		return 0, false
 	}
@@ -254,11 +252,11 @@ func (r *reader) integer(n *yaml.Node, what string) (v int64, ok bool) {
 }
 
 // number reads a finite number.
-func (r *reader) number(n *yaml.Node, what string) (v float64, ok bool) {
+func (r *reader) number(n *source.Node, what string) (v float64, ok bool) {
 	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
-	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") && n.Load(&v) == nil &&
+	if n.Kind == source.Scalar && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") && n.Load(&v) == nil &&
 		!math.IsInf(v, 0) && !math.IsNaN(v) {
 		return v, true
 	}
@@ -267,7 +265,7 @@ func (r *reader) number(n *yaml.Node, what string) (v float64, ok bool) {
 }
 
 // duration reads a duration such as 90s or 5m; a plain number is seconds.
-func (r *reader) duration(n *yaml.Node, what string) (time.Duration, bool) {
+func (r *reader) duration(n *source.Node, what string) (time.Duration, bool) {
 	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
@@ -281,7 +279,7 @@ func (r *reader) duration(n *yaml.Node, what string) (time.Duration, bool) {
 		return 0, false
 	}
 	r.wrong(n, what, "a duration such as 90s or 5m")
-	if n.Kind == yaml.ScalarNode {
+	if n.Kind == source.Scalar {
 		r.hint(durationHint(n.Value))
 	}
 	return 0, false
@@ -318,8 +316,8 @@ var spans = regexp.MustCompile(spanPattern)
 
 // spanOf is the time that a value is: text as the schema has it, or a number of
 // seconds. It may be nothing, or negative.
-func spanOf(n *yaml.Node) (time.Duration, bool) {
-	if n = source.Deref(n); n.Kind != yaml.ScalarNode {
+func spanOf(n *source.Node) (time.Duration, bool) {
+	if n = source.Deref(n); n.Kind != source.Scalar {
 		return 0, false
 	}
 	text := n.Value
@@ -365,11 +363,11 @@ var sizeUnits = []struct {
 }
 
 // size reads a number of bytes, such as 65536, 64KB or 1MiB.
-func (r *reader) size(n *yaml.Node, what string) (int64, bool) {
+func (r *reader) size(n *source.Node, what string) (int64, bool) {
 	if n = source.Deref(n); r.ambiguous(n, what) {
 		return 0, false
 	}
-	if n.Kind != yaml.ScalarNode {
+	if n.Kind != source.Scalar {
 		r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
 		return 0, false
 	}
@@ -414,17 +412,17 @@ func parseSize(s string) (int64, bool) {
 
 // any reads a value of a state: text, bool, int64, float64, nil, []any or
 // map[string]any.
-func (r *reader) any(n *yaml.Node, what string) (any, bool) {
+func (r *reader) any(n *source.Node, what string) (any, bool) {
 	n = source.Deref(n)
 	switch n.Kind {
-	case yaml.SequenceNode:
+	case source.List:
 		list, good := make([]any, 0, len(n.Content)), true
 		for i, c := range n.Content {
 			v, ok := r.any(c, fmt.Sprintf("%s[%d]", what, i))
 			list, good = append(list, v), good && ok
 		}
 		return list, good
-	case yaml.MappingNode:
+	case source.Map:
 		ps, good := r.pairs(n, what)
 		m := make(map[string]any, len(ps))
 		for _, p := range ps {
@@ -447,7 +445,7 @@ func (r *reader) any(n *yaml.Node, what string) (any, bool) {
 }
 
 // delay reads how long to wait, which may be not at all.
-func (r *reader) delay(n *yaml.Node, what string) (time.Duration, bool) {
+func (r *reader) delay(n *source.Node, what string) (time.Duration, bool) {
 	d, ok := spanOf(n)
 	switch {
 	case ok && d < 0:

@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -35,8 +34,8 @@ type A2A struct {
 }
 
 // content reads a text, or what becomes JSON.
-func (r *reader) content(a *Agent, n *yaml.Node, field string) (any, bool) {
-	if n.Kind == yaml.ScalarNode {
+func (r *reader) content(a *Agent, n *source.Node, field string) (any, bool) {
+	if n.Kind == source.Scalar {
 		return r.words(n, field)
 	}
 	v, _ := r.any(n, field)

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -22,14 +20,14 @@ type row[S any] struct {
 	single bool   // fields of the same name have another shape
 	hint   string // what may help with a value that is wrong
 	shape  func() shape
-	into   func(p place, n *yaml.Node, s *S) bool // false: it could not be read
-	preset func(*S)                               // sets the default; nil if there is none
+	into   func(p place, n *source.Node, s *S) bool // false: it could not be read
+	preset func(*S)                                 // sets the default; nil if there is none
 }
 
 // field is the row of a field that becomes a T of an S. A row without a doc is of a
 // field that a row of another kind of agent explains.
 func field[S, T any](name, doc string, v value[T], at func(*S) *T) row[S] {
-	return special(name, doc, v.shape, func(p place, n *yaml.Node, s *S) bool {
+	return special(name, doc, v.shape, func(p place, n *source.Node, s *S) bool {
 		t, ok := v.read(p, n)
 		if ok {
 			*at(s) = t
@@ -40,13 +38,13 @@ func field[S, T any](name, doc string, v value[T], at func(*S) *T) row[S] {
 
 // special is the row of a field that does not become one T: its value is of more than
 // one type, or says something about more than the S.
-func special[S any](name, doc string, s func() shape, into func(place, *yaml.Node, *S) bool) row[S] {
+func special[S any](name, doc string, s func() shape, into func(place, *source.Node, *S) bool) row[S] {
 	return row[S]{Field: Field{Name: name, Doc: doc}, shape: s, into: into}
 }
 
 // does is the row of a field whose reader keeps what it reads by itself.
-func does(name, doc string, s func() shape, read func(*reader, *Agent, *yaml.Node)) row[Agent] {
-	return special(name, doc, s, func(p place, n *yaml.Node, a *Agent) bool {
+func does(name, doc string, s func() shape, read func(*reader, *Agent, *source.Node)) row[Agent] {
+	return special(name, doc, s, func(p place, n *source.Node, a *Agent) bool {
 		read(p.reader, a, n)
 		return true
 	})
@@ -77,7 +75,7 @@ func (w row[S]) or(v any) row[S] {
 }
 
 // reads reads a value into s. It gives the last problem the row's hint.
-func (w row[S]) reads(p place, n *yaml.Node, s *S) bool {
+func (w row[S]) reads(p place, n *source.Node, s *S) bool {
 	before := len(p.problems)
 	ok := w.into(p, source.Deref(n), s)
 	if len(p.problems) > before {
@@ -99,22 +97,22 @@ func (p place) at(field string) place { return place{p.reader, p.a, field} }
 // help. read reads one; ok is false if the value is wrong, which it has reported.
 type value[T any] struct {
 	shape func() shape
-	read  func(p place, n *yaml.Node) (v T, ok bool)
+	read  func(p place, n *source.Node) (v T, ok bool)
 }
 
 // plain is a value that is read the same in every agent, and own one whose reader
 // needs the agent.
-func plain[T any](s func() shape, read func(*reader, *yaml.Node, string) (T, bool)) value[T] {
-	return value[T]{s, func(p place, n *yaml.Node) (T, bool) { return read(p.reader, n, p.field) }}
+func plain[T any](s func() shape, read func(*reader, *source.Node, string) (T, bool)) value[T] {
+	return value[T]{s, func(p place, n *source.Node) (T, bool) { return read(p.reader, n, p.field) }}
 }
 
-func own[T any](s func() shape, read func(*reader, *Agent, *yaml.Node, string) (T, bool)) value[T] {
-	return value[T]{s, func(p place, n *yaml.Node) (T, bool) { return read(p.reader, p.a, n, p.field) }}
+func own[T any](s func() shape, read func(*reader, *Agent, *source.Node, string) (T, bool)) value[T] {
+	return value[T]{s, func(p place, n *source.Node) (T, bool) { return read(p.reader, p.a, n, p.field) }}
 }
 
 // as is a value with another type in Go.
 func as[U, T any](v value[T], to func(T) U) value[U] {
-	return value[U]{v.shape, func(p place, n *yaml.Node) (U, bool) {
+	return value[U]{v.shape, func(p place, n *source.Node) (U, bool) {
 		t, ok := v.read(p, n)
 		return to(t), ok
 	}}
@@ -142,7 +140,7 @@ func oneWord[T ~string](words ...T) value[T] {
 	for _, w := range words {
 		all = append(all, string(w))
 	}
-	return value[T]{func() shape { return oneOf(all...) }, func(p place, n *yaml.Node) (T, bool) {
+	return value[T]{func() shape { return oneOf(all...) }, func(p place, n *source.Node) (T, bool) {
 		v := p.choice(n, p.field, all)
 		return T(v), v != ""
 	}}
@@ -157,7 +155,7 @@ func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 			s.Maximum = nil
 		}
 		return s
-	}, func(p place, n *yaml.Node) (T, bool) {
+	}, func(p place, n *source.Node) (T, bool) {
 		v, ok := p.integer(n, p.field)
 		switch {
 		case !ok:
@@ -179,7 +177,7 @@ func wholeIn(low, high int) value[int] {
 		s := whole(float64(low))
 		s.Maximum = new(float64(high))
 		return s
-	}, func(p place, n *yaml.Node) (int, bool) {
+	}, func(p place, n *source.Node) (int, bool) {
 		v, ok := p.integer(n, p.field)
 		if ok && (v < int64(low) || v > int64(high)) {
 			p.report(p.src.Of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, low, high, v)
@@ -224,7 +222,7 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 		}
 		s.UniqueItems = l.unique
 		return s
-	}, func(p place, n *yaml.Node) ([]T, bool) {
+	}, func(p place, n *source.Node) ([]T, bool) {
 		items, ok := p.items(n, p.field)
 		switch {
 		case !ok && source.PlainText(n) && l.line != "":
@@ -258,7 +256,7 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 
 // named is a map with names of the author's own. What cannot be read is left out.
 func named[T any](v value[T]) value[map[string]T] {
-	return value[map[string]T]{func() shape { return mapOf(v.shape()) }, func(p place, n *yaml.Node) (map[string]T, bool) {
+	return value[map[string]T]{func() shape { return mapOf(v.shape()) }, func(p place, n *source.Node) (map[string]T, bool) {
 		ps, ok := p.pairs(n, p.field)
 		if !ok {
 			p.hint(assigned(n))
@@ -289,7 +287,7 @@ func (of parts[S]) value() value[*S] { return value[*S]{of.shape, of.read} }
 
 // inPlace is the map as a value that is never nil.
 func (of parts[S]) inPlace() value[S] {
-	return value[S]{of.shape, func(p place, n *yaml.Node) (v S, ok bool) {
+	return value[S]{of.shape, func(p place, n *source.Node) (v S, ok bool) {
 		s, ok := of.read(p, n)
 		if s != nil {
 			v = *s
@@ -333,24 +331,24 @@ func (of parts[S]) names() (all []string) {
 	return all
 }
 
-func (of parts[S]) read(p place, n *yaml.Node) (*S, bool) {
+func (of parts[S]) read(p place, n *source.Node) (*S, bool) {
 	s := new(S)
 	switch {
-	case n.Kind == yaml.ScalarNode && of.or == "true":
+	case n.Kind == source.Scalar && of.or == "true":
 		on, ok := p.boolean(n, p.field)
 		if !on {
 			return nil, ok
 		}
 		return s, true
-	case of.form != "" && n.Kind != yaml.MappingNode && !source.PlainText(n):
+	case of.form != "" && n.Kind != source.Map && !source.PlainText(n):
 		p.wrong(n, p.field, of.form)
 		return nil, false
-	case n.Kind == yaml.ScalarNode && of.or != "":
+	case n.Kind == source.Scalar && of.or != "":
 		p.a.nodes[p.field+"."+of.or] = n
 		return s, of.row(of.or).reads(p, n, s)
 	}
 	given := make(map[string]bool)
-	ok := p.settings(p.a, n, p.field, of.names(), func(key, f string, n *yaml.Node) {
+	ok := p.settings(p.a, n, p.field, of.names(), func(key, f string, n *source.Node) {
 		given[key] = true
 		of.row(key).reads(p.at(f), n, s)
 	})
@@ -360,11 +358,11 @@ func (of parts[S]) read(p place, n *yaml.Node) (*S, bool) {
 	if of.settled != nil {
 		of.settled(p, s)
 	}
-	return s, ok || of.keep && n.Kind == yaml.MappingNode
+	return s, ok || of.keep && n.Kind == source.Map
 }
 
 // complete reports the parts that are needed and not given.
-func (of parts[S]) complete(p place, n *yaml.Node, given map[string]bool) bool {
+func (of parts[S]) complete(p place, n *source.Node, given map[string]bool) bool {
 	ok := true
 	for _, w := range of.rows {
 		if w.needed && !given[w.Name] {

@@ -5,14 +5,13 @@ package definition
 import (
 	"slices"
 
-	"go.yaml.in/yaml/v4"
-
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
 
-func (r *reader) numberPointer(n *yaml.Node, field string) *float64 {
+func (r *reader) numberPointer(n *source.Node, field string) *float64 {
 	if v, ok := r.number(n, field); ok {
 		return &v
 	}

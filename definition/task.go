@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
@@ -65,7 +64,7 @@ func contentShape() shape {
 }
 
 // takesBody reads what a request sends: text, or what becomes JSON.
-func takesBody(p place, n *yaml.Node, h *HTTP) bool {
+func takesBody(p place, n *source.Node, h *HTTP) bool {
 	v, ok := p.content(p.a, n, p.field)
 	if text, is := v.(string); is {
 		h.Body = text
@@ -76,15 +75,15 @@ func takesBody(p place, n *yaml.Node, h *HTTP) bool {
 }
 
 // note keeps where the values in a value are.
-func (r *reader) note(a *Agent, field string, n *yaml.Node) {
+func (r *reader) note(a *Agent, field string, n *source.Node) {
 	n = source.Deref(n)
 	a.nodes[field] = n
 	switch n.Kind {
-	case yaml.SequenceNode:
+	case source.List:
 		for i, c := range n.Content {
 			r.note(a, index(field, i), c)
 		}
-	case yaml.MappingNode:
+	case source.Map:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			r.note(a, field+"."+source.Deref(n.Content[i]).Value, n.Content[i+1])
 		}
@@ -92,7 +91,7 @@ func (r *reader) note(a *Agent, field string, n *yaml.Node) {
 }
 
 // expression reads an expression; a number or true is one too.
-func (r *reader) expression(n *yaml.Node, what string) (string, bool) {
+func (r *reader) expression(n *source.Node, what string) (string, bool) {
 	text, ok := r.words(n, what)
 	if ok && text == "" {
 		r.report(r.src.Of(n), CodeValue, "%s is an empty expression", what)
@@ -106,7 +105,7 @@ func erasable() shape {
 }
 
 // erasable reads an expression, or null, which removes a key.
-func (r *reader) erasable(n *yaml.Node, what string) (string, bool) {
+func (r *reader) erasable(n *source.Node, what string) (string, bool) {
 	if source.IsNull(n) && n.Value != "" {
 		return "null", true
 	}
@@ -114,8 +113,8 @@ func (r *reader) erasable(n *yaml.Node, what string) (string, bool) {
 }
 
 // assigned is how a list of NAME=value is written as a map.
-func assigned(n *yaml.Node) string {
-	if n.Kind == yaml.SequenceNode && len(n.Content) > 0 {
+func assigned(n *source.Node) string {
+	if n.Kind == source.List && len(n.Content) > 0 {
 		if name, value, set := strings.Cut(source.Deref(n.Content[0]).Value, "="); set {
 			return "write {" + strings.TrimSpace(name) + ": " + strings.TrimSpace(value) + "}"
 		}
@@ -124,7 +123,7 @@ func assigned(n *yaml.Node) string {
 }
 
 // texts reads a map of texts.
-func (r *reader) texts(a *Agent, n *yaml.Node, what string) map[string]string {
+func (r *reader) texts(a *Agent, n *source.Node, what string) map[string]string {
 	m, _ := named(aWords).read(place{r, a, what}, n)
 	return m
 }

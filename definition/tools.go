@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
@@ -53,11 +52,11 @@ var toolForms = map[string]string{
 const toolsHint = "the tools are exit_loop, the name of a Go function, {agent: {…}}, {command: […], name: …} and {mcp: {…}}"
 
 // takesTools reads the tools of a model, each by itself.
-func takesTools(p place, n *yaml.Node, _ *LLM) bool {
+func takesTools(p place, n *source.Node, _ *LLM) bool {
 	return p.tools(p.a, n)
 }
 
-func (r *reader) tools(a *Agent, n *yaml.Node) bool {
+func (r *reader) tools(a *Agent, n *source.Node) bool {
 	items, ok := r.items(n, "tools")
 	for i, item := range items {
 		if r.full() {
@@ -65,7 +64,7 @@ func (r *reader) tools(a *Agent, n *yaml.Node) bool {
 		}
 		field := index("tools", i)
 		a.nodes[field] = item
-		if item.Kind == yaml.MappingNode {
+		if item.Kind == source.Map {
 			r.toolMap(a, field, item)
 		} else {
 			r.toolName(a, field, item)
@@ -76,7 +75,7 @@ func (r *reader) tools(a *Agent, n *yaml.Node) bool {
 
 // toolName reads the name of a tool. Whether there is a function of that name
 // is known when the agents are built.
-func (r *reader) toolName(a *Agent, field string, n *yaml.Node) {
+func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 	name, ok := r.text(n, field)
 	switch {
 	case !ok:
@@ -98,7 +97,7 @@ func (r *reader) toolName(a *Agent, field string, n *yaml.Node) {
 }
 
 // function notes the name of a function.
-func (r *reader) function(a *Agent, field string, n *yaml.Node, name string) {
+func (r *reader) function(a *Agent, field string, n *source.Node, name string) {
 	switch {
 	case isExit(name):
 		r.report(r.src.Of(n), CodeTool, "%s is no function", name).Hint = "write its name alone"
@@ -110,7 +109,7 @@ func (r *reader) function(a *Agent, field string, n *yaml.Node, name string) {
 }
 
 // toolMap reads a tool that is described.
-func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
+func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 	ps, ok := r.pairs(n, field)
 	if !ok {
 		return
@@ -131,7 +130,7 @@ func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
 			r.function(a, field, p.value, name)
 		}
 	case "agent":
-		if p.value.Kind != yaml.MappingNode {
+		if p.value.Kind != source.Map {
 			r.wrong(p.value, field+".agent", "a map with a name, or with a ref")
 			return
 		}
@@ -148,7 +147,7 @@ func (r *reader) toolMap(a *Agent, field string, n *yaml.Node) {
 }
 
 // agentTool reads an agent that is a tool; nil if it is none.
-func (r *reader) agentTool(a *Agent, t Tool, n *yaml.Node) *Agent {
+func (r *reader) agentTool(a *Agent, t Tool, n *source.Node) *Agent {
 	if t.Agent = r.agent(n, a); t.Agent != nil {
 		t.Agent.tool = true
 		llmOf(a).Tools = append(llmOf(a).Tools, t)
@@ -158,7 +157,7 @@ func (r *reader) agentTool(a *Agent, t Tool, n *yaml.Node) *Agent {
 
 // commandTool reads a command that is a tool: an agent that runs a command,
 // with parameters. What the model gives goes to the command's standard input.
-func (r *reader) commandTool(a *Agent, field string, n *yaml.Node, ps []pair) {
+func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) {
 	t := Tool{field: field, Parameters: &jsonschema.Schema{Type: "object"}}
 	own := *source.Deref(n) // without parameters, which agents do not have
 	own.Content = nil

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
+	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -53,7 +52,7 @@ func (r *reader) unknown(a *Agent, p pair) {
 // that the value fits.
 func nearField(p pair, names []string) string {
 	found := near(p.key, names)
-	if found != "timeout" && found != "timeouts" || p.value.Kind != yaml.ScalarNode || !slices.Contains(names, "timeouts") {
+	if found != "timeout" && found != "timeouts" || p.value.Kind != source.Scalar || !slices.Contains(names, "timeouts") {
 		return found
 	}
 	if _, ok := spanOf(p.value); ok {

@@ -5,8 +5,6 @@ package definition
 import (
 	"fmt"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
@@ -24,14 +22,14 @@ var parallelRows = []row[Parallel]{
 
 var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file", func() shape { return filled(by("step")) }, (*reader).subAgents)}
 
-func (r *reader) subAgents(a *Agent, n *yaml.Node) {
+func (r *reader) subAgents(a *Agent, n *source.Node) {
 	items, _ := r.items(n, "sub_agents")
 	for i, item := range items {
 		if r.full() {
 			return
 		}
 		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
-		if item.Kind == yaml.ScalarNode {
+		if item.Kind == source.Scalar {
 			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
 			if source.PlainText(item) && vocabulary.AgentName(item.Value) == "" {
 				r.hint("describe the agent here, or write {ref: " + item.Value + ".yaml}")
@@ -39,7 +37,7 @@ func (r *reader) subAgents(a *Agent, n *yaml.Node) {
 			continue
 		}
 		if sub := r.agent(item, a); sub != nil {
-			if written := source.Deref(n).Content[i]; written.Kind == yaml.AliasNode {
+			if written := source.Deref(n).Content[i]; written.Kind == source.Alias {
 				sub.alias = written
 			}
 			a.SubAgents = append(a.SubAgents, sub)
@@ -67,7 +65,7 @@ var errorRows = []row[Agent]{
 
 var goOnRows = []row[Agent]{does("continue_on_error", "true means on_error: next_iteration", yesNo, (*reader).continueOnError)}
 
-func (r *reader) continueOnError(a *Agent, n *yaml.Node) {
+func (r *reader) continueOnError(a *Agent, n *source.Node) {
 	on, ok := r.boolean(n, "continue_on_error")
 	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
 		r.report(r.src.Of(a.nodes["key of continue_on_error"]), CodeConflict, "continue_on_error and on_error say the same; give one of them")

@@ -10,6 +10,21 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// Node is a value in a file, as package definition reads it. How YAML is parsed is the
+// business of this package.
+type Node = yaml.Node
+
+// The kinds of nodes.
+const (
+	Scalar = yaml.ScalarNode
+	Map    = yaml.MappingNode
+	List   = yaml.SequenceNode
+	Alias  = yaml.AliasNode
+)
+
+// InFlow reports whether a map or a list is written with braces or brackets.
+func InFlow(n *Node) bool { return n.Style&yaml.FlowStyle != 0 }
+
 // Deref follows an alias to its value.
 func Deref(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
