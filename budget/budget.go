@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds what model calls use: how many there are, their tokens,
-// and what they cost. A call is reserved before it is made, and what it has used
-// is booked after it.
+// Package budget limits the number of model calls, their tokens and their cost. A call is reserved
+// before it is made, and its usage is booked after it.
 //
 //	run := budget.New(budget.Limits{Tokens: 100_000, Cost: new(2.0)}, prices)
 //	loop := run.Child(budget.Limits{Calls: 20})
@@ -14,12 +13,11 @@
 //	…
 //	call.Commit(budget.Usage{InputTokens: 812, OutputTokens: 95})
 //
-// Budgets form a tree: what is used under a child counts in every budget above
-// it, and a call has to fit in each of them. Reserve never waits. ReserveWait waits
-// for calls under way where these are all that is in the way.
+// Budgets form a tree: the usage of a child counts in every budget above it, and a call has to fit
+// in each of them. Reserve never waits. ReserveWait waits while only calls that are running leave
+// too little room.
 //
-// Costs are counted in billionths of the price list's currency, so that what was
-// reserved and given back leaves nothing behind.
+// Costs are counted in billionths of the price list's currency, so that no rounding error remains.
 package budget
 
 import (
@@ -27,9 +25,8 @@ import (
 	"sync"
 )
 
-// Budget counts what model calls use, against limits if it has some. The zero
-// value has no limits and no prices. A budget is safe for concurrent use, and
-// must not be copied.
+// Budget counts what model calls use, and enforces its limits. The zero value has no limits and no
+// prices. A budget is safe for concurrent use and must not be copied.
 type Budget struct {
 	parent  *Budget
 	root    *Budget // nil for the root itself
@@ -52,8 +49,8 @@ type Budget struct {
 	changed  chan struct{} // the root's: closed when there may be more room; nil if nobody waits
 }
 
-// New returns the root of a tree of budgets. The price list must not be changed
-// while they are in use.
+// New returns the root of a tree of budgets. The price list must not change while the budgets are
+// in use.
 func New(l Limits, p Prices) *Budget {
 	b := &Budget{limit: l.limit(), prices: p}
 	b.costed = b.limit.costed
@@ -61,9 +58,9 @@ func New(l Limits, p Prices) *Budget {
 	return b
 }
 
-// Child returns a budget below b. The limits may be wider than b's: a call has
-// to fit in both. A budget does not know its children: one that is no longer in
-// use is garbage, and what was used under it stays counted above.
+// Child returns a budget below b. Its limits may be higher than those of b: a call has to fit in
+// both. A budget does not know its children: one that is no longer used is garbage collected, and
+// its usage stays counted above.
 func (b *Budget) Child(l Limits) *Budget {
 	c := New(l, nil)
 	c.parent, c.root, c.depth, c.claims = b, b.top(), b.depth+1, b.claims
@@ -72,38 +69,35 @@ func (b *Budget) Child(l Limits) *Budget {
 	return c
 }
 
-// Named gives b the name that errors call it by, such as a loop's, and returns
-// it. It is for a budget that is not yet in use.
+// Named sets the name of b in errors, such as a loop's name, and returns b. Call it before the
+// budget is used.
 func (b *Budget) Named(name string) *Budget {
 	b.name = name
 	return b
 }
 
-// Metered reports whether tokens or cost are limited, by b or by a budget above.
-// If they are not, a request needs no estimates.
+// Metered reports whether b or a budget above it limits tokens or cost. If not, a request needs no
+// estimates.
 func (b *Budget) Metered() bool { return b.metered }
 
-// Used is what was committed to b and to those below it. It costs a lock, and
-// 8 bytes if there are prices.
+// Used returns the usage booked in b and in the budgets below it.
 func (b *Budget) Used() Usage {
 	mu := b.lock()
 	defer mu.Unlock()
 	return b.used.public()
 }
 
-// Book counts what was used without a reservation, such as in the part of a run
-// that took place earlier. It is counted even if it exceeds a limit. A Usage
-// without Cost is of unknown cost, unless it is of nothing. Above a budget that has
-// booked it in advance it is not counted again.
+// Book counts usage without a reservation, such as that of an earlier part of the run, even if it
+// exceeds a limit. A Usage without Cost has an unknown cost, unless it is zero. Usage that a budget
+// booked in advance (BookAhead) is not counted again there and above.
 func (b *Budget) Book(u Usage) {
 	mu := b.lock()
 	defer mu.Unlock()
 	b.book(u.internal(Price{}, false), false)
 }
 
-// BookAhead is Book for what will be booked again, part by part, in budgets below:
-// as when a run is repeated from its log, and nothing new may be asked for before all
-// that is in the log is counted.
+// BookAhead is Book for usage that will be booked again, part by part, in the budgets below. A
+// resumed run uses it, so that all of its log is counted before the first new call.
 func (b *Budget) BookAhead(u Usage) {
 	mu := b.lock()
 	defer mu.Unlock()
@@ -124,15 +118,15 @@ func (b *Budget) book(add usage, ahead bool) {
 	}
 }
 
-// Remaining is what one more call could use, by b and by every budget above it,
-// with nothing in it for what is reserved or held. nil: no limit.
+// Remaining is what one more call could use in b and in every budget above it, without what is
+// reserved or held. nil means no limit.
 type Remaining struct {
 	Calls  *int64   `json:"calls,omitzero"`
 	Tokens *int64   `json:"tokens,omitzero"`
 	Cost   *float64 `json:"cost,omitzero"`
 }
 
-// Remaining is what is left.
+// Remaining returns what is left.
 func (b *Budget) Remaining() Remaining {
 	left := unlimited
 	mu := b.lock()
@@ -154,10 +148,9 @@ func (b *Budget) Remaining() Remaining {
 	return r
 }
 
-// Err is nil as long as b and those above it leave room for a call when those under
-// way have ended: for one of any size, and for one like the last that they refused. Otherwise it is the
-// [*ExceededError] that the call would get. It is for whoever is about to begin
-// something that makes calls.
+// Err returns nil while b and the budgets above it will have room for a call after those that are
+// running: for a call of the smallest size, and for one like the last that they refused. Otherwise
+// it returns the [*ExceededError] of such a call. Use it before work that will make calls.
 func (b *Budget) Err() error {
 	mu := b.lock()
 	defer mu.Unlock()

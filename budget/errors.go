@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// ErrExceeded is what every [*ExceededError] is, for errors.Is.
+// ErrExceeded matches every [*ExceededError] in errors.Is.
 var ErrExceeded = errors.New("budget exceeded")
 
-// ExceededError says that a call does not fit in a budget. It was not made.
+// ExceededError says that a call was not made because it does not fit in a budget.
 type ExceededError struct {
 	// What is limited: "calls", "tokens" or "cost".
 	What string
-	// Limit is the budget's, Used what was committed, Estimated how much of that
-	// no provider has reported (tokens only), Reserved what calls under way are
-	// expected to use, Held what is kept back and not for this call, and Asked
-	// what the call needs at least. Costs are in the price list's currency.
+	// Limit is the budget's limit; Used the usage booked so far; Estimated the part of Used that no
+	// provider reported (tokens only); Reserved what running calls are expected to use; Held what
+	// is kept back from this call; Asked what the call needs at least. Costs are in the price
+	// list's currency.
 	Limit, Used, Estimated, Reserved, Held, Asked float64
-	// Budget is the budget's name; empty for that of the whole run.
+	// Budget is the budget's name; empty for the budget of the whole run.
 	Budget string
 }
 
-// Error says what is spent, and where more of it can be allowed.
+// Error says what is used up and where to allow more.
 func (e *ExceededError) Error() string {
 	var b strings.Builder
 	what, field := " "+e.What, e.What
@@ -82,11 +82,11 @@ func (b *Budget) exceeded(ask, free amount, claims *Hold) *ExceededError {
 	return e
 }
 
-// UnknownPriceError says that a call was not made because a budget limits cost
-// and nobody knows what the call costs.
+// UnknownPriceError says that a call was not made because a budget limits cost and the cost of the
+// call is unknown.
 type UnknownPriceError struct {
-	// Model is the one without a price. It is empty if what was booked for an
-	// earlier part of the run has no known cost.
+	// Model is the model without a price. It is empty if an earlier part of the run has an unknown
+	// cost.
 	Model string
 }
 

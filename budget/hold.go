@@ -4,8 +4,8 @@ package budget
 
 import "math"
 
-// Hold is a part of a budget, and of those above it, that is kept back for what
-// comes last, such as a loop's finalizer: other calls find no room in it.
+// Hold is a part of a budget, and of those above it, that is kept back for the last work, such as a
+// loop's finalizer. Other calls cannot use it.
 type Hold struct {
 	base  *Budget
 	outer *Hold    // what else is kept for the budget of this one
@@ -13,10 +13,9 @@ type Hold struct {
 	last  *Budget
 }
 
-// Hold keeps back a share, from 0 to 1, of every limit of b and of each budget
-// above it; of calls at least one, and of what is left never more than half, or
-// than the share if that is more. A budget with one call left keeps none. The
-// share is for what runs under [Hold.Budget].
+// Hold keeps back a share, from 0 to 1, of every limit of b and of each budget above it, for what
+// runs under [Hold.Budget]. It keeps at least one call, and at most half of what is left, or the
+// share if that is more. A budget with one call left keeps none.
 func (b *Budget) Hold(share float64) *Hold {
 	h := &Hold{base: b, outer: b.claims, kept: make([]amount, b.depth+1)}
 	h.last = b.Child(Limits{})
@@ -56,12 +55,11 @@ func portion(limit, free int64, share float64) int64 {
 	return max(0, min(of(limit), most))
 }
 
-// Budget is the one to run under what the hold is for. It is a child of the
-// budget that holds; in what is kept here there is room for its calls too, and
-// for no others.
+// Budget returns the budget for the work that the hold is for. It is a child of the budget that
+// holds; its calls may use what is kept back, and no other calls may.
 func (h *Hold) Budget() *Budget { return h.last }
 
-// Release gives back what is kept. The second time it does nothing.
+// Release gives back what is kept. A second call does nothing.
 func (h *Hold) Release() {
 	mu := h.base.lock()
 	defer mu.Unlock()

@@ -4,15 +4,14 @@ package budget
 
 import "math"
 
-// Limits bound what model calls use. 0 and nil set no bound; less than 0 lets
-// nothing through.
+// Limits limit what model calls use. 0 and nil mean no limit; a negative number allows no call.
 type Limits struct {
-	// Calls is how many requests may be sent, failed ones included.
+	// Calls is the largest number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
-	// Tokens are those of input and output together.
+	// Tokens returns the sum of input and output tokens.
 	Tokens int64 `json:"tokens,omitzero" yaml:"tokens,omitempty"`
-	// Cost is in the currency of the price list. With 0 only calls without
-	// cost are made, and with any limit only those whose price is known.
+	// Cost is in the currency of the price list. With 0 only calls without cost are made; with any
+	// limit only calls whose price is known.
 	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
 }
 

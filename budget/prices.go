@@ -10,24 +10,23 @@ import (
 	"strings"
 )
 
-// Prices are what models charge, by the model's name: the provider's own name
-// for it, or provider/name where two providers charge differently.
+// Prices maps the names of models to their prices: the provider's own name for a model, or
+// provider/name if two providers have different prices.
 type Prices map[string]Price
 
-// Price is what one model charges for a million tokens, in a currency of the
-// author's choice, the same for all models. A model that is free has zeros; one
-// whose price is unknown is not in the list.
+// Price is the price of one model for a million tokens, in any currency, the same for all models. A
+// free model has the price 0; a model whose price is unknown is not in the list.
 type Price struct {
 	Input  float64 `json:"input" yaml:"input"`
 	Output float64 `json:"output" yaml:"output"`
-	// CachedInput is for input that the provider had in a cache. 0 means the
-	// price of other input.
+	// CachedInput is the price of input that the provider had in a cache. 0 means the price of
+	// other input.
 	CachedInput float64 `json:"cached_input,omitzero" yaml:"cached_input,omitempty"`
 }
 
-// Of is the price of a model. It looks for the name as it is; then, for
-// provider/name, for the bare name; and for a bare name, for entries of any
-// provider, which have to agree. A price that is negative or no number is none.
+// Of returns the price of a model. It looks for the name as given; then, for provider/name, for the
+// bare name; and for a bare name, for the entries of all providers, which have to agree. A price
+// that is negative or not a number is ignored.
 func (p Prices) Of(model string) (Price, bool) {
 	if price, ok := p[model]; ok {
 		return price, price.check() == nil
@@ -90,8 +89,8 @@ func (p Price) affords(input, output, left int64) int64 {
 	return output
 }
 
-// UnmarshalJSON wants the prices of input and of output: one that is left out
-// is unknown, and not zero.
+// UnmarshalJSON requires the prices of input and of output, as a missing price is unknown and not
+// zero.
 func (p *Price) UnmarshalJSON(data []byte) error {
 	return p.decode(func(v any) error { return json.Unmarshal(data, v) })
 }

@@ -4,39 +4,38 @@ package budget
 
 import "math"
 
-// Usage is what model calls have used.
+// Usage is what model calls used.
 type Usage struct {
-	// Calls are requests, failed ones included.
+	// Calls is the number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
-	// InputTokens include CachedTokens, those that the provider had in a
-	// cache; OutputTokens include what the model thought.
+	// InputTokens include CachedTokens, those that the provider had in a cache; OutputTokens
+	// include the model's thoughts.
 	InputTokens  int64 `json:"input_tokens,omitzero" yaml:"input_tokens,omitempty"`
 	CachedTokens int64 `json:"cached_tokens,omitzero" yaml:"cached_tokens,omitempty"`
 	OutputTokens int64 `json:"output_tokens,omitzero" yaml:"output_tokens,omitempty"`
-	// Cost is in the currency of the price list. nil: unknown, which is not
-	// zero, unless nothing was used. What has a part of unknown cost is of
-	// unknown cost.
+	// Cost is in the currency of the price list. nil means unknown, unless nothing was used. The
+	// cost is unknown if any part of it is.
 	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
-	// Estimated says that a provider did not report what it had used: some of
-	// the tokens are estimates, or are missing where nobody estimates.
+	// Estimated says that a provider did not report its usage: some of the tokens are estimated, or
+	// missing where no estimate was made.
 	Estimated bool `json:"estimated,omitzero" yaml:"estimated,omitempty"`
-	// EstimatedTokens is how many of the tokens are estimates. Where Estimated is
-	// set and this is 0, all of them are.
+	// EstimatedTokens is the number of estimated tokens. If Estimated is set and this is 0, all
+	// tokens are estimated.
 	EstimatedTokens int64 `json:"estimated_tokens,omitzero" yaml:"estimated_tokens,omitempty"`
 }
 
-// Tokens are those of input and output together.
+// Tokens returns the sum of input and output tokens.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// Add returns what u and v are together.
+// Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	a, b := u.internal(Price{}, false), v.internal(Price{}, false)
 	a.add(b)
 	return a.public()
 }
 
-// Sub returns what was used since the same budget's usage was before. If the
-// cost was unknown then, so is that of what came after.
+// Sub returns what was used since the same budget's usage was before. If the cost was unknown then,
+// the result's cost is unknown.
 func (u Usage) Sub(before Usage) Usage {
 	a, b := u.internal(Price{}, false), before.internal(Price{}, false)
 	d := usage{

@@ -11,10 +11,9 @@ import (
 // way. It is longer than it takes to store an event.
 const patience = 10 * time.Second
 
-// ReserveWait is [Budget.Reserve] for a call that waits where it would fit but for
-// calls under way: until those have ended, or ctx has. Its output is cut down only
-// if the budget leaves no room for all of it with nothing under way. Errors are
-// those of Reserve, and the context's cause.
+// ReserveWait is [Budget.Reserve], but waits for running calls to end if the call would fit without
+// them, or until ctx ends. It cuts the output down only if the budget would not have room for all
+// of it even then. Errors are those of Reserve, and the context's cause.
 func (b *Budget) ReserveWait(ctx context.Context, r Request) (Reservation, error) {
 	w, err := b.want(r)
 	if err != nil {

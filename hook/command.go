@@ -17,7 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/procgroup"
 )
 
-// CommandConfig describes a command that is told.
+// CommandConfig describes a command that gets events.
 type CommandConfig struct {
 	Config
 	// Args is the program and its arguments. No shell reads them. Required.
@@ -32,12 +32,11 @@ type CommandConfig struct {
 // something that it has started keeps it open.
 const pipeDelay = time.Second
 
-// NewCommand returns a hook that runs a command for each event, with the event as
-// JSON on its standard input. Exit code 0 is fine; with Veto, exit code 1 stops
-// what is to be done, and its standard error is the reason. What it writes to its
-// standard output is nobody's; but a gate that writes a webhook's {"veto": true}
-// there, with exit code 0, contradicts itself and fails. When its time is over it
-// is killed, and when it has ended all that it has started, where there are process
+// NewCommand returns a hook that runs a command for each event, with the event as JSON on its
+// standard input. Exit code 0 is fine; with Veto, exit code 1 stops what is to be done, and its
+// standard error is the reason. Its standard output is ignored, except that a veto in a webhook's
+// form, {"veto": true}, with exit code 0 is a contradiction and fails. The command is killed after
+// its timeout; when it has ended, all processes that it started are killed, where there are process
 // groups.
 func NewCommand(cfg CommandConfig) (*Hook, error) {
 	if len(cfg.Args) == 0 || cfg.Args[0] == "" {

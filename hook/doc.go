@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hook tells others what a run of agents does, and lets them stop it: a
-// webhook, a command, or a Go function.
+// Package hook reports the events of a run to a webhook, a command or a Go function, which may veto
+// what is to be done.
 //
 //	gate, err := hook.NewWebhook(hook.WebhookConfig{
 //		URL:    "https://hooks.example.org/refrain",
@@ -19,19 +19,16 @@
 //		fmt.Println(veto.Reason)
 //	}
 //
-// A webhook is sent as Standard Webhooks say (standardwebhooks.com): its headers
-// are webhook-id, webhook-timestamp and, with a secret, webhook-signature. The ID
-// is the event's, which is the same when something is told twice, so that whoever
-// is told can drop the repetition. A command reads the same JSON on its standard
-// input.
+// A webhook follows Standard Webhooks (standardwebhooks.com): its headers are webhook-id,
+// webhook-timestamp and, with a secret, webhook-signature. The ID is the event's, which stays the
+// same when an event is sent twice, so that the receiver can drop the repetition. A command reads
+// the same JSON on its standard input.
 //
-// Before something is done, a hook with Veto can stop it: a webhook by the answer
-// {"veto": true, "reason": "…"}, a command by exit code 1 with the reason on its
-// standard error, a Go function by an error. One that is asked so and does not
-// answer stops it too, unless OnError says otherwise, and so does an answer that is
-// not understood: what lets pass is an empty one, {"veto": false} with or without a
-// reason, or exit code 0. A hook without Veto only watches: that it fails is told
-// to Config.Failed, and nothing else comes of it.
+// A hook with Veto can stop what is to be done: a webhook by the answer {"veto": true, "reason":
+// "…"}, a command by exit code 1 with the reason on its standard error, a Go function by an error.
+// No answer, or one that cannot be understood, stops it too, unless OnError says otherwise. An
+// empty answer, {"veto": false}, or exit code 0 lets it pass. A hook without Veto only watches: its
+// failures go to Config.Failed and have no other effect.
 //
 // Package definition calls hooks where a file has callbacks.
 package hook

@@ -11,7 +11,7 @@ import (
 // Point is when a hook is called.
 type Point string
 
-// The points, in the order in which a run comes to them.
+// The points, in the order of a run.
 const (
 	BeforeRun       Point = "before_run"
 	BeforeAgent     Point = "before_agent"
@@ -32,8 +32,7 @@ var points = []Point{
 // Points lists all points, each before with its after.
 func Points() []Point { return slices.Clone(points) }
 
-// Before reports whether what is told has not been done yet, so that it can be
-// stopped.
+// Before reports whether the event announces something that a hook can still stop.
 func (p Point) Before() bool { return strings.HasPrefix(string(p), "before_") }
 
 // what is about to be done, or was, at the point.
@@ -45,45 +44,42 @@ func (p Point) what() string {
 	return what
 }
 
-// Event is what a hook is told. As JSON it is what webhooks are sent, and what
-// commands read.
+// Event is what a hook gets; webhooks and commands get it as JSON.
 type Event struct {
-	// ID is the same whenever the same is told again, as when a run is resumed
-	// that was cut off in between. It has no full stop in it.
+	// ID stays the same when the same event is sent again, such as by a resumed run. It contains no
+	// full stop.
 	ID   string `json:"id"`
 	Type Point  `json:"type"`
-	// Timestamp is when it is told; zero is now.
+	// Timestamp is the time of sending; zero means now.
 	Timestamp time.Time `json:"timestamp"`
 	Data      Data      `json:"data"`
 }
 
-// Data says what an event is about. Nothing of the state is in it, nor what
-// agents say.
+// Data says what an event is about. It holds neither the state nor what agents say.
 type Data struct {
 	App     string `json:"app,omitempty"`
 	Session string `json:"session,omitempty"`
 	// Run is the ID of the invocation.
 	Run string `json:"run,omitempty"`
-	// Agent is the one that runs, and Address where in the tree, such as
-	// "refine[2]/critic".
+	// Agent is the running agent's name, Address its place in the tree, such as "refine[2]/critic".
 	Agent   string `json:"agent,omitempty"`
 	Address string `json:"address,omitempty"`
-	// Iteration is that of the nearest loop, from 1, and MaxIterations its limit;
-	// 0 if there is none.
+	// Iteration is the iteration of the nearest loop, from 1, and MaxIterations its limit; 0 if
+	// there is none.
 	Iteration     int `json:"iteration,omitempty"`
 	MaxIterations int `json:"max_iterations,omitempty"`
-	// Score is that of the iteration before, or of the one that has ended.
+	// Score is the score of the previous iteration, or of the one that has ended.
 	Score     *float64 `json:"score,omitempty"`
 	BestScore *float64 `json:"best_score,omitempty"`
-	// Improvement is how much better the score is than the one before.
+	// Improvement is the difference to the previous score.
 	Improvement *float64 `json:"improvement,omitempty"`
 	// Rejected says why an iteration that has ended is not accepted.
 	Rejected string `json:"rejected,omitempty"`
-	// Failures is how many steps of it have failed.
+	// Failures is the number of its steps that failed.
 	Failures int `json:"failures,omitempty"`
-	// Stop is why a loop has stopped, if the run writes that down.
+	// Stop is why a loop stopped, if the run is durable.
 	Stop string `json:"stop,omitempty"`
-	// Error is how what is over has failed; empty if it has not.
+	// Error is why what ended has failed; empty if it has not.
 	Error string `json:"error,omitempty"`
 	Model *Model `json:"model,omitempty"`
 	Tool  *Tool  `json:"tool,omitempty"`
@@ -99,7 +95,7 @@ type Model struct {
 	OutputTokens int    `json:"output_tokens,omitempty"`
 }
 
-// Tool is a call of a tool, with what the model gives it.
+// Tool is a call of a tool, with its arguments.
 type Tool struct {
 	Name   string         `json:"name"`
 	CallID string         `json:"call_id,omitempty"`

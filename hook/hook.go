@@ -15,27 +15,26 @@ import (
 // DefaultTimeout is how long a hook may take.
 const DefaultTimeout = 10 * time.Second
 
-// OnError says what follows when a hook fails: it cannot be reached, does not
-// answer in time, or answers something else than it should.
+// OnError says what follows when a hook fails: it cannot be reached, does not answer in time, or
+// gives an invalid answer.
 type OnError string
 
-// The choices. The zero value is Fail for a hook that may veto and for a Go
-// function, and Continue for one that only watches.
+// The choices. The default is Fail for a hook with Veto and for a Go function, and Continue for
+// others.
 const (
 	Fail     OnError = "fail"     // what it was told of fails
 	Continue OnError = "continue" // it goes on as if nobody had been told
 )
 
-// Config is what all hooks have in common. The zero value watches.
+// Config is what all hooks have in common. The zero value only watches.
 type Config struct {
-	// Timeout is how long a call may take, with its second attempt; 0 is
-	// [DefaultTimeout].
+	// Timeout is how long a call may take, its second attempt included; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Veto lets the hook stop what it is told of before it is done.
+	// Veto lets the hook stop what an event announces.
 	Veto    bool
 	OnError OnError
-	// Failed is told of failures that nothing comes of. It may be called by
-	// several goroutines. Nil writes a warning to [slog.Default].
+	// Failed is called with failures that have no other effect, by several goroutines at a time.
+	// Nil writes a warning to [slog.Default].
 	Failed func(error)
 }
 
@@ -60,19 +59,18 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Hook is somebody who is told. It is safe for concurrent use.
+// Hook sends events to one receiver. It is safe for concurrent use.
 type Hook struct {
 	name string
 	cfg  Config
 	call func(context.Context, *Event) error
 }
 
-// String names the hook, without secrets that its address may have.
+// String names the hook, without secrets that its address may contain.
 func (h *Hook) String() string { return h.name }
 
-// Call tells the hook of an event and waits for it. The error is a [*VetoError] if
-// it stops what is to be done, the cause of ctx if that is over, or how the hook
-// failed.
+// Call sends an event and waits for the hook's answer. The error is a [*VetoError] if the hook
+// stops what is to be done, the cause of ctx if that has ended, or why the hook failed.
 func (h *Hook) Call(ctx context.Context, ev Event) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -104,12 +102,12 @@ func (h *Hook) Call(ctx context.Context, ev Event) error {
 	return err
 }
 
-// VetoError says that a hook has stopped what it was told of.
+// VetoError says that a hook stopped what was to be done.
 type VetoError struct {
-	// By is the hook, and Point what was to be done. Call fills them in.
+	// By is the hook's name, Point the kind of event. Call fills them in.
 	By    string
 	Point Point
-	// Reason is what the hook says; empty if it gives none.
+	// Reason is the hook's reason; empty if it gives none.
 	Reason string
 }
 
@@ -121,16 +119,15 @@ func (e *VetoError) Error() string {
 	return text
 }
 
-// Permanent reports true: to try again would ask for the same veto.
+// Permanent reports true: a retry would get the same veto.
 func (e *VetoError) Permanent() bool { return true }
 
-// Func is a Go function that is told of events. An error stops what is to be done,
-// or fails what is over, unless OnError says otherwise; a [*VetoError] always stops
-// it.
+// Func is a Go function that gets events. An error stops what is to be done, or fails what has
+// ended, unless OnError says otherwise; a [*VetoError] always stops it.
 type Func func(ctx context.Context, ev Event) error
 
-// NewFunc returns a hook that calls a function. It has to heed its context: nobody
-// takes it away from one that does not.
+// NewFunc returns a hook that calls a function. The function must end when its context ends: it
+// cannot be interrupted otherwise.
 func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 	if cfg.OnError == "" {
 		cfg.OnError = Fail

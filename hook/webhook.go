@@ -24,13 +24,13 @@ import (
 // WebhookConfig describes a webhook.
 type WebhookConfig struct {
 	Config
-	// URL is where it is: http or https. Required.
+	// URL is its http or https address. Required.
 	URL string
-	// Secret signs what is sent, as Standard Webhooks say: base64, with or
-	// without whsec_ before it. Empty signs nothing.
+	// Secret signs each message, as Standard Webhooks say: base64, with or without the prefix
+	// whsec_. Without one, messages are not signed.
 	Secret string
-	// Client sends the requests; nil is one of its own. Redirects are the
-	// webhook's matter, whoever sends: see [NewWebhook].
+	// Client sends the requests; the default is a new client. Its rule for redirects is replaced:
+	// see [NewWebhook].
 	Client *http.Client
 }
 
@@ -41,15 +41,14 @@ const (
 	leastSecret = 16 // bytes; Standard Webhooks ask for 24
 )
 
-// NewWebhook returns a hook that sends each event as an HTTP POST. Any status from
-// 200 to 299 is an answer; with Veto, its body is read, which is empty or
-// {"veto": true, "reason": "…"}, and nothing else. Redirects, three at most, are
-// followed within the server (scheme, host and port) and only where the request
-// stays what it is (307, 308). What is told when it is over is sent once more if
+// NewWebhook returns a hook that sends each event as an HTTP POST. Any status from 200 to 299 is an
+// answer; with Veto, its body is read, which is empty or {"veto": true, "reason": "…"}, and nothing
+// else. Redirects, three at most, are followed within the server (scheme, host and port) and only
+// where the request stays what it is (307, 308). An event about what has ended is sent once more if
 // the server answers 5xx.
 //
-// It refuses an address that is not one of http or https, and a secret that
-// is no base64 or shorter than 16 bytes.
+// It fails on an address that is neither http nor https, and on a secret that is not base64 or
+// shorter than 16 bytes.
 func NewWebhook(cfg WebhookConfig) (*Hook, error) {
 	u, err := CheckURL(cfg.URL)
 	if err != nil {
@@ -73,7 +72,7 @@ func NewWebhook(cfg WebhookConfig) (*Hook, error) {
 	return &Hook{name: name, cfg: cfg.Config, call: w.call}, nil
 }
 
-// CheckURL refuses what cannot be the address of a webhook.
+// CheckURL parses the address of a webhook and reports an error if it cannot be one.
 func CheckURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -87,8 +86,8 @@ func CheckURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckSecret refuses what cannot be the secret of a webhook. The error does not
-// have it.
+// CheckSecret reports an error if a text cannot be the secret of a webhook. The error does not
+// contain the secret.
 func CheckSecret(secret string) error {
 	_, err := signer(secret)
 	return err

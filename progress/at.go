@@ -14,10 +14,10 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// StateAfter is a session's state as it was after the event with a sequence
-// number, temp: keys apart. events are its log, oldest first, whole, and initial
-// the state that it was made with; it may be nil. The events may be an outline: whole
-// reads one of them then, and may be nil otherwise.
+// StateAfter returns a session's state after the event with the sequence number seq, without temp:
+// keys. events is the whole log, oldest first, and initial the state that the session was created
+// with, which may be nil. If the events are an outline, whole reads one of them in full; otherwise
+// it may be nil.
 func StateAfter(initial map[string]any, events []*session.Event, seq int64, whole Whole) map[string]any {
 	state := maps.Clone(initial)
 	if state == nil {
@@ -51,8 +51,8 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64, whol
 	return all
 }
 
-// Whole reads an event of an outline with all its texts; one that is whole is itself.
-// [session.View.Whole] is one.
+// Whole returns an event of an outline with all its texts; a complete event is returned unchanged.
+// [session.View.Whole] is such a function.
 type Whole func(*session.Event) *session.Event
 
 // of is the event with all its texts. A nil Whole is for events that have them.
@@ -110,10 +110,10 @@ func endedPass(ev *session.Event) (int, bool) {
 	return it.Number, ev.Mark.Decode(&it) == nil && it.Number > 0
 }
 
-// IterationSeq is the place in a log where an iteration of a loop of the last run
-// ended, before it was undone if it was; of one that is under way, that of its
-// last event. Iteration 0 is what there was before the loop's first. It is 0 if
-// the loop has no such iteration.
+// IterationSeq returns the sequence number of the event with which an iteration of a loop of the
+// last run ended, before a rollback; for an iteration that is running, that of its last event.
+// Iteration 0 stands for the place before the first iteration. It returns 0 if the loop has no such
+// iteration.
 func IterationSeq(events []*session.Event, at session.Address, iteration int) int64 {
 	var began, last, ended int64
 	pass := session.Address(fmt.Sprintf("%s[%d]", at, iteration))

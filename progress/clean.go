@@ -9,10 +9,9 @@ import (
 	"unicode"
 )
 
-// Clean makes a text that a model, a program or a person has written harmless on
-// one line of a terminal: line breaks and tabs become spaces, and what could
-// command a terminal, reorder the words around it or hide is left out. Text that
-// is no UTF-8 gets replacement characters.
+// Clean makes untrusted text safe to print on one line of a terminal: line breaks and tabs become
+// spaces; control characters, invisible characters and those that change the direction of text are
+// removed. Bytes that are not UTF-8 become replacement characters.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -29,8 +28,8 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Clock is a duration as people read it from a clock: "850ms" only under a
-// second, "32s", "8m 32s", "2h 05m".
+// Clock formats a duration for people: "850ms", "32s", "8m 32s", "2h 05m". Milliseconds are shown
+// under a second only.
 func Clock(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -20,8 +20,8 @@ type Finding struct {
 	Code FindingCode `json:"code"`
 	// Loop is the loop's address.
 	Loop session.Address `json:"loop"`
-	// Title says in a few words what it is, Evidence by what iterations and
-	// numbers one sees it, and Suggestion what to change.
+	// Title names the problem in a few words, Evidence gives the iterations and numbers that show
+	// it, and Suggestion says what to change.
 	Title      string `json:"title"`
 	Evidence   string `json:"evidence"`
 	Suggestion string `json:"suggestion"`
@@ -49,8 +49,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s. %s.", f.Title, f.Evidence, f.Suggestion)
 }
 
-// Diagnosis reads a run's events for findings, loop by loop. The zero value is
-// ready. The run has to be durable.
+// Diagnosis looks for problems in a run's events, loop by loop. The zero value is ready to use. The
+// run has to be durable.
 type Diagnosis struct {
 	loops []*history
 }
@@ -154,8 +154,8 @@ func (d *Diagnosis) loop(at session.Address) *history {
 	return h
 }
 
-// Findings are those of the loops that have stopped, the most serious of each
-// loop first.
+// Findings returns the findings about the loops that have stopped, the most serious of each loop
+// first.
 func (d *Diagnosis) Findings() []Finding {
 	var all []Finding
 	for _, h := range d.loops {

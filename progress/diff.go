@@ -12,21 +12,20 @@ import (
 	"strings"
 )
 
-// Change is what became of one state key.
+// Change is the change of one state key.
 type Change struct {
 	// Key names it. A field of an object is "analysis.clarity".
 	Key string `json:"key"`
-	// Before and After are as JSON has them; nil says that there was no such key,
-	// or is none.
+	// Before and After are JSON values; nil means that there was, or is, no such key.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
-	// Words is how a text became another one; nil for other values.
+	// Words is the difference of two texts, word by word; nil for other values.
 	Words []Edit `json:"words,omitempty"`
 }
 
-// Diff says what changed from one state to another, by key. Objects are compared
-// field by field, also those that are JSON in a text, as models write it; other
-// texts word by word, and all else as a whole.
+// Diff lists what changed from one state to another, by key. Objects are compared field by field,
+// also if they are JSON within a text, as models write it; other texts are compared word by word,
+// and all other values as a whole.
 //
 //	for _, c := range progress.Diff(before, after) {
 //		fmt.Println(c.Key, c.Before, "→", c.After)

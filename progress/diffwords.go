@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Edit is a piece of a text that became another one. Those that are kept or left
-// out make the text of before, those that are kept or put in that of after.
+// Edit is one piece of the difference of two texts. The pieces that are kept or removed make the
+// old text, those that are kept or inserted the new one.
 type Edit struct {
 	Op   EditOp `json:"op"`
 	Text string `json:"text"`
 }
 
-// EditOp is what became of a piece of text.
+// EditOp says whether a piece of text was kept, removed or inserted.
 type EditOp string
 
-// What can become of a piece of text.
+// The operations of an [Edit].
 const (
 	Kept EditOp = "="
 	Left EditOp = "-" // out
@@ -31,7 +31,7 @@ const (
 // end with counts as changed then.
 const maxEdits = 1000
 
-// DiffWords says how a text became another one, word by word.
+// DiffWords returns the difference of two texts, word by word.
 func DiffWords(before, after string) []Edit {
 	a, b := wordsIn(before), wordsIn(after)
 	head := 0

@@ -48,8 +48,8 @@ func (l *Loop) tally() loop.Tally {
 	return t
 }
 
-// Forecast looks ahead from the iterations that have ended, and from the one
-// under way if it has a provisional score.
+// Forecast returns the forecast from the iterations that have ended, and from the running one if it
+// has a provisional score.
 func (l *Loop) Forecast() loop.Forecast {
 	t := l.tally()
 	if it := l.Current(); it != nil && it.Status == StatusRunning && it.Provisional != nil {
@@ -59,7 +59,7 @@ func (l *Loop) Forecast() loop.Forecast {
 	return l.Plan.Forecast(&t)
 }
 
-// Trend is the loop's trend in words, such as "↗ Improving".
+// Trend returns the loop's trend in words, such as "↗ Improving".
 func (l *Loop) Trend() string {
 	switch f := l.Forecast(); f.Trend {
 	case loop.Improving:
@@ -77,9 +77,9 @@ func (l *Loop) Trend() string {
 	return "too early to say"
 }
 
-// Estimate is how much is still to come, in words, such as "2 more iterations
-// (~4m 30s), until converged"; the iteration under way is not one of them. Where
-// nothing can be predicted it says so, and names the limit if there is one.
+// Estimate says in words how much is still to come, such as "2 more iterations (~4m 30s), until
+// converged"; the running iteration is not counted. If nothing can be predicted, it says so and
+// names the limit if there is one.
 func (l *Loop) Estimate(now time.Duration) string {
 	if l.Stop != nil {
 		return "done"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress folds a run's events into what people want to know of it:
-// how far it is, what it says, and why it stopped.
+// Package progress computes from a run's events what people want to know: how far the run is, what
+// it says, and why it stopped.
 //
 //	var f progress.Fold
 //	for ev, err := range r.Run(ctx, userID, sessionID, msg, agent.RunConfig{}) {
@@ -14,8 +14,7 @@
 //	}
 //	fmt.Println(f.Answer())
 //
-// What it knows of steps and loops it reads off marks, so the runner has to be
-// durable.
+// It learns about steps and loops from marks, so the runner has to be durable.
 package progress
 
 import (
@@ -26,13 +25,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Fold is what the events added so far come to. The zero value is ready.
+// Fold computes the answer, the iterations and the stop records of a run from its events. The zero
+// value is ready to use.
 type Fold struct {
-	// Owned says that somebody, such as a supervisor, writes down how the run as a
-	// whole stands: then a loop that was cut off has stopped only when the run has
-	// ended, and not when it was paused. A [session.MarkRunStarted] says the same.
+	// Owned says that a supervisor records the status of the run as a whole: then a loop that was
+	// cut off counts as stopped when the run has ended, not when it is paused. A
+	// [session.MarkRunStarted] has the same effect.
 	Owned bool
-	// Whole reads an event of an outline; nil is for events that have all their texts.
+	// Whole reads an event of an outline in full; nil is for events that are complete.
 	Whole Whole
 
 	answer *session.Event // that says it; nil: nothing was said
@@ -51,8 +51,7 @@ type runningStep struct {
 	iteration int
 }
 
-// Add takes the next event of the run and returns what there is to say about
-// it, a line each.
+// Add takes the next event of the run and returns the lines that report it.
 func (f *Fold) Add(ev *session.Event) []string {
 	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev) != "" {
 		f.answer = ev
@@ -82,8 +81,8 @@ func (f *Fold) Add(ev *session.Event) []string {
 	return nil
 }
 
-// Answer is the run's result: that of its last outermost loop, or what an agent
-// has said after it. Before the run is over, it is what was said last.
+// Answer returns the run's result: that of its last outermost loop, or what an agent said after it.
+// Before the run ends, it returns the latest text.
 func (f *Fold) Answer() string {
 	if f.answer == nil {
 		return ""
@@ -91,8 +90,8 @@ func (f *Fold) Answer() string {
 	return wordsFor(f.Whole.of(f.answer))
 }
 
-// Stop is why the last of the run's outermost loops stopped; nil if none has. One
-// that a pause cut off, or that waits for a person, has not.
+// Stop returns the stop record of the run's last outermost loop; nil if none has stopped. A loop
+// that is paused, or waits for a person, has not stopped.
 func (f *Fold) Stop() *loop.StopRecord {
 	if len(f.stops) == 0 {
 		return nil
@@ -100,15 +99,14 @@ func (f *Fold) Stop() *loop.StopRecord {
 	return f.stops[len(f.stops)-1]
 }
 
-// Stops are the records of the loops that are in no other loop, in the order
-// in which they stopped.
+// Stops returns the stop records of the outermost loops, in the order in which they stopped.
 func (f *Fold) Stops() []*loop.StopRecord { return f.stops }
 
-// Iterations are the records of the iterations of the outermost loops.
+// Iterations returns the records of the iterations of the outermost loops.
 func (f *Fold) Iterations() []loop.IterationRecord { return f.scored }
 
-// Running is the innermost step under way, with the iteration of its nearest
-// loop, 0 if it is in none; the address is empty if no step is.
+// Running returns the address of the innermost running step and the iteration of its nearest loop,
+// or 0 outside loops; the address is empty if no step is running.
 func (f *Fold) Running() (at session.Address, iteration int) {
 	if len(f.steps) == 0 {
 		return "", 0

@@ -11,14 +11,11 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Live folds the events of a run into its [Tree], for whoever shows it while it
-// goes on: a terminal, a page. It is a pure function of the events: the same log
-// gives the same tree, whenever it is read, and times are those of the events.
-// The zero value is ready. The run has to be durable. It is not safe for
-// concurrent use.
+// Live builds the [Tree] of a run from its events, for a terminal or a page that shows the run
+// while it continues. The same log always gives the same tree; times are those of the events. The
+// zero value is ready to use. The run has to be durable. Live is not safe for concurrent use.
 //
-// A run that was resumed is given from its beginning: its log first, and then
-// what is new.
+// For a run that was resumed, add its log first and then the new events.
 type Live struct {
 	tree       Tree
 	invocation string
@@ -35,12 +32,12 @@ type Live struct {
 	view  *session.View    // the state, for scores that are provisional
 }
 
-// Tree is what the events added so far come to. It belongs to l and changes with
-// the next event.
+// Tree returns the tree of the events added so far. It belongs to l and changes with the next
+// event.
 func (l *Live) Tree() *Tree { return &l.tree }
 
-// Add takes the next event. The first one says which invocation l follows:
-// those of others are left out. Pieces of a streamed answer are welcome.
+// Add takes the next event. The first event decides which invocation l follows; events of others
+// are ignored. Pieces of a streamed answer may be added too.
 func (l *Live) Add(ev *session.Event) {
 	if l.invocation == "" {
 		l.invocation = ev.InvocationID

@@ -13,23 +13,21 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Recording is one run of a loop as its log has it: the plan it followed, and
-// what each of its steps left. It is what [loop.Plan.Backtest] holds another
-// plan against.
+// Recording is one run of a loop, read from the log: its plan and the outcome of each step.
+// [loop.Plan.Backtest] replays it under another plan.
 type Recording struct {
-	// Loop is the loop's address, InvocationID the run it was part of.
+	// Loop is the loop's address, InvocationID the run that it belongs to.
 	Loop         session.Address
 	InvocationID string
 	Plan         *loop.Plan
 	Outcomes     []loop.Outcome
-	// Stop is why it stopped; nil if it has not.
+	// Stop is why the loop stopped; nil if it has not.
 	Stop *loop.StopRecord
 }
 
-// Recordings reads the loops out of a log, in the order in which they began.
-// events are those of one session, oldest first, whole, and written by a
-// durable run. Of a run that was resumed, what was made again counts; of a loop that
-// went on with other limits, those.
+// Recordings returns the loops in a log, in the order in which they began. events is the whole log
+// of one session, oldest first, written by a durable run. For a run that was resumed, repeated
+// steps replace the first ones; for a loop that continued with other limits, the last limits count.
 func Recordings(events []*session.Event) ([]*Recording, error) {
 	var (
 		all  []*Recording

@@ -14,34 +14,33 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Resources is what a run has taken of the machine, as far as its system tells.
-// What is nil is unknown, and not zero. The zero value knows nothing.
+// Resources is what a run used of the machine, as far as the system tells. A nil field is unknown,
+// not zero.
 type Resources struct {
-	// Wall is how long the run took on the clock, in the process that measured
-	// it; Active is what its steps and delays have taken, also before it was
-	// resumed: nil if it has no loop. Loops at the same time add up.
+	// Wall is the elapsed time of the run in the process that measured it. Active is the time that
+	// its steps and delays took, also before it was resumed; nil if it has no loop. The times of
+	// parallel loops are added.
 	Wall   time.Duration
 	Active *time.Duration
-	// CPU is the processor time of the process, Programs that of the programs
-	// that it ran and waited for.
+	// CPU is the processor time of the process, Programs that of the programs that it started and
+	// waited for.
 	CPU, Programs *time.Duration
-	// PeakMemory is the most memory that the process has ever held, and
-	// PeakPrograms the most that one of the programs has, in bytes.
+	// PeakMemory is the largest amount of memory that the process held, PeakPrograms the largest
+	// amount that one of the programs held, in bytes.
 	PeakMemory, PeakPrograms *int64
-	// States are the sizes of the state in bytes at the ends of the iterations
-	// of the outermost loop, the last one if there are several; at most 1000. They
-	// are known of loops that look at the state: with a score, a condition or a
-	// state limit.
+	// States are the sizes of the state, in bytes, at the ends of the iterations of the last
+	// outermost loop; at most 1000. They are known for loops with a score, a condition or a state
+	// limit.
 	States []StateSize
-	// Usage is what model calls have used.
+	// Usage is what model calls used.
 	Usage Usage
-	// Saved is what context policies have left out.
+	// Saved is what context policies left out of requests.
 	Saved Saved
 
 	loop session.Address // whose states they are
 }
 
-// StateSize is how large the state was when an iteration ended.
+// StateSize is the size of the state at the end of an iteration.
 type StateSize struct {
 	Iteration int   `json:"iteration"`
 	Bytes     int64 `json:"bytes"`
@@ -80,7 +79,7 @@ func (r *Resources) Add(ev *session.Event) {
 	}
 }
 
-// Largest is the largest state; its Iteration is 0 if none is known.
+// Largest returns the largest state; its Iteration is 0 if no size is known.
 func (r *Resources) Largest() (most StateSize) {
 	for _, s := range r.States {
 		if s.Bytes > most.Bytes {
@@ -90,10 +89,9 @@ func (r *Resources) Largest() (most StateSize) {
 	return most
 }
 
-// String is what a person wants to know at the end, as
-// "4 model calls, 4,200 tokens, cost 0.02, 12s". Of tokens that are estimated it says
-// "about", of a cost of which a part is unknown "or more". What is unknown as a whole
-// is left out.
+// String returns a summary for people, such as "4 model calls, 4,200 tokens, cost 0.02, 12s". It
+// says "about" if tokens are estimated, and "or more" if part of the cost is unknown. Unknown
+// values are left out.
 func (r *Resources) String() string {
 	var words []string
 	if u := r.Usage; u.Calls > 0 {
@@ -108,7 +106,7 @@ func (r *Resources) String() string {
 	return strings.Join(append(words, short(r.Wall)), ", ")
 }
 
-// Lines are all that is known, a line each with its name first.
+// Lines returns the known values, each as a name and a text.
 func (r *Resources) Lines() [][2]string {
 	var lines [][2]string
 	add := func(name, text string) { lines = append(lines, [2]string{name, text}) }

@@ -11,19 +11,19 @@ import (
 // metadataContext is llmagent.MetadataContext, which is for those who have agents.
 const metadataContext = "refrain:context"
 
-// Saved is what the context policies of a run's agents have left out of its
-// requests, against sending all that was said each time. With digests that have
-// more than what they stand for, it is less than 0.
+// Saved is what the context policies of a run's agents left out of its requests, compared with
+// sending the whole conversation each time. It is negative if digests are longer than what they
+// replace.
 type Saved struct {
-	// Chars are characters of conversations, as llmagent.Saving counts them, in
-	// so many Requests.
+	// Chars are characters of conversations, as [llmagent.Saving] counts them, Requests the number
+	// of requests.
 	Chars, Requests int
 }
 
 // Tokens estimates the tokens, at four characters each.
 func (s Saved) Tokens() int { return s.Chars / 4 }
 
-// MarshalJSON writes the tokens too.
+// MarshalJSON adds the estimated tokens.
 func (s Saved) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int{"chars": s.Chars, "requests": s.Requests, "tokens": s.Tokens()})
 }

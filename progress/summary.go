@@ -13,42 +13,41 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Summary is how a run stands, for a row in a list of runs: what its last events
-// say of the whole.
+// Summary is the status of a run for a row in a list of runs, computed from the last events.
 //
 //	s := progress.Summarize(lastEvents)
 //	fmt.Println(s.Name, s.Status, s.Iteration)
 type Summary struct {
-	// ID is the invocation's, Name that of the definition or of the root agent.
+	// ID is the invocation's ID, Name the name of the definition or of the root agent.
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
-	// Status is what the log says: a run that was cut off is still running by it.
+	// Status is the status in the log: an interrupted run still has the status running.
 	Status session.RunStatus `json:"status"`
 	// Began and Updated are the times of the first and of the last event.
 	Began   time.Time `json:"began,omitzero"`
 	Updated time.Time `json:"updated,omitzero"`
-	// Iteration is the outermost loop's, 0 before there is one. Score is the last
-	// that was accepted in it, and the best one once the loop has stopped; nil:
-	// there is none.
+	// Iteration is the number of the outermost loop's last iteration; 0 before the first. Score is
+	// the last accepted score, or the best one after the loop has stopped; nil if there is none.
 	Iteration int      `json:"iteration,omitempty"`
 	Score     *float64 `json:"score,omitempty"`
 	// Stop is why the last outermost loop stopped; nil if it has not.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
-	// Error is why the run failed, or was canceled; Paused why it is paused, and
-	// who asked for that. One that waits has no Paused.
+	// Error is why the run failed or was canceled; Paused says why and by whom the run was paused,
+	// and is empty for a run that waits.
 	Error  string `json:"error,omitempty"`
 	Paused string `json:"paused,omitempty"`
 	// Waits are the questions that have no answer yet.
 	Waits []session.Question `json:"waits,omitempty"`
-	// Parent is the run that this one was forked from; nil if it was not.
+	// Parent is the run from which this one was forked; nil if none.
 	Parent *session.RunParent `json:"parent,omitempty"`
 
 	asked []asked
 	owned bool // somebody writes down how the run as a whole has ended
 }
 
-// Summarize reads a summary of the last run in a log off its events, oldest
-// first. The last few will do for all but Began; what they do not tell is empty.
+// Summarize returns the summary of the last run in a log. events are the last ones of the log,
+// oldest first; a few are enough for all fields but Began. A field that the events do not tell
+// stays empty.
 func Summarize(events []*session.Event) *Summary {
 	s := &Summary{Status: session.RunRunning}
 	events = session.Current(LastRun(events))
@@ -61,8 +60,8 @@ func Summarize(events []*session.Event) *Summary {
 	return s
 }
 
-// LastRun are the events of the last run in a log: those of the invocation that
-// its last event belongs to.
+// LastRun returns the events of the last run in a log: those with the invocation ID of the last
+// event.
 func LastRun(events []*session.Event) []*session.Event {
 	if len(events) == 0 {
 		return nil
@@ -208,7 +207,8 @@ type asked struct {
 	at session.Address
 }
 
-// AskedBy is the step that asks a question of Waits; empty if it is not told.
+// AskedBy returns the address of the step that asks the question with this ID; empty if it is
+// unknown.
 func (s *Summary) AskedBy(id string) session.Address {
 	for _, q := range s.asked {
 		if q.ID == id {

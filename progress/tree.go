@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Status says how a step, or an iteration, stands.
+// Status is the status of a step or of an iteration.
 type Status string
 
 // The states of a step and of an iteration.
@@ -27,53 +27,52 @@ const (
 	StatusSkipped   Status = "skipped"   // its turn never came
 )
 
-// Tree is a run at one moment, step by step. Times in it are on the run's own
-// clock: the time that it has been active since it began, so that hours for
-// which it was paused count for nothing.
+// Tree is a run at one moment, step by step. Times are on the run's own clock, which stands still
+// while the run is paused.
 type Tree struct {
-	// Root is the root agent's step; nil before it has begun.
+	// Root is the root agent's step; nil before it begins.
 	Root *Step `json:"root,omitempty"`
-	// Now is the time of the last event, on the run's clock, in nanoseconds; At is
-	// the same by the calendar.
+	// Now is the time of the last event on the run's clock, in nanoseconds; At is its date and
+	// time.
 	Now time.Duration `json:"now_ns"`
 	At  time.Time     `json:"at,omitzero"`
-	// Paused says that nothing is under way until the run is resumed.
+	// Paused says that no step runs until the run is resumed.
 	Paused bool `json:"paused,omitempty"`
 }
 
 // Step is one agent's turn.
 type Step struct {
-	// Name is the agent's; a second run of it under the same parent is "critic#2".
+	// Name is the agent's name; a second run of it under the same parent is "critic#2".
 	Name string `json:"name"`
 	// Address is empty as long as the step is pending.
 	Address session.Address `json:"address,omitempty"`
 	// Attempt counts the tries, from 1.
 	Attempt int    `json:"attempt,omitempty"`
 	Status  Status `json:"status"`
-	// Began and Ended are on the run's clock, in nanoseconds. Ended is that of the
-	// last event as long as the step is running.
+	// Began and Ended are on the run's clock, in nanoseconds. While the step is running, Ended is
+	// the time of its last event.
 	Began time.Duration `json:"began_ns,omitempty"`
 	Ended time.Duration `json:"ended_ns,omitempty"`
-	// Text is what it has said, a paragraph for each time, at most 32 KiB of it.
-	// It grows while a model's answer is streamed.
+	// Text is what the step said, one paragraph for each message, at most 32 KiB. It grows while a
+	// model's answer is streamed.
 	Text string `json:"text,omitempty"`
-	// Doing is the tool that it waits for, Asks what it asks a person.
+	// Doing is the tool that the step waits for, Asks the question that it asks a person.
 	Doing string `json:"doing,omitempty"`
 	Asks  string `json:"asks,omitempty"`
-	// Error is why it failed, or why its last attempt did. It is empty if the
-	// error is that of a step below.
+	// Error is why the step, or its last attempt, failed. It is empty if the error is that of a
+	// step below.
 	Error string `json:"error,omitempty"`
-	// Again says that its last attempt has failed, and that another one follows.
+	// Again says that the last attempt failed and that another one follows.
 	Again bool `json:"again,omitempty"`
-	// Cached says that it was not run: an earlier result stands.
+	// Cached says that the step was not run, as an earlier result is used.
 	Cached bool `json:"cached,omitempty"`
-	// Exit is its wish to leave a loop.
+	// Exit is its request to leave a loop.
 	Exit *session.Exit `json:"exit,omitempty"`
-	// CanExit says that it is one of the few that may end its loop, Finalizer that
-	// it words the loop's result.
+	// CanExit says that the step may end its loop, where only some may; Finalizer that it writes
+	// the loop's result.
 	CanExit   bool `json:"can_exit,omitempty"`
 	Finalizer bool `json:"finalizer,omitempty"`
-	// Steps are those of an agent that is no loop, Loop is what a loop does.
+	// Steps are those of an agent that is not a loop; Loop is set for a loop.
 	Steps []*Step `json:"steps,omitempty"`
 	Loop  *Loop   `json:"loop,omitempty"`
 
@@ -83,13 +82,13 @@ type Step struct {
 	open []session.Question // that it has asked, and that have no answer
 }
 
-// Loop is what a loop agent does in its step.
+// Loop is the part of a [Step] that only a loop agent has.
 type Loop struct {
 	Plan       *loop.Plan   `json:"plan"`
 	Iterations []*Iteration `json:"iterations,omitempty"`
-	// Finalizer words the result; nil if there is none.
+	// Finalizer is the step that writes the result; nil if there is none.
 	Finalizer *Step `json:"finalizer,omitempty"`
-	// Stop is why the loop stopped; nil if it has not, or if that was a pause.
+	// Stop is why the loop stopped; nil if it is running or paused.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
 
 	cut *loop.StopRecord // what was said of its stop when it was paused
@@ -99,12 +98,11 @@ type Loop struct {
 type Iteration struct {
 	Number int    `json:"number"`
 	Status Status `json:"status"`
-	// Record is what it came to; nil before its end.
+	// Record is the iteration's record; nil before its end.
 	Record *loop.IterationRecord `json:"record,omitempty"`
-	// Provisional is the score that it has so far. It may change, and is not
-	// accepted before the iteration's end.
+	// Provisional is the score so far. It may change until the iteration ends.
 	Provisional *float64 `json:"provisional,omitempty"`
-	// RolledBack says that what it did to the state was undone.
+	// RolledBack says that its changes to the state were undone.
 	RolledBack bool `json:"rolled_back,omitempty"`
 	// Began and Ended are as in a [Step].
 	Began time.Duration `json:"began_ns"`
@@ -114,12 +112,12 @@ type Iteration struct {
 	before any // the value of the loop's score expression when it began
 }
 
-// Took is how long the step has been under way at a time of the run's clock.
+// Took returns how long the step has been running at a time of the run's clock.
 func (s *Step) Took(now time.Duration) time.Duration {
 	return took(s.Status, s.Began, s.Ended, now)
 }
 
-// Took is how long the iteration has been under way at a time of the run's clock.
+// Took returns how long the iteration has been running at a time of the run's clock.
 func (it *Iteration) Took(now time.Duration) time.Duration {
 	return took(it.Status, it.Began, it.Ended, now)
 }
@@ -134,8 +132,8 @@ func took(s Status, began, ended, now time.Duration) time.Duration {
 	return max(0, ended-began)
 }
 
-// Children are the steps right below: of an agent's own, or of its loop in the
-// order of the iterations, the finalizer last.
+// Children yields the steps directly below; those of a loop in the order of the iterations, with
+// the finalizer last.
 func (s *Step) Children() iter.Seq[*Step] {
 	return func(yield func(*Step) bool) {
 		if l := s.Loop; l != nil {
@@ -158,7 +156,7 @@ func (s *Step) Children() iter.Seq[*Step] {
 	}
 }
 
-// Usage is what the model calls of the step have used, those below it included.
+// Usage returns what the model calls of the step and of those below it used.
 func (s *Step) Usage() Usage {
 	u := s.own
 	if s.Status != StatusRunning {
@@ -171,7 +169,7 @@ func (s *Step) Usage() Usage {
 	return u
 }
 
-// Usage is what the model calls of the iteration have used.
+// Usage returns what the model calls of the iteration used.
 func (it *Iteration) Usage() Usage {
 	var u Usage
 	for _, s := range it.Steps {
@@ -197,8 +195,8 @@ func (s *Step) failed() bool {
 	return false
 }
 
-// Running is the innermost step under way, the one that began last if there are
-// several; nil if there is none.
+// Running returns the innermost running step, the one that began last if there are several; nil if
+// there is none.
 func (t *Tree) Running() *Step {
 	if t.Root == nil || t.Root.Status != StatusRunning {
 		return nil
@@ -218,8 +216,8 @@ func (t *Tree) Running() *Step {
 	}
 }
 
-// Main is the step whose loop a person follows: the first outermost loop that
-// is under way, or else the last that was; nil if there is none.
+// Main returns the step of the loop to show first: the first outermost loop that is running, or
+// else the last one; nil if there is none.
 func (t *Tree) Main() *Step {
 	var found *Step
 	var visit func(*Step)
@@ -239,7 +237,7 @@ func (t *Tree) Main() *Step {
 	return found
 }
 
-// Current is the iteration under way, or else the last; nil before the first.
+// Current returns the running iteration, or else the last one; nil before the first.
 func (l *Loop) Current() *Iteration {
 	if len(l.Iterations) == 0 {
 		return nil
@@ -247,22 +245,22 @@ func (l *Loop) Current() *Iteration {
 	return l.Iterations[len(l.Iterations)-1]
 }
 
-// Usage is what model calls have used.
+// Usage is what model calls used.
 type Usage struct {
 	Calls        int64 `json:"calls,omitempty"`
 	InputTokens  int64 `json:"input_tokens,omitempty"`
 	OutputTokens int64 `json:"output_tokens,omitempty"`
-	// Cost is of what is known, Unknown says that some of it is not.
+	// Cost is the known cost; Unknown says that a part of the cost is unknown.
 	Cost    float64 `json:"cost,omitempty"`
 	Unknown bool    `json:"unknown,omitempty"`
-	// Estimated says that not all providers have told what was used.
+	// Estimated says that a provider did not report its usage.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// Tokens are those of input and output together.
+// Tokens returns the sum of input and output tokens.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// Add adds what something else has used.
+// Add adds v to u.
 func (u *Usage) Add(v Usage) {
 	u.Calls += v.Calls
 	u.InputTokens += v.InputTokens

@@ -10,21 +10,20 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Seal is one stop record held against the events that it was made from.
+// Seal is the result of comparing one stop record with the events that it summarizes.
 type Seal struct {
-	// Loop is the loop's address, Seq the place of its stop record in the log.
+	// Loop is the loop's address, Seq the sequence number of its stop record.
 	Loop session.Address `json:"loop"`
 	Seq  int64           `json:"seq"`
-	// Problem says what does not agree; "" if all does.
+	// Problem says what differs; empty if nothing does.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Verify makes the digest of every stop record in a log again and says which
-// still agree. events are those of one session, oldest first, whole: an event
-// that was changed, added or removed since is a problem of every loop around
-// it. Who can write the log can also write records that agree with it: keep
-// the digests of the outermost loops elsewhere to notice that. The events may be an
-// outline: whole reads one of them then, and may be nil otherwise.
+// Verify computes the digest of every stop record in a log again and compares it. events is the
+// whole log of one session, oldest first; an event that was changed, added or removed since is a
+// problem of every loop around it. Somebody who can write the log can also write matching records:
+// to notice that, keep the digests of the outermost loops elsewhere. If the events are an outline,
+// whole reads one of them in full; otherwise it may be nil.
 func Verify(events []*session.Event, whole Whole) []Seal {
 	var seals []Seal
 	var gone session.Spans // what a resumed run has put aside by then

@@ -8,35 +8,32 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// RunSeal is the end of a run held against the events that it is about, or a run that has
-// no end in the log.
+// RunSeal is the result of comparing the end of a run with the run's events, or stands for a run
+// without an end in the log.
 type RunSeal struct {
-	// Run is the run's invocation ID, Seq the place of its end in the log, or of its last
+	// Run is the run's invocation ID, Seq the sequence number of its end in the log, or of its last
 	// event.
 	Run string `json:"run"`
 	Seq int64  `json:"seq"`
 	// Open says that the run has no end in the log.
 	Open bool `json:"open,omitempty"`
-	// Digest is what the end says of the run: see session.RunSeal. Empty if it could not be
-	// compared.
+	// Digest is the seal that the end of the run holds: see [session.RunSeal]. Empty if it could
+	// not be compared.
 	Digest string `json:"digest,omitempty"`
-	// Problem says what does not agree; "" if all does.
+	// Problem says what differs; empty if nothing does.
 	Problem string `json:"problem,omitempty"`
-	// Unsealed says why nothing could be compared, although nothing is known to be wrong;
-	// "" if it could.
+	// Unsealed says why nothing could be compared, although no error is known; empty if it could.
 	Unsealed string `json:"unsealed,omitempty"`
 }
 
-// VerifyRuns makes the hash again that each end of a run has over the whole run, and says
-// which still agree. It covers what [Verify] does not: what runs were started with, such as
-// their definitions and inputs, and steps in no loop. It also finds what stands behind an
-// end, and neither continues that run nor begins another. Events are those of one session,
-// oldest first, whole. The events may be an outline: whole reads one of them then, and may
-// be nil otherwise.
+// VerifyRuns computes the hash of each run again and compares it with the one at the run's end. It
+// covers what [Verify] does not: what runs were started with, such as their definitions and inputs,
+// and steps outside loops. It also finds events after an end that neither continue that run nor
+// begin another. events is the whole log of one session, oldest first. If the events are an
+// outline, whole reads one of them in full; otherwise it may be nil.
 //
-// A run that somebody owns ([session.MarkRunStarted]) and that has not ended has a RunSeal
-// with Unsealed: its last events can be taken out, and a run that has ended and lost its
-// last event looks like it.
+// A run of a supervisor ([session.MarkRunStarted]) that has not ended has a RunSeal with Unsealed:
+// its last events could have been removed unnoticed.
 func VerifyRuns(events []*session.Event, whole Whole) []RunSeal {
 	v := verifier{events: events, whole: whole, forked: -1}
 	for i, ev := range events {

@@ -13,14 +13,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// VerifyState holds the state that a store keeps of a session against what its events come
-// to, and says what does not agree: a key that no event has written, one that is missing or
-// has another value, what the store says of the last run, and which events it leaves out.
-// Keys that other sessions share (app:, user:) are not looked at. Nor are keys without an
-// event where the log does not tell all of the state: see [TellsState].
+// VerifyState compares the state that a store keeps of a session with the state that its events
+// give, and lists the differences: a key that no event wrote, a key that is missing or has another
+// value, a different status of the last run, and events that the store leaves out. It ignores keys
+// that sessions share (app:, user:), and keys without an event if the log does not account for all
+// of the state: see [TellsState].
 //
-// Events are all that the session has, oldest first. They may be an outline: whole reads
-// one of them then, and may be nil otherwise.
+// events are all events of the session, oldest first. If they are an outline, whole reads one of
+// them in full; otherwise it may be nil.
 func VerifyState(s *session.View, events []*session.Event, whole Whole) (problems []string) {
 	if len(events) == 0 {
 		return nil
@@ -62,9 +62,9 @@ func VerifyState(s *session.View, events []*session.Event, whole Whole) (problem
 	return problems
 }
 
-// TellsState reports whether a log tells all of its session's state, so that each key of
-// it that no other session shares was written by an event: a run began in it whose owner
-// seals ends, or a run has written down what there was ([session.KeyNoted]).
+// TellsState reports whether a log accounts for all of its session's own state: each key that other
+// sessions do not share was written by an event. That holds if a run began in the session whose end
+// is sealed, or if a run recorded the state that it found ([session.KeyNoted]).
 func TellsState(events []*session.Event) bool {
 	return slices.ContainsFunc(events, func(ev *session.Event) bool {
 		if ev.Actions.StateDelta[session.KeyNoted] != nil {

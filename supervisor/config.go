@@ -22,45 +22,44 @@ type Config struct {
 	// Service keeps the sessions. It has to be a session.Leaser and a
 	// session.Watcher too, as all services of this project are. Required.
 	Service session.Service
-	// AppName and UserID are whose the runs are. Required. The mailboxes of runs
-	// are sessions of the application AppName + ".mail".
+	// AppName and UserID own the runs. Required. The mailboxes of runs are sessions of the
+	// application AppName + ".mail".
 	AppName, UserID string
-	// Build makes the agents of a run, when it starts and each time that it is
-	// resumed, of what the run was started with. Required.
+	// Build makes the agents of a run from what the run was started with. It is called when the run
+	// starts and each time it is resumed. Required.
 	Build func(ctx context.Context, started session.RunStarted) (*Program, error)
-	// ArtifactService and MemoryService serve all runs whose program has none
-	// of its own. The first is also what Fork copies files in. Both are optional.
+	// ArtifactService and MemoryService serve all runs whose program has none of its own. Fork
+	// copies files in ArtifactService. Both are optional.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
-	// Owner is told to whoever comes second to a run; empty is the process and
-	// its machine.
+	// Owner names this process in the error that another process gets when it wants to drive the
+	// same run. The default names the process and its machine.
 	Owner string
-	// Dead reports whether the owner of a lease is known to be gone: then its
-	// run is taken over at once instead of when the lease has ended. Nil knows
-	// of nobody.
+	// Dead reports whether the owner of a lease is known to have died: then its run is taken over
+	// at once, not only when the lease expires. Nil means that no owner is known to have died.
 	Dead func(owner string) bool
-	// LeaseTTL is how long a run stays that of a process which has died, and how
-	// long one that cannot reach the store goes on; 0: 15 s.
+	// LeaseTTL is how long a run still belongs to a process that has died, and how long a run
+	// continues while the store cannot be reached; 0 means 15 s.
 	LeaseTTL time.Duration
-	// MaxRuns is how many runs are driven at once; others wait for their turn,
-	// in the order in which they came. 0: all.
+	// MaxRuns is the largest number of runs driven at once; others wait in the order in which they
+	// were started. 0 means no limit.
 	MaxRuns int
-	// OnEvent is given every event of the runs that this supervisor drives, each
-	// run's in their order, pieces of streamed answers too. The run waits for
-	// it. Nil is nobody.
+	// OnEvent is called with every event of the runs that this supervisor drives, pieces of
+	// streamed answers included, in order within each run. The run waits until it returns.
+	// Optional.
 	OnEvent func(id string, ev *session.Event)
 }
 
-// Program is what runs: the agents of one run, with what they need.
+// Program holds the agents of one run and the services that they need.
 type Program struct {
 	// Agent is the root of the tree. Required.
 	Agent agent.Agent
-	// RunConfig is how the run is done. Its Pause is the supervisor's.
+	// RunConfig configures the run. The supervisor sets its Pause.
 	RunConfig agent.RunConfig
 	// ArtifactService and MemoryService take the place of the supervisor's.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
-	// Close is called when the agents are of no more use; nil is nothing to do.
+	// Close is called when the agents are no longer needed. Optional.
 	Close func()
 }
 
@@ -72,17 +71,17 @@ func (p *Program) close() {
 
 // Request asks for a run.
 type Request struct {
-	// SessionID is the run's ID, and its session's; empty makes one up. A session
-	// that is there goes on with another run, if its last one is over.
+	// SessionID is the ID of the run and of its session; if it is empty, one is made. An existing
+	// session gets another run if its last run has ended.
 	SessionID string
-	// Message is what the user says.
+	// Message is the user's message.
 	Message *genai.Content
-	// State changes the session's state together with it.
+	// State changes the session's state together with the message.
 	State map[string]any
-	// Started is what the run keeps for Build. By is filled in.
+	// Started is recorded with the run and given to Build. By is filled in.
 	Started session.RunStarted
-	// Program is what Build would make, for a caller who has it at hand; nil
-	// lets Build make it. The supervisor closes it, however Start ends.
+	// Program is used instead of calling Build. The supervisor closes it, also if Start fails.
+	// Optional.
 	Program *Program
 }
 
@@ -93,12 +92,11 @@ var (
 	ErrNotFound = errors.New("run not found")
 	// ErrOver: the run has come to its end.
 	ErrOver = errors.New("the run has ended")
-	// ErrPaused: the run is paused, and nothing of it is under way.
+	// ErrPaused: the run is paused, and none of its steps is running.
 	ErrPaused = errors.New("the run is paused already")
-	// ErrUnderWay: this supervisor drives the run, or its session's last run is
-	// not over.
+	// ErrUnderWay: this supervisor drives the run, or the session's last run has not ended.
 	ErrUnderWay = errors.New("the run is under way")
-	// ErrNoQuestion: the run asks no such question, or it has its answer.
+	// ErrNoQuestion: the run asks no such question, or the question has been answered.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrNoCheckpoint: a run cannot be forked there.
 	ErrNoCheckpoint = errors.New("no such checkpoint")

@@ -11,32 +11,29 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Pause asks a run to pause at its next step boundary, whoever drives it: steps
-// that are under way end first. It returns when the driver knows of it, or at
-// once for a run that was interrupted, which is written down as paused. Wait waits
-// for the pause itself. Errors to expect are [ErrNotFound], [ErrOver] and
-// [ErrPaused].
+// Pause asks a run to pause at its next step boundary, in whichever process it is driven: steps
+// that are running end first. It returns when the driver has taken the request; a run that was
+// interrupted is recorded as paused at once. Wait waits for the pause itself. Errors to expect are
+// [ErrNotFound], [ErrOver] and [ErrPaused].
 func (s *Supervisor) Pause(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "pause", &wish{Do: doPause, Reason: reason})
 }
 
-// PauseNow is Pause, but cuts off what is under way. A resumed run makes those
-// steps again.
+// PauseNow is Pause, but cuts off the steps that are running. The resumed run repeats them.
 func (s *Supervisor) PauseNow(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "pause", &wish{Do: doPauseNow, Reason: reason})
 }
 
-// Cancel ends a run now, whoever drives it; also one that is paused, waits or was
-// interrupted. Whoever changes their mind can Resume it. It returns as Pause does.
-// Errors to expect are [ErrNotFound] and [ErrOver].
+// Cancel ends a run now, in whichever process it is driven, also if it is paused, waits or was
+// interrupted. Resume can continue it later. It returns as Pause does. Errors to expect are
+// [ErrNotFound] and [ErrOver].
 func (s *Supervisor) Cancel(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "cancel", &wish{Do: doCancel, Reason: reason})
 }
 
-// Answer answers a question of a run. A run that is under way goes on when it has
-// all answers that it waits for; one that nobody drives has to be resumed. Open
-// are the questions that still have no answer. Errors to expect are [ErrNotFound]
-// and [ErrNoQuestion].
+// Answer answers a question of a run. A run that a process drives continues when it has all answers
+// that it waits for; any other has to be resumed. Answer returns the questions that are still open.
+// Errors to expect are [ErrNotFound] and [ErrNoQuestion].
 func (s *Supervisor) Answer(ctx context.Context, id string, a session.Answer) (open []session.Question, err error) {
 	open, err = s.Questions(ctx, id)
 	if err != nil {
@@ -58,8 +55,7 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a session.Answer) (o
 	return append(open[:i:i], open[i+1:]...), nil
 }
 
-// Questions are what a run asks people and has no answer to, in the order in which
-// it has asked.
+// Questions returns the open questions of a run, in the order in which they were asked.
 func (s *Supervisor) Questions(ctx context.Context, id string) ([]session.Question, error) {
 	view, run, err := s.get(ctx, id, false)
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervisor owns runs: it starts them, pauses, resumes, cancels and
-// forks them, and takes up those that a crash has left behind. A run outlives
-// whoever asked for it, and the process that drives it.
+// Package supervisor manages runs: it starts, pauses, resumes, cancels and forks them, and
+// continues those that a crash interrupted. A run outlives the request that started it and the
+// process that drives it.
 //
 //	sup, err := supervisor.New(supervisor.Config{
 //		Service: store, // such as that of session/sqlite
@@ -21,13 +21,11 @@
 //	}
 //	end, err := run.Wait(ctx)
 //
-// A run is the last invocation of a session, and its ID is the session's. One
-// process drives a run at a time: it holds the session's lease as long as it does.
-// What others want of the run, such as a pause, they write into a session beside
-// it, its mailbox, and the driver does it.
+// A run is the last invocation of a session, and its ID is the session's. One process at a time
+// drives a run, and holds the session's lease meanwhile. Other processes write their requests, such
+// as a pause, into a second session, the run's mailbox; the driver carries them out.
 //
 // Every run ends with a mark in its log: [session.MarkRunPaused] if it can go on,
-// [session.MarkRunEnded] if it cannot. Only a process that dies leaves a run that
-// is running by its log; its lease ends by itself, and [Supervisor.Recover] or
-// [Supervisor.Resume] takes the run up.
+// [session.MarkRunEnded] if it cannot. If a process dies, the log still says that the run is
+// running; its lease expires, and [Supervisor.Recover] or [Supervisor.Resume] continues the run.
 package supervisor

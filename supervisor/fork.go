@@ -14,28 +14,26 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Checkpoint is a place in a run. One of Iteration and Seq is set; the zero value
-// is behind the last iteration that an outermost loop has finished.
+// Checkpoint is a place in a run. Set Iteration or Seq; the zero value is the place after the last
+// iteration that an outermost loop finished.
 type Checkpoint struct {
-	// Iteration is behind that pass of the last outermost loop, from 1; or of
-	// the loop at an address.
+	// Iteration is the place after that iteration, counted from 1, of the last outermost loop, or
+	// of the loop at the address Loop.
 	Iteration int
 	Loop      session.Address
-	// Seq is behind the event of that number.
+	// Seq is the place after the event with that sequence number.
 	Seq int64
 }
 
-// Fork makes a new run of what a run has done up to a checkpoint, and returns its
-// ID. The new one is paused; Resume lets it go its own way. It has the same events,
-// with the same numbers and times, and the artifacts that they tell of; its log ends
-// with a mark, and its Parent says where it is from. A call to the outside that began
-// before the checkpoint keeps its ID; calls that begin later have others than those of
-// the old run. The old one is left alone, whatever it does. The new session is stored
-// with all of its events, or not at all: see [session.Start].
+// Fork copies a run up to a checkpoint into a new run, and returns the new ID. The new run is
+// paused until Resume. It has the same events, with the same numbers and times, and the artifacts
+// that they name; its log ends with a mark, and its Parent names the run and the checkpoint. A call
+// to the outside that began before the checkpoint keeps its ID; later calls get IDs that differ
+// from those of the old run. The old run does not change. The new session is stored with all of its
+// events or not at all: see [session.Start].
 //
-// Keys that other sessions share (app:, user:) stay as they are: what the events
-// did to them is not in the new log. Errors to expect are [ErrNotFound] and
-// [ErrNoCheckpoint].
+// Keys that sessions share (app:, user:) keep their present values. Errors to expect are
+// [ErrNotFound] and [ErrNoCheckpoint].
 func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string, error) {
 	view, run, err := s.get(ctx, id, false)
 	if err != nil {

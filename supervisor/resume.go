@@ -21,25 +21,23 @@ type taken struct {
 	was json.RawMessage // what Program takes the place of
 }
 
-// ResumeOptions say how a run goes on. The zero value leaves it as it was.
+// ResumeOptions say how a run continues. The zero value changes nothing.
 type ResumeOptions struct {
-	// Program takes the place of [session.RunStarted.Program], for good. If the
-	// agents that Build makes of it do not fit the log, the run keeps the program that it
-	// had, and the outcome has [agent.ErrDiverged]. A run that was paused or canceled is
-	// so again, for the reason that it had; any other is paused. The same holds if Build
-	// fails.
+	// Program replaces [session.RunStarted.Program], also for later resumes. If the agents that
+	// Build makes from it do not fit the log, or if Build fails, the run keeps its program and the
+	// outcome has [agent.ErrDiverged] or Build's error. A run that was paused or canceled is paused
+	// or canceled again, for the same reason; any other is paused.
 	Program json.RawMessage
-	// Continue lets a run go on that has come to its end: because a limit stopped
-	// its loop, with agents that Program gives other limits, or because a step
-	// failed, which is tried again, wherever it is. See [runner.Continue]. If that cannot be, the
-	// run is over as it was.
+	// Continue continues a run that has ended: one that a limit stopped, with the higher limit of
+	// Program, or one that failed, by trying the failed step again. See [runner.Continue]. If the
+	// run cannot continue, it stays ended.
 	Continue bool
 }
 
-// Resume takes up a run that is paused, waits, was interrupted or canceled. It
-// returns as soon as that is in the log; if there is no place for the run yet it
-// goes on later. Errors to expect are [ErrNotFound], [ErrOver], [ErrUnderWay] and
-// a [*session.HeldError], which names the process that drives the run.
+// Resume continues a run that is paused, waits, was interrupted or canceled. It returns as soon as
+// that is in the log; if MaxRuns runs are driven already, the run continues later. Errors to expect
+// are [ErrNotFound], [ErrOver], [ErrUnderWay] and a [*session.HeldError], which names the process
+// that drives the run.
 func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
 	r, err := s.takeUp(ctx, id, opts)
 	if err != nil {
@@ -104,9 +102,8 @@ func (r *Run) take(view *session.View, opts ResumeOptions) error {
 	})
 }
 
-// StartedWith is what the last run of a session was started with, or goes on with
-// since another program was given to it. It fails with [ErrNotFound] if the session
-// does not say.
+// StartedWith returns what the last run of a session was started with, or the program that replaced
+// it since. It fails with [ErrNotFound] if the session does not record it.
 func StartedWith(s session.Session) (session.RunStarted, error) {
 	view := session.ViewOf(s)
 	run := session.RunOf(view)
@@ -142,12 +139,11 @@ func startedWith(view *session.View, id string) (started session.RunStarted, err
 	return started, err
 }
 
-// Recover takes up all runs that have lost their driver: those that are running by
-// their log and that nobody holds the lease of, and those that wait for a person
-// whose time is over. It is for the start of a process that serves runs; they go
-// on in the order in which they were started, as many at once as MaxRuns says.
-// Runs that wait and have more time are taken up when that is over. The error is
-// about those that could not be taken up.
+// Recover continues all runs that were interrupted: those whose log says that they are running
+// while no process holds their lease, and those that wait for a person beyond the deadline. Call it
+// when a process that serves runs starts. The runs continue in the order in which they were
+// started, at most MaxRuns at once. A run that waits for a person continues when its deadline
+// passes. The error lists the runs that could not be continued.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	all, err := s.List(ctx)
 	if err != nil {

@@ -37,18 +37,17 @@ type Run struct {
 	outcome Outcome
 }
 
-// Outcome is how a run, or a part of one, has ended.
+// Outcome is how a run, or a part of it, ended.
 type Outcome struct {
-	// Run is what the log says of it.
+	// Run is its status according to the log.
 	Run session.Run
-	// Err is why it did not complete: a [*PausedError], an [*agent.WaitingError],
-	// a [*CanceledError], [session.ErrLeaseLost], [agent.ErrDiverged], or what
-	// went wrong. Nil if it completed.
+	// Err is why the run did not complete: a [*PausedError], an [*agent.WaitingError], a
+	// [*CanceledError], [session.ErrLeaseLost], [agent.ErrDiverged] or another error. Nil if it
+	// completed.
 	Err error
 }
 
-// PausedError says who has paused a run, and why. errors.Is finds
-// [agent.ErrPaused] in it.
+// PausedError says who paused a run, and why. errors.Is finds [agent.ErrPaused] in it.
 type PausedError struct{ By, Reason string }
 
 func (e *PausedError) Error() string { return "paused" + byReason(e.By, e.Reason) }
@@ -56,8 +55,7 @@ func (e *PausedError) Error() string { return "paused" + byReason(e.By, e.Reason
 // Is reports whether target is [agent.ErrPaused].
 func (e *PausedError) Is(target error) bool { return target == agent.ErrPaused }
 
-// CanceledError says who has canceled a run, and why. errors.Is finds
-// [context.Canceled] in it.
+// CanceledError says who canceled a run, and why. errors.Is finds [context.Canceled] in it.
 type CanceledError struct{ By, Reason string }
 
 func (e *CanceledError) Error() string { return "canceled" + byReason(e.By, e.Reason) }
@@ -78,11 +76,11 @@ func byReason(by, reason string) (s string) {
 // ID is the run's, and that of its session.
 func (r *Run) ID() string { return r.key.SessionID }
 
-// Done is closed when this supervisor does not drive the run any more.
+// Done is closed when this supervisor no longer drives the run.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
-// Wait waits until then and says how the run ended. The error is the context's
-// cause.
+// Wait waits until this supervisor no longer drives the run, and returns how it ended. The error is
+// the context's cause.
 func (r *Run) Wait(ctx context.Context) (Outcome, error) {
 	select {
 	case <-r.done:

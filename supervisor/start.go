@@ -15,13 +15,13 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Start starts a run and returns as soon as it is in the log: from then on it can
-// be found and resumed, whatever happens. A new session is made together with the run's
-// first event: see [session.Start]. The run does not end with ctx. If
-// there is no place for it yet it begins later.
+// Start starts a run and returns as soon as the run is in the log: from then on it can be found and
+// resumed, whatever happens. A new session is stored together with the run's first event: see
+// [session.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it begins
+// later.
 //
-// Errors to expect are [ErrUnderWay] if the session's last run is not over, a
-// [*session.HeldError], and what Build said; nothing is in the log then.
+// Errors to expect are [ErrUnderWay] if the session's last run has not ended, a
+// [*session.HeldError], and Build's error; then nothing is in the log.
 func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 	r, err := s.start(ctx, &req, true)
 	if err != nil {
@@ -31,9 +31,8 @@ func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 	return r, nil
 }
 
-// Submit puts a run into the log and leaves it to others to drive it: they Resume
-// it, or Recover what there is. It returns the run's ID. The errors are those of
-// Start, Build's aside: it is not called.
+// Submit writes a run to the log and does not drive it; another process calls Resume or Recover. It
+// returns the run's ID. The errors are those of Start, except for Build's, which is not called.
 func (s *Supervisor) Submit(ctx context.Context, req Request) (string, error) {
 	defer req.Program.close()
 	r, err := s.start(ctx, &req, false)

@@ -31,8 +31,8 @@ type Supervisor struct {
 	closed bool
 }
 
-// New returns a supervisor, which drives nothing yet. It refuses a config that
-// lacks something.
+// New returns a supervisor that drives no run yet. It fails if a required field of the config is
+// missing.
 func New(cfg Config) (*Supervisor, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -49,10 +49,10 @@ func New(cfg Config) (*Supervisor, error) {
 // giveUp is how long Close waits for steps that it has cut off.
 const giveUp = 5 * time.Second
 
-// Close pauses what the supervisor drives, each run at its next step boundary, and
-// waits for it. When ctx is over it cuts off what is still under way: that can
-// be resumed too, and its last steps are made again. The error says which runs did
-// not end even so. The service stays open.
+// Close pauses each run that the supervisor drives at its next step boundary, and waits for it.
+// When ctx ends, it cuts off the steps that are still running; those runs can be resumed too, and
+// repeat these steps. The error names the runs that did not end even then. The session service
+// stays open.
 func (s *Supervisor) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -134,8 +134,8 @@ func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.V
 	return view, run, nil
 }
 
-// Watch yields the events of a run whose Seq is greater than after, and those that
-// come, whoever drives it: see [session.Watcher]. It does not end with the run.
+// Watch yields the events of a run whose Seq is greater than after, and then each new one, in
+// whichever process the run is driven: see [session.Watcher]. It does not end when the run ends.
 func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq2[*session.Event, error] {
 	return s.watcher.Watch(ctx, s.key(id), after)
 }
@@ -144,17 +144,16 @@ func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq
 type Info struct {
 	// ID is the run's, and its session's.
 	ID string
-	// Run is what its log says of it.
+	// Run is its status according to the log.
 	Run session.Run
 	// Updated is when its last event was appended.
 	Updated time.Time
-	// Here says that this supervisor drives the run, Queued that it waits here
-	// for its turn.
+	// Here is true if this supervisor drives the run, Queued if the run waits here for its turn.
 	Here, Queued bool
 }
 
-// List describes all runs, without reading their logs. One that is running by its
-// log may have been interrupted: [Supervisor.Driver] tells.
+// List describes all runs without reading their logs. A run with the status running may have been
+// interrupted: [Supervisor.Driver] tells.
 func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 	got, err := s.cfg.Service.List(ctx, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// ErrInterrupted: the run has lost its driver, and goes on when it is resumed.
+// ErrInterrupted: no process drives the run any more; it continues when it is resumed.
 var ErrInterrupted = errors.New("the run was interrupted: resume it")
 
-// Wait waits until a run is over, paused or waits for a person, whoever drives it,
-// and returns what its log says of it then. Errors to expect are [ErrNotFound],
+// Wait waits until a run has ended, is paused or waits for a person, in whichever process it is
+// driven, and returns its status according to the log. Errors to expect are [ErrNotFound],
 // [ErrInterrupted] for a run without a driver, and the context's cause.
 func (s *Supervisor) Wait(ctx context.Context, id string) (session.Run, error) {
 	for {
@@ -69,7 +69,8 @@ func (s *Supervisor) watchMarks(ctx context.Context, id string, after int64, las
 	return nil
 }
 
-// Driver is who drives a run; nil if nobody does, or whoever did is dead.
+// Driver returns the process that drives a run; nil if none does, or if that process is known to
+// have died.
 func (s *Supervisor) Driver(ctx context.Context, id string) (*session.HeldError, error) {
 	held, err := s.leaser.Holder(ctx, s.key(id))
 	if errors.Is(err, session.ErrNotFound) {

@@ -9,7 +9,7 @@ import (
 
 // Error is one mistake in a template.
 type Error struct {
-	// Line and Column are where it is, from 1, Column in characters.
+	// Line and Column are its position, from 1; Column counts characters.
 	Line, Column int
 	// Msg says what is wrong.
 	Msg string
@@ -18,8 +18,8 @@ type Error struct {
 // Error gives the position and the message: "2:5: section {{#a}} is not closed".
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg) }
 
-// Errors are all the mistakes of a template, never none, in the order of the
-// text. errors.As and errors.AsType find the first [*Error].
+// Errors are all mistakes of a template, at least one, in the order of the text. errors.As and
+// errors.AsType find the first *Error.
 type Errors []*Error
 
 // Error gives one line for each mistake.
@@ -31,7 +31,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.Is and errors.As look at each.
+// Unwrap returns the mistakes for errors.Is and errors.As.
 func (e Errors) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, err := range e {

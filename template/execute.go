@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MaxText is how many bytes a filled template may have. A key that is in its own
-// new text twice doubles in every iteration, and lists in lists multiply.
+// MaxText is the largest size of a filled template in bytes. The limit stops a key whose new text
+// holds its old text twice from doubling in every iteration.
 const MaxText = 16 << 20
 
 // maxWork is how many tags and items of sections one filling goes through, so that
@@ -19,39 +19,35 @@ const maxWork = 2_000_000
 // Result is a filled template.
 type Result struct {
 	Text string
-	// Unset lists the names that had no value and were filled with nothing,
-	// each once, in the order of the text: worth a note in a trace. Optional
-	// names and the names of sections, which ask whether there is a value, are
-	// not in it.
+	// Unset lists the names without a value, which were filled with nothing, each once, in the
+	// order of the text. Optional names and names of sections are not in it.
 	Unset []string
 }
 
-// Execute is [Template.Fill] without the list of unset names.
+// Execute is [Template.Fill] without the list of names that had no value.
 func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) {
 	res, err := t.Fill(lookup)
 	return res.Text, err
 }
 
-// Fill writes the text with every name replaced by its value. It goes over the
-// template once: braces in a value stay as they are. A text without tags is
-// returned as it was, without allocating.
+// Fill returns the text with every name replaced by its value. Braces in a value stay as they are.
+// A text without tags is returned unchanged, without allocation.
 //
-// Outside sections, lookup is asked for the full name ("best.score"), then for
-// ever shorter beginnings of it ("best"), and descends from there through maps
-// and structs. Inside a section the items come first, the innermost before the
-// others: there only the first word is looked for, and the rest in what it
-// names. {{.}} outside sections asks lookup for ".".
+// Outside sections, lookup is called with the full name ("best.score"), then with shorter
+// beginnings of it ("best"); the rest of the name is looked up in the maps and structs of the
+// value. Inside a section the items come first, the innermost before the others: the first word of
+// the name is looked up in an item, and the rest in its value. {{.}} outside sections calls lookup
+// with ".".
 //
-// Strings are written as they are, numbers without an exponent as long as they
-// can be read so (7.6, 3), nil as nothing, maps, slices and structs as compact
-// JSON. (ADK prints Go's %v there: map[k:1].)
+// Strings are written as they are; numbers without an exponent unless they are very large or small
+// (7.6, 3); nil as nothing; maps, slices and structs as compact JSON. (ADK prints Go's %v for
+// those: map[k:1].)
 //
 // A section is left out for a missing value, nil, false, "" and an empty list;
 // zero and an empty map are values.
 //
-// The only errors are a value that JSON cannot express, a text that would be
-// larger than [MaxText] or takes millions of repetitions, and an error that has
-// a method Unfillable(): lookup says so that it has failed.
+// Fill fails only if JSON cannot express a value, if the text would be larger than [MaxText] or
+// needs millions of repetitions, or if lookup returns an error that has a method Unfillable().
 func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 	switch {
 	case len(t.nodes) == 0:

@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads a template. Its error is [Errors], with every mistake found: a
-// section that is not closed, a close that fits nothing, a tag that is cut off,
-// a partial, a change of delimiters.
+// Parse reads a template. Its error is [Errors], with every mistake: a section that is not closed,
+// a closing tag without a section, an incomplete tag, a partial, a change of delimiters.
 func Parse(text string, opts Options) (*Template, error) {
 	p := &parser{src: text, opts: opts, line: 1, column: 1, open: make([]section, 1, 4)}
 	p.parse()

@@ -37,12 +37,12 @@ const (
 	Mustache
 )
 
-// Options are the choices of [Parse]. The zero value is the canonical dialect.
+// Options are the options of Parse. The zero value is the canonical dialect.
 type Options struct {
 	Dialect Dialect
 }
 
-// Template is a parsed text. It does not change and may be shared.
+// Template is a parsed text. It is immutable and may be shared.
 type Template struct {
 	nodes []node
 	refs  []Ref
@@ -66,9 +66,8 @@ type Ref struct {
 	Line, Column int
 }
 
-// Keys lists the names that the template asks for, in the order of the text. A
-// name that occurs twice is listed twice. {{.}} and {{.field}} inside a section
-// always mean the item and are left out.
+// Keys lists the names in the template, in the order of the text. A name that occurs twice is
+// listed twice. {{.}} and {{.field}} inside a section mean the item and are left out.
 func (t *Template) Keys() []Ref {
 	return append([]Ref(nil), t.refs...)
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 )
 
-// Call runs a tool for one call of the model. A panic in it is an error, an
-// [*agent.PanicError]: the text, which the model gets, does not show where it
-// happened; the error does.
+// Call runs a tool for one call of the model. A panic in it becomes an [*agent.PanicError], whose
+// stack is in the error but not in the text that the model gets.
 func Call(ctx Context, f Function, args map[string]any) (result map[string]any, err error) {
 	defer func() {
 		if r := recover(); r != nil {

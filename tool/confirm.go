@@ -11,20 +11,19 @@ import (
 )
 
 var (
-	// ErrConfirmationRequired says that a call waits for a person.
+	// ErrConfirmationRequired says that a call waits for a person's consent.
 	ErrConfirmationRequired = errors.New("requires confirmation, please approve or reject")
 	// ErrConfirmationRejected says that a person has refused a call.
 	ErrConfirmationRejected = errors.New("call is rejected")
 )
 
-// ConfirmationProvider decides by tool and arguments whether a person is asked
-// before a call.
+// ConfirmationProvider decides from the tool and its arguments whether a person is asked before a
+// call.
 type ConfirmationProvider func(toolName string, toolInput any) bool
 
-// Confirm reports whether a tool may go on with the call of ctx. If required it
-// asks a person unless one has answered, and returns [ErrConfirmationRequired]:
-// the call is made again when there is an answer. A person's no is
-// [ErrConfirmationRejected], required or not.
+// Confirm returns nil if a tool may continue with the call of ctx. If required, and no person has
+// answered, it asks one and returns [ErrConfirmationRequired]: the call is made again when there is
+// an answer. If a person refused, it returns [ErrConfirmationRejected], required or not.
 func Confirm(ctx Context, name string, required bool) error {
 	if answer := ctx.ToolConfirmation(); answer != nil {
 		if !answer.Confirmed {
@@ -43,9 +42,8 @@ func Confirm(ctx Context, name string, required bool) error {
 	return fmt.Errorf("tool %q: %w", name, ErrConfirmationRequired)
 }
 
-// WithConfirmation returns a toolset whose functions ask a person before they
-// are called: always, or if there is a provider, when it says so. Tools that
-// are no [Function] are left as they are.
+// WithConfirmation returns a toolset whose functions need a person's consent: for every call, or if
+// there is a provider, for the calls that it selects. Tools that are not a Function stay unchanged.
 func WithConfirmation(ts Toolset, requireConfirmation bool, requireConfirmationProvider ConfirmationProvider) Toolset {
 	return &confirming{Toolset: ts, required: requireConfirmation, provider: requireConfirmationProvider}
 }

@@ -4,13 +4,12 @@ package tool
 
 import "github.com/refrain-dev/refrain/agent"
 
-// Effect says what a call of a tool does to the world outside: see
-// [agent.Effect].
+// Effect is a tool call's effect on the outside world: see [agent.Effect].
 type Effect = agent.Effect
 
-// EffectOf is what a tool says of itself by a method Effect() Effect; without one
-// it is [agent.Idempotent]: it may be called again with the same
-// drive.ToolCallID when a run is resumed that was cut off during the call.
+// EffectOf returns the result of a tool's method Effect() Effect; without one it is
+// [agent.Idempotent]: if a run was cut off during the call, the resumed run may call the tool again
+// with the same [drive.ToolCallID].
 func EffectOf(t Tool) Effect {
 	if e, ok := t.(interface{ Effect() Effect }); ok && e.Effect() != "" {
 		return e.Effect()
@@ -18,15 +17,15 @@ func EffectOf(t Tool) Effect {
 	return agent.Idempotent
 }
 
-// Reconciler is a tool that can find out by itself what became of a call that must not
-// be made twice, and was cut off. Its ctx is a [Context] of the call.
+// Reconciler is a tool that can find out whether a call that must not be made twice and was cut off
+// took place. Its ctx is the Context of the call.
 type Reconciler interface {
-	// Reconcile is nil if it cannot. See [agent.Reconcile].
+	// Reconcile returns nil if the tool cannot find out. See [agent.Reconcile].
 	Reconcile() agent.Reconcile
 }
 
-// ReconcileOf is what a tool says by a method Reconcile() agent.Reconcile; nil if it
-// has none: then a person is asked.
+// ReconcileOf returns the Reconcile of a tool that is a [Reconciler]; nil for any other: then a
+// person is asked.
 func ReconcileOf(t Tool) agent.Reconcile {
 	if r, ok := t.(Reconciler); ok {
 		return r.Reconcile()

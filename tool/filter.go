@@ -12,19 +12,19 @@ import (
 // Predicate decides whether a tool is given to the model.
 type Predicate func(ctx agent.ReadonlyContext, tool Tool) bool
 
-// StringPredicate lets the tools of these names pass.
+// StringPredicate selects the tools with these names.
 func StringPredicate(allowedTools []string) Predicate {
 	names := slices.Clone(allowedTools)
 	return func(_ agent.ReadonlyContext, t Tool) bool { return slices.Contains(names, t.Name()) }
 }
 
-// AllowedToolsPredicate is [StringPredicate] under another name of ADK's.
+// AllowedToolsPredicate is [StringPredicate] under ADK's other name.
 func AllowedToolsPredicate(allowedTools []string) Predicate {
 	return StringPredicate(allowedTools)
 }
 
-// FilterToolset returns a toolset of those tools that pass. It panics if either
-// is nil.
+// FilterToolset returns a toolset of the tools that the predicate selects. It panics if either
+// argument is nil.
 func FilterToolset(toolset Toolset, predicate Predicate) Toolset {
 	if toolset == nil || predicate == nil {
 		panic("tool: FilterToolset needs a toolset and a predicate")

@@ -12,13 +12,12 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// ErrUnusable is the error for a tool that can neither be called nor prepares
-// requests. It says which methods are missing.
+// ErrUnusable is the error of a tool that cannot be called and does not prepare requests. It says
+// which methods are missing.
 var ErrUnusable = errors.New("has neither Declaration() *genai.FunctionDeclaration and Run(tool.Context, any) (map[string]any, error), nor ProcessRequest(tool.Context, *model.LLMRequest) error")
 
-// Process makes a tool part of a request to the model. A [RequestProcessor]
-// does it by itself, a [Function] that is none is packed. Errors are those of
-// both, and [ErrUnusable].
+// Process adds a tool to a request to the model. A RequestProcessor does it itself; any other
+// Function is packed with [Pack]. Errors are those of both, and [ErrUnusable].
 func Process(ctx Context, req *model.LLMRequest, t Tool) error {
 	if p, ok := t.(RequestProcessor); ok {
 		if err := p.ProcessRequest(ctx, req); err != nil {
@@ -29,8 +28,8 @@ func Process(ctx Context, req *model.LLMRequest, t Tool) error {
 	return Pack(req, t)
 }
 
-// ProcessSet lets a toolset that is a [RequestProcessor] prepare a request by
-// itself, before its tools do. For any other toolset it does nothing.
+// ProcessSet lets a toolset that is a RequestProcessor prepare a request, before its tools do. For
+// any other toolset it does nothing.
 func ProcessSet(ctx Context, req *model.LLMRequest, set Toolset) error {
 	p, ok := set.(RequestProcessor)
 	if !ok {
@@ -42,11 +41,10 @@ func ProcessSet(ctx Context, req *model.LLMRequest, set Toolset) error {
 	return nil
 }
 
-// Pack adds a tool's declaration to a request, next to those that are there,
-// and the tool itself to req.Tools. It changes req and req.Config, but nothing
-// that is in them: a slice of tools may be shared with other requests. It
-// refuses a second tool of one name, a declaration of another name, and with
-// [ErrUnusable] a tool that is no [Function].
+// Pack adds a tool's declaration to a request, and the tool itself to req.Tools. It changes req and
+// req.Config, but not the slices in them, which other requests may share. It fails on a second tool
+// of the same name, on a declaration with another name than the tool's, and with [ErrUnusable] on a
+// tool that is not a Function.
 func Pack(req *model.LLMRequest, t Tool) error {
 	name := t.Name()
 	if name == "" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tool says what a tool is: something that a model may call. Names and
-// signatures are those of ADK for Go.
+// Package tool defines tools, the functions that a model may call. Names and signatures are those
+// of ADK for Go.
 //
 // [functiontool.New] makes a tool from a Go function. One can also be written
 // by hand: a type that has the methods of [Function].
@@ -30,41 +30,39 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Context is what a tool is given when it is called. It is agent.Context under
-// the name that ADK v1 has for it.
+// Context is the context of a tool call. It is [agent.Context] under its name in ADK v1.
 type Context = agent.ToolContext
 
-// Tool is something that a model may call, or that changes what is asked of it.
-// A usable one is also a [Function] or a [RequestProcessor]. It is safe for
-// concurrent use: the calls of one turn run side by side.
+// Tool is something that a model may call, or that changes requests to a model. A usable tool is
+// also a [Function] or a [RequestProcessor]. It must be safe for concurrent use: the calls of one
+// turn run in parallel.
 type Tool interface {
 	// Name is what the model calls it by.
 	Name() string
 	// Description tells the model what it is for.
 	Description() string
-	// IsLongRunning reports whether an answer may come after the call is over.
+	// IsLongRunning reports whether the answer may come after the call has returned.
 	IsLongRunning() bool
 }
 
 // Function is a tool that can be called.
 type Function interface {
 	Tool
-	// Declaration is what the model is told; nil hides the tool from it.
+	// Declaration describes the tool to the model; nil hides the tool.
 	Declaration() *genai.FunctionDeclaration
-	// Run answers one call. Args is the map[string]any that the model sent. An
-	// error is an answer too: the model gets its text and can act on it. A nil
-	// result of a long-running tool says that the answer comes later.
+	// Run answers one call. args is the map[string]any that the model sent. The model gets the text
+	// of an error as the answer and can act on it. A nil result of a long-running tool means that
+	// the answer comes later.
 	Run(ctx Context, args any) (map[string]any, error)
 }
 
-// RequestProcessor is a tool or a toolset that prepares the requests to the model
-// by itself.
+// RequestProcessor is a tool or a toolset that changes requests to the model itself.
 type RequestProcessor interface {
 	// ProcessRequest changes a request before it is sent; see [Pack].
 	ProcessRequest(ctx Context, req *model.LLMRequest) error
 }
 
-// Toolset is a number of tools that are known only when they are needed.
+// Toolset is a set of tools that is known only when it is needed.
 type Toolset interface {
 	Name() string
 	// Tools lists the tools for the agent of ctx. It is asked before each

@@ -9,19 +9,17 @@ import (
 	"google.golang.org/genai"
 )
 
-// AddUsage counts tokens that a tool has spent on asking models by itself, in
-// the call of ctx. They are in the UsageMetadata of the event that answers the
-// call: nobody else knows of them. A nil u counts nothing, and so does a ctx
-// that is not from [WithUsage].
+// AddUsage adds tokens that a tool used for model calls of its own to the call of ctx. They are
+// stored in the UsageMetadata of the event that answers the call. If u is nil, or ctx is not from
+// [WithUsage], it does nothing.
 func AddUsage(ctx context.Context, u *genai.GenerateContentResponseUsageMetadata) {
 	if s, ok := ctx.Value(usageKey{}).(*spent); ok {
 		s.add(u)
 	}
 }
 
-// WithUsage returns the context of a tool call in which [AddUsage] counts, and a
-// function that tells what was counted; nil is nothing. It is for those who call
-// tools.
+// WithUsage returns the context of a tool call in which [AddUsage] counts, and a function that
+// returns the sum, nil if nothing was counted. It is for code that calls tools.
 func WithUsage(ctx Context) (Context, func() *genai.GenerateContentResponseUsageMetadata) {
 	s := new(spent)
 	return &usageContext{Context: ctx, spent: s}, s.get
@@ -60,8 +58,8 @@ func (s *spent) get() *genai.GenerateContentResponseUsageMetadata {
 	return s.sum
 }
 
-// SumUsage adds up two counts, either of which may be nil. It changes neither.
-// Which modality the tokens were of is left out.
+// SumUsage returns the sum of two counts, either of which may be nil. It changes neither. The
+// details by modality are left out.
 func SumUsage(a, b *genai.GenerateContentResponseUsageMetadata) *genai.GenerateContentResponseUsageMetadata {
 	if a == nil && b == nil {
 		return nil

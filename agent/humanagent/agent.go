@@ -13,8 +13,8 @@
 //		Default:       json.RawMessage("false"),
 //	})
 //
-// The run ends while nobody has answered, and goes on with the answer when it is
-// resumed; [drive.AskPerson] says what it takes. Without that the agent fails with
+// The run waits without a process until somebody answers, and continues when it is resumed with the
+// answer; [drive.AskPerson] says what this requires. Without that the agent fails with
 // [agent.ErrCannotAsk].
 package humanagent
 
@@ -46,23 +46,23 @@ type Config struct {
 	BeforeAgentCallbacks []agent.BeforeAgentCallback
 	AfterAgentCallbacks  []agent.AfterAgentCallback
 
-	// Kind is what the person is asked for: [session.AskApproval], which is the
-	// default, [session.AskText] or [session.AskEdit].
+	// Kind is the kind of question: [session.AskApproval], which is the default, [session.AskText]
+	// or [session.AskEdit].
 	Kind session.QuestionKind
 	// Text is a template of the question. Required.
 	Text string
-	// Options are the answers to choose from, for AskText; empty lets the person
-	// write anything.
+	// Options are the answers to choose from, for AskText; if there are none, the person may write
+	// anything.
 	Options []string
 	// Keys are the state keys that may be edited, for AskEdit. Required there.
 	Keys []string
-	// OutputKey is the state key for the answer: a text, or for an approval a map
-	// with approved and reason. It is not written by an edit.
+	// OutputKey is the state key for the answer: a text, or for an approval a map with approved and
+	// reason. An edit does not write it.
 	OutputKey string
-	// ExitIfApproved asks to leave the nearest loop when the person approves.
+	// ExitIfApproved ends the nearest loop when the person approves.
 	ExitIfApproved bool
-	// Timeout is how long to wait; 0 is for ever. Then Default is the answer, in
-	// JSON: true or false, a text, or an object. Without one the agent fails with
+	// Timeout is how long to wait for the answer; 0 means without limit. After it, Default is the
+	// answer, in JSON: true or false, a text, or an object. Without a Default the agent fails with
 	// [ErrNoAnswer].
 	Timeout time.Duration
 	Default json.RawMessage
@@ -78,8 +78,7 @@ type Agent struct {
 	text *template.Template
 }
 
-// New returns an agent that asks a person. It reports everything that is wrong
-// with the config.
+// New returns an agent that asks a person. It reports every mistake in the config.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.Kind == "" {
 		cfg.Kind = session.AskApproval
@@ -132,7 +131,7 @@ func New(cfg Config) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from, with the defaults filled in.
+// Config returns the config that the agent was made from, with the defaults filled in.
 func (a *Agent) Config() Config { return a.cfg }
 
 // Type is [agent.TypeHuman].

@@ -9,28 +9,25 @@
 //		OutputKey:   "critique",
 //	})
 //
-// The fields are those of ADK for Go; what goes beyond has a zero value that
-// changes nothing, but for Retry: a model that fails in a way that may pass is
-// asked again. An output key is written only from a final answer with words
-// in it: a turn that calls a tool leaves it alone.
+// The fields are those of ADK for Go; further fields have a zero value that changes nothing, except
+// Retry: a request that fails for a passing reason is sent again. An output key is written only
+// from a final answer with text in it; a turn that calls a tool does not write it.
 //
-// A response that is none fails the agent with an [*AnswerError]: a refusal, a
-// blocked one, and one that was cut off at its bound of tokens, since half a
-// document must not take a whole one's place. A call of a tool that nobody can
-// read is told to the model first, twice running at most.
+// A response without a usable answer fails the agent with an [*AnswerError]: a refusal, a blocked
+// response, and one that was cut off at the limit of tokens, as half a document must not replace a
+// whole one. If a tool call cannot be read, the model is told so first, at most twice in a row.
 //
-// A tool may ask a person before it does something; see [tool.WithConfirmation].
-// Then the agent yields a call of adk_request_confirmation and its turn is over.
-// The answer is the user's next message, as package toolconfirmation says: it
-// runs the tool, and the model is asked on. In a loop the question ends every
-// loop around, as blocked, and the answer does not take them up again: the agent
-// goes on alone. A durable run that can wait ([drive.CanAsk]) waits instead, and
-// goes on where it is when it is resumed with the answer.
+// A tool may ask a person before it does something; see [tool.WithConfirmation]. Then the agent
+// yields a call of adk_request_confirmation and ends its turn. The user's next message is the
+// answer, as package toolconfirmation says: it runs the tool, and the agent asks the model again.
+// Within loops the question stops every enclosing loop, with the reason blocked, and the answer
+// does not restart them: only the agent continues. A durable run that can wait ([drive.CanAsk])
+// waits instead, and continues in place when it is resumed with the answer.
 //
-// An agent with SubAgents, or below another one that asks a model, has the tool
-// transfer_to_agent: the named agent goes on in its place, as a step of it, and
-// gets the user's next message too if it could hand back the conversation. A
-// tool of the program's does the same by setting Actions().TransferToAgent.
+// An agent that has SubAgents, or is the sub-agent of a model agent, has the tool
+// transfer_to_agent: the named agent continues in its place, as its step, and also gets the user's
+// next message if it may transfer the conversation back. A tool can do the same by setting
+// Actions().TransferToAgent.
 package llmagent
 
 import (
@@ -47,17 +44,15 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// InstructionProvider makes an instruction when the agent runs. What it returns
-// is no template.
+// InstructionProvider returns an instruction when the agent runs. Its result is not a template.
 type InstructionProvider func(ctx agent.ReadonlyContext) (string, error)
 
-// Callbacks around a call of the model. A before callback that returns a
-// response takes the model's place; an after callback that returns one takes the
-// response's. The first that returns something ends the list. The request is the
-// callback's to edit: what it shares with the log is copied.
+// Callbacks around a call of the model. The response of a before callback replaces the call of the
+// model; that of an after callback replaces the model's response. The first callback that returns a
+// response ends the list. A callback may change the request: what it shares with the log is copied.
 //
-// A response without a use, such as a refusal, goes to the after callbacks like
-// any other; callbacks on errors are asked only where no response came.
+// A response without an answer, such as a refusal, goes to the after callbacks like any other;
+// callbacks on errors are called only if no response came.
 type (
 	BeforeModelCallback  func(ctx agent.CallbackContext, llmRequest *model.LLMRequest) (*model.LLMResponse, error)
 	AfterModelCallback   func(ctx agent.CallbackContext, llmResponse *model.LLMResponse, llmResponseError error) (*model.LLMResponse, error)
@@ -92,16 +87,15 @@ type Config struct {
 	BeforeAgentCallbacks []agent.BeforeAgentCallback
 	AfterAgentCallbacks  []agent.AfterAgentCallback
 	Model                model.LLM
-	// GenerateContentConfig holds sampling settings and the like. It is
-	// copied for each request.
+	// GenerateContentConfig holds settings such as the temperature. It is copied for each request.
 	GenerateContentConfig *genai.GenerateContentConfig
 
 	BeforeModelCallbacks  []BeforeModelCallback
 	AfterModelCallbacks   []AfterModelCallback
 	OnModelErrorCallbacks []OnModelErrorCallback
 
-	// Instruction is a template: {{key}}, or ADK's {key} and {key?}, is the
-	// value of a state key. InstructionProvider takes its place if it is set.
+	// Instruction is a template: {{key}}, or ADK's {key} and {key?}, stands for the value of a
+	// state key. InstructionProvider replaces it if it is set.
 	Instruction         string
 	InstructionProvider InstructionProvider
 	// GlobalInstruction is put before every instruction in the tree if this
@@ -109,31 +103,29 @@ type Config struct {
 	GlobalInstruction         string
 	GlobalInstructionProvider InstructionProvider
 
-	// An agent that asks a model may hand the conversation to its SubAgents, of
-	// whatever kind. If the agent above it asks a model too, it may hand it to
-	// that one and to the others below it, unless these forbid it. With
-	// DisallowTransferToParent the user's next message is not for this agent.
+	// An agent may transfer the conversation to its SubAgents, of any kind. If its parent is a
+	// model agent, it may also transfer it to the parent and to the parent's other sub-agents,
+	// unless these fields forbid it. With DisallowTransferToParent the agent does not get the
+	// user's next message.
 	DisallowTransferToParent bool
 	DisallowTransferToPeers  bool
 
-	// IncludeContents is ADK's choice of what the model sees; Context is a
-	// finer one.
+	// IncludeContents is ADK's choice of what the model sees; Context gives more choices.
 	IncludeContents IncludeContents
 	// Context says how much of what was said before the model sees; the zero
 	// value is [ContextFull], or with IncludeContentsNone [ContextNone].
 	Context Context
-	// Retry says how the model is asked again when it fails in a way that may
-	// pass; the zero value asks up to three times.
+	// Retry says how a request is repeated when it fails for a passing reason; the zero value sends
+	// it up to three times.
 	Retry Retry
 
-	// InputSchema describes what the agent is given when it is the tool of
-	// another one; nil is a request in words. It counts nowhere else.
+	// InputSchema describes the agent's arguments when another agent uses it as a tool; nil means a
+	// request in words. It has no other effect.
 	InputSchema *genai.Schema
-	// OutputSchema asks the model for JSON of that shape as its final answer,
-	// which is kept as text. If the agent has tools, the model gives the answer
-	// by one more, set_model_response. An answer that does not fit is not kept,
-	// and asked for once more, with what is wrong with it; if the next one does
-	// not fit either, the agent fails with an [*OutputError].
+	// OutputSchema asks the model for a final answer in JSON of that shape, which is stored as
+	// text. If the agent has tools, the model answers by an additional tool, set_model_response. If
+	// an answer does not fit, the model is asked once more and told what is wrong; if the second
+	// one does not fit either, the agent fails with an [*OutputError].
 	OutputSchema *genai.Schema
 
 	Tools                []tool.Tool
@@ -158,10 +150,9 @@ type Agent struct {
 	meter meter
 }
 
-// New returns an agent that asks cfg.Model. It refuses what [agent.New]
-// refuses, an instruction that is no template, an input schema that is not of an
-// object, and an output schema that is none. An agent without a model fails with
-// [ErrNoModel] when it runs.
+// New returns an agent that asks cfg.Model. It fails where [agent.New] fails, and on an invalid
+// template, an input schema that does not describe an object, and an invalid output schema. An
+// agent without a model fails with [ErrNoModel] when it runs.
 func New(cfg Config) (agent.Agent, error) {
 	a := &Agent{cfg: cfg}
 	base, err := drive.NewBase(agent.Config{
@@ -200,7 +191,7 @@ func New(cfg Config) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from.
+// Config returns the config that the agent was made from.
 func (a *Agent) Config() Config { return a.cfg }
 
 // modelName is the model's name; empty if there is none.
@@ -214,9 +205,9 @@ func (a *Agent) modelName() string {
 // Type is [agent.TypeLLM].
 func (a *Agent) Type() agent.Type { return agent.TypeLLM }
 
-// InputSchema describes what the agent is given as a tool; nil is a request in
+// InputSchema describes the agent's arguments when it is used as a tool; nil means a request in
 // words.
 func (a *Agent) InputSchema() *genai.Schema { return a.cfg.InputSchema }
 
-// OutputSchema describes the agent's final answer; nil is words.
+// OutputSchema describes the agent's final answer; nil means text.
 func (a *Agent) OutputSchema() *genai.Schema { return a.cfg.OutputSchema }

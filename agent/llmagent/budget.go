@@ -13,14 +13,13 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Where a budget limits tokens or cost, room for an answer is reserved by what the
-// agent's answers have used so far: half as much again as the longest of the last
-// ones. Before the first it is DefaultOutputTokens, and never more than
-// MaxOutputTokens if the config sets that. If the budget leaves less, with nothing
-// else under way, the request reserves what there is, down to MinOutputTokens; below,
-// it is refused. The request goes out with MaxOutputTokens set to what is free, where
-// the answer could be longer. An answer that is longer than what was reserved for it
-// counts in full: beside others that are under way it may exceed the budget that once.
+// If a budget limits tokens or cost, a request reserves tokens for its answer: one and a half times
+// the longest of the agent's last answers; before the first answer, DefaultOutputTokens; never more
+// than the config's MaxOutputTokens. If the budget leaves less while no other request is running,
+// the request reserves the rest, at least MinOutputTokens; if there is less, the request is
+// refused. If the answer could be longer than what the budget leaves, the request is sent with
+// MaxOutputTokens set to that. An answer longer than its reservation counts in full, so that
+// requests running at the same time may exceed the budget once.
 const (
 	DefaultOutputTokens = 4096
 	MinOutputTokens     = 64

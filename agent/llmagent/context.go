@@ -14,23 +14,23 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Context says how much of what was said before a model sees. What the choice
-// saves is in each answer: see [SavingOf].
+// Context says how much of the conversation a model sees. What the choice saves is recorded in each
+// answer: see [SavingOf].
 type Context struct {
 	// Policy is one of the policies below; empty is [ContextFull].
 	Policy ContextPolicy
-	// Last is how many iterations [ContextLast] and [ContextDigest] show, the
-	// running one included; for a digest 0 is that one alone.
+	// Last is the number of iterations that [ContextLast] and [ContextDigest] show, the running one
+	// included; for a digest 0 means the running one alone.
 	Last int
-	// BestChars is how much of what the best iteration has made [ContextDigest]
-	// tells, in characters; 0 is [DefaultBestChars].
+	// BestChars limits what [ContextDigest] quotes of the best iteration's output, in characters; 0
+	// means [DefaultBestChars].
 	BestChars int
 }
 
 // ContextPolicy is a choice of what a model sees.
 type ContextPolicy string
 
-// The policies. Outside a loop, those that speak of iterations show all.
+// The policies. Outside loops, those about iterations show everything.
 const (
 	// ContextFull shows the whole session, as ADK does.
 	ContextFull ContextPolicy = "full"
@@ -38,18 +38,16 @@ const (
 	ContextIteration ContextPolicy = "iteration"
 	// ContextLast shows the user's message and the last iterations.
 	ContextLast ContextPolicy = "last"
-	// ContextDigest shows the user's message, a digest of the iterations before
-	// the last ones, and these. The digest is one text of role user, written by
-	// the program: a line for each iteration with its score, what became of it
-	// and how its outputs begin; one line for all that are too old for one of
-	// their own, and one for each loop around; and what the best iteration has
-	// made, or without scores the last complete one, unless that is shown anyway.
-	// However many iterations there were, it has at most 7000 characters and
-	// BestChars, and those of the loops around. Outputs are state keys that the iteration wrote, and the
-	// last words of agents that write none.
+	// ContextDigest shows the user's message, the last iterations, and a digest of those before.
+	// The program writes the digest as one text of role user. It has a line for each iteration,
+	// with its score, whether it was accepted, and how its outputs begin; one line for all older
+	// iterations; one for each enclosing loop; and the output of the best iteration, or without
+	// scores of the last complete one, unless it is shown anyway. The digest of a loop has at most
+	// 7000 characters plus BestChars, for any number of iterations. Outputs are the state keys that
+	// the iteration wrote, and the last texts of agents that write none.
 	ContextDigest ContextPolicy = "digest"
-	// ContextNone shows the last that the user or another agent said, and what
-	// the agent itself has said since.
+	// ContextNone shows the last message of the user or of another agent, and what the agent itself
+	// said since.
 	ContextNone ContextPolicy = "none"
 )
 

@@ -14,13 +14,13 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Continues reports true: when a run is resumed, turns that the agent has made
-// are not made again. It goes on behind the last answer of a model or of tools
-// that is in the log. Tools whose answers are not there are called again.
+// Continues reports true: in a resumed run the agent does not repeat its turns. It continues after
+// the last answer of the model or of tools that is in the log. Tools whose answers are not in the
+// log are called again.
 func (a *Agent) Continues() bool { return true }
 
-// Recall tells the model what it has said in an earlier part of a run, if it wants
-// to know that: one that answers from a script does.
+// Recall tells the model what it said in an earlier part of the run, if the model wants to know: a
+// scripted model does.
 func (a *Agent) Recall(ev *session.Event) {
 	m, ok := a.cfg.Model.(interface {
 		Recall(agent string, said *genai.Content)
@@ -106,8 +106,7 @@ func (r *run) countAgain(ev *session.Event) error {
 	return nil
 }
 
-// Used is what an answer in the log took when it was made: none for any other
-// event.
+// Used returns what an answer in the log used when it was made; zero for any other event.
 func (a *Agent) Used(ev *session.Event, prices budget.Prices) budget.Usage {
 	if ev.Author != a.Name() || ev.Content == nil || ev.Content.Role != genai.RoleModel || ev.Mark != nil || ev.LongRunningToolIDs != nil {
 		return budget.Usage{}

@@ -25,8 +25,8 @@ const (
 	maxOutputs  = 12   // texts of one iteration
 )
 
-// ReadsHistory reports whether the agent's model gets a digest of the iterations
-// before: then the loops around remember them.
+// ReadsHistory reports whether the agent's model gets a digest of earlier iterations, which the
+// enclosing loops then keep.
 func (a *Agent) ReadsHistory() bool { return a.policy().Policy == ContextDigest }
 
 // told is a digest as the model gets it.

@@ -13,23 +13,22 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// AnswerError says that what a model gave is no answer: it refused, its provider
-// blocked it, it broke off at its bound of tokens, or it called tools in a way
-// that nobody can read, or that it does not have, and did so again when it was told,
-// as often as Retry allows; or that it only ever thought. The response is in the
-// log; nothing of it is kept under an output key. Who wants to make do with it
-// replaces it in an AfterModelCallback.
+// AnswerError says that a model gave no usable answer: it refused; its provider blocked the answer;
+// the answer reached the limit of tokens; it held only thoughts; or the model kept calling unknown
+// tools, or calling tools in a form that cannot be read, in all attempts that [Retry] allows. The
+// response is in the log, but is not written to the output key. To use it anyway, return another
+// response in an AfterModelCallback.
 type AnswerError struct {
 	// Code is the response's ErrorCode, such as SAFETY, REFUSAL or
 	// MALFORMED_FUNCTION_CALL; or MAX_TOKENS; or THOUGHTS_ONLY.
 	Code string
-	// Message says more, in the provider's words if it gave any.
+	// Message gives details, in the provider's words if there are any.
 	Message string
-	// Err is the budget's error if it was what bounded the answer; else nil.
+	// Err is the budget's error if a budget limited the answer; else nil.
 	Err error
 }
 
-// Error says that there is no answer, and why.
+// Error says why there is no answer.
 func (e *AnswerError) Error() string {
 	if e.Code == cutOff {
 		return "the answer was cut off at MAX_TOKENS; " + e.Message

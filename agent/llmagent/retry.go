@@ -15,28 +15,27 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Retry says how a model is asked again when it fails in a way that may pass,
-// which is what [model.Retryable] says of its error. The models of this project ask
-// once; besides, only a loop that retries its steps asks again.
+// Retry says how a request is repeated if [model.Retryable] says that its error may pass. The
+// models of this project send a request once, so that only this and a loop that retries its steps
+// repeat it.
 //
-// Each request counts as a call of a model ([drive.CountModelCall]). What came
-// of a stream before it broke off was shown and is not stored; a listener may
-// see the same pieces again. Callbacks before the call are asked once a turn,
-// those on errors once, after the last attempt.
+// Each request counts as a model call ([drive.CountModelCall]). Pieces of a stream that broke off
+// were shown but are not stored, so a listener may see the same pieces again. Callbacks before the
+// call are called once a turn, those on errors once, after the last attempt.
 type Retry struct {
-	// Attempts is how often a turn asks at most, the first time included; 0 is
-	// 3, and 1 never asks again. An answer that only calls what cannot be called is
-	// an attempt too: the model is told, and asked again as long as one is left. So
-	// is an answer that is nothing but thoughts.
+	// Attempts is the largest number of requests in one turn, the first one included; 0 means 3,
+	// and 1 never repeats a request. An answer that calls only unknown tools counts as an attempt:
+	// the model is told so and asked again while attempts are left. The same holds for an answer
+	// that has only thoughts.
 	Attempts int
-	// Delay is how long to wait before the second attempt, and each further
-	// delay is twice the one before, up to MaxDelay. 0 is 500 ms, and for
-	// MaxDelay 8 s, or Delay if that is more. Chance takes up to a quarter of
-	// each, so that those who failed together do not come back together.
+	// Delay is the time before the second attempt; each further delay is twice the one before, up
+	// to MaxDelay. The default of Delay is 500 ms, that of MaxDelay 8 s, or Delay if that is more.
+	// Each delay is shortened at random by up to a quarter, so that requests that failed together
+	// are not repeated together.
 	Delay, MaxDelay time.Duration
-	// MaxRetryAfter is the longest that a provider may ask to wait; 0 is a
-	// minute. If it asks for less it is given that, and by chance up to a
-	// quarter of the delay more. If it asks for more, that is the error.
+	// MaxRetryAfter is the longest wait that a provider may ask for; 0 means one minute. A shorter
+	// wait is kept, with a random addition of up to a quarter of the delay. A longer one fails the
+	// turn.
 	MaxRetryAfter time.Duration
 }
 
@@ -50,9 +49,8 @@ func (r Retry) check() error {
 	return nil
 }
 
-// MetadataRetry is the key under which CustomMetadata says what it took to get
-// an answer, where that was more than one request: "attempts", how many there
-// were, and "waitedMs", the milliseconds between them.
+// MetadataRetry is the key in the CustomMetadata of an answer that took more than one request: a
+// map with "attempts", the number of requests, and "waitedMs", the milliseconds between them.
 const MetadataRetry = "refrain:retry"
 
 // attempts counts the requests of one turn.

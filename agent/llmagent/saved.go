@@ -11,36 +11,32 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// MetadataContext is the key under which the CustomMetadata of a model's answer
-// says what a [ContextPolicy] other than full did for the request: a map with
-// "policy", "sentChars", "savedChars", "sentContents" and "savedContents", and
-// where there is a digest "digestChars", as in [Saving]. Numbers are float64, as
-// they are after a journey in JSON.
+// MetadataContext is the key in the CustomMetadata of a model's answer that tells what a
+// [ContextPolicy] other than full did for the request: a map with "policy", "sentChars",
+// "savedChars", "sentContents" and "savedContents", and with a digest "digestChars", as in
+// [Saving]. Numbers are float64, as JSON decodes them.
 const MetadataContext = "refrain:context"
 
-// Saving is what a context policy did for one request. Characters are those of
-// texts, and of calls and their answers as JSON; the system instruction, and
-// what callbacks change, are not in it.
+// Saving is what a context policy did for one request. It counts the characters of texts, and of
+// calls and their answers as JSON, but not the system instruction and what callbacks change.
 type Saving struct {
 	Policy ContextPolicy
 	// SentChars are the characters of the conversation as it was sent, in
 	// SentContents contents.
 	SentChars, SentContents int
-	// SavedChars are those that [ContextFull] would have sent besides, in
-	// SavedContents contents. With [ContextDigest] they are less than 0 where
-	// the digest has more than what it stands for.
+	// SavedChars are the characters that [ContextFull] would have sent in addition, in
+	// SavedContents contents. They are negative if a digest is longer than what it replaces.
 	SavedChars, SavedContents int
-	// DigestChars are those of the digest, which are among SentChars.
+	// DigestChars are the characters of the digest; SentChars include them.
 	DigestChars int
 }
 
-// SavedTokens estimates the tokens that were saved, at four characters each.
-// What a provider counts differs by model and by language.
+// SavedTokens estimates the saved tokens, at four characters each. The count of a provider differs
+// by model and language.
 func (s Saving) SavedTokens() int { return s.SavedChars / 4 }
 
-// SavingOf reads what an event says under [MetadataContext], be it from a store
-// or fresh. It reports whether it says something: an answer that is said again
-// from a cache took no request.
+// SavingOf reads the entry [MetadataContext] of an event, new or from a store. It reports whether
+// there is one; an answer from a cache has none.
 func SavingOf(ev *session.Event) (Saving, bool) {
 	m, ok := ev.CustomMetadata[MetadataContext].(map[string]any)
 	if !ok || ev.CustomMetadata["cached"] == true {

@@ -18,10 +18,9 @@ import (
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
-// OutputError says that a model's final answer is not as the agent's
-// OutputSchema has it, and was not the second time either.
+// OutputError says that two answers of the model did not fit the agent's OutputSchema.
 type OutputError struct {
-	// Answer is what the model gave the second time.
+	// Answer is the model's second answer.
 	Answer string
 	// Problems has a line for each problem, such as
 	//	score: expected a number, got the string "high"

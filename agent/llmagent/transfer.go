@@ -19,8 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// CanTransferToParent reports whether the agent may hand the conversation to the
-// one above it. The runner asks, to know whether the next message is for it.
+// CanTransferToParent reports whether the agent may transfer the conversation to its parent. The
+// runner uses it to choose the agent for the user's next message.
 func (a *Agent) CanTransferToParent() bool { return !a.cfg.DisallowTransferToParent }
 
 // addTransfer gives the model the tool to hand the conversation over, if there

@@ -20,8 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// DefaultSizeLimit is the most bytes of one answer of a server, where nothing
-// else is said: 10 MiB.
+// DefaultSizeLimit is the default limit of one answer of a server in bytes: 10 MiB.
 const DefaultSizeLimit = 10 << 20
 
 // A2AConfig describes an agent for [NewA2A]. Name is required, and either
@@ -32,8 +31,8 @@ type A2AConfig struct {
 	// Description tells other agents what this one is for.
 	Description string
 
-	// AgentCard says how the remote agent is reached. It is trusted: requests go
-	// wherever it says, but not where the servers that it names redirect to.
+	// AgentCard says how to reach the remote agent. It is trusted: requests go to the servers that
+	// it names, but do not follow redirects to others.
 	AgentCard *a2a.AgentCard
 	// AgentCardSource is where the card is: the URL of the agent, below which
 	// /.well-known/agent-card.json is looked for; the URL of the card, ending in
@@ -48,31 +47,28 @@ type A2AConfig struct {
 	// without a port the scheme's; http is refused where the URL is https.
 	Hosts []string
 
-	// Payload is what is sent: a text, which is a template, or maps and lists,
-	// which are sent as one part of data. Each text in those, but for the keys of
-	// maps, is a template; a text that is nothing but one placeholder is replaced
-	// by the value as it is, be it a number or a list. Templates read {{key}}
-	// only; see package template. nil sends the user's message.
+	// Payload is what is sent: a text, which is a template, or maps and lists, which are sent as
+	// one part of data. Each text in those, except for the keys of maps, is a template; a text that
+	// consists of one placeholder is replaced by the value with its type, such as number or list.
+	// Templates read {{key}} only; see package template. nil sends the user's message.
 	Payload any
 	// OutputKey is the state key for the answer: its text, or the value of the
 	// data if the answer is nothing else. It is not written if the answer has
 	// neither.
 	OutputKey string
-	// NewContext begins a new conversation with the remote agent at each run. The
-	// default goes on with the session's own, so that it may know what was said
-	// in earlier iterations.
+	// NewContext begins a new conversation with the remote agent at each run. By default all runs
+	// of the agent in a session share one conversation, so that the remote agent knows earlier
+	// iterations.
 	NewContext bool
 
-	// Headers are sent with every request, to the servers above and no others, as
-	// for Authorization. The values are templates. They are struck out of errors
-	// and of what the remote agent says in them.
+	// Headers, such as Authorization, are sent with every request, only to the servers above. The
+	// values are templates. They are removed from errors, also where the remote agent repeats them.
 	Headers map[string]string
-	// SizeLimit is the most bytes of one answer of the server, a stream taken as
-	// a whole, and of what is kept of a task; more is a [*LimitError]. The
-	// default is [DefaultSizeLimit].
+	// SizeLimit limits one answer of the server, where a stream counts as a whole, and what is kept
+	// of a task, in bytes; more is a [*LimitError]. The default is [DefaultSizeLimit].
 	SizeLimit int64
-	// Client sends the requests. The default makes a new connection for each run.
-	// Neither bounds the time: the context does.
+	// Client sends the requests. The default makes a new connection for each run. The time is
+	// limited by the context only.
 	Client *http.Client
 	// MessageSendConfig is sent with messages; ReturnImmediately is set as
 	// needed.
@@ -82,9 +78,8 @@ type A2AConfig struct {
 	// [agent.Config].
 	BeforeAgentCallbacks []agent.BeforeAgentCallback
 	AfterAgentCallbacks  []agent.AfterAgentCallback
-	// BeforeRequestCallbacks may change each message before it is sent. The first
-	// one that returns an event puts it in the place of the remote agent's
-	// answer; an error fails the agent.
+	// BeforeRequestCallbacks may change each message before it is sent. The first event that one
+	// returns replaces the remote agent's answer; an error fails the agent.
 	BeforeRequestCallbacks []BeforeA2ARequestCallback
 }
 
@@ -107,11 +102,10 @@ type header struct {
 	value *template.Template
 }
 
-// NewA2A returns an agent that asks one behind A2A. It connects to nothing yet,
-// and reports everything that is wrong with the config.
+// NewA2A returns an agent that calls a remote one over A2A. It does not connect yet, and reports
+// every mistake in the config.
 //
-// The agent fails with a [*TaskError], a [*LimitError], or with what kept the
-// server from answering.
+// The agent fails with a [*TaskError], a [*LimitError], or the error of the connection.
 func NewA2A(cfg A2AConfig) (agent.Agent, error) {
 	if cfg.SizeLimit == 0 {
 		cfg.SizeLimit = DefaultSizeLimit
@@ -203,9 +197,8 @@ func isToken(s string) bool {
 // Type is [agent.TypeRemote].
 func (a *A2AAgent) Type() agent.Type { return agent.TypeRemote }
 
-// Config is what the agent was made from, with the defaults filled in.
+// Config returns the config that the agent was made from, with the defaults filled in.
 func (a *A2AAgent) Config() A2AConfig { return a.cfg }
 
-// Continues reports true: when a run is resumed the agent takes up the task that
-// it was waiting for.
+// Continues reports true: in a resumed run the agent continues the task that it was waiting for.
 func (a *A2AAgent) Continues() bool { return true }

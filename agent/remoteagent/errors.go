@@ -10,14 +10,13 @@ import (
 	"unicode"
 )
 
-// TaskError says that a remote agent has ended its task without an answer.
+// TaskError says that a remote agent ended its task without an answer.
 type TaskError struct {
 	// Task is the task's ID, which the server has made.
 	Task string
 	// State is "failed", "rejected" or "canceled".
 	State string
-	// Message is what the remote agent said to that, at most 2 kB; empty if it
-	// said nothing.
+	// Message is the remote agent's explanation, at most 2 kB; empty if it gave none.
 	Message string
 }
 
@@ -32,12 +31,12 @@ func (e *TaskError) Error() string {
 	return text + ": " + e.Message
 }
 
-// Permanent reports whether it is no use to ask again: the task was rejected.
+// Permanent reports whether a retry is useless because the task was rejected.
 func (e *TaskError) Permanent() bool { return e.State == "rejected" }
 
-// LimitError says that a server sent more than allowed.
+// LimitError says that a server sent more than the limit.
 type LimitError struct {
-	// Limit is how much is allowed, in bytes.
+	// Limit is the limit in bytes.
 	Limit int64
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// MetadataA2A is the key in an event's CustomMetadata under which an agent notes
-// the remote task: a map with the texts task, context, state ("working" while it
-// is under way), message (the ID of what was sent) and card (where the agent's
-// card is from). A run that is resumed and later iterations read it.
+// MetadataA2A is the key in an event's CustomMetadata under which an agent notes the remote task: a
+// map with the texts task, context, state ("working" while it is under way), message (the ID of
+// what was sent) and card (where the agent's card is from). A resumed run and later iterations read
+// it.
 const MetadataA2A = "refrain:a2a"
 
 // note is what an event says about the remote task.

@@ -19,52 +19,47 @@ const defaultLimit = 1 << 20
 
 // CommandConfig describes an agent that runs a command.
 //
-// The command leads a process group of its own. When the step ends, for whatever
-// reason, the group is killed: nothing that the command has started goes on.
-// (Where there are no process groups, on Windows, only the command itself is.)
+// The command leads a process group of its own. When the step ends, for any reason, the group is
+// killed, so that no process that the command started stays alive. (Windows has no process groups:
+// there only the command itself is killed.)
 type CommandConfig struct {
 	Config
-	// Args is the program and its arguments. Each is a template and stays one
-	// argument, whatever its values hold; no shell reads it. The program's name
-	// has no placeholders. Required.
+	// Args is the program and its arguments. Each is a template and stays one argument, whatever
+	// its values contain; no shell is involved. The program's name cannot have placeholders.
+	// Required.
 	//
-	// A placeholder may be a whole argument of a program that is neither an
-	// interpreter nor starts other programs. An interpreter whose code stands in
-	// Args takes values after it: sh -c 'cat "$1/$2"' sh {{a}} {{b}}, and
-	// python3 FILE {{a}}. All else needs Unsafe, as does a placeholder in the
-	// Stdin of an interpreter that reads its code there, and in a variable that
-	// programs take for code, such as LD_PRELOAD.
+	// A placeholder may be a whole argument of a program that is not an interpreter and does not
+	// start other programs. For an interpreter, placeholders may follow its code: sh -c 'cat
+	// "$1/$2"' sh {{a}} {{b}}, and python3 FILE {{a}}. Everything else needs Unsafe, also a
+	// placeholder in the Stdin of an interpreter that reads its code there, and in a variable that
+	// programs read as code, such as LD_PRELOAD.
 	//
-	// A value that begins with a dash may be taken for an option by the
-	// program; most take "--" before it as a sign that it is not.
+	// A program may read a value that begins with a dash as an option; for most programs, "--"
+	// before it prevents this.
 	Args []string
-	// Stdin is a template of what the command reads.
+	// Stdin is a template of the command's standard input.
 	Stdin string
-	// Env holds further environment variables, as templates. They go over
-	// those that the command inherits from this process: all, or with CleanEnv
-	// just those without which programs do not work: PATH, HOME, USER, SHELL,
-	// LANG, LC_ALL, TZ, TMPDIR and their like on Windows.
+	// Env holds environment variables, as templates. They override those that the command inherits
+	// from this process: all of them, or with CleanEnv only those that programs need to work: PATH,
+	// HOME, USER, SHELL, LANG, LC_ALL, TZ, TMPDIR, and their equivalents on Windows.
 	Env      map[string]string
 	CleanEnv bool
-	// Root is the directory that Dir cannot leave; the default is the current
-	// one.
+	// Root is the directory that Dir cannot leave; the default is the current directory.
 	Root string
-	// Dir is a template of the working directory, relative to Root, which is
-	// the default. A path that leads out of Root, by "..", by a symbolic link
-	// or by being absolute, is an error. It limits where the command starts,
-	// not what it can do.
+	// Dir is a template of the working directory, relative to Root; the default is Root. A path
+	// that leads out of Root, by "..", by a symbolic link or because it is absolute, is an error.
+	// Dir limits where the command starts, not what it can do.
 	Dir string
-	// OutputLimit is the most bytes that the command may write to its standard
-	// output, and to its standard error; more is a [*LimitError]. The default
-	// is 1 MiB.
+	// OutputLimit is the largest number of bytes that the command may write to its standard output,
+	// and to its standard error; more is a [*LimitError]. The default is 1 MiB.
 	OutputLimit int64
-	// Timeout is how long the command may take; 0 is as long as it likes.
+	// Timeout is how long the command may take; 0 means no limit.
 	Timeout time.Duration
-	// JSON says that the standard output must be one JSON value, which is then
-	// what OutputKey gets.
+	// JSON says that the standard output must be one JSON value, which is then written to
+	// OutputKey.
 	JSON bool
-	// OKExitCodes are those that are no failure; the default is just 0. Another
-	// one is an [*ExitError].
+	// OKExitCodes are the exit codes of success; the default is 0 alone. Any other is an
+	// [*ExitError].
 	OKExitCodes []int
 	// Unsafe allows placeholders where a value could be run as code.
 	Unsafe bool
@@ -94,10 +89,10 @@ type variable struct {
 // standard output, and OutputKey gets the same, without the line ends at its
 // end. The result has the fields exit_code, stdout, stderr and, with JSON, json.
 //
-// It reports everything that is wrong with the config, including templates and
-// expressions that cannot be parsed. The agent fails with an [*ExitError], a
-// [*LimitError], context.DeadlineExceeded after its Timeout, or if the command
-// cannot be started; exec.ErrNotFound says that there is none of that name.
+// It reports every mistake in the config, including templates and expressions that cannot be
+// parsed. The agent fails with an [*ExitError], a [*LimitError], context.DeadlineExceeded after its
+// Timeout, or if the command cannot be started; exec.ErrNotFound says that there is none of that
+// name.
 func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	cfg.Args, cfg.Env, cfg.OKExitCodes = slices.Clone(cfg.Args), maps.Clone(cfg.Env), slices.Clone(cfg.OKExitCodes)
 	if cfg.OutputLimit == 0 {
@@ -118,7 +113,7 @@ func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from, with the defaults filled in.
+// Config returns the config that the agent was made from, with the defaults filled in.
 func (a *CommandAgent) Config() CommandConfig { return a.cfg }
 
 func (a *CommandAgent) parse(s *source) {

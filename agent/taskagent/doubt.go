@@ -13,14 +13,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Continues reports whether a task that was cut off is asked what became of it,
-// when its run is resumed: one that must not be done twice is.
+// Continues reports whether a resumed run must find out if a task that was cut off took place: true
+// for one that must not be done twice.
 func (t *task) Continues() bool { return t.cfg.Effect == agent.AtMostOnce }
 
-// Effect is what the task does to the world outside; empty is the default.
+// Effect is the task's effect on the outside world; empty means the default.
 func (t *task) Effect() agent.Effect { return t.cfg.Effect }
 
-// Reconcile is the config's; nil if there is none.
+// Reconcile returns the config's Reconcile; nil if there is none.
 func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
 
 // settle finds out whether a task that must not be done twice is to be done. What

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// ExitError says that a command ended with an exit code that is not OK.
+// ExitError says that a command ended with an exit code that means failure.
 type ExitError struct {
 	// Command is the program's name, as the config has it.
 	Command string
 	// Code is the exit code; -1 if a signal ended the command.
 	Code int
-	// State is how it ended, in words: "exit status 1", "signal: killed".
+	// State says in words how it ended: "exit status 1", "signal: killed".
 	State string
-	// Stderr is the end of what it wrote to its standard error, at most 10
-	// lines and 2 kB.
+	// Stderr is the end of its standard error, at most 10 lines and 2 kB.
 	Stderr string
 }
 
@@ -29,20 +28,20 @@ func (e *ExitError) Error() string {
 	return text
 }
 
-// StatusError says that a server answered with a status that is not OK.
+// StatusError says that a server answered with a status that means failure.
 type StatusError struct {
-	// URL is what was asked for, without the query.
+	// URL is the requested URL without its query.
 	URL string
 	// Status is the status code.
 	Status int
 	// Body is the end of the answer's text, at most 10 lines and 2 kB.
 	Body string
-	// RetryAfter is how long the server asks to wait, by its header Retry-After; 0 if
-	// it does not ask.
+	// RetryAfter is the wait that the server asks for by its header Retry-After; 0 if it does not
+	// ask.
 	RetryAfter time.Duration
 }
 
-// RetryDelay is RetryAfter. A loop that retries its steps asks.
+// RetryDelay returns RetryAfter. A loop that retries its steps uses it.
 func (e *StatusError) RetryDelay() time.Duration { return e.RetryAfter }
 
 func (e *StatusError) Error() string {
@@ -53,11 +52,11 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// LimitError says that there was more output than allowed.
+// LimitError says that the output was longer than the limit.
 type LimitError struct {
 	// Stream is "stdout", "stderr", "body" or "headers".
 	Stream string
-	// Limit is how much is allowed, in bytes.
+	// Limit is the limit in bytes.
 	Limit int64
 }
 

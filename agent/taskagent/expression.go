@@ -27,11 +27,11 @@ import (
 // At least one of Set, Value and ExitWhen is needed.
 type ExpressionConfig struct {
 	Config
-	// Set maps state keys to the expressions of their new values. All of them
-	// see the state as it was before. Null removes a key.
+	// Set maps state keys to the expressions of their new values. All of them read the state before
+	// the task. Null removes a key.
 	Set map[string]string
-	// Value is the expression whose value OutputKey gets. The result has each
-	// key of Set and, if there is a Value, the field value.
+	// Value is the expression for OutputKey. The result has each key of Set and, if there is a
+	// Value, the field value.
 	Value string
 }
 
@@ -90,7 +90,7 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from.
+// Config returns the config that the agent was made from.
 func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 
 func (a *ExpressionAgent) do(ctx agent.InvocationContext) (outcome, error) {

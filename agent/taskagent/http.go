@@ -26,44 +26,38 @@ type HTTPConfig struct {
 	Config
 	// Method is the request's method; the default is GET.
 	Method string
-	// URL is where the request goes: a template of an http or https URL.
-	// Placeholders can stand after the host only, so that no value chooses the
-	// server, and are escaped: before a question mark as part of one segment
-	// of the path, after it as part of a query. Sections, as {{#key}}, are not
+	// URL is a template of an http or https URL. Placeholders may stand only after the host, so
+	// that no value can choose the server, and are escaped: before a question mark as part of one
+	// segment of the path, after it as part of the query. Sections such as {{#key}} are not
 	// possible. Required.
 	URL string
-	// Headers are templates. A value with a line break in it is an error. The
-	// header Host cannot be set. What looks like a secret, which is any value
-	// but those of common headers such as Accept, is struck out of errors, and
-	// out of an answer whose status is a failure.
+	// Headers are templates. A value with a line break in it is an error. The header Host cannot be
+	// set. Values, except those of common headers such as Accept, are treated as secrets: they are
+	// removed from errors, and from an answer whose status is a failure.
 	Headers map[string]string
-	// Body is a template of what is sent, for texts: in JSON a value with a
-	// quote or a line break in it would end its string; use BodyJSON there.
+	// Body is a template of the request's body, for text. For JSON use BodyJSON, as a quote or a
+	// line break in a value would break the JSON.
 	Body string
-	// BodyJSON is sent as JSON, in place of Body: maps, lists, numbers and
-	// texts. Each text in it, but for the keys of maps, is a template. If a
-	// text is nothing but one placeholder, the value stays what it is: a
-	// number, a list. The header Content-Type is set if Headers have none.
+	// BodyJSON is sent as JSON, in place of Body: maps, lists, numbers and texts. Each text in it,
+	// except for the keys of maps, is a template. If a text consists of one placeholder, the value
+	// keeps its type, such as number or list. The header Content-Type is set if Headers have none.
 	BodyJSON any
-	// JSON says that the answer must be one JSON value, which is then what
-	// OutputKey gets.
+	// JSON says that the answer must be one JSON value, which is then written to OutputKey.
 	JSON bool
-	// Timeout is how long all of it may take; the default is 30 seconds.
+	// Timeout is how long the whole request may take; the default is 30 seconds.
 	Timeout time.Duration
-	// SizeLimit is the most bytes of the answer's body, and of its headers where
-	// that is more than 64 KiB; more is a [*LimitError]. The default is 1 MiB.
+	// SizeLimit is the largest size of the answer's body in bytes, and of its headers if SizeLimit
+	// is more than 64 KiB; more is a [*LimitError]. The default is 1 MiB.
 	SizeLimit int64
-	// OKStatus are the statuses that are no failure; the default is 200 to 299.
-	// Another one is a [*StatusError].
+	// OKStatus are the status codes of success; the default is 200 to 299. Any other is a
+	// [*StatusError].
 	OKStatus []int
-	// RedirectHosts are other servers to which a redirect may lead, as host or
-	// host:port. They get neither Headers nor a body, and a redirect from https
-	// leads to https only.
+	// RedirectHosts are other servers to which a redirect may lead, as host or host:port. They get
+	// neither Headers nor a body. A redirect from https may lead to https only.
 	RedirectHosts []string
-	// Client sends the request. The default, and one without CheckRedirect,
-	// follows at most 5 redirects: to the same server, which is the same scheme,
-	// host and port, and of a request without a body that changes nothing, to
-	// RedirectHosts. Any other is an error.
+	// Client sends the request. The default, and a client without CheckRedirect, follows at most 5
+	// redirects: to the same server (scheme, host and port), and, for a request that has no body
+	// and changes nothing, to RedirectHosts. Any other redirect is an error.
 	Client *http.Client
 }
 
@@ -98,10 +92,9 @@ type HTTPAgent struct {
 // result has the fields status, headers (the first value of each, by its name in
 // lower case), body and, with JSON, json.
 //
-// It reports everything that is wrong with the config, including templates and
-// expressions that cannot be parsed. The agent fails with a [*StatusError], a
-// [*LimitError], context.DeadlineExceeded after its Timeout, or if there is no
-// answer.
+// It reports every mistake in the config, including templates and expressions that cannot be
+// parsed. The agent fails with a [*StatusError], a [*LimitError], context.DeadlineExceeded after
+// its Timeout, or if there is no answer.
 func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	if cfg.Method == "" {
 		cfg.Method = http.MethodGet
@@ -132,7 +125,7 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from, with the defaults filled in.
+// Config returns the config that the agent was made from, with the defaults filled in.
 func (a *HTTPAgent) Config() HTTPConfig { return a.cfg }
 
 func (a *HTTPAgent) parse(s *source) {

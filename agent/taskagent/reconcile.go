@@ -37,13 +37,12 @@ func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
 	return a.reconcile, nil
 }
 
-// NewHTTPReconcile returns a Reconcile that sends a request to find out what became of
-// a task: a status of 200 to 299 (or one of OKStatus) says that it was done, and the
-// body is its result; 404 and 410 say that it was not done; of anything else nothing
-// can be told. Its templates find the call's ID as {{call_id}}. Of the Config's own
-// fields only the Name counts.
+// NewHTTPReconcile returns a Reconcile that sends a request to find out whether a task took place:
+// a status of 200 to 299 (or one of OKStatus) says that it did, and the body is its result; 404 and
+// 410 say that it did not; any other answer leaves it unknown. Its templates can use the call's ID
+// as {{call_id}}. Of the fields of Config only Name is used.
 //
-// It refuses what [NewHTTP] refuses.
+// It fails where [NewHTTP] fails.
 func NewHTTPReconcile(cfg HTTPConfig) (agent.Reconcile, error) {
 	cfg.Config = named(cfg.Config)
 	cfg.Effect = agent.Pure // it asks, and sends no key

@@ -12,8 +12,7 @@ import (
 
 // Read is one place where a template or an expression of a task names a key.
 type Read struct {
-	// Field is where in the config it stands, such as "Args[2]", "ExitWhen" or
-	// `Set["count"]`.
+	// Field is the field of the config, such as "Args[2]", "ExitWhen" or `Set["count"]`.
 	Field string
 	// Ref is the name and its place in the field. In an expression the name is
 	// a key of state as "key", a key of prev as "prev.key", and there is no

@@ -77,8 +77,8 @@ func (t *task) prepare(self agent.Agent, kind string, s *source) (*drive.Base, e
 // Type is [agent.TypeTask].
 func (t *task) Type() agent.Type { return agent.TypeTask }
 
-// Reads lists where the agent's templates and expressions name a key: first in
-// the fields of its kind, then in those that all tasks have.
+// Reads lists the places where the agent's templates and expressions name a key: first the fields
+// of its kind, then those that all tasks have.
 func (t *task) Reads() []Read { return slices.Clone(t.reads) }
 
 // Writes lists the state keys that the agent writes, each once: OutputKey,

@@ -11,8 +11,8 @@ import (
 // TextConfig describes an agent that says a text.
 type TextConfig struct {
 	Config
-	// Text is a template of what it says, and of what OutputKey gets.
-	// Required. The result has the field text.
+	// Text is a template of the text that the agent says and writes to OutputKey. Required. The
+	// result has the field text.
 	Text string
 }
 
@@ -24,9 +24,8 @@ type TextAgent struct {
 	text *template.Template
 }
 
-// NewText returns an agent that fills in a template and says it. It reports
-// everything that is wrong with the config, including templates and expressions
-// that cannot be parsed.
+// NewText returns an agent that says a filled-in template. It reports every mistake in the config,
+// including templates and expressions that cannot be parsed.
 func NewText(cfg TextConfig) (agent.Agent, error) {
 	a := &TextAgent{cfg: cfg}
 	a.task = task{cfg: cfg.Config, do: a.do}
@@ -43,7 +42,7 @@ func NewText(cfg TextConfig) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from.
+// Config returns the config that the agent was made from.
 func (a *TextAgent) Config() TextConfig { return a.cfg }
 
 func (a *TextAgent) do(ctx agent.InvocationContext) (outcome, error) {

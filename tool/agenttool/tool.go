@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agenttool makes an agent a tool of another one.
+// Package agenttool turns an agent into a tool of another agent.
 //
 //	translator := agenttool.New(french, nil)
 //	writer, err := llmagent.New(llmagent.Config{Name: "writer", Tools: []tool.Tool{translator}, …})
 //
-// The agent runs as a step of the one that calls it: it stops with it, sees its
-// state and artifacts, and what it changes there is part of the call. Of the
-// conversation it sees nothing but the request. Its own events are not in the
-// log, only its answer is; the event with the answer counts the tokens that the
-// agent has spent, and its calls of models count as the run's.
+// The agent runs as a step of the agent that calls it: it stops with the caller, reads the caller's
+// state and artifacts, and its changes there belong to the call. Of the conversation it sees only
+// the request. The log has its answer but not its own events; the event with the answer includes
+// the tokens that the agent used, and its model calls count for the run.
 //
-// An agent with an InputSchema, as llmagent's may have, is given arguments of
-// that shape in place of a request in words, as JSON. One with an OutputSchema
-// gives its answer as an object instead of a text.
+// An agent with an InputSchema, such as an llmagent, gets arguments of that shape as JSON, in place
+// of a request in words. An agent with an OutputSchema answers with an object instead of a text.
 package agenttool
 
 import (
@@ -31,18 +29,16 @@ import (
 
 // Config describes the tool for [New].
 type Config struct {
-	// SkipSummarization makes the agent's answer the last word of the caller's
-	// turn.
+	// SkipSummarization ends the caller's turn with the agent's answer.
 	SkipSummarization bool
 }
 
-// New returns a tool that asks an agent; it has the agent's name and
-// description. A nil cfg is the zero one. New panics if there is no agent, if
-// [drive.CheckTree] refuses it, or if one of its schemas is none.
+// New returns a tool that runs an agent and has the agent's name and description. A nil cfg means
+// the zero Config. New panics if a is nil, if [drive.CheckTree] refuses it, or if one of its
+// schemas is invalid.
 //
-// An error of the agent is the tool's; wrong arguments are a
-// [*functiontool.ArgumentsError]. If the agent asks to leave a loop that it is
-// not in itself, the caller does.
+// An error of the agent is the tool's error; wrong arguments are a [*functiontool.ArgumentsError].
+// If the agent asks to leave a loop that encloses the caller, the caller leaves it.
 func New(a agent.Agent, cfg *Config) tool.Tool {
 	if a == nil {
 		panic("agenttool: New needs an agent")

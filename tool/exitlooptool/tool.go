@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exitlooptool provides exit_loop, the tool by which a model ends the
-// loop that it works in.
+// Package exitlooptool provides exit_loop, the tool with which a model ends its loop.
 //
 //	exit, err := exitlooptool.NewWith(exitlooptool.Config{
 //		Criteria: "every test passes and the reviewer has no objection",
 //	})
 //
-// A call ends the nearest loop as soon as the turn is over; it sets the actions
-// Escalate, SkipSummarization and Exit. A call with wrong arguments ends
-// nothing: the model is told what is wrong.
+// A call ends the nearest loop as soon as the turn ends; it sets the actions Escalate,
+// SkipSummarization and Exit. A call with wrong arguments ends nothing, and the model is told what
+// is wrong.
 package exitlooptool
 
 import (
@@ -34,22 +33,22 @@ const (
 	Alias = "exitLoop"
 )
 
-// DefaultCriteria is when a model is to call the tool if nobody says better.
+// DefaultCriteria is the default of [Config.Criteria].
 const DefaultCriteria = "the critique indicates no further changes are needed"
 
 // Config describes the tool for [NewWith].
 type Config struct {
-	// Name is [Name] or [Alias]; empty is [Name].
+	// Name is [Name] or [Alias]; the default is [Name].
 	Name string
-	// Criteria says when the loop is done, as the end of a sentence that begins
-	// "Call this function ONLY when"; empty is [DefaultCriteria].
+	// Criteria says when the loop is done, as the end of a sentence that begins "Call this function
+	// ONLY when"; the default is [DefaultCriteria].
 	Criteria string
 }
 
 // New returns exit_loop with the defaults of [Config].
 func New() (tool.Tool, error) { return NewWith(Config{}) }
 
-// NewWith returns the tool that cfg describes. It refuses other names.
+// NewWith returns the tool that cfg describes. It fails on any other name.
 func NewWith(cfg Config) (tool.Tool, error) {
 	switch cfg.Name {
 	case "":
@@ -71,8 +70,8 @@ func NewWith(cfg Config) (tool.Tool, error) {
 	return &exitTool{f}, nil
 }
 
-// Description is what a model is told of the tool, made from the criteria by
-// which the loop is done; empty is [DefaultCriteria].
+// Description returns the description of the tool for the model, with the criteria for ending the
+// loop; an empty text means [DefaultCriteria].
 func Description(criteria string) string {
 	criteria = strings.TrimRight(strings.Join(strings.Fields(criteria), " "), ".")
 	if criteria == "" {

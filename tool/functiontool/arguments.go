@@ -14,8 +14,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// ArgumentsError says what is wrong with the arguments of a call, in words that
-// a model can act on. It is an [ErrInvalidArgument].
+// ArgumentsError says what is wrong with the arguments of a call, in words that a model can act on.
+// It matches [ErrInvalidArgument].
 type ArgumentsError struct {
 	// Tool is the name of the tool that was called.
 	Tool string

@@ -10,16 +10,14 @@ import (
 	"google.golang.org/genai"
 )
 
-// Shape checks values by a schema and says what is wrong in words that a model
-// can act on.
+// Shape checks values against a schema and says what is wrong in words that a model can act on.
 type Shape struct {
 	schema   *jsonschema.Schema
 	resolved *jsonschema.Resolved
 }
 
-// NewShape returns the shape that a schema describes. It refuses what is no
-// schema: a pattern that is no regular expression, a reference to nowhere, a
-// default that does not fit.
+// NewShape returns the shape that a schema describes. It fails on an invalid schema, such as one
+// with an invalid pattern, an unresolved reference, or a default that does not fit.
 func NewShape(schema *jsonschema.Schema) (*Shape, error) {
 	resolved, err := schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
 	if err != nil {
@@ -28,9 +26,9 @@ func NewShape(schema *jsonschema.Schema) (*Shape, error) {
 	return &Shape{schema: schema, resolved: resolved}, nil
 }
 
-// Check lists what is wrong with a value that was read from JSON, a line for
-// each problem; nil if it fits. Properties that may be left out and are null are
-// removed from v: models say null where they mean nothing.
+// Check lists what is wrong with a value that was read from JSON, a line for each problem; nil if
+// it fits. It removes optional properties that are null from v, as models write null for a missing
+// value.
 func (s *Shape) Check(v any) []string {
 	var c checker
 	return s.check(&c, v)
@@ -47,7 +45,7 @@ func (s *Shape) check(c *checker, v any) []string {
 	return c.problems
 }
 
-// SchemaOf is a schema of genai's as JSON Schema; nil for nil.
+// SchemaOf converts a genai schema to JSON Schema; nil for nil.
 func SchemaOf(s *genai.Schema) *jsonschema.Schema {
 	if s == nil {
 		return nil

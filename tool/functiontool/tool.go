@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package functiontool makes tools from Go functions. What the model is told
-// about the arguments is read off the function's types.
+// Package functiontool makes tools from Go functions. The description of the arguments for the
+// model comes from the function's types.
 //
 //	type args struct {
 //		City string `json:"city" jsonschema:"the city's name in English"`
@@ -31,45 +31,40 @@ import (
 
 // Config describes a tool for [New].
 type Config struct {
-	// Name is what the model calls the tool by; empty is the handler's name in Go.
+	// Name is the tool's name for the model; the default is the handler's name in Go.
 	Name string
 	// Description tells the model what the tool is for.
 	Description string
-	// InputSchema describes the arguments, OutputSchema the result; nil infers
-	// them from the handler's types. A result is checked only against a schema
-	// that is given here.
+	// InputSchema describes the arguments, OutputSchema the result; the default is inferred from
+	// the handler's types. A result is checked only against an OutputSchema given here.
 	InputSchema, OutputSchema *jsonschema.Schema
-	// IsLongRunning marks a tool whose answer may come after the call.
+	// IsLongRunning marks a tool whose answer may come after the call has returned.
 	IsLongRunning bool
 	// RequireConfirmation makes every call wait for a person's consent.
 	RequireConfirmation bool
-	// RequireConfirmationProvider is a func(TArgs) bool that decides by the
-	// arguments whether a call does; then RequireConfirmation does not count.
+	// RequireConfirmationProvider is a func(TArgs) bool that decides from the arguments whether a
+	// call needs consent; then RequireConfirmation is ignored.
 	RequireConfirmationProvider any
-	// Effect is what a call does to the world outside; see [tool.EffectOf].
+	// Effect is a call's effect on the outside world; see [tool.EffectOf].
 	Effect tool.Effect
-	// Reconcile finds out by itself what became of a call that must not be made twice
-	// and was cut off, before a person is asked. It is for the effect
-	// [agent.AtMostOnce] only.
+	// Reconcile finds out whether a call that must not be made twice and was cut off took place,
+	// before a person is asked. It is for the effect [agent.AtMostOnce] only.
 	Reconcile agent.Reconcile
 }
 
-// Func is a function that can be a tool. It may be called by several agents at
-// a time.
+// Func is the function of a tool. Several agents may call it at the same time.
 type Func[TArgs, TResults any] func(tool.Context, TArgs) (TResults, error)
 
-// ErrInvalidArgument is what [New] says of a type that cannot hold arguments,
-// and a tool of arguments that are not as declared; see [ArgumentsError].
+// ErrInvalidArgument is the error of New for a type that cannot hold arguments, and that of a tool
+// for arguments that do not fit its schema; see [ArgumentsError].
 var ErrInvalidArgument = errors.New("invalid argument")
 
-// New returns a tool that calls handler. TArgs is a struct or a map, or a
-// pointer to one; a field's name, description and whether it may be left out
-// are read off its json and jsonschema tags. A result that is no JSON object is
-// given to the model as {"result": …}.
+// New returns a tool that calls handler. TArgs is a struct or a map, or a pointer to one; the tags
+// json and jsonschema of a field give its name, its description and whether it is optional. A
+// result that is not a JSON object is given to the model as {"result": …}.
 //
-// It refuses a nil handler, with [ErrInvalidArgument]
-// another type of arguments, types and schemas that JSON Schema cannot express,
-// and a provider of another type.
+// It fails on a nil handler, on another type of arguments (with [ErrInvalidArgument]), on types and
+// schemas that JSON Schema cannot express, and on a RequireConfirmationProvider of another type.
 func New[TArgs, TResults any](cfg Config, handler Func[TArgs, TResults]) (tool.Tool, error) {
 	if cfg.Name == "" {
 		cfg.Name = nameOf(handler)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcptoolset gives agents the tools of an MCP server, by way of the
-// official Go SDK.
+// Package mcptoolset gives agents the tools of an MCP server, through the official Go SDK.
 //
 //	files, err := mcptoolset.New(mcptoolset.Config{
 //		Command:    []string{"npx", "-y", "@modelcontextprotocol/server-filesystem", "."},
@@ -12,8 +11,8 @@
 //	}
 //	defer files.Close()
 //
-// The server is connected to when its tools are first needed. If the session
-// breaks, it is connected to again, once for each thing that is asked of it.
+// The toolset connects to the server when its tools are first needed. If the session breaks, it
+// connects again, at most once for each call.
 package mcptoolset
 
 import (
@@ -31,60 +30,59 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// ErrClosed is what a toolset says after [Toolset.Close].
+// ErrClosed is the error of a toolset after [Toolset.Close].
 var ErrClosed = errors.New("the toolset is closed")
 
-// DefaultConnectTimeout is how long connecting may take if nobody says better.
+// DefaultConnectTimeout is the default of [Config.ConnectTimeout].
 const DefaultConnectTimeout = 30 * time.Second
 
 // Config describes a toolset for [New]. The server is given by one of Command,
 // URL and Transport.
 type Config struct {
-	// Name is the toolset's; empty is "mcp".
+	// Name is the toolset's name; the default is "mcp".
 	Name string
 
-	// Command starts a server that speaks over its standard input and output.
-	// It is not run by a shell.
+	// Command starts a server that uses its standard input and output. No shell is involved.
 	Command []string
-	// Dir is where the command runs; empty is the current directory.
+	// Dir is the command's working directory; the default is the current directory.
 	Dir string
-	// Env holds environment variables for the command, as "NAME=value", besides
-	// the few that programs need. InheritEnv gives it all that this process
-	// has, keys of other services included.
+	// Env holds environment variables for the command, as "NAME=value", in addition to the few that
+	// programs need. InheritEnv passes all variables of this process, including keys of other
+	// services.
 	Env        []string
 	InheritEnv bool
 
-	// URL is the endpoint of a server that speaks streamable HTTP.
+	// URL is the endpoint of a server with streamable HTTP.
 	URL string
 	// Headers are sent with every request to that host, and to no other.
 	Headers http.Header
 
-	// Transport is any other way to a server. If it can connect only once, so
-	// can the toolset.
+	// Transport is any other connection to a server. If it can connect only once, so can the
+	// toolset.
 	Transport mcp.Transport
 
-	// Client talks to the server; nil is a client that offers it nothing. With
-	// a client of one's own the tools are listed each time they are needed.
+	// Client talks to the server; the default offers it no features. With your own client the tools
+	// are listed each time they are needed.
 	Client *mcp.Client
-	// ToolFilter decides which tools are given to a model; nil is all.
+	// ToolFilter decides which tools a model gets; the default is all.
 	ToolFilter tool.Predicate
-	// Prefix is put before the tools' names, to tell those of two servers
-	// apart. The filter sees it.
+	// Prefix is put before the tools' names, to distinguish those of two servers. The filter sees
+	// names with the prefix.
 	Prefix string
 	// RequireConfirmation and RequireConfirmationProvider ask a person before
 	// calls; see [tool.WithConfirmation].
 	RequireConfirmation         bool
 	RequireConfirmationProvider tool.ConfirmationProvider
-	// Effect is what calls do to the world outside; see [tool.EffectOf]. The
-	// default is what the server says of each tool.
+	// Effect is the calls' effect on the outside world; see [tool.EffectOf]. The default is what
+	// the server says about each tool.
 	Effect tool.Effect
-	// ConnectTimeout is how long connecting may take, the start of a command
-	// included; 0 is [DefaultConnectTimeout].
+	// ConnectTimeout is how long connecting may take, the start of a command included; 0 means
+	// [DefaultConnectTimeout].
 	ConnectTimeout time.Duration
 }
 
-// Toolset is the tools of one MCP server. It is safe for concurrent use, and
-// [Toolset.Close] ends it.
+// Toolset provides the tools of one MCP server. It is safe for concurrent use, and [Toolset.Close]
+// ends it.
 type Toolset struct {
 	cfg    Config
 	client *mcp.Client
@@ -101,8 +99,8 @@ type Toolset struct {
 	conn *connection // nil if there is none
 }
 
-// New returns a toolset and connects to nothing yet. It refuses a config with
-// no way to a server or with several, and a URL that is not one.
+// New returns a toolset that is not connected yet. It fails on a config with no way to a server or
+// with several, and on an invalid URL.
 func New(cfg Config) (*Toolset, error) {
 	if cfg.Name == "" {
 		cfg.Name = "mcp"
@@ -135,14 +133,14 @@ func New(cfg Config) (*Toolset, error) {
 // Name is the toolset's name.
 func (s *Toolset) Name() string { return s.cfg.Name }
 
-// Tools lists the server's tools, and connects to it if need be. An error says
-// why it cannot be reached.
+// Tools lists the server's tools, and connects to the server if necessary. The error says why it
+// cannot be reached.
 func (s *Toolset) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
 	return s.view.Tools(ctx)
 }
 
-// Close ends the session and the server's process, if there is one, and waits
-// for it. Calls under way fail.
+// Close ends the session and the server's process, if there is one, and waits for it. Running calls
+// fail.
 func (s *Toolset) Close() error {
 	s.mu.Lock()
 	c := s.conn

@@ -3,9 +3,8 @@
 // Package toolconfirmation describes a tool call that waits for a person's
 // consent. Names and wire form are those of ADK for Go.
 //
-// An agent whose tool asks yields a function call named [FunctionCallName] and
-// ends its turn. The client shows the person what is to be done, and sends the
-// answer as the user's next message:
+// An agent whose tool needs consent yields a function call named FunctionCallName and ends its
+// turn. The client shows the call to a person and sends the answer as the user's next message:
 //
 //	original, err := toolconfirmation.OriginalCallFrom(question)
 //	…
@@ -30,11 +29,11 @@ const FunctionCallName = "adk_request_confirmation"
 
 // ToolConfirmation is a question about one tool call, and its answer.
 type ToolConfirmation struct {
-	// Hint tells the person what they are agreeing to.
+	// Hint tells the person what they agree to.
 	Hint string `json:"hint"`
-	// Confirmed is the answer; false until there is one.
+	// Confirmed is the answer; false before there is one.
 	Confirmed bool `json:"confirmed"`
-	// Payload is anything more that the tool wants to have back.
+	// Payload is further data that the tool wants back.
 	Payload any `json:"payload"`
 }
 
@@ -43,10 +42,9 @@ const (
 	confirmation = "toolConfirmation"
 )
 
-// Question is the call by which an agent asks about a call of a tool. id is the
-// question's own. Its arguments are a *genai.FunctionCall and a
-// [ToolConfirmation], as in ADK; one that was read from a store has plain maps, and
-// [OriginalCallFrom] takes either.
+// Question returns the call with which an agent asks about a tool call. id is the question's ID.
+// Its arguments are a *genai.FunctionCall and a ToolConfirmation, as in ADK; a question from a
+// store has plain maps instead, and [OriginalCallFrom] accepts both.
 func Question(id string, original *genai.FunctionCall, c ToolConfirmation) *genai.FunctionCall {
 	return &genai.FunctionCall{ID: id, Name: FunctionCallName, Args: map[string]any{
 		originalCall: &genai.FunctionCall{ID: original.ID, Name: original.Name, Args: original.Args},
@@ -54,7 +52,7 @@ func Question(id string, original *genai.FunctionCall, c ToolConfirmation) *gena
 	}}
 }
 
-// OriginalCallFrom is the call that a question is about. It fails on what is no
+// OriginalCallFrom returns the call that a question is about. It fails if functionCall is not a
 // question.
 func OriginalCallFrom(functionCall *genai.FunctionCall) (*genai.FunctionCall, error) {
 	if functionCall == nil {
@@ -77,10 +75,9 @@ func OriginalCallFrom(functionCall *genai.FunctionCall) (*genai.FunctionCall, er
 	return call, nil
 }
 
-// AnswerFrom is what a person said to a question: {"confirmed": true} or false,
-// with a payload if the tool asked for one. ADK's web page sends the same as
-// JSON in a text, {"response": "…"}. It fails on an answer that says neither yes
-// nor no.
+// AnswerFrom reads a person's answer: {"confirmed": true} or false, with a payload if the tool
+// asked for one. ADK's web page sends the same as JSON in a text, {"response": "…"}. It fails on an
+// answer that says neither yes nor no.
 func AnswerFrom(r *genai.FunctionResponse) (*ToolConfirmation, error) {
 	if r == nil {
 		return nil, errors.New("answer to a confirmation: there is no function response")
