@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sessiontest"
@@ -93,18 +94,18 @@ func TestServiceOverABreakingNetwork(t *testing.T) {
 		t.Skip(cluster.missing)
 	}
 	f := &flaky{likely: 0.01}
-	sessiontest.TestService(t, func(t *testing.T) session.Service { return openFlaky(t, f) })
-	t.Run("lease", func(t *testing.T) {
-		sessiontest.TestLeaser(t, func(t *testing.T) session.Service { return openFlaky(t, f) })
-	})
-	t.Run("watch", func(t *testing.T) {
-		sessiontest.TestWatcher(t, func(t *testing.T) session.Service { return openFlaky(t, f) })
-	})
-	t.Logf("%d connections were cut", f.cuts.Load())
+	open := func(t *testing.T) session.Service { return openFlaky(t, f) }
+	t.Cleanup(func() { t.Logf("%d connections were cut", f.cuts.Load()) }) // behind the last subtest
+	sessiontest.TestService(t, open)
+	t.Run("lease", func(t *testing.T) { sessiontest.TestLeaser(t, open) })
+	t.Run("watch", func(t *testing.T) { sessiontest.TestWatcher(t, open) })
 }
 
+// openFlaky opens a service over a network that breaks. Its tests run beside one
+// another: they wait for the next try.
 func openFlaky(t *testing.T, f *flaky) *postgres.Service {
 	t.Helper()
+	t.Parallel()
 	dsn := f.between(t)
 	cfg := postgres.Config{Schema: "flaky " + strconv.FormatInt(schemas.Add(1), 10)}
 	svc, err := postgres.Open(t.Context(), dsn, cfg)
@@ -120,7 +121,8 @@ func TestAppendOverABreakingNetworkIsNeitherLostNorDoubled(t *testing.T) {
 	if cluster.missing != "" {
 		t.Skip(cluster.missing)
 	}
-	const writers, each = 4, 100
+	const writers = 4
+	each := longtest.N(40, 100)
 	f := &flaky{likely: 0.03}
 	svc := openFlaky(t, f)
 	var wg sync.WaitGroup
@@ -152,7 +154,7 @@ func TestRefusalOverABreakingNetworkStaysOne(t *testing.T) {
 	f := &flaky{likely: 0.1}
 	svc := openFlaky(t, f)
 	stranger := session.NewView(session.ViewConfig{AppName: app, UserID: ana, SessionID: "s1"})
-	for range 100 {
+	for range longtest.N(40, 100) {
 		if err := svc.AppendEvent(t.Context(), stranger, &session.Event{Author: "a"}); !errors.Is(err, session.ErrNotFound) {
 			t.Fatalf("append to a session that is not there: %v", err)
 		}
@@ -166,7 +168,7 @@ func TestCreateOverABreakingNetworkIsDoneOnce(t *testing.T) {
 	}
 	f := &flaky{likely: 0.1}
 	svc := openFlaky(t, f)
-	for i := range 60 {
+	for i := range longtest.N(20, 60) {
 		resp, err := svc.Create(t.Context(), &session.CreateRequest{
 			AppName: app, UserID: ana, SessionID: strconv.Itoa(i), State: map[string]any{"n": i},
 		})

@@ -102,7 +102,9 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(200 * time.Millisecond)
+	for (accepted[0].Load() == 0 || accepted[1].Load() == 0) && !t.Failed() {
+		time.Sleep(time.Millisecond)
+	}
 	server(t, "down")
 	before := accepted[0].Load()
 	start := time.Now()

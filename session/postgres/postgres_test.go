@@ -90,7 +90,12 @@ func open(t testing.TB, cfg postgres.Config) *postgres.Service {
 	return svc
 }
 
-func newService(t *testing.T) session.Service { return open(t, postgres.Config{}) }
+// newService opens a service for a subtest of a suite. These run beside one another:
+// most of their time they wait for the server.
+func newService(t *testing.T) session.Service {
+	t.Parallel()
+	return open(t, postgres.Config{})
+}
 
 // A18, A20, D1, D8, D9, D15, E4
 func TestService(t *testing.T) { sessiontest.TestService(t, newService) }
@@ -102,6 +107,7 @@ func TestWatcher(t *testing.T) { sessiontest.TestWatcher(t, newService) }
 // Two services in one schema are what two processes are.
 func TestShared(t *testing.T) {
 	sessiontest.TestShared(t, func(t *testing.T) (one, other session.Service) {
+		t.Parallel()
 		cfg := postgres.Config{Schema: fmt.Sprintf("shared %d", schemas.Add(1))}
 		return open(t, cfg), open(t, cfg)
 	})
