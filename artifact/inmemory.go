@@ -15,8 +15,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// InMemoryService returns a service that forgets everything when the program
-// ends.
+// InMemoryService returns a service that keeps files in the memory of this process.
 func InMemoryService() Service {
 	return &inMemory{folders: make(map[folder]map[string]*file)}
 }

@@ -17,14 +17,14 @@ var comparisons = map[string]string{
 	operators.NotEquals:     "!=",
 }
 
-// Comparison is an expression taken apart at its outermost comparison.
+// Comparison is an expression split at its outermost comparison.
 type Comparison struct {
 	Left, Right *Program
 	Op          string // > >= < <= == !=
 }
 
-// Comparison takes a program like state.score >= 8.0 apart, so that the values
-// of both sides can be shown; ok is false if it is not a comparison.
+// Comparison splits an expression such as state.score >= 8.0, so that the values of both sides can
+// be shown; ok is false if it is not a comparison.
 func (p *Program) Comparison() (c Comparison, ok bool) {
 	p.apart.Do(func() { p.sides, p.compared = p.takeApart() })
 	return p.sides, p.compared

@@ -9,8 +9,8 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Compared returns the keys of the variable root that the expression holds against a
-// number as they are, as in state.review >= 8, sorted.
+// Compared returns the keys of the variable root that the expression compares directly with a
+// number, such as state.review >= 8, sorted.
 func (p *Program) Compared(root string) []string {
 	r := reader{root: root}
 	var keys []string

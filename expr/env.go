@@ -26,11 +26,11 @@ const (
 	checkEach = 256     // iterations of a comprehension between looks at the context
 )
 
-// Type says what a variable holds.
+// Type is the type of a variable.
 type Type string
 
-// The types of variables. Dyn, the zero value, is any value at all, decided
-// when the expression is evaluated.
+// The types of variables. Dyn, the zero value, is a type that is known only when the expression is
+// evaluated.
 const (
 	Dyn        Type = ""
 	Bool       Type = "bool"

@@ -13,7 +13,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Error is one problem of an expression's source.
+// Error is one mistake in an expression.
 type Error struct {
 	Line   int // from 1
 	Column int // from 1, in characters
@@ -23,7 +23,7 @@ type Error struct {
 // Error implements error, as line:column: message.
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg) }
 
-// Errors are the problems of one source, in its order. There is at least one.
+// Errors are all mistakes in an expression, at least one, in the order of its source.
 type Errors []*Error
 
 // Error implements error, one problem a line.
@@ -35,7 +35,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives each problem to errors.Is and errors.As.
+// Unwrap returns the mistakes for errors.Is and errors.As.
 func (e Errors) Unwrap() []error {
 	out := make([]error, len(e))
 	for i, x := range e {
@@ -44,7 +44,7 @@ func (e Errors) Unwrap() []error {
 	return out
 }
 
-// KeyError says that a map has no such key.
+// KeyError says that a map has no key of that name.
 type KeyError struct {
 	Path string // the map, as the source writes it: state, state.result; "" if unknown
 	Key  string
@@ -98,8 +98,8 @@ func names(env *cel.Env, vars []Var) []string {
 	return out
 }
 
-// Nearest returns the name that was probably meant by a mistyped one: the one
-// with the fewest letters changed, if these are few; else "".
+// Nearest returns the name that was probably meant by a mistyped one: the most similar one, or ""
+// if none is similar.
 func Nearest(typed string, names []string) string {
 	n := utf8.RuneCountInString(typed)
 	if n > 64 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expr compiles and evaluates typed, bounded, side-effect-free
-// expressions over the values of a run. The language is CEL
-// (https://cel.dev), with what a person who writes a stop condition expects:
+// Package expr compiles and evaluates typed expressions without side effects over the values of a
+// run. The language is CEL (https://cel.dev), extended for people who write stop conditions:
 //
 //   - Numbers mix. state.level + 1 works whether level is an int or a float64,
 //     so an expression does not change its meaning when its state was stored
@@ -50,8 +49,8 @@ type Program struct {
 	compared bool
 }
 
-// Compile checks the source against the variables and compiles it. Its errors
-// are a [Errors], one [*Error] for each problem, with its position.
+// Compile compiles a source and checks it against the variables. Its error is [Errors], with a
+// position for each mistake.
 func Compile(src string, vars ...Var) (p *Program, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -87,27 +86,25 @@ func Compile(src string, vars ...Var) (p *Program, err error) {
 // String returns the source.
 func (p *Program) String() string { return p.src }
 
-// Type returns what the checker knows about the result; Dyn if nothing.
+// Type returns the type of the result, or Dyn if it is not known before evaluation.
 func (p *Program) Type() Type { return p.typ }
 
-// Eval evaluates the expression. The result is plain Go: int64, float64,
-// string, bool, []any, map[string]any or nil, and uint64 for an integer that is too
-// large for an int64; a time is RFC 3339 text, a duration text like "90s". Nothing in
-// it is shared with vals.
+// Eval evaluates the expression. The result is an int64, float64, string, bool, []any,
+// map[string]any or nil, or a uint64 for an integer too large for an int64; a time is a text in RFC
+// 3339, a duration a text such as "90s". The result shares nothing with vals.
 //
-// A missing key gives a [*KeyError]. A variable without a value, a mix of types
-// that has no meaning, and a cost beyond the limit are errors too.
+// A missing key is a [*KeyError]. A variable without a value, an operation on types that do not
+// fit, and a cost above the limit are errors too.
 func (p *Program) Eval(vals map[string]any) (any, error) {
 	return p.EvalIn(Values(vals))
 }
 
-// EvalContext is Eval, interrupted when ctx is done.
+// EvalContext is Eval, interrupted when ctx ends.
 func (p *Program) EvalContext(ctx context.Context, vals map[string]any) (any, error) {
 	return p.evalCEL(ctx, Values(vals))
 }
 
-// EvalBool is Eval for a condition: a result that is not true or false is an
-// error.
+// EvalBool is Eval for a condition: a result that is not a bool is an error.
 func (p *Program) EvalBool(vals map[string]any) (bool, error) {
 	v, err := p.Eval(vals)
 	if err != nil {

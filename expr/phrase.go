@@ -7,10 +7,9 @@ import (
 	"unicode"
 )
 
-// Says reports whether a text says a phrase and nothing else: case, white space,
-// punctuation and marks of formatting do not count. "**No major issues found!**"
-// says "no major issues found"; "I would not say no major issues found" does
-// not. A phrase without a letter or digit is said by nothing.
+// Says reports whether a text consists of a phrase, ignoring case, white space, punctuation and
+// formatting. "**No major issues found!**" says "no major issues found"; "I would not say no major
+// issues found" does not. The result is false for a phrase without a letter or digit.
 func Says(text, phrase string) bool {
 	want := words(phrase)
 	return want != "" && words(text) == want

@@ -25,9 +25,8 @@ func (p *Program) Reads(root string) (keys []string, all bool) {
 	return keys, r.all
 }
 
-// Reads is [Program.Reads] of a source that need not compile, so that what is
-// wrong with its names and with its keys can be said at once. It finds nothing in
-// a source that cannot be parsed.
+// Reads is [Program.Reads] for a source that may not compile, so that mistakes in its variables and
+// keys can be reported together. It finds nothing in a source that cannot be parsed.
 func Reads(src, root string) (keys []string, all bool) {
 	defer func() {
 		if r := recover(); r != nil {

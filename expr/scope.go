@@ -9,19 +9,18 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Scope gives an expression the values of its variables as it asks for them, so
-// that nobody has to make a map of them first.
+// Scope gives an expression the values of its variables when they are needed, without a map of all
+// of them.
 type Scope interface {
-	// Value is what a variable holds; ok is false if it has no value.
+	// Value returns the value of a variable; ok is false if it has none.
 	Value(name string) (v any, ok bool)
-	// Number is Value for a number, which then costs no allocation. It is
-	// asked first, by the whole path that stands in the source: "score",
-	// "usage.tokens". whole says that the number is an int. A scope may always
-	// say false; Value is asked then.
+	// Number is Value for a number, without allocation. It is called first, with the whole path in
+	// the source, such as "score" or "usage.tokens". whole says that the number is an int. If ok is
+	// false, Value is called.
 	Number(path string) (f float64, whole, ok bool)
 }
 
-// Values is a Scope of a plain map.
+// Values is a [Scope] made from a map.
 type Values map[string]any
 
 // Value implements Scope.
@@ -56,7 +55,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (a *activation) Parent() interpreter.Activation { return nil }
 
-// EvalIn is Eval in a scope.
+// EvalIn is Eval with a scope.
 func (p *Program) EvalIn(s Scope) (any, error) {
 	if v, ok := p.direct.eval(s); ok {
 		return v.plain(), nil
@@ -77,11 +76,11 @@ func (p *Program) evalCEL(ctx context.Context, s Scope) (v any, err error) {
 	return plain(out)
 }
 
-// Verdict is what came of a condition.
+// Verdict is the result of a condition.
 type Verdict struct {
 	Holds bool
-	// Op is the outermost comparison, > >= < <= == or !=, and Left and Right
-	// are what its sides came to; "" if the condition is no comparison.
+	// Op is the outermost comparison, > >= < <= == or !=, and Left and Right are the values of its
+	// sides; "" if the condition is not a comparison.
 	Op          string
 	Left, Right Side
 }
@@ -92,13 +91,13 @@ type Side struct {
 	rest any // what is no scalar
 }
 
-// Number is the side's number; ok is false if it is none.
+// Number returns the side's number; ok is false if it is not a number.
 func (s Side) Number() (f float64, ok bool) { return s.v.num, s.v.kind == aNumber }
 
-// Text is the side's text; ok is false if it is none.
+// Text returns the side's text; ok is false if it is not a text.
 func (s Side) Text() (text string, ok bool) { return s.v.text, s.v.kind == aText }
 
-// Plain is the side as plain Go; see [Program.Eval].
+// Plain returns the side's value; see [Program.Eval].
 func (s Side) Plain() any {
 	if s.v.kind == other {
 		return s.rest
@@ -106,8 +105,8 @@ func (s Side) Plain() any {
 	return s.v.plain()
 }
 
-// Test is EvalBool in a scope. It tells besides what was compared, without
-// evaluating anything twice.
+// Test is EvalBool with a scope. It also returns what was compared, without evaluating anything
+// twice.
 func (p *Program) Test(s Scope) (Verdict, error) {
 	if d := p.direct; d != nil && d.op == compares {
 		l, okL := d.args[0].eval(s)

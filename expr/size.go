@@ -16,11 +16,9 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// MaxValue is how many bytes a value that an expression makes may have: a text
-// or bytes, or a list or map with all that is in it. CEL counts the work of an
-// expression when it is done, and a value that doubles in every iteration would
-// have taken the machine's memory by then. So what makes values larger is looked
-// at before.
+// MaxValue is the largest size, in bytes, of a value that an expression makes: a text, or a list or
+// map with its contents. It is checked before the value is made, as CEL counts the cost of an
+// operation only afterwards, when a huge value has already filled the memory.
 const MaxValue = 16 << 20
 
 // perPlace is what a place in a list or map counts besides what is in it.

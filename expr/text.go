@@ -22,11 +22,9 @@ var ErrNoJSON = errors.New("no JSON in the text")
 
 var numberPattern = regexp.MustCompile(`[-+−]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
 
-// Number returns the first number in a text written for people. A number that
-// ends a word (the 4 of GPT-4, the 1 of F1) is passed over, so "F1: 0.83"
-// is 0.83; "1,234.5" is 1234.5, and a comma before one or two digits is a
-// decimal comma, so "Nota: 7,5" is 7.5. Without a number it returns
-// [ErrNoNumber].
+// Number returns the first number in a text. A number at the end of a word (the 4 of GPT-4, the 1
+// of F1) is skipped, so "F1: 0.83" is 0.83; "1,234.5" is 1234.5, and a comma before one or two
+// digits is a decimal comma, so "Nota: 7,5" is 7.5. Without a number it returns [ErrNoNumber].
 func Number(text string) (float64, error) {
 	for from := 0; from < len(text); {
 		loc := numberPattern.FindStringIndex(text[from:])
@@ -87,10 +85,9 @@ func lastRune(s string) rune {
 // maxCandidates bounds how many brackets of a text JSON tries to read from.
 const maxCandidates = 64
 
-// JSON returns the JSON value in a text: all of it, or that of the first
-// ```fence that holds one, or the first object or list in it that can be read.
-// Numbers are json.Number. Without one it returns an error that wraps
-// [ErrNoJSON].
+// JSON returns the JSON value in a text: the whole text, or else the first ```fence with JSON in
+// it, or else the first object or list that can be parsed. Numbers are json.Number. If there is
+// none, the error wraps [ErrNoJSON].
 func JSON(text string) (any, error) {
 	whole := strings.TrimSpace(text)
 	if v, err := decode(whole, true); err == nil {

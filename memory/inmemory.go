@@ -14,10 +14,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// InMemoryService returns a service that finds events by their words, and
-// forgets everything when the program ends. An event fits if it has a word of
-// the query, in whatever case; those with more of its words come first, then
-// the newer ones.
+// InMemoryService returns a service that finds events by their words and keeps them in the memory
+// of this process. An event fits if it has a word of the query, in upper or lower case; events with
+// more of the words come first, then the newer ones.
 func InMemoryService() Service {
 	return &inMemory{owners: make(map[owner]map[string][]remembered)}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory finds what was said in a user's earlier sessions.
+// Package memory searches what was said in a user's earlier sessions.
 //
 //	mem := memory.InMemoryService()
 //	if err := mem.AddSessionToMemory(ctx, finished); err != nil {
@@ -21,35 +21,34 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// ErrInvalid: the request or the session does not say whose memory is meant.
+// ErrInvalid: the request or the session has no app name or no user ID.
 var ErrInvalid = errors.New("invalid memory request: an app name and a user ID are needed")
 
 // Service remembers sessions. It is safe for concurrent use.
 type Service interface {
-	// AddSessionToMemory stores what was said in a session. A session that is
-	// added again replaces what was stored of it. Errors: [ErrInvalid].
+	// AddSessionToMemory stores what was said in a session. Adding a session again replaces what
+	// was stored of it. Errors: [ErrInvalid].
 	AddSessionToMemory(ctx context.Context, s session.Session) error
-	// SearchMemory returns what fits the query, from all sessions of the user
-	// in the application; an empty list if nothing does. Errors: [ErrInvalid].
+	// SearchMemory returns the entries that fit the query, from all sessions of the user in the
+	// application; none is an empty list. Errors: [ErrInvalid].
 	SearchMemory(ctx context.Context, req *SearchRequest) (*SearchResponse, error)
 }
 
-// SearchRequest asks a user's memory.
+// SearchRequest is a search in a user's memory.
 type SearchRequest struct{ Query, UserID, AppName string }
 
-// SearchResponse holds what was found, the best first.
+// SearchResponse holds the entries that were found, the best first.
 type SearchResponse struct{ Memories []Entry }
 
 // Entry is one thing that was said.
 type Entry struct {
 	// ID is the ID of the event.
 	ID string
-	// Content is shared with the event: do not change it.
+	// Content is shared with the event and must not be changed.
 	Content *genai.Content
 	// Author is who said it: "user" or an agent.
 	Author    string
 	Timestamp time.Time
-	// CustomMetadata is the event's, and what the store knows besides; it may be
-	// nil.
+	// CustomMetadata is that of the event and further data of the store; it may be nil.
 	CustomMetadata map[string]any
 }

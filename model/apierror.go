@@ -9,35 +9,32 @@ import (
 	"time"
 )
 
-// APIError is a provider's refusal, or a failure to reach or to understand it.
-// Every adapter below this package returns its failures as *APIError, except
-// two: a context's end comes as the context's own cause, and a request that
-// cannot be put in the provider's words as an ordinary error.
+// APIError is an error of a provider, or a failure to reach it or to read its answer. Every
+// provider package returns its failures as [*APIError], with two exceptions: the end of a context
+// is returned as the context's cause, and a request that the provider's format cannot express as an
+// ordinary error.
 type APIError struct {
 	// Provider is the adapter's name: "openai", "anthropic", "gemini",
 	// "scripted".
 	Provider string
-	// Status is the HTTP status; 0 if no answer came at all. An error inside
-	// a stream has the status that the provider gives to its kind.
+	// Status is the HTTP status; 0 if no answer came. An error within a stream has the status that
+	// the provider uses for such errors.
 	Status int
-	// Code is the provider's word for the error, such as "rate_limit_error";
-	// empty if it gave none.
+	// Code is the provider's error code, such as "rate_limit_error"; empty if it gave none.
 	Code string
 	// Message says what went wrong, for people.
 	Message string
-	// RequestID is the provider's name for the request, which its support asks
-	// for; empty if it gave none.
+	// RequestID is the provider's ID of the request, for its support; empty if it gave none.
 	RequestID string
-	// RetryAfter is how long the provider asks to wait; 0 if it did not say.
+	// RetryAfter is the wait that the provider asks for; 0 if it does not ask.
 	RetryAfter time.Duration
 	// Retryable reports whether the same request may succeed later.
 	Retryable bool
-	// Err is the cause, if there is one below HTTP; else nil.
+	// Err is the cause of a failed connection; nil if there is none.
 	Err error
 }
 
-// Error names the provider, the status, the provider's code, its message and its
-// name for the request.
+// Error returns the provider, the status, and the provider's code, message and request ID.
 func (e *APIError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Provider)
@@ -62,16 +59,15 @@ func (e *APIError) Error() string {
 // Unwrap returns the cause.
 func (e *APIError) Unwrap() error { return e.Err }
 
-// Permanent reports whether it is no use to send the request again. A loop that
-// retries its steps asks.
+// Permanent reports whether a retry is useless. A loop that retries its steps uses it.
 func (e *APIError) Permanent() bool { return !e.Retryable }
 
 // RetryDelay is RetryAfter. A loop that retries its steps asks.
 func (e *APIError) RetryDelay() time.Duration { return e.RetryAfter }
 
-// Retryable reports whether a failed request is worth sending again, and how
-// long its provider asks to wait first: 0 if it did not say. Only an *APIError
-// that says so is; a context's end never is.
+// Retryable reports whether a failed request may succeed when it is sent again, and how long the
+// provider asks to wait first, 0 if it does not ask. This holds only for an [*APIError] with
+// Retryable set; never for the end of a context.
 func Retryable(err error) (after time.Duration, ok bool) {
 	e, ok := errors.AsType[*APIError](err)
 	if !ok || !e.Retryable {
@@ -80,8 +76,8 @@ func Retryable(err error) (after time.Duration, ok bool) {
 	return e.RetryAfter, true
 }
 
-// RetryableStatus reports whether a request that was answered with an HTTP
-// status may succeed later: 408, 409, 429 and 5xx, but not 501.
+// RetryableStatus reports whether a request that got this HTTP status may succeed later: 408, 409,
+// 429 and 5xx except 501.
 func RetryableStatus(status int) bool {
 	switch status {
 	case 408, 409, 429:

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model says what a language model is to Refrain: something that
-// answers a request with a stream of responses. Contents are
-// google.golang.org/genai's types, as in ADK for Go. One package below this one
-// speaks to each provider.
+// Package model defines the interface of a language model, which answers a request with a stream of
+// responses. Contents are google.golang.org/genai's types, as in ADK for Go. Each provider has a
+// package below this one.
 //
 //	for resp, err := range llm.GenerateContent(ctx, req, false) {
 //		if err != nil {
@@ -20,19 +19,19 @@ import (
 	"google.golang.org/genai"
 )
 
-// LLM is a language model. An implementation is safe for concurrent use.
+// LLM is a language model. An implementation must be safe for concurrent use.
 type LLM interface {
-	// Name is the model's name as its provider spells it.
+	// Name is the provider's name of the model.
 	Name() string
-	// GenerateContent asks the model once. With stream, it yields responses
-	// marked Partial as they arrive and then one aggregated response that is
-	// not; without, exactly one response. An error is the last pair.
+	// GenerateContent sends one request. With stream, it yields responses marked Partial as they
+	// arrive, and then one response with the whole answer, which is not Partial; without, it yields
+	// exactly one response. An error is the last pair.
 	GenerateContent(ctx context.Context, req *LLMRequest, stream bool) iter.Seq2[*LLMResponse, error]
 }
 
-// LLMRequest is one question to a model.
+// LLMRequest is one request to a model.
 type LLMRequest struct {
-	// Model overrides the LLM's own name, where a provider serves several.
+	// Model overrides the LLM's own name, for a provider that serves several models.
 	Model string
 	// Contents is the conversation so far, oldest first.
 	Contents []*genai.Content
@@ -43,26 +42,25 @@ type LLMRequest struct {
 	Tools map[string]any `json:"-"`
 }
 
-// LLMResponse is what a model said: a whole answer, or with Partial a piece of
-// one. It is embedded in session.Event.
+// LLMResponse is a model's answer, or with Partial a piece of it. It is embedded in session.Event.
 type LLMResponse struct {
 	Content           *genai.Content           `json:"content,omitempty"`
 	CitationMetadata  *genai.CitationMetadata  `json:"citationMetadata,omitempty"`
 	GroundingMetadata *genai.GroundingMetadata `json:"groundingMetadata,omitempty"`
-	// UsageMetadata counts tokens; nil means that the provider did not say.
+	// UsageMetadata counts tokens; nil means that the provider did not report them.
 	UsageMetadata *genai.GenerateContentResponseUsageMetadata `json:"usageMetadata,omitempty"`
-	// CustomMetadata is whatever a model's adapter or a callback adds.
+	// CustomMetadata is further data from the model's package or from callbacks.
 	CustomMetadata map[string]any        `json:"customMetadata,omitempty"`
 	LogprobsResult *genai.LogprobsResult `json:"logprobsResult,omitempty"`
-	// ModelVersion is the version that answered, where the provider says it.
+	// ModelVersion is the version that answered, if the provider reports it.
 	ModelVersion string `json:"modelVersion,omitempty"`
-	// ErrorCode and ErrorMessage describe a refusal by the provider that came
-	// as an answer, such as a blocked prompt.
+	// ErrorCode and ErrorMessage describe a refusal that the provider sent as an answer, such as a
+	// blocked prompt.
 	ErrorCode    string             `json:"errorCode,omitempty"`
 	ErrorMessage string             `json:"errorMessage,omitempty"`
 	FinishReason genai.FinishReason `json:"finishReason,omitempty"`
 	AvgLogprobs  float64            `json:"avgLogprobs,omitempty"`
-	// Partial marks a piece of a streamed answer: shown, never stored.
+	// Partial marks a piece of a streamed answer, which is shown but never stored.
 	Partial      bool `json:"partial,omitempty"`
 	TurnComplete bool `json:"turnComplete,omitempty"`
 	Interrupted  bool `json:"interrupted,omitempty"`

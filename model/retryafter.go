@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// RetryAfter reads from the headers of an answer how long a server asks to wait before
-// the next request: Retry-After-Ms, or Retry-After in seconds or as a date, for which now
-// is the time. It is 0 if the server does not ask, and a day at most.
+// RetryAfter returns the wait that a server asks for in the headers of its answer: Retry-After-Ms,
+// or Retry-After in seconds or as a date, which is compared with now. It returns 0 if the server
+// does not ask, and at most one day.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
 		return seconds(ms / 1000)

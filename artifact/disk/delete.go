@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 )
 
-// Delete removes a file, or one version of it. The empty folder of a version
-// stays as long as the file has others, so that its number is not given again.
+// Delete removes a file, or one version of it. The empty folder of a version stays while the file
+// has other versions, so that its number is not used again.
 func (s *Service) Delete(ctx context.Context, req *artifact.DeleteRequest) error {
 	if err := req.Validate(); err != nil {
 		return err

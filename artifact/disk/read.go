@@ -37,7 +37,7 @@ func (s *Service) Load(ctx context.Context, req *artifact.LoadRequest) (*artifac
 	}
 }
 
-// List gives the names of the files of a session and of its user, sorted.
+// List returns the names of the files of a session and of its user, sorted.
 func (s *Service) List(ctx context.Context, req *artifact.ListRequest) (*artifact.ListResponse, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *Service) List(ctx context.Context, req *artifact.ListRequest) (*artifac
 	return &artifact.ListResponse{FileNames: names}, nil
 }
 
-// Versions gives the versions of a file, the newest first.
+// Versions returns the versions of a file, the newest first.
 func (s *Service) Versions(ctx context.Context, req *artifact.VersionsRequest) (*artifact.VersionsResponse, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err

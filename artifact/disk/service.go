@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disk keeps artifacts in a folder, one file for each version, to be
-// opened by whatever opens such files.
+// Package disk keeps artifacts in a folder, as one ordinary file for each version.
 //
 //	files, err := disk.Open("artifacts")
 //	if err != nil {
@@ -14,10 +13,9 @@
 //
 //	artifacts/app/ana/sessions/s1/report.md/2/content-6h2m4kq7.md
 //
-// beside a meta.json that says its name and type. Files of all of a user's
-// sessions ("user:") are in artifacts/app/ana/shared. A name that not every
-// file system takes as it is, such as one with capital letters, gets a similar
-// folder name and a hash.
+// next to a meta.json with its name and type. Files that all of a user's sessions share ("user:")
+// are in artifacts/app/ana/shared. A name that some file systems do not accept or distinguish, such
+// as one with capital letters, becomes a similar folder name with a hash.
 package disk
 
 import (
@@ -35,9 +33,9 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 )
 
-// Service is an artifact service in a folder. It never reads or writes outside
-// it, whatever the names and whatever links are in it. Several services, in one
-// process or in several, may share a folder.
+// Service is an artifact service in a folder. It never reads or writes outside the folder, for any
+// file names and symbolic links. Several services, in one process or in several, may share a
+// folder.
 type Service struct {
 	root *os.Root
 	path string // absolute, for URIs
@@ -45,8 +43,8 @@ type Service struct {
 
 var _ artifact.Service = (*Service)(nil)
 
-// Open returns the service of a folder, which it makes if it is not there, for
-// its owner only. It fails as os.MkdirAll and os.OpenRoot do.
+// Open returns the service of a folder. It creates a missing folder, readable by its owner only.
+// Errors are those of os.MkdirAll and os.OpenRoot.
 func Open(dir string) (*Service, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -62,16 +60,15 @@ func Open(dir string) (*Service, error) {
 	return &Service{root: root, path: abs}, nil
 }
 
-// Close gives the folder back. After it every method fails.
+// Close closes the folder. After it every method fails.
 func (s *Service) Close() error { return s.root.Close() }
 
 // maxTries bounds how often an operation begins anew because another one took
 // the ground from under its feet.
 const maxTries = 100
 
-// Save stores a part. When it returns, the version is on the disk, whole; until
-// then nobody sees anything of it. A crash leaves at most a gap in the numbers
-// and a content that nobody reads.
+// Save stores a part. When it returns, the whole version is on the disk; before, no reader sees any
+// of it. A crash leaves at most a gap in the version numbers and a file that is never read.
 func (s *Service) Save(ctx context.Context, req *artifact.SaveRequest) (*artifact.SaveResponse, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package anthropic speaks Anthropic's Messages API.
+// Package anthropic provides models with Anthropic's Messages API.
 //
 //	llm, err := anthropic.NewModel("claude-sonnet-4-5", anthropic.Config{})
 package anthropic
@@ -22,32 +22,28 @@ const (
 	defaultBaseURL = "https://api.anthropic.com"
 )
 
-// DefaultMaxTokens bounds an answer, thoughts included, where neither request
-// nor config does: the API demands a bound.
+// DefaultMaxTokens limits an answer, thoughts included, if neither the request nor the config does,
+// as the API requires a limit.
 const DefaultMaxTokens = 8192
 
-// Config says how to get at a model. The zero value takes what it needs from
-// the environment.
+// Config says how to reach a model. The zero value takes its settings from the environment.
 type Config struct {
-	// APIKey is by default that of ANTHROPIC_API_KEY, but only where BaseURL is
-	// not set.
+	// APIKey is the API key; the default is ANTHROPIC_API_KEY, but only if BaseURL is not set.
 	APIKey string
-	// BaseURL is the URL that "/v1/messages" is added to, by default
-	// ANTHROPIC_BASE_URL, then Anthropic's.
+	// BaseURL is the URL to which "/v1/messages" is added. The default is ANTHROPIC_BASE_URL, then
+	// Anthropic's URL.
 	BaseURL string
-	// MaxTokens is the bound of answers whose request has none; 0 means
-	// [DefaultMaxTokens].
+	// MaxTokens limits the answer to a request that sets no limit; 0 means [DefaultMaxTokens].
 	MaxTokens int
-	// HTTPClient sends the requests; by default http.DefaultClient.
+	// HTTPClient sends the requests; the default is http.DefaultClient.
 	HTTPClient *http.Client
 }
 
-// NewModel returns a model of Anthropic's. It retries nothing: whoever asks
-// decides that, by [model.Retryable].
+// NewModel returns a model of Anthropic. It does not repeat failed requests: the caller decides
+// that, by [model.Retryable].
 //
-// It fails without a name, without a key and on a base URL that is not an http
-// URL. The model's failures are *model.APIError, save those that model.APIError
-// names.
+// It fails without a name, without a key and on a base URL that is not an http URL. The model's
+// failures are [*model.APIError], with the exceptions that [model.APIError] names.
 func NewModel(name string, cfg Config) (model.LLM, error) {
 	if name == "" {
 		return nil, errors.New("anthropic: a model needs a name")

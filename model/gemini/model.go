@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gemini speaks the Gemini API and Vertex AI, by
+// Package gemini provides models with the Gemini API and Vertex AI, through
 // google.golang.org/genai. Its constructor is that of ADK for Go.
 //
 //	llm, err := gemini.NewModel(ctx, "gemini-2.5-flash", &genai.ClientConfig{APIKey: os.Getenv("GOOGLE_API_KEY")})
@@ -22,14 +22,13 @@ import (
 
 const provider = "gemini"
 
-// NewModel returns a Gemini model. What the config, which may be nil, leaves
-// open, genai takes from the environment: GOOGLE_API_KEY or GEMINI_API_KEY; or,
-// with GOOGLE_GENAI_USE_VERTEXAI, GOOGLE_CLOUD_PROJECT and
-// GOOGLE_CLOUD_LOCATION. It retries nothing: whoever asks decides that, by
-// [model.Retryable]; retry options in the config are not used.
+// NewModel returns a Gemini model. The config may be nil. Settings that it lacks come from the
+// environment: GOOGLE_API_KEY or GEMINI_API_KEY; or, with GOOGLE_GENAI_USE_VERTEXAI,
+// GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION. The model does not repeat failed requests: the
+// caller decides that, by [model.Retryable]; retry options in the config are ignored.
 //
-// It fails without a name and where genai has no credentials. The model's
-// failures are *model.APIError, save those that model.APIError names.
+// It fails without a name and without credentials. The model's failures are [*model.APIError], with
+// the exceptions that [model.APIError] names.
 func NewModel(ctx context.Context, modelName string, cfg *genai.ClientConfig) (model.LLM, error) {
 	if modelName == "" {
 		return nil, errors.New("gemini: a model needs a name")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openai speaks Chat Completions: OpenAI's own, and that of Ollama,
-// vLLM, llama.cpp, LM Studio and others, which a base URL selects.
+// Package openai provides models with the Chat Completions API: those of OpenAI, and with a base
+// URL those of Ollama, vLLM, llama.cpp, LM Studio and others.
 //
 //	llm, err := openai.NewModel("gpt-5-mini", openai.Config{APIKey: os.Getenv("OPENAI_API_KEY")})
 //
@@ -25,33 +25,31 @@ const (
 	defaultBaseURL = "https://api.openai.com/v1"
 )
 
-// Config says where a model is and how to get at it. The zero value is OpenAI
-// with what the environment says.
+// Config says how to reach a model. The zero value means OpenAI, with settings from the
+// environment.
 type Config struct {
-	// APIKey is sent as a bearer token; by default that of OPENAI_API_KEY, but
-	// only where BaseURL is not set, so that OpenAI's key goes to no one else.
-	// OpenAI itself needs one; local servers do not.
+	// APIKey is sent as a bearer token. The default is OPENAI_API_KEY, but only if BaseURL is not
+	// set, so that OpenAI's key is not sent to other servers. OpenAI needs a key; local servers do
+	// not.
 	APIKey string
-	// BaseURL is the URL that "/chat/completions" is added to, by default
-	// OPENAI_BASE_URL, then OpenAI's.
+	// BaseURL is the URL to which "/chat/completions" is added. The default is OPENAI_BASE_URL,
+	// then OpenAI's URL.
 	BaseURL string
-	// Organization and Project are sent if they are set; OpenAI bills by them.
+	// Organization and Project are sent if they are set; OpenAI bills them.
 	Organization, Project string
-	// TokensField is the name under which MaxOutputTokens is sent:
-	// "max_completion_tokens", the default with OpenAI's URL, as its reasoning
-	// models refuse the other; or "max_tokens", the default elsewhere, as
-	// Ollama knows no other.
+	// TokensField is the field in which MaxOutputTokens is sent: "max_completion_tokens", the
+	// default with OpenAI's URL, as its reasoning models require it; or "max_tokens", the default
+	// for other servers, as Ollama requires it.
 	TokensField string
-	// HTTPClient sends the requests; by default http.DefaultClient.
+	// HTTPClient sends the requests; the default is http.DefaultClient.
 	HTTPClient *http.Client
 }
 
-// NewModel returns a model that answers by Chat Completions. It retries
-// nothing: whoever asks decides that, by [model.Retryable].
+// NewModel returns a model with the Chat Completions API. It does not repeat failed requests: the
+// caller decides that, by [model.Retryable].
 //
-// It fails without a name, without a key for OpenAI itself, and on a base URL
-// that is not an http URL. The model's failures are *model.APIError, save those
-// that model.APIError names.
+// It fails without a name, without a key for OpenAI itself, and on a base URL that is not an http
+// URL. The model's failures are [*model.APIError], with the exceptions that [model.APIError] names.
 func NewModel(name string, cfg Config) (model.LLM, error) {
 	if name == "" {
 		return nil, errors.New("openai: a model needs a name")

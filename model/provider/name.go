@@ -10,16 +10,16 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// NameError says that a model's name names no model.
+// NameError says that there is no model with this name.
 type NameError struct {
 	Name string
 	// Reason says why.
 	Reason string
-	// Meant is the name that was probably meant; empty if none is near.
+	// Meant is the name that was probably meant; empty if none is similar.
 	Meant string
 }
 
-// Error names the name, the reason and what was probably meant.
+// Error returns the name, the reason and the name that was probably meant.
 func (e *NameError) Error() string {
 	s := fmt.Sprintf("model %q: %s", e.Name, e.Reason)
 	if e.Meant != "" {
@@ -28,10 +28,10 @@ func (e *NameError) Error() string {
 	return s
 }
 
-// KeyError says that a provider needs a key that the environment does not have.
+// KeyError says that a provider needs a key that is not in the environment.
 type KeyError struct {
 	Provider string
-	// Variables are those of which one has to be set.
+	// Variables are the environment variables of which one has to be set.
 	Variables []string
 }
 
@@ -40,9 +40,9 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("%s needs a key: set %s", e.Provider, strings.Join(e.Variables, " or "))
 }
 
-// Find splits a model's name into its provider and the provider's name for it.
-// A bare name that begins with "gemini-" is Gemini's, as in ADK. It fails with
-// a *NameError. It does not look at the environment.
+// Find splits a model's name into its provider and the provider's name of the model. A bare name
+// that begins with "gemini-" belongs to Gemini, as in ADK. It fails with a [*NameError]. It does
+// not read the environment.
 func Find(name string) (Provider, string, error) {
 	all := All()
 	before, rest, slash := strings.Cut(name, "/")

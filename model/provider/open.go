@@ -20,12 +20,12 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 )
 
-// Open returns the model of a name. A nil getenv is os.Getenv; another one
-// replaces the environment for all that this project reads, though genai looks
-// up Google's cloud credentials in its own way.
+// Open returns the model with a name. getenv replaces the environment for all variables that this
+// project reads; nil means os.Getenv. The genai library still looks up Google's cloud credentials
+// in its own way.
 //
-// It fails with a *NameError or a *KeyError, as the provider's constructor
-// does, or as [scripted.Load] does. It asks no server.
+// Errors are a [*NameError], a [*KeyError], and those of the provider's constructor or of
+// [scripted.Load]. It sends no request.
 func Open(ctx context.Context, name string, getenv Getenv) (model.LLM, error) {
 	if getenv == nil {
 		getenv = os.Getenv

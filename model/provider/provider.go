@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider finds a model by a name such as "openai/gpt-5-mini", with
-// what the environment says of keys and addresses.
+// Package provider opens a model by a name such as "openai/gpt-5-mini", with keys and addresses
+// from the environment.
 //
 //	llm, err := provider.Open(ctx, "anthropic/claude-sonnet-4-5", os.Getenv)
 //
-// It is a package of its own, and not a function of package model, because it
-// imports every provider, which package model, as all import it, cannot. A
-// registry that the providers fill at their start would save the import, and
-// nobody could find what a name does.
+// It is not part of package model because it imports every provider, and each of them imports
+// package model.
 package provider
 
 import (
@@ -19,19 +17,18 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Getenv looks up an environment variable, as os.Getenv does: "" if it is not
-// set.
+// Getenv returns the value of an environment variable, or "" if it is not set, as os.Getenv does.
 type Getenv = func(string) string
 
-// Provider is one that names can name.
+// Provider is a provider of models.
 type Provider struct {
 	// Name is the part of a model's name before the slash.
 	Name string
-	// About says in a line what it is.
+	// About describes the provider in one line.
 	About string
-	// Keys are the variables of which one has to be set; nil if it needs none.
+	// Keys are the environment variables of which one has to be set; nil if none is needed.
 	Keys []string
-	// Variables are further variables that it reads.
+	// Variables are further environment variables that it reads.
 	Variables []string
 
 	// noKey reports whether the environment makes up for missing keys.
@@ -39,7 +36,7 @@ type Provider struct {
 	open  func(context.Context, string, Getenv) (model.LLM, error)
 }
 
-// All are the providers, by name.
+// All returns the providers, sorted by name.
 func All() []Provider {
 	return []Provider{
 		{
@@ -68,8 +65,8 @@ func All() []Provider {
 	}
 }
 
-// Missing returns the variables of which the provider needs one and the
-// environment has none; nil if nothing is missing. A nil getenv is os.Getenv.
+// Missing returns the provider's Keys if none of them is set, else nil. A nil getenv means
+// os.Getenv.
 func (p Provider) Missing(getenv Getenv) []string {
 	if getenv == nil {
 		getenv = os.Getenv

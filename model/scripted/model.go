@@ -19,10 +19,9 @@ import (
 
 const provider = "scripted"
 
-// Model is a model that answers from a script. It counts the turns of each
-// agent from its making on: what is to start anew, such as another run, takes a
-// [Model.Fresh] one. It is safe for concurrent use; agents that ask at the same
-// time get the same answers in each run if the answers name their agents.
+// Model is a model that answers from a script. It counts the turns of each agent since it was made:
+// use [Model.Fresh] to begin again, such as for another run. It is safe for concurrent use; if
+// answers name their agents, agents that run in parallel get the same answers in each run.
 type Model struct {
 	script Script
 	rules  []rule
@@ -36,8 +35,8 @@ type Model struct {
 
 var _ model.LLM = (*Model)(nil)
 
-// New returns a model that answers from a script. It fails on a script that is
-// not right, such as one with a pattern that is no regular expression.
+// New returns a model that answers from a script. It fails on an invalid script, such as one with
+// an invalid regular expression.
 func New(script Script) (*Model, error) {
 	m := &Model{script: script}
 	for i, a := range script.Answers {
@@ -51,12 +50,12 @@ func New(script Script) (*Model, error) {
 	return m.Fresh(), nil
 }
 
-// Fresh returns a model with the same script that has not answered yet.
+// Fresh returns a model with the same script from its beginning.
 func (m *Model) Fresh() *Model {
 	return &Model{script: m.script, rules: m.rules, readsAll: m.readsAll, given: make([]bool, len(m.rules)), turns: make(map[string]int)}
 }
 
-// Name is the script's name, by default "scripted".
+// Name returns the script's name; the default is "scripted".
 func (m *Model) Name() string {
 	if m.script.Name != "" {
 		return m.script.Name
@@ -64,7 +63,7 @@ func (m *Model) Name() string {
 	return provider
 }
 
-// GenerateContent gives the script's next answer.
+// GenerateContent returns the script's next answer.
 func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		if ctx.Err() != nil {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// SyntaxError says what is wrong with a script, and where.
+// SyntaxError is a mistake in a script.
 type SyntaxError struct {
 	// File is the file's name; empty if the script came from none.
 	File string
@@ -29,8 +29,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", file, e.Line, e.Column, e.Msg)
 }
 
-// Load reads a script's file and returns its model. It fails as os.ReadFile
-// does and, on a script that is not right, with a *SyntaxError.
+// Load reads a script from a file and returns its model. Errors are those of os.ReadFile, and a
+// [*SyntaxError] for an invalid script.
 func Load(path string) (*Model, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

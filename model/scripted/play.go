@@ -21,11 +21,9 @@ type rule struct {
 
 var internalName = regexp.MustCompile(`Your internal name is "([^"]*)"`)
 
-// Take returns the next answer to a request and marks it as given, as
-// GenerateContent does before it speaks. It is for whoever gives the answers in
-// another way, such as a server that speaks a provider's wire format. Calls
-// have their IDs. It fails with an *model.APIError, not retryable, if no answer
-// is left.
+// Take returns the next answer to a request and marks it as given, as GenerateContent does. It is
+// for code that sends the answers in another way, such as a server with a provider's format. Calls
+// have their IDs. If no answer is left, it fails with an [*model.APIError] that is not retryable.
 func (m *Model) Take(req *model.LLMRequest) (Answer, error) {
 	system := systemText(req)
 	agent := ""

@@ -9,10 +9,9 @@ import (
 	"google.golang.org/genai"
 )
 
-// Recall tells the model that it gave an answer to an agent in an earlier part of
-// a run, which is resumed now with a new model: it goes on behind it in its
-// script. The answers are told in their order. Those that failed are not: a run
-// that is resumed may meet a failure a second time.
+// Recall tells a new model, in a resumed run, about an answer that was given to an agent in an
+// earlier part of the run, so that the script continues after it. Call it for each answer in order,
+// but not for failures: a resumed run may meet a failure again.
 func (m *Model) Recall(agent string, said *genai.Content) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scripted is a model that answers from a script: for demonstrations
-// without a network, for tests and for rehearsals. It can stream, think, call
-// tools, be slow and fail in each way in which a provider fails. Every response
-// says that it is scripted, in ModelVersion and in CustomMetadata.
+// Package scripted provides a model that answers from a script, for demonstrations without a
+// network, tests and rehearsals. It can stream, think, call tools, be slow, and fail in every way
+// in which a provider fails. Every response says that it is scripted, in ModelVersion and in
+// CustomMetadata.
 //
 // A script is YAML or JSON:
 //
@@ -33,81 +33,78 @@ import (
 	"google.golang.org/genai"
 )
 
-// Script is what a model says. For each request it gives the first answer in
-// its list that fits and was not given yet.
+// Script is a list of answers. Each request gets the first answer that fits and was not given yet.
 type Script struct {
 	// Name is the model's name; by default "scripted".
 	Name string `yaml:"name"`
 	// Answers are the answers, in order of preference.
 	Answers []Answer `yaml:"answers"`
-	// RepeatLast gives the last answer that fits again once all that fit were
-	// given; without it, a request for which none is left fails.
+	// RepeatLast repeats the last fitting answer after all that fit were given; without it, such a
+	// request fails.
 	RepeatLast bool `yaml:"repeat_last"`
 }
 
-// Answer is one answer and the requests that it fits. The zero value of each of
-// Agent, Turn, Match and MatchRequest fits all.
+// Answer is one answer and the requests that it fits. Agent, Turn, Match and MatchRequest fit all
+// requests if they are not set.
 type Answer struct {
-	// Agent is the name of the agent that asks, as it stands in the system
-	// instruction: Your internal name is "critic".
+	// Agent is the name of the agent that sends the request, read from the system instruction: Your
+	// internal name is "critic".
 	Agent string `yaml:"agent"`
-	// Turn is the number of the agent's request, from 1. Failed ones count.
+	// Turn is the number of the agent's request, from 1. Failed requests count.
 	Turn int `yaml:"turn"`
-	// Match is a regular expression over the last text of the user.
+	// Match is a regular expression for the last text of the user.
 	Match string `yaml:"match"`
-	// MatchRequest is a regular expression over the whole request: the system
-	// instruction and each turn's texts, calls and answers of functions.
+	// MatchRequest is a regular expression for the whole request: the system instruction, and the
+	// texts, calls and answers of each turn.
 	MatchRequest string `yaml:"match_request"`
-	// Repeat lets the answer be given any number of times.
+	// Repeat allows the answer to be given any number of times.
 	Repeat bool `yaml:"repeat"`
 
-	// Thought is what the model thinks before it speaks.
+	// Thought is the model's thought before the answer.
 	Thought string `yaml:"thought"`
-	// Text is what it says. By default that of Chunks, or JSON's.
+	// Text is the text of the answer. The default is that of Chunks, or of JSON.
 	Text string `yaml:"text"`
-	// JSON is a value that it says as JSON, in place of Text.
+	// JSON is a value that is sent as JSON, in place of Text.
 	JSON any `yaml:"json"`
-	// Calls are the functions that it calls.
+	// Calls are the function calls of the answer.
 	Calls []Call `yaml:"calls"`
-	// Finish is why it stopped; by default "STOP".
+	// Finish is the finish reason; the default is "STOP".
 	Finish string `yaml:"finish"`
-	// Refusal, if set, is said in place of an answer, as a provider refuses.
+	// Refusal, if set, replaces the answer by a provider's refusal.
 	Refusal string `yaml:"refusal"`
-	// Usage counts tokens; nil means that the provider does not say.
+	// Usage counts tokens; nil means that the provider does not report them.
 	Usage *Usage `yaml:"usage"`
 
-	// Delay is how long the first piece of the answer takes.
+	// Delay is the time before the first piece of the answer.
 	Delay time.Duration `yaml:"delay"`
-	// Pace is how long each further piece of a streamed answer takes.
+	// Pace is the time before each further piece of a streamed answer.
 	Pace time.Duration `yaml:"pace"`
-	// Chunks are the pieces of a streamed text; by default a few words each.
+	// Chunks are the pieces of a streamed text; the default is a few words each.
 	Chunks []string `yaml:"chunks"`
 
 	// Error fails the request, in place of an answer.
 	Error *Failure `yaml:"error"`
 	// Cut ends the answer, streamed or not, in its middle.
 	Cut bool `yaml:"cut"`
-	// Garbage sends what nobody understands, in place of an answer.
+	// Garbage sends bytes that cannot be read, in place of an answer.
 	Garbage bool `yaml:"garbage"`
-	// Hang says nothing more after the first piece, or the request if the
-	// answer is not streamed, until whoever asks goes away.
+	// Hang sends nothing after the first piece, or after the request if the answer is not streamed,
+	// until the caller ends the request.
 	Hang bool `yaml:"hang"`
 }
 
 // Call is a call of a function.
 type Call struct {
-	// ID is the call's ID; by default one is made up from agent, turn and
-	// place, the same in each run.
+	// ID is the call's ID; the default is made from agent, turn and place, and the same in each
+	// run.
 	ID   string         `yaml:"id"`
 	Name string         `yaml:"name"`
 	Args map[string]any `yaml:"args"`
-	// Raw is what is sent in place of Args, as it stands, such as JSON that
-	// breaks off: models get that wrong, too.
+	// Raw is sent in place of Args, such as incomplete JSON, as a model may send it.
 	Raw string `yaml:"raw"`
 }
 
-// Usage counts tokens. Cached ones are among Prompt; Thoughts are not among
-// Output.
+// Usage counts tokens. Prompt includes Cached; Output does not include Thoughts.
 type Usage struct {
 	Prompt   int32 `yaml:"prompt"`
 	Cached   int32 `yaml:"cached"`
@@ -115,7 +112,7 @@ type Usage struct {
 	Thoughts int32 `yaml:"thoughts"`
 }
 
-// Failure is an error that a provider answers with.
+// Failure is an error answer of a provider.
 type Failure struct {
 	// Status is the HTTP status; 0 means that the provider cannot be reached.
 	Status     int           `yaml:"status"`
@@ -124,7 +121,7 @@ type Failure struct {
 	RetryAfter time.Duration `yaml:"retry_after"`
 }
 
-// Pieces are the pieces in which the text is streamed.
+// Pieces returns the pieces in which the text is streamed.
 func (a Answer) Pieces() []string {
 	if len(a.Chunks) > 0 || a.Text == "" {
 		return a.Chunks
@@ -145,7 +142,7 @@ func (a Answer) Pieces() []string {
 	return out
 }
 
-// Metadata is the usage as responses carry it; nil for nil.
+// Metadata returns the usage in the form of a response; nil for nil.
 func (u *Usage) Metadata() *genai.GenerateContentResponseUsageMetadata {
 	if u == nil {
 		return nil
