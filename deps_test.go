@@ -52,29 +52,30 @@ internal/interpreter:
 internal/longtest:
 internal/pipe:
 internal/procgroup:
-session: model tool/toolconfirmation
-session/sessiontest: session model tool/toolconfirmation
+session/mark:
+session: session/mark model tool/toolconfirmation
+session/sessiontest: session session/mark model tool/toolconfirmation
 session/internal/sqlstore: session
 session/sqlite: session session/internal/sqlstore
 session/postgres: session session/internal/sqlstore
 memory: session
-agent: agent/internal/... session artifact budget memory tool/toolconfirmation
+agent: agent/internal/... session session/mark artifact budget memory tool/toolconfirmation
 agent/internal/...:
-agent/drive: agent agent/internal/... session artifact budget memory tool/toolconfirmation
+agent/drive: agent agent/internal/... session session/mark artifact budget memory tool/toolconfirmation
 agent/agenttest: agent agent/drive session
-agent/llmagent: agent agent/drive budget expr session model template tool tool/...
-agent/humanagent: agent agent/drive session template
-agent/remoteagent: agent agent/drive internal/credential session template tool/toolconfirmation
-agent/taskagent: agent agent/drive internal/credential internal/interpreter internal/procgroup session model expr template
-agent/workflowagents/loopagent: agent agent/drive budget loop session model
+agent/llmagent: agent agent/drive budget expr session session/mark model template tool tool/...
+agent/humanagent: agent agent/drive session session/mark template
+agent/remoteagent: agent agent/drive internal/credential session session/mark template tool/toolconfirmation
+agent/taskagent: agent agent/drive internal/credential internal/interpreter internal/procgroup session session/mark model expr template
+agent/workflowagents/loopagent: agent agent/drive budget loop session session/mark model
 agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session
-runner: agent agent/drive session artifact memory model tool/toolconfirmation
-progress: session loop
+runner: agent agent/drive session session/mark artifact memory model tool/toolconfirmation
+progress: session session/mark loop
 hook: internal/credential internal/interpreter internal/procgroup
-definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session model model/provider model/scripted tool tool/...
-rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session tool tool/...
-supervisor: agent artifact loop memory progress runner session
+definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
+rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
+supervisor: agent artifact loop memory progress runner session session/mark
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: expr loop template
 definition/edit: definition definition/internal/... expr template yaml

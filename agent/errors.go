@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // StepError is the failure of a step: which one, and why. Unwrap gives the
@@ -120,7 +121,7 @@ var (
 type WaitingError struct {
 	// Address is the step that asks.
 	Address  session.Address
-	Question session.Question
+	Question mark.Question
 }
 
 func (e *WaitingError) Error() string {

@@ -2,7 +2,7 @@
 
 package agent
 
-import "github.com/refrain-dev/refrain/session"
+import "github.com/refrain-dev/refrain/session/mark"
 
 // Reconcile finds out what became of a call that must not be made twice
 // ([AtMostOnce]), and that was cut off or has failed: by looking it up where it was to
@@ -16,18 +16,18 @@ type Reconcile func(ctx InvocationContext, call Doubt) (Outcome, error)
 
 // Outcome is what a [Reconcile] has found out; the zero value is that it is not known.
 type Outcome struct {
-	kind   string // of session.Reconciled; "" is unknown
+	kind   string // of mark.Reconciled; "" is unknown
 	result any
 	why    string
 }
 
 // Happened says that the call took place, and what it came to: for a step its output,
 // a text, or what has JSON; for a tool its answer, a map, or what is to be its result.
-func Happened(result any) Outcome { return Outcome{kind: session.ReconciledHappened, result: result} }
+func Happened(result any) Outcome { return Outcome{kind: mark.ReconciledHappened, result: result} }
 
 // DidNotHappen says that the call did not take place, and never will by itself: it is
 // made again, with the same ID.
-func DidNotHappen() Outcome { return Outcome{kind: session.ReconciledNot} }
+func DidNotHappen() Outcome { return Outcome{kind: mark.ReconciledNot} }
 
 // Unknown says that it cannot be found out, and why: a person is asked, who is told.
 func Unknown(why string) Outcome { return Outcome{why: why} }
@@ -35,20 +35,20 @@ func Unknown(why string) Outcome { return Outcome{why: why} }
 // Happened reports whether the call took place, and what it came to: as it comes out
 // of JSON.
 func (o *Outcome) Happened() (result any, ok bool) {
-	return o.result, o.kind == session.ReconciledHappened
+	return o.result, o.kind == mark.ReconciledHappened
 }
 
 // DidNotHappen reports whether the call did not take place.
-func (o *Outcome) DidNotHappen() bool { return o.kind == session.ReconciledNot }
+func (o *Outcome) DidNotHappen() bool { return o.kind == mark.ReconciledNot }
 
 // Why says why the outcome is not known; empty if nobody has tried to find it out.
 func (o *Outcome) Why() string { return o.why }
 
 // Question asks a person about a call of which nothing could be found out. What says
 // what happened, such as "pay was cut off".
-func (o *Outcome) Question(what string) session.Question {
+func (o *Outcome) Question(what string) mark.Question {
 	if o.why != "" {
 		what += " It could not be found out: " + o.why
 	}
-	return session.InDoubt(what)
+	return mark.InDoubt(what)
 }

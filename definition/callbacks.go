@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -507,7 +507,7 @@ func turnOf(ctx agent.Context) int {
 	evs := ctx.Session().Events()
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)
-		begins := ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && ev.Address == here
+		begins := ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == here
 		if begins || ev.InvocationID != ctx.InvocationID() {
 			break
 		}
@@ -534,7 +534,7 @@ func stopOf(ctx agent.Context) string {
 			break
 		}
 		var rec loop.StopRecord
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped && ev.Mark.Decode(&rec) == nil {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped && ev.Mark.Decode(&rec) == nil {
 			return string(rec.Reason)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // condition reads an expression, or a map of one of when, any, all and not,
@@ -169,7 +169,7 @@ func (r *reader) saidKey(a, by *Agent, n *source.Node, field string) string {
 	case by.OutputKey == LoopOutput:
 		return problem("%s names %q, which is a finalizer: it speaks when the loop is over", "name a step of the loop")
 	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && by.Command.JSON, by.HTTP != nil && by.HTTP.JSON,
-		by.Type == TypeParallel, by.Type == TypeExpression, by.Human != nil && by.Human.Ask != session.AskText:
+		by.Type == TypeParallel, by.Type == TypeExpression, by.Human != nil && by.Human.Ask != mark.AskText:
 		return problem("%s names %q, whose result is no text", "write an expression, such as state."+by.OutputKey+".field == 'value'")
 	}
 	return by.OutputKey

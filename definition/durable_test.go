@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // house is one session in which a definition runs, in one process after the other.
@@ -86,7 +87,7 @@ func (h *house) view() session.Session {
 }
 
 // asked runs up to a question.
-func (h *house) asked() session.Question {
+func (h *house) asked() mark.Question {
 	h.Helper()
 	err := h.run()
 	w, ok := errors.AsType[*agent.WaitingError](err)
@@ -96,10 +97,10 @@ func (h *house) asked() session.Question {
 	return w.Question
 }
 
-func (h *house) answer(q session.Question, value string) {
+func (h *house) answer(q mark.Question, value string) {
 	h.Helper()
-	a := session.Answer{ID: q.ID, Value: json.RawMessage(value), Reason: "because", By: "ana"}
-	m, err := session.NewMark(session.MarkAnswered, a)
+	a := mark.Answer{ID: q.ID, Value: json.RawMessage(value), Reason: "because", By: "ana"}
+	m, err := mark.New(mark.KindAnswered, a)
 	if err == nil {
 		err = q.Check(&a)
 	}

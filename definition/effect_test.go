@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -81,7 +82,7 @@ sub_agents:
 		}
 		h.svc = sound
 		q := h.asked()
-		if q.Kind != session.AskResolution || !strings.Contains(q.Text, "order was cut off") || len(calls.keys) != 1 || !strings.Contains(q.Text, calls.keys[0]) {
+		if q.Kind != mark.AskResolution || !strings.Contains(q.Text, "order was cut off") || len(calls.keys) != 1 || !strings.Contains(q.Text, calls.keys[0]) {
 			t.Errorf("asked %+v after %q", q, calls.keys)
 		}
 		h.answer(q, answer)

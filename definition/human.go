@@ -17,14 +17,14 @@ import (
 	"github.com/refrain-dev/refrain/agent/humanagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"
 )
 
 // Human is a question to a person.
 type Human struct {
 	// Ask is what the person is asked for.
-	Ask session.QuestionKind
+	Ask mark.QuestionKind
 	// Question is a template.
 	Question string
 	// Options are the answers to choose from; nil is any.
@@ -81,7 +81,7 @@ func (r *reader) defaultAnswer(a *Agent, n *source.Node, field string) (json.Raw
 
 var humanRows = []row[Human]{
 	field("question", "question to the person, with placeholders", aWords, func(h *Human) *string { return &h.Question }).must(),
-	field("ask", "kind of question: approve (default), answer in words, or edit of state keys", oneWord[session.QuestionKind]("approve", "answer", "edit"), func(h *Human) *session.QuestionKind { return &h.Ask }).helped("approve wants a yes or no, answer words, edit new values of state keys").or("approve"),
+	field("ask", "kind of question: approve (default), answer in words, or edit of state keys", oneWord[mark.QuestionKind]("approve", "answer", "edit"), func(h *Human) *mark.QuestionKind { return &h.Ask }).helped("approve wants a yes or no, answer words, edit new values of state keys").or("approve"),
 	field("options", "answers to choose from; any answer if left out", each(aWords, listing{empty: "leave it out, or name some"}), func(h *Human) *[]string { return &h.Options }),
 	field("keys", "state keys to show and edit", each(aText, listing{empty: "leave it out, or name some", unique: true}), func(h *Human) *[]string { return &h.Keys }),
 	field("deadline", "time limit of the answer, such as 24h; none if left out", aSpan, func(h *Human) *time.Duration { return &h.Deadline }),
@@ -137,10 +137,10 @@ func (c *checker) askedFor(a *Agent) {
 			c.report(a.at(field), CodeConflict, format, args...).Hint = hint
 		}
 	}
-	if h.Ask != session.AskText {
+	if h.Ask != mark.AskText {
 		conflict("options", "give ask: answer", "options are answers in words, and this question has ask: %s", h.Ask)
 	}
-	if h.Ask != session.AskEdit {
+	if h.Ask != mark.AskEdit {
 		conflict("keys", "give ask: edit", "keys are for an edit, and this question has ask: %s", h.Ask)
 		return
 	}
@@ -166,11 +166,11 @@ func (c *checker) deadline(a *Agent) {
 	}
 	at := c.inField(a, "default", 1, 1)
 	switch h.Ask {
-	case session.AskApproval:
+	case mark.AskApproval:
 		if string(h.Default) != "true" && string(h.Default) != "false" {
 			c.report(at, CodeConflict, "default must be true or false, as the person is asked to approve, got %s", source.Describe(n))
 		}
-	case session.AskText:
+	case mark.AskText:
 		var text string
 		switch err := json.Unmarshal(h.Default, &text); {
 		case err != nil:
@@ -179,7 +179,7 @@ func (c *checker) deadline(a *Agent) {
 			c.report(at, CodeConflict, "default %q is none of the options", text).
 				Hint = didYouMean(text, h.Options, "%q", "the options are "+strings.Join(h.Options, ", "))
 		}
-	case session.AskEdit:
+	case mark.AskEdit:
 		c.defaultEdit(a, at)
 	}
 }
@@ -213,7 +213,7 @@ func (c *checker) edited(a *Agent) {
 
 // edits yields the keys that the person edits, but for those that could not be read.
 func (a *Agent) edits(yield func(int, string) bool) {
-	if a.Human.Ask != session.AskEdit {
+	if a.Human.Ask != mark.AskEdit {
 		return
 	}
 	for i, key := range a.Human.Keys {
@@ -225,7 +225,7 @@ func (a *Agent) edits(yield func(int, string) bool) {
 
 // approves reports whether a person ends the loop around by approving.
 func (a *Agent) approves() bool {
-	return a.Human != nil && a.Human.Ask == session.AskApproval && a.CanExitLoop
+	return a.Human != nil && a.Human.Ask == mark.AskApproval && a.CanExitLoop
 }
 
 // unheard notes a question whose answer nobody looks at.
@@ -235,7 +235,7 @@ func (c *checker) unheard() {
 		switch {
 		case a.Type == TypeLLM || a.Type == TypeFunc:
 			return // it sees what is said
-		case a.Human != nil && a.OutputKey == "" && a.Human.Ask != session.AskEdit && !a.CanExitLoop:
+		case a.Human != nil && a.OutputKey == "" && a.Human.Ask != mark.AskEdit && !a.CanExitLoop:
 			asked = append(asked, a)
 		}
 	}
@@ -247,7 +247,7 @@ func (c *checker) unheard() {
 
 // answerRead is how an answer is read.
 func answerRead(a *Agent) string {
-	if a.Human.Ask == session.AskApproval {
+	if a.Human.Ask == mark.AskApproval {
 		return "state.KEY.approved"
 	}
 	return "{{KEY}}"

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // LOOP 32: a person looks at each iteration and ends the loop by approving. What
@@ -28,7 +28,7 @@ sub_agents:
     output_key: review
 `, definition.BuildConfig{})
 	q := h.asked()
-	if q.Kind != session.AskApproval || q.Text != "Good? draft 1, " || !q.Deadline.IsZero() {
+	if q.Kind != mark.AskApproval || q.Text != "Good? draft 1, " || !q.Deadline.IsZero() {
 		t.Errorf("asked %+v", q)
 	}
 	h.answer(q, "false")

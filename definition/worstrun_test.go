@@ -26,6 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // LOOP 34, F9, F10: whatever a model says, and however it fails, no run of a
@@ -159,7 +160,7 @@ func (g *generator) run(t *testing.T, d *definition.Definition, given definition
 		if err != nil {
 			break
 		}
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 			name := string(ev.Address[strings.LastIndex(string(ev.Address), "/")+1:])
 			name, _, _ = strings.Cut(name, "#")
 			s.runs[name]++

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // StateAfter returns a session's state after the event with the sequence number seq, without temp:
@@ -103,7 +104,7 @@ func byWriter(ev *session.Event) *session.Event {
 
 // endedPass is the iteration that an event says to have ended.
 func endedPass(ev *session.Event) (int, bool) {
-	if ev.Mark == nil || ev.Mark.Kind != session.MarkIterationFinished {
+	if ev.Mark == nil || ev.Mark.Kind != mark.KindIterationFinished {
 		return 0, false
 	}
 	var it loop.IterationRecord
@@ -118,7 +119,7 @@ func IterationSeq(events []*session.Event, at session.Address, iteration int) in
 	var began, last, ended int64
 	pass := session.Address(fmt.Sprintf("%s[%d]", at, iteration))
 	for _, ev := range session.Current(LastRun(events)) {
-		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStarted {
+		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStarted {
 			began, last, ended = ev.Seq, 0, 0 // its last attempt counts
 		}
 		if ev.Address.Under(pass) {

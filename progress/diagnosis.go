@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Finding is something about a loop that its author may want to change.
@@ -83,14 +84,14 @@ func (d *Diagnosis) Add(ev *session.Event) {
 		return
 	}
 	switch ev.Mark.Kind {
-	case session.MarkStepFinished:
+	case mark.KindStepFinished:
 		d.finished(ev)
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		var it loop.IterationRecord
 		if h := d.loop(ev.Address); ev.Mark.Decode(&it) == nil {
 			h.records = append(h.records, it)
 		}
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		h := d.loop(ev.Address)
 		if rec := new(loop.StopRecord); ev.Mark.Decode(rec) == nil {
 			h.stop = rec
@@ -100,7 +101,7 @@ func (d *Diagnosis) Add(ev *session.Event) {
 
 func (d *Diagnosis) finished(ev *session.Event) {
 	h := d.around(ev.Address)
-	var fin session.StepFinished
+	var fin mark.StepFinished
 	if h == nil || ev.Mark.Decode(&fin) != nil || ev.Address.Parent() != h.at {
 		return
 	}

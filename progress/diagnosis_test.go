@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // told is a log as a loop of one step writes it, with records of one's own.
@@ -20,9 +21,9 @@ type told struct {
 	evs []*session.Event
 }
 
-func (l *told) mark(at session.Address, iteration int, kind session.MarkKind, data any) {
+func (l *told) mark(at session.Address, iteration int, kind mark.Kind, data any) {
 	l.t.Helper()
-	m, err := session.NewMark(kind, data)
+	m, err := mark.New(kind, data)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -43,10 +44,10 @@ func (l *told) run(p *loop.Plan, outcomes ...loop.Outcome) {
 	for i := 0; ; i++ {
 		d := p.Next(&tally, tally.Started)
 		if d.Ended.Number > 0 {
-			l.mark("refine", 0, session.MarkIterationFinished, d.Ended)
+			l.mark("refine", 0, mark.KindIterationFinished, d.Ended)
 		}
 		if d.Action == loop.Stop {
-			l.mark("refine", 0, session.MarkLoopStopped, d.Stop)
+			l.mark("refine", 0, mark.KindLoopStopped, d.Stop)
 			return
 		}
 		o := loop.Outcome{Iteration: d.Iteration, Step: d.Step}
@@ -57,12 +58,12 @@ func (l *told) run(p *loop.Plan, outcomes ...loop.Outcome) {
 				l.t.Fatal("the plan goes on beyond the outcomes")
 			}
 			o.State, o.Failure, o.Exit, o.Fingerprint = outcomes[i].State, outcomes[i].Failure, outcomes[i].Exit, outcomes[i].Fingerprint
-			fin := session.StepFinished{Seconds: 3}
+			fin := mark.StepFinished{Seconds: 3}
 			if o.Failure != nil {
 				fin.Error, fin.Timeout = o.Failure.Message, o.Failure.Kind == loop.Timeout
 			}
 			at := session.Address(fmt.Sprintf("refine[%d]/critic", d.Iteration))
-			l.mark(at, d.Iteration, session.MarkStepFinished, fin)
+			l.mark(at, d.Iteration, mark.KindStepFinished, fin)
 		}
 		p.Add(&tally, o)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // tally is what the plan has to know of the loop to look ahead: the iterations
@@ -153,7 +154,7 @@ func (l *Live) provisional(ev *session.Event) {
 func (l *Live) measure(lp *Loop, it *Iteration, at session.Address, ev *session.Event) {
 	score := lp.Plan.Score
 	state := make(map[string]any)
-	began := ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && len(it.begun()) == 1
+	began := ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && len(it.begun()) == 1
 	if score.Key != "" {
 		v, written := ev.Actions.StateDelta[score.Key]
 		if !written || v == nil {

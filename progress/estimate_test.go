@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // M15, X1, K9: what cannot be predicted is not, and a loop that nothing ends is told.
@@ -79,7 +80,7 @@ func TestProvisionalScore(t *testing.T) {
 			var got []string
 			for _, ev := range log {
 				live.Add(ev)
-				if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Iteration == 0 {
+				if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished || ev.Iteration == 0 {
 					continue
 				}
 				it, s := live.Tree().Root.Loop.Current(), "none"

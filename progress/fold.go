@@ -23,6 +23,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Fold computes the answer, the iterations and the stop records of a run from its events. The zero
@@ -30,7 +31,7 @@ import (
 type Fold struct {
 	// Owned says that a supervisor records the status of the run as a whole: then a loop that was
 	// cut off counts as stopped when the run has ended, not when it is paused. A
-	// [session.MarkRunStarted] has the same effect.
+	// [mark.KindRunStarted] has the same effect.
 	Owned bool
 	// Whole reads an event of an outline in full; nil is for events that are complete.
 	Whole Whole
@@ -61,21 +62,21 @@ func (f *Fold) Add(ev *session.Event) []string {
 		return exitLines(ev)
 	}
 	switch ev.Mark.Kind {
-	case session.MarkStepStarted:
+	case mark.KindStepStarted:
 		f.begin(ev)
-	case session.MarkStepFinished:
+	case mark.KindStepFinished:
 		return f.finish(ev)
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		return f.iteration(ev)
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		return f.stopped(ev)
-	case session.MarkRunStarted:
+	case mark.KindRunStarted:
 		f.Owned = true
-	case session.MarkRunPaused:
+	case mark.KindRunPaused:
 		f.paused()
-	case session.MarkRunResumed:
+	case mark.KindRunResumed:
 		f.cut = nil
-	case session.MarkRunEnded:
+	case mark.KindRunEnded:
 		return f.ended()
 	}
 	return nil
@@ -138,11 +139,11 @@ func (f *Fold) finish(ev *session.Event) []string {
 	}
 	// What has run out of time is no deeper step's failure: At is empty. And what
 	// was cut off has not failed: whatever it is part of says why that ended.
-	var fin session.StepFinished
+	var fin mark.StepFinished
 	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.Canceled {
 		return nil
 	}
-	own := fin.At == "" || fin.At == ev.Address
+	own := fin.At == "" || session.Address(fin.At) == ev.Address
 	switch {
 	case fin.Again:
 		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev), ev.Address.Agent(), max(1, ev.Attempt))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // exitLines says who asks to leave a loop.
@@ -74,7 +75,7 @@ func prefix(ev *session.Event) string {
 // indent puts what happens in a nested loop under its outer loop.
 func indent(ev *session.Event) string {
 	depth := strings.Count(string(ev.Address), "[")
-	if ev.Mark == nil || ev.Mark.Kind == session.MarkStepFinished {
+	if ev.Mark == nil || ev.Mark.Kind == mark.KindStepFinished {
 		depth--
 	}
 	return strings.Repeat("  ", max(depth, 0))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Live builds the [Tree] of a run from its events, for a terminal or a page that shows the run
@@ -52,7 +53,7 @@ func (l *Live) Add(ev *session.Event) {
 		return
 	}
 	l.keep(ev, now)
-	if session.SupersededBy(ev) == nil {
+	if ev.Mark.Supersedes() == nil {
 		l.fold(ev, now)
 		return
 	}
@@ -80,7 +81,7 @@ func (l *Live) clock(ev *session.Event) time.Duration {
 	if l.began.IsZero() {
 		l.began = at
 	}
-	if ev.Mark != nil && ev.Mark.Kind == session.MarkRunResumed && !l.tree.At.IsZero() {
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed && !l.tree.At.IsZero() {
 		l.idle += at.Sub(l.tree.At)
 	}
 	l.tree.At = at
@@ -107,19 +108,19 @@ func (l *Live) fold(ev *session.Event, now time.Duration) {
 }
 
 // run takes a fact about the run as a whole.
-func (l *Live) run(m *session.Mark) {
+func (l *Live) run(m *mark.Mark) {
 	switch m.Kind {
-	case session.MarkRunPaused:
+	case mark.KindRunPaused:
 		l.suspend()
-	case session.MarkRunResumed:
+	case mark.KindRunResumed:
 		l.tree.Paused = false
-	case session.MarkRunEnded:
-		var ended session.RunEnded
+	case mark.KindRunEnded:
+		var ended mark.RunEnded
 		if m.Decode(&ended) == nil {
 			l.end(ended)
 		}
-	case session.MarkAnswered:
-		var a session.Answer
+	case mark.KindAnswered:
+		var a mark.Answer
 		if m.Decode(&a) == nil {
 			l.answered(a)
 		}
@@ -130,33 +131,33 @@ func (l *Live) run(m *session.Mark) {
 func (l *Live) mark(ev *session.Event, now time.Duration) {
 	s := l.step(ev.Address, now)
 	switch ev.Mark.Kind {
-	case session.MarkStepStarted:
+	case mark.KindStepStarted:
 		l.start(s, ev, now)
-	case session.MarkStepFinished:
+	case mark.KindStepFinished:
 		s.finish(ev, now)
-	case session.MarkLoopStarted:
+	case mark.KindLoopStarted:
 		p := new(loop.Plan)
 		if ev.Mark.Decode(p) == nil {
 			s.Loop = newLoop(p)
 		}
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		var rec loop.IterationRecord
 		if ev.Mark.Decode(&rec) == nil && rec.Number > 0 {
 			s.loop().pass(rec.Number, now).end(rec, now)
 			l.view.EndIteration(session.Address(passName(ev.Address, rec.Number)))
 		}
-	case session.MarkRolledBack:
-		var back session.RolledBack
+	case mark.KindRolledBack:
+		var back mark.RolledBack
 		if ev.Mark.Decode(&back) == nil && back.Iteration > 0 {
 			s.loop().pass(back.Iteration, now).RolledBack = true
 		}
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		rec := new(loop.StopRecord)
 		if ev.Mark.Decode(rec) == nil {
 			s.loop().stop(rec, now)
 		}
-	case session.MarkAsked:
-		var q session.Question
+	case mark.KindAsked:
+		var q mark.Question
 		if ev.Mark.Decode(&q) == nil {
 			l.asks(s, q)
 		}
@@ -257,7 +258,7 @@ func (l *Live) forget(s *Step) {
 
 // finish ends a step, and whatever is still open below it.
 func (s *Step) finish(ev *session.Event, now time.Duration) {
-	var fin session.StepFinished
+	var fin mark.StepFinished
 	if ev.Mark.Decode(&fin) != nil {
 		return
 	}
@@ -268,7 +269,7 @@ func (s *Step) finish(ev *session.Event, now time.Duration) {
 		s.Status = StatusCanceled
 	case fin.Error != "":
 		s.Status = StatusFailed
-		if fin.At == "" || fin.At == ev.Address {
+		if fin.At == "" || session.Address(fin.At) == ev.Address {
 			s.Error = fin.Error
 		}
 	}

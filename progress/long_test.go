@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // draftText is what the writer says in an iteration of longLog.
@@ -26,11 +27,11 @@ func draftText(iteration, size int) string {
 func longLog(t *testing.T, n, size int, yield func(*session.Event)) {
 	t.Helper()
 	seq := int64(0)
-	add := func(at session.Address, iteration int, kind session.MarkKind, data any) *session.Event {
+	add := func(at session.Address, iteration int, kind mark.Kind, data any) *session.Event {
 		seq++
 		ev := &session.Event{Seq: seq, InvocationID: "run", Author: at.Agent(), Address: at, Iteration: iteration}
 		if kind != "" {
-			m, err := session.NewMark(kind, data)
+			m, err := mark.New(kind, data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,17 +39,17 @@ func longLog(t *testing.T, n, size int, yield func(*session.Event)) {
 		}
 		return ev
 	}
-	yield(add("refine", 0, session.MarkStepStarted, nil))
-	yield(add("refine", 0, session.MarkLoopStarted, loop.Plan{Steps: []loop.Step{{Name: "writer"}}}))
+	yield(add("refine", 0, mark.KindStepStarted, nil))
+	yield(add("refine", 0, mark.KindLoopStarted, loop.Plan{Steps: []loop.Step{{Name: "writer"}}}))
 	for i := 1; i <= n; i++ {
 		at := session.Address(fmt.Sprintf("refine[%d]/writer", i))
-		yield(add(at, i, session.MarkStepStarted, nil))
+		yield(add(at, i, mark.KindStepStarted, nil))
 		said := add(at, i, "", nil)
 		said.Content = genai.NewContentFromText(draftText(i, size), genai.RoleModel)
 		said.Actions.StateDelta = map[string]any{"draft": draftText(i, size), "n": i}
 		yield(said)
-		yield(add(at, i, session.MarkStepFinished, session.StepFinished{}))
-		yield(add("refine", 0, session.MarkIterationFinished, loop.IterationRecord{Number: i, Complete: true}))
+		yield(add(at, i, mark.KindStepFinished, mark.StepFinished{}))
+		yield(add("refine", 0, mark.KindIterationFinished, loop.IterationRecord{Number: i, Complete: true}))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Recording is one run of a loop, read from the log: its plan and the outcome of each step.
@@ -48,23 +49,23 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 			return fmt.Errorf("event %d, %s of %s: %w", ev.Seq, ev.Mark.Kind, ev.Address, err)
 		}
 		switch ev.Mark.Kind {
-		case session.MarkLoopStarted:
+		case mark.KindLoopStarted:
 			r := &Recording{Loop: ev.Address, InvocationID: ev.InvocationID, Plan: new(loop.Plan)}
 			if err := ev.Mark.Decode(r.Plan); err != nil {
 				return nil, fail(err)
 			}
 			open[key(ev, ev.Address)] = begin(r, view.State(), current[:i])
 			all = append(all, r)
-		case session.MarkLoopContinued:
+		case mark.KindLoopContinued:
 			if r := open[key(ev, ev.Address)]; r != nil {
 				r.Plan = new(loop.Plan)
 				if err := ev.Mark.Decode(r.Plan); err != nil {
 					return nil, fail(err)
 				}
 			}
-		case session.MarkStepFinished:
+		case mark.KindStepFinished:
 			r := open[key(ev, ev.Address.Parent())]
-			var fin session.StepFinished
+			var fin mark.StepFinished
 			if err := ev.Mark.Decode(&fin); err != nil {
 				return nil, fail(err)
 			}
@@ -81,13 +82,13 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 			maps.DeleteFunc(o.State, func(_ string, v any) bool { return v == nil })
 			r.complete(&o)
 			r.Outcomes = append(r.Outcomes, o)
-		case session.MarkIterationFinished:
+		case mark.KindIterationFinished:
 			if r := open[key(ev, ev.Address)]; r != nil && len(r.Outcomes) > 0 {
 				r.end(ev)
 				view.EndIteration(passOf(ev.Address + session.Address(fmt.Sprintf("[%d]/", r.Outcomes[len(r.Outcomes)-1].Iteration))))
 			}
-		case session.MarkRolledBack:
-			var back session.RolledBack
+		case mark.KindRolledBack:
+			var back mark.RolledBack
 			if err := ev.Mark.Decode(&back); err != nil {
 				return nil, fail(err)
 			}
@@ -95,7 +96,7 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 				r.Outcomes = append(r.Outcomes, loop.Outcome{Iteration: back.Iteration, Step: -1, RolledBack: true})
 				r.restore(back.To)
 			}
-		case session.MarkLoopStopped:
+		case mark.KindLoopStopped:
 			r := open[key(ev, ev.Address)]
 			if r == nil {
 				continue

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Resources is what a run used of the machine, as far as the system tells. A nil field is unknown,
@@ -55,12 +56,12 @@ func (r *Resources) Add(ev *session.Event) {
 		return // no mark, or of what is in a loop
 	}
 	switch ev.Mark.Kind {
-	case session.MarkStepFinished:
-		var fin session.StepFinished
+	case mark.KindStepFinished:
+		var fin mark.StepFinished
 		if ev.Address != "" && ev.Address.Parent() == "" && ev.Mark.Decode(&fin) == nil {
 			r.Usage.Add(recorded(fin.Usage))
 		}
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		var it loop.IterationRecord
 		if ev.Mark.Decode(&it) == nil && it.StateSize > 0 {
 			if r.loop != ev.Address {
@@ -68,7 +69,7 @@ func (r *Resources) Add(ev *session.Event) {
 			}
 			r.States = append(r.States[max(0, len(r.States)-maxStates+1):], StateSize{it.Number, it.StateSize})
 		}
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		var rec loop.StopRecord
 		if ev.Mark.Decode(&rec) == nil {
 			if r.Active != nil {

@@ -11,20 +11,20 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // F11, F12: what a run has used, and how its state grew, in words and for programs.
 func TestResources(t *testing.T) {
 	l := &told{t: t}
 	for i, bytes := range []int64{500, 0, 1500, 1300} { // of the second it is unknown
-		l.mark("refine", 0, session.MarkIterationFinished, loop.IterationRecord{Number: i + 1, StateSize: bytes})
-		l.mark("refine[1]/inner", 1, session.MarkIterationFinished, loop.IterationRecord{Number: 1, StateSize: 9_999_999})
+		l.mark("refine", 0, mark.KindIterationFinished, loop.IterationRecord{Number: i + 1, StateSize: bytes})
+		l.mark("refine[1]/inner", 1, mark.KindIterationFinished, loop.IterationRecord{Number: 1, StateSize: 9_999_999})
 	}
-	l.mark("refine[1]/inner", 1, session.MarkLoopStopped, &loop.StopRecord{Elapsed: time.Hour})
-	l.mark("refine", 0, session.MarkLoopStopped, &loop.StopRecord{Elapsed: 10900 * time.Millisecond})
-	l.mark("story/first", 0, session.MarkIterationFinished, loop.IterationRecord{Number: 1, StateSize: 7})
-	l.mark("story/first", 0, session.MarkLoopStopped, &loop.StopRecord{Elapsed: time.Second})
+	l.mark("refine[1]/inner", 1, mark.KindLoopStopped, &loop.StopRecord{Elapsed: time.Hour})
+	l.mark("refine", 0, mark.KindLoopStopped, &loop.StopRecord{Elapsed: 10900 * time.Millisecond})
+	l.mark("story/first", 0, mark.KindIterationFinished, loop.IterationRecord{Number: 1, StateSize: 7})
+	l.mark("story/first", 0, mark.KindLoopStopped, &loop.StopRecord{Elapsed: time.Second})
 	l.evs = append(l.evs[len(l.evs)-2:], l.evs[:len(l.evs)-2]...) // another loop before
 	var some progress.Resources
 	for _, ev := range l.evs {
@@ -77,8 +77,8 @@ func TestResourcesOfModels(t *testing.T) {
 		`{}`: "2s",
 	} {
 		l := &told{t: t}
-		l.mark("refine[1]/critic", 1, session.MarkStepFinished, session.StepFinished{Usage: json.RawMessage(usage)}) // is in the root's
-		l.mark("refine", 0, session.MarkStepFinished, session.StepFinished{Usage: json.RawMessage(usage)})
+		l.mark("refine[1]/critic", 1, mark.KindStepFinished, mark.StepFinished{Usage: json.RawMessage(usage)}) // is in the root's
+		l.mark("refine", 0, mark.KindStepFinished, mark.StepFinished{Usage: json.RawMessage(usage)})
 		r := progress.Resources{Wall: 2 * time.Second}
 		for _, ev := range l.evs {
 			r.Add(ev)
@@ -99,7 +99,7 @@ func TestResourcesOfLargeRuns(t *testing.T) {
 	}
 	l := &told{t: t}
 	for i := range 1200 {
-		l.mark("refine", 0, session.MarkIterationFinished, loop.IterationRecord{Number: i + 1, StateSize: 10})
+		l.mark("refine", 0, mark.KindIterationFinished, loop.IterationRecord{Number: i + 1, StateSize: 10})
 	}
 	var r progress.Resources
 	for _, ev := range l.evs {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Summary is the status of a run for a row in a list of runs, computed from the last events.
@@ -22,7 +23,7 @@ type Summary struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 	// Status is the status in the log: an interrupted run still has the status running.
-	Status session.RunStatus `json:"status"`
+	Status mark.RunStatus `json:"status"`
 	// Began and Updated are the times of the first and of the last event.
 	Began   time.Time `json:"began,omitzero"`
 	Updated time.Time `json:"updated,omitzero"`
@@ -37,9 +38,9 @@ type Summary struct {
 	Error  string `json:"error,omitempty"`
 	Paused string `json:"paused,omitempty"`
 	// Waits are the questions that have no answer yet.
-	Waits []session.Question `json:"waits,omitempty"`
+	Waits []mark.Question `json:"waits,omitempty"`
 	// Parent is the run from which this one was forked; nil if none.
-	Parent *session.RunParent `json:"parent,omitempty"`
+	Parent *mark.RunParent `json:"parent,omitempty"`
 
 	asked []asked
 	owned bool // somebody writes down how the run as a whole has ended
@@ -49,7 +50,7 @@ type Summary struct {
 // oldest first; a few are enough for all fields but Began. A field that the events do not tell
 // stays empty.
 func Summarize(events []*session.Event) *Summary {
-	s := &Summary{Status: session.RunRunning}
+	s := &Summary{Status: mark.RunRunning}
 	events = session.Current(LastRun(events))
 	for _, ev := range events {
 		s.add(ev)
@@ -95,7 +96,7 @@ func (s *Summary) add(ev *session.Event) {
 		return
 	}
 	switch ev.Mark.Kind {
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		var it loop.IterationRecord
 		if ev.Iteration == 0 && ev.Mark.Decode(&it) == nil {
 			s.Iteration = it.Number
@@ -103,7 +104,7 @@ func (s *Summary) add(ev *session.Event) {
 				s.Score = it.Score
 			}
 		}
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		rec := new(loop.StopRecord)
 		if ev.Iteration == 0 && ev.Mark.Decode(rec) == nil {
 			s.Stop, s.Iteration = rec, rec.Iteration
@@ -111,20 +112,20 @@ func (s *Summary) add(ev *session.Event) {
 				s.Score = rec.BestScore
 			}
 		}
-	case session.MarkStepStarted:
+	case mark.KindStepStarted:
 		if ev.Address.Parent() == "" {
-			s.Status = session.RunRunning
+			s.Status = mark.RunRunning
 		}
-	case session.MarkStepFinished:
+	case mark.KindStepFinished:
 		s.finished(ev)
-	case session.MarkAsked:
-		var q session.Question
+	case mark.KindAsked:
+		var q mark.Question
 		if ev.Mark.Decode(&q) == nil && ev.Address != "" {
 			s.drop(func(w asked) bool { return w.ID == q.ID })
 			s.asked = append(s.asked, asked{q, ev.Address})
 		}
-	case session.MarkAnswered:
-		var a session.Answer
+	case mark.KindAnswered:
+		var a mark.Answer
 		if ev.Mark.Decode(&a) == nil {
 			s.drop(func(w asked) bool { return w.ID == a.ID })
 		}
@@ -136,49 +137,49 @@ func (s *Summary) add(ev *session.Event) {
 // run takes a mark of the run as a whole.
 func (s *Summary) run(ev *session.Event) {
 	switch m := ev.Mark; m.Kind {
-	case session.MarkRunStarted:
+	case mark.KindRunStarted:
 		s.owned = true
-		var d session.RunStarted
+		var d mark.RunStarted
 		if m.Decode(&d) == nil && d.Name != "" {
 			s.Name = d.Name
 		}
-	case session.MarkRunPaused:
-		var d session.RunPaused
+	case mark.KindRunPaused:
+		var d mark.RunPaused
 		if m.Decode(&d) != nil {
 			return
 		}
 		// One that was paused may have questions too, but waits for whoever resumes it.
-		s.Status, s.Paused = session.RunIsPaused, ""
+		s.Status, s.Paused = mark.RunIsPaused, ""
 		if len(d.Waits) > 0 {
-			s.Status = session.RunWaiting
+			s.Status = mark.RunWaiting
 		}
 		if r := runIn(ev); r != nil && r.Status != "" {
 			s.Status = r.Status
 		}
-		if s.Status == session.RunWaiting {
+		if s.Status == mark.RunWaiting {
 			return
 		}
 		if s.Paused = d.Reason; d.By != "" {
 			s.Paused = strings.TrimSuffix("by "+d.By+": "+d.Reason, ": ")
 		}
-	case session.MarkRunResumed:
-		s.Status, s.Error, s.Paused = session.RunRunning, "", ""
-	case session.MarkRunEnded:
-		var d session.RunEnded
+	case mark.KindRunResumed:
+		s.Status, s.Error, s.Paused = mark.RunRunning, "", ""
+	case mark.KindRunEnded:
+		var d mark.RunEnded
 		if m.Decode(&d) == nil {
 			s.Status, s.Error, s.Paused = d.Status, d.Error, ""
 		}
 	default: // somebody has taken it up
-		if r := runIn(ev); r != nil && r.Status == session.RunRunning {
-			s.Status, s.Error, s.Paused = session.RunRunning, "", ""
+		if r := runIn(ev); r != nil && r.Status == mark.RunRunning {
+			s.Status, s.Error, s.Paused = mark.RunRunning, "", ""
 		}
 	}
 }
 
 // runIn is what an event makes its session say of the run; nil if nothing.
-func runIn(ev *session.Event) *session.Run {
-	text, _ := ev.Actions.StateDelta[session.KeyRun].(string)
-	run := new(session.Run)
+func runIn(ev *session.Event) *mark.Run {
+	text, _ := ev.Actions.StateDelta[mark.KeyRun].(string)
+	run := new(mark.Run)
 	if text == "" || json.Unmarshal([]byte(text), run) != nil {
 		return nil
 	}
@@ -188,7 +189,7 @@ func runIn(ev *session.Event) *session.Run {
 // finished takes the end of a step: nobody is asked in it any more. That of the
 // root's is the run's, where nobody writes down how runs end.
 func (s *Summary) finished(ev *session.Event) {
-	var fin session.StepFinished
+	var fin mark.StepFinished
 	if ev.Mark.Decode(&fin) != nil || fin.Canceled {
 		return
 	}
@@ -196,14 +197,14 @@ func (s *Summary) finished(ev *session.Event) {
 	if ev.Address.Parent() != "" || s.owned {
 		return
 	}
-	if s.Status, s.Error = session.RunCompleted, fin.Error; fin.Error != "" {
-		s.Status = session.RunFailed
+	if s.Status, s.Error = mark.RunCompleted, fin.Error; fin.Error != "" {
+		s.Status = mark.RunFailed
 	}
 }
 
 // asked is a question, and the step that asks.
 type asked struct {
-	session.Question
+	mark.Question
 	at session.Address
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // marking is a loop whose writer says a draft and whose critic gives it a mark:
@@ -118,7 +119,7 @@ func TestSummary(t *testing.T) {
 		}
 		return fmt.Sprintf("%s %s %d %s %s %s", s.Name, s.Status, s.Iteration, score, reason, s.Error)
 	}
-	until := func(kind session.MarkKind, nth int) []*session.Event {
+	until := func(kind mark.Kind, nth int) []*session.Event {
 		for i, ev := range whole {
 			if ev.Mark != nil && ev.Mark.Kind == kind {
 				if nth--; nth == 0 {
@@ -136,18 +137,18 @@ func TestSummary(t *testing.T) {
 	}{
 		{"nothing", nil, " running 0 - - "},
 		{"begun", whole[:2], "marking running 0 - - "},
-		{"one iteration", until(session.MarkIterationFinished, 1), "marking running 1 5 - "},
-		{"a worse one does not count", until(session.MarkIterationFinished, 3), "marking running 3 7 - "},
+		{"one iteration", until(mark.KindIterationFinished, 1), "marking running 1 5 - "},
+		{"a worse one does not count", until(mark.KindIterationFinished, 3), "marking running 3 7 - "},
 		{"done", whole, "marking completed 4 9 target_reached "},
 		{"the tail of it", whole[len(whole)-4:], "marking completed 4 9 target_reached "},
 		{"failed", logOf(t, marking(t, true), 0, false), "marking failed 2 5 error agent \"critic\" (marking[2]/critic): no mark"},
 		{"cut off", logOf(t, marking(t, false), 12, false), "marking running 2 5 - "},
 		{"resumed", logOf(t, marking(t, false), 12, true), "marking completed 4 9 target_reached "},
-		{"with marks of the run", append(slices.Clone(whole), runEvent(t, whole, session.MarkRunEnded, session.RunEnded{Status: session.RunCanceled, Error: "by ana"})),
+		{"with marks of the run", append(slices.Clone(whole), runEvent(t, whole, mark.KindRunEnded, mark.RunEnded{Status: mark.RunCanceled, Error: "by ana"})),
 			"marking canceled 4 9 target_reached by ana"},
-		{"done, but for its mark of the run", slices.Concat([]*session.Event{runEvent(t, whole, session.MarkRunStarted, session.RunStarted{})}, whole),
+		{"done, but for its mark of the run", slices.Concat([]*session.Event{runEvent(t, whole, mark.KindRunStarted, mark.RunStarted{})}, whole),
 			"marking running 4 9 target_reached "},
-		{"paused", append(slices.Clone(whole[:9]), runEvent(t, whole, session.MarkRunPaused, session.RunPaused{Waits: []string{"q1"}})), "marking waiting 1 - - "},
+		{"paused", append(slices.Clone(whole[:9]), runEvent(t, whole, mark.KindRunPaused, mark.RunPaused{Waits: []string{"q1"}})), "marking waiting 1 - - "},
 	} {
 		if got := brief(progress.Summarize(tt.log)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -155,9 +156,9 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-func runEvent(t *testing.T, log []*session.Event, kind session.MarkKind, data any) *session.Event {
+func runEvent(t *testing.T, log []*session.Event, kind mark.Kind, data any) *session.Event {
 	t.Helper()
-	ev, err := session.NewRunEvent(session.Run{ID: log[0].InvocationID}, "refrain", kind, data)
+	ev, err := session.NewRunEvent(mark.Run{ID: log[0].InvocationID}, "refrain", kind, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +168,11 @@ func runEvent(t *testing.T, log []*session.Event, kind session.MarkKind, data an
 // An open question is told until it is answered.
 func TestSummaryOfARunThatWaits(t *testing.T) {
 	ask := func(id, text string) *session.Event {
-		ev := runEvent(t, []*session.Event{{InvocationID: "i"}}, session.MarkAsked, session.Question{ID: id, Text: text})
+		ev := runEvent(t, []*session.Event{{InvocationID: "i"}}, mark.KindAsked, mark.Question{ID: id, Text: text})
 		ev.Address = "review"
 		return ev
 	}
-	answer := runEvent(t, []*session.Event{{InvocationID: "i"}}, session.MarkAnswered, session.Answer{ID: "q1"})
+	answer := runEvent(t, []*session.Event{{InvocationID: "i"}}, mark.KindAnswered, mark.Answer{ID: "q1"})
 	log := []*session.Event{ask("q1", "Publish?"), ask("q2", "Where?"), answer}
 	got := progress.Summarize(log).Waits
 	if len(got) != 1 || got[0].Text != "Where?" {
@@ -212,7 +213,7 @@ func TestStateAtAnIteration(t *testing.T) {
 			if progress.IterationSeq(log, "marking", 5) != 0 || progress.IterationSeq(log, "other", 1) != 0 {
 				t.Error("there is an iteration that never was")
 			}
-			over := runEvent(t, log, session.MarkRunEnded, session.RunEnded{})
+			over := runEvent(t, log, mark.KindRunEnded, mark.RunEnded{})
 			over.Seq = log[len(log)-1].Seq + 1
 			end := progress.StateAfter(initial, append(slices.Clone(log), over), over.Seq, nil)
 			if end["draft"] != "version 4" || end["mark"] != 9.0 || end["iteration:now"] != nil {
@@ -229,10 +230,10 @@ func TestStateAtAnIteration(t *testing.T) {
 func TestIterationsOfARetriedLoop(t *testing.T) {
 	l := &told{t: t}
 	for _, iterations := range []int{2, 1} {
-		l.mark("refine", 0, session.MarkLoopStarted, loop.Plan{})
+		l.mark("refine", 0, mark.KindLoopStarted, loop.Plan{})
 		for n := range iterations {
-			l.mark(session.Address(fmt.Sprintf("refine[%d]/critic", n+1)), n+1, session.MarkStepStarted, nil)
-			l.mark("refine", 0, session.MarkIterationFinished, loop.IterationRecord{Number: n + 1})
+			l.mark(session.Address(fmt.Sprintf("refine[%d]/critic", n+1)), n+1, mark.KindStepStarted, nil)
+			l.mark("refine", 0, mark.KindIterationFinished, loop.IterationRecord{Number: n + 1})
 		}
 	}
 	for i, ev := range l.evs {

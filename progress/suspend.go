@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // asks takes a question of a step.
-func (l *Live) asks(s *Step, q session.Question) {
+func (l *Live) asks(s *Step, q mark.Question) {
 	if l.asked == nil {
 		l.asked = make(map[string]*Step)
 	}
@@ -21,13 +21,13 @@ func (l *Live) asks(s *Step, q session.Question) {
 
 // answered takes an answer. Those that come while nothing is under way end no step:
 // it hears of them when the run goes on.
-func (l *Live) answered(a session.Answer) {
+func (l *Live) answered(a mark.Answer) {
 	s := l.asked[a.ID]
 	if s == nil {
 		return
 	}
 	delete(l.asked, a.ID)
-	s.open = slices.DeleteFunc(s.open, func(q session.Question) bool { return q.ID == a.ID })
+	s.open = slices.DeleteFunc(s.open, func(q mark.Question) bool { return q.ID == a.ID })
 	if s.Asks = ""; len(s.open) > 0 {
 		s.Asks = s.open[len(s.open)-1].Text
 	}
@@ -44,9 +44,9 @@ func (l *Live) suspend() {
 
 // end takes the end of the run. One that was paused, and then canceled, has steps
 // that do not go on.
-func (l *Live) end(ended session.RunEnded) {
+func (l *Live) end(ended mark.RunEnded) {
 	l.tree.Paused = false
-	if l.tree.Root != nil && ended.Status == session.RunCanceled {
+	if l.tree.Root != nil && ended.Status == mark.RunCanceled {
 		l.tree.Root.giveUp()
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -34,7 +35,7 @@ type stood struct {
 // newStood starts a run that writes, asks a person, and tells.
 func newStood(t *testing.T) (*stood, *supervisor.Run) {
 	t.Helper()
-	build := func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+	build := func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 		says := func(name string) agent.Agent { return timed(name, 0, func(int, *session.Event) error { return nil }) }
 		inner := must(sequentialagent.New(sequentialagent.Config{AgentConfig: agent.Config{Name: "chapter", SubAgents: []agent.Agent{
 			says("write"), must(humanagent.New(humanagent.Config{Name: "editor", Text: "Shall it go out?"})),
@@ -112,11 +113,11 @@ func TestTreeOfARunThatWaits(t *testing.T) {
 		t.Errorf("there is nothing to say yet, but: %s", line)
 	}
 	sum := progress.Summarize(s.log)
-	if sum.Status != session.RunWaiting || len(sum.Waits) != 1 || sum.Paused != "" {
+	if sum.Status != mark.RunWaiting || len(sum.Waits) != 1 || sum.Paused != "" {
 		t.Errorf("summary %+v", sum)
 	}
 
-	_, err := s.sup.Answer(t.Context(), "s", session.Answer{ID: sum.Waits[0].ID, Value: json.RawMessage("true")})
+	_, err := s.sup.Answer(t.Context(), "s", mark.Answer{ID: sum.Waits[0].ID, Value: json.RawMessage("true")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestTreeOfARunThatIsCanceledWhileItWaits(t *testing.T) {
 	if tree.Paused || tree.Root.Loop.Stop == nil || tree.Root.Loop.Iterations[0].Steps[0].Steps[1].Asks != "" {
 		t.Errorf("paused %v, stopped %v", tree.Paused, tree.Root.Loop.Stop)
 	}
-	if sum := progress.Summarize(s.log); sum.Status != session.RunCanceled {
+	if sum := progress.Summarize(s.log); sum.Status != mark.RunCanceled {
 		t.Errorf("summary %+v", sum)
 	}
 }
@@ -174,8 +175,8 @@ func logIn(t *testing.T, s *stood) []*session.Event {
 		if ev.Mark == nil {
 			continue
 		}
-		var d session.RunPaused
-		if ev.Mark.Kind == session.MarkRunEnded || ev.Mark.Kind == session.MarkRunPaused && ev.Mark.Decode(&d) == nil && d.Reason == "answered" {
+		var d mark.RunPaused
+		if ev.Mark.Kind == mark.KindRunEnded || ev.Mark.Kind == mark.KindRunPaused && ev.Mark.Decode(&d) == nil && d.Reason == "answered" {
 			break
 		}
 	}

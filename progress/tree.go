@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Status is the status of a step or of an iteration.
@@ -79,7 +80,7 @@ type Step struct {
 	own  Usage // of attempts that have ended
 	live Usage // of model calls since
 	said string
-	open []session.Question // that it has asked, and that have no answer
+	open []mark.Question // that it has asked, and that have no answer
 }
 
 // Loop is the part of a [Step] that only a loop agent has.

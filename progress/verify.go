@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Seal is the result of comparing one stop record with the events that it summarizes.
@@ -26,12 +27,12 @@ type Seal struct {
 // whole reads one of them in full; otherwise it may be nil.
 func Verify(events []*session.Event, whole Whole) []Seal {
 	var seals []Seal
-	var gone session.Spans // what a resumed run has put aside by then
+	var gone mark.Spans // what a resumed run has put aside by then
 	for i, ev := range events {
-		if s := session.SupersededBy(ev); s != nil {
+		if s := ev.Mark.Supersedes(); s != nil {
 			gone = gone.Union(s)
 		}
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkLoopStopped {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStopped {
 			continue
 		}
 		before := events[:i]

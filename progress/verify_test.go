@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // sealedLog is the log of a loop in a loop, as a store would give it back.
@@ -96,7 +97,7 @@ func TestVerifyNoticesChanges(t *testing.T) {
 		return 0
 	}
 	says := func(ev *session.Event) bool { return ev.Author == "speak" && ev.Text() != "" }
-	stops := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped }
+	stops := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped }
 	for _, tt := range []struct {
 		name   string
 		change func([]*session.Event) []*session.Event

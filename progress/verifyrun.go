@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // RunSeal is the result of comparing the end of a run with the run's events, or stands for a run
@@ -32,7 +33,7 @@ type RunSeal struct {
 // begin another. events is the whole log of one session, oldest first. If the events are an
 // outline, whole reads one of them in full; otherwise it may be nil.
 //
-// A run of a supervisor ([session.MarkRunStarted]) that has not ended has a RunSeal with Unsealed:
+// A run of a supervisor ([mark.KindRunStarted]) that has not ended has a RunSeal with Unsealed:
 // its last events could have been removed unnoticed.
 func VerifyRuns(events []*session.Event, whole Whole) []RunSeal {
 	v := verifier{events: events, whole: whole, forked: -1}
@@ -78,19 +79,19 @@ func (v *verifier) add(i int, ev *session.Event) {
 		return
 	}
 	switch ev.Mark.Kind {
-	case session.MarkRunStarted:
+	case mark.KindRunStarted:
 		if v.run != nil && v.sealed && !behind {
 			v.seals = append(v.seals, RunSeal{
 				Run: v.run.InvocationID, Seq: v.events[i-1].Seq, Open: true,
 				Problem: fmt.Sprintf("it has no end, and event %d begins another run", ev.Seq),
 			})
 		}
-		var data session.RunStarted
+		var data mark.RunStarted
 		if err := ev.Mark.Decode(&data); err != nil {
 			v.seals = append(v.seals, RunSeal{Run: ev.InvocationID, Seq: ev.Seq, Problem: err.Error()})
 		}
 		v.run, v.sealed = ev, data.Sealed
-	case session.MarkRunEnded:
+	case mark.KindRunEnded:
 		v.seals = append(v.seals, v.ended(i, ev))
 		v.over = true
 	}
@@ -100,7 +101,7 @@ func (v *verifier) add(i int, ev *session.Event) {
 func (v *verifier) ended(i int, ev *session.Event) RunSeal {
 	seal := RunSeal{Run: ev.InvocationID, Seq: ev.Seq}
 	begun := v.run != nil && v.run.InvocationID == ev.InvocationID
-	var end session.RunEnded
+	var end mark.RunEnded
 	switch err := ev.Mark.Decode(&end); {
 	case err != nil:
 		seal.Problem = err.Error()
@@ -120,7 +121,7 @@ func (v *verifier) ended(i int, ev *session.Event) RunSeal {
 }
 
 // differs says what does not agree with the seal of the i-th event, an end.
-func (v *verifier) differs(i int, end session.RunEnded) string {
+func (v *verifier) differs(i int, end mark.RunEnded) string {
 	made, n, err := session.RunSeal(v.whole.all(v.events[:i]), v.events[i])
 	switch {
 	case err != nil:
@@ -143,13 +144,13 @@ func (v *verifier) continues(i int, ev *session.Event) bool {
 	mine := ev.InvocationID == v.events[i-1].InvocationID
 	r := runIn(ev)
 	switch ev.Mark.Kind {
-	case session.MarkRunStarted: // what the user says, with the state
+	case mark.KindRunStarted: // what the user says, with the state
 		return !mine
-	case session.MarkRunResumed: // by a runner that nobody supervises
+	case mark.KindRunResumed: // by a runner that nobody supervises
 		return mine
-	case session.MarkRunTaken: // a fork leaves out what its events said of the run
-		return mine && onlyOfLog(ev) && (r != nil && r.Status == session.RunRunning || r == nil && i < v.forked)
-	case session.MarkRunPaused:
+	case mark.KindRunTaken: // a fork leaves out what its events said of the run
+		return mine && onlyOfLog(ev) && (r != nil && r.Status == mark.RunRunning || r == nil && i < v.forked)
+	case mark.KindRunPaused:
 		return mine && onlyOfLog(ev) && (forks(ev) || r == nil && i < v.forked)
 	}
 	return false
@@ -157,15 +158,15 @@ func (v *verifier) continues(i int, ev *session.Event) bool {
 
 // forks reports whether a fork begins with an event: what comes before was copied.
 func forks(ev *session.Event) bool {
-	if ev.Mark == nil || ev.Mark.Kind != session.MarkRunPaused {
+	if ev.Mark == nil || ev.Mark.Kind != mark.KindRunPaused {
 		return false
 	}
-	var data session.RunPaused
+	var data mark.RunPaused
 	if ev.Mark.Decode(&data) == nil && data.Session != "" {
 		return true
 	}
 	r := runIn(ev)
-	return r != nil && r.Status == session.RunIsPaused && r.Parent != nil && r.Parent.Seq == ev.Seq-1
+	return r != nil && r.Status == mark.RunIsPaused && r.Parent != nil && r.Parent.Seq == ev.Seq-1
 }
 
 // onlyOfLog reports whether an event changes nothing of the state but the log's own keys.

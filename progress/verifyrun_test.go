@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -28,7 +29,7 @@ func endedLog(t *testing.T) []*session.Event {
 	store := session.InMemoryService()
 	sup, err := supervisor.New(supervisor.Config{
 		Service: store, AppName: "a", UserID: "u",
-		Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: speak}, nil
 		},
 	})
@@ -39,7 +40,7 @@ func endedLog(t *testing.T) []*session.Event {
 	for range 2 {
 		run, err := sup.Start(t.Context(), supervisor.Request{
 			SessionID: "s", Message: genai.NewContentFromText("go", genai.RoleUser), State: map[string]any{"topic": "cats"},
-			Started: session.RunStarted{Name: "test", Program: json.RawMessage(`{"definition": "name: test"}`)},
+			Started: mark.RunStarted{Name: "test", Program: json.RawMessage(`{"definition": "name: test"}`)},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -88,13 +89,13 @@ func TestRunSealsNoticeEveryChange(t *testing.T) {
 	}{
 		{"the definition", func(ev *session.Event) {
 			ev.Mark.Data = json.RawMessage(strings.Replace(string(ev.Mark.Data), "name: test", "name: other", 1))
-		}, func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkRunStarted }},
+		}, func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted }},
 		{"an input", func(ev *session.Event) { ev.Actions.StateDelta["topic"] = "dogs" }, func(ev *session.Event) bool { return ev.Actions.StateDelta["topic"] != nil }},
 		{"the message", func(ev *session.Event) { ev.Content.Parts[0].Text = "stop" }, func(ev *session.Event) bool { return ev.Author == "user" }},
 		{"what a step said", func(ev *session.Event) { ev.Content.Parts[0].Text = "bad" }, func(ev *session.Event) bool { return ev.Text() == "good" }},
 		{"how it ended", func(ev *session.Event) {
 			ev.Mark.Data = json.RawMessage(strings.Replace(string(ev.Mark.Data), "completed", "failed", 1))
-		}, func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkRunEnded }},
+		}, func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindRunEnded }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			log := endedLog(t)
@@ -115,9 +116,9 @@ func TestRunSealsNoticeEveryChange(t *testing.T) {
 
 // G9, 12g: what stands behind an end, is taken from it, or is renamed, is noticed.
 func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
-	isEnd := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkRunEnded }
-	of := func(ev *session.Event, kind session.MarkKind, status session.RunStatus, delta map[string]any) *session.Event {
-		made, err := session.NewRunEvent(session.Run{ID: ev.InvocationID, Status: status}, "refrain", kind, struct{}{})
+	isEnd := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindRunEnded }
+	of := func(ev *session.Event, kind mark.Kind, status mark.RunStatus, delta map[string]any) *session.Event {
+		made, err := session.NewRunEvent(mark.Run{ID: ev.InvocationID, Status: status}, "refrain", kind, struct{}{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 			return log
 		}
 	}
-	appended := func(kind session.MarkKind, status session.RunStatus, delta map[string]any) func([]*session.Event) []*session.Event {
+	appended := func(kind mark.Kind, status mark.RunStatus, delta map[string]any) func([]*session.Event) []*session.Event {
 		return func(log []*session.Event) []*session.Event {
 			return append(log, of(log[len(log)-1], kind, status, delta))
 		}
@@ -151,13 +152,13 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 		"an event of nobody behind it": {func(log []*session.Event) []*session.Event {
 			return append(log, &session.Event{Seq: log[len(log)-1].Seq + 1, InvocationID: "x", Author: "user"})
 		}, "stands behind its end", ""},
-		"another end":                          {appended(session.MarkRunEnded, session.RunCompleted, nil), "stands behind its end", ""},
-		"the run begins once more":             {appended(session.MarkRunStarted, session.RunRunning, nil), "stands behind its end", ""},
-		"taken up, and completed all the same": {appended(session.MarkRunTaken, session.RunCompleted, nil), "stands behind its end", ""},
-		"taken up, with a key":                 {appended(session.MarkRunTaken, session.RunRunning, map[string]any{"approved": true}), "stands behind its end", ""},
-		"paused behind its end":                {appended(session.MarkRunPaused, session.RunIsPaused, nil), "stands behind its end", ""},
-		"taken up":                             {appended(session.MarkRunTaken, session.RunRunning, nil), "", "it has not ended"},
-		"resumed by a runner":                  {appended(session.MarkRunResumed, session.RunRunning, nil), "", "it has not ended"},
+		"another end":                          {appended(mark.KindRunEnded, mark.RunCompleted, nil), "stands behind its end", ""},
+		"the run begins once more":             {appended(mark.KindRunStarted, mark.RunRunning, nil), "stands behind its end", ""},
+		"taken up, and completed all the same": {appended(mark.KindRunTaken, mark.RunCompleted, nil), "stands behind its end", ""},
+		"taken up, with a key":                 {appended(mark.KindRunTaken, mark.RunRunning, map[string]any{"approved": true}), "stands behind its end", ""},
+		"paused behind its end":                {appended(mark.KindRunPaused, mark.RunIsPaused, nil), "stands behind its end", ""},
+		"taken up":                             {appended(mark.KindRunTaken, mark.RunRunning, nil), "", "it has not ended"},
+		"resumed by a runner":                  {appended(mark.KindRunResumed, mark.RunRunning, nil), "", "it has not ended"},
 		"the seal is renamed":                  {renamed("seal", "sael"), "its end has no seal: it was taken out", ""},
 		"the seal is renamed a little":         {renamed("seal", "Seal"), "is not what it was", ""},
 		"the number of events is renamed":      {renamed("events", "evens"), "its end has no seal: it was taken out", ""},
@@ -214,9 +215,9 @@ func TestEndsOfOldRunsAreUnsealed(t *testing.T) {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkRunStarted:
+		case mark.KindRunStarted:
 			ev.Mark.Data = json.RawMessage(strings.Replace(string(ev.Mark.Data), `,"sealed":true`, "", 1))
-		case session.MarkRunEnded:
+		case mark.KindRunEnded:
 			ev.Mark.Data = json.RawMessage(`{"status":"completed"}`)
 		}
 	}

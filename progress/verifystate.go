@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // VerifyState compares the state that a store keeps of a session with the state that its events
@@ -64,14 +65,14 @@ func VerifyState(s *session.View, events []*session.Event, whole Whole) (problem
 
 // TellsState reports whether a log accounts for all of its session's own state: each key that other
 // sessions do not share was written by an event. That holds if a run began in the session whose end
-// is sealed, or if a run recorded the state that it found ([session.KeyNoted]).
+// is sealed, or if a run recorded the state that it found ([mark.KeyNoted]).
 func TellsState(events []*session.Event) bool {
 	return slices.ContainsFunc(events, func(ev *session.Event) bool {
-		if ev.Actions.StateDelta[session.KeyNoted] != nil {
+		if ev.Actions.StateDelta[mark.KeyNoted] != nil {
 			return true
 		}
-		var data session.RunStarted
-		return ev.Mark != nil && ev.Mark.Kind == session.MarkRunStarted && ev.Mark.Decode(&data) == nil && data.Sealed
+		var data mark.RunStarted
+		return ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&data) == nil && data.Sealed
 	})
 }
 

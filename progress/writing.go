@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // writing is a recording under way, with what is left over in the state from before
@@ -45,7 +46,7 @@ func newest(evs []*session.Event) iter.Seq[*session.Event] {
 
 // write takes down what a step of the loop, or a callback of the loop, writes.
 func (w *writing) write(ev *session.Event) {
-	if ev.InvocationID != w.invocation || !ev.Address.Under(w.Loop) || ev.Mark != nil && ev.Mark.Kind == session.MarkRolledBack {
+	if ev.InvocationID != w.invocation || !ev.Address.Under(w.Loop) || ev.Mark != nil && ev.Mark.Kind == mark.KindRolledBack {
 		return
 	}
 	for k := range ev.Actions.StateDelta {

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // maxPoints is at how many events a run is cut off. Of a longer log they are drawn.
@@ -151,7 +152,7 @@ func outcomeOf(t *take) *outcome {
 		o.err = t.err.Error()
 	}
 	for k, v := range t.state {
-		if session.OwnKey(k) && k != session.KeyNoted && k != session.KeySuperseded {
+		if session.OwnKey(k) && k != mark.KeyNoted && k != mark.KeySuperseded {
 			o.state[k] = v
 		}
 	}
@@ -160,13 +161,13 @@ func outcomeOf(t *take) *outcome {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkIterationFinished:
+		case mark.KindIterationFinished:
 			var rec loop.IterationRecord
 			if ev.Mark.Decode(&rec) == nil {
 				rec.StateSize = 0
 				o.iterations[ev.Address] = append(o.iterations[ev.Address], rec)
 			}
-		case session.MarkLoopStopped:
+		case mark.KindLoopStopped:
 			var rec loop.StopRecord
 			if ev.Mark.Decode(&rec) == nil {
 				rec.Elapsed, rec.Events, rec.Digest, rec.StateSize = 0, 0, "", 0

@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // way is one way in which a loop is meant to end.
@@ -112,7 +112,7 @@ func (c *cast) learnExits(l *definition.Agent, g *goal, state map[string]any) {
 			if no, ok := solve(a.ExitWhen, false, free, choices, vals); ok {
 				g.open[a.Name] = no
 			}
-		case a.Human != nil && a.Human.Ask == session.AskApproval && a.CanExitLoop:
+		case a.Human != nil && a.Human.Ask == mark.AskApproval && a.CanExitLoop:
 			g.ways = append(g.ways, way{"approval by " + a.Name, loop.ReasonExit, a})
 		case a.Type == definition.TypeLLM && c.mayExit(a):
 			g.ways = append(g.ways, way{"exit_loop by " + a.Name, loop.ReasonExit, a})

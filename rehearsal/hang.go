@@ -9,7 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // stepHung: an agent says nothing, for ever, whenever it is run, in a loop that ends
@@ -109,9 +109,9 @@ func (f *Finding) deadline(a *definition.Agent) {
 	}
 	answer := encode("nobody has answered")
 	switch h := a.Human; {
-	case h.Ask == session.AskApproval:
+	case h.Ask == mark.AskApproval:
 		answer = "false"
-	case h.Ask == session.AskEdit:
+	case h.Ask == mark.AskEdit:
 		f.Advice += ", and default: the values then"
 		return
 	case len(h.Options) > 0:

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // standIn makes the agent in place of one that reaches out of the process and asks
@@ -114,10 +115,10 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 // approving and editing report whether a person is asked for a yes, or for other
 // values of keys.
 func approving(a *definition.Agent) bool {
-	return a.Human != nil && a.Human.Ask == session.AskApproval
+	return a.Human != nil && a.Human.Ask == mark.AskApproval
 }
 
-func editing(a *definition.Agent) bool { return a.Human != nil && a.Human.Ask == session.AskEdit }
+func editing(a *definition.Agent) bool { return a.Human != nil && a.Human.Ask == mark.AskEdit }
 
 // jsonTask reports whether what a task leaves is no text.
 func jsonTask(a *definition.Agent) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // An agent may yield an event of an agent that it runs once more: it is stored twice. In
@@ -82,7 +83,7 @@ func TestAllOfAChildYieldedTwice(t *testing.T) {
 			switch {
 			case ev.Mark == nil:
 				all = append(all, string(ev.Address)+" "+line(ev))
-			case ev.Mark.Kind == session.MarkStepFinished:
+			case ev.Mark.Kind == mark.KindStepFinished:
 				all = append(all, string(ev.Address)+" ends")
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // LOOP 33: a second Run in a session in which one is under way gets an error that names
@@ -67,12 +68,12 @@ func TestSecondRunInASessionIsRefused(t *testing.T) {
 func TestAppendErrorIsUnderNoPolicy(t *testing.T) {
 	errDisk := errors.New("the disk is full")
 	for _, policy := range []loop.ErrorPolicy{loop.StopOnError, loop.SkipStep, loop.NextIteration} {
-		for _, kind := range []string{"words", string(session.MarkStepStarted), string(session.MarkIterationFinished)} {
+		for _, kind := range []string{"words", string(mark.KindStepStarted), string(mark.KindIterationFinished)} {
 			broken := 0
 			svc := &failing{Service: session.InMemoryService()}
 			svc.onAppend = func(ev *session.Event) error {
 				is := ev.Iteration == 2 && ev.Address.Agent() == "b" && (kind == "words" && ev.Mark == nil || ev.Mark != nil && string(ev.Mark.Kind) == kind)
-				if kind == string(session.MarkIterationFinished) {
+				if kind == string(mark.KindIterationFinished) {
 					is = ev.Mark != nil && string(ev.Mark.Kind) == kind && broken == 0
 				}
 				if is && broken == 0 {
@@ -117,7 +118,7 @@ func TestAppendErrorIsUnderNoPolicy(t *testing.T) {
 			}
 			stops := 0
 			for ev := range get(t, svc).Events().All() {
-				if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped {
+				if ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped {
 					stops++
 				}
 			}

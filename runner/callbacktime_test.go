@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // LOOP 21, LOOP 31: a loop whose callbacks have used up its time goes on with more
@@ -65,7 +66,7 @@ func TestContinueWhenCallbacksHaveTakenTheTime(t *testing.T) {
 		}
 		last := ""
 		for ev := range get(t, svc).Events().All() {
-			if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped {
+			if ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped {
 				var rec struct{ Reason, Elapsed string }
 				if err := ev.Mark.Decode(&rec); err != nil {
 					t.Fatal(err)

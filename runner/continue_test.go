@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
@@ -65,8 +66,8 @@ func TestWhoTheMessageIsFor(t *testing.T) {
 		talks(t, "billing", true, talks(t, "refunds", true)),
 		talks(t, "travel", false, talks(t, "hotels", true)),
 		sequence(t, "line", talks(t, "first", true)))
-	quiet, mark := by("desk", ""), by("desk", "")
-	quiet.Content, mark.Content, mark.Mark = nil, nil, &session.Mark{Kind: session.MarkStepFinished}
+	quiet, finished := by("desk", ""), by("desk", "")
+	quiet.Content, finished.Content, finished.Mark = nil, nil, &mark.Mark{Kind: mark.KindStepFinished}
 	for _, tt := range []struct {
 		name string
 		root agent.Agent
@@ -79,7 +80,7 @@ func TestWhoTheMessageIsFor(t *testing.T) {
 		{"deeper down", desk, []*session.Event{by("refunds", "y")}, "refunds"},
 		{"before the user", desk, []*session.Event{by("billing", "y"), by("user", "z")}, "billing"},
 		{"by one that is gone", desk, []*session.Event{by("billing", "x"), by("stranger", "y")}, "billing"},
-		{"what says nothing", desk, []*session.Event{by("billing", "x"), quiet, mark}, "billing"},
+		{"what says nothing", desk, []*session.Event{by("billing", "x"), quiet, finished}, "billing"},
 		{"by one that does not hand back", desk, []*session.Event{by("desk", "x"), by("travel", "y")}, "desk"},
 		{"below one that does not", desk, []*session.Event{by("hotels", "y")}, "desk"},
 		{"in a workflow", desk, []*session.Event{by("desk", "x"), by("first", "y")}, "desk"},

@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // growLoop grows a sequence with a loop of so many iterations, a step before it
@@ -272,8 +273,8 @@ func TestResumeAtTheLimit(t *testing.T) {
 		}
 		return l
 	}
-	ended := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkIterationFinished }
-	continued := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == session.MarkLoopContinued }
+	ended := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindIterationFinished }
+	continued := func(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindLoopContinued }
 	for _, again := range []bool{false, true} {
 		svc := session.InMemoryService()
 		id := breakOff(t, svc, loopOf(2), ended)

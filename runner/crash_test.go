@@ -25,6 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // outcome is what a run comes to, whether it was cut off on the way or not.
@@ -125,18 +126,18 @@ func (p *process) outcome(err error) outcome {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkStepFinished:
+		case mark.KindStepFinished:
 			o.Ended[ev.Address]++
-		case session.MarkIterationFinished:
+		case mark.KindIterationFinished:
 			o.Iterations[ev.Address] = append(o.Iterations[ev.Address], decode[loop.IterationRecord](p, ev.Mark))
-		case session.MarkLoopStopped:
+		case mark.KindLoopStopped:
 			o.Stops[ev.Address] = append(o.Stops[ev.Address], decode[loop.StopRecord](p, ev.Mark))
 		}
 	}
 	return o
 }
 
-func decode[T any](t testing.TB, m *session.Mark) (v T) {
+func decode[T any](t testing.TB, m *mark.Mark) (v T) {
 	t.Helper()
 	if err := m.Decode(&v); err != nil {
 		t.Fatal(err)
@@ -222,7 +223,7 @@ func (p *process) checkWork(fresh []*session.Event) {
 	ended, answers := make(map[session.Address]int), 0
 	for _, ev := range fresh {
 		switch {
-		case ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished && strings.HasPrefix(ev.Address.Agent(), "leaf"):
+		case ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && strings.HasPrefix(ev.Address.Agent(), "leaf"):
 			ended[ev.Address]++
 		case ev.Content != nil && ev.Content.Role == genai.RoleModel && strings.HasPrefix(ev.Author, "llm") && ev.UsageMetadata != nil:
 			answers++

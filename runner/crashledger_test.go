@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // ledger is a service that agents pay: it knows payments by the ID of their call, and
@@ -107,7 +108,7 @@ func (l *ledger) atCrash(before *ledger, log []*session.Event, dice *rand.Rand) 
 		if !strings.HasPrefix(ev.Address.Agent(), "pay") {
 			continue
 		}
-		ends := ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished
+		ends := ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished
 		if id := before.calls[ev.Address]; !ends || last[id] == nil {
 			last[id] = ev
 		}
@@ -118,10 +119,10 @@ func (l *ledger) atCrash(before *ledger, log []*session.Event, dice *rand.Rand) 
 			delete(made, id)
 			continue
 		}
-		var found session.Reconciled
-		known := ev.Mark != nil && ev.Mark.Kind == session.MarkReconciled && ev.Mark.Decode(&found) == nil
+		var found mark.Reconciled
+		known := ev.Mark != nil && ev.Mark.Kind == mark.KindReconciled && ev.Mark.Decode(&found) == nil
 		switch {
-		case ev.Mark == nil || known && found.Outcome == session.ReconciledHappened:
+		case ev.Mark == nil || known && found.Outcome == mark.ReconciledHappened:
 		case known || dice.IntN(2) == 0:
 			delete(made, id)
 		}

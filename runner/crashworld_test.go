@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
@@ -173,10 +174,10 @@ func digit(s string, i int) int { return int(s[i] - '0') }
 func failures(ctx agent.InvocationContext) int {
 	n := 0
 	for ev := range ctx.Session().Events().All() {
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Address != drive.AddressOf(ctx) || ev.InvocationID != ctx.InvocationID() {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished || ev.Address != drive.AddressOf(ctx) || ev.InvocationID != ctx.InvocationID() {
 			continue
 		}
-		var fin session.StepFinished
+		var fin mark.StepFinished
 		if ev.Mark.Decode(&fin) == nil && fin.Error != "" {
 			n++
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // E5: a step that fails in a parallel agent cuts off a payment beside it; the error
@@ -101,7 +102,7 @@ func TestFailureNamesThePaymentThatItCutOff(t *testing.T) {
 				t.Fatalf("paid %d times", calls.Load())
 			}
 			if ok && waiting.Address == tt.at {
-				answer(t, svc, id, session.Answer{ID: waiting.Question.ID, Value: json.RawMessage(`{"action": "skip"}`)})
+				answer(t, svc, id, mark.Answer{ID: waiting.Question.ID, Value: json.RawMessage(`{"action": "skip"}`)})
 			} else if !errors.Is(err, errBroken) { // it fails again before the question is asked
 				t.Errorf("the retry: %v", err)
 			}

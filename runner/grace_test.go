@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // deafModel is a model that does not heed its context.
@@ -135,9 +136,9 @@ func unfinished(t *testing.T, svc session.Service) (open []session.Address) {
 	for ev := range get(t, svc).Events().All() {
 		switch {
 		case ev.Mark == nil:
-		case ev.Mark.Kind == session.MarkStepStarted:
+		case ev.Mark.Kind == mark.KindStepStarted:
 			left[ev.Address]++
-		case ev.Mark.Kind == session.MarkStepFinished:
+		case ev.Mark.Kind == mark.KindStepFinished:
 			left[ev.Address]--
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var errStop = errors.New("that will do")
@@ -121,8 +122,8 @@ func TestCanceledStepsAreNotFinished(t *testing.T) {
 	}
 	ended := make(map[session.Address]bool)
 	for ev := range get(t, svc).Events().All() {
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished {
-			ended[ev.Address] = !decode[session.StepFinished](t, ev.Mark).Canceled
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished {
+			ended[ev.Address] = !decode[mark.StepFinished](t, ev.Mark).Canceled
 		}
 	}
 	want := map[session.Address]bool{"root": false, "root/a": true, "root/b": false}

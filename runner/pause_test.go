@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // paused runs the tree, or resumes the run of that ID, and asks for a pause when
@@ -102,9 +103,9 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 // answer appends what a person says.
-func answer(t *testing.T, svc session.Service, id string, a session.Answer) {
+func answer(t *testing.T, svc session.Service, id string, a mark.Answer) {
 	t.Helper()
-	m, err := session.NewMark(session.MarkAnswered, a)
+	m, err := mark.New(mark.KindAnswered, a)
 	if err == nil {
 		err = svc.AppendEvent(t.Context(), get(t, svc), &session.Event{InvocationID: id, Author: "user", Mark: m})
 	}
@@ -118,14 +119,14 @@ func answer(t *testing.T, svc session.Service, id string, a session.Answer) {
 func TestStepInDoubt(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		actions []session.Resolution
+		actions []mark.Resolution
 		want    string // state.out
 		runs    int    // how often the step was made, of all processes
 	}{
-		{"done", []session.Resolution{{Action: session.ResolveResult, Result: "5"}}, "5", 0},
-		{"retried", []session.Resolution{{Action: session.ResolveRetry}}, "done", 1},
-		{"skipped", []session.Resolution{{Action: session.ResolveSkip}}, "", 0},
-		{"retried, cut off, done", []session.Resolution{{Action: session.ResolveRetry}, {Action: session.ResolveResult, Result: "6"}}, "6", 0},
+		{"done", []mark.Resolution{{Action: mark.ResolveResult, Result: "5"}}, "5", 0},
+		{"retried", []mark.Resolution{{Action: mark.ResolveRetry}}, "done", 1},
+		{"skipped", []mark.Resolution{{Action: mark.ResolveSkip}}, "", 0},
+		{"retried, cut off, done", []mark.Resolution{{Action: mark.ResolveRetry}, {Action: mark.ResolveResult, Result: "6"}}, "6", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			marker := t.TempDir() + "/ran"
@@ -147,21 +148,21 @@ func TestStepInDoubt(t *testing.T) {
 					t.Fatal(err)
 				}
 				id = ev.InvocationID
-				if ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && ev.Address == "root/pay" {
+				if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == "root/pay" {
 					break // and that is the crash
 				}
 			}
 			for i, action := range tt.actions {
 				err := resumed(t, work(), svc, id, nil)
 				waiting, ok := errors.AsType[*agent.WaitingError](err)
-				if !ok || !errors.Is(err, agent.ErrWaiting) || waiting.Address != "root/pay" || waiting.Question.Kind != session.AskResolution {
+				if !ok || !errors.Is(err, agent.ErrWaiting) || waiting.Address != "root/pay" || waiting.Question.Kind != mark.AskResolution {
 					t.Fatalf("resume: %v, want a question by root/pay", err)
 				}
 				value, _ := json.Marshal(action)
-				answer(t, svc, id, session.Answer{ID: waiting.Question.ID, Value: value})
+				answer(t, svc, id, mark.Answer{ID: waiting.Question.ID, Value: value})
 				if i < len(tt.actions)-1 { // cut off again, after the retry was written down
 					_ = resumed(t, work(), svc, id, func(ev *session.Event) bool {
-						return ev.Mark == nil || ev.Mark.Kind != session.MarkDispatched
+						return ev.Mark == nil || ev.Mark.Kind != mark.KindDispatched
 					})
 				}
 			}
@@ -198,7 +199,7 @@ func resumed(t *testing.T, root agent.Agent, svc session.Service, id string, mor
 func TestQuestionWithDeadline(t *testing.T) {
 	asks := func(deadline time.Duration) agent.Agent {
 		a, err := humanagent.New(humanagent.Config{
-			Name: "asks", Kind: session.AskText, Text: "Which one?", Timeout: deadline, Default: json.RawMessage(`"the first"`),
+			Name: "asks", Kind: mark.AskText, Text: "Which one?", Timeout: deadline, Default: json.RawMessage(`"the first"`),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +231,7 @@ func TestQuestionWithDeadline(t *testing.T) {
 					t.Fatalf("got %v, want that it waits", failed)
 				}
 				if tt.answered {
-					answer(t, svc, id, session.Answer{ID: waiting.Question.ID, Value: json.RawMessage(`"the second"`), By: "Ana"})
+					answer(t, svc, id, mark.Answer{ID: waiting.Question.ID, Value: json.RawMessage(`"the second"`), By: "Ana"})
 				} else {
 					time.Sleep(2 * time.Minute)
 				}

@@ -25,6 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
@@ -229,10 +230,10 @@ func TestWhatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 				}
 				failed := false
 				for _, ev := range log {
-					if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Address != "refine[1]/step" {
+					if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished || ev.Address != "refine[1]/step" {
 						continue
 					}
-					fin := decode[session.StepFinished](t, ev.Mark)
+					fin := decode[mark.StepFinished](t, ev.Mark)
 					if failed = fin.Error != ""; !strings.Contains(fin.Error, `state key "bad": `) || !strings.Contains(fin.Error, session.ErrNotJSON.Error()) || !strings.Contains(fin.Error, w.says) {
 						t.Errorf("the step's error is %q", fin.Error)
 					}

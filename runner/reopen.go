@@ -8,18 +8,19 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // replay is the replay of the run. The spans are the events that the resumed run leaves
 // out: those of steps that were cut off and, with cont, those of the run's end.
-func (p *past) replay(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, session.Spans, error) {
+func (p *past) replay(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, mark.Spans, error) {
 	count := p.counting()
 	end, err := drive.End(count)
 	if err != nil {
 		return nil, nil, err
 	}
 	var loops []session.Address
-	var back session.Spans // what is taken back
+	var back mark.Spans // what is taken back
 	switch {
 	case end == nil:
 	case !cont && end.Error != "":

@@ -16,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Errors of [Runner.Resume] that callers branch on; compare with errors.Is.
@@ -62,13 +63,13 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 		for _, opt := range opts {
 			opt(&o)
 		}
-		run, mark, err := r.restart(ctx, userID, sessionID, invocationID, cfg, o)
+		run, resumed, err := r.restart(ctx, userID, sessionID, invocationID, cfg, o)
 		if err != nil {
 			yield(nil, fmt.Errorf("resume run %q: %w", invocationID, err))
 			return
 		}
 		defer run.free()
-		if yield(mark, nil) {
+		if yield(resumed, nil) {
 			r.drive(ctx, run, cfg, yield)
 		}
 	}
@@ -127,21 +128,21 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		id: id, ctx: context.WithoutCancel(ctx), service: r.cfg.SessionService,
 		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free,
 	}
-	var gone session.Spans
+	var gone mark.Spans
 	if run.replay, gone, err = past.replay(r.tree, o.cont, cfg); err != nil {
 		return nil, nil, err
 	}
-	mark, err := past.resume(view, id, r.cfg.Agent.Name(), gone)
+	resumed, err := past.resume(view, id, r.cfg.Agent.Name(), gone)
 	if err != nil {
 		return nil, nil, err
 	}
 	run.replay.Recall()
 	run.view = view
-	if err := run.append(mark); err != nil {
+	if err := run.append(resumed); err != nil {
 		return nil, nil, err
 	}
 	run.view = view.Rewind(past.before, past.state)
-	run.others = append(run.others, mark)
+	run.others = append(run.others, resumed)
 	for _, ev := range past.events {
 		if ev.Seq <= past.before {
 			run.memo.restore(run.view, ev)
@@ -151,7 +152,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		run.agent, err = r.who(view.Rewind(past.first-1, nil).Events(), run.msg)
 		run.notes = !view.Noted() && len(past.state) > 0
 	}
-	return run, mark, err
+	return run, resumed, err
 }
 
 // again reports whether an event of a resumed run is in its log already, and takes
@@ -185,7 +186,7 @@ func (r *run) catchUp(seq int64) {
 func (r *run) note(ev *session.Event) {
 	delta := session.OwnState(r.view.State())
 	maps.Copy(delta, ev.Actions.StateDelta)
-	delta[session.KeyNoted] = true
+	delta[mark.KeyNoted] = true
 	ev.Actions.StateDelta = delta
 	r.notes = false
 }
@@ -195,7 +196,7 @@ func (r *run) note(ev *session.Event) {
 type past struct {
 	view       *session.View
 	log        []*session.Event
-	superseded session.Spans
+	superseded mark.Spans
 	msg        *genai.Content   // that the run was started with
 	events     []*session.Event // the run's own
 	others     []*session.Event // behind its first step that are no step's, or another run's
@@ -207,7 +208,7 @@ type past struct {
 func read(view *session.View, id string) (*past, error) {
 	p := &past{view: view, log: slices.Collect(view.Outline()), superseded: view.Superseded(), before: view.LastSeq()}
 	for _, ev := range p.log {
-		if s := session.SupersededBy(ev); s != nil {
+		if s := ev.Mark.Supersedes(); s != nil {
 			p.superseded = p.superseded.Union(s)
 		}
 	}
@@ -255,8 +256,8 @@ func read(view *session.View, id string) (*past, error) {
 
 // resume is the mark that says that the run goes on. It undoes what the events
 // have done that count no more now.
-func (p *past) resume(view *session.View, id, author string, gone session.Spans) (*session.Event, error) {
-	m, err := session.NewMark(session.MarkRunResumed, session.RunResumed{Superseded: gone})
+func (p *past) resume(view *session.View, id, author string, gone mark.Spans) (*session.Event, error) {
+	m, err := mark.New(mark.KindRunResumed, mark.RunResumed{Superseded: gone})
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +277,7 @@ func (p *past) resume(view *session.View, id, author string, gone session.Spans)
 			}
 		}
 	}
-	delta := map[string]any{session.KeySuperseded: all.String()}
+	delta := map[string]any{mark.KeySuperseded: all.String()}
 	now, before := session.OwnState(view.State()), left.all(view)
 	for k, is := range touched {
 		if was, ok := before[k]; is && (ok || now[k] != nil) && !reflect.DeepEqual(was, now[k]) {
@@ -315,4 +316,4 @@ func (f fold) all(view *session.View) map[string]any {
 }
 
 // noted reports whether an event has the whole state, as it was already.
-func noted(ev *session.Event) bool { return ev.Actions.StateDelta[session.KeyNoted] != nil }
+func noted(ev *session.Event) bool { return ev.Actions.StateDelta[mark.KeyNoted] != nil }

@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // BenchmarkResume takes up a run that was cut off in the last step of so many.
@@ -35,7 +36,7 @@ func BenchmarkResume(b *testing.B) {
 					b.Fatal(err)
 				}
 				id = ev.InvocationID
-				if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished {
+				if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished {
 					if finished++; finished == steps-1 {
 						break
 					}

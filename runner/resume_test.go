@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var errGone = errors.New("the disk is gone")
@@ -42,7 +43,7 @@ func breakOff(t *testing.T, svc session.Service, root agent.Agent, is func(*sess
 // ends is a step's last mark.
 func ends(at session.Address) func(*session.Event) bool {
 	return func(ev *session.Event) bool {
-		return ev.Address == at && ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished
+		return ev.Address == at && ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished
 	}
 }
 
@@ -264,7 +265,7 @@ func TestResumeNoticesAnotherTree(t *testing.T) {
 				}
 			}
 			for ev := range get(t, svc).(*session.View).Log().All() {
-				if int(ev.Seq) > before && ev.Mark.Kind != session.MarkRunResumed {
+				if int(ev.Seq) > before && ev.Mark.Kind != mark.KindRunResumed {
 					t.Errorf("stored: %s", brief([]*session.Event{ev}))
 				}
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // more goes on with a run that has come to its end, for so many events; 0: to its end.
@@ -131,7 +132,7 @@ func TestRetryFromAnywhere(t *testing.T) {
 // earlier attempts.
 func triedBefore(p *process, at session.Address, n int) bool {
 	for ev := range get(p, p.store).(*session.View).Events().All() {
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished && ev.Address == at && decode[session.StepFinished](p, ev.Mark).Error != "" {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && ev.Address == at && decode[mark.StepFinished](p, ev.Mark).Error != "" {
 			if n--; n < 0 {
 				return true
 			}

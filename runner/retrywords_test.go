@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // blocked is a model whose first answer is refused by its provider.
@@ -90,7 +91,7 @@ func TestRetryOfAFailedPaymentAsks(t *testing.T) {
 	if !ok || bank.posts != 1 {
 		t.Fatalf("got %v after %d posts, want a question", err, bank.posts)
 	}
-	answer(t, svc, p.id, session.Answer{ID: waiting.Question.ID, Value: json.RawMessage(`{"action": "retry"}`)})
+	answer(t, svc, p.id, mark.Answer{ID: waiting.Question.ID, Value: json.RawMessage(`{"action": "retry"}`)})
 	if _, err := p.retried(p.id); err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Config describes a runner.
@@ -102,8 +103,8 @@ type RunOption func(*runOptions)
 
 type runOptions struct {
 	stateDelta map[string]any
-	start      *session.Run
-	started    session.RunStarted
+	start      *mark.Run
+	started    mark.RunStarted
 	made       session.Session // with opening, its first event; or else nil
 	opening    *session.Event
 }
@@ -114,9 +115,9 @@ func WithStateDelta(delta map[string]any) RunOption {
 }
 
 // WithStart says of the run what whoever owns runs wants to find again: the run's
-// first event has the mark [session.MarkRunStarted] with data, and the session
+// first event has the mark [mark.KindRunStarted] with data, and the session
 // says r of itself. The invocation ID is r.ID, if that is given.
-func WithStart(r session.Run, data session.RunStarted) RunOption {
+func WithStart(r mark.Run, data mark.RunStarted) RunOption {
 	return func(o *runOptions) { o.start, o.started = &r, data }
 }
 
@@ -339,7 +340,7 @@ func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, er
 		if start.ID == "" {
 			start.ID = id
 		}
-		if ev, err = session.NewRunEvent(start, "user", session.MarkRunStarted, o.started); err != nil {
+		if ev, err = session.NewRunEvent(start, "user", mark.KindRunStarted, o.started); err != nil {
 			return nil, err
 		}
 		maps.Copy(ev.Actions.StateDelta, o.stateDelta)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Event is one thing that happened in a run: what an agent or the user said,
@@ -45,7 +46,7 @@ type Event struct {
 	// Attempt counts the tries of the step, from 1.
 	Attempt int `json:"attempt,omitempty"`
 	// Mark says what became of a step or a loop; nil on what agents say.
-	Mark *Mark `json:"mark,omitempty"`
+	Mark *mark.Mark `json:"mark,omitempty"`
 	// Omitted is how many bytes of long texts are left out, of which only the beginnings
 	// are there; 0 for all events but those of an outline. See [View.Outline].
 	Omitted int64 `json:"-"`
@@ -108,7 +109,7 @@ func (e *Event) Text() string {
 // or data such as a picture. A model's thoughts and calls are none, nor is a
 // question to a person.
 func (e *Event) Speaks() bool {
-	if e.Content == nil || e.Mark != nil && e.Mark.Kind == MarkAsked {
+	if e.Content == nil || e.Mark != nil && e.Mark.Kind == mark.KindAsked {
 		return false
 	}
 	for _, p := range e.Content.Parts {

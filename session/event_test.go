@@ -16,6 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sessiontest"
 )
 
@@ -210,24 +211,24 @@ func TestNewEventHasADeltaToWriteTo(t *testing.T) {
 }
 
 func TestMarkKeepsItsData(t *testing.T) {
-	m, err := session.NewMark(session.MarkStepFinished, session.StepFinished{Error: "boom", Seconds: 1.5})
+	m, err := mark.New(mark.KindStepFinished, mark.StepFinished{Error: "boom", Seconds: 1.5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got session.StepFinished
+	var got mark.StepFinished
 	if err := m.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(session.StepFinished{Error: "boom", Seconds: 1.5}, got); diff != "" {
+	if diff := cmp.Diff(mark.StepFinished{Error: "boom", Seconds: 1.5}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if m, err := session.NewMark(session.MarkStepStarted, nil); err != nil || m.Data != nil {
+	if m, err := mark.New(mark.KindStepStarted, nil); err != nil || m.Data != nil {
 		t.Errorf("a mark without data: got %v, %v", m, err)
 	}
-	if _, err := session.NewMark("odd", make(chan int)); err == nil {
+	if _, err := mark.New("odd", make(chan int)); err == nil {
 		t.Error("a mark with data that has no JSON: want an error")
 	}
-	if err := (&session.Mark{Kind: "odd", Data: []byte(`{`)}).Decode(&got); err == nil {
+	if err := (&mark.Mark{Kind: "odd", Data: []byte(`{`)}).Decode(&got); err == nil {
 		t.Error("a mark with broken data: want an error")
 	}
 }

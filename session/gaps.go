@@ -5,6 +5,8 @@ package session
 import (
 	"iter"
 	"sort"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // gap is a range of sequence numbers that a window does not show, with how many
@@ -14,7 +16,7 @@ type gap struct{ first, last, before int64 }
 // gaps are in rising order. They do not change: there are new ones instead.
 type gaps []gap
 
-func newGaps(s Spans) gaps {
+func newGaps(s mark.Spans) gaps {
 	var g gaps
 	var n int64
 	for _, sp := range s {

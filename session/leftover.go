@@ -5,6 +5,8 @@ package session
 import (
 	"iter"
 	"strings"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Leftovers are those of some state keys whose values an agent has left there in an
@@ -56,10 +58,10 @@ func Leftovers(newest iter.Seq[*Event], keys []string, at Address, invocation st
 // restores reports whether an event writes what the state was before, and nothing of
 // its own.
 func restores(ev *Event) bool {
-	if ev.Actions.StateDelta[KeyNoted] != nil {
+	if ev.Actions.StateDelta[mark.KeyNoted] != nil {
 		return true
 	}
-	return ev.Mark != nil && (ev.Mark.Kind == MarkRolledBack || ev.Mark.Kind == MarkRunResumed)
+	return ev.Mark != nil && (ev.Mark.Kind == mark.KindRolledBack || ev.Mark.Kind == mark.KindRunResumed)
 }
 
 // Place is an address without the numbers of iterations and of second runs.

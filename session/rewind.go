@@ -5,34 +5,21 @@ package session
 import (
 	"maps"
 	"strings"
-)
 
-// State keys of the log's own. Events carry them, and stores keep them as they
-// keep others; a view's State does not show them.
-const (
-	// KeySuperseded holds the [Spans], as text, of events that no longer count:
-	// of attempts that were cut off and made again. They stay in the log, and a
-	// view's Events leave them out.
-	KeySuperseded = keyPrefixLog + "superseded"
-	// KeyNoted says that the event's delta has the whole state of the session
-	// as it was then, app: and user: keys apart: from there on the log alone
-	// tells the state.
-	KeyNoted = keyPrefixLog + "noted"
-
-	keyPrefixLog = "refrain:"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // notes are what a view knows by the keys of the log's own.
 type notes struct {
 	noted      bool
-	run        string // KeyRun
-	superseded Spans
+	run        string // mark.KeyRun
+	superseded mark.Spans
 	gaps       gaps
 }
 
 // adopt moves the log's own keys out of the state that a store has read.
 func (v *View) adopt() {
-	for _, key := range [...]string{KeyNoted, KeySuperseded, KeyRun} {
+	for _, key := range [...]string{mark.KeyNoted, mark.KeySuperseded, mark.KeyRun} {
 		if val, ok := v.state[key]; ok {
 			delete(v.state, key)
 			v.note(key, val)
@@ -43,12 +30,12 @@ func (v *View) adopt() {
 // note takes in one of the log's own keys.
 func (v *View) note(key string, val any) {
 	switch text, _ := val.(string); key {
-	case KeyNoted:
+	case mark.KeyNoted:
 		v.noted = true
-	case KeyRun:
+	case mark.KeyRun:
 		v.run = text
-	case KeySuperseded:
-		var s Spans
+	case mark.KeySuperseded:
+		var s mark.Spans
 		if s.UnmarshalText([]byte(text)) != nil {
 			return // somebody else's: to show too much is the lesser evil
 		}
@@ -71,13 +58,13 @@ func (v *View) leaveOut() {
 }
 
 // Superseded are the events that the view leaves out of Events.
-func (v *View) Superseded() Spans {
+func (v *View) Superseded() mark.Spans {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.superseded
 }
 
-// Noted reports whether the log alone tells the session's state: [KeyNoted].
+// Noted reports whether the log alone tells the session's state: [mark.KeyNoted].
 func (v *View) Noted() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -150,11 +137,11 @@ func (v *View) Replay(ev *Event) {
 	if p.to != 0 && ev.Seq > p.to {
 		p.to = ev.Seq
 	}
-	if ev.Mark != nil && ev.Mark.Kind == MarkRunResumed {
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
 		return // it undoes what is not replayed
 	}
 	for k, val := range ev.Actions.StateDelta {
-		if shared(k) || strings.HasPrefix(k, keyPrefixLog) {
+		if shared(k) || strings.HasPrefix(k, mark.KeyPrefix) {
 			continue
 		}
 		v.set(k, p.last(k, val, ev), ev.Address)
@@ -198,9 +185,9 @@ func OwnKey(key string) bool {
 	return !shared(key) && durable(key) && !LogKey(key)
 }
 
-// LogKey reports whether a state key is one of the log's own, such as [KeyRun]. An
+// LogKey reports whether a state key is one of the log's own, such as [mark.KeyRun]. An
 // outline has their values whole.
-func LogKey(key string) bool { return strings.HasPrefix(key, keyPrefixLog) }
+func LogKey(key string) bool { return strings.HasPrefix(key, mark.KeyPrefix) }
 
 // OwnState are a state's keys of which OwnKey holds.
 func OwnState(s ReadonlyState) map[string]any {

@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// SealRun seals the end of a run, an event with a [MarkRunEnded] that has the Seq, the ID
+// SealRun seals the end of a run, an event with a [mark.KindRunEnded] that has the Seq, the ID
 // and the Timestamp with which it will be stored: it sets Events, Last and Seal of its
-// [RunEnded]. Events are those of the session, in their order. It fails for events that
+// [mark.RunEnded]. Events are those of the session, in their order. It fails for events that
 // JSON cannot hold, and leaves the end alone then.
 func SealRun(events iter.Seq[*Event], end *Event) error {
-	var data RunEnded
+	var data mark.RunEnded
 	if err := end.Mark.Decode(&data); err != nil {
 		return err
 	}
@@ -25,18 +27,18 @@ func SealRun(events iter.Seq[*Event], end *Event) error {
 	}
 	data.Events, data.Last, data.Seal = int64(d.Len()), last, ""
 	sealed := *end
-	if sealed.Mark, err = NewMark(MarkRunEnded, data); err != nil {
+	if sealed.Mark, err = mark.New(mark.KindRunEnded, data); err != nil {
 		return err
 	}
 	if err := d.Add(&sealed); err != nil {
 		return err
 	}
 	data.Seal = d.String()
-	end.Mark, err = NewMark(MarkRunEnded, data)
+	end.Mark, err = mark.New(mark.KindRunEnded, data)
 	return err
 }
 
-// RunSeal makes the hash that [RunEnded.Seal] has: over all events of the session from the
+// RunSeal makes the hash that [mark.RunEnded.Seal] has: over all events of the session from the
 // run's first one up to its end, whether or not they count, and over the end itself, its
 // Seal aside. What the run was started with is in it, such as the definition and the
 // inputs. n is how many events there were before the end. It fails for events that JSON
@@ -48,7 +50,7 @@ func RunSeal(events iter.Seq[*Event], end *Event) (seal string, n int64, err err
 	}
 	n = int64(d.Len())
 	bare := *end
-	if bare.Mark, err = end.Mark.without("seal"); err != nil {
+	if bare.Mark, err = without(end.Mark, "seal"); err != nil {
 		return "", 0, err
 	}
 	if err := d.Add(&bare); err != nil {
@@ -79,25 +81,25 @@ func digestRun(events iter.Seq[*Event], end *Event) (d *Digest, last int64, err 
 func SealLoop(before []*Event, stop *Event) error {
 	seal, _, err := LoopSeal(before, stop, nil)
 	if err == nil {
-		stop.Mark, err = stop.Mark.with("digest", seal)
+		stop.Mark, err = with(stop.Mark, "digest", seal)
 	}
 	return err
 }
 
 // LoopSeal makes the hash that a loop.StopRecord has for its digest: over the events of
 // the loop that count, from its beginning up to the record, an event with a
-// [MarkLoopStopped], and over what the record says, its digest aside. before are the
+// [mark.KindLoopStopped], and over what the record says, its digest aside. before are the
 // session's events before it, without those that were superseded by then. n is how many of
 // them are the loop's. The events may be an outline: whole reads one of them then, and may
 // be nil otherwise. It fails for events that JSON cannot hold.
 func LoopSeal(before []*Event, stop *Event, whole func(*Event) *Event) (seal string, n int, err error) {
-	bare, err := stop.Mark.without("digest")
+	bare, err := without(stop.Mark, "digest")
 	if err != nil {
 		return "", 0, err
 	}
 	began := 0
 	for i, ev := range slices.Backward(before) {
-		if ev.Mark != nil && ev.Mark.Kind == MarkStepStarted && ev.Address == stop.Address && ev.InvocationID == stop.InvocationID {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == stop.Address && ev.InvocationID == stop.InvocationID {
 			began = i + 1
 			break
 		}
@@ -121,10 +123,10 @@ func LoopSeal(before []*Event, stop *Event, whole func(*Event) *Event) (seal str
 }
 
 // without is the mark without a field of its data, whatever else the data has.
-func (m *Mark) without(field string) (*Mark, error) { return m.with(field, nil) }
+func without(m *mark.Mark, field string) (*mark.Mark, error) { return with(m, field, nil) }
 
 // with is the mark with another value of a field; nil leaves the field out.
-func (m *Mark) with(field string, value any) (*Mark, error) {
+func with(m *mark.Mark, field string, value any) (*mark.Mark, error) {
 	data := make(map[string]any)
 	dec := json.NewDecoder(bytes.NewReader(m.Data))
 	dec.UseNumber()
@@ -134,5 +136,5 @@ func (m *Mark) with(field string, value any) (*Mark, error) {
 	if delete(data, field); value != nil {
 		data[field] = value
 	}
-	return NewMark(m.Kind, data)
+	return mark.New(m.Kind, data)
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // scopedValue is an iteration: key with the loop iteration that it lives in.
@@ -79,7 +81,7 @@ func (v *View) set(key string, value any, at Address) {
 		v.setScoped(key, value, at.loop())
 		return
 	}
-	if strings.HasPrefix(key, keyPrefixLog) {
+	if strings.HasPrefix(key, mark.KeyPrefix) {
 		v.note(key, value)
 		return
 	}

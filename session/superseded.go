@@ -2,12 +2,14 @@
 
 package session
 
+import "github.com/refrain-dev/refrain/session/mark"
+
 // Current are the events that count: those of a log, oldest first, without the
 // superseded ones.
 func Current(log []*Event) []*Event {
-	var gone Spans
+	var gone mark.Spans
 	for _, ev := range log {
-		if s := SupersededBy(ev); s != nil {
+		if s := ev.Mark.Supersedes(); s != nil {
 			gone = gone.Union(s)
 		}
 	}
@@ -21,17 +23,4 @@ func Current(log []*Event) []*Event {
 		}
 	}
 	return left
-}
-
-// SupersededBy are the events that no longer count because of this one, which
-// is a [MarkRunResumed]; nil for others.
-func SupersededBy(ev *Event) Spans {
-	if ev.Mark == nil || ev.Mark.Kind != MarkRunResumed {
-		return nil
-	}
-	var r RunResumed
-	if ev.Mark.Decode(&r) != nil {
-		return nil // as if nothing were superseded
-	}
-	return r.Superseded
 }

@@ -131,7 +131,7 @@ func (v *View) LastUpdateTime() time.Time {
 func (v *View) LastSeq() int64 { return v.seq.Load() }
 
 // Events is the log as it stands now, without events that are superseded; see
-// [KeySuperseded].
+// [mark.KeySuperseded].
 func (v *View) Events() Events {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -55,7 +56,7 @@ func TestAskAnotherProcess(t *testing.T) {
 			}
 			close(w.gate["plan"])
 			state, err := two.Wait(t.Context(), run.ID())
-			if err != nil || state.Status != session.RunIsPaused {
+			if err != nil || state.Status != mark.RunIsPaused {
 				t.Fatalf("got %v, %v", state, err)
 			}
 			if p, ok := errors.AsType[*supervisor.PausedError](wait(t, run).Err); !ok || p.By != "two" || p.Reason != "lunch" {
@@ -133,9 +134,9 @@ func TestLeaseLost(t *testing.T) {
 	}
 	wait(t, other)
 	completed(t, resume(t, two, run.ID()))
-	want := []session.MarkKind{
-		session.MarkRunStarted, session.MarkRunTaken, session.MarkRunResumed, session.MarkRunPaused,
-		session.MarkRunTaken, session.MarkRunResumed, session.MarkRunEnded,
+	want := []mark.Kind{
+		mark.KindRunStarted, mark.KindRunTaken, mark.KindRunResumed, mark.KindRunPaused,
+		mark.KindRunTaken, mark.KindRunResumed, mark.KindRunEnded,
 	}
 	if diff := cmp.Diff(want, marks(t, store, run.ID())); diff != "" {
 		t.Errorf("marks (-want +got):\n%s", diff)
@@ -178,7 +179,7 @@ func TestQueue(t *testing.T) {
 	sup := process(t, store, w.nested(t), func(c *supervisor.Config) {
 		c.MaxRuns = 2
 		c.OnEvent = func(id string, ev *session.Event) {
-			if ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && ev.Address == "outer" {
+			if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == "outer" {
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, id)
@@ -199,7 +200,7 @@ func TestQueue(t *testing.T) {
 	}
 	queued := 0
 	for _, info := range all {
-		if info.Run.Status != session.RunRunning || !info.Here {
+		if info.Run.Status != mark.RunRunning || !info.Here {
 			t.Errorf("got %+v", info)
 		}
 		if info.Queued {
@@ -215,7 +216,7 @@ func TestQueue(t *testing.T) {
 	if err := sup.Cancel(t.Context(), ids[3], ""); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range map[int]session.RunStatus{2: session.RunIsPaused, 3: session.RunCanceled} {
+	for i, want := range map[int]mark.RunStatus{2: mark.RunIsPaused, 3: mark.RunCanceled} {
 		if out := wait(t, runs[i]); out.Run.Status != want {
 			t.Errorf("run %d is %+v", i, out)
 		}
@@ -234,7 +235,7 @@ func TestQueue(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	build := func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+	build := func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 		return &supervisor.Program{}, nil
 	}
 	good := supervisor.Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Build: build}

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -21,7 +22,7 @@ func asks(t testing.TB, name string, deadline time.Duration) agent.Agent {
 	t.Helper()
 	base := new(person)
 	b, err := drive.NewBase(agent.Config{Name: name}, base, func(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-		q := session.Question{ID: drive.QuestionID(ctx, 1), Kind: session.AskText, Text: name + "?"}
+		q := mark.Question{ID: drive.QuestionID(ctx, 1), Kind: mark.AskText, Text: name + "?"}
 		if deadline > 0 {
 			q.Deadline, q.Default = time.Now().Add(deadline), []byte(`"by default"`)
 		}
@@ -46,13 +47,13 @@ type person struct{ *drive.Base }
 func (*person) Continues() bool { return true }
 
 // asked waits until a run asks something.
-func asked(t testing.TB, sup *supervisor.Supervisor, id string) []session.Question {
+func asked(t testing.TB, sup *supervisor.Supervisor, id string) []mark.Question {
 	t.Helper()
 	for ev, err := range sup.Watch(t.Context(), id, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkAsked {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindAsked {
 			continue
 		}
 		open, err := sup.Questions(t.Context(), id)
@@ -73,7 +74,7 @@ func TestWaitForAnswers(t *testing.T) {
 	one, two := process(t, store, tree), process(t, store, tree, named("two"))
 	run := start(t, one)
 	out := wait(t, run)
-	if _, ok := errors.AsType[*agent.WaitingError](out.Err); !ok || out.Run.Status != session.RunWaiting {
+	if _, ok := errors.AsType[*agent.WaitingError](out.Err); !ok || out.Run.Status != mark.RunWaiting {
 		t.Fatalf("got %+v", out)
 	}
 	open, err := two.Questions(t.Context(), run.ID())
@@ -82,11 +83,11 @@ func TestWaitForAnswers(t *testing.T) {
 	}
 	// A branch may come to its question only when the other has its answer.
 	for len(open) > 0 {
-		if open, err = two.Answer(t.Context(), run.ID(), session.Answer{ID: open[0].ID, Value: []byte(`"` + open[0].Text + `"`)}); err != nil {
+		if open, err = two.Answer(t.Context(), run.ID(), mark.Answer{ID: open[0].ID, Value: []byte(`"` + open[0].Text + `"`)}); err != nil {
 			t.Fatal(err)
 		}
 		if len(open) == 0 {
-			if got := session.RunOf(view(t, store, run.ID())).Status; got != session.RunIsPaused {
+			if got := session.RunOf(view(t, store, run.ID())).Status; got != mark.RunIsPaused {
 				t.Errorf("with all answers the run is %s", got)
 			}
 			wait(t, resume(t, two, run.ID()))
@@ -95,14 +96,14 @@ func TestWaitForAnswers(t *testing.T) {
 			}
 		}
 	}
-	if got := session.RunOf(view(t, store, run.ID())); got.Status != session.RunCompleted {
+	if got := session.RunOf(view(t, store, run.ID())); got.Status != mark.RunCompleted {
 		t.Fatalf("the run is %+v", got)
 	}
 	want := map[string]any{"before": "x", "after": "x", "left": `"left?"`, "right": `"right?"`}
 	if diff := cmp.Diff(want, final(t, store, run.ID())); diff != "" || w.total() != 2 {
 		t.Errorf("%d steps ran; the state (-want +got):\n%s", w.total(), diff)
 	}
-	if _, err := one.Answer(t.Context(), run.ID(), session.Answer{ID: "q-1"}); !errors.Is(err, supervisor.ErrNoQuestion) {
+	if _, err := one.Answer(t.Context(), run.ID(), mark.Answer{ID: "q-1"}); !errors.Is(err, supervisor.ErrNoQuestion) {
 		t.Errorf("an answer to nobody: %v", err)
 	}
 }
@@ -119,7 +120,7 @@ func TestAnswerWhileOthersWork(t *testing.T) {
 	<-w.seen
 	close(ready)
 	open := asked(t, two, run.ID())
-	if _, err := two.Answer(t.Context(), run.ID(), session.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
+	if _, err := two.Answer(t.Context(), run.ID(), mark.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
 		t.Fatal(err)
 	}
 	close(w.gate["slow"])
@@ -142,7 +143,7 @@ func TestAnswerOutlivesTheDriver(t *testing.T) {
 	<-w.seen
 	close(ready)
 	open := asked(t, two, run.ID())
-	if _, err := two.Answer(t.Context(), run.ID(), session.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
+	if _, err := two.Answer(t.Context(), run.ID(), mark.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
 		t.Fatal(err)
 	}
 	dying.dead.Store(true)
@@ -161,7 +162,7 @@ func TestDeadline(t *testing.T) {
 			store := session.InMemoryService()
 			sup := process(t, store, asks(t, "left", time.Hour))
 			run := start(t, sup)
-			if out := wait(t, run); out.Run.Status != session.RunWaiting || time.Until(out.Run.Deadline) != time.Hour {
+			if out := wait(t, run); out.Run.Status != mark.RunWaiting || time.Until(out.Run.Deadline) != time.Hour {
 				t.Fatalf("got %+v", out)
 			}
 			if restart {
@@ -174,12 +175,12 @@ func TestDeadline(t *testing.T) {
 				}
 			}
 			time.Sleep(59 * time.Minute)
-			if got := session.RunOf(view(t, store, run.ID())).Status; got != session.RunWaiting {
+			if got := session.RunOf(view(t, store, run.ID())).Status; got != mark.RunWaiting {
 				t.Errorf("before its time the run is %s", got)
 			}
 			time.Sleep(2 * time.Minute)
 			synctest.Wait()
-			if got := session.RunOf(view(t, store, run.ID())).Status; got != session.RunCompleted {
+			if got := session.RunOf(view(t, store, run.ID())).Status; got != mark.RunCompleted {
 				t.Errorf("after its time the run is %s", got)
 			}
 			if got := final(t, store, run.ID())["left"]; got != `"by default"` {

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -35,7 +36,7 @@ func TestCallIDsTravelWithTheRun(t *testing.T) {
 		}
 		return a
 	}
-	build := func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+	build := func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 		root, err := sequentialagent.New(sequentialagent.Config{AgentConfig: agent.Config{Name: "root", SubAgents: []agent.Agent{calls("first"), calls("second")}}})
 		return &supervisor.Program{Agent: root}, err
 	}
@@ -58,7 +59,7 @@ func TestCallIDsTravelWithTheRun(t *testing.T) {
 		return slices.Collect(got.Session.(*session.View).Log().All())
 	}
 	began := slices.IndexFunc(whole("old"), func(ev *session.Event) bool {
-		return ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted && ev.Address == "root/first"
+		return ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == "root/first"
 	}) + 1
 	// The process died when the first step had begun, and the log went elsewhere.
 	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: "a", UserID: "u", SessionID: "copy"})

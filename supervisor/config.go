@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Config describes a supervisor.
@@ -27,7 +28,7 @@ type Config struct {
 	AppName, UserID string
 	// Build makes the agents of a run from what the run was started with. It is called when the run
 	// starts and each time it is resumed. Required.
-	Build func(ctx context.Context, started session.RunStarted) (*Program, error)
+	Build func(ctx context.Context, started mark.RunStarted) (*Program, error)
 	// ArtifactService and MemoryService serve all runs whose program has none of its own. Fork
 	// copies files in ArtifactService. Both are optional.
 	ArtifactService artifact.Service
@@ -79,7 +80,7 @@ type Request struct {
 	// State changes the session's state together with the message.
 	State map[string]any
 	// Started is recorded with the run and given to Build. By is filled in.
-	Started session.RunStarted
+	Started mark.RunStarted
 	// Program is used instead of calling Build. The supervisor closes it, also if Start fails.
 	// Optional.
 	Program *Program

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Pause asks a run to pause at its next step boundary, in whichever process it is driven: steps
@@ -34,7 +35,7 @@ func (s *Supervisor) Cancel(ctx context.Context, id, reason string) error {
 // Answer answers a question of a run. A run that a process drives continues when it has all answers
 // that it waits for; any other has to be resumed. Answer returns the questions that are still open.
 // Errors to expect are [ErrNotFound] and [ErrNoQuestion].
-func (s *Supervisor) Answer(ctx context.Context, id string, a session.Answer) (open []session.Question, err error) {
+func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open []mark.Question, err error) {
 	open, err = s.Questions(ctx, id)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a session.Answer) (o
 }
 
 // Questions returns the open questions of a run, in the order in which they were asked.
-func (s *Supervisor) Questions(ctx context.Context, id string) ([]session.Question, error) {
+func (s *Supervisor) Questions(ctx context.Context, id string) ([]mark.Question, error) {
 	view, run, err := s.get(ctx, id, false)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 func (r *Run) idle(view *session.View, w *wish) error {
 	switch status := r.run.Status; {
 	case status.Over():
-		did := map[session.RunStatus]string{session.RunCompleted: "completed", session.RunFailed: "failed", session.RunCanceled: "was canceled"}
+		did := map[mark.RunStatus]string{mark.RunCompleted: "completed", mark.RunFailed: "failed", mark.RunCanceled: "was canceled"}
 		return fmt.Errorf("%w: it %s", ErrOver, did[status])
 	case w.Do == doCancel:
 		if err := r.closeSteps(view); err != nil {
@@ -122,30 +123,30 @@ func (r *Run) idle(view *session.View, w *wish) error {
 		return r.end(&CanceledError{By: w.By, Reason: w.Reason})
 	case w.Do == doAnswer:
 		return r.idleAnswer(w.Answer)
-	case status != session.RunRunning:
+	case status != mark.RunRunning:
 		return ErrPaused
 	}
 	if w.Reason == "" {
 		w.Reason = "it was interrupted before"
 	}
-	return r.write(session.MarkRunPaused, session.RunPaused{By: w.By, Reason: w.Reason}, func(run *session.Run) {
-		run.Status = session.RunIsPaused
+	return r.write(mark.KindRunPaused, mark.RunPaused{By: w.By, Reason: w.Reason}, func(run *mark.Run) {
+		run.Status = mark.RunIsPaused
 	})
 }
 
-func (r *Run) idleAnswer(a *session.Answer) error {
+func (r *Run) idleAnswer(a *mark.Answer) error {
 	r.answers = append(r.answers, *a)
 	open, err := r.answer()
-	if err != nil || r.run.Status != session.RunWaiting {
+	if err != nil || r.run.Status != mark.RunWaiting {
 		return err
 	}
-	data := session.RunPaused{By: a.By, Reason: "answered"}
+	data := mark.RunPaused{By: a.By, Reason: "answered"}
 	for _, q := range open {
 		data.Waits = append(data.Waits, q.ID)
 	}
-	return r.write(session.MarkRunPaused, data, func(run *session.Run) {
+	return r.write(mark.KindRunPaused, data, func(run *mark.Run) {
 		if run.Deadline = earliest(open); len(open) == 0 {
-			run.Status = session.RunIsPaused
+			run.Status = mark.RunIsPaused
 		}
 	})
 }
@@ -159,19 +160,19 @@ func (r *Run) closeSteps(view *session.View) error {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkStepStarted:
+		case mark.KindStepStarted:
 			open = append(open, ev)
-		case session.MarkStepFinished:
+		case mark.KindStepFinished:
 			open = deleteFunc(open, func(began *session.Event) bool { return began.Address == ev.Address })
 		}
 	}
 	if err := view.Err(); err != nil {
 		return err
 	}
-	fin := session.StepFinished{Error: "the run was interrupted, and then canceled", Kind: session.FailureCanceled, Canceled: true}
+	fin := mark.StepFinished{Error: "the run was interrupted, and then canceled", Kind: mark.FailureCanceled, Canceled: true}
 	for i := len(open) - 1; i >= 0; i-- {
 		began := open[i]
-		mark, err := session.NewMark(session.MarkStepFinished, fin)
+		mark, err := mark.New(mark.KindStepFinished, fin)
 		if err != nil {
 			return err
 		}

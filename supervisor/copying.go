@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // copying is a log on its way into a fork. The fork's events differ: they say nothing about
@@ -17,13 +18,13 @@ type copying struct {
 	from    string           // the session of the log
 	log     []*session.Event // as it is
 	copied  []*session.Event // as the fork has it
-	gone    session.Spans    // what does not count by now
+	gone    mark.Spans       // what does not count by now
 	changed bool             // an event of a step is another one in the fork
 }
 
 // add copies the next event.
 func (c *copying) add(ev *session.Event) error {
-	if s := session.SupersededBy(ev); s != nil {
+	if s := ev.Mark.Supersedes(); s != nil {
 		c.gone = c.gone.Union(s)
 	}
 	f := *ev
@@ -31,7 +32,7 @@ func (c *copying) add(ev *session.Event) error {
 	maps.DeleteFunc(f.Actions.StateDelta, func(k string, _ any) bool {
 		shared := strings.HasPrefix(k, session.KeyPrefixApp) || strings.HasPrefix(k, session.KeyPrefixUser)
 		c.changed = c.changed || shared
-		return shared || k == session.KeyRun
+		return shared || k == mark.KeyRun
 	})
 	if ev.Mark != nil {
 		if err := c.mark(ev, &f); err != nil {
@@ -45,16 +46,16 @@ func (c *copying) add(ev *session.Event) error {
 // mark makes the mark of a copied event anew where it has to be another one.
 func (c *copying) mark(ev, f *session.Event) (err error) {
 	switch ev.Mark.Kind {
-	case session.MarkRunStarted:
-		var start session.RunStarted
+	case mark.KindRunStarted:
+		var start mark.RunStarted
 		if err := ev.Mark.Decode(&start); err != nil || start.Session != "" {
 			return err
 		}
 		start.Session = c.from // of an older version
-		f.Mark, err = session.NewMark(session.MarkRunStarted, start)
+		f.Mark, err = mark.New(mark.KindRunStarted, start)
 		return err
-	case session.MarkRunEnded:
-		var end session.RunEnded
+	case mark.KindRunEnded:
+		var end mark.RunEnded
 		if err := ev.Mark.Decode(&end); err != nil || end.Seal == "" {
 			return err
 		}
@@ -62,7 +63,7 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 			return err
 		}
 		return session.SealRun(slices.Values(c.copied), f)
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		var record struct{ Digest string }
 		if err := ev.Mark.Decode(&record); err != nil || !c.changed {
 			return err

@@ -7,7 +7,7 @@
 //	sup, err := supervisor.New(supervisor.Config{
 //		Service: store, // such as that of session/sqlite
 //		AppName: "app", UserID: "ana",
-//		Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+//		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 //			return &supervisor.Program{Agent: root}, nil
 //		},
 //	})
@@ -25,7 +25,7 @@
 // drives a run, and holds the session's lease meanwhile. Other processes write their requests, such
 // as a pause, into a second session, the run's mailbox; the driver carries them out.
 //
-// Every run ends with a mark in its log: [session.MarkRunPaused] if it can go on,
-// [session.MarkRunEnded] if it cannot. If a process dies, the log still says that the run is
+// Every run ends with a mark in its log: [mark.KindRunPaused] if it can go on,
+// [mark.KindRunEnded] if it cannot. If a process dies, the log still says that the run is
 // running; its lease expires, and [Supervisor.Recover] or [Supervisor.Resume] continues the run.
 package supervisor

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // drive runs a run until it is over or paused. One that begins is first; nil goes on.
@@ -32,7 +33,7 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	r.outcome = Outcome{r.run, err}
 	r.mu.Unlock()
 	r.s.release(r.lease)
-	if r.run.Status == session.RunWaiting {
+	if r.run.Status == mark.RunWaiting {
 		r.s.alarm(r.ID(), r.run.Deadline)
 	}
 	r.dismiss()
@@ -120,9 +121,9 @@ func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 // segment is what came of a run between two marks of the supervisor's.
 type segment struct {
 	err  error
-	fin  *session.StepFinished // of the root; nil if it is not over
-	stop string                // why the last of its outermost loops has stopped
-	went bool                  // something has happened
+	fin  *mark.StepFinished // of the root; nil if it is not over
+	stop string             // why the last of its outermost loops has stopped
+	went bool               // something has happened
 }
 
 // segment runs the run up to its end or its next pause.
@@ -167,12 +168,12 @@ func (end *segment) add(ev *session.Event) {
 		return
 	}
 	switch {
-	case ev.Mark.Kind == session.MarkStepFinished && ev.Address.Parent() == "":
-		fin := new(session.StepFinished)
+	case ev.Mark.Kind == mark.KindStepFinished && ev.Address.Parent() == "":
+		fin := new(mark.StepFinished)
 		if ev.Mark.Decode(fin) == nil && !fin.Canceled {
 			end.fin = fin
 		}
-	case ev.Mark.Kind == session.MarkLoopStopped && ev.Iteration == 0:
+	case ev.Mark.Kind == mark.KindLoopStopped && ev.Iteration == 0:
 		var rec loop.StopRecord
 		if ev.Mark.Decode(&rec) == nil && rec.Reason != loop.ReasonCanceled {
 			end.stop = string(rec.Reason)

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -35,7 +36,7 @@ func Example() {
 	}
 	sup, err := supervisor.New(supervisor.Config{
 		Service: session.InMemoryService(), AppName: "app", UserID: "ana",
-		Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: root}, nil
 		},
 		OnEvent: func(_ string, ev *session.Event) {

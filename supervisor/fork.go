@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Checkpoint is a place in a run. Set Iteration or Seq; the zero value is the place after the last
@@ -72,7 +73,7 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	var found, last int64
 	n := 0
 	for ev := range counting(view) {
-		if ev.InvocationID != id || ev.Mark == nil || ev.Mark.Kind != session.MarkIterationFinished ||
+		if ev.InvocationID != id || ev.Mark == nil || ev.Mark.Kind != mark.KindIterationFinished ||
 			at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
 			continue
 		}
@@ -99,7 +100,7 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 }
 
 // copy makes the session of a fork. It fails with session.ErrExists if there is one.
-func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.Run, fork string, seq int64) error {
+func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run, fork string, seq int64) error {
 	files := make(map[string]int64)
 	log := copying{from: from.ID()}
 	for ev := range from.Log().All() {
@@ -119,10 +120,10 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 	if err := s.copyFiles(ctx, from.ID(), fork, files); err != nil {
 		return err
 	}
-	parent := session.RunParent{SessionID: from.ID(), Seq: seq}
-	mark, err := session.NewRunEvent(session.Run{
-		ID: run.ID, Name: run.Name, Status: session.RunIsPaused, Started: time.Now(), Parent: &parent,
-	}, "refrain", session.MarkRunPaused, session.RunPaused{
+	parent := mark.RunParent{SessionID: from.ID(), Seq: seq}
+	ev, err := session.NewRunEvent(mark.Run{
+		ID: run.ID, Name: run.Name, Status: mark.RunIsPaused, Started: time.Now(), Parent: &parent,
+	}, "refrain", mark.KindRunPaused, mark.RunPaused{
 		By: s.cfg.Owner, Reason: fmt.Sprintf("forked from %s behind event %d", from.ID(), seq), Session: fork,
 	})
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *session.
 	}
 	_, err = session.Start(ctx, s.cfg.Service, &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork},
-		Events:        append(log.copied, mark),
+		Events:        append(log.copied, ev),
 	})
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -35,7 +36,7 @@ func lasting(t *testing.T, store session.Service, id string, to int64) (all []st
 			t.Fatal(err)
 		}
 		for k, v := range ev.Actions.StateDelta {
-			if k != session.KeyRun {
+			if k != mark.KeyRun {
 				text = append(text, k...)
 				value, _ := json.Marshal(v)
 				text = append(text, value...)
@@ -70,7 +71,7 @@ func TestFork(t *testing.T) {
 					t.Fatal(err)
 				}
 				run := session.RunOf(view(t, store, id))
-				if run.Status != session.RunIsPaused || run.Parent == nil || run.Parent.SessionID != old.ID() {
+				if run.Status != mark.RunIsPaused || run.Parent == nil || run.Parent.SessionID != old.ID() {
 					t.Fatalf("the fork is %+v", run)
 				}
 				if diff := cmp.Diff(lasting(t, store, old.ID(), run.Parent.Seq), lasting(t, store, id, run.Parent.Seq)); diff != "" {
@@ -84,7 +85,7 @@ func TestFork(t *testing.T) {
 				if diff := cmp.Diff(final(t, store, old.ID()), final(t, store, id)); diff != "" {
 					t.Errorf("the state (-old +new):\n%s", diff)
 				}
-				if run := session.RunOf(view(t, store, id)); run.Parent == nil || run.Status != session.RunCompleted {
+				if run := session.RunOf(view(t, store, id)); run.Parent == nil || run.Status != mark.RunCompleted {
 					t.Errorf("in the end the fork is %+v", run)
 				}
 			}
@@ -226,7 +227,7 @@ func TestForkIsSealed(t *testing.T) {
 	}
 	forger, err := supervisor.New(supervisor.Config{
 		Service: changed, AppName: "app", UserID: "ana",
-		Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: root}, nil
 		},
 	})

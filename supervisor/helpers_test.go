@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -168,7 +169,7 @@ func process(t testing.TB, store session.Service, root agent.Agent, change ...fu
 	t.Helper()
 	cfg := supervisor.Config{
 		Service: store, AppName: "app", UserID: "ana", Owner: "the test",
-		Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: root}, nil
 		},
 	}
@@ -236,7 +237,7 @@ func database(t testing.TB) session.Service {
 }
 
 func request() supervisor.Request {
-	return supervisor.Request{Message: genai.NewContentFromText("go", genai.RoleUser), Started: session.RunStarted{Name: "test"}}
+	return supervisor.Request{Message: genai.NewContentFromText("go", genai.RoleUser), Started: mark.RunStarted{Name: "test"}}
 }
 
 func start(t testing.TB, sup *supervisor.Supervisor) *supervisor.Run {
@@ -269,7 +270,7 @@ func wait(t testing.TB, run *supervisor.Run) supervisor.Outcome {
 // completed demands that a run comes to its end.
 func completed(t testing.TB, run *supervisor.Run) {
 	t.Helper()
-	if out := wait(t, run); out.Err != nil || out.Run.Status != session.RunCompleted {
+	if out := wait(t, run); out.Err != nil || out.Run.Status != mark.RunCompleted {
 		t.Errorf("run %s is %s: %v", run.ID(), out.Run.Status, out.Err)
 	}
 }
@@ -284,7 +285,7 @@ func view(t testing.TB, store session.Service, id string) *session.View {
 }
 
 // marks are the kinds of the marks of the run as a whole, in order.
-func marks(t testing.TB, store session.Service, id string) (kinds []session.MarkKind) {
+func marks(t testing.TB, store session.Service, id string) (kinds []mark.Kind) {
 	t.Helper()
 	for ev := range view(t, store, id).Log().All() {
 		if ev.Mark != nil && ev.Address == "" {
@@ -301,9 +302,9 @@ func underWay(t testing.TB, store session.Service, id string) map[session.Addres
 	for ev := range view(t, store, id).Events().All() {
 		switch {
 		case ev.Mark == nil:
-		case ev.Mark.Kind == session.MarkStepStarted:
+		case ev.Mark.Kind == mark.KindStepStarted:
 			open[ev.Address] = true
-		case ev.Mark.Kind == session.MarkStepFinished:
+		case ev.Mark.Kind == mark.KindStepFinished:
 			delete(open, ev.Address)
 		}
 	}

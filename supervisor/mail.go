@@ -9,24 +9,25 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // The marks in a mailbox: what is wanted of a run, and that its driver has taken
 // note of it.
 const (
-	markRequest session.MarkKind = "request"
-	markNoted   session.MarkKind = "noted"
+	markRequest mark.Kind = "request"
+	markNoted   mark.Kind = "noted"
 )
 
 // wish is what somebody wants of a run. It is the data of markRequest.
 type wish struct {
 	// To is the token of the lease under which the run is driven: a driver who
 	// comes later has nothing to do with it.
-	To     int64           `json:"to"`
-	Do     string          `json:"do"`
-	By     string          `json:"by,omitempty"`
-	Reason string          `json:"reason,omitempty"`
-	Answer *session.Answer `json:"answer,omitempty"`
+	To     int64        `json:"to"`
+	Do     string       `json:"do"`
+	By     string       `json:"by,omitempty"`
+	Reason string       `json:"reason,omitempty"`
+	Answer *mark.Answer `json:"answer,omitempty"`
 }
 
 // What a wish can be.
@@ -50,9 +51,9 @@ func mailbox(key session.Key) session.Key {
 }
 
 // post puts an event into a mailbox, which it makes if there is none.
-func (s *Supervisor) post(ctx context.Context, key session.Key, author string, kind session.MarkKind, data any) (*session.Event, error) {
+func (s *Supervisor) post(ctx context.Context, key session.Key, author string, kind mark.Kind, data any) (*session.Event, error) {
 	box := mailbox(key)
-	mark, err := session.NewMark(kind, data)
+	m, err := mark.New(kind, data)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (s *Supervisor) post(ctx context.Context, key session.Key, author string, k
 		if err != nil {
 			return nil, err
 		}
-		ev := &session.Event{Author: author, Mark: mark}
+		ev := &session.Event{Author: author, Mark: m}
 		if err = s.cfg.Service.AppendEvent(ctx, got.Session, ev); err == nil {
 			return ev, nil
 		}
@@ -199,7 +200,7 @@ func (r *Run) oldAnswers() error {
 
 // answer puts the answers that have come into the log, and returns the questions
 // that are open.
-func (r *Run) answer() ([]session.Question, error) {
+func (r *Run) answer() ([]mark.Question, error) {
 	r.mu.Lock()
 	answers := r.answers
 	r.answers = nil
@@ -218,7 +219,7 @@ func (r *Run) answer() ([]session.Question, error) {
 		if i < 0 {
 			continue
 		}
-		if err := r.write(session.MarkAnswered, a, func(*session.Run) {}); err != nil {
+		if err := r.write(mark.KindAnswered, a, func(*mark.Run) {}); err != nil {
 			return nil, err
 		}
 		open = append(open[:i:i], open[i+1:]...)
@@ -226,7 +227,7 @@ func (r *Run) answer() ([]session.Question, error) {
 	return open, nil
 }
 
-func indexOf(open []session.Question, id string) int {
+func indexOf(open []mark.Question, id string) int {
 	for i, q := range open {
 		if q.ID == id {
 			return i

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sessiontest"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -23,7 +24,7 @@ type mortal struct {
 	service
 	dead  atomic.Bool
 	after session.Address // it dies behind a mark of that step
-	kind  session.MarkKind
+	kind  mark.Kind
 }
 
 type service interface {
@@ -153,7 +154,7 @@ func TestFaultyStore(t *testing.T) {
 			}
 		}
 		for range 100 {
-			if session.RunOf(view(t, store, id)).Status == session.RunCompleted {
+			if session.RunOf(view(t, store, id)).Status == mark.RunCompleted {
 				break
 			}
 			again, err := sup.Resume(t.Context(), id, supervisor.ResumeOptions{})
@@ -162,7 +163,7 @@ func TestFaultyStore(t *testing.T) {
 				wait(t, again)
 			}
 		}
-		if got := session.RunOf(view(t, store, id)); got.Status != session.RunCompleted {
+		if got := session.RunOf(view(t, store, id)); got.Status != mark.RunCompleted {
 			t.Fatalf("seed %d: %+v", seed, got)
 		}
 		if diff := cmp.Diff(final(t, calm, whole.ID()), final(t, store, id)); diff != "" {
@@ -175,12 +176,12 @@ func TestFaultyStore(t *testing.T) {
 // A process that dies behind a run's last step leaves it to the next one to say how
 // the run has ended.
 func TestDiedBeforeItCouldSaySo(t *testing.T) {
-	diesBeforeItSaysSo(t, false, session.MarkStepFinished)
-	diesBeforeItSaysSo(t, false, session.MarkLoopStopped)
-	diesBeforeItSaysSo(t, true, session.MarkStepFinished)
+	diesBeforeItSaysSo(t, false, mark.KindStepFinished)
+	diesBeforeItSaysSo(t, false, mark.KindLoopStopped)
+	diesBeforeItSaysSo(t, true, mark.KindStepFinished)
 }
 
-func diesBeforeItSaysSo(t *testing.T, failed bool, last session.MarkKind) {
+func diesBeforeItSaysSo(t *testing.T, failed bool, last mark.Kind) {
 	t.Helper()
 	store := session.InMemoryService()
 	dying := &mortal{service: store.(service), after: "outer", kind: last}
@@ -190,16 +191,16 @@ func diesBeforeItSaysSo(t *testing.T, failed bool, last session.MarkKind) {
 	}
 	run := start(t, process(t, dying, w.nested(t)))
 	wait(t, run)
-	if got := session.RunOf(view(t, store, run.ID())).Status; got != session.RunRunning {
+	if got := session.RunOf(view(t, store, run.ID())).Status; got != mark.RunRunning {
 		t.Fatalf("the run is %s", got)
 	}
 	ran := w.total()
 	next := process(t, store, w.nested(t), func(c *supervisor.Config) { c.Dead = func(string) bool { return true } })
 	out := wait(t, resume(t, next, run.ID()))
 	switch {
-	case failed && (out.Run.Status != session.RunFailed || out.Err == nil || !strings.Contains(out.Run.Error, "the disk is full")):
+	case failed && (out.Run.Status != mark.RunFailed || out.Err == nil || !strings.Contains(out.Run.Error, "the disk is full")):
 		t.Errorf("got %+v", out)
-	case !failed && (out.Run.Status != session.RunCompleted || out.Err != nil || out.Run.Stop != "max_iterations"):
+	case !failed && (out.Run.Status != mark.RunCompleted || out.Err != nil || out.Run.Stop != "max_iterations"):
 		t.Errorf("got %+v", out)
 	}
 	if w.total() != ran {

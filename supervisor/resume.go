@@ -12,18 +12,19 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // taken is how a run was taken up.
 type taken struct {
-	session.RunTaken
+	mark.RunTaken
 
 	was json.RawMessage // what Program takes the place of
 }
 
 // ResumeOptions say how a run continues. The zero value changes nothing.
 type ResumeOptions struct {
-	// Program replaces [session.RunStarted.Program], also for later resumes. If the agents that
+	// Program replaces [mark.RunStarted.Program], also for later resumes. If the agents that
 	// Build makes from it do not fit the log, or if Build fails, the run keeps its program and the
 	// outcome has [agent.ErrDiverged] or Build's error. A run that was paused or canceled is paused
 	// or canceled again, for the same reason; any other is paused.
@@ -55,11 +56,11 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	view, run, err := s.get(ctx, id, false)
 	switch {
 	case err != nil:
-	case run.Status == session.RunCompleted && !opts.Continue:
+	case run.Status == mark.RunCompleted && !opts.Continue:
 		err = fmt.Errorf("%w: it completed", ErrOver)
-	case run.Status == session.RunFailed && !opts.Continue:
+	case run.Status == mark.RunFailed && !opts.Continue:
 		err = fmt.Errorf("%w: it failed: %s", ErrOver, run.Error)
-	case run.Status == session.RunCompleted && run.Stop != "" && !limited(view, run):
+	case run.Status == mark.RunCompleted && run.Stop != "" && !limited(view, run):
 		err = fmt.Errorf("%w: its loop stopped by %s, and no limit changes that", ErrOver, run.Stop)
 	default:
 		r.run, r.before, r.more = *run, *run, opts.Continue
@@ -74,13 +75,13 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 
 // limited reports whether a limit has stopped a loop of the run: the last one, or one
 // in another branch, or within it. Which of them can go on is the runner's to say.
-func limited(view *session.View, run *session.Run) bool {
+func limited(view *session.View, run *mark.Run) bool {
 	if loop.StopReason(run.Stop).Limit() {
 		return true
 	}
 	for ev := range counting(view) {
 		var rec loop.StopRecord
-		if ev.InvocationID == run.ID && ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped && ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
+		if ev.InvocationID == run.ID && ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped && ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
 			return true
 		}
 	}
@@ -89,7 +90,7 @@ func limited(view *session.View, run *session.Run) bool {
 
 // take writes down that the run goes on.
 func (r *Run) take(view *session.View, opts ResumeOptions) error {
-	r.taken = &taken{RunTaken: session.RunTaken{By: r.s.cfg.Owner, Program: opts.Program}}
+	r.taken = &taken{RunTaken: mark.RunTaken{By: r.s.cfg.Owner, Program: opts.Program}}
 	if opts.Program != nil {
 		started, err := startedWith(view, r.run.ID)
 		if err != nil {
@@ -97,34 +98,34 @@ func (r *Run) take(view *session.View, opts ResumeOptions) error {
 		}
 		r.taken.was = started.Program
 	}
-	return r.write(session.MarkRunTaken, r.taken.RunTaken, func(run *session.Run) {
-		*run = session.Run{ID: run.ID, Name: run.Name, Status: session.RunRunning, Started: run.Started, Parent: run.Parent}
+	return r.write(mark.KindRunTaken, r.taken.RunTaken, func(run *mark.Run) {
+		*run = mark.Run{ID: run.ID, Name: run.Name, Status: mark.RunRunning, Started: run.Started, Parent: run.Parent}
 	})
 }
 
 // StartedWith returns what the last run of a session was started with, or the program that replaced
 // it since. It fails with [ErrNotFound] if the session does not record it.
-func StartedWith(s session.Session) (session.RunStarted, error) {
+func StartedWith(s session.Session) (mark.RunStarted, error) {
 	view := session.ViewOf(s)
 	run := session.RunOf(view)
 	if run == nil {
-		return session.RunStarted{}, fmt.Errorf("%w: in session %q nothing has run", ErrNotFound, s.ID())
+		return mark.RunStarted{}, fmt.Errorf("%w: in session %q nothing has run", ErrNotFound, s.ID())
 	}
 	return startedWith(view, run.ID)
 }
 
-func startedWith(view *session.View, id string) (started session.RunStarted, err error) {
+func startedWith(view *session.View, id string) (started mark.RunStarted, err error) {
 	found := false
 	for ev := range view.Outline() {
 		if ev.InvocationID != id || ev.Mark == nil {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkRunStarted:
+		case mark.KindRunStarted:
 			found = true
 			err = ev.Mark.Decode(&started)
-		case session.MarkRunTaken:
-			var t session.RunTaken
+		case mark.KindRunTaken:
+			var t mark.RunTaken
 			if err = ev.Mark.Decode(&t); err == nil && t.Program != nil {
 				started.Program = t.Program
 			}
@@ -153,9 +154,9 @@ func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	var taken []*Run
 	var failed []error
 	for _, info := range all {
-		late := info.Run.Status == session.RunWaiting && !info.Run.Deadline.IsZero()
+		late := info.Run.Status == mark.RunWaiting && !info.Run.Deadline.IsZero()
 		switch {
-		case info.Here || info.Run.Status != session.RunRunning && !late:
+		case info.Here || info.Run.Status != mark.RunRunning && !late:
 			continue
 		case late && time.Now().Before(info.Run.Deadline):
 			s.alarm(info.ID, info.Run.Deadline)

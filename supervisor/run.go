@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Run is a run that this supervisor drives, or has driven.
@@ -24,23 +25,23 @@ type Run struct {
 	began  chan error    // has a value when the run is in the log, or cannot be
 	done   chan struct{}
 
-	taken  *taken      // how it was taken up; nil for a new run
-	before session.Run // how it stood then
-	more   bool        // it is to go on although it has completed
+	taken  *taken   // how it was taken up; nil for a new run
+	before mark.Run // how it stood then
+	more   bool     // it is to go on although it has completed
 
 	mu      sync.Mutex
-	run     session.Run      // as the log has it
-	pause   *agent.Pause     // of what is under way; nil in between
-	asked   error            // why it is to be paused; nil if it is not
-	answers []session.Answer // that are not in the log yet
-	closing bool             // nothing is taken any more
+	run     mark.Run      // as the log has it
+	pause   *agent.Pause  // of what is under way; nil in between
+	asked   error         // why it is to be paused; nil if it is not
+	answers []mark.Answer // that are not in the log yet
+	closing bool          // nothing is taken any more
 	outcome Outcome
 }
 
 // Outcome is how a run, or a part of it, ended.
 type Outcome struct {
 	// Run is its status according to the log.
-	Run session.Run
+	Run mark.Run
 	// Err is why the run did not complete: a [*PausedError], an [*agent.WaitingError], a
 	// [*CanceledError], [session.ErrLeaseLost], [agent.ErrDiverged] or another error. Nil if it
 	// completed.

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // settle writes down how a run, or a part of it, has ended. It returns true if it
@@ -86,16 +87,16 @@ func (r *Run) close() bool {
 // over writes down that the run has come to its end.
 func (r *Run) over(end *segment) error {
 	failed := end.err
-	data := session.RunEnded{Status: session.RunCompleted, By: r.s.cfg.Owner}
+	data := mark.RunEnded{Status: mark.RunCompleted, By: r.s.cfg.Owner}
 	if end.fin.Error != "" {
-		data.Status, data.Error = session.RunFailed, end.fin.Error
+		data.Status, data.Error = mark.RunFailed, end.fin.Error
 		if failed == nil || errors.Is(failed, runner.ErrFinished) {
 			failed = errors.New(end.fin.Error)
 		}
 	} else {
 		failed = nil
 	}
-	err := r.finish(data, func(run *session.Run) {
+	err := r.finish(data, func(run *mark.Run) {
 		run.Status, run.Error, run.Stop = data.Status, data.Error, end.stop
 	})
 	return errors.Join(failed, err)
@@ -105,10 +106,10 @@ func (r *Run) over(end *segment) error {
 // as it was before.
 func (r *Run) refused(end *segment) bool {
 	switch r.before.Status {
-	case session.RunCompleted, session.RunFailed:
+	case mark.RunCompleted, mark.RunFailed:
 		_, stays := errors.AsType[*loop.StoppedError](end.err)
 		return stays || !end.went
-	case session.RunCanceled, session.RunIsPaused:
+	case mark.RunCanceled, mark.RunIsPaused:
 		finished := errors.Is(end.err, runner.ErrFinished) // only its end is still to be written
 		return r.wanted() == nil && (errors.Is(end.err, agent.ErrDiverged) || end.err != nil && !end.went && !finished)
 	}
@@ -125,18 +126,18 @@ func (r *Run) restore() error {
 	if err != nil {
 		return err
 	}
-	var paused session.RunPaused
-	ended := session.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
+	var paused mark.RunPaused
+	ended := mark.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
 	for ev := range view.Outline() {
 		if ev.InvocationID != r.run.ID || ev.Mark == nil {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkRunPaused:
-			paused = session.RunPaused{}
+		case mark.KindRunPaused:
+			paused = mark.RunPaused{}
 			err = ev.Mark.Decode(&paused)
-		case session.MarkRunEnded:
-			ended = session.RunEnded{}
+		case mark.KindRunEnded:
+			ended = mark.RunEnded{}
 			err = ev.Mark.Decode(&ended)
 		}
 		if err != nil {
@@ -146,24 +147,24 @@ func (r *Run) restore() error {
 	if err := view.Err(); err != nil {
 		return err
 	}
-	back := func(run *session.Run) { *run = r.before }
+	back := func(run *mark.Run) { *run = r.before }
 	if !r.before.Status.Over() {
 		paused.Session = "" // a fork begins once
-		return r.write(session.MarkRunPaused, paused, back)
+		return r.write(mark.KindRunPaused, paused, back)
 	}
 	ended.Status, ended.Seal = r.before.Status, ""
 	return r.finish(ended, back)
 }
 
 // finish writes down that the run has ended, with a hash over all of it.
-func (r *Run) finish(end session.RunEnded, change func(*session.Run)) error {
+func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), false)
 	if err != nil {
 		return err
 	}
 	run := r.run
 	change(&run)
-	ev, err := session.NewRunEvent(run, author(session.MarkRunEnded), session.MarkRunEnded, end)
+	ev, err := session.NewRunEvent(run, author(mark.KindRunEnded), mark.KindRunEnded, end)
 	if err != nil {
 		return err
 	}
@@ -181,11 +182,11 @@ func (r *Run) giveBack() error {
 	if r.taken == nil || r.taken.Program == nil {
 		return nil
 	}
-	return r.write(session.MarkRunTaken, session.RunTaken{By: r.s.cfg.Owner, Program: r.taken.was}, func(*session.Run) {})
+	return r.write(mark.KindRunTaken, mark.RunTaken{By: r.s.cfg.Owner, Program: r.taken.was}, func(*mark.Run) {})
 }
 
 // interrupt writes down that the run does not go on now, and why.
-func (r *Run) interrupt(end *segment, open []session.Question) error {
+func (r *Run) interrupt(end *segment, open []mark.Question) error {
 	why := end.err
 	if cause := r.wanted(); cause != nil {
 		why = cause
@@ -198,22 +199,22 @@ func (r *Run) interrupt(end *segment, open []session.Question) error {
 			return errors.Join(why, err)
 		}
 	}
-	data := session.RunPaused{By: r.s.cfg.Owner}
-	status := session.RunIsPaused
+	data := mark.RunPaused{By: r.s.cfg.Owner}
+	status := mark.RunIsPaused
 	switch paused, ok := errors.AsType[*PausedError](why); {
 	case ok:
 		data.By, data.Reason = paused.By, paused.Reason
 	case errors.Is(why, agent.ErrWaiting):
-		status = session.RunWaiting
+		status = mark.RunWaiting
 	case why != nil:
 		data.Reason = why.Error()
 	}
 	for _, q := range open {
 		data.Waits = append(data.Waits, q.ID)
 	}
-	err := r.write(session.MarkRunPaused, data, func(run *session.Run) {
+	err := r.write(mark.KindRunPaused, data, func(run *mark.Run) {
 		run.Status, run.Deadline = status, time.Time{}
-		if status == session.RunWaiting {
+		if status == mark.RunWaiting {
 			run.Deadline = earliest(open)
 		}
 	})
@@ -222,15 +223,15 @@ func (r *Run) interrupt(end *segment, open []session.Question) error {
 
 // end writes down that the run was canceled.
 func (r *Run) end(why *CanceledError) error {
-	data := session.RunEnded{Status: session.RunCanceled, Error: why.Reason, By: why.By}
-	return r.finish(data, func(run *session.Run) {
-		run.Status, run.Error, run.Deadline = session.RunCanceled, why.Error(), time.Time{}
+	data := mark.RunEnded{Status: mark.RunCanceled, Error: why.Reason, By: why.By}
+	return r.finish(data, func(run *mark.Run) {
+		run.Status, run.Error, run.Deadline = mark.RunCanceled, why.Error(), time.Time{}
 	})
 }
 
 // write appends a mark of the run as a whole, with what the session says of the
 // run from then on.
-func (r *Run) write(kind session.MarkKind, data any, change func(*session.Run)) error {
+func (r *Run) write(kind mark.Kind, data any, change func(*mark.Run)) error {
 	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), true)
 	if err != nil {
 		return err
@@ -245,7 +246,7 @@ func (r *Run) write(kind session.MarkKind, data any, change func(*session.Run)) 
 }
 
 // append appends an event that makes the session say run of the run.
-func (r *Run) append(view *session.View, run session.Run, ev *session.Event) error {
+func (r *Run) append(view *session.View, run mark.Run, ev *session.Event) error {
 	if err := r.s.cfg.Service.AppendEvent(context.WithoutCancel(r.ctx), view, ev); err != nil {
 		return err
 	}
@@ -257,8 +258,8 @@ func (r *Run) append(view *session.View, run session.Run, ev *session.Event) err
 }
 
 // author is who an event with a mark is by: only answers are the user's.
-func author(kind session.MarkKind) string {
-	if kind == session.MarkAnswered {
+func author(kind mark.Kind) string {
+	if kind == mark.KindAnswered {
 		return "user"
 	}
 	return "refrain"
@@ -272,7 +273,7 @@ func ignore(err, known error) error {
 }
 
 // earliest is the first of the questions' deadlines; zero if there is none.
-func earliest(open []session.Question) (at time.Time) {
+func earliest(open []mark.Question) (at time.Time) {
 	for _, q := range open {
 		if !q.Deadline.IsZero() && (at.IsZero() || q.Deadline.Before(at)) {
 			at = q.Deadline
@@ -283,9 +284,9 @@ func earliest(open []session.Question) (at time.Time) {
 
 // unanswered are the questions of a run that nobody has answered, in the order in
 // which they were asked.
-func unanswered(view *session.View, id string) (open []session.Question, err error) {
+func unanswered(view *session.View, id string) (open []mark.Question, err error) {
 	type asked struct {
-		session.Question
+		mark.Question
 		at session.Address
 	}
 	var all []asked
@@ -295,20 +296,20 @@ func unanswered(view *session.View, id string) (open []session.Question, err err
 		}
 		drop := func(a asked) bool { return false }
 		switch ev.Mark.Kind {
-		case session.MarkAsked:
+		case mark.KindAsked:
 			q := asked{at: ev.Address}
 			if err := ev.Mark.Decode(&q.Question); err != nil {
 				return nil, err
 			}
 			all = append(all, q)
-		case session.MarkAnswered:
-			var a session.Answer
+		case mark.KindAnswered:
+			var a mark.Answer
 			if err := ev.Mark.Decode(&a); err != nil {
 				return nil, err
 			}
 			drop = func(q asked) bool { return q.ID == a.ID }
-		case session.MarkStepFinished: // by a default, or because its loop went on
-			var fin session.StepFinished
+		case mark.KindStepFinished: // by a default, or because its loop went on
+			var fin mark.StepFinished
 			if err := json.Unmarshal(ev.Mark.Data, &fin); err == nil && !fin.Canceled {
 				drop = func(q asked) bool { return q.at.Under(ev.Address) }
 			}

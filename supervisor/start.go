@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Start starts a run and returns as soon as the run is in the log: from then on it can be found and
@@ -70,8 +71,8 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 func newRunID() string { return "r_" + uuid.NewString()[:8] }
 
 // newRun is what a session says of a run that begins.
-func newRun(req *Request) session.Run {
-	return session.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: session.RunRunning, Started: time.Now()}
+func newRun(req *Request) mark.Run {
+	return mark.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: mark.RunRunning, Started: time.Now()}
 }
 
 // startNew makes the session of the run. It fails with session.ErrExists if there is one.
@@ -85,7 +86,7 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	prog := req.Program
 	if drive && !r.Queued() {
 		prog, err = r.opening(&first)
-	} else if first.opening, err = session.NewRunEvent(r.run, "user", session.MarkRunStarted, req.Started); err == nil {
+	} else if first.opening, err = session.NewRunEvent(r.run, "user", mark.KindRunStarted, req.Started); err == nil {
 		maps.Copy(first.opening.Actions.StateDelta, req.State)
 		first.opening.Content = req.Message
 	}
@@ -128,7 +129,7 @@ type fresh struct {
 }
 
 // options are those with which the runner begins the run.
-func (f *fresh) options(run session.Run) []runner.RunOption {
+func (f *fresh) options(run mark.Run) []runner.RunOption {
 	if f.made != nil {
 		return []runner.RunOption{runner.WithOpening(f.made, f.opening)}
 	}
@@ -211,13 +212,13 @@ func (r *Run) submit(req *Request) error {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	ev, err := session.NewRunEvent(r.run, "user", session.MarkRunStarted, req.Started)
+	ev, err := session.NewRunEvent(r.run, "user", mark.KindRunStarted, req.Started)
 	if err != nil {
 		return err
 	}
 	if own := session.OwnState(view.State()); !view.Noted() && len(own) > 0 {
 		maps.Copy(ev.Actions.StateDelta, own)
-		ev.Actions.StateDelta[session.KeyNoted] = true
+		ev.Actions.StateDelta[mark.KeyNoted] = true
 	}
 	maps.Copy(ev.Actions.StateDelta, req.State)
 	ev.Content = req.Message

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -69,7 +70,7 @@ func TestStartIsOneWrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if did == "start" && run.Status == session.RunRunning && holder == nil {
+			if did == "start" && run.Status == mark.RunRunning && holder == nil {
 				t.Errorf("after %s nobody holds the run that begins", did)
 			}
 			held.Add(1)
@@ -99,7 +100,7 @@ func TestStartIsOneWrite(t *testing.T) {
 		t.Error("nobody has looked")
 	}
 	log := view(t, inner, run.ID()).Log()
-	if ev := log.At(0); ev.Mark == nil || ev.Mark.Kind != session.MarkRunStarted || ev.Text() != "go" || log.At(1).Seq != 2 {
+	if ev := log.At(0); ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted || ev.Text() != "go" || log.At(1).Seq != 2 {
 		t.Errorf("the log begins with %+v", ev)
 	}
 }

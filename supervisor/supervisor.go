@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Supervisor drives runs. It is safe for concurrent use. Close it.
@@ -114,7 +115,7 @@ func (s *Supervisor) driving(id string) *Run {
 }
 
 // get fetches a run's session, with no more than its last event if brief.
-func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.View, *session.Run, error) {
+func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.View, *mark.Run, error) {
 	req := &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
 	if brief {
 		req.NumRecentEvents = 1
@@ -145,7 +146,7 @@ type Info struct {
 	// ID is the run's, and its session's.
 	ID string
 	// Run is its status according to the log.
-	Run session.Run
+	Run mark.Run
 	// Updated is when its last event was appended.
 	Updated time.Time
 	// Here is true if this supervisor drives the run, Queued if the run waits here for its turn.

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -24,7 +25,7 @@ func TestRunEndsWithItsMark(t *testing.T) {
 	sup := process(t, store, w.nested(t))
 	run := start(t, sup)
 	completed(t, run)
-	want := []session.MarkKind{session.MarkRunStarted, session.MarkRunEnded}
+	want := []mark.Kind{mark.KindRunStarted, mark.KindRunEnded}
 	if diff := cmp.Diff(want, marks(t, store, run.ID())); diff != "" {
 		t.Errorf("marks (-want +got):\n%s", diff)
 	}
@@ -33,7 +34,7 @@ func TestRunEndsWithItsMark(t *testing.T) {
 		t.Fatalf("got %v, %v", all, err)
 	}
 	got := all[0]
-	if got.ID != run.ID() || got.Run.Status != session.RunCompleted || got.Run.Stop != "max_iterations" || got.Run.Name != "test" || got.Here || got.Run.Started.IsZero() {
+	if got.ID != run.ID() || got.Run.Status != mark.RunCompleted || got.Run.Stop != "max_iterations" || got.Run.Name != "test" || got.Here || got.Run.Started.IsZero() {
 		t.Errorf("the list says %+v", got)
 	}
 	if n := len(underWay(t, store, run.ID())); n > 0 {
@@ -47,7 +48,7 @@ func TestFailedRunSaysWhy(t *testing.T) {
 	w.fail["outer[2]/check"] = errors.New("the disk is full")
 	run := start(t, process(t, store, w.nested(t)))
 	out := wait(t, run)
-	if _, ok := errors.AsType[*agent.StepError](out.Err); !ok || out.Run.Status != session.RunFailed || !strings.Contains(out.Run.Error, "the disk is full") {
+	if _, ok := errors.AsType[*agent.StepError](out.Err); !ok || out.Run.Status != mark.RunFailed || !strings.Contains(out.Run.Error, "the disk is full") {
 		t.Errorf("got %+v", out)
 	}
 	if _, err := process(t, store, w.nested(t)).Resume(t.Context(), run.ID(), supervisor.ResumeOptions{}); !errors.Is(err, supervisor.ErrOver) {
@@ -78,7 +79,7 @@ func TestPauseAtTheNextBoundary(t *testing.T) {
 			}
 			close(w.gate[gated])
 			out := wait(t, run)
-			if !errors.Is(out.Err, agent.ErrPaused) || out.Run.Status != session.RunIsPaused || !strings.Contains(out.Err.Error(), "lunch") {
+			if !errors.Is(out.Err, agent.ErrPaused) || out.Run.Status != mark.RunIsPaused || !strings.Contains(out.Err.Error(), "lunch") {
 				t.Fatalf("got %+v", out)
 			}
 			if w.count(at) != 1 || len(underWay(t, store, run.ID())) > 0 {
@@ -92,7 +93,7 @@ func TestPauseAtTheNextBoundary(t *testing.T) {
 			if diff := cmp.Diff(maps.Collect(view(t, store, first.ID()).State().All()), maps.Collect(view(t, store, run.ID()).State().All())); diff != "" {
 				t.Errorf("the state (-whole +paused):\n%s", diff)
 			}
-			want := []session.MarkKind{session.MarkRunStarted, session.MarkRunPaused, session.MarkRunTaken, session.MarkRunResumed, session.MarkRunEnded}
+			want := []mark.Kind{mark.KindRunStarted, mark.KindRunPaused, mark.KindRunTaken, mark.KindRunResumed, mark.KindRunEnded}
 			if diff := cmp.Diff(want, marks(t, store, run.ID())); diff != "" {
 				t.Errorf("marks (-want +got):\n%s", diff)
 			}
@@ -110,7 +111,7 @@ func TestPauseNowCutsOff(t *testing.T) {
 	if err := sup.PauseNow(t.Context(), run.ID(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if out := wait(t, run); !errors.Is(out.Err, agent.ErrPaused) || out.Run.Status != session.RunIsPaused {
+	if out := wait(t, run); !errors.Is(out.Err, agent.ErrPaused) || out.Run.Status != mark.RunIsPaused {
 		t.Fatalf("got %+v", out)
 	}
 	w.gate["join"] = nil
@@ -131,7 +132,7 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := wait(t, run)
-	if c, ok := errors.AsType[*supervisor.CanceledError](out.Err); !ok || c.Reason != "not needed" || out.Run.Status != session.RunCanceled {
+	if c, ok := errors.AsType[*supervisor.CanceledError](out.Err); !ok || c.Reason != "not needed" || out.Run.Status != mark.RunCanceled {
 		t.Errorf("got %+v", out)
 	}
 	if open := underWay(t, store, run.ID()); len(open) > 0 {
@@ -156,7 +157,7 @@ func TestResumeWithAnotherProgram(t *testing.T) {
 		`"other"`: loop(t, "outer", 2, w.step(t, "idea"), w.step(t, "check")),
 	}
 	sup := process(t, store, nil, func(c *supervisor.Config) {
-		c.Build = func(_ context.Context, s session.RunStarted) (*supervisor.Program, error) {
+		c.Build = func(_ context.Context, s mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: trees[string(s.Program)]}, nil
 		}
 	})
@@ -177,7 +178,7 @@ func TestResumeWithAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := wait(t, again); !errors.Is(out.Err, runner.ErrDiverged) || out.Run.Status != session.RunIsPaused {
+	if out := wait(t, again); !errors.Is(out.Err, runner.ErrDiverged) || out.Run.Status != mark.RunIsPaused {
 		t.Errorf("got %+v", out)
 	}
 	if w.total() != before {
@@ -190,19 +191,19 @@ func TestResumeWithAnotherProgram(t *testing.T) {
 // reason that it had.
 func TestRefusedProgramChangesNothing(t *testing.T) {
 	type end struct {
-		mark session.MarkKind
+		mark mark.Kind
 		stop func(*supervisor.Supervisor, string) error
 	}
 	for _, end := range []end{
-		{session.MarkRunPaused, func(sup *supervisor.Supervisor, id string) error { return sup.PauseNow(t.Context(), id, "lunch") }},
-		{session.MarkRunEnded, func(sup *supervisor.Supervisor, id string) error { return sup.Cancel(t.Context(), id, "lunch") }},
+		{mark.KindRunPaused, func(sup *supervisor.Supervisor, id string) error { return sup.PauseNow(t.Context(), id, "lunch") }},
+		{mark.KindRunEnded, func(sup *supervisor.Supervisor, id string) error { return sup.Cancel(t.Context(), id, "lunch") }},
 	} {
 		t.Run(string(end.mark), func(t *testing.T) {
 			store := session.InMemoryService()
 			w := newWorld("check")
 			trees := map[string]agent.Agent{`"old"`: w.nested(t), `"other"`: loop(t, "outer", 2, w.step(t, "idea"))}
 			sup := process(t, store, nil, func(c *supervisor.Config) {
-				c.Build = func(_ context.Context, s session.RunStarted) (*supervisor.Program, error) {
+				c.Build = func(_ context.Context, s mark.RunStarted) (*supervisor.Program, error) {
 					return &supervisor.Program{Agent: trees[string(s.Program)]}, nil
 				}
 			})
@@ -243,7 +244,7 @@ func TestContinue(t *testing.T) {
 	w := newWorld()
 	limit := uint(2)
 	sup := process(t, store, nil, func(c *supervisor.Config) {
-		c.Build = func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+		c.Build = func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: loop(t, "l", limit, w.step(t, "say"))}, nil
 		}
 	})
@@ -258,7 +259,7 @@ func TestContinue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := wait(t, more); out.Run.Status != session.RunFailed {
+	if out := wait(t, more); out.Run.Status != mark.RunFailed {
 		t.Fatalf("got %+v", out)
 	}
 	w.fail = nil
@@ -273,7 +274,7 @@ func TestContinue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := wait(t, more); out.Err == nil || out.Run.Status != session.RunCompleted {
+	if out := wait(t, more); out.Err == nil || out.Run.Status != mark.RunCompleted {
 		t.Errorf("without a higher limit: got %+v", out)
 	}
 }
@@ -284,7 +285,7 @@ func TestStartRefuses(t *testing.T) {
 	bad := errors.New("no key for the model")
 	sup := process(t, store, w.nested(t))
 	broken := process(t, store, nil, func(c *supervisor.Config) {
-		c.Build = func(context.Context, session.RunStarted) (*supervisor.Program, error) { return nil, bad }
+		c.Build = func(context.Context, mark.RunStarted) (*supervisor.Program, error) { return nil, bad }
 	})
 	if _, err := broken.Start(t.Context(), request()); !errors.Is(err, bad) {
 		t.Errorf("got %v", err)
@@ -340,7 +341,7 @@ func TestClose(t *testing.T) {
 	if err := sup.Close(ctx); err != nil {
 		t.Error(err)
 	}
-	if out := wait(t, run); !errors.Is(out.Err, agent.ErrPaused) || out.Run.Status != session.RunIsPaused {
+	if out := wait(t, run); !errors.Is(out.Err, agent.ErrPaused) || out.Run.Status != mark.RunIsPaused {
 		t.Errorf("got %+v", out)
 	}
 	if _, err := sup.Start(t.Context(), request()); !errors.Is(err, supervisor.ErrClosed) {

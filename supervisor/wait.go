@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // ErrInterrupted: no process drives the run any more; it continues when it is resumed.
@@ -18,36 +19,36 @@ var ErrInterrupted = errors.New("the run was interrupted: resume it")
 // Wait waits until a run has ended, is paused or waits for a person, in whichever process it is
 // driven, and returns its status according to the log. Errors to expect are [ErrNotFound],
 // [ErrInterrupted] for a run without a driver, and the context's cause.
-func (s *Supervisor) Wait(ctx context.Context, id string) (session.Run, error) {
+func (s *Supervisor) Wait(ctx context.Context, id string) (mark.Run, error) {
 	for {
 		if r := s.driving(id); r != nil {
 			if _, err := r.Wait(ctx); err != nil {
-				return session.Run{}, err
+				return mark.Run{}, err
 			}
 		}
 		view, run, err := s.get(ctx, id, true)
 		if err != nil {
-			return session.Run{}, err
+			return mark.Run{}, err
 		}
-		if run.Status != session.RunRunning {
+		if run.Status != mark.RunRunning {
 			return *run, nil
 		}
 		held, err := s.Driver(ctx, id)
 		if err != nil {
-			return session.Run{}, err
+			return mark.Run{}, err
 		}
 		if held == nil {
 			// It may have come to its end meanwhile.
-			if _, run, err = s.get(ctx, id, true); err == nil && run.Status == session.RunRunning {
+			if _, run, err = s.get(ctx, id, true); err == nil && run.Status == mark.RunRunning {
 				err = ErrInterrupted
 			}
 			if run == nil {
-				run = new(session.Run)
+				run = new(mark.Run)
 			}
 			return *run, err
 		}
 		if err := s.watchMarks(ctx, id, view.LastSeq(), time.Until(held.Until)); err != nil {
-			return session.Run{}, err
+			return mark.Run{}, err
 		}
 	}
 }
@@ -62,7 +63,7 @@ func (s *Supervisor) watchMarks(ctx context.Context, id string, after int64, las
 		if err != nil {
 			return ignore(err, errPatience)
 		}
-		if _, says := ev.Actions.StateDelta[session.KeyRun]; says {
+		if _, says := ev.Actions.StateDelta[mark.KeyRun]; says {
 			return nil
 		}
 	}

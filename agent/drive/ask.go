@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // CanAsk reports whether [AskPerson] can wait for an answer in this run.
@@ -26,20 +27,20 @@ func QuestionID(ctx agent.InvocationContext, n int) string {
 }
 
 // AskPerson yields a question and returns its answer, if the log has one: the data
-// of a [session.MarkAnswered] with the question's ID. Without one the run ends at
+// of a [mark.KindAnswered] with the question's ID. Without one the run ends at
 // its next boundary, with a [*agent.WaitingError] for its cause, and comes here again
 // when it is resumed. After the question's deadline its default is the answer.
 //
 // ev is the event that asks; nil stands for one with the question's text. The
 // agent has a method Continues() bool that returns true. AskPerson returns an error
 // to be yielded: [agent.ErrCannotAsk], or the cause of a context that is over.
-func AskPerson(ctx agent.InvocationContext, ev *session.Event, q session.Question, yield func(*session.Event, error) bool) (*session.Answer, error) {
+func AskPerson(ctx agent.InvocationContext, ev *session.Event, q mark.Question, yield func(*session.Event, error) bool) (*mark.Answer, error) {
 	inv := invocationOf(ctx)
 	if !CanAsk(ctx) {
 		return nil, fmt.Errorf("%w; it asks: %s", agent.ErrCannotAsk, q.Text)
 	}
 	if known := Recorded(ctx); known != nil {
-		if known.Mark == nil || known.Mark.Kind != session.MarkAsked {
+		if known.Mark == nil || known.Mark.Kind != mark.KindAsked {
 			return nil, &agent.DivergedError{Address: inv.address, Recorded: describe(known), Said: "a question: " + q.Text}
 		}
 		if err := known.Mark.Decode(&q); err != nil {
@@ -47,7 +48,7 @@ func AskPerson(ctx agent.InvocationContext, ev *session.Event, q session.Questio
 		}
 		ev = known
 	} else {
-		m, err := session.NewMark(session.MarkAsked, q)
+		m, err := mark.New(mark.KindAsked, q)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +65,7 @@ func AskPerson(ctx agent.InvocationContext, ev *session.Event, q session.Questio
 		return a, nil
 	}
 	if !q.Deadline.IsZero() && !time.Now().Before(q.Deadline) {
-		return &session.Answer{ID: q.ID, Value: q.Default, By: "the default"}, nil
+		return &mark.Answer{ID: q.ID, Value: q.Default, By: "the default"}, nil
 	}
 	inv.run.RunConfig.Pause.Ask(&agent.WaitingError{Address: inv.address, Question: q})
 	inv.work.Done()
@@ -80,7 +81,7 @@ func Began(ctx agent.InvocationContext) bool {
 }
 
 // answer is what a person has said to a question; nil if nobody did.
-func (r *Replay) answer(id string) *session.Answer {
+func (r *Replay) answer(id string) *mark.Answer {
 	if r == nil {
 		return nil
 	}
@@ -88,18 +89,18 @@ func (r *Replay) answer(id string) *session.Answer {
 }
 
 // answersIn are the answers in a log. The first one to a question counts.
-func answersIn(events []*session.Event) (map[string]*session.Answer, error) {
-	var found map[string]*session.Answer
+func answersIn(events []*session.Event) (map[string]*mark.Answer, error) {
+	var found map[string]*mark.Answer
 	for _, ev := range events {
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkAnswered || ev.Address != "" {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered || ev.Address != "" {
 			continue
 		}
-		a := new(session.Answer)
+		a := new(mark.Answer)
 		if err := ev.Mark.Decode(a); err != nil {
 			return nil, err
 		}
 		if found == nil {
-			found = make(map[string]*session.Answer)
+			found = make(map[string]*mark.Answer)
 		}
 		if found[a.ID] == nil {
 			found[a.ID] = a

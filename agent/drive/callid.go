@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // origins says by which session the calls of a run are named. A log that was copied
@@ -30,13 +31,13 @@ type origin struct {
 // add takes in an event of the run, whether or not it counts.
 func (o *origins) add(ev *session.Event) error {
 	if ev.Address == "" {
-		s, err := session.NamesCalls(ev)
+		s, err := ev.Mark.NamesCalls()
 		if s != "" {
 			o.marks = append(o.marks, origin{ev.Seq, s})
 		}
 		return err
 	}
-	if ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted {
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 		o.begin(string(ev.Address), ev.Seq)
 	}
 	if ev.Content == nil || ev.Content.Role != genai.RoleModel {

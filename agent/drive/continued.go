@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Reopen lets loops go on that have stopped: those of some addresses. The events with
@@ -18,7 +19,7 @@ func (r *Replay) Reopen(at ...session.Address) {
 }
 
 // Continued reports whether the loop of ctx, which had stopped, goes on at this
-// point of a run that is resumed: it yields a [session.MarkLoopContinued] then,
+// point of a run that is resumed: it yields a [mark.KindLoopContinued] then,
 // and looks no more at what had stopped it.
 func Continued(ctx agent.InvocationContext) bool {
 	inv := invocationOf(ctx)
@@ -29,7 +30,7 @@ func Continued(ctx agent.InvocationContext) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if next := inv.record.unread(); next != nil {
-		return next.Address == inv.address && next.Mark != nil && next.Mark.Kind == session.MarkLoopContinued
+		return next.Address == inv.address && next.Mark != nil && next.Mark.Kind == mark.KindLoopContinued
 	}
 	i := slices.Index(r.reopened, inv.address)
 	if i < 0 {
@@ -41,7 +42,7 @@ func Continued(ctx agent.InvocationContext) bool {
 
 // isPlan reports whether an event says by which plan a loop goes on.
 func isPlan(ev *session.Event) bool {
-	return ev.Mark != nil && (ev.Mark.Kind == session.MarkLoopStarted || ev.Mark.Kind == session.MarkLoopContinued)
+	return ev.Mark != nil && (ev.Mark.Kind == mark.KindLoopStarted || ev.Mark.Kind == mark.KindLoopContinued)
 }
 
 // StoppedLoops finds the loops that ended a run, which can go on with the limits that
@@ -53,8 +54,8 @@ func isPlan(ev *session.Event) bool {
 //
 // A loop within a loop cannot: the outer one has decided by what the inner one came
 // to. The error says what can be done instead.
-func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address, gone session.Spans, err error) {
-	s := stops{events: events, tree: tree, ends: make(map[session.Address]int), plans: make(map[session.Address]*session.Mark)}
+func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address, gone mark.Spans, err error) {
+	s := stops{events: events, tree: tree, ends: make(map[session.Address]int), plans: make(map[session.Address]*mark.Mark)}
 	var root session.Address
 	for i, ev := range events {
 		if ev.Address == "" {
@@ -63,7 +64,7 @@ func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address,
 		if root == "" {
 			root = ev.Address
 		}
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped {
 			s.ends[ev.Address] = i
 		}
 		if isPlan(ev) {
@@ -94,7 +95,7 @@ type stops struct {
 	events []*session.Event
 	tree   *Tree
 	ends   map[session.Address]int // where in events
-	plans  map[session.Address]*session.Mark
+	plans  map[session.Address]*mark.Mark
 }
 
 // last goes down the last steps of sequences, and all branches.
@@ -125,7 +126,7 @@ func (s *stops) last(at session.Address) (loops []session.Address) {
 // goesOn asks a loop whether its limits of now let it go on.
 func (s *stops) goesOn(at session.Address) error {
 	l, ok := s.tree.Find(at.Agent()).(interface {
-		GoesOn(stopped, plan *session.Mark) error
+		GoesOn(stopped, plan *mark.Mark) error
 	})
 	if !ok || s.plans[at] == nil {
 		return nil
@@ -165,7 +166,7 @@ var limits = []string{"max_iterations", "timeout", "budget"}
 
 // behind is what came when the loops had stopped. It refuses what must not be done
 // twice.
-func (s *stops) behind(loops []session.Address) (session.Spans, error) {
+func (s *stops) behind(loops []session.Address) (mark.Spans, error) {
 	var gone []int64
 	for _, at := range loops {
 		n := s.ends[at]
@@ -176,16 +177,16 @@ func (s *stops) behind(loops []session.Address) (session.Spans, error) {
 				continue
 			}
 			gone = append(gone, ev.Seq)
-			if ev.Mark == nil || ev.Address == at || ev.Mark.Kind != session.MarkStepStarted && ev.Mark.Kind != session.MarkDispatched {
+			if ev.Mark == nil || ev.Address == at || ev.Mark.Kind != mark.KindStepStarted && ev.Mark.Kind != mark.KindDispatched {
 				continue
 			}
 			a, ok := s.tree.Find(ev.Address.Agent()).(interface{ Effect() agent.Effect })
-			if ev.Mark.Kind == session.MarkDispatched || ok && a.Effect() == agent.AtMostOnce {
+			if ev.Mark.Kind == mark.KindDispatched || ok && a.Effect() == agent.AtMostOnce {
 				return nil, fmt.Errorf("%s was done after %s, and must not be done twice: fork the run before it, or start a new one", ev.Address, at)
 			}
 		}
 	}
-	return session.SpansOf(gone...), nil
+	return mark.SpansOf(gone...), nil
 }
 
 // beside reports whether a step is in another branch of a parallel agent than a loop:

@@ -8,19 +8,20 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // supersede takes out of the recording what was cut off and is made again from
 // its beginning: steps that did not come to their end, unless they run others or
 // take up what they have said themselves, and whatever was said because the run
 // was canceled. It returns the sequence numbers of those events.
-func (x *recording) supersede(tree *Tree) session.Spans {
+func (x *recording) supersede(tree *Tree) mark.Spans {
 	var gone []int64
 	x.root.supersede(tree, func(i int) {
 		gone = append(gone, x.events[i].Seq)
 		x.owners[i] = nil
 	})
-	return session.SpansOf(gone...)
+	return mark.SpansOf(gone...)
 }
 
 func (r *record) supersede(tree *Tree, drop func(int)) {
@@ -56,7 +57,7 @@ func (r *record) cutOff(at session.Address, tree *Tree, drop func(int)) (again b
 
 // resumes reports whether a step goes on in the same attempt.
 func (r *record) resumes(tree *Tree) bool {
-	if r.started == nil || r.started.CustomMetadata[session.MetadataNotRun] == true {
+	if r.started == nil || r.started.CustomMetadata[mark.MetadataNotRun] == true {
 		return false
 	}
 	if len(r.runs) > 0 || len(r.again) > 0 {
@@ -107,7 +108,7 @@ func (r *record) reopen(drop func(int)) {
 // ofCancel reports whether an event was said because its step was canceled. It is
 // asked about steps that did not come to their end.
 func ofCancel(ev *session.Event) bool {
-	return ev.CustomMetadata[metadataCanceled] == true || ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished
+	return ev.CustomMetadata[metadataCanceled] == true || ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished
 }
 
 // fits refuses a recording of another tree, as far as that can be seen before
@@ -115,7 +116,7 @@ func ofCancel(ev *session.Event) bool {
 func (x *recording) fits(tree *Tree) error {
 	for i, ev := range x.events {
 		r := x.owners[i]
-		if r == nil || ev.Mark == nil || ev.Mark.Kind != session.MarkStepStarted && r.started != nil || r.parent == nil {
+		if r == nil || ev.Mark == nil || ev.Mark.Kind != mark.KindStepStarted && r.started != nil || r.parent == nil {
 			continue
 		}
 		name := r.address.Agent()

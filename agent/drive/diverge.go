@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // describe names an event in few words.
@@ -76,7 +77,7 @@ func lasting(ev *session.Event) []byte {
 					delete(delta, k)
 				}
 			}
-			if len(delta) == 0 || delta[session.KeyNoted] != nil { // the runner's, on a mark
+			if len(delta) == 0 || delta[mark.KeyNoted] != nil { // the runner's, on a mark
 				delete(actions, "stateDelta")
 			}
 		}

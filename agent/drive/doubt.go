@@ -8,6 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // MetadataCut is the key of an event's CustomMetadata that says of the answers to a
@@ -61,13 +62,13 @@ func (d *doubts) see(ev *session.Event) {
 			delete(d.open, at)
 		}
 	case ev.Mark == nil:
-	case ev.Mark.Kind == session.MarkStepStarted:
+	case ev.Mark.Kind == mark.KindStepStarted:
 		a, ok := inv.tree.Find(at.Agent()).(interface{ Effect() agent.Effect })
-		if ok && a.Effect() == agent.AtMostOnce && ev.CustomMetadata[session.MetadataNotRun] != true {
+		if ok && a.Effect() == agent.AtMostOnce && ev.CustomMetadata[mark.MetadataNotRun] != true {
 			d.begin(agent.Doubt{Address: at, ID: callID(inv.Session().ID(), inv.run.ID, string(at))})
 		}
-	case ev.Mark.Kind == session.MarkDispatched:
-		var calls session.Dispatched
+	case ev.Mark.Kind == mark.KindDispatched:
+		var calls mark.Dispatched
 		if ev.Mark.Decode(&calls) != nil || len(calls.Calls) == 0 {
 			return
 		}
@@ -75,14 +76,14 @@ func (d *doubts) see(ev *session.Event) {
 		for _, id := range calls.Calls {
 			d.begin(agent.Doubt{Address: at, ID: callID(inv.Session().ID(), inv.run.ID, string(at), id), Call: id})
 		}
-	case ev.Mark.Kind == session.MarkStepFinished && d.open[at] != nil:
-		var fin session.StepFinished
+	case ev.Mark.Kind == mark.KindStepFinished && d.open[at] != nil:
+		var fin mark.StepFinished
 		// One that another has cut off says how that one failed.
-		if ev.Mark.Decode(&fin) == nil && fin.Error != "" && (fin.Canceled || !fin.At.Under(at)) {
+		if ev.Mark.Decode(&fin) == nil && fin.Error != "" && (fin.Canceled || !session.Address(fin.At).Under(at)) {
 			d.cut = append(d.cut, d.open[at]...)
 		}
 		delete(d.open, at)
-	case ev.Mark.Kind == session.MarkStepFinished && len(d.cut) > 0:
+	case ev.Mark.Kind == mark.KindStepFinished && len(d.cut) > 0:
 		if a := inv.tree.Find(at.Agent()); a != nil && watches(a) { // it has said so itself
 			d.cut = slices.DeleteFunc(d.cut, func(c agent.Doubt) bool { return c.Address.Under(at) })
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // RecordedError is an error that a step ended with in an earlier part of the run,
@@ -19,14 +20,14 @@ import (
 // budget and those of a context. Other types of error are not in the log.
 type RecordedError struct {
 	text string
-	fin  session.StepFinished
+	fin  mark.StepFinished
 }
 
 // note writes an error into the record of a step's end.
-func note(fin *session.StepFinished, err error) {
+func note(fin *mark.StepFinished, err error) {
 	fin.Error = err.Error()
 	if failed, ok := errors.AsType[*agent.StepError](err); ok {
-		fin.At = failed.Address
+		fin.At = string(failed.Address)
 	}
 	late, ok := errors.AsType[interface {
 		error
@@ -47,30 +48,30 @@ func note(fin *session.StepFinished, err error) {
 	fin.Kind = kindOf(err, fin)
 }
 
-func kindOf(err error, fin *session.StepFinished) session.FailureKind {
+func kindOf(err error, fin *mark.StepFinished) mark.FailureKind {
 	if _, ok := errors.AsType[*agent.PanicError](err); ok {
-		return session.FailurePanic
+		return mark.FailurePanic
 	}
 	if spent, ok := errors.AsType[*budget.ExceededError](err); ok {
 		fin.Budget = spent.Budget
-		return session.FailureBudget
+		return mark.FailureBudget
 	}
 	if _, ok := errors.AsType[*budget.UnknownPriceError](err); ok {
-		return session.FailurePrice
+		return mark.FailurePrice
 	}
 	switch {
 	case errors.Is(err, agent.ErrTooManyModelCalls):
-		return session.FailureModelCalls
+		return mark.FailureModelCalls
 	case errors.Is(err, context.DeadlineExceeded):
-		return session.FailureDeadline
+		return mark.FailureDeadline
 	case errors.Is(err, context.Canceled):
-		return session.FailureCanceled
+		return mark.FailureCanceled
 	}
 	return ""
 }
 
 // errorOf is the error that a step ended with; nil if it ended well.
-func errorOf(fin *session.StepFinished) error {
+func errorOf(fin *mark.StepFinished) error {
 	if fin.Error == "" {
 		return nil
 	}
@@ -79,7 +80,7 @@ func errorOf(fin *session.StepFinished) error {
 		return e
 	}
 	// What is around the address is the step error's own.
-	step := &agent.StepError{Address: fin.At, Err: errors.New("")}
+	step := &agent.StepError{Address: session.Address(fin.At), Err: errors.New("")}
 	if text, ok := strings.CutPrefix(fin.Error, step.Error()); ok {
 		e.text, e.fin.At = text, ""
 		step.Err = e
@@ -96,7 +97,7 @@ func (e *RecordedError) Timeout() bool { return e.fin.Timeout }
 
 // Permanent reports whether it is no use to try again.
 func (e *RecordedError) Permanent() bool {
-	return e.fin.Permanent || e.fin.Kind == session.FailurePrice || e.fin.Kind == session.FailureModelCalls
+	return e.fin.Permanent || e.fin.Kind == mark.FailurePrice || e.fin.Kind == mark.FailureModelCalls
 }
 
 // RetryDelay is how long it asks to wait before the step is tried again.
@@ -105,13 +106,13 @@ func (e *RecordedError) RetryDelay() time.Duration { return e.fin.RetryAfter }
 // Is reports whether the error was of a kind that is compared by value.
 func (e *RecordedError) Is(target error) bool {
 	switch e.fin.Kind {
-	case session.FailureModelCalls:
+	case mark.FailureModelCalls:
 		return target == agent.ErrTooManyModelCalls
-	case session.FailureBudget:
+	case mark.FailureBudget:
 		return target == budget.ErrExceeded
-	case session.FailureDeadline:
+	case mark.FailureDeadline:
 		return target == context.DeadlineExceeded
-	case session.FailureCanceled:
+	case mark.FailureCanceled:
 		return target == context.Canceled
 	}
 	return false
@@ -124,19 +125,19 @@ func (e *RecordedError) As(target any) bool {
 		if e.fin.At == "" {
 			return false
 		}
-		*t = &agent.StepError{Address: e.fin.At, Err: errors.New(e.text)}
+		*t = &agent.StepError{Address: session.Address(e.fin.At), Err: errors.New(e.text)}
 	case **agent.PanicError:
-		if e.fin.Kind != session.FailurePanic {
+		if e.fin.Kind != mark.FailurePanic {
 			return false
 		}
 		*t = &agent.PanicError{Value: strings.TrimPrefix(e.text, "panic: ")}
 	case **budget.ExceededError:
-		if e.fin.Kind != session.FailureBudget {
+		if e.fin.Kind != mark.FailureBudget {
 			return false
 		}
 		*t = &budget.ExceededError{Budget: e.fin.Budget}
 	case **budget.UnknownPriceError:
-		if e.fin.Kind != session.FailurePrice {
+		if e.fin.Kind != mark.FailurePrice {
 			return false
 		}
 		*t = &budget.UnknownPriceError{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Grace is how long a step or a callback that does not heed its context may hold up
@@ -193,9 +194,9 @@ func onlyMark(ev *session.Event) *session.Event {
 // note keeps account of the steps that are under way.
 func (w *watched) note(ev *session.Event) {
 	switch ev.Mark.Kind {
-	case session.MarkStepStarted:
+	case mark.KindStepStarted:
 		w.open = append(w.open, ev)
-	case session.MarkStepFinished:
+	case mark.KindStepFinished:
 		for i := len(w.open) - 1; i >= 0; i-- {
 			if w.open[i].Address == ev.Address {
 				w.open = append(w.open[:i], w.open[i+1:]...)
@@ -279,8 +280,8 @@ func (w *watched) finish(err error) {
 	}](err)
 	for i := len(w.open) - 1; i >= 0; i-- { // none without marks
 		begun := w.open[i]
-		m, merr := session.NewMark(session.MarkStepFinished, session.StepFinished{
-			Error: err.Error(), Timeout: late, Canceled: i > 0 || parent.Err() != nil, At: begun.Address, Seconds: time.Since(begun.Timestamp).Seconds(),
+		m, merr := mark.New(mark.KindStepFinished, mark.StepFinished{
+			Error: err.Error(), Timeout: late, Canceled: i > 0 || parent.Err() != nil, At: string(begun.Address), Seconds: time.Since(begun.Timestamp).Seconds(),
 		})
 		if merr != nil { // numbers and texts: there is none
 			return

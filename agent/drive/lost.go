@@ -8,6 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // A resumed run books again what its steps used: those that have ended by their end
@@ -59,9 +60,9 @@ func reported(ev *session.Event, prices budget.Prices) budget.Usage {
 
 // forget counts what an event that is superseded has used. The end of a step has all
 // that its run used; what of it is counted already is taken off.
-func (x *recording) forget(ev *session.Event, fin *session.StepFinished) {
+func (x *recording) forget(ev *session.Event, fin *mark.StepFinished) {
 	at, used := ev.Address, x.used(ev)
-	if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished {
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished {
 		used = budget.Usage{}
 		if r := x.latest[at]; r != nil && (r.lost || !r.closed()) {
 			used = beyond(usageOf(fin), r.used())
@@ -89,7 +90,7 @@ func (r *record) used() budget.Usage {
 	case r.finished != nil && r.finished.Usage != nil:
 		return usageOf(r.finished)
 	case r.canceled != nil:
-		var fin session.StepFinished
+		var fin mark.StepFinished
 		if r.canceled.Mark.Decode(&fin) == nil && fin.Usage != nil {
 			return usageOf(&fin)
 		}
@@ -113,7 +114,7 @@ func (r *record) left() (sum budget.Usage) {
 }
 
 // usageOf is what the end of a step says that it used.
-func usageOf(fin *session.StepFinished) (u budget.Usage) {
+func usageOf(fin *mark.StepFinished) (u budget.Usage) {
 	if fin.Usage != nil {
 		_ = json.Unmarshal(fin.Usage, &u)
 	}

@@ -10,20 +10,21 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // FindOut asks find what became of a call of the step of ctx, and yields a mark with
-// what it says: a [session.MarkReconciled]. If the log has that mark find is not asked,
+// what it says: a [mark.KindReconciled]. If the log has that mark find is not asked,
 // and the outcome is that of then. A find that is nil knows nothing, and leaves no
 // mark. The agent has a method Continues() bool that returns true.
 //
 // It is for agents, between the mark of the call that was cut off and [AskPerson].
 // More is false if the agent has to leave.
 func FindOut(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Outcome, more bool) {
-	var data session.Reconciled
+	var data mark.Reconciled
 	known := Recorded(ctx)
 	switch {
-	case known != nil && (known.Mark == nil || known.Mark.Kind != session.MarkReconciled):
+	case known != nil && (known.Mark == nil || known.Mark.Kind != mark.KindReconciled):
 		return agent.Outcome{}, true // nobody could find out then
 	case known != nil:
 		if err := known.Mark.Decode(&data); err != nil {
@@ -41,14 +42,14 @@ func FindOut(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile
 			said = agent.Unknown(err.Error())
 		}
 		data = reconciled(said, call.Call)
-		m, err := session.NewMark(session.MarkReconciled, data)
+		m, err := mark.New(mark.KindReconciled, data)
 		if err != nil {
 			return o, yield(nil, err)
 		}
 		known = &session.Event{Mark: m}
 	}
 	switch data.Outcome {
-	case session.ReconciledHappened:
+	case mark.ReconciledHappened:
 		var result any
 		if data.Result != nil {
 			var err error
@@ -57,7 +58,7 @@ func FindOut(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile
 			}
 		}
 		o = agent.Happened(result)
-	case session.ReconciledNot:
+	case mark.ReconciledNot:
 		o = agent.DidNotHappen()
 	default:
 		o = agent.Unknown(data.Why)
@@ -76,20 +77,20 @@ func look(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (
 }
 
 // reconciled is what the log has of an outcome. One that has no JSON is not known.
-func reconciled(o agent.Outcome, call string) session.Reconciled {
+func reconciled(o agent.Outcome, call string) mark.Reconciled {
 	result, happened := o.Happened()
-	d := session.Reconciled{Call: call, Outcome: session.ReconciledUnknown, Why: o.Why()}
+	d := mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown, Why: o.Why()}
 	switch {
 	case o.DidNotHappen():
-		d.Outcome = session.ReconciledNot
+		d.Outcome = mark.ReconciledNot
 	case happened:
-		d.Outcome = session.ReconciledHappened
+		d.Outcome = mark.ReconciledHappened
 		if result == nil {
 			return d
 		}
 		var err error
 		if d.Result, err = json.Marshal(result); err != nil {
-			return session.Reconciled{Call: call, Outcome: session.ReconciledUnknown, Why: fmt.Sprintf("it took place, and what it came to has no JSON: %v", err)}
+			return mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown, Why: fmt.Sprintf("it took place, and what it came to has no JSON: %v", err)}
 		}
 	}
 	return d

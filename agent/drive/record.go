@@ -7,6 +7,7 @@ import (
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // record is one run of a step as the log has it. What the step said itself, and
@@ -18,11 +19,11 @@ type record struct {
 	address session.Address
 	attempt int
 
-	started  *session.Event        // nil if the step was not run, and only its end is in the log
-	finished *session.StepFinished // nil if it did not come to its end
-	canceled *session.Event        // the mark that says so
-	lost     bool                  // it was cut off, and does not count
-	from, to int                   // its events are between these in the recording
+	started  *session.Event     // nil if the step was not run, and only its end is in the log
+	finished *mark.StepFinished // nil if it did not come to its end
+	canceled *session.Event     // the mark that says so
+	lost     bool               // it was cut off, and does not count
+	from, to int                // its events are between these in the recording
 
 	words map[session.Address][]int     // what it said, at its own address and others
 	runs  map[session.Address][]*record // of steps under it, those that count
@@ -71,7 +72,7 @@ type recording struct {
 
 // newRecording reads the events of one run. Of those that are superseded, only how
 // often steps were run and what they used is of interest; used says that of an answer.
-func newRecording(events []*session.Event, superseded session.Spans, used func(*session.Event) budget.Usage) (*recording, error) {
+func newRecording(events []*session.Event, superseded mark.Spans, used func(*session.Event) budget.Usage) (*recording, error) {
 	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool), used: used}
 	x.root = x.newRecord(nil, "", 0)
 	for _, ev := range events {
@@ -105,12 +106,12 @@ func (x *recording) around(at session.Address) *record {
 func (x *recording) add(ev *session.Event, gone bool) error {
 	at := ev.Address
 	r := x.latest[at]
-	kind := session.MarkKind("")
+	kind := mark.Kind("")
 	if ev.Mark != nil {
 		kind = ev.Mark.Kind
 	}
-	var fin session.StepFinished
-	if kind == session.MarkStepFinished {
+	var fin mark.StepFinished
+	if kind == mark.KindStepFinished {
 		if err := ev.Mark.Decode(&fin); err != nil {
 			return err
 		}
@@ -119,14 +120,14 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 		}
 	}
 	switch {
-	case kind == session.MarkStepStarted:
+	case kind == mark.KindStepStarted:
 		if r = x.begin(ev, gone); gone {
 			r = nil
 		}
 	case gone:
 		x.forget(ev, &fin)
 		r = nil
-	case kind == session.MarkStepFinished:
+	case kind == mark.KindStepFinished:
 		if r == nil || r.closed() { // it was not run
 			r = x.begin(ev, false)
 		}
@@ -154,7 +155,7 @@ func (x *recording) begin(ev *session.Event, lost bool) *record {
 		return r // the run was ended before it came to that step again, which goes on
 	}
 	x.latest[ev.Address] = r
-	if ev.Mark.Kind == session.MarkStepStarted {
+	if ev.Mark.Kind == mark.KindStepStarted {
 		r.started = ev
 		r.say(ev.Address, len(x.events))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Replay answers the steps of a resumed run from its log. The same tree runs
@@ -22,11 +23,11 @@ type Replay struct {
 	recording  *recording
 	origins    origins
 	tree       *Tree
-	superseded session.Spans
+	superseded mark.Spans
 	whole      func(*session.Event) *session.Event
 	err        atomic.Pointer[error]
-	answers    map[string]*session.Answer // by the question's ID
-	reopened   []session.Address          // loops that go on from here
+	answers    map[string]*mark.Answer // by the question's ID
+	reopened   []session.Address       // loops that go on from here
 
 	mu      sync.Mutex // guards the recording's records too
 	pending map[int64]*session.Event
@@ -38,7 +39,7 @@ type Replay struct {
 // events may be an outline: then whole reads one of them, when the run comes to it. It
 // fails with a [*agent.DivergedError] if the tree is visibly another one, and for events that
 // it cannot read.
-func NewReplay(events []*session.Event, superseded session.Spans, tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) (*Replay, error) {
+func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) (*Replay, error) {
 	x, err := newRecording(events, superseded, usedIn(tree, whole, prices))
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (r *Replay) Recall() {
 
 // Superseded are the events that count no more because the run goes on: those of
 // steps that are made again.
-func (r *Replay) Superseded() session.Spans { return r.superseded }
+func (r *Replay) Superseded() mark.Spans { return r.superseded }
 
 // Root is the agent that the run began with; empty if none has begun.
 func (r *Replay) Root() string {

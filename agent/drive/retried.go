@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // MetadataFailed is the key of an event's CustomMetadata that says of a step's event
@@ -17,17 +18,17 @@ const MetadataFailed = "refrain:failed"
 
 // End is how a run ended, by the events of it that count; nil if it did not come to
 // its end.
-func End(events []*session.Event) (*session.StepFinished, error) {
-	var end *session.StepFinished
+func End(events []*session.Event) (*mark.StepFinished, error) {
+	var end *mark.StepFinished
 	for _, ev := range events {
 		if ev.Mark == nil || ev.Address == "" || ev.Address.Parent() != "" {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkStepStarted:
+		case mark.KindStepStarted:
 			end = nil
-		case session.MarkStepFinished:
-			fin := new(session.StepFinished)
+		case mark.KindStepFinished:
+			fin := new(mark.StepFinished)
 			if err := ev.Mark.Decode(fin); err != nil {
 				return nil, err
 			}
@@ -44,7 +45,7 @@ func End(events []*session.Event) (*session.StepFinished, error) {
 // the log of a run that was cut off in that step. In a parallel agent several can
 // have failed; all of those are tried again. Events are those of the run that count,
 // in their order, and the run has failed. The result is their sequence numbers.
-func Failed(events []*session.Event, tree *Tree) (session.Spans, error) {
+func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
 	f := failures{events: events, tree: tree, gone: make(map[int64]bool)}
 	for i := len(events) - 1; i >= 0; i-- {
 		if ev := events[i]; ev.Address != "" && ev.Address.Parent() == "" && f.failed(i) != nil {
@@ -59,7 +60,7 @@ func Failed(events []*session.Event, tree *Tree) (session.Spans, error) {
 	for seq := range f.gone {
 		seqs = append(seqs, seq)
 	}
-	return session.SpansOf(seqs...), nil
+	return mark.SpansOf(seqs...), nil
 }
 
 // failures are those in a log.
@@ -71,12 +72,12 @@ type failures struct {
 
 // failed is the end that event i says of a step which has failed; nil if it says
 // something else.
-func (f *failures) failed(i int) *session.StepFinished {
+func (f *failures) failed(i int) *mark.StepFinished {
 	ev := f.events[i]
-	if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished {
+	if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished {
 		return nil
 	}
-	fin := new(session.StepFinished)
+	fin := new(mark.StepFinished)
 	if ev.Mark.Decode(fin) != nil || fin.Canceled || fin.Error == "" {
 		return nil
 	}
@@ -107,10 +108,10 @@ func (f *failures) takeBack(i int) {
 // origin is the end of the step from which the failure comes whose end event i is.
 func (f *failures) origin(i int) int {
 	top := f.events[i].Address
-	for at := f.failed(i).At; at != "" && at != top && at.Under(top); at = at.Parent() {
+	for at := session.Address(f.failed(i).At); at != "" && at != top && at.Under(top); at = at.Parent() {
 		for j := i; j >= 0; j-- {
 			ev := f.events[j]
-			if ev.Address != at || ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished {
+			if ev.Address != at || ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished {
 				continue
 			}
 			if f.failed(j) != nil {
@@ -130,7 +131,7 @@ func (f *failures) stopped(i int) int {
 		if ev.Address != at || ev.Mark == nil {
 			continue
 		}
-		if ev.Mark.Kind == session.MarkLoopStopped {
+		if ev.Mark.Kind == mark.KindLoopStopped {
 			return j
 		}
 		break
@@ -153,7 +154,7 @@ func (f *failures) words(i int) {
 			continue
 		}
 		answer := agent.TypeOf(a) == agent.TypeLLM && ev.Mark == nil && (ev.Content == nil || ev.Content.Role == genai.RoleModel)
-		asked := ev.Mark != nil && ev.Mark.Kind == session.MarkAsked
+		asked := ev.Mark != nil && ev.Mark.Kind == mark.KindAsked
 		if !answer && !asked && ev.CustomMetadata[MetadataFailed] == nil {
 			return
 		}
@@ -176,10 +177,10 @@ func (f *failures) inside(at session.Address, i int) {
 		if ev.Mark == nil {
 			continue
 		}
-		if ev.Address == at && ev.Mark.Kind == session.MarkStepStarted {
+		if ev.Address == at && ev.Mark.Kind == mark.KindStepStarted {
 			return
 		}
-		if ev.Mark.Kind != session.MarkStepFinished || ev.Address.Parent() != at || done[ev.Address] || f.gone[ev.Seq] {
+		if ev.Mark.Kind != mark.KindStepFinished || ev.Address.Parent() != at || done[ev.Address] || f.gone[ev.Seq] {
 			continue
 		}
 		done[ev.Address] = true

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/internal/identity"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 func init() { driver.Run = Run } // agent.Custom.Run is this
@@ -102,7 +103,7 @@ type StepResult struct {
 	Abandoned bool
 	// Recorded is the mark with which the step came to its end in an earlier part
 	// of the run; nil if it ran now.
-	Recorded *session.StepFinished
+	Recorded *mark.StepFinished
 }
 
 // NewStep prepares a step under ctx.

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var errBoom = errors.New("boom")
@@ -282,8 +283,8 @@ func TestMarksSayWhenAStepBeginsAndEnds(t *testing.T) {
 			continue
 		}
 		line := fmt.Sprint(ev.Address, " ", ev.Mark.Kind, " by ", ev.Author)
-		if ev.Mark.Kind == session.MarkStepFinished {
-			var fin session.StepFinished
+		if ev.Mark.Kind == mark.KindStepFinished {
+			var fin mark.StepFinished
 			if err := ev.Mark.Decode(&fin); err != nil {
 				t.Fatal(err)
 			}

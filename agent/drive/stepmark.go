@@ -9,6 +9,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // runMarked is execute between two marks.
@@ -17,7 +18,7 @@ func (s *Step) runMarked() {
 	if s.inv.record != nil && agent.TypeOf(s.cfg.Agent) != agent.TypeLoop { // it calls BookEarlier itself
 		s.inv.bookEarlier(s.inv.budget)
 	}
-	if s.mark(session.MarkStepStarted, nil) {
+	if s.mark(mark.KindStepStarted, nil) {
 		s.execute()
 	}
 	if s.res.Left || s.inv.run.Replay.Err() != nil {
@@ -30,18 +31,18 @@ func (s *Step) runMarked() {
 		return
 	}
 	s.res.Err = doubts.with(s.res.Err)
-	fin := session.StepFinished{Seconds: time.Since(started).Seconds(), Canceled: s.parent.own.Err() != nil}
+	fin := mark.StepFinished{Seconds: time.Since(started).Seconds(), Canceled: s.parent.own.Err() != nil}
 	if s.res.Err != nil {
 		note(&fin, s.res.Err)
 	}
 	if used := s.spent.Used().Sub(before); used != (budget.Usage{}) {
 		fin.Usage, _ = json.Marshal(used) // numbers: there is no error
 	}
-	s.mark(session.MarkStepFinished, fin)
+	s.mark(mark.KindStepFinished, fin)
 }
 
-func (s *Step) mark(kind session.MarkKind, data any) bool {
-	m, err := session.NewMark(kind, data)
+func (s *Step) mark(kind mark.Kind, data any) bool {
+	m, err := mark.New(kind, data)
 	if err != nil {
 		s.fail(err)
 		return false

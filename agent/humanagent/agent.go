@@ -5,7 +5,7 @@
 //
 //	review, err := humanagent.New(humanagent.Config{
 //		Name:          "review",
-//		Kind:          session.AskApproval,
+//		Kind:          mark.AskApproval,
 //		Text:          "Is this good enough to publish?\n\n{{draft}}",
 //		OutputKey:     "review",
 //		ExitIfApproved: true,
@@ -32,6 +32,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -46,9 +47,9 @@ type Config struct {
 	BeforeAgentCallbacks []agent.BeforeAgentCallback
 	AfterAgentCallbacks  []agent.AfterAgentCallback
 
-	// Kind is the kind of question: [session.AskApproval], which is the default, [session.AskText]
-	// or [session.AskEdit].
-	Kind session.QuestionKind
+	// Kind is the kind of question: [mark.AskApproval], which is the default, [mark.AskText]
+	// or [mark.AskEdit].
+	Kind mark.QuestionKind
 	// Text is a template of the question. Required.
 	Text string
 	// Options are the answers to choose from, for AskText; if there are none, the person may write
@@ -81,7 +82,7 @@ type Agent struct {
 // New returns an agent that asks a person. It reports every mistake in the config.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.Kind == "" {
-		cfg.Kind = session.AskApproval
+		cfg.Kind = mark.AskApproval
 	}
 	cfg.Options, cfg.Keys = slices.Clone(cfg.Options), slices.Clone(cfg.Keys)
 	a := &Agent{cfg: cfg}
@@ -99,18 +100,18 @@ func New(cfg Config) (agent.Agent, error) {
 		wrong("Text is empty: what is the person asked?")
 	}
 	switch cfg.Kind {
-	case session.AskApproval, session.AskText, session.AskEdit:
+	case mark.AskApproval, mark.AskText, mark.AskEdit:
 	default:
-		wrong("Kind is %s, %s or %s, not %q", session.AskApproval, session.AskText, session.AskEdit, cfg.Kind)
+		wrong("Kind is %s, %s or %s, not %q", mark.AskApproval, mark.AskText, mark.AskEdit, cfg.Kind)
 	}
-	if (cfg.Kind == session.AskEdit) != (len(cfg.Keys) > 0) {
-		wrong("Keys are for Kind %s, which needs them", session.AskEdit)
+	if (cfg.Kind == mark.AskEdit) != (len(cfg.Keys) > 0) {
+		wrong("Keys are for Kind %s, which needs them", mark.AskEdit)
 	}
-	if len(cfg.Options) > 0 && cfg.Kind != session.AskText {
-		wrong("Options are for Kind %s", session.AskText)
+	if len(cfg.Options) > 0 && cfg.Kind != mark.AskText {
+		wrong("Options are for Kind %s", mark.AskText)
 	}
-	if cfg.ExitIfApproved && cfg.Kind != session.AskApproval {
-		wrong("ExitIfApproved is for Kind %s", session.AskApproval)
+	if cfg.ExitIfApproved && cfg.Kind != mark.AskApproval {
+		wrong("ExitIfApproved is for Kind %s", mark.AskApproval)
 	}
 	if cfg.Timeout < 0 {
 		wrong("Timeout is negative: %s", cfg.Timeout)
@@ -121,7 +122,7 @@ func New(cfg Config) (agent.Agent, error) {
 		}
 		q := a.question("", nil)
 		q.ID = "the question"
-		if err := q.Check(&session.Answer{Value: cfg.Default}); err != nil {
+		if err := q.Check(&mark.Answer{Value: cfg.Default}); err != nil {
 			wrong("Default: %w", err)
 		}
 	}
@@ -175,8 +176,8 @@ func (a *Agent) ask(ctx agent.InvocationContext, yield func(*session.Event, erro
 }
 
 // question is what is asked, but for its text.
-func (a *Agent) question(id string, state session.ReadonlyState) session.Question {
-	q := session.Question{ID: id, Kind: a.cfg.Kind, Options: a.cfg.Options, Default: a.cfg.Default}
+func (a *Agent) question(id string, state session.ReadonlyState) mark.Question {
+	q := mark.Question{ID: id, Kind: a.cfg.Kind, Options: a.cfg.Options, Default: a.cfg.Default}
 	if a.cfg.Timeout > 0 {
 		q.Deadline = time.Now().Add(a.cfg.Timeout).UTC().Truncate(time.Millisecond)
 	}
@@ -194,17 +195,17 @@ func (a *Agent) question(id string, state session.ReadonlyState) session.Questio
 }
 
 // read turns an answer, which is one to the question, into an event.
-func (a *Agent) read(answer *session.Answer) (*session.Event, error) {
+func (a *Agent) read(answer *mark.Answer) (*session.Event, error) {
 	ev := &session.Event{}
 	var words string
 	var output any
 	switch a.cfg.Kind {
-	case session.AskText:
+	case mark.AskText:
 		if err := json.Unmarshal(answer.Value, &words); err != nil {
 			return nil, err
 		}
 		output = words
-	case session.AskEdit:
+	case mark.AskEdit:
 		edit, err := session.PlainJSON(answer.Value)
 		if err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 func Example() {
@@ -83,13 +84,13 @@ func (h *house) view() session.Session {
 }
 
 // tell runs, and answers the question that comes up.
-func (h *house) tell(value, reason string) session.Question {
+func (h *house) tell(value, reason string) mark.Question {
 	h.Helper()
 	w, ok := errors.AsType[*agent.WaitingError](h.run())
 	if !ok {
 		h.Fatal("the run does not wait")
 	}
-	m, err := session.NewMark(session.MarkAnswered, session.Answer{ID: w.Question.ID, Value: json.RawMessage(value), Reason: reason})
+	m, err := mark.New(mark.KindAnswered, mark.Answer{ID: w.Question.ID, Value: json.RawMessage(value), Reason: reason})
 	if err == nil {
 		err = h.svc.AppendEvent(h.Context(), h.view(), &session.Event{InvocationID: h.id, Author: "user", Mark: m})
 	}
@@ -127,7 +128,7 @@ func TestApprovalEndsTheLoop(t *testing.T) {
 		humanagent.Config{Name: "review", Text: "Good? {{draft}}", OutputKey: "review", ExitIfApproved: true})
 	for i, want := range []string{"Good? draft 1", "Good? draft 2"} {
 		q := h.tell([]string{"false", "true"}[i], []string{"too short", "fine"}[i])
-		if q.Text != want || q.Kind != session.AskApproval {
+		if q.Text != want || q.Kind != mark.AskApproval {
 			t.Errorf("asked %q (%s), want %q", q.Text, q.Kind, want)
 		}
 		stop = nil // of the run that waited
@@ -153,16 +154,16 @@ func TestAnswersAndEdits(t *testing.T) {
 		key    string
 		want   any
 	}{
-		{"text", humanagent.Config{Kind: session.AskText, Text: "Which title?", OutputKey: "title"}, `"The cat"`, "title", "The cat"},
-		{"option", humanagent.Config{Kind: session.AskText, Text: "Which?", Options: []string{"a", "b"}, OutputKey: "title"}, `"b"`, "title", "b"},
-		{"edit", humanagent.Config{Kind: session.AskEdit, Text: "Fix it", Keys: []string{"draft"}}, `{"draft": "mine"}`, "draft", "mine"},
-		{"removal", humanagent.Config{Kind: session.AskEdit, Text: "Fix it", Keys: []string{"draft"}}, `{"draft": null}`, "draft", nil},
+		{"text", humanagent.Config{Kind: mark.AskText, Text: "Which title?", OutputKey: "title"}, `"The cat"`, "title", "The cat"},
+		{"option", humanagent.Config{Kind: mark.AskText, Text: "Which?", Options: []string{"a", "b"}, OutputKey: "title"}, `"b"`, "title", "b"},
+		{"edit", humanagent.Config{Kind: mark.AskEdit, Text: "Fix it", Keys: []string{"draft"}}, `{"draft": "mine"}`, "draft", "mine"},
+		{"removal", humanagent.Config{Kind: mark.AskEdit, Text: "Fix it", Keys: []string{"draft"}}, `{"draft": null}`, "draft", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.human.Name = "person"
 			h := newLoop(t, loopagent.Config{MaxIterations: 1}, tt.human)
 			q := h.tell(tt.answer, "")
-			if tt.human.Kind == session.AskEdit && q.Keys["draft"] != "draft 1" {
+			if tt.human.Kind == mark.AskEdit && q.Keys["draft"] != "draft 1" {
 				t.Errorf("the question shows %v", q.Keys)
 			}
 			if err := h.run(); err != nil {

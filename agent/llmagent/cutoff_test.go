@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
@@ -94,7 +94,7 @@ func TestCallThatIsCutOffHasNoAnswer(t *testing.T) {
 				if n := len(w.ids["pay"]); n != 1 {
 					t.Fatalf("paid %d times", n)
 				}
-				d.answer(waits, session.Resolution{Action: session.ResolveResult, Result: "paid 5"})
+				d.answer(waits, mark.Resolution{Action: mark.ResolveResult, Result: "paid 5"})
 			}
 			if err := d.run(nil); err != nil {
 				t.Fatal(err)
@@ -102,7 +102,7 @@ func TestCallThatIsCutOffHasNoAnswer(t *testing.T) {
 			var got []string
 			for ev := range d.session().Events().All() {
 				switch {
-				case ev.Author != "buyer" || ev.Mark != nil && ev.Mark.Kind != session.MarkAsked:
+				case ev.Author != "buyer" || ev.Mark != nil && ev.Mark.Kind != mark.KindAsked:
 				case ev.Mark != nil:
 					got = append(got, "asks")
 				default:
@@ -164,10 +164,10 @@ func TestCallInDoubtIsCutOffAgain(t *testing.T) {
 	}
 	cut(2)
 	for range 2 {
-		d.answer(d.run(nil), session.Resolution{Action: session.ResolveRetry})
+		d.answer(d.run(nil), mark.Resolution{Action: mark.ResolveRetry})
 		cut(1)
 	}
-	d.answer(d.run(nil), session.Resolution{Action: session.ResolveResult, Result: "paid"})
+	d.answer(d.run(nil), mark.Resolution{Action: mark.ResolveResult, Result: "paid"})
 	if err := d.run(nil); err != nil {
 		t.Fatal(err)
 	}

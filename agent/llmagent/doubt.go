@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
@@ -85,8 +86,8 @@ func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.Fu
 // says were about to be made, or else by what their tools say.
 func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string {
 	if known := drive.Recorded(r.ctx); known != nil {
-		var d session.Dispatched
-		if known.Mark == nil || known.Mark.Kind != session.MarkDispatched || known.Mark.Decode(&d) != nil {
+		var d mark.Dispatched
+		if known.Mark == nil || known.Mark.Kind != mark.KindDispatched || known.Mark.Decode(&d) != nil {
 			return nil
 		}
 		return d.Calls
@@ -106,7 +107,7 @@ func (r *run) dispatched(ids []string) (doubt, more bool) {
 	ev := drive.Recorded(r.ctx)
 	again := ev != nil
 	if !again {
-		m, err := session.NewMark(session.MarkDispatched, session.Dispatched{Calls: ids})
+		m, err := mark.New(mark.KindDispatched, mark.Dispatched{Calls: ids})
 		if err != nil {
 			return false, r.yield(nil, err)
 		}
@@ -150,9 +151,9 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 	case err != nil:
 		r.yield(nil, fmt.Errorf("resolution of call %q: %w", c.Name, err))
 		return nil, false
-	case res.Action == session.ResolveRetry:
+	case res.Action == mark.ResolveRetry:
 		return nil, true
-	case res.Action == session.ResolveSkip:
+	case res.Action == mark.ResolveSkip:
 		return map[string]any{"error": "the call was cut off, and a person decided to leave it"}, true
 	}
 	return map[string]any{"result": res.Result}, true
@@ -160,7 +161,7 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 
 // askPerson asks a person, by ev if that is not nil. The answer is nil if the agent
 // has to leave.
-func (r *run) askPerson(q session.Question, ev *session.Event) *session.Answer {
+func (r *run) askPerson(q mark.Question, ev *session.Event) *mark.Answer {
 	r.questions++
 	q.ID = drive.QuestionID(r.ctx, r.questions)
 	answer, err := drive.AskPerson(r.ctx, ev, q, r.yield)
@@ -185,8 +186,8 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		ev := &session.Event{Author: r.Name(), LongRunningToolIDs: []string{id}}
 		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
 		args, _ := json.Marshal(c.Args)
-		said := r.askPerson(session.Question{
-			Kind: session.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s(%s). %s", r.Name(), c.Name, args, q.Hint),
+		said := r.askPerson(mark.Question{
+			Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s(%s). %s", r.Name(), c.Name, args, q.Hint),
 		}, ev)
 		if said == nil {
 			return false

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
@@ -84,11 +85,11 @@ func (d *durable) answer(waits error, value any) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	a := session.Answer{ID: w.Question.ID, Value: data}
+	a := mark.Answer{ID: w.Question.ID, Value: data}
 	if err := w.Question.Check(&a); err != nil {
 		d.Error(err)
 	}
-	m, err := session.NewMark(session.MarkAnswered, a)
+	m, err := mark.New(mark.KindAnswered, a)
 	if err == nil {
 		err = d.svc.AppendEvent(d.Context(), d.session(), &session.Event{InvocationID: d.id, Author: "user", Mark: m})
 	}
@@ -101,7 +102,7 @@ func (d *durable) answer(waits error, value any) {
 func (d *durable) said() []string {
 	var evs []*session.Event
 	for ev := range d.session().Events().All() {
-		if ev.Mark == nil || ev.Mark.Kind == session.MarkAsked {
+		if ev.Mark == nil || ev.Mark.Kind == mark.KindAsked {
 			evs = append(evs, ev)
 		}
 	}
@@ -176,13 +177,13 @@ func TestConfirmationInALoopWaits(t *testing.T) {
 func TestCallInDoubt(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		action session.Resolution
+		action mark.Resolution
 		want   string
 		calls  int
 	}{
-		{"made", session.Resolution{Action: session.ResolveResult, Result: "paid 5"}, "map[result:paid 5]", 1},
-		{"retried", session.Resolution{Action: session.ResolveRetry}, "map[paid:2]", 2},
-		{"left", session.Resolution{Action: session.ResolveSkip}, "map[error:the call was cut off, and a person decided to leave it]", 1},
+		{"made", mark.Resolution{Action: mark.ResolveResult, Result: "paid 5"}, "map[result:paid 5]", 1},
+		{"retried", mark.Resolution{Action: mark.ResolveRetry}, "map[paid:2]", 2},
+		{"left", mark.Resolution{Action: mark.ResolveSkip}, "map[error:the call was cut off, and a person decided to leave it]", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls, looks := 0, 0

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/agenttool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -83,7 +84,7 @@ func TestCallInDoubtFindsOut(t *testing.T) {
 			})
 			// It dies again, when it has found it out.
 			lose(func(ev *session.Event) bool {
-				return looks > 0 && (ev.Mark == nil || ev.Mark.Kind != session.MarkReconciled)
+				return looks > 0 && (ev.Mark == nil || ev.Mark.Kind != mark.KindReconciled)
 			})
 			if tt.asks != "" {
 				waits := d.run(nil)
@@ -94,7 +95,7 @@ func TestCallInDoubtFindsOut(t *testing.T) {
 				if want := `buyer was cut off while it called pay({"N":7}), which must not be called twice. Was the call made? (its call ID is ` + ids[0] + `) ` + tt.asks; w.Question.Text != want {
 					t.Errorf("asked %s, want %s", w.Question.Text, want)
 				}
-				d.answer(waits, session.Resolution{Action: session.ResolveResult, Result: "by phone"})
+				d.answer(waits, mark.Resolution{Action: mark.ResolveResult, Result: "by phone"})
 			}
 			if err := d.run(nil); err != nil {
 				t.Fatal(err)

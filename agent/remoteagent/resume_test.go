@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var errGone = errors.New("the disk is gone")
@@ -119,7 +120,7 @@ func TestResumedRunDoesNotAskAgain(t *testing.T) {
 	})
 	tk := newTalk(t, l, nil)
 	store := &breaking{Service: tk.svc, at: func(ev *session.Event) bool {
-		return ev.Address.Agent() == "far" && ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished
+		return ev.Address.Agent() == "far" && ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished
 	}}
 	for range newRunner(t, store, l).Run(t.Context(), "ana", "s", user("Hi"), agent.RunConfig{}) {
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // cancelTime is how long canceling the remote task may take.
@@ -76,7 +77,7 @@ func (r *run) recorded() bool {
 		if !ok {
 			return false
 		}
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkAsked {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindAsked {
 			r.asked = &n
 			return false
 		}

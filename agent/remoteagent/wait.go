@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // askedBefore takes up a question that the run had asked before it was cut off.
@@ -32,9 +33,9 @@ func (r *run) askedBefore() error {
 // ends the run until it is resumed, and goes on with the task.
 func (r *run) askPerson() error {
 	r.asks++
-	q := session.Question{ID: drive.QuestionID(r.ctx, r.asks), Kind: session.AskText, Text: r.hint()}
+	q := mark.Question{ID: drive.QuestionID(r.ctx, r.asks), Kind: mark.AskText, Text: r.hint()}
 	if r.got.state == a2a.TaskStateAuthRequired {
-		q.Kind = session.AskApproval
+		q.Kind = mark.AskApproval
 	}
 	ev := r.note(states[r.got.state]).event()
 	ev.Content = genai.NewContentFromText(q.Text, genai.RoleModel)
@@ -52,12 +53,12 @@ func (r *run) askPerson() error {
 	}
 	r.before.sent++
 	if next := drive.Recorded(r.ctx); next != nil {
-		if n, ok := noteOf(next); ok && next.Mark != nil && next.Mark.Kind == session.MarkAsked {
+		if n, ok := noteOf(next); ok && next.Mark != nil && next.Mark.Kind == mark.KindAsked {
 			r.asked = &n // the answer was sent before, and led to another question
 			return r.askedBefore()
 		}
 	}
-	if q.Kind == session.AskApproval {
+	if q.Kind == mark.AskApproval {
 		return r.approved(answer)
 	}
 	if again {
@@ -74,7 +75,7 @@ func (r *run) askPerson() error {
 }
 
 // approved goes on with a task for which somebody was to sign in.
-func (r *run) approved(answer *session.Answer) error {
+func (r *run) approved(answer *mark.Answer) error {
 	var yes bool
 	if err := json.Unmarshal(answer.Value, &yes); err != nil {
 		return fmt.Errorf("read the answer to %s: %w", answer.ID, err)

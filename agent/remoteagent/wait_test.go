@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // house is one session, in which an agent runs in one process after the other.
@@ -53,7 +54,7 @@ func (h *house) run() *ran {
 }
 
 // waits runs until a person is asked.
-func (h *house) waits() session.Question {
+func (h *house) waits() mark.Question {
 	h.t.Helper()
 	got := h.run()
 	w, ok := errors.AsType[*agent.WaitingError](got.err)
@@ -63,13 +64,13 @@ func (h *house) waits() session.Question {
 	return w.Question
 }
 
-func (h *house) tell(q session.Question, value any) {
+func (h *house) tell(q mark.Question, value any) {
 	h.t.Helper()
 	text, err := json.Marshal(value)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	m, err := session.NewMark(session.MarkAnswered, session.Answer{ID: q.ID, Value: text})
+	m, err := mark.New(mark.KindAnswered, mark.Answer{ID: q.ID, Value: text})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestLoopWaitsForAPerson(t *testing.T) {
 			})
 			for iteration := range 2 {
 				q := h.waits()
-				if q.Kind != session.AskText || !strings.HasSuffix(q.Text, ": Which city?") {
+				if q.Kind != mark.AskText || !strings.HasSuffix(q.Text, ": Which city?") {
 					t.Fatalf("iteration %d: got %+v", iteration+1, q)
 				}
 				if again := h.waits(); again.ID != q.ID {
@@ -156,7 +157,7 @@ func TestLoopWaitsForSomebodyToSignIn(t *testing.T) {
 		})
 		h := newHouse(t, func() agent.Agent { return made(t, r) })
 		q := h.waits()
-		if q.Kind != session.AskApproval {
+		if q.Kind != mark.AskApproval {
 			t.Errorf("got %+v", q)
 		}
 		h.tell(q, yes)

@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Continues reports whether a resumed run must find out if a task that was cut off took place: true
@@ -45,7 +46,7 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 		next := drive.Recorded(ctx)
 		begun = next != nil
 		if next == nil {
-			m, err := session.NewMark(session.MarkDispatched, session.Dispatched{})
+			m, err := mark.New(mark.KindDispatched, mark.Dispatched{})
 			if err != nil {
 				yield(nil, err)
 				return false
@@ -86,10 +87,10 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 	switch {
 	case err != nil:
 		yield(nil, err)
-	case r.Action == session.ResolveResult:
+	case r.Action == mark.ResolveResult:
 		t.resolved(ctx, r.Result, yield)
 	}
-	return err == nil && r.Action == session.ResolveRetry
+	return err == nil && r.Action == mark.ResolveRetry
 }
 
 // textOf is a result as the text that a task gives out.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -59,16 +60,16 @@ func (f *answerFlags) run(ctx context.Context, e *env, word string, answer []str
 		if f.question+f.reason+f.payload != "" || f.goOn {
 			return fmt.Errorf("there is no answer; write: refrain answer RUN ANSWER")
 		}
-		return withQuestions(ctx, e, f.store, word, func(_ *stock, _ *supervisor.Supervisor, id string, open []session.Question) error {
+		return withQuestions(ctx, e, f.store, word, func(_ *stock, _ *supervisor.Supervisor, id string, open []mark.Question) error {
 			return printQuestions(e.stdout, id, open)
 		})
 	}
-	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []session.Question) error {
-		q, err := chooseQuestion(id, open, f.question, func(q session.Question) bool { return q.Kind != session.AskResolution }, "refrain resolve "+id)
+	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
+		q, err := chooseQuestion(id, open, f.question, func(q mark.Question) bool { return q.Kind != mark.AskResolution }, "refrain resolve "+id)
 		if err != nil {
 			return err
 		}
-		a := session.Answer{ID: q.ID, Reason: f.reason}
+		a := mark.Answer{ID: q.ID, Reason: f.reason}
 		if a.Value, err = f.value(q, answer); err != nil {
 			return &exitError{exitUsage, err}
 		}
@@ -77,8 +78,8 @@ func (f *answerFlags) run(ctx context.Context, e *env, word string, answer []str
 }
 
 // value is the answer as the question wants to have it.
-func (f *answerFlags) value(q session.Question, answer []string) (json.RawMessage, error) {
-	if q.Kind == session.AskEdit {
+func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, error) {
+	if q.Kind == mark.AskEdit {
 		if f.payload != "" {
 			return nil, fmt.Errorf("--payload is for a tool call that is to be confirmed, and %s is none", q.ID)
 		}
@@ -102,13 +103,13 @@ func (f *answerFlags) value(q session.Question, answer []string) (json.RawMessag
 	if len(f.set) > 0 || len(answer) == 0 {
 		return nil, fmt.Errorf("%s is no question about values of the state; write: refrain answer RUN ANSWER", q.ID)
 	}
-	if f.payload != "" && q.Kind != session.AskConfirmation {
+	if f.payload != "" && q.Kind != mark.AskConfirmation {
 		return nil, fmt.Errorf("--payload is for a tool call that is to be confirmed, and %s is none", q.ID)
 	}
 	switch q.Kind {
-	case session.AskText:
+	case mark.AskText:
 		return json.Marshal(answer[0])
-	case session.AskConfirmation:
+	case mark.AskConfirmation:
 		c := map[string]any{}
 		if f.payload != "" {
 			payload, err := session.PlainJSON([]byte(f.payload))

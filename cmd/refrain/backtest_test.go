@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // writeRecord writes the record that a run of the plan leaves whose iterations
@@ -24,11 +25,11 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 	t.Helper()
 	var lines bytes.Buffer
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	add := func(at session.Address, kind session.MarkKind, data any, delta map[string]any) {
+	add := func(at session.Address, kind mark.Kind, data any, delta map[string]any) {
 		ev := &session.Event{ID: "x", InvocationID: "e-1", Author: "refine", Address: at, Timestamp: now}
 		ev.Actions.StateDelta = delta
 		if kind != "" {
-			m, err := session.NewMark(kind, data)
+			m, err := mark.New(kind, data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,14 +43,14 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 	}
 	var tally loop.Tally
 	state := map[string]any{}
-	add("refine", session.MarkLoopStarted, plan, nil)
+	add("refine", mark.KindLoopStarted, plan, nil)
 	for {
 		d := plan.Next(&tally, now)
 		if d.Ended.Number > 0 {
-			add("refine", session.MarkIterationFinished, d.Ended, nil)
+			add("refine", mark.KindIterationFinished, d.Ended, nil)
 		}
 		if d.Action == loop.Stop {
-			add("refine", session.MarkLoopStopped, d.Stop, nil)
+			add("refine", mark.KindLoopStopped, d.Stop, nil)
 			break
 		}
 		name := plan.Steps[d.Step].Name
@@ -72,7 +73,7 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 			t.Fatal(err)
 		}
 		add(at, "", nil, delta)
-		add(at, session.MarkStepFinished, session.StepFinished{Seconds: 1, Outcome: text}, nil)
+		add(at, mark.KindStepFinished, mark.StepFinished{Seconds: 1, Outcome: text}, nil)
 		o.State = state
 		plan.Add(&tally, o)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // eventsFlags are the flags of refrain events.
@@ -111,9 +112,9 @@ func (f *eventsFlags) note(ctx context.Context, e *env, run *oneRun, w *watching
 	}
 	var lines []string
 	switch status {
-	case string(session.RunWaiting):
+	case string(mark.RunWaiting):
 		lines = append([]string{"run " + run.id + " " + waitsForPerson}, asking(run.id, sum)...)
-	case string(session.RunIsPaused), statusInterrupted:
+	case string(mark.RunIsPaused), statusInterrupted:
 		lines = []string{"run " + run.id + " is " + status, run.howToResume()}
 	}
 	for _, l := range lines {
@@ -157,19 +158,19 @@ func problemIn(ev *session.Event) string {
 		return ""
 	}
 	switch ev.Mark.Kind {
-	case session.MarkStepFinished:
-		var fin session.StepFinished
+	case mark.KindStepFinished:
+		var fin mark.StepFinished
 		if ev.Mark.Decode(&fin) == nil && !fin.Canceled { // what was cut off has not failed
 			return fin.Error
 		}
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		var rec loop.StopRecord
 		if ev.Mark.Decode(&rec) == nil && rec.Reason.Failed() {
 			return rec.String()
 		}
-	case session.MarkRunEnded:
-		var end session.RunEnded
-		if ev.Mark.Decode(&end) == nil && end.Status == session.RunFailed {
+	case mark.KindRunEnded:
+		var end mark.RunEnded
+		if ev.Mark.Decode(&end) == nil && end.Status == mark.RunFailed {
 			return end.Error
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // check refuses to look for what there cannot be. An iteration may be still to come.
@@ -48,10 +49,10 @@ func agentsIn(events []*session.Event) []string {
 	}
 	for _, ev := range events {
 		add(ev.Address.Agent())
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkRunStarted {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
 			continue
 		}
-		var started session.RunStarted
+		var started mark.RunStarted
 		if ev.Mark.Decode(&started) != nil {
 			continue
 		}
@@ -84,13 +85,13 @@ func outermostIteration(ev *session.Event) int {
 		return 0
 	}
 	switch ev.Mark.Kind {
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		var it loop.IterationRecord
 		if ev.Mark.Decode(&it) == nil {
 			return it.Number
 		}
-	case session.MarkRolledBack:
-		var back session.RolledBack
+	case mark.KindRolledBack:
+		var back mark.RolledBack
 		if ev.Mark.Decode(&back) == nil {
 			return back.Iteration
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // eventLine is an event on a line.
@@ -28,7 +29,7 @@ func eventLine(ev *session.Event) string {
 	what := saidIn(ev)
 	if ev.Mark != nil {
 		what = strings.TrimSpace(string(ev.Mark.Kind) + " " + markText(ev.Mark))
-		if said := saidIn(ev); said != "" && ev.Mark.Kind != session.MarkAsked {
+		if said := saidIn(ev); said != "" && ev.Mark.Kind != mark.KindAsked {
 			what += ": " + said
 		}
 	} else if problem := problemIn(ev); problem != "" {
@@ -72,11 +73,11 @@ func saidIn(ev *session.Event) string {
 }
 
 // markText is what a mark says, for people.
-func markText(m *session.Mark) string {
+func markText(m *mark.Mark) string {
 	read := func(v any) bool { return m.Decode(v) == nil }
 	switch m.Kind {
-	case session.MarkStepFinished:
-		var d session.StepFinished
+	case mark.KindStepFinished:
+		var d mark.StepFinished
 		if read(&d) {
 			text := "after " + progress.Clock(time.Duration(d.Seconds*float64(time.Second)))
 			switch {
@@ -92,23 +93,23 @@ func markText(m *session.Mark) string {
 			}
 			return text
 		}
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		var d loop.IterationRecord
 		if read(&d) {
 			return d.String()
 		}
-	case session.MarkLoopStopped:
+	case mark.KindLoopStopped:
 		d := new(loop.StopRecord)
 		if read(d) {
 			return stopText(d)
 		}
-	case session.MarkRolledBack:
-		var d session.RolledBack
+	case mark.KindRolledBack:
+		var d mark.RolledBack
 		if read(&d) {
 			return fmt.Sprintf("iteration %d, to what was after %d: %s", d.Iteration, d.To, d.Reason)
 		}
-	case session.MarkRunResumed:
-		var d session.RunResumed
+	case mark.KindRunResumed:
+		var d mark.RunResumed
 		if read(&d) && len(d.Superseded) > 0 {
 			return fmt.Sprintf("without events %s", d.Superseded)
 		}
@@ -128,33 +129,33 @@ func stopText(d *loop.StopRecord) string {
 }
 
 // runMarkText is what a mark of a run as a whole says, or one of a person's.
-func runMarkText(m *session.Mark, read func(any) bool) string {
+func runMarkText(m *mark.Mark, read func(any) bool) string {
 	switch m.Kind {
-	case session.MarkRunStarted:
-		var d session.RunStarted
+	case mark.KindRunStarted:
+		var d mark.RunStarted
 		if read(&d) {
 			return strings.TrimSpace(d.Name + by(d.By))
 		}
-	case session.MarkRunPaused:
-		var d session.RunPaused
+	case mark.KindRunPaused:
+		var d mark.RunPaused
 		if read(&d) {
 			if len(d.Waits) > 0 {
 				return "for " + counted(int64(len(d.Waits)), "answer") + by(d.By)
 			}
 			return strings.TrimSpace(d.Reason + by(d.By))
 		}
-	case session.MarkRunEnded:
-		var d session.RunEnded
+	case mark.KindRunEnded:
+		var d mark.RunEnded
 		if read(&d) {
 			return strings.TrimSuffix(string(d.Status)+by(d.By)+": "+d.Error, ": ")
 		}
-	case session.MarkAsked:
-		var d session.Question
+	case mark.KindAsked:
+		var d mark.Question
 		if read(&d) {
 			return questionText(d)
 		}
-	case session.MarkAnswered:
-		var d session.Answer
+	case mark.KindAnswered:
+		var d mark.Answer
 		if read(&d) {
 			return strings.TrimSuffix(fmt.Sprintf("%s %s%s: %s", d.ID, d.Value, by(d.By), d.Reason), ": ")
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // note is a finding on a line.
@@ -23,7 +24,7 @@ func note(f progress.Finding) string {
 func stopsBySeq(events []*session.Event) map[int64]*loop.StopRecord {
 	stops := make(map[int64]*loop.StopRecord)
 	for _, ev := range events {
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkLoopStopped {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStopped {
 			continue
 		}
 		if rec := new(loop.StopRecord); ev.Mark.Decode(rec) == nil {

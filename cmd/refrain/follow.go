@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -28,7 +29,7 @@ type request struct {
 	// with another program.
 	resumed, changed bool
 	// stands is how a run stood that is resumed.
-	stands *session.Run
+	stands *mark.Run
 	// lasts says that the run is kept, and can be resumed, and leaves that it can go
 	// on in the background.
 	lasts, leaves bool
@@ -128,7 +129,7 @@ func (f *follower) show(ev *session.Event) error {
 	var lines []string
 	switch {
 	case ev.Partial:
-	case ev.Mark != nil && ev.Mark.Kind == session.MarkRunResumed:
+	case ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed:
 		f.again(ev.Seq)
 	default:
 		f.diagnosis.Add(ev)

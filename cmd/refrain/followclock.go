@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // clocks know which steps are under way, and since when.
@@ -30,7 +31,7 @@ func (c *clocks) add(ev *session.Event) {
 		return
 	}
 	switch ev.Mark.Kind {
-	case session.MarkStepStarted:
+	case mark.KindStepStarted:
 		if c.steps == nil {
 			c.steps, c.passes = make(map[session.Address]time.Time), make(map[session.Address]time.Time)
 		}
@@ -39,8 +40,8 @@ func (c *clocks) add(ev *session.Event) {
 		if loop := ev.Address.Parent(); ev.Iteration > 0 && c.passes[loop].IsZero() {
 			c.passes[loop] = ev.Timestamp
 		}
-	case session.MarkDispatched:
-		var d session.Dispatched
+	case mark.KindDispatched:
+		var d mark.Dispatched
 		if ev.Mark.Decode(&d) != nil {
 			return
 		}
@@ -51,7 +52,7 @@ func (c *clocks) add(ev *session.Event) {
 			d.Calls = []string{""} // the step itself
 		}
 		c.calls[ev.Address] = append(c.calls[ev.Address], d.Calls...)
-	case session.MarkStepFinished:
+	case mark.KindStepFinished:
 		delete(c.calls, ev.Address)
 		delete(c.steps, ev.Address)
 		for i := len(c.order) - 1; i >= 0; i-- {
@@ -60,7 +61,7 @@ func (c *clocks) add(ev *session.Event) {
 				break
 			}
 		}
-	case session.MarkIterationFinished:
+	case mark.KindIterationFinished:
 		delete(c.passes, ev.Address)
 	}
 }

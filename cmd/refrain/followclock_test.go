@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // T20: who cuts a run off is told which steps may have done what must not be done
@@ -29,10 +30,10 @@ sub_agents:
 		t.Fatal(err)
 	}
 	var c clocks
-	add := func(at session.Address, kind session.MarkKind, data any, parts ...*genai.Part) {
+	add := func(at session.Address, kind mark.Kind, data any, parts ...*genai.Part) {
 		ev := &session.Event{Address: at, Timestamp: time.Now()}
 		if kind != "" {
-			if ev.Mark, err = session.NewMark(kind, data); err != nil {
+			if ev.Mark, err = mark.New(kind, data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,20 +53,20 @@ sub_agents:
 		return &genai.Part{FunctionResponse: &genai.FunctionResponse{ID: id, Name: "order"}}
 	}
 	stands("nothing has begun", false)
-	add("shop", session.MarkStepStarted, nil)
-	add("shop/look", session.MarkStepStarted, nil)
-	add("shop/clerk", session.MarkStepStarted, nil)
+	add("shop", mark.KindStepStarted, nil)
+	add("shop/look", mark.KindStepStarted, nil)
+	add("shop/clerk", mark.KindStepStarted, nil)
 	stands("nothing of that kind", true)
-	add("shop/clerk", session.MarkDispatched, session.Dispatched{Calls: []string{"c1", "c2"}})
+	add("shop/clerk", mark.KindDispatched, mark.Dispatched{Calls: []string{"c1", "c2"}})
 	add("shop/clerk", "", nil, answer("c1"))
 	stands("one call has no answer", true, "clerk")
-	add("shop/pay", session.MarkStepStarted, nil)
+	add("shop/pay", mark.KindStepStarted, nil)
 	stands("a step of that kind", true, "clerk", "pay")
 	add("shop/clerk", "", nil, answer("c2"))
-	add("shop/look", session.MarkStepFinished, session.StepFinished{})
+	add("shop/look", mark.KindStepFinished, mark.StepFinished{})
 	stands("the model goes on", true, "pay")
-	add("shop/clerk", session.MarkStepFinished, session.StepFinished{})
+	add("shop/clerk", mark.KindStepFinished, mark.StepFinished{})
 	stands("it alone", false, "pay")
-	add("shop/pay", session.MarkStepFinished, session.StepFinished{})
+	add("shop/pay", mark.KindStepFinished, mark.StepFinished{})
 	stands("over", true) // the sequence around
 }

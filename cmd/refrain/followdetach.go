@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -53,7 +54,7 @@ func (f *follower) left(end supervisor.Outcome) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	paused, ok := errors.AsType[*supervisor.PausedError](end.Err)
-	return f.leaving && ok && paused.Reason == toBackground && end.Run.Status == session.RunIsPaused
+	return f.leaving && ok && paused.Reason == toBackground && end.Run.Status == mark.RunIsPaused
 }
 
 // handOver lets the run go on in the background. The terminal may be gone by now.
@@ -65,7 +66,7 @@ func (f *follower) handOver(ctx context.Context) error {
 		return &exitError{exitFailed, fmt.Errorf("run %s is paused, and does not go on in the background: %w. %s", id, err, howToResumeIn(ctx, f.stock.service, id))}
 	}
 	view, run, err := f.stock.view(ctx, id)
-	if err == nil && run != nil && (run.Status == session.RunCompleted || run.Status == session.RunFailed) {
+	if err == nil && run != nil && (run.Status == mark.RunCompleted || run.Status == mark.RunFailed) {
 		return f.overAlready(view, run) // there was nothing but its end to come
 	}
 	f.out.close() // as it is now
@@ -74,9 +75,9 @@ func (f *follower) handOver(ctx context.Context) error {
 }
 
 // overAlready shows the end of a run that another process has brought there.
-func (f *follower) overAlready(view *session.View, run *session.Run) error {
+func (f *follower) overAlready(view *session.View, run *mark.Run) error {
 	end := supervisor.Outcome{Run: *run}
-	if run.Status == session.RunFailed {
+	if run.Status == mark.RunFailed {
 		end.Err = errors.New(run.Error)
 	}
 	f.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -44,7 +45,7 @@ func (f *follower) over(err error) error {
 	run := f.req.stands
 	switch {
 	case run == nil:
-	case run.Status == session.RunFailed:
+	case run.Status == mark.RunFailed:
 		return fmt.Errorf("%w; --retry tries the failed step again", err)
 	case !endsInLoop(f.def.Root):
 	case run.Stop == string(loop.ReasonMaxIterations):
@@ -130,14 +131,14 @@ func (f *follower) ended(end supervisor.Outcome, res *result) {
 		res.code, res.err = exitFailed, hinted(end.Err)
 		stands := end.Run.Status
 		switch was := f.req.stands; {
-		case stands == session.RunFailed:
-		case was != nil && was.Status == stands && stands != session.RunRunning:
+		case stands == mark.RunFailed:
+		case was != nil && was.Status == stands && stands != mark.RunRunning:
 			res.status = "stays " + string(stands)
-		case stands == session.RunIsPaused:
+		case stands == mark.RunIsPaused:
 			res.status = string(stands)
 		}
 		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.changed // else it would come to the same
-		if f.req.lasts && again && (!stands.Over() || stands == session.RunCanceled) {
+		if f.req.lasts && again && (!stands.Over() || stands == mark.RunCanceled) {
 			res.next = append(res.next, howToResumeIn(context.Background(), f.stock.service, id))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // exportSchema is the version of the file that export writes. A file of a higher
@@ -40,7 +41,7 @@ type exportHead struct {
 }
 
 // over reports whether the run was over when it was exported.
-func (h *exportHead) over() bool { return h != nil && session.RunStatus(h.Status).Over() }
+func (h *exportHead) over() bool { return h != nil && mark.RunStatus(h.Status).Over() }
 
 // exportTail is the last line of an export.
 type exportTail struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -199,7 +200,7 @@ func TestStoredRunThatWaitsGoesOnWithTheAnswer(t *testing.T) {
 	if err != nil || len(asked) != 1 {
 		t.Fatalf("asked %v, %v", asked, err)
 	}
-	if _, err := sup.Answer(t.Context(), "r_e0000001", session.Answer{ID: asked[0].ID, Value: json.RawMessage("true"), Reason: "fine"}); err != nil {
+	if _, err := sup.Answer(t.Context(), "r_e0000001", mark.Answer{ID: asked[0].ID, Value: json.RawMessage("true"), Reason: "fine"}); err != nil {
 		t.Fatal(err)
 	}
 	run, err := sup.Resume(t.Context(), "r_e0000001", supervisor.ResumeOptions{})
@@ -207,7 +208,7 @@ func TestStoredRunThatWaitsGoesOnWithTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, err := run.Wait(t.Context())
-	if err != nil || end.Err != nil || end.Run.Status != session.RunCompleted {
+	if err != nil || end.Err != nil || end.Run.Status != mark.RunCompleted {
 		t.Errorf("ended as %+v, %v", end, err)
 	}
 }
@@ -238,7 +239,7 @@ func reviewing(t *testing.T, store session.Service) *supervisor.Supervisor {
 	}
 	sup, err := supervisor.New(supervisor.Config{
 		Service: store, AppName: appName, UserID: userName, Owner: "refrain 1 on example",
-		Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: root}, nil
 		},
 	})
@@ -253,7 +254,7 @@ func reviewing(t *testing.T, store session.Service) *supervisor.Supervisor {
 func makeWaiting(t *testing.T, file string) {
 	store := session.InMemoryService()
 	run, err := reviewing(t, store).Start(t.Context(), supervisor.Request{
-		SessionID: "r_e0000001", Message: genai.NewContentFromText("cats", genai.RoleUser), Started: session.RunStarted{Name: "reviewing"},
+		SessionID: "r_e0000001", Message: genai.NewContentFromText("cats", genai.RoleUser), Started: mark.RunStarted{Name: "reviewing"},
 	})
 	if err != nil {
 		t.Fatal(err)

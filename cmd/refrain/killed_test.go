@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var seed = flag.Uint64("seed", 0, "what the tests that kill runs draw from; 0 is another one each time")
@@ -113,12 +113,12 @@ func (k *attack) drive(b *branch, try int, dice *rand.Rand) (over bool) {
 		return false
 	case st == nil:
 		k.Errorf("%q left no run: exit code %d\n%s", p.args, p.code(), &p.stderr)
-	case st.Status == string(session.RunCompleted):
+	case st.Status == string(mark.RunCompleted):
 		return true
-	case st.Status == string(session.RunWaiting):
+	case st.Status == string(mark.RunWaiting):
 		k.answer(b.id, st)
 		return false
-	case st.Status == string(session.RunFailed):
+	case st.Status == string(mark.RunFailed):
 		k.Errorf("%q (%s): the run has failed: %s; exit code %d\n%s", p.args, how, st.Error, p.code(), &p.stderr)
 	case how != "":
 		return false

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var askedAbout = regexp.MustCompile(`its call ID is (call-[a-z0-9]+)`)
@@ -27,7 +28,7 @@ func (k *attack) answer(run string, st *listedRun) {
 	}
 	for _, q := range st.Waits {
 		id := askedAbout.FindStringSubmatch(q.Text)
-		if q.Kind != session.AskResolution || id == nil {
+		if q.Kind != mark.AskResolution || id == nil {
 			k.Errorf("run %s asks (%s) %q", run, q.Kind, q.Text)
 			return
 		}
@@ -90,17 +91,17 @@ func (k *attack) begun(id string) map[string]bool {
 			}
 			continue
 		}
-		var d session.Dispatched
+		var d mark.Dispatched
 		switch {
 		case ev.Mark == nil:
-		case ev.Mark.Kind == session.MarkDispatched && ev.Mark.Decode(&d) == nil:
+		case ev.Mark.Kind == mark.KindDispatched && ev.Mark.Decode(&d) == nil:
 			for _, call := range d.Calls {
 				jobs[calls[string(ev.Address)+call]] = true
 			}
-		case ev.Mark.Kind == session.MarkStepStarted && onceOnly[ev.Address.Agent()]:
+		case ev.Mark.Kind == mark.KindStepStarted && onceOnly[ev.Address.Agent()]:
 			job := textOf(got.Session, ev.Address.Agent()+"_job")
 			steps[ev.Address], jobs[job] = job, true
-		case ev.Mark.Kind == session.MarkStepFinished && steps[ev.Address] != "":
+		case ev.Mark.Kind == mark.KindStepFinished && steps[ev.Address] != "":
 			delete(jobs, steps[ev.Address])
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // M1: a run of which nothing is heard says what it does, and for how long.
@@ -23,7 +24,7 @@ func TestSignOfLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		var fold progress.Fold
-		step := &session.Event{Address: "refine[3]/quality_analyzer", Iteration: 3, Mark: &session.Mark{Kind: session.MarkStepStarted}}
+		step := &session.Event{Address: "refine[3]/quality_analyzer", Iteration: 3, Mark: &mark.Mark{Kind: mark.KindStepStarted}}
 		fold.Add(step)
 		if err := p.event(step, nil, &fold); err != nil {
 			t.Fatal(err)

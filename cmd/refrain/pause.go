@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -88,13 +88,13 @@ func (f *askFlags) ask(ctx context.Context, e *env, word string, ask func(*super
 }
 
 // standsNow is how a run stands, in words.
-func standsNow(r *session.Run) string {
+func standsNow(r *mark.Run) string {
 	switch r.Status {
-	case session.RunCompleted:
+	case mark.RunCompleted:
 		return "has completed before that"
-	case session.RunFailed:
+	case mark.RunFailed:
 		return "has failed before that: " + r.Error
-	case session.RunWaiting:
+	case mark.RunWaiting:
 		return "waits for a person"
 	}
 	return "is " + string(r.Status)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // leftLoop notes each step that it makes, with the process that drives it, and waits
@@ -130,7 +130,7 @@ func TestLeavingIsTakenBack(t *testing.T) {
 	}
 	a.shows("Paused in iteration 1 of 2, after step 1 of 3, one.")
 	a.shows("Resume with: refrain resume s1")
-	if got := refrainIn(t, a.cmd.Dir, 0, "runs"); !strings.Contains(got, string(session.RunIsPaused)) {
+	if got := refrainIn(t, a.cmd.Dir, 0, "runs"); !strings.Contains(got, string(mark.RunIsPaused)) {
 		t.Errorf("it does not stay:\n%s", got)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // withQuestions opens a run and finds what it asks.
-func withQuestions(ctx context.Context, e *env, store, word string, do func(*stock, *supervisor.Supervisor, string, []session.Question) error) error {
+func withQuestions(ctx context.Context, e *env, store, word string, do func(*stock, *supervisor.Supervisor, string, []mark.Question) error) error {
 	s, id, err := openStockOf(ctx, e, store, word)
 	if err != nil {
 		return err
@@ -37,38 +37,38 @@ func withQuestions(ctx context.Context, e *env, store, word string, do func(*sto
 
 // chooseQuestion finds the question that somebody means, among those that a
 // command is for.
-func chooseQuestion(run string, open []session.Question, id string, fits func(session.Question) bool, other string) (session.Question, error) {
-	fitting := slices.DeleteFunc(slices.Clone(open), func(q session.Question) bool { return !fits(q) })
+func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.Question) bool, other string) (mark.Question, error) {
+	fitting := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return !fits(q) })
 	if id != "" {
-		named := func(q session.Question) bool {
+		named := func(q mark.Question) bool {
 			return q.ID == id || strings.HasPrefix(q.ID, "q"+strings.TrimPrefix(id, "call")+"-")
 		}
 		if i := slices.IndexFunc(fitting, named); i >= 0 {
 			return fitting[i], nil
 		}
 		if slices.ContainsFunc(open, named) {
-			return session.Question{}, &exitError{exitUsage, fmt.Errorf("%s is another kind of question: see %s", id, other)}
+			return mark.Question{}, &exitError{exitUsage, fmt.Errorf("%s is another kind of question: see %s", id, other)}
 		}
 	}
 	switch {
 	case len(open) == 0:
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks nothing", run)}
+		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks nothing", run)}
 	case len(fitting) == 0:
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks another kind of question: see %s", run, other)}
+		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks another kind of question: see %s", run, other)}
 	case id != "":
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s does not ask %q, or has its answer; refrain answer %s shows what it asks", run, id, run)}
+		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s does not ask %q, or has its answer; refrain answer %s shows what it asks", run, id, run)}
 	case len(fitting) > 1:
 		var ids []string
 		for _, q := range fitting {
 			ids = append(ids, q.ID)
 		}
-		return session.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer %s shows them", run, len(ids), strings.Join(ids, ", "), run)}
+		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer %s shows them", run, len(ids), strings.Join(ids, ", "), run)}
 	}
 	return fitting[0], nil
 }
 
 // give gives the answer to the run, and goes on with it if that is wanted.
-func (s *stock) give(ctx context.Context, e *env, sup *supervisor.Supervisor, id string, q session.Question, a session.Answer, goOn bool) error {
+func (s *stock) give(ctx context.Context, e *env, sup *supervisor.Supervisor, id string, q mark.Question, a mark.Answer, goOn bool) error {
 	if err := q.Check(&a); err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -92,7 +92,7 @@ func (s *stock) give(ctx context.Context, e *env, sup *supervisor.Supervisor, id
 }
 
 // printQuestions shows what a run asks, and how to answer.
-func printQuestions(w io.Writer, id string, open []session.Question) error {
+func printQuestions(w io.Writer, id string, open []mark.Question) error {
 	if len(open) == 0 {
 		_, err := fmt.Fprintf(w, "run %s asks nothing\n", id)
 		return err
@@ -111,7 +111,7 @@ func printQuestions(w io.Writer, id string, open []session.Question) error {
 }
 
 // deadlineOf says until when a question waits, and what counts then.
-func deadlineOf(q session.Question) string {
+func deadlineOf(q mark.Question) string {
 	s := "until " + q.Deadline.Local().Format(time.DateTime)
 	if len(q.Default) > 0 {
 		s += ", then " + string(q.Default)
@@ -121,18 +121,18 @@ func deadlineOf(q session.Question) string {
 
 // howToAnswer is the command that answers a question. One of several has to be
 // named.
-func howToAnswer(id string, q session.Question, several bool) string {
+func howToAnswer(id string, q mark.Question, several bool) string {
 	how, named := "refrain answer "+id, " --question "+q.ID
 	switch q.Kind {
-	case session.AskText:
+	case mark.AskText:
 		if len(q.Options) > 0 {
 			how += " " + strings.Join(q.Options, "|")
 		} else {
 			how += " TEXT"
 		}
-	case session.AskEdit:
+	case mark.AskEdit:
 		how += " --set KEY=VALUE"
-	case session.AskResolution:
+	case mark.AskResolution:
 		how, named = "refrain resolve "+id+" --result TEXT|--retry|--skip", " --call "+q.ID
 	default:
 		how += " yes|no"
@@ -160,9 +160,9 @@ func asking(id string, sum *progress.Summary) []string {
 }
 
 // questionText is a question on a line, with what can be answered.
-func questionText(q session.Question) string {
+func questionText(q mark.Question) string {
 	text := cmp.Or(q.Text, string(q.Kind))
-	if len(q.Options) > 0 && q.Kind != session.AskResolution {
+	if len(q.Options) > 0 && q.Kind != mark.AskResolution {
 		text += " (" + strings.Join(q.Options, ", ") + ")"
 	}
 	if !q.Deadline.IsZero() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -51,9 +51,9 @@ cut off while it ran, so Refrain cannot know. There are three answers:
 }
 
 func (f *resolveFlags) run(ctx context.Context, e *env, word string, made bool) error {
-	r := session.Resolution{Result: f.result}
+	r := mark.Resolution{Result: f.result}
 	chosen := 0
-	for action, on := range map[string]bool{session.ResolveResult: made, session.ResolveRetry: f.retry, session.ResolveSkip: f.skip} {
+	for action, on := range map[string]bool{mark.ResolveResult: made, mark.ResolveRetry: f.retry, mark.ResolveSkip: f.skip} {
 		if on {
 			r.Action = action
 			chosen++
@@ -62,8 +62,8 @@ func (f *resolveFlags) run(ctx context.Context, e *env, word string, made bool) 
 	if chosen != 1 {
 		return errors.New("give one of --result TEXT, --retry and --skip")
 	}
-	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []session.Question) error {
-		q, err := chooseQuestion(id, open, f.call, func(q session.Question) bool { return q.Kind == session.AskResolution }, "refrain answer "+id)
+	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
+		q, err := chooseQuestion(id, open, f.call, func(q mark.Question) bool { return q.Kind == mark.AskResolution }, "refrain answer "+id)
 		if err != nil {
 			return err
 		}
@@ -71,6 +71,6 @@ func (f *resolveFlags) run(ctx context.Context, e *env, word string, made bool) 
 		if err != nil {
 			return err
 		}
-		return s.give(ctx, e, sup, id, q, session.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
+		return s.give(ctx, e, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
 	})
 }

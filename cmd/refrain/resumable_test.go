@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
 // startedIn is what a run was started with in a folder, with a definition.
-func startedIn(t testing.TB, dir, definition string) session.RunStarted {
+func startedIn(t testing.TB, dir, definition string) mark.RunStarted {
 	t.Helper()
 	text, err := json.Marshal(&program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": definition}, Dir: dir, Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return session.RunStarted{Name: "story", Program: text}
+	return mark.RunStarted{Name: "story", Program: text}
 }
 
 // LOOP 30: refrain resume is named only where it works, and with what it needs.
@@ -28,11 +29,11 @@ func TestHowToResume(t *testing.T) {
 	const story = "name: story\ntext: hello\n"
 	for _, tc := range []struct {
 		name    string
-		started session.RunStarted
+		started mark.RunStarted
 		want    string
 	}{
 		{"started by refrain run", startedIn(t, here, story), "Resume with: refrain resume r_1"},
-		{"started by another program", session.RunStarted{Name: "story"}, "refrain cannot resume run r_1: the run does not say what it was started with: it was not started by refrain run"},
+		{"started by another program", mark.RunStarted{Name: "story"}, "refrain cannot resume run r_1: the run does not say what it was started with: it was not started by refrain run"},
 		{"without its definition", startedIn(t, here, ""), "Resume with: refrain resume r_1 --definition FILE (its own definition cannot be read here)"},
 		{"in another folder", startedIn(t, gone, story), "Resume with: refrain resume r_1 --dir FOLDER (its folder " + gone + " is not here)"},
 	} {
@@ -46,7 +47,7 @@ func TestHowToResume(t *testing.T) {
 				t.Errorf("of an empty log: got %q, want %q", got, want)
 			}
 			d := &driven{t: t, store: store, view: made.Session}
-			d.mark(session.MarkRunStarted, session.RunRunning, tc.started)
+			d.mark(mark.KindRunStarted, mark.RunRunning, tc.started)
 			if got := howToResumeIn(t.Context(), store, "r_1"); got != tc.want {
 				t.Errorf("got %q\nwant %q", got, tc.want)
 			}
@@ -66,7 +67,7 @@ func TestHowToResumeReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &driven{t: t, store: store, view: made.Session}
-	d.mark(session.MarkRunStarted, session.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
+	d.mark(mark.KindRunStarted, mark.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
 	if got, want := howToResumeIn(t.Context(), store, "r_1"), "Resume with: refrain resume r_1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

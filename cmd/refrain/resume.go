@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -137,7 +138,7 @@ func (f *resumeFlags) program(view *session.View, id string) (*program, supervis
 		return nil, opts, &exitError{exitUsage, err}
 	}
 	raised := opts.Continue
-	if run := session.RunOf(view); f.retry && run != nil && run.Status == session.RunCompleted {
+	if run := session.RunOf(view); f.retry && run != nil && run.Status == mark.RunCompleted {
 		return nil, opts, &exitError{exitUsage, fmt.Errorf("--retry: run %s has not failed, it has completed", id)}
 	}
 	if raised || f.definition != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // addLimits adds the flags with which a run gets other limits.
@@ -138,18 +139,18 @@ func passOf(view *session.View, id, name string) (p pass, err error) {
 			continue
 		}
 		switch kind := ev.Mark.Kind; {
-		case ev.Address.Agent() == name && kind == session.MarkLoopStarted:
+		case ev.Address.Agent() == name && kind == mark.KindLoopStarted:
 			p = pass{}
 			err = ev.Mark.Decode(&p.plan)
-		case ev.Address.Agent() == name && kind == session.MarkLoopContinued:
+		case ev.Address.Agent() == name && kind == mark.KindLoopContinued:
 			p.plan, p.stop = loop.Plan{}, nil
 			err = ev.Mark.Decode(&p.plan)
-		case ev.Address.Agent() == name && kind == session.MarkLoopStopped:
+		case ev.Address.Agent() == name && kind == mark.KindLoopStopped:
 			p.stop = new(loop.StopRecord)
 			err = ev.Mark.Decode(p.stop)
-		case ev.Address.Parent().Agent() == name && kind == session.MarkStepStarted && ev.Iteration > 0:
+		case ev.Address.Parent().Agent() == name && kind == mark.KindStepStarted && ev.Iteration > 0:
 			p.iteration, p.begun, p.before = max(p.iteration, ev.Iteration), true, p.active
-		case ev.Address.Parent().Agent() == name && kind == session.MarkStepFinished:
+		case ev.Address.Parent().Agent() == name && kind == mark.KindStepFinished:
 			var fin struct{ Outcome loop.Outcome }
 			err = ev.Mark.Decode(&fin)
 			p.active += max(0, fin.Outcome.Finished.Sub(fin.Outcome.Started)) + max(0, fin.Outcome.Between)

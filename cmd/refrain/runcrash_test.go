@@ -25,6 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var kills = flag.Int("kills", longtest.N(8, 40), "how often TestKilledRunsComeToTheSame kills a process, with each store; other tests do it less often")
@@ -202,16 +203,16 @@ func (w *crashes) outcome(id, answer string, kills int) *crashed {
 			continue
 		}
 		switch ev.Mark.Kind {
-		case session.MarkIterationFinished:
+		case mark.KindIterationFinished:
 			c.iterations[ev.Address] = append(c.iterations[ev.Address], decodeMark[loop.IterationRecord](w, ev))
-		case session.MarkLoopStopped:
+		case mark.KindLoopStopped:
 			c.stops[ev.Address] = decodeMark[loop.StopRecord](w, ev)
 		}
 	}
 	if c.answer == "" {
 		c.answer = said + "\n"
 	}
-	if run := session.RunOf(view); run.Status != session.RunCompleted || run.Stop != "max_iterations" {
+	if run := session.RunOf(view); run.Status != mark.RunCompleted || run.Stop != "max_iterations" {
 		w.Errorf("the log says of the run: %+v", run)
 	}
 	w.effects(c, kills)

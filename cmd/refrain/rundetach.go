@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -129,7 +130,7 @@ func (s *stock) command(e *env, l launch) (*exec.Cmd, error) {
 // taken waits until somebody has taken a run up.
 func (s *stock) taken(ctx context.Context, id string, seen int64) error {
 	for ev, err := range s.service.(session.Watcher).Watch(ctx, keyOf(id), seen) {
-		if err != nil || ev.Mark != nil && ev.Mark.Kind == session.MarkRunTaken {
+		if err != nil || ev.Mark != nil && ev.Mark.Kind == mark.KindRunTaken {
 			return err
 		}
 	}
@@ -146,7 +147,7 @@ func (s *stock) lastSeq(ctx context.Context, id string) (int64, error) {
 }
 
 // view is a run's log, and what it says of the run; nil if it says nothing.
-func (s *stock) view(ctx context.Context, id string) (*session.View, *session.Run, error) {
+func (s *stock) view(ctx context.Context, id string) (*session.View, *mark.Run, error) {
 	got, err := s.service.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
 	if err != nil {
 		return nil, nil, err
@@ -169,13 +170,13 @@ func tellStanding(ctx context.Context, e *env, s *stock, id, went string) {
 		status = run.Status
 	}
 	switch status {
-	case session.RunRunning:
+	case mark.RunRunning:
 		fmt.Fprintf(e.stderr, "run %s goes on in the background: refrain watch %s shows it, refrain pause %s and refrain cancel %s end it\n", id, id, id, id)
-	case session.RunWaiting:
+	case mark.RunWaiting:
 		fmt.Fprintf(e.stderr, "run %s has %s in the background, and %s\n%s\n", id, went, waitsForPerson, strings.Join(asking(id, sum), "\n"))
-	case session.RunCompleted:
+	case mark.RunCompleted:
 		fmt.Fprintf(e.stderr, "run %s has completed already: refrain watch %s shows its answer\n", id, id)
-	case session.RunFailed:
+	case mark.RunFailed:
 		fmt.Fprintf(e.stderr, "run %s has failed already: %s\n", id, progress.Clean(sum.Error))
 	default:
 		fmt.Fprintf(e.stderr, "run %s is %s\n%s\n", id, status, howToResume(view, id))

@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/pipe"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -108,7 +108,7 @@ func readSome(file string) ([]byte, error) {
 }
 
 // decodeProgram is the program that a run was started with.
-func decodeProgram(started session.RunStarted) (*program, error) {
+func decodeProgram(started mark.RunStarted) (*program, error) {
 	p := new(program)
 	if len(started.Program) == 0 {
 		return nil, errors.New("the run does not say what it was started with: it was not started by refrain run")
@@ -125,9 +125,9 @@ func (p *program) definition() (*definition.Definition, error) {
 }
 
 // started is the program as a run keeps it.
-func (p *program) started(def *definition.Definition) (session.RunStarted, error) {
+func (p *program) started(def *definition.Definition) (mark.RunStarted, error) {
 	text, err := json.Marshal(p)
-	return session.RunStarted{Name: def.Name, Program: text}, err
+	return mark.RunStarted{Name: def.Name, Program: text}, err
 }
 
 // build makes the agents.
@@ -152,8 +152,8 @@ func (p *program) build(ctx context.Context, e *env, def *definition.Definition)
 }
 
 // builder makes the agents of runs that are resumed.
-func builder(e *env) func(context.Context, session.RunStarted) (*supervisor.Program, error) {
-	return func(ctx context.Context, started session.RunStarted) (*supervisor.Program, error) {
+func builder(e *env) func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
+	return func(ctx context.Context, started mark.RunStarted) (*supervisor.Program, error) {
 		p, err := decodeProgram(started)
 		if err != nil {
 			return nil, err

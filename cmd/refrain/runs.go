@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // runsFlags are the flags of refrain runs.
@@ -28,8 +29,8 @@ type runsFlags struct {
 
 // statuses are what --status takes.
 var statuses = []string{
-	string(session.RunRunning), string(session.RunIsPaused), string(session.RunWaiting),
-	string(session.RunCompleted), string(session.RunFailed), string(session.RunCanceled), statusInterrupted, statusNotBegun,
+	string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting),
+	string(mark.RunCompleted), string(mark.RunFailed), string(mark.RunCanceled), statusInterrupted, statusNotBegun,
 }
 
 func newRuns(e *env) *cobra.Command {
@@ -71,13 +72,13 @@ type listedRun struct {
 	Started   time.Time `json:"started,omitzero"`
 	Updated   time.Time `json:"updated,omitzero"`
 	// Seconds are from its start to its last event, or until now.
-	Seconds    float64            `json:"seconds"`
-	StopReason string             `json:"stop_reason,omitempty"`
-	Error      string             `json:"error,omitempty"`
-	Paused     string             `json:"paused,omitempty"`
-	Waits      []session.Question `json:"waits,omitempty"`
-	Deadline   time.Time          `json:"deadline,omitzero"`
-	Parent     *session.RunParent `json:"parent,omitempty"`
+	Seconds    float64         `json:"seconds"`
+	StopReason string          `json:"stop_reason,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Paused     string          `json:"paused,omitempty"`
+	Waits      []mark.Question `json:"waits,omitempty"`
+	Deadline   time.Time       `json:"deadline,omitzero"`
+	Parent     *mark.RunParent `json:"parent,omitempty"`
 
 	howToResume string
 }
@@ -135,8 +136,8 @@ func listRows(ctx context.Context, store session.Service, all []session.Session,
 
 // maybe reports whether a run that stands so by its log may be one that is looked
 // for.
-func maybe(by session.RunStatus, want string) bool {
-	return string(by) == want || by == session.RunRunning && want == statusInterrupted
+func maybe(by mark.RunStatus, want string) bool {
+	return string(by) == want || by == mark.RunRunning && want == statusInterrupted
 }
 
 // recent is how many of a run's last events a list looks at.
@@ -166,7 +167,7 @@ func listOne(ctx context.Context, store session.Service, s session.Session) (*li
 		row.StopReason, row.Error = cmp.Or(r.Stop, row.StopReason), cmp.Or(r.Error, row.Error)
 		row.Deadline, row.Parent, by = r.Deadline, r.Parent, r.Status
 	}
-	if by != session.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
+	if by != mark.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
 		row.StopReason = "" // the loop was only left for now
 	}
 	var held *session.HeldError
@@ -227,7 +228,7 @@ func (r *listedRun) started() string {
 // why is the reason that the run stands as it does.
 func (r *listedRun) why() string {
 	switch {
-	case r.Status == string(session.RunWaiting) && len(r.Waits) > 0:
+	case r.Status == string(mark.RunWaiting) && len(r.Waits) > 0:
 		q := r.Waits[0]
 		s := "waits for: " + cmp.Or(q.Text, string(q.Kind))
 		if n := len(r.Waits) - 1; n > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // oneRun is the run that a command is about: one of a store, or in a file.
@@ -99,8 +100,8 @@ func (r *oneRun) read(ctx context.Context) error {
 
 // status is how the run stands. Of one in a file nobody can say whether it is
 // driven: it counts as interrupted if it has no end.
-func (r *oneRun) status(ctx context.Context, by session.RunStatus) (string, *session.HeldError, error) {
-	if r.store == nil && by == session.RunRunning {
+func (r *oneRun) status(ctx context.Context, by mark.RunStatus) (string, *session.HeldError, error) {
+	if r.store == nil && by == mark.RunRunning {
 		return statusInterrupted, nil, nil
 	}
 	return standing(ctx, r.store, r.id, by)
@@ -122,7 +123,7 @@ func beginAgain(id string) string {
 
 // unbegun is the error of a command about a run that has no event.
 func unbegun(ctx context.Context, store session.Service, id string) error {
-	status, held, err := standing(ctx, store, id, session.RunRunning)
+	status, held, err := standing(ctx, store, id, mark.RunRunning)
 	switch {
 	case err != nil:
 		return err
@@ -133,9 +134,9 @@ func unbegun(ctx context.Context, store session.Service, id string) error {
 }
 
 // standing is how a run stands, by its log and by its lease.
-func standing(ctx context.Context, store session.Service, id string, by session.RunStatus) (string, *session.HeldError, error) {
+func standing(ctx context.Context, store session.Service, id string, by mark.RunStatus) (string, *session.HeldError, error) {
 	leaser, ok := store.(session.Leaser)
-	if by != session.RunRunning || !ok {
+	if by != mark.RunRunning || !ok {
 		return string(by), nil, nil
 	}
 	held, err := leaser.Holder(ctx, keyOf(id))
@@ -150,7 +151,7 @@ func standing(ctx context.Context, store session.Service, id string, by session.
 	if err != nil {
 		return "", nil, &exitError{exitFailed, err}
 	}
-	if r := session.RunOf(got.Session); r != nil && r.Status != session.RunRunning {
+	if r := session.RunOf(got.Session); r != nil && r.Status != mark.RunRunning {
 		return string(r.Status), nil, nil
 	}
 	return statusInterrupted, nil, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // showFlags are the flags of refrain show.
@@ -76,10 +77,10 @@ type shown struct {
 	Updated  time.Time          `json:"updated,omitzero"`
 	Seconds  float64            `json:"active_seconds"`
 	Usage    *progress.Usage    `json:"usage,omitempty"`
-	Parent   *session.RunParent `json:"parent,omitempty"`
+	Parent   *mark.RunParent    `json:"parent,omitempty"`
 	Error    string             `json:"error,omitempty"`
 	Paused   string             `json:"paused,omitempty"`
-	Waits    []session.Question `json:"waits,omitempty"`
+	Waits    []mark.Question    `json:"waits,omitempty"`
 	Answer   string             `json:"answer,omitempty"`
 	Stops    []*loop.StopRecord `json:"stops,omitempty"`
 	Findings []progress.Finding `json:"findings,omitempty"`

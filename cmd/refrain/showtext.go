@@ -12,7 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // print writes what was asked for.
@@ -92,21 +92,21 @@ func (s *shown) ending(w io.Writer) {
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
 	}
-	switch session.RunStatus(s.Status) {
-	case session.RunIsPaused:
+	switch mark.RunStatus(s.Status) {
+	case mark.RunIsPaused:
 		fmt.Fprintf(w, "\n%s\n", strings.Join(pausedLines(s.log, s.sum), "\n"))
-	case session.RunWaiting:
+	case mark.RunWaiting:
 		fmt.Fprintf(w, "\nThe run %s:\n%s\n", waitsForPerson, strings.Join(asking(s.Run, s.sum), "\n"))
 	}
 	for _, f := range s.Findings {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(note(f)))
 	}
-	if s.Status == statusInterrupted || s.Status == string(session.RunIsPaused) {
+	if s.Status == statusInterrupted || s.Status == string(mark.RunIsPaused) {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
 	}
 	if s.Answer != "" {
 		title := "Answer:"
-		if !session.RunStatus(s.Status).Over() {
+		if !mark.RunStatus(s.Status).Over() {
 			title = "Said last:"
 		}
 		fmt.Fprintln(w, "\n"+title)

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var soak = flag.Duration("soak", 0, "how long TestSoak runs; 0 leaves it out. See make soak")
@@ -166,9 +166,9 @@ func (s *soaker) drive(r *soaked) {
 	switch {
 	case st == nil && how == "" && p.code() != exitOK:
 		s.Errorf("%q left no run: exit code %d\n%s", p.args, p.code(), &p.stderr)
-	case st != nil && st.Status == string(session.RunFailed):
+	case st != nil && st.Status == string(mark.RunFailed):
 		s.Errorf("%q ended (%s) with a run that has failed: %s\n%s", p.args, how, st.Error, &p.stderr)
-	case st != nil && st.Status == string(session.RunWaiting):
+	case st != nil && st.Status == string(mark.RunWaiting):
 		s.resolve(r)
 	}
 }
@@ -178,7 +178,7 @@ func (s *soaker) resolve(r *soaked) {
 		return
 	}
 	defer r.mu.Unlock()
-	if st := s.stand(r.id); st != nil && st.Status == string(session.RunWaiting) {
+	if st := s.stand(r.id); st != nil && st.Status == string(mark.RunWaiting) {
 		s.answer(r.id, st)
 	}
 }
@@ -228,7 +228,7 @@ func (s *soaker) move(r *soaked) {
 		return
 	}
 	defer r.mu.Unlock()
-	if st := s.stand(r.id); st == nil || st.Status == string(session.RunRunning) || strings.Count(r.id, "-") > 3 {
+	if st := s.stand(r.id); st == nil || st.Status == string(mark.RunRunning) || strings.Count(r.id, "-") > 3 {
 		return
 	}
 	old, b := r.id, r.branch()

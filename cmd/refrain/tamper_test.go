@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // tampered is a database with a run that has completed, r_1, and with whoever changes it
@@ -132,7 +133,7 @@ func TestTamperedStoreIsNoticed(t *testing.T) {
 		}, "CHANGED  run r_1: event 19 stands behind its end"},
 		"taken up, and still completed": {func(s *tampered) {
 			s.append(func(ev *session.Event) {
-				ev.Mark = &session.Mark{Kind: session.MarkRunTaken, Data: json.RawMessage("{}")}
+				ev.Mark = &mark.Mark{Kind: mark.KindRunTaken, Data: json.RawMessage("{}")}
 			})
 			s.append(approves)
 		}, "stands behind its end"},
@@ -159,9 +160,9 @@ func TestTamperedStoreIsNoticed(t *testing.T) {
 			s.exec(`DELETE FROM state WHERE session = ? AND key = 'draft'`, s.id)
 		}, `CHANGED  state: key "draft" is missing, and an event has written it`},
 		"the run has failed": {func(s *tampered) {
-			s.exec(`UPDATE state SET value = CAST(replace(CAST(value AS TEXT), 'completed', 'failed') AS BLOB) WHERE session = ? AND key = ?`, s.id, session.KeyRun)
+			s.exec(`UPDATE state SET value = CAST(replace(CAST(value AS TEXT), 'completed', 'failed') AS BLOB) WHERE session = ? AND key = ?`, s.id, mark.KeyRun)
 		}, "CHANGED  state: how the last run stands is not what its events say"},
-		"events are left out": {func(s *tampered) { s.state(session.KeySuperseded, "2-9") }, "CHANGED  state: which events count is not what the events say"},
+		"events are left out": {func(s *tampered) { s.state(mark.KeySuperseded, "2-9") }, "CHANGED  state: which events count is not what the events say"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

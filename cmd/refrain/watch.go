@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // watchFlags are the flags of refrain watch.
@@ -149,7 +150,7 @@ func (v *viewer) started(id string, sum *progress.Summary, past []*session.Event
 // has not begun.
 func limitIn(log []*session.Event) uint {
 	for _, ev := range log {
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkLoopStarted || strings.Contains(string(ev.Address), "/") {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStarted || strings.Contains(string(ev.Address), "/") {
 			continue
 		}
 		var plan loop.Plan
@@ -188,7 +189,7 @@ func (v *viewer) event(ev *session.Event) error {
 	}
 	if ev.Mark != nil {
 		switch ev.Mark.Kind {
-		case session.MarkAsked, session.MarkAnswered, session.MarkRunResumed:
+		case mark.KindAsked, mark.KindAnswered, mark.KindRunResumed:
 			v.line(ev.Timestamp, strings.TrimSpace(strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")+" "+markText(ev.Mark)))
 		}
 	}
@@ -198,7 +199,7 @@ func (v *viewer) event(ev *session.Event) error {
 // add folds an event. When the run goes on without some of what was told, it reads
 // the log again.
 func (v *viewer) add(ev *session.Event) []string {
-	if session.SupersededBy(ev) == nil {
+	if ev.Mark.Supersedes() == nil {
 		return v.fold.Add(ev)
 	}
 	v.fold = progress.Fold{Whole: v.whole}
@@ -215,7 +216,7 @@ func (v *viewer) alive(held *session.HeldError) {
 		return
 	}
 	for _, ev := range slices.Backward(v.log) {
-		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted {
+		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 			took := progress.Clock(time.Since(ev.Timestamp))
 			v.line(time.Now(), fmt.Sprintf("… still running: %s (%s, %s)", runningText(at, iteration), took, held.Owner))
 			return

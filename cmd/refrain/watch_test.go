@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // driven is a run in a store, with whoever drives it.
@@ -34,13 +35,13 @@ func drive(t *testing.T) *driven {
 	if d.lease, err = d.leaser.Acquire(t.Context(), keyOf("r_1"), "refrain 1 on example", 15*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	d.mark(session.MarkRunStarted, session.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
+	d.mark(mark.KindRunStarted, mark.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
 	return d
 }
 
-func (d *driven) mark(kind session.MarkKind, status session.RunStatus, data any) {
+func (d *driven) mark(kind mark.Kind, status mark.RunStatus, data any) {
 	d.t.Helper()
-	ev, err := session.NewRunEvent(session.Run{ID: "i", Name: "story", Status: status}, "refrain", kind, data)
+	ev, err := session.NewRunEvent(mark.Run{ID: "i", Name: "story", Status: status}, "refrain", kind, data)
 	if err == nil {
 		err = d.store.AppendEvent(context.Background(), d.view, ev)
 	}
@@ -50,7 +51,7 @@ func (d *driven) mark(kind session.MarkKind, status session.RunStatus, data any)
 }
 
 // watch follows the run from its beginning, and returns what it saw.
-func (d *driven) watch(ctx context.Context) (kinds []session.MarkKind, alive int, err error) {
+func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err error) {
 	w := newWatching(&oneRun{id: "r_1", store: d.store})
 	err = w.follow(ctx, func(ev *session.Event) error {
 		kinds = append(kinds, ev.Mark.Kind)
@@ -61,7 +62,7 @@ func (d *driven) watch(ctx context.Context) (kinds []session.MarkKind, alive int
 
 // M16: whoever looks on sees the run end, however long it says nothing.
 func TestWatchEndsWithTheRun(t *testing.T) {
-	for _, end := range []session.MarkKind{session.MarkRunEnded, session.MarkRunPaused} {
+	for _, end := range []mark.Kind{mark.KindRunEnded, mark.KindRunPaused} {
 		t.Run(string(end), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := drive(t)
@@ -72,7 +73,7 @@ func TestWatchEndsWithTheRun(t *testing.T) {
 							t.Error(err)
 						}
 					}
-					d.mark(end, session.RunCompleted, nil)
+					d.mark(end, mark.RunCompleted, nil)
 				}()
 				kinds, alive, err := d.watch(t.Context())
 				if err != nil || len(kinds) != 2 || kinds[1] != end || alive < 290 {
@@ -123,7 +124,7 @@ func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
 		if _, ok := errors.AsType[*goneError](err); !ok || time.Since(began) > 2*time.Second {
 			t.Errorf("ended after %v with %v", time.Since(began), err)
 		}
-		if status, _, err := standing(t.Context(), d.store, "r_1", session.RunRunning); err != nil || status != statusInterrupted {
+		if status, _, err := standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != statusInterrupted {
 			t.Errorf("it stands as %s, %v", status, err)
 		}
 	})
@@ -139,8 +140,8 @@ func TestWatchGoesOnWithAnotherDriver(t *testing.T) {
 				t.Error(err)
 			}
 			time.Sleep(20 * time.Second)
-			d.mark(session.MarkRunResumed, session.RunRunning, nil)
-			d.mark(session.MarkRunEnded, session.RunCompleted, nil)
+			d.mark(mark.KindRunResumed, mark.RunRunning, nil)
+			d.mark(mark.KindRunEnded, mark.RunCompleted, nil)
 		}()
 		kinds, _, err := d.watch(t.Context())
 		if err != nil || len(kinds) != 3 {
@@ -163,18 +164,18 @@ func TestWatchCanBeLeft(t *testing.T) {
 // The list tells a run that is driven from one that was cut off.
 func TestStandingIsByTheLease(t *testing.T) {
 	d := drive(t)
-	status, held, err := standing(t.Context(), d.store, "r_1", session.RunRunning)
+	status, held, err := standing(t.Context(), d.store, "r_1", mark.RunRunning)
 	if err != nil || status != "running" || held == nil || held.Owner != "refrain 1 on example" {
 		t.Errorf("driven: %s, %v, %v", status, held, err)
 	}
 	if err := d.leaser.Release(t.Context(), d.lease); err != nil {
 		t.Fatal(err)
 	}
-	if status, held, err = standing(t.Context(), d.store, "r_1", session.RunRunning); err != nil || status != statusInterrupted || held != nil {
+	if status, held, err = standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != statusInterrupted || held != nil {
 		t.Errorf("not driven: %s, %v, %v", status, held, err)
 	}
-	d.mark(session.MarkRunEnded, session.RunCompleted, nil)
-	if status, _, err = standing(t.Context(), d.store, "r_1", session.RunRunning); err != nil || status != "completed" {
+	d.mark(mark.KindRunEnded, mark.RunCompleted, nil)
+	if status, _, err = standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != "completed" {
 		t.Errorf("ended since it was listed: %s, %v", status, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // finished tells how the run ended, or why nobody looks on any more.
@@ -34,17 +34,17 @@ func (v *viewer) finished(ctx context.Context, w *watching, f watchFlags, err er
 	sum := w.summary()
 	res := result{answer: v.fold.Answer(), stop: v.fold.Stop()}
 	switch sum.Status {
-	case session.RunFailed:
+	case mark.RunFailed:
 		res.err, res.code = errors.New(sum.Error), exitFailed
-	case session.RunCanceled:
+	case mark.RunCanceled:
 		res.status, res.err, res.code = string(sum.Status), errInterrupted, exitInterrupted
 		if sum.Error != "" {
 			res.next = append(res.next, sum.Error)
 		}
-	case session.RunWaiting:
+	case mark.RunWaiting:
 		res.status, res.code = waitsForPerson, exitWaits
 		res.next = asking(w.id, sum)
-	case session.RunIsPaused:
+	case mark.RunIsPaused:
 		res.status, res.code = string(sum.Status), exitWaits
 		res.next = append(pausedLines(w.log, sum), howToResumeIn(ctx, w.store, w.id))
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // watching is a run that is looked at from outside while another process drives
@@ -31,7 +32,7 @@ func (w *watching) add(ev *session.Event) {
 		w.log, w.owned = nil, false
 	}
 	w.log = append(w.log, session.Outlined(ev))
-	if ev.Mark != nil && ev.Mark.Kind == session.MarkRunStarted {
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted {
 		w.owned = true
 	}
 }
@@ -48,11 +49,11 @@ func (w *watching) over() bool {
 		return false
 	}
 	switch ev.Mark.Kind {
-	case session.MarkRunEnded:
+	case mark.KindRunEnded:
 		return true
-	case session.MarkRunPaused:
+	case mark.KindRunPaused:
 		return !w.handedOver()
-	case session.MarkStepFinished:
+	case mark.KindStepFinished:
 		return !w.owned && w.summary().Status.Over()
 	}
 	return false
@@ -63,9 +64,9 @@ func (w *watching) handedOver() bool {
 	if len(w.log) == 0 {
 		return false
 	}
-	var d session.RunPaused
+	var d mark.RunPaused
 	last := w.log[len(w.log)-1].Mark
-	return last != nil && last.Kind == session.MarkRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
+	return last != nil && last.Kind == mark.KindRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
 }
 
 func (w *watching) summary() *progress.Summary { return progress.Summarize(w.log) }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // FullEvent is an event in which every field that is stored has a value, for
@@ -37,7 +38,7 @@ func FullEvent() *session.Event {
 		Address:            "story/refine[3]/critic#2",
 		Iteration:          3,
 		Attempt:            2,
-		Mark:               &session.Mark{Kind: session.MarkStepFinished, Data: json.RawMessage(`{"seconds":1.5}`)},
+		Mark:               &mark.Mark{Kind: mark.KindStepFinished, Data: json.RawMessage(`{"seconds":1.5}`)},
 	}
 	decode(`{"call-1": {"hint": "Count them?", "confirmed": true, "payload": {"limit": 5}}}`, &ev.Actions.RequestedToolConfirmations)
 	fillAnswer(ev)
@@ -106,7 +107,7 @@ func (s *suite) fields() {
 // MarkByMeaning makes cmp compare marks by what their data says, not by how it
 // is spaced.
 func MarkByMeaning() cmp.Option {
-	return cmp.Transformer("MarkByMeaning", func(m session.Mark) [2]any {
+	return cmp.Transformer("MarkByMeaning", func(m mark.Mark) [2]any {
 		var data any
 		_ = json.Unmarshal(m.Data, &data)
 		return [2]any{m.Kind, data}

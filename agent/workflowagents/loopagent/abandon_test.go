@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // deaf is an agent that needs so long, one after another, and does not heed its
@@ -267,10 +268,10 @@ func TestMarksOfAnAbandonedStep(t *testing.T) {
 		balanced(t, evs)
 		var finished []string
 		for _, ev := range s.log(t) {
-			if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished {
+			if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished {
 				continue
 			}
-			var f session.StepFinished
+			var f mark.StepFinished
 			if err := ev.Mark.Decode(&f); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Cache keeps, for one run of the loop, what a deterministic step has said: if
@@ -81,7 +82,7 @@ func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
 	if !drive.Marks(r.ctx) {
 		return r.sayAgain(was, at)
 	}
-	if r.onEv(r.markOf(at, session.MarkStepStarted, nil)) {
+	if r.onEv(r.markOf(at, mark.KindStepStarted, nil)) {
 		res = r.sayAgain(was, at)
 	} else {
 		res.Left = r.ctx.Err() == nil
@@ -89,11 +90,11 @@ func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
 	if res.Left {
 		return res
 	}
-	var finished session.StepFinished
+	var finished mark.StepFinished
 	if err := context.Cause(r.ctx); err != nil {
 		finished.Error = err.Error()
 	}
-	res.Left = !r.onEv(r.markOf(at, session.MarkStepFinished, finished)) && r.ctx.Err() == nil
+	res.Left = !r.onEv(r.markOf(at, mark.KindStepFinished, finished)) && r.ctx.Err() == nil
 	return res
 }
 
@@ -145,14 +146,14 @@ func (r *run) again(ev *session.Event, from, at session.Address) *session.Event 
 }
 
 // markOf is a mark of a step that is not run.
-func (r *run) markOf(at session.Address, kind session.MarkKind, data any) *session.Event {
-	m, _ := session.NewMark(kind, data) // plain data: there is no error
+func (r *run) markOf(at session.Address, kind mark.Kind, data any) *session.Event {
+	m, _ := mark.New(kind, data) // plain data: there is no error
 	ev := &session.Event{
 		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
 		Address: at, Iteration: r.loop.Iteration, Attempt: 1, Mark: m,
 	}
-	if kind == session.MarkStepStarted {
-		ev.CustomMetadata = map[string]any{session.MetadataNotRun: true}
+	if kind == mark.KindStepStarted {
+		ev.CustomMetadata = map[string]any{mark.MetadataNotRun: true}
 	}
 	return ev
 }

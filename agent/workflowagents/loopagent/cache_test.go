@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // cachedBy keeps what a step says, by a name that lookup finds.
@@ -220,10 +220,10 @@ func TestLeavingACachedStep(t *testing.T) {
 			}
 			balanced(t, s.log(t))
 			for _, ev := range s.log(t) {
-				if ev.Mark == nil || ev.Mark.Kind != session.MarkStepFinished || ev.Address != "l[2]/a" {
+				if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished || ev.Address != "l[2]/a" {
 					continue
 				}
-				var f session.StepFinished
+				var f mark.StepFinished
 				if err := ev.Mark.Decode(&f); err != nil {
 					t.Fatal(err)
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // S1:34: callbacks watch each iteration, in order, inside those of the agent.
@@ -113,13 +114,13 @@ func TestIterationCallbackErrorEndsTheLoop(t *testing.T) {
 					complete--
 				}
 				check(t, "complete iterations", rec.Iterations, complete)
-				check(t, "loop_stopped marks", count(s.log(t), session.MarkLoopStopped), map[bool]int{true: 1}[durable])
+				check(t, "loop_stopped marks", count(s.log(t), mark.KindLoopStopped), map[bool]int{true: 1}[durable])
 			}
 		}
 	}
 }
 
-func count(evs []*session.Event, kind session.MarkKind) int {
+func count(evs []*session.Event, kind mark.Kind) int {
 	n := 0
 	for _, ev := range evs {
 		if ev.Mark != nil && ev.Mark.Kind == kind {

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 var errEnough = errors.New("enough")
@@ -221,7 +222,7 @@ func TestCancelledLoopLeavesItsMark(t *testing.T) {
 			}
 			var got []string
 			for _, ev := range s.log(t) {
-				if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped {
+				if ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped {
 					var rec loop.StopRecord
 					if err := ev.Mark.Decode(&rec); err != nil {
 						t.Fatal(err)

@@ -10,12 +10,13 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // event takes an event of a step, settles a request to leave that it carries,
 // and hands it on.
 func (r *run) event(ev *session.Event) bool {
-	if ev.Mark != nil && ev.Mark.Kind == session.MarkStepFinished && ev.Address == r.here {
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && ev.Address == r.here {
 		r.over = ev // see record
 		return true
 	}

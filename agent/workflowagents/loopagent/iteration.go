@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 func (r *run) beginIteration(n int) bool {
@@ -54,7 +55,7 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 			Rejected: it.Rejected, Undone: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse, Failures: it.Failures,
 		})
 	}
-	if drive.Marks(r.ctx) && !r.mark(session.MarkIterationFinished, it, nil) {
+	if drive.Marks(r.ctx) && !r.mark(mark.KindIterationFinished, it, nil) {
 		return false
 	}
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(it)

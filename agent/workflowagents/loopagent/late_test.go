@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // LOOP 22: from the moment of its timeout a step changes nothing: what it yields within
@@ -186,7 +186,7 @@ func TestPanicInACallbackKeepsTheRecord(t *testing.T) {
 			if p, ok := errors.AsType[*agent.PanicError](err); !ok || p.Value != "boom" {
 				t.Errorf("%s: error %v", name, err)
 			}
-			check(t, name+": loop_stopped marks", count(s.log(t), session.MarkLoopStopped), 1)
+			check(t, name+": loop_stopped marks", count(s.log(t), mark.KindLoopStopped), 1)
 			if !plain {
 				check(t, name+": result", s.state(t, "result"), any("x"))
 			}

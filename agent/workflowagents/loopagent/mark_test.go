@@ -7,7 +7,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // G7, G9: a durable run writes down when steps and iterations begin and end and
@@ -82,7 +82,7 @@ func TestMarksOfAFailure(t *testing.T) {
 	check(t, "log", addressed(log), []string{
 		"refine step_started", "refine loop_started", "refine[1]/probe step_started", "refine[1]/probe step_finished", "refine loop_stopped", "refine step_finished",
 	})
-	var f session.StepFinished
+	var f mark.StepFinished
 	if err := log[3].Mark.Decode(&f); err != nil {
 		t.Fatal(err)
 	}

@@ -8,23 +8,24 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // record writes the mark that a step has finished, with what the loop makes of
 // it: a recorded run can be held against another plan. A step that was not run
 // gets its marks here.
 func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
-	var fin session.StepFinished
+	var fin mark.StepFinished
 	ev := r.over
 	if ev == nil {
-		if !r.pass(r.markOf(r.here, session.MarkStepStarted, nil)) {
+		if !r.pass(r.markOf(r.here, mark.KindStepStarted, nil)) {
 			return false
 		}
 		if o.Failure != nil {
-			fin.Error, fin.At = o.Failure.Message, r.here
+			fin.Error, fin.At = o.Failure.Message, string(r.here)
 			fin.Timeout = o.Failure.Kind == d.TimeoutKind && d.TimeoutKind != ""
 		}
-		ev = r.markOf(r.here, session.MarkStepFinished, nil)
+		ev = r.markOf(r.here, mark.KindStepFinished, nil)
 	} else if err := ev.Mark.Decode(&fin); err != nil {
 		r.yield(nil, err)
 		return false
@@ -36,7 +37,7 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 	data, err := json.Marshal(kept)
 	if err == nil {
 		fin.Outcome = data
-		ev.Mark, err = session.NewMark(session.MarkStepFinished, fin)
+		ev.Mark, err = mark.New(mark.KindStepFinished, fin)
 	}
 	if err != nil {
 		r.yield(nil, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // recall answers a step from the log of a run that is resumed, if the step has
@@ -87,7 +88,7 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult)
 // GoesOn says whether the loop, as it is now, can go on where one has stopped by
 // the plan that it had then; it is for runners, which ask before they do anything.
 // The error is a [*loop.StoppedError], or says that a mark cannot be read.
-func (a *Agent) GoesOn(stopped, plan *session.Mark) error {
+func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 	if a.plan == nil {
 		return errors.New("the loop was not made by New")
 	}
@@ -143,7 +144,7 @@ func (r *run) goOn() bool {
 func (r *run) otherPlan() {
 	r.changed = false
 	known := drive.Recorded(r.ctx)
-	if known == nil || known.Mark == nil || known.Mark.Kind != session.MarkLoopStarted && known.Mark.Kind != session.MarkLoopContinued {
+	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted && known.Mark.Kind != mark.KindLoopContinued {
 		return
 	}
 	now, err := json.Marshal(r.plan)

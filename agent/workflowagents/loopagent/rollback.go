@@ -10,6 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // rollBack restores the state that the plan asks for, by an event of the loop.
@@ -27,7 +28,7 @@ func (r *run) rollBack(d *loop.Decision) bool {
 	ok := true
 	switch {
 	case drive.Marks(r.ctx):
-		ok = r.mark(session.MarkRolledBack, session.RolledBack{Iteration: d.Iteration, To: d.To, Reason: r.loop.Rejected.Reason}, ev)
+		ok = r.mark(mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To, Reason: r.loop.Rejected.Reason}, ev)
 	case ev.Actions.StateDelta != nil:
 		ok = r.yield(ev, nil)
 	}

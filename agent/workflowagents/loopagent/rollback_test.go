@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // rolls has a worse iteration undone.
@@ -210,12 +211,12 @@ func TestMarkOfARollback(t *testing.T) {
 	if _, err := s.send(t, t.Context(), "go"); err != nil {
 		t.Fatal(err)
 	}
-	var got []session.RolledBack
+	var got []mark.RolledBack
 	for _, ev := range s.log(t) {
-		if ev.Mark == nil || ev.Mark.Kind != session.MarkRolledBack {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindRolledBack {
 			continue
 		}
-		var back session.RolledBack
+		var back mark.RolledBack
 		if err := ev.Mark.Decode(&back); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +224,7 @@ func TestMarkOfARollback(t *testing.T) {
 		check(t, "delta", ev.Actions.StateDelta, map[string]any{"score": 7.0})
 		check(t, "address", ev.Address, session.Address("l"))
 	}
-	check(t, "marks", got, []session.RolledBack{{Iteration: 3, To: 2, Reason: "score 6 is worse than 7, the best so far (iteration 2)"}})
+	check(t, "marks", got, []mark.RolledBack{{Iteration: 3, To: 2, Reason: "score 6 is worse than 7, the best so far (iteration 2)"}})
 }
 
 // LOOP 17, 18: at the limit the state is restored before the finalizer sees it.

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // run is one run of a loop: what package loop has decided, and what is needed
@@ -90,7 +91,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	if drive.Replays(ctx) {
 		r.otherPlan()
 	}
-	if drive.Marks(ctx) && !r.mark(session.MarkLoopStarted, a.plan, nil) {
+	if drive.Marks(ctx) && !r.mark(mark.KindLoopStarted, a.plan, nil) {
 		return
 	}
 	for r.next() {
@@ -144,7 +145,7 @@ func (r *run) next() bool {
 	}
 	if r.stays == nil && r.continues() {
 		r.closed = d.Ended.Number
-		return r.mark(session.MarkLoopContinued, r.plan, nil)
+		return r.mark(mark.KindLoopContinued, r.plan, nil)
 	}
 	switch d.Action {
 	case loop.RunStep:

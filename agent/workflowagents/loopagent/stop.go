@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // fail stops the loop for a reason that no step has given.
@@ -107,7 +108,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 			r.yield(nil, err)
 			return false
 		}
-		if !r.mark(session.MarkLoopStopped, rec, ev) {
+		if !r.mark(mark.KindLoopStopped, rec, ev) {
 			return false
 		}
 		ev = &session.Event{} // an event with a mark has no words
@@ -142,7 +143,7 @@ func said(c *genai.Content) *genai.Content {
 // the record. progress.Verify makes it again. The events are those of the log: a
 // resumed run that is canceled may not have come to all of them again.
 func (r *run) seal(rec *loop.StopRecord) error {
-	evs, gone := r.ctx.Session().Events(), session.Spans(nil)
+	evs, gone := r.ctx.Session().Events(), mark.Spans(nil)
 	if v := session.ViewBehind(r.ctx.Session()); v != nil {
 		evs, gone = v.Log(), v.Superseded()
 	}
@@ -168,13 +169,13 @@ func (r *run) seal(rec *loop.StopRecord) error {
 
 // begins reports whether an event is the mark with which the loop's step began.
 func (r *run) begins(ev *session.Event) bool {
-	return ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted &&
+	return ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted &&
 		ev.Address == r.loop.Address && ev.InvocationID == r.ctx.InvocationID()
 }
 
 // mark yields a mark on ev, or on an event of its own.
-func (r *run) mark(kind session.MarkKind, data any, ev *session.Event) bool {
-	m, err := session.NewMark(kind, data)
+func (r *run) mark(kind mark.Kind, data any, ev *session.Event) bool {
+	m, err := mark.New(kind, data)
 	if err != nil {
 		r.yield(nil, err)
 		return false

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // takes is an agent that needs so long, one after another, each time it runs, and
@@ -304,9 +305,9 @@ func balanced(t testing.TB, evs []*session.Event) {
 	for _, ev := range evs {
 		switch {
 		case ev.Mark == nil:
-		case ev.Mark.Kind == session.MarkStepStarted:
+		case ev.Mark.Kind == mark.KindStepStarted:
 			open = append(open, string(ev.Address))
-		case ev.Mark.Kind == session.MarkStepFinished:
+		case ev.Mark.Kind == mark.KindStepFinished:
 			i := len(open) - 1
 			for i >= 0 && open[i] != string(ev.Address) {
 				i--
@@ -340,7 +341,7 @@ func TestCancelDuringATimedStep(t *testing.T) {
 			check(t, "reason", rec.Reason, loop.ReasonCanceled)
 			balanced(t, evs)
 			if durable {
-				check(t, "stops", count(s.log(t), session.MarkLoopStopped), 1)
+				check(t, "stops", count(s.log(t), mark.KindLoopStopped), 1)
 			}
 		})
 	}

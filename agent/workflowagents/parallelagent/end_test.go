@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // waiter is an agent that waits to be canceled, then takes a second to clean up
@@ -168,9 +169,9 @@ func openSteps(t *testing.T, svc session.Service) []session.Address {
 	for ev := range resp.Session.Events().All() {
 		switch {
 		case ev.Mark == nil:
-		case ev.Mark.Kind == session.MarkStepStarted:
+		case ev.Mark.Kind == mark.KindStepStarted:
 			open = append(open, ev.Address)
-		case ev.Mark.Kind == session.MarkStepFinished:
+		case ev.Mark.Kind == mark.KindStepFinished:
 			open = slices.DeleteFunc(open, func(a session.Address) bool { return a == ev.Address })
 		}
 	}

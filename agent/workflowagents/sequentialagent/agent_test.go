@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 type yield = func(*session.Event, error) bool
@@ -206,9 +207,9 @@ func TestCanceledStepsHaveTheirEndInTheLog(t *testing.T) {
 			}
 			switch {
 			case ev.Mark == nil:
-			case ev.Mark.Kind == session.MarkStepStarted:
+			case ev.Mark.Kind == mark.KindStepStarted:
 				open[ev.Address] = true
-			case ev.Mark.Kind == session.MarkStepFinished:
+			case ev.Mark.Kind == mark.KindStepFinished:
 				delete(open, ev.Address)
 			}
 			if events++; events == n {

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/tui"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // bad says its name and then commands the terminal: with what the view's renderer
@@ -44,14 +45,14 @@ func renamed(t *testing.T, log []*session.Event, name string) []*session.Event {
 }
 
 // marked is an event of a step with a mark.
-func marked(t *testing.T, like *session.Event, kind session.MarkKind, data any) *session.Event {
+func marked(t *testing.T, like *session.Event, kind mark.Kind, data any) *session.Event {
 	t.Helper()
 	text, err := json.Marshal(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ev := *like
-	ev.Mark = &session.Mark{Kind: kind, Data: text}
+	ev.Mark = &mark.Mark{Kind: kind, Data: text}
 	return &ev
 }
 
@@ -67,12 +68,12 @@ func TestEachHostileText(t *testing.T) {
 	}{
 		"loop":     {renamed(t, log, "refinador_conteudo_iterativo"), "refinador_conteudo_iterativo"},
 		"step":     {renamed(t, log, "quality_analyzer"), "quality_analyzer"},
-		"question": {append(log[:len(log):len(log)], marked(t, last, session.MarkAsked, session.Question{ID: "q1", Kind: session.AskText, Text: bad("may I")})), "may I"},
+		"question": {append(log[:len(log):len(log)], marked(t, last, mark.KindAsked, mark.Question{ID: "q1", Kind: mark.AskText, Text: bad("may I")})), "may I"},
 		"tool":     {append(log[:len(log):len(log)], calling(last, bad("burn"))), "calls burn"},
 		"words":    {append(log[:len(log):len(log)], saying(last, bad("so far"))), "so far"},
 		"rejected": {rejected(t, log, false), "rejected: worse"},
 		"undone":   {rejected(t, log, true), "undone: worse"},
-		"failure":  {append(log[:len(log):len(log)], marked(t, last, session.MarkStepFinished, session.StepFinished{Error: bad("broken")})), "broken"},
+		"failure":  {append(log[:len(log):len(log)], marked(t, last, mark.KindStepFinished, mark.StepFinished{Error: bad("broken")})), "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTerminal(t, 200, 50)
@@ -109,15 +110,15 @@ func rejected(t *testing.T, log []*session.Event, undone bool) []*session.Event 
 	t.Helper()
 	var out []*session.Event
 	for _, ev := range log {
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkIterationFinished && !slices.ContainsFunc(out, func(e *session.Event) bool { return e.Mark != nil && e.Mark.Kind == session.MarkIterationFinished }) {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindIterationFinished && !slices.ContainsFunc(out, func(e *session.Event) bool { return e.Mark != nil && e.Mark.Kind == mark.KindIterationFinished }) {
 			var rec loop.IterationRecord
 			if err := ev.Mark.Decode(&rec); err != nil {
 				t.Fatal(err)
 			}
 			rec.Rejected, rec.Best = bad("worse"), false
-			out = append(out, marked(t, ev, session.MarkIterationFinished, rec))
+			out = append(out, marked(t, ev, mark.KindIterationFinished, rec))
 			if undone {
-				out = append(out, marked(t, ev, session.MarkRolledBack, session.RolledBack{Iteration: 1, Reason: bad("worse")}))
+				out = append(out, marked(t, ev, mark.KindRolledBack, mark.RolledBack{Iteration: 1, Reason: bad("worse")}))
 			}
 			continue
 		}

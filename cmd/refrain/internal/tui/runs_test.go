@@ -21,13 +21,14 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // upTo is the beginning of a log, until a step begins.
 func upTo(t *testing.T, log []*session.Event, at session.Address) []*session.Event {
 	t.Helper()
 	for i, ev := range log {
-		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == session.MarkStepStarted {
+		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 			return log[:i+1]
 		}
 	}

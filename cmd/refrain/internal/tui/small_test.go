@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/tui"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -107,7 +108,7 @@ func stopped(t *testing.T, pause bool, root func() agent.Agent) (log []*session.
 	synctest.Test(t, func(t *testing.T) {
 		sup, err := supervisor.New(supervisor.Config{
 			Service: session.InMemoryService(), AppName: "a", UserID: "u", Owner: "ana",
-			Build: func(context.Context, session.RunStarted) (*supervisor.Program, error) {
+			Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 				return &supervisor.Program{Agent: root()}, nil
 			},
 			OnEvent: func(_ string, ev *session.Event) { log = append(log, ev) },

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/tui"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // The screen of the seed, while the third iteration runs.
@@ -247,7 +248,7 @@ func TestStepThatIsTriedAgain(t *testing.T) {
 		if ev.Mark == nil || ev.Address != "l[1]/flaky" {
 			continue
 		}
-		if ev.Mark.Kind == session.MarkStepStarted && !opened { // nothing has failed yet
+		if ev.Mark.Kind == mark.KindStepStarted && !opened { // nothing has failed yet
 			x.shows("flaky [RUNNING]")
 			x.press("\x1b[A\r")
 			x.shows("it has said nothing yet")
@@ -321,7 +322,7 @@ func TestHostileText(t *testing.T) {
 	at := 0
 	for i, ev := range log {
 		v.Add(ev)
-		if ev.Mark != nil && ev.Mark.Kind == session.MarkLoopStopped {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped {
 			at = i
 			break
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package mark
 
 import (
 	"encoding/json"
@@ -29,7 +29,7 @@ const (
 	AskResolution QuestionKind = "resolve"
 )
 
-// Question is what a step asks a person. It is the data of [MarkAsked].
+// Question is what a step asks a person. It is the data of [KindAsked].
 type Question struct {
 	// ID is the same each time that a run is resumed.
 	ID   string       `json:"id"`
@@ -44,7 +44,7 @@ type Question struct {
 	Default  json.RawMessage `json:"default,omitempty"`
 }
 
-// Answer is what a person says to a [Question]. It is the data of [MarkAnswered].
+// Answer is what a person says to a [Question]. It is the data of [KindAnswered].
 type Answer struct {
 	// ID is the question's.
 	ID    string          `json:"id"`

@@ -1,37 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package mark
 
 import (
 	"encoding/json"
 	"time"
 )
-
-// The marks of a run as a whole. Whoever owns runs, such as a supervisor, writes
-// them; they have no address.
-const (
-	// MarkRunStarted is on the event with the user's message. Data is a
-	// [RunStarted].
-	MarkRunStarted MarkKind = "run_started"
-	// MarkRunTaken: somebody drives the run that nobody drove. Data is a [RunTaken].
-	MarkRunTaken MarkKind = "run_taken"
-	// MarkRunPaused: nothing of the run is under way, until it is resumed. Data
-	// is a [RunPaused].
-	MarkRunPaused MarkKind = "run_paused"
-	// MarkRunEnded: the run is over. Data is a [RunEnded].
-	MarkRunEnded MarkKind = "run_ended"
-	// MarkAsked is on the event with which a step asks a person. Data is a
-	// [Question]. It has the step's address.
-	MarkAsked MarkKind = "asked"
-	// MarkAnswered is the answer of a person. Data is an [Answer].
-	MarkAnswered MarkKind = "answered"
-)
-
-// KeyRun holds what a session says of its last run, a [Run] as JSON, so that a
-// list of many sessions need not read their logs. The marks above carry it. The
-// runner's own [MarkRunResumed] does not: only whoever owns runs knows how one
-// stands, and a supervisor has said that it is running before it resumes it.
-const KeyRun = keyPrefixLog + "run"
 
 // RunStatus says how a run stands.
 type RunStatus string
@@ -77,7 +51,7 @@ type RunParent struct {
 	Seq int64 `json:"seq"`
 }
 
-// RunStarted is the data of [MarkRunStarted].
+// RunStarted is the data of [KindRunStarted].
 type RunStarted struct {
 	// Name is that of the definition or the root agent.
 	Name string `json:"name,omitempty"`
@@ -95,7 +69,7 @@ type RunStarted struct {
 	Sealed bool `json:"sealed,omitempty"`
 }
 
-// RunTaken is the data of [MarkRunTaken].
+// RunTaken is the data of [KindRunTaken].
 type RunTaken struct {
 	// By says who has taken the run up.
 	By string `json:"by,omitempty"`
@@ -103,7 +77,7 @@ type RunTaken struct {
 	Program json.RawMessage `json:"program,omitempty"`
 }
 
-// RunPaused is the data of [MarkRunPaused].
+// RunPaused is the data of [KindRunPaused].
 type RunPaused struct {
 	// By says who asked for it, Reason why, if anybody said so.
 	By     string `json:"by,omitempty"`
@@ -115,18 +89,7 @@ type RunPaused struct {
 	Session string `json:"session,omitempty"`
 }
 
-// NamesCalls returns the ID of the session by which a run names, from an event on,
-// what it does to the outside; empty for an event that does not say.
-func NamesCalls(ev *Event) (string, error) {
-	if ev.Mark == nil || ev.Mark.Kind != MarkRunStarted && ev.Mark.Kind != MarkRunPaused || ev.Mark.Data == nil {
-		return "", nil
-	}
-	var data struct{ Session string }
-	err := ev.Mark.Decode(&data)
-	return data.Session, err
-}
-
-// RunEnded is the data of [MarkRunEnded].
+// RunEnded is the data of [KindRunEnded].
 type RunEnded struct {
 	Status RunStatus `json:"status"`
 	// Error is why it failed, or was canceled.
@@ -138,37 +101,4 @@ type RunEnded struct {
 	Last   int64 `json:"last,omitempty"`
 	// Seal is a hash over the whole run: see [RunSeal]. Empty in logs of older versions.
 	Seal string `json:"seal,omitempty"`
-}
-
-// RunOf is what a session says of its last run; nil if it says nothing.
-func RunOf(s Session) *Run {
-	var text string
-	if v, ok := s.(*View); ok {
-		v.mu.Lock()
-		text = v.run
-		v.mu.Unlock()
-	} else if val, err := s.State().Get(KeyRun); err == nil {
-		text, _ = val.(string)
-	}
-	r := new(Run)
-	if text == "" || json.Unmarshal([]byte(text), r) != nil {
-		return nil
-	}
-	return r
-}
-
-// NewRunEvent returns an event with a mark of a run as a whole, which makes the
-// session say r of it. Author is who it is by, data that of the mark.
-func NewRunEvent(r Run, author string, kind MarkKind, data any) (*Event, error) {
-	m, err := NewMark(kind, data)
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	ev := &Event{InvocationID: r.ID, Author: author, Mark: m}
-	ev.Actions.StateDelta = map[string]any{KeyRun: string(text)}
-	return ev, nil
 }

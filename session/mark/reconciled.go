@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package mark
 
 import "encoding/json"
 
-// MarkReconciled says what was found out about a call that was cut off and must not be
-// made twice. Data is a [Reconciled]. It has the address of the step that makes the
-// call.
-const MarkReconciled MarkKind = "reconciled"
-
-// Reconciled is the data of [MarkReconciled].
+// Reconciled is the data of [KindReconciled].
 type Reconciled struct {
 	// Call is the ID of a function call; empty for the step itself.
 	Call string `json:"call,omitempty"`
