@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -84,9 +85,13 @@ func definitions(t *testing.T) []string {
 // can, of none a rehearsal has to say that it does not know, and what it advises is lines that can be added: with them in the file the
 // fault is caught, or caught sooner.
 func TestAdviceCanBeTaken(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
 	taken := make(map[rehearsal.Fault]int)
+	t.Cleanup(func() { t.Logf("taken: %v", taken) })
 	for _, file := range definitions(t) {
 		t.Run(strings.TrimPrefix(filepath.ToSlash(file), "../"), func(t *testing.T) {
+			t.Parallel()
 			src := folderOf(t, file)
 			def, err := src.definition()
 			if err != nil {
@@ -110,15 +115,17 @@ func TestAdviceCanBeTaken(t *testing.T) {
 				case f.Advice == "":
 				case f.Add == nil:
 					takeLoop(t, src, &f)
-					taken[f.Fault]++
 				default:
 					take(t, src, &f)
+				}
+				if f.Advice != "" {
+					mu.Lock()
 					taken[f.Fault]++
+					mu.Unlock()
 				}
 			}
 		})
 	}
-	t.Logf("taken: %v", taken)
 }
 
 // LOOP 21: an agent in no loop gets limits of time from one of its own.

@@ -17,6 +17,7 @@ var update = flag.Bool("update", false, "write the report in the manual")
 
 // The example in the manual is rehearsed, and what it says of it is so.
 func TestManual(t *testing.T) {
+	t.Parallel()
 	const manual, begin, end = "../doc/rehearsing.md", "<!-- report: written by go test ./rehearsal -update -->\n", "<!-- end of report -->"
 	data, err := os.ReadFile(manual)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/rehearsal"
 )
 
@@ -35,7 +36,8 @@ func noisy(t *testing.T, seed uint64, lines string) (f rehearsal.Finding, lucky,
 // LOOP 14: what a judge says is drawn each time: two samples do not cancel, and only many
 // keep luck from reaching the target.
 func TestNoiseOfTheJudgeIsIndependent(t *testing.T) {
-	for seed := range uint64(4) {
+	t.Parallel()
+	for seed := range longtest.N[uint64](1, 4) {
 		last := 1.0
 		for _, samples := range []int{1, 2, 3, 5, 12} {
 			f, lucky, of := noisy(t, seed, fmt.Sprintf("score: {key: review, target: 9, judge: {step: critic, samples: %d}}", samples))

@@ -182,6 +182,7 @@ sub_agents:
 
 // X1, X3; issue 6: each guard catches its fault, and without it nothing does.
 func TestGuards(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		fault  rehearsal.Fault
 		change map[string]string // makes the definition lack it
@@ -243,6 +244,7 @@ func TestGuards(t *testing.T) {
 		},
 	} {
 		t.Run(string(tt.fault), func(t *testing.T) {
+			t.Parallel()
 			cfg := rehearsal.Config{Faults: []rehearsal.Fault{tt.fault}}
 			with := rehearse(t, parse(t, open(t, tt.both)), cfg)
 			caught := false
@@ -307,6 +309,7 @@ timeouts: none
 
 // Issue 6: the advice is good: with it in the file the fault is caught.
 func TestAdviceHelps(t *testing.T) {
+	t.Parallel()
 	def := parse(t, `name: improve
 max_iterations: 6
 budget: {tokens: 200000}
