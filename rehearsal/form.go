@@ -24,28 +24,7 @@ type form struct {
 	result *need          // the same of a task's result
 	picks  picks          // what parts of it are to be
 	fields map[string]any // by path
-	whole  any
-	base   any // what a script has, if that is JSON
-}
-
-// take adds the values that are this agent's to leave.
-func (f *form) take(a *definition.Agent, some values) {
-	for _, p := range some.sorted() {
-		key, rest := p.key()
-		switch {
-		case p.root == "result" && key == "json" && rest != "":
-			f.set(rest, some[p])
-		case p.root == "result":
-			f.set(resultPrefix+p.fields, some[p])
-		case key == "" || key != a.OutputKey && key != a.ResultKey:
-		case key == a.ResultKey:
-			f.set(resultPrefix+rest, some[p])
-		case rest == "":
-			f.whole = some[p]
-		default:
-			f.set(rest, some[p])
-		}
-	}
+	base   any            // what a script has, if that is JSON
 }
 
 // pick takes choices, of this agent and of others.
@@ -82,20 +61,16 @@ func (f *form) value(task bool) any {
 	case base != nil:
 	case f.schema != nil:
 		base = f.compose(f.need, f.schema)
-	case f.whole != nil:
-		return f.whole
 	case f.picks[f.need] != nil:
 		base = f.picks[f.need]
-	case f.need != nil && len(f.need.only) > 0:
-		base = f.need.only[0]
+	case f.need != nil && (len(f.need.only) > 0 || f.need.word):
+		base = f.need.usual(f.words)
 	case f.need.structured() || task && f.need != nil && f.need.kind != anything:
 		base = f.compose(f.need.bare(), nil)
 	}
 	some := false
 	for _, field := range slices.Sorted(maps.Keys(f.fields)) {
-		if !strings.HasPrefix(field, resultPrefix) {
-			base, some = put(base, field, false, f.fields[field]), true
-		}
+		base, some = put(base, field, f.fields[field]), true
 	}
 	if m, ok := base.(map[string]any); ok && f.schema == nil && f.base == nil {
 		if _, done := lengthen(m, nil, f.words, f.words); !done { // it says nothing yet
@@ -176,8 +151,6 @@ func isText(v any) bool {
 	return text
 }
 
-const resultPrefix = "result."
-
 // results are the fields of a task's result.
 func (f *form) results() map[string]any {
 	all := make(map[string]any)
@@ -186,11 +159,6 @@ func (f *form) results() map[string]any {
 			if v, ok := f.picks[n]; ok && field != "json" {
 				all[field] = v
 			}
-		}
-	}
-	for field, v := range f.fields {
-		if own, ok := strings.CutPrefix(field, resultPrefix); ok {
-			all[own] = v
 		}
 	}
 	return all
@@ -215,14 +183,7 @@ func (c *cast) form(a *definition.Agent, at place) *form {
 
 // grade puts a score into an answer, where the loop will look for it.
 func (c *cast) grade(a *definition.Agent, s *loop.Score, v float64, f *form) {
-	if s.Expr != "" {
-		free := slices.DeleteFunc(paths(s.Expr), func(p path) bool {
-			key, _ := p.key()
-			return p.root != "state" || key != a.OutputKey
-		})
-		if some, ok := solveNumber(s.Expr, v, free, conditionVals(c.def.State, 1)); ok {
-			f.take(a, some)
-		}
+	if s.Expr != "" { // the study sees to it
 		return
 	}
 	if f.schema != nil && (typeOf(f.schema) == genai.TypeNumber || typeOf(f.schema) == genai.TypeInteger) {

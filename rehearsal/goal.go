@@ -4,7 +4,6 @@ package rehearsal
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -28,11 +27,6 @@ type goal struct {
 	// them asks a model.
 	scorers []*definition.Agent
 	judged  bool
-	// met and unmet are what makes stop_when true and false; nil if that is not
-	// up to stand-ins, or not found.
-	met, unmet values
-	// done and open are the same for the exit_when of tasks, by agent.
-	done, open map[string]values
 	// study works out what is computed; nil if nothing is.
 	study *study
 }
@@ -40,11 +34,13 @@ type goal struct {
 // learn finds out what loops are waiting for. It needs the plans.
 func (c *cast) learn(state map[string]any, script []scripted.Answer) {
 	for _, l := range c.loops {
-		g := &goal{done: make(map[string]values), open: make(map[string]values)}
+		g := &goal{}
 		c.goals[l.Name] = g
-		c.learnScore(l, g, state)
-		c.learnCondition(l, g, state)
-		c.learnExits(l, g, state)
+		c.learnScore(l, g)
+		if l.Loop.StopWhen != nil {
+			g.ways = append(g.ways, way{name: "stop_when", reason: loop.ReasonCondition})
+		}
+		c.learnExits(l, g)
 		if s := l.Loop.Score; s != nil && (s.MinDelta != nil || s.MinDeltaPercent != nil) {
 			g.ways = append(g.ways, way{name: "score that hardly improves", reason: loop.ReasonConverged})
 		}
@@ -52,16 +48,13 @@ func (c *cast) learn(state map[string]any, script []scripted.Answer) {
 	}
 }
 
-func (c *cast) learnScore(l *definition.Agent, g *goal, state map[string]any) {
+func (c *cast) learnScore(l *definition.Agent, g *goal) {
 	s := l.Loop.Score
 	if s == nil {
 		return
 	}
-	keys := map[string]bool{s.Key: s.Key != ""}
-	for _, p := range paths(s.Expr) {
-		key, _ := p.key()
-		keys[key] = p.root == "state"
-	}
+	keys := keysIn(s.Expr)
+	keys[s.Key] = s.Key != ""
 	for _, a := range c.leaves(l) {
 		if keys[a.OutputKey] && a.OutputKey != "" && reaches(a) {
 			g.scorers = append(g.scorers, a)
@@ -73,95 +66,17 @@ func (c *cast) learnScore(l *definition.Agent, g *goal, state map[string]any) {
 	}
 }
 
-func (c *cast) learnCondition(l *definition.Agent, g *goal, state map[string]any) {
-	if l.Loop.StopWhen == nil {
-		return
-	}
-	g.ways = append(g.ways, way{name: "stop_when", reason: loop.ReasonCondition})
-	met, unmet := values{}, values{}
-	for _, w := range leavesOf(l.Loop.StopWhen) {
-		free := slices.DeleteFunc(paths(w.expr), func(p path) bool { return !c.standInWrites(p) })
-		vals := conditionVals(state, finishAt)
-		if yes, ok := solve(w.expr, w.want, free, c.choices, vals); ok {
-			maps.Copy(met, yes)
-		}
-		if no, ok := solve(w.expr, !w.want, free, c.choices, vals); ok {
-			maps.Copy(unmet, no)
-		}
-	}
-	g.met, g.unmet = met, unmet
-}
-
-func (c *cast) learnExits(l *definition.Agent, g *goal, state map[string]any) {
+func (c *cast) learnExits(l *definition.Agent, g *goal) {
 	for _, a := range c.steps(l) {
 		switch {
 		case a.ExitWhen != "":
 			g.ways = append(g.ways, way{"exit_when of " + a.Name, loop.ReasonExit, a})
-			if !reaches(a) {
-				continue
-			}
-			free := slices.DeleteFunc(paths(a.ExitWhen), func(p path) bool {
-				key, _ := p.key()
-				return p.root != "result" && key != a.OutputKey && key != a.ResultKey
-			})
-			choices := func(p path) []any { return resultChoices(a, p.fields) }
-			vals := conditionVals(state, finishAt)
-			if yes, ok := solve(a.ExitWhen, true, free, choices, vals); ok {
-				g.done[a.Name] = yes
-			}
-			if no, ok := solve(a.ExitWhen, false, free, choices, vals); ok {
-				g.open[a.Name] = no
-			}
 		case a.Human != nil && a.Human.Ask == mark.AskApproval && a.CanExitLoop:
 			g.ways = append(g.ways, way{"approval by " + a.Name, loop.ReasonExit, a})
 		case a.Type == definition.TypeLLM && c.mayExit(a):
 			g.ways = append(g.ways, way{"exit_loop by " + a.Name, loop.ReasonExit, a})
 		}
 	}
-}
-
-// standInWrites reports whether a value is one that a stand-in leaves.
-func (c *cast) standInWrites(p path) bool {
-	key, _ := p.key()
-	return p.root == "state" && len(c.writers(key)) > 0
-}
-
-// writers are the stand-ins that write a state key.
-func (c *cast) writers(key string) []*definition.Agent {
-	var all []*definition.Agent
-	for _, a := range c.leaves(c.def.Root) {
-		if reaches(a) && key != "" && (a.OutputKey == key || a.ResultKey == key) {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-// choices are what a value may be besides what the expression itself names.
-func (c *cast) choices(p path) []any {
-	key, rest := p.key()
-	for _, a := range c.writers(key) {
-		if a.ResultKey == key {
-			return resultChoices(a, rest)
-		}
-	}
-	return nil
-}
-
-// resultChoices are the codes with which a task does not fail.
-func resultChoices(a *definition.Agent, field string) []any {
-	var all []any
-	switch {
-	case field == "exit_code" && a.Command != nil:
-		for _, code := range okCodes(a) {
-			all = append(all, float64(code))
-		}
-	case field == "status" && a.HTTP != nil:
-		for _, code := range okStatus(a) {
-			all = append(all, float64(code))
-		}
-	}
-	return all
 }
 
 func okCodes(a *definition.Agent) []int {
@@ -256,4 +171,19 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// expressionsOf are the expressions of a condition.
+func expressionsOf(c *loop.Condition) []string {
+	if c == nil {
+		return nil
+	}
+	if c.Expr != "" {
+		return []string{c.Expr}
+	}
+	all := expressionsOf(c.Not)
+	for _, part := range slices.Concat(c.Any, c.All) {
+		all = append(all, expressionsOf(&part)...)
+	}
+	return all
 }

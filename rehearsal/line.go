@@ -92,19 +92,7 @@ func (p *play) wants(a, l *definition.Agent, at place, f *form) (leave bool) {
 	if g.study != nil {
 		f.pick(p.course(l).at(g.study, n, p.aim(l, at, n), func(k int) aim { return p.aim(l, at.first(), k) }))
 	}
-	some := g.unmet
-	if now && w.reason == loop.ReasonCondition {
-		some = g.met
-	}
-	if g.study == nil {
-		f.take(a, some)
-	}
-	some = g.open[a.Name]
-	if now && w.by == a {
-		some, leave = g.done[a.Name], true
-	}
-	f.take(a, some)
-	return leave
+	return now && w.by == a
 }
 
 // mark is the score of a loop's iteration in the scene.
@@ -130,7 +118,7 @@ func (p *play) aim(l *definition.Agent, at place, n int) aim {
 	if l.Loop.Score != nil && len(p.goals[l.Name].scorers) > 0 {
 		to.score, to.rated = p.mark(l, at, n), true
 	}
-	if now && w.by != nil && w.by.Expression != nil {
+	if now && w.by != nil && w.by.ExitWhen != "" {
 		to.exit = w.by.Name
 	}
 	return to

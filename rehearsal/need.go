@@ -19,9 +19,9 @@ type need struct {
 	// parsed says that it is a text which holds JSON, and that the rest is about
 	// what is in it.
 	parsed bool
-	near   []any // what it is compared with
-	alike  []*need
+	near   []any         // what it is compared with
 	read   bool          // an expression reads it
+	word   bool          // it is one of a few words, such as "done"
 	schema *genai.Schema // that it has to fit; nil if the file has none
 	only   []any         // all that it can be; nil for anything
 }
@@ -161,6 +161,8 @@ func (n *need) usual(text string) any {
 	switch {
 	case len(n.only) > 0:
 		return n.only[0]
+	case n.kind == words && n.word:
+		return "made up"
 	case n.kind == words:
 		return text
 	case n.kind == yesNo:

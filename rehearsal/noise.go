@@ -76,8 +76,8 @@ type noise struct {
 func (s *stage) noiseOf(l *definition.Agent) noise {
 	r := s.scaleOf(l)
 	if sc := l.Loop.Score; sc.Target == nil && sc.DimensionTarget == nil {
-		for _, w := range leavesOf(l.Loop.StopWhen) {
-			if m := awaitsScore.FindStringSubmatch(w.expr); m != nil {
+		for _, src := range expressionsOf(l.Loop.StopWhen) {
+			if m := awaitsScore.FindStringSubmatch(src); m != nil {
 				if x, err := strconv.ParseFloat(m[1], 64); err == nil {
 					r.goal = x
 				}
@@ -154,7 +154,7 @@ func (s *stage) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) l
 	plan, sc := *s.plans[l.Name], *l.Loop.Score
 	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = noiseKey, "", "", "", judge
 	plan.Score = &sc
-	byScore := slices.ContainsFunc(leavesOf(l.Loop.StopWhen), func(w wish) bool { return readsScore.MatchString(w.expr) })
+	byScore := slices.ContainsFunc(expressionsOf(l.Loop.StopWhen), readsScore.MatchString)
 	dims := sc.Dimensions
 	if dims == nil && sc.DimensionTarget != nil {
 		dims = []string{"all"}

@@ -3,81 +3,44 @@
 package rehearsal
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/parser"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
 )
 
-// reading goes through expressions and notes for what they take the values of the
-// state. It does not have to be right: what stand-ins then leave is tried.
+// reading finds out which parts of the state expressions and texts use, and as what.
+// It is a guess: the study tries the values that come of it.
 type reading struct {
-	keys   map[string][]*need // what a key of the state may be
-	result *need              // of the task whose expression it is; nil for no task
-	own    map[string][]*need // variables of filter, map and the like
+	keys   map[string][]*need // what each key of the state may hold
+	result *need              // the result of the task whose expression is read; nil for no task
+	own    map[string][]*need // the variables of filter, map and the like
 }
 
-// found is what a part of an expression comes to: one of some values, or
-// something of a kind.
-type found struct {
-	needs []*need
-	kind  kind
-}
-
-func (f found) take(k kind) {
-	for _, n := range f.needs {
-		n.take(k)
-	}
-}
-
-// part is a part of it, made by of.
-func (f found) part(of func(*need) *need) found {
-	var all []*need
-	for _, n := range f.needs {
-		if p := of(n); !slices.Contains(all, p) {
-			all = append(all, p)
-		}
-	}
-	return found{needs: all}
-}
-
-// seen notes that an expression reads the values.
-func (f found) seen() found {
-	for _, n := range f.needs {
-		n.read = true
-	}
-	return f
-}
-
-func both(a, b found) found {
-	return found{append(slices.Clone(a.needs), b.needs...), max(a.kind, b.kind)}
-}
-
-// agent reads what an agent has, and notes what it leaves in the state.
+// agent reads the expressions and texts of an agent.
 func (r *reading) agent(a *definition.Agent, result *need) {
 	r.result = result
 	if x := a.Expression; x != nil {
-		if v := r.expression(x.Value); a.OutputKey != "" {
-			r.alias(a.OutputKey, v)
-		}
-		for _, key := range slices.Sorted(maps.Keys(x.Set)) {
-			r.alias(key, r.expression(x.Set[key]))
+		r.alias(a.OutputKey, r.expression(x.Value, anything))
+		for _, key := range sortedKeys(x.Set) {
+			r.alias(key, r.expression(x.Set[key], anything))
 		}
 	}
-	r.condition(a.ExitWhen)
+	r.expression(a.ExitWhen, yesNo)
 	if a.Loop != nil {
-		for _, w := range leavesOf(a.Loop.StopWhen) {
-			r.condition(w.expr)
+		for _, src := range expressionsOf(a.Loop.StopWhen) {
+			r.expression(src, yesNo)
 		}
 		if s := a.Loop.Score; s != nil {
-			r.expression(s.Expr).take(number)
+			r.expression(s.Expr, number)
 		}
 	}
 	texts := []string{a.Text}
@@ -92,10 +55,10 @@ func (r *reading) agent(a *definition.Agent, result *need) {
 	}
 }
 
-// alias notes that a key may have a value that another one has.
-func (r *reading) alias(key string, f found) {
-	for _, n := range f.needs {
-		if !slices.Contains(r.keys[key], n) && len(r.keys[key]) < 8 {
+// alias notes that a key may hold a value that another key holds.
+func (r *reading) alias(key string, all []*need) {
+	for _, n := range all {
+		if key != "" && !slices.Contains(r.keys[key], n) && len(r.keys[key]) < 8 {
 			r.keys[key] = append(r.keys[key], n)
 		}
 	}
@@ -106,93 +69,281 @@ var placeholder = regexp.MustCompile(`\{\{[#^/&]?\s*(?:(?:best|prev|rejected)\.)
 // text reads the placeholders of a text that name parts of a value.
 func (r *reading) text(text string) {
 	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-		f := found{needs: r.keys[m[1]]}
+		all := r.keys[m[1]]
 		for name := range strings.SplitSeq(m[2], ".") {
-			f = f.part(func(n *need) *need { return n.field(name) })
+			all = each(all, func(n *need) *need { return n.field(name) })
 		}
 	}
 }
 
-func (r *reading) condition(src string) { r.expression(src).take(yesNo) }
-
-// expression reads a source; one that is empty comes to nothing.
-func (r *reading) expression(src string) found {
-	if strings.TrimSpace(src) == "" {
-		return found{}
+// each is a part of each of the values.
+func each(all []*need, part func(*need) *need) []*need {
+	var parts []*need
+	for _, n := range all {
+		if p := part(n); !slices.Contains(parts, p) {
+			parts = append(parts, p)
+		}
 	}
-	// Without macros: filter and the like stay calls.
+	return parts
+}
+
+// expression reads a source whose value is used as k.
+func (r *reading) expression(src string, k kind) []*need {
+	tree := parsed(src)
+	if tree == nil {
+		return nil
+	}
+	r.own = make(map[string][]*need)
+	return r.as(tree.Expr(), k)
+}
+
+// parsed is an expression without its macros expanded: filter and the like stay
+// calls. It is nil if there is none, or if it cannot be parsed.
+func parsed(src string) *ast.AST {
+	if strings.TrimSpace(src) == "" {
+		return nil
+	}
 	p, err := parser.NewParser(parser.EnableOptionalSyntax(true))
 	if err != nil {
-		return found{}
+		return nil
 	}
 	tree, errs := p.Parse(common.NewTextSource(src))
 	if len(errs.GetErrors()) > 0 {
-		return found{}
+		return nil
 	}
-	r.own = make(map[string][]*need)
-	return r.of(tree.Expr())
+	return tree
 }
 
-func (r *reading) of(e ast.Expr) found {
+// as reads an expression whose value is used as k.
+func (r *reading) as(e ast.Expr, k kind) []*need {
+	all := r.of(e)
+	for _, n := range all {
+		n.take(k)
+		n.read = true
+	}
+	return all
+}
+
+// of are the values that an expression takes from the state as they are; none for
+// one that computes something else of them.
+func (r *reading) of(e ast.Expr) []*need {
 	switch e.Kind() {
 	case ast.IdentKind:
-		switch name := e.AsIdent(); name {
-		case "iteration", "max_iterations", "score", "best_score", "elapsed":
-			return found{kind: number}
-		case "user_input":
-			return found{kind: words}
-		case "result":
-			if r.result != nil {
-				return found{needs: []*need{r.result}}
-			}
-		default:
-			return found{needs: r.own[name]}
+		if name := e.AsIdent(); name != "result" {
+			return r.own[name]
+		}
+		if r.result != nil {
+			return []*need{r.result}
 		}
 	case ast.SelectKind:
-		return r.named(e.AsSelect().Operand(), e.AsSelect().FieldName())
-	case ast.LiteralKind:
-		return found{kind: kindOf(e)}
+		return r.part(e.AsSelect().Operand(), e.AsSelect().FieldName())
 	case ast.ListKind:
-		n := &need{kind: list}
 		for _, item := range e.AsList().Elements() {
-			if f := r.of(item); n.item == nil && len(f.needs) > 0 {
-				n.item = f.needs[0]
-			}
+			r.as(item, anything)
 		}
-		return found{[]*need{n}, list}
 	case ast.MapKind:
-		n := &need{kind: object}
 		for _, entry := range e.AsMap().Entries() {
-			f := r.of(entry.AsMapEntry().Value())
-			key, isText := literal(entry.AsMapEntry().Key()).(string)
-			if !isText {
-				continue
-			}
-			if part := n.field(key); len(f.needs) > 0 {
-				n.fields[key] = f.needs[0]
-			} else {
-				part.take(f.kind)
-			}
+			r.as(entry.AsMapEntry().Value(), anything)
 		}
-		return found{[]*need{n}, object}
 	case ast.CallKind:
 		return r.call(e.AsCall())
 	}
-	return found{}
+	return nil
 }
 
-// named is a part of a value, or a key of the state.
-func (r *reading) named(of ast.Expr, name string) found {
-	if of.Kind() == ast.IdentKind && (of.AsIdent() == "state" || of.AsIdent() == "prev") && r.own[of.AsIdent()] == nil {
-		return found{needs: r.keys[name]}.seen()
+// part is a field of a value, or a key of the state.
+func (r *reading) part(of ast.Expr, name string) []*need {
+	if isState(of) {
+		return r.keys[name]
 	}
-	if of.Kind() == ast.IdentKind && of.AsIdent() == "usage" {
-		return found{kind: number}
-	}
-	return r.of(of).part(func(n *need) *need { return n.field(name) }).seen()
+	return each(r.as(of, anything), func(n *need) *need { return n.field(name) })
 }
 
-// literal is what a literal says; nil for anything else.
+func isState(e ast.Expr) bool {
+	return e.Kind() == ast.IdentKind && (e.AsIdent() == "state" || e.AsIdent() == "prev")
+}
+
+// uses says as what functions and methods use what they are given.
+var uses = map[string]kind{
+	operators.LogicalAnd: yesNo, operators.LogicalOr: yesNo, operators.LogicalNot: yesNo,
+	operators.Subtract: number, operators.Multiply: number, operators.Divide: number, operators.Modulo: number, operators.Negate: number,
+	"int": number, "double": number, "uint": number, "number": words, "says": words,
+	"contains": words, "startsWith": words, "endsWith": words, "matches": words, "indexOf": words, "lastIndexOf": words,
+	"replace": words, "substring": words, "split": words,
+}
+
+// call reads an operator, a function such as size(x), or a method such as
+// x.filter(…).
+func (r *reading) call(c ast.CallExpr) []*need {
+	args, name := c.Args(), c.FunctionName()
+	switch name {
+	case operators.Conditional:
+		r.as(args[0], yesNo)
+		return slices.Concat(r.of(args[1]), r.of(args[2]))
+	case operators.Equals, operators.NotEquals, operators.Add:
+		r.compare(args[0], args[1], anything)
+		return nil
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		r.compare(args[0], args[1], number)
+		return nil
+	case operators.In:
+		r.among(args[0], args[1])
+		return nil
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+		if key, ok := literal(args[1]).(string); ok {
+			return r.part(args[0], key)
+		}
+		r.as(args[1], number)
+		return each(r.as(args[0], anything), (*need).items)
+	case "json":
+		all := r.as(args[0], anything)
+		for _, n := range all {
+			n.parsed = true
+		}
+		return all
+	}
+	if c.IsMemberFunction() {
+		return r.method(c.Target(), name, args)
+	}
+	for i, a := range args {
+		all := r.as(a, uses[name])
+		if name == "says" {
+			near(all, args[i+1:])
+		}
+	}
+	return nil
+}
+
+// method reads a call such as x.filter(…).
+func (r *reading) method(target ast.Expr, name string, args []ast.Expr) []*need {
+	if target.Kind() == ast.IdentKind && target.AsIdent() == "math" {
+		for _, a := range args {
+			r.numbers(a)
+		}
+		return nil
+	}
+	switch name {
+	case "filter", "all", "exists", "exists_one", "existsOne", "map", "sortBy", "transformList":
+		return r.loop(r.as(target, list), name, args)
+	case "distinct", "slice", "sort", "flatten":
+		return r.as(target, list)
+	case "first", "last":
+		return each(r.as(target, list), (*need).items)
+	case "join":
+		each(r.as(target, list), func(n *need) *need { n.items().take(words); return n.items() })
+		return nil
+	case "lowerAscii", "upperAscii", "trim":
+		return r.as(target, words)
+	case "orValue", "or", "value":
+		return slices.Concat(r.of(target), slices.Concat(mapped(args, r.of)...))
+	}
+	switch all := r.as(target, uses[name]); name {
+	case "contains", "startsWith", "endsWith", "matches":
+		near(all, args)
+	}
+	for _, a := range args {
+		r.as(a, uses[name])
+	}
+	return nil
+}
+
+func mapped[A, B any](all []A, f func(A) B) []B {
+	var out []B
+	for _, a := range all {
+		out = append(out, f(a))
+	}
+	return out
+}
+
+// numbers reads what a function of math is given: numbers, or a list of them.
+func (r *reading) numbers(e ast.Expr) {
+	for _, n := range r.as(e, anything) {
+		if n.item != nil || n.kind == list {
+			n = n.items()
+		}
+		n.take(number)
+		n.read = true
+	}
+}
+
+// loop reads what is done with each item of a list, and returns what list comes of
+// it.
+func (r *reading) loop(lists []*need, name string, args []ast.Expr) []*need {
+	if len(args) < 2 || args[0].Kind() != ast.IdentKind {
+		return lists
+	}
+	own := args[0].AsIdent()
+	was := r.own[own]
+	r.own[own] = each(lists, (*need).items)
+	k := yesNo
+	if name == "map" || name == "transformList" || name == "sortBy" {
+		k = anything
+	}
+	var last []*need
+	for _, a := range args[1:] {
+		last = r.as(a, k)
+	}
+	r.own[own] = was
+	switch {
+	case name == "filter" || name == "sortBy":
+		return lists
+	case k == anything:
+		return each(last, func(n *need) *need { return &need{kind: list, item: n} })
+	}
+	return nil
+}
+
+// compare reads two values that are to be of one kind, and near each other.
+func (r *reading) compare(x, y ast.Expr, usual kind) {
+	a, b := r.of(x), r.of(y)
+	for _, f := range []struct {
+		all   []*need
+		other ast.Expr
+	}{{a, y}, {b, x}} {
+		k := kindOf(f.other)
+		if k == anything {
+			k = usual
+		}
+		for _, n := range f.all {
+			n.take(k)
+			n.read = true
+		}
+		near(f.all, []ast.Expr{f.other})
+		if word, ok := literal(f.other).(string); ok && word != "" {
+			for _, n := range f.all {
+				n.word = true
+			}
+		}
+	}
+}
+
+// among reads a value that is looked for in a list.
+func (r *reading) among(x, of ast.Expr) {
+	if of.Kind() == ast.ListKind {
+		for _, item := range of.AsList().Elements() {
+			r.compare(x, item, anything)
+		}
+		return
+	}
+	r.as(x, anything)
+	for _, n := range each(r.as(of, anything), (*need).items) {
+		n.take(kindOf(x))
+		n.read = true
+	}
+}
+
+// near notes the literals that a value is compared with, or searched for.
+func near(all []*need, args []ast.Expr) {
+	for _, a := range args {
+		for _, n := range all {
+			if v := literal(a); v != nil && !slices.Contains(n.near, v) {
+				n.near = append(n.near, v)
+			}
+		}
+	}
+}
+
+// literal is the value of a literal; nil for any other expression.
 func literal(e ast.Expr) any {
 	if e.Kind() != ast.LiteralKind {
 		return nil
@@ -219,34 +370,73 @@ func kindOf(e ast.Expr) kind {
 	case bool:
 		return yesNo
 	}
+	if e.Kind() == ast.ListKind {
+		return list
+	}
 	return anything
 }
 
-// compared notes that two values are to be of a kind, and near each other.
-func (r *reading) compared(x, y ast.Expr, usual kind) {
-	a, b := r.of(x), r.of(y)
-	k := max(a.kind, b.kind)
-	for _, f := range []found{a, b} {
-		for _, n := range f.needs {
-			k = max(k, n.kind)
-		}
+// parts is the condition that an expression is, as far as it is made with &&, || and !.
+func parts(src string) *loop.Condition {
+	tree := parsed(src)
+	if tree == nil {
+		return &loop.Condition{Expr: src}
 	}
-	if k == anything {
-		k = usual
-	}
-	note := func(f, other found, e ast.Expr) {
-		for _, n := range f.needs {
-			n.take(k)
-			if v := literal(e); v != nil && !slices.Contains(n.near, v) {
-				n.near = append(n.near, v)
+	var of func(e ast.Expr) loop.Condition
+	of = func(e ast.Expr) loop.Condition {
+		if e.Kind() == ast.CallKind {
+			switch c := e.AsCall(); c.FunctionName() {
+			case operators.LogicalAnd:
+				return loop.Condition{All: mapped(c.Args(), of)}
+			case operators.LogicalOr:
+				return loop.Condition{Any: mapped(c.Args(), of)}
+			case operators.LogicalNot:
+				return loop.Condition{Not: new(of(c.Args()[0]))}
 			}
-			for _, o := range other.needs {
-				if !slices.Contains(n.alike, o) {
-					n.alike = append(n.alike, o)
+		}
+		own, err := parser.Unparse(e, tree.SourceInfo())
+		if err != nil {
+			own = src
+		}
+		return loop.Condition{Expr: own}
+	}
+	return new(of(tree.Expr()))
+}
+
+// visit calls f for each part of an expression.
+func visit(src string, f func(ast.Expr)) {
+	if tree := parsed(src); tree != nil {
+		ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(f))
+	}
+}
+
+// keysIn are the keys of the state that an expression names.
+func keysIn(src string) map[string]bool {
+	all := make(map[string]bool)
+	visit(src, func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			if isState(e.AsSelect().Operand()) {
+				all[e.AsSelect().FieldName()] = true
+			}
+		case ast.CallKind:
+			if args := e.AsCall().Args(); len(args) == 2 && isState(args[0]) {
+				if key, ok := literal(args[1]).(string); ok {
+					all[key] = true
 				}
 			}
 		}
-	}
-	note(a, b, y)
-	note(b, a, x)
+	})
+	return all
+}
+
+// numbersIn are the numbers in an expression, and those beside them.
+func numbersIn(src string) []any {
+	var all []any
+	visit(src, func(e ast.Expr) {
+		if f, ok := literal(e).(float64); ok {
+			all = append(all, f, f-1, f+1)
+		}
+	})
+	return all
 }

@@ -20,11 +20,7 @@ const maxPairs = 2_000
 func (s *study) offer() {
 	var numbers []any
 	for _, src := range s.sources() {
-		for _, v := range literals(src) {
-			if f, ok := v.(float64); ok {
-				numbers = append(numbers, f)
-			}
-		}
+		numbers = append(numbers, numbersIn(src)...)
 	}
 	for _, key := range sortedKeys(s.begin) {
 		if f, ok := asNumber(plainNumber(s.begin[key])); ok {
@@ -58,7 +54,7 @@ func (s *study) offer() {
 			}
 		}
 		if a := s.owner[n]; a.LLM != nil && n == s.needs.output[a.Name] { // an empty answer writes no key
-			all = slices.DeleteFunc(slices.Clone(all), func(v any) bool { return v == "" })
+			all = slices.DeleteFunc(slices.Clone(all), func(v any) bool { return v == "" || v == " " })
 		}
 		s.choices[n] = unique(all)
 	}
@@ -88,28 +84,31 @@ func (s *study) sources() []string {
 			}
 		}
 	}
-	for _, w := range leavesOf(s.loop.Loop.StopWhen) {
-		all = append(all, w.expr)
-	}
-	return all
+	return append(all, expressionsOf(s.loop.Loop.StopWhen)...)
 }
 
 // rate finds out between what the score can be, and whose it is.
 func (s *study) rate(g *goal) {
-	if s.loop.Loop.Score == nil || len(g.scorers) > 0 {
+	sc := s.loop.Loop.Score
+	if sc == nil || sc.Expr == "" && len(g.scorers) > 0 {
 		return
 	}
+	given := len(g.scorers) > 0
 	usual := s.iteration(s.begin, 1, aim{}, nil)
 	for _, n := range s.free {
 		for _, v := range s.choices[n] {
 			got := s.iteration(s.begin, 1, aim{}, picks{n: v})
-			if a := s.owner[n]; got.scored && (!usual.scored || got.score != usual.score) && !slices.Contains(g.scorers, a) {
+			if !got.scored || usual.scored && got.score == usual.score {
+				continue
+			}
+			s.computed = true
+			if a := s.owner[n]; !given && !slices.Contains(g.scorers, a) {
 				g.scorers = append(g.scorers, a)
 				g.judged = g.judged || a.Type == definition.TypeLLM || a.Type == definition.TypeA2A
 			}
 		}
 	}
-	if s.computed = len(g.scorers) > 0; s.computed {
+	if s.computed {
 		least, _ := s.find(s.begin, 1, aim{score: -1e9, rated: true}, nil, false)
 		most, _ := s.find(s.begin, 1, aim{score: 1e9, rated: true}, nil, false)
 		s.low, s.high = s.iteration(s.begin, 1, aim{}, least).score, s.iteration(s.begin, 1, aim{}, most).score

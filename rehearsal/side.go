@@ -23,14 +23,13 @@ func (c *cast) sides(r *reading, n *needs) {
 		if by == nil {
 			continue
 		}
-		waits := leavesOf(l.Loop.StopWhen)
+		waits := expressionsOf(l.Loop.StopWhen)
 		if s := l.Loop.Score; s != nil {
-			waits = append(waits, wish{expr: s.Expr})
+			waits = append(waits, s.Expr)
 		}
-		for _, w := range waits {
-			for _, p := range paths(w.expr) {
-				key, _ := p.key()
-				if p.root != "state" || key == "" || c.written(key) || slices.ContainsFunc(c.def.Inputs, func(in definition.Input) bool { return in.Name == key }) {
+		for _, src := range waits {
+			for _, key := range sortedKeys(keysIn(src)) {
+				if c.written(key) || slices.ContainsFunc(c.def.Inputs, func(in definition.Input) bool { return in.Name == key }) {
 					continue
 				}
 				if n.side[by.Name] == nil {

@@ -212,6 +212,28 @@ sub_agents:
 	}
 }
 
+// Issue 13: a script for one agent leaves the stand-ins of the others as they are. Here
+// the person's answers are not in the script.
+func TestScriptOfOneAgent(t *testing.T) {
+	def := parse(t, `name: approve
+max_iterations: 4
+state: {review: {approved: false, reason: ""}}
+stop_when: "!state.review.approved && state.review.reason == ''"
+sub_agents:
+  - {name: writer, instructions: Write., output_key: draft, can_exit_loop: false}
+  - {name: editor, type: human, question: "{{draft}}?", can_exit_loop: true, output_key: review}
+`)
+	script, err := scripted.Parse([]byte("answers: [{agent: writer, text: Your parcel is late.}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range rehearse(t, def, rehearsal.Config{Script: &script}).Endings {
+		if !e.Reached || e.Iterations != 3 {
+			t.Errorf("%s", e)
+		}
+	}
+}
+
 // A fault that there is not, and a context that is over, are errors.
 func TestErrors(t *testing.T) {
 	def := parse(t, "name: l\nsub_agents: [{name: a, set: {k: 1}}]")

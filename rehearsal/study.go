@@ -8,6 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 )
 
@@ -20,7 +21,8 @@ type study struct {
 	script   []scripted.Answer
 	begin    map[string]any // the state before the loop
 	programs map[string]*expr.Program
-	free     []*need // what can be chosen
+	parts    map[string]*loop.Condition // of expressions
+	free     []*need                    // what can be chosen
 	owner    map[*need]*definition.Agent
 	choices  map[*need][]any
 	known    map[aim]picks // what has led there once, whatever the score
@@ -42,22 +44,18 @@ type seen struct {
 	state  map[string]any
 	score  float64
 	scored bool
-	stop   bool
-	exits  []string
-	errs   int // expressions that cannot be evaluated
+	errs   int     // expressions that cannot be evaluated
+	off    float64 // parts of conditions that have not come to what they are to
 }
 
 // studied is the study of a loop, or nil if nothing in it has to be worked out.
 func (c *cast) studied(l *definition.Agent, g *goal, state map[string]any, script []scripted.Answer) *study {
 	s := &study{
-		cast: c, loop: l, script: script, programs: make(map[string]*expr.Program),
+		cast: c, loop: l, script: script, programs: make(map[string]*expr.Program), parts: make(map[string]*loop.Condition),
 		owner: make(map[*need]*definition.Agent), choices: make(map[*need][]any), known: make(map[aim]picks),
 	}
-	if !s.wanted(g) {
-		return nil
-	}
 	for _, a := range s.inOrder(l) {
-		if !reaches(a) || s.answers(a) != nil {
+		if !reaches(a) || len(s.answers(a)) > 0 {
 			continue
 		}
 		all := c.needs.output[a.Name].leaves()
@@ -90,42 +88,6 @@ func (s *study) scores() bool { return s != nil && s.computed }
 
 // ends reports whether a person's yes ends the loop: it is not there to be chosen.
 func ends(a *definition.Agent) bool { return approving(a) && a.CanExitLoop }
-
-// wanted reports whether something that the loop waits for is computed, or hangs on
-// a person's yes.
-func (s *study) wanted(g *goal) bool {
-	written := make(map[string]bool)
-	for a := range s.def.Root.All {
-		for key := range s.needs.side[a.Name] {
-			written[key] = true
-		}
-		if ends(a) && a.OutputKey != "" {
-			written[a.OutputKey] = true
-		}
-		if a.Expression == nil {
-			continue
-		}
-		for key := range a.Expression.Set {
-			written[key] = true
-		}
-		written[a.OutputKey], written[a.ResultKey] = a.OutputKey != "", a.ResultKey != ""
-	}
-	reads := func(src string) bool {
-		return slices.ContainsFunc(paths(src), func(p path) bool {
-			key, _ := p.key()
-			return p.root == "state" && written[key]
-		})
-	}
-	for _, w := range leavesOf(s.loop.Loop.StopWhen) {
-		if reads(w.expr) {
-			return true
-		}
-	}
-	if sc := s.loop.Loop.Score; sc != nil && len(g.scorers) == 0 && (written[sc.Key] || sc.Expr != "") {
-		return true
-	}
-	return slices.ContainsFunc(s.steps(s.loop), func(a *definition.Agent) bool { return a.Expression != nil && a.ExitWhen != "" })
-}
 
 // inOrder are the agents that do something, in the order in which they run.
 func (c *cast) inOrder(of *definition.Agent) []*definition.Agent {

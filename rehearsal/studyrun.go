@@ -21,7 +21,7 @@ func (s *study) iteration(state map[string]any, n int, to aim, some picks) *seen
 	for _, a := range s.inOrder(s.loop) {
 		s.step(a, n, to, some, at, state)
 	}
-	s.judge(at, n)
+	s.judge(at, n, to)
 	return at
 }
 
@@ -30,6 +30,7 @@ func (s *study) step(a *definition.Agent, n int, to aim, some picks, at *seen, p
 	switch {
 	case a.Expression != nil:
 		s.compute(a, n, at, prev)
+		s.leave(a, n, to, map[string]any{"value": at.state[a.OutputKey]}, at, prev)
 	case !reaches(a):
 		if a.OutputKey != "" {
 			at.state[a.OutputKey] = a.Text
@@ -42,6 +43,7 @@ func (s *study) step(a *definition.Agent, n int, to aim, some picks, at *seen, p
 		if a.ResultKey != "" {
 			at.state[a.ResultKey] = result(a, l)
 		}
+		s.leave(a, n, to, result(a, l), at, prev)
 		for key, n := range s.needs.side[a.Name] {
 			if v, picked := some[n]; picked {
 				at.state[key] = v
@@ -50,11 +52,25 @@ func (s *study) step(a *definition.Agent, n int, to aim, some picks, at *seen, p
 	}
 }
 
+// leave evaluates the exit_when of an agent.
+func (s *study) leave(a *definition.Agent, n int, to aim, result map[string]any, at *seen, prev map[string]any) {
+	p := s.program(a.ExitWhen)
+	if a.ExitWhen == "" || s.loopAround(a) != s.loop || p == nil {
+		return
+	}
+	vals := s.values(at, n, prev)
+	vals["result"] = result
+	if _, err := p.EvalBool(vals); err != nil {
+		at.errs++
+	}
+	at.off += s.far(s.partsOf(a.ExitWhen), to.exit == a.Name, vals)
+}
+
 // standsIn is what the stand-in of an agent leaves.
 func (s *study) standsIn(a *definition.Agent, n int, to aim, some picks) line {
 	here := place{loops: map[string]int{s.loop.Name: n}, within: s.loop.Name, number: decimal(float64(n)), sample: 1}
 	f := s.form(a, here)
-	if own := s.answers(a); own != nil {
+	if own := s.answers(a); len(own) > 0 {
 		f.need, f.words = nil, own[min(max(n, 1), len(own))-1].Text
 		_ = json.Unmarshal([]byte(f.words), &f.base) // else it is no JSON
 		return f.line(a)
@@ -64,7 +80,6 @@ func (s *study) standsIn(a *definition.Agent, n int, to aim, some picks) line {
 	if sc := s.loop.Loop.Score; to.rated && !s.computed && slices.Contains(g.scorers, a) {
 		s.grade(a, sc, to.score, f)
 	}
-	f.take(a, g.open[a.Name])
 	return f.line(a)
 }
 
@@ -75,6 +90,15 @@ func (s *study) program(src string) *expr.Program {
 		s.programs[src] = p
 	}
 	return p
+}
+
+func (s *study) partsOf(src string) *loop.Condition {
+	c, known := s.parts[src]
+	if !known {
+		c = parts(src)
+		s.parts[src] = c
+	}
+	return c
 }
 
 // compute works out an agent that is made of expressions.
@@ -104,14 +128,6 @@ func (s *study) compute(a *definition.Agent, n int, at *seen, prev map[string]an
 		next[a.OutputKey] = v
 	}
 	at.state = next
-	if a.ExitWhen == "" || s.loopAround(a) != s.loop {
-		return
-	}
-	vals = s.values(at, n, prev)
-	vals["result"] = map[string]any{"value": next[a.OutputKey]}
-	if yes, ok := eval(a.ExitWhen); ok && yes == true {
-		at.exits = append(at.exits, a.Name)
-	}
 }
 
 func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
@@ -124,7 +140,7 @@ func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
 }
 
 // judge looks at an iteration as the loop does when it has ended.
-func (s *study) judge(at *seen, n int) {
+func (s *study) judge(at *seen, n int, to aim) {
 	if sc := s.loop.Loop.Score; sc != nil {
 		at.score, at.scored = s.score(sc, at, n)
 	}
@@ -135,7 +151,7 @@ func (s *study) judge(at *seen, n int) {
 	if at.scored {
 		vals["score"], vals["scores"] = at.score, []float64{at.score}
 	}
-	at.stop = s.holds(s.loop.Loop.StopWhen, vals)
+	at.off += s.far(s.loop.Loop.StopWhen, to.stop, vals)
 }
 
 func (s *study) score(sc *loop.Score, at *seen, n int) (float64, bool) {
@@ -161,39 +177,39 @@ func (s *study) score(sc *loop.Score, at *seen, n int) (float64, bool) {
 	return asNumber(v)
 }
 
-// holds evaluates a condition.
-func (s *study) holds(c *loop.Condition, vals map[string]any) bool {
+// far counts the parts of a condition that have to change for it to come to what is
+// wanted.
+func (s *study) far(c *loop.Condition, want bool, vals map[string]any) float64 {
 	switch {
 	case c.Expr != "":
+		if parts := s.partsOf(c.Expr); parts.Expr == "" {
+			return s.far(parts, want, vals)
+		}
 		p := s.program(c.Expr)
 		if p == nil {
-			return false
+			return 1
 		}
-		yes, err := p.EvalBool(vals)
-		return err == nil && yes
+		if yes, err := p.EvalBool(vals); (err == nil && yes) == want {
+			return 0
+		}
+		return 1
 	case c.Not != nil:
-		return !s.holds(c.Not, vals)
-	case c.Any != nil:
-		return slices.ContainsFunc(c.Any, func(c loop.Condition) bool { return s.holds(&c, vals) })
+		return s.far(c.Not, !want, vals)
 	}
-	return !slices.ContainsFunc(c.All, func(c loop.Condition) bool { return !s.holds(&c, vals) })
+	least, sum := math.Inf(1), 0.0
+	for _, part := range slices.Concat(c.All, c.Any) {
+		d := s.far(&part, want, vals)
+		least, sum = min(least, d), sum+d
+	}
+	if (c.All != nil) == want {
+		return sum
+	}
+	return least
 }
 
 // off says how far an iteration is from what it is to come to; 0 is there.
 func (s *study) off(to aim, got *seen) float64 {
-	off := 1e6 * float64(got.errs)
-	if s.loop.Loop.StopWhen != nil && got.stop != to.stop {
-		off += 1000
-	}
-	wanted := to.exit != ""
-	if wanted != slices.Contains(got.exits, to.exit) {
-		off += 1000
-	}
-	for _, name := range got.exits {
-		if name != to.exit {
-			off += 1000
-		}
-	}
+	off := 1e6*float64(got.errs) + 1000*got.off
 	if to.rated && s.computed {
 		switch d := math.Abs(got.score - to.score); {
 		case !got.scored:
