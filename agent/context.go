@@ -133,6 +133,6 @@ type RunConfig struct {
 	// unknown, and a budget that limits cost does not let it be asked.
 	Prices budget.Prices
 	// Pause asks the run to end between two steps; nil cannot. With it a durable
-	// run can wait for a person too: see drive.AskPerson.
+	// run can wait for a person too: see drive.Place.Ask.
 	Pause *Pause
 }

@@ -14,7 +14,7 @@ type Effect string
 const (
 	// Pure: nothing, or nothing that anybody minds. It is made again.
 	Pure Effect = "pure"
-	// Idempotent: something that happens once for one call ID (drive.CallID), or
+	// Idempotent: something that happens once for one call ID (drive.Place.CallID), or
 	// that may happen twice. It is made again, with the same ID. The default.
 	Idempotent Effect = "idempotent"
 	// AtMostOnce: something that must not happen twice. The intent is in the log

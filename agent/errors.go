@@ -86,7 +86,7 @@ type InDoubtError struct {
 // Doubt is a call of which nobody knows whether it took place.
 type Doubt struct {
 	// Address is the step that made it, and ID what the call was made with: see
-	// drive.CallID and drive.ToolCallID.
+	// drive.Place.CallID and drive.Place.ToolCallID.
 	Address session.Address
 	ID      string
 	// Call is the ID that a model gave its call of a tool, with the tool's name and

@@ -363,10 +363,10 @@ func (b *builder) around(a *Agent) (cb around) {
 			return
 		}
 		f := func(ctx agent.Context) (*genai.Content, error) {
-			if drive.Replays(ctx) {
+			if drive.At(ctx).Replays() {
 				return nil, nil
 			}
-			ev := eventOf(ctx, point, drive.CallID(ctx))
+			ev := eventOf(ctx, point, drive.At(ctx).CallID())
 			if !point.Before() {
 				ev.Data.Stop = stopOf(ctx)
 			}
@@ -390,20 +390,20 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 	hs := b.hooks[a]
 	if hs[hook.BeforeIteration] != nil {
 		cfg.BeforeIteration = append(cfg.BeforeIteration, func(ctx agent.Context, n int) error {
-			if drive.Replays(ctx) {
+			if drive.At(ctx).Replays() {
 				return nil
 			}
-			ev := eventOf(ctx, hook.BeforeIteration, drive.CallID(ctx), n)
+			ev := eventOf(ctx, hook.BeforeIteration, drive.At(ctx).CallID(), n)
 			ev.Data.Iteration, ev.Data.MaxIterations = n, int(cfg.Plan.MaxIterations)
 			return hs.call(ctx, ev)
 		})
 	}
 	if hs[hook.AfterIteration] != nil {
 		cfg.AfterIteration = append(cfg.AfterIteration, func(ctx agent.Context, it loop.IterationRecord) error {
-			if drive.Replays(ctx) {
+			if drive.At(ctx).Replays() {
 				return nil
 			}
-			ev := eventOf(ctx, hook.AfterIteration, drive.CallID(ctx), it.Number)
+			ev := eventOf(ctx, hook.AfterIteration, drive.At(ctx).CallID(), it.Number)
 			d := &ev.Data
 			d.Iteration, d.MaxIterations = it.Number, int(cfg.Plan.MaxIterations)
 			d.Score, d.Improvement, d.Rejected, d.Failures = it.Score, it.Delta, it.Rejected, it.Failures
@@ -412,10 +412,10 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 	}
 	if hs[hook.AfterRun] != nil {
 		cfg.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) {
-			if rec.Reason != loop.ReasonError || drive.Replays(ctx) {
+			if rec.Reason != loop.ReasonError || drive.At(ctx).Replays() {
 				return // nobody calls what is around an agent that failed
 			}
-			ev := eventOf(ctx, hook.AfterRun, drive.CallID(ctx))
+			ev := eventOf(ctx, hook.AfterRun, drive.At(ctx).CallID())
 			ev.Data.Stop, ev.Data.Error = string(rec.Reason), rec.String()
 			if err := hs.call(ctx, ev); err != nil {
 				b.failed(err)
@@ -467,9 +467,9 @@ func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers
 	}
 	s := ctx.Session()
 	ev.Data = hook.Data{
-		App: s.AppName(), Session: s.ID(), Run: ctx.InvocationID(), Agent: ctx.Agent().Name(), Address: string(drive.AddressOf(ctx)),
+		App: s.AppName(), Session: s.ID(), Run: ctx.InvocationID(), Agent: ctx.Agent().Name(), Address: string(drive.At(ctx).Address()),
 	}
-	if l := drive.LoopOf(ctx); l != nil {
+	if l := drive.At(ctx).Loop(); l != nil {
 		ev.Data.Iteration, ev.Data.MaxIterations = l.Iteration, int(l.MaxIterations)
 		ev.Data.Score, ev.Data.BestScore = l.Score, l.BestScore
 	}
@@ -478,7 +478,7 @@ func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers
 
 func modelEvent(ctx agent.Context, point hook.Point, name string) hook.Event {
 	n := turnOf(ctx)
-	ev := eventOf(ctx, point, drive.CallID(ctx), n)
+	ev := eventOf(ctx, point, drive.At(ctx).CallID(), n)
 	ev.Data.Model = &hook.Model{Name: name, Turn: n}
 	return ev
 }
@@ -503,7 +503,7 @@ func answered(d *hook.Data, resp *model.LLMResponse, failed error) {
 // turnOf counts the calls of the model in one run of an agent, by what the session
 // has of it: it is the same when the run is resumed.
 func turnOf(ctx agent.Context) int {
-	n, here := 1, drive.AddressOf(ctx)
+	n, here := 1, drive.At(ctx).Address()
 	evs := ctx.Session().Events()
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)
@@ -519,14 +519,14 @@ func turnOf(ctx agent.Context) int {
 }
 
 func toolEvent(ctx agent.Context, point hook.Point, t tool.Tool, args map[string]any) hook.Event {
-	ev := eventOf(ctx, point, drive.ToolCallID(ctx, ctx.FunctionCallID()))
+	ev := eventOf(ctx, point, drive.At(ctx).ToolCallID(ctx.FunctionCallID()))
 	ev.Data.Tool = &hook.Tool{Name: t.Name(), CallID: ctx.FunctionCallID(), Args: args}
 	return ev
 }
 
 // stopOf is why the loop of a step has stopped, if the log says so.
 func stopOf(ctx agent.Context) string {
-	here := drive.AddressOf(ctx)
+	here := drive.At(ctx).Address()
 	evs := ctx.Session().Events()
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)

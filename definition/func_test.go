@@ -22,7 +22,7 @@ import (
 func reviewer(cfg agent.Config) (agent.Agent, error) {
 	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
-			draft, err := drive.StateOf(ctx).Get("draft")
+			draft, err := drive.At(ctx).State().Get("draft")
 			if err != nil {
 				yield(nil, err)
 				return

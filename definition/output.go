@@ -188,7 +188,7 @@ func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 // keepWords puts what was said last in a sequence under a key.
 func keepWords(key string) agent.AfterAgentCallback {
 	return func(ctx agent.Context) (*genai.Content, error) {
-		if text, ok := lastWords(ctx, drive.AddressOf(ctx)); ok {
+		if text, ok := lastWords(ctx, drive.At(ctx).Address()); ok {
 			return nil, ctx.State().Set(key, text)
 		}
 		return nil, nil
@@ -200,7 +200,7 @@ func keepWordsEach(key string, a *Agent) agent.AfterAgentCallback {
 	return func(ctx agent.Context) (*genai.Content, error) {
 		words := make(map[string]any, len(a.SubAgents))
 		for _, sub := range a.SubAgents {
-			if text, ok := lastWords(ctx, drive.AddressOf(ctx)+"/"+session.Address(sub.Name)); ok {
+			if text, ok := lastWords(ctx, drive.At(ctx).Address()+"/"+session.Address(sub.Name)); ok {
 				words[sub.Name] = text
 			}
 		}

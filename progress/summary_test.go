@@ -31,7 +31,7 @@ func marking(t *testing.T, broken bool) agent.Agent {
 	step := func(name string, run func(n int) (map[string]any, error)) agent.Agent {
 		a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
-				n, _ := drive.Lookup(ctx)("iteration")
+				n, _ := drive.At(ctx).Lookup("iteration")
 				at := 0
 				fmt.Sscan(fmt.Sprint(n), &at)
 				delta, err := run(at)

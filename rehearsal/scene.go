@@ -63,9 +63,9 @@ type place struct {
 }
 
 func placeOf(ctx agent.InvocationContext) place {
-	at := place{addr: drive.AddressOf(ctx), loops: make(map[string]int), sample: 1}
+	at := place{addr: drive.At(ctx).Address(), loops: make(map[string]int), sample: 1}
 	var numbers []string
-	for l := drive.LoopOf(ctx); l != nil; l = l.Outer {
+	for l := drive.At(ctx).Loop(); l != nil; l = l.Outer {
 		if at.within == "" {
 			at.within = l.Name
 		}

@@ -149,14 +149,14 @@ func result(a *definition.Agent, l line) map[string]any {
 
 // exitVals are the values of an exit_when.
 func exitVals(ctx agent.InvocationContext, delta, result map[string]any) map[string]any {
-	state := maps.Collect(drive.StateOf(ctx).All())
+	state := maps.Collect(drive.At(ctx).State().All())
 	maps.Copy(state, delta)
 	vals := conditionVals(state, 0)
 	vals["result"], vals["score"], vals["best_score"] = result, nil, nil
-	if v, ok := drive.Lookup(ctx)("user_input"); ok {
+	if v, ok := drive.At(ctx).Lookup("user_input"); ok {
 		vals["user_input"] = v
 	}
-	if l := drive.LoopOf(ctx); l != nil {
+	if l := drive.At(ctx).Loop(); l != nil {
 		vals["iteration"], vals["max_iterations"] = l.Iteration, int(l.MaxIterations)
 		if l.Prev != nil {
 			vals["prev"] = l.Prev

@@ -86,7 +86,7 @@ func (f *forest) pays(p place) agent.Agent {
 		if f.calls == nil {
 			f.calls = make(map[session.Address]string)
 		}
-		f.calls[drive.AddressOf(ctx)] = drive.CallID(ctx)
+		f.calls[drive.At(ctx).Address()] = drive.At(ctx).CallID()
 		return nil, nil
 	}
 	return f.must(taskagent.NewHTTP(taskagent.HTTPConfig{

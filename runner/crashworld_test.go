@@ -157,12 +157,12 @@ func (f *forest) callbacks(p place, cfg *agent.Config) {
 // mix is a number made of where a step is, of what it sees, and of the texts.
 func mix(ctx agent.InvocationContext, p place, texts ...any) string {
 	h := fnv.New64a()
-	fmt.Fprint(h, drive.AddressOf(ctx), texts)
+	fmt.Fprint(h, drive.At(ctx).Address(), texts)
 	for _, key := range []string{"k0", "k1", "score", "text"} {
-		v, _ := drive.StateOf(ctx).Get(p.keys + key)
+		v, _ := drive.At(ctx).State().Get(p.keys + key)
 		fmt.Fprint(h, key, v)
 	}
-	if v, err := drive.StateOf(ctx).Get("iteration:" + p.keys + "i"); err == nil {
+	if v, err := drive.At(ctx).State().Get("iteration:" + p.keys + "i"); err == nil {
 		fmt.Fprint(h, v)
 	}
 	return fmt.Sprintf("%05d", h.Sum64()%100000)
@@ -174,7 +174,7 @@ func digit(s string, i int) int { return int(s[i] - '0') }
 func failures(ctx agent.InvocationContext) int {
 	n := 0
 	for ev := range ctx.Session().Events().All() {
-		if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished || ev.Address != drive.AddressOf(ctx) || ev.InvocationID != ctx.InvocationID() {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished || ev.Address != drive.At(ctx).Address() || ev.InvocationID != ctx.InvocationID() {
 			continue
 		}
 		var fin mark.StepFinished
@@ -196,7 +196,7 @@ func (f *forest) leaf(p place) agent.Agent {
 	breaks, leaves := !p.quiet && f.dice.IntN(3) == 0, !p.quiet && p.loops > 0 && f.dice.IntN(3) == 0
 	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
-			f.run(drive.AddressOf(ctx))
+			f.run(drive.At(ctx).Address())
 			failed := failures(ctx)
 			for i := range 3 {
 				m := mix(ctx, p, i, failed)
@@ -214,7 +214,7 @@ func (f *forest) leaf(p place) agent.Agent {
 				if !yield(ev, nil) {
 					return
 				}
-				if f.broken != "" && f.broken == drive.AddressOf(ctx) {
+				if f.broken != "" && f.broken == drive.At(ctx).Address() {
 					yield(nil, errBroken)
 					return
 				}

@@ -31,7 +31,7 @@ func decisions(t testing.TB) map[string]func() agent.Agent {
 			calls := 0
 			critic := custom(t, "critic", func(ctx agent.InvocationContext, yield yield) {
 				calls++
-				n := float64(drive.LoopOf(ctx).Iteration)
+				n := float64(drive.At(ctx).Loop().Iteration)
 				ev := says(fmt.Sprint("iteration ", n))
 				ev.Actions.StateDelta = map[string]any{
 					"temp:score": n, "user:score": n, "app:score": n, "temp:stop": n >= 3, "user:stop": n >= 3, "app:stop": n >= 3,
@@ -60,7 +60,7 @@ func decisions(t testing.TB) map[string]func() agent.Agent {
 	// Beside other branches a loop puts back what it has changed itself.
 	putsBack := func() agent.Agent {
 		draft := custom(t, "draft", func(ctx agent.InvocationContext, yield yield) {
-			n := float64(drive.LoopOf(ctx).Iteration)
+			n := float64(drive.At(ctx).Loop().Iteration)
 			ev := says(fmt.Sprint("draft ", n))
 			ev.Actions.StateDelta = map[string]any{"mark": 10 - n, "temp:score": 10 - n}
 			yield(ev, nil)

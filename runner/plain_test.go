@@ -61,16 +61,16 @@ func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 	}
 	reads := func(name string) agent.Agent {
 		return custom(t, name, func(ctx agent.InvocationContext, yield yield) {
-			yield(says(typed(drive.StateOf(ctx))), nil)
+			yield(says(typed(drive.At(ctx).State())), nil)
 		})
 	}
 	root := func() agent.Agent {
 		setter := custom(t, "setter", func(ctx agent.InvocationContext, yield yield) {
 			ev := says("set")
-			if ev.Actions.StateDelta = goValues(); drive.LoopOf(ctx).Iteration > 1 {
+			if ev.Actions.StateDelta = goValues(); drive.At(ctx).Loop().Iteration > 1 {
 				ev.Actions.StateDelta["int"] = "now a text" // so that there is something to undo
 			}
-			ev.Actions.StateDelta["score"] = 10 - drive.LoopOf(ctx).Iteration
+			ev.Actions.StateDelta["score"] = 10 - drive.At(ctx).Loop().Iteration
 			yield(ev, nil)
 		})
 		must := func(a agent.Agent, err error) agent.Agent {

@@ -29,7 +29,7 @@ func TestWhatIsNotInTheLogIsNotInTheState(t *testing.T) {
 			return err
 		}
 		for what, state := range map[string]session.ReadonlyState{
-			"its state": ctx.State(), "StateOf": drive.StateOf(ctx), "its session": ctx.Session().State(), "ReadonlyState": ctx.ReadonlyState(),
+			"its state": ctx.State(), "StateOf": drive.At(ctx).State(), "its session": ctx.Session().State(), "ReadonlyState": ctx.ReadonlyState(),
 		} {
 			if v, err := state.Get("late"); v != "set" {
 				t.Errorf("the call that has set the key sees %v, %v in %s", v, err, what)
@@ -74,7 +74,7 @@ func TestWhatIsNotInTheLogIsNotInTheState(t *testing.T) {
 			seen := 0
 			looks := custom(t, "looks", func(ctx agent.InvocationContext, _ yield) {
 				seen++
-				if v, err := drive.StateOf(ctx).Get("late"); !errors.Is(err, session.ErrStateKeyNotExist) {
+				if v, err := drive.At(ctx).State().Get("late"); !errors.Is(err, session.ErrStateKeyNotExist) {
 					t.Errorf("the next step sees %v, %v", v, err)
 				}
 			})

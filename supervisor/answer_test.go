@@ -22,11 +22,11 @@ func asks(t testing.TB, name string, deadline time.Duration) agent.Agent {
 	t.Helper()
 	base := new(person)
 	b, err := drive.NewBase(agent.Config{Name: name}, base, func(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-		q := mark.Question{ID: drive.QuestionID(ctx, 1), Kind: mark.AskText, Text: name + "?"}
+		q := mark.Question{ID: drive.At(ctx).QuestionID(1), Kind: mark.AskText, Text: name + "?"}
 		if deadline > 0 {
 			q.Deadline, q.Default = time.Now().Add(deadline), []byte(`"by default"`)
 		}
-		answer, err := drive.AskPerson(ctx, nil, q, yield)
+		answer, err := drive.At(ctx).Ask(nil, q, yield)
 		if err != nil {
 			yield(nil, err)
 			return

@@ -26,7 +26,7 @@ func TestCallIDsTravelWithTheRun(t *testing.T) {
 		a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
 				mu.Lock()
-				ids[name] = append(ids[name], drive.CallID(ctx))
+				ids[name] = append(ids[name], drive.At(ctx).CallID())
 				mu.Unlock()
 				yield(&session.Event{}, nil)
 			}

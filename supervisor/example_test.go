@@ -23,7 +23,7 @@ func Example() {
 	say, err := agent.New(agent.Config{Name: "say", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
 			ev := session.NewEvent(ctx, ctx.InvocationID())
-			ev.Content = genai.NewContentFromText("said by "+string(drive.AddressOf(ctx)), genai.RoleModel)
+			ev.Content = genai.NewContentFromText("said by "+string(drive.At(ctx).Address()), genai.RoleModel)
 			yield(ev, nil)
 		}
 	}})

@@ -132,14 +132,14 @@ func TestForkOfAPausedRun(t *testing.T) {
 func TestForkTakesFilesAlong(t *testing.T) {
 	store, files := session.InMemoryService(), artifact.InMemoryService()
 	write := custom(t, "write", func(ctx agent.InvocationContext, yield yield) {
-		saved, err := ctx.Artifacts().Save(ctx, "draft.md", genai.NewPartFromText("text of "+string(drive.AddressOf(ctx))))
+		saved, err := ctx.Artifacts().Save(ctx, "draft.md", genai.NewPartFromText("text of "+string(drive.At(ctx).Address())))
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		ev := &session.Event{}
 		ev.Actions.ArtifactDelta = map[string]int64{"draft.md": saved.Version}
-		ev.Actions.StateDelta = map[string]any{"app:last": string(drive.AddressOf(ctx)), "mine": saved.Version}
+		ev.Actions.StateDelta = map[string]any{"app:last": string(drive.At(ctx).Address()), "mine": saved.Version}
 		yield(ev, nil)
 	})
 	sup := process(t, store, loop(t, "l", 3, write), func(c *supervisor.Config) { c.ArtifactService = files })
@@ -175,7 +175,7 @@ func TestForkOfNothing(t *testing.T) {
 func TestForkIsSealed(t *testing.T) {
 	write := custom(t, "write", func(ctx agent.InvocationContext, yield yield) {
 		ev := &session.Event{}
-		ev.Actions.StateDelta = map[string]any{"app:last": string(drive.AddressOf(ctx)), "user:n": 1, "mine": 1}
+		ev.Actions.StateDelta = map[string]any{"app:last": string(drive.At(ctx).Address()), "user:n": 1, "mine": 1}
 		yield(ev, nil)
 	})
 	root := loop(t, "outer", 2, loop(t, "inner", 2, write))

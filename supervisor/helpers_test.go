@@ -83,7 +83,7 @@ func (w *world) total() (n int) {
 func (w *world) step(t testing.TB, name string) agent.Agent {
 	t.Helper()
 	return custom(t, name, func(ctx agent.InvocationContext, yield yield) {
-		at := drive.AddressOf(ctx)
+		at := drive.At(ctx).Address()
 		w.mu.Lock()
 		w.ran[at]++
 		gate, err := w.gate[name], w.fail[at]
@@ -101,7 +101,7 @@ func (w *world) step(t testing.TB, name string) agent.Agent {
 			yield(nil, err)
 			return
 		}
-		said, _ := drive.StateOf(ctx).Get(name)
+		said, _ := drive.At(ctx).State().Get(name)
 		text, _ := said.(string)
 		ev := &session.Event{}
 		ev.Content = genai.NewContentFromText("from "+string(at), genai.RoleModel)

@@ -147,7 +147,7 @@ func TestRunBeginsWithItsTempKeys(t *testing.T) {
 	for name, store := range map[string]session.Service{"memory": session.InMemoryService(), "database": database(t)} {
 		t.Run(name, func(t *testing.T) {
 			var got any
-			root := custom(t, "look", func(ctx agent.InvocationContext, _ yield) { got, _ = drive.StateOf(ctx).Get("temp:mood") })
+			root := custom(t, "look", func(ctx agent.InvocationContext, _ yield) { got, _ = drive.At(ctx).State().Get("temp:mood") })
 			req := request()
 			req.State = map[string]any{"temp:mood": "good", "topic": "cats"}
 			run, err := process(t, store, root).Start(t.Context(), req)

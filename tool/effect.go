@@ -9,7 +9,7 @@ type Effect = agent.Effect
 
 // EffectOf returns the result of a tool's method Effect() Effect; without one it is
 // [agent.Idempotent]: if a run was cut off during the call, the resumed run may call the tool again
-// with the same [drive.ToolCallID].
+// with the same [drive.Place.ToolCallID].
 func EffectOf(t Tool) Effect {
 	if e, ok := t.(interface{ Effect() Effect }); ok && e.Effect() != "" {
 		return e.Effect()

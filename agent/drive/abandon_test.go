@@ -33,9 +33,9 @@ func TestAbandonedStepChangesNothing(t *testing.T) {
 				t.Error(err)
 			}
 			time.Sleep(time.Hour)
-			errs = append(errs, early.Set("key", "late"), ctx.Session().State().Set("key", "late"), drive.StateOf(ctx).Set("iteration:key", "late"))
-			v, _ := drive.StateOf(ctx).Get("key")
-			seen = append(seen, v, drive.LoopOf(ctx).Iteration, drive.LoopOf(ctx).Outer.Iteration)
+			errs = append(errs, early.Set("key", "late"), ctx.Session().State().Set("key", "late"), drive.At(ctx).State().Set("iteration:key", "late"))
+			v, _ := drive.At(ctx).State().Get("key")
+			seen = append(seen, v, drive.At(ctx).Loop().Iteration, drive.At(ctx).Loop().Outer.Iteration)
 			heard = yield(says("late"), nil)
 		})
 		l := &drive.Loop{Name: "inner", Pass: "inner[1]", Iteration: 1, Outer: &drive.Loop{Name: "outer", Iteration: 5}}

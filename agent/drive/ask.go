@@ -15,18 +15,18 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// CanAsk reports whether [AskPerson] can wait for an answer in this run.
-func CanAsk(ctx agent.InvocationContext) bool {
-	inv := invocationOf(ctx)
+// CanAsk reports whether [Place.Ask] can wait for an answer in this run.
+func (p Place) CanAsk() bool {
+	inv := p.inv
 	return inv != nil && inv.run.Marks && inv.run.RunConfig.Pause != nil
 }
 
-// QuestionID is the ID of the n-th question of the step of ctx, from 1.
-func QuestionID(ctx agent.InvocationContext, n int) string {
-	return "q" + CallID(ctx)[len("call"):] + "-" + strconv.Itoa(n)
+// QuestionID is the ID of the n-th question of the step, from 1.
+func (p Place) QuestionID(n int) string {
+	return "q" + p.CallID()[len("call"):] + "-" + strconv.Itoa(n)
 }
 
-// AskPerson yields a question and returns its answer, if the log has one: the data
+// Ask yields a question and returns its answer, if the log has one: the data
 // of a [mark.KindAnswered] with the question's ID. Without one the run ends at
 // its next boundary, with a [*agent.WaitingError] for its cause, and comes here again
 // when it is resumed. After the question's deadline its default is the answer.
@@ -34,12 +34,12 @@ func QuestionID(ctx agent.InvocationContext, n int) string {
 // ev is the event that asks; nil stands for one with the question's text. The
 // agent has a method Continues() bool that returns true. AskPerson returns an error
 // to be yielded: [agent.ErrCannotAsk], or the cause of a context that is over.
-func AskPerson(ctx agent.InvocationContext, ev *session.Event, q mark.Question, yield func(*session.Event, error) bool) (*mark.Answer, error) {
-	inv := invocationOf(ctx)
-	if !CanAsk(ctx) {
+func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event, error) bool) (*mark.Answer, error) {
+	inv := p.inv
+	if !p.CanAsk() {
 		return nil, fmt.Errorf("%w; it asks: %s", agent.ErrCannotAsk, q.Text)
 	}
-	if known := Recorded(ctx); known != nil {
+	if known := p.Recorded(); known != nil {
 		if known.Mark == nil || known.Mark.Kind != mark.KindAsked {
 			return nil, &agent.DivergedError{Address: inv.address, Recorded: describe(known), Said: "a question: " + q.Text}
 		}
@@ -59,7 +59,7 @@ func AskPerson(ctx agent.InvocationContext, ev *session.Event, q mark.Question, 
 		ev.Mark = m
 	}
 	if !yield(ev, nil) {
-		return nil, context.Cause(ctx)
+		return nil, context.Cause(p.ctx)
 	}
 	if a := inv.run.Replay.answer(q.ID); a != nil {
 		return a, nil
@@ -69,14 +69,14 @@ func AskPerson(ctx agent.InvocationContext, ev *session.Event, q mark.Question, 
 	}
 	inv.run.RunConfig.Pause.Ask(&agent.WaitingError{Address: inv.address, Question: q})
 	inv.work.Done()
-	<-ctx.Done()
-	return nil, context.Cause(ctx)
+	<-p.ctx.Done()
+	return nil, context.Cause(p.ctx)
 }
 
-// Began reports whether the step of ctx had begun before its run was cut off, or
+// Began reports whether the step had begun before its run was cut off, or
 // had failed in it.
-func Began(ctx agent.InvocationContext) bool {
-	inv := invocationOf(ctx)
+func (p Place) Began() bool {
+	inv := p.inv
 	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.recording.failed[inv.address])
 }
 

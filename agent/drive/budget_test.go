@@ -20,7 +20,7 @@ func caller(t testing.TB, name string, errs map[string]error, tokens ...int64) a
 	t.Helper()
 	return custom(t, name, func(ctx agent.InvocationContext, _ yield) {
 		for _, n := range tokens {
-			room, err := drive.BudgetOf(ctx).Reserve(budget.Request{Model: "m", InputTokens: n})
+			room, err := drive.At(ctx).Budget().Reserve(budget.Request{Model: "m", InputTokens: n})
 			if err != nil {
 				errs[name] = err
 				return
@@ -57,7 +57,7 @@ func TestBudgetIsShared(t *testing.T) {
 		t.Errorf("three alone is beyond the budget: %v", errs)
 	}
 	want := budget.Usage{Calls: 2, InputTokens: 800, Cost: new(0.0016)}
-	if diff := cmp.Diff(want, drive.BudgetOf(ctx).Used()); diff != "" {
+	if diff := cmp.Diff(want, drive.At(ctx).Budget().Used()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -69,7 +69,7 @@ func TestStepUnderABudgetOfItsOwn(t *testing.T) {
 	leaf := caller(t, "leaf", errs, 100)
 	sub := custom(t, "sub", func(ctx agent.InvocationContext, yield yield) { drive.Run(foreignContext{ctx}, leaf)(yield) }, leaf)
 	ctx := withBudget(t.Context(), budget.Limits{Calls: 10})
-	run := drive.BudgetOf(ctx)
+	run := drive.At(ctx).Budget()
 	own := run.Child(budget.Limits{Tokens: 250}).Named("refine")
 	step := drive.NewStep(ctx, drive.StepConfig{Agent: sub, Budget: own})
 	for i := range 3 {
@@ -96,7 +96,7 @@ func TestBudgetOfAnyContext(t *testing.T) {
 		"foreign":       foreignContext{invocation(t.Context())},
 		"outside a run": strangeContext{},
 	} {
-		b := drive.BudgetOf(ctx)
+		b := drive.At(ctx).Budget()
 		if b == nil {
 			t.Fatalf("%s: none", name)
 		}

@@ -81,7 +81,7 @@ func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallbac
 	if ev.Content == nil && len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() && a.TransferToAgent == "" {
 		ev = nil
 	}
-	if ev = Decided(inv, ev); ev == nil {
+	if ev = At(inv).Decided(ev); ev == nil {
 		return false, true
 	}
 	a = &ev.Actions
@@ -121,9 +121,9 @@ func (c *callContext) SessionID() string              { return c.Session().ID() 
 func (c *callContext) Actions() *session.EventActions { return c.actions }
 func (c *callContext) FunctionCallID() string         { return c.callID }
 func (c *callContext) Session() session.Session       { return callSession{c.InvocationContext.Session(), c} }
-func (c *callContext) State() session.State           { return StateOf(c) }
+func (c *callContext) State() session.State           { return At(c).State() }
 func (c *callContext) ReadonlyState() session.ReadonlyState {
-	return StateOf(c)
+	return At(c).State()
 }
 
 func (c *callContext) ToolConfirmation() *toolconfirmation.ToolConfirmation { return c.confirmation }

@@ -262,8 +262,8 @@ func TestCallbackContextKnowsItsInvocation(t *testing.T) {
 	if err := ctx.RequestConfirmation("really?", nil); err == nil {
 		t.Error("a request for a confirmation outside a tool call: want an error")
 	}
-	if drive.AddressOf(ctx) != "root/middle/a" {
-		t.Errorf("got address %q", drive.AddressOf(ctx))
+	if drive.At(ctx).Address() != "root/middle/a" {
+		t.Errorf("got address %q", drive.At(ctx).Address())
 	}
 }
 

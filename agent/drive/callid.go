@@ -68,7 +68,7 @@ func (o *origins) of(what string) (session string) {
 	return session
 }
 
-// naming is the session by which a call of the step of ctx is named; of one of a
+// naming is the session by which a call of the step is named; of one of a
 // tool with its ID.
 func naming(ctx agent.InvocationContext, functionCall string) string {
 	if inv := invocationOf(ctx); inv != nil && inv.run.Replay != nil {
@@ -83,15 +83,15 @@ func naming(ctx agent.InvocationContext, functionCall string) string {
 	return ctx.Session().ID()
 }
 
-// CallID names what the step of ctx does to the outside. It is the same in every
+// CallID names what the step does to the outside. It is the same in every
 // attempt, and when the run is resumed, also where its log was copied into another
 // session; and another one for every other step and run. A fork has the same for
 // steps that began before it, and others for those that begin later. Services that
 // know such keys do a thing once for each. Of an agent that is a tool it is
-// [ToolCallID] of the call.
-func CallID(ctx agent.InvocationContext) string {
-	at := AddressOf(ctx)
-	if c, ok := ctx.Value(toolCallKey{}).(toolCall); ok && at != c.at && at.Under(c.at) {
+// [Place.ToolCallID] of the call.
+func (p Place) CallID() string {
+	at := p.Address()
+	if c, ok := p.ctx.Value(toolCallKey{}).(toolCall); ok && at != c.at && at.Under(c.at) {
 		// Where it is says how often its agent was called since the process began.
 		_, below, _ := strings.Cut(string(at[len(c.at)+1:]), "/")
 		if below == "" {
@@ -99,7 +99,7 @@ func CallID(ctx agent.InvocationContext) string {
 		}
 		return callID(c.id, below)
 	}
-	return callID(naming(ctx, ""), ctx.InvocationID(), string(at))
+	return callID(naming(p.ctx, ""), p.ctx.InvocationID(), string(at))
 }
 
 type toolCallKey struct{}
@@ -113,13 +113,13 @@ type toolCall struct {
 // WithinToolCall is the context for agents that run for the call of a tool: what they
 // do to the outside has IDs that are made of the call's. It is for tools that run
 // agents.
-func WithinToolCall(ctx agent.ToolContext) context.Context {
-	return context.WithValue(ctx, toolCallKey{}, toolCall{id: ToolCallID(ctx, ctx.FunctionCallID()), at: AddressOf(ctx)})
+func (p Place) WithinToolCall(functionCallID string) context.Context {
+	return context.WithValue(p.ctx, toolCallKey{}, toolCall{id: p.ToolCallID(functionCallID), at: p.Address()})
 }
 
-// ToolCallID is [CallID] for a function call of the step's model.
-func ToolCallID(ctx agent.InvocationContext, functionCallID string) string {
-	return callID(naming(ctx, functionCallID), ctx.InvocationID(), string(AddressOf(ctx)), functionCallID)
+// ToolCallID is [Place.CallID] for a function call of the step's model.
+func (p Place) ToolCallID(functionCallID string) string {
+	return callID(naming(p.ctx, functionCallID), p.ctx.InvocationID(), string(p.Address()), functionCallID)
 }
 
 func callID(parts ...string) string {

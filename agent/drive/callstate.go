@@ -7,15 +7,14 @@ import (
 	"iter"
 	"maps"
 
-	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
 )
 
-// StateOf is the session's state as the step of ctx sees it, with the
+// State is the session's state as the step sees it, with the
 // iteration: keys of its own loops. In a callback or a tool call it has what
 // that call has set.
-func StateOf(ctx agent.InvocationContext) session.State {
-	return stateAt(ctx.Session(), AddressOf(ctx))
+func (p Place) State() session.State {
+	return stateAt(p.ctx.Session(), p.Address())
 }
 
 func stateAt(s session.Session, at session.Address) session.State {

@@ -30,8 +30,8 @@ func TestInvocationContextKnowsItsAgentAndRun(t *testing.T) {
 		if ctx.InvocationID() != "e-1" || ctx.Branch() != "" || ctx.Value(key{}) != "v" || ctx.Ended() {
 			t.Errorf("got %q, %q, %v, %t", ctx.InvocationID(), ctx.Branch(), ctx.Value(key{}), ctx.Ended())
 		}
-		if drive.AddressOf(ctx) != "root/leaf" || drive.LoopOf(ctx) != nil || drive.Marks(ctx) {
-			t.Errorf("got %q, %v, %t", drive.AddressOf(ctx), drive.LoopOf(ctx), drive.Marks(ctx))
+		if drive.At(ctx).Address() != "root/leaf" || drive.At(ctx).Loop() != nil || drive.At(ctx).Marks() {
+			t.Errorf("got %q, %v, %t", drive.At(ctx).Address(), drive.At(ctx).Loop(), drive.At(ctx).Marks())
 		}
 	})
 	root = custom(t, "root", func(ctx agent.InvocationContext, yield yield) {
@@ -88,8 +88,8 @@ func TestContextsOfOnesOwn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			root := custom(t, "root", func(ctx agent.InvocationContext, yield yield) {
 				own := tt.own(ctx)
-				if drive.AddressOf(own) != "root" {
-					t.Errorf("the context's address got lost: %q", drive.AddressOf(own))
+				if drive.At(own).Address() != "root" {
+					t.Errorf("the context's address got lost: %q", drive.At(own).Address())
 				}
 				for range 2 {
 					for ev, err := range leaf.Run(own) {
@@ -164,11 +164,11 @@ func TestStateOfAStepHasItsIterationKeys(t *testing.T) {
 	a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
 		ev := &session.Event{}
 		state := drive.NewCallbackContext(ctx, &ev.Actions).State()
-		if err := state.Set("iteration:k", drive.LoopOf(ctx).Iteration); err != nil {
+		if err := state.Set("iteration:k", drive.At(ctx).Loop().Iteration); err != nil {
 			t.Error(err)
 		}
 		yield(ev, nil)
-		if v, err := drive.StateOf(ctx).Get("iteration:k"); v != float64(drive.LoopOf(ctx).Iteration) {
+		if v, err := drive.At(ctx).State().Get("iteration:k"); v != float64(drive.At(ctx).Loop().Iteration) {
 			t.Errorf("got %v, %v", v, err)
 		}
 	})
@@ -242,7 +242,7 @@ func TestLookup(t *testing.T) {
 	} {
 		var got any
 		var ok bool
-		a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) { got, ok = drive.Lookup(ctx)(tt.name) })
+		a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) { got, ok = drive.At(ctx).Lookup(tt.name) })
 		drive.NewStep(drive.NewInvocation(t.Context(), base), drive.StepConfig{Agent: a, Loop: tt.loop}).Run(func(*session.Event) bool { return true })
 		if ok != (tt.want != nil) || ok && got != tt.want {
 			t.Errorf("in loop %+v: %q is %v (%t), want %v", tt.loop, tt.name, got, ok, tt.want)
@@ -258,7 +258,7 @@ func TestLookupOfArtifactsThatAreNoText(t *testing.T) {
 		"picture.png": `artifact "picture.png" is no text but image/png: it cannot stand in one`,
 		"broken.md":   `artifact "broken.md": boom`,
 	} {
-		v, ok := drive.Lookup(ctx)("artifact." + name)
+		v, ok := drive.At(ctx).Lookup("artifact." + name)
 		if err, is := v.(error); !ok || !is || err.Error() != want {
 			t.Errorf("%s: %v, want the error %q", name, v, want)
 		}
@@ -269,7 +269,7 @@ func TestLookupOfArtifactsThatAreNoText(t *testing.T) {
 func TestLookupWithoutServices(t *testing.T) {
 	ctx := drive.NewInvocation(t.Context(), drive.Invocation{Session: session.NewView(session.ViewConfig{})})
 	for _, name := range []string{"user_input", "artifact.text.md"} {
-		if got, ok := drive.Lookup(ctx)(name); ok {
+		if got, ok := drive.At(ctx).Lookup(name); ok {
 			t.Errorf("%q is %v", name, got)
 		}
 	}

@@ -18,11 +18,11 @@ func (r *Replay) Reopen(at ...session.Address) {
 	r.reopened = slices.Clone(at)
 }
 
-// Continued reports whether the loop of ctx, which had stopped, goes on at this
+// Continued reports whether the loop, which had stopped, goes on at this
 // point of a run that is resumed: it yields a [mark.KindLoopContinued] then,
 // and looks no more at what had stopped it.
-func Continued(ctx agent.InvocationContext) bool {
-	inv := invocationOf(ctx)
+func (p Place) Continued() bool {
+	inv := p.inv
 	if inv == nil || inv.record == nil {
 		return false
 	}

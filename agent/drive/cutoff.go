@@ -70,7 +70,7 @@ func (r *record) resumes(tree *Tree) bool {
 	return continues(a) || len(a.SubAgents()) > 0
 }
 
-// continues reports whether an agent takes up what it has said: see [Recorded].
+// continues reports whether an agent takes up what it has said: see [Place.Recorded].
 func continues(a agent.Agent) bool {
 	c, ok := a.(interface{ Continues() bool })
 	return ok && c.Continues()

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -23,8 +22,8 @@ const MetadataTemp = "refrain:temp"
 // in a resumed run what the log has. Callbacks are called again there, and may find
 // other app: and user: keys than they did; of what they say then only temp: keys
 // count, which the log has not.
-func Decided(ctx agent.InvocationContext, ev *session.Event) *session.Event {
-	inv := invocationOf(ctx)
+func (p Place) Decided(ev *session.Event) *session.Event {
+	inv := p.inv
 	if inv == nil || !inv.run.Marks {
 		return ev
 	}

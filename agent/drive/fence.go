@@ -67,9 +67,9 @@ func (f *fence) write(do func() error) error {
 // Fenced is ctx for something that may be left behind while it still runs, such as a
 // callback. It sees the loops around it as they are now. When close is called it still
 // reads what it can reach, and every write fails with err.
-func Fenced(ctx agent.InvocationContext) (fenced agent.InvocationContext, close func(err error)) {
-	inv := parentOf(ctx)
-	c := inv.copy(ctx)
+func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) {
+	inv := parentOf(p.ctx)
+	c := inv.copy(p.ctx)
 	c.loop, c.fence = inv.loop.snapshot(), newFence(inv)
 	return c, c.fence.close
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 )
 
-// CountModelCall counts one call of a model in the run of ctx. An agent asks
+// CountModelCall counts one call of a model in the run. An agent asks
 // before it calls. It returns [agent.ErrTooManyModelCalls] when the limit is reached.
-func CountModelCall(ctx agent.InvocationContext) error {
-	inv := invocationOf(ctx)
+func (p Place) CountModelCall() error {
+	inv := p.inv
 	if inv == nil {
 		return nil
 	}

@@ -25,7 +25,7 @@ func TestCountModelCall(t *testing.T) {
 		inner, err := agent.New(agent.Config{Name: "inner", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(func(*session.Event, error) bool) {
 				for range tt.calls - 1 {
-					if err := drive.CountModelCall(ctx); errors.Is(err, agent.ErrTooManyModelCalls) {
+					if err := drive.At(ctx).CountModelCall(); errors.Is(err, agent.ErrTooManyModelCalls) {
 						refused++
 						if !strings.Contains(err.Error(), "MaxLLMCalls") {
 							t.Errorf("the error does not say what to do: %v", err)
@@ -38,7 +38,7 @@ func TestCountModelCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		outer, err := agent.New(agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
-			if err := drive.CountModelCall(ctx); err != nil {
+			if err := drive.At(ctx).CountModelCall(); err != nil {
 				t.Errorf("the first call: %v", err)
 			}
 			return inner.Run(foreignContext{ctx})

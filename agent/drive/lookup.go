@@ -18,7 +18,7 @@ import (
 )
 
 // Lookup resolves the names that prompts, commands and other texts of an agent
-// may use, for the step of ctx: keys of the state, and the names below. It
+// may use, for the step: keys of the state, and the names below. It
 // reports false for a name that has no value now.
 //
 //	user_input                             what the user asked
@@ -32,41 +32,40 @@ import (
 //	elapsed                                since the loop began, as "1m30s"
 //	budget.remaining                       what model calls may still use, as "12 calls, 3400 tokens, 0.52 cost"
 //	artifact.NAME                          the text of an artifact; an error if it is none, or cannot be read
-func Lookup(ctx agent.InvocationContext) func(name string) (any, bool) {
-	return lookup(ctx, StateOf(ctx), LoopOf(ctx))
+func (p Place) Lookup(name string) (any, bool) {
+	return lookup(p.ctx, p.State(), p.Loop(), name)
 }
 
-// LookupAt is [Lookup] for a step that is not running yet: the one at an
-// address under a loop of ctx.
-func LookupAt(ctx agent.InvocationContext, l *Loop, at session.Address) func(name string) (any, bool) {
-	return lookup(ctx, stateAt(ctx.Session(), at), l)
+// LookupAt is [Place.Lookup] for a step that is not running yet: the one at an
+// address under a loop of the place.
+func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, bool) {
+	state := stateAt(p.ctx.Session(), at)
+	return func(name string) (any, bool) { return lookup(p.ctx, state, l, name) }
 }
 
-func lookup(ctx agent.InvocationContext, state interface{ Get(string) (any, error) }, loop *Loop) func(name string) (any, bool) {
-	return func(name string) (any, bool) {
-		if v, err := state.Get(name); err == nil {
-			return v, true
-		}
-		switch head, key, dotted := strings.Cut(name, "."); {
-		case dotted && head == "artifact":
-			return artifactText(ctx, key)
-		case name == "user_input":
-			return userInput(ctx)
-		case name == "budget.remaining":
-			return remaining(BudgetOf(ctx).Remaining())
-		case loop == nil:
-			return nil, false
-		case dotted && head == "prev":
-			v, ok := loop.Prev[key]
-			return v, ok
-		case dotted && head == "best" && key != "score":
-			v, ok := loop.Best[key]
-			return v, ok
-		case dotted && head == "rejected":
-			return loop.Rejected.lookup(key)
-		}
-		return loop.lookup(name)
+func lookup(ctx agent.InvocationContext, state interface{ Get(string) (any, error) }, loop *Loop, name string) (any, bool) {
+	if v, err := state.Get(name); err == nil {
+		return v, true
 	}
+	switch head, key, dotted := strings.Cut(name, "."); {
+	case dotted && head == "artifact":
+		return artifactText(ctx, key)
+	case name == "user_input":
+		return userInput(ctx)
+	case name == "budget.remaining":
+		return remaining(At(ctx).Budget().Remaining())
+	case loop == nil:
+		return nil, false
+	case dotted && head == "prev":
+		v, ok := loop.Prev[key]
+		return v, ok
+	case dotted && head == "best" && key != "score":
+		v, ok := loop.Best[key]
+		return v, ok
+	case dotted && head == "rejected":
+		return loop.Rejected.lookup(key)
+	}
+	return loop.lookup(name)
 }
 
 func (l *Loop) lookup(name string) (any, bool) {

@@ -28,8 +28,8 @@ func TestLookupOfTheBudget(t *testing.T) {
 			Session:   session.NewView(session.ViewConfig{}),
 			RunConfig: &agent.RunConfig{Budget: tt.limits, Prices: budget.Prices{"m": {Input: 3, Output: 3}}},
 		})
-		drive.BudgetOf(ctx).Book(budget.Usage{Calls: 1, InputTokens: 90, OutputTokens: 10, Cost: new(0.0003)})
-		got, ok := drive.Lookup(ctx)("budget.remaining")
+		drive.At(ctx).Budget().Book(budget.Usage{Calls: 1, InputTokens: 90, OutputTokens: 10, Cost: new(0.0003)})
+		got, ok := drive.At(ctx).Lookup("budget.remaining")
 		if ok != (tt.want != nil) || ok && got != tt.want {
 			t.Errorf("with %+v: got %q (%t), want %q", tt.limits, got, ok, tt.want)
 		}

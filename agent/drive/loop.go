@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -70,27 +69,27 @@ func (l *Loop) snapshot() *Loop {
 	return &now
 }
 
-// LoopOf is the nearest loop that the step of ctx runs in; nil outside loops.
-func LoopOf(ctx agent.InvocationContext) *Loop {
-	if inv := invocationOf(ctx); inv != nil {
+// Loop is the nearest loop that the step runs in; nil outside loops.
+func (p Place) Loop() *Loop {
+	if inv := p.inv; inv != nil {
 		return inv.loop
 	}
 	return nil
 }
 
-// ExitRefusal says why the agent of ctx may not leave the nearest loop around it, in
+// ExitRefusal says why the agent may not leave the nearest loop around it, in
 // words for a model; "" if it may, or if there is no loop.
-func ExitRefusal(ctx agent.InvocationContext) string {
-	l := LoopOf(ctx)
+func (p Place) ExitRefusal() string {
+	l := p.Loop()
 	if l == nil || l.Refusal == nil {
 		return ""
 	}
-	return l.Refusal(AddressOf(ctx))
+	return l.Refusal(p.Address())
 }
 
-// AddressOf is the address of the step of ctx; empty if it is not one.
-func AddressOf(ctx agent.InvocationContext) session.Address {
-	if inv := invocationOf(ctx); inv != nil {
+// Address is the address of the step; empty if it is not one.
+func (p Place) Address() session.Address {
+	if inv := p.inv; inv != nil {
 		return inv.address
 	}
 	return ""
@@ -106,8 +105,8 @@ func (l *Loop) Within(name string) bool {
 	return false
 }
 
-// Marks reports whether the run of ctx writes marks into its log.
-func Marks(ctx agent.InvocationContext) bool {
-	inv := invocationOf(ctx)
+// Marks reports whether the run writes marks into its log.
+func (p Place) Marks() bool {
+	inv := p.inv
 	return inv != nil && inv.run.Marks
 }

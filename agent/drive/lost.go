@@ -5,7 +5,6 @@ package drive
 import (
 	"encoding/json"
 
-	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -130,12 +129,12 @@ func beyond(all, part budget.Usage) budget.Usage {
 	return more
 }
 
-// BookEarlier books what the run of ctx used in an earlier part of the invocation,
+// BookEarlier books what the run used in an earlier part of the invocation,
 // before anything new is asked for: what its steps will book again, and what no step
 // accounts for. It is for an agent that runs its steps under a budget of its own,
 // which it gives; for all others it is done. The second time it does nothing.
-func BookEarlier(ctx agent.InvocationContext, b *budget.Budget) {
-	if inv := invocationOf(ctx); inv != nil && inv.record != nil {
+func (p Place) BookEarlier(b *budget.Budget) {
+	if inv := p.inv; inv != nil && inv.record != nil {
 		inv.bookEarlier(b)
 	}
 }

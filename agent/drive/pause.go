@@ -24,12 +24,12 @@ func Pausable(ctx context.Context, cfg *agent.RunConfig) (context.Context, func(
 // and what it came to is in the log; it is for agents that write down more about
 // a step than the step itself does, and give it to [StepRun.Work]. It returns nil
 // where there is nothing to wait for.
-func Begin(ctx agent.InvocationContext, a agent.Agent) *agent.Work {
-	inv := invocationOf(ctx)
+func (p Place) Begin(a agent.Agent) *agent.Work {
+	inv := p.inv
 	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !works(a) {
 		return nil
 	}
-	return inv.run.RunConfig.Pause.Begin(ctx, inv.fence, false)
+	return inv.run.RunConfig.Pause.Begin(p.ctx, inv.fence, false)
 }
 
 // works reports whether an agent does work itself: then what it runs is part of

@@ -13,16 +13,16 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// FindOut asks find what became of a call of the step of ctx, and yields a mark with
+// FindOut asks find what became of a call of the step, and yields a mark with
 // what it says: a [mark.KindReconciled]. If the log has that mark find is not asked,
 // and the outcome is that of then. A find that is nil knows nothing, and leaves no
 // mark. The agent has a method Continues() bool that returns true.
 //
-// It is for agents, between the mark of the call that was cut off and [AskPerson].
+// It is for agents, between the mark of the call that was cut off and [Place.Ask].
 // More is false if the agent has to leave.
-func FindOut(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Outcome, more bool) {
+func (p Place) FindOut(call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Outcome, more bool) {
 	var data mark.Reconciled
-	known := Recorded(ctx)
+	known := p.Recorded()
 	switch {
 	case known != nil && (known.Mark == nil || known.Mark.Kind != mark.KindReconciled):
 		return agent.Outcome{}, true // nobody could find out then
@@ -33,9 +33,9 @@ func FindOut(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile
 	case find == nil:
 		return agent.Outcome{}, true
 	default:
-		said, err := look(ctx, call, find)
-		if ctx.Err() != nil {
-			yield(nil, context.Cause(ctx))
+		said, err := look(p.ctx, call, find)
+		if p.ctx.Err() != nil {
+			yield(nil, context.Cause(p.ctx))
 			return o, false
 		}
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 // Replay answers the steps of a resumed run from its log. The same tree runs
 // again. A step that has come to its end is not run: what it said is handed up as
 // it was, and so is how it ended. One that runs other steps, or that takes up what
-// it said ([Recorded]), runs again; what it says again is known by its place, and
+// it said ([Place.Recorded]), runs again; what it says again is known by its place, and
 // has to be the same. Any other is made again from its beginning.
 //
 // It is for a runner, and safe for concurrent use.
@@ -226,12 +226,12 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 	return known, nil
 }
 
-// Recorded is what the step of ctx said next, at its own address, before its run
+// Recorded is what the step said next, at its own address, before its run
 // was cut off; nil if it said no more, or was not cut off. An agent whose words
 // are costly yields that event as it is instead of making another one, and says so
 // by a method Continues() bool; all others begin anew.
-func Recorded(ctx agent.InvocationContext) *session.Event {
-	inv := invocationOf(ctx)
+func (p Place) Recorded() *session.Event {
+	inv := p.inv
 	if inv == nil || inv.record == nil {
 		return nil
 	}
@@ -241,10 +241,10 @@ func Recorded(ctx agent.InvocationContext) *session.Event {
 	return r.event(inv.record.word(inv.address))
 }
 
-// Replays reports whether the log has something of the step of ctx that the run,
+// Replays reports whether the log has something of the step that the run,
 // which is resumed, has not come to again.
-func Replays(ctx agent.InvocationContext) bool {
-	inv := invocationOf(ctx)
+func (p Place) Replays() bool {
+	inv := p.inv
 	if inv == nil || inv.record == nil {
 		return false
 	}
@@ -255,8 +255,8 @@ func Replays(ctx agent.InvocationContext) bool {
 // the step's place. It is the event as the log has it if the agent has said it
 // before the run was cut off, and otherwise the event itself. If it is another
 // one the run is over with a [*agent.DivergedError].
-func Again(ctx agent.InvocationContext, ev *session.Event) *session.Event {
-	inv := invocationOf(ctx)
+func (p Place) Again(ev *session.Event) *session.Event {
+	inv := p.inv
 	if inv == nil || inv.record == nil {
 		return ev
 	}

@@ -52,7 +52,7 @@ type StepConfig struct {
 	// the context.
 	Tree *Tree
 	// Budget is what the model calls of the step count in, and those of all
-	// that it runs: a child of the budget of the context ([BudgetOf]). nil is
+	// that it runs: a child of the budget of the context ([Place.Budget]). nil is
 	// that budget itself.
 	Budget *budget.Budget
 	// Grace is how long a run of the step may take to end when its context is over, or
@@ -294,7 +294,7 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 		}
 		return false
 	}
-	if ev != nil && ev.Mark != nil && s.isSaidAgain(ev) && ev != Recorded(s.inv) {
+	if ev != nil && ev.Mark != nil && s.isSaidAgain(ev) && ev != At(s.inv).Recorded() {
 		return s.check() // a mark is a fact: once is enough
 	}
 	if ev != nil {

@@ -33,7 +33,7 @@ func (s *Step) early() bool {
 // ends the step.
 func (s *Step) told(ev *session.Event) *session.Event {
 	rec := s.inv.record
-	if rec != nil && ev.Seq != 0 && ev == Recorded(s.inv) {
+	if rec != nil && ev.Seq != 0 && ev == At(s.inv).Recorded() {
 		known, _ := s.inv.run.Replay.again(rec, ev, false)
 		return known
 	}

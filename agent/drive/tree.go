@@ -72,10 +72,10 @@ func (t *Tree) Names() []string {
 	return slices.Sorted(maps.Keys(t.agents))
 }
 
-// TreeOf is the tree that the step of ctx belongs to; nil if whoever runs it has
+// Tree is the tree that the step belongs to; nil if whoever runs it has
 // given none.
-func TreeOf(ctx agent.InvocationContext) *Tree {
-	if inv := invocationOf(ctx); inv != nil {
+func (p Place) Tree() *Tree {
+	if inv := p.inv; inv != nil {
 		return inv.tree
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestTree(t *testing.T) {
 // A step and all in it know the tree; one may be given another.
 func TestTreeOfAStep(t *testing.T) {
 	var got []*drive.Tree
-	note := func(ctx agent.InvocationContext) { got = append(got, drive.TreeOf(ctx)) }
+	note := func(ctx agent.InvocationContext) { got = append(got, drive.At(ctx).Tree()) }
 	leaf := custom(t, "leaf", func(ctx agent.InvocationContext, _ yield) { note(ctx) })
 	root := custom(t, "root", func(ctx agent.InvocationContext, y yield) {
 		note(drive.NewCallbackContext(ctx, nil))
@@ -77,7 +77,7 @@ func TestTreeOfAStep(t *testing.T) {
 			t.Errorf("step %d has another tree", i)
 		}
 	}
-	if drive.TreeOf(invocation(t.Context())) != nil {
+	if drive.At(invocation(t.Context())).Tree() != nil {
 		t.Error("who gives none has none")
 	}
 }

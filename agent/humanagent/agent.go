@@ -14,7 +14,7 @@
 //	})
 //
 // The run waits without a process until somebody answers, and continues when it is resumed with the
-// answer; [drive.AskPerson] says what this requires. Without that the agent fails with
+// answer; [drive.Place.Ask] says what this requires. Without that the agent fails with
 // [agent.ErrCannotAsk].
 package humanagent
 
@@ -153,17 +153,17 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 
 // ask returns the event with the answer; nil if the agent has to leave.
 func (a *Agent) ask(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (*session.Event, error) {
-	text, err := a.text.Execute(drive.Lookup(ctx))
+	text, err := a.text.Execute(drive.At(ctx).Lookup)
 	if err != nil {
 		return nil, fmt.Errorf("fill the question: %w", err)
 	}
-	q := a.question(drive.QuestionID(ctx, 1), drive.StateOf(ctx))
+	q := a.question(drive.At(ctx).QuestionID(1), drive.At(ctx).State())
 	q.Text = text
-	answer, err := drive.AskPerson(ctx, nil, q, yield)
+	answer, err := drive.At(ctx).Ask(nil, q, yield)
 	if answer == nil {
 		return nil, err
 	}
-	if known := drive.Recorded(ctx); known != nil {
+	if known := drive.At(ctx).Recorded(); known != nil {
 		return known, nil
 	}
 	if len(answer.Value) == 0 {

@@ -21,7 +21,7 @@
 // yields a call of adk_request_confirmation and ends its turn. The user's next message is the
 // answer, as package toolconfirmation says: it runs the tool, and the agent asks the model again.
 // Within loops the question stops every enclosing loop, with the reason blocked, and the answer
-// does not restart them: only the agent continues. A durable run that can wait ([drive.CanAsk])
+// does not restart them: only the agent continues. A durable run that can wait ([drive.Place.CanAsk])
 // waits instead, and continues in place when it is resumed with the answer.
 //
 // An agent that has SubAgents, or is the sub-agent of a model agent, has the tool

@@ -37,7 +37,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	}
 	a := &ev.Actions
 	var asked *session.Event
-	waits := len(a.RequestedToolConfirmations) > 0 && drive.CanAsk(r.ctx)
+	waits := len(a.RequestedToolConfirmations) > 0 && drive.At(r.ctx).CanAsk()
 	if !waits {
 		asked = r.question(calls, a.RequestedToolConfirmations)
 	}

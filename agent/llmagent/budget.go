@@ -47,7 +47,7 @@ type modelCall struct {
 // by what remains. Who has reserved notes in r.call what comes of the request, and
 // commits.
 func (r *run) reserve(req *model.LLMRequest) error {
-	b, c := drive.BudgetOf(r.ctx), &modelCall{req: req}
+	b, c := drive.At(r.ctx).Budget(), &modelCall{req: req}
 	r.call, c.counts = c, b.Metered()
 	ask := budget.Request{Model: req.Model}
 	if ask.Model == "" {

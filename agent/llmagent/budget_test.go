@@ -35,7 +35,7 @@ func newSpender(t testing.TB, l budget.Limits, root agent.Agent) *spender {
 	top, err := agent.New(agent.Config{
 		Name: "top", SubAgents: []agent.Agent{root}, Run: root.Run,
 		BeforeAgentCallbacks: []agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
-			s.budget = drive.BudgetOf(ctx)
+			s.budget = drive.At(ctx).Budget()
 			return nil, nil
 		}},
 	})

@@ -38,7 +38,7 @@ func (r *run) question(calls []*genai.FunctionCall, asked map[string]toolconfirm
 	if names == nil {
 		return nil
 	}
-	if drive.LoopOf(r.ctx) != nil {
+	if drive.At(r.ctx).Loop() != nil {
 		ev.Actions.Escalate = true
 		ev.Actions.Exit = &session.Exit{
 			By: r.Name(), Status: session.ExitBlocked, Scope: session.ScopeAll,

@@ -93,7 +93,7 @@ func (a *Agent) policy() Context {
 // back and stops at the first that is too old: its cost does not grow with the
 // log.
 func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int, asked *session.Event) {
-	policy, l := a.policy(), drive.LoopOf(ctx)
+	policy, l := a.policy(), drive.At(ctx).Loop()
 	switch {
 	case policy.Policy == ContextNone:
 		return a.firstOfTurn(ctx, evs), nil

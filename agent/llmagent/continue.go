@@ -47,7 +47,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 		if !r.yield(last, nil) {
 			return false
 		}
-		next := drive.Recorded(r.ctx)
+		next := drive.At(r.ctx).Recorded()
 		if next == nil || next.CustomMetadata[metadataFurther] != true {
 			break
 		}
@@ -57,7 +57,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 		return false
 	}
 	var req *model.LLMRequest
-	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) || drive.CutIn(drive.Recorded(r.ctx)) != nil) {
+	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) || drive.CutIn(drive.At(r.ctx).Recorded()) != nil) {
 		var err error
 		if req, err = r.request(drive.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
 			r.yield(nil, err)
@@ -73,7 +73,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 // hasAnswer reports whether what the log has next is no mark, such as that calls
 // are about to be made.
 func (r *run) hasAnswer() bool {
-	next := drive.Recorded(r.ctx)
+	next := drive.At(r.ctx).Recorded()
 	return next != nil && next.Mark == nil
 }
 
@@ -98,11 +98,11 @@ func (r *run) countAgain(ev *session.Event) error {
 	used := r.used(ev, r.ctx.RunConfig().Prices)
 	r.tried = r.vain + max(1, int(used.Calls))
 	for range used.Calls {
-		if err := drive.CountModelCall(r.ctx); err != nil {
+		if err := drive.At(r.ctx).CountModelCall(); err != nil {
 			return err
 		}
 	}
-	drive.BudgetOf(r.ctx).Book(used)
+	drive.At(r.ctx).Budget().Book(used)
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *
 	if !r.hasAnswer() {
 		return nil, false
 	}
-	ev = drive.Recorded(r.ctx)
+	ev = drive.At(r.ctx).Recorded()
 	var ids []string
 	if ev.Content != nil {
 		ids = responseIDs(ev.Content)
@@ -162,7 +162,7 @@ func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *
 
 // say yields an event, or the one in the log that was in its place.
 func (r *run) say(ev *session.Event) bool {
-	if known := drive.Recorded(r.ctx); known != nil {
+	if known := drive.At(r.ctx).Recorded(); known != nil {
 		ev = known
 	}
 	return r.yield(ev, nil)

@@ -34,7 +34,7 @@ func (w *witness) tool(t testing.TB, name string, effect agent.Effect, hangs boo
 	made, err := functiontool.New(functiontool.Config{Name: name, Description: "Does " + name + ".", Effect: effect},
 		func(ctx tool.Context, _ struct{}) (map[string]any, error) {
 			w.mu.Lock()
-			w.ids[name] = append(w.ids[name], drive.ToolCallID(ctx, ctx.FunctionCallID()))
+			w.ids[name] = append(w.ids[name], drive.At(ctx).ToolCallID(ctx.FunctionCallID()))
 			hang := w.hang
 			w.mu.Unlock()
 			if hang {

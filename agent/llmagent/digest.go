@@ -38,7 +38,7 @@ type told struct {
 // digest tells of the iterations that the policy does not show, and of the loops
 // around; nil if there is nothing to tell.
 func (a *Agent) digest(ctx agent.InvocationContext) *told {
-	policy, l := a.policy(), drive.LoopOf(ctx)
+	policy, l := a.policy(), drive.At(ctx).Loop()
 	if policy.Policy != ContextDigest || l == nil {
 		return nil
 	}

@@ -60,7 +60,7 @@ func (a *asked) step(t *testing.T, name, key string, seen llmagent.Context, answ
 	turn := func(ctx agent.ReadonlyContext) (string, error) {
 		var at strings.Builder
 		at.WriteString(name)
-		for l := drive.LoopOf(ctx.(agent.InvocationContext)); l != nil; l = l.Outer {
+		for l := drive.At(ctx.(agent.InvocationContext)).Loop(); l != nil; l = l.Outer {
 			fmt.Fprintf(&at, " %d", l.Iteration)
 		}
 		return at.String(), nil
@@ -77,7 +77,7 @@ func (a *asked) tree(t *testing.T) agent.Agent {
 		return func(yield func(*session.Event, error) bool) {
 			ev := &session.Event{}
 			type point struct{ Y, X int }
-			ev.Actions.StateDelta = map[string]any{"n": drive.LoopOf(ctx).Iteration, "at": point{2, 1}, "list": []int{1}, "temp:x": 1}
+			ev.Actions.StateDelta = map[string]any{"n": drive.At(ctx).Loop().Iteration, "at": point{2, 1}, "list": []int{1}, "temp:x": 1}
 			yield(ev, nil)
 		}
 	}})

@@ -25,7 +25,7 @@ import (
 // Begun are the calls of which that is known before; nil leaves it to the log. It
 // returns the calls that must not be made twice, and whether to go on.
 func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall, begun []string) (once []string, known map[string]map[string]any, more bool) {
-	if !drive.Marks(r.ctx) {
+	if !drive.At(r.ctx).Marks() {
 		return nil, nil, true
 	}
 	if once = begun; once == nil {
@@ -85,7 +85,7 @@ func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.Fu
 // once are the IDs of the calls that must not be made twice: those that the log
 // says were about to be made, or else by what their tools say.
 func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string {
-	if known := drive.Recorded(r.ctx); known != nil {
+	if known := drive.At(r.ctx).Recorded(); known != nil {
 		var d mark.Dispatched
 		if known.Mark == nil || known.Mark.Kind != mark.KindDispatched || known.Mark.Decode(&d) != nil {
 			return nil
@@ -104,7 +104,7 @@ func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string 
 // dispatched yields the mark. Doubt says that it was in the log, and no answer
 // comes after it there.
 func (r *run) dispatched(ids []string) (doubt, more bool) {
-	ev := drive.Recorded(r.ctx)
+	ev := drive.At(r.ctx).Recorded()
 	again := ev != nil
 	if !again {
 		m, err := mark.New(mark.KindDispatched, mark.Dispatched{Calls: ids})
@@ -116,20 +116,20 @@ func (r *run) dispatched(ids []string) (doubt, more bool) {
 	if !r.yield(ev, nil) {
 		return false, false
 	}
-	next := drive.Recorded(r.ctx)
+	next := drive.At(r.ctx).Recorded()
 	return again && (next == nil || next.Mark != nil), true
 }
 
 // resolution is the answer of a call that was cut off: what its tool has found out, or
 // a person says. It is nil if the call is to be made.
 func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer map[string]any, more bool) {
-	call := agent.Doubt{Address: drive.AddressOf(r.ctx), ID: drive.ToolCallID(r.ctx, c.ID), Call: c.ID, Tool: c.Name, Args: c.Args}
+	call := agent.Doubt{Address: drive.At(r.ctx).Address(), ID: drive.At(r.ctx).ToolCallID(c.ID), Call: c.ID, Tool: c.Name, Args: c.Args}
 	var find agent.Reconcile
 	if f, ok := toolOf(req, c.Name).(tool.Function); ok {
 		find = tool.ReconcileOf(f)
 	}
 	ctx := drive.NewToolContext(r.ctx, c.ID, nil, nil)
-	found, more := drive.FindOut(ctx, call, find, r.yield)
+	found, more := drive.At(ctx).FindOut(call, find, r.yield)
 	result, happened := found.Happened()
 	switch {
 	case !more || found.DidNotHappen():
@@ -163,8 +163,8 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 // has to leave.
 func (r *run) askPerson(q mark.Question, ev *session.Event) *mark.Answer {
 	r.questions++
-	q.ID = drive.QuestionID(r.ctx, r.questions)
-	answer, err := drive.AskPerson(r.ctx, ev, q, r.yield)
+	q.ID = drive.At(r.ctx).QuestionID(r.questions)
+	answer, err := drive.At(r.ctx).Ask(ev, q, r.yield)
 	if err != nil {
 		r.yield(nil, err)
 	}
@@ -182,7 +182,7 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		if !ok {
 			continue
 		}
-		id := drive.QuestionID(r.ctx, r.questions+1)
+		id := drive.At(r.ctx).QuestionID(r.questions + 1)
 		ev := &session.Event{Author: r.Name(), LongRunningToolIDs: []string{id}}
 		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
 		args, _ := json.Marshal(c.Args)
@@ -200,7 +200,7 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		confirmed, about[c.ID] = append(confirmed, c), answer
 	}
 	req := &model.LLMRequest{}
-	if known := drive.Recorded(r.ctx); known == nil || known.Mark != nil {
+	if known := drive.At(r.ctx).Recorded(); known == nil || known.Mark != nil {
 		if err := r.addTools(drive.NewCallbackContext(r.ctx, nil), req); err != nil {
 			r.yield(nil, err)
 			return false

@@ -191,7 +191,7 @@ func TestCallInDoubt(t *testing.T) {
 			d := newDurable(t, func() agent.Agent {
 				pay, err := functiontool.New(functiontool.Config{Name: "pay", Effect: agent.AtMostOnce}, func(ctx tool.Context, _ struct{}) (map[string]any, error) {
 					calls++
-					ids = append(ids, drive.ToolCallID(ctx, ctx.FunctionCallID()))
+					ids = append(ids, drive.At(ctx).ToolCallID(ctx.FunctionCallID()))
 					return map[string]any{"paid": calls}, nil
 				})
 				if err != nil {

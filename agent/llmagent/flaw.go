@@ -105,7 +105,7 @@ func (r *run) cut() error {
 	e := &AnswerError{Code: cutOff, Message: "raise max_output_tokens"}
 	if c := r.call; c != nil && c.whole && c.wanted.OutputTokens > 0 {
 		e.Message = fmt.Sprintf("the budget left %d tokens for it", c.room.MaxOutputTokens)
-		if e.Err = drive.BudgetOf(r.ctx).Check(c.wanted); e.Err != nil {
+		if e.Err = drive.At(r.ctx).Budget().Check(c.wanted); e.Err != nil {
 			e.Message += ": " + e.Err.Error()
 		}
 	}

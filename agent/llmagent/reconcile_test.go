@@ -62,7 +62,7 @@ func TestCallInDoubtFindsOut(t *testing.T) {
 					},
 				}, func(ctx tool.Context, _ struct{ N int }) (map[string]any, error) {
 					calls++
-					ids = append(ids, drive.ToolCallID(ctx, ctx.FunctionCallID()))
+					ids = append(ids, drive.At(ctx).ToolCallID(ctx.FunctionCallID()))
 					return map[string]any{"paid": calls}, nil
 				})
 				if err != nil {
@@ -122,7 +122,7 @@ func TestToolThatIsAnAgentKeepsItsCallID(t *testing.T) {
 	d := newDurable(t, func() agent.Agent {
 		pays, err := agent.New(agent.Config{Name: "pay", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
-				ids = append(ids, drive.CallID(ctx))
+				ids = append(ids, drive.At(ctx).CallID())
 				ev := &session.Event{}
 				ev.Content = genai.NewContentFromText("paid", genai.RoleModel)
 				yield(ev, nil)

@@ -96,7 +96,7 @@ func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
 		return nil
 	}
 	top := a
-	if root, ok := drive.TreeOf(ctx).Root().(*Agent); ok {
+	if root, ok := drive.At(ctx).Tree().Root().(*Agent); ok {
 		top = root
 	}
 	if err := add("global instruction", top.cfg.GlobalInstructionProvider, top.global); err != nil {
@@ -105,7 +105,7 @@ func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
 	if err := add("instruction", a.cfg.InstructionProvider, a.instruction); err != nil {
 		return "", err
 	}
-	texts = append(texts, loopTexts(drive.LoopOf(ctx))...)
+	texts = append(texts, loopTexts(drive.At(ctx).Loop())...)
 	identity := fmt.Sprintf("You are an agent. Your internal name is %q.", a.Name())
 	if d := a.Description(); d != "" {
 		identity += fmt.Sprintf(" The description about you is %q.", d)
@@ -132,7 +132,7 @@ func fill(ctx agent.Context, p InstructionProvider, t *template.Template) (strin
 	if p != nil {
 		return p(ctx)
 	}
-	return t.Execute(drive.Lookup(ctx))
+	return t.Execute(drive.At(ctx).Lookup)
 }
 
 func contentText(c *genai.Content) string {

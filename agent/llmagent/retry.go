@@ -19,7 +19,7 @@ import (
 // models of this project send a request once, so that only this and a loop that retries its steps
 // repeat it.
 //
-// Each request counts as a model call ([drive.CountModelCall]). Pieces of a stream that broke off
+// Each request counts as a model call ([drive.Place.CountModelCall]). Pieces of a stream that broke off
 // were shown but are not stored, so a listener may see the same pieces again. Callbacks before the
 // call are called once a turn, those on errors once, after the last attempt.
 type Retry struct {
@@ -105,7 +105,7 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
 		return fmt.Errorf("%w (the time is up before attempt %d, in %v)", err, a.all()+1, wait.Round(time.Millisecond))
 	}
-	if none := drive.CountModelCall(ctx); none != nil {
+	if none := drive.At(ctx).CountModelCall(); none != nil {
 		return fmt.Errorf("%w; the last call: %w", none, err)
 	}
 	if cause := sleep(ctx, wait); cause != nil {

@@ -53,10 +53,10 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 // turn asks the model once and runs the tools that it calls. It reports whether
 // there is to be another turn.
 func (r *run) turn() bool {
-	if ev := drive.Recorded(r.ctx); ev != nil {
+	if ev := drive.At(r.ctx).Recorded(); ev != nil {
 		return r.turnAgain(ev)
 	}
-	if err := drive.CountModelCall(r.ctx); err != nil {
+	if err := drive.At(r.ctx).CountModelCall(); err != nil {
 		r.yield(nil, err)
 		return false
 	}

@@ -90,7 +90,7 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		done.spent = spent()
 	}()
 	f, ok := toolOf(req, call.Name).(tool.Function)
-	refusal := drive.ExitRefusal(r.ctx)
+	refusal := drive.At(r.ctx).ExitRefusal()
 	if !ok && isExit(call.Name) && refusal != "" { // it was not given the tool
 		reason, _ := call.Args["reason"].(string)
 		done.actions.Exit = &session.Exit{Reason: reason}

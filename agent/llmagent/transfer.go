@@ -27,7 +27,7 @@ func (a *Agent) CanTransferToParent() bool { return !a.cfg.DisallowTransferToPar
 // is somebody that it may be handed to, and returns what it is told of them. A
 // tool of that name that the agent has already is left in its place.
 func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, error) {
-	to, parent := a.successors(drive.TreeOf(ctx))
+	to, parent := a.successors(drive.At(ctx).Tree())
 	if len(to) == 0 || req.Tools[transferName] != nil {
 		return "", nil
 	}
@@ -79,7 +79,7 @@ func (r *run) successor(name string) (agent.Agent, error) {
 	if name == r.Name() {
 		return nil, fmt.Errorf("%q is you: answer yourself, or transfer to another agent", name)
 	}
-	tree := drive.TreeOf(r.ctx)
+	tree := drive.At(r.ctx).Tree()
 	names := tree.Names()
 	to := tree.Find(name)
 	if tree == nil {
@@ -165,7 +165,7 @@ type relayKey struct{}
 // then whom that one hands over to. An agent that runs in such a relay leaves it
 // to the one that began.
 func (r *run) handOver(to agent.Agent) {
-	here := drive.AddressOf(r.ctx)
+	here := drive.At(r.ctx).Address()
 	if l, ok := r.ctx.Value(relayKey{}).(*relay); ok && l.by == here.Parent() {
 		l.next = to
 		return

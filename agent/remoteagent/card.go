@@ -34,7 +34,7 @@ const (
 // are taken out of it.
 func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.AgentCard, where string, err error) {
 	if a.source != nil {
-		u, err := a.source.fill(drive.Lookup(ctx))
+		u, err := a.source.fill(drive.At(ctx).Lookup)
 		if err != nil {
 			return nil, "", err
 		}

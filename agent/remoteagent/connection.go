@@ -112,7 +112,7 @@ type wire struct {
 
 func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 	w := &wire{limit: a.cfg.SizeLimit, headers: make(http.Header)}
-	lookup := drive.Lookup(ctx)
+	lookup := drive.At(ctx).Lookup
 	for _, h := range a.headers {
 		value, err := fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
 		if err != nil {

@@ -15,7 +15,7 @@
 // is a [*TaskError] with the remote agent's message.
 //
 // A task that needs input or a sign-in from a person becomes a question. A run that can wait does
-// so, see [drive.AskPerson], and continues the same task when it is resumed with the answer. In any
+// so, see [drive.Place.Ask], and continues the same task when it is resumed with the answer. In any
 // other run the question is a long-running call as in package toolconfirmation: an enclosing loop
 // stops with the reason blocked, and the user's next message is the answer, with its text in
 // payload.

@@ -18,7 +18,7 @@ type stepKey struct {
 }
 
 func keyOf(ctx agent.InvocationContext) stepKey {
-	return stepKey{session.KeyOf(ctx.Session()), ctx.InvocationID(), drive.AddressOf(ctx)}
+	return stepKey{session.KeyOf(ctx.Session()), ctx.InvocationID(), drive.At(ctx).Address()}
 }
 
 // attempt is what earlier attempts of a step leave to the next.

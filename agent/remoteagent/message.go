@@ -21,7 +21,7 @@ func (r *run) fresh() (*a2a.Message, error) {
 		}
 		return msg, nil
 	}
-	v, err := r.A2AAgent.payload(drive.Lookup(r.ctx))
+	v, err := r.A2AAgent.payload(drive.At(r.ctx).Lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (r *run) fresh() (*a2a.Message, error) {
 // messageID is the same whenever the step sends a message in the place of the same
 // one, in whatever attempt and process.
 func (r *run) messageID() string {
-	id := drive.CallID(r.ctx)
+	id := drive.At(r.ctx).CallID()
 	if r.before.sent > 0 {
 		id += "-" + strconv.Itoa(r.before.sent+1)
 	}

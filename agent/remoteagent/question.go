@@ -49,7 +49,7 @@ func (r *run) question() *session.Event {
 		{FunctionCall: toolconfirmation.Question(id, call, toolconfirmation.ToolConfirmation{Hint: r.hint()})},
 	}}
 	ev.LongRunningToolIDs = []string{id}
-	if drive.LoopOf(r.ctx) != nil {
+	if drive.At(r.ctx).Loop() != nil {
 		ev.Actions.Escalate = true
 		ev.Actions.Exit = &session.Exit{
 			By: r.Name(), Status: session.ExitBlocked, Scope: session.ScopeAll,
@@ -123,7 +123,7 @@ func (r *run) answered() (*note, *toolconfirmation.ToolConfirmation, error) {
 			}
 		}
 	}
-	direct := len(answers) == 0 && r.payload == nil && drive.LoopOf(r.ctx) == nil && drive.AddressOf(r.ctx).Parent() == ""
+	direct := len(answers) == 0 && r.payload == nil && drive.At(r.ctx).Loop() == nil && drive.At(r.ctx).Address().Parent() == ""
 	if len(answers) == 0 && !direct {
 		return nil, nil, nil
 	}

@@ -69,7 +69,7 @@ func (a *A2AAgent) run(ctx agent.InvocationContext, yield func(*session.Event, e
 // reports whether that was all.
 func (r *run) recorded() bool {
 	for tasks := 0; ; {
-		ev := drive.Recorded(r.ctx)
+		ev := drive.At(r.ctx).Recorded()
 		if ev == nil {
 			return false
 		}
@@ -157,7 +157,7 @@ func (r *run) leave(err error) {
 // settle says what came of the task.
 func (r *run) settle() error {
 	for r.waits() {
-		if !drive.CanAsk(r.ctx) {
+		if !drive.At(r.ctx).CanAsk() {
 			r.say(r.question())
 			return nil
 		}

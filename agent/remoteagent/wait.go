@@ -33,7 +33,7 @@ func (r *run) askedBefore() error {
 // ends the run until it is resumed, and goes on with the task.
 func (r *run) askPerson() error {
 	r.asks++
-	q := mark.Question{ID: drive.QuestionID(r.ctx, r.asks), Kind: mark.AskText, Text: r.hint()}
+	q := mark.Question{ID: drive.At(r.ctx).QuestionID(r.asks), Kind: mark.AskText, Text: r.hint()}
 	if r.got.state == a2a.TaskStateAuthRequired {
 		q.Kind = mark.AskApproval
 	}
@@ -41,10 +41,11 @@ func (r *run) askPerson() error {
 	ev.Content = genai.NewContentFromText(q.Text, genai.RoleModel)
 	again := r.asked != nil
 	r.asked = nil
-	answer, err := drive.AskPerson(r.ctx, ev, q, func(ev *session.Event, err error) bool {
+	answer, err := drive.At(r.ctx).Ask(ev, q, func(ev *session.Event, err error) bool {
 		r.left = r.left || !r.yield(ev, err)
 		return !r.left
 	})
+
 	if answer == nil || err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (r *run) askPerson() error {
 		return err
 	}
 	r.before.sent++
-	if next := drive.Recorded(r.ctx); next != nil {
+	if next := drive.At(r.ctx).Recorded(); next != nil {
 		if n, ok := noteOf(next); ok && next.Mark != nil && next.Mark.Kind == mark.KindAsked {
 			r.asked = &n // the answer was sent before, and led to another question
 			return r.askedBefore()

@@ -66,7 +66,7 @@ type CommandConfig struct {
 }
 
 // EnvCallID is the environment variable in which a command finds the ID of its
-// call ([drive.CallID]): the same in each attempt, and when the run is resumed.
+// call ([drive.Place.CallID]): the same in each attempt, and when the run is resumed.
 const EnvCallID = "REFRAIN_CALL_ID"
 
 // CommandAgent is what [NewCommand] returns.
@@ -143,7 +143,7 @@ func (a *CommandAgent) parse(s *source) {
 }
 
 func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	return a.doAs(ctx, drive.CallID(ctx), drive.Lookup(ctx))
+	return a.doAs(ctx, drive.At(ctx).CallID(), drive.At(ctx).Lookup)
 }
 
 // doAs runs the command for a call of an ID.

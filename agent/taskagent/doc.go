@@ -18,7 +18,7 @@
 // A task that does nothing but yield an empty event yields none.
 //
 // Texts are templates, see package template; they are filled with what
-// [drive.Lookup] finds, and a name without a value is filled with nothing.
+// [drive.Place.Lookup] finds, and a name without a value is filled with nothing.
 // Commands and requests read {{key}} only, since single braces are common in
 // code; texts for people read {key} too. What a value holds is never code: in a
 // command it is part of one argument, in a URL part of one segment.

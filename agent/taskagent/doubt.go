@@ -28,9 +28,9 @@ func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
 // the log says of it comes first; where that leaves a doubt, what its Reconcile finds
 // out; and then a person.
 func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (todo bool) {
-	begun := drive.Began(ctx)
+	begun := drive.At(ctx).Began()
 	for n := 1; ; n++ {
-		known := drive.Recorded(ctx)
+		known := drive.At(ctx).Recorded()
 		if known != nil && known.Mark == nil { // it was done
 			if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
 				yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
@@ -43,7 +43,7 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 		if !t.again(ctx, n, yield) {
 			return false
 		}
-		next := drive.Recorded(ctx)
+		next := drive.At(ctx).Recorded()
 		begun = next != nil
 		if next == nil {
 			m, err := mark.New(mark.KindDispatched, mark.Dispatched{})
@@ -62,8 +62,8 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 // again reports whether a task of which nobody knows whether it was done is to be done
 // now. If it was done it says what it came to.
 func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Event, error) bool) bool {
-	call := agent.Doubt{Address: drive.AddressOf(ctx), ID: drive.CallID(ctx)}
-	found, more := drive.FindOut(ctx, call, t.cfg.Reconcile, yield)
+	call := agent.Doubt{Address: drive.At(ctx).Address(), ID: drive.At(ctx).CallID()}
+	found, more := drive.At(ctx).FindOut(call, t.cfg.Reconcile, yield)
 	if !more {
 		return false
 	}
@@ -75,8 +75,8 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 		return true
 	}
 	q := found.Question(fmt.Sprintf("%s was cut off while it ran, or failed, and must not run twice. Did it take place? (its call ID is %s)", t.cfg.Name, call.ID))
-	q.ID = drive.QuestionID(ctx, n)
-	answer, err := drive.AskPerson(ctx, nil, q, yield)
+	q.ID = drive.At(ctx).QuestionID(n)
+	answer, err := drive.At(ctx).Ask(nil, q, yield)
 	if err != nil {
 		yield(nil, err)
 	}

@@ -61,7 +61,7 @@ type HTTPConfig struct {
 	Client *http.Client
 }
 
-// headerIdempotencyKey is the header with the ID of the call ([drive.CallID]), on
+// headerIdempotencyKey is the header with the ID of the call ([drive.Place.CallID]), on
 // requests that change something: the same in each attempt, and when the run is
 // resumed. Headers can set another one.
 const headerIdempotencyKey = "Idempotency-Key"
@@ -166,9 +166,9 @@ func (a *HTTPAgent) parse(s *source) {
 func (a *HTTPAgent) do(ctx agent.InvocationContext) (outcome, error) {
 	key := ""
 	if changes(a.cfg.Method) && a.cfg.Effect != agent.Pure {
-		key = drive.CallID(ctx)
+		key = drive.At(ctx).CallID()
 	}
-	return a.doAs(ctx, key, drive.Lookup(ctx))
+	return a.doAs(ctx, key, drive.At(ctx).Lookup)
 }
 
 // doAs sends the request, with an idempotency key if that is not empty.

@@ -86,7 +86,7 @@ func happened(out *outcome, err error) (agent.Outcome, error) {
 
 // withCallID looks a name up where the step would, and knows the call's ID.
 func withCallID(ctx agent.InvocationContext, id string) func(string) (any, bool) {
-	lookup := drive.Lookup(ctx)
+	lookup := drive.At(ctx).Lookup
 	return func(name string) (any, bool) {
 		if name == KeyCallID {
 			return id, true

@@ -174,7 +174,7 @@ func (t *task) reason(ctx agent.InvocationContext, delta, result map[string]any)
 	if t.exitReason == nil {
 		return t.exitWhen.String(), nil
 	}
-	lookup := drive.Lookup(ctx)
+	lookup := drive.At(ctx).Lookup
 	return fill("ExitReason", t.exitReason, func(name string) (any, bool) {
 		if name == "result" {
 			return result, true

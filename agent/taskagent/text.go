@@ -46,7 +46,7 @@ func NewText(cfg TextConfig) (agent.Agent, error) {
 func (a *TextAgent) Config() TextConfig { return a.cfg }
 
 func (a *TextAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	text, err := fill("Text", a.text, drive.Lookup(ctx))
+	text, err := fill("Text", a.text, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err
 	}

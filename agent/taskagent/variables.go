@@ -24,13 +24,13 @@ var variables = []expr.Var{
 // values are their values in the step of ctx. The map of the state is a new one.
 func values(ctx agent.InvocationContext) map[string]any {
 	vals := map[string]any{
-		"state": maps.Collect(drive.StateOf(ctx).All()), "prev": map[string]any{},
+		"state": maps.Collect(drive.At(ctx).State().All()), "prev": map[string]any{},
 		"iteration": 0, "max_iterations": 0, "score": nil, "best_score": nil, "user_input": "",
 	}
-	if v, ok := drive.Lookup(ctx)("user_input"); ok {
+	if v, ok := drive.At(ctx).Lookup("user_input"); ok {
 		vals["user_input"] = v
 	}
-	l := drive.LoopOf(ctx)
+	l := drive.At(ctx).Loop()
 	if l == nil {
 		return vals
 	}

@@ -32,7 +32,7 @@ func newRun(ctx tool.Context, asked *genai.Content) *run {
 	r.view = newView(ctx, asked)
 	// WithContext leads past the call's own artifacts: the agent's steps may
 	// save some at one time, and say so in their events.
-	r.inside = &inside{InvocationContext: ctx.WithContext(drive.WithinToolCall(ctx)), run: r}
+	r.inside = &inside{InvocationContext: ctx.WithContext(drive.At(ctx).WithinToolCall(ctx.FunctionCallID())), run: r}
 	return r
 }
 
@@ -58,7 +58,7 @@ func newView(ctx tool.Context, asked *genai.Content) *session.View {
 	}
 	first.Content = asked
 	state, scoped := make(map[string]any), make(map[string]any)
-	for k, v := range drive.StateOf(ctx).All() {
+	for k, v := range drive.At(ctx).State().All() {
 		if strings.HasPrefix(k, session.KeyPrefixIteration) {
 			scoped[k] = v
 		} else {
@@ -69,7 +69,7 @@ func newView(ctx tool.Context, asked *genai.Content) *session.View {
 		AppName: s.AppName(), UserID: s.UserID(), SessionID: s.ID(), State: state,
 		Events: []*session.Event{first}, LastSeq: first.Seq, Updated: first.Timestamp,
 	})
-	here := view.StateAt(drive.AddressOf(ctx))
+	here := view.StateAt(drive.At(ctx).Address())
 	for k, v := range scoped {
 		_ = here.Set(k, v) // a view takes everything
 	}
@@ -134,7 +134,7 @@ func (r *run) merge(ev *session.Event) error {
 
 // looped reports whether a step is in a loop that the caller is not in.
 func (r *run) looped(at session.Address) bool {
-	own := drive.AddressOf(r.ctx)
+	own := drive.At(r.ctx).Address()
 	return len(at) > len(own) && strings.Contains(string(at[len(own):]), "[")
 }
 
@@ -149,9 +149,9 @@ func (r *run) exit(ev *session.Event) {
 	if asked := ev.Actions.Exit; asked != nil {
 		x = *asked
 	}
-	own := drive.AddressOf(r.ctx)
+	own := drive.At(r.ctx).Address()
 	handled := len(x.HandledBy) > len(own) && x.HandledBy.Under(own)
-	further := x.Scope == session.ScopeAll || x.Scope != "" && drive.LoopOf(r.ctx).Within(x.Scope)
+	further := x.Scope == session.ScopeAll || x.Scope != "" && drive.At(r.ctx).Loop().Within(x.Scope)
 	if x.Refused != "" || handled && !further {
 		return
 	}

@@ -190,7 +190,7 @@ func TestAgentThatOnlyThinksAloudIsQuoted(t *testing.T) {
 // State and artifacts flow through, unlike ADK's.
 func TestStateAndArtifactsFlowThrough(t *testing.T) {
 	helper := custom(t, "helper", func(ctx agent.InvocationContext, y yield) {
-		topic, err := drive.StateOf(ctx).Get("topic")
+		topic, err := drive.At(ctx).State().Get("topic")
 		if err != nil {
 			y(nil, err)
 			return
@@ -241,7 +241,7 @@ func TestIterationKeysStayInTheirLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	helper := custom(t, "helper", func(ctx agent.InvocationContext, y yield) {
-		if v, err := drive.StateOf(ctx).Get("iteration:outer"); err != nil || v != "seen" {
+		if v, err := drive.At(ctx).State().Get("iteration:outer"); err != nil || v != "seen" {
 			y(nil, fmt.Errorf("the caller's key: %v, %v", v, err))
 			return
 		}

@@ -141,7 +141,7 @@ func checkScope(ctx tool.Context, scope string) error {
 	if scope == "" || scope == session.ScopeAll {
 		return nil
 	}
-	nearest := drive.LoopOf(ctx)
+	nearest := drive.At(ctx).Loop()
 	if nearest.Within(scope) {
 		return nil
 	}

@@ -130,7 +130,7 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 				{"the session", ctx.Session().State().Set("c", 1)},
 				{"a callback's state that was held", state.Set("d", 1)},
 				{"a callback's state", cb.State().Set("e", 1)},
-				{"StateOf", drive.StateOf(ctx).Set("f", 1)},
+				{"StateOf", drive.At(ctx).State().Set("f", 1)},
 				{"another context", other.Session().State().Set("g", 1)},
 			}
 			_, err := cb.Artifacts().Save(context.WithoutCancel(ctx), "report.txt", genai.NewPartFromText("late"))
@@ -207,7 +207,7 @@ func TestAbandonedStepSharesNothing(t *testing.T) {
 				return nil
 			default:
 			}
-			for l := drive.LoopOf(ctx); l != nil; l = l.Outer {
+			for l := drive.At(ctx).Loop(); l != nil; l = l.Outer {
 				_, _, _ = l.Iteration, l.Pass, l.Score
 			}
 			ctx.Value(t)
@@ -216,16 +216,16 @@ func TestAbandonedStepSharesNothing(t *testing.T) {
 			if kind == 1 { // nothing that takes a lock, which would hide a race
 				continue
 			}
-			lookup := drive.Lookup(ctx)
+			lookup := drive.At(ctx).Lookup
 			for _, name := range []string{"iteration", "score", "best.score", "prev.a", "rejected.reason", "a", "user_input"} {
 				lookup(name)
 			}
-			drive.AddressOf(ctx)
+			drive.At(ctx).Address()
 			if ctx.Err() != nil {
 				_ = context.Cause(ctx).Error()
 			}
-			_ = drive.StateOf(ctx).Set("a", 1)
-			drive.BudgetOf(ctx).Used()
+			_ = drive.At(ctx).State().Set("a", 1)
+			drive.At(ctx).Budget().Used()
 			ctx.Session().Events().Len()
 			for range drive.Run(ctx, says(t, "child", "x")) {
 			}

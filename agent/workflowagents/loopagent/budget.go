@@ -20,8 +20,8 @@ func (r *run) spend() func() {
 	if b := r.plan.Budget; b != nil {
 		limits = budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}
 	}
-	own := drive.BudgetOf(r.ctx).Child(limits).Named(r.Name())
-	drive.BookEarlier(r.ctx, own)
+	own := drive.At(r.ctx).Budget().Child(limits).Named(r.Name())
+	drive.At(r.ctx).BookEarlier(own)
 	r.budget = own.Child(budget.Limits{}) // counts what is used from here on, and what is booked again
 	if r.plan.Finalizer() < 0 {
 		return func() {}

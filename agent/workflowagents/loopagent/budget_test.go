@@ -22,7 +22,7 @@ import (
 func spends(t testing.TB, name string, calls int, made *atomic.Int64) agent.Agent {
 	return does(t, name, func(ctx agent.InvocationContext, say say) error {
 		for range calls {
-			room, err := drive.BudgetOf(ctx).Reserve(budget.Request{Model: "m", InputTokens: 60, OutputTokens: 40})
+			room, err := drive.At(ctx).Budget().Reserve(budget.Request{Model: "m", InputTokens: 60, OutputTokens: 40})
 			if err != nil {
 				return err
 			}
@@ -273,7 +273,7 @@ func TestTooManyModelCallsIsAnError(t *testing.T) {
 			c.OnError = policy
 		}, does(t, "a", func(ctx agent.InvocationContext, say say) error {
 			runs++
-			if err := drive.CountModelCall(ctx); err != nil {
+			if err := drive.At(ctx).CountModelCall(); err != nil {
 				return err
 			}
 			say(words("asked"))
@@ -304,10 +304,10 @@ func TestFinalizerThatMayNotAsk(t *testing.T) {
 			c.Finalizer = "final"
 		}, says(t, "a", "x"), does(t, "final", func(ctx agent.InvocationContext, _ say) error {
 			if guard {
-				return drive.CountModelCall(ctx)
+				return drive.At(ctx).CountModelCall()
 			}
 			for range 2 {
-				room, err := drive.BudgetOf(ctx).Reserve(budget.Request{Model: "m"})
+				room, err := drive.At(ctx).Budget().Reserve(budget.Request{Model: "m"})
 				if err != nil {
 					return err
 				}

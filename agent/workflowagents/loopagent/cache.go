@@ -21,7 +21,7 @@ import (
 // event is not done again.
 type Cache struct {
 	// Key makes the key from what the step reads: lookup finds a name as
-	// [drive.Lookup] does. Required. An error, or an empty key, runs the step.
+	// [drive.Place.Lookup] does. Required. An error, or an empty key, runs the step.
 	Key func(lookup func(name string) (any, bool)) (string, error)
 	// TTL is how long an outcome is good; 0 is until the loop is over.
 	TTL time.Duration
@@ -79,7 +79,7 @@ func (r *run) keyOf(d *loop.Decision) *Cache {
 // as if the step had run.
 func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
 	at := r.address(d)
-	if !drive.Marks(r.ctx) {
+	if !drive.At(r.ctx).Marks() {
 		return r.sayAgain(was, at)
 	}
 	if r.onEv(r.markOf(at, mark.KindStepStarted, nil)) {
@@ -114,7 +114,7 @@ func (r *run) sayAgain(was outcome, at session.Address) (res drive.StepResult) {
 
 // lookup finds names as the step would.
 func (r *run) lookup(d *loop.Decision) func(string) (any, bool) {
-	return drive.LookupAt(r.ctx, r.loop, r.address(d))
+	return drive.At(r.ctx).LookupAt(r.loop, r.address(d))
 }
 
 // again is an event to be said once more, at another place.

@@ -22,7 +22,7 @@ func step(name string, f func(iteration int) *session.Event) agent.Agent {
 	a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
 			n := 0
-			if l := drive.LoopOf(ctx); l != nil {
+			if l := drive.At(ctx).Loop(); l != nil {
 				n = l.Iteration
 			}
 			yield(f(n), nil)
@@ -181,7 +181,7 @@ func Example_state() {
 	})
 	reader, err := agent.New(agent.Config{Name: "reader", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
-			lookup := drive.Lookup(ctx)
+			lookup := drive.At(ctx).Lookup
 			draft, _ := lookup("draft")
 			hint, _ := lookup("iteration:hint")
 			before, _ := lookup("prev.draft")

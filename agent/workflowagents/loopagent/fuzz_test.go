@@ -123,10 +123,10 @@ func (g *grower) loop(depth int) agent.Agent {
 		}
 		c.KeepStates = g.rnd.IntN(4) == 0
 		c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, n int) error {
-			g.begin(drive.AddressOf(ctx), n, l.most)
+			g.begin(drive.At(ctx).Address(), n, l.most)
 			return nil
 		}}
-		c.OnStop = func(ctx agent.InvocationContext, r *loop.StopRecord) { g.stop(drive.AddressOf(ctx), r) }
+		c.OnStop = func(ctx agent.InvocationContext, r *loop.StopRecord) { g.stop(drive.At(ctx).Address(), r) }
 	}, subs...)
 }
 

@@ -23,7 +23,7 @@ func (reader) ReadsHistory() bool { return true }
 // reads is a reader that hands what its loop remembers to f.
 func reads(t testing.TB, name string, f func(l *drive.Loop)) agent.Agent {
 	return reader{does(t, name, func(ctx agent.InvocationContext, _ say) error {
-		f(drive.LoopOf(ctx))
+		f(drive.At(ctx).Loop())
 		return nil
 	})}
 }
@@ -107,7 +107,7 @@ func TestHistoryIsKeptForReaders(t *testing.T) {
 	check(t, "outer", outer, []string{`1, a "x", a "x", b "y"`})
 	check(t, "kept", kept, 2) // once for each run of the loop
 	nobody := does(t, "nobody", func(ctx agent.InvocationContext, _ say) error {
-		h := drive.LoopOf(ctx).History
+		h := drive.At(ctx).Loop().History
 		if h != nil || h.Before(9) != nil || h.Keep("key", func() any { return 1 }) != 1 {
 			t.Errorf("the loop remembers %q", past(h))
 		}

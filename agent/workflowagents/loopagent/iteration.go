@@ -55,7 +55,7 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 			Rejected: it.Rejected, Undone: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse, Failures: it.Failures,
 		})
 	}
-	if drive.Marks(r.ctx) && !r.mark(mark.KindIterationFinished, it, nil) {
+	if drive.At(r.ctx).Marks() && !r.mark(mark.KindIterationFinished, it, nil) {
 		return false
 	}
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(it)
@@ -135,7 +135,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	if a := &ev.Actions; len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() {
 		ev = nil
 	}
-	if ev = drive.Decided(r.ctx, ev); ev == nil {
+	if ev = drive.At(r.ctx).Decided(ev); ev == nil {
 		return true
 	}
 	r.touch(ev)
@@ -158,7 +158,7 @@ func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext)
 	if !r.timed {
 		return false, caught(in, f)
 	}
-	ctx, shut := drive.Fenced(in)
+	ctx, shut := drive.At(in).Fenced()
 	over := make(chan error, 1)
 	go func() {
 		err := errors.New("it left its goroutine") // by runtime.Goexit, as t.Fatal does
@@ -225,7 +225,7 @@ func (r *run) leaves(d *loop.Decision) bool {
 // until done is called is the loop's time, unless it is an earlier part of the run
 // that is told again.
 func (r *run) inTime() (ctx agent.InvocationContext, done func()) {
-	if !r.timed || drive.Replays(r.ctx) {
+	if !r.timed || drive.At(r.ctx).Replays() {
 		return r.ctx, func() {}
 	}
 	began, cancel := r.now(), func() {}

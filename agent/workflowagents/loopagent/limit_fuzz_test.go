@@ -143,7 +143,7 @@ func (b *bounded) loop(depth int) agent.Agent {
 		c.Steps[sub.Name()] = b.policy(sub.Name() == c.Finalizer)
 	}
 	c.AgentConfig.SubAgents = subs
-	c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, n int) error { return b.begin(drive.AddressOf(ctx), n, &c) }}
+	c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, n int) error { return b.begin(drive.At(ctx).Address(), n, &c) }}
 	c.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) { b.stop(ctx, rec, &c) }
 	return must(b.T)(loopagent.New(c))
 }
@@ -183,7 +183,7 @@ func (b *bounded) begin(at session.Address, n int, c *loopagent.Config) error {
 }
 
 func (b *bounded) stop(ctx agent.InvocationContext, rec *loop.StopRecord, c *loopagent.Config) {
-	at := drive.AddressOf(ctx)
+	at := drive.At(ctx).Address()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	runs := b.running[at]
@@ -194,7 +194,7 @@ func (b *bounded) stop(ctx agent.InvocationContext, rec *loop.StopRecord, c *loo
 	if b.running[at] = runs[1:]; len(runs) == 1 {
 		delete(b.running, at)
 	}
-	if drive.LoopOf(ctx) == nil {
+	if drive.At(ctx).Loop() == nil {
 		b.last = rec
 	}
 	if len(runs) > 1 {
@@ -218,13 +218,13 @@ func (b *bounded) stop(ctx agent.InvocationContext, rec *loop.StopRecord, c *loo
 
 // spend makes a model call, which every loop around counts.
 func (b *bounded) spend(ctx agent.InvocationContext) error {
-	room, err := drive.BudgetOf(ctx).Reserve(budget.Request{Model: "m", InputTokens: 1, OutputTokens: 1})
+	room, err := drive.At(ctx).Budget().Reserve(budget.Request{Model: "m", InputTokens: 1, OutputTokens: 1})
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
 	for at, runs := range b.running {
-		if drive.AddressOf(ctx).Under(at) {
+		if drive.At(ctx).Address().Under(at) {
 			runs[len(runs)-1].calls++
 		}
 	}

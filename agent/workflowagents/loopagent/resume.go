@@ -107,8 +107,8 @@ func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 // one that had stopped and goes on (LOOP 31), or one that was cut off and has other
 // limits now. If those end it here, it stops by them.
 func (r *run) continues() bool {
-	replays := drive.Replays(r.ctx)
-	reopened := drive.Continued(r.ctx)
+	replays := drive.At(r.ctx).Replays()
+	reopened := drive.At(r.ctx).Continued()
 	switch {
 	case !reopened && (!r.changed || replays):
 		return false
@@ -143,7 +143,7 @@ func (r *run) goOn() bool {
 // on.
 func (r *run) otherPlan() {
 	r.changed = false
-	known := drive.Recorded(r.ctx)
+	known := drive.At(r.ctx).Recorded()
 	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted && known.Mark.Kind != mark.KindLoopContinued {
 		return
 	}

@@ -166,7 +166,7 @@ func retryState(t *testing.T, change func(ctx agent.InvocationContext, say say),
 			change(ctx, say)
 			return errBroken
 		}
-		seen = maps.Collect(drive.StateOf(ctx).All())
+		seen = maps.Collect(drive.At(ctx).State().All())
 		say(words("fine"))
 		return nil
 	}))

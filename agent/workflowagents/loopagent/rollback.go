@@ -27,7 +27,7 @@ func (r *run) rollBack(d *loop.Decision) bool {
 	r.written.left = to.left
 	ok := true
 	switch {
-	case drive.Marks(r.ctx):
+	case drive.At(r.ctx).Marks():
 		ok = r.mark(mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To, Reason: r.loop.Rejected.Reason}, ev)
 	case ev.Actions.StateDelta != nil:
 		ok = r.yield(ev, nil)
@@ -62,7 +62,7 @@ func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
 		ev.Actions.Exit = &undone
 	}
-	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(drive.Again(r.ctx, ev), nil)
+	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(drive.At(r.ctx).Again(ev), nil)
 }
 
 // state is what a step at an address sees. The map is the caller's, what is in

@@ -68,13 +68,13 @@ type run struct {
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	here := drive.AddressOf(ctx)
+	here := drive.At(ctx).Address()
 	r := &run{
 		Agent: a, ctx: ctx, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)), made: candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
-		timed: a.Grace(drive.Marks(ctx)) > 0,
+		timed: a.Grace(drive.At(ctx).Marks()) > 0,
 		loop: &drive.Loop{
-			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: drive.LoopOf(ctx),
+			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: drive.At(ctx).Loop(),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
 			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},
@@ -88,10 +88,10 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.spend()()
 	}
 	r.prepare()
-	if drive.Replays(ctx) {
+	if drive.At(ctx).Replays() {
 		r.otherPlan()
 	}
-	if drive.Marks(ctx) && !r.mark(mark.KindLoopStarted, a.plan, nil) {
+	if drive.At(ctx).Marks() && !r.mark(mark.KindLoopStarted, a.plan, nil) {
 		return
 	}
 	for r.next() {
@@ -117,7 +117,7 @@ func (r *run) prepare() {
 	case r.inner:
 		r.loop.Kept = new(sync.Map)
 	}
-	r.written.on = !r.plain || drive.Marks(r.ctx)
+	r.written.on = !r.plain || drive.At(r.ctx).Marks()
 	r.inherit()
 	goesBack := r.plan.OnRegression == loop.RollbackOnWorse
 	if goesBack {
@@ -199,7 +199,7 @@ func (r *run) step(d *loop.Decision) bool {
 		r.before = r.snap(r.address(d))
 	}
 	r.here, r.over = r.address(d), nil
-	if drive.Replays(r.ctx) {
+	if drive.At(r.ctx).Replays() {
 		if known, more := r.recall(d); known {
 			return more
 		}
@@ -226,7 +226,7 @@ func (r *run) step(d *loop.Decision) bool {
 	}
 	r.outcome(&o, d, res.Err, how)
 	o.ExitWords = o.Exit == nil && res.Err == nil && !r.finalizing && r.writesExit(res.Said)
-	if drive.Marks(r.ctx) && !r.record(d, &o) {
+	if drive.At(r.ctx).Marks() && !r.record(d, &o) {
 		return false
 	}
 	r.add(d, &o, res.Err)

@@ -16,7 +16,7 @@ import (
 // looks is an agent that says what the names stand for where it runs.
 func looks(t testing.TB, name string, names ...string) agent.Agent {
 	return does(t, name, func(ctx agent.InvocationContext, say say) error {
-		lookup := drive.Lookup(ctx)
+		lookup := drive.At(ctx).Lookup
 		var found []string
 		for _, n := range names {
 			if v, ok := lookup(n); ok {

@@ -50,7 +50,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult,
 			return res, ended
 		}
 	}
-	r.work = drive.Begin(r.ctx, r.cfg.AgentConfig.SubAgents[d.Step])
+	r.work = drive.At(r.ctx).Begin(r.cfg.AgentConfig.SubAgents[d.Step])
 	in := drive.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
 	if d.Timeout == 0 && !r.timed {
 		res = r.stepAt(d.Step).RunAs(in, r.onEv)

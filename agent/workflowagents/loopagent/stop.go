@@ -42,7 +42,7 @@ func (r *run) stop(rec *loop.StopRecord) {
 			rec = new(*rec) // it may still be looking at the other
 		}
 	}
-	if !r.plain || drive.Marks(r.ctx) {
+	if !r.plain || drive.At(r.ctx).Marks() {
 		if !r.conclude(rec) {
 			return
 		}
@@ -103,7 +103,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 	if result != nil && r.cfg.OutputKey != "" && result.Text() != "" {
 		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
 	}
-	if drive.Marks(r.ctx) {
+	if drive.At(r.ctx).Marks() {
 		if err := r.seal(rec); err != nil {
 			r.yield(nil, err)
 			return false

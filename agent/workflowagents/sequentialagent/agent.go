@@ -51,7 +51,7 @@ func (a *Agent) Config() Config { return a.cfg }
 func (a *Agent) Type() agent.Type { return agent.TypeSequential }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	here := drive.AddressOf(ctx)
+	here := drive.At(ctx).Address()
 	for _, sub := range a.cfg.AgentConfig.SubAgents {
 		step := drive.NewStep(ctx, drive.StepConfig{Agent: sub})
 		res := step.Run(func(ev *session.Event) bool { return yield(ev, nil) })

@@ -62,7 +62,7 @@ func Key(key, what string) *Wrong {
 
 const loopOutput = "loop_output" // definition.LoopOutput
 
-// BuiltIn are the values that texts can name besides keys; see drive.Lookup.
+// BuiltIn are the values that texts can name besides keys; see drive.Place.Lookup.
 var BuiltIn = []string{
 	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
 	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining",
