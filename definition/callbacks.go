@@ -48,8 +48,6 @@ type Callback struct {
 	field string // where it stands, such as callbacks.before_tool[0]
 }
 
-var onErrors = []string{string(hook.Fail), string(hook.Continue)}
-
 func callbacksShape() shape {
 	var entries []entry
 	for _, p := range hook.Points() {
@@ -67,24 +65,25 @@ var callbackDocs = map[hook.Point]string{
 	hook.BeforeTool: "before each tool call of the agent or an agent inside it", hook.AfterTool: "after each",
 }
 
-// callbackShape is one callback.
-func callbackShape() shape {
-	s := settings([]entry{
-		{"webhook", "the address that is told, of http or https", text()},
-		{"secret_env", "the environment variable with the secret that signs what is sent, as Standard Webhooks say", &jsonschema.Schema{
-			Type: "string", Pattern: variable.String(), Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text",
-		}},
-		{"command", "the program, with its arguments, that reads what is told", filled(anyText())},
-		{"func", "the name of a Go function", &jsonschema.Schema{Type: "string", MinLength: new(1), Title: "text"}},
-		{"timeout", "how long it may take", preset(duration(), "10s")},
-		{"veto", "true lets it stop what is about to be done", yesNo()},
-		{"on_error", "what follows when it cannot be told: fail (the default with veto) or continue", oneOf(onErrors...)},
-	})
-	s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, without("command", "secret_env"), without("func", "secret_env")}
-	return s
-}
+// callbackKinds are what a callback can be; it is one of them.
+var callbackKinds = []string{"webhook", "command", "func"}
 
-var callbackFields = callbackShape().PropertyOrder
+var callbackParts = parts[Callback]{rows: []row[Callback]{
+	field("webhook", "the address that is told, of http or https", aText, func(cb *Callback) *string { return &cb.Webhook }),
+	field("secret_env", "the environment variable with the secret that signs what is sent, as Standard Webhooks say", plain(variableShape, (*reader).variableName), func(cb *Callback) *string { return &cb.SecretEnv }),
+	field("command", "the program, with its arguments, that reads what is told", each(aWords, listing{empty: "leave it out, or name some"}), func(cb *Callback) *[]string { return &cb.Command }),
+	field("func", "the name of a Go function", aWord, func(cb *Callback) *string { return &cb.Func }),
+	field("timeout", "how long it may take", aSpan, func(cb *Callback) *time.Duration { return &cb.Timeout }).shown("10s"),
+	field("veto", "true lets it stop what is about to be done", aBool, func(cb *Callback) *bool { return &cb.Veto }),
+	field("on_error", "what follows when it cannot be told: fail (the default with veto) or continue", oneWord(hook.Fail, hook.Continue), func(cb *Callback) *hook.OnError { return &cb.OnError }),
+}, what: "a callback", has: "it has webhook and secret_env, command, or func, and timeout, veto and on_error", also: func(s shape) {
+	s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, without("command", "secret_env"), without("func", "secret_env")}
+}}
+
+// variableShape is the name of an environment variable that holds a secret.
+func variableShape() shape {
+	return &jsonschema.Schema{Type: "string", Pattern: variable.String(), Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text"}
+}
 
 // callbacks reads who is told what an agent does.
 func (r *reader) callbacks(a *Agent, n *source.Node) {
@@ -128,49 +127,24 @@ func pointNames() []string {
 // callback reads one; ok is false if it cannot be read.
 func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, ok bool) {
 	a.nodes[field] = n
-	ps, ok := r.pairs(n, field)
-	if !ok {
+	cb, ok = callbackParts.inPlace().read(place{r, a, field}, n)
+	cb.field = field
+	if n.Kind != source.Map {
 		r.hint("write {webhook: https://…}, {command: […]} or {func: name}")
+	}
+	if !ok {
 		return cb, false
 	}
-	cb.field = field
-	before, kinds := len(r.problems), 0
-	for _, p := range ps {
-		f := field + "." + p.key
-		a.nodes[f] = p.value
-		switch p.key {
-		case "webhook":
-			cb.Webhook, _ = r.text(p.value, f)
+	kinds := 0
+	for _, kind := range callbackKinds {
+		if a.nodes[field+"."+kind] != nil {
 			kinds++
-		case "secret_env":
-			cb.SecretEnv = r.variableName(p.value, f)
-		case "command":
-			cb.Command = r.several(a, p.value, f, r.words)
-			kinds++
-		case "func":
-			if cb.Func, _ = r.text(p.value, f); cb.Func == "" && source.PlainText(p.value) {
-				r.report(r.src.Of(p.value), CodeValue, "%s is empty", f)
-			}
-			kinds++
-		case "timeout":
-			cb.Timeout, _ = r.duration(p.value, f)
-		case "veto":
-			cb.Veto, _ = r.boolean(p.value, f)
-		case "on_error":
-			text, ok := r.text(p.value, f)
-			if ok && !slices.Contains(onErrors, text) {
-				r.report(r.src.Of(p.value), CodeValue, "%s must be fail or continue, got %q", f, text).Hint = didYouMean(text, onErrors, "%q", "")
-			}
-			cb.OnError = hook.OnError(text)
-		default:
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a callback", p.key).
-				Hint = didYouMean(p.key, callbackFields, "%q", "it has webhook and secret_env, command, or func, and timeout, veto and on_error")
 		}
 	}
-	if kinds != 1 && len(r.problems) == before {
+	if kinds != 1 {
 		r.report(r.src.Of(n), CodeValue, "%s must be one of webhook, command and func, and it is %d of them", field, kinds)
 	}
-	return cb, len(r.problems) == before
+	return cb, kinds == 1
 }
 
 // secretPrefix is how a secret of Standard Webhooks may begin, which somebody may
@@ -178,14 +152,14 @@ func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, 
 const secretPrefix = "whsec_"
 
 // variableName reads the name of an environment variable.
-func (r *reader) variableName(n *source.Node, what string) string {
+func (r *reader) variableName(n *source.Node, what string) (string, bool) {
 	text, ok := r.text(n, what)
 	if ok && (!variable.MatchString(text) || strings.HasPrefix(text, secretPrefix)) {
 		r.report(r.src.Of(n), CodeValue, "%s must be the name of an environment variable", what).
 			Hint = "put the secret into a variable, such as HOOK_SECRET, and its name here"
-		return ""
+		return "", false
 	}
-	return text
+	return text, ok
 }
 
 // callbacks checks who is told what an agent does. It connects to nothing.

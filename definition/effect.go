@@ -38,6 +38,12 @@ func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	return agent.Effect(text)
 }
 
+// anyEffect reads one of all effects.
+func (r *reader) anyEffect(n *source.Node, what string) (agent.Effect, bool) {
+	e := r.effect(n, what, effects)
+	return e, e != ""
+}
+
 // taskEffect reads that of a task.
 func (r *reader) taskEffect(a *Agent, n *source.Node) {
 	of := effects
@@ -95,97 +101,91 @@ func effectWords(field string) string {
 
 const effectDoc = "side effect, which decides what follows when the step is cut off: idempotent (default of commands and requests), pure, at_most_once or transactional; or {at_most_once: true, reconcile: {command} or {url}}, which finds out whether the step took place"
 
-var effectRows = []row[Agent]{does("effect", effectDoc, func() shape { return either(oneOf(effects...), effectShape()) }, (*reader).taskEffect).shown(agent.Idempotent)}
+var effectRows = []row[Agent]{does("effect", effectDoc, func() shape { return either(oneOf(effects...), effectParts.shape()) }, (*reader).taskEffect).shown(agent.Idempotent)}
 
 var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) }, (*reader).taskEffect).alone()}
 
-// effectShape is the effect of a task that can find out what became of it.
-func effectShape() shape {
-	var yes any = true
-	return settings([]entry{
-		{"at_most_once", "true: the step must not run twice", &jsonschema.Schema{Const: &yes, Title: "true"}},
-		{"reconcile", "after a crash, finds out whether the step took place: a command (exit code 0: it did, and its output is the result; 1: it did not) or a request (2xx: it did; 404, 410: it did not); after any other outcome a person is asked. {{call_id}} is the call's ID", reconcileShape()},
-	}, "at_most_once", "reconcile")
+// checkedEffect is an effect that comes with what finds out about it.
+type checkedEffect struct {
+	once bool
+	find *Agent
 }
 
+const reconcileDoc = "after a crash, finds out whether the step took place: a command (exit code 0: it did, and its output is the result; 1: it did not) or a request (2xx: it did; 404, 410: it did not); after any other outcome a person is asked. {{call_id}} is the call's ID"
+
+var effectParts = parts[checkedEffect]{rows: []row[checkedEffect]{
+	field("at_most_once", "true: the step must not run twice", plain(trueShape, (*reader).onlyTrue), func(e *checkedEffect) *bool { return &e.once }),
+	field("reconcile", reconcileDoc, own(reconcileShape, (*reader).reconcile), func(e *checkedEffect) **Agent { return &e.find }),
+}, has: "it has at_most_once and reconcile", also: func(s shape) { s.Required = []string{"at_most_once", "reconcile"} }}
+
+func trueShape() shape {
+	var yes any = true
+	return &jsonschema.Schema{Const: &yes, Title: "true"}
+}
+
+// onlyTrue reads at_most_once, which says nothing if it is false.
+func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
+	v, ok := r.boolean(n, what)
+	if ok && !v {
+		r.report(r.src.Of(n), CodeValue, "%s must be true", what).Hint = "write effect: idempotent for what may happen twice"
+	}
+	return v, ok && v
+}
+
+// reconcileShape is a command or a request that finds something out. Its fields are
+// those of the agents that do the same.
 func reconcileShape() shape {
-	s := settings([]entry{
-		{"command", "program and arguments; no shell reads them", filled(anyText())},
-		{"stdin", "input of the command", anyText()},
-		{"env", "additional environment variables", mapOf(anyText())},
-		{"unsafe", "true allows placeholders where a value could run as code", yesNo()},
-		{"clean_env", "true removes the environment except PATH, HOME and the like", yesNo()},
-		{"dir", "working directory, inside the run's root", text()},
-		{"output_limit", "largest output, such as 1MB", byteSize()},
-		{"url", "address of the request; no placeholder in its host", text()},
-		{"method", "HTTP method; GET if left out", text()},
-		{"headers", "request headers", mapOf(anyText())},
-		{"body", "body: text, or a map or list, sent as JSON", &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}},
-		{"redirect_hosts", "other servers that a redirect may lead to, as host or host:port", filled(text())},
-		{"size_limit", "largest answer, such as 1MB", byteSize()},
-		{"timeout", "how long it may take; 30s for a request if left out", duration()},
-	})
+	s := settings(nil)
+	for _, t := range []Type{TypeCommand, TypeHTTP} {
+		for _, name := range reconcileFields[t] {
+			_, w, _ := rowFor(t, name)
+			set(s, name, described(w.shape(), w.Doc))
+		}
+	}
+	s.Properties["command"].MinItems = new(1)
+	set(s, "timeout", described(duration(), "how long it may take; 30s for a request if left out"))
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
 	return s
 }
 
-// commandOnly are the fields of a command that finds something out, and requestOnly
-// those of a request.
-var (
-	commandOnly = []string{"command", "stdin", "env", "clean_env", "dir", "output_limit", "unsafe"}
-	requestOnly = []string{"url", "method", "headers", "body", "size_limit", "redirect_hosts"}
-)
+// reconcileFields are the fields of a command, and of a request, that finds something
+// out, besides timeout.
+var reconcileFields = map[Type][]string{
+	TypeCommand: {"command", "stdin", "env", "unsafe", "clean_env", "dir", "output_limit"},
+	TypeHTTP:    {"url", "method", "headers", "body", "redirect_hosts", "size_limit"},
+}
 
 const reconcileHint = "write reconcile: {command: [program, \"{{call_id}}\"]} or {url: https://…/{{call_id}}}"
 
 // effectMap reads an effect with what finds out about it.
 func (r *reader) effectMap(a *Agent, n *source.Node) {
-	ps, ok := r.pairs(n, "effect")
-	if !ok {
-		return
-	}
-	once, given := false, false
-	for _, p := range ps {
-		f := "effect." + p.key
-		a.nodes[f] = p.value
-		switch p.key {
-		case "at_most_once":
-			given = true
-			if once, ok = r.boolean(p.value, f); ok && !once {
-				r.report(r.src.Of(p.value), CodeValue, "%s must be true", f).Hint = "write effect: idempotent for what may happen twice"
-			}
-		case "reconcile":
-			a.Reconcile = r.reconcile(a, p.value)
-		default:
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of effect", p.key).
-				Hint = didYouMean(p.key, []string{"at_most_once", "reconcile"}, "%q", "it has at_most_once and reconcile")
-		}
-	}
-	if _, finds := a.nodes["effect.reconcile"]; !given || !finds {
+	e, _ := effectParts.inPlace().read(place{r, a, "effect"}, n)
+	given := a.nodes["effect.at_most_once"] != nil && a.nodes["effect.reconcile"] != nil
+	if source.Deref(n).Kind == source.Map && !given {
 		r.report(r.src.Of(n), CodeMissing, "effect as a map needs at_most_once: true and reconcile").Hint = reconcileHint + "; or a word: " + effectsHint
 	}
-	a.Effect = agent.AtMostOnce
+	a.Effect, a.Reconcile = agent.AtMostOnce, e.find
 }
 
 // reconcile reads what finds out whether a task was done: another task, whose templates
 // see what those of the first one do; nil if it cannot be read.
-func (r *reader) reconcile(a *Agent, n *source.Node) *Agent {
-	const what = "effect.reconcile"
+func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool) {
 	ps, ok := r.pairs(n, what)
 	if !ok {
 		r.hint(reconcileHint)
-		return nil
+		return nil, false
 	}
 	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n), nodes: map[string]*source.Node{"name": a.nodes["name"]}}
 	has := func(field string) bool { return slices.ContainsFunc(ps, func(p pair) bool { return p.key == field }) }
-	known, before := commandOnly, len(r.problems)
+	before := len(r.problems)
 	switch find.Type = TypeCommand; {
 	case has("command") == has("url"):
 		r.report(r.src.Of(n), CodeValue, "%s must be one of command and url", what).Hint = reconcileHint
-		return nil
+		return nil, false
 	case has("url"):
-		find.Type, known = TypeHTTP, requestOnly
+		find.Type = TypeHTTP
 	}
+	known := reconcileFields[find.Type]
 	begin(find)
 	for _, p := range ps {
 		find.nodes[p.key] = p.value
@@ -204,9 +204,9 @@ func (r *reader) reconcile(a *Agent, n *source.Node) *Agent {
 		}
 	}
 	if find.broken = len(r.problems) > before; find.broken {
-		return nil
+		return nil, false
 	}
-	return find
+	return find, true
 }
 
 // reconciles checks what finds out whether a task was done.

@@ -37,22 +37,6 @@ type Human struct {
 	Default  json.RawMessage
 }
 
-// several reads a list that is not empty, and keeps where its elements are.
-func (r *reader) several(a *Agent, n *source.Node, what string, read func(*source.Node, string) (string, bool)) []string {
-	items, ok := r.items(n, what)
-	if ok && len(items) == 0 {
-		r.report(r.src.Of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name some"
-	}
-	var all []string
-	for i, item := range items {
-		f := index(what, i)
-		a.nodes[f] = item
-		text, _ := read(item, f) // one that is wrong keeps its place
-		all = append(all, text)
-	}
-	return all
-}
-
 func answerTo() shape {
 	return &jsonschema.Schema{Types: []string{"boolean", "string", "number", "object"}, Title: "true or false, text or map"}
 }

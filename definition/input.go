@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -53,19 +54,24 @@ var inputKinds = map[InputType]string{
 	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array", InputMap: "object", InputPath: "string",
 }
 
+var inputParts = parts[Input]{rows: []row[Input]{
+	field("type", "type of the value; string if there is no default", plain(func() shape { return oneOf(inputTypes...) }, (*reader).inputType), func(in *Input) *InputType { return &in.Type }),
+	special("default", "value if the run gives none; without a default the input is required", func() shape { return &jsonschema.Schema{} }, takesDefault),
+	field("description", "text that explains the input", aText, func(in *Input) *string { return &in.Description }),
+}, what: "an input", has: "a map as a default is written {type: map, default: {…}}", settled: fitDefault, also: defaultsFit}
+
 // inputShape is {type, default, description}, or a default alone.
 func inputShape() shape {
-	long := settings([]entry{
-		{"type", "type of the value; string if there is no default", oneOf(inputTypes...)},
-		{"default", "value if the run gives none; without a default the input is required", &jsonschema.Schema{}},
-		{"description", "text that explains the input", text()},
-	})
+	return either(&jsonschema.Schema{Not: &jsonschema.Schema{Type: "object"}, Title: "value"}, inputParts.shape())
+}
+
+// defaultsFit says what the default can be with each type.
+func defaultsFit(s shape) {
 	for _, name := range inputTypes {
 		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{name}}}, Required: []string{"type"}}
 		fits := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"default": {Types: []string{inputKinds[InputType(name)], "null"}}}}
-		long.AllOf = append(long.AllOf, &jsonschema.Schema{If: is, Then: fits})
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: is, Then: fits})
 	}
-	return either(&jsonschema.Schema{Not: &jsonschema.Schema{Type: "object"}, Title: "value"}, long)
 }
 
 // takesInputs reads the root's inputs.
@@ -75,7 +81,8 @@ func takesInputs(r place, n *source.Node, d *Definition) bool {
 		r.a.nodes["inputs."+p.key] = p.value
 		in := Input{Name: p.key, node: p.at}
 		if p.value.Kind == source.Map {
-			r.input(&in, p.value)
+			long, _ := inputParts.read(r.at("inputs."+p.key), p.value)
+			in.Type, in.Description, in.Required, in.Default = long.Type, long.Description, long.Required, long.Default
 		} else if v, ok := r.any(p.value, "inputs."+p.key); ok {
 			if in.Default, in.Type = v, typeOfValue(v); in.Type == "" {
 				in.Type, in.Required = InputString, true
@@ -86,38 +93,15 @@ func takesInputs(r place, n *source.Node, d *Definition) bool {
 	return ok
 }
 
-// input reads the long form of an input.
-func (r *reader) input(in *Input, n *source.Node) {
-	what := "inputs." + in.Name
-	ps, _ := r.pairs(n, what)
-	var def, typ *source.Node
-	for _, p := range ps {
-		switch p.key {
-		case "type":
-			typ = p.value
-		case "default":
-			def = p.value
-		case "description":
-			in.Description, _ = r.text(p.value, what+".description")
-		default:
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of an input", p.key).
-				Hint = didYouMean(p.key, Parts("inputs"), "%q", "a map as a default is written {type: map, default: {…}}")
-		}
+// inputType reads the type of an input.
+func (r *reader) inputType(n *source.Node, what string) (InputType, bool) {
+	text, ok := r.text(n, what)
+	if ok && !slices.Contains(inputTypes, text) {
+		r.report(r.src.Of(n), CodeValue, "there is no type %q of input", text).
+			Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map and path")
+		return "", false
 	}
-	if typ != nil {
-		text, ok := r.text(typ, what+".type")
-		if ok && !slices.Contains(inputTypes, text) {
-			r.report(r.src.Of(typ), CodeValue, "there is no type %q of input", text).
-				Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map and path")
-			ok = false
-		}
-		if !ok {
-			in.Type = InputString
-			return
-		}
-		in.Type = InputType(text)
-	}
-	r.inputDefault(in, def)
+	return InputType(text), ok
 }
 
 // alsoTypes are what other languages call the types of inputs and of schemas.
@@ -136,24 +120,29 @@ func typeNamed(typed string, known []string, otherwise string) string {
 	return didYouMean(typed, known, "%q", otherwise)
 }
 
-func (r *reader) inputDefault(in *Input, def *source.Node) {
-	if def == nil || source.IsNull(def) {
-		in.Required = true
-		if in.Type == "" {
-			in.Type = InputString
-		}
+// takesDefault leaves the default to fitDefault, which knows the type too.
+func takesDefault(place, *source.Node, *Input) bool { return true }
+
+// fitDefault reads the default, which is of the input's type or gives it.
+func fitDefault(p place, in *Input) {
+	if in.Type == "" && p.a.nodes[p.field+".type"] != nil { // it could not be read
+		in.Type = InputString
 		return
 	}
-	what := "the default of " + in.Name
-	v, ok := r.any(def, what)
+	def := p.a.nodes[p.field+".default"]
+	if def == nil || source.IsNull(def) {
+		in.Required = true
+		in.Type = cmp.Or(in.Type, InputString)
+		return
+	}
+	what := "the default of " + strings.TrimPrefix(p.field, "inputs.")
+	v, ok := p.any(def, what)
 	if !ok {
 		return
 	}
-	if in.Type == "" {
-		in.Type = typeOfValue(v)
-	}
+	in.Type = cmp.Or(in.Type, typeOfValue(v))
 	if in.Default, ok = in.Type.fit(v); !ok {
-		r.wrong(def, what, in.Type.article())
+		p.wrong(def, what, in.Type.article())
 	}
 }
 

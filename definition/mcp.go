@@ -46,66 +46,28 @@ type MCP struct {
 	Effect agent.Effect
 }
 
-// mcpShape is a server of tools. Whether it is started or called, it is one of them.
-func mcpShape() shape {
-	variables := list(text())
-	variables.Items.Pattern = `^[A-Za-z_][A-Za-z0-9_]*(=|$)`
-	s := settings([]entry{
-		{"command", "the program to start, with its arguments", filled(anyText())},
-		{"env", "its environment: NAME passes a variable on, NAME=value sets it; or a map", either(variables, mapOf(anyText()))},
-		{"url", "where a server runs already", text()},
-		{"headers", "request headers", mapOf(anyText())},
-		{"only", "the tools that the model is given; all if left out", unique(filled(text()))},
-		{"prefix", "what is put before the names that the model sees", text()},
-		{"confirm", "the tools that a person has to consent to, or true for all", either(yesNo(), unique(filled(text())))},
-		{"effect", "what calls do to the world outside; what the server says if left out", oneOf(effects...)},
-	})
+// mcpParts are a server of tools. Whether it is started or called, it is one of them.
+var mcpParts = parts[MCP]{rows: []row[MCP]{
+	field("command", "the program to start, with its arguments", each(aWords, listing{empty: "give the program and its arguments, or leave it out"}), func(m *MCP) *[]string { return &m.Command }),
+	special("env", "its environment: NAME passes a variable on, NAME=value sets it; or a map", mcpEnvShape, takesMCPEnv),
+	field("url", "where a server runs already", aText, func(m *MCP) *string { return &m.URL }),
+	field("headers", "request headers", named(aWords), func(m *MCP) *map[string]string { return &m.Headers }),
+	field("only", "the tools that the model is given; all if left out", someTools, func(m *MCP) *[]string { return &m.Only }),
+	field("prefix", "what is put before the names that the model sees", aText, func(m *MCP) *string { return &m.Prefix }),
+	special("confirm", "the tools that a person has to consent to, or true for all", func() shape { return either(yesNo(), someTools.shape()) }, takesConfirm),
+	field("effect", "what calls do to the world outside; what the server says if left out", plain(func() shape { return oneOf(effects...) }, (*reader).anyEffect), func(m *MCP) *agent.Effect { return &m.Effect }),
+}, what: "an MCP server", has: "it has command and env, or url and headers, and only, prefix, confirm and effect", also: func(s shape) {
 	s.OneOf = []*jsonschema.Schema{without("command", "headers"), without("url", "env")}
-	return s
-}
+}}
 
-var mcpFields = mcpShape().PropertyOrder
+// someTools is a list of names of tools.
+var someTools = each(aText, listing{empty: "leave it out, or name tools", unique: true})
 
 // mcp reads how a server of tools is reached; nil if it cannot be read.
 func (r *reader) mcp(a *Agent, field string, n *source.Node) *MCP {
-	ps, ok := r.pairs(n, field)
-	if !ok {
-		return nil
-	}
 	a.nodes[field] = n
-	m, before := &MCP{}, len(r.problems)
-	for _, p := range ps {
-		f := field + "." + p.key
-		a.nodes[f] = p.value
-		switch p.key {
-		case "command":
-			m.Command = r.list(p.value, f, r.words)
-		case "env":
-			r.mcpEnv(a, m, f, p.value)
-		case "url":
-			m.URL, _ = r.text(p.value, f)
-		case "headers":
-			m.Headers = r.texts(a, p.value, f)
-		case "only":
-			m.Only = r.toolList(p.value, f)
-		case "prefix":
-			m.Prefix, _ = r.text(p.value, f)
-		case "confirm":
-			if p.value.Kind == source.List {
-				m.Confirm = r.toolList(p.value, f)
-			} else if p.value.ShortTag() == "!!bool" {
-				m.ConfirmAll, _ = r.boolean(p.value, f)
-			} else {
-				r.wrong(p.value, f, "true, or a list of tools")
-			}
-		case "effect":
-			m.Effect = r.effect(p.value, f, effects)
-		default:
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of an MCP server", p.key).
-				Hint = didYouMean(p.key, mcpFields, "%q", "it has command and env, or url and headers, and only, prefix, confirm and effect")
-		}
-	}
-	if len(r.problems) > before {
+	m, ok := mcpParts.read(place{r, a, field}, n)
+	if !ok {
 		return nil
 	}
 	return m
@@ -114,25 +76,31 @@ func (r *reader) mcp(a *Agent, field string, n *source.Node) *MCP {
 // variable is what the name of an environment variable can be.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// mcpEnv reads a map of variables, or a list where NAME is passed on and
+func mcpEnvShape() shape {
+	variables := list(text())
+	variables.Items.Pattern = `^[A-Za-z_][A-Za-z0-9_]*(=|$)`
+	return either(variables, mapOf(anyText()))
+}
+
+// takesMCPEnv reads a map of variables, or a list where NAME is passed on and
 // NAME=value is set.
-func (r *reader) mcpEnv(a *Agent, m *MCP, field string, n *source.Node) {
+func takesMCPEnv(p place, n *source.Node, m *MCP) (ok bool) {
 	if n.Kind != source.List {
-		m.Env = r.texts(a, n, field)
-		return
+		m.Env, ok = named(aWords).read(p, n)
+		return ok
 	}
-	items, _ := r.items(n, field)
+	items, _ := p.items(n, p.field)
 	for i, item := range items {
-		f := index(field, i)
-		a.nodes[f] = item
-		text, ok := r.text(item, f)
+		f := index(p.field, i)
+		p.a.nodes[f] = item
+		text, ok := p.text(item, f)
 		if !ok {
 			continue
 		}
 		name, value, set := strings.Cut(text, "=")
 		switch {
 		case !variable.MatchString(name):
-			r.report(r.src.Of(item), CodeValue, "%q is not the name of an environment variable", name).Hint = "write NAME to pass it on, or NAME=value"
+			p.report(p.src.Of(item), CodeValue, "%q is not the name of an environment variable", name).Hint = "write NAME to pass it on, or NAME=value"
 		case set:
 			if m.Env == nil {
 				m.Env = make(map[string]string)
@@ -142,20 +110,20 @@ func (r *reader) mcpEnv(a *Agent, m *MCP, field string, n *source.Node) {
 			m.PassEnv = append(m.PassEnv, name)
 		}
 	}
+	return true
 }
 
-// toolList reads a list of names of tools, which is not empty.
-func (r *reader) toolList(n *source.Node, what string) []string {
-	names := r.list(n, what, r.text)
-	if n.Kind == source.List && len(names) == 0 {
-		r.report(r.src.Of(n), CodeValue, "%s is an empty list", what).Hint = "leave it out, or name tools"
+// takesConfirm reads names of tools, or true for all.
+func takesConfirm(p place, n *source.Node, m *MCP) (ok bool) {
+	switch {
+	case n.Kind == source.List:
+		m.Confirm, ok = someTools.read(p, n)
+	case n.ShortTag() == "!!bool":
+		m.ConfirmAll, ok = p.boolean(n, p.field)
+	default:
+		p.wrong(n, p.field, "true, or a list of tools")
 	}
-	for i, name := range names {
-		if slices.Index(names, name) < i {
-			r.report(r.src.Of(n), CodeDuplicate, "%s names %q twice", what, name)
-		}
-	}
-	return names
+	return ok
 }
 
 // mcp asks mcptoolset, which connects to nothing yet.

@@ -3,7 +3,6 @@
 package definition
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -122,25 +121,6 @@ func article(t Type) string {
 
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// settings reads a map of known fields and hands on each. It reports whether
-// nothing was wrong.
-func (r *reader) settings(a *Agent, n *source.Node, field string, known []string, read func(key, field string, n *source.Node)) bool {
-	before := len(r.problems)
-	ps, ok := r.pairs(n, field)
-	for _, p := range ps {
-		if !slices.Contains(known, p.key) {
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s", p.key, field).
-				Hint = cmp.Or(foreign[field+"."+p.key], didYouMean(p.key, known, "%q", "there are "+strings.Join(known, ", ")))
-			ok = false
-			continue
-		}
-		f := field + "." + p.key
-		a.nodes[f] = p.value
-		read(p.key, f, p.value)
-	}
-	return ok && len(r.problems) == before
-}
-
 // choice reads one of several words; empty if it is none.
 func (r *reader) choice(n *source.Node, what string, words []string) string {
 	text, ok := r.text(n, what)
@@ -153,6 +133,7 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 	return ""
 }
 
+// list reads a list of texts. One that cannot be read is empty, and keeps its place.
 func (r *reader) list(n *source.Node, what string, read func(*source.Node, string) (string, bool)) []string {
 	items, _ := r.items(n, what)
 	var all []string
@@ -170,6 +151,15 @@ func (r *reader) text(n *source.Node, what string) (string, bool) {
 		return "", false
 	}
 	return n.Value, true
+}
+
+// word reads a text that is not empty.
+func (r *reader) word(n *source.Node, what string) (string, bool) {
+	text, ok := r.text(n, what)
+	if ok && text == "" {
+		r.report(r.src.Of(n), CodeValue, "%s is empty", what)
+	}
+	return text, ok && text != ""
 }
 
 // words reads a text where a number or true is one too, as among the arguments

@@ -3,9 +3,11 @@
 package definition
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
@@ -130,6 +132,7 @@ var (
 	aSpan   = plain(duration, (*reader).duration)
 	aDelay  = plain(delay, (*reader).delay)
 	aSize   = plain(byteSize, (*reader).size)
+	aWord   = plain(wordShape, (*reader).word)
 
 	aLoopSpan = as(aSpan, func(d time.Duration) loop.Duration { return loop.Duration(d) })
 )
@@ -281,6 +284,9 @@ type parts[S any] struct {
 	some    string          // the hint for a map with nothing in it; "" if it may be empty
 	settled func(place, *S) // a rule about the parts together
 	keep    bool            // what can be read counts though the rest cannot
+	what    string          // what the map is, in words; "" is the name of its field
+	has     string          // the hint for an unknown part; "" lists the parts
+	also    func(shape)     // adds to the shape what it says about several parts; nil adds nothing
 }
 
 func (of parts[S]) value() value[*S] { return value[*S]{of.shape, of.read} }
@@ -309,19 +315,35 @@ func (of parts[S]) shape() shape {
 	if of.some != "" {
 		s.MinProperties = new(1)
 	}
+	if of.also != nil {
+		of.also(s)
+	}
 	switch of.or {
 	case "":
 		return s
 	case "true":
 		return either(yesNo(), s)
 	}
-	short := of.row(of.or).shape()
+	w, _ := of.row(of.or)
+	short := w.shape()
 	short.Default = nil
 	return either(short, s)
 }
 
-func (of parts[S]) row(name string) row[S] {
-	return of.rows[slices.IndexFunc(of.rows, func(w row[S]) bool { return w.Name == name })]
+func (of parts[S]) row(name string) (w row[S], ok bool) {
+	i := slices.IndexFunc(of.rows, func(w row[S]) bool { return w.Name == name })
+	if i < 0 {
+		return w, false
+	}
+	return of.rows[i], true
+}
+
+// unknown reports a part that the map cannot have.
+func (of parts[S]) unknown(p place, e pair) {
+	names := of.names()
+	otherwise := cmp.Or(of.has, "there are "+strings.Join(names, ", "))
+	p.report(p.src.Of(e.at), CodeField, "unknown field %q of %s", e.key, cmp.Or(of.what, p.field)).
+		Hint = cmp.Or(foreign[p.field+"."+e.key], didYouMean(e.key, names, "%q", otherwise))
 }
 
 func (of parts[S]) names() (all []string) {
@@ -345,13 +367,22 @@ func (of parts[S]) read(p place, n *source.Node) (*S, bool) {
 		return nil, false
 	case n.Kind == source.Scalar && of.or != "":
 		p.a.nodes[p.field+"."+of.or] = n
-		return s, of.row(of.or).reads(p, n, s)
+		w, _ := of.row(of.or)
+		return s, w.reads(p, n, s)
 	}
-	given := make(map[string]bool)
-	ok := p.settings(p.a, n, p.field, of.names(), func(key, f string, n *source.Node) {
-		given[key] = true
-		of.row(key).reads(p.at(f), n, s)
-	})
+	before, given := len(p.problems), make(map[string]bool)
+	ps, ok := p.pairs(n, p.field)
+	for _, e := range ps {
+		w, known := of.row(e.key)
+		if !known {
+			of.unknown(p, e)
+			continue
+		}
+		f := p.field + "." + e.key
+		p.a.nodes[f], given[e.key] = e.value, true
+		w.reads(p.at(f), e.value, s)
+	}
+	ok = ok && len(p.problems) == before
 	if ok {
 		ok = of.complete(p, n, given)
 	}

@@ -56,7 +56,7 @@ func asJSON(s shape) []byte {
 // type, and what has itself in it.
 func defs() map[string]*jsonschema.Schema {
 	all := map[string]*jsonschema.Schema{
-		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(), "mcp": mcpShape(), "callback": callbackShape(), "answer": answerShape(),
+		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(), "mcp": mcpParts.shape(), "callback": callbackParts.shape(), "answer": answerShape(),
 	}
 	for _, f := range fields {
 		all["field."+f.Name] = described(shapes[f.Name], f.Doc)

@@ -188,11 +188,6 @@ func without(name, other string) shape {
 	return &jsonschema.Schema{Required: []string{name}, Properties: map[string]*jsonschema.Schema{other: nothing()}}
 }
 
-func unique(s shape) shape {
-	s.UniqueItems = true
-	return s
-}
-
 func wordShape() shape { return &jsonschema.Schema{Type: "string", MinLength: new(1), Title: "text"} }
 
 func conditionRef() shape { return by("condition") }

@@ -122,12 +122,6 @@ func assigned(n *source.Node) string {
 	return ""
 }
 
-// texts reads a map of texts.
-func (r *reader) texts(a *Agent, n *source.Node, what string) map[string]string {
-	m, _ := named(aWords).read(place{r, a, what}, n)
-	return m
-}
-
 var taskRows = []row[Agent]{
 	field("result_key", "state key of the details of the result, such as exit_code", aText, func(a *Agent) *string { return &a.ResultKey }),
 	field("exit_when", "expression over state and result that ends the nearest loop when true", anExpr, func(a *Agent) *string { return &a.ExitWhen }),
