@@ -82,6 +82,9 @@ definition/edit: definition definition/internal/... expr template yaml
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
 cmd/refrain: ...
 cmd/refrain/internal/tui: progress loop session
+cmd/refrain/internal/term: definition expr progress
+cmd/refrain/internal/deffile: cmd/refrain/internal/term agent budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
+cmd/refrain/internal/runstore: cmd/refrain/internal/term cmd/refrain/internal/deffile artifact artifact/disk expr loop memory progress session session/... supervisor
 examples/...: ...
 `
 

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -22,7 +25,7 @@ type answerFlags struct {
 	goOn                             bool
 }
 
-func newAnswer(e *env) *cobra.Command {
+func newAnswer(e *term.Env) *cobra.Command {
 	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "answer RUN [ANSWER]",
@@ -39,14 +42,14 @@ To say whether a call that was cut off took place, use refrain resolve.`,
   refrain answer r_1f0c3a2b no --reason "the second paragraph repeats the first"
   refrain answer last "The cat and the moon"
   refrain answer last --set draft="It was a cat." --set score=7`,
-		Args:              between(1, 2),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 2),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), e, args[0], args[1:])
 		},
 	}
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.question, "question", "", "`ID` of the question, if the run asks several")
 	fl.StringVar(&f.reason, "reason", "", "`text` that goes with the answer")
 	fl.StringVar(&f.payload, "payload", "", "`JSON` that goes back to the tool with the confirmation")
@@ -55,25 +58,25 @@ To say whether a call that was cut off took place, use refrain resolve.`,
 	return cmd
 }
 
-func (f *answerFlags) run(ctx context.Context, e *env, word string, answer []string) error {
+func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer []string) error {
 	if len(answer) == 0 && len(f.set) == 0 {
 		if f.question+f.reason+f.payload != "" || f.goOn {
 			return fmt.Errorf("there is no answer; write: refrain answer RUN ANSWER")
 		}
-		return withQuestions(ctx, e, f.store, word, func(_ *stock, _ *supervisor.Supervisor, id string, open []mark.Question) error {
-			return printQuestions(e.stdout, id, open)
+		return withQuestions(ctx, e, f.store, word, func(_ *runstore.Stock, _ *supervisor.Supervisor, id string, open []mark.Question) error {
+			return printQuestions(e.Stdout, id, open)
 		})
 	}
-	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
+	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
 		q, err := chooseQuestion(id, open, f.question, func(q mark.Question) bool { return q.Kind != mark.AskResolution }, "refrain resolve "+id)
 		if err != nil {
 			return err
 		}
 		a := mark.Answer{ID: q.ID, Reason: f.reason}
 		if a.Value, err = f.value(q, answer); err != nil {
-			return &exitError{exitUsage, err}
+			return term.UsageError(err)
 		}
-		return s.give(ctx, e, sup, id, q, a, f.goOn)
+		return give(ctx, e, s, sup, id, q, a, f.goOn)
 	})
 }
 

@@ -8,6 +8,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
@@ -25,7 +28,7 @@ type backtestFlags struct {
 	json           bool
 }
 
-func newBacktest(e *env) *cobra.Command {
+func newBacktest(e *term.Env) *cobra.Command {
 	var f backtestFlags
 	cmd := &cobra.Command{
 		Use:   "backtest FILE",
@@ -42,7 +45,7 @@ removes a field. --json shows the whole plan.`,
 		Example: `  refrain backtest run.jsonl --set plan.max_iterations=3
   refrain backtest run.jsonl --policy 'strict: score.target=9' --policy 'early: score.min_delta_percent=10, score.patience=1'
   refrain backtest run.jsonl --policies policies.yaml --loop story/refine`,
-		Args: between(1, 1),
+		Args: term.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return backtest(e, f, args[0]) },
 	}
 	fl := cmd.Flags()
@@ -62,18 +65,18 @@ type tested struct {
 	Saved  saving              `json:"saved"`
 }
 
-func backtest(e *env, f backtestFlags, name string) error {
+func backtest(e *term.Env, f backtestFlags, name string) error {
 	policies, err := f.all()
 	if err != nil {
 		return err
 	}
-	events, err := openRecord(e, name)
+	events, err := runstore.OpenRecord(e, name)
 	if err != nil {
 		return err
 	}
 	rec, err := recordingOf(events, f.loop)
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("%s: %w", name, err)}
+		return term.Failure(fmt.Errorf("%s: %w", name, err))
 	}
 	rows := []tested{{Policy: "recorded", Plan: rec.Plan}}
 	for _, p := range policies {
@@ -89,12 +92,12 @@ func backtest(e *env, f backtestFlags, name string) error {
 		r.Saved = savingOf(rec, &r.Result)
 	}
 	if f.json {
-		err = printBacktestJSON(e.stdout, rec, rows)
+		err = printBacktestJSON(e.Stdout, rec, rows)
 	} else {
-		err = printBacktest(e.stdout, rec, rows)
+		err = printBacktest(e.Stdout, rec, rows)
 	}
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("write the result: %w", err)}
+		return term.Failure(fmt.Errorf("write the result: %w", err))
 	}
 	return nil
 }
@@ -186,20 +189,13 @@ func recordingOf(events []*session.Event, address string) (*progress.Recording, 
 	case address == "" && len(outermost) == 1:
 		return outermost[0], nil
 	case address == "":
-		return nil, fmt.Errorf("there are %d loops; choose one with --loop: %s", len(all), listed(names))
+		return nil, fmt.Errorf("there are %d loops; choose one with --loop: %s", len(all), term.Listed(names))
 	case len(found) == 0:
-		hint := "there are " + listed(names)
+		hint := "there are " + term.Listed(names)
 		if near := expr.Nearest(address, names); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return nil, fmt.Errorf("no loop has the address %q (%s)", address, hint)
 	}
 	return found[len(found)-1], nil // the last, if there are several runs in the file
-}
-
-func listed(names []string) string {
-	if len(names) > 8 {
-		names = append(names[:8:8], "…")
-	}
-	return strings.Join(names, ", ")
 }

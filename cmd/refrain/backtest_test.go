@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -117,7 +119,7 @@ same: {plan: {can_exit: []}}
 	code, out, errs := refrain(t, "backtest", name,
 		"--set", "plan.max_iterations=2", "--set", "plan.timeout=4", "--set", "reserve=0.5", "--policy", "early: score.min_delta_percent=5, stop_when=size([1, 2]) > 2",
 		"--policy", "late: max_iterations=9", "--policy", "other way: order=critic writer", "--policies", policies)
-	if code != exitOK || errs != "" {
+	if code != term.ExitOK || errs != "" {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	want := `policy      stops after  reason                                                                        result                     saves iterations  steps  time  tokens  cost
@@ -153,7 +155,7 @@ func TestBacktestJSON(t *testing.T) {
 		Loop     string
 		Policies []tested
 	}
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitOK || got.Loop != "refine" || len(got.Policies) != 2 {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != term.ExitOK || got.Loop != "refine" || len(got.Policies) != 2 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
 	if diff := cmp.Diff(&recorded, got.Policies[0].Plan); diff != "" {
@@ -180,25 +182,25 @@ func TestBacktestRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, exitUsage, "nothing to compare: give --set"},
-		{[]string{"--set", "max_iteration=3"}, exitUsage, `policy set: max_iteration: there is no field "max_iteration" (did you mean "max_iterations"?)`},
-		{[]string{"--set", "target=3"}, exitUsage, `policy set: target: there is no field "target" (did you mean "score.target"?)`},
-		{[]string{"--set", "score.goal=3"}, exitUsage, `policy set: score.goal: there is no field "goal" (there are key, label, field, expr,`},
-		{[]string{"--set", "max_iterations"}, exitUsage, `--set "max_iterations": write it as plan.field=value`},
-		{[]string{"--set", "max_iterations=three"}, exitUsage, "max_iterations=three: give a number, or null to take it away"},
-		{[]string{"--set", "max_iterations=-1"}, exitUsage, "max_iterations=-1: number -1 cannot be a number"},
-		{[]string{"--set", "max_iterations.n=1"}, exitUsage, "max_iterations.n: there is nothing below max_iterations"},
-		{[]string{"--set", "timeout=soon"}, exitUsage, "timeout=soon: give a time such as 90s or 5m"},
-		{[]string{"--set", "steps.critc.retry.attempts=2"}, exitUsage, `steps.critc.retry.attempts: there is no "critc" in a list of 3 (did you mean "critic"?)`},
-		{[]string{"--set", "steps[7].name=a"}, exitUsage, `there is no "7" in a list of 3`},
-		{[]string{"--set", "steps[0]=null"}, exitUsage, "an element cannot be taken away"},
-		{[]string{"--set", "stop_when=state.score >"}, exitUsage, "stop_when: 1:14"},
-		{[]string{"--set", "stop_when={"}, exitUsage, "give an object, or null to take it away"},
-		{[]string{"--set", "score=null", "--set", "quality_gate=3"}, exitUsage, "quality_gate needs a score"},
-		{[]string{"--policy", "max_iterations=3"}, exitUsage, "write it as NAME: field=value, field=value"},
-		{[]string{"--policy", "x: 3"}, exitUsage, `--policy x: " 3": write it as plan.field=value`},
-		{[]string{"--policies", "none.yaml"}, exitUsage, "--policies none.yaml: open none.yaml"},
-		{[]string{"--set", "max_iterations=3", "--loop", "refin"}, exitFailed, `no loop has the address "refin" (did you mean "refine"?)`},
+		{nil, term.ExitUsage, "nothing to compare: give --set"},
+		{[]string{"--set", "max_iteration=3"}, term.ExitUsage, `policy set: max_iteration: there is no field "max_iteration" (did you mean "max_iterations"?)`},
+		{[]string{"--set", "target=3"}, term.ExitUsage, `policy set: target: there is no field "target" (did you mean "score.target"?)`},
+		{[]string{"--set", "score.goal=3"}, term.ExitUsage, `policy set: score.goal: there is no field "goal" (there are key, label, field, expr,`},
+		{[]string{"--set", "max_iterations"}, term.ExitUsage, `--set "max_iterations": write it as plan.field=value`},
+		{[]string{"--set", "max_iterations=three"}, term.ExitUsage, "max_iterations=three: give a number, or null to take it away"},
+		{[]string{"--set", "max_iterations=-1"}, term.ExitUsage, "max_iterations=-1: number -1 cannot be a number"},
+		{[]string{"--set", "max_iterations.n=1"}, term.ExitUsage, "max_iterations.n: there is nothing below max_iterations"},
+		{[]string{"--set", "timeout=soon"}, term.ExitUsage, "timeout=soon: give a time such as 90s or 5m"},
+		{[]string{"--set", "steps.critc.retry.attempts=2"}, term.ExitUsage, `steps.critc.retry.attempts: there is no "critc" in a list of 3 (did you mean "critic"?)`},
+		{[]string{"--set", "steps[7].name=a"}, term.ExitUsage, `there is no "7" in a list of 3`},
+		{[]string{"--set", "steps[0]=null"}, term.ExitUsage, "an element cannot be taken away"},
+		{[]string{"--set", "stop_when=state.score >"}, term.ExitUsage, "stop_when: 1:14"},
+		{[]string{"--set", "stop_when={"}, term.ExitUsage, "give an object, or null to take it away"},
+		{[]string{"--set", "score=null", "--set", "quality_gate=3"}, term.ExitUsage, "quality_gate needs a score"},
+		{[]string{"--policy", "max_iterations=3"}, term.ExitUsage, "write it as NAME: field=value, field=value"},
+		{[]string{"--policy", "x: 3"}, term.ExitUsage, `--policy x: " 3": write it as plan.field=value`},
+		{[]string{"--policies", "none.yaml"}, term.ExitUsage, "--policies none.yaml: open none.yaml"},
+		{[]string{"--set", "max_iterations=3", "--loop", "refin"}, term.ExitFailed, `no loop has the address "refin" (did you mean "refine"?)`},
 	} {
 		code, out, errs := refrain(t, append([]string{"backtest", name}, tt.args...)...)
 		if code != tt.code || !strings.Contains(errs, tt.want) || out != "" {
@@ -217,12 +219,12 @@ func TestRecordsThatAreBroken(t *testing.T) {
 		name, text, want string
 		code             int
 	}{
-		{"empty", "", "there is no event in it", exitUsage},
-		{"text", "hello\n", ":1: no event of a run: invalid character", exitFailed},
-		{"other JSON", `{"a": 1}` + "\n", ":1: no event of a run: it belongs to no invocation", exitFailed},
-		{"no loop", `{"invocationId": "e"}` + "\n", "no loop has begun in it", exitFailed},
-		{"cut off", string(whole[:len(whole)/2]), "the last line was cut off and is left out", exitOK},
-		{"blank lines", "\n" + string(whole) + "\n\n", "", exitOK},
+		{"empty", "", "there is no event in it", term.ExitUsage},
+		{"text", "hello\n", ":1: no event of a run: invalid character", term.ExitFailed},
+		{"other JSON", `{"a": 1}` + "\n", ":1: no event of a run: it belongs to no invocation", term.ExitFailed},
+		{"no loop", `{"invocationId": "e"}` + "\n", "no loop has begun in it", term.ExitFailed},
+		{"cut off", string(whole[:len(whole)/2]), "the last line was cut off and is left out", term.ExitOK},
+		{"blank lines", "\n" + string(whole) + "\n\n", "", term.ExitOK},
 	} {
 		name := filepath.Join(t.TempDir(), "run.jsonl")
 		if err := os.WriteFile(name, []byte(tt.text), 0o600); err != nil {
@@ -233,7 +235,7 @@ func TestRecordsThatAreBroken(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", tt.name, code, errs, tt.want)
 		}
 	}
-	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != exitUsage || !strings.Contains(errs, "none is no file, and there are no runs here") {
+	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != term.ExitUsage || !strings.Contains(errs, "none is no file, and there are no runs here") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

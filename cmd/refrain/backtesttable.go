@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 )
@@ -85,7 +87,7 @@ func shortTime(d time.Duration) string {
 
 // printBacktestJSON writes all there is to know.
 func printBacktestJSON(out io.Writer, rec *progress.Recording, rows []tested) error {
-	enc := newJSON(out)
+	enc := term.NewJSON(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(map[string]any{"loop": rec.Loop, "policies": rows})
 }

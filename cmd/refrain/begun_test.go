@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -30,7 +33,7 @@ func TestRunThatNeverBegan(t *testing.T) {
 		}
 	}
 	// One that somebody is about to begin is left alone.
-	if _, err := store.(session.Leaser).Acquire(t.Context(), keyOf("r_1"), "refrain 1 on another machine", time.Hour); err != nil {
+	if _, err := store.(session.Leaser).Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 1 on another machine", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if out, _ := cli(t, 0, "runs", "--store", path); !strings.Contains(out, "running") || !strings.Contains(out, "by refrain 1 on another machine") {
@@ -56,12 +59,12 @@ func TestRunThatNeverBeganBegins(t *testing.T) {
 func notBegun(t *testing.T) (session.Service, string) {
 	t.Helper()
 	path := "sqlite:" + filepath.Join(t.TempDir(), "runs.db")
-	store, closeStore, err := openStore(t.Context(), &env{getenv: func(string) string { return "" }}, path)
+	store, closeStore, err := runstore.MakeService(t.Context(), &term.Env{Getenv: func(string) string { return "" }}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = closeStore() })
-	if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"}); err != nil {
+	if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: "r_1"}); err != nil {
 		t.Fatal(err)
 	}
 	return store, path

@@ -5,10 +5,13 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-func newCancel(e *env) *cobra.Command {
+func newCancel(e *term.Env) *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
@@ -17,8 +20,8 @@ func newCancel(e *env) *cobra.Command {
 has done: refrain show displays it, and refrain resume can still continue the run.`,
 		Example: `  refrain cancel last
   refrain cancel r_1f0c3a2b --reason "wrong input"`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.ask(cmd.Context(), e, args[0], func(sup *supervisor.Supervisor, id string) error {
 				return sup.Cancel(cmd.Context(), id, f.reason)
@@ -26,7 +29,7 @@ has done: refrain show displays it, and refrain resume can still continue the ru
 		},
 	}
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 	return cmd
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -16,11 +19,11 @@ import (
 type checkFlags struct {
 	json    bool
 	sets    []string
-	limits  limitFlags
+	limits  deffile.Limits
 	assumed definition.Assumed
 }
 
-func newCheck(e *env) *cobra.Command {
+func newCheck(e *term.Env) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check FILE",
@@ -43,67 +46,67 @@ Exit code 0 if the definition can be run, 2 otherwise.`,
   refrain check loop.yaml --max-iterations 20 --timeout 2h --budget-calls 100
   refrain check loop.yaml --input-tokens 3000 --output-tokens 800
   refrain check loop.yaml --json | jq .worst.total.calls`,
-		Args: between(1, 1),
+		Args: term.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return checkFile(e, &f, args[0]) },
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON to stdout, with the problems")
 	fl.StringVar(&f.assumed.EveryModel, "model", "", "`provider/name` of the model for all agents, in place of the definition's; env REFRAIN_MODEL applies only to agents without a model")
 	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
-	f.limits.add(fl)
+	f.limits.Add(fl)
 	fl.Int64Var(&f.assumed.InputTokens, "input-tokens", 0, "tokens of each request, for the estimate")
 	fl.Int64Var(&f.assumed.OutputTokens, "output-tokens", 0, "tokens of each answer, for agents without max_tokens")
 	return cmd
 }
 
 // checkFile is refrain check.
-func checkFile(e *env, f *checkFlags, file string) error {
+func checkFile(e *term.Env, f *checkFlags, file string) error {
 	if f.assumed.InputTokens < 0 || f.assumed.OutputTokens < 0 {
 		return errors.New("--input-tokens and --output-tokens: give a number of tokens above 0")
 	}
-	sets, err := parseSets(f.sets)
+	sets, err := deffile.ParseSets(f.sets)
 	if err != nil {
 		return err
 	}
-	f.assumed.Model = e.getenv("REFRAIN_MODEL")
-	def, from, err := loadAny(e, file)
+	f.assumed.Model = e.Getenv("REFRAIN_MODEL")
+	def, from, err := deffile.LoadWithOrigin(e, file)
 	if err != nil {
 		return f.refused(e, file, err)
 	}
-	if err := f.limits.assume(def, &f.assumed); err != nil {
+	if err := f.limits.Assume(def, &f.assumed); err != nil {
 		return err
 	}
 	if _, err := def.InitialState(sets); err != nil && len(sets) > 0 {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	if err := def.Allows(f.assumed); err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	worst := def.Worst(f.assumed)
-	problems := from.problems(worst.Problems())
+	problems := from.Problems(worst.Problems())
 	if f.json {
-		return checkJSON(e.stdout, checkReport{
+		return checkJSON(e.Stdout, checkReport{
 			File: file, Name: def.Name, Valid: true, Problems: append(definition.Problems{}, problems...),
 			Loops: loopReports(def, worst), Worst: report(worst),
 		})
 	}
-	problems.Format(e.stderr)
-	noteFunctions(e.stderr, def, from)
-	noteSchema(e.stderr, file)
-	return preflight(e.stdout, file, def, worst)
+	problems.Format(e.Stderr)
+	deffile.NoteFunctions(e.Stderr, def, from)
+	deffile.NoteSchema(e.Stderr, file)
+	return preflight(e.Stdout, file, def, worst)
 }
 
 // refused says why a definition cannot be run: as JSON if that is asked for, and
 // if it is about the definition.
-func (f *checkFlags) refused(e *env, file string, err error) error {
+func (f *checkFlags) refused(e *term.Env, file string, err error) error {
 	out := checkReport{File: file}
 	if !f.json || !errors.As(err, &out.Problems) {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
-	if err := checkJSON(e.stdout, out); err != nil {
+	if err := checkJSON(e.Stdout, out); err != nil {
 		return err
 	}
-	return &exitError{code: exitUsage}
+	return &term.Exit{Code: term.ExitUsage}
 }
 
 // loopReport is how one loop can end.
@@ -138,7 +141,7 @@ type checkReport struct {
 }
 
 func checkJSON(w io.Writer, r checkReport) error {
-	enc := newJSON(w)
+	enc := term.NewJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(r); err != nil {

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/dialect"
 )
 
@@ -26,7 +28,7 @@ type dialectFlags struct {
 	force   bool
 }
 
-func newImport(e *env) *cobra.Command {
+func newImport(e *term.Env) *cobra.Command {
 	var f dialectFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE",
@@ -40,7 +42,7 @@ refrain run, validate, check, rehearse, graph and export also take such files di
 		Example: `  refrain import --from adk agent/root_agent.yaml -o loop.yaml
   refrain import --from evo agents.json --agent refiner
   refrain import --from robomotion main.ts --json > loop.yaml 2> report.json`,
-		Args: between(1, 1),
+		Args: term.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return importDefinition(e, f, args[0]) },
 	}
 	fl := cmd.Flags()
@@ -52,7 +54,7 @@ refrain run, validate, check, rehearse, graph and export also take such files di
 	return cmd
 }
 
-func newExport(e *env) *cobra.Command {
+func newExport(e *term.Env) *cobra.Command {
 	var f dialectFlags
 	cmd := &cobra.Command{
 		Use:   "export FILE",
@@ -61,7 +63,7 @@ func newExport(e *env) *cobra.Command {
 the strict form that ADK for Python checks. What ADK cannot express is reported on
 stderr. Without -o the files go to stdout, one after the other.`,
 		Example: "  refrain export --to adk loop.yaml -o agent/",
-		Args:    between(1, 1),
+		Args:    term.Args(1, 1),
 		RunE:    func(_ *cobra.Command, args []string) error { return exportDefinition(e, f, args[0]) },
 	}
 	fl := cmd.Flags()
@@ -73,7 +75,7 @@ stderr. Without -o the files go to stdout, one after the other.`,
 }
 
 // importDefinition is refrain import of a definition.
-func importDefinition(e *env, f dialectFlags, file string) error {
+func importDefinition(e *term.Env, f dialectFlags, file string) error {
 	opts := dialect.Options{Agent: f.agent}
 	if f.dialect != "" {
 		var err error
@@ -86,18 +88,18 @@ func importDefinition(e *env, f dialectFlags, file string) error {
 		return fmt.Errorf("%w; say what it is with --from", err)
 	}
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
-	if err := writeReport(e.stderr, f, res.Report); err != nil {
-		return &exitError{exitFailed, err}
+	if err := writeReport(e.Stderr, f, res.Report); err != nil {
+		return term.Failure(err)
 	}
 	if res.YAML != nil {
 		if err := writeImported(e, f, res); err != nil {
-			return &exitError{exitUsage, err}
+			return term.UsageError(err)
 		}
 	}
 	if res.Err() != nil {
-		return &exitError{code: exitUsage} // the report says why
+		return &term.Exit{Code: term.ExitUsage} // the report says why
 	}
 	return nil
 }
@@ -106,19 +108,19 @@ func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
 	if !f.json {
 		return r.Format(w)
 	}
-	enc := newJSON(w)
+	enc := term.NewJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
 }
 
-func writeImported(e *env, f dialectFlags, res *dialect.Result) error {
+func writeImported(e *term.Env, f dialectFlags, res *dialect.Result) error {
 	if f.out == "" {
 		text := res.YAML
-		if isTerminal(e.stdout) {
-			text = escapeJSON(text)
+		if term.IsTerminal(e.Stdout) {
+			text = term.EscapeJSON(text)
 		}
-		_, err := exactly(e.stdout).Write(text)
+		_, err := term.Exactly(e.Stdout).Write(text)
 		return err
 	}
 	out := f.out
@@ -154,41 +156,41 @@ func writeNew(root *os.Root, name string, data []byte, force bool) error {
 }
 
 // exportDefinition is refrain export of a definition.
-func exportDefinition(e *env, f dialectFlags, file string) error {
+func exportDefinition(e *term.Env, f dialectFlags, file string) error {
 	switch {
 	case f.dialect == "":
 		return errors.New("say what to write: --to adk")
 	case f.dialect != string(dialect.ADK):
 		return fmt.Errorf("--to %s: only adk can be written; evo and robomotion can be read, with refrain import", f.dialect)
 	}
-	def, err := loadDefinition(e, file)
+	def, err := deffile.Load(e, file)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	files, report := dialect.Export(file, def)
-	if err := writeReport(e.stderr, f, report); err != nil {
-		return &exitError{exitFailed, err}
+	if err := writeReport(e.Stderr, f, report); err != nil {
+		return term.Failure(err)
 	}
 	if files == nil {
-		return &exitError{code: exitUsage}
+		return &term.Exit{Code: term.ExitUsage}
 	}
 	if err := writeFiles(e, f, files); err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	return nil
 }
 
-func writeFiles(e *env, f dialectFlags, files []dialect.File) error {
+func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
 	if f.out == "" {
 		for n, file := range files {
 			if n > 0 {
-				fmt.Fprintln(e.stdout, "---")
+				fmt.Fprintln(e.Stdout, "---")
 			}
 			text := file.Data
-			if isTerminal(e.stdout) {
-				text = escapeJSON(text)
+			if term.IsTerminal(e.Stdout) {
+				text = term.EscapeJSON(text)
 			}
-			if _, err := fmt.Fprintf(exactly(e.stdout), "# %s\n%s", file.Name, text); err != nil {
+			if _, err := fmt.Fprintf(term.Exactly(e.Stdout), "# %s\n%s", file.Name, text); err != nil {
 				return err
 			}
 		}
@@ -241,52 +243,4 @@ func inTheWay(root *os.Root, files []dialect.File, force bool) error {
 		return fmt.Errorf("%s is there already, and nothing was written; --force writes over it", there[0])
 	}
 	return fmt.Errorf("%s are there already, and nothing was written; --force writes over them", strings.Join(there, ", "))
-}
-
-// loadDefinition reads a definition, or a file of another product with a note
-// that it is one.
-func loadDefinition(e *env, file string) (*definition.Definition, error) {
-	def, _, err := loadAny(e, file)
-	return def, err
-}
-
-// loadAny is loadDefinition, and says where what a file of another product was made
-// into stands in that file.
-func loadAny(e *env, file string) (*definition.Definition, origin, error) {
-	release, err := endsReading(e)
-	defer release()
-	if err != nil {
-		return nil, origin{}, &exitError{exitInterrupted, err}
-	}
-	def, err := definition.Load(file)
-	if err == nil {
-		return def, origin{}, nil
-	}
-	res, note, err := asDefinition(file, err)
-	if note != "" {
-		fmt.Fprintln(e.stderr, note)
-	}
-	if err != nil {
-		return nil, origin{}, err
-	}
-	return res.Definition, origin{res}, nil
-}
-
-// asDefinition makes a definition of a file that is none, for the reason that
-// err gives, if it is one of another product. The note says that it is.
-func asDefinition(file string, err error) (res *dialect.Result, note string, _ error) {
-	res, other := dialect.Load(file, dialect.Options{})
-	if other != nil {
-		return nil, "", err
-	}
-	r := res.Report
-	note = fmt.Sprintf("%s: note: this is %s: %d changed, %d left out; refrain import says what",
-		file, r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped))
-	if err := res.Err(); err != nil {
-		if res.YAML == nil {
-			note = "" // the error says that, and more
-		}
-		return nil, note, err
-	}
-	return res, note, nil
 }

@@ -12,13 +12,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-func newDoctor(e *env) *cobra.Command {
+func newDoctor(e *term.Env) *cobra.Command {
 	var asJSON, ask bool
 	var store string
 	var timeout time.Duration
@@ -37,25 +41,25 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 		Example: `  refrain doctor
   refrain doctor loop.yaml
   refrain doctor loop.yaml --ask --json`,
-		Args: between(0, 1),
+		Args: term.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return fmt.Errorf("--timeout %s: give a time such as 5s", timeout)
 			}
-			d := &doctor{env: e, ask: ask, timeout: timeout, secrets: providerSecrets(e)}
+			d := &doctor{Env: e, ask: ask, timeout: timeout, secrets: providerSecrets(e)}
 			d.system()
 			d.store(cmd.Context(), store)
 			d.providers()
 			if len(args) > 0 {
 				d.file(cmd.Context(), args[0])
-			} else if name := e.getenv("REFRAIN_MODEL"); name != "" {
+			} else if name := e.Getenv("REFRAIN_MODEL"); name != "" {
 				d.defaultModel(cmd.Context(), name)
 			}
-			if err := d.write(e.stdout, asJSON); err != nil {
-				return &exitError{exitFailed, err}
+			if err := d.write(e.Stdout, asJSON); err != nil {
+				return term.Failure(err)
 			}
 			if d.broken() > 0 {
-				return &exitError{code: exitFailed} // told already
+				return &term.Exit{Code: term.ExitFailed} // told already
 			}
 			return nil
 		},
@@ -63,8 +67,8 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	fl.BoolVar(&ask, "ask", false, "send each model one short question")
-	durationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the store; init_timeout, or 30s, for a model)")
-	storeFlag(fl, &store)
+	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the store; init_timeout, or 30s, for a model)")
+	runstore.Flag(fl, &store)
 	return cmd
 }
 
@@ -87,17 +91,17 @@ type check struct {
 
 // doctor gathers checks.
 type doctor struct {
-	*env
+	*term.Env
 	ask     bool
 	timeout time.Duration     // 0: what is usual
 	secrets map[string]string // values that are never shown, with the variables that hold them
 	checks  []check
-	from    origin // where what a definition says stands in the file that was given
+	from    deffile.Origin // where what a definition says stands in the file that was given
 }
 
 func (d *doctor) add(area, name, found, fix, format string, args ...any) {
 	d.checks = append(d.checks, check{
-		area, oneLine(d.hush(name), 120), found, oneLine(d.hush(fmt.Sprintf(format, args...)), 600), oneLine(d.hush(fix), 300),
+		area, term.OneLine(d.hush(name), 120), found, term.OneLine(d.hush(fmt.Sprintf(format, args...)), 600), term.OneLine(d.hush(fix), 300),
 	})
 }
 
@@ -114,7 +118,7 @@ func (d *doctor) hush(s string) string {
 // secret keeps the value of a variable from being shown. A very short one is no
 // key, and would make nonsense of everything.
 func (d *doctor) secret(name string) {
-	if v := d.getenv(name); len(v) >= 6 {
+	if v := d.Getenv(name); len(v) >= 6 {
 		d.secrets[v] = name
 	}
 }
@@ -122,7 +126,7 @@ func (d *doctor) secret(name string) {
 // address keeps the name and the password in an address from being shown, and one
 // that nobody can read altogether: nobody knows what of it is the password.
 func (d *doctor) address(name string) {
-	v := d.getenv(name)
+	v := d.Getenv(name)
 	u, err := url.Parse(v)
 	switch {
 	case err != nil:
@@ -137,8 +141,8 @@ func (d *doctor) address(name string) {
 }
 
 // providerSecrets are the values of all variables that hold keys.
-func providerSecrets(e *env) map[string]string {
-	d := doctor{env: e, secrets: make(map[string]string)}
+func providerSecrets(e *term.Env) map[string]string {
+	d := doctor{Env: e, secrets: make(map[string]string)}
 	for _, p := range provider.All() {
 		for _, name := range append(p.Keys, p.Variables...) {
 			switch {
@@ -164,7 +168,7 @@ func (d *doctor) broken() int {
 
 func (d *doctor) write(w io.Writer, asJSON bool) error {
 	if asJSON {
-		enc := newJSON(w)
+		enc := term.NewJSON(w)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(map[string]any{"ok": d.broken() == 0, "checks": d.checks})
@@ -199,7 +203,7 @@ func (d *doctor) providers() {
 	for _, p := range provider.All() {
 		var set []string
 		for _, name := range append(p.Keys, p.Variables...) {
-			if d.getenv(name) != "" {
+			if d.Getenv(name) != "" {
 				set = append(set, name)
 			}
 		}
@@ -207,7 +211,7 @@ func (d *doctor) providers() {
 		if len(set) > 1 {
 			is = "are set"
 		}
-		switch missing := p.Missing(d.getenv); {
+		switch missing := p.Missing(d.Getenv); {
 		case missing != nil:
 			d.add("providers", p.Name, foundNote, "", "no key; its models need %s", strings.Join(missing, " or "))
 		case len(set) > 0:
@@ -220,14 +224,14 @@ func (d *doctor) providers() {
 
 // file checks what a definition needs.
 func (d *doctor) file(ctx context.Context, name string) {
-	def, from, err := loadAny(d.env, name)
+	def, from, err := deffile.LoadWithOrigin(d.Env, name)
 	d.from = from
 	if err != nil {
-		d.add("definition", name, foundBroken, "refrain validate "+shellWord(name)+" says what", "it is not valid: %s", firstLine(err))
+		d.add("definition", name, foundBroken, "refrain validate "+term.ShellWord(name)+" says what", "it is not valid: %s", firstLine(err))
 		return
 	}
 	if n := len(def.Warnings()); n > 0 {
-		d.add("definition", name, foundOK, "refrain check "+shellWord(name)+" says which", "%s is valid, with %d warnings", def.Name, n)
+		d.add("definition", name, foundOK, "refrain check "+term.ShellWord(name)+" says which", "%s is valid, with %d warnings", def.Name, n)
 	} else {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
 	}

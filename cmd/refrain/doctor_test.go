@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/model/modeltest"
 	"github.com/refrain-dev/refrain/model/scripted"
 )
@@ -58,7 +60,7 @@ func TestDoctorShowsNoKeyThatAServerRepeats(t *testing.T) {
 		"REFRAIN_MODEL": "openai/m", "OPENAI_BASE_URL": server.BaseURL, "OPENAI_API_KEY": "sk-1234567890",
 	})
 	c := checks["models openai/m"]
-	if code != exitFailed || c.Found != foundBroken || !strings.Contains(c.Detail, "provided: [") {
+	if code != term.ExitFailed || c.Found != foundBroken || !strings.Contains(c.Detail, "provided: [") {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
 	if c.Fix != "it lets nobody in with this key: look at OPENAI_API_KEY" {
@@ -82,7 +84,7 @@ func TestDoctorWithoutANetwork(t *testing.T) {
 	gone.Close()
 	code, checks, out := askDoctor(t, vars)
 	c := checks["models openai/m"]
-	if code != exitFailed || c.Found != foundBroken || c.Fix != "its server cannot be reached: look at OPENAI_BASE_URL, and at the network" {
+	if code != term.ExitFailed || c.Found != foundBroken || c.Fix != "its server cannot be reached: look at OPENAI_BASE_URL, and at the network" {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
 	if strings.Contains(out, "sk-1234567890") {
@@ -102,7 +104,7 @@ func TestDoctorWithAStoreThatIsAway(t *testing.T) {
 	args := []string{"doctor", "--timeout", "100ms", "--store", "postgres://user:secret-password@" + hangs.Addr().String() + "/runs?sslmode=disable"}
 	code := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	out := stdout.String() + stderr.String()
-	if code != exitFailed || !strings.Contains(out, "it cannot be opened: ") || !strings.Contains(out, "nothing came in 100ms") || !strings.Contains(out, "see that the server runs and lets you in") {
+	if code != term.ExitFailed || !strings.Contains(out, "it cannot be opened: ") || !strings.Contains(out, "nothing came in 100ms") || !strings.Contains(out, "see that the server runs and lets you in") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	if strings.Contains(out, "secret-password") {

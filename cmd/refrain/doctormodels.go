@@ -28,9 +28,9 @@ func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 	}
 	var all []opened
 	_, err := def.Build(ctx, definition.BuildConfig{
-		DefaultModel: d.getenv("REFRAIN_MODEL"), Getenv: d.getenv,
+		DefaultModel: d.Getenv("REFRAIN_MODEL"), Getenv: d.Getenv,
 		Model: func(ctx context.Context, name string) (model.LLM, error) {
-			llm, err := provider.Open(ctx, name, d.getenv)
+			llm, err := provider.Open(ctx, name, d.Getenv)
 			all = append(all, opened{name, llm, err})
 			if err != nil {
 				return unopened{}, nil // to hear of the others, too
@@ -44,7 +44,7 @@ func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 	var problems definition.Problems
 	switch {
 	case errors.As(err, &problems):
-		for _, p := range d.from.problems(problems) {
+		for _, p := range d.from.Problems(problems) {
 			d.add("agents", fmt.Sprintf("%s:%d", p.File, p.Line), foundBroken, p.Hint, "%s", p.Message)
 		}
 	case err != nil:
@@ -60,7 +60,7 @@ func initTimeout(def *definition.Definition) time.Duration {
 func (d *doctor) defaultModel(ctx context.Context, name string) {
 	bounded, cancel := context.WithTimeout(ctx, definition.DefaultInitTimeout)
 	defer cancel()
-	llm, err := provider.Open(bounded, name, d.getenv)
+	llm, err := provider.Open(bounded, name, d.Getenv)
 	d.opened(ctx, name, llm, err, definition.DefaultInitTimeout)
 }
 
@@ -95,7 +95,7 @@ func (d *doctor) remedy(name string, err error) string {
 	}
 	way := "the network"
 	for _, v := range p.Variables {
-		if strings.HasSuffix(v, "_BASE_URL") && d.getenv(v) != "" {
+		if strings.HasSuffix(v, "_BASE_URL") && d.Getenv(v) != "" {
 			way = v + ", and at the network"
 		}
 	}

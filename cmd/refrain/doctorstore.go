@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/session"
@@ -26,7 +28,7 @@ const doctorApp = "refrain.doctor"
 // store looks whether runs can be kept where they are to be. What is not there is
 // not made: it is enough that it could be.
 func (d *doctor) store(ctx context.Context, spec string) {
-	kind, where, err := storeSpec(d.env, spec)
+	kind, where, err := runstore.Spec(d.Env, spec)
 	if err != nil {
 		d.add("store", "runs", foundBroken, "", "%v", err)
 		return
@@ -36,7 +38,7 @@ func (d *doctor) store(ctx context.Context, spec string) {
 		d.add("store", "memory", foundNote, "name another one with --store or REFRAIN_STORE to keep runs", "runs end with their process, and cannot be resumed")
 	case "sqlite":
 		if dir := filepath.Dir(where); filepath.Base(dir) == ".refrain" {
-			if what := openToOthers(dir); what != "" {
+			if what := runstore.OpenToOthers(dir); what != "" {
 				d.add("store", dir, foundNote, "chmod 700 "+dir, "%s", what)
 			}
 		}
@@ -94,7 +96,7 @@ func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
 	if !strings.HasPrefix(name, "sqlite:") {
 		fix = "see that the server runs and lets you in, or name another store with --store"
 	}
-	service, closeService, err := openStore(ctx, d.env, spec)
+	service, closeService, err := runstore.MakeService(ctx, d.Env, spec)
 	if err != nil {
 		d.add("store", name, foundBroken, fix, "it cannot be opened%s: %v", size, err)
 		return
@@ -104,15 +106,15 @@ func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
 			d.add("store", name, foundBroken, fix, "it cannot be closed: %v", err)
 		}
 	}()
-	runs, err := service.List(ctx, &session.ListRequest{AppName: appName, UserID: userName})
+	runs, err := service.List(ctx, &session.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName})
 	if err != nil {
 		d.add("store", name, foundBroken, fix, "it cannot be read%s: %v", size, err)
 		return
 	}
 	id := "doctor-" + uuid.NewString()
-	_, err = service.Create(ctx, &session.CreateRequest{AppName: doctorApp, UserID: userName, SessionID: id})
+	_, err = service.Create(ctx, &session.CreateRequest{AppName: doctorApp, UserID: runstore.UserName, SessionID: id})
 	if err == nil {
-		err = service.Delete(ctx, &session.DeleteRequest{AppName: doctorApp, UserID: userName, SessionID: id})
+		err = service.Delete(ctx, &session.DeleteRequest{AppName: doctorApp, UserID: runstore.UserName, SessionID: id})
 	}
 	if err != nil {
 		d.add("store", name, foundBroken, fix, "it can be read but not written to%s: %v", size, err)

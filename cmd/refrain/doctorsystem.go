@@ -9,29 +9,31 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/charmbracelet/x/term"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
+	xterm "github.com/charmbracelet/x/term"
 
 	"github.com/refrain-dev/refrain/definition"
 )
 
 // system says what the program is and where it runs.
 func (d *doctor) system() {
-	d.add("system", "refrain", foundOK, "", "%s, on %s/%s with %d processors", strings.TrimPrefix(version(), "refrain "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	mode, err := progressMode(d.env, progressAuto)
+	d.add("system", "refrain", foundOK, "", "%s, on %s/%s with %d processors", strings.TrimPrefix(term.Version(), "refrain "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	mode, err := term.Mode(d.Env, term.Auto)
 	if err != nil {
 		mode = err.Error()
 	}
-	screen := screenOf(d.stderr)
+	screen := term.ScreenOf(d.Stderr)
 	if screen == nil {
 		d.add("system", "terminal", foundOK, "", "none on standard error; --progress auto is %s", mode)
 		return
 	}
-	columns, lines, _ := term.GetSize(screen.Fd()) // screenOf has asked it already
+	columns, lines, _ := xterm.GetSize(screen.Fd()) // term.ScreenOf has asked it already
 	color := "colors"
-	if d.getenv("NO_COLOR") != "" {
+	if d.Getenv("NO_COLOR") != "" {
 		color = "NO_COLOR is set"
 	}
-	d.add("system", "terminal", foundOK, "", "%d×%d, TERM=%s, %s; --progress auto is %s", columns, lines, d.getenv("TERM"), color, mode)
+	d.add("system", "terminal", foundOK, "", "%d×%d, TERM=%s, %s; --progress auto is %s", columns, lines, d.Getenv("TERM"), color, mode)
 }
 
 // command looks for the program of an agent that runs one.
@@ -43,7 +45,7 @@ func (d *doctor) command(a *definition.Agent) {
 	if _, own := a.Command.Env["PATH"]; own {
 		return // nobody knows it before the run
 	}
-	at := d.from.at(a.Position()).String() + " " + a.Name
+	at := d.from.At(a.Position()).String() + " " + a.Name
 	if strings.ContainsAny(program, `/\`) && !filepath.IsAbs(program) {
 		if strings.Contains(a.Command.Dir, "{{") {
 			return

@@ -19,9 +19,9 @@ import (
 // server starts a server of tools, or connects to it, and asks what it has. None
 // of its tools is called.
 func (d *doctor) server(ctx context.Context, def *definition.Definition, a *definition.Agent, m *definition.MCP) {
-	at, within := fmt.Sprintf("%s %s, %s", d.from.at(a.Position()), a.Name, m), initTimeout(def)
+	at, within := fmt.Sprintf("%s %s, %s", d.from.At(a.Position()), a.Name, m), initTimeout(def)
 	for _, name := range m.PassEnv {
-		if d.getenv(name) == "" {
+		if d.Getenv(name) == "" {
 			return // told by the building of the agents
 		}
 		d.secret(name)
@@ -66,7 +66,7 @@ func (d *doctor) serverConfig(m *definition.MCP, within time.Duration) mcptoolse
 		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
 	}
 	for _, name := range m.PassEnv {
-		cfg.Env = append(cfg.Env, name+"="+d.getenv(name))
+		cfg.Env = append(cfg.Env, name+"="+d.Getenv(name))
 	}
 	if len(m.Headers) > 0 {
 		cfg.Headers = make(http.Header)

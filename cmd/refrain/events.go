@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // eventsFlags are the flags of refrain events.
@@ -23,7 +26,7 @@ type eventsFlags struct {
 	errors, follow, all, json bool
 }
 
-func newEvents(e *env) *cobra.Command {
+func newEvents(e *term.Env) *cobra.Command {
 	var f eventsFlags
 	cmd := &cobra.Command{
 		Use:   "events RUN|FILE",
@@ -37,8 +40,8 @@ left out; --all shows them too.`,
   refrain events r_1f0c --errors
   refrain events last --agent critic --iteration 3
   refrain events last --follow --json | jq .author`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fl := cmd.Flags()
 			switch {
@@ -51,7 +54,7 @@ left out; --all shows them too.`,
 		},
 	}
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.BoolVar(&f.errors, "errors", false, "only failures, refused exits, and loops or runs that ended with an error")
 	fl.StringVar(&f.agent, "agent", "", "only events of the agent with this `name`")
 	fl.IntVar(&f.iteration, "iteration", 0, "only events of iteration `N` of the outermost loop")
@@ -61,36 +64,36 @@ left out; --all shows them too.`,
 	return cmd
 }
 
-func listEvents(ctx context.Context, e *env, f eventsFlags, word string) error {
-	run, err := openRun(ctx, e, f.store, word)
+func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) error {
+	run, err := runstore.Open(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer run.close()
-	if f.follow && run.store == nil {
+	defer run.Close()
+	if f.follow && run.Store == nil {
 		return fmt.Errorf("--follow: %s is a file, to which nothing is added", word)
 	}
-	shown := run.events
+	shown := run.Events
 	if !f.all {
 		shown = session.Current(progress.LastRun(shown))
 	}
 	w := newWatching(run)
-	for _, ev := range run.events {
+	for _, ev := range run.Events {
 		w.add(ev)
 	}
 	coming := f.follow && !w.over()
 	if err := f.check(run, shown, coming); err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	for _, ev := range shown {
-		if err := f.print(e, ev, run.wholes.of); err != nil {
+		if err := f.print(e, ev, run.Wholes.Of); err != nil {
 			return err
 		}
 	}
 	if coming {
-		err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev, run.wholes.of) }, nil)
+		err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev, run.Wholes.Of) }, nil)
 		if gone, ok := errors.AsType[*goneError](err); ok {
-			return &exitError{exitInterrupted, gone}
+			return &term.Exit{Code: term.ExitInterrupted, Err: gone}
 		}
 		if err != nil {
 			return err
@@ -101,30 +104,30 @@ func listEvents(ctx context.Context, e *env, f eventsFlags, word string) error {
 
 // note says of a run that is not at its end why that is so, and how it goes on: what
 // was cut off is no error.
-func (f *eventsFlags) note(ctx context.Context, e *env, run *oneRun, w *watching) error {
-	if f.json || run.store == nil {
+func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, w *watching) error {
+	if f.json || run.Store == nil {
 		return nil
 	}
 	sum := w.summary()
-	status, _, err := run.status(ctx, sum.Status)
+	status, _, err := run.Status(ctx, sum.Status)
 	if err != nil {
 		return err
 	}
 	var lines []string
 	switch status {
 	case string(mark.RunWaiting):
-		lines = append([]string{"run " + run.id + " " + waitsForPerson}, asking(run.id, sum)...)
-	case string(mark.RunIsPaused), statusInterrupted:
-		lines = []string{"run " + run.id + " is " + status, run.howToResume()}
+		lines = append([]string{"run " + run.ID + " " + runstore.WaitsForPerson}, runstore.Asks(run.ID, sum)...)
+	case string(mark.RunIsPaused), runstore.StatusInterrupted:
+		lines = []string{"run " + run.ID + " is " + status, run.HowToResume()}
 	}
 	for _, l := range lines {
-		fmt.Fprintln(e.stderr, progress.Clean(l))
+		fmt.Fprintln(e.Stderr, progress.Clean(l))
 	}
 	return nil
 }
 
 // print writes an event that is asked for.
-func (f *eventsFlags) print(e *env, ev *session.Event, whole progress.Whole) error {
+func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole) error {
 	if f.errors && problemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
 		f.iteration > 0 && !inIteration(ev, f.iteration) {
 		return nil
@@ -132,16 +135,16 @@ func (f *eventsFlags) print(e *env, ev *session.Event, whole progress.Whole) err
 	ev = whole(ev)
 	var line []byte
 	if f.json {
-		text, err := marshalJSON(ev)
+		text, err := term.MarshalJSON(ev)
 		if err != nil {
-			return &exitError{exitFailed, fmt.Errorf("event %d: %w", ev.Seq, err)}
+			return term.Failure(fmt.Errorf("event %d: %w", ev.Seq, err))
 		}
 		line = text
 	} else {
 		line = []byte(eventLine(ev))
 	}
-	if _, err := e.stdout.Write(append(line, '\n')); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("write the events: %w", err)}
+	if _, err := e.Stdout.Write(append(line, '\n')); err != nil {
+		return term.Failure(fmt.Errorf("write the events: %w", err))
 	}
 	return nil
 }

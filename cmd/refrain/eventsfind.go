@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -15,15 +19,15 @@ import (
 )
 
 // check refuses to look for what there cannot be. An iteration may be still to come.
-func (f *eventsFlags) check(run *oneRun, shown []*session.Event, coming bool) error {
+func (f *eventsFlags) check(run *runstore.Run, shown []*session.Event, coming bool) error {
 	if f.agent != "" {
-		names := agentsIn(run.events)
+		names := agentsIn(run.Events)
 		if !slices.Contains(names, f.agent) {
-			hint := "there are " + listed(names)
+			hint := "there are " + term.Listed(names)
 			if near := expr.Nearest(f.agent, names); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			return fmt.Errorf("run %s has no agent %q (%s)", run.id, f.agent, hint)
+			return fmt.Errorf("run %s has no agent %q (%s)", run.ID, f.agent, hint)
 		}
 	}
 	last := 0
@@ -34,9 +38,9 @@ func (f *eventsFlags) check(run *oneRun, shown []*session.Event, coming bool) er
 	case f.iteration <= last || coming:
 		return nil
 	case last == 0:
-		return fmt.Errorf("run %s has no iteration %d: no loop has begun in it", run.id, f.iteration)
+		return fmt.Errorf("run %s has no iteration %d: no loop has begun in it", run.ID, f.iteration)
 	}
-	return fmt.Errorf("run %s has no iteration %d: it has 1 to %d", run.id, f.iteration, last)
+	return fmt.Errorf("run %s has no iteration %d: it has 1 to %d", run.ID, f.iteration, last)
 }
 
 // agentsIn are the agents of a log: those in it, and those of its definition.
@@ -56,8 +60,8 @@ func agentsIn(events []*session.Event) []string {
 		if ev.Mark.Decode(&started) != nil {
 			continue
 		}
-		if p, err := decodeProgram(started); err == nil {
-			if def, err := p.definition(); err == nil {
+		if p, err := deffile.DecodeProgram(started); err == nil {
+			if def, err := p.Definition(); err == nil {
 				for a := range def.Root.All {
 					add(a.Name)
 				}

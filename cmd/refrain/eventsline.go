@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -42,7 +45,7 @@ func eventLine(ev *session.Event) string {
 		}
 	}
 	line := fmt.Sprintf("%4d %s %s: %s", ev.Seq, ev.Timestamp.Local().Format(time.TimeOnly), where, cmp.Or(what, "-"))
-	return clipped(progress.Clean(line), 240)
+	return term.Clipped(progress.Clean(line), 240)
 }
 
 // saidIn is what an event says, its calls of tools too.
@@ -125,7 +128,7 @@ func stopText(d *loop.StopRecord) string {
 	if d.Reason != loop.ReasonCanceled || d.Detail == "" {
 		return d.String()
 	}
-	return fmt.Sprintf("after %s: %s", counted(int64(d.Iterations), "iteration"), d.Detail)
+	return fmt.Sprintf("after %s: %s", term.Counted(int64(d.Iterations), "iteration"), d.Detail)
 }
 
 // runMarkText is what a mark of a run as a whole says, or one of a person's.
@@ -140,7 +143,7 @@ func runMarkText(m *mark.Mark, read func(any) bool) string {
 		var d mark.RunPaused
 		if read(&d) {
 			if len(d.Waits) > 0 {
-				return "for " + counted(int64(len(d.Waits)), "answer") + by(d.By)
+				return "for " + term.Counted(int64(len(d.Waits)), "answer") + by(d.By)
 			}
 			return strings.TrimSpace(d.Reason + by(d.By))
 		}
@@ -152,7 +155,7 @@ func runMarkText(m *mark.Mark, read func(any) bool) string {
 	case mark.KindAsked:
 		var d mark.Question
 		if read(&d) {
-			return questionText(d)
+			return runstore.QuestionText(d)
 		}
 	case mark.KindAnswered:
 		var d mark.Answer

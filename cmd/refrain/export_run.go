@@ -3,18 +3,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
-	"github.com/spf13/cobra"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/spf13/cobra"
 )
 
 // exportFlags are the flags of refrain export for a run.
@@ -24,7 +22,7 @@ type exportFlags struct {
 }
 
 // newExportRun is refrain export: of a run and, with --to, of a definition.
-func newExportRun(e *env) *cobra.Command {
+func newExportRun(e *term.Env) *cobra.Command {
 	var f exportFlags
 	cmd := newExport(e)
 	definition := cmd.RunE
@@ -45,8 +43,8 @@ With --to, export a definition.
   refrain export r_1f0c --audit -o audit.jsonl
   refrain export last | ssh host refrain import -
 ` + cmd.Example
-	cmd.ValidArgsFunction = completeRuns(e, 1)
-	storeFlag(cmd.Flags(), &f.store)
+	cmd.ValidArgsFunction = runstore.Complete(e, 1)
+	runstore.Flag(cmd.Flags(), &f.store)
 	cmd.Flags().BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
 	cmd.Flags().Lookup("output").Usage = "write to a new `FILE`, or a definition to a folder, in place of stdout"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -61,24 +59,24 @@ With --to, export a definition.
 }
 
 // runExport writes a run into a file.
-func runExport(ctx context.Context, e *env, f exportFlags, word string) error {
-	run, err := openRun(ctx, e, f.store, word)
+func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) error {
+	run, err := runstore.Open(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer run.close()
-	if run.file != nil && run.file.head != nil {
-		_, found, err := run.chained()
+	defer run.Close()
+	if run.File != nil && run.File.Head != nil {
+		_, found, err := run.Chained()
 		if err == nil && found != nil {
 			err = fmt.Errorf("%s: %s: a file that was changed is not exported anew", word, found)
 		}
 		if err != nil {
-			return &exitError{exitFailed, err}
+			return term.Failure(err)
 		}
 	}
 	if f.out == "" || f.out == "-" {
-		if _, err := run.export(exactly(e.stdout), f.audit); err != nil {
-			return &exitError{exitFailed, fmt.Errorf("export run %s: %w", run.id, err)}
+		if _, err := run.Export(term.Exactly(e.Stdout), f.audit); err != nil {
+			return term.Failure(fmt.Errorf("export run %s: %w", run.ID, err))
 		}
 		return nil
 	}
@@ -88,62 +86,19 @@ func runExport(ctx context.Context, e *env, f exportFlags, word string) error {
 	}
 	file, err := os.OpenFile(f.out, flags, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return &exitError{exitUsage, fmt.Errorf("-o %s: there is such a file; choose another name, or write over it with --force", f.out)}
+		return term.UsageError(fmt.Errorf("-o %s: there is such a file; choose another name, or write over it with --force", f.out))
 	}
 	if err != nil {
-		return &exitError{exitUsage, fmt.Errorf("-o: %w", err)}
+		return term.UsageError(fmt.Errorf("-o: %w", err))
 	}
-	hash, err := run.export(file, f.audit)
+	hash, err := run.Export(file, f.audit)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return &exitError{exitFailed, errors.Join(fmt.Errorf("export run %s: %w", run.id, err), os.Remove(f.out))}
+		return term.Failure(errors.Join(fmt.Errorf("export run %s: %w", run.ID, err), os.Remove(f.out)))
 	}
-	fmt.Fprintf(e.stderr, "%s: %d events of %s", f.out, len(run.events), run.id)
+	fmt.Fprintf(e.Stderr, "%s: %d events of %s", f.out, len(run.Events), run.ID)
 	if f.audit {
-		fmt.Fprintf(e.stderr, ", %s", hash)
+		fmt.Fprintf(e.Stderr, ", %s", hash)
 	}
-	fmt.Fprintln(e.stderr)
+	fmt.Fprintln(e.Stderr)
 	return nil
-}
-
-// export writes the run, and returns the hash of all.
-func (r *oneRun) export(w io.Writer, audit bool) (hash string, err error) {
-	sum := progress.Summarize(r.events)
-	head := exportHead{
-		Type: "run", Schema: exportSchema, ID: r.id, Name: sum.Name, Status: string(sum.Status),
-		Events: int64(len(r.events)), State: r.initial, Audit: audit, Sealed: true, Refrain: version(),
-	}
-	c, err := newChain(r.id, r.initial)
-	if err != nil {
-		return "", err
-	}
-	buf := bufio.NewWriterSize(w, 1<<16)
-	enc := newJSON(buf)
-	if err := enc.Encode(head); err != nil {
-		return "", err
-	}
-	for ev := range r.wholes.all(r.events) {
-		if err := c.add(ev); err != nil {
-			return "", err
-		}
-		line := any(ev)
-		if audit {
-			line = hashed{ev, c.last}
-		}
-		if err := enc.Encode(line); err != nil {
-			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
-		}
-	}
-	if r.wholes.err != nil {
-		return "", r.wholes.err
-	}
-	if err := enc.Encode(exportTail{Type: "end", Events: head.Events, Chain: c.last}); err != nil {
-		return "", err
-	}
-	return c.last, buf.Flush()
-}
-
-// hashed is an event with the hash of the chain up to it.
-type hashed struct {
-	*session.Event
-	Chain string `json:"chain"`
 }

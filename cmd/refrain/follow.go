@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
@@ -39,20 +42,20 @@ type request struct {
 
 // follower drives a run and shows what happens.
 type follower struct {
-	e     *env
-	stock *stock
+	e     *term.Env
+	stock *runstore.Stock
 	req   request
 	out   output
 	def   *definition.Definition
 	grace time.Duration
 	sup   *supervisor.Supervisor
-	meter meter
+	meter term.Meter
 
 	mu        sync.Mutex
-	begun     bool   // the output was told
-	leaving   bool   // the run is to go on in the background
-	seen      int64  // number of the last event
-	wholes    wholes // of the log
+	begun     bool            // the output was told
+	leaving   bool            // the run is to go on in the background
+	seen      int64           // number of the last event
+	wholes    runstore.Wholes // of the log
 	fold      progress.Fold
 	diagnosis progress.Diagnosis
 	taken     progress.Resources
@@ -64,18 +67,18 @@ type follower struct {
 }
 
 // newFollower prepares to drive a run in a stock.
-func newFollower(e *env, s *stock, mode string, def *definition.Definition, req request, grace time.Duration) (*follower, error) {
-	req.definition, req.lasts, req.leaves = def.Name, s.durable, s.durable && !s.recorded
-	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: newMeter(), fold: progress.Fold{Owned: true}}
+func newFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.Definition, req request, grace time.Duration) (*follower, error) {
+	req.definition, req.lasts, req.leaves = def.Name, s.Durable, s.Durable && !s.Recorded
+	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(), fold: progress.Fold{Owned: true}}
 	var err error
 	if f.out, err = newOutput(e, mode, f); err != nil {
 		return nil, err
 	}
-	f.wholes.fetch = func(ctx context.Context) (*session.View, error) {
-		view, _, err := s.view(ctx, f.req.session)
+	f.wholes.Fetch = func(ctx context.Context) (*session.View, error) {
+		view, _, err := s.View(ctx, f.req.session)
 		return view, err
 	}
-	f.sup, err = s.supervise(e, f.event)
+	f.sup, err = s.Supervise(e, f.event)
 	return f, err
 }
 
@@ -87,7 +90,7 @@ func (f *follower) follow(ctx context.Context, begin func(context.Context) (*sup
 	if err != nil {
 		return f.refused(err)
 	}
-	release := onInterrupt(ctx, f.signal)
+	release := term.OnInterrupt(ctx, f.signal)
 	defer release()
 	if ctx.Err() != nil { // in between
 		f.signal(os.Interrupt)
@@ -97,7 +100,7 @@ func (f *follower) follow(ctx context.Context, begin func(context.Context) (*sup
 		err = f.sup.Close(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	if f.left(end) {
 		return f.handOver(context.WithoutCancel(ctx))
@@ -150,13 +153,13 @@ func (f *follower) again(seq int64) {
 	if p, ok := f.out.(interface {
 		past(iter.Seq[*session.Event])
 	}); ok {
-		p.past(f.wholes.recent(log))
+		p.past(f.wholes.Recent(log))
 	}
 }
 
 // refold folds a log from its beginning. It returns what counts of it.
 func (f *follower) refold(log []*session.Event) []*session.Event {
-	f.fold, f.diagnosis = progress.Fold{Owned: true, Whole: f.wholes.of}, progress.Diagnosis{}
+	f.fold, f.diagnosis = progress.Fold{Owned: true, Whole: f.wholes.Of}, progress.Diagnosis{}
 	f.busy, f.taken = clocks{}, progress.Resources{}
 	log = session.Current(log)
 	for _, ev := range log {
@@ -171,7 +174,7 @@ func (f *follower) refold(log []*session.Event) []*session.Event {
 // log is the outline of the run's log as the store has it now; empty if the store is
 // gone. It is not kept: it grows with the run.
 func (f *follower) log() []*session.Event {
-	view, run, err := f.stock.view(context.Background(), f.req.session)
+	view, run, err := f.stock.View(context.Background(), f.req.session)
 	if err != nil || run == nil {
 		return nil
 	}
@@ -188,12 +191,12 @@ func (f *follower) log() []*session.Event {
 func (f *follower) ask(do func(ctx context.Context, id, reason string) error, reason string) {
 	err := do(context.Background(), f.req.session, reason)
 	if err != nil && !errors.Is(err, supervisor.ErrOver) && !errors.Is(err, supervisor.ErrPaused) {
-		printError(f.e.stderr, err)
+		term.PrintError(f.e.Stderr, err)
 	}
 }
 
 // leave ends the process at once.
 func (f *follower) leave() {
 	f.out.close()
-	os.Exit(exitInterrupted)
+	os.Exit(term.ExitInterrupted)
 }

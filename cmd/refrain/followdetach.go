@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
+
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -63,9 +66,9 @@ func (f *follower) handOver(ctx context.Context) error {
 	err := inBackground(ctx, f.e, f.stock, launch{id: id, grace: f.grace, brief: f.fold.Stop() != nil})
 	if err != nil {
 		f.out.close()
-		return &exitError{exitFailed, fmt.Errorf("run %s is paused, and does not go on in the background: %w. %s", id, err, howToResumeIn(ctx, f.stock.service, id))}
+		return term.Failure(fmt.Errorf("run %s is paused, and does not go on in the background: %w. %s", id, err, runstore.HowToResumeIn(ctx, f.stock.Service, id)))
 	}
-	view, run, err := f.stock.view(ctx, id)
+	view, run, err := f.stock.View(ctx, id)
 	if err == nil && run != nil && (run.Status == mark.RunCompleted || run.Status == mark.RunFailed) {
 		return f.overAlready(view, run) // there was nothing but its end to come
 	}
@@ -93,7 +96,7 @@ func (f *follower) overAlready(view *session.View, run *mark.Run) error {
 	f.refold(f.log())
 	f.mu.Unlock()
 	if err := view.Err(); err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	return f.finish(end)
 }

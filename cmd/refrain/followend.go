@@ -11,6 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
@@ -23,20 +27,21 @@ import (
 
 // refused is the error of a run that did not begin.
 func (f *follower) refused(err error) error {
-	if exit, ok := errors.AsType[*exitError](err); ok {
+	if exit, ok := errors.AsType[*term.Exit](err); ok {
 		return exit
 	}
-	if errors.Is(err, errInterrupted) {
-		return &exitError{code: exitInterrupted}
+	if errors.Is(err, term.ErrInterrupted) {
+		return &term.Exit{Code: term.ExitInterrupted}
 	}
 	if held, ok := errors.AsType[*session.HeldError](err); ok {
-		return &exitError{exitFailed, fmt.Errorf("run %s is driven by %s since %s; follow it with refrain watch %s, or pause it with refrain pause %s",
-			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID, held.Key.SessionID)}
+		return term.Failure(fmt.Errorf("run %s is driven by %s since %s; follow it with refrain watch %s, or pause it with refrain pause %s",
+			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID, held.Key.SessionID))
+
 	}
 	if errors.Is(err, supervisor.ErrOver) {
 		err = f.over(err)
 	}
-	return &exitError{exitFailed, err}
+	return term.Failure(err)
 }
 
 // over adds to the error of a run that is over how it goes on all the same, if it
@@ -73,26 +78,26 @@ func (f *follower) finish(end supervisor.Outcome) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.broken != nil {
-		return &exitError{exitFailed, f.broken}
+		return term.Failure(f.broken)
 	}
 	if !f.begun { // it was ended before it did anything
 		f.begun = true
 		if err := f.out.started(f.req); err != nil {
-			return &exitError{exitFailed, err}
+			return term.Failure(err)
 		}
 	}
-	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), findings: f.diagnosis.Findings(), used: f.meter.used(f.taken)}
+	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), findings: f.diagnosis.Findings(), used: f.meter.Used(f.taken)}
 	f.ended(end, &res)
 	err := f.out.finished(f.req, res)
 	switch {
-	case res.code == exitFailed:
-		return &exitError{res.code, res.err}
+	case res.code == term.ExitFailed:
+		return &term.Exit{Code: res.code, Err: res.err}
 	case err != nil:
-		return &exitError{exitFailed, err}
-	case res.code == exitOK:
+		return term.Failure(err)
+	case res.code == term.ExitOK:
 		return nil
 	}
-	return &exitError{code: res.code}
+	return &term.Exit{Code: res.code}
 }
 
 // ended says how a run has ended: its error, its exit code, and what to do next.
@@ -108,27 +113,27 @@ func (f *follower) ended(end supervisor.Outcome, res *result) {
 			res.next = append(res.next, "Look into it with: refrain show "+id)
 		}
 	case isCanceled:
-		res.status, res.code, res.err = "canceled", exitInterrupted, errInterrupted
+		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted
 		if canceled.Reason != "" {
 			res.next = append(res.next, canceled.Error())
 		}
 	case !f.req.lasts && (isWaiting || isPaused):
 		f.lost(isWaiting, res)
 	case isWaiting:
-		res.status, res.code, res.answer = waitsForPerson, exitWaits, "" // it is still to come
-		res.next = asking(id, f.summary())
+		res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, "" // it is still to come
+		res.next = runstore.Asks(id, f.summary())
 	case isPaused:
-		res.status, res.code = "paused", exitWaits
+		res.status, res.code = "paused", term.ExitWaits
 		if f.presses.Load() > 0 {
-			res.code = exitInterrupted
+			res.code = term.ExitInterrupted
 		} else {
 			res.answer = ""
 		}
-		res.next = append(pausedLines(f.log(), f.summary()), howToResumeIn(context.Background(), f.stock.service, id))
+		res.next = append(pausedLines(f.log(), f.summary()), runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 	case errors.As(end.Err, new(*sqlite.RemovedError)):
 		f.storeGone(end.Err, res)
 	default:
-		res.code, res.err = exitFailed, hinted(end.Err)
+		res.code, res.err = term.ExitFailed, deffile.Hint(end.Err)
 		stands := end.Run.Status
 		switch was := f.req.stands; {
 		case stands == mark.RunFailed:
@@ -139,7 +144,7 @@ func (f *follower) ended(end supervisor.Outcome, res *result) {
 		}
 		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.changed // else it would come to the same
 		if f.req.lasts && again && (!stands.Over() || stands == mark.RunCanceled) {
-			res.next = append(res.next, howToResumeIn(context.Background(), f.stock.service, id))
+			res.next = append(res.next, runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 		}
 	}
 }
@@ -147,12 +152,12 @@ func (f *follower) ended(end supervisor.Outcome, res *result) {
 // storeGone is the end of a run whose store was taken from under it.
 func (f *follower) storeGone(err error, res *result) {
 	gone, _ := errors.AsType[*sqlite.RemovedError](err)
-	res.status, res.code, res.err = statusInterrupted, exitFailed, gone // once, whoever has met it
+	res.status, res.code, res.err = runstore.StatusInterrupted, term.ExitFailed, gone // once, whoever has met it
 	if gone.Kept == "" {
 		return
 	}
 	kept := gone.Kept
-	if rel, err := filepath.Rel(f.stock.dir, kept); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(f.stock.Dir, kept); err == nil && filepath.IsLocal(rel) {
 		kept = rel
 	}
 	res.next = append(res.next, "Resume with: refrain resume "+f.req.session+" --store sqlite:"+kept)
@@ -161,11 +166,11 @@ func (f *follower) storeGone(err error, res *result) {
 // lost is the end of a run in memory that would go on if it were kept.
 func (f *follower) lost(waits bool, res *result) {
 	if !waits {
-		res.status, res.code, res.err = "canceled", exitInterrupted, errInterrupted
+		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted
 		return
 	}
-	res.status, res.code, res.answer = waitsForPerson, exitWaits, ""
-	for _, line := range asking(f.req.session, f.summary()) {
+	res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, ""
+	for _, line := range runstore.Asks(f.req.session, f.summary()) {
 		res.next = append(res.next, line)
 		break // there will be nobody to answer
 	}

@@ -34,14 +34,14 @@ func (f *follower) signal(sig os.Signal) {
 	if leave {
 		f.leave()
 	}
-	fmt.Fprintln(f.e.stderr, say)
+	fmt.Fprintln(f.e.Stderr, say)
 	if sig == os.Interrupt {
 		return
 	}
 	time.AfterFunc(f.grace, func() {
 		if f.presses.Load() == 1 {
 			say, _ := f.interrupt()
-			fmt.Fprintln(f.e.stderr, say)
+			fmt.Fprintln(f.e.Stderr, say)
 		}
 	})
 }

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -21,7 +24,7 @@ type forkFlags struct {
 	run       bool
 }
 
-func newFork(e *env) *cobra.Command {
+func newFork(e *term.Env) *cobra.Command {
 	var f forkFlags
 	cmd := &cobra.Command{
 		Use:   "fork RUN",
@@ -35,8 +38,8 @@ it, and --run does so at once.`,
 		Example: `  refrain fork last --at-iteration 2
   refrain fork last --at-iteration 2 --run
   refrain fork r_1f0c3a2b --at-event 117`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fl := cmd.Flags()
 			switch {
@@ -49,25 +52,25 @@ it, and --run does so at once.`,
 				return err
 			}
 			var err error
-			if f.progress, err = chosenProgress(e, f.progress, fl.Changed("progress"), f.json); err != nil {
+			if f.progress, err = term.ChosenMode(e, f.progress, fl.Changed("progress"), f.json); err != nil {
 				return err
 			}
 			if f.run {
-				if _, err := progressMode(e, f.progress); err != nil {
+				if _, err := term.Mode(e, f.progress); err != nil {
 					return err
 				}
 			}
 			return forkRun(cmd.Context(), e, f, args[0])
 		},
 	}
-	cmd.SetFlagErrorFunc(valueError)
+	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop")
 	fl.Int64Var(&f.event, "at-event", 0, "fork after the event with this `number`; refrain events shows the numbers")
 	fl.BoolVar(&f.run, "run", false, "resume the new run at once")
 	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
-	fl.StringVar(&f.progress, "progress", progressAuto, "with --run: "+progressUsage)
+	fl.StringVar(&f.progress, "progress", term.Auto, "with --run: "+term.ModeUsage)
 	graceFlag(fl, &f.grace)
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
@@ -85,31 +88,31 @@ func (f *forkFlags) check(fl *pflag.FlagSet) error {
 	return f.resumeFlags.check(fl)
 }
 
-func forkRun(ctx context.Context, e *env, f forkFlags, word string) error {
-	s, id, err := openStockOf(ctx, e, f.store, word)
+func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
+	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	sup, err := s.supervise(e, nil)
+	defer s.Close()
+	sup, err := s.Supervise(e, nil)
 	if err != nil {
 		return err
 	}
 	defer sup.Close(ctx)
 	fork, err := sup.Fork(ctx, id, supervisor.Checkpoint{Iteration: f.iteration, Seq: f.event})
 	if errors.Is(err, supervisor.ErrNoCheckpoint) {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	if f.run {
-		fmt.Fprintf(e.stderr, "run %s is a fork of %s\n", fork, id)
-		return s.resume(ctx, e, f.resumeFlags, fork)
+		fmt.Fprintf(e.Stderr, "run %s is a fork of %s\n", fork, id)
+		return resumeIn(ctx, e, s, f.resumeFlags, fork)
 	}
-	fmt.Fprintf(e.stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id, howToResumeIn(ctx, s.service, fork))
-	if _, err := fmt.Fprintln(e.stdout, fork); err != nil {
-		return &exitError{exitFailed, err}
+	fmt.Fprintf(e.Stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id, runstore.HowToResumeIn(ctx, s.Service, fork))
+	if _, err := fmt.Fprintln(e.Stdout, fork); err != nil {
+		return term.Failure(err)
 	}
 	return nil
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +23,7 @@ var graphFormats = map[string]func(io.Writer, *graphNode) error{
 	"ascii": graphASCII, "mermaid": graphMermaid, "dot": graphDot,
 }
 
-func newGraph(e *env) *cobra.Command {
+func newGraph(e *term.Env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "graph FILE",
@@ -35,7 +37,7 @@ Files of other products are drawn as refrain would run them.`,
 		Example: `  refrain graph loop.yaml
   refrain graph loop.yaml --format mermaid >loop.mmd
   refrain graph loop.yaml --format dot | dot -Tsvg >loop.svg`,
-		Args: between(1, 1),
+		Args: term.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			draw, ok := graphFormats[format]
 			if !ok {
@@ -45,11 +47,11 @@ Files of other products are drawn as refrain would run them.`,
 				}
 				return fmt.Errorf("--format %q: use ascii, mermaid or dot", format)
 			}
-			def, err := loadDefinition(e, args[0])
+			def, err := deffile.Load(e, args[0])
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return term.UsageError(err)
 			}
-			return draw(e.stdout, graphOf(def.Root))
+			return draw(e.Stdout, graphOf(def.Root))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "ascii", "ascii, mermaid or dot")
@@ -99,7 +101,7 @@ func graphOf(root *definition.Agent) *graphNode {
 				markExit(n, who)
 				continue
 			}
-			n.stops = append(n.stops, oneLine(way.Text, 80))
+			n.stops = append(n.stops, term.OneLine(way.Text, 80))
 		}
 		return n
 	}
@@ -129,20 +131,20 @@ func markExit(n *graphNode, name string) {
 
 func graphName(a *definition.Agent) string {
 	if a.DisplayName != "" && a.DisplayName != a.Name {
-		return oneLine(a.DisplayName, 60) + " (" + oneLine(a.Name, 60) + ")"
+		return term.OneLine(a.DisplayName, 60) + " (" + term.OneLine(a.Name, 60) + ")"
 	}
-	return oneLine(a.Name, 60)
+	return term.OneLine(a.Name, 60)
 }
 
 func graphAbout(a *definition.Agent) []string {
 	var about []string
 	if a.OutputKey != "" {
-		about = append(about, "-> "+oneLine(a.OutputKey, 60))
+		about = append(about, "-> "+term.OneLine(a.OutputKey, 60))
 	}
 	if a.Expression != nil && len(a.Expression.Set) > 0 {
 		var keys []string
 		for key := range a.Expression.Set {
-			keys = append(keys, oneLine(key, 60))
+			keys = append(keys, term.OneLine(key, 60))
 		}
 		slices.Sort(keys)
 		about = append(about, "-> "+strings.Join(keys, ", "))
@@ -162,27 +164,9 @@ func graphAbout(a *definition.Agent) []string {
 		}
 	}
 	if tools != nil {
-		about = append(about, "calls "+oneLine(strings.Join(tools, ", "), 80))
+		about = append(about, "calls "+term.OneLine(strings.Join(tools, ", "), 80))
 	}
 	return about
-}
-
-// oneLine is a text on one line of at most so many characters, without what would
-// command a terminal or turn the direction of what follows it.
-func oneLine(s string, most int) string {
-	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, s)), " ")
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
 }
 
 // label is the lines of a node: what it is, and what is said of it.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -24,7 +26,7 @@ func FuzzGraphLabels(f *testing.F) {
 	mermaid := regexp.MustCompile(`^(?:[\pL\p{Nd} _.,:/()=+★→·≥≤…-]|#[0-9]+;|<br/>)*$`)
 	dot := regexp.MustCompile(`^(?:[^"\\\p{Cc}\p{Cf}\p{Cs}]|\\["\\n])*$`) // an icon of private use is harmless
 	f.Fuzz(func(t *testing.T, s string) {
-		lines := []string{oneLine(s, 40), "end"}
+		lines := []string{term.OneLine(s, 40), "end"}
 		if l := mermaidLabel(lines); !mermaid.MatchString(l) {
 			t.Errorf("%q: %q", s, l)
 		}

@@ -7,12 +7,13 @@ package main
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/charmbracelet/x/term"
+	xterm "github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 )
 
@@ -233,13 +234,6 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Clean(name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // onTerminal is what somebody gets to see whose terminal is both outputs of a
 // command, as it is sent there.
 func onTerminal(t *testing.T, args []string) string {
@@ -252,7 +246,7 @@ func onTerminal(t *testing.T, args []string) string {
 	if err := pty.Setsize(far, &pty.Winsize{Rows: 50, Cols: 400}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := term.MakeRaw(tty.Fd()); err != nil { // else it makes \r\n of \n
+	if _, err := xterm.MakeRaw(tty.Fd()); err != nil { // else it makes \r\n of \n
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -271,4 +265,17 @@ func onTerminal(t *testing.T, args []string) string {
 	tty.Close()
 	reading.Wait()
 	return out.String()
+}
+
+// command is the first character of a line that has no business in a terminal.
+func command(line string) (rune, bool) {
+	for i, r := range line {
+		if r == utf8.RuneError && !strings.HasPrefix(line[i:], "\ufffd") {
+			return rune(line[i]), true // eight bits are a command where there is no UTF-8
+		}
+		if r != '\t' && unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) {
+			return r, true
+		}
+	}
+	return 0, false
 }

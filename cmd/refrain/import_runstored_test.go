@@ -12,6 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -20,7 +24,6 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -145,20 +148,20 @@ func TestStoredRunsResume(t *testing.T) {
 // resumed imports a run, resumes it, and returns the last thing that was said.
 func resumed(t *testing.T, name string, root agent.Agent) (last *session.Event) {
 	t.Helper()
-	log, err := openLog(&env{stderr: os.Stderr}, "testdata/v1/"+name+".jsonl")
+	log, err := runstore.OpenLog(&term.Env{Stderr: os.Stderr}, "testdata/v1/"+name+".jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&oneRun{id: "r", file: log, events: log.events, initial: log.head.State}).save(t.Context(), store); err != nil {
+	if err := (&runstore.Run{ID: "r", File: log, Events: log.Events, Initial: log.Head.State}).Save(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
-	r, err := runner.New(runner.Config{AppName: appName, Agent: root, SessionService: store, Durable: true})
+	r, err := runner.New(runner.Config{AppName: runstore.AppName, Agent: root, SessionService: store, Durable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for ev, err := range r.Resume(t.Context(), userName, "r", log.events[0].InvocationID, agent.RunConfig{Pause: new(agent.Pause)}) {
+	for ev, err := range r.Resume(t.Context(), runstore.UserName, "r", log.Events[0].InvocationID, agent.RunConfig{Pause: new(agent.Pause)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,12 +190,12 @@ func TestStoredRunThatWaitsGoesOnWithTheAnswer(t *testing.T) {
 	if _, err := os.Stat(file); err != nil && *update {
 		makeWaiting(t, file)
 	}
-	log, err := openLog(&env{stderr: os.Stderr}, file)
+	log, err := runstore.OpenLog(&term.Env{Stderr: os.Stderr}, file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&oneRun{id: "r_e0000001", file: log, events: log.events}).save(t.Context(), store); err != nil {
+	if err := (&runstore.Run{ID: "r_e0000001", File: log, Events: log.Events}).Save(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
 	sup := reviewing(t, store)
@@ -238,7 +241,7 @@ func reviewing(t *testing.T, store session.Service) *supervisor.Supervisor {
 		t.Fatal(err)
 	}
 	sup, err := supervisor.New(supervisor.Config{
-		Service: store, AppName: appName, UserID: userName, Owner: "refrain 1 on example",
+		Service: store, AppName: runstore.AppName, UserID: runstore.UserName, Owner: "refrain 1 on example",
 		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: root}, nil
 		},
@@ -262,12 +265,12 @@ func makeWaiting(t *testing.T, file string) {
 	if _, err := run.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	one := &oneRun{id: "r_e0000001", store: store}
-	if err := one.read(t.Context()); err != nil {
+	one := &runstore.Run{ID: "r_e0000001", Store: store}
+	if err := one.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if _, err := one.export(&out, false); err != nil {
+	if _, err := one.Export(&out, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {

@@ -14,6 +14,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -43,7 +46,7 @@ var starters = []starter{
 // schemaFile is the copy of the schema that init writes beside a definition.
 const schemaFile = "refrain.schema.json"
 
-func newInit(e *env) *cobra.Command {
+func newInit(e *term.Env) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
@@ -56,7 +59,7 @@ The templates:
 ` + starterList(),
 		Example: `  refrain init
   refrain init shop --template negotiate`,
-		Args: between(0, 1),
+		Args: term.Args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, err := starterNamed(name)
 			if err != nil {
@@ -71,9 +74,9 @@ The templates:
 				err = writeStarter(dir, files)
 			}
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return term.UsageError(err)
 			}
-			return s.next(e.stdout, dir, files)
+			return s.next(e.Stdout, dir, files)
 		},
 	}
 	cmd.Flags().StringVar(&name, "template", starters[0].name, "`TEMPLATE` to write: "+strings.Join(starterNames(), ", "))
@@ -129,7 +132,7 @@ func (s starter) files() ([]starterFile, error) {
 			return nil, err
 		}
 		if entry.Name() == "loop.yaml" {
-			data = append([]byte(schemaLine+schemaFile+"\n"), data...)
+			data = append([]byte(deffile.SchemaLine+schemaFile+"\n"), data...)
 		}
 		files = append(files, starterFile{entry.Name(), data})
 	}
@@ -198,7 +201,7 @@ func (s starter) next(w io.Writer, dir string, files []starterFile) error {
 	}
 	b.WriteString("\nRun it:\n")
 	if dir != "." {
-		fmt.Fprintf(&b, "  cd %s\n", shellWord(dir))
+		fmt.Fprintf(&b, "  cd %s\n", term.ShellWord(dir))
 	}
 	fmt.Fprintf(&b, "  %s\n", s.command)
 	if scripted {
@@ -207,15 +210,4 @@ func (s starter) next(w io.Writer, dir string, files []starterFile) error {
 	b.WriteString("\nThen change loop.yaml, and see what it can come to, and what catches what goes wrong:\n  refrain check loop.yaml\n  refrain graph loop.yaml\n  refrain rehearse loop.yaml\n")
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// shellWord is a word as a person would type it.
-func shellWord(s string) string {
-	if strings.HasPrefix(s, "-") {
-		s = "./" + s
-	}
-	if strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`&|;<>()*?[]#~!{}", r) }) {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
 }

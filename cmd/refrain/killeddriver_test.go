@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -99,8 +102,8 @@ func (r *refrains) open() (session.Service, func()) {
 	if path, ok := strings.CutPrefix(spec, "sqlite:"); ok {
 		spec = "sqlite:" + filepath.Join(r.dir, path)
 	}
-	e := &env{getenv: func(string) string { return "" }, stderr: os.Stderr}
-	store, closeStore, err := openStore(context.Background(), e, spec)
+	e := &term.Env{Getenv: func(string) string { return "" }, Stderr: os.Stderr}
+	store, closeStore, err := runstore.MakeService(context.Background(), e, spec)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -112,7 +115,7 @@ func (r *refrains) stand(id string) *listedRun {
 	r.Helper()
 	store, closeStore := r.open()
 	defer closeStore()
-	got, err := store.Get(context.Background(), &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
+	got, err := store.Get(context.Background(), &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -74,7 +76,7 @@ func (k *attack) begun(id string) map[string]bool {
 	k.Helper()
 	store, closeStore := k.open()
 	defer closeStore()
-	got, err := store.Get(k.Context(), &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
+	got, err := store.Get(k.Context(), &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func (k *attack) events(id string) int {
 	k.Helper()
 	store, closeStore := k.open()
 	defer closeStore()
-	got, err := store.Get(k.Context(), &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
+	got, err := store.Get(k.Context(), &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if err != nil {
 		k.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 )
 
 var longSize = flag.String("long", "", "in TestMemoryOfALongRun, a run of this size, such as `10000x100000`: iterations and bytes of output")
@@ -50,10 +52,10 @@ func longCommand(t *testing.T, dir string, args ...string) (peak int64, took tim
 	cmd.Dir, cmd.Stderr = dir, &stderr
 	cmd.Env = append(os.Environ(), "REFRAIN_STORE=sqlite:runs.db")
 	began := time.Now()
-	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != exitLimit {
+	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != term.ExitLimit {
 		t.Fatalf("refrain %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
-	return peakOf(cmd.ProcessState.SysUsage().(*syscall.Rusage)), time.Since(began)
+	return int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) << 10, time.Since(began)
 }
 
 // An iteration takes no more than 1.15 times its output in the store, although the

@@ -20,6 +20,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 )
 
 func main() {
@@ -28,26 +30,26 @@ func main() {
 
 // mainCode is main for tests, which run it in a process of their own.
 func mainCode() int {
-	ctx, stop := interruptible(context.Background())
+	ctx, stop := term.Interruptible(context.Background())
 	defer stop()
 	return run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
 // run is the program, but for its process.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	e := &env{getenv: getenv, stdin: stdin, stdout: newReadable(stdout), stderr: newReadable(stderr), ctx: ctx}
+	e := &term.Env{Getenv: getenv, Stdin: stdin, Stdout: term.Readable(stdout), Stderr: term.Readable(stderr), Ctx: ctx}
 	cmd := newRoot(e)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
-	var exit *exitError
+	var exit *term.Exit
 	switch {
 	case err == nil:
-		return exitOK
+		return term.ExitOK
 	case !errors.As(err, &exit):
-		exit = &exitError{code: exitUsage, err: err}
+		exit = &term.Exit{Code: term.ExitUsage, Err: err}
 	}
-	if exit.err != nil {
-		printError(e.stderr, exit.err)
+	if exit.Err != nil {
+		term.PrintError(e.Stderr, exit.Err)
 	}
-	return exit.code
+	return exit.Code
 }

@@ -72,3 +72,10 @@ func buildCache() string {
 	}
 	return filepath.Join(dir, "go-build")
 }
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Clean(name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

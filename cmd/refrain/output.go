@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -42,19 +44,19 @@ type result struct {
 }
 
 // newOutput is the output of a mode. Keys are for an output that reads them.
-func newOutput(e *env, mode string, keys controls) (output, error) {
-	mode, err := progressMode(e, mode)
+func newOutput(e *term.Env, mode string, keys controls) (output, error) {
+	mode, err := term.Mode(e, mode)
 	switch {
 	case err != nil:
 		return nil, err
-	case mode == progressTTY:
+	case mode == term.TTY:
 		return newViewed(e, keys), nil
-	case mode == progressJSON:
-		return &ndjson{out: e.stdout}, nil
-	case mode == progressQuiet:
-		return &plain{out: e.stdout, err: io.Discard}, nil
+	case mode == term.JSON:
+		return &ndjson{out: e.Stdout}, nil
+	case mode == term.Quiet:
+		return &plain{out: e.Stdout, err: io.Discard}, nil
 	}
-	return &plain{out: e.stdout, err: e.stderr}, nil
+	return &plain{out: e.Stdout, err: e.Stderr}, nil
 }
 
 // plain writes a line for each change to stderr, and the answer to stdout.
@@ -175,7 +177,7 @@ func (p *plain) finished(req request, res result) error {
 		p.line(res.used.String())
 	}
 	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
-		if _, err := fmt.Fprintln(exactly(p.out), answer); err != nil {
+		if _, err := fmt.Fprintln(term.Exactly(p.out), answer); err != nil {
 			return fmt.Errorf("write the answer: %w", err)
 		}
 	}
@@ -188,11 +190,11 @@ func summary(req request, res result) string {
 	switch {
 	case res.status != "":
 		status = res.status
-	case res.code == exitInterrupted:
+	case res.code == term.ExitInterrupted:
 		status = "interrupted"
 	case res.err != nil:
 		status = "failed"
-	case res.code == exitLimit:
+	case res.code == term.ExitLimit:
 		status = "stopped by a limit"
 	}
 	s := fmt.Sprintf("run %s %s", req.session, status)
@@ -250,7 +252,7 @@ func (j *ndjson) finished(req request, res result) error {
 	}
 	if res.err != nil {
 		m["error"] = res.err.Error()
-		if errors.Is(res.err, errInterrupted) {
+		if errors.Is(res.err, term.ErrInterrupted) {
 			m["stop_reason"] = loop.ReasonCanceled
 		}
 	}
@@ -260,9 +262,9 @@ func (j *ndjson) finished(req request, res result) error {
 func (j *ndjson) close() {}
 
 func (j *ndjson) write(v any) error {
-	line, err := marshalJSON(v)
+	line, err := term.MarshalJSON(v)
 	if err != nil { // an event that is no JSON must not hide the others
-		line, _ = marshalJSON(map[string]any{"type": "warning", "message": err.Error()})
+		line, _ = term.MarshalJSON(map[string]any{"type": "warning", "message": err.Error()})
 	}
 	if _, err := j.out.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("write progress: %w", err)

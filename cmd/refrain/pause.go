@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/session/mark"
@@ -19,7 +22,7 @@ type askFlags struct {
 	now           bool
 }
 
-func newPause(e *env) *cobra.Command {
+func newPause(e *term.Env) *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "pause RUN",
@@ -29,18 +32,18 @@ first; --now cuts them off, and resuming makes them again. The command waits unt
 run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
 		Example: `  refrain pause last
   refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return pauseRun(cmd.Context(), e, f, args[0]) },
 	}
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 	fl.BoolVar(&f.now, "now", false, "cut off the steps that are running")
 	return cmd
 }
 
-func pauseRun(ctx context.Context, e *env, f askFlags, word string) error {
+func pauseRun(ctx context.Context, e *term.Env, f askFlags, word string) error {
 	return f.ask(ctx, e, word, func(sup *supervisor.Supervisor, id string) error {
 		if f.now {
 			return sup.PauseNow(ctx, id, f.reason)
@@ -50,13 +53,13 @@ func pauseRun(ctx context.Context, e *env, f askFlags, word string) error {
 }
 
 // ask has a run asked for something, and waits until it is done.
-func (f *askFlags) ask(ctx context.Context, e *env, word string, ask func(*supervisor.Supervisor, string) error) error {
-	s, id, err := openStockOf(ctx, e, f.store, word)
+func (f *askFlags) ask(ctx context.Context, e *term.Env, word string, ask func(*supervisor.Supervisor, string) error) error {
+	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	sup, err := s.supervise(e, nil)
+	defer s.Close()
+	sup, err := s.Supervise(e, nil)
 	if err != nil {
 		return err
 	}
@@ -64,24 +67,24 @@ func (f *askFlags) ask(ctx context.Context, e *env, word string, ask func(*super
 	for {
 		held, err := sup.Driver(ctx, id)
 		if err != nil {
-			return &exitError{exitFailed, err}
+			return term.Failure(err)
 		}
 		if err := ask(sup, id); err != nil {
-			return &exitError{exitFailed, err}
+			return term.Failure(err)
 		}
 		if held != nil {
-			fmt.Fprintf(e.stderr, "run %s is driven by %s, which knows of it; waiting for the run\n", id, held.Owner)
+			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which knows of it; waiting for the run\n", id, held.Owner)
 		}
 		run, err := sup.Wait(ctx, id)
 		if errors.Is(err, supervisor.ErrInterrupted) {
 			continue // its driver has died of it: now it can be written down
 		}
 		if err != nil {
-			return &exitError{exitFailed, fmt.Errorf("wait for run %s: %w", id, err)}
+			return term.Failure(fmt.Errorf("wait for run %s: %w", id, err))
 		}
-		fmt.Fprintf(e.stderr, "run %s %s\n", id, standsNow(&run))
+		fmt.Fprintf(e.Stderr, "run %s %s\n", id, standsNow(&run))
 		if !run.Status.Over() {
-			fmt.Fprintln(e.stderr, howToResumeIn(ctx, s.service, id))
+			fmt.Fprintln(e.Stderr, runstore.HowToResumeIn(ctx, s.Service, id))
 		}
 		return nil
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session/mark"
@@ -33,7 +35,7 @@ sub_agents:
 func TestRunGoesOnInTheBackground(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		end  func(*atTerminal) // between the key and the end of the step
+		end  func(*atTerminal) // term.Args the key and the end of the step
 	}{
 		{"the terminal stays", func(*atTerminal) {}},
 		{"the terminal is closed at once", func(a *atTerminal) { a.hangUp() }},
@@ -54,7 +56,7 @@ func TestRunGoesOnInTheBackground(t *testing.T) {
 			a.shows("Leaving after one finishes (up to 4m")
 			tt.end(a)
 			touch(t, at("go-one"))
-			if code := a.wait(); code != exitOK {
+			if code := a.wait(); code != term.ExitOK {
 				t.Errorf("exit code %d\n%s", code, a.text())
 			}
 			if tt.name == "the terminal stays" {
@@ -105,7 +107,7 @@ sub_agents:
 	a.press("d")
 	a.shows("Leaving after wait finishes")
 	touch(t, filepath.Join(a.cmd.Dir, "go"))
-	if code := a.wait(); code != exitOK {
+	if code := a.wait(); code != term.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if s := a.text(); strings.Contains(s, "in the background: refrain") || !strings.Contains(s, " completed stop_reason=max_iterations") {
@@ -125,7 +127,7 @@ func TestLeavingIsTakenBack(t *testing.T) {
 	a.press("d")
 	a.shows("The run is being paused already")
 	touch(t, filepath.Join(a.cmd.Dir, "go-one"))
-	if code := a.wait(); code != exitInterrupted {
+	if code := a.wait(); code != term.ExitInterrupted {
 		t.Errorf("exit code %d", code)
 	}
 	a.shows("Paused in iteration 1 of 2, after step 1 of 3, one.")
@@ -144,7 +146,7 @@ func TestWatchIsLeft(t *testing.T) {
 	w.press("?")
 	w.shows("leave the run going")
 	w.press("d")
-	if code := w.wait(); code != exitOK {
+	if code := w.wait(); code != term.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 	w.shows("run s1 goes on: refrain watch s1 shows it again")
@@ -152,7 +154,7 @@ func TestWatchIsLeft(t *testing.T) {
 	for _, name := range []string{"go-one", "go-two"} {
 		touch(t, filepath.Join(a.cmd.Dir, name))
 	}
-	if code := a.wait(); code != exitOK || a.stdout.String() != "done in 2\n" {
+	if code := a.wait(); code != term.ExitOK || a.stdout.String() != "done in 2\n" {
 		t.Errorf("the run: exit code %d, answer %q", code, &a.stdout)
 	}
 }
@@ -170,7 +172,7 @@ func TestRunInMemoryCannotBeLeft(t *testing.T) {
 	a.press("?dp\x03")
 	a.shows("Stopping after one finishes (up to 4m")
 	a.press("\x03")
-	if code := a.wait(); code != exitInterrupted {
+	if code := a.wait(); code != term.ExitInterrupted {
 		t.Errorf("exit code %d", code)
 	}
 	a.shows("canceled")

@@ -18,8 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/charmbracelet/x/ansi"
-	"github.com/charmbracelet/x/term"
+	xterm "github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 )
@@ -53,7 +55,7 @@ func TestRunIsEndedInTheTerminal(t *testing.T) {
 			a.shows("wait")
 			a.until("the command", func() bool { return exists(filepath.Join(a.cmd.Dir, "started")) })
 			tt.end(a)
-			if code := a.wait(); code != exitInterrupted {
+			if code := a.wait(); code != term.ExitInterrupted {
 				t.Errorf("exit code %d", code)
 			}
 			if got := a.stdout.String(); got != "first draft\n" {
@@ -82,7 +84,7 @@ func TestThirdCtrlCLeavesAtOnce(t *testing.T) {
 			a.shows("wait")
 			a.until("the command", func() bool { return exists(filepath.Join(a.cmd.Dir, "started")) })
 			again(a)
-			if code := a.wait(); code != exitInterrupted {
+			if code := a.wait(); code != term.ExitInterrupted {
 				t.Errorf("exit code %d", code)
 			}
 			a.restored()
@@ -94,7 +96,7 @@ func TestThirdCtrlCLeavesAtOnce(t *testing.T) {
 // there all the same.
 func TestViewWithPipedInput(t *testing.T) {
 	a := startAtTerminal(t, "name: echo\nmax_iterations: 1\nsub_agents:\n  - {name: say, text: 'about {{user_input}}'}\n", strings.NewReader("a cat\n"), "-")
-	if code := a.wait(); code != exitOK {
+	if code := a.wait(); code != term.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if got := a.stdout.String(); got != "about a cat\n" {
@@ -109,7 +111,7 @@ type atTerminal struct {
 	t        *testing.T
 	cmd      *exec.Cmd
 	far, tty *os.File
-	before   *term.State
+	before   *xterm.State
 	stdout   bytes.Buffer
 	changed  chan struct{}
 
@@ -137,7 +139,7 @@ func startTerminalIn(t *testing.T, dir string, stdin io.Reader, args ...string) 
 	if err := pty.Setsize(far, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if a.before, err = term.GetState(tty.Fd()); err != nil {
+	if a.before, err = xterm.GetState(tty.Fd()); err != nil {
 		t.Fatal(err)
 	}
 	a.cmd = exec.Command("refrain", args...)
@@ -236,7 +238,7 @@ func (a *atTerminal) wait() int {
 // restored fails if the terminal is not as it was: its settings, and its cursor.
 func (a *atTerminal) restored() {
 	a.t.Helper()
-	now, err := term.GetState(a.tty.Fd())
+	now, err := xterm.GetState(a.tty.Fd())
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/tui"
 	"github.com/refrain-dev/refrain/loop"
@@ -29,12 +31,12 @@ type viewed struct {
 }
 
 // newViewed takes the place of standard error, for good.
-func newViewed(e *env, keys controls) *viewed {
+func newViewed(e *term.Env, keys controls) *viewed {
 	v := &viewed{
-		plain:  plain{out: e.stdout, err: e.stderr},
-		screen: screenOf(e.stderr), keyboard: keyboardOf(e.stdin), keys: keys,
+		plain:  plain{out: e.Stdout, err: e.Stderr},
+		screen: term.ScreenOf(e.Stderr), keyboard: term.KeyboardOf(e.Stdin), keys: keys,
 	}
-	e.stderr = newReadable(v)
+	e.Stderr = term.Readable(v)
 	return v
 }
 
@@ -92,7 +94,7 @@ func (v *viewed) interrupt() {
 	say, leave := v.keys.interrupt()
 	if leave {
 		v.close()
-		os.Exit(exitInterrupted)
+		os.Exit(term.ExitInterrupted)
 	}
 	fmt.Fprintln(v, say)
 }

@@ -3,34 +3,34 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // withQuestions opens a run and finds what it asks.
-func withQuestions(ctx context.Context, e *env, store, word string, do func(*stock, *supervisor.Supervisor, string, []mark.Question) error) error {
-	s, id, err := openStockOf(ctx, e, store, word)
+func withQuestions(ctx context.Context, e *term.Env, store, word string, do func(*runstore.Stock, *supervisor.Supervisor, string, []mark.Question) error) error {
+	s, id, err := runstore.OpenStock(ctx, e, store, word)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	sup, err := s.supervise(e, nil)
+	defer s.Close()
+	sup, err := s.Supervise(e, nil)
 	if err != nil {
 		return err
 	}
 	defer sup.Close(ctx)
 	open, err := sup.Questions(ctx, id)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	return do(s, sup, id, open)
 }
@@ -47,47 +47,47 @@ func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.
 			return fitting[i], nil
 		}
 		if slices.ContainsFunc(open, named) {
-			return mark.Question{}, &exitError{exitUsage, fmt.Errorf("%s is another kind of question: see %s", id, other)}
+			return mark.Question{}, term.UsageError(fmt.Errorf("%s is another kind of question: see %s", id, other))
 		}
 	}
 	switch {
 	case len(open) == 0:
-		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks nothing", run)}
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks nothing", run))
 	case len(fitting) == 0:
-		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks another kind of question: see %s", run, other)}
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks another kind of question: see %s", run, other))
 	case id != "":
-		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s does not ask %q, or has its answer; refrain answer %s shows what it asks", run, id, run)}
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s does not ask %q, or has its answer; refrain answer %s shows what it asks", run, id, run))
 	case len(fitting) > 1:
 		var ids []string
 		for _, q := range fitting {
 			ids = append(ids, q.ID)
 		}
-		return mark.Question{}, &exitError{exitUsage, fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer %s shows them", run, len(ids), strings.Join(ids, ", "), run)}
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer %s shows them", run, len(ids), strings.Join(ids, ", "), run))
 	}
 	return fitting[0], nil
 }
 
 // give gives the answer to the run, and goes on with it if that is wanted.
-func (s *stock) give(ctx context.Context, e *env, sup *supervisor.Supervisor, id string, q mark.Question, a mark.Answer, goOn bool) error {
+func give(ctx context.Context, e *term.Env, s *runstore.Stock, sup *supervisor.Supervisor, id string, q mark.Question, a mark.Answer, goOn bool) error {
 	if err := q.Check(&a); err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	open, err := sup.Answer(ctx, id, a)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	switch {
 	case len(open) > 0:
-		fmt.Fprintf(e.stderr, "run %s has the answer, and asks more:\n", id)
-		return printQuestions(e.stderr, id, open)
+		fmt.Fprintf(e.Stderr, "run %s has the answer, and asks more:\n", id)
+		return printQuestions(e.Stderr, id, open)
 	case goOn:
-		shown, err := chosenProgress(e, progressAuto, false, false)
+		shown, err := term.ChosenMode(e, term.Auto, false, false)
 		if err != nil {
 			return err
 		}
-		return s.resume(ctx, e, resumeFlags{progress: shown, grace: defaultGrace}, id)
+		return resumeIn(ctx, e, s, resumeFlags{progress: shown, grace: defaultGrace}, id)
 	}
-	fmt.Fprintf(e.stderr, "run %s has the answer\n%s\n", id, howToResumeIn(ctx, s.service, id))
+	fmt.Fprintf(e.Stderr, "run %s has the answer\n%s\n", id, runstore.HowToResumeIn(ctx, s.Service, id))
 	return nil
 }
 
@@ -101,72 +101,11 @@ func printQuestions(w io.Writer, id string, open []mark.Question) error {
 	for _, q := range open {
 		fmt.Fprintf(&b, "%s (%s)", q.ID, q.Kind)
 		if !q.Deadline.IsZero() {
-			fmt.Fprintf(&b, ", %s", deadlineOf(q))
+			fmt.Fprintf(&b, ", %s", runstore.DeadlineOf(q))
 		}
 		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(q.Text, "\n", "\n  "))
-		fmt.Fprintf(&b, "  Answer with: %s\n", howToAnswer(id, q, len(open) > 1))
+		fmt.Fprintf(&b, "  Answer with: %s\n", runstore.HowToAnswer(id, q, len(open) > 1))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// deadlineOf says until when a question waits, and what counts then.
-func deadlineOf(q mark.Question) string {
-	s := "until " + q.Deadline.Local().Format(time.DateTime)
-	if len(q.Default) > 0 {
-		s += ", then " + string(q.Default)
-	}
-	return s
-}
-
-// howToAnswer is the command that answers a question. One of several has to be
-// named.
-func howToAnswer(id string, q mark.Question, several bool) string {
-	how, named := "refrain answer "+id, " --question "+q.ID
-	switch q.Kind {
-	case mark.AskText:
-		if len(q.Options) > 0 {
-			how += " " + strings.Join(q.Options, "|")
-		} else {
-			how += " TEXT"
-		}
-	case mark.AskEdit:
-		how += " --set KEY=VALUE"
-	case mark.AskResolution:
-		how, named = "refrain resolve "+id+" --result TEXT|--retry|--skip", " --call "+q.ID
-	default:
-		how += " yes|no"
-	}
-	if several {
-		how += named
-	}
-	return how
-}
-
-// waitsForPerson is how a run stands that does, in words.
-const waitsForPerson = "waits for a person"
-
-// asking says what a run waits for, and how to answer: two lines for each question.
-func asking(id string, sum *progress.Summary) []string {
-	var lines []string
-	for _, q := range sum.Waits {
-		who := cmp.Or(string(sum.AskedBy(q.ID)), "it")
-		lines = append(lines, progress.Clean(who+" asks: "+questionText(q)), "Answer with: "+progress.Clean(howToAnswer(id, q, len(sum.Waits) > 1)))
-	}
-	if len(lines) == 0 { // the log was cut, or nothing is open any more
-		lines = append(lines, "Answer with: refrain answer "+id)
-	}
-	return lines
-}
-
-// questionText is a question on a line, with what can be answered.
-func questionText(q mark.Question) string {
-	text := cmp.Or(q.Text, string(q.Kind))
-	if len(q.Options) > 0 && q.Kind != mark.AskResolution {
-		text += " (" + strings.Join(q.Options, ", ") + ")"
-	}
-	if !q.Deadline.IsZero() {
-		text += ", " + deadlineOf(q)
-	}
-	return text + " [" + q.ID + "]"
 }

@@ -9,6 +9,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/expr"
@@ -26,7 +29,7 @@ type rehearseFlags struct {
 	stepTime time.Duration
 }
 
-func newRehearse(e *env) *cobra.Command {
+func newRehearse(e *term.Env) *cobra.Command {
 	var f rehearseFlags
 	cmd := &cobra.Command{
 		Use:   "rehearse FILE [INPUT]",
@@ -51,7 +54,7 @@ that is unknown, 2 wrong usage or an invalid definition.`,
   refrain rehearse loop.yaml --fault step_hung --fault crash
   refrain rehearse loop.yaml --script answers.yaml --set size=3
   refrain rehearse loop.yaml --json | jq '.findings[] | select(.status == "uncaught") | .advice'`,
-		Args: between(1, 2),
+		Args: term.Args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return rehearse(cmd.Context(), e, &f, args) },
 	}
 	fl := cmd.Flags()
@@ -60,17 +63,17 @@ that is unknown, 2 wrong usage or an invalid definition.`,
 	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
 	fl.StringVar(&f.script, "script", "", "`FILE` with answers for the stand-ins")
 	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; repeat the flag for more faults")
-	durationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime, "time that a step takes in the rehearsal")
+	term.DurationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime, "time that a step takes in the rehearsal")
 	return cmd
 }
 
-func rehearse(ctx context.Context, e *env, f *rehearseFlags, args []string) error {
+func rehearse(ctx context.Context, e *term.Env, f *rehearseFlags, args []string) error {
 	cfg := rehearsal.Config{Seed: f.seed, StepTime: f.stepTime}
 	var err error
-	if cfg.Values, err = parseSets(f.sets); err != nil {
+	if cfg.Values, err = deffile.ParseSets(f.sets); err != nil {
 		return err
 	}
-	if cfg.Input, err = readInput(args[1:], e.stdin); err != nil {
+	if cfg.Input, err = deffile.ReadInput(args[1:], e.Stdin); err != nil {
 		return err
 	}
 	if cfg.Faults, err = chosenFaults(f.faults); err != nil {
@@ -82,19 +85,19 @@ func rehearse(ctx context.Context, e *env, f *rehearseFlags, args []string) erro
 	if f.stepTime <= 0 {
 		return fmt.Errorf("--step-time %s: give a time above 0", f.stepTime)
 	}
-	def, err := loadDefinition(e, args[0])
+	def, err := deffile.Load(e, args[0])
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
 	report, err := rehearsal.Run(ctx, def, cfg)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
-	if err := writeRehearsal(e.stdout, report, f.json); err != nil {
+	if err := writeRehearsal(e.Stdout, report, f.json); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if len(report.Open()) > 0 {
-		return &exitError{code: exitFailed} // the report says which
+		return &term.Exit{Code: term.ExitFailed} // the report says which
 	}
 	return nil
 }
@@ -112,7 +115,7 @@ func chosenFaults(names []string) ([]rehearsal.Fault, error) {
 			found = found || k == name
 		}
 		if !found {
-			hint := "there are " + listed(known)
+			hint := "there are " + term.Listed(known)
 			if near := expr.Nearest(name, known); near != "" {
 				hint = fmt.Sprintf("did you mean %s?", near)
 			}
@@ -143,7 +146,7 @@ func writeRehearsal(w io.Writer, r *rehearsal.Report, asJSON bool) error {
 	if !asJSON {
 		return r.Format(w)
 	}
-	enc := newJSON(w)
+	enc := term.NewJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)

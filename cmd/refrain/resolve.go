@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -19,7 +22,7 @@ type resolveFlags struct {
 	retry, skip, goOn           bool
 }
 
-func newResolve(e *env) *cobra.Command {
+func newResolve(e *term.Env) *cobra.Command {
 	var f resolveFlags
 	cmd := &cobra.Command{
 		Use:   "resolve RUN",
@@ -33,14 +36,14 @@ cut off while it ran, so Refrain cannot know. There are three answers:
 		Example: `  refrain answer last
   refrain resolve last --result "order 4711"
   refrain resolve r_1f0c3a2b --call call-x2mh3k --retry --resume`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), e, args[0], cmd.Flags().Changed("result"))
 		},
 	}
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.call, "call", "", "`ID` of the call or of its question, if there are several")
 	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
 	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")
@@ -50,7 +53,7 @@ cut off while it ran, so Refrain cannot know. There are three answers:
 	return cmd
 }
 
-func (f *resolveFlags) run(ctx context.Context, e *env, word string, made bool) error {
+func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made bool) error {
 	r := mark.Resolution{Result: f.result}
 	chosen := 0
 	for action, on := range map[string]bool{mark.ResolveResult: made, mark.ResolveRetry: f.retry, mark.ResolveSkip: f.skip} {
@@ -62,7 +65,7 @@ func (f *resolveFlags) run(ctx context.Context, e *env, word string, made bool) 
 	if chosen != 1 {
 		return errors.New("give one of --result TEXT, --retry and --skip")
 	}
-	return withQuestions(ctx, e, f.store, word, func(s *stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
+	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
 		q, err := chooseQuestion(id, open, f.call, func(q mark.Question) bool { return q.Kind == mark.AskResolution }, "refrain answer "+id)
 		if err != nil {
 			return err
@@ -71,6 +74,6 @@ func (f *resolveFlags) run(ctx context.Context, e *env, word string, made bool) 
 		if err != nil {
 			return err
 		}
-		return s.give(ctx, e, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
+		return give(ctx, e, s, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
 	})
 }

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -15,7 +18,7 @@ import (
 // startedIn is what a run was started with in a folder, with a definition.
 func startedIn(t testing.TB, dir, definition string) mark.RunStarted {
 	t.Helper()
-	text, err := json.Marshal(&program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": definition}, Dir: dir, Root: dir})
+	text, err := json.Marshal(&deffile.Program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": definition}, Dir: dir, Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,16 +42,16 @@ func TestHowToResume(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := session.InMemoryService()
-			made, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"})
+			made, err := store.Create(t.Context(), &session.CreateRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: "r_1"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := howToResumeIn(t.Context(), store, "r_1"), "refrain cannot resume run r_1: it was not started by refrain run"; got != want {
+			if got, want := runstore.HowToResumeIn(t.Context(), store, "r_1"), "refrain cannot resume run r_1: it was not started by refrain run"; got != want {
 				t.Errorf("of an empty log: got %q, want %q", got, want)
 			}
 			d := &driven{t: t, store: store, view: made.Session}
 			d.mark(mark.KindRunStarted, mark.RunRunning, tc.started)
-			if got := howToResumeIn(t.Context(), store, "r_1"); got != tc.want {
+			if got := runstore.HowToResumeIn(t.Context(), store, "r_1"); got != tc.want {
 				t.Errorf("got %q\nwant %q", got, tc.want)
 			}
 		})
@@ -62,13 +65,13 @@ func TestHowToResumeReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"})
+	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: "r_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &driven{t: t, store: store, view: made.Session}
 	d.mark(mark.KindRunStarted, mark.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
-	if got, want := howToResumeIn(t.Context(), store, "r_1"), "Resume with: refrain resume r_1"; got != want {
+	if got, want := runstore.HowToResumeIn(t.Context(), store, "r_1"), "Resume with: refrain resume r_1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if err := store.Close(); err != nil {
@@ -80,7 +83,7 @@ func TestHowToResumeReadOnly(t *testing.T) {
 	}
 	defer store.Close()
 	const want = "refrain cannot resume run r_1: its store can only be read here; copy the database to a folder that you can write, and name the copy with --store"
-	if got := howToResumeIn(t.Context(), store, "r_1"); got != want {
+	if got := runstore.HowToResumeIn(t.Context(), store, "r_1"); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

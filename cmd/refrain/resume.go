@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -22,12 +26,12 @@ type resumeFlags struct {
 	store, progress, definition, dir string
 	json, zeroOnLimit                bool
 	grace                            time.Duration
-	limits                           limitFlags
+	limits                           deffile.Limits
 	add                              uint
 	retry                            bool
 }
 
-func newResume(e *env) *cobra.Command {
+func newResume(e *term.Env) *cobra.Command {
 	var f resumeFlags
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
@@ -49,11 +53,11 @@ failed step again.`,
   refrain resume last --add-iterations 3
   refrain resume last --definition loop.yaml
   refrain resume r_1f0c3a2b --dir ~/work`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if f.progress, err = chosenProgress(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
 				return err
 			}
 			if err := f.check(cmd.Flags()); err != nil {
@@ -62,13 +66,13 @@ failed step again.`,
 			return resumeRun(cmd.Context(), e, f, args[0])
 		},
 	}
-	cmd.SetFlagErrorFunc(valueError)
+	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
 	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run was started)")
 	f.addLimits(fl)
-	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
+	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
 	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
 	graceFlag(fl, &f.grace)
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
@@ -86,31 +90,31 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 	return checkGrace(f.grace)
 }
 
-func resumeRun(ctx context.Context, e *env, f resumeFlags, word string) error {
-	s, id, err := openStockOf(ctx, e, f.store, word)
+func resumeRun(ctx context.Context, e *term.Env, f resumeFlags, word string) error {
+	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	return s.resume(ctx, e, f, id)
+	defer s.Close()
+	return resumeIn(ctx, e, s, f, id)
 }
 
-// resume goes on with a run and follows it.
-func (s *stock) resume(ctx context.Context, e *env, f resumeFlags, id string) error {
-	got, err := s.service.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
+// resumeIn goes on with a run of a store, and follows it.
+func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	view := session.ViewOf(got.Session)
 	p, opts, err := f.program(view, id)
 	if err != nil {
 		return err
 	}
-	def, err := p.definition()
+	def, err := p.Definition()
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
-	req := request{file: p.File, session: id, zeroOnLimit: f.zeroOnLimit, resumed: true, changed: opts.Program != nil, most: p.most(def), stands: session.RunOf(view)}
+	req := request{file: p.File, session: id, zeroOnLimit: f.zeroOnLimit, resumed: true, changed: opts.Program != nil, most: p.Most(def), stands: session.RunOf(view)}
 	fo, err := newFollower(e, s, f.progress, def, req, f.grace)
 	if err != nil {
 		return err
@@ -118,59 +122,59 @@ func (s *stock) resume(ctx context.Context, e *env, f resumeFlags, id string) er
 	return fo.follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.sup.Resume(ctx, id, opts) })
 }
 
-// program is what the run goes on with. The process goes to where the run was
+// deffile.Program is what the run goes on with. The process goes to where the run was
 // started: what its agents name is relative to that.
-func (f *resumeFlags) program(view *session.View, id string) (*program, supervisor.ResumeOptions, error) {
+func (f *resumeFlags) program(view *session.View, id string) (*deffile.Program, supervisor.ResumeOptions, error) {
 	var opts supervisor.ResumeOptions
 	started, err := supervisor.StartedWith(view)
 	if err != nil {
-		return nil, opts, &exitError{exitUsage, fmt.Errorf("run %s: %w", id, err)}
+		return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
 	}
-	p, err := decodeProgram(started)
+	p, err := deffile.DecodeProgram(started)
 	if err != nil {
-		return nil, opts, &exitError{exitUsage, fmt.Errorf("run %s: %w", id, err)}
+		return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
 	}
 	def, err := f.definitionOf(p)
 	if err != nil {
-		return nil, opts, &exitError{exitUsage, err}
+		return nil, opts, term.UsageError(err)
 	}
 	if opts.Continue, err = f.raise(p, def); err != nil {
-		return nil, opts, &exitError{exitUsage, err}
+		return nil, opts, term.UsageError(err)
 	}
 	raised := opts.Continue
 	if run := session.RunOf(view); f.retry && run != nil && run.Status == mark.RunCompleted {
-		return nil, opts, &exitError{exitUsage, fmt.Errorf("--retry: run %s has not failed, it has completed", id)}
+		return nil, opts, term.UsageError(fmt.Errorf("--retry: run %s has not failed, it has completed", id))
 	}
 	if raised || f.definition != "" {
 		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {
-			return nil, opts, &exitError{exitUsage, err}
+			return nil, opts, term.UsageError(err)
 		}
-		if err := p.follows(view, def); err != nil {
-			return nil, opts, &exitError{exitUsage, fmt.Errorf("run %s: %w", id, err)}
+		if err := p.Follows(view, def); err != nil {
+			return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
 		}
 	}
 	opts.Continue = raised || f.retry
 	if f.dir != "" {
-		if err := p.moveTo(f.dir); err != nil {
-			return nil, opts, &exitError{exitUsage, err}
+		if err := p.MoveTo(f.dir); err != nil {
+			return nil, opts, term.UsageError(err)
 		}
 	}
 	if f.definition != "" || f.dir != "" || raised {
-		changed, err := p.started(def)
+		changed, err := p.Started(def)
 		if err != nil {
 			return nil, opts, err
 		}
 		opts.Program = changed.Program
 	}
-	if err := p.here(id); err != nil {
-		return nil, opts, &exitError{exitFailed, err}
+	if err := p.Here(id); err != nil {
+		return nil, opts, term.Failure(err)
 	}
 	return p, opts, nil
 }
 
-func (f *resumeFlags) definitionOf(p *program) (*definition.Definition, error) {
+func (f *resumeFlags) definitionOf(p *deffile.Program) (*definition.Definition, error) {
 	if f.definition != "" {
-		return p.read(f.definition)
+		return p.Read(f.definition)
 	}
-	return p.definition()
+	return p.Definition()
 }

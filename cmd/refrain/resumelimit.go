@@ -6,37 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
-	"time"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
 
 	"github.com/spf13/pflag"
 
-	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // addLimits adds the flags with which a run gets other limits.
 func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
-	f.limits.add(fl)
+	f.limits.Add(fl)
 	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
 	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
 }
 
 // raise gives the program the limits of the flags. It returns whether there are any:
 // then a run goes on that had reached one.
-func (f *resumeFlags) raise(p *program, def *definition.Definition) (bool, error) {
-	if f.limits.flags == nil {
+func (f *resumeFlags) raise(p *deffile.Program, def *definition.Definition) (bool, error) {
+	if f.limits.Flags == nil {
 		return false, nil
 	}
 	raised := false
-	if n := f.limits.iterations(); n != nil {
+	if n := f.limits.Iterations(); n != nil {
 		p.MaxIterations, raised = n, true
 	}
 	if f.add > 0 {
-		most := p.most(def)
+		most := p.Most(def)
 		if raised || most == 0 {
 			return false, errors.New("--add-iterations: give --max-iterations or this, for a loop that has a limit")
 		}
@@ -45,137 +41,25 @@ func (f *resumeFlags) raise(p *program, def *definition.Definition) (bool, error
 		}
 		p.MaxIterations, raised = new(most+f.add), true
 	}
-	d, err := f.limits.time()
+	d, err := f.limits.Time()
 	if err != nil {
 		return false, err
 	}
 	if d != nil {
 		p.Timeout, raised = d, true
 	}
-	b, err := f.limits.budget()
+	b, err := f.limits.Budget()
 	if err != nil {
 		return false, err
 	}
 	if b != nil {
-		p.Budget, raised = merged(p.Budget, b), true
+		p.Budget, raised = deffile.Merge(p.Budget, b), true
 	}
-	if f.limits.flags.Changed("max-model-calls") {
-		if p.MaxModelCalls, err = f.limits.maxModelCalls(def); err != nil {
+	if f.limits.Flags.Changed("max-model-calls") {
+		if p.MaxModelCalls, err = f.limits.MaxModelCalls(def); err != nil {
 			return false, err
 		}
 		raised = true
 	}
 	return raised, nil
-}
-
-// most is how many iterations the loop may have that limits are for; 0: as many as it
-// likes.
-func (p *program) most(def *definition.Definition) uint {
-	if p.MaxIterations != nil {
-		return *p.MaxIterations
-	}
-	if l := limitedLoop(def); l != nil {
-		return l.Loop.MaxIterations
-	}
-	return 0
-}
-
-// limitedLoop is the loop that limits are for: the root, or the only one; nil if there
-// is none.
-func limitedLoop(def *definition.Definition) *definition.Agent {
-	for a := range def.Root.All {
-		if a.Loop != nil {
-			return a
-		}
-	}
-	return nil
-}
-
-// follows refuses limits that the run has passed: by them it would have stopped
-// before, so that its log does not fit them. Nothing has been written yet.
-func (p *program) follows(view *session.View, def *definition.Definition) error {
-	run, l := session.RunOf(view), limitedLoop(def)
-	if run == nil || l == nil {
-		return nil
-	}
-	past, err := passOf(view, run.ID, l.Name)
-	if err != nil {
-		return err
-	}
-	most, timeout := p.most(def), l.Loop.Timeout
-	if p.Timeout != nil {
-		timeout = *p.Timeout
-	}
-	past.plan.Timeout = loop.Duration(timeout)
-	left, timed := past.plan.Left(&loop.Tally{Active: past.before})
-	switch done := uint(past.iteration); {
-	case past.stop != nil && past.stop.Reason == loop.ReasonMaxIterations && most > 0 && done >= most:
-		return fmt.Errorf("it has had %d iterations, and %d are the most now: give more, with --add-iterations or --max-iterations", done, most)
-	case past.stop != nil && past.stop.Reason != loop.ReasonCanceled:
-	case most > 0 && done > most:
-		return fmt.Errorf("it has begun iteration %d, and %d are the most now: give at least %d, with --max-iterations", done, most, done)
-	case timed && past.begun && left <= 0:
-		return fmt.Errorf("its loop has worked for %s, which is too long for a timeout of %s: give more, with --timeout, or 0 for no limit",
-			past.before.Round(time.Millisecond), timeout)
-	}
-	return nil
-}
-
-// pass is how far a loop is in a log.
-type pass struct {
-	plan      loop.Plan
-	iteration int           // the last that has begun
-	begun     bool          // a step has begun
-	active    time.Duration // of the steps that have ended
-	before    time.Duration // of those that had ended before the last one began
-	stop      *loop.StopRecord
-}
-
-// passOf finds in the log of a run the loop of a name that is in no other loop.
-func passOf(view *session.View, id, name string) (p pass, err error) {
-	gone := view.Superseded()
-	for ev := range view.Outline() {
-		if ev.InvocationID != id || ev.Mark == nil || gone.Has(ev.Seq) || strings.Contains(string(ev.Address.Parent()), "[") {
-			continue
-		}
-		switch kind := ev.Mark.Kind; {
-		case ev.Address.Agent() == name && kind == mark.KindLoopStarted:
-			p = pass{}
-			err = ev.Mark.Decode(&p.plan)
-		case ev.Address.Agent() == name && kind == mark.KindLoopContinued:
-			p.plan, p.stop = loop.Plan{}, nil
-			err = ev.Mark.Decode(&p.plan)
-		case ev.Address.Agent() == name && kind == mark.KindLoopStopped:
-			p.stop = new(loop.StopRecord)
-			err = ev.Mark.Decode(p.stop)
-		case ev.Address.Parent().Agent() == name && kind == mark.KindStepStarted && ev.Iteration > 0:
-			p.iteration, p.begun, p.before = max(p.iteration, ev.Iteration), true, p.active
-		case ev.Address.Parent().Agent() == name && kind == mark.KindStepFinished:
-			var fin struct{ Outcome loop.Outcome }
-			err = ev.Mark.Decode(&fin)
-			p.active += max(0, fin.Outcome.Finished.Sub(fin.Outcome.Started)) + max(0, fin.Outcome.Between)
-		}
-		if err != nil {
-			return p, err
-		}
-	}
-	return p, view.Err()
-}
-
-// merged is a budget with what another one says.
-func merged(old, given *budget.Limits) *budget.Limits {
-	if old == nil {
-		return given
-	}
-	m := *old
-	if given.Calls > 0 {
-		m.Calls = given.Calls
-	}
-	if given.Tokens > 0 {
-		m.Tokens = given.Tokens
-	}
-	if given.Cost != nil {
-		m.Cost = given.Cost
-	}
-	return &m
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/artifact"
@@ -25,7 +28,7 @@ type rmFlags struct {
 	yes                      bool
 }
 
-func newRm(e *env) *cobra.Command {
+func newRm(e *term.Env) *cobra.Command {
 	var f rmFlags
 	cmd := &cobra.Command{
 		Use:   "rm RUN...",
@@ -39,12 +42,12 @@ keep a copy, use refrain export first.`,
 		Example: `  refrain rm r_1f0c --yes
   refrain rm --older-than 30d --status completed
   refrain rm --older-than 30d --status completed --yes`,
-		ValidArgsFunction: completeRuns(e, 0),
+		ValidArgsFunction: runstore.Complete(e, 0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), e, f, args) },
 	}
-	cmd.SetFlagErrorFunc(valueError)
+	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.olderThan, "older-than", "", "only runs without an event for this `long`, such as 30d or 12h")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.BoolVar(&f.yes, "yes", false, "remove the runs")
@@ -72,7 +75,7 @@ func parseAge(s string) (time.Duration, error) {
 	return d, nil
 }
 
-func remove(ctx context.Context, e *env, f rmFlags, words []string) error {
+func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 	age, err := parseAge(f.olderThan)
 	switch {
 	case err != nil:
@@ -82,7 +85,7 @@ func remove(ctx context.Context, e *env, f rmFlags, words []string) error {
 	case f.status != "" && !slices.Contains(statuses, f.status):
 		return fmt.Errorf("--status %q: use one of %s", f.status, strings.Join(statuses, ", "))
 	}
-	store, closeStore, err := openRuns(ctx, e, f.store)
+	store, closeStore, err := runstore.OpenService(ctx, e, f.store)
 	if err != nil {
 		return err
 	}
@@ -93,17 +96,17 @@ func remove(ctx context.Context, e *env, f rmFlags, words []string) error {
 	}
 	if !f.yes {
 		for _, r := range chosen {
-			fmt.Fprintf(e.stdout, "would remove %s  %s  %s\n", cell(r.ID, 64), cell(r.Name, 30), r.Status)
+			fmt.Fprintf(e.Stdout, "would remove %s  %s  %s\n", term.Cell(r.ID, 64), term.Cell(r.Name, 30), r.Status)
 		}
 		if len(chosen) > 0 {
-			return &exitError{exitUsage, errors.New("nothing was removed; add --yes to do it")}
+			return term.UsageError(errors.New("nothing was removed; add --yes to do it"))
 		}
-		fmt.Fprintln(e.stderr, "No such run.")
+		fmt.Fprintln(e.Stderr, "No such run.")
 		return nil
 	}
-	files, closeFiles, err := openFiles(artifactsDir(e, f.store))
+	files, closeFiles, err := openFiles(runstore.ArtifactsDir(e, f.store))
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	defer closeFiles()
 	for _, r := range chosen {
@@ -112,22 +115,22 @@ func remove(ctx context.Context, e *env, f rmFlags, words []string) error {
 			err = removeMessages(e, f.store, r.ID)
 		}
 		if err != nil {
-			return &exitError{exitFailed, fmt.Errorf("remove run %s: %w", r.ID, err)}
+			return term.Failure(fmt.Errorf("remove run %s: %w", r.ID, err))
 		}
-		fmt.Fprintf(e.stdout, "removed %s\n", cell(r.ID, 64))
+		fmt.Fprintf(e.Stdout, "removed %s\n", term.Cell(r.ID, 64))
 	}
 	return nil
 }
 
 // choose are the runs that are meant.
 func (f *rmFlags) choose(ctx context.Context, store session.Service, words []string, age time.Duration) ([]listedRun, error) {
-	all, err := listRuns(ctx, store)
+	all, err := runstore.List(ctx, store)
 	if err != nil {
 		return nil, err
 	}
 	var named []string
 	for _, word := range words {
-		id, err := findRun(ctx, store, word)
+		id, err := runstore.Find(ctx, store, word)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +150,7 @@ func (f *rmFlags) choose(ctx context.Context, store session.Service, words []str
 		case r.DrivenBy == "":
 			chosen = append(chosen, *r)
 		case len(words) > 0:
-			return nil, &exitError{exitFailed, fmt.Errorf("run %s is driven by %s: end it first, with refrain cancel %s", r.ID, r.DrivenBy, r.ID)}
+			return nil, term.Failure(fmt.Errorf("run %s is driven by %s: end it first, with refrain cancel %s", r.ID, r.DrivenBy, r.ID))
 		}
 	}
 	return chosen, nil
@@ -170,8 +173,8 @@ func openFiles(dir string) (artifact.Service, func() error, error) {
 }
 
 // removeMessages removes what a run had to say in the background.
-func removeMessages(e *env, spec, id string) error {
-	root, err := os.OpenRoot(messagesDir(e, spec))
+func removeMessages(e *term.Env, spec, id string) error {
+	root, err := os.OpenRoot(runstore.MessagesDir(e, spec))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -179,7 +182,7 @@ func removeMessages(e *env, spec, id string) error {
 		return err
 	}
 	defer root.Close()
-	if err := root.Remove(messagesName(id)); !errors.Is(err, os.ErrNotExist) {
+	if err := root.Remove(runstore.MessagesName(id)); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -189,14 +192,14 @@ func removeMessages(e *env, spec, id string) error {
 // can be removed again.
 func removeRun(ctx context.Context, store session.Service, files artifact.Service, id string) error {
 	if leaser, ok := store.(session.Leaser); ok { // goes with the session
-		lease, err := acquire(ctx, leaser, id, time.Minute)
+		lease, err := runstore.Lease(ctx, leaser, id, time.Minute)
 		if err != nil {
 			return err
 		}
 		defer leaser.Release(context.WithoutCancel(ctx), lease)
 	}
 	if files != nil {
-		got, err := files.List(ctx, &artifact.ListRequest{AppName: appName, UserID: userName, SessionID: id})
+		got, err := files.List(ctx, &artifact.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 		if err != nil {
 			return err
 		}
@@ -204,13 +207,13 @@ func removeRun(ctx context.Context, store session.Service, files artifact.Servic
 			if strings.HasPrefix(name, artifact.KeyPrefixUser) {
 				continue // other runs share it
 			}
-			if err := files.Delete(ctx, &artifact.DeleteRequest{AppName: appName, UserID: userName, SessionID: id, FileName: name}); err != nil {
+			if err := files.Delete(ctx, &artifact.DeleteRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id, FileName: name}); err != nil {
 				return err
 			}
 		}
 	}
-	for _, app := range []string{mailApp, appName} {
-		if err := store.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: userName, SessionID: id}); err != nil {
+	for _, app := range []string{runstore.MailApp, runstore.AppName} {
+		if err := store.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: runstore.UserName, SessionID: id}); err != nil {
 			return err
 		}
 	}

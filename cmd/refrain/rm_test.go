@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/artifact"
@@ -24,13 +27,13 @@ func TestRmRemovesAllThatIsTheRuns(t *testing.T) {
 	for _, id := range []string{"r_1", "r_2"} {
 		cli(t, 0, "import", "testdata/v1/completed.jsonl", "--as", id, "--store", spec)
 	}
-	files, err := disk.Open(artifactsDir(&env{getenv: func(string) string { return "" }}, spec))
+	files, err := disk.Open(runstore.ArtifactsDir(&term.Env{Getenv: func(string) string { return "" }}, spec))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer files.Close()
 	save := func(id, name string) {
-		_, err := files.Save(t.Context(), &artifact.SaveRequest{AppName: appName, UserID: userName, SessionID: id, FileName: name, Part: genai.NewPartFromText(name)})
+		_, err := files.Save(t.Context(), &artifact.SaveRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id, FileName: name, Part: genai.NewPartFromText(name)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +46,7 @@ func TestRmRemovesAllThatIsTheRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	mail := &session.CreateRequest{AppName: mailApp, UserID: userName, SessionID: "r_1"}
+	mail := &session.CreateRequest{AppName: runstore.MailApp, UserID: runstore.UserName, SessionID: "r_1"}
 	if _, err := store.Create(t.Context(), mail); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,7 @@ func TestRmRemovesAllThatIsTheRuns(t *testing.T) {
 		id, name string
 		there    bool
 	}{{"r_1", "report.md", false}, {"r_1", "user:shared.md", true}, {"r_2", "report.md", true}} {
-		_, err := files.Load(t.Context(), &artifact.LoadRequest{AppName: appName, UserID: userName, SessionID: tt.id, FileName: tt.name})
+		_, err := files.Load(t.Context(), &artifact.LoadRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: tt.id, FileName: tt.name})
 		if there := !errors.Is(err, artifact.ErrNotFound); there != tt.there {
 			t.Errorf("file %s of %s: %v", tt.name, tt.id, err)
 		}

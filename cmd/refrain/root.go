@@ -3,26 +3,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"runtime/debug"
 	"strings"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// env is what a command has of the outside world.
-type env struct {
-	getenv         func(string) string
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	ctx            context.Context // of the process; nil has no signals
-}
-
-func newRoot(e *env) *cobra.Command {
+func newRoot(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refrain",
 		Short: "Run loops of agents that know when to stop",
@@ -32,16 +23,16 @@ the best result it has, with the reason.`,
   refrain init
   refrain run examples/compress/loop.yaml --set file=README.md
   refrain resume last`,
-		Version:       strings.TrimPrefix(version(), "refrain "),
+		Version:       strings.TrimPrefix(term.Version(), "refrain "),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SetIn(e.stdin)
-	cmd.SetOut(e.stdout)
-	cmd.SetErr(e.stderr)
-	cmd.SetFlagErrorFunc(valueError)
+	cmd.SetIn(e.Stdin)
+	cmd.SetOut(e.Stdout)
+	cmd.SetErr(e.Stderr)
+	cmd.SetFlagErrorFunc(term.ValueError)
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -77,53 +68,14 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
 }
 
-// between takes from least to most arguments, and else says how to write it.
-func between(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%d arguments given; write: %s", len(args), cmd.UseLine())
-		}
-		return nil
-	}
-}
-
-// flagError adds to a wrong flag which one may be meant.
-func flagError(cmd *cobra.Command, err error) error {
-	name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --")
-	if !isUnknown {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	}
-	name, _, _ = strings.Cut(name, "=")
-	if near := nearestFlag(cmd, name); near != "" {
-		return fmt.Errorf("%w (did you mean --%s?)", err, near)
-	}
-	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-}
-
-func newVersion(e *env) *cobra.Command {
+func newVersion(e *term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(e.stdout, version())
+			_, err := fmt.Fprintln(e.Stdout, term.Version())
 			return err
 		},
 	}
-}
-
-// version is the module's version, the commit it was built from if it is known,
-// and the version of Go.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "refrain (unknown version)"
-	}
-	words := []string{"refrain", info.Main.Version}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			words = append(words, s.Value[:12])
-		}
-	}
-	return strings.Join(append(words, info.GoVersion), " ")
 }

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,7 +23,7 @@ import (
 // runFlags are the flags of refrain run.
 type runFlags struct {
 	set         map[string]string
-	limits      limitFlags
+	limits      deffile.Limits
 	progress    string
 	json        bool
 	session     string
@@ -34,7 +36,7 @@ type runFlags struct {
 	zeroOnLimit bool
 }
 
-func newRun(e *env) *cobra.Command {
+func newRun(e *term.Env) *cobra.Command {
 	var f runFlags
 	var sets []string
 	cmd := &cobra.Command{
@@ -62,34 +64,34 @@ providers and the keys that they need.`,
   refrain run loop.yaml --budget-tokens 50000 --record run.jsonl
   refrain run examples/document/loop.yaml --model ollama/qwen3 "Write a document about a cat"
   cat brief.txt | refrain run loop.yaml -`,
-		Args: between(1, 2),
+		Args: term.Args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags(), args); err != nil {
 				return err
 			}
 			var err error
-			if f.progress, err = chosenProgress(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
 				return err
 			}
-			if f.set, err = parseSets(sets); err != nil {
+			if f.set, err = deffile.ParseSets(sets); err != nil {
 				return err
 			}
-			input, err := readInput(args[1:], e.stdin)
+			input, err := deffile.ReadInput(args[1:], e.Stdin)
 			if err != nil {
 				return err
 			}
 			return runFile(cmd.Context(), e, f, args[0], input)
 		},
 	}
-	cmd.SetFlagErrorFunc(valueError)
+	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
-	f.limits.add(fl)
-	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
+	f.limits.Add(fl)
+	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
 	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; env REFRAIN_MODEL applies only to agents without a model")
 	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation (default: a new ID)")
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.grace)
 	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain verify and refrain backtest")
@@ -104,7 +106,7 @@ func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 		return errors.New("no file is named; write: refrain run FILE [INPUT]")
 	}
 	if fl.Changed("session") {
-		if err := checkRunID(f.session); err != nil {
+		if err := runstore.CheckID(f.session); err != nil {
 			return fmt.Errorf("--session: %w", err)
 		}
 	}
@@ -126,7 +128,7 @@ const defaultGrace = 10 * time.Second
 
 // graceFlag adds --grace.
 func graceFlag(fl *pflag.FlagSet, grace *time.Duration) {
-	durationFlag(fl, grace, "grace", defaultGrace, "time that running steps have to end after a signal other than Ctrl-C")
+	term.DurationFlag(fl, grace, "grace", defaultGrace, "time that running steps have to end after a signal other than Ctrl-C")
 }
 
 func checkGrace(d time.Duration) error {
@@ -136,72 +138,40 @@ func checkGrace(d time.Duration) error {
 	return nil
 }
 
-func parseSets(sets []string) (map[string]string, error) {
-	m := make(map[string]string, len(sets))
-	for _, s := range sets {
-		k, v, ok := strings.Cut(s, "=")
-		if !ok || k == "" {
-			return nil, fmt.Errorf("--set %q: write it as key=value", s)
-		}
-		m[k] = v
-	}
-	return m, nil
-}
-
-// maxInput bounds what is read from standard input.
-const maxInput = 10 << 20
-
-func readInput(args []string, stdin io.Reader) (string, error) {
-	if len(args) == 0 {
-		return "", nil
-	}
-	if args[0] != "-" {
-		return args[0], nil
-	}
-	b, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
-	if err != nil {
-		return "", fmt.Errorf("read standard input: %w", err)
-	}
-	if len(b) > maxInput {
-		return "", fmt.Errorf("standard input is larger than %d MiB", maxInput>>20)
-	}
-	return strings.TrimRight(string(b), "\n"), nil
-}
-
 // runFile loads a definition and runs it to its end.
-func runFile(ctx context.Context, e *env, f runFlags, file, input string) error {
-	p, def, err := newProgram(e, f, file)
+func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) error {
+	p, def, err := deffile.NewProgram(e, file, deffile.Given{Model: f.model, Root: f.root, Limits: &f.limits})
 	if err != nil {
 		return err
 	}
-	def.Warnings().Format(e.stderr)
+	def.Warnings().Format(e.Stderr)
 	input = cmp.Or(input, def.Query)
 	if f.session == "" && def.Session != "" {
-		if err := checkRunID(def.Session); err != nil {
-			return &exitError{exitUsage, fmt.Errorf("%s: session: %w", file, err)}
+		if err := runstore.CheckID(def.Session); err != nil {
+			return term.UsageError(fmt.Errorf("%s: session: %w", file, err))
 		}
 		f.session = def.Session
 	}
 	state, err := def.InitialState(f.set)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return term.UsageError(err)
 	}
-	prog, err := p.build(ctx, e, def) // before there is anything of the run
+	prog, err := p.Build(ctx, e, def) // before there is anything of the run
 	if err != nil {
 		return err
 	}
-	started, err := p.started(def)
+	started, err := p.Started(def)
 	if err != nil {
 		return err
 	}
-	s, err := openStock(ctx, e, f.store, f.record)
+	s, err := runstore.MakeStock(ctx, e, f.store, f.record)
 	if err != nil {
 		prog.Close()
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	if f.session == "" {
-		f.session = newRunID()
+		f.session = runstore.NewID()
 	}
 	req := supervisor.Request{
 		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
@@ -210,7 +180,7 @@ func runFile(ctx context.Context, e *env, f runFlags, file, input string) error 
 	if f.detach {
 		return detach(ctx, e, s, req, launch{grace: f.grace, brief: asksFirst(def.Root)})
 	}
-	shown := request{file: file, session: f.session, input: input, state: state, config: prog.RunConfig, zeroOnLimit: f.zeroOnLimit, most: p.most(def)}
+	shown := request{file: file, session: f.session, input: input, state: state, config: prog.RunConfig, zeroOnLimit: f.zeroOnLimit, most: p.Most(def)}
 	fo, err := newFollower(e, s, f.progress, def, shown, f.grace)
 	if err != nil {
 		prog.Close()

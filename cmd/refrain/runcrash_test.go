@@ -19,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -179,13 +182,13 @@ func (w *crashes) run(id string, within time.Duration) *crashed {
 
 func (w *crashes) outcome(id, answer string, kills int) *crashed {
 	w.Helper()
-	e := &env{getenv: func(string) string { return "" }, stderr: os.Stderr}
-	store, closeStore, err := openStore(context.Background(), e, w.store)
+	e := &term.Env{Getenv: func(string) string { return "" }, Stderr: os.Stderr}
+	store, closeStore, err := runstore.MakeService(context.Background(), e, w.store)
 	if err != nil {
 		w.Fatal(err)
 	}
 	defer closeStore()
-	got, err := store.Get(context.Background(), &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
+	got, err := store.Get(context.Background(), &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -7,18 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -30,25 +30,25 @@ const patience = 10 * time.Second
 
 // detach puts a run into the log and has another process, which does not end with
 // this one, drive it.
-func detach(ctx context.Context, e *env, s *stock, req supervisor.Request, l launch) error {
-	if !s.durable {
+func detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.Request, l launch) error {
+	if !s.Durable {
 		req.Program.Close()
-		return &exitError{exitUsage, errors.New("--detach: a store in memory ends with this process; name another one with --store")}
+		return term.UsageError(errors.New("--detach: a store in memory ends with this process; name another one with --store"))
 	}
-	sup, err := s.supervise(e, nil)
+	sup, err := s.Supervise(e, nil)
 	if err != nil {
 		return err
 	}
 	defer sup.Close(ctx)
 	if l.id, err = sup.Submit(ctx, req); err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	if err := inBackground(ctx, e, s, l); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("run %s is kept, but does not go on: %w. %s", l.id, err, howToResumeIn(ctx, s.service, l.id))}
+		return term.Failure(fmt.Errorf("run %s is kept, but does not go on: %w. %s", l.id, err, runstore.HowToResumeIn(ctx, s.Service, l.id)))
 	}
 	tellStanding(ctx, e, s, l.id, "started")
-	if _, err := fmt.Fprintln(e.stdout, l.id); err != nil {
-		return &exitError{exitFailed, err}
+	if _, err := fmt.Fprintln(e.Stdout, l.id); err != nil {
+		return term.Failure(err)
 	}
 	return nil
 }
@@ -63,8 +63,8 @@ type launch struct {
 }
 
 // inBackground starts this program again, to resume a run, and waits until it does.
-func inBackground(ctx context.Context, e *env, s *stock, l launch) error {
-	log, err := openMessages(e, s, l.id)
+func inBackground(ctx context.Context, e *term.Env, s *runstore.Stock, l launch) error {
+	log, err := runstore.OpenMessages(e, s, l.id)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func inBackground(ctx context.Context, e *env, s *stock, l launch) error {
 	if err != nil {
 		return err
 	}
-	seen, err := s.lastSeq(ctx, l.id)
+	seen, err := s.LastSeq(ctx, l.id)
 	if err != nil {
 		return err
 	}
-	cmd, err := s.command(e, l)
+	cmd, err := resumeCommand(e, s, l)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func inBackground(ctx context.Context, e *env, s *stock, l launch) error {
 	late, cancel := context.WithTimeoutCause(ctx, soon, errors.New("nobody has taken it up"))
 	defer cancel()
 	taken := make(chan error, 1)
-	go func() { taken <- s.taken(late, l.id, seen) }()
+	go func() { taken <- s.Taken(late, l.id, seen) }()
 	select {
 	case err := <-taken:
 		if err == nil && l.brief {
@@ -101,7 +101,7 @@ func inBackground(ctx context.Context, e *env, s *stock, l launch) error {
 		}
 		return err
 	case err := <-ended: // it was quick, or could not
-		if now, lookErr := s.lastSeq(ctx, l.id); err == nil || lookErr == nil && now > seen {
+		if now, lookErr := s.LastSeq(ctx, l.id); err == nil || lookErr == nil && now > seen {
 			return nil
 		}
 		text, _ := os.ReadFile(log.Name())
@@ -109,59 +109,30 @@ func inBackground(ctx context.Context, e *env, s *stock, l launch) error {
 	}
 }
 
-// command is this program, told to resume a run. It is where this one was started,
+// resumeCommand is this program, told to resume a run. It is where this one was started,
 // and what the store is called does not show in a list of processes: there may be a
 // password in it.
-func (s *stock) command(e *env, l launch) (*exec.Cmd, error) {
+func resumeCommand(e *term.Env, s *runstore.Stock, l launch) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	spec, err := s.elsewhere(e)
+	spec, err := s.Elsewhere(e)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "resume", "--progress", progressPlain, "--grace", l.grace.String(), "--", l.id)
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "REFRAIN_STORE="+spec)
+	cmd := exec.Command(self, "resume", "--progress", term.Plain, "--grace", l.grace.String(), "--", l.id)
+	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), "REFRAIN_STORE="+spec)
 	apart(cmd)
 	return cmd, nil
 }
 
-// taken waits until somebody has taken a run up.
-func (s *stock) taken(ctx context.Context, id string, seen int64) error {
-	for ev, err := range s.service.(session.Watcher).Watch(ctx, keyOf(id), seen) {
-		if err != nil || ev.Mark != nil && ev.Mark.Kind == mark.KindRunTaken {
-			return err
-		}
-	}
-	return context.Cause(ctx)
-}
-
-// lastSeq is the number of a run's last event.
-func (s *stock) lastSeq(ctx context.Context, id string) (int64, error) {
-	got, err := s.service.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id, NumRecentEvents: 1})
-	if err != nil {
-		return 0, err
-	}
-	return session.ViewOf(got.Session).LastSeq(), nil
-}
-
-// view is a run's log, and what it says of the run; nil if it says nothing.
-func (s *stock) view(ctx context.Context, id string) (*session.View, *mark.Run, error) {
-	got, err := s.service.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: id})
-	if err != nil {
-		return nil, nil, err
-	}
-	view := session.ViewOf(got.Session)
-	return view, session.RunOf(view), nil
-}
-
 // tellStanding says what has become of a run that another process was given. It may
 // have come to its end, or to a question, already.
-func tellStanding(ctx context.Context, e *env, s *stock, id, went string) {
-	view, run, err := s.view(ctx, id)
+func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went string) {
+	view, run, err := s.View(ctx, id)
 	if err != nil {
-		printError(e.stderr, err)
+		term.PrintError(e.Stderr, err)
 		return
 	}
 	sum := progress.Summarize(slices.Collect(view.Outline()))
@@ -171,15 +142,15 @@ func tellStanding(ctx context.Context, e *env, s *stock, id, went string) {
 	}
 	switch status {
 	case mark.RunRunning:
-		fmt.Fprintf(e.stderr, "run %s goes on in the background: refrain watch %s shows it, refrain pause %s and refrain cancel %s end it\n", id, id, id, id)
+		fmt.Fprintf(e.Stderr, "run %s goes on in the background: refrain watch %s shows it, refrain pause %s and refrain cancel %s end it\n", id, id, id, id)
 	case mark.RunWaiting:
-		fmt.Fprintf(e.stderr, "run %s has %s in the background, and %s\n%s\n", id, went, waitsForPerson, strings.Join(asking(id, sum), "\n"))
+		fmt.Fprintf(e.Stderr, "run %s has %s in the background, and %s\n%s\n", id, went, runstore.WaitsForPerson, strings.Join(runstore.Asks(id, sum), "\n"))
 	case mark.RunCompleted:
-		fmt.Fprintf(e.stderr, "run %s has completed already: refrain watch %s shows its answer\n", id, id)
+		fmt.Fprintf(e.Stderr, "run %s has completed already: refrain watch %s shows its answer\n", id, id)
 	case mark.RunFailed:
-		fmt.Fprintf(e.stderr, "run %s has failed already: %s\n", id, progress.Clean(sum.Error))
+		fmt.Fprintf(e.Stderr, "run %s has failed already: %s\n", id, progress.Clean(sum.Error))
 	default:
-		fmt.Fprintf(e.stderr, "run %s is %s\n%s\n", id, status, howToResume(view, id))
+		fmt.Fprintf(e.Stderr, "run %s is %s\n%s\n", id, status, runstore.HowToResume(view, id))
 	}
 }
 
@@ -201,29 +172,3 @@ func asksFirst(a *definition.Agent) bool {
 	}
 	return false
 }
-
-// openMessages opens the file for what a process in the background has to say, in
-// the folder of the store.
-func openMessages(e *env, s *stock, id string) (*os.File, error) {
-	dir := messagesDir(e, s.spec)
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(s.dir, dir)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.OpenFile(messagesName(id), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
-}
-
-// messagesDir is the folder of what processes in the background have had to say.
-func messagesDir(e *env, spec string) string {
-	return filepath.Join(filepath.Dir(artifactsDir(e, spec)), "messages")
-}
-
-// messagesName is the file of a run: in that folder, whatever its ID is.
-func messagesName(id string) string { return url.PathEscape(id) + ".txt" }

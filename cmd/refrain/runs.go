@@ -12,12 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // runsFlags are the flags of refrain runs.
@@ -30,10 +33,10 @@ type runsFlags struct {
 // statuses are what --status takes.
 var statuses = []string{
 	string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting),
-	string(mark.RunCompleted), string(mark.RunFailed), string(mark.RunCanceled), statusInterrupted, statusNotBegun,
+	string(mark.RunCompleted), string(mark.RunFailed), string(mark.RunCanceled), runstore.StatusInterrupted, runstore.StatusNotBegun,
 }
 
-func newRuns(e *env) *cobra.Command {
+func newRuns(e *term.Env) *cobra.Command {
 	var f runsFlags
 	cmd := &cobra.Command{
 		Use:   "runs",
@@ -47,12 +50,12 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 		Example: `  refrain runs
   refrain runs --status interrupted
   refrain runs --limit 100 --json`,
-		Args: between(0, 0),
+		Args: term.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runs(cmd.Context(), e, f) },
 	}
-	cmd.SetFlagErrorFunc(valueError)
+	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.IntVar(&f.limit, "limit", 20, "show at most this many runs; 0 shows all")
 	fl.BoolVar(&f.json, "json", false, "write one line of JSON for each run")
@@ -83,19 +86,19 @@ type listedRun struct {
 	howToResume string
 }
 
-func runs(ctx context.Context, e *env, f runsFlags) error {
+func runs(ctx context.Context, e *term.Env, f runsFlags) error {
 	if f.status != "" && !slices.Contains(statuses, f.status) {
 		return fmt.Errorf("--status %q: use one of %s", f.status, strings.Join(statuses, ", "))
 	}
 	if f.limit < 0 {
 		return fmt.Errorf("--limit %d: give a number of runs, or 0 for all", f.limit)
 	}
-	store, closeStore, err := openRuns(ctx, e, f.store)
+	store, closeStore, err := runstore.OpenService(ctx, e, f.store)
 	if err != nil {
 		return err
 	}
 	defer closeStore()
-	all, err := listRuns(ctx, store)
+	all, err := runstore.List(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -104,10 +107,10 @@ func runs(ctx context.Context, e *env, f runsFlags) error {
 		return err
 	}
 	if err := printRuns(e, rows, f.json); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("write the list: %w", err)}
+		return term.Failure(fmt.Errorf("write the list: %w", err))
 	}
 	if len(rows) == 0 && !f.json {
-		fmt.Fprintln(e.stderr, "No such run.")
+		fmt.Fprintln(e.Stderr, "No such run.")
 	}
 	return nil
 }
@@ -137,7 +140,7 @@ func listRows(ctx context.Context, store session.Service, all []session.Session,
 // maybe reports whether a run that stands so by its log may be one that is looked
 // for.
 func maybe(by mark.RunStatus, want string) bool {
-	return string(by) == want || by == mark.RunRunning && want == statusInterrupted
+	return string(by) == want || by == mark.RunRunning && want == runstore.StatusInterrupted
 }
 
 // recent is how many of a run's last events a list looks at.
@@ -145,9 +148,9 @@ const recent = 32
 
 // listOne makes a row. How far the run is stands in the last events.
 func listOne(ctx context.Context, store session.Service, s session.Session) (*listedRun, error) {
-	got, err := store.Get(ctx, &session.GetRequest{AppName: appName, UserID: userName, SessionID: s.ID(), NumRecentEvents: recent})
+	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: s.ID(), NumRecentEvents: recent})
 	if err != nil {
-		return nil, &exitError{exitFailed, err}
+		return nil, term.Failure(err)
 	}
 	last := slices.Collect(got.Session.Events().All())
 	sum := progress.Summarize(last)
@@ -171,14 +174,14 @@ func listOne(ctx context.Context, store session.Service, s session.Session) (*li
 		row.StopReason = "" // the loop was only left for now
 	}
 	var held *session.HeldError
-	if row.Status, held, err = standing(ctx, store, s.ID(), by); err != nil {
+	if row.Status, held, err = runstore.Standing(ctx, store, s.ID(), by); err != nil {
 		return nil, err
 	}
 	switch {
-	case row.Status == statusInterrupted && len(last) == 0:
-		row.Status = statusNotBegun
-	case row.Status == statusInterrupted:
-		row.howToResume = howToResumeIn(ctx, store, s.ID())
+	case row.Status == runstore.StatusInterrupted && len(last) == 0:
+		row.Status = runstore.StatusNotBegun
+	case row.Status == runstore.StatusInterrupted:
+		row.howToResume = runstore.HowToResumeIn(ctx, store, s.ID())
 	}
 	until := row.Updated
 	if held != nil {
@@ -190,9 +193,9 @@ func listOne(ctx context.Context, store session.Service, s session.Session) (*li
 	return row, nil
 }
 
-func printRuns(e *env, rows []listedRun, asJSON bool) error {
+func printRuns(e *term.Env, rows []listedRun, asJSON bool) error {
 	if asJSON {
-		enc := newJSON(e.stdout)
+		enc := term.NewJSON(e.Stdout)
 		for _, r := range rows {
 			if err := enc.Encode(r); err != nil {
 				return err
@@ -213,9 +216,9 @@ func printRuns(e *env, rows []listedRun, asJSON bool) error {
 			score = strconv.FormatFloat(*r.Score, 'g', 4, 64)
 		}
 		took := progress.Clock(time.Duration(r.Seconds * float64(time.Second)))
-		table = append(table, []string{cell(r.ID, maxRunID), cell(r.Name, 30), r.Status, iteration, score, r.started(), took, cell(r.why(), 70)})
+		table = append(table, []string{term.Cell(r.ID, runstore.MaxID), term.Cell(r.Name, 30), r.Status, iteration, score, r.started(), took, term.Cell(r.why(), 70)})
 	}
-	return printTable(e.stdout, table)
+	return term.PrintTable(e.Stdout, table)
 }
 
 func (r *listedRun) started() string {
@@ -237,9 +240,9 @@ func (r *listedRun) why() string {
 		return s
 	case r.DrivenBy != "":
 		return "by " + r.DrivenBy
-	case r.Status == statusInterrupted:
+	case r.Status == runstore.StatusInterrupted:
 		return r.howToResume
-	case r.Status == statusNotBegun:
+	case r.Status == runstore.StatusNotBegun:
 		return "it never began; begin it with: refrain run FILE --session " + r.ID
 	}
 	return cmp.Or(r.Paused, r.Error, r.StopReason, "-")

@@ -5,6 +5,8 @@ package main
 import (
 	"testing"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
@@ -14,15 +16,15 @@ import (
 func TestRunRemovedWhileListed(t *testing.T) {
 	store := session.InMemoryService()
 	for _, id := range []string{"r_1", "r_2"} {
-		if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: id}); err != nil {
+		if _, err := store.Create(t.Context(), &session.CreateRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := listRuns(t.Context(), store)
+	all, err := runstore.List(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Delete(t.Context(), &session.DeleteRequest{AppName: appName, UserID: userName, SessionID: "r_1"}); err != nil {
+	if err := store.Delete(t.Context(), &session.DeleteRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: "r_1"}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := listRows(t.Context(), store, all, runsFlags{})

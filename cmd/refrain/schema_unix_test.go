@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 )
 
 // programIn is a command of the program in a folder, which the test does not wait
@@ -58,7 +60,7 @@ func TestDefinitionFromAPipeThatStaysEmpty(t *testing.T) {
 			t.Parallel()
 			cmd, said := programIn(t, pipeIn(t), verb, "pipe")
 			exit, ok := errors.AsType[*exec.ExitError](cmd.Run())
-			if !ok || exit.ExitCode() != exitUsage || !strings.Contains(said.String(), want) {
+			if !ok || exit.ExitCode() != term.ExitUsage || !strings.Contains(said.String(), want) {
 				t.Errorf("%v\n%s", exit, said)
 			}
 		})
@@ -98,7 +100,7 @@ func TestDefinitionFromAPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		exit, ok := errors.AsType[*exec.ExitError](cmd.Wait())
-		if !ok || exit.ExitCode() != exitInterrupted {
+		if !ok || exit.ExitCode() != term.ExitInterrupted {
 			t.Errorf("%s: %v\n%s", verb, exit, said)
 		}
 		w.Close()

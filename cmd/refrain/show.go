@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/expr"
@@ -29,7 +32,7 @@ type showFlags struct {
 	resources         bool
 }
 
-func newShow(e *env) *cobra.Command {
+func newShow(e *term.Env) *cobra.Command {
 	var f showFlags
 	cmd := &cobra.Command{
 		Use:   "show RUN|FILE",
@@ -48,16 +51,16 @@ address, such as story[2]/polish.`,
   refrain show r_1f0c --iteration 3 --state
   refrain show last --diff 4..5
   refrain show run.jsonl --json`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.one = cmd.Flags().Changed("iteration")
 			return show(cmd.Context(), e, f, args[0])
 		},
 	}
-	cmd.SetFlagErrorFunc(valueError)
+	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.IntVar(&f.iteration, "iteration", 0, "show what the steps of iteration `N` said")
 	fl.BoolVar(&f.state, "state", false, "show the state at the end, or after --iteration")
 	fl.BoolVar(&f.resources, "resources", false, "show what the run used: time, model calls, tokens, cost, state sizes")
@@ -101,7 +104,7 @@ type shown struct {
 	columns int // of the terminal; 0: there is none
 }
 
-func show(ctx context.Context, e *env, f showFlags, word string) error {
+func show(ctx context.Context, e *term.Env, f showFlags, word string) error {
 	from, to, err := parseDiff(f.diff)
 	if err != nil {
 		return err
@@ -109,36 +112,36 @@ func show(ctx context.Context, e *env, f showFlags, word string) error {
 	if f.diff != "" && (f.one || f.state) {
 		return errors.New("--diff is about two iterations; leave out --iteration and --state")
 	}
-	run, err := openRun(ctx, e, f.store, word)
+	run, err := runstore.Open(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer run.close()
-	s, err := run.shown(ctx, "")
+	defer run.Close()
+	s, err := shownOf(ctx, run, "")
 	if err != nil {
 		return err
 	}
 	if f.one || f.diff != "" || f.loop != "" {
 		if s.main, err = loopOf(s.Tree, f.loop); err != nil {
-			return &exitError{exitUsage, fmt.Errorf("run %s: %w", run.id, err)}
+			return term.UsageError(fmt.Errorf("run %s: %w", run.ID, err))
 		}
 	}
 	if f.one {
-		if s.Iteration, err = run.iteration(ctx, s.main, f.iteration); err != nil && (f.iteration != 0 || !f.state) {
-			return &exitError{exitUsage, err}
+		if s.Iteration, err = iterationIn(ctx, run, s.main, f.iteration); err != nil && (f.iteration != 0 || !f.state) {
+			return term.UsageError(err)
 		}
 	}
 	if f.state {
-		seq := run.events[len(run.events)-1].Seq
+		seq := run.Events[len(run.Events)-1].Seq
 		if f.one {
-			if seq, err = run.seqOf(s.main, f.iteration); err != nil {
+			if seq, err = seqOf(run, s.main, f.iteration); err != nil {
 				return err
 			}
 		}
-		s.State = run.stateAfter(seq)
+		s.State = run.StateAfter(seq)
 	}
 	if f.diff != "" {
-		if s.Diff, err = run.diff(s.main, from, to); err != nil {
+		if s.Diff, err = diffOf(run, s.main, from, to); err != nil {
 			return err
 		}
 	}
@@ -148,9 +151,9 @@ func show(ctx context.Context, e *env, f showFlags, word string) error {
 			s.Resources.Add(ev)
 		}
 	}
-	s.columns = columnsOf(e.stdout)
+	s.columns = term.ColumnsOf(e.Stdout)
 	if err := s.print(e, f); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("write the run: %w", err)}
+		return term.Failure(fmt.Errorf("write the run: %w", err))
 	}
 	return nil
 }
@@ -169,16 +172,16 @@ func parseDiff(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// shown folds the run's events into what there is to show. Of what steps said it has
+// shownOf folds the run's events into what there is to show. Of what steps said it has
 // what is recent, and all of one iteration of a loop, such as refine[3].
-func (r *oneRun) shown(ctx context.Context, pass session.Address) (*shown, error) {
+func shownOf(ctx context.Context, r *runstore.Run, pass session.Address) (*shown, error) {
 	var live progress.Live
-	fold := progress.Fold{Whole: r.wholes.of}
+	fold := progress.Fold{Whole: r.Wholes.Of}
 	var diagnosis progress.Diagnosis
-	last := progress.LastRun(r.events)
-	for ev := range r.wholes.recent(last) {
+	last := progress.LastRun(r.Events)
+	for ev := range r.Wholes.Recent(last) {
 		if pass != "" && ev.Address.Under(pass) {
-			ev = r.wholes.of(ev)
+			ev = r.Wholes.Of(ev)
 		}
 		live.Add(ev)
 	}
@@ -188,7 +191,7 @@ func (r *oneRun) shown(ctx context.Context, pass session.Address) (*shown, error
 	}
 	sum := progress.Summarize(last)
 	s := &shown{
-		Run: r.id, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
+		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
 		Answer: fold.Answer(), Stops: fold.Stops(), Findings: diagnosis.Findings(), Tree: live.Tree(),
 	}
 	s.main, s.now = s.Tree.Main(), s.Tree.Now
@@ -198,22 +201,22 @@ func (r *oneRun) shown(ctx context.Context, pass session.Address) (*shown, error
 			s.Usage = &u
 		}
 	}
-	s.Parent, s.sum, s.log, s.resume = sum.Parent, sum, last, r.howToResume
+	s.Parent, s.sum, s.log, s.resume = sum.Parent, sum, last, r.HowToResume
 	var held *session.HeldError
 	var err error
-	s.Status, held, err = r.status(ctx, sum.Status)
+	s.Status, held, err = r.Status(ctx, sum.Status)
 	if held != nil {
 		s.DrivenBy = held.Owner
 	}
-	return s, cmp.Or(err, r.wholes.err)
+	return s, cmp.Or(err, r.Wholes.Err)
 }
 
-// iteration is an iteration of a loop, with all that its steps said.
-func (r *oneRun) iteration(ctx context.Context, main *progress.Step, n int) (*progress.Iteration, error) {
+// iterationIn is an iteration of a loop, with all that its steps said.
+func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n int) (*progress.Iteration, error) {
 	if it, err := iterationOf(main, n); err != nil {
 		return it, err
 	}
-	s, err := r.shown(ctx, session.Address(fmt.Sprintf("%s[%d]", main.Address, n)))
+	s, err := shownOf(ctx, r, session.Address(fmt.Sprintf("%s[%d]", main.Address, n)))
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +254,7 @@ func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
 	case found != nil:
 		return found, nil
 	}
-	hint := "there are " + listed(loops)
+	hint := "there are " + term.Listed(loops)
 	if near := expr.Nearest(address, loops); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
@@ -280,25 +283,25 @@ func noIteration(s *progress.Step, n int) error {
 }
 
 // seqOf is the last event of an iteration.
-func (r *oneRun) seqOf(s *progress.Step, n int) (int64, error) {
-	seq := progress.IterationSeq(r.events, s.Address, n)
+func seqOf(r *runstore.Run, s *progress.Step, n int) (int64, error) {
+	seq := progress.IterationSeq(r.Events, s.Address, n)
 	if seq == 0 {
-		return 0, &exitError{exitUsage, noIteration(s, n)}
+		return 0, term.UsageError(noIteration(s, n))
 	}
 	return seq, nil
 }
 
-// diff is how the state changed between two iterations.
-func (r *oneRun) diff(s *progress.Step, from, to int) ([]progress.Change, error) {
-	a, err := r.seqOf(s, from)
+// diffOf is how the state changed between two iterations.
+func diffOf(r *runstore.Run, s *progress.Step, from, to int) ([]progress.Change, error) {
+	a, err := seqOf(r, s, from)
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.seqOf(s, to)
+	b, err := seqOf(r, s, to)
 	if err != nil {
 		return nil, err
 	}
-	changes := progress.Diff(r.stateAfter(a), r.stateAfter(b))
+	changes := progress.Diff(r.StateAfter(a), r.StateAfter(b))
 	if changes == nil {
 		changes = []progress.Change{}
 	}

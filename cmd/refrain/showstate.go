@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -23,7 +25,7 @@ func printState(w io.Writer, state map[string]any, behind bool) {
 		text, isText := state[key].(string)
 		if isText && strings.Contains(text, "\n") {
 			fmt.Fprintln(w, progress.Clean(key)+":")
-			indented(w, text, "  ")
+			term.Indented(w, text, "  ")
 			continue
 		}
 		fmt.Fprintf(w, "%s: %s\n", progress.Clean(key), progress.Clean(valueText(state[key])))
@@ -54,7 +56,7 @@ func printDiff(w io.Writer, changes []progress.Change) {
 			fmt.Fprintf(w, "- %s: %s\n", key, progress.Clean(valueText(c.Before)))
 		case c.Words != nil:
 			fmt.Fprintf(w, "~ %s:\n", key)
-			indented(w, wordDiff(c.Words), "    ")
+			term.Indented(w, wordDiff(c.Words), "    ")
 		default:
 			fmt.Fprintf(w, "~ %s: %s → %s\n", key, progress.Clean(valueText(c.Before)), progress.Clean(valueText(c.After)))
 		}

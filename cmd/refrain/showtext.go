@@ -10,22 +10,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // print writes what was asked for.
-func (s *shown) print(e *env, f showFlags) error {
+func (s *shown) print(e *term.Env, f showFlags) error {
 	if f.json {
 		if f.one || f.diff != "" {
 			s.Tree = nil
 		}
-		enc := newJSON(e.stdout)
+		enc := term.NewJSON(e.Stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(s)
 	}
-	w := bufio.NewWriter(e.stdout)
+	w := bufio.NewWriter(e.Stdout)
 	switch {
 	case f.diff != "":
 		printDiff(w, s.Diff)
@@ -54,7 +57,7 @@ func (s *shown) printResources(w io.Writer) {
 	for _, l := range s.Resources.Lines() {
 		table = append(table, l[:])
 	}
-	_ = printTable(w, table) // bufio keeps the error for Flush
+	_ = term.PrintTable(w, table) // bufio keeps the error for Flush
 }
 
 // header says which run it is, and how it stands.
@@ -71,7 +74,7 @@ func (s *shown) header(w io.Writer) {
 	if !s.Started.IsZero() {
 		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.now))
 		if u := s.Usage; u != nil {
-			fmt.Fprintf(w, ", %s", counted(u.Calls, "model call"))
+			fmt.Fprintf(w, ", %s", term.Counted(u.Calls, "model call"))
 			if u.Tokens() > 0 {
 				fmt.Fprintf(w, ", %d tokens", u.Tokens())
 			}
@@ -96,12 +99,12 @@ func (s *shown) ending(w io.Writer) {
 	case mark.RunIsPaused:
 		fmt.Fprintf(w, "\n%s\n", strings.Join(pausedLines(s.log, s.sum), "\n"))
 	case mark.RunWaiting:
-		fmt.Fprintf(w, "\nThe run %s:\n%s\n", waitsForPerson, strings.Join(asking(s.Run, s.sum), "\n"))
+		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, strings.Join(runstore.Asks(s.Run, s.sum), "\n"))
 	}
 	for _, f := range s.Findings {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(note(f)))
 	}
-	if s.Status == statusInterrupted || s.Status == string(mark.RunIsPaused) {
+	if s.Status == runstore.StatusInterrupted || s.Status == string(mark.RunIsPaused) {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
 	}
 	if s.Answer != "" {
@@ -110,7 +113,7 @@ func (s *shown) ending(w io.Writer) {
 			title = "Said last:"
 		}
 		fmt.Fprintln(w, "\n"+title)
-		indented(w, s.Answer, "  ")
+		term.Indented(w, s.Answer, "  ")
 	}
 }
 
@@ -184,18 +187,4 @@ func conditionText(c loop.ConditionRecord) string {
 		words = append(words, "("+c.Note+")")
 	}
 	return strings.Join(words, " ")
-}
-
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// indented writes a text of somebody else's, each line with a margin.
-func indented(w io.Writer, text, margin string) {
-	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
-		fmt.Fprintln(w, strings.TrimRight(margin+progress.Clean(strings.TrimRight(line, "\r\n")), " "))
-	}
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/refrain-dev/refrain/progress"
@@ -45,7 +48,7 @@ func (s *shown) treePrinter(w io.Writer) *treePrinter {
 	if s.columns > 0 {
 		to = min(to, s.columns)
 	}
-	return &treePrinter{w: w, to: to, now: s.now, cut: s.Status == statusInterrupted}
+	return &treePrinter{w: w, to: to, now: s.now, cut: s.Status == runstore.StatusInterrupted}
 }
 
 // loop writes a loop's iterations and its finalizer. more says that something
@@ -94,14 +97,6 @@ func (p *treePrinter) line(guide, text string) {
 	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+progress.Clean(text), p.to, "…"), " "))
 }
 
-// clipped is a text that is not longer than so many letters.
-func clipped(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
-}
-
 func branches(last bool) (branch, stem string) {
 	if last {
 		return "└── ", "    "
@@ -109,10 +104,10 @@ func branches(last bool) (branch, stem string) {
 	return "├── ", "│   "
 }
 
-// status is a status with the time that it took.
+// Status is a status with the time that it took.
 func (p *treePrinter) status(s progress.Status, took time.Duration) string {
 	if p.cut && s == progress.StatusRunning {
-		s = statusInterrupted
+		s = runstore.StatusInterrupted
 	}
 	text := "[" + strings.ToUpper(string(s)) + "]"
 	if s == progress.StatusPending || s == progress.StatusSkipped {
@@ -147,7 +142,7 @@ func iterationNotes(l *progress.Loop, it *progress.Iteration) string {
 		notes = append(notes, "best")
 	}
 	if n := it.Record.Failures; n > 0 {
-		notes = append(notes, counted(int64(n), "failure"))
+		notes = append(notes, term.Counted(int64(n), "failure"))
 	}
 	if !it.Record.Complete {
 		notes = append(notes, "cut short")
@@ -229,7 +224,7 @@ func (p *treePrinter) spoken(s *progress.Step, margin string) {
 	fmt.Fprintln(p.w)
 	p.line(margin, line)
 	if s.Text != "" {
-		indented(p.w, s.Text, margin+"  ")
+		term.Indented(p.w, s.Text, margin+"  ")
 	}
 	if s.Loop != nil {
 		for _, it := range s.Loop.Iterations {

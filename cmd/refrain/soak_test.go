@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -164,7 +165,7 @@ func (s *soaker) drive(r *soaked) {
 	s.all.kills[r.run] += b.kills
 	s.all.mu.Unlock()
 	switch {
-	case st == nil && how == "" && p.code() != exitOK:
+	case st == nil && how == "" && p.code() != term.ExitOK:
 		s.Errorf("%q left no run: exit code %d\n%s", p.args, p.code(), &p.stderr)
 	case st != nil && st.Status == string(mark.RunFailed):
 		s.Errorf("%q ended (%s) with a run that has failed: %s\n%s", p.args, how, st.Error, &p.stderr)
@@ -252,7 +253,7 @@ func (s *soaking) long() {
 	}
 	code := run(s.Context(), args, os.Getenv, strings.NewReader(""), &bytes.Buffer{}, &stderr)
 	switch code {
-	case exitOK, exitLimit, exitWaits, exitInterrupted: // others may stop it
+	case term.ExitOK, term.ExitLimit, term.ExitWaits, term.ExitInterrupted: // others may stop it
 	default:
 		if !oneOf(stderr.String(), " is driven by ", "resume or cancel it first") { // a worker was faster
 			s.Errorf("in this process, %q: exit code %d\n%s", args, code, &stderr)

@@ -211,7 +211,7 @@ func (l logText) stripped() logText {
 	return l
 }
 
-// counted is the file with the number of its events in its first line.
+// term.Counted is the file with the number of its events in its first line.
 func (l logText) counted(t *testing.T) logText {
 	t.Helper()
 	from, to := l.events()

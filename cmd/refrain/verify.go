@@ -5,13 +5,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 
 	"github.com/spf13/cobra"
-
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
 )
 
 // verifyFlags are the flags of refrain verify.
@@ -20,7 +18,7 @@ type verifyFlags struct {
 	json          bool
 }
 
-func newVerify(e *env) *cobra.Command {
+func newVerify(e *term.Env) *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
 		Use:   "verify FILE|RUN",
@@ -49,130 +47,50 @@ hash of the whole log in another place, and give it to --expect.`,
   refrain verify run.jsonl
   refrain export last --audit -o audit.jsonl
   refrain verify audit.jsonl --expect sha256:4be1...`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return verify(cmd.Context(), e, f, args[0]) },
 	}
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
+	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.expect, "expect", "", "`hash` of the whole log that you kept")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd
 }
 
-// verified is what verify tells of a log.
-type verified struct {
-	Run    string         `json:"run,omitempty"`
-	Events int            `json:"events"`
-	Chain  string         `json:"chain"`
-	Flaw   *flaw          `json:"flaw,omitempty"`
-	Loops  []verifiedLoop `json:"loops"`
-	// Runs are the ends of runs, and the run that has none.
-	Runs []progress.RunSeal `json:"runs,omitempty"`
-	// State says what of the state that is kept beside the log is not what its events
-	// come to.
-	State []string `json:"state,omitempty"`
-}
-
-// seals counts what was compared, and what does not agree.
-func (v *verified) seals() (compared, bad int) {
-	for _, l := range v.Loops {
-		if compared++; l.Problem != "" {
-			bad++
-		}
-	}
-	for _, r := range v.Runs {
-		if r.Unsealed == "" {
-			compared++
-		}
-		if r.Problem != "" {
-			bad++
-		}
-	}
-	return compared, bad
-}
-
-// verifiedLoop is one loop as verify tells of it.
-type verifiedLoop struct {
-	progress.Seal
-	Reason string `json:"stop_reason,omitempty"`
-	Digest string `json:"digest,omitempty"`
-}
-
-func verify(ctx context.Context, e *env, f verifyFlags, word string) error {
-	run, err := openRun(ctx, e, f.store, word)
+func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error {
+	run, err := runstore.Open(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer run.close()
-	v, err := run.verified()
+	defer run.Close()
+	v, err := run.Verified()
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	if f.expect != "" && f.expect != v.Chain && v.Flaw == nil {
-		v.Flaw = &flaw{Problem: "its hash is not the expected one, " + f.expect}
+		v.Flaw = &runstore.Flaw{Problem: "its hash is not the expected one, " + f.expect}
 	}
 	if err := printVerified(e, v, f.json); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("write the result: %w", err)}
+		return term.Failure(fmt.Errorf("write the result: %w", err))
 	}
-	compared, bad := v.seals()
+	compared, bad := v.Seals()
 	switch {
 	case v.Flaw != nil:
-		return &exitError{exitFailed, fmt.Errorf("%s: %s", word, v.Flaw)}
+		return term.Failure(fmt.Errorf("%s: %s", word, v.Flaw))
 	case bad > 0:
-		return &exitError{exitFailed, fmt.Errorf("%s: %d of %d seals do not agree: it is not as it was recorded", word, bad, compared)}
+		return term.Failure(fmt.Errorf("%s: %d of %d seals do not agree: it is not as it was recorded", word, bad, compared))
 	case len(v.State) > 0:
-		return &exitError{exitFailed, fmt.Errorf("%s: its state is not what its events come to: %s", word, v.State[0])}
-	case compared == 0 && !(run.file != nil && run.file.sealed()) && f.expect == "":
-		return &exitError{exitFailed, fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is nothing to compare", word)}
+		return term.Failure(fmt.Errorf("%s: its state is not what its events come to: %s", word, v.State[0]))
+	case compared == 0 && !(run.File != nil && run.File.Sealed()) && f.expect == "":
+		return term.Failure(fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is nothing to compare", word))
 	}
 	return nil
 }
 
-// verified makes all hashes again, and the state.
-func (r *oneRun) verified() (v *verified, err error) {
-	v = &verified{Run: r.id, Events: len(r.events), Loops: []verifiedLoop{}}
-	if r.file != nil && r.file.head == nil {
-		v.Run = ""
-	}
-	if v.Chain, v.Flaw, err = r.chained(); err != nil {
-		return nil, err
-	}
-	stops := stopsBySeq(r.events)
-	for _, s := range progress.Verify(r.events, r.wholes.of) {
-		one := verifiedLoop{Seal: s}
-		if rec := stops[s.Seq]; rec != nil {
-			one.Reason, one.Digest = string(rec.Reason), rec.Digest
-		}
-		v.Loops = append(v.Loops, one)
-	}
-	v.Runs = progress.VerifyRuns(r.events, r.wholes.of)
-	if r.store != nil {
-		v.State = progress.VerifyState(r.view, r.events, r.wholes.of)
-	} else {
-		r.verifyHead(v)
-	}
-	return v, r.wholes.err
-}
-
-// verifyHead holds what the first line of a file says of the run against its events.
-func (r *oneRun) verifyHead(v *verified) {
-	if !progress.TellsState(r.events) {
-		return // a version before this one has written it
-	}
-	if n := len(v.Runs); r.file.head.over() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {
-		v.Flaw = &flaw{Problem: fmt.Sprintf("its first line says that the run is %s, and there is no end of it", r.file.head.Status)}
-	}
-	for _, key := range slices.Sorted(maps.Keys(r.initial)) {
-		if session.OwnKey(key) {
-			v.State = append(v.State, fmt.Sprintf("key %q is in the first line, and the run had nothing to begin with", key))
-		}
-	}
-}
-
-func printVerified(e *env, v *verified, asJSON bool) error {
+func printVerified(e *term.Env, v *runstore.Verified, asJSON bool) error {
 	if asJSON {
-		enc := newJSON(e.stdout)
+		enc := term.NewJSON(e.Stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	}
@@ -182,7 +100,7 @@ func printVerified(e *env, v *verified, asJSON bool) error {
 		}
 	}
 	for i, seal := range v.Runs {
-		if err := printSeal(e, v.named(i), seal.Digest, seal.Problem, seal.Unsealed); err != nil {
+		if err := printSeal(e, v.Named(i), seal.Digest, seal.Problem, seal.Unsealed); err != nil {
 			return err
 		}
 	}
@@ -195,32 +113,12 @@ func printVerified(e *env, v *verified, asJSON bool) error {
 	if v.Flaw != nil {
 		line = "CHANGED  log: " + v.Flaw.String()
 	}
-	_, err := fmt.Fprintln(e.stdout, line)
+	_, err := fmt.Fprintln(e.Stdout, line)
 	return err
 }
 
-// named is a run by the ID that people know: that of its session. Of several in one
-// session it says which, and of one in a file without an ID it has nothing better than
-// that of its events.
-func (v *verified) named(i int) string {
-	switch {
-	case v.Run == "":
-		return "run " + v.Runs[i].Run
-	}
-	var ids []string
-	for _, r := range v.Runs {
-		if !slices.Contains(ids, r.Run) {
-			ids = append(ids, r.Run)
-		}
-	}
-	if len(ids) == 1 {
-		return "run " + v.Run
-	}
-	return fmt.Sprintf("run %s, %d of %d", v.Run, slices.Index(ids, v.Runs[i].Run)+1, len(ids))
-}
-
 // printSeal says whether what a seal is over is as it was.
-func printSeal(e *env, of, digest, problem, unsealed string) error {
+func printSeal(e *term.Env, of, digest, problem, unsealed string) error {
 	line := fmt.Sprintf("ok       %s: %s", of, digest)
 	switch {
 	case problem != "":
@@ -228,6 +126,6 @@ func printSeal(e *env, of, digest, problem, unsealed string) error {
 	case unsealed != "":
 		line = fmt.Sprintf("unsealed %s: %s", of, unsealed)
 	}
-	_, err := fmt.Fprintln(e.stdout, line)
+	_, err := fmt.Fprintln(e.Stdout, line)
 	return err
 }

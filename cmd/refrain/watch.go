@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/tui"
@@ -26,10 +29,7 @@ type watchFlags struct {
 	json, zeroOnLimit bool
 }
 
-// exitWaits is the exit code of a run that is paused, or waits for a person.
-const exitWaits = 4
-
-func newWatch(e *env) *cobra.Command {
+func newWatch(e *term.Env) *cobra.Command {
 	var f watchFlags
 	cmd := &cobra.Command{
 		Use:   "watch RUN",
@@ -42,19 +42,19 @@ its process is gone.
 To stop watching, press d (exit code 0) or Ctrl-C (exit code 130). The run goes on.`,
 		Example: `  refrain watch last
   refrain watch r_1f0c --progress json`,
-		Args:              between(1, 1),
-		ValidArgsFunction: completeRuns(e, 1),
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if f.progress, err = chosenProgress(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
 				return err
 			}
 			return watch(cmd.Context(), e, f, args[0])
 		},
 	}
 	fl := cmd.Flags()
-	storeFlag(fl, &f.store)
-	fl.StringVar(&f.progress, "progress", progressAuto, progressUsage)
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
 	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
@@ -65,7 +65,7 @@ var errLeft = errors.New("left")
 
 // viewer shows a run that another process drives.
 type viewer struct {
-	e    *env
+	e    *term.Env
 	err  io.Writer
 	json *ndjson   // nil: for people
 	view *tui.View // a tree in the terminal; nil: lines
@@ -77,57 +77,57 @@ type viewer struct {
 	whole progress.Whole // reads an event of log
 }
 
-func watch(ctx context.Context, e *env, f watchFlags, word string) error {
-	v := &viewer{e: e, err: e.stderr}
-	mode, err := progressMode(e, f.progress)
+func watch(ctx context.Context, e *term.Env, f watchFlags, word string) error {
+	v := &viewer{e: e, err: e.Stderr}
+	mode, err := term.Mode(e, f.progress)
 	if err != nil {
 		return err
 	}
 	switch mode {
-	case progressQuiet:
+	case term.Quiet:
 		v.err = io.Discard
-	case progressJSON:
-		v.json = &ndjson{out: e.stdout}
+	case term.JSON:
+		v.json = &ndjson{out: e.Stdout}
 	}
-	run, err := openRun(ctx, e, f.store, word)
+	run, err := runstore.Open(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
-	defer run.close()
-	if run.store == nil {
-		return &exitError{exitUsage, fmt.Errorf("%s is a file, in which nothing happens; refrain show FILE shows it", word)}
+	defer run.Close()
+	if run.Store == nil {
+		return term.UsageError(fmt.Errorf("%s is a file, in which nothing happens; refrain show FILE shows it", word))
 	}
 	w := newWatching(run)
-	for _, ev := range run.events {
+	for _, ev := range run.Events {
 		w.add(ev)
 	}
 	past := session.Current(w.log)
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	if mode == progressTTY && !w.over() {
-		stop, detach := func() { leave(errInterrupted) }, func() { leave(errLeft) }
+	if mode == term.TTY && !w.over() {
+		stop, detach := func() { leave(term.ErrInterrupted) }, func() { leave(errLeft) }
 		v.view = tui.Start(tui.Config{
-			Name: w.summary().Name, Run: run.id, Input: keyboardOf(e.stdin), Output: screenOf(e.stderr),
+			Name: w.summary().Name, Run: run.ID, Input: term.KeyboardOf(e.Stdin), Output: term.ScreenOf(e.Stderr),
 			Hooks: tui.Hooks{Interrupt: stop, Detach: detach},
 		})
 		defer v.view.Close()
 	}
-	if err := v.started(run.id, w.summary(), past); err != nil {
-		return &exitError{exitFailed, err}
+	if err := v.started(run.ID, w.summary(), past); err != nil {
+		return term.Failure(err)
 	}
-	v.whole = run.wholes.of
+	v.whole = run.Wholes.Of
 	v.fold.Whole = v.whole
-	told := run.wholes.recent(past)
+	told := run.Wholes.Recent(past)
 	if v.json != nil {
-		told = run.wholes.all(past)
+		told = run.Wholes.All(past)
 	}
 	for ev := range told {
 		if err := v.event(ev); err != nil {
-			return &exitError{exitFailed, err}
+			return term.Failure(err)
 		}
 	}
-	if run.wholes.err != nil {
-		return &exitError{exitFailed, run.wholes.err}
+	if run.Wholes.Err != nil {
+		return term.Failure(run.Wholes.Err)
 	}
 	if !w.over() {
 		err = w.follow(ctx, v.event, v.alive)

@@ -7,12 +7,17 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
 // driven is a run in a store, with whoever drives it.
@@ -27,12 +32,12 @@ type driven struct {
 func drive(t *testing.T) *driven {
 	t.Helper()
 	store := session.InMemoryService()
-	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: appName, UserID: userName, SessionID: "r_1"})
+	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: "r_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &driven{t: t, store: store, view: made.Session, leaser: store.(session.Leaser)}
-	if d.lease, err = d.leaser.Acquire(t.Context(), keyOf("r_1"), "refrain 1 on example", 15*time.Second); err != nil {
+	if d.lease, err = d.leaser.Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 1 on example", 15*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	d.mark(mark.KindRunStarted, mark.RunRunning, startedIn(t, t.TempDir(), "name: story\ntext: hello\n"))
@@ -52,7 +57,7 @@ func (d *driven) mark(kind mark.Kind, status mark.RunStatus, data any) {
 
 // watch follows the run from its beginning, and returns what it saw.
 func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err error) {
-	w := newWatching(&oneRun{id: "r_1", store: d.store})
+	w := newWatching(&runstore.Run{ID: "r_1", Store: d.store})
 	err = w.follow(ctx, func(ev *session.Event) error {
 		kinds = append(kinds, ev.Mark.Kind)
 		return nil
@@ -103,20 +108,20 @@ func TestWatchNoticesThatTheDriverIsGone(t *testing.T) {
 
 // One that was a process of this machine is known to be gone at once.
 func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
-	if realm() == "" {
-		t.Skip("processes of this machine cannot be told from others")
-	}
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
+	}
+	dead := strings.Replace(runstore.OwnerName(), strconv.Itoa(os.Getpid()), strconv.Itoa(ended.Process.Pid), 1)
+	if !runstore.OwnerIsDead(dead) {
+		t.Skip("processes of this machine cannot be told from others")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		d := drive(t)
 		if err := d.leaser.Release(t.Context(), d.lease); err != nil {
 			t.Fatal(err)
 		}
-		dead := owner{ended.Process.Pid, host(), realm()}.String()
-		if _, err := d.leaser.Acquire(t.Context(), keyOf("r_1"), dead, time.Hour); err != nil {
+		if _, err := d.leaser.Acquire(t.Context(), runstore.KeyOf("r_1"), dead, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
@@ -124,7 +129,7 @@ func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
 		if _, ok := errors.AsType[*goneError](err); !ok || time.Since(began) > 2*time.Second {
 			t.Errorf("ended after %v with %v", time.Since(began), err)
 		}
-		if status, _, err := standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != statusInterrupted {
+		if status, _, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runstore.StatusInterrupted {
 			t.Errorf("it stands as %s, %v", status, err)
 		}
 	})
@@ -136,7 +141,7 @@ func TestWatchGoesOnWithAnotherDriver(t *testing.T) {
 		d := drive(t)
 		go func() {
 			time.Sleep(15*time.Second + time.Millisecond)
-			if _, err := d.leaser.Acquire(t.Context(), keyOf("r_1"), "refrain 2 on example", time.Minute); err != nil {
+			if _, err := d.leaser.Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 2 on example", time.Minute); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(20 * time.Second)
@@ -154,8 +159,8 @@ func TestWatchCanBeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := drive(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(3*time.Second, func() { cancel(errInterrupted) })
-		if _, _, err := d.watch(ctx); !errors.Is(err, errInterrupted) {
+		time.AfterFunc(3*time.Second, func() { cancel(term.ErrInterrupted) })
+		if _, _, err := d.watch(ctx); !errors.Is(err, term.ErrInterrupted) {
 			t.Errorf("left with %v", err)
 		}
 	})
@@ -164,18 +169,18 @@ func TestWatchCanBeLeft(t *testing.T) {
 // The list tells a run that is driven from one that was cut off.
 func TestStandingIsByTheLease(t *testing.T) {
 	d := drive(t)
-	status, held, err := standing(t.Context(), d.store, "r_1", mark.RunRunning)
+	status, held, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning)
 	if err != nil || status != "running" || held == nil || held.Owner != "refrain 1 on example" {
 		t.Errorf("driven: %s, %v, %v", status, held, err)
 	}
 	if err := d.leaser.Release(t.Context(), d.lease); err != nil {
 		t.Fatal(err)
 	}
-	if status, held, err = standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != statusInterrupted || held != nil {
+	if status, held, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runstore.StatusInterrupted || held != nil {
 		t.Errorf("not driven: %s, %v, %v", status, held, err)
 	}
 	d.mark(mark.KindRunEnded, mark.RunCompleted, nil)
-	if status, _, err = standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != "completed" {
+	if status, _, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != "completed" {
 		t.Errorf("ended since it was listed: %s, %v", status, err)
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
+
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // finished tells how the run ended, or why nobody looks on any more.
@@ -19,47 +22,47 @@ func (v *viewer) finished(ctx context.Context, w *watching, f watchFlags, err er
 		v.view = nil
 	}
 	if gone, ok := errors.AsType[*goneError](err); ok {
-		return &exitError{exitInterrupted, gone}
+		return &term.Exit{Code: term.ExitInterrupted, Err: gone}
 	}
 	if err != nil {
 		if errors.Is(err, errLeft) {
-			fmt.Fprintf(v.e.stderr, "run %s goes on: refrain watch %s shows it again\n", w.id, w.id)
+			fmt.Fprintf(v.e.Stderr, "run %s goes on: refrain watch %s shows it again\n", w.id, w.id)
 			return nil
 		}
 		if ctx.Err() != nil { // the run goes on
-			return &exitError{code: exitInterrupted}
+			return &term.Exit{Code: term.ExitInterrupted}
 		}
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	sum := w.summary()
 	res := result{answer: v.fold.Answer(), stop: v.fold.Stop()}
 	switch sum.Status {
 	case mark.RunFailed:
-		res.err, res.code = errors.New(sum.Error), exitFailed
+		res.err, res.code = errors.New(sum.Error), term.ExitFailed
 	case mark.RunCanceled:
-		res.status, res.err, res.code = string(sum.Status), errInterrupted, exitInterrupted
+		res.status, res.err, res.code = string(sum.Status), term.ErrInterrupted, term.ExitInterrupted
 		if sum.Error != "" {
 			res.next = append(res.next, sum.Error)
 		}
 	case mark.RunWaiting:
-		res.status, res.code = waitsForPerson, exitWaits
-		res.next = asking(w.id, sum)
+		res.status, res.code = runstore.WaitsForPerson, term.ExitWaits
+		res.next = runstore.Asks(w.id, sum)
 	case mark.RunIsPaused:
-		res.status, res.code = string(sum.Status), exitWaits
-		res.next = append(pausedLines(w.log, sum), howToResumeIn(ctx, w.store, w.id))
+		res.status, res.code = string(sum.Status), term.ExitWaits
+		res.next = append(pausedLines(w.log, sum), runstore.HowToResumeIn(ctx, w.store, w.id))
 	default:
 		res.code = exitCode(nil, v.fold.Stops(), f.zeroOnLimit)
 	}
 	if err := v.end(w, sum, res); err != nil {
-		return &exitError{exitFailed, err}
+		return term.Failure(err)
 	}
 	switch res.code {
-	case exitOK:
+	case term.ExitOK:
 		return nil
-	case exitFailed:
-		return &exitError{res.code, res.err}
+	case term.ExitFailed:
+		return &term.Exit{Code: res.code, Err: res.err}
 	}
-	return &exitError{code: res.code}
+	return &term.Exit{Code: res.code}
 }
 
 func (v *viewer) end(w *watching, sum *progress.Summary, res result) error {
@@ -72,9 +75,9 @@ func (v *viewer) end(w *watching, sum *progress.Summary, res result) error {
 		v.line(sum.Updated, line)
 	}
 	answer := strings.TrimRight(res.answer, "\n")
-	if answer == "" || res.code == exitWaits {
+	if answer == "" || res.code == term.ExitWaits {
 		return nil
 	}
-	_, err := fmt.Fprintln(exactly(v.e.stdout), answer)
+	_, err := fmt.Fprintln(term.Exactly(v.e.Stdout), answer)
 	return err
 }

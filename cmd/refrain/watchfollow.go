@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -23,7 +26,7 @@ type watching struct {
 	owned bool             // whoever started the run writes down how it stands
 }
 
-func newWatching(r *oneRun) *watching { return &watching{store: r.store, id: r.id} }
+func newWatching(r *runstore.Run) *watching { return &watching{store: r.Store, id: r.ID} }
 
 // add takes the next event of the log.
 func (w *watching) add(ev *session.Event) {
@@ -108,7 +111,7 @@ func (w *watching) follow(ctx context.Context, each func(*session.Event) error, 
 	}
 	items := make(chan item)
 	wg.Go(func() {
-		for ev, err := range watcher.Watch(inner, keyOf(w.id), w.seen) {
+		for ev, err := range watcher.Watch(inner, runstore.KeyOf(w.id), w.seen) {
 			select {
 			case items <- item{ev, err}:
 			case <-inner.Done():
@@ -128,7 +131,7 @@ func (w *watching) follow(ctx context.Context, each func(*session.Event) error, 
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				return &exitError{exitFailed, it.err}
+				return term.Failure(it.err)
 			}
 			gone = 0
 			w.add(it.ev)
@@ -136,14 +139,14 @@ func (w *watching) follow(ctx context.Context, each func(*session.Event) error, 
 				return err
 			}
 		case <-tick.C:
-			held, err := leaser.Holder(ctx, keyOf(w.id))
+			held, err := leaser.Holder(ctx, runstore.KeyOf(w.id))
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case err != nil:
-				return &exitError{exitFailed, err}
-			case held != nil && ownerIsDead(held.Owner):
-				return &goneError{w.id, held.Owner, howToResumeIn(ctx, w.store, w.id)}
+				return term.Failure(err)
+			case held != nil && runstore.OwnerIsDead(held.Owner):
+				return &goneError{w.id, held.Owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
 			case held == nil && w.handedOver():
 				if gone++; gone >= int(soon/lookEvery) {
 					return nil // it could not, and is paused
@@ -151,7 +154,7 @@ func (w *watching) follow(ctx context.Context, each func(*session.Event) error, 
 				continue
 			case held == nil:
 				if gone++; gone >= absent {
-					return &goneError{w.id, owner, howToResumeIn(ctx, w.store, w.id)}
+					return &goneError{w.id, owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
 				}
 				continue
 			}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deffile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// MoveTo gives the program another folder than the one in which the run was started:
+// that may have been another machine's. Its root moves with it, if it was inside.
+func (p *Program) MoveTo(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = IsFolder(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	root := dir
+	if inside, err := filepath.Rel(p.Dir, p.Root); err == nil && filepath.IsLocal(inside) {
+		root = filepath.Join(dir, inside)
+	}
+	if err := IsFolder(root); err != nil {
+		return fmt.Errorf("--dir: the commands of the run have a folder in it: %w", err)
+	}
+	p.Dir, p.Root = dir, root
+	return nil
+}
+
+// Here goes to the folder of the run.
+func (p *Program) Here(id string) error {
+	for _, dir := range []string{p.Dir, p.Root} {
+		if err := IsFolder(dir); err != nil {
+			return fmt.Errorf("run %s was started in another folder, which is not here: %w; go on in one of this machine with --dir FOLDER: what its commands and files name is relative to that", id, err)
+		}
+	}
+	if err := os.Chdir(p.Dir); err != nil {
+		return fmt.Errorf("run %s was started in another folder: %w", id, err)
+	}
+	return nil
+}
+
+// IsFolder returns an error if dir is missing or is not a folder.
+func IsFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", dir)
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deffile
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Most is how many iterations the loop may have that limits are for; 0: as many as it
+// likes.
+func (p *Program) Most(def *definition.Definition) uint {
+	if p.MaxIterations != nil {
+		return *p.MaxIterations
+	}
+	if l := limitedLoop(def); l != nil {
+		return l.Loop.MaxIterations
+	}
+	return 0
+}
+
+// limitedLoop is the loop that limits are for: the root, or the only one; nil if there
+// is none.
+func limitedLoop(def *definition.Definition) *definition.Agent {
+	for a := range def.Root.All {
+		if a.Loop != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// Follows refuses limits that the run has passed: by them it would have stopped
+// before, so that its log does not fit them. Nothing has been written yet.
+func (p *Program) Follows(view *session.View, def *definition.Definition) error {
+	run, l := session.RunOf(view), limitedLoop(def)
+	if run == nil || l == nil {
+		return nil
+	}
+	past, err := passOf(view, run.ID, l.Name)
+	if err != nil {
+		return err
+	}
+	most, timeout := p.Most(def), l.Loop.Timeout
+	if p.Timeout != nil {
+		timeout = *p.Timeout
+	}
+	past.plan.Timeout = loop.Duration(timeout)
+	left, timed := past.plan.Left(&loop.Tally{Active: past.before})
+	switch done := uint(past.iteration); {
+	case past.stop != nil && past.stop.Reason == loop.ReasonMaxIterations && most > 0 && done >= most:
+		return fmt.Errorf("it has had %d iterations, and %d are the most now: give more, with --add-iterations or --max-iterations", done, most)
+	case past.stop != nil && past.stop.Reason != loop.ReasonCanceled:
+	case most > 0 && done > most:
+		return fmt.Errorf("it has begun iteration %d, and %d are the most now: give at least %d, with --max-iterations", done, most, done)
+	case timed && past.begun && left <= 0:
+		return fmt.Errorf("its loop has worked for %s, which is too long for a timeout of %s: give more, with --timeout, or 0 for no limit",
+			past.before.Round(time.Millisecond), timeout)
+	}
+	return nil
+}
+
+// pass is how far a loop is in a log.
+type pass struct {
+	plan      loop.Plan
+	iteration int           // the last that has begun
+	begun     bool          // a step has begun
+	active    time.Duration // of the steps that have ended
+	before    time.Duration // of those that had ended before the last one began
+	stop      *loop.StopRecord
+}
+
+// passOf finds in the log of a run the loop of a name that is in no other loop.
+func passOf(view *session.View, id, name string) (p pass, err error) {
+	gone := view.Superseded()
+	for ev := range view.Outline() {
+		if ev.InvocationID != id || ev.Mark == nil || gone.Has(ev.Seq) || strings.Contains(string(ev.Address.Parent()), "[") {
+			continue
+		}
+		switch kind := ev.Mark.Kind; {
+		case ev.Address.Agent() == name && kind == mark.KindLoopStarted:
+			p = pass{}
+			err = ev.Mark.Decode(&p.plan)
+		case ev.Address.Agent() == name && kind == mark.KindLoopContinued:
+			p.plan, p.stop = loop.Plan{}, nil
+			err = ev.Mark.Decode(&p.plan)
+		case ev.Address.Agent() == name && kind == mark.KindLoopStopped:
+			p.stop = new(loop.StopRecord)
+			err = ev.Mark.Decode(p.stop)
+		case ev.Address.Parent().Agent() == name && kind == mark.KindStepStarted && ev.Iteration > 0:
+			p.iteration, p.begun, p.before = max(p.iteration, ev.Iteration), true, p.active
+		case ev.Address.Parent().Agent() == name && kind == mark.KindStepFinished:
+			var fin struct{ Outcome loop.Outcome }
+			err = ev.Mark.Decode(&fin)
+			p.active += max(0, fin.Outcome.Finished.Sub(fin.Outcome.Started)) + max(0, fin.Outcome.Between)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, view.Err()
+}
+
+// Merge is a budget with what another one says.
+func Merge(old, given *budget.Limits) *budget.Limits {
+	if old == nil {
+		return given
+	}
+	m := *old
+	if given.Calls > 0 {
+		m.Calls = given.Calls
+	}
+	if given.Tokens > 0 {
+		m.Tokens = given.Tokens
+	}
+	if given.Cost != nil {
+		m.Cost = given.Cost
+	}
+	return &m
+}

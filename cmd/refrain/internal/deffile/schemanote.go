@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deffile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// SchemaLine is how a definition says which schema an editor checks it by.
+const SchemaLine = "# yaml-language-server: $schema="
+
+// namedSchema is the schema that one of the first lines of a file names.
+var namedSchema = regexp.MustCompile(`^#\s*yaml-language-server:\s*\$schema=(\S+)`)
+
+// NoteSchema says if the copy of the schema that a definition names is missing,
+// or is not this version's: the editor would then say other things than refrain.
+// What is elsewhere is not looked at.
+func NoteSchema(w io.Writer, file string) {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return // a pipe was read to its end, or another reader would be waited for
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, 4<<10))
+	for n := 1; lines.Scan() && strings.HasPrefix(lines.Text(), "#"); n++ {
+		m := namedSchema.FindStringSubmatch(lines.Text())
+		if m == nil || strings.Contains(m[1], "://") || !filepath.IsLocal(m[1]) {
+			continue
+		}
+		at := fmt.Sprintf("%s:%d:1: note: ", file, n)
+		made := "write it with: refrain schema >" + filepath.Join(filepath.Dir(file), m[1])
+		switch ours, err := sameSchema(filepath.Dir(file), m[1]); {
+		case err != nil:
+			fmt.Fprintf(w, "%sthe schema %s cannot be read, so an editor cannot check this file; %s\n", at, m[1], made)
+		case !ours:
+			fmt.Fprintf(w, "%sthe schema %s is of another version, and an editor may say other things than refrain; %s\n", at, m[1], made)
+		}
+		return
+	}
+}
+
+// sameSchema reports whether a file in a folder is this version's schema.
+func sameSchema(dir, name string) (bool, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	info, err := root.Stat(name)
+	if err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() { // opening a named pipe would wait for a writer
+		return false, errors.New("not a regular file")
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, 4<<20))
+	return err == nil && bytes.Equal(data, definition.Schema()), err
+}

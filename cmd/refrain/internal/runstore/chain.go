@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// chain hashes a log event by event: each hash is over the one before and the
+// event, so that the last one stands for all of them in their order.
+type chain struct{ last string }
+
+// newChain begins with what is known of the run before its first event.
+func newChain(id string, initial map[string]any) (*chain, error) {
+	d := session.NewDigest()
+	if len(initial) == 0 {
+		initial = nil
+	}
+	if err := d.AddValue(map[string]any{"run": id, "state": initial}); err != nil {
+		return nil, err
+	}
+	return &chain{last: d.String()}, nil
+}
+
+// add takes the next event.
+func (c *chain) add(ev *session.Event) error {
+	d := session.NewDigest()
+	if err := d.AddValue(c.last); err != nil {
+		return err
+	}
+	if err := d.Add(ev); err != nil {
+		return err
+	}
+	c.last = d.String()
+	return nil
+}
+
+// Flaw is the first place where a log is not as it was written.
+type Flaw struct {
+	// Seq is the event's place in its session, Line that in the file, 0 if the
+	// log is in none.
+	Seq     int64  `json:"seq,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Problem string `json:"problem"`
+}
+
+func (f *Flaw) String() string {
+	if f.Line > 0 {
+		return fmt.Sprintf("line %d: %s", f.Line, f.Problem)
+	}
+	return f.Problem
+}
+
+// Chained makes the chain of a log, and finds the first event that does not fit:
+// one that is missing, or not what it was when its hash was made.
+func (r *Run) Chained() (hash string, found *Flaw, err error) {
+	c, err := newChain(r.ID, r.Initial)
+	if r.File != nil && r.File.Head == nil {
+		c, err = newChain("", nil)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if r.Store != nil && r.Events[0].Seq != 1 {
+		found = &Flaw{Seq: r.Events[0].Seq, Problem: fmt.Sprintf("events are missing: it has %d, and the last one has the number %d", len(r.Events), r.Events[len(r.Events)-1].Seq)}
+	}
+	for i, ev := range r.Events {
+		line := 0
+		if r.File != nil {
+			line = r.File.lines[i]
+		}
+		if i > 0 && ev.Seq != r.Events[i-1].Seq+1 && found == nil {
+			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d comes after event %d", ev.Seq, r.Events[i-1].Seq)}
+		}
+		if err := c.add(r.Wholes.Of(ev)); err != nil {
+			return "", nil, err
+		}
+		if found == nil && r.File != nil && r.File.audited() && r.File.hashes[i] != c.last {
+			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d does not fit the chain of hashes", ev.Seq)}
+		}
+	}
+	if found == nil && r.File != nil {
+		found = r.File.ending(c.last)
+	}
+	return c.last, found, nil
+}
+
+// audited reports whether each line should have its hash.
+func (l *LogFile) audited() bool { return l.Head != nil && l.Head.Audit }
+
+// Sealed reports whether the last line should have the hash of all.
+func (l *LogFile) Sealed() bool { return l.Head != nil && (l.Head.Audit || l.Head.Sealed) }
+
+// ending says what is wrong with a file's end, where the last hash is known.
+func (l *LogFile) ending(hash string) *Flaw {
+	n := int64(len(l.Events))
+	switch {
+	case l.Head == nil:
+		return nil
+	case n != l.Head.Events:
+		return &Flaw{Problem: fmt.Sprintf("there are %d events in it, and its first line says %d", n, l.Head.Events)}
+	case l.Sealed() && l.tail == nil:
+		return &Flaw{Problem: "the line with the hash of all is missing at its end"}
+	case l.tail != nil && (l.tail.Chain != hash || l.tail.Events != n):
+		return &Flaw{Problem: "the hash in its last line is that of other events: one of them, or what the run was started with, is not what it was"}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// OwnerName is how this process calls itself to others that want a run which it
+// drives: by its number, its machine and, where that can be told, a mark of the
+// machine's boot and of the container, in which process numbers mean something.
+func OwnerName() string { return owner{os.Getpid(), host(), realm()}.String() }
+
+// owner is who drives a run.
+type owner struct {
+	pid         int
+	host, realm string
+}
+
+func (o owner) String() string {
+	s := fmt.Sprintf("refrain %d on %s", o.pid, o.host)
+	if o.realm != "" {
+		s += " (" + o.realm + ")"
+	}
+	return s
+}
+
+// parseOwner reads an owner's name.
+func parseOwner(name string) (o owner, ok bool) {
+	rest, ok := strings.CutPrefix(name, "refrain ")
+	if !ok {
+		return o, false
+	}
+	pid, where, ok := strings.Cut(rest, " on ")
+	if !ok {
+		return o, false
+	}
+	var err error
+	if o.pid, err = strconv.Atoi(pid); err != nil || o.pid < 1 {
+		return o, false
+	}
+	o.host = where
+	if i := strings.LastIndex(where, " ("); i >= 0 && strings.HasSuffix(where, ")") {
+		o.host, o.realm = where[:i], where[i+2:len(where)-1]
+	}
+	return o, true
+}
+
+// OwnerIsDead reports whether a process is known to be gone that drove a run: it
+// was one of this machine, and there is none of its number. One that has its number
+// again, for something else, is waited for as long as its lease lasts.
+func OwnerIsDead(name string) bool {
+	o, ok := parseOwner(name)
+	if !ok || o.realm == "" || o.host != host() || o.realm != realm() {
+		return false
+	}
+	return o.pid != os.Getpid() && !alive(o.pid)
+}
+
+// Lease takes the lease of a run for this process. A process of this machine that is
+// gone holds it no more.
+func Lease(ctx context.Context, leaser session.Leaser, id string, ttl time.Duration) (*session.Lease, error) {
+	lease, err := leaser.Acquire(ctx, KeyOf(id), OwnerName(), ttl)
+	if held, ok := errors.AsType[*session.HeldError](err); ok && OwnerIsDead(held.Owner) {
+		return leaser.TakeOver(ctx, held, OwnerName(), ttl)
+	}
+	return lease, err
+}
+
+func host() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "an unknown machine"
+	}
+	return name
+}
+
+// realm is a mark of where process numbers mean something: of this boot of this
+// machine, and of the container. Empty where nothing is known of it.
+func realm() string {
+	boot := bootID()
+	if boot == "" {
+		return ""
+	}
+	pids, _ := os.Readlink("/proc/self/ns/pid") // none but Linux has it
+	sum := sha256.Sum256([]byte(boot + " " + pids))
+	return hex.EncodeToString(sum[:3])
+}

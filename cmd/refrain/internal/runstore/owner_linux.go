@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// bootID is another one after each start of the machine.
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+// alive reports whether there is a process of that number. One that has ended and
+// that nobody has asked about is none.
+func alive(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	_, rest, ok := strings.Cut(string(stat), ") ")
+	return !ok || !strings.HasPrefix(rest, "Z")
+}

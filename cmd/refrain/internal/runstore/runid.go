@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// NewID makes up an ID.
+func NewID() string { return "r_" + uuid.NewString()[:8] }
+
+// MaxID is how many characters a run's ID may have: what a list can show.
+const MaxID = 64
+
+// CheckID refuses an ID by which nobody could name the run later, in a command or
+// off a list.
+func CheckID(id string) error {
+	switch n := utf8.RuneCountInString(id); {
+	case id == "":
+		return errors.New("the ID is empty; leave the flag out to have one made up")
+	case id == "last":
+		return errors.New("last is the newest run, whichever that is; choose another ID")
+	case n > MaxID:
+		return fmt.Errorf("the ID has %d characters, and %d are the most", n, MaxID)
+	case strings.HasPrefix(id, "-"):
+		return fmt.Errorf("the ID %q begins with a hyphen, as flags do; choose another one", id)
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, unseen):
+		return fmt.Errorf("the ID %q has characters that cannot be seen or typed; use letters, digits and - _ . : @ /", id)
+	}
+	return nil
+}
+
+// unseen reports whether a character is none that one could read off a list: white
+// space too.
+func unseen(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Sound says why a log is not to be trusted, or is not whole.
+func (r *Run) Sound() (*Verified, error) {
+	v, err := r.Verified()
+	if err != nil {
+		return nil, err
+	}
+	switch _, bad := v.Seals(); {
+	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0): // or else the seals say more
+		return nil, fmt.Errorf("the log was changed, or is not whole: %s", v.Flaw)
+	case r.Events[0].Seq != 1:
+		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; refrain export writes that", r.Events[0].Seq)
+	}
+	for _, l := range v.Loops {
+		if l.Problem != "" {
+			return nil, fmt.Errorf("the log was changed: %s: %s", l.Loop, l.Problem)
+		}
+	}
+	for i, run := range v.Runs {
+		if run.Problem != "" {
+			return nil, fmt.Errorf("the log was changed: %s: %s", v.Named(i), run.Problem)
+		}
+	}
+	if len(v.State) > 0 {
+		return nil, fmt.Errorf("the log was changed: its state: %s", v.State[0])
+	}
+	return v, nil
+}
+
+// Save makes the session, with all events, at once. Keys that other sessions share stay as
+// they are.
+func (r *Run) Save(ctx context.Context, store session.Service) (err error) {
+	state := maps.Clone(r.Initial)
+	maps.DeleteFunc(state, func(key string, _ any) bool { return !session.OwnKey(key) })
+	req := &session.StartRequest{
+		CreateRequest: session.CreateRequest{AppName: AppName, UserID: UserName, SessionID: r.ID, State: state},
+		Events:        r.Events,
+	}
+	if !slices.ContainsFunc(r.Events, writesShared) {
+		_, err := session.Start(ctx, store, req)
+		return err
+	}
+	beside, err := store.Create(ctx, &session.CreateRequest{AppName: AppName, UserID: UserName, SessionID: "import_" + uuid.NewString()[:8]})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		gone := &session.DeleteRequest{AppName: AppName, UserID: UserName, SessionID: beside.Session.ID()}
+		err = errors.Join(err, store.Delete(context.WithoutCancel(ctx), gone))
+	}()
+	before := sharedState(beside.Session)
+	if _, err := session.Start(ctx, store, req); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := restoreShared(ctx, store, beside.Session, before); err != nil {
+		return errors.Join(err, store.Delete(ctx, &session.DeleteRequest{AppName: AppName, UserID: UserName, SessionID: r.ID}))
+	}
+	return nil
+}
+
+func writesShared(ev *session.Event) bool {
+	for key := range ev.Actions.StateDelta {
+		if isShared(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// isShared reports whether other sessions have a state key, too.
+func isShared(key string) bool {
+	return strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser)
+}
+
+// sharedState are the keys that other sessions share.
+func sharedState(s session.Session) map[string]any {
+	all := maps.Collect(s.State().All())
+	maps.DeleteFunc(all, func(key string, _ any) bool { return !isShared(key) })
+	return all
+}
+
+// restoreShared gives the keys that other sessions share the values that they had before
+// an old log wrote them. It takes an event, which is in a session of its own.
+func restoreShared(ctx context.Context, store session.Service, beside session.Session, before map[string]any) error {
+	now, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: beside.ID()})
+	if err != nil {
+		return err
+	}
+	delta := maps.Clone(before)
+	for key := range sharedState(now.Session) {
+		if _, was := before[key]; !was {
+			delta[key] = nil
+		}
+	}
+	ev := session.NewEvent(ctx, "import")
+	ev.Author, ev.Actions.StateDelta = "user", delta
+	return store.AppendEvent(ctx, now.Session, ev)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// stopsBySeq are the stop records in a log, by the place of their events.
+func stopsBySeq(events []*session.Event) map[int64]*loop.StopRecord {
+	stops := make(map[int64]*loop.StopRecord)
+	for _, ev := range events {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStopped {
+			continue
+		}
+		if rec := new(loop.StopRecord); ev.Mark.Decode(rec) == nil {
+			stops[ev.Seq] = rec
+		}
+	}
+	return stops
+}
+
+// Verified is what verify tells of a log.
+type Verified struct {
+	Run    string         `json:"run,omitempty"`
+	Events int            `json:"events"`
+	Chain  string         `json:"chain"`
+	Flaw   *Flaw          `json:"flaw,omitempty"`
+	Loops  []verifiedLoop `json:"loops"`
+	// Runs are the ends of runs, and the run that has none.
+	Runs []progress.RunSeal `json:"runs,omitempty"`
+	// State says what of the state that is kept beside the log is not what its events
+	// come to.
+	State []string `json:"state,omitempty"`
+}
+
+// Seals counts what was compared, and what does not agree.
+func (v *Verified) Seals() (compared, bad int) {
+	for _, l := range v.Loops {
+		if compared++; l.Problem != "" {
+			bad++
+		}
+	}
+	for _, r := range v.Runs {
+		if r.Unsealed == "" {
+			compared++
+		}
+		if r.Problem != "" {
+			bad++
+		}
+	}
+	return compared, bad
+}
+
+// Named is a run by the ID that people know: that of its session. Of several in one
+// session it says which, and of one in a file without an ID it has nothing better than
+// that of its events.
+func (v *Verified) Named(i int) string {
+	switch {
+	case v.Run == "":
+		return "run " + v.Runs[i].Run
+	}
+	var ids []string
+	for _, r := range v.Runs {
+		if !slices.Contains(ids, r.Run) {
+			ids = append(ids, r.Run)
+		}
+	}
+	if len(ids) == 1 {
+		return "run " + v.Run
+	}
+	return fmt.Sprintf("run %s, %d of %d", v.Run, slices.Index(ids, v.Runs[i].Run)+1, len(ids))
+}
+
+// verifiedLoop is one loop as verify tells of it.
+type verifiedLoop struct {
+	progress.Seal
+	Reason string `json:"stop_reason,omitempty"`
+	Digest string `json:"digest,omitempty"`
+}
+
+// Verified makes all hashes again, and the state.
+func (r *Run) Verified() (v *Verified, err error) {
+	v = &Verified{Run: r.ID, Events: len(r.Events), Loops: []verifiedLoop{}}
+	if r.File != nil && r.File.Head == nil {
+		v.Run = ""
+	}
+	if v.Chain, v.Flaw, err = r.Chained(); err != nil {
+		return nil, err
+	}
+	stops := stopsBySeq(r.Events)
+	for _, s := range progress.Verify(r.Events, r.Wholes.Of) {
+		one := verifiedLoop{Seal: s}
+		if rec := stops[s.Seq]; rec != nil {
+			one.Reason, one.Digest = string(rec.Reason), rec.Digest
+		}
+		v.Loops = append(v.Loops, one)
+	}
+	v.Runs = progress.VerifyRuns(r.Events, r.Wholes.Of)
+	if r.Store != nil {
+		v.State = progress.VerifyState(r.view, r.Events, r.Wholes.Of)
+	} else {
+		r.verifyHead(v)
+	}
+	return v, r.Wholes.Err
+}
+
+// verifyHead holds what the first line of a file says of the run against its events.
+func (r *Run) verifyHead(v *Verified) {
+	if !progress.TellsState(r.Events) {
+		return // a version before this one has written it
+	}
+	if n := len(v.Runs); r.File.Head.over() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {
+		v.Flaw = &Flaw{Problem: fmt.Sprintf("its first line says that the run is %s, and there is no end of it", r.File.Head.Status)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Initial)) {
+		if session.OwnKey(key) {
+			v.State = append(v.State, fmt.Sprintf("key %q is in the first line, and the run had nothing to begin with", key))
+		}
+	}
+}

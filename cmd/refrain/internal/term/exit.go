@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// The exit codes.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitLimit       = 3
+	ExitWaits       = 4 // the run is paused, or waits for a person
+	ExitInterrupted = 130
+)
+
+// Exit is an error with the code that the process ends with. A nil err has
+// been told already.
+type Exit struct {
+	Code int
+	Err  error
+}
+
+func (e *Exit) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *Exit) Unwrap() error { return e.Err }
+
+// UsageError ends the process with ExitUsage: what was typed, or a definition, is wrong.
+func UsageError(err error) error { return &Exit{Code: ExitUsage, Err: err} }
+
+// Failure ends the process with ExitFailed.
+func Failure(err error) error { return &Exit{Code: ExitFailed, Err: err} }
+
+// PrintError writes an error for people: the problems of a definition with
+// their places in the file, anything else on a line.
+func PrintError(w io.Writer, err error) {
+	var problems definition.Problems
+	if errors.As(err, &problems) {
+		problems.Format(w)
+		return
+	}
+	fmt.Fprintln(w, "refrain:", err.Error())
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/expr"
+)
+
+// Args takes from least to most arguments, and else says how to write it.
+func Args(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("%d arguments given; write: %s", len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// flagError adds to a wrong flag which one may be meant.
+func flagError(cmd *cobra.Command, err error) error {
+	name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !isUnknown {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	}
+	name, _, _ = strings.Cut(name, "=")
+	if near := nearestFlag(cmd, name); near != "" {
+		return fmt.Errorf("%w (did you mean --%s?)", err, near)
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// nearestFlag is the flag that somebody who wrote name may have meant.
+func nearestFlag(cmd *cobra.Command, name string) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return expr.Nearest(name, names)
+}
+
+// ValueError says of a flag's value that cannot be read what to write instead, and
+// leaves other errors to [flagError].
+func ValueError(cmd *cobra.Command, err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return flagError(cmd, err)
+	}
+	want := map[string]string{
+		"uint": "a whole number, not below 0", "int": "a whole number", "int64": "a whole number",
+		"float64": "a number", "duration": "a time such as 90s, 30m or 2h, or a number of seconds",
+	}[wrong.GetFlag().Value.Type()]
+	if want == "" {
+		return flagError(cmd, err)
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		want += ", and a smaller one"
+	}
+	return fmt.Errorf("invalid argument %q for --%s: give %s", wrong.GetValue(), wrong.GetFlag().Name, want)
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package term
+
+import "os"
+
+// foreground reports whether the terminal is this process's to use.
+func foreground(*os.File) bool { return true }

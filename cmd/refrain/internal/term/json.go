@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// NewJSON is how everything here writes JSON that people may look at: what could
+// command a terminal, or turn the direction of a text, stands in it as \u009b. It is
+// the same value for every program that reads it.
+func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(escaping{w}) }
+
+// MarshalJSON is NewJSON for a value on a line of its own, without its end.
+func MarshalJSON(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	return EscapeJSON(text), err
+}
+
+// escaping writes JSON to w. The encoders of encoding/json write a value at once, so
+// that no character is cut in two.
+type escaping struct{ w io.Writer }
+
+func (e escaping) Write(b []byte) (int, error) {
+	if _, err := e.w.Write(EscapeJSON(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// EscapeJSON writes the characters that nobody sees as JSON does those below U+0020.
+// They can stand only in strings, where each may be written so. YAML has the same
+// escapes between double quotes.
+func EscapeJSON(text []byte) []byte {
+	var out []byte
+	done := 0
+	for i := 0; i < len(text); {
+		r, size := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(text[i:])
+		}
+		if isCommand(r) || r == utf8.RuneError && size == 1 {
+			out = append(out, text[done:i]...)
+			for _, u := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, u)
+			}
+			done = i + size
+		}
+		i += size
+	}
+	if out == nil {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// isCommand reports whether a character commands a terminal, or turns the direction
+// of a text. Line breaks and tabs do neither.
+func isCommand(r rune) bool {
+	return r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || unicode.Is(unicode.Bidi_Control, r)
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package term
+
+// read knows nothing: the system has no such call.
+func read() reading { return reading{} }

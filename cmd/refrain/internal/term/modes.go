@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/charmbracelet/x/term"
+)
+
+// The ways to show progress.
+const (
+	Auto  = "auto"
+	TTY   = "tty"
+	Plain = "plain"
+	JSON  = "json"
+	Quiet = "quiet"
+)
+
+// ModeUsage is the help of the flag --progress.
+const ModeUsage = "show progress as auto, tty, plain, json or quiet (env REFRAIN_PROGRESS)"
+
+// Mode is how progress is shown. What somebody has chosen counts, also
+// where it is a bad choice; auto is a tree where a person can see it, and lines
+// elsewhere. Only standard error is asked: the answer may go into a file.
+func Mode(e *Env, mode string) (string, error) {
+	screen := ScreenOf(e.Stderr)
+	switch mode {
+	case Plain, JSON, Quiet:
+		return mode, nil
+	case TTY:
+		if screen == nil {
+			return "", errors.New("--progress tty: standard error is no terminal, or one without a size; use plain")
+		}
+		return mode, nil
+	case Auto:
+		if screen == nil || !foreground(screen) || e.Getenv("TERM") == "dumb" || onCI(e) {
+			return Plain, nil
+		}
+		return TTY, nil
+	}
+	return "", fmt.Errorf("--progress %q: use auto, plain, json or quiet, or tty for a tree in the terminal", mode)
+}
+
+// onCI reports whether a build server says that it runs this.
+func onCI(e *Env) bool {
+	switch e.Getenv("CI") {
+	case "", "0", "false", "no":
+		return false
+	}
+	return true
+}
+
+// ChosenMode is what the flags and the environment say.
+func ChosenMode(e *Env, flag string, given, json bool) (string, error) {
+	switch {
+	case json && given && flag != JSON:
+		return "", fmt.Errorf("--json and --progress %s: give one of them", flag)
+	case json:
+		return JSON, nil
+	case given:
+		return flag, nil
+	}
+	if p := e.Getenv("REFRAIN_PROGRESS"); p != "" {
+		return p, nil
+	}
+	return flag, nil
+}
+
+// ScreenOf is the terminal that w is, if something can be drawn on it; else nil.
+func ScreenOf(w any) *os.File {
+	f := fileOf(w)
+	if f == nil || !term.IsTerminal(f.Fd()) {
+		return nil
+	}
+	if columns, lines, err := term.GetSize(f.Fd()); err != nil || columns < 1 || lines < 1 {
+		return nil
+	}
+	return f
+}
+
+// ColumnsOf is how wide the terminal is that w writes to; 0 if it is none, or does not
+// say.
+func ColumnsOf(w any) int {
+	f := fileOf(w)
+	if f == nil || !term.IsTerminal(f.Fd()) {
+		return 0
+	}
+	columns, _, err := term.GetSize(f.Fd())
+	if err != nil {
+		return 0
+	}
+	return max(0, columns)
+}
+
+// KeyboardOf is the terminal that r is; else nil.
+func KeyboardOf(r io.Reader) *os.File {
+	f, ok := r.(*os.File)
+	if !ok || !term.IsTerminal(f.Fd()) || !foreground(f) {
+		return nil
+	}
+	return f
+}

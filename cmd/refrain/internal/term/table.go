@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// PrintTable writes a table whose columns stand below one another, also where there are
+// wide characters. In a terminal its last column ends where a line does.
+func PrintTable(out io.Writer, table [][]string) error {
+	widths := make([]int, len(table[0]))
+	for _, row := range table {
+		for i, c := range row {
+			widths[i] = max(widths[i], ansi.StringWidthWc(c))
+		}
+	}
+	room := ColumnsOf(out)
+	w := bufio.NewWriter(out)
+	for _, row := range table {
+		var line strings.Builder
+		for i, c := range row[:len(row)-1] {
+			line.WriteString(c + strings.Repeat(" ", widths[i]-ansi.StringWidthWc(c)+2))
+		}
+		last := row[len(row)-1]
+		if left := room - ansi.StringWidthWc(line.String()); room > 0 && left >= 10 {
+			last = ansi.TruncateWc(last, left, "…")
+		}
+		fmt.Fprintln(w, line.String()+last)
+	}
+	return w.Flush()
+}
+
+// Cell is a text in a table: harmless, on one line, and of so many columns at most.
+func Cell(s string, most int) string {
+	return cmp.Or(strings.TrimSpace(ansi.TruncateWc(progress.Clean(s), most, "…")), "-")
+}
