@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition/dialect"
+	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
 // surrogates are escapes that only JSON has.
@@ -70,7 +71,10 @@ func TestNoFieldIsPassedOver(t *testing.T) {
 				if err := yaml.Unmarshal(surrogates.ReplaceAll(whole, []byte("x")), &doc); err != nil {
 					t.Fatal(err)
 				}
-				for _, m := range mapsOf(&doc, nil) {
+				for i, m := range mapsOf(&doc, nil) {
+					if i%longtest.N(3, 1) > 0 {
+						continue
+					}
 					m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: odd}, &yaml.Node{Kind: yaml.ScalarNode, Value: "there"})
 					data, err := yaml.Marshal(&doc)
 					m.Content = m.Content[:len(m.Content)-2]
