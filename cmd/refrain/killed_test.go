@@ -137,7 +137,8 @@ func (k *attack) once(b *branch, try int, dice *rand.Rand) (p *process, how stri
 	}
 	p = k.start(append(args, "--grace", "50ms", "--exit-zero-on-limit")...)
 	if dice != nil && try < 12 {
-		how = k.stop(p, b.id, dice)
+		// A run with a small budget ends sooner.
+		how = k.stop(p, b.id, k.took*time.Duration(min(b.calls, 30))/30*3/4, dice)
 	}
 	k.end(p)
 	if how == "kill" && p.code() < 0 {
@@ -146,10 +147,10 @@ func (k *attack) once(b *branch, try int, dice *rand.Rand) (p *process, how stri
 	return p, how
 }
 
-// stop ends a process in one way or another, after some time.
-func (k *attack) stop(p *process, id string, dice *rand.Rand) (how string) {
+// stop ends a process in one way or another, within some time.
+func (k *attack) stop(p *process, id string, within time.Duration, dice *rand.Rand) (how string) {
 	k.Helper()
-	after := time.Duration(dice.Int64N(int64(k.took) * 3 / 4))
+	after := time.Duration(dice.Int64N(int64(within)))
 	gap := time.Duration(dice.Int64N(int64(40 * time.Millisecond)))
 	draw := dice.IntN(100)
 	select {
