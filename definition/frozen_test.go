@@ -177,7 +177,7 @@ func dump(b *strings.Builder, v reflect.Value, path string) {
 		}
 	default:
 		if v.IsValid() && !v.IsZero() {
-			fmt.Fprintf(b, "%s = %s %v\n", path, v.Type(), v.Interface())
+			fmt.Fprintf(b, "%s = %s %v\n", path, v.Type().Name(), v.Interface())
 		}
 	}
 }
