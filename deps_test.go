@@ -53,9 +53,13 @@ internal/longtest:
 internal/pipe:
 internal/procgroup:
 session/mark:
-session: session/mark model tool/toolconfirmation
-session/sessiontest: session session/mark model tool/toolconfirmation
-session/internal/sqlstore: session
+session/lease:
+session: session/lease session/mark model tool/toolconfirmation
+session/seal: session session/mark
+session/statekey: session session/mark
+session/store: session session/lease
+session/sessiontest: session session/store session/seal session/lease session/mark model tool/toolconfirmation
+session/internal/sqlstore: session session/store session/statekey session/lease
 session/sqlite: session session/internal/sqlstore
 session/postgres: session session/internal/sqlstore
 memory: session
@@ -65,17 +69,17 @@ agent/drive: agent agent/internal/... session session/mark artifact budget memor
 agent/agenttest: agent agent/drive session
 agent/llmagent: agent agent/drive budget expr session session/mark model template tool tool/...
 agent/humanagent: agent agent/drive session session/mark template
-agent/remoteagent: agent agent/drive internal/credential session session/mark template tool/toolconfirmation
+agent/remoteagent: agent agent/drive internal/credential session session/lease session/mark template tool/toolconfirmation
 agent/taskagent: agent agent/drive internal/credential internal/interpreter internal/procgroup session session/mark model expr template
-agent/workflowagents/loopagent: agent agent/drive budget loop session session/mark model
+agent/workflowagents/loopagent: agent agent/drive budget loop session session/statekey session/seal session/mark model
 agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session
-runner: agent agent/drive session session/mark artifact memory model tool/toolconfirmation
-progress: session session/mark loop
+runner: agent agent/drive session session/statekey session/lease session/mark artifact memory model tool/toolconfirmation
+progress: session session/statekey session/seal session/mark loop
 hook: internal/credential internal/interpreter internal/procgroup
 definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
-rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
-supervisor: agent artifact loop memory progress runner session session/mark
+rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session session/statekey session/mark tool tool/...
+supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: expr loop template
 definition/edit: definition definition/internal/... expr template yaml

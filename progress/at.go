@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // StateAfter returns a session's state after the event with the sequence number seq, without temp:
@@ -95,7 +96,7 @@ func byWriter(ev *session.Event) *session.Event {
 	c := *ev
 	c.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
 	for key, val := range c.Actions.StateDelta {
-		if s, ok := val.(string); ok && strings.HasSuffix(s, "…") && !session.LogKey(key) {
+		if s, ok := val.(string); ok && strings.HasSuffix(s, "…") && !statekey.OfLog(key) {
 			c.Actions.StateDelta[key] = map[string]any{writer: float64(ev.Seq)}
 		}
 	}

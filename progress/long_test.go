@@ -93,7 +93,7 @@ func TestFoldsHoldNoTexts(t *testing.T) {
 func TestOutlinesAreReadWhole(t *testing.T) {
 	var log, outline []*session.Event
 	longLog(t, 5, 1000, func(ev *session.Event) {
-		log, outline = append(log, ev), append(outline, session.Outlined(ev))
+		log, outline = append(log, ev), append(outline, ev.Outlined())
 	})
 	whole := func(ev *session.Event) *session.Event { return log[ev.Seq-1] }
 	fold := progress.Fold{Whole: whole}

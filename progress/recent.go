@@ -38,7 +38,7 @@ func (r *recent) add(bytes int, cut func()) {
 func (l *Live) keep(ev *session.Event, now time.Duration) {
 	i := len(l.log)
 	l.log, l.times = append(l.log, ev), append(l.times, now)
-	short := session.Outlined(ev)
+	short := ev.Outlined()
 	if short == ev { // nothing of it is long
 		return
 	}

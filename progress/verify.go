@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // Seal is the result of comparing one stop record with the events that it summarizes.
@@ -56,7 +57,7 @@ func problem(before []*session.Event, stop *session.Event, whole Whole) string {
 	if record.Digest == "" {
 		return "the record has no digest"
 	}
-	switch made, n, err := session.LoopSeal(before, stop, whole.of); {
+	switch made, n, err := seal.OfLoop(before, stop, whole.of); {
 	case err != nil:
 		return err.Error()
 	case made == record.Digest:

@@ -7,6 +7,8 @@ import (
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // RunSeal is the result of comparing the end of a run with the run's events, or stands for a run
@@ -18,7 +20,7 @@ type RunSeal struct {
 	Seq int64  `json:"seq"`
 	// Open says that the run has no end in the log.
 	Open bool `json:"open,omitempty"`
-	// Digest is the seal that the end of the run holds: see [session.RunSeal]. Empty if it could
+	// Digest is the seal that the end of the run holds: see [seal.OfRun]. Empty if it could
 	// not be compared.
 	Digest string `json:"digest,omitempty"`
 	// Problem says what differs; empty if nothing does.
@@ -122,7 +124,7 @@ func (v *verifier) ended(i int, ev *session.Event) RunSeal {
 
 // differs says what does not agree with the seal of the i-th event, an end.
 func (v *verifier) differs(i int, end mark.RunEnded) string {
-	made, n, err := session.RunSeal(v.whole.all(v.events[:i]), v.events[i])
+	made, n, err := seal.OfRun(v.whole.all(v.events[:i]), v.events[i])
 	switch {
 	case err != nil:
 		return err.Error()
@@ -172,7 +174,7 @@ func forks(ev *session.Event) bool {
 // onlyOfLog reports whether an event changes nothing of the state but the log's own keys.
 func onlyOfLog(ev *session.Event) bool {
 	for key := range ev.Actions.StateDelta {
-		if !session.LogKey(key) {
+		if !statekey.OfLog(key) {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // VerifyState compares the state that a store keeps of a session with the state that its events
@@ -26,13 +27,13 @@ func VerifyState(s *session.View, events []*session.Event, whole Whole) (problem
 	if len(events) == 0 {
 		return nil
 	}
-	told := session.OwnState(stateOf(StateAfter(nil, events, events[len(events)-1].Seq, whole)))
-	kept := session.OwnState(s.State())
+	told := statekey.OwnState(stateOf(StateAfter(nil, events, events[len(events)-1].Seq, whole)))
+	kept := statekey.OwnState(s.State())
 	written, all := make(map[string]bool), TellsState(events)
 	log := make(map[string]any) // the log's own keys
 	for _, ev := range events {
 		for key, val := range ev.Actions.StateDelta {
-			if written[key] = true; session.LogKey(key) {
+			if written[key] = true; statekey.OfLog(key) {
 				log[key] = val
 			}
 		}

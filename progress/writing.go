@@ -10,6 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // writing is a recording under way, with what is left over in the state from before
@@ -25,8 +26,8 @@ type writing struct {
 
 func begin(r *Recording, state session.State, before []*session.Event) *writing {
 	w := &writing{Recording: r, left: make(map[string]bool), after: make(map[int]map[string]bool), invocation: r.InvocationID}
-	keys := slices.Collect(maps.Keys(session.OwnState(state)))
-	left, _, _ := session.Leftovers(newest(before), keys, r.Loop, r.InvocationID, 0)
+	keys := slices.Collect(maps.Keys(statekey.OwnState(state)))
+	left, _, _ := statekey.Leftovers(newest(before), keys, r.Loop, r.InvocationID, 0)
 	for _, k := range left {
 		w.left[k] = true
 	}

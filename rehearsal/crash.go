@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // maxPoints is at how many events a run is cut off. Of a longer log they are drawn.
@@ -152,7 +153,7 @@ func outcomeOf(t *take) *outcome {
 		o.err = t.err.Error()
 	}
 	for k, v := range t.state {
-		if session.OwnKey(k) && k != mark.KeyNoted && k != mark.KeySuperseded {
+		if statekey.Own(k) && k != mark.KeyNoted && k != mark.KeySuperseded {
 			o.state[k] = v
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // BusyError says that another run is under way in the session, in this process. That
@@ -42,7 +43,7 @@ type seat struct {
 // Where ctx has a lease on the session, the lease decides who may drive it: whoever
 // takes it over need not wait until the former holder has noticed.
 func (r *Runner) claim(ctx context.Context, s session.Session, run string) (free func(), err error) {
-	if l := session.LeaseFrom(ctx); l != nil && l.Key == session.KeyOf(s) {
+	if l := lease.From(ctx); l != nil && l.Key == lease.KeyOf(s) {
 		return func() {}, nil
 	}
 	if !reflect.ValueOf(r.cfg.SessionService).Comparable() {

@@ -26,6 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // outcome is what a run comes to, whether it was cut off on the way or not.
@@ -191,18 +192,18 @@ func (p *process) checkFold(initial map[string]any) {
 			p.Errorf("the stop record of %s, event %d: %s", seal.Loop, seal.Seq, seal.Problem)
 		}
 	}
-	want := session.OwnState(view.State())
+	want := statekey.OwnState(view.State())
 	for what, events := range map[string]session.Events{"all events": view.Log(), "the events that count": view.Events()} {
 		got := make(map[string]any)
 		for k, v := range initial {
-			if session.OwnKey(k) {
+			if statekey.Own(k) {
 				got[k] = v
 			}
 		}
 		for ev := range events.All() {
 			for k, v := range ev.Actions.StateDelta {
 				switch {
-				case !session.OwnKey(k):
+				case !statekey.Own(k):
 				case v == nil:
 					delete(got, k)
 				default:

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // Errors of [Runner.Resume] that callers branch on; compare with errors.Is.
@@ -184,7 +185,7 @@ func (r *run) catchUp(seq int64) {
 // note writes the session's own state into an event, so that from there on the
 // log alone tells it.
 func (r *run) note(ev *session.Event) {
-	delta := session.OwnState(r.view.State())
+	delta := statekey.OwnState(r.view.State())
 	maps.Copy(delta, ev.Actions.StateDelta)
 	delta[mark.KeyNoted] = true
 	ev.Actions.StateDelta = delta
@@ -241,7 +242,7 @@ func read(view *session.View, id string) (*past, error) {
 		}
 	}
 	if p.state = state.all(view); !began {
-		p.state = session.OwnState(view.State())
+		p.state = statekey.OwnState(view.State())
 	}
 	switch err := view.Err(); {
 	case err != nil:
@@ -273,12 +274,12 @@ func (p *past) resume(view *session.View, id, author string, gone mark.Spans) (*
 			left.add(e)
 		case gone.Has(e.Seq):
 			for k := range e.Actions.StateDelta {
-				touched[k] = session.OwnKey(k)
+				touched[k] = statekey.Own(k)
 			}
 		}
 	}
 	delta := map[string]any{mark.KeySuperseded: all.String()}
-	now, before := session.OwnState(view.State()), left.all(view)
+	now, before := statekey.OwnState(view.State()), left.all(view)
 	for k, is := range touched {
 		if was, ok := before[k]; is && (ok || now[k] != nil) && !reflect.DeepEqual(was, now[k]) {
 			delta[k] = was
@@ -297,7 +298,7 @@ func (f fold) add(ev *session.Event) {
 	}
 	for k, v := range ev.Actions.StateDelta {
 		switch {
-		case !session.OwnKey(k):
+		case !statekey.Own(k):
 		case v == nil:
 			delete(f, k)
 		default:

@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 var errGone = errors.New("the disk is gone")
@@ -77,7 +78,7 @@ func TestResumeSupersedesWhatWasCutOff(t *testing.T) {
 	var seen []string
 	var state map[string]any
 	looks := custom(t, "looks", func(ctx agent.InvocationContext, yield yield) {
-		seen, state = nil, session.OwnState(ctx.Session().State())
+		seen, state = nil, statekey.OwnState(ctx.Session().State())
 		for ev := range ctx.Session().Events().All() {
 			if ev.Mark == nil {
 				seen = append(seen, line(ev))

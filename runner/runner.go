@@ -38,6 +38,7 @@ import (
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // Config describes a runner.
@@ -129,7 +130,7 @@ func WithOpening(s session.Session, ev *session.Event) RunOption {
 }
 
 // Opening returns the event with which a run begins in a new session. It is for whoever
-// makes the session together with it, by [session.Start], and runs the run with
+// makes the session together with it, by [store.Start], and runs the run with
 // [WithOpening]: a process that dies in between leaves no session without a run. Nothing
 // is stored. It fails with [ErrNotOpen] for a message that answers what nobody has asked.
 func (r *Runner) Opening(msg *genai.Content, opts ...RunOption) (*session.Event, error) {
@@ -323,7 +324,7 @@ func (r *Runner) notes(view *session.View, said *session.Event) bool {
 	if !r.cfg.Durable || view.Noted() {
 		return false
 	}
-	for key := range session.OwnState(view.State()) {
+	for key := range statekey.OwnState(view.State()) {
 		if said == nil || said.Actions.StateDelta[key] == nil {
 			return true
 		}

@@ -49,3 +49,27 @@ func (a Address) loop() Address {
 	}
 	return ""
 }
+
+// Place is an address without the numbers of iterations and of second runs.
+func (a Address) Place() Address {
+	if !strings.ContainsAny(string(a), "[#") {
+		return a
+	}
+	var b strings.Builder
+	skip := false
+	for _, r := range string(a) {
+		switch r {
+		case '[', '#':
+			skip = true
+		case ']':
+			skip = false
+			continue
+		case '/':
+			skip = false
+		}
+		if !skip {
+			b.WriteRune(r)
+		}
+	}
+	return Address(b.String())
+}

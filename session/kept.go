@@ -9,17 +9,17 @@ import (
 
 // Kept is the event as stores keep it: without temp: keys, which end with the
 // invocation. It is the event itself if it has none, and else a copy.
-func Kept(ev *Event) *Event {
-	for key := range ev.Actions.StateDelta {
+func (e *Event) Kept() *Event {
+	for key := range e.Actions.StateDelta {
 		if !temporary(key, nil) {
 			continue
 		}
-		kept := *ev
-		kept.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
+		kept := *e
+		kept.Actions.StateDelta = maps.Clone(e.Actions.StateDelta)
 		maps.DeleteFunc(kept.Actions.StateDelta, temporary)
 		return &kept
 	}
-	return ev
+	return e
 }
 
 func temporary(key string, _ any) bool { return strings.HasPrefix(key, KeyPrefixTemp) }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // LOOP 33: only one process drives a run. A second is told which one does.
@@ -22,14 +24,14 @@ func ExampleLeaser() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	leaser, key := svc.(session.Leaser), session.KeyOf(made.Session)
+	leaser, key := svc.(lease.Leaser), lease.KeyOf(made.Session)
 
 	first, err := leaser.Acquire(ctx, key, "refrain pid 4711 on laptop", time.Minute)
 	if err != nil {
 		log.Fatal(err)
 	}
 	_, err = leaser.Acquire(ctx, key, "refrain pid 4712 on laptop", time.Minute)
-	held, ok := errors.AsType[*session.HeldError](err)
+	held, ok := errors.AsType[*lease.HeldError](err)
 	if !ok {
 		log.Fatal(err)
 	}
@@ -40,9 +42,9 @@ func ExampleLeaser() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = svc.AppendEvent(session.WithLease(ctx, first), made.Session, session.NewEvent(ctx, "run-1"))
-	fmt.Println("4711 lost it:", errors.Is(err, session.ErrLeaseLost))
-	err = svc.AppendEvent(session.WithLease(ctx, second), made.Session, session.NewEvent(ctx, "run-1"))
+	err = svc.AppendEvent(lease.With(ctx, first), made.Session, session.NewEvent(ctx, "run-1"))
+	fmt.Println("4711 lost it:", errors.Is(err, lease.ErrLost))
+	err = svc.AppendEvent(lease.With(ctx, second), made.Session, session.NewEvent(ctx, "run-1"))
 	fmt.Println("4712 goes on:", err == nil)
 	// Output:
 	// held by refrain pid 4711 on laptop
@@ -66,7 +68,7 @@ func ExampleWatcher() {
 			}
 		}
 	}()
-	for ev, err := range svc.(session.Watcher).Watch(ctx, session.KeyOf(made.Session), 0) {
+	for ev, err := range svc.(store.Watcher).Watch(ctx, lease.KeyOf(made.Session), 0) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -85,8 +87,8 @@ func ExampleWatcher() {
 func TestLeaseLastsAsLongAsItIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := session.InMemoryService()
-		key := session.KeyOf(create(t, svc))
-		leaser := svc.(session.Leaser)
+		key := lease.KeyOf(create(t, svc))
+		leaser := svc.(lease.Leaser)
 		l, err := leaser.Acquire(t.Context(), key, "pid 1", 15*time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +104,7 @@ func TestLeaseLastsAsLongAsItIsRenewed(t *testing.T) {
 		}
 		time.Sleep(15*time.Second - 1)
 		_, err = leaser.Acquire(t.Context(), key, "pid 2", time.Second)
-		held, ok := errors.AsType[*session.HeldError](err)
+		held, ok := errors.AsType[*lease.HeldError](err)
 		if !ok || !held.Until.Equal(l.Until) {
 			t.Errorf("a moment before its end: got %v", err)
 		}

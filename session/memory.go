@@ -18,7 +18,7 @@ import (
 
 // InMemoryService returns a service that keeps sessions in this process and
 // loses them with it. Appending takes constant time; events are shared with
-// readers, never copied. It is a [Leaser] and a [Watcher].
+// readers, never copied. It is a [lease.Leaser] and a store.Watcher.
 func InMemoryService() Service {
 	return &memory{
 		sessions: make(map[sessionKey]*record),

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // hold is a lease as its session's record keeps it.
@@ -15,11 +17,16 @@ type hold struct {
 	since, until time.Time
 }
 
-func (h *hold) by(key sessionKey) *HeldError {
-	return &HeldError{Key: Key{key.app, key.user, key.id}, Owner: h.owner, Since: h.since, Until: h.until, Token: h.token}
+// session is the key as leases have it.
+func (k sessionKey) session() lease.Key {
+	return lease.Key{AppName: k.app, UserID: k.user, SessionID: k.id}
 }
 
-func (m *memory) Acquire(_ context.Context, key Key, owner string, ttl time.Duration) (*Lease, error) {
+func (h *hold) by(key sessionKey) *lease.HeldError {
+	return &lease.HeldError{Key: key.session(), Owner: h.owner, Since: h.since, Until: h.until, Token: h.token}
+}
+
+func (m *memory) Acquire(_ context.Context, key lease.Key, owner string, ttl time.Duration) (*lease.Lease, error) {
 	l, err := m.take(key, owner, ttl, 0)
 	if err != nil {
 		return nil, fmt.Errorf("acquire lease: %w", err)
@@ -27,7 +34,7 @@ func (m *memory) Acquire(_ context.Context, key Key, owner string, ttl time.Dura
 	return l, nil
 }
 
-func (m *memory) TakeOver(_ context.Context, held *HeldError, owner string, ttl time.Duration) (*Lease, error) {
+func (m *memory) TakeOver(_ context.Context, held *lease.HeldError, owner string, ttl time.Duration) (*lease.Lease, error) {
 	if held == nil || held.Token == 0 {
 		return nil, fmt.Errorf("take over lease: %w: the error of a refused Acquire is required", ErrInvalid)
 	}
@@ -39,7 +46,7 @@ func (m *memory) TakeOver(_ context.Context, held *HeldError, owner string, ttl 
 }
 
 // take gives the lease to owner if it is free, or is the one of token over.
-func (m *memory) take(key Key, owner string, ttl time.Duration, over int64) (*Lease, error) {
+func (m *memory) take(key lease.Key, owner string, ttl time.Duration, over int64) (*lease.Lease, error) {
 	if owner == "" || ttl <= 0 {
 		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", ErrInvalid, owner, ttl)
 	}
@@ -56,13 +63,13 @@ func (m *memory) take(key Key, owner string, ttl time.Duration, over int64) (*Le
 }
 
 // lease gives the lease of the session to an owner, whoever had it. r.mu is held.
-func (r *record) lease(owner string, ttl time.Duration) *Lease {
+func (r *record) lease(owner string, ttl time.Duration) *lease.Lease {
 	now := time.Now()
 	r.hold = hold{owner: owner, token: r.service.leases.Add(1), since: now, until: now.Add(ttl)}
-	return &Lease{Key: Key{r.key.app, r.key.user, r.key.id}, Owner: owner, Token: r.hold.token, Until: r.hold.until}
+	return &lease.Lease{Key: r.key.session(), Owner: owner, Token: r.hold.token, Until: r.hold.until}
 }
 
-func (m *memory) Renew(_ context.Context, l *Lease, ttl time.Duration) (*Lease, error) {
+func (m *memory) Renew(_ context.Context, l *lease.Lease, ttl time.Duration) (*lease.Lease, error) {
 	if l == nil || l.Token == 0 || ttl <= 0 {
 		return nil, fmt.Errorf("renew lease: %w: a lease and a time to live are required", ErrInvalid)
 	}
@@ -81,7 +88,7 @@ func (m *memory) Renew(_ context.Context, l *Lease, ttl time.Duration) (*Lease, 
 	return &renewed, nil
 }
 
-func (m *memory) Holder(_ context.Context, key Key) (*HeldError, error) {
+func (m *memory) Holder(_ context.Context, key lease.Key) (*lease.HeldError, error) {
 	rec, err := m.find(sessionKey{key.AppName, key.UserID, key.SessionID})
 	if err != nil {
 		return nil, fmt.Errorf("look who holds the lease: %w", err)
@@ -94,7 +101,7 @@ func (m *memory) Holder(_ context.Context, key Key) (*HeldError, error) {
 	return nil, nil
 }
 
-func (m *memory) Release(_ context.Context, l *Lease) error {
+func (m *memory) Release(_ context.Context, l *lease.Lease) error {
 	if l == nil || l.Token == 0 {
 		return fmt.Errorf("release lease: %w: a lease is required", ErrInvalid)
 	}
@@ -112,12 +119,12 @@ func (m *memory) Release(_ context.Context, l *Lease) error {
 
 // fence fails for a lease that the session is not held by any more. r.mu is
 // held.
-func (r *record) fence(l *Lease) error {
+func (r *record) fence(l *lease.Lease) error {
 	switch {
 	case r.hold.owner == "":
-		return ErrLeaseLost
+		return lease.ErrLost
 	case r.hold.token != l.Token:
-		return fmt.Errorf("%w: %w", ErrLeaseLost, r.hold.by(r.key))
+		return fmt.Errorf("%w: %w", lease.ErrLost, r.hold.by(r.key))
 	}
 	return nil
 }
@@ -125,8 +132,8 @@ func (r *record) fence(l *Lease) error {
 // fenced is fence for an append in a context that may hold a lease of the
 // session. r.mu is held.
 func (r *record) fenced(ctx context.Context) error {
-	l := LeaseFrom(ctx)
-	if l == nil || l.Key != (Key{r.key.app, r.key.user, r.key.id}) {
+	l := lease.From(ctx)
+	if l == nil || l.Key != r.key.session() {
 		return nil
 	}
 	return r.fence(l)

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
-func (m *memory) Watch(ctx context.Context, key Key, after int64) iter.Seq2[*Event, error] {
+func (m *memory) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		rec, err := m.find(sessionKey{key.AppName, key.UserID, key.SessionID})
 		for seen := max(after, 0); err == nil; {

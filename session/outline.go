@@ -6,9 +6,12 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // An outline has the beginnings of long texts: the first excerptText bytes of those
@@ -33,13 +36,13 @@ func Excerpt(text string) string {
 
 // Outlined is an event without its long texts: the event itself if it has none, and
 // else a copy with [Event.Omitted]. It is for those who keep many events.
-func Outlined(ev *Event) *Event {
-	o := outliner{omitted: ev.Omitted}
-	content, delta := o.content(ev.Content), o.values(ev.Actions.StateDelta)
-	if o.omitted == ev.Omitted {
-		return ev
+func (e *Event) Outlined() *Event {
+	o := outliner{omitted: e.Omitted}
+	content, delta := o.content(e.Content), o.values(e.Actions.StateDelta)
+	if o.omitted == e.Omitted {
+		return e
 	}
-	short := *ev
+	short := *e
 	short.Content, short.Actions.StateDelta, short.Omitted = content, delta, o.omitted
 	return &short
 }
@@ -97,7 +100,7 @@ func (o *outliner) part(p *genai.Part) *genai.Part {
 func (o *outliner) values(m map[string]any) map[string]any {
 	var short map[string]any
 	for key, val := range m {
-		if LogKey(key) {
+		if strings.HasPrefix(key, mark.KeyPrefix) {
 			continue
 		}
 		cut := val
@@ -127,7 +130,7 @@ func (o *outliner) values(m map[string]any) map[string]any {
 const outlineSize = 1024
 
 // Outline is [View.Log] for whoever needs no long texts: the events that are read from
-// the store may be without them, as [Outlined] has them. It reads a log of a gigabyte
+// the store may be without them, as [Event.Outlined] has them. It reads a log of a gigabyte
 // in a fraction of a second. Whole gets the event itself.
 func (v *View) Outline() iter.Seq[*Event] {
 	v.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // level is text with a method, as a Go program may have it.
@@ -219,7 +220,7 @@ func TestStateRefusesWhatJSONCannotHold(t *testing.T) {
 			}
 			ev := &session.Event{Actions: session.EventActions{StateDelta: delta}}
 			check("AppendEvent", svc.AppendEvent(t.Context(), made.Session, ev))
-			check("AppendEvents", svc.(session.BulkAppender).AppendEvents(t.Context(), made.Session, []*session.Event{{}, ev}))
+			check("AppendEvents", svc.(store.BulkAppender).AppendEvents(t.Context(), made.Session, []*session.Event{{}, ev}))
 			if n := made.Session.Events().Len(); n != 0 || ev.Seq != 0 {
 				t.Errorf("%d events are there, and the one that was refused has number %d", n, ev.Seq)
 			}

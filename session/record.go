@@ -147,7 +147,7 @@ func (r *record) fold(ev *Event, v *View) *Event {
 		}
 	}
 	if temp {
-		return Kept(ev)
+		return ev.Kept()
 	}
 	return ev
 }

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/refrain-dev/refrain/session/mark"
@@ -173,25 +172,4 @@ func (p *past) appended(ev *Event) {
 // shared reports whether other sessions have the key too.
 func shared(key string) bool {
 	return strings.HasPrefix(key, KeyPrefixApp) || strings.HasPrefix(key, KeyPrefixUser)
-}
-
-// OfIteration reports whether a state key lives as long as the iteration of the
-// nearest loop.
-func OfIteration(key string) bool { return strings.HasPrefix(key, KeyPrefixIteration) }
-
-// OwnKey reports whether a state key belongs to one session alone and outlives
-// its runs.
-func OwnKey(key string) bool {
-	return !shared(key) && durable(key) && !LogKey(key)
-}
-
-// LogKey reports whether a state key is one of the log's own, such as [mark.KeyRun]. An
-// outline has their values whole.
-func LogKey(key string) bool { return strings.HasPrefix(key, mark.KeyPrefix) }
-
-// OwnState are a state's keys of which OwnKey holds.
-func OwnState(s ReadonlyState) map[string]any {
-	own := maps.Collect(s.All())
-	maps.DeleteFunc(own, func(k string, _ any) bool { return !OwnKey(k) })
-	return own
 }

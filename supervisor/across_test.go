@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -28,7 +29,7 @@ func TestOneDriverAtATime(t *testing.T) {
 			run := start(t, one)
 			<-w.seen
 			_, err := two.Resume(t.Context(), run.ID(), supervisor.ResumeOptions{})
-			if held, ok := errors.AsType[*session.HeldError](err); !ok || held.Owner != "process 1 on laptop" {
+			if held, ok := errors.AsType[*lease.HeldError](err); !ok || held.Owner != "process 1 on laptop" {
 				t.Errorf("got %v", err)
 			}
 			if by, err := two.Driver(t.Context(), run.ID()); err != nil || by == nil || by.Owner != "process 1 on laptop" {
@@ -124,7 +125,7 @@ func TestLeaseLost(t *testing.T) {
 	<-w.seen
 	other := resume(t, two, run.ID()) // it thinks that one is dead
 	out := wait(t, run)
-	if !errors.Is(out.Err, session.ErrLeaseLost) {
+	if !errors.Is(out.Err, lease.ErrLost) {
 		t.Fatalf("got %+v", out)
 	}
 	<-w.seen
@@ -150,8 +151,8 @@ func TestLeaseLostUnnoticed(t *testing.T) {
 	one := process(t, store, w.nested(t), named("one"), func(c *supervisor.Config) { c.LeaseTTL = time.Hour })
 	run := start(t, one)
 	<-w.seen
-	key := session.Key{AppName: "app", UserID: "ana", SessionID: run.ID()}
-	leaser := store.(session.Leaser)
+	key := lease.Key{AppName: "app", UserID: "ana", SessionID: run.ID()}
+	leaser := store.(lease.Leaser)
 	held, err := leaser.Holder(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestLeaseLostUnnoticed(t *testing.T) {
 	}
 	before := view(t, store, run.ID()).LastSeq()
 	close(w.gate["left"])
-	if out := wait(t, run); !errors.Is(out.Err, session.ErrLeaseLost) {
+	if out := wait(t, run); !errors.Is(out.Err, lease.ErrLost) {
 		t.Errorf("got %+v", out)
 	}
 	if after := view(t, store, run.ID()).LastSeq(); after > before+3 { // what its other branch said meanwhile
@@ -240,11 +241,11 @@ func TestConfig(t *testing.T) {
 	}
 	good := supervisor.Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Build: build}
 	for want, change := range map[string]func(*supervisor.Config){
-		"needs a Service":                        func(c *supervisor.Config) { c.Service = nil },
-		"a session.Leaser and a session.Watcher": func(c *supervisor.Config) { c.Service = struct{ session.Service }{c.Service} },
-		"needs an AppName":                       func(c *supervisor.Config) { c.UserID = "" },
-		"needs a Build function":                 func(c *supervisor.Config) { c.Build = nil },
-		"must not be negative":                   func(c *supervisor.Config) { c.MaxRuns = -1 },
+		"needs a Service":                    func(c *supervisor.Config) { c.Service = nil },
+		"a lease.Leaser and a store.Watcher": func(c *supervisor.Config) { c.Service = struct{ session.Service }{c.Service} },
+		"needs an AppName":                   func(c *supervisor.Config) { c.UserID = "" },
+		"needs a Build function":             func(c *supervisor.Config) { c.Build = nil },
+		"must not be negative":               func(c *supervisor.Config) { c.MaxRuns = -1 },
 	} {
 		cfg := good
 		change(&cfg)

@@ -15,13 +15,15 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // Config describes a supervisor.
 type Config struct {
-	// Service keeps the sessions. It has to be a session.Leaser and a
-	// session.Watcher too, as all services of this project are. Required.
+	// Service keeps the sessions. It has to be a lease.Leaser and a
+	// store.Watcher too, as all services of this project are. Required.
 	Service session.Service
 	// AppName and UserID own the runs. Required. The mailboxes of runs are sessions of the
 	// application AppName + ".mail".
@@ -86,7 +88,7 @@ type Request struct {
 	Program *Program
 }
 
-// Errors that callers branch on; compare with errors.Is. [*session.HeldError]
+// Errors that callers branch on; compare with errors.Is. [*lease.HeldError]
 // says that another process drives the run.
 var (
 	// ErrNotFound: there is no such run.
@@ -106,13 +108,13 @@ var (
 )
 
 func (c *Config) check() error {
-	_, leases := c.Service.(session.Leaser)
-	_, watches := c.Service.(session.Watcher)
+	_, leases := c.Service.(lease.Leaser)
+	_, watches := c.Service.(store.Watcher)
 	switch {
 	case c.Service == nil:
 		return errors.New("supervisor needs a Service")
 	case !leases || !watches:
-		return fmt.Errorf("supervisor needs a Service that is a session.Leaser and a session.Watcher, which %T is not", c.Service)
+		return fmt.Errorf("supervisor needs a Service that is a lease.Leaser and a store.Watcher, which %T is not", c.Service)
 	case c.AppName == "" || c.UserID == "":
 		return errors.New("supervisor needs an AppName and a UserID")
 	case c.Build == nil:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -93,20 +94,20 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 		return false, err
 	}
 	key := s.key(id)
-	lease, err := s.acquire(ctx, key)
-	if held, ok := errors.AsType[*session.HeldError](err); ok {
+	l, err := s.acquire(ctx, key)
+	if held, ok := errors.AsType[*lease.HeldError](err); ok {
 		w.To = held.Token
 		return s.send(ctx, key, w)
 	}
 	if err != nil {
 		return false, err
 	}
-	defer s.release(lease)
+	defer s.release(l)
 	view, run, err := s.get(ctx, id, false)
 	if err != nil {
 		return false, err
 	}
-	r := &Run{s: s, key: key, lease: lease, ctx: session.WithLease(context.WithoutCancel(ctx), lease), run: *run}
+	r := &Run{s: s, key: key, lease: l, ctx: lease.With(context.WithoutCancel(ctx), l), run: *run}
 	return true, r.idle(view, w)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // copying is a log on its way into a fork. The fork's events differ: they say nothing about
@@ -59,19 +60,19 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 		if err := ev.Mark.Decode(&end); err != nil || end.Seal == "" {
 			return err
 		}
-		if made, _, err := session.RunSeal(slices.Values(c.log), ev); err != nil || made != end.Seal {
+		if made, _, err := seal.OfRun(slices.Values(c.log), ev); err != nil || made != end.Seal {
 			return err
 		}
-		return session.SealRun(slices.Values(c.copied), f)
+		return seal.Run(slices.Values(c.copied), f)
 	case mark.KindLoopStopped:
 		var record struct{ Digest string }
 		if err := ev.Mark.Decode(&record); err != nil || !c.changed {
 			return err
 		}
-		if made, _, err := session.LoopSeal(c.counting(c.log), ev, nil); err != nil || made != record.Digest {
+		if made, _, err := seal.OfLoop(c.counting(c.log), ev, nil); err != nil || made != record.Digest {
 			return err
 		}
-		return session.SealLoop(c.counting(c.copied), f)
+		return seal.Loop(c.counting(c.copied), f)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -225,11 +226,11 @@ func (r *Run) keep(ctx context.Context) {
 			last = asked
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, session.ErrLeaseLost), errors.Is(err, session.ErrNotFound):
+		case errors.Is(err, lease.ErrLost), errors.Is(err, session.ErrNotFound):
 			r.cancel(err)
 			return
 		case time.Since(last) >= ttl:
-			r.cancel(fmt.Errorf("%w: it could not be renewed for %s: %w", session.ErrLeaseLost, ttl, err))
+			r.cancel(fmt.Errorf("%w: it could not be renewed for %s: %w", lease.ErrLost, ttl, err))
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // Checkpoint is a place in a run. Set Iteration or Seq; the zero value is the place after the last
@@ -31,7 +32,7 @@ type Checkpoint struct {
 // that they name; its log ends with a mark, and its Parent names the run and the checkpoint. A call
 // to the outside that began before the checkpoint keeps its ID; later calls get IDs that differ
 // from those of the old run. The old run does not change. The new session is stored with all of its
-// events or not at all: see [session.Start].
+// events or not at all: see [store.Start].
 //
 // Keys that sessions share (app:, user:) keep their present values. Errors to expect are
 // [ErrNotFound] and [ErrNoCheckpoint].
@@ -129,7 +130,7 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	if err != nil {
 		return err
 	}
-	_, err = session.Start(ctx, s.cfg.Service, &session.StartRequest{
+	_, err = store.Start(ctx, s.cfg.Service, &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork},
 		Events:        append(log.copied, ev),
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -179,8 +180,8 @@ func TestForkIsSealed(t *testing.T) {
 		yield(ev, nil)
 	})
 	root := loop(t, "outer", 2, loop(t, "inner", 2, write))
-	store := session.InMemoryService()
-	sup := process(t, store, root)
+	svc := session.InMemoryService()
+	sup := process(t, svc, root)
 	old := request()
 	old.SessionID = "old"
 	for range 2 {
@@ -190,13 +191,13 @@ func TestForkIsSealed(t *testing.T) {
 		}
 		completed(t, run)
 	}
-	log := view(t, store, "old").Log()
+	log := view(t, svc, "old").Log()
 	for _, at := range []supervisor.Checkpoint{{Iteration: 1}, {Iteration: 2}, {Seq: int64(log.Len())}, {Seq: int64(log.Len()) - 1}} {
 		id, err := sup.Fork(t.Context(), "old", at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sound(t, store)
+		sound(t, svc)
 		if at.Seq == int64(log.Len()) {
 			continue // it has come to its end
 		}
@@ -207,7 +208,7 @@ func TestForkIsSealed(t *testing.T) {
 		}
 		completed(t, resume(t, sup, again))
 	}
-	sound(t, store)
+	sound(t, svc)
 
 	// What was changed in the old run is seen in its fork.
 	changed := session.InMemoryService()
@@ -219,7 +220,7 @@ func TestForkIsSealed(t *testing.T) {
 		}
 		evs = append(evs, &c)
 	}
-	_, err := session.Start(t.Context(), changed, &session.StartRequest{
+	_, err := store.Start(t.Context(), changed, &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "old"}, Events: evs,
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -45,13 +46,13 @@ type noted struct {
 }
 
 // mailbox is the session beside a run's.
-func mailbox(key session.Key) session.Key {
+func mailbox(key lease.Key) lease.Key {
 	key.AppName += ".mail"
 	return key
 }
 
 // post puts an event into a mailbox, which it makes if there is none.
-func (s *Supervisor) post(ctx context.Context, key session.Key, author string, kind mark.Kind, data any) (*session.Event, error) {
+func (s *Supervisor) post(ctx context.Context, key lease.Key, author string, kind mark.Kind, data any) (*session.Event, error) {
 	box := mailbox(key)
 	m, err := mark.New(kind, data)
 	if err != nil {
@@ -84,7 +85,7 @@ const patience = 2 * time.Second
 
 // send asks the driver of a run for something. It returns false if the driver did
 // not take note of it for a while: perhaps it is gone.
-func (s *Supervisor) send(ctx context.Context, key session.Key, w *wish) (bool, error) {
+func (s *Supervisor) send(ctx context.Context, key lease.Key, w *wish) (bool, error) {
 	ev, err := s.post(ctx, key, "user", markRequest, w)
 	if err != nil {
 		return false, err

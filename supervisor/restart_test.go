@@ -14,8 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sessiontest"
+	"github.com/refrain-dev/refrain/session/statekey"
+	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -29,8 +32,8 @@ type mortal struct {
 
 type service interface {
 	session.Service
-	session.Leaser
-	session.Watcher
+	lease.Leaser
+	store.Watcher
 }
 
 var errDead = errors.New("the process is dead")
@@ -53,7 +56,7 @@ func (m *mortal) Get(ctx context.Context, req *session.GetRequest) (*session.Get
 	return m.service.Get(ctx, req)
 }
 
-func (m *mortal) Release(ctx context.Context, l *session.Lease) error {
+func (m *mortal) Release(ctx context.Context, l *lease.Lease) error {
 	if m.dead.Load() {
 		return errDead
 	}
@@ -120,7 +123,7 @@ func recovers(t *testing.T) {
 
 func final(t *testing.T, store session.Service, id string) map[string]any {
 	t.Helper()
-	return session.OwnState(view(t, store, id).State())
+	return statekey.OwnState(view(t, store, id).State())
 }
 
 // A store that fails at random loses nothing: whatever it does to a run, resumed

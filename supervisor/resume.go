@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -37,7 +38,7 @@ type ResumeOptions struct {
 
 // Resume continues a run that is paused, waits, was interrupted or canceled. It returns as soon as
 // that is in the log; if MaxRuns runs are driven already, the run continues later. Errors to expect
-// are [ErrNotFound], [ErrOver], [ErrUnderWay] and a [*session.HeldError], which names the process
+// are [ErrNotFound], [ErrOver], [ErrUnderWay] and a [*lease.HeldError], which names the process
 // that drives the run.
 func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
 	r, err := s.takeUp(ctx, id, opts)
@@ -163,7 +164,7 @@ func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 			continue
 		}
 		r, err := s.Resume(ctx, info.ID, ResumeOptions{})
-		if _, held := errors.AsType[*session.HeldError](err); held || errors.Is(err, ErrUnderWay) || errors.Is(err, ErrOver) {
+		if _, held := errors.AsType[*lease.HeldError](err); held || errors.Is(err, ErrUnderWay) || errors.Is(err, ErrOver) {
 			continue // somebody else was faster, or it has a driver
 		}
 		if err != nil {

@@ -10,14 +10,15 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Run is a run that this supervisor drives, or has driven.
 type Run struct {
 	s      *Supervisor
-	key    session.Key
-	lease  *session.Lease
+	key    lease.Key
+	lease  *lease.Lease
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	place  chan struct{} // in the queue
@@ -43,7 +44,7 @@ type Outcome struct {
 	// Run is its status according to the log.
 	Run mark.Run
 	// Err is why the run did not complete: a [*PausedError], an [*agent.WaitingError], a
-	// [*CanceledError], [session.ErrLeaseLost], [agent.ErrDiverged] or another error. Nil if it
+	// [*CanceledError], [lease.ErrLost], [agent.ErrDiverged] or another error. Nil if it
 	// completed.
 	Err error
 }
@@ -150,12 +151,12 @@ func (s *Supervisor) enroll(ctx context.Context, id string) (*Run, error) {
 	s.work.Add(1)
 	s.mu.Unlock()
 
-	lease, err := s.acquire(ctx, s.key(id))
+	l, err := s.acquire(ctx, s.key(id))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.coming, id)
 	if err == nil && s.closed {
-		s.release(lease)
+		s.release(l)
 		err = ErrClosed
 	}
 	if err != nil {
@@ -163,7 +164,7 @@ func (s *Supervisor) enroll(ctx context.Context, id string) (*Run, error) {
 		return nil, err
 	}
 	r := s.add(ctx, id)
-	r.hold(lease)
+	r.hold(l)
 	return r, nil
 }
 
@@ -194,8 +195,8 @@ func (s *Supervisor) add(ctx context.Context, id string) *Run {
 }
 
 // hold gives the run the lease of its session.
-func (r *Run) hold(lease *session.Lease) {
-	r.lease, r.ctx = lease, session.WithLease(r.ctx, lease)
+func (r *Run) hold(l *lease.Lease) {
+	r.lease, r.ctx = l, lease.With(r.ctx, l)
 }
 
 // dismiss is the end of what register and enroll have begun.
@@ -209,21 +210,21 @@ func (r *Run) dismiss() {
 }
 
 // acquire takes the lease of a session, also from an owner that is dead.
-func (s *Supervisor) acquire(ctx context.Context, key session.Key) (*session.Lease, error) {
-	lease, err := s.leaser.Acquire(ctx, key, s.cfg.Owner, s.cfg.LeaseTTL)
-	held, isHeld := errors.AsType[*session.HeldError](err)
+func (s *Supervisor) acquire(ctx context.Context, key lease.Key) (*lease.Lease, error) {
+	l, err := s.leaser.Acquire(ctx, key, s.cfg.Owner, s.cfg.LeaseTTL)
+	held, isHeld := errors.AsType[*lease.HeldError](err)
 	switch {
 	case isHeld && s.cfg.Dead != nil && s.cfg.Dead(held.Owner):
-		lease, err = s.leaser.TakeOver(ctx, held, s.cfg.Owner, s.cfg.LeaseTTL)
+		l, err = s.leaser.TakeOver(ctx, held, s.cfg.Owner, s.cfg.LeaseTTL)
 	case errors.Is(err, session.ErrNotFound):
 		err = fmt.Errorf("%w: %q", ErrNotFound, key.SessionID)
 	}
-	return lease, err
+	return l, err
 }
 
 // release gives a lease back. If that fails it ends by itself.
-func (s *Supervisor) release(lease *session.Lease) {
+func (s *Supervisor) release(l *lease.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.LeaseTTL)
 	defer cancel()
-	_ = s.leaser.Release(ctx, lease)
+	_ = s.leaser.Release(ctx, l)
 }

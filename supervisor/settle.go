@@ -13,17 +13,19 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // settle writes down how a run, or a part of it, has ended. It returns true if it
 // goes on at once, because what it waited for has come.
 func (r *Run) settle(end *segment) (again bool, err error) {
-	if lost := context.Cause(r.ctx); errors.Is(lost, session.ErrLeaseLost) || errors.Is(lost, session.ErrNotFound) {
+	if lost := context.Cause(r.ctx); errors.Is(lost, lease.ErrLost) || errors.Is(lost, session.ErrNotFound) {
 		r.close()
 		return false, lost // the log is somebody else's
 	}
-	if errors.Is(end.err, session.ErrLeaseLost) {
+	if errors.Is(end.err, lease.ErrLost) {
 		r.close()
 		return false, end.err
 	}
@@ -169,8 +171,8 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 		return err
 	}
 	ev.Seq, ev.Timestamp = view.LastSeq()+1, time.Now()
-	ev.ID = strconv.FormatInt(ev.Seq, 10)     // as stores name events
-	_ = session.SealRun(view.Log().All(), ev) // in memory there can be what has no JSON: then it ends without
+	ev.ID = strconv.FormatInt(ev.Seq, 10) // as stores name events
+	_ = seal.Run(view.Log().All(), ev)    // in memory there can be what has no JSON: then it ends without
 	if err := view.Err(); err != nil {
 		return err
 	}

@@ -14,15 +14,17 @@ import (
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // Start starts a run and returns as soon as the run is in the log: from then on it can be found and
 // resumed, whatever happens. A new session is stored together with the run's first event: see
-// [session.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it begins
+// [store.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it begins
 // later.
 //
 // Errors to expect are [ErrUnderWay] if the session's last run has not ended, a
-// [*session.HeldError], and Build's error; then nothing is in the log.
+// [*lease.HeldError], and Build's error; then nothing is in the log.
 func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 	r, err := s.start(ctx, &req, true)
 	if err != nil {
@@ -92,7 +94,7 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	}
 	var made *session.StartResponse
 	if err == nil {
-		made, err = session.Start(ctx, s.cfg.Service, &session.StartRequest{
+		made, err = store.Start(ctx, s.cfg.Service, &session.StartRequest{
 			CreateRequest: session.CreateRequest{AppName: r.key.AppName, UserID: r.key.UserID, SessionID: id},
 			Events:        []*session.Event{first.opening}, Owner: s.cfg.Owner, TTL: s.cfg.LeaseTTL,
 		})
@@ -216,7 +218,7 @@ func (r *Run) submit(req *Request) error {
 	if err != nil {
 		return err
 	}
-	if own := session.OwnState(view.State()); !view.Noted() && len(own) > 0 {
+	if own := statekey.OwnState(view.State()); !view.Noted() && len(own) > 0 {
 		maps.Copy(ev.Actions.StateDelta, own)
 		ev.Actions.StateDelta[mark.KeyNoted] = true
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -33,7 +35,7 @@ func (s *watched) AppendEvent(ctx context.Context, of session.Session, ev *sessi
 	return s.service.AppendEvent(ctx, of, ev)
 }
 
-func (s *watched) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
+func (s *watched) Acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration) (*lease.Lease, error) {
 	defer s.look("acquire")
 	return s.service.Acquire(ctx, key, owner, ttl)
 }
@@ -41,7 +43,7 @@ func (s *watched) Acquire(ctx context.Context, key session.Key, owner string, tt
 // starts is watched, of a store that makes a session with its first event.
 type starts struct {
 	watched
-	session.Starter
+	store.Starter
 }
 
 func (s *starts) Start(ctx context.Context, req *session.StartRequest) (*session.StartResponse, error) {
@@ -53,7 +55,7 @@ func (s *starts) Start(ctx context.Context, req *session.StartRequest) (*session
 // its run, or a run that begins and that anybody else may take up.
 func TestStartIsOneWrite(t *testing.T) {
 	inner := session.InMemoryService()
-	store := &starts{watched{service: inner.(service)}, inner.(session.Starter)}
+	store := &starts{watched{service: inner.(service)}, inner.(store.Starter)}
 	var held atomic.Int64
 	store.look = func(did string) {
 		all, err := inner.List(context.Background(), &session.ListRequest{AppName: "app"})
@@ -66,7 +68,7 @@ func TestStartIsOneWrite(t *testing.T) {
 				t.Errorf("after %s there is a session in which nothing has run", did)
 				continue
 			}
-			holder, err := inner.(session.Leaser).Holder(context.Background(), session.KeyOf(s))
+			holder, err := inner.(lease.Leaser).Holder(context.Background(), lease.KeyOf(s))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,14 +12,16 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // Supervisor drives runs. It is safe for concurrent use. Close it.
 type Supervisor struct {
 	cfg     Config
-	leaser  session.Leaser
-	watcher session.Watcher
+	leaser  lease.Leaser
+	watcher store.Watcher
 	queue   queue
 	ctx     context.Context // of all that it does by itself
 	stop    context.CancelFunc
@@ -39,7 +41,7 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, err
 	}
 	s := &Supervisor{
-		cfg: cfg, leaser: cfg.Service.(session.Leaser), watcher: cfg.Service.(session.Watcher),
+		cfg: cfg, leaser: cfg.Service.(lease.Leaser), watcher: cfg.Service.(store.Watcher),
 		queue: queue{free: cfg.MaxRuns, unbounded: cfg.MaxRuns == 0},
 		runs:  make(map[string]*Run), coming: make(map[string]bool), alarms: make(map[string]*time.Timer),
 	}
@@ -103,8 +105,8 @@ func (s *Supervisor) Close(ctx context.Context) error {
 }
 
 // key is that of a run's session.
-func (s *Supervisor) key(id string) session.Key {
-	return session.Key{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
+func (s *Supervisor) key(id string) lease.Key {
+	return lease.Key{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
 }
 
 // driving is a run that is under way here; nil if it is not.
@@ -136,7 +138,7 @@ func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.V
 }
 
 // Watch yields the events of a run whose Seq is greater than after, and then each new one, in
-// whichever process the run is driven: see [session.Watcher]. It does not end when the run ends.
+// whichever process the run is driven: see [store.Watcher]. It does not end when the run ends.
 func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq2[*session.Event, error] {
 	return s.watcher.Watch(ctx, s.key(id), after)
 }

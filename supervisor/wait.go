@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -72,7 +73,7 @@ func (s *Supervisor) watchMarks(ctx context.Context, id string, after int64, las
 
 // Driver returns the process that drives a run; nil if none does, or if that process is known to
 // have died.
-func (s *Supervisor) Driver(ctx context.Context, id string) (*session.HeldError, error) {
+func (s *Supervisor) Driver(ctx context.Context, id string) (*lease.HeldError, error) {
 	held, err := s.leaser.Holder(ctx, s.key(id))
 	if errors.Is(err, session.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrNotFound, id)

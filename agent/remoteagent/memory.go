@@ -8,17 +8,18 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // stepKey names a step, whatever the attempt.
 type stepKey struct {
-	session    session.Key
+	session    lease.Key
 	invocation string
 	address    session.Address
 }
 
 func keyOf(ctx agent.InvocationContext) stepKey {
-	return stepKey{session.KeyOf(ctx.Session()), ctx.InvocationID(), drive.At(ctx).Address()}
+	return stepKey{lease.KeyOf(ctx.Session()), ctx.InvocationID(), drive.At(ctx).Address()}
 }
 
 // attempt is what earlier attempts of a step leave to the next.

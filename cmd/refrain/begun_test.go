@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/lease"
 
 	"github.com/refrain-dev/refrain/session"
 )
@@ -33,7 +34,7 @@ func TestRunThatNeverBegan(t *testing.T) {
 		}
 	}
 	// One that somebody is about to begin is left alone.
-	if _, err := store.(session.Leaser).Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 1 on another machine", time.Hour); err != nil {
+	if _, err := store.(lease.Leaser).Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 1 on another machine", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if out, _ := cli(t, 0, "runs", "--store", path); !strings.Contains(out, "running") || !strings.Contains(out, "by refrain 1 on another machine") {

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -33,7 +34,7 @@ func (f *follower) refused(err error) error {
 	if errors.Is(err, term.ErrInterrupted) {
 		return &term.Exit{Code: term.ExitInterrupted}
 	}
-	if held, ok := errors.AsType[*session.HeldError](err); ok {
+	if held, ok := errors.AsType[*lease.HeldError](err); ok {
 		return term.Failure(fmt.Errorf("run %s is driven by %s since %s; follow it with refrain watch %s, or pause it with refrain pause %s",
 			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID, held.Key.SessionID))
 

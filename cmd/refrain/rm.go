@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/lease"
 
 	"github.com/spf13/cobra"
 
@@ -191,7 +192,7 @@ func removeMessages(e *term.Env, spec, id string) error {
 // removeRun removes a run and what is its own, the log last: until then the run
 // can be removed again.
 func removeRun(ctx context.Context, store session.Service, files artifact.Service, id string) error {
-	if leaser, ok := store.(session.Leaser); ok { // goes with the session
+	if leaser, ok := store.(lease.Leaser); ok { // goes with the session
 		lease, err := runstore.Lease(ctx, leaser, id, time.Minute)
 		if err != nil {
 			return err

@@ -29,6 +29,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 var kills = flag.Int("kills", longtest.N(8, 40), "how often TestKilledRunsComeToTheSame kills a process, with each store; other tests do it less often")
@@ -194,7 +195,7 @@ func (w *crashes) outcome(id, answer string, kills int) *crashed {
 	}
 	view := session.ViewOf(got.Session)
 	c := &crashed{
-		answer: answer, state: session.OwnState(view.State()), iterations: make(map[session.Address][]loop.IterationRecord),
+		answer: answer, state: statekey.OwnState(view.State()), iterations: make(map[session.Address][]loop.IterationRecord),
 		stops: make(map[session.Address]loop.StopRecord), calls: make(map[string]int),
 	}
 	said := ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 
 	"github.com/spf13/cobra"
@@ -173,7 +174,7 @@ func listOne(ctx context.Context, store session.Service, s session.Session) (*li
 	if by != mark.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
 		row.StopReason = "" // the loop was only left for now
 	}
-	var held *session.HeldError
+	var held *lease.HeldError
 	if row.Status, held, err = runstore.Standing(ctx, store, s.ID(), by); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -202,7 +203,7 @@ func shownOf(ctx context.Context, r *runstore.Run, pass session.Address) (*shown
 		}
 	}
 	s.Parent, s.sum, s.log, s.resume = sum.Parent, sum, last, r.HowToResume
-	var held *session.HeldError
+	var held *lease.HeldError
 	var err error
 	s.Status, held, err = r.Status(ctx, sum.Status)
 	if held != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -175,7 +176,7 @@ func progressLine(s string) string {
 }
 
 func (v *viewer) event(ev *session.Event) error {
-	v.log = append(v.log, session.Outlined(ev))
+	v.log = append(v.log, ev.Outlined())
 	lines := v.add(ev)
 	switch {
 	case v.json != nil:
@@ -210,7 +211,7 @@ func (v *viewer) add(ev *session.Event) []string {
 }
 
 // alive gives a sign of life after a long silence.
-func (v *viewer) alive(held *session.HeldError) {
+func (v *viewer) alive(held *lease.HeldError) {
 	at, iteration := v.fold.Running()
 	if v.json != nil || v.view != nil || at == "" || time.Since(v.last) < silence {
 		return

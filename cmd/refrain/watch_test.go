@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 
 	"github.com/refrain-dev/refrain/session"
@@ -25,8 +26,8 @@ type driven struct {
 	t      *testing.T
 	store  session.Service
 	view   session.Session
-	leaser session.Leaser
-	lease  *session.Lease
+	leaser lease.Leaser
+	lease  *lease.Lease
 }
 
 func drive(t *testing.T) *driven {
@@ -36,7 +37,7 @@ func drive(t *testing.T) *driven {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &driven{t: t, store: store, view: made.Session, leaser: store.(session.Leaser)}
+	d := &driven{t: t, store: store, view: made.Session, leaser: store.(lease.Leaser)}
 	if d.lease, err = d.leaser.Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 1 on example", 15*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err e
 	err = w.follow(ctx, func(ev *session.Event) error {
 		kinds = append(kinds, ev.Mark.Kind)
 		return nil
-	}, func(*session.HeldError) { alive++ })
+	}, func(*lease.HeldError) { alive++ })
 	return kinds, alive, err
 }
 

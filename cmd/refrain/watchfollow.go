@@ -13,7 +13,9 @@ import (
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // watching is a run that is looked at from outside while another process drives
@@ -34,7 +36,7 @@ func (w *watching) add(ev *session.Event) {
 	if len(w.log) > 0 && w.log[0].InvocationID != ev.InvocationID {
 		w.log, w.owned = nil, false
 	}
-	w.log = append(w.log, session.Outlined(ev))
+	w.log = append(w.log, ev.Outlined())
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted {
 		w.owned = true
 	}
@@ -95,9 +97,9 @@ const (
 // follow hands on what happens to the run until it is over. alive, if it is not
 // nil, is told now and then who drives the run. It fails with a [*goneError] if
 // nobody does any more, and with the context's cause.
-func (w *watching) follow(ctx context.Context, each func(*session.Event) error, alive func(*session.HeldError)) error {
-	watcher, ok := w.store.(session.Watcher)
-	leaser, leases := w.store.(session.Leaser)
+func (w *watching) follow(ctx context.Context, each func(*session.Event) error, alive func(*lease.HeldError)) error {
+	watcher, ok := w.store.(store.Watcher)
+	leaser, leases := w.store.(lease.Leaser)
 	if !ok || !leases {
 		return fmt.Errorf("the store cannot tell what happens in it")
 	}

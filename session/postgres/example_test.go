@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/postgres"
 )
 
@@ -20,7 +20,7 @@ func Example() {
 	defer svc.Close()
 
 	// What another machine appends is seen here.
-	key := session.Key{AppName: "app", UserID: "ana", SessionID: "s1"}
+	key := lease.Key{AppName: "app", UserID: "ana", SessionID: "s1"}
 	for ev, err := range svc.Watch(ctx, key, 0) {
 		if err != nil {
 			log.Fatal(err)

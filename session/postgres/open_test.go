@@ -15,6 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sessiontest"
 )
@@ -156,7 +157,7 @@ func TestPoolsAreBounded(t *testing.T) {
 		for i := range 12 {
 			s := create(t, svc, fmt.Sprint("pool", tt.want, "-", i))
 			wg.Go(func() {
-				for range svc.Watch(ctx, session.KeyOf(s), 0) {
+				for range svc.Watch(ctx, lease.KeyOf(s), 0) {
 				}
 			})
 			wg.Go(func() {

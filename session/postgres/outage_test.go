@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/postgres"
 )
 
@@ -90,7 +91,7 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 			}
 		})
 		watching.Go(func() {
-			for ev, err := range svc.Watch(t.Context(), session.KeyOf(s), 0) {
+			for ev, err := range svc.Watch(t.Context(), lease.KeyOf(s), 0) {
 				if err != nil || ev.Seq != watched[i].Load()+1 {
 					t.Errorf("watch %s after %d: %v, %v", id, watched[i].Load(), ev, err)
 					return

@@ -50,7 +50,7 @@ type Config struct {
 	Wait time.Duration
 }
 
-// Service is a session.Service, session.Leaser and session.Watcher in a
+// Service is a session.Service, lease.Leaser and store.Watcher in a
 // PostgreSQL database. It is safe for concurrent use. Close it.
 type Service struct{ *store }
 

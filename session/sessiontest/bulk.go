@@ -13,9 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
-// several appends events together: what a session.BulkAppender makes of that is what
+// several appends events together: what a store.BulkAppender makes of that is what
 // one after another would.
 func (s *suite) several() {
 	made := s.make("s1", map[string]any{"old": 1})
@@ -29,7 +31,7 @@ func (s *suite) several() {
 		says("third"),
 	}
 	evs[1].ID, evs[1].Timestamp, evs[2].Partial, evs[4].Seq = "my-id", noon, true, 5
-	if err := session.AppendAll(s.Context(), s.svc, held, slices.Values(evs)); err != nil {
+	if err := store.AppendAll(s.Context(), s.svc, held, slices.Values(evs)); err != nil {
 		s.Fatalf("append several events: %v", err)
 	}
 	for i, want := range []int64{2, 3, 0, 4, 5} {
@@ -52,7 +54,7 @@ func (s *suite) several() {
 	for i := range 40 {
 		lots = append(lots, sets(map[string]any{"n": i, "k" + strconv.Itoa(i%7): i}))
 	}
-	if err := session.AppendAll(s.Context(), s.svc, many, slices.Values(lots)); err != nil {
+	if err := store.AppendAll(s.Context(), s.svc, many, slices.Values(lots)); err != nil {
 		s.Fatalf("append %d events: %v", len(lots), err)
 	}
 	got := s.get("s2")
@@ -66,9 +68,9 @@ func (s *suite) several() {
 
 // severalRefused: all events are stored, or none.
 func (s *suite) severalRefused() {
-	svc, ok := s.svc.(session.BulkAppender)
+	svc, ok := s.svc.(store.BulkAppender)
 	if !ok {
-		s.Skipf("%T is no session.BulkAppender", s.svc)
+		s.Skipf("%T is no store.BulkAppender", s.svc)
 	}
 	s.make("s1", nil)
 	winner, loser := s.get("s1"), s.get("s1")
@@ -109,26 +111,26 @@ func (s *suite) severalRefused() {
 		return
 	}
 	s.wantTexts(s.get("s1"), []string{"first"}, "an event without JSON: nothing is stored")
-	if leaser, ok := s.svc.(session.Leaser); ok {
-		key := session.Key{AppName: app, UserID: ana, SessionID: "s1"}
-		lease, err := leaser.Acquire(s.Context(), key, "one", 1<<40)
+	if leaser, ok := s.svc.(lease.Leaser); ok {
+		key := lease.Key{AppName: app, UserID: ana, SessionID: "s1"}
+		l, err := leaser.Acquire(s.Context(), key, "one", 1<<40)
 		if err != nil {
 			s.Fatal(err)
 		}
-		if err := leaser.Release(s.Context(), lease); err != nil {
+		if err := leaser.Release(s.Context(), l); err != nil {
 			s.Fatal(err)
 		}
-		err = svc.AppendEvents(session.WithLease(s.Context(), lease), s.get("s1"), several())
-		s.wantErr(err, session.ErrLeaseLost, "AppendEvents with a lease that is lost")
+		err = svc.AppendEvents(lease.With(s.Context(), l), s.get("s1"), several())
+		s.wantErr(err, lease.ErrLost, "AppendEvents with a lease that is lost")
 		s.wantTexts(s.get("s1"), []string{"first"}, "with a lease that is lost: nothing is stored")
 	}
 }
 
 // severalBeside: those of two writers do not mix, whoever wins.
 func (s *suite) severalBeside() {
-	svc, ok := s.svc.(session.BulkAppender)
+	svc, ok := s.svc.(store.BulkAppender)
 	if !ok {
-		s.Skipf("%T is no session.BulkAppender", s.svc)
+		s.Skipf("%T is no store.BulkAppender", s.svc)
 	}
 	const writers, rounds, each = 4, 10, 5
 	s.make("s1", nil)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // ErrFault is what a service fails with that [Faulty] returns.
@@ -29,8 +31,8 @@ type Faults struct {
 // Faulty returns a service that fails now and then with [ErrFault], as one does
 // whose network breaks: a call that failed was done or was not, and the session
 // and the event that were given to AppendEvent show nothing of it. It is a
-// session.Starter, whose Start is [session.Start] with svc, and a session.Leaser and a
-// session.Watcher if svc is.
+// store.Starter, whose Start is [store.Start] with svc, and a lease.Leaser and a
+// store.Watcher if svc is.
 //
 //	svc := sessiontest.Faulty(session.InMemoryService(), sessiontest.Faults{Seed: 1, After: 0.1})
 func Faulty(svc session.Service, f Faults) session.Service {
@@ -76,7 +78,7 @@ func (f *faulty) Start(ctx context.Context, req *session.StartRequest) (resp *se
 		c := *ev
 		copied.Events = append(copied.Events, &c)
 	}
-	err = f.call(func() (err error) { resp, err = session.Start(ctx, f.svc, &copied); return err })
+	err = f.call(func() (err error) { resp, err = store.Start(ctx, f.svc, &copied); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -126,47 +128,47 @@ func (f *faulty) AppendEvent(ctx context.Context, s session.Session, ev *session
 // nameOnly is a session that services do not know.
 type nameOnly struct{ session.Session }
 
-func (f *faulty) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (l *session.Lease, err error) {
-	return f.lease(func(inner session.Leaser) (*session.Lease, error) { return inner.Acquire(ctx, key, owner, ttl) })
+func (f *faulty) Acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration) (l *lease.Lease, err error) {
+	return f.lease(func(inner lease.Leaser) (*lease.Lease, error) { return inner.Acquire(ctx, key, owner, ttl) })
 }
 
-func (f *faulty) TakeOver(ctx context.Context, held *session.HeldError, owner string, ttl time.Duration) (*session.Lease, error) {
-	return f.lease(func(inner session.Leaser) (*session.Lease, error) { return inner.TakeOver(ctx, held, owner, ttl) })
+func (f *faulty) TakeOver(ctx context.Context, held *lease.HeldError, owner string, ttl time.Duration) (*lease.Lease, error) {
+	return f.lease(func(inner lease.Leaser) (*lease.Lease, error) { return inner.TakeOver(ctx, held, owner, ttl) })
 }
 
-func (f *faulty) Renew(ctx context.Context, l *session.Lease, ttl time.Duration) (*session.Lease, error) {
-	return f.lease(func(inner session.Leaser) (*session.Lease, error) { return inner.Renew(ctx, l, ttl) })
+func (f *faulty) Renew(ctx context.Context, l *lease.Lease, ttl time.Duration) (*lease.Lease, error) {
+	return f.lease(func(inner lease.Leaser) (*lease.Lease, error) { return inner.Renew(ctx, l, ttl) })
 }
 
-func (f *faulty) Holder(ctx context.Context, key session.Key) (held *session.HeldError, err error) {
-	inner, ok := f.svc.(session.Leaser)
+func (f *faulty) Holder(ctx context.Context, key lease.Key) (held *lease.HeldError, err error) {
+	inner, ok := f.svc.(lease.Leaser)
 	if !ok {
-		return nil, fmt.Errorf("%T is no session.Leaser", f.svc)
+		return nil, fmt.Errorf("%T is no lease.Leaser", f.svc)
 	}
 	err = f.call(func() (err error) { held, err = inner.Holder(ctx, key); return err })
 	return dropIf(err, held), err
 }
 
-func (f *faulty) Release(ctx context.Context, l *session.Lease) error {
-	_, err := f.lease(func(inner session.Leaser) (*session.Lease, error) { return nil, inner.Release(ctx, l) })
+func (f *faulty) Release(ctx context.Context, l *lease.Lease) error {
+	_, err := f.lease(func(inner lease.Leaser) (*lease.Lease, error) { return nil, inner.Release(ctx, l) })
 	return err
 }
 
-func (f *faulty) lease(do func(session.Leaser) (*session.Lease, error)) (l *session.Lease, err error) {
-	inner, ok := f.svc.(session.Leaser)
+func (f *faulty) lease(do func(lease.Leaser) (*lease.Lease, error)) (l *lease.Lease, err error) {
+	inner, ok := f.svc.(lease.Leaser)
 	if !ok {
-		return nil, fmt.Errorf("%T is no session.Leaser", f.svc)
+		return nil, fmt.Errorf("%T is no lease.Leaser", f.svc)
 	}
 	err = f.call(func() (err error) { l, err = do(inner); return err })
 	return dropIf(err, l), err
 }
 
 // Watch breaks off now and then.
-func (f *faulty) Watch(ctx context.Context, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+func (f *faulty) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
-		inner, ok := f.svc.(session.Watcher)
+		inner, ok := f.svc.(store.Watcher)
 		if !ok {
-			yield(nil, fmt.Errorf("%T is no session.Watcher", f.svc))
+			yield(nil, fmt.Errorf("%T is no store.Watcher", f.svc))
 			return
 		}
 		for ev, err := range inner.Watch(ctx, key, after) {

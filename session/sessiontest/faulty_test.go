@@ -11,7 +11,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/sessiontest"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // careful is a client of a service that fails: it tries again, and where it does
@@ -135,10 +137,10 @@ func TestWatchOfAFailingServiceIsTakenUpAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	watcher := sessiontest.Faulty(inner, sessiontest.Faults{Seed: 1, Before: 0.1}).(session.Watcher)
+	watcher := sessiontest.Faulty(inner, sessiontest.Faults{Seed: 1, Before: 0.1}).(store.Watcher)
 	seen, breaks := int64(0), 0
 	for seen < n {
-		for ev, err := range watcher.Watch(t.Context(), session.KeyOf(made.Session), seen) {
+		for ev, err := range watcher.Watch(t.Context(), lease.KeyOf(made.Session), seen) {
 			if errors.Is(err, sessiontest.ErrFault) {
 				breaks++
 				break
@@ -184,12 +186,12 @@ func TestFaultyFailsBeforeAndAfter(t *testing.T) {
 		}
 	}
 	svc := sessiontest.Faulty(inner, sessiontest.Faults{After: 1})
-	key := session.Key{AppName: "app", UserID: "ana", SessionID: "s1"}
-	if l, err := svc.(session.Leaser).Acquire(t.Context(), key, "pid 1", time.Hour); l != nil || !errors.Is(err, sessiontest.ErrFault) {
+	key := lease.Key{AppName: "app", UserID: "ana", SessionID: "s1"}
+	if l, err := svc.(lease.Leaser).Acquire(t.Context(), key, "pid 1", time.Hour); l != nil || !errors.Is(err, sessiontest.ErrFault) {
 		t.Errorf("Acquire: got %v, %v", l, err)
 	}
-	_, err = inner.(session.Leaser).Acquire(t.Context(), key, "pid 2", time.Hour)
-	if held, ok := errors.AsType[*session.HeldError](err); !ok || held.Owner != "pid 1" {
+	_, err = inner.(lease.Leaser).Acquire(t.Context(), key, "pid 2", time.Hour)
+	if held, ok := errors.AsType[*lease.HeldError](err); !ok || held.Owner != "pid 1" {
 		t.Errorf("an Acquire that fails after it was done holds the lease: got %v", err)
 	}
 }

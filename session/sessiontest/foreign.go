@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // foreign is a session as somebody else might write it, of ana's.
@@ -86,7 +87,7 @@ func (s *suite) eventlessSession() {
 	if two.Seq = 2; s.append(stranger, two).Seq != 2 {
 		s.Errorf("a preset Seq counts where Events is nil, want 2, got %d", two.Seq)
 	}
-	if bulk, ok := s.svc.(session.BulkAppender); ok {
+	if bulk, ok := s.svc.(store.BulkAppender); ok {
 		s.wantErr(bulk.AppendEvents(s.Context(), stranger, []*session.Event{says("late")}), session.ErrConflict, "several events to a session whose Events is nil")
 		s.wantErr(bulk.AppendEvents(s.Context(), &eventless{foreign{id: "s2"}}, []*session.Event{says("lost")}), session.ErrNotFound,
 			"several events to a session whose Events is nil and that is not in the store")

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// TestLeaser checks that a service keeps the promises of session.Leaser. Each
+// TestLeaser checks that a service keeps the promises of lease.Leaser. Each
 // subtest opens a service of its own, which must be empty.
 func TestLeaser(t *testing.T, open func(t *testing.T) session.Service) {
 	tests := []struct {
@@ -36,9 +37,9 @@ func TestLeaser(t *testing.T, open func(t *testing.T) session.Service) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			svc := open(t)
-			l, ok := svc.(session.Leaser)
+			l, ok := svc.(lease.Leaser)
 			if !ok {
-				t.Fatalf("%T is no session.Leaser", svc)
+				t.Fatalf("%T is no lease.Leaser", svc)
 			}
 			tt.run(&leaseSuite{suite{T: t, svc: svc}, l})
 		})
@@ -48,13 +49,13 @@ func TestLeaser(t *testing.T, open func(t *testing.T) session.Service) {
 // leaseSuite is one subtest with its service.
 type leaseSuite struct {
 	suite
-	leaser session.Leaser
+	leaser lease.Leaser
 }
 
 // s1 is a session of ana's.
-var s1 = session.Key{AppName: app, UserID: ana, SessionID: "s1"}
+var s1 = lease.Key{AppName: app, UserID: ana, SessionID: "s1"}
 
-func (s *leaseSuite) acquire(owner string, ttl time.Duration) *session.Lease {
+func (s *leaseSuite) acquire(owner string, ttl time.Duration) *lease.Lease {
 	s.Helper()
 	l, err := s.leaser.Acquire(s.Context(), s1, owner, ttl)
 	if err != nil {
@@ -64,11 +65,11 @@ func (s *leaseSuite) acquire(owner string, ttl time.Duration) *session.Lease {
 }
 
 // refused demands a HeldError that names the holder.
-func (s *leaseSuite) refused(err error, l *session.Lease, rule string) *session.HeldError {
+func (s *leaseSuite) refused(err error, l *lease.Lease, rule string) *lease.HeldError {
 	s.Helper()
-	held, ok := errors.AsType[*session.HeldError](err)
+	held, ok := errors.AsType[*lease.HeldError](err)
 	if !ok {
-		s.Fatalf("%s: got error %v, want a *session.HeldError", rule, err)
+		s.Fatalf("%s: got error %v, want a *lease.HeldError", rule, err)
 	}
 	if held.Owner != l.Owner || held.Key != l.Key || held.Token != l.Token {
 		s.Errorf("%s: the error names the holder: got %+v, want what is in %+v", rule, held, l)
@@ -110,7 +111,7 @@ func (s *leaseSuite) oneHolder() {
 		}
 	}
 	s.makeFor(app, bob, "s1", nil)
-	if _, err := s.leaser.Acquire(s.Context(), session.Key{AppName: app, UserID: bob, SessionID: "s1"}, "pid 2", time.Hour); err != nil {
+	if _, err := s.leaser.Acquire(s.Context(), lease.Key{AppName: app, UserID: bob, SessionID: "s1"}, "pid 2", time.Hour); err != nil {
 		s.Errorf("a lease is one session's: of another one Acquire says %v", err)
 	}
 }
@@ -175,31 +176,31 @@ func (s *leaseSuite) renewal() {
 func (s *leaseSuite) renewLost() {
 	s.make("s1", nil)
 	first := s.acquire("pid 1", time.Millisecond)
-	var second *session.Lease
+	var second *lease.Lease
 	s.eventually("Acquire after the lease's end", func() (err error) {
 		second, err = s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
 		return err
 	})
 	_, err := s.leaser.Renew(s.Context(), first, time.Hour)
-	s.wantErr(err, session.ErrLeaseLost, "Renew of a lease that somebody else has now")
+	s.wantErr(err, lease.ErrLost, "Renew of a lease that somebody else has now")
 	s.refused(err, second, "Renew of a lease that somebody else has now")
 	if err := s.leaser.Release(s.Context(), second); err != nil {
 		s.Fatal(err)
 	}
-	for _, l := range []*session.Lease{first, second} {
+	for _, l := range []*lease.Lease{first, second} {
 		_, err := s.leaser.Renew(s.Context(), l, time.Hour)
-		s.wantErr(err, session.ErrLeaseLost, "Renew of a lease that was released")
+		s.wantErr(err, lease.ErrLost, "Renew of a lease that was released")
 	}
 }
 
 func (s *leaseSuite) fence() {
 	writer := s.make("s1", nil)
 	first := s.acquire("pid 1", time.Millisecond)
-	mine := context.WithoutCancel(session.WithLease(s.Context(), first)) // as a runner does
+	mine := context.WithoutCancel(lease.With(s.Context(), first)) // as a runner does
 	if err := s.svc.AppendEvent(mine, writer, says("one")); err != nil {
 		s.Fatalf("AppendEvent through a lease that nobody else took, expired or not: %v", err)
 	}
-	var second *session.Lease
+	var second *lease.Lease
 	s.eventually("Acquire after the lease's end", func() (err error) {
 		second, err = s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
 		return err
@@ -207,14 +208,14 @@ func (s *leaseSuite) fence() {
 	late := says("late")
 	late.Actions.StateDelta = map[string]any{"k": 1, "app:k": 1}
 	err := s.svc.AppendEvent(mine, writer, late)
-	s.wantErr(err, session.ErrLeaseLost, "AppendEvent through a lease that somebody else has now")
+	s.wantErr(err, lease.ErrLost, "AppendEvent through a lease that somebody else has now")
 	s.refused(err, second, "AppendEvent through a lease that somebody else has now")
 	if late.Seq != 0 || late.ID != "" {
 		s.Errorf("an event that was refused is unchanged: got Seq %d, ID %q", late.Seq, late.ID)
 	}
 	s.wantTexts(writer, []string{"one"}, "a refused event is not in the session that it was appended to")
 
-	theirs := session.WithLease(s.Context(), second)
+	theirs := lease.With(s.Context(), second)
 	next := s.get("s1")
 	s.wantState(next, map[string]any{}, "a refused event's delta is not stored")
 	if err := s.svc.AppendEvent(theirs, next, says("two")); err != nil {
@@ -225,7 +226,7 @@ func (s *leaseSuite) fence() {
 		s.Fatal(err)
 	}
 	err = s.svc.AppendEvent(theirs, next, says("late"))
-	s.wantErr(err, session.ErrLeaseLost, "AppendEvent through a lease that was released")
+	s.wantErr(err, lease.ErrLost, "AppendEvent through a lease that was released")
 	s.wantTexts(s.get("s1"), []string{"one", "two", "three"}, "a refused event is not stored")
 }
 
@@ -236,7 +237,7 @@ func (s *leaseSuite) otherSessions() {
 	if err := s.leaser.Release(s.Context(), l); err != nil {
 		s.Fatal(err)
 	}
-	if err := s.svc.AppendEvent(session.WithLease(s.Context(), l), other, says("one")); err != nil {
+	if err := s.svc.AppendEvent(lease.With(s.Context(), l), other, says("one")); err != nil {
 		s.Errorf("a lease, lost or not, has nothing to do with other sessions: %v", err)
 	}
 }
@@ -256,7 +257,7 @@ func (s *leaseSuite) takeOver() {
 	_, err = s.leaser.TakeOver(s.Context(), held, "pid 3", time.Hour)
 	s.refused(err, second, "TakeOver of a lease that changed hands since")
 	_, err = s.leaser.Renew(s.Context(), first, time.Hour)
-	s.wantErr(err, session.ErrLeaseLost, "Renew of a lease that was taken over")
+	s.wantErr(err, lease.ErrLost, "Renew of a lease that was taken over")
 }
 
 func (s *leaseSuite) holder() {
@@ -267,7 +268,7 @@ func (s *leaseSuite) holder() {
 			s.Errorf("%s: Holder says nil, got %+v and error %v", rule, held, err)
 		}
 	}
-	held := func(l *session.Lease, rule string) {
+	held := func(l *lease.Lease, rule string) {
 		s.Helper()
 		got, err := s.leaser.Holder(s.Context(), s1)
 		if err != nil || got == nil {
@@ -301,9 +302,9 @@ func (s *leaseSuite) holder() {
 		}
 		return nil
 	})
-	_, err = s.leaser.Holder(s.Context(), session.Key{AppName: app, UserID: ana, SessionID: "s2"})
+	_, err = s.leaser.Holder(s.Context(), lease.Key{AppName: app, UserID: ana, SessionID: "s2"})
 	s.wantErr(err, session.ErrNotFound, "Holder of a session that is not there")
-	_, err = s.leaser.Holder(s.Context(), session.Key{})
+	_, err = s.leaser.Holder(s.Context(), lease.Key{})
 	s.wantErr(err, session.ErrInvalid, "Holder needs a key")
 }
 
@@ -321,18 +322,18 @@ func (s *leaseSuite) deleted() {
 		s.Errorf("Release of the lease of a session that is not there is no error, got %v", err)
 	}
 	again := s.make("s1", nil)
-	err = s.svc.AppendEvent(session.WithLease(s.Context(), l), again, says("late"))
-	s.wantErr(err, session.ErrLeaseLost, "a session that was created anew is not held: AppendEvent through the old lease")
+	err = s.svc.AppendEvent(lease.With(s.Context(), l), again, says("late"))
+	s.wantErr(err, lease.ErrLost, "a session that was created anew is not held: AppendEvent through the old lease")
 	s.acquire("pid 2", time.Hour)
 }
 
 func (s *leaseSuite) incomplete() {
 	s.make("s1", nil)
 	for _, tt := range []struct {
-		key   session.Key
+		key   lease.Key
 		owner string
 		ttl   time.Duration
-	}{{session.Key{}, "pid 1", time.Hour}, {s1, "", time.Hour}, {s1, "pid 1", 0}, {s1, "pid 1", -1}} {
+	}{{lease.Key{}, "pid 1", time.Hour}, {s1, "", time.Hour}, {s1, "pid 1", 0}, {s1, "pid 1", -1}} {
 		_, err := s.leaser.Acquire(s.Context(), tt.key, tt.owner, tt.ttl)
 		s.wantErr(err, session.ErrInvalid, "Acquire needs a key, an owner and a time to live")
 	}
@@ -354,8 +355,8 @@ func (s *leaseSuite) atOnce() {
 			_, err := s.leaser.Acquire(s.Context(), s1, "somebody", time.Hour)
 			if err == nil {
 				won.Add(1)
-			} else if _, ok := errors.AsType[*session.HeldError](err); !ok {
-				s.Errorf("of several who acquire at once, all but one get a *session.HeldError: %v", err)
+			} else if _, ok := errors.AsType[*lease.HeldError](err); !ok {
+				s.Errorf("of several who acquire at once, all but one get a *lease.HeldError: %v", err)
 			}
 		})
 	}

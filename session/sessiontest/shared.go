@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // TestShared checks what two services see of each other that have opened one
@@ -81,22 +83,22 @@ func sharedSession(one, other *suite) {
 
 func sharedLease(one, other *suite) {
 	one.make("s1", nil)
-	l, err := one.svc.(session.Leaser).Acquire(one.Context(), s1, "pid 1", time.Hour)
+	l, err := one.svc.(lease.Leaser).Acquire(one.Context(), s1, "pid 1", time.Hour)
 	if err != nil {
 		one.Fatal(err)
 	}
-	_, err = other.svc.(session.Leaser).Acquire(one.Context(), s1, "pid 2", time.Hour)
-	held, ok := errors.AsType[*session.HeldError](err)
+	_, err = other.svc.(lease.Leaser).Acquire(one.Context(), s1, "pid 2", time.Hour)
+	held, ok := errors.AsType[*lease.HeldError](err)
 	if !ok || held.Owner != "pid 1" {
 		one.Fatalf("the second service gets an error that names the first, got %v", err)
 	}
-	next, err := other.svc.(session.Leaser).TakeOver(one.Context(), held, "pid 2", time.Hour)
+	next, err := other.svc.(lease.Leaser).TakeOver(one.Context(), held, "pid 2", time.Hour)
 	if err != nil {
 		one.Fatal(err)
 	}
-	err = one.svc.AppendEvent(session.WithLease(one.Context(), l), one.get("s1"), says("late"))
-	one.wantErr(err, session.ErrLeaseLost, "AppendEvent by the first service after the second took over")
-	if err := other.svc.AppendEvent(session.WithLease(one.Context(), next), other.get("s1"), says("on")); err != nil {
+	err = one.svc.AppendEvent(lease.With(one.Context(), l), one.get("s1"), says("late"))
+	one.wantErr(err, lease.ErrLost, "AppendEvent by the first service after the second took over")
+	if err := other.svc.AppendEvent(lease.With(one.Context(), next), other.get("s1"), says("on")); err != nil {
 		one.Errorf("AppendEvent by the second service: %v", err)
 	}
 }
@@ -105,16 +107,16 @@ func sharedLease(one, other *suite) {
 // the lease: what the new holder then reads must be all there ever is.
 func sharedTakeOver(one, other *suite) {
 	one.make("s1", nil)
-	var l *session.Lease
+	var l *lease.Lease
 	for round := range 40 {
 		var err error
 		if l == nil {
-			if l, err = one.svc.(session.Leaser).Acquire(one.Context(), s1, "pid 0", time.Hour); err != nil {
+			if l, err = one.svc.(lease.Leaser).Acquire(one.Context(), s1, "pid 0", time.Hour); err != nil {
 				one.Fatal(err)
 			}
 		}
 		started, lost := make(chan struct{}), make(chan error)
-		writer, ctx := one.get("s1"), session.WithLease(one.Context(), l)
+		writer, ctx := one.get("s1"), lease.With(one.Context(), l)
 		go func() {
 			for n := 0; ; n++ {
 				if err := one.svc.AppendEvent(ctx, writer, says("x")); err != nil {
@@ -127,12 +129,12 @@ func sharedTakeOver(one, other *suite) {
 			}
 		}()
 		<-started
-		held := &session.HeldError{Key: s1, Token: l.Token}
-		if l, err = other.svc.(session.Leaser).TakeOver(one.Context(), held, "pid "+strconv.Itoa(round+1), time.Hour); err != nil {
+		held := &lease.HeldError{Key: s1, Token: l.Token}
+		if l, err = other.svc.(lease.Leaser).TakeOver(one.Context(), held, "pid "+strconv.Itoa(round+1), time.Hour); err != nil {
 			one.Fatal(err)
 		}
 		read := other.get("s1").Events().Len()
-		one.wantErr(<-lost, session.ErrLeaseLost, "AppendEvent after the lease was taken over")
+		one.wantErr(<-lost, lease.ErrLost, "AppendEvent after the lease was taken over")
 		if n := other.get("s1").Events().Len(); n != read {
 			one.Fatalf("round %d: %d events came after the lease was taken over", round, n-read)
 		}
@@ -144,7 +146,7 @@ func sharedWatch(one, other *suite) {
 	writer := one.make("s1", nil)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		other.watchBy(other.svc.(session.Watcher), 0, appends, func(ev *session.Event) {
+		other.watchBy(other.svc.(store.Watcher), 0, appends, func(ev *session.Event) {
 			if ev.Text() != strconv.FormatInt(ev.Seq, 10) {
 				other.Errorf("event %d says %q", ev.Seq, ev.Text())
 			}
@@ -157,7 +159,7 @@ func sharedWatch(one, other *suite) {
 	// One more when it has long been waiting.
 	start := make(chan time.Time, 1)
 	wg.Go(func() {
-		other.watchBy(other.svc.(session.Watcher), appends, 1, nil)
+		other.watchBy(other.svc.(store.Watcher), appends, 1, nil)
 		if d := time.Since(<-start); d > 5*time.Second {
 			other.Errorf("an event that another service appended was seen after %v", d)
 		}
@@ -172,7 +174,7 @@ func sharedDeletion(one, other *suite) {
 	one.append(one.make("s1", nil), says("x"))
 	held := other.get("s1")
 	pairs := 0
-	for _, err := range other.svc.(session.Watcher).Watch(other.patient(), s1, 0) {
+	for _, err := range other.svc.(store.Watcher).Watch(other.patient(), s1, 0) {
 		if pairs++; pairs == 1 {
 			if err := one.svc.Delete(one.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}); err != nil {
 				one.Fatal(err)

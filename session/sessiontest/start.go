@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // begin is a request for a session of ana's that begins with events.
@@ -18,13 +20,13 @@ func begin(id string, evs ...*session.Event) *session.StartRequest {
 }
 
 // start makes a session with its events: what comes of it is what making it and appending
-// to it would. What session.Start does with a service that is no session.Starter is no
+// to it would. What store.Start does with a service that is no store.Starter is no
 // other.
 func (s *suite) start() {
 	req := begin("s1", sets(map[string]any{"a": 1, "old": nil, "temp:t": 1, "user:k": 2}), says("piece"), says("one"))
 	req.State = map[string]any{"old": 1, "kept": 1, "user:k": 1, "temp:x": 1}
 	req.Events[1].Partial, req.Events[2].ID, req.Events[2].Timestamp = true, "my-id", noon
-	resp, err := session.Start(s.Context(), s.svc, req)
+	resp, err := store.Start(s.Context(), s.svc, req)
 	if err != nil {
 		s.Fatalf("Start: %v", err)
 	}
@@ -48,7 +50,7 @@ func (s *suite) start() {
 		s.Errorf("the next event has Seq 3, got %d", ev.Seq)
 	}
 	s.wantErr(s.svc.AppendEvent(s.Context(), got, says("late")), session.ErrConflict, "whoever has not seen that one is stale")
-	resp, err = session.Start(s.Context(), s.svc, begin(" ", says("one")))
+	resp, err = store.Start(s.Context(), s.svc, begin(" ", says("one")))
 	if err != nil || resp.Session.ID() == "" {
 		s.Fatalf("Start without an ID makes one up, got %+v, %v", resp, err)
 	}
@@ -57,25 +59,25 @@ func (s *suite) start() {
 
 // startLeased: the session is the owner's from the beginning.
 func (s *suite) startLeased() {
-	leaser, ok := s.svc.(session.Leaser)
+	leaser, ok := s.svc.(lease.Leaser)
 	if !ok {
-		s.Skipf("%T is no session.Leaser", s.svc)
+		s.Skipf("%T is no lease.Leaser", s.svc)
 	}
 	req := begin("s1", says("one"))
 	req.Owner, req.TTL = "one", time.Hour
-	resp, err := session.Start(s.Context(), s.svc, req)
+	resp, err := store.Start(s.Context(), s.svc, req)
 	if err != nil {
 		s.Fatalf("Start: %v", err)
 	}
-	key := session.Key{AppName: app, UserID: ana, SessionID: "s1"}
+	key := lease.Key{AppName: app, UserID: ana, SessionID: "s1"}
 	if l := resp.Lease; l == nil || l.Key != key || l.Owner != "one" || l.Token == 0 || time.Until(l.Until) < time.Minute {
 		s.Fatalf("Start gives the owner a lease, got %+v", resp.Lease)
 	}
 	_, err = leaser.Acquire(s.Context(), key, "two", time.Hour)
-	if held, ok := errors.AsType[*session.HeldError](err); !ok || held.Owner != "one" || held.Token != resp.Lease.Token {
+	if held, ok := errors.AsType[*lease.HeldError](err); !ok || held.Owner != "one" || held.Token != resp.Lease.Token {
 		s.Errorf("nobody else gets the lease, got error %v", err)
 	}
-	ctx := session.WithLease(s.Context(), resp.Lease)
+	ctx := lease.With(s.Context(), resp.Lease)
 	if err := s.svc.AppendEvent(ctx, resp.Session, says("two")); err != nil {
 		s.Errorf("the owner appends: %v", err)
 	}
@@ -85,7 +87,7 @@ func (s *suite) startLeased() {
 	if err := leaser.Release(s.Context(), resp.Lease); err != nil {
 		s.Errorf("the owner releases its lease: %v", err)
 	}
-	s.wantErr(s.svc.AppendEvent(ctx, resp.Session, says("late")), session.ErrLeaseLost, "a lease that was released")
+	s.wantErr(s.svc.AppendEvent(ctx, resp.Session, says("late")), lease.ErrLost, "a lease that was released")
 }
 
 // startExisting: a session that is there is left alone.
@@ -94,7 +96,7 @@ func (s *suite) startExisting() {
 	s.append(made, says("first"))
 	req := begin("s1", sets(map[string]any{"k": 2, "app:k": 2}))
 	req.State = map[string]any{"k": 3, "app:k": 3}
-	_, err := session.Start(s.Context(), s.svc, req)
+	_, err := store.Start(s.Context(), s.svc, req)
 	s.wantErr(err, session.ErrExists, "Start of a session that is there")
 	if ev := req.Events[0]; ev.Seq != 0 || ev.ID != "" {
 		s.Errorf("the event is as it was, got Seq %d and ID %q", ev.Seq, ev.ID)
@@ -107,7 +109,7 @@ func (s *suite) startExisting() {
 func (s *suite) startRefused() {
 	refused := func(what string, want error, req *session.StartRequest) {
 		s.Helper()
-		_, err := session.Start(s.Context(), s.svc, req)
+		_, err := store.Start(s.Context(), s.svc, req)
 		s.wantErr(err, want, "Start "+what)
 		_, err = s.svc.Get(s.Context(), &session.GetRequest{AppName: app, UserID: ana, SessionID: "s1"})
 		s.wantErr(err, session.ErrNotFound, "Start "+what+" leaves no session")
@@ -128,7 +130,7 @@ func (s *suite) startRefused() {
 	endless.Owner = "one"
 	refused("with a lease that has no end", session.ErrInvalid, endless)
 	refused("with an event that has no JSON", session.ErrNotJSON, begin("s1", says("one"), sets(map[string]any{"k": math.Inf(1)})))
-	if _, err := session.Start(s.Context(), s.svc, begin("s1", says("one"))); err != nil {
+	if _, err := store.Start(s.Context(), s.svc, begin("s1", says("one"))); err != nil {
 		s.Errorf("what was refused can be started: %v", err)
 	}
 }
@@ -136,8 +138,8 @@ func (s *suite) startRefused() {
 // startBeside: of several who start one session one wins, and nobody finds it without its
 // event.
 func (s *suite) startBeside() {
-	if _, ok := s.svc.(session.Starter); !ok {
-		s.Skipf("%T is no session.Starter", s.svc)
+	if _, ok := s.svc.(store.Starter); !ok {
+		s.Skipf("%T is no store.Starter", s.svc)
 	}
 	const rounds, writers = 10, 4
 	for i := range rounds {
@@ -146,7 +148,7 @@ func (s *suite) startBeside() {
 		var won atomic.Int64
 		for range writers {
 			wg.Go(func() {
-				_, err := session.Start(s.Context(), s.svc, begin(id, says("one")))
+				_, err := store.Start(s.Context(), s.svc, begin(id, says("one")))
 				switch {
 				case err == nil:
 					won.Add(1)

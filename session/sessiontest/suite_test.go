@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/sessiontest"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // E4: a new field of an event must be in the suite.
@@ -143,40 +145,40 @@ var defects = map[string]struct {
 	}}},
 }
 
-// store is what the suites for leases and watching look at.
-type store interface {
+// shared is what the suites for leases and watching look at.
+type shared interface {
 	session.Service
-	session.Leaser
-	session.Watcher
+	lease.Leaser
+	store.Watcher
 }
 
 // loose is a store with one thing wrong with its leases or watches.
 type loose struct {
-	store
-	acquire func(ctx context.Context, inner store, key session.Key, owner string, ttl time.Duration) (*session.Lease, error)
-	append  func(ctx context.Context, inner store, s session.Session, ev *session.Event) error
-	watch   func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error]
+	shared
+	acquire func(ctx context.Context, inner shared, key lease.Key, owner string, ttl time.Duration) (*lease.Lease, error)
+	append  func(ctx context.Context, inner shared, s session.Session, ev *session.Event) error
+	watch   func(ctx context.Context, inner shared, key lease.Key, after int64) iter.Seq2[*session.Event, error]
 }
 
-func (l *loose) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
+func (l *loose) Acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration) (*lease.Lease, error) {
 	if l.acquire == nil {
-		return l.store.Acquire(ctx, key, owner, ttl)
+		return l.shared.Acquire(ctx, key, owner, ttl)
 	}
-	return l.acquire(ctx, l.store, key, owner, ttl)
+	return l.acquire(ctx, l.shared, key, owner, ttl)
 }
 
 func (l *loose) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
 	if l.append == nil {
-		return l.store.AppendEvent(ctx, s, ev)
+		return l.shared.AppendEvent(ctx, s, ev)
 	}
-	return l.append(ctx, l.store, s, ev)
+	return l.append(ctx, l.shared, s, ev)
 }
 
-func (l *loose) Watch(ctx context.Context, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+func (l *loose) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2[*session.Event, error] {
 	if l.watch == nil {
-		return l.store.Watch(ctx, key, after)
+		return l.shared.Watch(ctx, key, after)
 	}
-	return l.watch(ctx, l.store, key, after)
+	return l.watch(ctx, l.shared, key, after)
 }
 
 // looseDefects are mistakes with leases and watches.
@@ -184,23 +186,23 @@ var looseDefects = map[string]struct {
 	foundBy string
 	service loose
 }{
-	"an owner gets its lease twice": {"lease/one_holder", loose{acquire: func(ctx context.Context, inner store, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
+	"an owner gets its lease twice": {"lease/one_holder", loose{acquire: func(ctx context.Context, inner shared, key lease.Key, owner string, ttl time.Duration) (*lease.Lease, error) {
 		l, err := inner.Acquire(ctx, key, owner, ttl)
-		if held, ok := errors.AsType[*session.HeldError](err); ok && held.Owner == owner {
-			return &session.Lease{Key: key, Owner: owner, Token: held.Token, Until: held.Until}, nil
+		if held, ok := errors.AsType[*lease.HeldError](err); ok && held.Owner == owner {
+			return &lease.Lease{Key: key, Owner: owner, Token: held.Token, Until: held.Until}, nil
 		}
 		return l, err
 	}}},
-	"leases do not expire": {"lease/expiry", loose{acquire: func(ctx context.Context, inner store, key session.Key, owner string, _ time.Duration) (*session.Lease, error) {
+	"leases do not expire": {"lease/expiry", loose{acquire: func(ctx context.Context, inner shared, key lease.Key, owner string, _ time.Duration) (*lease.Lease, error) {
 		return inner.Acquire(ctx, key, owner, time.Hour)
 	}}},
-	"appends are not fenced": {"lease/appends_are_fenced", loose{append: func(ctx context.Context, inner store, s session.Session, ev *session.Event) error {
+	"appends are not fenced": {"lease/appends_are_fenced", loose{append: func(ctx context.Context, inner shared, s session.Session, ev *session.Event) error {
 		return inner.AppendEvent(context.Background(), s, ev)
 	}}},
-	"a watch doubles an event": {"watch/many_watchers", loose{watch: func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+	"a watch doubles an event": {"watch/many_watchers", loose{watch: func(ctx context.Context, inner shared, key lease.Key, after int64) iter.Seq2[*session.Event, error] {
 		return inner.Watch(ctx, key, max(after-1, 0))
 	}}},
-	"a watch only yields what is there": {"watch/what_is_there_and_what_comes", loose{watch: func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+	"a watch only yields what is there": {"watch/what_is_there_and_what_comes", loose{watch: func(ctx context.Context, inner shared, key lease.Key, after int64) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
 			resp, err := inner.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID})
 			if err != nil {
@@ -214,7 +216,7 @@ var looseDefects = map[string]struct {
 			}
 		}
 	}}},
-	"a watch outlives its context": {"watch/end_of_the_context", loose{watch: func(ctx context.Context, inner store, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+	"a watch outlives its context": {"watch/end_of_the_context", loose{watch: func(ctx context.Context, inner shared, key lease.Key, after int64) iter.Seq2[*session.Event, error] {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
 		return func(yield func(*session.Event, error) bool) {
 			defer stop()
@@ -230,7 +232,7 @@ func TestDefective(t *testing.T) {
 	if d, ok := looseDefects[os.Getenv(defectVar)]; ok {
 		open := func(*testing.T) session.Service {
 			svc := d.service
-			svc.store = session.InMemoryService().(store)
+			svc.shared = session.InMemoryService().(shared)
 			return &svc
 		}
 		t.Run("lease", func(t *testing.T) { sessiontest.TestLeaser(t, open) })

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // textsOf is an event with a long text of every kind and in every place. The texts
@@ -55,7 +56,7 @@ func plain(ev *session.Event) (v any) {
 // events have the same digest.
 func (s *suite) longTexts() {
 	made := s.make("s1", nil)
-	live, stored := session.NewDigest(), session.NewDigest()
+	live, stored := seal.New(), seal.New()
 	for n := range 70 {
 		ev := textsOf(n)
 		if err := live.Add(s.append(made, ev)); err != nil {
@@ -111,7 +112,7 @@ func (s *suite) outline() {
 				s.Fatalf("an outline has all keys of the state delta: %q is not there", key)
 			}
 		}
-		if err := session.NewDigest().Add(ev); err == nil {
+		if err := seal.New().Add(ev); err == nil {
 			s.Fatal("there is no digest of an event without its texts")
 		}
 	}

@@ -13,9 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
-// TestWatcher checks that a service keeps the promises of session.Watcher. Each
+// TestWatcher checks that a service keeps the promises of store.Watcher. Each
 // subtest opens a service of its own, which must be empty.
 func TestWatcher(t *testing.T, open func(t *testing.T) session.Service) {
 	tests := []struct {
@@ -36,9 +38,9 @@ func TestWatcher(t *testing.T, open func(t *testing.T) session.Service) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			svc := open(t)
-			w, ok := svc.(session.Watcher)
+			w, ok := svc.(store.Watcher)
 			if !ok {
-				t.Fatalf("%T is no session.Watcher", svc)
+				t.Fatalf("%T is no store.Watcher", svc)
 			}
 			tt.run(&watchSuite{suite{T: t, svc: svc}, w})
 		})
@@ -48,7 +50,7 @@ func TestWatcher(t *testing.T, open func(t *testing.T) session.Service) {
 // watchSuite is one subtest with its service.
 type watchSuite struct {
 	suite
-	watcher session.Watcher
+	watcher store.Watcher
 }
 
 // patient is a context that ends when a watch has surely failed.
@@ -65,7 +67,7 @@ func (s *watchSuite) watch(after int64, n int) []*session.Event {
 }
 
 // watchBy collects n events, and calls seen with each.
-func (s *suite) watchBy(w session.Watcher, after int64, n int, seen func(*session.Event)) (evs []*session.Event) {
+func (s *suite) watchBy(w store.Watcher, after int64, n int, seen func(*session.Event)) (evs []*session.Event) {
 	s.Helper()
 	for ev, err := range w.Watch(s.patient(), s1, after) {
 		if err != nil {
@@ -242,9 +244,9 @@ func (s *watchSuite) deleted() {
 
 func (s *watchSuite) missing() {
 	for _, tt := range []struct {
-		key  session.Key
+		key  lease.Key
 		want error
-	}{{s1, session.ErrNotFound}, {session.Key{}, session.ErrInvalid}} {
+	}{{s1, session.ErrNotFound}, {lease.Key{}, session.ErrInvalid}} {
 		pairs := 0
 		for ev, err := range s.watcher.Watch(s.patient(), tt.key, 0) {
 			if pairs++; ev != nil {

@@ -83,12 +83,12 @@ func (s *Service) AppendEvent(ctx context.Context, of session.Session, ev *sessi
 	return s.guard(ctx, func() error { return s.store.AppendEvent(ctx, of, ev) })
 }
 
-// AppendEvents is that of [session.BulkAppender], and fails as AppendEvent does.
+// AppendEvents is that of [store.BulkAppender], and fails as AppendEvent does.
 func (s *Service) AppendEvents(ctx context.Context, of session.Session, evs []*session.Event) error {
 	return s.guard(ctx, func() error { return s.store.AppendEvents(ctx, of, evs) })
 }
 
-// Start is that of [session.Starter], and fails as AppendEvent does.
+// Start is that of [store.Starter], and fails as AppendEvent does.
 func (s *Service) Start(ctx context.Context, req *session.StartRequest) (resp *session.StartResponse, err error) {
 	err = s.guard(ctx, func() (err error) { resp, err = s.store.Start(ctx, req); return err })
 	if err != nil {

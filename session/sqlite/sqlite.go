@@ -53,7 +53,7 @@ type Config struct {
 	ReadOnly bool
 }
 
-// Service is a session.Service, session.Leaser and session.Watcher in an SQLite
+// Service is a session.Service, lease.Leaser and store.Watcher in an SQLite
 // database. It is safe for concurrent use. Close it.
 type Service struct {
 	*store

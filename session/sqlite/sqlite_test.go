@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/sessiontest"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
@@ -60,7 +61,7 @@ func TestClosedServiceSaysSo(t *testing.T) {
 	long := get(t, svc, "s1")
 	watched := make(chan error)
 	go func() {
-		for _, err := range svc.Watch(t.Context(), session.KeyOf(s), 200) {
+		for _, err := range svc.Watch(t.Context(), lease.KeyOf(s), 200) {
 			watched <- err
 		}
 	}()
@@ -73,7 +74,7 @@ func TestClosedServiceSaysSo(t *testing.T) {
 		t.Errorf("who watches: got %v", err)
 	}
 	_, getErr := svc.Get(t.Context(), &session.GetRequest{AppName: app, UserID: ana, SessionID: "s1"})
-	_, leaseErr := svc.Acquire(t.Context(), session.KeyOf(s), "pid 1", time.Hour)
+	_, leaseErr := svc.Acquire(t.Context(), lease.KeyOf(s), "pid 1", time.Hour)
 	for name, err := range map[string]error{"Get": getErr, "Acquire": leaseErr, "AppendEvent": svc.AppendEvent(t.Context(), s, numbered(201))} {
 		if !errors.Is(err, session.ErrClosed) {
 			t.Errorf("%s: got %v, want ErrClosed", name, err)
@@ -202,7 +203,7 @@ func TestWatchIsToldAtOnceInOneProcess(t *testing.T) {
 	appendN(t, svc, s, 1)
 	appended := make(chan time.Time, rounds)
 	var late []time.Duration
-	for ev, err := range svc.Watch(t.Context(), session.KeyOf(s), 0) {
+	for ev, err := range svc.Watch(t.Context(), lease.KeyOf(s), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

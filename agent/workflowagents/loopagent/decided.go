@@ -5,7 +5,7 @@ package loopagent
 import (
 	"maps"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // beyond are the keys of state that the loop decides by and that a run's log cannot
@@ -32,7 +32,7 @@ func (a *Agent) beyond() *beyond {
 }
 
 // isBeyond reports whether the log of a run does not tell a key.
-func isBeyond(key string) bool { return !session.OwnKey(key) && !session.OfIteration(key) }
+func isBeyond(key string) bool { return !statekey.Own(key) && !statekey.OfIteration(key) }
 
 // of are the keys as a state has them; nil for one that it has not.
 func (b *beyond) of(state map[string]any) map[string]any {

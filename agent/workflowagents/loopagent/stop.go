@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // fail stops the loop for a reason that no step has given.
@@ -151,7 +152,7 @@ func (r *run) seal(rec *loop.StopRecord) error {
 	for from > 0 && !(r.begins(evs.At(from-1)) && !gone.Has(evs.At(from-1).Seq)) {
 		from--
 	}
-	d := session.NewDigest()
+	d := seal.New()
 	for i := from; i < evs.Len(); i++ {
 		if ev := evs.At(i); ev.Address.Under(r.loop.Address) && !gone.Has(ev.Seq) {
 			if err := d.Add(ev); err != nil {

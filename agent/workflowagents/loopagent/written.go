@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // writing is what a loop knows of who has written the state.
@@ -68,7 +69,7 @@ func (r *run) leftovers(keys []string) []string {
 		before[k] = r.lookedUp(k)
 		since = min(since, before[k].seq)
 	}
-	left, _, rest := session.Leftovers(newest(evs), keys, r.loop.Address, r.ctx.InvocationID(), since)
+	left, _, rest := statekey.Leftovers(newest(evs), keys, r.loop.Address, r.ctx.InvocationID(), since)
 	for _, k := range rest {
 		if before[k].left {
 			left = append(left, k)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // The number of an event must be the next one, and the lease, if the writer has
@@ -42,7 +43,7 @@ func (s *Store) AppendEvent(ctx context.Context, of session.Session, ev *session
 	if ev.Partial {
 		return nil
 	}
-	key := session.KeyOf(of)
+	key := lease.KeyOf(of)
 	if err := complete(key); err != nil {
 		return fmt.Errorf("append event: %w", err)
 	}
@@ -53,7 +54,7 @@ func (s *Store) AppendEvent(ctx context.Context, of session.Session, ev *session
 }
 
 // append adds events, all or none.
-func (s *Store) append(ctx context.Context, key session.Key, of session.Session, evs []*session.Event) error {
+func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, evs []*session.Event) error {
 	for _, ev := range evs {
 		if err := ev.Actions.Normalize(); err != nil {
 			return err
@@ -76,7 +77,7 @@ func (s *Store) append(ctx context.Context, key session.Key, of session.Session,
 	if a.seq == 0 {
 		a.seq = last + 1
 	}
-	if l := session.LeaseFrom(ctx); l != nil && l.Key == key {
+	if l := lease.From(ctx); l != nil && l.Key == key {
 		a.lease = l.Token
 	}
 	b := batch{first: a}
@@ -102,7 +103,7 @@ func (s *Store) append(ctx context.Context, key session.Key, of session.Session,
 
 // missed are the events that a view has not seen, where a Seq was preset that
 // is further on.
-func (s *Store) missed(ctx context.Context, v *session.View, key session.Key, last, seq int64) (evs []*session.Event, err error) {
+func (s *Store) missed(ctx context.Context, v *session.View, key lease.Key, last, seq int64) (evs []*session.Event, err error) {
 	if v == nil || seq <= last+1 {
 		return nil, nil
 	}
@@ -126,7 +127,7 @@ func newNonce() int64 { return rand.Int64() | 1 }
 // appending is one event on its way into the database.
 type appending struct {
 	entry *entry
-	key   session.Key
+	key   lease.Key
 	lease int64 // token; 0: none
 	seq   int64
 	nonce int64
@@ -144,7 +145,7 @@ type value struct {
 
 // encode makes the event's row, and leaves the event itself alone.
 func (a *appending) encode(ev *session.Event) (err error) {
-	a.event = *session.Kept(ev)
+	a.event = *ev.Kept()
 	a.event.Seq = a.seq
 	if a.event.ID == "" {
 		a.event.ID = strconv.FormatInt(a.seq, 10)

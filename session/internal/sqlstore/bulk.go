@@ -9,10 +9,11 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // AppendEvents adds several events and their deltas in one transaction. See
-// session.BulkAppender.
+// store.BulkAppender.
 func (s *Store) AppendEvents(ctx context.Context, of session.Session, evs []*session.Event) error {
 	if of == nil || slices.Contains(evs, nil) {
 		return fmt.Errorf("append events: %w: session and events are required", session.ErrInvalid)
@@ -20,7 +21,7 @@ func (s *Store) AppendEvents(ctx context.Context, of session.Session, evs []*ses
 	if evs = slices.DeleteFunc(slices.Clone(evs), func(ev *session.Event) bool { return ev.Partial }); len(evs) == 0 {
 		return nil
 	}
-	key := session.KeyOf(of)
+	key := lease.KeyOf(of)
 	if err := complete(key); err != nil {
 		return fmt.Errorf("append events: %w", err)
 	}

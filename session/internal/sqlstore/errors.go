@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // refusal is an answer, and no failure of the database: the transaction that it
@@ -94,7 +95,7 @@ func valid(names ...string) error {
 }
 
 // complete refuses a key that names no session.
-func complete(key session.Key) error {
+func complete(key lease.Key) error {
 	if key.AppName == "" || key.UserID == "" || key.SessionID == "" {
 		return fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", session.ErrInvalid, key.AppName, key.UserID, key.SessionID)
 	}
@@ -102,6 +103,6 @@ func complete(key session.Key) error {
 }
 
 // missing is ErrNotFound for a session.
-func missing(key session.Key) error {
+func missing(key lease.Key) error {
 	return refuse(fmt.Errorf("session %q of user %q: %w", key.SessionID, key.UserID, session.ErrNotFound))
 }

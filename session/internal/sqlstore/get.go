@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 const (
@@ -37,7 +38,7 @@ func (s *Store) Get(ctx context.Context, req *session.GetRequest) (*session.GetR
 	if req == nil {
 		return nil, fmt.Errorf("get session: %w", session.ErrInvalid)
 	}
-	key := session.Key{AppName: req.AppName, UserID: req.UserID, SessionID: req.SessionID}
+	key := lease.Key{AppName: req.AppName, UserID: req.UserID, SessionID: req.SessionID}
 	if err := complete(key); err != nil {
 		return nil, fmt.Errorf("get session: %w", err)
 	}
@@ -52,7 +53,7 @@ func (s *Store) Get(ctx context.Context, req *session.GetRequest) (*session.GetR
 	return &session.GetResponse{Session: v}, nil
 }
 
-func (q *snapshot) view(key session.Key, req *session.GetRequest) (*session.View, error) {
+func (q *snapshot) view(key lease.Key, req *session.GetRequest) (*session.View, error) {
 	cfg := session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID}
 	var id, updated int64
 	ok, err := q.row(selectSession, []any{key.AppName, key.UserID, key.SessionID}, &id, &cfg.LastSeq, &updated)
@@ -106,7 +107,7 @@ func (q *snapshot) first(id, last int64, req *session.GetRequest) (int64, error)
 type reader func(q *snapshot, id, first, last int64) ([]*session.Event, error)
 
 // load reads a view's older events.
-func (s *Store) load(key session.Key, id int64, read reader) func(first, last int64) ([]*session.Event, error) {
+func (s *Store) load(key lease.Key, id int64, read reader) func(first, last int64) ([]*session.Event, error) {
 	return func(first, last int64) (evs []*session.Event, err error) {
 		err = s.read(s.done, func(q *snapshot) (err error) {
 			evs, err = read(q, id, first, last)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // A lease is in its session's row, which an append through a lease locks: so
@@ -32,20 +33,20 @@ type holder struct {
 	token, since, until int64
 }
 
-func (h *holder) by(key session.Key) *session.HeldError {
-	return &session.HeldError{Key: key, Owner: h.owner, Since: time.UnixMicro(h.since), Until: time.UnixMicro(h.until), Token: h.token}
+func (h *holder) by(key lease.Key) *lease.HeldError {
+	return &lease.HeldError{Key: key, Owner: h.owner, Since: time.UnixMicro(h.since), Until: time.UnixMicro(h.until), Token: h.token}
 }
 
 // lost is the error for somebody else's lease.
-func (h *holder) lost(key session.Key) error {
+func (h *holder) lost(key lease.Key) error {
 	if h.token == 0 {
-		return session.ErrLeaseLost
+		return lease.ErrLost
 	}
-	return fmt.Errorf("%w: %w", session.ErrLeaseLost, h.by(key))
+	return fmt.Errorf("%w: %w", lease.ErrLost, h.by(key))
 }
 
 // holder reads a session's lease.
-func (t *tx) holder(key session.Key) (h holder, err error) {
+func (t *tx) holder(key lease.Key) (h holder, err error) {
 	ok, err := t.row(selectLease, []any{key.AppName, key.UserID, key.SessionID}, &h.owner, &h.token, &h.since, &h.until)
 	if err == nil && !ok {
 		err = missing(key)
@@ -53,8 +54,8 @@ func (t *tx) holder(key session.Key) (h holder, err error) {
 	return h, err
 }
 
-// Acquire takes the lease of a session. See session.Leaser.
-func (s *Store) Acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration) (*session.Lease, error) {
+// Acquire takes the lease of a session. See lease.Leaser.
+func (s *Store) Acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration) (*lease.Lease, error) {
 	l, err := s.acquire(ctx, key, owner, ttl, noLease)
 	if err != nil {
 		return nil, fmt.Errorf("acquire lease: %w", err)
@@ -62,8 +63,8 @@ func (s *Store) Acquire(ctx context.Context, key session.Key, owner string, ttl 
 	return l, nil
 }
 
-// TakeOver takes the lease of a session from a dead owner. See session.Leaser.
-func (s *Store) TakeOver(ctx context.Context, held *session.HeldError, owner string, ttl time.Duration) (*session.Lease, error) {
+// TakeOver takes the lease of a session from a dead owner. See lease.Leaser.
+func (s *Store) TakeOver(ctx context.Context, held *lease.HeldError, owner string, ttl time.Duration) (*lease.Lease, error) {
 	if held == nil || held.Token == 0 {
 		return nil, fmt.Errorf("take over lease: %w: the error of a refused Acquire is required", session.ErrInvalid)
 	}
@@ -78,13 +79,13 @@ func (s *Store) TakeOver(ctx context.Context, held *session.HeldError, owner str
 const noLease = -1
 
 // lease takes a lease that is free, or has ended, or is the one of token over.
-func (t *tx) lease(key session.Key, owner string, token int64, ttl time.Duration, over int64) error {
+func (t *tx) lease(key lease.Key, owner string, token int64, ttl time.Duration, over int64) error {
 	_, err := t.exec(takeLease, owner, token, ttl.Microseconds(), key.AppName, key.UserID, key.SessionID, over)
 	return err
 }
 
 // acquire takes a lease that is free, or is the one of token over.
-func (s *Store) acquire(ctx context.Context, key session.Key, owner string, ttl time.Duration, over int64) (*session.Lease, error) {
+func (s *Store) acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration, over int64) (*lease.Lease, error) {
 	if owner == "" || ttl <= 0 {
 		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", session.ErrInvalid, owner, ttl)
 	}
@@ -112,11 +113,11 @@ func (s *Store) acquire(ctx context.Context, key session.Key, owner string, ttl 
 	if err != nil {
 		return nil, err
 	}
-	return &session.Lease{Key: key, Owner: owner, Token: token, Until: time.UnixMicro(h.until)}, nil
+	return &lease.Lease{Key: key, Owner: owner, Token: token, Until: time.UnixMicro(h.until)}, nil
 }
 
-// Renew gives a lease a new end. See session.Leaser.
-func (s *Store) Renew(ctx context.Context, l *session.Lease, ttl time.Duration) (*session.Lease, error) {
+// Renew gives a lease a new end. See lease.Leaser.
+func (s *Store) Renew(ctx context.Context, l *lease.Lease, ttl time.Duration) (*lease.Lease, error) {
 	if l == nil || l.Token == 0 || ttl <= 0 {
 		return nil, fmt.Errorf("renew lease: %w: a lease and a time to live are required", session.ErrInvalid)
 	}
@@ -142,8 +143,8 @@ func (s *Store) Renew(ctx context.Context, l *session.Lease, ttl time.Duration) 
 	return &renewed, nil
 }
 
-// Holder says who holds the lease of a session. See session.Leaser.
-func (s *Store) Holder(ctx context.Context, key session.Key) (*session.HeldError, error) {
+// Holder says who holds the lease of a session. See lease.Leaser.
+func (s *Store) Holder(ctx context.Context, key lease.Key) (*lease.HeldError, error) {
 	err := complete(key)
 	var h holder
 	if err == nil {
@@ -164,8 +165,8 @@ func (s *Store) Holder(ctx context.Context, key session.Key) (*session.HeldError
 	return h.by(key), nil
 }
 
-// Release ends a lease. See session.Leaser.
-func (s *Store) Release(ctx context.Context, l *session.Lease) error {
+// Release ends a lease. See lease.Leaser.
+func (s *Store) Release(ctx context.Context, l *lease.Lease) error {
 	if l == nil || l.Token == 0 {
 		return fmt.Errorf("release lease: %w: a lease is required", session.ErrInvalid)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 const (
@@ -41,15 +42,15 @@ func (s *Store) Create(ctx context.Context, req *session.CreateRequest) (*sessio
 }
 
 // newKey is the key of a session that is to be made.
-func newKey(req *session.CreateRequest) (session.Key, error) {
-	key := session.Key{AppName: req.AppName, UserID: req.UserID, SessionID: strings.TrimSpace(req.SessionID)}
+func newKey(req *session.CreateRequest) (lease.Key, error) {
+	key := lease.Key{AppName: req.AppName, UserID: req.UserID, SessionID: strings.TrimSpace(req.SessionID)}
 	if key.SessionID == "" {
 		key.SessionID = uuid.NewString()
 	}
 	return key, complete(key)
 }
 
-func (s *Store) create(ctx context.Context, key session.Key, state map[string]any) (*session.View, error) {
+func (s *Store) create(ctx context.Context, key lease.Key, state map[string]any) (*session.View, error) {
 	c, err := s.newCreation(key, state)
 	if err != nil {
 		return nil, err
@@ -67,13 +68,13 @@ func (s *Store) create(ctx context.Context, key session.Key, state map[string]an
 // creation is a session on its way into the database.
 type creation struct {
 	entry *entry
-	key   session.Key
+	key   lease.Key
 	nonce int64
 	state []value            // that it begins with
 	cfg   session.ViewConfig // what it is then
 }
 
-func (s *Store) newCreation(key session.Key, state map[string]any) (*creation, error) {
+func (s *Store) newCreation(key lease.Key, state map[string]any) (*creation, error) {
 	state, err := session.Normalize(state)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (s *Store) Delete(ctx context.Context, req *session.DeleteRequest) error {
 	if req == nil {
 		return fmt.Errorf("delete session: %w", session.ErrInvalid)
 	}
-	key := session.Key{AppName: req.AppName, UserID: req.UserID, SessionID: req.SessionID}
+	key := lease.Key{AppName: req.AppName, UserID: req.UserID, SessionID: req.SessionID}
 	if err := complete(key); err != nil {
 		return fmt.Errorf("delete session: %w", err)
 	}

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // Start makes a session with its first events, and with its lease, in one transaction.
-// See session.Starter.
+// See store.Starter.
 func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.StartResponse, error) {
 	evs, err := req.Stored()
 	if err != nil {
@@ -31,7 +32,7 @@ func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.
 	return resp, nil
 }
 
-func (s *Store) start(ctx context.Context, key session.Key, req *session.StartRequest, evs []*session.Event) (*session.StartResponse, error) {
+func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequest, evs []*session.Event) (*session.StartResponse, error) {
 	c, err := s.newCreation(key, req.State)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (s *Store) start(ctx context.Context, key session.Key, req *session.StartRe
 	s.hub.changed(id)
 	resp := &session.StartResponse{Session: v}
 	if req.Owner != "" {
-		resp.Lease = &session.Lease{Key: key, Owner: req.Owner, Token: token, Until: time.UnixMicro(h.until)}
+		resp.Lease = &lease.Lease{Key: key, Owner: req.Owner, Token: token, Until: time.UnixMicro(h.until)}
 	}
 	return resp, nil
 }

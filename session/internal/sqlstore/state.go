@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 const (
@@ -28,7 +29,7 @@ UNION ALL SELECT key, value FROM state WHERE session = ?`
 )
 
 // setState writes the keys that changed, each where it belongs.
-func (t *tx) setState(key session.Key, id int64, state []value) error {
+func (t *tx) setState(key lease.Key, id int64, state []value) error {
 	for _, v := range state {
 		put, cut := putState, cutState
 		args := []any{id, v.key, v.json}

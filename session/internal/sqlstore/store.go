@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // Config is what a [Store] needs.
@@ -31,8 +33,8 @@ type Config struct {
 	Wait time.Duration
 }
 
-// Store is a session.Service, session.Starter, session.BulkAppender, session.Leaser and
-// session.Watcher in an SQL database. It is safe for concurrent use, by several processes too.
+// Store is a session.Service, store.Starter, store.BulkAppender, lease.Leaser and
+// store.Watcher in an SQL database. It is safe for concurrent use, by several processes too.
 type Store struct {
 	dialect        *Dialect
 	reader, writer *sql.DB
@@ -48,15 +50,15 @@ type Store struct {
 	mu       sync.Mutex
 	calls    sync.WaitGroup // jobs and reads under way
 	closed   bool
-	sessions map[session.Key]*entry
+	sessions map[lease.Key]*entry
 }
 
 var (
-	_ session.Service      = (*Store)(nil)
-	_ session.Starter      = (*Store)(nil)
-	_ session.BulkAppender = (*Store)(nil)
-	_ session.Leaser       = (*Store)(nil)
-	_ session.Watcher      = (*Store)(nil)
+	_ session.Service    = (*Store)(nil)
+	_ store.Starter      = (*Store)(nil)
+	_ store.BulkAppender = (*Store)(nil)
+	_ lease.Leaser       = (*Store)(nil)
+	_ store.Watcher      = (*Store)(nil)
 )
 
 // New brings the database's tables up to date and returns the store. It waits
@@ -68,7 +70,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 		batch: max(cfg.Batch, 1), wait: cmp.Or(cfg.Wait, 30*time.Second),
 		jobs:     make(chan *job, 256),
 		queries:  make(map[string]*sql.Stmt),
-		sessions: make(map[session.Key]*entry),
+		sessions: make(map[lease.Key]*entry),
 	}
 	s.done, s.stop = context.WithCancel(context.Background())
 	s.hub.store = s
@@ -139,7 +141,7 @@ type entry struct {
 }
 
 // entry returns what is remembered of a session. To forget it does no harm.
-func (s *Store) entry(key session.Key) *entry {
+func (s *Store) entry(key lease.Key) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.sessions[key]

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // A row keeps the long texts of its event beside the event's JSON: each text once, as
@@ -124,7 +125,7 @@ func (p *pulled) part(i int, part *genai.Part) *genai.Part {
 func (p *pulled) strings(at place, m map[string]any) map[string]any {
 	var keys []string
 	for key, val := range m {
-		if s, ok := val.(string); ok && long(s) && !(at.In == inState && session.LogKey(key)) {
+		if s, ok := val.(string); ok && long(s) && !(at.In == inState && statekey.OfLog(key)) {
 			keys = append(keys, key)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 const (
@@ -17,8 +18,8 @@ const (
 	selectThere = `SELECT id FROM sessions WHERE id = ?`
 )
 
-// Watch yields a session's events as they are appended. See session.Watcher.
-func (s *Store) Watch(ctx context.Context, key session.Key, after int64) iter.Seq2[*session.Event, error] {
+// Watch yields a session's events as they are appended. See store.Watcher.
+func (s *Store) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		err := s.watch(ctx, key, max(after, 0), func(ev *session.Event) bool { return yield(ev, nil) })
 		switch {
@@ -34,7 +35,7 @@ func (s *Store) Watch(ctx context.Context, key session.Key, after int64) iter.Se
 // errLeft: the consumer has seen enough.
 var errLeft = errors.New("left")
 
-func (s *Store) watch(ctx context.Context, key session.Key, seen int64, yield func(*session.Event) bool) error {
+func (s *Store) watch(ctx context.Context, key lease.Key, seen int64, yield func(*session.Event) bool) error {
 	if err := complete(key); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (s *Store) watch(ctx context.Context, key session.Key, seen int64, yield fu
 }
 
 // since reads the next events after one.
-func (s *Store) since(ctx context.Context, key session.Key, id, seen int64) (evs []*session.Event, err error) {
+func (s *Store) since(ctx context.Context, key lease.Key, id, seen int64) (evs []*session.Event, err error) {
 	err = s.read(ctx, func(q *snapshot) error {
 		rows, err := q.query(selectNew, id, seen)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // chain hashes a log event by event: each hash is over the one before and the
@@ -14,7 +15,7 @@ type chain struct{ last string }
 
 // newChain begins with what is known of the run before its first event.
 func newChain(id string, initial map[string]any) (*chain, error) {
-	d := session.NewDigest()
+	d := seal.New()
 	if len(initial) == 0 {
 		initial = nil
 	}
@@ -26,7 +27,7 @@ func newChain(id string, initial map[string]any) (*chain, error) {
 
 // add takes the next event.
 func (c *chain) add(ev *session.Event) error {
-	d := session.NewDigest()
+	d := seal.New()
 	if err := d.AddValue(c.last); err != nil {
 		return err
 	}

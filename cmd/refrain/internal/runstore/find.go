@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/progress"
@@ -83,7 +85,7 @@ func (r *Run) Read(ctx context.Context) error {
 	}
 	r.Wholes.Fetch, r.Wholes.view, r.view = r.fetch, view, view
 	for ev := range view.Outline() {
-		r.Events = append(r.Events, session.Outlined(ev))
+		r.Events = append(r.Events, ev.Outlined())
 	}
 	if err := view.Err(); err != nil {
 		return term.Failure(err)
@@ -91,7 +93,7 @@ func (r *Run) Read(ctx context.Context) error {
 	if len(r.Events) == 0 {
 		return unbegun(ctx, r.Store, r.ID)
 	}
-	r.Initial = session.OwnState(view.State())
+	r.Initial = statekey.OwnState(view.State())
 	for _, ev := range r.Events {
 		for key := range ev.Actions.StateDelta {
 			delete(r.Initial, key)
@@ -102,7 +104,7 @@ func (r *Run) Read(ctx context.Context) error {
 
 // Status is how the run stands. Of one in a file nobody can say whether it is
 // driven: it counts as interrupted if it has no end.
-func (r *Run) Status(ctx context.Context, by mark.RunStatus) (string, *session.HeldError, error) {
+func (r *Run) Status(ctx context.Context, by mark.RunStatus) (string, *lease.HeldError, error) {
 	if r.Store == nil && by == mark.RunRunning {
 		return StatusInterrupted, nil, nil
 	}
@@ -114,7 +116,7 @@ func (r *Run) Status(ctx context.Context, by mark.RunStatus) (string, *session.H
 const StatusInterrupted = "interrupted"
 
 // StatusNotBegun is how a run stands that has no event, and that nobody drives: the process
-// that made its session ended before it wrote one. Stores that are a session.Starter have
+// that made its session ended before it wrote one. Stores that are a store.Starter have
 // none, unless an older version has left it.
 const StatusNotBegun = "not_begun"
 
@@ -136,8 +138,8 @@ func unbegun(ctx context.Context, store session.Service, id string) error {
 }
 
 // Standing is how a run stands, by its log and by its lease.
-func Standing(ctx context.Context, store session.Service, id string, by mark.RunStatus) (string, *session.HeldError, error) {
-	leaser, ok := store.(session.Leaser)
+func Standing(ctx context.Context, store session.Service, id string, by mark.RunStatus) (string, *lease.HeldError, error) {
+	leaser, ok := store.(lease.Leaser)
 	if by != mark.RunRunning || !ok {
 		return string(by), nil, nil
 	}

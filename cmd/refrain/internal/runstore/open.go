@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
@@ -32,8 +33,8 @@ const (
 )
 
 // KeyOf is the session of a run.
-func KeyOf(id string) session.Key {
-	return session.Key{AppName: AppName, UserID: UserName, SessionID: id}
+func KeyOf(id string) lease.Key {
+	return lease.Key{AppName: AppName, UserID: UserName, SessionID: id}
 }
 
 // defaultStore is where runs are kept if nobody says otherwise.
@@ -86,7 +87,7 @@ const postgresConns = 3
 
 // MakeService opens a store of runs, which is made if it is not there. The spec
 // is that of --store; empty: that of the environment, or the default. All
-// stores are a session.Leaser and a session.Watcher.
+// stores are a lease.Leaser and a store.Watcher.
 func MakeService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
 	kind, where, err := Spec(e, spec)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // OwnerName is how this process calls itself to others that want a run which it
@@ -69,12 +69,12 @@ func OwnerIsDead(name string) bool {
 
 // Lease takes the lease of a run for this process. A process of this machine that is
 // gone holds it no more.
-func Lease(ctx context.Context, leaser session.Leaser, id string, ttl time.Duration) (*session.Lease, error) {
-	lease, err := leaser.Acquire(ctx, KeyOf(id), OwnerName(), ttl)
-	if held, ok := errors.AsType[*session.HeldError](err); ok && OwnerIsDead(held.Owner) {
+func Lease(ctx context.Context, leaser lease.Leaser, id string, ttl time.Duration) (*lease.Lease, error) {
+	l, err := leaser.Acquire(ctx, KeyOf(id), OwnerName(), ttl)
+	if held, ok := errors.AsType[*lease.HeldError](err); ok && OwnerIsDead(held.Owner) {
 		return leaser.TakeOver(ctx, held, OwnerName(), ttl)
 	}
-	return lease, err
+	return l, err
 }
 
 func host() string {

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/store"
 
 	"github.com/refrain-dev/refrain/session"
 )
@@ -45,7 +46,7 @@ func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *sessi
 
 // Start stores the events that a run begins with, and writes them to the file.
 func (r *recorder) Start(ctx context.Context, req *session.StartRequest) (*session.StartResponse, error) {
-	resp, err := session.Start(ctx, r.Service, req)
+	resp, err := store.Start(ctx, r.Service, req)
 	for _, ev := range req.Events {
 		if err == nil && !ev.Partial {
 			err = r.write(ev)
@@ -55,7 +56,7 @@ func (r *recorder) Start(ctx context.Context, req *session.StartRequest) (*sessi
 }
 
 func (r *recorder) write(ev *session.Event) error {
-	line, err := term.MarshalJSON(session.Kept(ev))
+	line, err := term.MarshalJSON(ev.Kept())
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", ev.Seq, err)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/statekey"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // Sound says why a log is not to be trusted, or is not whole.
@@ -45,32 +47,32 @@ func (r *Run) Sound() (*Verified, error) {
 
 // Save makes the session, with all events, at once. Keys that other sessions share stay as
 // they are.
-func (r *Run) Save(ctx context.Context, store session.Service) (err error) {
+func (r *Run) Save(ctx context.Context, svc session.Service) (err error) {
 	state := maps.Clone(r.Initial)
-	maps.DeleteFunc(state, func(key string, _ any) bool { return !session.OwnKey(key) })
+	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) })
 	req := &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: AppName, UserID: UserName, SessionID: r.ID, State: state},
 		Events:        r.Events,
 	}
 	if !slices.ContainsFunc(r.Events, writesShared) {
-		_, err := session.Start(ctx, store, req)
+		_, err := store.Start(ctx, svc, req)
 		return err
 	}
-	beside, err := store.Create(ctx, &session.CreateRequest{AppName: AppName, UserID: UserName, SessionID: "import_" + uuid.NewString()[:8]})
+	beside, err := svc.Create(ctx, &session.CreateRequest{AppName: AppName, UserID: UserName, SessionID: "import_" + uuid.NewString()[:8]})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		gone := &session.DeleteRequest{AppName: AppName, UserID: UserName, SessionID: beside.Session.ID()}
-		err = errors.Join(err, store.Delete(context.WithoutCancel(ctx), gone))
+		err = errors.Join(err, svc.Delete(context.WithoutCancel(ctx), gone))
 	}()
 	before := sharedState(beside.Session)
-	if _, err := session.Start(ctx, store, req); err != nil {
+	if _, err := store.Start(ctx, svc, req); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := restoreShared(ctx, store, beside.Session, before); err != nil {
-		return errors.Join(err, store.Delete(ctx, &session.DeleteRequest{AppName: AppName, UserID: UserName, SessionID: r.ID}))
+	if err := restoreShared(ctx, svc, beside.Session, before); err != nil {
+		return errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: AppName, UserID: UserName, SessionID: r.ID}))
 	}
 	return nil
 }

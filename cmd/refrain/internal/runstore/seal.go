@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // stopsBySeq are the stop records in a log, by the place of their events.
@@ -121,7 +122,7 @@ func (r *Run) verifyHead(v *Verified) {
 		v.Flaw = &Flaw{Problem: fmt.Sprintf("its first line says that the run is %s, and there is no end of it", r.File.Head.Status)}
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Initial)) {
-		if session.OwnKey(key) {
+		if statekey.Own(key) {
 			v.State = append(v.State, fmt.Sprintf("key %q is in the first line, and the run had nothing to begin with", key))
 		}
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/artifact/disk"
@@ -55,7 +57,7 @@ func MakeStock(ctx context.Context, e *term.Env, spec, record string) (*Stock, e
 		return nil, term.UsageError(err)
 	}
 	s.Recorded = true
-	s.Service = &recorded{rec, service.(session.Leaser), service.(session.Watcher)}
+	s.Service = &recorded{rec, service.(lease.Leaser), service.(store.Watcher)}
 	closeStock := s.Close
 	s.Close = func() {
 		if err := rec.Close(); err != nil {
@@ -173,8 +175,8 @@ func OpenToOthers(dir string) string {
 // recorded is a store that writes events into a file, too; see recorder.
 type recorded struct {
 	*recorder
-	session.Leaser
-	session.Watcher
+	lease.Leaser
+	store.Watcher
 }
 
 // AppendEvent leaves the mailboxes of runs out of the file.

@@ -10,13 +10,14 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 
 	"github.com/refrain-dev/refrain/session"
 )
 
 // Taken waits until somebody has taken a run up.
 func (s *Stock) Taken(ctx context.Context, id string, seen int64) error {
-	for ev, err := range s.Service.(session.Watcher).Watch(ctx, KeyOf(id), seen) {
+	for ev, err := range s.Service.(store.Watcher).Watch(ctx, KeyOf(id), seen) {
 		if err != nil || ev.Mark != nil && ev.Mark.Kind == mark.KindRunTaken {
 			return err
 		}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package statekey
 
 import (
 	"iter"
-	"strings"
 
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -17,7 +17,7 @@ import (
 //
 // It reads the events, the newest first, back to that with the number after, and no
 // further than it has to. rest are the keys that none of them has written.
-func Leftovers(newest iter.Seq[*Event], keys []string, at Address, invocation string, after int64) (left, given, rest []string) {
+func Leftovers(newest iter.Seq[*session.Event], keys []string, at session.Address, invocation string, after int64) (left, given, rest []string) {
 	pending := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		if !shared(k) {
@@ -57,33 +57,9 @@ func Leftovers(newest iter.Seq[*Event], keys []string, at Address, invocation st
 
 // restores reports whether an event writes what the state was before, and nothing of
 // its own.
-func restores(ev *Event) bool {
+func restores(ev *session.Event) bool {
 	if ev.Actions.StateDelta[mark.KeyNoted] != nil {
 		return true
 	}
 	return ev.Mark != nil && (ev.Mark.Kind == mark.KindRolledBack || ev.Mark.Kind == mark.KindRunResumed)
-}
-
-// Place is an address without the numbers of iterations and of second runs.
-func (a Address) Place() Address {
-	if !strings.ContainsAny(string(a), "[#") {
-		return a
-	}
-	var b strings.Builder
-	skip := false
-	for _, r := range string(a) {
-		switch r {
-		case '[', '#':
-			skip = true
-		case ']':
-			skip = false
-			continue
-		case '/':
-			skip = false
-		}
-		if !skip {
-			b.WriteRune(r)
-		}
-	}
-	return Address(b.String())
 }

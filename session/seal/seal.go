@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package seal
 
 import (
 	"bytes"
@@ -9,14 +9,15 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// SealRun seals the end of a run, an event with a [mark.KindRunEnded] that has the Seq, the ID
+// Run seals the end of a run, an event with a [mark.KindRunEnded] that has the Seq, the ID
 // and the Timestamp with which it will be stored: it sets Events, Last and Seal of its
 // [mark.RunEnded]. Events are those of the session, in their order. It fails for events that
 // JSON cannot hold, and leaves the end alone then.
-func SealRun(events iter.Seq[*Event], end *Event) error {
+func Run(events iter.Seq[*session.Event], end *session.Event) error {
 	var data mark.RunEnded
 	if err := end.Mark.Decode(&data); err != nil {
 		return err
@@ -38,12 +39,12 @@ func SealRun(events iter.Seq[*Event], end *Event) error {
 	return err
 }
 
-// RunSeal makes the hash that [mark.RunEnded.Seal] has: over all events of the session from the
+// OfRun makes the hash that [mark.RunEnded.Seal] has: over all events of the session from the
 // run's first one up to its end, whether or not they count, and over the end itself, its
 // Seal aside. What the run was started with is in it, such as the definition and the
 // inputs. n is how many events there were before the end. It fails for events that JSON
 // cannot hold.
-func RunSeal(events iter.Seq[*Event], end *Event) (seal string, n int64, err error) {
+func OfRun(events iter.Seq[*session.Event], end *session.Event) (seal string, n int64, err error) {
 	d, _, err := digestRun(events, end)
 	if err != nil {
 		return "", 0, err
@@ -60,8 +61,8 @@ func RunSeal(events iter.Seq[*Event], end *Event) (seal string, n int64, err err
 }
 
 // digestRun is the digest of a run's events before its end, with the Seq of the last.
-func digestRun(events iter.Seq[*Event], end *Event) (d *Digest, last int64, err error) {
-	d = NewDigest()
+func digestRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, last int64, err error) {
+	d = New()
 	for ev := range events {
 		if ev.Seq >= end.Seq {
 			break
@@ -77,22 +78,22 @@ func digestRun(events iter.Seq[*Event], end *Event) (d *Digest, last int64, err 
 	return d, last, nil
 }
 
-// SealLoop makes the digest of a loop's stop record anew: see [LoopSeal].
-func SealLoop(before []*Event, stop *Event) error {
-	seal, _, err := LoopSeal(before, stop, nil)
+// Loop makes the digest of a loop's stop record anew: see [OfLoop].
+func Loop(before []*session.Event, stop *session.Event) error {
+	seal, _, err := OfLoop(before, stop, nil)
 	if err == nil {
 		stop.Mark, err = with(stop.Mark, "digest", seal)
 	}
 	return err
 }
 
-// LoopSeal makes the hash that a loop.StopRecord has for its digest: over the events of
+// OfLoop makes the hash that a loop.StopRecord has for its digest: over the events of
 // the loop that count, from its beginning up to the record, an event with a
 // [mark.KindLoopStopped], and over what the record says, its digest aside. before are the
 // session's events before it, without those that were superseded by then. n is how many of
 // them are the loop's. The events may be an outline: whole reads one of them then, and may
 // be nil otherwise. It fails for events that JSON cannot hold.
-func LoopSeal(before []*Event, stop *Event, whole func(*Event) *Event) (seal string, n int, err error) {
+func OfLoop(before []*session.Event, stop *session.Event, whole func(*session.Event) *session.Event) (seal string, n int, err error) {
 	bare, err := without(stop.Mark, "digest")
 	if err != nil {
 		return "", 0, err
@@ -104,7 +105,7 @@ func LoopSeal(before []*Event, stop *Event, whole func(*Event) *Event) (seal str
 			break
 		}
 	}
-	d := NewDigest()
+	d := New()
 	for _, ev := range before[began:] {
 		if ev.InvocationID != stop.InvocationID || !ev.Address.Under(stop.Address) {
 			continue

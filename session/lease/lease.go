@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package lease
 
 import (
 	"context"
@@ -13,21 +13,25 @@ import (
 type Key struct{ AppName, UserID, SessionID string }
 
 // KeyOf is the key of a session that somebody holds.
-func KeyOf(s Session) Key {
+func KeyOf(s interface {
+	AppName() string
+	UserID() string
+	ID() string
+}) Key {
 	return Key{AppName: s.AppName(), UserID: s.UserID(), SessionID: s.ID()}
 }
 
-// Leaser is a [Service] that lets one process at a time drive a session. A
+// Leaser is a session.Service that lets one process at a time drive a session. A
 // lease ends by [Leaser.Release], or by itself when it is not renewed: a
 // process that dies does not hold its sessions for ever. All services of this
 // project are Leasers; sessiontest.TestLeaser says what is asked of one.
 //
-//	lease, err := leaser.Acquire(ctx, key, "refrain pid 4711 on laptop", 15*time.Second)
-//	if held, ok := errors.AsType[*session.HeldError](err); ok {
-//		return fmt.Errorf("%w; use watch to look on", held)
+//	held, err := leaser.Acquire(ctx, key, "refrain pid 4711 on laptop", 15*time.Second)
+//	if by, ok := errors.AsType[*lease.HeldError](err); ok {
+//		return fmt.Errorf("%w; use watch to look on", by)
 //	}
-//	defer leaser.Release(context.WithoutCancel(ctx), lease)
-//	ctx = session.WithLease(ctx, lease) // appends are refused once it is lost
+//	defer leaser.Release(context.WithoutCancel(ctx), held)
+//	ctx = lease.With(ctx, held) // appends are refused once it is lost
 //
 // The clock is the store's: that of the database server where there is one,
 // else this machine's.
@@ -35,28 +39,28 @@ type Leaser interface {
 	// Acquire takes the lease of a session for a time. The owner is told to
 	// whoever comes second, so it should say which process on which machine. A
 	// lease that is held is refused to everybody, its own owner included. Errors:
-	// [*HeldError], [ErrNotFound], [ErrInvalid].
+	// [*HeldError], session.ErrNotFound, session.ErrInvalid.
 	Acquire(ctx context.Context, key Key, owner string, ttl time.Duration) (*Lease, error)
 	// TakeOver is Acquire although held has not expired, for a caller who knows
 	// that its owner is dead. It fails with a [*HeldError] if the lease has
 	// changed hands since. Errors: those of Acquire.
 	TakeOver(ctx context.Context, held *HeldError, owner string, ttl time.Duration) (*Lease, error)
 	// Renew returns the lease with a new end. One that has expired can be
-	// renewed as long as nobody else took it. Errors: [ErrLeaseLost], with a
-	// [*HeldError] if somebody else has it now; [ErrNotFound], [ErrInvalid].
+	// renewed as long as nobody else took it. Errors: [ErrLost], with a
+	// [*HeldError] if somebody else has it now; session.ErrNotFound, session.ErrInvalid.
 	Renew(ctx context.Context, l *Lease, ttl time.Duration) (*Lease, error)
 	// Holder says who drives a session, without taking it: nil if nobody does,
 	// because the lease was never taken, was released, or ran out. Errors:
-	// [ErrNotFound], [ErrInvalid].
+	// session.ErrNotFound, session.ErrInvalid.
 	Holder(ctx context.Context, key Key) (*HeldError, error)
 	// Release ends the lease. It is no error if it was lost before. Errors:
-	// [ErrInvalid].
+	// session.ErrInvalid.
 	Release(ctx context.Context, l *Lease) error
 }
 
 // Lease is the right to drive a session until a point in time. It does not
 // change: [Leaser.Renew] returns a new one, and the old one serves as well in
-// [WithLease].
+// [With].
 type Lease struct {
 	Key   Key
 	Owner string
@@ -66,9 +70,9 @@ type Lease struct {
 	Until time.Time
 }
 
-// ErrLeaseLost: the lease ended, and somebody else may drive the session now.
+// ErrLost: the lease ended, and somebody else may drive the session now.
 // Whoever gets it stops at once; what it appended so far is kept.
-var ErrLeaseLost = errors.New("the lease of the session is lost: it was released, or it ran out and another process took it; stop this run")
+var ErrLost = errors.New("the lease of the session is lost: it was released, or it ran out and another process took it; stop this run")
 
 // HeldError says who drives a session.
 type HeldError struct {
@@ -89,17 +93,17 @@ func (e *HeldError) Error() string {
 
 type leaseContext struct{}
 
-// WithLease returns a context in which an AppendEvent to the lease's session is
-// refused with [ErrLeaseLost] once the lease has gone to somebody else, or was
+// With returns a context in which an AppendEvent to the lease's session is
+// refused with [ErrLost] once the lease has gone to somebody else, or was
 // released. Appends to other sessions are not touched by it. Its values reach
 // the store through whatever wraps it, context.WithoutCancel included.
-func WithLease(ctx context.Context, l *Lease) context.Context {
+func With(ctx context.Context, l *Lease) context.Context {
 	return context.WithValue(ctx, leaseContext{}, l)
 }
 
-// LeaseFrom is the lease that [WithLease] put into the context; nil if there is
+// From is the lease that [With] put into the context; nil if there is
 // none. It is for stores.
-func LeaseFrom(ctx context.Context) *Lease {
+func From(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseContext{}).(*Lease)
 	return l
 }

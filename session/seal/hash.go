@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package seal
 
 import (
 	"crypto/sha256"
@@ -9,27 +9,29 @@ import (
 	"fmt"
 	"hash"
 	"time"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
-// Digest is a hash over events, in their order. Whatever a store keeps of an
+// Hash is a hash over events, in their order. Whatever a store keeps of an
 // event is in it, so that an event that was changed, added or taken out later
 // gives another one. It does not depend on the store: an event that was read
 // back counts as the one that was written.
-type Digest struct {
+type Hash struct {
 	h   hash.Hash
 	n   int
 	buf []byte
 }
 
-// NewDigest returns the digest of no events.
-func NewDigest() *Digest { return &Digest{h: sha256.New()} }
+// New returns the digest of no events.
+func New() *Hash { return &Hash{h: sha256.New()} }
 
 // Add adds the next event. It fails for one that JSON cannot hold.
-func (d *Digest) Add(ev *Event) error {
+func (d *Hash) Add(ev *session.Event) error {
 	if ev.Omitted > 0 {
 		return fmt.Errorf("digest of event %d: texts of it are left out", ev.Seq)
 	}
-	plain := *Kept(ev)
+	plain := *ev.Kept()
 	plain.Timestamp = ev.Timestamp.UTC().Truncate(time.Microsecond) // as fine as stores are
 	if err := d.AddValue(&plain); err != nil {
 		return fmt.Errorf("digest of event %d: %w", ev.Seq, err)
@@ -40,7 +42,7 @@ func (d *Digest) Add(ev *Event) error {
 
 // AddValue adds something that is no event, such as a record of the events.
 // Whatever has the same JSON, the order of fields apart, is the same.
-func (d *Digest) AddValue(v any) error {
+func (d *Hash) AddValue(v any) error {
 	first, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func (d *Digest) AddValue(v any) error {
 }
 
 // Len is how many events were added, other values not counted.
-func (d *Digest) Len() int { return d.n }
+func (d *Hash) Len() int { return d.n }
 
 // String is the digest so far, as "sha256:" and 64 hexadecimal digits.
-func (d *Digest) String() string { return "sha256:" + hex.EncodeToString(d.h.Sum(nil)) }
+func (d *Hash) String() string { return "sha256:" + hex.EncodeToString(d.h.Sum(nil)) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session_test
+package store_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // counting is a service that counts the calls with which events come.
@@ -18,7 +19,7 @@ type counting struct {
 
 func (c *counting) AppendEvents(ctx context.Context, s session.Session, evs []*session.Event) error {
 	c.calls = append(c.calls, len(evs))
-	return c.Service.(session.BulkAppender).AppendEvents(ctx, s, evs)
+	return c.Service.(store.BulkAppender).AppendEvents(ctx, s, evs)
 }
 
 // LOOP 30: what is copied is there as a whole or not at all; a service that can take but
@@ -35,7 +36,7 @@ func TestAppendAllIsOneAppend(t *testing.T) {
 		for range 600 {
 			evs = append(evs, &session.Event{Author: "a"})
 		}
-		if err := session.AppendAll(t.Context(), svc, made.Session, slices.Values(evs)); err != nil {
+		if err := store.AppendAll(t.Context(), svc, made.Session, slices.Values(evs)); err != nil {
 			t.Fatal(err)
 		}
 		if n := made.Session.Events().Len(); n != 600 || evs[599].Seq != 600 {

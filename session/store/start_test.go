@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session_test
+package store_test
 
 import (
 	"context"
@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // twoWrites is a service of somebody else's, which can make a session and append to it,
 // and give leases.
 type twoWrites struct {
 	session.Service
-	session.Leaser
+	lease.Leaser
 	fails error // of the append
 }
 
@@ -30,12 +32,12 @@ func (s *twoWrites) AppendEvent(ctx context.Context, of session.Session, ev *ses
 // cannot be appended.
 func TestStartInTwoWrites(t *testing.T) {
 	inner := session.InMemoryService()
-	svc := &twoWrites{Service: inner, Leaser: inner.(session.Leaser), fails: errors.New("disk full")}
+	svc := &twoWrites{Service: inner, Leaser: inner.(lease.Leaser), fails: errors.New("disk full")}
 	req := &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s1"},
 		Events:        []*session.Event{{Author: "a"}}, Owner: "one", TTL: time.Hour,
 	}
-	if _, err := session.Start(t.Context(), svc, req); !errors.Is(err, svc.fails) {
+	if _, err := store.Start(t.Context(), svc, req); !errors.Is(err, svc.fails) {
 		t.Errorf("start: got %v, want %v", err, svc.fails)
 	}
 	get := &session.GetRequest{AppName: "app", UserID: "ana", SessionID: "s1"}
@@ -43,18 +45,18 @@ func TestStartInTwoWrites(t *testing.T) {
 		t.Errorf("what could not be started is there: %v", err)
 	}
 	svc.fails = nil
-	resp, err := session.Start(t.Context(), svc, req)
+	resp, err := store.Start(t.Context(), svc, req)
 	if err != nil || resp.Lease == nil || resp.Session.Events().Len() != 1 {
 		t.Fatalf("start: %+v, %v", resp, err)
 	}
-	if _, err := session.Start(t.Context(), svc, req); !errors.Is(err, session.ErrExists) {
+	if _, err := store.Start(t.Context(), svc, req); !errors.Is(err, session.ErrExists) {
 		t.Errorf("start again: got %v, want %v", err, session.ErrExists)
 	}
 	if got, err := inner.Get(t.Context(), get); err != nil || got.Session.Events().Len() != 1 {
 		t.Errorf("the session that was there: %v", err)
 	}
 	noLeases := struct{ session.Service }{inner}
-	if _, err := session.Start(t.Context(), noLeases, req); !errors.Is(err, session.ErrInvalid) {
+	if _, err := store.Start(t.Context(), noLeases, req); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a lease of a service that gives none: got %v, want %v", err, session.ErrInvalid)
 	}
 }

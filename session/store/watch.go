@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package store
 
 import (
 	"context"
 	"iter"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// Watcher is a [Service] whose sessions can be looked at while others append to
+// Watcher is a [session.Service] whose sessions can be looked at while others append to
 // them. All services of this project are Watchers; sessiontest.TestWatcher says
 // what is asked of one.
 //
@@ -25,8 +28,8 @@ type Watcher interface {
 	// with the Seq of the last event that was seen. Events are as they were
 	// stored, without temp: keys.
 	//
-	// It ends with an error: the context's cause, [ErrNotFound] if there is no
-	// such session or when it is deleted, [ErrInvalid], [ErrClosed], or what
+	// It ends with an error: the context's cause, [session.ErrNotFound] if there is no
+	// such session or when it is deleted, [session.ErrInvalid], [session.ErrClosed], or what
 	// went wrong with the store.
-	Watch(ctx context.Context, key Key, after int64) iter.Seq2[*Event, error]
+	Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2[*session.Event, error]
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session_test
+package seal_test
 
 import (
 	"encoding/json"
@@ -10,11 +10,12 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 func digestOf(t *testing.T, evs ...*session.Event) string {
 	t.Helper()
-	d := session.NewDigest()
+	d := seal.New()
 	for _, ev := range evs {
 		if err := d.Add(ev); err != nil {
 			t.Fatal(err)

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package store
 
 import (
 	"context"
 	"iter"
 	"slices"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
-// BulkAppender is a [Service] that appends several events at once, as when a session is
+// BulkAppender is a [session.Service] that appends several events at once, as when a session is
 // copied: on its way to a disk that takes hardly longer than one. All services of this
 // project are BulkAppenders; sessiontest.TestService looks at those that are.
 type BulkAppender interface {
-	// AppendEvents is [Service.AppendEvent] for several events in their order: all are
+	// AppendEvents is [session.Service.AppendEvent] for several events in their order: all are
 	// stored, or none. What is said there of the Seq is said of the first one; those
 	// behind it have none, or the next one each. Partial events are left out. The
 	// errors are those of AppendEvent, and the events are unchanged then.
-	AppendEvents(ctx context.Context, s Session, evs []*Event) error
+	AppendEvents(ctx context.Context, s session.Session, evs []*session.Event) error
 }
 
 // AppendAll appends events to the end of a session's log. With a service that is a
 // [BulkAppender] all are stored, or none. Any other gets them one by one, and keeps
 // those before a failure.
-func AppendAll(ctx context.Context, svc Service, s Session, evs iter.Seq[*Event]) error {
+func AppendAll(ctx context.Context, svc session.Service, s session.Session, evs iter.Seq[*session.Event]) error {
 	if b, ok := svc.(BulkAppender); ok {
 		return b.AppendEvents(ctx, s, slices.Collect(evs))
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package seal
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
 // The fast way to the JSON that is hashed is the same as the plain one.
@@ -84,10 +86,10 @@ func TestCanonicalIsTheSame(t *testing.T) {
 }
 
 func BenchmarkDigest(b *testing.B) {
-	ev := &Event{Author: "writer"}
+	ev := &session.Event{Author: "writer"}
 	ev.Actions.StateDelta = map[string]any{"draft": strings.Repeat("A line of the draft, and \"more\".\n", 3000), "count": 3}
 	for b.Loop() {
-		if err := NewDigest().Add(ev); err != nil {
+		if err := New().Add(ev); err != nil {
 			b.Fatal(err)
 		}
 	}

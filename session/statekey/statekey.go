@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statekey tells the keys of a session's state apart: those that one session
+// has for itself, those that others share, those that end with an iteration or an
+// invocation, and those of the log.
+//
+//	if statekey.Own(key) {
+//		restored[key] = value
+//	}
+package statekey
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// OfIteration reports whether a state key lives as long as the iteration of the
+// nearest loop.
+func OfIteration(key string) bool { return strings.HasPrefix(key, session.KeyPrefixIteration) }
+
+// Own reports whether a state key belongs to one session alone and outlives
+// its runs.
+func Own(key string) bool {
+	return !shared(key) && durable(key) && !OfLog(key)
+}
+
+// OfLog reports whether a state key is one of the log's own, such as [mark.KeyRun]. An
+// outline has their values whole.
+func OfLog(key string) bool { return strings.HasPrefix(key, mark.KeyPrefix) }
+
+// OwnState are a state's keys of which Own holds.
+func OwnState(s session.ReadonlyState) map[string]any {
+	own := maps.Collect(s.All())
+	maps.DeleteFunc(own, func(k string, _ any) bool { return !Own(k) })
+	return own
+}
+
+// shared reports whether other sessions have the key too.
+func shared(key string) bool {
+	return strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser)
+}
+
+// durable reports whether a key outlives its invocation.
+func durable(key string) bool {
+	return !strings.HasPrefix(key, session.KeyPrefixTemp) && !strings.HasPrefix(key, session.KeyPrefixIteration)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+)
+
+// Starter is a [session.Service] that makes a session together with its first events: nobody ever
+// finds it empty, whenever the process dies. All services of this project are Starters;
+// sessiontest.TestService looks at those that are.
+type Starter interface {
+	// Start is [session.Service.Create], [BulkAppender.AppendEvents] and, if the request names an
+	// owner, [lease.Leaser.Acquire]: all of it is stored, or nothing. The Seq of the first event
+	// is 1 or unset. Errors: [session.ErrExists], [session.ErrInvalid], [session.ErrConflict] for another Seq,
+	// [session.ErrNotJSON]. The events have no Seq then.
+	Start(context.Context, *session.StartRequest) (*session.StartResponse, error)
+}
+
+// cleanUp bounds what is still done when a start has failed.
+const cleanUp = 10 * time.Second
+
+// Start makes a session that begins with events. With a service that is a [Starter] it is
+// stored as a whole, or not at all. With any other, which has to be a [lease.Leaser] if the
+// request names an owner, it is made first, and removed again if the events cannot be
+// appended: a process that dies in between leaves an empty session. The errors are those
+// of [Starter.Start].
+func Start(ctx context.Context, svc session.Service, req *session.StartRequest) (_ *session.StartResponse, err error) {
+	if st, ok := svc.(Starter); ok {
+		return st.Start(ctx, req)
+	}
+	evs, err := req.Stored()
+	if err != nil {
+		return nil, fmt.Errorf("start session: %w", err)
+	}
+	leaser, leases := svc.(lease.Leaser)
+	if req.Owner != "" && !leases {
+		return nil, fmt.Errorf("start session: %w: %T gives no leases", session.ErrInvalid, svc)
+	}
+	made, err := svc.Create(ctx, &req.CreateRequest)
+	if err != nil {
+		return nil, err
+	}
+	resp := &session.StartResponse{Session: made.Session}
+	key := lease.KeyOf(made.Session)
+	defer func() {
+		if _, held := errors.AsType[*lease.HeldError](err); err == nil || held { // somebody else has it
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+		defer cancel()
+		err = errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID}))
+	}()
+	if req.Owner != "" {
+		if resp.Lease, err = leaser.Acquire(ctx, key, req.Owner, req.TTL); err != nil {
+			return nil, err
+		}
+		ctx = lease.With(ctx, resp.Lease)
+	}
+	if err := AppendAll(ctx, svc, made.Session, slices.Values(evs)); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
