@@ -240,7 +240,9 @@ func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 		})
 	}
 	if err != nil {
-		return func(agent.InvocationContext, agent.Doubt) (agent.Outcome, error) { return agent.Outcome{}, err }
+		return func(agent.InvocationContext, agent.Doubt) (agent.Reconciliation, error) {
+			return agent.Reconciliation{}, err
+		}
 	}
 	return made
 }
@@ -251,10 +253,10 @@ func reconcileCommand(t Tool, asked tool.Tool) agent.Reconcile {
 	if find == nil {
 		return nil
 	}
-	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
 		request, err := json.Marshal(call.Args)
 		if err != nil {
-			return agent.Outcome{}, err
+			return agent.Reconciliation{}, err
 		}
 		call.Args = map[string]any{"request": string(request)}
 		found, err := find(ctx, call)
@@ -266,7 +268,7 @@ func reconcileCommand(t Tool, asked tool.Tool) agent.Reconcile {
 		text, _ := answer["result"].(string)
 		v, err := session.PlainJSON([]byte(text))
 		if err != nil {
-			return agent.Outcome{}, err
+			return agent.Reconciliation{}, err
 		}
 		return agent.Happened(v), nil
 	}

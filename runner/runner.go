@@ -267,8 +267,8 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		id: newID(), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 	}
+	run.view.HoldToLog()
 	if r.cfg.Durable {
-		run.view.HoldToLog()
 		run.memo = newMemo(r.tree)
 	}
 	switch {

@@ -23,9 +23,10 @@ var (
 	ErrClosed = errors.New("session service is closed")
 	// ErrStateKeyNotExist: the state has no such key.
 	ErrStateKeyNotExist = errors.New("state key does not exist")
-	// ErrNotLogged: the session belongs to a durable run, which can be resumed only
-	// if every change of its state is in its log.
-	ErrNotLogged = errors.New("a durable run changes its state by events: set the key with ctx.State() in a callback or a tool, or in an event's StateDelta")
+	// ErrNotLogged: the session belongs to a run. A change of its state that is in
+	// no event would be in no log, so it would be lost.
+	ErrNotLogged = errors.New("the state of a run changes by events: set the key with ctx.State() in a callback or a tool, " +
+		"or in the Actions.StateDelta of an event that the agent yields")
 )
 
 // Service stores sessions. It is safe for concurrent use. Every implementation

@@ -36,9 +36,10 @@ type ReadonlyState interface {
 type State interface {
 	ReadonlyState
 	// Set changes a value for this holder at once: Get returns what [Plain] makes of
-	// it. What is to last is written through a context's State or an event's
-	// StateDelta; in a durable run that is the only way, and Set returns
-	// [ErrNotLogged]. For a value that JSON cannot hold it returns [ErrNotJSON].
+	// it. The state of a context of a callback or a tool writes the value into that
+	// call's event. The state of a session in a run has no event to write to: there
+	// Set returns [ErrNotLogged], except for temp: keys. For a value that JSON cannot
+	// hold it returns [ErrNotJSON].
 	Set(key string, value any) error
 }
 

@@ -169,8 +169,7 @@ func (v *View) State() State { return stateAt{view: v} }
 func (v *View) StateAt(a Address) State { return stateAt{view: v, at: a} }
 
 // HoldToLog makes the log the only source of the state: from now on Set returns
-// [ErrNotLogged], except for temp: keys, which no log has. A runner calls it for a
-// run that can be resumed.
+// [ErrNotLogged], except for temp: keys, which no log has. A runner calls it.
 func (v *View) HoldToLog() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -20,18 +20,18 @@ import (
 //
 // It is for agents, between the mark of the call that was cut off and [Place.Ask].
 // More is false if the agent has to leave.
-func (p Place) FindOut(call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Outcome, more bool) {
+func (p Place) FindOut(call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Reconciliation, more bool) {
 	var data mark.Reconciled
 	known := p.Recorded()
 	switch {
 	case known != nil && (known.Mark == nil || known.Mark.Kind != mark.KindReconciled):
-		return agent.Outcome{}, true // nobody could find out then
+		return agent.Reconciliation{}, true // nobody could find out then
 	case known != nil:
 		if err := known.Mark.Decode(&data); err != nil {
 			return o, yield(nil, err)
 		}
 	case find == nil:
-		return agent.Outcome{}, true
+		return agent.Reconciliation{}, true
 	default:
 		said, err := look(p.ctx, call, find)
 		if p.ctx.Err() != nil {
@@ -67,7 +67,7 @@ func (p Place) FindOut(call agent.Doubt, find agent.Reconcile, yield func(*sessi
 }
 
 // look calls find.
-func look(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (o agent.Outcome, err error) {
+func look(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (o agent.Reconciliation, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &agent.PanicError{Value: r, Stack: debug.Stack()}
@@ -77,7 +77,7 @@ func look(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (
 }
 
 // reconciled is what the log has of an outcome. One that has no JSON is not known.
-func reconciled(o agent.Outcome, call string) mark.Reconciled {
+func reconciled(o agent.Reconciliation, call string) mark.Reconciled {
 	result, happened := o.Happened()
 	d := mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown, Why: o.Why()}
 	switch {

@@ -28,7 +28,7 @@ import (
 func TestCallInDoubtFindsOut(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		found agent.Outcome
+		found agent.Reconciliation
 		err   error
 		panic bool
 		want  string
@@ -39,8 +39,8 @@ func TestCallInDoubtFindsOut(t *testing.T) {
 		{"with a text for its result", agent.Happened("paid 5"), nil, false, "map[result:paid 5]", 1, ""},
 		{"it was not made", agent.DidNotHappen(), nil, false, "map[paid:2]", 2, ""},
 		{"nobody knows", agent.Unknown("the bank is closed"), nil, false, "map[result:by phone]", 1, "It could not be found out: the bank is closed"},
-		{"it fails", agent.Outcome{}, errors.New("no line"), false, "map[result:by phone]", 1, "It could not be found out: no line"},
-		{"it panics", agent.Outcome{}, nil, true, "map[result:by phone]", 1, "It could not be found out: panic: broken"},
+		{"it fails", agent.Reconciliation{}, errors.New("no line"), false, "map[result:by phone]", 1, "It could not be found out: no line"},
+		{"it panics", agent.Reconciliation{}, nil, true, "map[result:by phone]", 1, "It could not be found out: panic: broken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls, looks := 0, 0
@@ -49,7 +49,7 @@ func TestCallInDoubtFindsOut(t *testing.T) {
 			d := newDurable(t, func() agent.Agent {
 				pay, err := functiontool.New(functiontool.Config{
 					Name: "pay", Effect: agent.AtMostOnce,
-					Reconcile: func(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+					Reconcile: func(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
 						looks++
 						asked = append(asked, call)
 						if _, ok := ctx.(tool.Context); !ok {
@@ -159,7 +159,9 @@ func TestToolThatIsAnAgentKeepsItsCallID(t *testing.T) {
 
 // A Reconcile is for what must not be done twice.
 func TestReconcileNeedsItsEffect(t *testing.T) {
-	find := func(agent.InvocationContext, agent.Doubt) (agent.Outcome, error) { return agent.DidNotHappen(), nil }
+	find := func(agent.InvocationContext, agent.Doubt) (agent.Reconciliation, error) {
+		return agent.DidNotHappen(), nil
+	}
 	_, err := functiontool.New(functiontool.Config{Name: "pay", Reconcile: find}, func(tool.Context, struct{}) (string, error) { return "", nil })
 	if err == nil {
 		t.Error("a tool has a Reconcile, and may be called twice")

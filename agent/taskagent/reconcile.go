@@ -60,7 +60,7 @@ func named(cfg Config) Config {
 	return Config{Name: cfg.Name}
 }
 
-func (a *CommandAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+func (a *CommandAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
 	out, err := a.doAs(ctx, call.ID, withCallID(ctx, call.ID))
 	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Code == 1 {
 		return agent.DidNotHappen(), nil
@@ -68,7 +68,7 @@ func (a *CommandAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) 
 	return happened(&out, err)
 }
 
-func (a *HTTPAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+func (a *HTTPAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
 	out, err := a.doAs(ctx, "", withCallID(ctx, call.ID))
 	if status, ok := errors.AsType[*StatusError](err); ok && !a.ok(status.Status) &&
 		(status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
@@ -77,9 +77,9 @@ func (a *HTTPAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (ag
 	return happened(&out, err)
 }
 
-func happened(out *outcome, err error) (agent.Outcome, error) {
+func happened(out *outcome, err error) (agent.Reconciliation, error) {
 	if err != nil {
-		return agent.Outcome{}, err
+		return agent.Reconciliation{}, err
 	}
 	return agent.Happened(out.output), nil
 }

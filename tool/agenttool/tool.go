@@ -118,10 +118,10 @@ func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
 // reconcile lets an agent find out what became of a call, in the session that it would
 // be asked in.
 func (c *caller) reconcile(find agent.Reconcile) agent.Reconcile {
-	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Outcome, error) {
+	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
 		t, ok := ctx.(tool.Context)
 		if !ok {
-			return agent.Outcome{}, fmt.Errorf("tool %q: a %T is no context of a call", c.agent.Name(), ctx)
+			return agent.Reconciliation{}, fmt.Errorf("tool %q: a %T is no context of a call", c.agent.Name(), ctx)
 		}
 		found, err := find(newRun(t, c.asked(call.Args)).inside, call)
 		result, happened := found.Happened()

@@ -5,6 +5,7 @@ package loopagent_test
 import (
 	"context"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -117,7 +118,7 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 			early, held := ctx.Session().State(), ctx.Session() // taken while it was allowed
 			cb := drive.NewCallbackContext(ctx, nil)
 			state, other := cb.State(), ctx.WithContext(context.WithoutCancel(ctx))
-			if err := early.Set("early", "set"); err != nil {
+			if err := early.Set("temp:early", "set"); err != nil {
 				t.Errorf("set in time: %v", err)
 			}
 			if !first {
@@ -125,24 +126,24 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			writes := []result{
-				{"a state that was held", early.Set("a", 1)},
-				{"a session that was held", held.State().Set("b", 1)},
-				{"the session", ctx.Session().State().Set("c", 1)},
-				{"a callback's state that was held", state.Set("d", 1)},
-				{"a callback's state", cb.State().Set("e", 1)},
-				{"StateOf", drive.At(ctx).State().Set("f", 1)},
-				{"another context", other.Session().State().Set("g", 1)},
+				{"a state that was held", early.Set("temp:a", 1)},
+				{"a session that was held", held.State().Set("temp:b", 1)},
+				{"the session", ctx.Session().State().Set("temp:c", 1)},
+				{"a callback's state that was held", state.Set("temp:d", 1)},
+				{"a callback's state", cb.State().Set("temp:e", 1)},
+				{"StateOf", drive.At(ctx).State().Set("temp:f", 1)},
+				{"another context", other.Session().State().Set("temp:g", 1)},
 			}
 			_, err := cb.Artifacts().Save(context.WithoutCancel(ctx), "report.txt", genai.NewPartFromText("late"))
 			writes = append(writes, result{"an artifact", err})
 			for range drive.Run(ctx.WithContext(context.WithoutCancel(ctx)), does(t, "child", func(ctx agent.InvocationContext, hand func(*session.Event) bool) error {
-				writes = append(writes, result{"a step of its own", ctx.Session().State().Set("h", 1)})
+				writes = append(writes, result{"a step of its own", ctx.Session().State().Set("temp:h", 1)})
 				hand(sets("x", "i", 1))
 				return nil
 			})) {
 			}
 			say(sets("x", "j", 1))
-			if v, err := early.Get("early"); v != "set" || err != nil {
+			if v, err := early.Get("temp:early"); v != "set" || err != nil {
 				t.Errorf("it cannot read any more: %v, %v", v, err)
 			}
 			results <- writes
@@ -155,7 +156,7 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 			}, sequence(t, "seq", inner), takes(t, "rest", time.Hour)),
 			does(t, "look", func(ctx agent.InvocationContext, _ say) error {
 				for k := range ctx.Session().State().All() {
-					if len(k) == 1 {
+					if len(strings.TrimPrefix(k, session.KeyPrefixTemp)) == 1 {
 						t.Errorf("the state has %q", k)
 					}
 					seen++
