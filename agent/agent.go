@@ -78,10 +78,13 @@ const (
 	TypeHuman      Type = "human"
 )
 
+// typed is an agent that says of what kind it is.
+type typed interface{ Type() Type }
+
 // TypeOf is the kind of agent a is: what its method Type() agent.Type says, or
 // else [TypeCustom].
 func TypeOf(a Agent) Type {
-	if t, ok := a.(interface{ Type() Type }); ok {
+	if t, ok := a.(typed); ok {
 		return t.Type()
 	}
 	return TypeCustom

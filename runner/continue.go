@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
@@ -156,6 +157,6 @@ func (r *Runner) keeps(a agent.Agent) bool {
 // handsBack reports whether an agent asks a model and may hand the conversation
 // to the agent above.
 func handsBack(a agent.Agent) bool {
-	h, ok := a.(interface{ CanTransferToParent() bool })
+	h, ok := a.(drive.Returner)
 	return ok && h.CanTransferToParent()
 }

@@ -21,7 +21,7 @@ type memo struct {
 func newMemo(tree *drive.Tree) *memo {
 	m := &memo{keys: make(map[string]bool)}
 	for _, name := range tree.Names() {
-		a, ok := tree.Find(name).(interface{ Reads() ([]string, bool) })
+		a, ok := tree.Find(name).(drive.StateReader)
 		if !ok {
 			continue
 		}

@@ -24,6 +24,19 @@ func stateAt(s session.Session, at session.Address) session.State {
 	return s.State()
 }
 
+// StateAt is the session's state as a step at another address sees it.
+func (p Place) StateAt(at session.Address) session.State { return stateAt(p.ctx.Session(), at) }
+
+// EndIteration removes the iteration: keys of the iterations at and below an
+// address. It is for loops.
+func (p Place) EndIteration(pass session.Address) { endIteration(p.ctx.Session(), pass) }
+
+func endIteration(s session.Session, pass session.Address) {
+	if v, ok := s.(scoped); ok {
+		v.EndIteration(pass)
+	}
+}
+
 // callSession is a session as one callback or tool call sees it: what the call
 // sets is in its own event alone until that event is in the log. Others see it
 // then, and never if the event is not appended.
@@ -42,9 +55,7 @@ func (s callSession) StateAt(at session.Address) session.State {
 }
 
 func (s callSession) EndIteration(pass session.Address) {
-	if v, ok := s.Session.(interface{ EndIteration(session.Address) }); ok {
-		v.EndIteration(pass)
-	}
+	endIteration(s.Session, pass)
 }
 
 // callState is a state with the changes of one call.

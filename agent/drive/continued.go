@@ -125,9 +125,7 @@ func (s *stops) last(at session.Address) (loops []session.Address) {
 
 // goesOn asks a loop whether its limits of now let it go on.
 func (s *stops) goesOn(at session.Address) error {
-	l, ok := s.tree.Find(at.Agent()).(interface {
-		GoesOn(stopped, plan *mark.Mark) error
-	})
+	l, ok := s.tree.Find(at.Agent()).(Reopener)
 	if !ok || s.plans[at] == nil {
 		return nil
 	}
@@ -180,8 +178,7 @@ func (s *stops) behind(loops []session.Address) (mark.Spans, error) {
 			if ev.Mark == nil || ev.Address == at || ev.Mark.Kind != mark.KindStepStarted && ev.Mark.Kind != mark.KindDispatched {
 				continue
 			}
-			a, ok := s.tree.Find(ev.Address.Agent()).(interface{ Effect() agent.Effect })
-			if ev.Mark.Kind == mark.KindDispatched || ok && a.Effect() == agent.AtMostOnce {
+			if ev.Mark.Kind == mark.KindDispatched || effectOf(s.tree.Find(ev.Address.Agent())) == agent.AtMostOnce {
 				return nil, fmt.Errorf("%s was done after %s, and must not be done twice: fork the run before it, or start a new one", ev.Address, at)
 			}
 		}

@@ -72,7 +72,7 @@ func (r *record) resumes(tree *Tree) bool {
 
 // continues reports whether an agent takes up what it has said: see [Place.Recorded].
 func continues(a agent.Agent) bool {
-	c, ok := a.(interface{ Continues() bool })
+	c, ok := a.(Continuer)
 	return ok && c.Continues()
 }
 

@@ -63,8 +63,7 @@ func (d *doubts) see(ev *session.Event) {
 		}
 	case ev.Mark == nil:
 	case ev.Mark.Kind == mark.KindStepStarted:
-		a, ok := inv.tree.Find(at.Agent()).(interface{ Effect() agent.Effect })
-		if ok && a.Effect() == agent.AtMostOnce && ev.CustomMetadata[mark.MetadataNotRun] != true {
+		if effectOf(inv.tree.Find(at.Agent())) == agent.AtMostOnce && ev.CustomMetadata[mark.MetadataNotRun] != true {
 			d.begin(agent.Doubt{Address: at, ID: callID(inv.Session().ID(), inv.run.ID, string(at))})
 		}
 	case ev.Mark.Kind == mark.KindDispatched:

@@ -29,20 +29,11 @@ func note(fin *mark.StepFinished, err error) {
 	if failed, ok := errors.AsType[*agent.StepError](err); ok {
 		fin.At = string(failed.Address)
 	}
-	late, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
+	late, ok := errors.AsType[TimeoutError](err)
 	fin.Timeout = ok && late.Timeout()
-	final, ok := errors.AsType[interface {
-		error
-		Permanent() bool
-	}](err)
+	final, ok := errors.AsType[PermanentError](err)
 	fin.Permanent = ok && final.Permanent()
-	if asks, ok := errors.AsType[interface {
-		error
-		RetryDelay() time.Duration
-	}](err); ok {
+	if asks, ok := errors.AsType[RetryError](err); ok {
 		fin.RetryAfter = max(0, asks.RetryDelay())
 	}
 	fin.Kind = kindOf(err, fin)

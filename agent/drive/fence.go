@@ -78,6 +78,7 @@ func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) 
 // does.
 type scoped interface {
 	StateAt(session.Address) session.State
+	EndIteration(pass session.Address)
 }
 
 // fencedSession is a session as it is seen from within a fence.
@@ -96,11 +97,7 @@ func (s fencedSession) StateAt(at session.Address) session.State {
 }
 
 func (s fencedSession) EndIteration(pass session.Address) {
-	v, ok := s.Session.(interface{ EndIteration(session.Address) })
-	if !ok {
-		return
-	}
-	_ = s.fence.write(func() error { v.EndIteration(pass); return nil })
+	_ = s.fence.write(func() error { endIteration(s.Session, pass); return nil })
 }
 
 type fencedState struct {

@@ -48,9 +48,7 @@ func waits(a agent.Agent) (most int) {
 // time.Duration; 0 is none.
 func GraceOf(a agent.Agent, durable bool) time.Duration {
 	d := Grace
-	if w, ok := a.(interface {
-		Grace(durable bool) time.Duration
-	}); ok {
+	if w, ok := a.(Waiter); ok {
 		if own := w.Grace(durable); own > 0 {
 			d = max(d, own+beat)
 		}
@@ -274,10 +272,7 @@ func (w *watched) leave() StepResult {
 // innermost first.
 func (w *watched) finish(err error) {
 	parent := w.step.parent.Context
-	_, late := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
+	_, late := errors.AsType[TimeoutError](err)
 	for i := len(w.open) - 1; i >= 0; i-- { // none without marks
 		begun := w.open[i]
 		m, merr := mark.New(mark.KindStepFinished, mark.StepFinished{

@@ -42,10 +42,6 @@ type History struct {
 	kept map[any]any
 }
 
-// HistoryReader is for agents that look at [Loop.History]. A loop remembers its
-// iterations only if there is one below it that says so.
-type HistoryReader interface{ ReadsHistory() bool }
-
 // ReadsHistory reports whether one of some agents, or of those below them, is a
 // [HistoryReader] that says so.
 func ReadsHistory(agents []agent.Agent) bool {

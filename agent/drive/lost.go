@@ -26,9 +26,7 @@ func usedIn(tree *Tree, whole func(*session.Event) *session.Event, prices budget
 		if ev.UsageMetadata == nil && ev.Omitted > 0 {
 			ev = whole(ev) // then the length of its text tells
 		}
-		a, ok := tree.Find(ev.Author).(interface {
-			Used(*session.Event, budget.Prices) budget.Usage
-		})
+		a, ok := tree.Find(ev.Author).(Meter)
 		if ok {
 			return a.Used(ev, prices)
 		}

@@ -74,7 +74,7 @@ func (r *Replay) Recall() {
 		if r.recording.owners[i] == nil {
 			continue
 		}
-		if a, ok := r.tree.Find(ev.Author).(interface{ Recall(*session.Event) }); ok {
+		if a, ok := r.tree.Find(ev.Author).(Recaller); ok {
 			if ev.Omitted > 0 {
 				ev = r.whole(ev)
 			}

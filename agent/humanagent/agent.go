@@ -138,6 +138,8 @@ func (a *Agent) Config() Config { return a.cfg }
 // Type is [agent.TypeHuman].
 func (a *Agent) Type() agent.Type { return agent.TypeHuman }
 
+var _ drive.Continuer = (*Agent)(nil)
+
 // Continues reports true: a question is asked once.
 func (a *Agent) Continues() bool { return true }
 

@@ -14,6 +14,15 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
+// What the agent tells whoever runs it.
+var (
+	_ drive.Continuer     = (*Agent)(nil)
+	_ drive.Recaller      = (*Agent)(nil)
+	_ drive.Meter         = (*Agent)(nil)
+	_ drive.HistoryReader = (*Agent)(nil)
+	_ drive.Returner      = (*Agent)(nil)
+)
+
 // Continues reports true: in a resumed run the agent does not repeat its turns. It continues after
 // the last answer of the model or of tools that is in the log. Tools whose answers are not in the
 // log are called again.

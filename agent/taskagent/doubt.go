@@ -14,6 +14,11 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
+var (
+	_ drive.Continuer = (*task)(nil)
+	_ drive.Effector  = (*task)(nil)
+)
+
 // Continues reports whether a resumed run must find out if a task that was cut off took place: true
 // for one that must not be done twice.
 func (t *task) Continues() bool { return t.cfg.Effect == agent.AtMostOnce }

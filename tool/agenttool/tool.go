@@ -74,7 +74,7 @@ func (c *caller) tool() (tool.Tool, error) {
 		return nil, err
 	}
 	cfg := functiontool.Config{Name: c.agent.Name(), Description: c.agent.Description()}
-	if e, ok := c.agent.(interface{ Effect() agent.Effect }); ok {
+	if e, ok := c.agent.(drive.Effector); ok {
 		cfg.Effect = e.Effect()
 	}
 	if r, ok := c.agent.(tool.Reconciler); ok && r.Reconcile() != nil {

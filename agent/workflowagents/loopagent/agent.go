@@ -37,6 +37,13 @@ type Agent struct {
 	grace time.Duration
 }
 
+// What the loop tells whoever runs it.
+var (
+	_ drive.Waiter      = (*Agent)(nil)
+	_ drive.Reopener    = (*Agent)(nil)
+	_ drive.StateReader = (*Agent)(nil)
+)
+
 // New returns a loop agent. It refuses what [agent.New] refuses, a Run of one's
 // own, a loop without sub-agents, and whatever loop.Plan.Check finds.
 func New(cfg Config) (agent.Agent, error) {

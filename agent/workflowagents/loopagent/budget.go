@@ -42,10 +42,7 @@ func (r *run) since(before budget.Usage) loop.Usage {
 
 // permanent reports whether it is no use to try again, as far as the error says.
 func permanent(err error) bool {
-	if p, ok := errors.AsType[interface {
-		error
-		Permanent() bool
-	}](err); ok {
+	if p, ok := errors.AsType[drive.PermanentError](err); ok {
 		return p.Permanent()
 	}
 	_, unpriced := errors.AsType[*budget.UnknownPriceError](err)
@@ -54,10 +51,7 @@ func permanent(err error) bool {
 
 // retryDelay is how long an error asks to wait; 0 if it does not ask.
 func retryDelay(err error) time.Duration {
-	asks, ok := errors.AsType[interface {
-		error
-		RetryDelay() time.Duration
-	}](err)
+	asks, ok := errors.AsType[drive.RetryError](err)
 	if !ok {
 		return 0
 	}

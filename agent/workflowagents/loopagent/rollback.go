@@ -68,12 +68,7 @@ func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 // state is what a step at an address sees. The map is the caller's, what is in
 // it is not.
 func (r *run) state(at session.Address) map[string]any {
-	if v, ok := r.ctx.Session().(interface {
-		StateAt(session.Address) session.State
-	}); ok {
-		return maps.Collect(v.StateAt(at).All())
-	}
-	return maps.Collect(r.ctx.Session().State().All())
+	return maps.Collect(drive.At(r.ctx).StateAt(at).All())
 }
 
 // snapshot is a state to go back to, with the keys in it that are left over.
@@ -108,9 +103,7 @@ func clone(v any) any {
 
 // forget ends the iteration: keys of the iterations at and below an address.
 func (r *run) forget(at session.Address) {
-	if v, ok := r.ctx.Session().(interface{ EndIteration(session.Address) }); ok {
-		v.EndIteration(at)
-	}
+	drive.At(r.ctx).EndIteration(at)
 }
 
 // touch notes which keys the loop has changed, if there are others who change

@@ -61,6 +61,8 @@ func (a *Agent) Config() Config { return a.cfg }
 // Type is [agent.TypeParallel].
 func (a *Agent) Type() agent.Type { return agent.TypeParallel }
 
+var _ drive.Waiter = (*Agent)(nil)
+
 // Grace is how long the agent waits for a branch that does not heed its context.
 func (a *Agent) Grace(bool) time.Duration { return a.grace }
 
