@@ -4,6 +4,7 @@ package definition
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -27,6 +28,9 @@ type LLM struct {
 	Temperature *float64
 	// MaxTokens is the most tokens of one answer; 0 is the model's own limit.
 	MaxTokens uint
+	// Thinking is how much the model thinks before it answers; empty is the model's own
+	// choice. A model that cannot think refuses the request.
+	Thinking genai.ThinkingLevel
 	// Retry says how a request is sent again that has failed in a way that may
 	// pass; a Retry of the step, see [Step], runs the whole agent again.
 	Retry llmagent.Retry
@@ -47,6 +51,7 @@ var llmRows = []row[LLM]{
 	field("output_schema", "JSON Schema of the answer, which is then JSON", own(func() shape { return by("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
 	field("temperature", "temperature, from 0 to 2; that of the model if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
 	field("max_tokens", "most tokens of an answer; that of the model if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
+	field("thinking", "how much the model thinks before it answers: minimal, low, medium or high; that of the model if left out", as(oneWord("minimal", "low", "medium", "high"), thinkingLevel), func(l *LLM) *genai.ThinkingLevel { return &l.Thinking }),
 	field("request_retry", "attempts of a request in all, when the provider is busy or does not answer; 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.Retry { return &l.Retry }).shown(3),
 }
 
@@ -64,6 +69,10 @@ var requestRetryParts = parts[llmagent.Retry]{or: "attempts", rows: []row[llmage
 func (r *reader) outputSchema(_ *Agent, n *source.Node, field string) (*genai.Schema, bool) {
 	s := answerSchema(r.schema(n, field))
 	return s, s != nil
+}
+
+func thinkingLevel(word string) genai.ThinkingLevel {
+	return genai.ThinkingLevel(strings.ToUpper(word))
 }
 
 var aTemperature = value[float64]{func() shape {
@@ -208,6 +217,9 @@ func generation(l *LLM) *genai.GenerateContentConfig {
 	g := &genai.GenerateContentConfig{MaxOutputTokens: int32(l.MaxTokens)}
 	if l.Temperature != nil {
 		g.Temperature = new(float32(*l.Temperature))
+	}
+	if l.Thinking != "" {
+		g.ThinkingConfig = &genai.ThinkingConfig{ThinkingLevel: l.Thinking}
 	}
 	return g
 }

@@ -96,6 +96,25 @@ sub_agents:
 	}
 }
 
+// A12: thinking reaches the model; without it the model decides.
+func TestThinking(t *testing.T) {
+	for text, want := range map[string]genai.ThinkingLevel{
+		"":                  "",
+		"thinking: minimal": genai.ThinkingLevelMinimal,
+		"thinking: high":    genai.ThinkingLevelHigh,
+	} {
+		rec, cfg := record(t, scripted.Answer{Text: "so"})
+		run(t, parse(t, "name: a\ninstructions: Think.\n"+text), cfg, nil)
+		got := genai.ThinkingLevel("")
+		if c := rec.requests[0].Config.ThinkingConfig; c != nil {
+			got = c.ThinkingLevel
+		}
+		if got != want {
+			t.Errorf("%q: the model was asked to think %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestCriteriaOfTheExitTool(t *testing.T) {
 	for _, tt := range []struct{ loop, want string }{
 		{"stop_when: {any: [state.n > 3, {all: [state.n > 1, {not: state.n == 2}]}]}",
