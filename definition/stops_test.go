@@ -97,7 +97,7 @@ func TestLoopWithoutAWayToEndIsRefused(t *testing.T) {
 	if len(problems) != 1 || problems[0].Code != definition.CodeEndless || problems[0].Message+" ["+problems[0].Code+"]" != r.ends {
 		t.Errorf("refused with %v, want %s", err, r.ends)
 	}
-	if text := readFile(t, stopping); !strings.Contains(text, "A loop needs a way to end, and its author has to give it one") {
+	if text := readFile(t, stopping); !strings.Contains(text, "A loop does not end by itself: its author has to say when") {
 		t.Error("the document does not say so")
 	}
 }
