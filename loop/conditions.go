@@ -138,7 +138,7 @@ func (p *Plan) exitRecord(t *Tally, reason StopReason) ConditionRecord {
 }
 
 // records lists the condition and its parts.
-func (c *Condition) records(name string, truths []Truth, i *int, add func(ConditionRecord, float64)) {
+func (c *Condition) records(name string, truths []truth, i *int, add func(ConditionRecord, float64)) {
 	rec := ConditionRecord{Name: name, Expr: c.String()}
 	near := 0.0
 	if *i < len(truths) {

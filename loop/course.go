@@ -121,7 +121,7 @@ func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	sure := surest * (hi - lo)
 	free := float64(c.n - 3) // three numbers make the curve
 	c.spread = math.Sqrt((c.best.squares + 2*sure*sure) / (free + 2))
-	if by := noise / (2 * math.Sqrt2); c.spread < by { // see JudgeTally.noise
+	if by := noise / (2 * math.Sqrt2); c.spread < by { // see judgeTally.noise
 		c.spread = by
 	}
 	return true

@@ -19,7 +19,7 @@ type incoming struct {
 // and what it makes of a single condition.
 type moment struct {
 	view
-	truth                                                                   [1]Truth
+	truth                                                                   [1]truth
 	cost, late, score, recorded, delta, percent, accepted, best, met, worth float64
 	prints                                                                  [2]uint64
 }
@@ -27,7 +27,7 @@ type moment struct {
 // page has what only the tally keeps, for a plan with a score and a few
 // conditions.
 type page struct {
-	truths [pageTruths]Truth
+	truths [pageTruths]truth
 	scores [maxScores]float64
 }
 
@@ -78,14 +78,14 @@ func (o *incoming) scores(before []float64, score float64) []float64 {
 }
 
 // truths is the room for n of them.
-func (o *incoming) truths(n int) []Truth {
+func (o *incoming) truths(n int) []truth {
 	switch {
 	case n == 1:
 		return o.numbers().truth[:0]
 	case o.page != nil && n <= pageTruths:
 		return o.page.truths[:0:n]
 	}
-	return make([]Truth, 0, n)
+	return make([]truth, 0, n)
 }
 
 // hash is FNV-1a, without an allocation.

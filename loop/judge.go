@@ -18,8 +18,8 @@ type Judge struct {
 	Samples uint `json:"samples,omitzero"`
 }
 
-// JudgeTally is what the samples of a judge have shown so far.
-type JudgeTally struct {
+// judgeTally is what the samples of a judge have shown so far.
+type judgeTally struct {
 	// Runs is how often the judge has run for the iteration under way, Samples
 	// what it said.
 	Runs    int       `json:"runs,omitzero"`
@@ -93,7 +93,7 @@ func meanOf(mean, dims []Dimension, n int) []Dimension {
 
 // pool ends the judging of an iteration: its samples join those of the same
 // candidate, if that was judged just before. The result is the score.
-func (j *JudgeTally) pool() float64 {
+func (j *judgeTally) pool() float64 {
 	if j.Judged <= unknownPrint || j.Judged != j.Candidate {
 		j.PastSquares += j.Squares
 		j.PastFreedom += max(0, j.Count-1)
@@ -111,7 +111,7 @@ func (j *JudgeTally) pool() float64 {
 
 // noise is how much two means of n samples differ by chance: twice the standard
 // error of their difference. 0 if nothing is known.
-func (j *JudgeTally) noise(n int) float64 {
+func (j *judgeTally) noise(n int) float64 {
 	free := j.PastFreedom + max(0, j.Count-1)
 	if free == 0 || n == 0 {
 		return 0
@@ -121,4 +121,4 @@ func (j *JudgeTally) noise(n int) float64 {
 }
 
 // floor is the noise of an iteration as far as it is known.
-func (j *JudgeTally) floor() float64 { return j.noise(max(1, len(j.Samples))) }
+func (j *judgeTally) floor() float64 { return j.noise(max(1, len(j.Samples))) }

@@ -267,7 +267,7 @@ func TestLaw29CountersBelongToARun(t *testing.T) {
 	p.CanExit = []string{}
 	one, two := run(t, p, script(1)), run(t, p, script(2))
 	again := run(t, p, script(1))
-	if diff := cmp.Diff(one.tally, again.tally); diff != "" {
+	if diff := cmp.Diff(one.tally, again.tally, allOfIt); diff != "" {
 		t.Errorf("the second run knows of the first:\n%s", diff)
 	}
 	// Two forks of a tally, taken in turns, are as two runs.
@@ -287,7 +287,7 @@ func TestLaw29CountersBelongToARun(t *testing.T) {
 	replay(&wantLeft, one.outcomes)
 	replay(&wantRight, one.outcomes[:4])
 	replay(&wantRight, two.outcomes[4:])
-	if diff := cmp.Diff(wantLeft, left) + cmp.Diff(wantRight, right); diff != "" {
+	if diff := cmp.Diff(wantLeft, left, allOfIt) + cmp.Diff(wantRight, right, allOfIt); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// Truth is what a look at one condition found. The truths of a plan stand in
+// truth is what a look at one condition found. The truths of a plan stand in
 // the order of its conditions, each before its parts.
-type Truth struct {
+type truth struct {
 	Holds bool `json:"holds,omitzero"`
 	// Run is for how many iterations running it has held.
 	Run uint `json:"run,omitzero"`
@@ -31,7 +31,7 @@ type Truth struct {
 }
 
 // words are the two sides for people.
-func (t *Truth) words() (value, threshold string) {
+func (t *truth) words() (value, threshold string) {
 	if t.Op != "" {
 		return num(t.Left), t.Op + " " + num(t.Right)
 	}
@@ -82,8 +82,8 @@ func (c *Condition) size() int {
 // looker evaluates the conditions of a plan against one state.
 type looker struct {
 	view  *view
-	prev  []Truth // of the look before; may be shorter
-	next  []Truth
+	prev  []truth // of the look before; may be shorter
+	next  []truth
 	ended bool // an iteration has ended: the counts of For move
 }
 
@@ -91,7 +91,7 @@ type looker struct {
 // be evaluated.
 func (l *looker) look(c *Condition) (holds, known bool) {
 	i := len(l.next)
-	l.next = append(l.next, Truth{})
+	l.next = append(l.next, truth{})
 	t := &l.next[i] // there is room for all
 	switch {
 	case c.Expr != "":
@@ -156,7 +156,7 @@ func (l *looker) parts(cs []Condition, decides bool) (holds, known bool, near fl
 	return known && !decides, known, near
 }
 
-func (l *looker) leaf(t *Truth, src string) (holds, known bool) {
+func (l *looker) leaf(t *truth, src string) (holds, known bool) {
 	q, err := compile(src)
 	if err != nil {
 		t.Note = clip(err.Error())
@@ -170,7 +170,7 @@ func (l *looker) leaf(t *Truth, src string) (holds, known bool) {
 		}
 		return false, false
 	}
-	var before Truth
+	var before truth
 	if i := len(l.next) - 1; i < len(l.prev) {
 		before = l.prev[i]
 	}
@@ -180,7 +180,7 @@ func (l *looker) leaf(t *Truth, src string) (holds, known bool) {
 
 // compare takes down what a condition has compared. Words that have not changed
 // are those of before.
-func (t *Truth) compare(v *expr.Verdict, before *Truth) {
+func (t *truth) compare(v *expr.Verdict, before *truth) {
 	if v.Op == "" {
 		t.Value, t.Threshold = "false", "true"
 		if v.Holds {

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loop holds the rules of a loop of agents: what runs next, when it
-// stops, why, and which result it hands back.
+// Package loop holds the rules of a loop of agents: which step runs next, when the
+// loop stops and why, and which result it returns.
 //
-// It is a pure function over plain data. A [Plan] says what the loop is, a
-// [Tally] what has happened, an [Outcome] what a step has left, and a
-// [Decision] what comes next. All of them round-trip through JSON. There is no
-// clock, no input or output, no goroutine, no randomness and no map order in
-// it, so that an agent in this process, a resumed run, a workflow on a cluster
-// and a back-test of another policy decide alike.
+// It is a pure function over plain data: no clock, no I/O, no goroutine, no
+// randomness. A [Plan] is the loop, a [Tally] what has happened, an [Outcome] what a
+// step left, a [Decision] what comes next. All four encode to JSON.
 //
-//	if err := plan.Check(); err != nil { ... }
-//	var t loop.Tally
-//	for {
-//		d := plan.Next(&t, time.Now())
-//		if d.Action == loop.Stop {
-//			return d.Stop
-//		}
-//		plan.Add(&t, run(d)) // d.Action is RunStep or Finalize
+//	var t loop.Tally // after plan.Check()
+//	d := plan.Next(&t, time.Now())
+//	for ; d.Action != loop.Stop; d = plan.Next(&t, time.Now()) {
+//		plan.Add(&t, run(d))
 //	}
+//	return d.Stop
 package loop
 
 import "slices"

@@ -4,14 +4,14 @@ package loop
 
 import "fmt"
 
-// Bounds are the limits of a plan that can end a loop from within a step.
-type Bounds struct {
+// bounds are the limits of a plan that can end a loop from within a step.
+type bounds struct {
 	Timeout Duration `json:"timeout,omitzero"`
 	Budget  *Budget  `json:"budget,omitzero"`
 }
 
-func (p *Plan) bounds() *Bounds {
-	b := &Bounds{Timeout: p.Timeout}
+func (p *Plan) bounds() *bounds {
+	b := &bounds{Timeout: p.Timeout}
 	if p.Budget != nil {
 		own := *p.Budget
 		if own.Cost != nil {

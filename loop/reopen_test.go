@@ -67,7 +67,7 @@ func TestLaw31Reopen(t *testing.T) {
 		if diff := cmp.Diff(whole.decided[len(first.decided):], rest.decided); diff != "" {
 			t.Errorf("%s: decided otherwise:\n%s", name, diff)
 		}
-		if diff := cmp.Diff(whole.tally, rest.tally) + cmp.Diff(whole.stop, rest.stop); diff != "" {
+		if diff := cmp.Diff(whole.tally, rest.tally, allOfIt) + cmp.Diff(whole.stop, rest.stop); diff != "" {
 			t.Errorf("%s: not as if from the start:\n%s", name, diff)
 		}
 	}
@@ -185,7 +185,7 @@ func stays(t *testing.T, p *loop.Plan, u loop.Tally, want string) {
 	if !errors.As(err, &stopped) || err.Error() != "the loop stays stopped: "+want {
 		t.Errorf("got  %v\nwant the loop stays stopped: %s", err, want)
 	}
-	if diff := cmp.Diff(before, u); diff != "" {
+	if diff := cmp.Diff(before, u, allOfIt); diff != "" {
 		t.Errorf("%s: the tally has changed:\n%s", want, diff)
 	}
 }
@@ -242,8 +242,8 @@ func TestReopenOfALoopThatGoesOn(t *testing.T) {
 	var u loop.Tally
 	for range 3 {
 		before := u
-		if err := p.Reopen(&u); err != nil || !cmp.Equal(before, u) {
-			t.Errorf("%v: %s", err, cmp.Diff(before, u))
+		if err := p.Reopen(&u); err != nil || !cmp.Equal(before, u, allOfIt) {
+			t.Errorf("%v: %s", err, cmp.Diff(before, u, allOfIt))
 		}
 		p.Add(&u, loop.Outcome{Iteration: 1, Step: p.Next(&u, time.Time{}).Step})
 	}

@@ -60,9 +60,9 @@ type Adaptive struct {
 	After uint `json:"after,omitzero"`
 }
 
-// StepTally is what has happened to one step, as far as timeouts and circuits
+// stepTally is what has happened to one step, as far as timeouts and circuits
 // need it.
-type StepTally struct {
+type stepTally struct {
 	// Times are those of the last successful runs, in nanoseconds, oldest first.
 	Times []time.Duration `json:"times_ns,omitzero"`
 	// Failures is how many times running the step has failed. A circuit that
@@ -100,17 +100,17 @@ func (p *Plan) remember(t *Tally, o *incoming) {
 }
 
 // stepTally is what is known of a step.
-func (t *Tally) stepTally(step int) StepTally {
+func (t *Tally) stepTally(step int) stepTally {
 	if step < len(t.PerStep) {
 		return t.PerStep[step]
 	}
-	return StepTally{}
+	return stepTally{}
 }
 
 // keep replaces what is known of a step. The tally's list is replaced, not
 // changed: copies keep theirs.
-func (p *Plan) keep(t *Tally, step int, st StepTally) {
-	per := make([]StepTally, len(p.Steps))
+func (p *Plan) keep(t *Tally, step int, st stepTally) {
+	per := make([]stepTally, len(p.Steps))
 	copy(per, t.PerStep)
 	per[step] = st
 	t.PerStep = per

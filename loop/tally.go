@@ -18,29 +18,53 @@ const (
 
 // Tally is what has happened in a loop so far: counts and recent scores, never
 // texts from state. Its zero value is a loop in which nothing has happened
-// yet. Add changes it; a copy taken before stays as it was.
+// yet. [Plan.Add] changes it; a copy taken before stays as it was. Its JSON has all
+// of it, also what only a plan reads.
 type Tally struct {
+	// Iteration is the running iteration, or the one that has just ended; 0 before
+	// the first. Complete is the number of complete iterations.
+	Iteration int `json:"iteration,omitzero"`
+	Complete  int `json:"complete,omitzero"`
+	// Ended is the record of the iteration if it has ended.
+	Ended IterationRecord `json:"ended,omitzero"`
+	// Scores are the last 64 scores, oldest first.
+	Scores []float64 `json:"scores,omitzero"`
+	// Best is the best score, nil if there is none, and BestIteration its iteration.
+	Best          *float64 `json:"best,omitzero"`
+	BestIteration int      `json:"best_iteration,omitzero"`
+	// Failures is the number of failed steps.
+	Failures int `json:"failures,omitzero"`
+	// Fatal is the failure that ends the loop, LastFailure the last failure of any.
+	Fatal       *StepFailure `json:"fatal,omitzero"`
+	LastFailure *StepFailure `json:"last_failure,omitzero"`
+	// Exit is the exit that ends the loop.
+	Exit *Exit `json:"exit,omitzero"`
+	// Active is the time spent in steps, rollbacks and delays, and between them, in
+	// nanoseconds.
+	Active time.Duration `json:"active_ns,omitzero"`
+	// Between is the time that the driver has used since the last outcome, in
+	// nanoseconds. The next step has that much less; Outcome.Between tells Add.
+	Between time.Duration `json:"between_ns,omitzero"`
+
+	tallied
+}
+
+// tallied is the part of a tally that only a plan reads. Its fields are exported for
+// JSON.
+type tallied struct {
 	// Started is when the first step started.
 	Started time.Time `json:"started,omitzero"`
-	// Active is the time spent in steps, rollbacks and delays, and between them, and
-	// IterationActive that in the running iteration without the delays around it, in
-	// nanoseconds.
-	Active          time.Duration `json:"active_ns,omitzero"`
+	// IterationActive is the time spent in the running iteration, without the delays
+	// around it, in nanoseconds.
 	IterationActive time.Duration `json:"iteration_active_ns,omitzero"`
-	// Between is what a driver has used of the loop's time since the last outcome,
-	// in nanoseconds. It leaves the next step less; Outcome.Between says it to Add.
-	Between time.Duration `json:"between_ns,omitzero"`
 	// After is the delay that the last step has asked for.
 	After time.Duration `json:"after_ns,omitzero"`
 	// Steps is how many steps have run, the finalizer excluded; a retried or
 	// sampled step is one.
 	Steps int `json:"steps,omitzero"`
-	// Iteration is the iteration that runs, or that has just ended; 0 before the first.
-	Iteration int `json:"iteration,omitzero"`
 	// Place is how many places of the iteration are done.
 	Place int `json:"place,omitzero"`
-	// Complete is how many iterations are complete, LastComplete the last of them.
-	Complete     int `json:"complete,omitzero"`
+	// LastComplete is the last complete iteration.
 	LastComplete int `json:"last_complete,omitzero"`
 	// Worked is how many steps of the iteration have succeeded, Succeeded how many
 	// iterations: those that are complete, or were left by an exit, and in which a
@@ -51,10 +75,8 @@ type Tally struct {
 	// ExitWords is the last step of the iteration that wrote a call of exit_loop in
 	// words, and did not make it; empty if none did.
 	ExitWords string `json:"exit_words,omitzero"`
-	// Ended is the record of the iteration if it has ended; Fresh says that
-	// the last outcome has ended it.
-	Ended IterationRecord `json:"ended,omitzero"`
-	Fresh bool            `json:"fresh,omitzero"`
+	// Fresh says that the last outcome has ended the iteration.
+	Fresh bool `json:"fresh,omitzero"`
 
 	// Attempt is how often the step that is due has failed already; Retries
 	// counts all such failures.
@@ -67,7 +89,7 @@ type Tally struct {
 	// CacheHits counts steps whose earlier outcome stood.
 	CacheHits int `json:"cache_hits,omitzero"`
 	// PerStep is by index in Plan.Steps, as far as the plan needs it.
-	PerStep []StepTally `json:"per_step,omitzero"`
+	PerStep []stepTally `json:"per_step,omitzero"`
 	// Idle is how many steps one after another were not run, because their
 	// circuits were open.
 	Idle int `json:"idle,omitzero"`
@@ -75,13 +97,10 @@ type Tally struct {
 	TimedOut string `json:"timed_out,omitzero"`
 	Spent    string `json:"spent,omitzero"`
 	// Bounds are what the plan's limits were then; see Reopen.
-	Bounds *Bounds `json:"bounds,omitzero"`
+	Bounds *bounds `json:"bounds,omitzero"`
 
-	// Scores are the recent scores, oldest first; Scored counts all there were.
-	Scores        []float64 `json:"scores,omitzero"`
-	Scored        int       `json:"scored,omitzero"`
-	Best          *float64  `json:"best,omitzero"`
-	BestIteration int       `json:"best_iteration,omitzero"`
+	// Scored counts all scores.
+	Scored int `json:"scored,omitzero"`
 	// Accepted is the last accepted score, from which the next improvement counts.
 	Accepted *float64 `json:"accepted,omitzero"`
 	// Rejections and Rollbacks count iterations; RollbackDue says that the state
@@ -109,7 +128,7 @@ type Tally struct {
 	Met      int      `json:"met,omitzero"`
 	MetScore *float64 `json:"met_score,omitzero"`
 	// Judge is what the judge's samples have shown.
-	Judge JudgeTally `json:"judge,omitzero"`
+	Judge judgeTally `json:"judge,omitzero"`
 
 	// Print stands for what the running iteration has produced; Prints are
 	// those of the last two iterations before, the older one first.
@@ -129,21 +148,15 @@ type Tally struct {
 
 	// Truths are those of the plan's conditions at the last look; Looked says
 	// that it was at the last outcome.
-	Truths []Truth `json:"truths,omitzero"`
+	Truths []truth `json:"truths,omitzero"`
 	Looked bool    `json:"looked,omitzero"`
 
-	// Failures counts failed steps: all, those of this iteration, and those
-	// running.
-	Failures          int  `json:"failures,omitzero"`
+	// IterationFailures counts the failed steps of this iteration, FailuresRunning
+	// those that failed one after another up to now.
 	IterationFailures int  `json:"iteration_failures,omitzero"`
 	FailuresRunning   uint `json:"failures_running,omitzero"`
-	// Fatal is the failure that ends the loop, LastFailure the last of any.
-	Fatal       *StepFailure `json:"fatal,omitzero"`
-	LastFailure *StepFailure `json:"last_failure,omitzero"`
 	// Canceled says why the run was canceled.
 	Canceled string `json:"canceled,omitzero"`
-	// Exit is the exit that ends the loop.
-	Exit *Exit `json:"exit,omitzero"`
 	// Refusals counts the exits that were not allowed; Refused are the last few.
 	Refusals int       `json:"refusals,omitzero"`
 	Refused  []Refusal `json:"refused,omitzero"`

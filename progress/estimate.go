@@ -44,7 +44,7 @@ func (l *Loop) tally() loop.Tally {
 		t.Usage.OutputTokens += u.OutputTokens
 	}
 	// A judge whose samples scatter so that they make the noise that was recorded:
-	// see loop.JudgeTally.
+	// see the judge in package loop.
 	t.Judge.PastSquares, t.Judge.PastFreedom = noise*noise/8, 1
 	return t
 }
