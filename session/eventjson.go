@@ -12,15 +12,14 @@ import (
 // stored is an event as this package writes it: without UnmarshalJSON.
 type stored Event
 
-// DecodeEvent reads an event that was written as JSON, with the state that it sets as
-// [Plain] has it. It is for stores: it is faster than json.Unmarshal, and reads no
-// timestamps that are numbers.
-func DecodeEvent(data []byte) (*Event, error) {
-	e := new(Event)
+// Decode reads into an empty event one that was written as JSON, with the state that
+// it sets as [Plain] has it. It is for stores: it is faster than json.Unmarshal, and
+// does not read timestamps that are numbers.
+func (e *Event) Decode(data []byte) error {
 	if err := json.Unmarshal(data, (*stored)(e)); err != nil {
-		return nil, err
+		return err
 	}
-	return e, e.restore(data)
+	return e.restore(data)
 }
 
 // UnmarshalJSON reads an event, with the state that it sets as [Plain] has it. Its

@@ -158,7 +158,8 @@ func TestEventsAreReadWithAllDigits(t *testing.T) {
 	if err := json.Unmarshal(data, plain); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := session.DecodeEvent(data)
+	stored := new(session.Event)
+	err = stored.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}

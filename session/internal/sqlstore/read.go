@@ -142,7 +142,8 @@ func scanEvents(rows rows) ([]*session.Event, error) {
 
 // decodeEvent makes an event of its row.
 func decodeEvent(seq int64, data, texts []byte) (*session.Event, error) {
-	ev, err := session.DecodeEvent(data)
+	ev := new(session.Event)
+	err := ev.Decode(data)
 	if err == nil && texts != nil {
 		err = put(ev, texts)
 	}
