@@ -308,9 +308,6 @@ func (r *Runner) open(run *run, msg *genai.Content, o runOptions) (err error) {
 
 // opened is open for a session that begins with the run's first event.
 func (r *Runner) opened(run *run, ev *session.Event) (err error) {
-	if run.view.LastSeq() < ev.Seq {
-		run.view.Apply(ev)
-	}
 	run.notes = r.notes(run.view, ev)
 	if run.agent, err = r.who(nothing, run.msg); err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
@@ -375,7 +372,9 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 	return got.Session, nil
 }
 
-// append stores an event and makes sure that the run sees it.
+// append stores an event. The store applies it to the run's view; for a store of
+// somebody else, which does not know views, append does. This is the only place of a
+// run where an event reaches the view.
 func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return nil
@@ -387,7 +386,7 @@ func (r *run) append(ev *session.Event) error {
 	if err := r.service.AppendEvent(r.ctx, r.view, ev); err != nil {
 		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", ev.Author, err)}
 	}
-	if r.view.LastSeq() < ev.Seq {
+	if r.view.LastSeq() < ev.Seq { // the store does not know views
 		r.view.Apply(ev)
 	}
 	return nil
