@@ -15,23 +15,24 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Agent is something that can be run in an invocation. It is safe for
-// concurrent use by several invocations, and passes agenttest.TestAgent.
+// Agent answers an invocation with a stream of events. It is safe for concurrent use by several
+// invocations, and passes agenttest.TestAgent.
 type Agent interface {
-	// Name is unique in the agent's tree and not "user".
+	// Name is unique in the agent's tree. It is not "user".
 	Name() string
-	// Description tells other agents what this one is for.
+	// Description tells other agents what this agent is for.
 	Description() string
-	// Run answers the invocation. Nothing happens until the sequence is
-	// ranged over, and ranging again runs again. Each pair holds an event or
-	// an error, and an error is the last pair.
+	// Run answers the invocation. Nothing happens until the sequence is ranged over, and
+	// ranging again runs again. Each pair holds an event or an error. An error is the last
+	// pair.
 	Run(InvocationContext) iter.Seq2[*session.Event, error]
 	// SubAgents lists the agent's own sub-agents, in order.
 	SubAgents() []Agent
-	// FindAgent finds an agent by name in the tree below and including this
-	// one; nil if there is none. [Find] does it for whoever implements Agent.
+	// FindAgent returns the agent of that name in the tree below and including this one, or
+	// nil. [Find] implements it.
 	FindAgent(name string) Agent
-	// FindSubAgent is FindAgent without this one; see [FindSub].
+	// FindSubAgent returns the agent of that name in the tree below this one, or nil. [FindSub]
+	// implements it.
 	FindSubAgent(name string) Agent
 }
 
@@ -45,25 +46,23 @@ type (
 
 // Config describes an agent for [New].
 type Config struct {
-	// Name is required, unique in the agent's tree, not "user", and without
-	// the characters / [ ] #.
+	// Name is required. It is unique in the agent's tree, is not "user", and has none of the
+	// characters / [ ] #.
 	Name string
-	// Description tells other agents what this one is for.
+	// Description tells other agents what this agent is for.
 	Description string
-	// SubAgents are the agents that this one may run, in order.
+	// SubAgents are the agents that this agent can run, in order.
 	SubAgents []Agent
-	// BeforeAgentCallbacks run first, in order, until one returns content or
-	// an error.
+	// BeforeAgentCallbacks run first, in order, until one returns content or an error.
 	BeforeAgentCallbacks []BeforeAgentCallback
-	// Run is what the agent does; nil does nothing.
+	// Run is what the agent does. If it is nil the agent does nothing.
 	Run func(InvocationContext) iter.Seq2[*session.Event, error]
-	// AfterAgentCallbacks run last, in order, until one returns content or an
-	// error. They are left out if the agent failed, ended the invocation, or
-	// was no longer listened to.
+	// AfterAgentCallbacks run last, in order, until one returns content or an error. They do
+	// not run if the agent failed, ended the invocation, or lost its consumer.
 	AfterAgentCallbacks []AfterAgentCallback
 }
 
-// Type says what kind of agent one is, for tools and telemetry.
+// Type is the kind of an agent, for tools and telemetry.
 type Type string
 
 // The kinds of agent that Refrain has.
@@ -81,8 +80,8 @@ const (
 // typed is an agent that says of what kind it is.
 type typed interface{ Type() Type }
 
-// TypeOf is the kind of agent a is: what its method Type() agent.Type says, or
-// else [TypeCustom].
+// TypeOf returns the kind of an agent: the result of its method Type() agent.Type, or
+// [TypeCustom] if it has no such method.
 func TypeOf(a Agent) Type {
 	if t, ok := a.(typed); ok {
 		return t.Type()
@@ -90,8 +89,8 @@ func TypeOf(a Agent) Type {
 	return TypeCustom
 }
 
-// New returns an agent that does what cfg.Run does: a [*Custom]. The errors are
-// those of [Config.Check].
+// New returns an agent that does what cfg.Run does. Its concrete type is [*Custom]. The errors
+// are those of [Config.Check].
 func New(cfg Config) (Agent, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -100,8 +99,8 @@ func New(cfg Config) (Agent, error) {
 	return &Custom{cfg}, nil
 }
 
-// Check returns what is wrong with c: a name that [Config] does not allow, or a
-// sub-agent that is nil, is listed twice, or has such a name.
+// Check returns an error if [Config] does not allow the name, or if a sub-agent is nil, is
+// listed twice, or has a name that is not allowed.
 func (c Config) Check() error {
 	if err := checkName(c.Name); err != nil {
 		return err

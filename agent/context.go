@@ -14,38 +14,39 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// InvocationContext is what an agent is given when it runs. It is good until
-// the agent's Run is over.
+// InvocationContext is what an agent gets when it runs. It is valid until the agent's Run
+// returns.
 type InvocationContext interface {
 	context.Context
 
 	// Agent is the agent that runs.
 	Agent() Agent
-	// Artifacts stores files; nil if the runner has no artifact service.
+	// Artifacts stores files. It is nil if the runner has no artifact service.
 	Artifacts() Artifacts
-	// Memory searches earlier sessions; nil if the runner has none.
+	// Memory searches earlier sessions. It is nil if the runner has no memory service.
 	Memory() Memory
-	// Session is the thread that the invocation belongs to, kept up to date
-	// with every event that was yielded.
+	// Session is the session of the invocation. It includes every event that was yielded. Its
+	// State().Set fails with session.ErrNotLogged, except for temp: keys: set a key in a
+	// callback or a tool, or in the Actions.StateDelta of an event.
 	Session() session.Session
-	// InvocationID names the call of the runner.
+	// InvocationID identifies the call of the runner.
 	InvocationID() string
-	// Branch is the dotted path of parallel branches that the agent runs in.
+	// Branch is the path of the parallel branches around the agent, joined by dots.
 	Branch() string
-	// UserContent is what started the invocation.
+	// UserContent is the message that started the invocation.
 	UserContent() *genai.Content
-	// RunConfig is how the caller wants the run done.
+	// RunConfig is the caller's configuration of the run.
 	RunConfig() *RunConfig
-	// EndInvocation asks that this agent does no more, not even its after
-	// callbacks. Others go on.
+	// EndInvocation ends this agent: it does nothing more, and its after callbacks do not run.
+	// Other agents continue.
 	EndInvocation()
 	// Ended reports whether EndInvocation was called on this context.
 	Ended() bool
-	// WithContext is the same invocation under another context.Context.
+	// WithContext returns the same invocation under another context.Context.
 	WithContext(ctx context.Context) InvocationContext
 }
 
-// ReadonlyContext is what may be known where nothing may be changed.
+// ReadonlyContext describes an invocation to code that may not change it.
 type ReadonlyContext interface {
 	context.Context
 	UserContent() *genai.Content
@@ -58,29 +59,27 @@ type ReadonlyContext interface {
 	Branch() string
 }
 
-// Context is what callbacks and tools are given. It serves programs written for
-// both generations of ADK, under the names that each has for it.
+// Context is what callbacks and tools get. Both generations of ADK find their names in it.
 type Context interface {
 	ReadonlyContext
 	InvocationContext
 
-	// State reads and writes the session's state. What is set becomes part of
-	// the event that follows: the call sees it at once, others when that event
-	// is in the log.
+	// State reads and writes the session's state. A key that is set becomes part of the event
+	// of this call. The call sees the new value at once. Others see it when the event is in the
+	// log.
 	State() session.State
-	// Actions is what that event will do. In a callback around an agent
-	// Escalate works as in a tool.
+	// Actions are the actions of that event. Escalate leaves the loop, in a callback around an
+	// agent as in a tool.
 	Actions() *session.EventActions
-	// FunctionCallID names the tool call; empty in a callback.
+	// FunctionCallID identifies the tool call. It is empty in a callback.
 	FunctionCallID() string
-	// SearchMemory looks for words in earlier sessions. It fails if the runner
-	// has no memory service.
+	// SearchMemory searches earlier sessions. It fails if the runner has no memory service.
 	SearchMemory(ctx context.Context, query string) (*memory.SearchResponse, error)
-	// ToolConfirmation is a person's answer about this tool call; nil if none
-	// was asked for or given.
+	// ToolConfirmation is a person's answer about this tool call. It is nil if there is no
+	// answer.
 	ToolConfirmation() *toolconfirmation.ToolConfirmation
-	// RequestConfirmation asks a person about this tool call. It fails outside
-	// one.
+	// RequestConfirmation asks a person to confirm this tool call. It fails outside a tool
+	// call.
 	RequestConfirmation(hint string, payload any) error
 }
 
@@ -98,41 +97,40 @@ type Artifacts interface {
 	LoadVersion(ctx context.Context, name string, version int) (*artifact.LoadResponse, error)
 }
 
-// Memory looks things up in earlier sessions.
+// Memory searches earlier sessions.
 type Memory interface {
 	AddSessionToMemory(context.Context, session.Session) error
 	SearchMemory(ctx context.Context, query string) (*memory.SearchResponse, error)
 }
 
-// StreamingMode says whether pieces of an answer are shown as they arrive.
+// StreamingMode says whether the run yields pieces of an answer as they arrive.
 type StreamingMode string
 
 // The streaming modes.
 const (
-	// StreamingModeNone shows whole answers only.
+	// StreamingModeNone yields whole answers only.
 	StreamingModeNone StreamingMode = "none"
-	// StreamingModeSSE shows pieces too, as events marked Partial.
+	// StreamingModeSSE yields pieces too, as events with Partial set.
 	StreamingModeSSE StreamingMode = "sse"
 )
 
-// RunConfig is how the caller wants a run done. The zero value is ADK's default.
+// RunConfig configures a run. Its zero value is ADK's default.
 type RunConfig struct {
 	StreamingMode StreamingMode
-	// SaveInputBlobsAsArtifacts stores files in the user's message as
-	// artifacts and leaves their names in it.
+	// SaveInputBlobsAsArtifacts stores the files in the user's message as artifacts, and
+	// replaces them by their names.
 	SaveInputBlobsAsArtifacts bool
-	// MaxLLMCalls is how often the agents of the run may ask a model; 0 is
-	// [DefaultMaxLLMCalls], less is no limit. It is a guard against a run
-	// without end, and no budget: to reach it is a failure.
+	// MaxLLMCalls fails the run after this many model calls. 0 means [DefaultMaxLLMCalls]; a
+	// negative number means no limit. It guards against a run without end. A limit that ends a
+	// loop in good order is Budget.
 	MaxLLMCalls int
-	// Budget bounds what the model calls of the run use; nil does not. To
-	// reach it is no failure where a loop is around the call, which stops then
-	// and hands back what it has.
+	// Budget limits what the model calls of the run use; nil sets no limit. If a call in a loop
+	// exceeds it, the loop stops and hands back its result.
 	Budget *budget.Limits
-	// Prices are what models charge. Without a model's price its cost is
-	// unknown, and a budget that limits cost does not let it be asked.
+	// Prices are the prices of models. The cost of a model without a price is unknown, and a
+	// budget that limits cost refuses to call it.
 	Prices budget.Prices
-	// Pause asks the run to end between two steps; nil cannot. With it a durable
-	// run can wait for a person too: see drive.Place.Ask.
+	// Pause can end the run between two steps; nil cannot. A durable run with a Pause can wait
+	// for a person's answer.
 	Pause *Pause
 }

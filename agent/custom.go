@@ -11,17 +11,17 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Custom is an agent that [New] has made from a function.
+// Custom is an agent that [New] has made.
 type Custom struct{ cfg Config }
 
-// Config returns what the agent was made from. Its lists are the agent's: do not
-// change them.
+// Config returns the config that the agent was made from. Do not change its lists: they are the
+// agent's.
 func (c *Custom) Config() Config { return c.cfg }
 
-// Name is the agent's name.
+// Name returns the agent's name.
 func (c *Custom) Name() string { return c.cfg.Name }
 
-// Description tells other agents what this one is for.
+// Description tells other agents what this agent is for.
 func (c *Custom) Description() string { return c.cfg.Description }
 
 // SubAgents lists the agent's own sub-agents, in order.
@@ -33,8 +33,8 @@ func (c *Custom) FindAgent(name string) Agent { return Find(c, name) }
 // FindSubAgent is [FindSub].
 func (c *Custom) FindSubAgent(name string) Agent { return FindSub(c, name) }
 
-// Run runs the agent as a step under ctx, with its callbacks. It is
-// [github.com/refrain-dev/refrain/agent/drive.Run].
+// Run runs the agent as a step under ctx, between its callbacks. It fails in a program that
+// imports neither package runner nor package agent/drive.
 func (c *Custom) Run(ctx InvocationContext) iter.Seq2[*session.Event, error] {
 	run, ok := driver.Run.(func(InvocationContext, Agent) iter.Seq2[*session.Event, error])
 	if !ok {

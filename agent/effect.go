@@ -6,27 +6,28 @@ import (
 	"fmt"
 )
 
-// Effect says what a step or a tool does to the world outside, and with it what a
-// resumed run does about a call that was cut off.
+// Effect is what a step or a tool does to the outside world. It decides what a resumed run does
+// about a call that was cut off. A call that has finished is never repeated, whatever its
+// effect.
 type Effect string
 
 // The effects. A call that came to its end is never made again, whatever it does.
 const (
-	// Pure: nothing, or nothing that anybody minds. It is made again.
+	// Pure: it changes nothing. A resumed run repeats the call.
 	Pure Effect = "pure"
-	// Idempotent: something that happens once for one call ID (drive.Place.CallID), or
-	// that may happen twice. It is made again, with the same ID. The default.
+	// Idempotent: it happens once for each call ID, or may happen twice. A resumed run repeats
+	// the call with the same ID. This is the default.
 	Idempotent Effect = "idempotent"
-	// AtMostOnce: something that must not happen twice. The intent is in the log
-	// before it happens. After a crash nobody knows whether it has: the run
-	// waits for a person to say so, or fails where it cannot wait.
+	// AtMostOnce: it must not happen twice. The log records the intent before the call. If the
+	// call was cut off, the resumed run waits for a person to say whether it took place, or
+	// fails if it cannot wait.
 	AtMostOnce Effect = "at_most_once"
-	// Transactional: it only writes what the log keeps, which counts if the step
-	// came to its end. It is made again.
+	// Transactional: it only writes into the log, which counts if the step finishes. A resumed
+	// run repeats the call.
 	Transactional Effect = "transactional"
 )
 
-// Check refuses what is none of the effects. Empty is the default.
+// Check returns an error if e is none of the effects. Empty means the default.
 func (e Effect) Check() error {
 	switch e {
 	case "", Pure, Idempotent, AtMostOnce, Transactional:

@@ -12,10 +12,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// StepError is the failure of a step: which one, and why. Unwrap gives the
-// agent's own error.
+// StepError is the failure of a step. Unwrap returns the agent's own error.
 type StepError struct {
-	// Address is the step that failed, the innermost if several are on the way.
+	// Address is the step that failed. If steps within each other failed, it is the innermost.
 	Address session.Address
 	Err     error
 }
@@ -27,21 +26,20 @@ func (e *StepError) Error() string {
 // Unwrap returns the agent's own error.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// LogError says that an event could not be stored. It ends the whole run, which can be
-// resumed when the store works again. No policy of a loop applies to it: no step is
-// tried again or skipped because of it.
+// LogError says that the store could not store an event. It ends the whole run. The run can be
+// resumed when the store works again. No loop retries or skips a step because of it.
 type LogError struct{ Err error }
 
 func (e *LogError) Error() string { return e.Err.Error() }
 
-// Unwrap is the store's error.
+// Unwrap returns the store's error.
 func (e *LogError) Unwrap() error { return e.Err }
 
-// PanicError is a panic of an agent, as an error.
+// PanicError is an agent's panic, as an error.
 type PanicError struct {
 	// Value is what the agent panicked with.
 	Value any
-	// Stack is where; it is not part of the error's text.
+	// Stack is the stack of the panic. The error's text does not include it.
 	Stack []byte
 }
 
@@ -53,17 +51,16 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// ErrDiverged is what every [*DivergedError] is, for errors.Is.
+// ErrDiverged matches every [*DivergedError] in errors.Is.
 var ErrDiverged = errors.New("the run diverged from its log")
 
-// DivergedError says where a resumed run would go another way than its log: its
-// agents are others than those that the log was written by, or what they do
-// depends on something else than the log, such as the time or chance.
+// DivergedError says that a resumed run did something else than its log says. Its agents have
+// changed, or they depend on something that is not in the log, such as the time or chance.
 type DivergedError struct {
-	// Address is the step that is not as it was.
+	// Address is the step that differs.
 	Address session.Address
-	// Recorded is what the log has, and Said what the run has now; in JSON,
-	// where they are two versions of one thing.
+	// Recorded is what the log has, and Said is what the run did now. Two versions of one event
+	// are JSON.
 	Recorded, Said string
 }
 
@@ -74,23 +71,23 @@ func (e *DivergedError) Error() string {
 // Is reports whether target is [ErrDiverged].
 func (e *DivergedError) Is(target error) bool { return target == ErrDiverged }
 
-// InDoubtError says that a step has failed, and that calls beside it were cut off by
-// that which must not be made twice: nobody knows whether they took place. It is the
-// error of the agent that ran them side by side.
+// InDoubtError says that a step has failed, and that this cut off calls beside it that must not
+// be made twice. They may have taken place. It is the error of the agent that ran the calls
+// side by side.
 type InDoubtError struct {
-	// Err is how the step failed.
+	// Err is the failure of the step.
 	Err   error
 	Calls []Doubt
 }
 
-// Doubt is a call of which nobody knows whether it took place.
+// Doubt is a call that may or may not have taken place.
 type Doubt struct {
-	// Address is the step that made it, and ID what the call was made with: see
-	// drive.Place.CallID and drive.Place.ToolCallID.
+	// Address is the step that made the call, and ID is the call's ID: see drive.Place.CallID
+	// and drive.Place.ToolCallID.
 	Address session.Address
 	ID      string
-	// Call is the ID that a model gave its call of a tool, with the tool's name and
-	// the arguments; all empty for a step, and Tool and Args in an [InDoubtError].
+	// Call is the ID that a model gave its call of a tool; Tool and Args are the tool's name
+	// and its arguments. All are empty for a step. An [InDoubtError] has only Call.
 	Call string
 	Tool string
 	Args map[string]any
@@ -105,15 +102,15 @@ func (e *InDoubtError) Error() string {
 		e.Err, strings.Join(calls, ", "))
 }
 
-// Unwrap is how the step failed.
+// Unwrap returns the failure of the step.
 func (e *InDoubtError) Unwrap() error { return e.Err }
 
 // Errors of an agent that asks a person; compare with errors.Is.
 var (
-	// ErrWaiting: the run has ended because it waits for a person. The error is a
+	// ErrWaiting: the run has ended because it waits for a person's answer. The error is a
 	// [*WaitingError].
 	ErrWaiting = errors.New("the run waits for a person")
-	// ErrCannotAsk: the run cannot wait.
+	// ErrCannotAsk: the run cannot wait for a person's answer.
 	ErrCannotAsk = errors.New("nobody can be asked: the run cannot wait for an answer. Run it by a supervisor, as refrain run does, or by a durable runner with RunConfig.Pause")
 )
 
@@ -135,9 +132,9 @@ func (e *WaitingError) Error() string {
 // Is reports whether target is [ErrWaiting].
 func (e *WaitingError) Is(target error) bool { return target == ErrWaiting }
 
-// DefaultMaxLLMCalls is how often the agents of one run may ask a model if
-// [RunConfig] does not say.
+// DefaultMaxLLMCalls is the limit of model calls of a run whose [RunConfig] sets none.
 const DefaultMaxLLMCalls = 500
 
-// ErrTooManyModelCalls ends a run whose agents ask models without end.
+// ErrTooManyModelCalls ends a run whose agents have made more model calls than
+// [RunConfig.MaxLLMCalls].
 var ErrTooManyModelCalls = errors.New("too many model calls in one run")

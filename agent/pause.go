@@ -9,16 +9,14 @@ import (
 	"sync"
 )
 
-// ErrPaused is the cause with which a run ends that was asked to pause.
+// ErrPaused is the cause with which a paused run ends.
 var ErrPaused = errors.New("paused")
 
-// Pause asks a run to end at its next boundary: between two steps, when nothing
-// that does work is under way. A step that has begun comes to its end first, and
-// so do those that run beside it. A durable run that ended so loses nothing when
-// it is resumed. A Pause is for one run, which gets it in its [RunConfig]; its
-// zero value is ready.
+// Pause ends a run at its next boundary: between two steps, when no step is working. Steps that
+// have begun finish first. A durable run that was paused loses nothing when it is resumed. A
+// Pause is for one run, which gets it in its [RunConfig]. Its zero value is ready to use.
 //
-// What does work is an agent that runs no others, or that asks a model.
+// A step is working if its agent runs no others, or calls a model.
 type Pause struct {
 	mu     sync.Mutex
 	cause  error
@@ -27,8 +25,8 @@ type Pause struct {
 	cancel context.CancelCauseFunc
 }
 
-// Ask asks for the pause. The run ends with the cause, which is usually
-// [ErrPaused]. The first cause counts.
+// Ask asks the run to pause. The run ends with cause, which is usually [ErrPaused]. Only the
+// first call has an effect.
 func (p *Pause) Ask(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +36,7 @@ func (p *Pause) Ask(cause error) {
 	p.end()
 }
 
-// Asked is the cause of a pause that was asked for; nil if there is none.
+// Asked returns the cause of a pause that was asked for, or nil.
 func (p *Pause) Asked() error {
 	if p == nil {
 		return nil
@@ -48,7 +46,8 @@ func (p *Pause) Asked() error {
 	return p.cause
 }
 
-// Bind is for package drive: it says which context ends with the run, and how.
+// Bind is for package drive. It sets the context that ends with the run, and the function that
+// ends it.
 func (p *Pause) Bind(run context.Context, cancel context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,16 +62,16 @@ func (p *Pause) end() {
 	}
 }
 
-// Work is a step that does work, and that a [Pause] waits for. nil is none.
+// Work is a working step that a [Pause] waits for. nil is no step.
 type Work struct {
 	pause *Pause
 	owner any
 }
 
-// Begin is for package drive: it counts a step of an owner as under way. If a pause was asked for, it waits for the end of
-// the run instead and returns nil. A stranger is a step whose context does not tell
-// which step it runs in: it may be part of one that is under way, and the pause that
-// waits for that one must not make it wait.
+// Begin is for package drive. It counts a step as working until [Work.Done] is called. If a
+// pause was asked for, Begin waits for the end of the run and returns nil. A stranger is a step
+// whose context does not tell which step it runs in. It may be part of a working step that the
+// pause waits for, so it does not wait itself.
 func (p *Pause) Begin(ctx context.Context, owner any, stranger bool) *Work {
 	p.mu.Lock()
 	if p.cause != nil && p.run != nil && ctx.Err() == nil && !(stranger && len(p.busy) > 0) {
@@ -93,7 +92,7 @@ func (p *Pause) Begin(ctx context.Context, owner any, stranger bool) *Work {
 	return w
 }
 
-// Done says that the step is over.
+// Done says that the step has ended.
 func (w *Work) Done() {
 	if w == nil {
 		return
@@ -104,8 +103,7 @@ func (w *Work) Done() {
 	w.pause.end()
 }
 
-// Leave is for package drive: it is Done for the steps of owners that were left
-// behind.
+// Leave is for package drive. It calls Done for every step whose owner was left behind.
 func (p *Pause) Leave(left func(owner any) bool) {
 	if p == nil {
 		return

@@ -4,39 +4,38 @@ package agent
 
 import "github.com/refrain-dev/refrain/session/mark"
 
-// Reconcile finds out what became of a call that must not be made twice
-// ([AtMostOnce]), and that was cut off or has failed: by looking it up where it was to
-// take place, usually by its ID. It only looks: it may be called again, if the process
-// dies before its answer is in the log.
+// Reconcile finds out whether a call took place that must not be made twice ([AtMostOnce]), and
+// that was cut off or has failed. Usually it looks the call up by its ID in the service that
+// was called. It must not change anything: it is called again if the process dies before its
+// answer is in the log.
 //
-// Ctx is that of the step which makes the call; for a call of a tool it is a
-// tool.Context. An error, or a panic, leaves the call unknown: then a person is
-// asked, as without a Reconcile.
+// ctx is the context of the step that makes the call. For the call of a tool it is a
+// tool.Context. An error or a panic means that it could not find out: a person is asked, as
+// without a Reconcile.
 type Reconcile func(ctx InvocationContext, call Doubt) (Reconciliation, error)
 
-// Reconciliation is what a [Reconcile] has found out. The zero value says that it is not
-// known.
+// Reconciliation is what a [Reconcile] has found out. Its zero value means unknown.
 type Reconciliation struct {
 	kind   string // of mark.Reconciled; "" is unknown
 	result any
 	why    string
 }
 
-// Happened says that the call took place, and what it came to: for a step its output,
-// a text, or what has JSON; for a tool its answer, a map, or what is to be its result.
+// Happened says that the call took place, with its result. The result of a step is its output:
+// a text, or a value that has JSON. The result of a tool is its answer: a map, or the value of
+// the key "result".
 func Happened(result any) Reconciliation {
 	return Reconciliation{kind: mark.ReconciledHappened, result: result}
 }
 
-// DidNotHappen says that the call did not take place, and never will by itself: it is
-// made again, with the same ID.
+// DidNotHappen says that the call did not take place and will not. The run makes the call
+// again, with the same ID.
 func DidNotHappen() Reconciliation { return Reconciliation{kind: mark.ReconciledNot} }
 
-// Unknown says that it cannot be found out, and why: a person is asked, who is told.
+// Unknown says why it could not find out. A person is asked, and sees the reason.
 func Unknown(why string) Reconciliation { return Reconciliation{why: why} }
 
-// Happened reports whether the call took place, and what it came to: as it comes out
-// of JSON.
+// Happened reports whether the call took place, and returns its result as JSON decodes it.
 func (r *Reconciliation) Happened() (result any, ok bool) {
 	return r.result, r.kind == mark.ReconciledHappened
 }
@@ -44,10 +43,10 @@ func (r *Reconciliation) Happened() (result any, ok bool) {
 // DidNotHappen reports whether the call did not take place.
 func (r *Reconciliation) DidNotHappen() bool { return r.kind == mark.ReconciledNot }
 
-// Why says why it is not known; empty if nobody has tried to find it out.
+// Why returns why the Reconcile could not find out. It is empty if there was no Reconcile.
 func (r *Reconciliation) Why() string { return r.why }
 
-// Question asks a person about a call of which nothing could be found out. What says
+// Question returns the question to a person about a call that may have taken place. what says
 // what happened, such as "pay was cut off".
 func (r *Reconciliation) Question(what string) mark.Question {
 	if r.why != "" {
