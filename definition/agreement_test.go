@@ -51,6 +51,7 @@ var needed = map[definition.Type]string{
 // The schema and the checker agree about every field of every type of agent, and
 // values of every sort. The short form takes every 17th of the values.
 func TestSchemaAgreesAboutEveryField(t *testing.T) {
+	t.Parallel()
 	s := compiledSchema(t)
 	every, n := longtest.N(17, 1), 0
 	checked, wrong := 0, 0

@@ -41,6 +41,7 @@ const frozenFile = "testdata/frozen.golden"
 // has changed, run both versions with REFRAIN_LONG=1 and -frozen.print FILE, and
 // compare the files.
 func TestFrozenDefinitions(t *testing.T) {
+	t.Parallel()
 	n := longtest.N(frozenFew, frozenMany)
 	if *update {
 		n = frozenMany

@@ -20,6 +20,7 @@ import (
 // definitions, the plan that the checks, the worst case and the rehearsal look at is
 // the plan of the loop agent that Build makes.
 func TestThePlanThatIsCheckedIsThePlanThatRuns(t *testing.T) {
+	t.Parallel()
 	n := longtest.N(15, frozenMany)
 	definitions, loops, policies := 0, 0, 0
 	see := func(where, text string, fsys fstest.MapFS) {

@@ -161,6 +161,7 @@ func TestSchemaLetsDefinitionsPass(t *testing.T) {
 // what has a wrong structure is refused by both, and what only [definition.Load]
 // can see is wrong passes the schema.
 func TestSchemaAgreesAboutBrokenDefinitions(t *testing.T) {
+	t.Parallel()
 	s := compiledSchema(t)
 	files, _ := filepath.Glob("testdata/broken/*.yaml")
 	wrong, right := 0, 0

@@ -33,6 +33,7 @@ import (
 // definition comes to more than its worst case: no agent runs more often or asks
 // more, and no run uses more tokens, costs more or takes longer.
 func TestRunsNeverExceedTheWorstCase(t *testing.T) {
+	t.Parallel()
 	seeds, tight := longtest.N(60, 300), map[string]int{}
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
