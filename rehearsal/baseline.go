@@ -96,18 +96,30 @@ func (s *stage) unfit(l *definition.Agent) (f Finding, ok bool) {
 	return f, false
 }
 
-// spared says why a fault of models is not played to a loop. spared is false if it
-// is; then f is where its finding begins.
-func (s *stage) spared(l *definition.Agent) (f Finding, spared bool) {
-	f = Finding{Loop: l.Name, Status: Spared}
-	if len(s.asking(l)) == 0 {
-		f.Detail = "no agent in it asks a model"
-		return f, true
+// inEachLoop plays a fault to each loop in which it can happen, and in which stand-ins
+// come to anything. Spared says why it cannot happen in a loop; "" if it can.
+func (s *stage) inEachLoop(spared func(*definition.Agent) string, play func(l *definition.Agent, f *Finding) error) ([]Finding, error) {
+	var all []Finding
+	for _, l := range s.loops {
+		f := Finding{Loop: l.Name, Status: Spared, Detail: spared(l)}
+		if f.Detail == "" {
+			if bad, is := s.unfit(l); is {
+				f = bad
+			} else if err := play(l, &f); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, f)
 	}
-	if unfit, bad := s.unfit(l); bad {
-		return unfit, true
+	return all, nil
+}
+
+// asksModels says why a fault of models cannot happen in a loop.
+func (s *stage) asksModels(l *definition.Agent) string {
+	if len(s.asking(l)) > 0 {
+		return ""
 	}
-	return f, false
+	return "no agent in it asks a model"
 }
 
 func (s *stage) fails(l *definition.Agent) bool {

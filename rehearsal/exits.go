@@ -15,21 +15,16 @@ import (
 // neverExits: the agent that is to end the loop never does, conditions never hold,
 // and the score stands still below its target.
 func (s *stage) neverExits(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		if len(s.goals[l.Name].ways) == 0 {
-			f.Detail = "it waits for nothing: only its limits end it"
-			all = append(all, f)
-			continue
+	waits := func(l *definition.Agent) string {
+		if len(s.goals[l.Name].ways) > 0 {
+			return ""
 		}
-		if f, bad := s.unfit(l); bad {
-			all = append(all, f)
-			continue
-		}
+		return "it waits for nothing: only its limits end it"
+	}
+	return s.inEachLoop(waits, func(l *definition.Agent, f *Finding) error {
 		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		got := s.walk(l, s.quiet[l.Name], t).run()
 		f.Stop, f.Detail = got.stop, got.ending()
@@ -40,9 +35,8 @@ func (s *stage) neverExits(ctx context.Context) ([]Finding, error) {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", plural(got.iterations, "iteration"))
 			f.fix(l.Name, "max_iterations", "10", "")
 		}
-		all = append(all, f)
-	}
-	return all, nil
+		return nil
+	})
 }
 
 // exitNotPermitted: an agent that may not end the loop asks to.

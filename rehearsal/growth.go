@@ -26,25 +26,20 @@ const (
 
 // stateGrows: an agent's answer is longer in each iteration than in the one before.
 func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
+	kept := func(l *definition.Agent) string {
+		if s.keeps(l) != nil {
+			return ""
+		}
+		return "none of its stand-ins keeps anything in the state"
+	}
+	return s.inEachLoop(kept, func(l *definition.Agent, f *Finding) error {
 		by := s.keeps(l)
-		if by == nil {
-			f.Detail = "none of its stand-ins keeps anything in the state"
-			all = append(all, f)
-			continue
-		}
-		if f, bad := s.unfit(l); bad {
-			all = append(all, f)
-			continue
-		}
 		f.Steps = []string{by.Name}
 		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, stateSize: farTooLarge, score: s.rising(l), words: func(a *definition.Agent, at place) (string, bool) {
 			return speech(a, at) + strings.Repeat(" more", growth/5*at.loops[l.Name]), a == by
 		}})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		got := s.walk(l, s.quiet[l.Name], t).run()
 		f.Stop, f.Guard, f.Status = got.stop, got.by(l), Caught
@@ -59,9 +54,8 @@ func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
 		default:
 			f.Detail = fmt.Sprintf("%s, when the state has %s", got.ending(), size(largest))
 		}
-		all = append(all, f)
-	}
-	return all, nil
+		return nil
+	})
 }
 
 // keeps is the last stand-in in a loop that writes to the state. It is not the judge, if
@@ -140,19 +134,13 @@ func (s *stage) rising(l *definition.Agent) func(place) float64 {
 
 // costsExplode: every iteration's requests take twice the tokens of those before.
 func (s *stage) costsExplode(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f, spared := s.spared(l)
-		if spared {
-			all = append(all, f)
-			continue
-		}
+	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
 		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, score: s.rising(l), usage: func(at place) *scripted.Usage {
 			n := min(max(1, at.loops[l.Name]), 18)
 			return &scripted.Usage{Prompt: promptTokens << (n - 1), Output: outputTokens}
 		}})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		got := s.walk(l, s.quiet[l.Name], t).run()
 		f.Stop, f.Guard, f.Status = got.stop, got.by(l), Caught
@@ -175,9 +163,8 @@ func (s *stage) costsExplode(ctx context.Context) ([]Finding, error) {
 			f.Status, f.Guard = Uncaught, ""
 			f.fix(l.Name, "budget.tokens", strconv.FormatInt(s.enough(l), 10), "")
 		}
-		all = append(all, f)
-	}
-	return all, nil
+		return nil
+	})
 }
 
 // enough is a budget of tokens for a loop: four times what it has used where nothing

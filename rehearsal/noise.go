@@ -32,19 +32,13 @@ const (
 // noisyJudge: the work stays the same, and the judge is in two minds about it. What
 // it says each time is drawn anew, whatever it has said before.
 func (s *stage) noisyJudge(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		g, sc := s.goals[l.Name], l.Loop.Score
-		if sc == nil || !g.judged {
-			f.Detail = "no model gives a score"
-			all = append(all, f)
-			continue
+	judged := func(l *definition.Agent) string {
+		if l.Loop.Score != nil && s.goals[l.Name].judged {
+			return ""
 		}
-		if f, bad := s.unfit(l); bad {
-			all = append(all, f)
-			continue
-		}
+		return "no model gives a score"
+	}
+	return s.inEachLoop(judged, func(l *definition.Agent, f *Finding) error {
 		n := s.noiseOf(l)
 		// What is played stays below the target: the rules go on from it.
 		t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, score: func(at place) float64 {
@@ -52,17 +46,15 @@ func (s *stage) noisyJudge(ctx context.Context) ([]Finding, error) {
 			return tidy(n.truth - n.sense*n.off*dice.Float64())
 		}})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if rec := t.of(l); rec == nil || len(rec.Outcomes) == 0 || s.walk(l, s.plans[l.Name], t).run().unscored() {
 			f.Status, f.Detail = Unknown, "no iteration gets a score with stand-ins"
-			all = append(all, f)
-			continue
+			return nil
 		}
-		s.judgeNoise(&f, l, t, n)
-		all = append(all, f)
-	}
-	return all, nil
+		s.judgeNoise(f, l, t, n)
+		return nil
+	})
 }
 
 func (w walked) unscored() bool { return w.stop == nil || w.stop.BestScore == nil }

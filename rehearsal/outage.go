@@ -101,13 +101,7 @@ func (s *stage) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 
 // providerDown: from the second iteration on every request to a model fails.
 func (s *stage) providerDown(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f, spared := s.spared(l)
-		if spared {
-			all = append(all, f)
-			continue
-		}
+	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
 		from := 2
 		if l.Loop.MaxIterations == 1 {
 			from = 1
@@ -119,7 +113,7 @@ func (s *stage) providerDown(ctx context.Context) ([]Finding, error) {
 			return nil
 		}})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		got := s.walk(l, s.quiet[l.Name], t).run()
 		f.Stop, f.Detail = got.stop, fmt.Sprintf("%s failed; %s", plural(got.failed, "step"), got.ending())
@@ -129,7 +123,6 @@ func (s *stage) providerDown(ctx context.Context) ([]Finding, error) {
 		} else if got.failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
 			f.fix(l.Name, "max_consecutive_failures", "3", " ends it sooner")
 		}
-		all = append(all, f)
-	}
-	return all, nil
+		return nil
+	})
 }

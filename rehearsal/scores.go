@@ -18,39 +18,37 @@ var onward = way{name: "onward", reason: loop.ReasonMaxIterations}
 
 // scoresRegress: it gets better, and from the third iteration on worse and worse.
 func (s *stage) scoresRegress(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		g, sc := s.goals[l.Name], l.Loop.Score
-		switch {
-		case sc == nil:
-			f.Detail = "nothing is scored"
-		case len(g.scorers) == 0:
-			f.Detail = "its score is computed, and by no stand-in"
-		case l.Loop.MaxIterations == 1, l.Loop.MaxIterations == 2:
-			f.Detail = "it has too few iterations for that"
-		default:
-			if bad, is := s.unfit(l); is {
-				f = bad
-				break
+	return s.inEachLoop(s.scoredIn(3), func(l *definition.Agent, f *Finding) error {
+		r := s.scaleOf(l)
+		var heard hearing
+		t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, hearing: &heard, words: spokenBy, score: func(at place) float64 {
+			n := at.loops[l.Name]
+			if n <= 2 {
+				return r.at(0.3 * float64(n))
 			}
-			r := s.scaleOf(l)
-			var heard hearing
-			t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, hearing: &heard, words: spokenBy, score: func(at place) float64 {
-				n := at.loops[l.Name]
-				if n <= 2 {
-					return r.at(0.3 * float64(n))
-				}
-				return r.at(0.6 - 0.15*float64(min(n, 8)-2))
-			}})
-			if err != nil {
-				return nil, err
-			}
-			s.judgeRegress(&f, l, t, &heard)
+			return r.at(0.6 - 0.15*float64(min(n, 8)-2))
+		}})
+		if err == nil {
+			s.judgeRegress(f, l, t, &heard)
 		}
-		all = append(all, f)
+		return err
+	})
+}
+
+// scoredIn says why a fault of scores cannot happen in a loop, which takes so many
+// iterations.
+func (s *stage) scoredIn(iterations uint) func(*definition.Agent) string {
+	return func(l *definition.Agent) string {
+		switch most := l.Loop.MaxIterations; {
+		case l.Loop.Score == nil:
+			return "nothing is scored"
+		case len(s.goals[l.Name].scorers) == 0:
+			return "its score is computed, and by no stand-in"
+		case most > 0 && most < iterations:
+			return "it has too few iterations for that"
+		}
+		return ""
 	}
-	return all, nil
 }
 
 // spokenBy has agents say which iteration it is, whatever a script has.
@@ -104,18 +102,13 @@ func (s *stage) finalizer(l *definition.Agent) *definition.Agent {
 
 // oscillation: two results in turns.
 func (s *stage) oscillation(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		if !s.playsIn(l) {
-			f.Detail = "its steps are computed, and none of them is a stand-in"
-			all = append(all, f)
-			continue
+	plays := func(l *definition.Agent) string {
+		if s.playsIn(l) {
+			return ""
 		}
-		if f, bad := s.unfit(l); bad {
-			all = append(all, f)
-			continue
-		}
+		return "its steps are computed, and none of them is a stand-in"
+	}
+	return s.inEachLoop(plays, func(l *definition.Agent, f *Finding) error {
 		sc := &scene{target: l, never: true, iterations: maxIterations, words: func(a *definition.Agent, at place) (string, bool) {
 			n, in := at.loops[l.Name]
 			if !in {
@@ -129,7 +122,7 @@ func (s *stage) oscillation(ctx context.Context) ([]Finding, error) {
 		}
 		t, err := s.run(ctx, sc)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		got := s.walk(l, s.quiet[l.Name], t).run()
 		f.Stop, f.Detail = got.stop, got.ending()
@@ -139,16 +132,15 @@ func (s *stage) oscillation(ctx context.Context) ([]Finding, error) {
 		// What only asks programs and servers waits for something: the same answer
 		// again is no circle.
 		if l.Loop.NoProgress == nil && len(s.asking(l)) > 0 && (f.Status == Uncaught || got.iterations > 4) {
-			if err := s.stopCircles(ctx, &f, l, sc, got.iterations); err != nil {
-				return nil, err
+			if err := s.stopCircles(ctx, f, l, sc, got.iterations); err != nil {
+				return err
 			}
 		}
 		if f.Status == Uncaught && f.Advice == "" {
 			f.fix(l.Name, "max_iterations", "10", "")
 		}
-		all = append(all, f)
-	}
-	return all, nil
+		return nil
+	})
 }
 
 // stopCircles advises no_progress if it ends what goes round in circles sooner: of

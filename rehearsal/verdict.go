@@ -17,34 +17,28 @@ import (
 
 // judgeInWords: whoever gives the score says what it thinks of the work, and no number.
 func (s *stage) judgeInWords(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		judges := s.judges(l)
+	judged := func(l *definition.Agent) string {
 		switch {
 		case l.Loop.Score == nil:
-			f.Detail = "nothing is scored"
-		case len(judges) == 0:
-			f.Detail = "no model gives its score"
-		default:
-			if bad, is := s.unfit(l); is {
-				f = bad
-				break
-			}
-			t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, said: func(a *definition.Agent, at place, out line) line {
-				if !slices.Contains(judges, a) {
-					return out
-				}
-				return line{words: verdict(at), value: verdict(at)}
-			}})
-			if err != nil {
-				return nil, err
-			}
-			s.judgeWords(&f, l, judges, t)
+			return "nothing is scored"
+		case len(s.judges(l)) == 0:
+			return "no model gives its score"
 		}
-		all = append(all, f)
+		return ""
 	}
-	return all, nil
+	return s.inEachLoop(judged, func(l *definition.Agent, f *Finding) error {
+		judges := s.judges(l)
+		t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, said: func(a *definition.Agent, at place, out line) line {
+			if !slices.Contains(judges, a) {
+				return out
+			}
+			return line{words: verdict(at), value: verdict(at)}
+		}})
+		if err == nil {
+			s.judgeWords(f, l, judges, t)
+		}
+		return err
+	})
 }
 
 // verdict is what a judge says in words, each time something else. There is no number
@@ -95,45 +89,28 @@ func (s *stage) judges(l *definition.Agent) []*definition.Agent {
 
 // notANumber: from the second iteration on the score is not a number.
 func (s *stage) notANumber(ctx context.Context) ([]Finding, error) {
-	var all []Finding
-	for _, l := range s.loops {
-		f := Finding{Loop: l.Name, Status: Spared}
-		scorers := s.goals[l.Name].scorers
-		switch {
-		case l.Loop.Score == nil:
-			f.Detail = "nothing is scored"
-		case len(scorers) == 0:
-			f.Detail = "its score is computed, and by no stand-in"
-		case l.Loop.MaxIterations == 1:
-			f.Detail = "it has too few iterations for that"
-		default:
-			if bad, is := s.unfit(l); is {
-				f = bad
-				break
-			}
-			r := s.scaleOf(l)
-			var heard hearing
-			t, err := s.run(ctx, &scene{
-				target: l, way: onward, iterations: maxIterations, hearing: &heard, words: spokenBy,
-				score: func(place) float64 { return r.at(0.3) },
-				said: func(a *definition.Agent, at place, out line) line {
-					if at.loops[l.Name] < 2 || !slices.Contains(scorers, a) {
-						return out
-					}
-					return out.withoutNumbers()
-				},
-			})
-			if err != nil {
-				return nil, err
-			}
-			for _, a := range scorers {
-				f.Steps = append(f.Steps, a.Name)
-			}
-			s.judgeNotANumber(&f, l, t, &heard)
+	return s.inEachLoop(s.scoredIn(2), func(l *definition.Agent, f *Finding) error {
+		scorers, r := s.goals[l.Name].scorers, s.scaleOf(l)
+		var heard hearing
+		t, err := s.run(ctx, &scene{
+			target: l, way: onward, iterations: maxIterations, hearing: &heard, words: spokenBy,
+			score: func(place) float64 { return r.at(0.3) },
+			said: func(a *definition.Agent, at place, out line) line {
+				if at.loops[l.Name] < 2 || !slices.Contains(scorers, a) {
+					return out
+				}
+				return out.withoutNumbers()
+			},
+		})
+		if err != nil {
+			return err
 		}
-		all = append(all, f)
-	}
-	return all, nil
+		for _, a := range scorers {
+			f.Steps = append(f.Steps, a.Name)
+		}
+		s.judgeNotANumber(f, l, t, &heard)
+		return nil
+	})
 }
 
 func (s *stage) judgeNotANumber(f *Finding, l *definition.Agent, t *take, heard *hearing) {
