@@ -13,7 +13,7 @@ import (
 
 // baseline plays the definition with nothing wrong: once for each way in which one
 // of its loops is meant to end.
-func (s *stage) baseline(ctx context.Context, rep *Report) error {
+func (s *bench) baseline(ctx context.Context, rep *Report) error {
 	s.base, s.met = make(map[string]*take), make(map[string]bool)
 	if len(s.loops) == 0 {
 		rep.Notes = append(rep.Notes, "there is no loop in it")
@@ -40,7 +40,7 @@ func (s *stage) baseline(ctx context.Context, rep *Report) error {
 }
 
 // ending says whether a loop has ended in the way in which it was meant to.
-func (s *stage) ending(l *definition.Agent, w way, t *take) (Ending, bool) {
+func (s *bench) ending(l *definition.Agent, w way, t *take) (Ending, bool) {
 	e := Ending{Loop: l.Name, Way: w.name, Known: true}
 	rec := t.of(l)
 	if rec == nil {
@@ -78,7 +78,7 @@ func (s *stage) ending(l *definition.Agent, w way, t *take) (Ending, bool) {
 // unfit says why nothing can be learned of a loop with stand-ins: it fails with
 // nothing wrong, as when an expression reads of a program what stand-ins do not
 // know. ok is false if there is nothing in the way.
-func (s *stage) unfit(l *definition.Agent) (f Finding, ok bool) {
+func (s *bench) unfit(l *definition.Agent) (f Finding, ok bool) {
 	t := s.base[l.Name]
 	f = Finding{Loop: l.Name, Status: Unknown, Advice: "give answers that fit with --script, by agent: " + strings.Join(s.played(l), ", ")}
 	rec := t.of(l)
@@ -98,7 +98,7 @@ func (s *stage) unfit(l *definition.Agent) (f Finding, ok bool) {
 
 // inEachLoop plays a fault to each loop in which it can happen, and in which stand-ins
 // come to anything. Spared says why it cannot happen in a loop; "" if it can.
-func (s *stage) inEachLoop(spared func(*definition.Agent) string, play func(l *definition.Agent, f *Finding) error) ([]Finding, error) {
+func (s *bench) inEachLoop(spared func(*definition.Agent) string, play func(l *definition.Agent, f *Finding) error) ([]Finding, error) {
 	var all []Finding
 	for _, l := range s.loops {
 		f := Finding{Loop: l.Name, Status: Spared, Detail: spared(l)}
@@ -115,20 +115,20 @@ func (s *stage) inEachLoop(spared func(*definition.Agent) string, play func(l *d
 }
 
 // asksModels says why a fault of models cannot happen in a loop.
-func (s *stage) asksModels(l *definition.Agent) string {
+func (s *bench) asksModels(l *definition.Agent) string {
 	if len(s.asking(l)) > 0 {
 		return ""
 	}
 	return "no agent in it asks a model"
 }
 
-func (s *stage) fails(l *definition.Agent) bool {
+func (s *bench) fails(l *definition.Agent) bool {
 	_, fails := s.unfit(l)
 	return fails
 }
 
 // played are the agents in another one that have stand-ins.
-func (s *stage) played(in *definition.Agent) []string {
+func (s *bench) played(in *definition.Agent) []string {
 	var names []string
 	for _, a := range s.leaves(in) {
 		if reaches(a) {
@@ -139,6 +139,6 @@ func (s *stage) played(in *definition.Agent) []string {
 }
 
 // steered reports whether what a loop comes to hangs on what stand-ins say.
-func (s *stage) steered(l *definition.Agent) bool {
+func (s *bench) steered(l *definition.Agent) bool {
 	return len(s.played(l)) > 0
 }

@@ -132,27 +132,21 @@ func reaches(a *definition.Agent) bool {
 	return true
 }
 
-// replaced lists what a rehearsal does not run.
-func (c *cast) replaced() []StandIn {
-	all := []StandIn{}
-	for a := range c.def.Root.All {
-		if len(a.Callbacks) > 0 {
-			all = append(all, StandIn{a.Name, "callbacks"})
-		}
-		switch {
-		case a.Type == definition.TypeLLM:
-			all = append(all, StandIn{a.Name, "model"})
-			for _, t := range a.LLM.Tools {
-				switch {
-				case t.MCP != nil:
-					all = append(all, StandIn{a.Name, "mcp"})
-				case t.Func != "":
-					all = append(all, StandIn{t.Func, "func"})
-				}
-			}
-		case reaches(a):
-			all = append(all, StandIn{a.Name, string(a.Type)})
-		}
+// silenced is a plan that does not get what it waits for: its condition never holds,
+// and its score never reaches its target.
+func silenced(p *loop.Plan) *loop.Plan {
+	quiet := *p
+	if p.StopWhen != nil {
+		quiet.StopWhen = &loop.Condition{Expr: "false"}
 	}
-	return all
+	if s := p.Score; s != nil && (s.Target != nil || s.DimensionTarget != nil) {
+		own := *s
+		out := 1e99
+		if s.LowerIsBetter {
+			out = -out
+		}
+		own.Target, own.DimensionTarget = &out, nil
+		quiet.Score = &own
+	}
+	return &quiet
 }

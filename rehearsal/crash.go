@@ -5,7 +5,6 @@ package rehearsal
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
@@ -26,7 +24,7 @@ const maxPoints = 150
 // crash: the process dies, right behind an event of the log, and another one takes
 // the run up. That is done for every event. What the run comes to has to be what it
 // comes to without that.
-func (s *stage) crash(ctx context.Context) ([]Finding, error) {
+func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 	sc := &scene{iterations: maxIterations}
 	whole, err := s.run(ctx, sc)
 	if err != nil {
@@ -54,7 +52,7 @@ func (s *stage) crash(ctx context.Context) ([]Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		if diff := differ(want, got); diff != "" {
+		if diff := differ(want, outcomeOf(got)); diff != "" {
 			if f.Differ++; first == "" {
 				first = fmt.Sprintf("cut off after event %d of %d (%s): %s", k, len(whole.log), label(whole.log[k-1]), diff)
 			}
@@ -72,7 +70,7 @@ func (s *stage) crash(ctx context.Context) ([]Finding, error) {
 }
 
 // points are where to cut a log: behind the user's message, and before the end.
-func (s *stage) points(n int) []int {
+func (s *bench) points(n int) []int {
 	all := make([]int, 0, n)
 	for k := 1; k < n; k++ {
 		all = append(all, k)
@@ -83,56 +81,6 @@ func (s *stage) points(n int) []int {
 	dice := rand.New(rand.NewPCG(s.cfg.Seed, 30))
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return slices.Sorted(slices.Values(all[:maxPoints]))
-}
-
-// resume takes a run up that was cut off behind its first k events, in another
-// process's agents.
-func (s *stage) resume(ctx context.Context, sc *scene, whole *take, k int) (*outcome, error) {
-	store := session.InMemoryService()
-	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.state)})
-	if err != nil {
-		return nil, err
-	}
-	for _, ev := range whole.log[:k] {
-		kept, err := stored(ev)
-		if err != nil {
-			return nil, err
-		}
-		if err := store.AppendEvent(ctx, made.Session, kept); err != nil {
-			return nil, err
-		}
-	}
-	root, err := s.open(ctx, sc, func() {})
-	if err != nil {
-		return nil, err
-	}
-	r, err := runner.New(runner.Config{AppName: app, Agent: root, SessionService: store, Durable: true})
-	if err != nil {
-		return nil, err
-	}
-	t := &take{run: whole.run}
-	for _, err := range r.Resume(ctx, app, app, whole.run, s.runConfig()) {
-		if err != nil {
-			t.err = err
-		}
-	}
-	if errors.Is(t.err, runner.ErrFinished) {
-		t.err = whole.err // there was nothing left to do
-	}
-	if err := t.read(store); err != nil {
-		return nil, err
-	}
-	return outcomeOf(t), nil
-}
-
-// stored is an event as a database would give it back.
-func stored(ev *session.Event) (*session.Event, error) {
-	data, err := json.Marshal(ev)
-	if err != nil {
-		return nil, err
-	}
-	out := new(session.Event)
-	return out, json.Unmarshal(data, out)
 }
 
 // outcome is what a run comes to.

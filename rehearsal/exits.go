@@ -14,7 +14,7 @@ import (
 
 // neverExits: the agent that is to end the loop never does, conditions never hold,
 // and the score stands still below its target.
-func (s *stage) neverExits(ctx context.Context) ([]Finding, error) {
+func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 	waits := func(l *definition.Agent) string {
 		if len(s.goals[l.Name].ways) > 0 {
 			return ""
@@ -40,7 +40,7 @@ func (s *stage) neverExits(ctx context.Context) ([]Finding, error) {
 }
 
 // exitNotPermitted: an agent that may not end the loop asks to.
-func (s *stage) exitNotPermitted(ctx context.Context) ([]Finding, error) {
+func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	for _, l := range s.loops {
 		var asks []*definition.Agent
@@ -76,7 +76,7 @@ func (s *stage) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 
 // named reports whether the file says of an agent, or of one around it in the same
 // loop, who may end the loop.
-func (s *stage) named(a, l *definition.Agent) bool {
+func (s *bench) named(a, l *definition.Agent) bool {
 	for ; a != l; a = s.parent[a] {
 		if _, given := a.FieldPosition("can_exit_loop"); given && a.CanExitLoop || a.ExitWhen != "" {
 			return true
@@ -88,7 +88,7 @@ func (s *stage) named(a, l *definition.Agent) bool {
 	return false
 }
 
-func (s *stage) asksToLeave(ctx context.Context, l, a *definition.Agent) (Finding, error) {
+func (s *bench) asksToLeave(ctx context.Context, l, a *definition.Agent) (Finding, error) {
 	f := Finding{Loop: l.Name, Steps: []string{a.Name}, Status: Spared}
 	t, err := s.run(ctx, &scene{target: l, escalate: a.Name, iterations: maxIterations})
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *stage) asksToLeave(ctx context.Context, l, a *definition.Agent) (Findin
 
 // decides is the agent that may be meant to end a loop where the file does not say:
 // one whose instructions speak of it, or else the last that asks a model.
-func (s *stage) decides(l *definition.Agent) *definition.Agent {
+func (s *bench) decides(l *definition.Agent) *definition.Agent {
 	var last *definition.Agent
 	for _, a := range s.steps(l) {
 		if a.LLM == nil {

@@ -3,7 +3,6 @@
 package rehearsal
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -164,13 +163,6 @@ func (w way) String() string {
 		return "its limits"
 	}
 	return w.name
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // expressionsOf are the expressions of a condition.

@@ -25,7 +25,7 @@ const (
 )
 
 // stateGrows: an agent's answer is longer in each iteration than in the one before.
-func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
+func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 	kept := func(l *definition.Agent) string {
 		if s.keeps(l) != nil {
 			return ""
@@ -61,7 +61,7 @@ func (s *stage) stateGrows(ctx context.Context) ([]Finding, error) {
 // keeps is the last stand-in in a loop that writes to the state. It is not the judge, if
 // there is another: that one is asked several times in each iteration, and takes the
 // place of its own words.
-func (s *stage) keeps(l *definition.Agent) *definition.Agent {
+func (s *bench) keeps(l *definition.Agent) *definition.Agent {
 	var last, judge *definition.Agent
 	for _, a := range s.steps(l) {
 		switch sc := l.Loop.Score; {
@@ -77,7 +77,7 @@ func (s *stage) keeps(l *definition.Agent) *definition.Agent {
 
 // allowance is the budget that bounds how much a loop's requests take, its own or that
 // of a loop around it; "" if there is none. One of calls bounds how many there are.
-func (s *stage) allowance(l *definition.Agent) string {
+func (s *bench) allowance(l *definition.Agent) string {
 	for ; l != nil; l = s.loopAround(l) {
 		switch b := l.Loop.Budget; {
 		case b == nil:
@@ -92,7 +92,7 @@ func (s *stage) allowance(l *definition.Agent) string {
 
 // largestState is the largest that an iteration has left. What the finalizer adds is
 // no matter of the loop.
-func (s *stage) largestState(t *take, l *definition.Agent) (bytes int64, iteration int) {
+func (s *bench) largestState(t *take, l *definition.Agent) (bytes int64, iteration int) {
 	rec := t.of(l)
 	if rec == nil {
 		return 0, 0
@@ -109,22 +109,9 @@ func (s *stage) largestState(t *take, l *definition.Agent) (bytes int64, iterati
 	return bytes, iteration
 }
 
-// sizeOf is the size of a state, about: what a loop without a limit does not measure.
-func sizeOf(state map[string]any) (bytes int64) {
-	for k, v := range state {
-		bytes += int64(len(k))
-		if text, ok := v.(string); ok {
-			bytes += int64(len(text))
-		} else {
-			bytes += int64(len(encode(v)))
-		}
-	}
-	return bytes
-}
-
 // rising is a score that gets better in each iteration, for ever: no loop that waits
 // for more is ended by it.
-func (s *stage) rising(l *definition.Agent) func(place) float64 {
+func (s *bench) rising(l *definition.Agent) func(place) float64 {
 	if l.Loop.Score == nil {
 		return nil
 	}
@@ -133,7 +120,7 @@ func (s *stage) rising(l *definition.Agent) func(place) float64 {
 }
 
 // costsExplode: every iteration's requests take twice the tokens of those before.
-func (s *stage) costsExplode(ctx context.Context) ([]Finding, error) {
+func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
 		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, score: s.rising(l), usage: func(at place) *scripted.Usage {
 			n := min(max(1, at.loops[l.Name]), 18)
@@ -169,7 +156,7 @@ func (s *stage) costsExplode(ctx context.Context) ([]Finding, error) {
 
 // enough is a budget of tokens for a loop: four times what it has used where nothing
 // went wrong, and no less than 200000.
-func (s *stage) enough(l *definition.Agent) int64 {
+func (s *bench) enough(l *definition.Agent) int64 {
 	const step = 100_000
 	used := int64(0)
 	if rec := s.base[l.Name].of(l); rec != nil {

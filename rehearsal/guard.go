@@ -170,3 +170,23 @@ func handsBack(rec *loop.StopRecord) string {
 	}
 	return fmt.Sprintf("what there is of iteration %d", rec.Result.Iteration)
 }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// sizeOf is the size of a state, about: what a loop without a limit does not measure.
+func sizeOf(state map[string]any) (bytes int64) {
+	for k, v := range state {
+		bytes += int64(len(k))
+		if text, ok := v.(string); ok {
+			bytes += int64(len(text))
+		} else {
+			bytes += int64(len(encode(v)))
+		}
+	}
+	return bytes
+}

@@ -14,7 +14,7 @@ import (
 
 // stepHung: an agent says nothing, for ever, whenever it is run, in a loop that ends
 // by its limits only. What comes of that is for the rules to say.
-func (s *stage) stepHung(ctx context.Context) ([]Finding, error) {
+func (s *bench) stepHung(ctx context.Context) ([]Finding, error) {
 	endless := make(map[*definition.Agent]*take)
 	for _, l := range s.loops {
 		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations})
@@ -35,7 +35,7 @@ func (s *stage) stepHung(ctx context.Context) ([]Finding, error) {
 	return grouped(found), nil
 }
 
-func (s *stage) hung(a *definition.Agent, t *take) Finding {
+func (s *bench) hung(a *definition.Agent, t *take) Finding {
 	f := Finding{Steps: []string{a.Name}, Status: Caught}
 	own, ownName := ownTimeout(a)
 	l := s.loopAround(a)

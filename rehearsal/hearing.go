@@ -64,7 +64,7 @@ var spoken = regexp.MustCompile(`Words of ([^,\n]+), iteration (\d+(?:\.\d+)*)\.
 // heardOf are the iterations of a loop of which an agent was told or, if it asks no model,
 // those of which it tells in its answer. What an agent in a loop within it says is of
 // the iteration of the loop that is meant.
-func (c *cast) heardOf(h *hearing, l, agent *definition.Agent, answer string) []int {
+func (s *stage) heardOf(h *hearing, l, agent *definition.Agent, answer string) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	text, ok := h.told[agent.Name]
@@ -72,13 +72,13 @@ func (c *cast) heardOf(h *hearing, l, agent *definition.Agent, answer string) []
 		text = answer
 	}
 	depth := 0
-	for around := c.loopAround(l); around != nil; around = c.loopAround(around) {
+	for around := s.loopAround(l); around != nil; around = s.loopAround(around) {
 		depth++
 	}
 	var all []int
 	for _, m := range spoken.FindAllStringSubmatch(text, -1) {
 		numbers := strings.Split(m[2], ".")
-		if who := c.agents[m[1]]; who == nil || c.stepIn(who, l) == nil || len(numbers) <= depth {
+		if who := s.agents[m[1]]; who == nil || s.stepIn(who, l) == nil || len(numbers) <= depth {
 			continue
 		}
 		if n, err := strconv.Atoi(numbers[depth]); err == nil && !slices.Contains(all, n) {

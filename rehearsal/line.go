@@ -3,22 +3,12 @@
 package rehearsal
 
 import (
-	"encoding/json"
-	"maps"
-	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/session/mark"
 )
-
-// play is one run of a scene.
-type play struct {
-	*cast
-	*scene
-	script []scripted.Answer
-}
 
 // line is what a stand-in leaves behind.
 type line struct {
@@ -28,100 +18,39 @@ type line struct {
 	leave  bool
 }
 
-// scripted is the answer of the config's script for an agent: the n-th one that
-// names it is for iteration n, and the last one for those behind it.
-func (p *play) scripted(a *definition.Agent, at place) (scripted.Answer, bool) {
-	var own []scripted.Answer
-	for _, ans := range p.script {
-		if ans.Agent == a.Name {
-			own = append(own, ans)
-		}
-	}
-	if len(own) == 0 {
-		return scripted.Answer{}, false
-	}
-	return own[min(at.iteration(), len(own))-1], true
+// approving and editing report whether a person is asked for a yes, or for other
+// values of keys.
+func approving(a *definition.Agent) bool {
+	return a.Human != nil && a.Human.Ask == mark.AskApproval
 }
 
-// line is what an agent says in a place, in the form that is asked of it. Where
-// nothing goes wrong a script has the say; else what the fault needs is put into
-// what the script has.
-func (p *play) line(a *definition.Agent, at place) line {
-	form := p.form(a, at)
-	own, scripted := p.scripted(a, at)
-	if scripted {
-		form.words = own.Text
-		var v any
-		if json.Unmarshal([]byte(own.Text), &v) == nil {
-			form.base = v
-		}
-		form.need = nil
-	}
-	changed := false
-	if p.words != nil {
-		if other, ok := p.words(a, at); ok {
-			form.words, changed = other, true
-		}
-	}
-	leave := false
-	if !scripted || changed || p.never || p.score != nil {
-		for l := p.loopAround(a); l != nil; l = p.loopAround(l) {
-			leave = p.wants(a, l, at, form) || leave
-		}
-	}
-	if ends(a) {
-		form.fields["approved"] = leave
-	}
-	out := form.line(a)
-	out.leave = leave
-	if p.said != nil {
-		out = p.said(a, at, out)
-	}
-	return out
+func editing(a *definition.Agent) bool { return a.Human != nil && a.Human.Ask == mark.AskEdit }
+
+// jsonTask reports whether what a task leaves is no text.
+func jsonTask(a *definition.Agent) bool {
+	return approving(a) || a.Command != nil && a.Command.JSON || a.HTTP != nil && a.HTTP.JSON
 }
 
-// wants adds to an agent's answer what a loop around it reads there, and reports
-// whether it is the agent's part to leave that loop now.
-func (p *play) wants(a, l *definition.Agent, at place, f *form) (leave bool) {
-	g, n := p.goals[l.Name], at.loops[l.Name]
-	w, end := p.wayOf(p.cast, l)
-	if s := l.Loop.Score; s != nil && slices.Contains(g.scorers, a) && !g.study.scores() {
-		p.grade(a, s, p.mark(l, at, n), f)
-	}
-	now := end > 0 && n >= end
-	if g.study != nil {
-		f.pick(p.course(l).at(g.study, n, p.aim(l, at, n), func(k int) aim { return p.aim(l, at.first(), k) }))
-	}
-	return now && w.by == a
-}
-
-// mark is the score of a loop's iteration in the scene.
-func (p *play) mark(l *definition.Agent, at place, n int) float64 {
-	sc := p.scaleOf(l)
-	w, end := p.wayOf(p.cast, l)
+// result is what a task's exit_when reads, and its result key gets.
+func result(a *definition.Agent, l line) map[string]any {
+	var r map[string]any
 	switch {
-	case p.target == l && p.score != nil:
-		at.loops = maps.Clone(at.loops)
-		at.loops[l.Name] = n
-		return p.score(at)
-	case end > 0:
-		return sc.course(w, n, end)
+	case a.Command != nil:
+		r = map[string]any{"exit_code": okCodes(a)[0], "stdout": l.words, "stderr": ""}
+	case a.HTTP != nil:
+		r = map[string]any{"status": okStatus(a)[0], "headers": map[string]any{}, "body": l.words}
+	default:
+		r = map[string]any{"text": l.words}
 	}
-	return sc.at(0.4) // it stands still
-}
-
-// aim is what an iteration of a studied loop is to come to in the scene.
-func (p *play) aim(l *definition.Agent, at place, n int) aim {
-	w, end := p.wayOf(p.cast, l)
-	now := end > 0 && n >= end
-	to := aim{stop: now && w.reason == loop.ReasonCondition}
-	if l.Loop.Score != nil && len(p.goals[l.Name].scorers) > 0 {
-		to.score, to.rated = p.mark(l, at, n), true
+	if jsonTask(a) && a.Human == nil {
+		r["json"] = l.value
 	}
-	if now && w.by != nil && w.by.ExitWhen != "" {
-		to.exit = w.by.Name
+	for field, v := range l.result {
+		if !strings.Contains(field, ".") {
+			r[field] = v
+		}
 	}
-	return to
+	return r
 }
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

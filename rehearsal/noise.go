@@ -5,7 +5,6 @@ package rehearsal
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -31,7 +30,7 @@ const (
 
 // noisyJudge: the work stays the same, and the judge is in two minds about it. What
 // it says each time is drawn anew, whatever it has said before.
-func (s *stage) noisyJudge(ctx context.Context) ([]Finding, error) {
+func (s *bench) noisyJudge(ctx context.Context) ([]Finding, error) {
 	judged := func(l *definition.Agent) string {
 		if l.Loop.Score != nil && s.goals[l.Name].judged {
 			return ""
@@ -57,15 +56,13 @@ func (s *stage) noisyJudge(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-func (w walked) unscored() bool { return w.stop == nil || w.stop.BestScore == nil }
-
 // noise is how a judge is mistaken about work that stays the same.
 type noise struct {
 	truth, off, sense float64
 	seed              uint64
 }
 
-func (s *stage) noiseOf(l *definition.Agent) noise {
+func (s *bench) noiseOf(l *definition.Agent) noise {
 	r := s.scaleOf(l)
 	if sc := l.Loop.Score; sc.Target == nil && sc.DimensionTarget == nil {
 		for _, src := range expressionsOf(l.Loop.StopWhen) {
@@ -82,42 +79,6 @@ func (s *stage) noiseOf(l *definition.Agent) noise {
 		off = tidy(r.span / 5) // of a small scale
 	}
 	return noise{truth: r.goal - r.sense*off/2, off: off, sense: r.sense, seed: s.cfg.Seed} // just not good enough
-}
-
-// noiseKey is where the rules find a score that was drawn.
-const noiseKey = "rehearsal:judge"
-
-// judging has the rules of a walk read scores that are drawn.
-type judging struct {
-	step  int // that scores
-	draw  func() float64
-	value any
-	dims  []string
-}
-
-// mark puts the score into the state that a step has left.
-func (j *judging) mark(o *loop.Outcome) {
-	if o.Step == j.step && !o.Cached && o.Failure == nil || j.value == nil && o.Cached {
-		x := tidy(j.draw())
-		parts := map[string]any{"score": x}
-		inner := make(map[string]any)
-		for _, name := range j.dims {
-			parts[name], inner[name] = x, x
-		}
-		parts["dimensions"] = inner
-		j.value = parts
-		if o.Wrote != nil {
-			o.Wrote = append(slices.Clone(o.Wrote), noiseKey)
-		}
-	}
-	if j.value != nil {
-		state := maps.Clone(o.State)
-		if state == nil {
-			state = make(map[string]any)
-		}
-		state[noiseKey] = j.value
-		o.State = state
-	}
 }
 
 // luck is what chance has led to in noiseRuns runs.
@@ -142,7 +103,7 @@ var (
 )
 
 // toss plays a loop often, with a judge by the rules that are given.
-func (s *stage) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) luck {
+func (s *bench) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) luck {
 	plan, sc := *s.plans[l.Name], *l.Loop.Score
 	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = noiseKey, "", "", "", judge
 	plan.Score = &sc
@@ -189,7 +150,7 @@ func (s *stage) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) l
 }
 
 // judgeNoise says whether a loop takes noise for progress, and what helps.
-func (s *stage) judgeNoise(f *Finding, l *definition.Agent, t *take, n noise) {
+func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *take, n noise) {
 	sc := l.Loop.Score
 	got := s.toss(l, t, n, sc.Judge)
 	f.Stop = got.stop

@@ -17,7 +17,7 @@ import (
 var down = &scripted.Failure{Status: 503, Code: "unavailable", Message: "the provider is down, says the rehearsal"}
 
 // asking are the agents of a loop that ask others, and can be refused.
-func (s *stage) asking(l *definition.Agent) []*definition.Agent {
+func (s *bench) asking(l *definition.Agent) []*definition.Agent {
 	var all []*definition.Agent
 	for _, a := range s.leaves(l) {
 		if a.Type == definition.TypeLLM {
@@ -28,7 +28,7 @@ func (s *stage) asking(l *definition.Agent) []*definition.Agent {
 }
 
 // providerHiccup: one request of an agent fails, and the next would not.
-func (s *stage) providerHiccup(ctx context.Context) ([]Finding, error) {
+func (s *bench) providerHiccup(ctx context.Context) ([]Finding, error) {
 	asking := s.asking(s.def.Root)
 	if len(asking) == 0 {
 		return []Finding{{Status: Spared, Detail: "no agent asks a model"}}, nil
@@ -44,7 +44,7 @@ func (s *stage) providerHiccup(ctx context.Context) ([]Finding, error) {
 	return grouped(found), nil
 }
 
-func (s *stage) hiccup(ctx context.Context, a *definition.Agent) (Finding, error) {
+func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error) {
 	l := s.loopAround(a)
 	f := Finding{Steps: []string{a.Name}, Status: Caught}
 	if l != nil {
@@ -100,7 +100,7 @@ func (s *stage) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 }
 
 // providerDown: from the second iteration on every request to a model fails.
-func (s *stage) providerDown(ctx context.Context) ([]Finding, error) {
+func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
 		from := 2
 		if l.Loop.MaxIterations == 1 {

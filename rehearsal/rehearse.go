@@ -11,9 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/session"
 )
 
 // DefaultStepTime is what a step of a rehearsal is supposed to take.
@@ -60,8 +58,8 @@ const maxIterations = 60
 // stand-ins, nothing leaves the process.
 func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, error) {
 	cfg.StepTime = cmp.Or(cfg.StepTime, DefaultStepTime)
-	s := &stage{cast: newCast(def), cfg: cfg}
-	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: s.replaced(), Endings: []Ending{}, Findings: []Finding{}}
+	s := &bench{stage: &stage{cast: newCast(def), input: cfg.Input, stepTime: cfg.StepTime, script: cfg.script(), agent: cfg.Agent}, cfg: cfg}
+	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.cast), Endings: []Ending{}, Findings: []Finding{}}
 	var err error
 	if s.state, err = s.initial(rep); err != nil {
 		return nil, err
@@ -92,26 +90,34 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 	return rep, nil
 }
 
+// bench is the stage with what has been seen on it.
+type bench struct {
+	*stage
+	cfg  Config
+	base map[string]*take // nothing goes wrong, by loop
+	met  map[string]bool  // that loop ends as it is meant to
+}
+
 // injections are the faults: each looks at the definition in a few runs.
-var injections = map[Fault]func(*stage, context.Context) ([]Finding, error){
-	NeverExits:       (*stage).neverExits,
-	NoisyJudge:       (*stage).noisyJudge,
-	JudgeInWords:     (*stage).judgeInWords,
-	NotANumber:       (*stage).notANumber,
-	ScoresRegress:    (*stage).scoresRegress,
-	Oscillation:      (*stage).oscillation,
-	StepHung:         (*stage).stepHung,
-	ProviderHiccup:   (*stage).providerHiccup,
-	ProviderDown:     (*stage).providerDown,
-	ExitNotPermitted: (*stage).exitNotPermitted,
-	StateGrows:       (*stage).stateGrows,
-	CostsExplode:     (*stage).costsExplode,
-	Crash:            (*stage).crash,
+var injections = map[Fault]func(*bench, context.Context) ([]Finding, error){
+	NeverExits:       (*bench).neverExits,
+	NoisyJudge:       (*bench).noisyJudge,
+	JudgeInWords:     (*bench).judgeInWords,
+	NotANumber:       (*bench).notANumber,
+	ScoresRegress:    (*bench).scoresRegress,
+	Oscillation:      (*bench).oscillation,
+	StepHung:         (*bench).stepHung,
+	ProviderHiccup:   (*bench).providerHiccup,
+	ProviderDown:     (*bench).providerDown,
+	ExitNotPermitted: (*bench).exitNotPermitted,
+	StateGrows:       (*bench).stateGrows,
+	CostsExplode:     (*bench).costsExplode,
+	Crash:            (*bench).crash,
 }
 
 // initial is the state that runs begin with. Inputs that are required and not given
 // are made up.
-func (s *stage) initial(rep *Report) (map[string]any, error) {
+func (s *bench) initial(rep *Report) (map[string]any, error) {
 	values := make(map[string]string)
 	maps.Copy(values, s.cfg.Values)
 	for _, in := range s.def.Inputs {
@@ -129,37 +135,27 @@ var madeUp = map[definition.InputType]string{
 	definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
 }
 
-// around is the least time that the loops around a loop, or around an agent in one,
-// leave it in their first iteration.
-func (s *stage) around(a *definition.Agent) bound {
-	var least bound
-	for l := s.loopAround(a); l != nil; l = s.loopAround(l) {
-		w := &walk{cast: s.cast, loop: l, plan: s.plans[l.Name], stepOf: s.cfg.StepTime}
-		for range len(l.SubAgents) {
-			d := w.plan.Next(&w.tally, begun)
-			if d.Action != loop.RunStep {
-				break
-			}
-			if l.SubAgents[d.Step] == s.stepIn(a, l) {
-				if d.Timeout > 0 && (least.time == 0 || d.Timeout < least.time) {
-					least = bound{d.Timeout, limitName(l, l.SubAgents[d.Step], d.TimeoutKind, d.Timeout)}
+// replaced lists what a rehearsal does not run.
+func replaced(c *cast) []StandIn {
+	all := []StandIn{}
+	for a := range c.def.Root.All {
+		if len(a.Callbacks) > 0 {
+			all = append(all, StandIn{a.Name, "callbacks"})
+		}
+		switch {
+		case a.Type == definition.TypeLLM:
+			all = append(all, StandIn{a.Name, "model"})
+			for _, t := range a.LLM.Tools {
+				switch {
+				case t.MCP != nil:
+					all = append(all, StandIn{a.Name, "mcp"})
+				case t.Func != "":
+					all = append(all, StandIn{t.Func, "func"})
 				}
-				break
 			}
-			o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: begun.Add(w.elapsed), Waited: d.Wait}
-			w.elapsed += d.Wait + w.stepTime(l.SubAgents[d.Step], session.Address(""))
-			o.Finished = begun.Add(w.elapsed)
-			w.plan.Add(&w.tally, o)
+		case reaches(a):
+			all = append(all, StandIn{a.Name, string(a.Type)})
 		}
 	}
-	return least
-}
-
-// walk follows the rules of a loop from what was played.
-func (s *stage) walk(l *definition.Agent, plan *loop.Plan, t *take) *walk {
-	w := &walk{cast: s.cast, loop: l, plan: plan, stepOf: s.cfg.StepTime, take: t, outer: s.around(l)}
-	if t != nil {
-		w.rec = t.of(l)
-	}
-	return w
+	return all
 }

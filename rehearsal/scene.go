@@ -3,7 +3,6 @@
 package rehearsal
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/session"
 )
 
 // scene is what stand-ins do in one run. Whatever they do depends on nothing but
@@ -53,15 +51,6 @@ func (s *scene) course(l *definition.Agent) *course {
 	return s.courses[l.Name]
 }
 
-// place is where in a run a stand-in plays.
-type place struct {
-	addr   session.Address
-	loops  map[string]int // the loops around, with their iterations
-	within string         // the nearest of them
-	number string         // the iterations, the outermost first: 2.3
-	sample int            // of a judge, from 1
-}
-
 func placeOf(ctx agent.InvocationContext) place {
 	at := place{addr: drive.At(ctx).Address(), loops: make(map[string]int), sample: 1}
 	var numbers []string
@@ -81,23 +70,6 @@ func placeOf(ctx agent.InvocationContext) place {
 		}
 	}
 	return at
-}
-
-// first is the place with the first sample.
-func (p place) first() place {
-	p.sample = 1
-	return p
-}
-
-// iteration is that of the nearest loop; 1 outside loops.
-func (p place) iteration() int { return max(1, p.loops[p.within]) }
-
-// speech is what an agent says in a place. No two places have the same.
-func speech(a *definition.Agent, at place) string {
-	if at.number == "" {
-		return fmt.Sprintf("Words of %s.", a.Name)
-	}
-	return fmt.Sprintf("Words of %s, iteration %s.", a.Name, at.number)
 }
 
 // wayOf is how a loop is to end in the scene, and in which iteration; 0: it is

@@ -17,7 +17,7 @@ import (
 var onward = way{name: "onward", reason: loop.ReasonMaxIterations}
 
 // scoresRegress: it gets better, and from the third iteration on worse and worse.
-func (s *stage) scoresRegress(ctx context.Context) ([]Finding, error) {
+func (s *bench) scoresRegress(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.scoredIn(3), func(l *definition.Agent, f *Finding) error {
 		r := s.scaleOf(l)
 		var heard hearing
@@ -37,7 +37,7 @@ func (s *stage) scoresRegress(ctx context.Context) ([]Finding, error) {
 
 // scoredIn says why a fault of scores cannot happen in a loop, which takes so many
 // iterations.
-func (s *stage) scoredIn(iterations uint) func(*definition.Agent) string {
+func (s *bench) scoredIn(iterations uint) func(*definition.Agent) string {
 	return func(l *definition.Agent) string {
 		switch most := l.Loop.MaxIterations; {
 		case l.Loop.Score == nil:
@@ -54,7 +54,7 @@ func (s *stage) scoredIn(iterations uint) func(*definition.Agent) string {
 // spokenBy has agents say which iteration it is, whatever a script has.
 func spokenBy(a *definition.Agent, at place) (string, bool) { return speech(a, at), true }
 
-func (s *stage) judgeRegress(f *Finding, l *definition.Agent, t *take, heard *hearing) {
+func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *take, heard *hearing) {
 	got := s.walk(l, s.plans[l.Name], t).run()
 	if f.Stop = got.stop; got.stop == nil || got.stop.BestScore == nil {
 		f.Status, f.Detail = Unknown, "no iteration gets a score with stand-ins"
@@ -91,7 +91,7 @@ func (s *stage) judgeRegress(f *Finding, l *definition.Agent, t *take, heard *he
 	}
 }
 
-func (s *stage) finalizer(l *definition.Agent) *definition.Agent {
+func (s *bench) finalizer(l *definition.Agent) *definition.Agent {
 	for _, sub := range l.SubAgents {
 		if sub.OutputKey == definition.LoopOutput {
 			return sub
@@ -101,7 +101,7 @@ func (s *stage) finalizer(l *definition.Agent) *definition.Agent {
 }
 
 // oscillation: two results in turns.
-func (s *stage) oscillation(ctx context.Context) ([]Finding, error) {
+func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 	plays := func(l *definition.Agent) string {
 		if s.playsIn(l) {
 			return ""
@@ -145,7 +145,7 @@ func (s *stage) oscillation(ctx context.Context) ([]Finding, error) {
 
 // stopCircles advises no_progress if it ends what goes round in circles sooner: of
 // all that an iteration leaves, or of the keys that its stand-ins write.
-func (s *stage) stopCircles(ctx context.Context, f *Finding, l *definition.Agent, sc *scene, before int) error {
+func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent, sc *scene, before int) error {
 	var keys []string
 	for _, a := range s.steps(l) {
 		if reaches(a) && a.OutputKey != "" && !slices.Contains(keys, a.OutputKey) {
@@ -179,6 +179,6 @@ func (s *stage) stopCircles(ctx context.Context, f *Finding, l *definition.Agent
 }
 
 // playsIn reports whether a step of a loop is a stand-in.
-func (s *stage) playsIn(l *definition.Agent) bool {
+func (s *bench) playsIn(l *definition.Agent) bool {
 	return slices.ContainsFunc(s.steps(l), reaches)
 }

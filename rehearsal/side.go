@@ -7,10 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/genai"
-
-	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -85,32 +81,4 @@ func (c *cast) sideNotes() []string {
 		all = append(all, fmt.Sprintf("no agent writes %s: it is taken for what %s writes", strings.Join(sortedKeys(c.needs.side[name]), ", "), strings.Join(tools, " or ")))
 	}
 	return all
-}
-
-// writeSides has an agent write, when it is done, what its functions are supposed
-// to.
-func (p *play) writeSides(a *definition.Agent, cfg *llmagent.Config) {
-	keys := p.needs.side[a.Name]
-	if len(keys) == 0 {
-		return
-	}
-	cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks, func(ctx agent.CallbackContext) (*genai.Content, error) {
-		inv, ok := ctx.(agent.InvocationContext)
-		if !ok {
-			return nil, nil
-		}
-		at := placeOf(inv)
-		f := p.form(a, at)
-		for l := p.loopAround(a); l != nil; l = p.loopAround(l) {
-			p.wants(a, l, at, f)
-		}
-		for _, key := range sortedKeys(keys) {
-			if v, picked := f.picks[keys[key]]; picked {
-				if err := ctx.State().Set(key, v); err != nil {
-					return nil, err
-				}
-			}
-		}
-		return nil, nil
-	})
 }

@@ -4,11 +4,13 @@ package rehearsal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -29,10 +32,11 @@ import (
 // stage runs scenes.
 type stage struct {
 	*cast
-	cfg   Config
-	state map[string]any   // that runs begin with
-	base  map[string]*take // nothing goes wrong, by loop
-	met   map[string]bool  // that loop ends as it is meant to
+	state    map[string]any // that runs begin with
+	input    string         // what the user asks
+	stepTime time.Duration
+	script   []scripted.Answer
+	agent    func(*definition.Agent) (agent.Agent, bool) // in place of a stand-in; may be nil
 }
 
 // errEnough cuts off a run that has shown enough.
@@ -51,7 +55,7 @@ type take struct {
 
 // open makes the agents of a scene. Enough is called when the run is to end.
 func (s *stage) open(ctx context.Context, sc *scene, enough func()) (agent.Agent, error) {
-	p := &play{cast: s.cast, scene: sc, script: s.cfg.script()}
+	p := &play{cast: s.cast, scene: sc, script: s.script}
 	functions, err := s.functions()
 	if err != nil {
 		return nil, err
@@ -63,8 +67,8 @@ func (s *stage) open(ctx context.Context, sc *scene, enough func()) (agent.Agent
 		StandIns: definition.StandIns{
 			NoCallbacks: true,
 			Agent: func(a *definition.Agent) (agent.Agent, error) {
-				if s.cfg.Agent != nil {
-					if own, ok := s.cfg.Agent(a); ok {
+				if s.agent != nil {
+					if own, ok := s.agent(a); ok {
 						return own, nil
 					}
 				}
@@ -133,25 +137,6 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 	})
 }
 
-// silenced is a plan that does not get what it waits for: its condition never holds,
-// and its score never reaches its target.
-func silenced(p *loop.Plan) *loop.Plan {
-	quiet := *p
-	if p.StopWhen != nil {
-		quiet.StopWhen = &loop.Condition{Expr: "false"}
-	}
-	if s := p.Score; s != nil && (s.Target != nil || s.DimensionTarget != nil) {
-		own := *s
-		out := 1e99
-		if s.LowerIsBetter {
-			out = -out
-		}
-		own.Target, own.DimensionTarget = &out, nil
-		quiet.Score = &own
-	}
-	return &quiet
-}
-
 // run plays a scene to its end, or until it has shown enough.
 func (s *stage) run(ctx context.Context, sc *scene) (*take, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -188,7 +173,7 @@ func (s *stage) run(ctx context.Context, sc *scene) (*take, error) {
 const app = "rehearsal"
 
 func (s *stage) message() *genai.Content {
-	return genai.NewContentFromText(s.cfg.Input, genai.RoleUser)
+	return genai.NewContentFromText(s.input, genai.RoleUser)
 }
 
 func (s *stage) runConfig() agent.RunConfig {
@@ -269,3 +254,50 @@ type noTools string
 func (n noTools) Name() string { return "stand-in of " + string(n) }
 
 func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, nil }
+
+// resume takes a run up that was cut off behind its first k events, in another
+// process's agents.
+func (s *stage) resume(ctx context.Context, sc *scene, whole *take, k int) (*take, error) {
+	store := session.InMemoryService()
+	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.state)})
+	if err != nil {
+		return nil, err
+	}
+	for _, ev := range whole.log[:k] {
+		kept, err := stored(ev)
+		if err != nil {
+			return nil, err
+		}
+		if err := store.AppendEvent(ctx, made.Session, kept); err != nil {
+			return nil, err
+		}
+	}
+	root, err := s.open(ctx, sc, func() {})
+	if err != nil {
+		return nil, err
+	}
+	r, err := runner.New(runner.Config{AppName: app, Agent: root, SessionService: store, Durable: true})
+	if err != nil {
+		return nil, err
+	}
+	t := &take{run: whole.run}
+	for _, err := range r.Resume(ctx, app, app, whole.run, s.runConfig()) {
+		if err != nil {
+			t.err = err
+		}
+	}
+	if errors.Is(t.err, runner.ErrFinished) {
+		t.err = whole.err // there was nothing left to do
+	}
+	return t, t.read(store)
+}
+
+// stored is an event as a database would give it back.
+func stored(ev *session.Event) (*session.Event, error) {
+	data, err := json.Marshal(ev)
+	if err != nil {
+		return nil, err
+	}
+	out := new(session.Event)
+	return out, json.Unmarshal(data, out)
+}

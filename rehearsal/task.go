@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"strings"
 
 	"google.golang.org/genai"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // standIn makes the agent in place of one that reaches out of the process and asks
@@ -110,41 +108,6 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 		ev.Actions.Exit = &session.Exit{By: a.Name, Reason: a.ExitWhen}
 	}
 	return ev, nil
-}
-
-// approving and editing report whether a person is asked for a yes, or for other
-// values of keys.
-func approving(a *definition.Agent) bool {
-	return a.Human != nil && a.Human.Ask == mark.AskApproval
-}
-
-func editing(a *definition.Agent) bool { return a.Human != nil && a.Human.Ask == mark.AskEdit }
-
-// jsonTask reports whether what a task leaves is no text.
-func jsonTask(a *definition.Agent) bool {
-	return approving(a) || a.Command != nil && a.Command.JSON || a.HTTP != nil && a.HTTP.JSON
-}
-
-// result is what a task's exit_when reads, and its result key gets.
-func result(a *definition.Agent, l line) map[string]any {
-	var r map[string]any
-	switch {
-	case a.Command != nil:
-		r = map[string]any{"exit_code": okCodes(a)[0], "stdout": l.words, "stderr": ""}
-	case a.HTTP != nil:
-		r = map[string]any{"status": okStatus(a)[0], "headers": map[string]any{}, "body": l.words}
-	default:
-		r = map[string]any{"text": l.words}
-	}
-	if jsonTask(a) && a.Human == nil {
-		r["json"] = l.value
-	}
-	for field, v := range l.result {
-		if !strings.Contains(field, ".") {
-			r[field] = v
-		}
-	}
-	return r
 }
 
 // exitVals are the values of an exit_when.

@@ -16,7 +16,7 @@ import (
 )
 
 // judgeInWords: whoever gives the score says what it thinks of the work, and no number.
-func (s *stage) judgeInWords(ctx context.Context) ([]Finding, error) {
+func (s *bench) judgeInWords(ctx context.Context) ([]Finding, error) {
 	judged := func(l *definition.Agent) string {
 		switch {
 		case l.Loop.Score == nil:
@@ -50,7 +50,7 @@ func verdict(at place) string {
 	return fmt.Sprintf("It is %s than before, and still too %s.", better[n%len(better)], worse[n%len(worse)])
 }
 
-func (s *stage) judgeWords(f *Finding, l *definition.Agent, judges []*definition.Agent, t *take) {
+func (s *bench) judgeWords(f *Finding, l *definition.Agent, judges []*definition.Agent, t *take) {
 	got := s.walk(l, s.plans[l.Name], t).run()
 	f.Stop, f.Status, f.Guard = got.stop, Caught, got.by(l)
 	f.Detail = "no iteration is scored; " + got.ending()
@@ -77,7 +77,7 @@ func (s *stage) judgeWords(f *Finding, l *definition.Agent, judges []*definition
 }
 
 // judges are the agents that ask a model and give a loop its score.
-func (s *stage) judges(l *definition.Agent) []*definition.Agent {
+func (s *bench) judges(l *definition.Agent) []*definition.Agent {
 	var all []*definition.Agent
 	for _, a := range s.goals[l.Name].scorers {
 		if a.Type == definition.TypeLLM || a.Type == definition.TypeA2A {
@@ -88,7 +88,7 @@ func (s *stage) judges(l *definition.Agent) []*definition.Agent {
 }
 
 // notANumber: from the second iteration on the score is not a number.
-func (s *stage) notANumber(ctx context.Context) ([]Finding, error) {
+func (s *bench) notANumber(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.scoredIn(2), func(l *definition.Agent, f *Finding) error {
 		scorers, r := s.goals[l.Name].scorers, s.scaleOf(l)
 		var heard hearing
@@ -99,7 +99,7 @@ func (s *stage) notANumber(ctx context.Context) ([]Finding, error) {
 				if at.loops[l.Name] < 2 || !slices.Contains(scorers, a) {
 					return out
 				}
-				return out.withoutNumbers()
+				return withoutNumbers(out)
 			},
 		})
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *stage) notANumber(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-func (s *stage) judgeNotANumber(f *Finding, l *definition.Agent, t *take, heard *hearing) {
+func (s *bench) judgeNotANumber(f *Finding, l *definition.Agent, t *take, heard *hearing) {
 	got := s.walk(l, s.plans[l.Name], t).run()
 	f.Stop = got.stop
 	guard := got.by(l)
@@ -129,7 +129,7 @@ func (s *stage) judgeNotANumber(f *Finding, l *definition.Agent, t *take, heard 
 }
 
 // withoutNumbers is a line in which each number is none, as programs write that.
-func (l line) withoutNumbers() line {
+func withoutNumbers(l line) line {
 	var v any
 	if json.Unmarshal([]byte(l.words), &v) == nil {
 		l.words = strings.ReplaceAll(encode(eachNumber(v, notNumber)), `"`+notNumber+`"`, "NaN")

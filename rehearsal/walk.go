@@ -5,6 +5,7 @@ package rehearsal
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -309,4 +310,77 @@ func (w *walk) recordingAt(at session.Address) *progress.Recording {
 		}
 	}
 	return nil
+}
+
+func (w walked) unscored() bool { return w.stop == nil || w.stop.BestScore == nil }
+
+// noiseKey is where the rules find a score that was drawn.
+const noiseKey = "rehearsal:judge"
+
+// judging has the rules of a walk read scores that are drawn.
+type judging struct {
+	step  int // that scores
+	draw  func() float64
+	value any
+	dims  []string
+}
+
+// mark puts the score into the state that a step has left.
+func (j *judging) mark(o *loop.Outcome) {
+	if o.Step == j.step && !o.Cached && o.Failure == nil || j.value == nil && o.Cached {
+		x := tidy(j.draw())
+		parts := map[string]any{"score": x}
+		inner := make(map[string]any)
+		for _, name := range j.dims {
+			parts[name], inner[name] = x, x
+		}
+		parts["dimensions"] = inner
+		j.value = parts
+		if o.Wrote != nil {
+			o.Wrote = append(slices.Clone(o.Wrote), noiseKey)
+		}
+	}
+	if j.value != nil {
+		state := maps.Clone(o.State)
+		if state == nil {
+			state = make(map[string]any)
+		}
+		state[noiseKey] = j.value
+		o.State = state
+	}
+}
+
+// around is the least time that the loops around a loop, or around an agent in one,
+// leave it in their first iteration.
+func (s *stage) around(a *definition.Agent) bound {
+	var least bound
+	for l := s.loopAround(a); l != nil; l = s.loopAround(l) {
+		w := &walk{cast: s.cast, loop: l, plan: s.plans[l.Name], stepOf: s.stepTime}
+		for range len(l.SubAgents) {
+			d := w.plan.Next(&w.tally, begun)
+			if d.Action != loop.RunStep {
+				break
+			}
+			if l.SubAgents[d.Step] == s.stepIn(a, l) {
+				if d.Timeout > 0 && (least.time == 0 || d.Timeout < least.time) {
+					least = bound{d.Timeout, limitName(l, l.SubAgents[d.Step], d.TimeoutKind, d.Timeout)}
+				}
+				break
+			}
+			o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: begun.Add(w.elapsed), Waited: d.Wait}
+			w.elapsed += d.Wait + w.stepTime(l.SubAgents[d.Step], session.Address(""))
+			o.Finished = begun.Add(w.elapsed)
+			w.plan.Add(&w.tally, o)
+		}
+	}
+	return least
+}
+
+// walk follows the rules of a loop from what was played.
+func (s *stage) walk(l *definition.Agent, plan *loop.Plan, t *take) *walk {
+	w := &walk{cast: s.cast, loop: l, plan: plan, stepOf: s.stepTime, take: t, outer: s.around(l)}
+	if t != nil {
+		w.rec = t.of(l)
+	}
+	return w
 }
