@@ -78,7 +78,9 @@ runner: agent agent/drive session session/statekey session/lease session/mark ar
 progress: session session/statekey session/seal session/mark loop
 hook: internal/credential internal/interpreter internal/procgroup
 definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
-rehearsal: agent agent/... budget definition expr loop model model/scripted progress runner session session/statekey session/mark tool tool/...
+rehearsal/internal/study: definition expr loop model/scripted session session/mark
+rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
+rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: expr loop template

@@ -9,22 +9,24 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
 // baseline plays the definition with nothing wrong: once for each way in which one
 // of its loops is meant to end.
 func (s *bench) baseline(ctx context.Context, rep *Report) error {
-	s.base, s.met = make(map[string]*take), make(map[string]bool)
-	if len(s.loops) == 0 {
+	s.base, s.met = make(map[string]*stage.Take), make(map[string]bool)
+	if len(s.Loops) == 0 {
 		rep.Notes = append(rep.Notes, "there is no loop in it")
 	}
-	for _, l := range s.loops {
-		ways := s.goals[l.Name].ways
+	for _, l := range s.Loops {
+		ways := s.Goals[l.Name].Ways
 		if len(ways) == 0 {
-			ways = []way{{}}
+			ways = []study.Way{{}}
 		}
 		for _, w := range ways {
-			t, err := s.run(ctx, &scene{target: l, way: w, iterations: maxIterations})
+			t, err := s.Run(ctx, &stage.Scene{Target: l, Way: w, Iterations: maxIterations})
 			if err != nil {
 				return err
 			}
@@ -40,37 +42,37 @@ func (s *bench) baseline(ctx context.Context, rep *Report) error {
 }
 
 // ending says whether a loop has ended in the way in which it was meant to.
-func (s *bench) ending(l *definition.Agent, w way, t *take) (Ending, bool) {
-	e := Ending{Loop: l.Name, Way: w.name, Known: true}
-	rec := t.of(l)
+func (s *bench) ending(l *definition.Agent, w study.Way, t *stage.Take) (Ending, bool) {
+	e := Ending{Loop: l.Name, Way: w.Name, Known: true}
+	rec := t.Of(l)
 	if rec == nil {
 		e.Known = false
 		e.Detail = "it does not begin"
-		if t.err != nil {
-			e.Detail += ": " + t.err.Error()
+		if t.Err != nil {
+			e.Detail += ": " + t.Err.Error()
 		}
 		return e, false
 	}
-	walk := s.walk(l, s.plans[l.Name], t)
+	walk := s.Walk(l, s.Plans[l.Name], t)
 	if rec.Stop != nil && rec.Stop.Reason == loop.ReasonError {
 		e.Known, e.Reason, e.Iterations = false, rec.Stop.Reason, rec.Stop.Iteration
 		e.Detail = "with stand-ins it fails: " + rec.Stop.Detail
 		return e, false
 	}
-	got := walk.run()
-	if e.Iterations = got.iterations; got.stop == nil {
-		e.Detail = got.ending()
-		if got.guard == "" {
+	got := walk.Run()
+	if e.Iterations = got.Iterations; got.Stop == nil {
+		e.Detail = got.Ending()
+		if got.Guard == "" {
 			e.Detail = "nothing ends it"
 		}
 		e.Known = !s.steered(l)
 		return e, false
 	}
-	e.Reason, e.Detail = got.stop.Reason, got.stop.Detail
-	e.Reached = w.name == "" || got.stop.Reason == w.reason && (w.by == nil || w.by.Name == got.stop.By)
+	e.Reason, e.Detail = got.Stop.Reason, got.Stop.Detail
+	e.Reached = w.Name == "" || got.Stop.Reason == w.Reason && (w.By == nil || w.By.Name == got.Stop.By)
 	if !e.Reached {
 		e.Known = !s.steered(l)
-		e.Detail = fmt.Sprintf("it ends for another reason: %s", got.stop.Detail)
+		e.Detail = fmt.Sprintf("it ends for another reason: %s", got.Stop.Detail)
 	}
 	return e, e.Reached
 }
@@ -81,12 +83,12 @@ func (s *bench) ending(l *definition.Agent, w way, t *take) (Ending, bool) {
 func (s *bench) unfit(l *definition.Agent) (f Finding, ok bool) {
 	t := s.base[l.Name]
 	f = Finding{Loop: l.Name, Status: Unknown, Advice: "give answers that fit with --script, by agent: " + strings.Join(s.played(l), ", ")}
-	rec := t.of(l)
+	rec := t.Of(l)
 	switch {
 	case rec == nil:
 		f.Detail = "the loop does not begin with stand-ins"
-		if t.err != nil {
-			f.Detail += ": " + t.err.Error()
+		if t.Err != nil {
+			f.Detail += ": " + t.Err.Error()
 		}
 		return f, true
 	case rec.Stop != nil && rec.Stop.Reason == loop.ReasonError:
@@ -100,7 +102,7 @@ func (s *bench) unfit(l *definition.Agent) (f Finding, ok bool) {
 // come to anything. Spared says why it cannot happen in a loop; "" if it can.
 func (s *bench) inEachLoop(spared func(*definition.Agent) string, play func(l *definition.Agent, f *Finding) error) ([]Finding, error) {
 	var all []Finding
-	for _, l := range s.loops {
+	for _, l := range s.Loops {
 		f := Finding{Loop: l.Name, Status: Spared, Detail: spared(l)}
 		if f.Detail == "" {
 			if bad, is := s.unfit(l); is {
@@ -130,8 +132,8 @@ func (s *bench) fails(l *definition.Agent) bool {
 // played are the agents in another one that have stand-ins.
 func (s *bench) played(in *definition.Agent) []string {
 	var names []string
-	for _, a := range s.leaves(in) {
-		if reaches(a) {
+	for _, a := range s.Leaves(in) {
+		if study.Reaches(a) {
 			names = append(names, a.Name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
@@ -25,42 +26,42 @@ const maxPoints = 150
 // the run up. That is done for every event. What the run comes to has to be what it
 // comes to without that.
 func (s *bench) crash(ctx context.Context) ([]Finding, error) {
-	sc := &scene{iterations: maxIterations}
-	whole, err := s.run(ctx, sc)
+	sc := &stage.Scene{Iterations: maxIterations}
+	whole, err := s.Run(ctx, sc)
 	if err != nil {
 		return nil, err
 	}
 	f := Finding{Status: Unknown}
 	switch {
-	case whole.err != nil:
-		f.Detail = "the run fails with stand-ins: " + whole.err.Error()
-		f.Advice = "give answers that fit with --script, by agent: " + strings.Join(s.played(s.def.Root), ", ")
+	case whole.Err != nil:
+		f.Detail = "the run fails with stand-ins: " + whole.Err.Error()
+		f.Advice = "give answers that fit with --script, by agent: " + strings.Join(s.played(s.Def.Root), ", ")
 		return []Finding{f}, nil
-	case whole.cut:
+	case whole.Cut:
 		// It has no end to compare: what ends it is that it is cut off.
-		f.Detail = fmt.Sprintf("after %s nothing has ended the loop with stand-ins", plural(maxIterations, "iteration"))
+		f.Detail = fmt.Sprintf("after %s nothing has ended the loop with stand-ins", stage.Plural(maxIterations, "iteration"))
 		return []Finding{f}, nil
 	}
 	want := outcomeOf(whole)
-	points := s.points(len(whole.log))
+	points := s.points(len(whole.Log))
 	first := ""
 	for _, k := range points {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		got, err := s.resume(ctx, sc, whole, k)
+		got, err := s.Resume(ctx, sc, whole, k)
 		if err != nil {
 			return nil, err
 		}
 		if diff := differ(want, outcomeOf(got)); diff != "" {
 			if f.Differ++; first == "" {
-				first = fmt.Sprintf("cut off after event %d of %d (%s): %s", k, len(whole.log), label(whole.log[k-1]), diff)
+				first = fmt.Sprintf("cut off after event %d of %d (%s): %s", k, len(whole.Log), label(whole.Log[k-1]), diff)
 			}
 		}
 	}
 	f.Points, f.Status = len(points), Caught
 	f.Guard = "the log, and refrain resume"
-	f.Detail = fmt.Sprintf("cut off behind %d of its %d events and resumed: the same iterations, state and result each time", len(points), len(whole.log))
+	f.Detail = fmt.Sprintf("cut off behind %d of its %d events and resumed: the same iterations, state and result each time", len(points), len(whole.Log))
 	if f.Differ > 0 {
 		f.Status, f.Guard = Uncaught, ""
 		f.Detail = fmt.Sprintf("at %d of %d points it comes to something else; %s", f.Differ, len(points), first)
@@ -92,20 +93,20 @@ type outcome struct {
 	answer     string
 }
 
-func outcomeOf(t *take) *outcome {
+func outcomeOf(t *stage.Take) *outcome {
 	o := &outcome{
-		state: make(map[string]any), answer: t.answer,
+		state: make(map[string]any), answer: t.Answer,
 		iterations: make(map[session.Address][]loop.IterationRecord), stops: make(map[session.Address][]loop.StopRecord),
 	}
-	if t.err != nil {
-		o.err = t.err.Error()
+	if t.Err != nil {
+		o.err = t.Err.Error()
 	}
-	for k, v := range t.state {
+	for k, v := range t.State {
 		if statekey.Own(k) && k != mark.KeyNoted && k != mark.KeySuperseded {
 			o.state[k] = v
 		}
 	}
-	for _, ev := range session.Current(t.log) {
+	for _, ev := range session.Current(t.Log) {
 		if ev.Mark == nil {
 			continue
 		}

@@ -10,29 +10,30 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 )
 
 // neverExits: the agent that is to end the loop never does, conditions never hold,
 // and the score stands still below its target.
 func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 	waits := func(l *definition.Agent) string {
-		if len(s.goals[l.Name].ways) > 0 {
+		if len(s.Goals[l.Name].Ways) > 0 {
 			return ""
 		}
 		return "it waits for nothing: only its limits end it"
 	}
 	return s.inEachLoop(waits, func(l *definition.Agent, f *Finding) error {
-		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations})
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations})
 		if err != nil {
 			return err
 		}
-		got := s.walk(l, s.quiet[l.Name], t).run()
-		f.Stop, f.Detail = got.stop, got.ending()
-		if got.stop != nil && got.stop.Reason == loop.ReasonError {
-			f.Detail += ": " + got.stop.Detail
+		got := s.Walk(l, s.Quiet[l.Name], t).Run()
+		f.Stop, f.Detail = got.Stop, got.Ending()
+		if got.Stop != nil && got.Stop.Reason == loop.ReasonError {
+			f.Detail += ": " + got.Stop.Detail
 		}
-		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", plural(got.iterations, "iteration"))
+		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", stage.Plural(got.Iterations, "iteration"))
 			f.fix(l.Name, "max_iterations", "10", "")
 		}
 		return nil
@@ -42,10 +43,10 @@ func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 // exitNotPermitted: an agent that may not end the loop asks to.
 func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 	var all []Finding
-	for _, l := range s.loops {
+	for _, l := range s.Loops {
 		var asks []*definition.Agent
 		named := false
-		for _, a := range s.steps(l) {
+		for _, a := range s.Steps(l) {
 			switch {
 			case s.named(a, l):
 				named = true
@@ -53,7 +54,7 @@ func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 				asks = append(asks, a)
 			}
 		}
-		if len(asks) == 0 || len(asks) == 1 && !named && s.mayExit(asks[0]) {
+		if len(asks) == 0 || len(asks) == 1 && !named && s.MayExit(asks[0]) {
 			all = append(all, Finding{Loop: l.Name, Status: Spared, Detail: "there is no agent that could ask and may not"})
 			continue
 		}
@@ -77,7 +78,7 @@ func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 // named reports whether the file says of an agent, or of one around it in the same
 // loop, who may end the loop.
 func (s *bench) named(a, l *definition.Agent) bool {
-	for ; a != l; a = s.parent[a] {
+	for ; a != l; a = s.Parent[a] {
 		if _, given := a.FieldPosition("can_exit_loop"); given && a.CanExitLoop || a.ExitWhen != "" {
 			return true
 		}
@@ -90,12 +91,12 @@ func (s *bench) named(a, l *definition.Agent) bool {
 
 func (s *bench) asksToLeave(ctx context.Context, l, a *definition.Agent) (Finding, error) {
 	f := Finding{Loop: l.Name, Steps: []string{a.Name}, Status: Spared}
-	t, err := s.run(ctx, &scene{target: l, escalate: a.Name, iterations: maxIterations})
+	t, err := s.Run(ctx, &stage.Scene{Target: l, Escalate: a.Name, Iterations: maxIterations})
 	if err != nil {
 		return f, err
 	}
-	got := s.walk(l, s.plans[l.Name], t).run()
-	switch stop := got.stop; {
+	got := s.Walk(l, s.Plans[l.Name], t).Run()
+	switch stop := got.Stop; {
 	case stop == nil:
 		f.Status, f.Detail = Unknown, "the loop does not come so far with stand-ins"
 	case stop.By == a.Name && stop.Reason == loop.ReasonEscalated:
@@ -116,7 +117,7 @@ func (s *bench) asksToLeave(ctx context.Context, l, a *definition.Agent) (Findin
 // one whose instructions speak of it, or else the last that asks a model.
 func (s *bench) decides(l *definition.Agent) *definition.Agent {
 	var last *definition.Agent
-	for _, a := range s.steps(l) {
+	for _, a := range s.Steps(l) {
 		if a.LLM == nil {
 			continue
 		}

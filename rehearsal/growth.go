@@ -12,6 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
 // A state of so many bytes is too large to be let grow: it is written, compared and
@@ -35,24 +37,24 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(kept, func(l *definition.Agent, f *Finding) error {
 		by := s.keeps(l)
 		f.Steps = []string{by.Name}
-		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, stateSize: farTooLarge, score: s.rising(l), words: func(a *definition.Agent, at place) (string, bool) {
-			return speech(a, at) + strings.Repeat(" more", growth/5*at.loops[l.Name]), a == by
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, StateSize: farTooLarge, Score: s.rising(l), Words: func(a *definition.Agent, at study.Place) (string, bool) {
+			return study.Speech(a, at) + strings.Repeat(" more", growth/5*at.Loops[l.Name]), a == by
 		}})
 		if err != nil {
 			return err
 		}
-		got := s.walk(l, s.quiet[l.Name], t).run()
-		f.Stop, f.Guard, f.Status = got.stop, got.by(l), Caught
+		got := s.Walk(l, s.Quiet[l.Name], t).Run()
+		f.Stop, f.Guard, f.Status = got.Stop, got.By(l), Caught
 		largest, at := s.largestState(t, l)
 		switch {
-		case got.fatal != nil && got.fatal.Kind == loop.StateTooLarge:
-			f.Detail = got.ending()
+		case got.Fatal != nil && got.Fatal.Kind == loop.StateTooLarge:
+			f.Detail = got.Ending()
 		case largest > farTooLarge || f.Guard == "":
 			f.Status, f.Guard = Uncaught, ""
-			f.Detail = fmt.Sprintf("in iteration %d the state has %s, and the loop goes on", at, size(largest))
+			f.Detail = fmt.Sprintf("in iteration %d the state has %s, and the loop goes on", at, stage.Size(largest))
 			f.fix(l.Name, "state_limit", "1MiB", "")
 		default:
-			f.Detail = fmt.Sprintf("%s, when the state has %s", got.ending(), size(largest))
+			f.Detail = fmt.Sprintf("%s, when the state has %s", got.Ending(), stage.Size(largest))
 		}
 		return nil
 	})
@@ -63,9 +65,9 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 // place of its own words.
 func (s *bench) keeps(l *definition.Agent) *definition.Agent {
 	var last, judge *definition.Agent
-	for _, a := range s.steps(l) {
+	for _, a := range s.Steps(l) {
 		switch sc := l.Loop.Score; {
-		case !reaches(a) || a.OutputKey == "":
+		case !study.Reaches(a) || a.OutputKey == "":
 		case sc != nil && sc.Judge != nil && sc.Judge.Step == a.Name:
 			judge = a
 		default:
@@ -78,13 +80,13 @@ func (s *bench) keeps(l *definition.Agent) *definition.Agent {
 // allowance is the budget that bounds how much a loop's requests take, its own or that
 // of a loop around it; "" if there is none. One of calls bounds how many there are.
 func (s *bench) allowance(l *definition.Agent) string {
-	for ; l != nil; l = s.loopAround(l) {
+	for ; l != nil; l = s.LoopAround(l) {
 		switch b := l.Loop.Budget; {
 		case b == nil:
 		case b.Tokens > 0:
 			return fmt.Sprintf("budget.tokens: %d", b.Tokens)
 		case b.Cost != nil:
-			return "budget.cost: " + decimal(*b.Cost)
+			return "budget.cost: " + study.Decimal(*b.Cost)
 		}
 	}
 	return ""
@@ -92,17 +94,17 @@ func (s *bench) allowance(l *definition.Agent) string {
 
 // largestState is the largest that an iteration has left. What the finalizer adds is
 // no matter of the loop.
-func (s *bench) largestState(t *take, l *definition.Agent) (bytes int64, iteration int) {
-	rec := t.of(l)
+func (s *bench) largestState(t *stage.Take, l *definition.Agent) (bytes int64, iteration int) {
+	rec := t.Of(l)
 	if rec == nil {
 		return 0, 0
 	}
-	final := s.plans[l.Name].Finalizer()
+	final := s.Plans[l.Name].Finalizer()
 	for _, o := range rec.Outcomes {
 		if final >= 0 && o.Step == final {
 			continue
 		}
-		if n := sizeOf(o.State); n > bytes {
+		if n := stage.SizeOf(o.State); n > bytes {
 			bytes, iteration = n, o.Iteration
 		}
 	}
@@ -111,36 +113,36 @@ func (s *bench) largestState(t *take, l *definition.Agent) (bytes int64, iterati
 
 // rising is a score that gets better in each iteration, for ever: no loop that waits
 // for more is ended by it.
-func (s *bench) rising(l *definition.Agent) func(place) float64 {
+func (s *bench) rising(l *definition.Agent) func(study.Place) float64 {
 	if l.Loop.Score == nil {
 		return nil
 	}
-	r := s.scaleOf(l)
-	return func(at place) float64 { return r.at(0.4 * float64(at.loops[l.Name])) }
+	r := s.ScaleOf(l)
+	return func(at study.Place) float64 { return r.At(0.4 * float64(at.Loops[l.Name])) }
 }
 
 // costsExplode: every iteration's requests take twice the tokens of those before.
 func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
-		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, score: s.rising(l), usage: func(at place) *scripted.Usage {
-			n := min(max(1, at.loops[l.Name]), 18)
-			return &scripted.Usage{Prompt: promptTokens << (n - 1), Output: outputTokens}
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Score: s.rising(l), Usage: func(at study.Place) *scripted.Usage {
+			n := min(max(1, at.Loops[l.Name]), 18)
+			return &scripted.Usage{Prompt: stage.PromptTokens << (n - 1), Output: stage.OutputTokens}
 		}})
 		if err != nil {
 			return err
 		}
-		got := s.walk(l, s.quiet[l.Name], t).run()
-		f.Stop, f.Guard, f.Status = got.stop, got.by(l), Caught
+		got := s.Walk(l, s.Quiet[l.Name], t).Run()
+		f.Stop, f.Guard, f.Status = got.Stop, got.By(l), Caught
 		used := int64(0)
-		if rec := t.of(l); rec != nil {
+		if rec := t.Of(l); rec != nil {
 			for _, o := range rec.Outcomes {
 				used += o.Usage.InputTokens + o.Usage.OutputTokens
 			}
 		}
-		f.Detail = fmt.Sprintf("%s, with %s used", got.ending(), plural(int(used), "token"))
+		f.Detail = fmt.Sprintf("%s, with %s used", got.Ending(), stage.Plural(int(used), "token"))
 		switch bound := s.allowance(l); {
 		case bound != "":
-			if f.Guard = bound; got.stop == nil || got.stop.Reason != loop.ReasonBudget {
+			if f.Guard = bound; got.Stop == nil || got.Stop.Reason != loop.ReasonBudget {
 				f.Detail += "; that is within the budget"
 			}
 		default:
@@ -159,7 +161,7 @@ func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 func (s *bench) enough(l *definition.Agent) int64 {
 	const step = 100_000
 	used := int64(0)
-	if rec := s.base[l.Name].of(l); rec != nil {
+	if rec := s.base[l.Name].Of(l); rec != nil {
 		for _, o := range rec.Outcomes {
 			used += o.Usage.InputTokens + o.Usage.OutputTokens
 		}

@@ -9,24 +9,26 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // stepHung: an agent says nothing, for ever, whenever it is run, in a loop that ends
 // by its limits only. What comes of that is for the rules to say.
 func (s *bench) stepHung(ctx context.Context) ([]Finding, error) {
-	endless := make(map[*definition.Agent]*take)
-	for _, l := range s.loops {
-		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations})
+	endless := make(map[*definition.Agent]*stage.Take)
+	for _, l := range s.Loops {
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations})
 		if err != nil {
 			return nil, err
 		}
 		endless[l] = t
 	}
 	var found []Finding
-	for _, a := range s.leaves(s.def.Root) {
-		if reaches(a) {
-			found = append(found, s.hung(a, endless[s.loopAround(a)]))
+	for _, a := range s.Leaves(s.Def.Root) {
+		if study.Reaches(a) {
+			found = append(found, s.hung(a, endless[s.LoopAround(a)]))
 		}
 	}
 	if len(found) == 0 {
@@ -35,15 +37,15 @@ func (s *bench) stepHung(ctx context.Context) ([]Finding, error) {
 	return grouped(found), nil
 }
 
-func (s *bench) hung(a *definition.Agent, t *take) Finding {
+func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 	f := Finding{Steps: []string{a.Name}, Status: Caught}
 	own, ownName := ownTimeout(a)
-	l := s.loopAround(a)
+	l := s.LoopAround(a)
 	if a.Human != nil {
 		if l != nil {
 			f.Loop = l.Name
 		}
-		if f.Guard = fmt.Sprintf("deadline of %s: %s", a.Name, brief(a.Human.Deadline)); a.Human.Deadline == 0 {
+		if f.Guard = fmt.Sprintf("deadline of %s: %s", a.Name, stage.Brief(a.Human.Deadline)); a.Human.Deadline == 0 {
 			f.Status, f.Guard = Uncaught, ""
 			f.deadline(a)
 		}
@@ -63,40 +65,40 @@ func (s *bench) hung(a *definition.Agent, t *take) Finding {
 		return f
 	}
 	f.Loop = l.Name
-	w := s.walk(l, s.quiet[l.Name], t)
-	index, cut := s.stepIndex(a, l), ""
-	w.hang = func(d loop.Decision) (time.Duration, bool) {
+	w := s.Walk(l, s.Quiet[l.Name], t)
+	index, cut := s.StepIndex(a, l), ""
+	w.Hang = func(d loop.Decision) (time.Duration, bool) {
 		if d.Step != index {
 			return 0, false
 		}
 		if cut == "" {
 			cut = ownName
 			if d.Timeout > 0 && (own == 0 || d.Timeout <= own) {
-				cut = limitName(l, s.stepIn(a, l), d.TimeoutKind, d.Timeout)
+				cut = stage.LimitName(l, s.StepIn(a, l), d.TimeoutKind, d.Timeout)
 			}
 		}
 		return own, true
 	}
-	got := w.run()
-	f.Stop = got.stop
+	got := w.Run()
+	f.Stop = got.Stop
 	switch {
-	case got.hangs == 0:
+	case got.Hangs == 0:
 		f.Status, f.Detail = Spared, "the loop ends before it comes to that"
-	case got.hung:
+	case got.Hung:
 		f.Status = Uncaught
 		f.Detail = "neither the step, nor an iteration, nor the loop has a limit of time"
-		if f.fix(l.Name, "iteration_timeout", "5m", ", or a timeout on the step"); s.finalizes(a, l) && !l.Loop.FinalizeEach {
+		if f.fix(l.Name, "iteration_timeout", "5m", ", or a timeout on the step"); s.Finalizes(a, l) && !l.Loop.FinalizeEach {
 			f.Detail = "the finalizer has no limit of time, nor has the loop" // and it is in no iteration
 			f.fix(l.Name, "timeout", "30m", "")
 		}
-	case got.guard != "" && cut == "":
-		f.Guard, f.Detail = got.guard, fmt.Sprintf("a loop around cuts it off after %s", brief(got.elapsed))
-	case got.stop == nil:
-		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then a loop around has no more time, after %s", times(got.hangs), brief(got.elapsed))
+	case got.Guard != "" && cut == "":
+		f.Guard, f.Detail = got.Guard, fmt.Sprintf("a loop around cuts it off after %s", stage.Brief(got.Elapsed))
+	case got.Stop == nil:
+		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then a loop around has no more time, after %s", times(got.Hangs), stage.Brief(got.Elapsed))
 	case s.fails(l):
 		f.Guard, f.Detail = cut, "cut off; what follows is not known, as the loop fails with stand-ins"
 	default:
-		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; the loop ends: %s", times(got.hangs), got.ending())
+		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; the loop ends: %s", times(got.Hangs), got.Ending())
 	}
 	return f
 }
@@ -107,7 +109,7 @@ func (f *Finding) deadline(a *definition.Agent) {
 	if a.Human.Default != nil {
 		return
 	}
-	answer := encode("nobody has answered")
+	answer := study.Encode("nobody has answered")
 	switch h := a.Human; {
 	case h.Ask == mark.AskApproval:
 		answer = "false"
@@ -115,7 +117,7 @@ func (f *Finding) deadline(a *definition.Agent) {
 		f.Advice += ", and default: the values then"
 		return
 	case len(h.Options) > 0:
-		answer = encode(h.Options[0])
+		answer = study.Encode(h.Options[0])
 	}
 	f.Add = append(f.Add, Fix{a.Name, "default", answer})
 	f.Advice = fmt.Sprintf("deadline: 24h and default: %s on %s", answer, a.Name)
@@ -142,11 +144,11 @@ func ownTimeout(a *definition.Agent) (d time.Duration, name string) {
 			return 0, "" // the step's is the shorter one
 		}
 		if d = a.HTTP.Timeout; d == 0 {
-			return defaultRequestTime, fmt.Sprintf("timeout of %s: %s (the default)", a.Name, brief(defaultRequestTime))
+			return defaultRequestTime, fmt.Sprintf("timeout of %s: %s (the default)", a.Name, stage.Brief(defaultRequestTime))
 		}
 	}
 	if d == 0 {
 		return 0, ""
 	}
-	return d, fmt.Sprintf("timeout of %s: %s", a.Name, brief(d))
+	return d, fmt.Sprintf("timeout of %s: %s", a.Name, stage.Brief(d))
 }

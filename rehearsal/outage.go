@@ -11,6 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
 // down is how a provider fails that is overloaded, or gone.
@@ -19,7 +21,7 @@ var down = &scripted.Failure{Status: 503, Code: "unavailable", Message: "the pro
 // asking are the agents of a loop that ask others, and can be refused.
 func (s *bench) asking(l *definition.Agent) []*definition.Agent {
 	var all []*definition.Agent
-	for _, a := range s.leaves(l) {
+	for _, a := range s.Leaves(l) {
 		if a.Type == definition.TypeLLM {
 			all = append(all, a)
 		}
@@ -29,7 +31,7 @@ func (s *bench) asking(l *definition.Agent) []*definition.Agent {
 
 // providerHiccup: one request of an agent fails, and the next would not.
 func (s *bench) providerHiccup(ctx context.Context) ([]Finding, error) {
-	asking := s.asking(s.def.Root)
+	asking := s.asking(s.Def.Root)
 	if len(asking) == 0 {
 		return []Finding{{Status: Spared, Detail: "no agent asks a model"}}, nil
 	}
@@ -45,7 +47,7 @@ func (s *bench) providerHiccup(ctx context.Context) ([]Finding, error) {
 }
 
 func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error) {
-	l := s.loopAround(a)
+	l := s.LoopAround(a)
 	f := Finding{Steps: []string{a.Name}, Status: Caught}
 	if l != nil {
 		f.Loop = l.Name
@@ -56,7 +58,7 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	}
 	var mu sync.Mutex
 	failed := false
-	t, err := s.run(ctx, &scene{target: l, iterations: maxIterations, fail: func(by *definition.Agent, _ place) *scripted.Failure {
+	t, err := s.Run(ctx, &stage.Scene{Target: l, Iterations: maxIterations, Fail: func(by *definition.Agent, _ study.Place) *scripted.Failure {
 		mu.Lock()
 		defer mu.Unlock()
 		if by != a || failed {
@@ -69,7 +71,7 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 		return f, err
 	}
 	var o *loop.Outcome // of the step that has failed
-	for _, r := range t.loops {
+	for _, r := range t.Loops {
 		for i := range r.Outcomes {
 			if f := r.Outcomes[i].Failure; f != nil && o == nil && strings.Contains(f.Message, down.Message) {
 				o = &r.Outcomes[i]
@@ -78,19 +80,19 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	}
 	step := a
 	if l != nil {
-		step = s.stepIn(a, l)
+		step = s.StepIn(a, l)
 	}
 	switch n, given := a.LLM.Retry.Attempts, ""; {
 	case !failed:
 		f.Status, f.Detail = Spared, "it is not asked"
-	case o == nil && t.err == nil:
+	case o == nil && t.Err == nil:
 		if n == 0 {
 			n, given = 3, " (the default)"
 		}
 		f.Guard, f.Detail = fmt.Sprintf("request_retry: %d%s", n, given), "the request is sent again"
-	case t.err == nil && step.Step != nil && step.Step.Retry != nil:
+	case t.Err == nil && step.Step != nil && step.Step.Retry != nil:
 		f.Guard, f.Detail = fmt.Sprintf("retry: %d", step.Step.Retry.Attempts), "the step is run again"
-	case t.err == nil:
+	case t.Err == nil:
 		f.Guard, f.Detail = "on_error", "the loop goes on without the step's answer"
 	default:
 		f.Status, f.Detail = Uncaught, "the run fails for one request, which would have gone well the second time"
@@ -106,8 +108,8 @@ func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 		if l.Loop.MaxIterations == 1 {
 			from = 1
 		}
-		t, err := s.run(ctx, &scene{target: l, never: true, iterations: maxIterations, fail: func(_ *definition.Agent, at place) *scripted.Failure {
-			if at.loops[l.Name] >= from {
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Fail: func(_ *definition.Agent, at study.Place) *scripted.Failure {
+			if at.Loops[l.Name] >= from {
 				return down
 			}
 			return nil
@@ -115,12 +117,12 @@ func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 		if err != nil {
 			return err
 		}
-		got := s.walk(l, s.quiet[l.Name], t).run()
-		f.Stop, f.Detail = got.stop, fmt.Sprintf("%s failed; %s", plural(got.failed, "step"), got.ending())
-		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s, %s of which failed, it still goes on", plural(got.iterations, "iteration"), plural(got.failed, "step"))
+		got := s.Walk(l, s.Quiet[l.Name], t).Run()
+		f.Stop, f.Detail = got.Stop, fmt.Sprintf("%s failed; %s", stage.Plural(got.Failed, "step"), got.Ending())
+		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s, %s of which failed, it still goes on", stage.Plural(got.Iterations, "iteration"), stage.Plural(got.Failed, "step"))
 			f.fix(l.Name, "max_consecutive_failures", "3", "")
-		} else if got.failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
+		} else if got.Failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
 			f.fix(l.Name, "max_consecutive_failures", "3", " ends it sooner")
 		}
 		return nil

@@ -12,6 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
 // DefaultStepTime is what a step of a rehearsal is supposed to take.
@@ -58,14 +60,14 @@ const maxIterations = 60
 // stand-ins, nothing leaves the process.
 func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, error) {
 	cfg.StepTime = cmp.Or(cfg.StepTime, DefaultStepTime)
-	s := &bench{stage: &stage{cast: newCast(def), input: cfg.Input, stepTime: cfg.StepTime, script: cfg.script(), agent: cfg.Agent}, cfg: cfg}
-	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.cast), Endings: []Ending{}, Findings: []Finding{}}
+	s := &bench{Stage: &stage.Stage{Cast: study.NewCast(def), Input: cfg.Input, StepTime: cfg.StepTime, Script: cfg.script(), Agent: cfg.Agent}, cfg: cfg}
+	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.Cast), Endings: []Ending{}, Findings: []Finding{}}
 	var err error
-	if s.state, err = s.initial(rep); err != nil {
+	if s.State, err = s.initial(rep); err != nil {
 		return nil, err
 	}
-	s.learn(s.state, cfg.script())
-	rep.Notes = append(rep.Notes, s.sideNotes()...)
+	s.Learn(s.State, cfg.script())
+	rep.Notes = append(rep.Notes, s.SideNotes()...)
 	if err := s.baseline(ctx, rep); err != nil {
 		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
 	}
@@ -92,10 +94,10 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 
 // bench is the stage with what has been seen on it.
 type bench struct {
-	*stage
+	*stage.Stage
 	cfg  Config
-	base map[string]*take // nothing goes wrong, by loop
-	met  map[string]bool  // that loop ends as it is meant to
+	base map[string]*stage.Take // nothing goes wrong, by loop
+	met  map[string]bool        // that loop ends as it is meant to
 }
 
 // injections are the faults: each looks at the definition in a few runs.
@@ -120,14 +122,14 @@ var injections = map[Fault]func(*bench, context.Context) ([]Finding, error){
 func (s *bench) initial(rep *Report) (map[string]any, error) {
 	values := make(map[string]string)
 	maps.Copy(values, s.cfg.Values)
-	for _, in := range s.def.Inputs {
+	for _, in := range s.Def.Inputs {
 		if _, given := values[in.Name]; given || !in.Required {
 			continue
 		}
 		values[in.Name] = madeUp[in.Type]
 		rep.Notes = append(rep.Notes, fmt.Sprintf("input %q is required; it was made up: %q", in.Name, madeUp[in.Type]))
 	}
-	return s.def.InitialState(values)
+	return s.Def.InitialState(values)
 }
 
 var madeUp = map[definition.InputType]string{
@@ -136,9 +138,9 @@ var madeUp = map[definition.InputType]string{
 }
 
 // replaced lists what a rehearsal does not run.
-func replaced(c *cast) []StandIn {
+func replaced(c *study.Cast) []StandIn {
 	all := []StandIn{}
-	for a := range c.def.Root.All {
+	for a := range c.Def.Root.All {
 		if len(a.Callbacks) > 0 {
 			all = append(all, StandIn{a.Name, "callbacks"})
 		}
@@ -153,7 +155,7 @@ func replaced(c *cast) []StandIn {
 					all = append(all, StandIn{t.Func, "func"})
 				}
 			}
-		case reaches(a):
+		case study.Reaches(a):
 			all = append(all, StandIn{a.Name, string(a.Type)})
 		}
 	}

@@ -4,29 +4,34 @@ package rehearsal
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
 // onward is a way to end that no stand-in brings about: a loop whose score alone is
 // to decide.
-var onward = way{name: "onward", reason: loop.ReasonMaxIterations}
+var onward = study.Way{Name: "onward", Reason: loop.ReasonMaxIterations}
 
 // scoresRegress: it gets better, and from the third iteration on worse and worse.
 func (s *bench) scoresRegress(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.scoredIn(3), func(l *definition.Agent, f *Finding) error {
-		r := s.scaleOf(l)
-		var heard hearing
-		t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, hearing: &heard, words: spokenBy, score: func(at place) float64 {
-			n := at.loops[l.Name]
+		r := s.ScaleOf(l)
+		var heard stage.Hearing
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Hearing: &heard, Words: spokenBy, Score: func(at study.Place) float64 {
+			n := at.Loops[l.Name]
 			if n <= 2 {
-				return r.at(0.3 * float64(n))
+				return r.At(0.3 * float64(n))
 			}
-			return r.at(0.6 - 0.15*float64(min(n, 8)-2))
+			return r.At(0.6 - 0.15*float64(min(n, 8)-2))
 		}})
 		if err == nil {
 			s.judgeRegress(f, l, t, &heard)
@@ -42,7 +47,7 @@ func (s *bench) scoredIn(iterations uint) func(*definition.Agent) string {
 		switch most := l.Loop.MaxIterations; {
 		case l.Loop.Score == nil:
 			return "nothing is scored"
-		case len(s.goals[l.Name].scorers) == 0:
+		case len(s.Goals[l.Name].Scorers) == 0:
 			return "its score is computed, and by no stand-in"
 		case most > 0 && most < iterations:
 			return "it has too few iterations for that"
@@ -52,26 +57,26 @@ func (s *bench) scoredIn(iterations uint) func(*definition.Agent) string {
 }
 
 // spokenBy has agents say which iteration it is, whatever a script has.
-func spokenBy(a *definition.Agent, at place) (string, bool) { return speech(a, at), true }
+func spokenBy(a *definition.Agent, at study.Place) (string, bool) { return study.Speech(a, at), true }
 
-func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *take, heard *hearing) {
-	got := s.walk(l, s.plans[l.Name], t).run()
-	if f.Stop = got.stop; got.stop == nil || got.stop.BestScore == nil {
+func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *stage.Take, heard *stage.Hearing) {
+	got := s.Walk(l, s.Plans[l.Name], t).Run()
+	if f.Stop = got.Stop; got.Stop == nil || got.Stop.BestScore == nil {
 		f.Status, f.Detail = Unknown, "no iteration gets a score with stand-ins"
 		return
 	}
-	best := got.stop.BestIteration
+	best := got.Stop.BestIteration
 	f.Guard = "the best is handed back (on_regression: keep_best)"
 	if l.Loop.OnRegression == loop.RollbackOnWorse {
 		f.Guard = "on_regression: rollback"
 	}
 	f.Status = Caught
-	f.Detail = fmt.Sprintf("iteration %d is the best; %s", best, got.ending())
-	if got.stop.Result.Source != loop.FromFinalizer {
+	f.Detail = fmt.Sprintf("iteration %d is the best; %s", best, got.Ending())
+	if got.Stop.Result.Source != loop.FromFinalizer {
 		return
 	}
 	fin := s.finalizer(l)
-	of := s.heardOf(heard, l, fin, t.answer)
+	of := s.HeardOf(heard, l, fin, t.Answer)
 	last := 0
 	for _, n := range of {
 		last = max(last, n)
@@ -109,30 +114,30 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		return "its steps are computed, and none of them is a stand-in"
 	}
 	return s.inEachLoop(plays, func(l *definition.Agent, f *Finding) error {
-		sc := &scene{target: l, never: true, iterations: maxIterations, words: func(a *definition.Agent, at place) (string, bool) {
-			n, in := at.loops[l.Name]
+		sc := &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Words: func(a *definition.Agent, at study.Place) (string, bool) {
+			n, in := at.Loops[l.Name]
 			if !in {
 				return "", false
 			}
 			return fmt.Sprintf("Words of %s, %s.", a.Name, []string{"one way", "the other way"}[n%2]), true
 		}}
 		if l.Loop.Score != nil {
-			r := s.scaleOf(l)
-			sc.score = func(at place) float64 { return r.at(0.3 + 0.2*float64(at.loops[l.Name]%2)) }
+			r := s.ScaleOf(l)
+			sc.Score = func(at study.Place) float64 { return r.At(0.3 + 0.2*float64(at.Loops[l.Name]%2)) }
 		}
-		t, err := s.run(ctx, sc)
+		t, err := s.Run(ctx, sc)
 		if err != nil {
 			return err
 		}
-		got := s.walk(l, s.quiet[l.Name], t).run()
-		f.Stop, f.Detail = got.stop, got.ending()
-		if f.Status, f.Guard = Caught, got.by(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes round", plural(got.iterations, "iteration"))
+		got := s.Walk(l, s.Quiet[l.Name], t).Run()
+		f.Stop, f.Detail = got.Stop, got.Ending()
+		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes round", stage.Plural(got.Iterations, "iteration"))
 		}
 		// What only asks programs and servers waits for something: the same answer
 		// again is no circle.
-		if l.Loop.NoProgress == nil && len(s.asking(l)) > 0 && (f.Status == Uncaught || got.iterations > 4) {
-			if err := s.stopCircles(ctx, f, l, sc, got.iterations); err != nil {
+		if l.Loop.NoProgress == nil && len(s.asking(l)) > 0 && (f.Status == Uncaught || got.Iterations > 4) {
+			if err := s.stopCircles(ctx, f, l, sc, got.Iterations); err != nil {
 				return err
 			}
 		}
@@ -145,10 +150,10 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 
 // stopCircles advises no_progress if it ends what goes round in circles sooner: of
 // all that an iteration leaves, or of the keys that its stand-ins write.
-func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent, sc *scene, before int) error {
+func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent, sc *stage.Scene, before int) error {
 	var keys []string
-	for _, a := range s.steps(l) {
-		if reaches(a) && a.OutputKey != "" && !slices.Contains(keys, a.OutputKey) {
+	for _, a := range s.Steps(l) {
+		if study.Reaches(a) && a.OutputKey != "" && !slices.Contains(keys, a.OutputKey) {
 			keys = append(keys, a.OutputKey)
 		}
 	}
@@ -157,22 +162,22 @@ func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent
 		tries = append(tries, loop.NoProgress{Keys: keys})
 	}
 	for _, guard := range tries {
-		again := &scene{target: sc.target, never: true, iterations: sc.iterations, words: sc.words, score: sc.score, circles: &guard}
-		t, err := s.run(ctx, again)
+		again := &stage.Scene{Target: sc.Target, Never: true, Iterations: sc.Iterations, Words: sc.Words, Score: sc.Score, Circles: &guard}
+		t, err := s.Run(ctx, again)
 		if err != nil {
 			return err
 		}
-		plan := *s.quiet[l.Name]
+		plan := *s.Quiet[l.Name]
 		plan.NoProgress = &guard
-		got := s.walk(l, &plan, t).run()
-		if got.stop == nil || got.stop.Reason != loop.ReasonNoProgress || f.Status == Caught && got.iterations >= before {
+		got := s.Walk(l, &plan, t).Run()
+		if got.Stop == nil || got.Stop.Reason != loop.ReasonNoProgress || f.Status == Caught && got.Iterations >= before {
 			continue
 		}
 		field, value := "no_progress", "true"
 		if guard.Keys != nil {
 			field, value = "no_progress.keys", "["+strings.Join(guard.Keys, ", ")+"]"
 		}
-		f.fix(l.Name, field, value, fmt.Sprintf(" ends that after %s", plural(got.iterations, "iteration")))
+		f.fix(l.Name, field, value, fmt.Sprintf(" ends that after %s", stage.Plural(got.Iterations, "iteration")))
 		return nil
 	}
 	return nil
@@ -180,5 +185,89 @@ func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent
 
 // playsIn reports whether a step of a loop is a stand-in.
 func (s *bench) playsIn(l *definition.Agent) bool {
-	return slices.ContainsFunc(s.steps(l), reaches)
+	return slices.ContainsFunc(s.Steps(l), study.Reaches)
+}
+
+// notANumber: from the second iteration on the score is not a number.
+func (s *bench) notANumber(ctx context.Context) ([]Finding, error) {
+	return s.inEachLoop(s.scoredIn(2), func(l *definition.Agent, f *Finding) error {
+		scorers, r := s.Goals[l.Name].Scorers, s.ScaleOf(l)
+		var heard stage.Hearing
+		t, err := s.Run(ctx, &stage.Scene{
+			Target: l, Way: onward, Iterations: maxIterations, Hearing: &heard, Words: spokenBy,
+			Score: func(study.Place) float64 { return r.At(0.3) },
+			Said: func(a *definition.Agent, at study.Place, out study.Line) study.Line {
+				if at.Loops[l.Name] < 2 || !slices.Contains(scorers, a) {
+					return out
+				}
+				return withoutNumbers(out)
+			},
+		})
+		if err != nil {
+			return err
+		}
+		for _, a := range scorers {
+			f.Steps = append(f.Steps, a.Name)
+		}
+		s.judgeNotANumber(f, l, t, &heard)
+		return nil
+	})
+}
+
+func (s *bench) judgeNotANumber(f *Finding, l *definition.Agent, t *stage.Take, heard *stage.Hearing) {
+	got := s.Walk(l, s.Plans[l.Name], t).Run()
+	f.Stop = got.Stop
+	guard := got.By(l)
+	switch {
+	case guard == "":
+		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", stage.Plural(got.Iterations, "iteration"))
+		f.fix(l.Name, "max_iterations", "10", "")
+	case got.Stop == nil || got.Stop.Reason == loop.ReasonError:
+		f.Status, f.Guard, f.Detail = Caught, guard, got.Ending()
+	default:
+		s.judgeRegress(f, l, t, heard)
+	}
+}
+
+// withoutNumbers is a line in which each number is none, as programs write that.
+func withoutNumbers(l study.Line) study.Line {
+	var v any
+	if json.Unmarshal([]byte(l.Words), &v) == nil {
+		l.Words = strings.ReplaceAll(study.Encode(eachNumber(v, notNumber)), `"`+notNumber+`"`, "NaN")
+	} else if !strings.HasPrefix(l.Words, "Words of ") {
+		if at := numeral.FindStringIndex(l.Words); at != nil {
+			l.Words = l.Words[:at[0]] + "NaN" + l.Words[at[1]:]
+		}
+	}
+	if _, text := l.Value.(string); text {
+		l.Value = l.Words
+	} else {
+		l.Value = eachNumber(l.Value, math.NaN())
+	}
+	return l
+}
+
+const notNumber = "not a number"
+
+var numeral = regexp.MustCompile(`[-+]?[0-9]+(?:\.[0-9]+)?`)
+
+// eachNumber is a value with something else in place of each number.
+func eachNumber(v any, other any) any {
+	switch v := v.(type) {
+	case float64, int, int64:
+		return other
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, part := range v {
+			out[k] = eachNumber(part, other)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, part := range v {
+			out[i] = eachNumber(part, other)
+		}
+		return out
+	}
+	return v
 }

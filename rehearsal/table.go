@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
 // Format writes the report for people: what was played by stand-ins, how the loops
@@ -27,7 +29,7 @@ func (r *Report) Format(w io.Writer) error {
 			fmt.Fprintf(&b, "  %s\n", progress.Clean(e.String()))
 		}
 	}
-	fmt.Fprintf(&b, "\nThings go wrong, and each step takes %s\n", brief(r.StepTime))
+	fmt.Fprintf(&b, "\nThings go wrong, and each step takes %s\n", stage.Brief(r.StepTime))
 	r.table(&b)
 	r.advice(&b)
 	r.sum(&b)
@@ -65,16 +67,16 @@ func (r *Report) list(b *strings.Builder, words string, which func(StandIn) bool
 
 // String is the ending in words.
 func (e Ending) String() string {
-	end := fmt.Sprintf("%s after %s", e.Reason, plural(e.Iterations, "iteration"))
+	end := fmt.Sprintf("%s after %s", e.Reason, stage.Plural(e.Iterations, "iteration"))
 	switch {
 	case e.Way == "" && e.Reached:
 		return fmt.Sprintf("%s ends by its limits: %s", e.Loop, end)
 	case e.Reached:
 		return fmt.Sprintf("%s ends by %s: %s", e.Loop, e.Way, end)
 	case !e.Known:
-		return fmt.Sprintf("%s by %s: not known, stand-ins do not bring it about (%s)", e.Loop, way{name: e.Way}, e.Detail)
+		return fmt.Sprintf("%s by %s: not known, stand-ins do not bring it about (%s)", e.Loop, study.Way{Name: e.Way}, e.Detail)
 	}
-	return fmt.Sprintf("%s does not end by %s: %s", e.Loop, way{name: e.Way}, e.Detail)
+	return fmt.Sprintf("%s does not end by %s: %s", e.Loop, study.Way{Name: e.Way}, e.Detail)
 }
 
 // row is a line of the table, and what stands below it.
@@ -184,5 +186,5 @@ func (r *Report) sum(b *strings.Builder) {
 		fmt.Fprintf(b, "%d not known, ", n[Unknown])
 	}
 	fmt.Fprintf(b, "%d do not apply\n", n[Spared])
-	fmt.Fprintf(b, "No time has passed: it is worked out, with %s for each step (--step-time). seed=%d\n", brief(r.StepTime), r.Seed)
+	fmt.Fprintf(b, "No time has passed: it is worked out, with %s for each step (--step-time). seed=%d\n", stage.Brief(r.StepTime), r.Seed)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package study
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 )
 
 // iteration works one out. Its state is a new one.
-func (s *study) iteration(state map[string]any, n int, to aim, some picks) *seen {
+func (s *study) iteration(state map[string]any, n int, to Aim, some picks) *seen {
 	at := &seen{state: maps.Clone(state)}
 	for _, a := range s.inOrder(s.loop) {
 		s.step(a, n, to, some, at, state)
@@ -26,25 +26,25 @@ func (s *study) iteration(state map[string]any, n int, to aim, some picks) *seen
 }
 
 // step works out what an agent leaves in the state.
-func (s *study) step(a *definition.Agent, n int, to aim, some picks, at *seen, prev map[string]any) {
+func (s *study) step(a *definition.Agent, n int, to Aim, some picks, at *seen, prev map[string]any) {
 	switch {
 	case a.Expression != nil:
 		s.compute(a, n, at, prev)
 		s.leave(a, n, to, map[string]any{"value": at.state[a.OutputKey]}, at, prev)
-	case !reaches(a):
+	case !Reaches(a):
 		if a.OutputKey != "" {
 			at.state[a.OutputKey] = a.Text
 		}
 	default:
 		l := s.standsIn(a, n, to, some)
 		if a.OutputKey != "" {
-			at.state[a.OutputKey] = l.value
+			at.state[a.OutputKey] = l.Value
 		}
 		if a.ResultKey != "" {
-			at.state[a.ResultKey] = result(a, l)
+			at.state[a.ResultKey] = Result(a, l)
 		}
-		s.leave(a, n, to, result(a, l), at, prev)
-		for key, n := range s.needs.side[a.Name] {
+		s.leave(a, n, to, Result(a, l), at, prev)
+		for key, n := range s.Needs.Side[a.Name] {
 			if v, picked := some[n]; picked {
 				at.state[key] = v
 			}
@@ -53,9 +53,9 @@ func (s *study) step(a *definition.Agent, n int, to aim, some picks, at *seen, p
 }
 
 // leave evaluates the exit_when of an agent.
-func (s *study) leave(a *definition.Agent, n int, to aim, result map[string]any, at *seen, prev map[string]any) {
+func (s *study) leave(a *definition.Agent, n int, to Aim, result map[string]any, at *seen, prev map[string]any) {
 	p := s.program(a.ExitWhen)
-	if a.ExitWhen == "" || s.loopAround(a) != s.loop || p == nil {
+	if a.ExitWhen == "" || s.LoopAround(a) != s.loop || p == nil {
 		return
 	}
 	vals := s.values(at, n, prev)
@@ -63,30 +63,30 @@ func (s *study) leave(a *definition.Agent, n int, to aim, result map[string]any,
 	if _, err := p.EvalBool(vals); err != nil {
 		at.errs++
 	}
-	at.off += s.far(s.partsOf(a.ExitWhen), to.exit == a.Name, vals)
+	at.off += s.far(s.partsOf(a.ExitWhen), to.Exit == a.Name, vals)
 }
 
 // standsIn is what the stand-in of an agent leaves.
-func (s *study) standsIn(a *definition.Agent, n int, to aim, some picks) line {
-	here := place{loops: map[string]int{s.loop.Name: n}, within: s.loop.Name, number: decimal(float64(n)), sample: 1}
-	f := s.form(a, here)
+func (s *study) standsIn(a *definition.Agent, n int, to Aim, some picks) Line {
+	here := Place{Loops: map[string]int{s.loop.Name: n}, Within: s.loop.Name, Number: Decimal(float64(n)), Sample: 1}
+	f := s.Form(a, here)
 	if own := s.answers(a); len(own) > 0 {
-		f.need, f.words = nil, own[min(max(n, 1), len(own))-1].Text
-		_ = json.Unmarshal([]byte(f.words), &f.base) // else it is no JSON
-		return f.line(a)
+		f.Need, f.Words = nil, own[min(max(n, 1), len(own))-1].Text
+		_ = json.Unmarshal([]byte(f.Words), &f.Base) // else it is no JSON
+		return f.Line(a)
 	}
-	f.picks = some
-	g := s.goals[s.loop.Name]
-	if sc := s.loop.Loop.Score; to.rated && !s.computed && slices.Contains(g.scorers, a) {
-		s.grade(a, sc, to.score, f)
+	f.Picks = some
+	g := s.Goals[s.loop.Name]
+	if sc := s.loop.Loop.Score; to.Rated && !s.computed && slices.Contains(g.Scorers, a) {
+		s.Grade(a, sc, to.Score, f)
 	}
-	return f.line(a)
+	return f.Line(a)
 }
 
 func (s *study) program(src string) *expr.Program {
 	p, known := s.programs[src]
 	if !known {
-		p, _ = expr.Compile(src, conditionVars()...) // the definition was checked; else it is skipped
+		p, _ = expr.Compile(src, ConditionVars()...) // the definition was checked; else it is skipped
 		s.programs[src] = p
 	}
 	return p
@@ -119,7 +119,7 @@ func (s *study) compute(a *definition.Agent, n int, at *seen, prev map[string]an
 		}
 		return v, err == nil
 	}
-	for _, key := range sortedKeys(a.Expression.Set) {
+	for _, key := range SortedKeys(a.Expression.Set) {
 		if v, ok := eval(a.Expression.Set[key]); ok {
 			next[key] = v
 		}
@@ -131,7 +131,7 @@ func (s *study) compute(a *definition.Agent, n int, at *seen, prev map[string]an
 }
 
 func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
-	vals := conditionVals(at.state, n)
+	vals := ConditionVals(at.state, n)
 	if n > 1 && prev != nil {
 		vals["prev"] = prev
 	}
@@ -140,7 +140,7 @@ func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
 }
 
 // judge looks at an iteration as the loop does when it has ended.
-func (s *study) judge(at *seen, n int, to aim) {
+func (s *study) judge(at *seen, n int, to Aim) {
 	if sc := s.loop.Loop.Score; sc != nil {
 		at.score, at.scored = s.score(sc, at, n)
 	}
@@ -151,7 +151,7 @@ func (s *study) judge(at *seen, n int, to aim) {
 	if at.scored {
 		vals["score"], vals["scores"] = at.score, []float64{at.score}
 	}
-	at.off += s.far(s.loop.Loop.StopWhen, to.stop, vals)
+	at.off += s.far(s.loop.Loop.StopWhen, to.Stop, vals)
 }
 
 func (s *study) score(sc *loop.Score, at *seen, n int) (float64, bool) {
@@ -208,15 +208,46 @@ func (s *study) far(c *loop.Condition, want bool, vals map[string]any) float64 {
 }
 
 // off says how far an iteration is from what it is to come to; 0 is there.
-func (s *study) off(to aim, got *seen) float64 {
+func (s *study) off(to Aim, got *seen) float64 {
 	off := 1e6*float64(got.errs) + 1000*got.off
-	if to.rated && s.computed {
-		switch d := math.Abs(got.score - to.score); {
+	if to.Rated && s.computed {
+		switch d := math.Abs(got.score - to.Score); {
 		case !got.scored:
 			off += 1000
-		case d > 1e-6*max(1, math.Abs(to.score)):
-			off += 900 * d / (d + max(1, math.Abs(to.score)))
+		case d > 1e-6*max(1, math.Abs(to.Score)):
+			off += 900 * d / (d + max(1, math.Abs(to.Score)))
 		}
 	}
 	return off
+}
+
+func asNumber(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
+	case int64:
+		return float64(v), true
+	}
+	return 0, false
+}
+
+// ConditionVars are what the expressions of conditions, of scores and of tasks can
+// read, all together.
+func ConditionVars() []expr.Var {
+	return []expr.Var{
+		{Name: "state", Type: expr.Map}, {Name: "result", Type: expr.Map}, {Name: "prev", Type: expr.Map},
+		{Name: "score"}, {Name: "best_score"}, {Name: "scores", Type: expr.ListDouble},
+		{Name: "iteration", Type: expr.Int}, {Name: "max_iterations", Type: expr.Int},
+		{Name: "usage", Type: expr.Map}, {Name: "elapsed", Type: expr.Double}, {Name: "user_input"},
+	}
+}
+
+// ConditionVals are values for them, at some iteration.
+func ConditionVals(state map[string]any, iteration int) map[string]any {
+	return map[string]any{
+		"state": state, "result": map[string]any{}, "prev": map[string]any{},
+		"score": 5.0, "best_score": 5.0, "scores": []float64{5}, "iteration": iteration, "max_iterations": 0,
+		"usage":   map[string]any{"calls": 1, "input_tokens": 1, "output_tokens": 1, "tokens": 2, "cost": 0.0},
+		"elapsed": 10.0, "user_input": "",
+	}
 }

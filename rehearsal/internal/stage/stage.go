@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+// Package stage runs a definition with stand-ins. A scene says what they do, a take is
+// what the run has left, and a walk follows the rules of a loop from there, in time
+// that does not pass.
+//
+//	t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true})
+//	got := s.Walk(l, s.Plans[l.Name], t).Run()
+package stage
 
 import (
 	"context"
@@ -23,52 +29,53 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
-// stage runs scenes.
-type stage struct {
-	*cast
-	state    map[string]any // that runs begin with
-	input    string         // what the user asks
-	stepTime time.Duration
-	script   []scripted.Answer
-	agent    func(*definition.Agent) (agent.Agent, bool) // in place of a stand-in; may be nil
+// Stage runs scenes.
+type Stage struct {
+	*study.Cast
+	State    map[string]any // that runs begin with
+	Input    string         // what the user asks
+	StepTime time.Duration
+	Script   []scripted.Answer
+	Agent    func(*definition.Agent) (agent.Agent, bool) // in place of a stand-in; may be nil
 }
 
 // errEnough cuts off a run that has shown enough.
 var errEnough = errors.New("the rehearsal has seen enough")
 
-// take is what a run has left.
-type take struct {
-	log    []*session.Event
-	loops  []*progress.Recording
-	state  map[string]any
-	answer string
-	err    error
-	cut    bool // it was cut off
+// Take is what a run has left.
+type Take struct {
+	Log    []*session.Event
+	Loops  []*progress.Recording
+	State  map[string]any
+	Answer string
+	Err    error
+	Cut    bool // it was cut off
 	run    string
 }
 
 // open makes the agents of a scene. Enough is called when the run is to end.
-func (s *stage) open(ctx context.Context, sc *scene, enough func()) (agent.Agent, error) {
-	p := &play{cast: s.cast, scene: sc, script: s.script}
+func (s *Stage) open(ctx context.Context, sc *Scene, enough func()) (agent.Agent, error) {
+	p := &play{Cast: s.Cast, Scene: sc, script: s.Script}
 	functions, err := s.functions()
 	if err != nil {
 		return nil, err
 	}
-	return s.def.Build(ctx, definition.BuildConfig{
+	return s.Def.Build(ctx, definition.BuildConfig{
 		DefaultModel: defaultModel, Tools: functions,
 		Model:  func(_ context.Context, name string) (model.LLM, error) { return newActor(p, name), nil },
 		Getenv: func(string) string { return "stand-in" }, Agents: s.goAgents(),
 		StandIns: definition.StandIns{
 			NoCallbacks: true,
 			Agent: func(a *definition.Agent) (agent.Agent, error) {
-				if s.agent != nil {
-					if own, ok := s.agent(a); ok {
+				if s.Agent != nil {
+					if own, ok := s.Agent(a); ok {
 						return own, nil
 					}
 				}
@@ -85,7 +92,7 @@ func (s *stage) open(ctx context.Context, sc *scene, enough func()) (agent.Agent
 func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 	cfg.Retry.Delay, cfg.Retry.MaxDelay = 1, 1
 	p.writeSides(a, cfg)
-	if p.escalate == a.Name {
+	if p.Escalate == a.Name {
 		cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks, func(ctx agent.CallbackContext) (*genai.Content, error) {
 			ctx.Actions().Escalate = true
 			return nil, nil
@@ -114,31 +121,31 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 			step.Circuit = &c
 		}
 	}
-	if p.circles != nil && p.target == a {
-		plan.NoProgress = p.circles
+	if p.Circles != nil && p.Target == a {
+		plan.NoProgress = p.Circles
 	}
 	cfg.Plan = &plan
-	if p.never && p.target == a {
-		cfg.Plan = silenced(&plan)
+	if p.Never && p.Target == a {
+		cfg.Plan = study.Silenced(&plan)
 	}
-	if p.target != nil && p.target != a && p.iterations == 0 {
+	if p.Target != nil && p.Target != a && p.Iterations == 0 {
 		return
 	}
 	cfg.AfterIteration = append(slices.Clone(cfg.AfterIteration), func(ctx agent.Context, it loop.IterationRecord) error {
-		most := p.iterations
-		if p.target != nil && p.target != a {
+		most := p.Iterations
+		if p.Target != nil && p.Target != a {
 			most *= 5 // it only has to come to its end
 		}
 		tooMany := most > 0 && it.Number >= most
-		if tooMany || p.stateSize > 0 && p.target == a && sizeOf(maps.Collect(ctx.State().All())) > p.stateSize {
+		if tooMany || p.StateSize > 0 && p.Target == a && SizeOf(maps.Collect(ctx.State().All())) > p.StateSize {
 			enough()
 		}
 		return nil
 	})
 }
 
-// run plays a scene to its end, or until it has shown enough.
-func (s *stage) run(ctx context.Context, sc *scene) (*take, error) {
+// Run plays a scene to its end, or until it has shown enough.
+func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	root, err := s.open(ctx, sc, func() { cancel(errEnough) })
@@ -150,20 +157,20 @@ func (s *stage) run(ctx context.Context, sc *scene) (*take, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.state)})
+	_, err = store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.State)})
 	if err != nil {
 		return nil, err
 	}
-	t := &take{}
+	t := &Take{}
 	for ev, err := range r.Run(ctx, app, app, s.message(), s.runConfig()) {
 		if err != nil {
-			t.err = err
+			t.Err = err
 		} else {
 			t.run = ev.InvocationID
 		}
 	}
-	if errors.Is(t.err, errEnough) {
-		t.err, t.cut = nil, true
+	if errors.Is(t.Err, errEnough) {
+		t.Err, t.Cut = nil, true
 	} else if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -172,39 +179,39 @@ func (s *stage) run(ctx context.Context, sc *scene) (*take, error) {
 
 const app = "rehearsal"
 
-func (s *stage) message() *genai.Content {
-	return genai.NewContentFromText(s.input, genai.RoleUser)
+func (s *Stage) message() *genai.Content {
+	return genai.NewContentFromText(s.Input, genai.RoleUser)
 }
 
-func (s *stage) runConfig() agent.RunConfig {
+func (s *Stage) runConfig() agent.RunConfig {
 	prices := budget.Prices{newActor(nil, defaultModel).name: {Input: 1, Output: 1}}
-	maps.Copy(prices, s.def.Prices)
-	return agent.RunConfig{Prices: prices, MaxLLMCalls: s.def.MaxModelCalls}
+	maps.Copy(prices, s.Def.Prices)
+	return agent.RunConfig{Prices: prices, MaxLLMCalls: s.Def.MaxModelCalls}
 }
 
 // read takes from a store what a run has left there.
-func (t *take) read(store session.Service) error {
+func (t *Take) read(store session.Service) error {
 	got, err := store.Get(context.Background(), &session.GetRequest{AppName: app, UserID: app, SessionID: app})
 	if err != nil {
 		return err
 	}
 	view := session.ViewOf(got.Session)
-	t.log = slices.Collect(view.Log().All())
-	t.state = maps.Collect(view.State().All())
-	if t.loops, err = progress.Recordings(t.log); err != nil {
+	t.Log = slices.Collect(view.Log().All())
+	t.State = maps.Collect(view.State().All())
+	if t.Loops, err = progress.Recordings(t.Log); err != nil {
 		return err
 	}
 	var fold progress.Fold
-	for _, ev := range session.Current(t.log) {
+	for _, ev := range session.Current(t.Log) {
 		fold.Add(ev)
 	}
-	t.answer = fold.Answer()
+	t.Answer = fold.Answer()
 	return nil
 }
 
-// of is the first run of a loop; nil if it has not begun.
-func (t *take) of(l *definition.Agent) *progress.Recording {
-	for _, r := range t.loops {
+// Of is the first run of a loop; nil if it has not begun.
+func (t *Take) Of(l *definition.Agent) *progress.Recording {
+	for _, r := range t.Loops {
 		if r.Loop.Agent() == l.Name {
 			return r
 		}
@@ -213,10 +220,10 @@ func (t *take) of(l *definition.Agent) *progress.Recording {
 }
 
 // functions are stand-ins for the Go functions that a definition names.
-func (s *stage) functions() ([]tool.Tool, error) {
+func (s *Stage) functions() ([]tool.Tool, error) {
 	var all []tool.Tool
 	made := make(map[string]bool)
-	for a := range s.def.Root.All {
+	for a := range s.Def.Root.All {
 		if a.LLM == nil {
 			continue
 		}
@@ -238,9 +245,9 @@ func (s *stage) functions() ([]tool.Tool, error) {
 
 // goAgents are for the names of Go agents that a definition has. Their stand-ins are
 // made instead.
-func (s *stage) goAgents() map[string]definition.NewAgent {
+func (s *Stage) goAgents() map[string]definition.NewAgent {
 	all := make(map[string]definition.NewAgent)
-	for a := range s.def.Root.All {
+	for a := range s.Def.Root.All {
 		if a.Func != "" {
 			all[a.Func] = agent.New
 		}
@@ -255,15 +262,15 @@ func (n noTools) Name() string { return "stand-in of " + string(n) }
 
 func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, nil }
 
-// resume takes a run up that was cut off behind its first k events, in another
+// Resume takes a run up that was cut off behind its first k events, in another
 // process's agents.
-func (s *stage) resume(ctx context.Context, sc *scene, whole *take, k int) (*take, error) {
+func (s *Stage) Resume(ctx context.Context, sc *Scene, whole *Take, k int) (*Take, error) {
 	store := session.InMemoryService()
-	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.state)})
+	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.State)})
 	if err != nil {
 		return nil, err
 	}
-	for _, ev := range whole.log[:k] {
+	for _, ev := range whole.Log[:k] {
 		kept, err := stored(ev)
 		if err != nil {
 			return nil, err
@@ -280,14 +287,14 @@ func (s *stage) resume(ctx context.Context, sc *scene, whole *take, k int) (*tak
 	if err != nil {
 		return nil, err
 	}
-	t := &take{run: whole.run}
+	t := &Take{run: whole.run}
 	for _, err := range r.Resume(ctx, app, app, whole.run, s.runConfig()) {
 		if err != nil {
-			t.err = err
+			t.Err = err
 		}
 	}
-	if errors.Is(t.err, runner.ErrFinished) {
-		t.err = whole.err // there was nothing left to do
+	if errors.Is(t.Err, runner.ErrFinished) {
+		t.Err = whole.Err // there was nothing left to do
 	}
 	return t, t.read(store)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package study
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ func (s *study) offer() {
 	for _, src := range s.sources() {
 		numbers = append(numbers, numbersIn(src)...)
 	}
-	for _, key := range sortedKeys(s.begin) {
+	for _, key := range SortedKeys(s.begin) {
 		if f, ok := asNumber(plainNumber(s.begin[key])); ok {
 			numbers = append(numbers, f, f-1, f+1)
 		}
@@ -53,7 +53,7 @@ func (s *study) offer() {
 				all[i] = fit(n.schema, v, "made up")
 			}
 		}
-		if a := s.owner[n]; a.LLM != nil && n == s.needs.output[a.Name] { // an empty answer writes no key
+		if a := s.owner[n]; a.LLM != nil && n == s.Needs.output[a.Name] { // an empty answer writes no key
 			all = slices.DeleteFunc(slices.Clone(all), func(v any) bool { return v == "" || v == " " })
 		}
 		s.choices[n] = unique(all)
@@ -79,39 +79,39 @@ func (s *study) sources() []string {
 		all = append(all, a.ExitWhen)
 		if a.Expression != nil {
 			all = append(all, a.Expression.Value)
-			for _, key := range sortedKeys(a.Expression.Set) {
+			for _, key := range SortedKeys(a.Expression.Set) {
 				all = append(all, a.Expression.Set[key])
 			}
 		}
 	}
-	return append(all, expressionsOf(s.loop.Loop.StopWhen)...)
+	return append(all, ExpressionsOf(s.loop.Loop.StopWhen)...)
 }
 
 // rate finds out between what the score can be, and whose it is.
 func (s *study) rate(g *goal) {
 	sc := s.loop.Loop.Score
-	if sc == nil || sc.Expr == "" && len(g.scorers) > 0 {
+	if sc == nil || sc.Expr == "" && len(g.Scorers) > 0 {
 		return
 	}
-	given := len(g.scorers) > 0
-	usual := s.iteration(s.begin, 1, aim{}, nil)
+	given := len(g.Scorers) > 0
+	usual := s.iteration(s.begin, 1, Aim{}, nil)
 	for _, n := range s.free {
 		for _, v := range s.choices[n] {
-			got := s.iteration(s.begin, 1, aim{}, picks{n: v})
+			got := s.iteration(s.begin, 1, Aim{}, picks{n: v})
 			if !got.scored || usual.scored && got.score == usual.score {
 				continue
 			}
 			s.computed = true
-			if a := s.owner[n]; !given && !slices.Contains(g.scorers, a) {
-				g.scorers = append(g.scorers, a)
-				g.judged = g.judged || a.Type == definition.TypeLLM || a.Type == definition.TypeA2A
+			if a := s.owner[n]; !given && !slices.Contains(g.Scorers, a) {
+				g.Scorers = append(g.Scorers, a)
+				g.Judged = g.Judged || a.Type == definition.TypeLLM || a.Type == definition.TypeA2A
 			}
 		}
 	}
 	if s.computed {
-		least, _ := s.find(s.begin, 1, aim{score: -1e9, rated: true}, nil, false)
-		most, _ := s.find(s.begin, 1, aim{score: 1e9, rated: true}, nil, false)
-		s.low, s.high = s.iteration(s.begin, 1, aim{}, least).score, s.iteration(s.begin, 1, aim{}, most).score
+		least, _ := s.find(s.begin, 1, Aim{Score: -1e9, Rated: true}, nil, false)
+		most, _ := s.find(s.begin, 1, Aim{Score: 1e9, Rated: true}, nil, false)
+		s.low, s.high = s.iteration(s.begin, 1, Aim{}, least).score, s.iteration(s.begin, 1, Aim{}, most).score
 	}
 }
 
@@ -119,12 +119,12 @@ func (s *study) rate(g *goal) {
 // with some that may be right already and changes one at a time for the better; if it
 // is to try hard, then two. What it returns is the best that it has found, and
 // whether that is it.
-func (s *study) find(state map[string]any, n int, to aim, first picks, hard bool) (picks, bool) {
+func (s *study) find(state map[string]any, n int, to Aim, first picks, hard bool) (picks, bool) {
 	best := maps.Clone(first)
 	if best == nil {
 		best = make(picks)
 	}
-	kind := aim{stop: to.stop, exit: to.exit}
+	kind := Aim{Stop: to.Stop, Exit: to.Exit}
 	left := s.off(to, s.iteration(state, n, to, best))
 	try := func(some picks) bool {
 		off := s.off(to, s.iteration(state, n, to, some))
@@ -148,7 +148,7 @@ func (s *study) find(state map[string]any, n int, to aim, first picks, hard bool
 			for _, v := range s.offered(f, to) {
 				better = try(best.with(f, v)) || better
 			}
-			if left > 0 && to.rated && s.computed {
+			if left > 0 && to.Rated && s.computed {
 				better = s.approach(state, n, to, f, best, try) || better
 			}
 		}
@@ -173,10 +173,10 @@ func (s *study) find(state map[string]any, n int, to aim, first picks, hard bool
 }
 
 // offered is what a value may be in an iteration: also what lies at the score.
-func (s *study) offered(n *need, to aim) []any {
+func (s *study) offered(n *need, to Aim) []any {
 	all := s.choices[n]
-	if to.rated && len(n.only) == 0 && (n.kind == number || n.kind == anything) && n.item == nil {
-		all = append(slices.Clone(all), to.score, to.score-1, to.score+1)
+	if to.Rated && len(n.only) == 0 && (n.kind == number || n.kind == anything) && n.item == nil {
+		all = append(slices.Clone(all), to.Score, to.Score-1, to.Score+1)
 	}
 	return all
 }
@@ -189,10 +189,10 @@ func (p picks) with(n *need, v any) picks {
 
 // approach looks for a number with which the score is what it is to be: between two
 // of those that are offered, by halves.
-func (s *study) approach(state map[string]any, n int, to aim, f *need, best picks, try func(picks) bool) bool {
+func (s *study) approach(state map[string]any, n int, to Aim, f *need, best picks, try func(picks) bool) bool {
 	score := func(x float64) (float64, bool) {
 		got := s.iteration(state, n, to, best.with(f, x))
-		return got.score - to.score, got.scored
+		return got.score - to.Score, got.scored
 	}
 	var points []float64
 	for _, v := range s.choices[f] {
@@ -209,7 +209,7 @@ func (s *study) approach(state map[string]any, n int, to aim, f *need, best pick
 			continue
 		}
 		straight := a - fa*(b-a)/(fb-fa)
-		if try(best.with(f, tidy(straight))) {
+		if try(best.with(f, Tidy(straight))) {
 			return true
 		}
 		for range 40 {
@@ -236,13 +236,24 @@ func (s *study) reach(sc scale, free bool) scale {
 		return sc
 	}
 	from := s.low
-	if sc.sense < 0 {
+	if sc.Sense < 0 {
 		from = s.high
 	}
 	if free {
-		sc.goal, sc.span = from+sc.sense*0.8*span, 0.8*span
+		sc.Goal, sc.Span = from+sc.Sense*0.8*span, 0.8*span
 		return sc
 	}
-	sc.span = min(sc.span, max(sc.sense*(sc.goal-from), 0))
+	sc.Span = min(sc.Span, max(sc.Sense*(sc.Goal-from), 0))
 	return sc
+}
+
+// unique leaves out what comes again.
+func unique(all []any) []any {
+	var out []any
+	for _, v := range all {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package study
 
 import (
 	"regexp"
@@ -30,13 +30,13 @@ func (r *reading) agent(a *definition.Agent, result *need) {
 	r.result = result
 	if x := a.Expression; x != nil {
 		r.alias(a.OutputKey, r.expression(x.Value, anything))
-		for _, key := range sortedKeys(x.Set) {
+		for _, key := range SortedKeys(x.Set) {
 			r.alias(key, r.expression(x.Set[key], anything))
 		}
 	}
 	r.expression(a.ExitWhen, yesNo)
 	if a.Loop != nil {
-		for _, src := range expressionsOf(a.Loop.StopWhen) {
+		for _, src := range ExpressionsOf(a.Loop.StopWhen) {
 			r.expression(src, yesNo)
 		}
 		if s := a.Loop.Score; s != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package stage
 
 import (
 	"fmt"
@@ -9,20 +9,21 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// limitName is a limit of time, as the file has it.
-func limitName(l, step *definition.Agent, kind string, d time.Duration) string {
+// LimitName is a limit of time, as the file has it.
+func LimitName(l, step *definition.Agent, kind string, d time.Duration) string {
 	switch kind {
 	case loop.Timeout:
 		if step.Step != nil && step.Step.Adaptive != nil {
-			return fmt.Sprintf("adaptive_timeout of %s: %s", step.Name, brief(d))
+			return fmt.Sprintf("adaptive_timeout of %s: %s", step.Name, Brief(d))
 		}
-		return fmt.Sprintf("timeout of %s: %s", step.Name, brief(d))
+		return fmt.Sprintf("timeout of %s: %s", step.Name, Brief(d))
 	case loop.IterationTimeout:
-		return fmt.Sprintf("iteration_timeout of %s: %s%s", l.Name, brief(l.Loop.IterationTimeout), byPreset(l, "iteration_timeout"))
+		return fmt.Sprintf("iteration_timeout of %s: %s%s", l.Name, Brief(l.Loop.IterationTimeout), byPreset(l, "iteration_timeout"))
 	}
-	return fmt.Sprintf("timeout of %s: %s%s", l.Name, brief(l.Loop.Timeout), byPreset(l, "timeout"))
+	return fmt.Sprintf("timeout of %s: %s%s", l.Name, Brief(l.Loop.Timeout), byPreset(l, "timeout"))
 }
 
 // byPreset says where a time comes from that the file does not give.
@@ -36,8 +37,8 @@ func byPreset(l *definition.Agent, field string) string {
 	return " (the default)"
 }
 
-// brief is a duration without parts that are nothing: 5m, 1h30m, 90s is 1m30s.
-func brief(d time.Duration) string {
+// Brief is a duration without parts that are nothing: 5m, 1h30m, 90s is 1m30s.
+func Brief(d time.Duration) string {
 	if d > 10*time.Second {
 		d = d.Round(time.Second)
 	}
@@ -52,12 +53,12 @@ func brief(d time.Duration) string {
 }
 
 // guard is what has ended a loop, as the file has it.
-func (w *walked) by(l *definition.Agent) string {
-	if w.stop == nil {
-		return w.guard
+func (w *walked) By(l *definition.Agent) string {
+	if w.Stop == nil {
+		return w.Guard
 	}
 	s := l.Loop
-	switch w.stop.Reason {
+	switch w.Stop.Reason {
 	case loop.ReasonMaxIterations:
 		given := ""
 		if _, ok := l.FieldPosition("max_iterations"); !ok {
@@ -65,7 +66,7 @@ func (w *walked) by(l *definition.Agent) string {
 		}
 		return fmt.Sprintf("max_iterations: %d%s", s.MaxIterations, given)
 	case loop.ReasonTimeout:
-		return fmt.Sprintf("timeout: %s%s", brief(s.Timeout), byPreset(l, "timeout"))
+		return fmt.Sprintf("timeout: %s%s", Brief(s.Timeout), byPreset(l, "timeout"))
 	case loop.ReasonTarget:
 		return "score.target"
 	case loop.ReasonConverged:
@@ -73,9 +74,9 @@ func (w *walked) by(l *definition.Agent) string {
 		case s.Score == nil || !w.fired("converged"):
 			return "not_worth"
 		case s.Score.MinDeltaPercent == nil:
-			return "score.min_delta: " + decimal(*s.Score.MinDelta)
+			return "score.min_delta: " + study.Decimal(*s.Score.MinDelta)
 		case s.Score.MinDelta == nil:
-			return "score.min_delta_percent: " + decimal(*s.Score.MinDeltaPercent)
+			return "score.min_delta_percent: " + study.Decimal(*s.Score.MinDeltaPercent)
 		}
 		return "score.min_delta, min_delta_percent"
 	case loop.ReasonNoProgress:
@@ -87,14 +88,14 @@ func (w *walked) by(l *definition.Agent) string {
 	case loop.ReasonError:
 		return w.failure(l)
 	}
-	if w.stop.By != "" {
-		return string(w.stop.Reason) + " by " + w.stop.By
+	if w.Stop.By != "" {
+		return string(w.Stop.Reason) + " by " + w.Stop.By
 	}
-	return string(w.stop.Reason)
+	return string(w.Stop.Reason)
 }
 
 func (w *walked) fired(name string) bool {
-	for _, c := range w.stop.Conditions {
+	for _, c := range w.Stop.Conditions {
 		if c.Name == name && c.Fired {
 			return true
 		}
@@ -111,15 +112,15 @@ func (w *walked) budget(b *loop.Budget) string {
 	case w.fired("budget.calls"), b.Tokens == 0 && b.Cost == nil:
 		return fmt.Sprintf("budget.calls: %d", b.Calls)
 	case w.fired("budget.cost"), b.Tokens == 0 && b.Calls == 0:
-		return "budget.cost: " + decimal(*b.Cost)
+		return "budget.cost: " + study.Decimal(*b.Cost)
 	}
 	return "budget"
 }
 
 func (w *walked) failure(l *definition.Agent) string {
-	switch f := w.fatal; {
+	switch f := w.Fatal; {
 	case f != nil && f.Kind == loop.StateTooLarge:
-		return fmt.Sprintf("state_limit: %s", size(l.Loop.StateLimit))
+		return fmt.Sprintf("state_limit: %s", Size(l.Loop.StateLimit))
 	case f != nil && f.Running > 0:
 		return fmt.Sprintf("max_consecutive_failures: %d", l.Loop.MaxConsecutiveFailures)
 	}
@@ -129,8 +130,8 @@ func (w *walked) failure(l *definition.Agent) string {
 	return "on_error: stop"
 }
 
-// size is a number of bytes for people.
-func size(n int64) string {
+// Size is a number of bytes for people.
+func Size(n int64) string {
 	switch {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
@@ -140,23 +141,23 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// ending words how a loop has ended: "max_iterations after 5 iterations and 3m; hands
+// Ending words how a loop has ended: "max_iterations after 5 iterations and 3m; hands
 // back the best, iteration 2".
-func (w *walked) ending() string {
+func (w *walked) Ending() string {
 	if w.far {
-		return fmt.Sprintf("under way after %s and %s", plural(w.iterations, "iteration"), brief(w.elapsed))
+		return fmt.Sprintf("under way after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
 	}
-	if w.stop == nil {
-		return fmt.Sprintf("cut off after %s and %s", plural(w.iterations, "iteration"), brief(w.elapsed))
+	if w.Stop == nil {
+		return fmt.Sprintf("cut off after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
 	}
-	s := fmt.Sprintf("%s after %s", w.stop.Reason, plural(w.stop.Iteration, "iteration"))
-	if w.elapsed > 0 {
-		s += " and " + brief(w.elapsed)
+	s := fmt.Sprintf("%s after %s", w.Stop.Reason, Plural(w.Stop.Iteration, "iteration"))
+	if w.Elapsed > 0 {
+		s += " and " + Brief(w.Elapsed)
 	}
-	if w.stop.Reason == loop.ReasonTimeout && w.kept > 0 && w.elapsed < w.limit {
-		s += fmt.Sprintf(" (%.0f%% of %s is the finalizer's)", w.kept*100, brief(w.limit))
+	if w.Stop.Reason == loop.ReasonTimeout && w.kept > 0 && w.Elapsed < w.limit {
+		s += fmt.Sprintf(" (%.0f%% of %s is the finalizer's)", w.kept*100, Brief(w.limit))
 	}
-	return s + "; hands back " + handsBack(w.stop)
+	return s + "; hands back " + handsBack(w.Stop)
 }
 
 func handsBack(rec *loop.StopRecord) string {
@@ -171,21 +172,21 @@ func handsBack(rec *loop.StopRecord) string {
 	return fmt.Sprintf("what there is of iteration %d", rec.Result.Iteration)
 }
 
-func plural(n int, what string) string {
+func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sizeOf is the size of a state, about: what a loop without a limit does not measure.
-func sizeOf(state map[string]any) (bytes int64) {
+// SizeOf is the size of a state, about: what a loop without a limit does not measure.
+func SizeOf(state map[string]any) (bytes int64) {
 	for k, v := range state {
 		bytes += int64(len(k))
 		if text, ok := v.(string); ok {
 			bytes += int64(len(text))
 		} else {
-			bytes += int64(len(encode(v)))
+			bytes += int64(len(study.Encode(v)))
 		}
 	}
 	return bytes

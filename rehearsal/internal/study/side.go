@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package study
 
 import (
 	"fmt"
@@ -13,27 +13,27 @@ import (
 // sides finds the keys of the state that a loop waits for and no agent writes, where
 // an agent has Go functions as tools: a function may write them. The last agent of
 // the loop that has some stands in for that.
-func (c *cast) sides(r *reading, n *needs) {
-	for _, l := range c.loops {
+func (c *Cast) sides(r *reading, n *needs) {
+	for _, l := range c.Loops {
 		by := c.lastWithFunctions(l)
 		if by == nil {
 			continue
 		}
-		waits := expressionsOf(l.Loop.StopWhen)
+		waits := ExpressionsOf(l.Loop.StopWhen)
 		if s := l.Loop.Score; s != nil {
 			waits = append(waits, s.Expr)
 		}
 		for _, src := range waits {
-			for _, key := range sortedKeys(keysIn(src)) {
-				if c.written(key) || slices.ContainsFunc(c.def.Inputs, func(in definition.Input) bool { return in.Name == key }) {
+			for _, key := range SortedKeys(keysIn(src)) {
+				if c.written(key) || slices.ContainsFunc(c.Def.Inputs, func(in definition.Input) bool { return in.Name == key }) {
 					continue
 				}
-				if n.side[by.Name] == nil {
-					n.side[by.Name] = make(map[string]*need)
+				if n.Side[by.Name] == nil {
+					n.Side[by.Name] = make(map[string]*need)
 				}
-				if n.side[by.Name][key] == nil {
+				if n.Side[by.Name][key] == nil {
 					own := &need{}
-					n.side[by.Name][key] = own
+					n.Side[by.Name][key] = own
 					r.keys[key] = append(r.keys[key], own)
 				}
 			}
@@ -43,9 +43,9 @@ func (c *cast) sides(r *reading, n *needs) {
 
 // lastWithFunctions is the last agent of a loop that has Go functions; nil if none
 // has.
-func (c *cast) lastWithFunctions(l *definition.Agent) *definition.Agent {
+func (c *Cast) lastWithFunctions(l *definition.Agent) *definition.Agent {
 	var last *definition.Agent
-	for _, a := range c.steps(l) {
+	for _, a := range c.Steps(l) {
 		if a.LLM != nil && slices.ContainsFunc(a.LLM.Tools, func(t definition.Tool) bool { return t.Func != "" }) {
 			last = a
 		}
@@ -54,8 +54,8 @@ func (c *cast) lastWithFunctions(l *definition.Agent) *definition.Agent {
 }
 
 // written reports whether an agent writes a key of the state.
-func (c *cast) written(key string) bool {
-	for a := range c.def.Root.All {
+func (c *Cast) written(key string) bool {
+	for a := range c.Def.Root.All {
 		if a.OutputKey == key || a.ResultKey == key {
 			return true
 		}
@@ -68,17 +68,17 @@ func (c *cast) written(key string) bool {
 	return false
 }
 
-// sideNotes say which keys are taken for what functions write.
-func (c *cast) sideNotes() []string {
+// SideNotes say which keys are taken for what functions write.
+func (c *Cast) SideNotes() []string {
 	var all []string
-	for _, name := range sortedKeys(c.needs.side) {
+	for _, name := range SortedKeys(c.Needs.Side) {
 		var tools []string
-		for _, t := range c.agents[name].LLM.Tools {
+		for _, t := range c.Agents[name].LLM.Tools {
 			if t.Func != "" {
 				tools = append(tools, t.Func)
 			}
 		}
-		all = append(all, fmt.Sprintf("no agent writes %s: it is taken for what %s writes", strings.Join(sortedKeys(c.needs.side[name]), ", "), strings.Join(tools, " or ")))
+		all = append(all, fmt.Sprintf("no agent writes %s: it is taken for what %s writes", strings.Join(SortedKeys(c.Needs.Side[name]), ", "), strings.Join(tools, " or ")))
 	}
 	return all
 }

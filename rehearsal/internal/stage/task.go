@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package stage
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -22,18 +23,18 @@ import (
 // no model; nil for all others, but for an expression that is not to end its loop.
 func (p *play) standIn(a *definition.Agent) (agent.Agent, error) {
 	if a.Type == definition.TypeExpression {
-		if p.never && a.ExitWhen != "" && p.loopAround(a) == p.target {
+		if p.Never && a.ExitWhen != "" && p.LoopAround(a) == p.Target {
 			return p.staying(a)
 		}
 		return nil, nil
 	}
-	if a.Type == definition.TypeLLM || !reaches(a) {
+	if a.Type == definition.TypeLLM || !study.Reaches(a) {
 		return nil, nil
 	}
 	var leave *expr.Program
 	if a.ExitWhen != "" {
 		var err error
-		if leave, err = expr.Compile(a.ExitWhen, conditionVars()...); err != nil {
+		if leave, err = expr.Compile(a.ExitWhen, study.ConditionVars()...); err != nil {
 			return nil, fmt.Errorf("exit_when of %q: %w", a.Name, err)
 		}
 	}
@@ -71,32 +72,32 @@ func (p *play) staying(a *definition.Agent) (agent.Agent, error) {
 // act is what a stand-in does in place of a task.
 func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.InvocationContext) (*session.Event, error) {
 	at := placeOf(ctx)
-	if p.fail != nil && a.Type == definition.TypeA2A {
-		if f := p.fail(a, at); f != nil {
+	if p.Fail != nil && a.Type == definition.TypeA2A {
+		if f := p.Fail(a, at); f != nil {
 			return nil, fmt.Errorf("%s: %s", a.Name, f.Message)
 		}
 	}
 	l := p.line(a, at)
 	delta := make(map[string]any)
-	if a.OutputKey != "" && !editing(a) && !(a.OutputKey == definition.LoopOutput && p.loopAround(p.loopAround(a)) != nil) {
-		delta[a.OutputKey] = l.value
+	if a.OutputKey != "" && !study.Editing(a) && !(a.OutputKey == definition.LoopOutput && p.LoopAround(p.LoopAround(a)) != nil) {
+		delta[a.OutputKey] = l.Value
 	}
-	result := result(a, l)
+	result := study.Result(a, l)
 	if a.ResultKey != "" {
 		delta[a.ResultKey] = result
 	}
 	ev := &session.Event{Actions: session.EventActions{StateDelta: delta}}
-	if l.words != "" {
-		ev.Content = genai.NewContentFromText(l.words, genai.RoleModel)
+	if l.Words != "" {
+		ev.Content = genai.NewContentFromText(l.Words, genai.RoleModel)
 	}
-	if p.escalate == a.Name {
+	if p.Escalate == a.Name {
 		ev.Actions.Escalate = true
 	}
-	if m, _ := l.value.(map[string]any); approving(a) && a.CanExitLoop && m["approved"] == true {
+	if m, _ := l.Value.(map[string]any); study.Approving(a) && a.CanExitLoop && m["approved"] == true {
 		ev.Actions.Escalate = true
 		ev.Actions.Exit = &session.Exit{By: a.Name, Reason: "approved, in the rehearsal"}
 	}
-	if leave == nil || p.never && p.loopAround(a) == p.target {
+	if leave == nil || p.Never && p.LoopAround(a) == p.Target {
 		return ev, nil
 	}
 	yes, err := leave.EvalBool(exitVals(ctx, delta, result))
@@ -114,7 +115,7 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 func exitVals(ctx agent.InvocationContext, delta, result map[string]any) map[string]any {
 	state := maps.Collect(drive.At(ctx).State().All())
 	maps.Copy(state, delta)
-	vals := conditionVals(state, 0)
+	vals := study.ConditionVals(state, 0)
 	vals["result"], vals["score"], vals["best_score"] = result, nil, nil
 	if v, ok := drive.At(ctx).Lookup("user_input"); ok {
 		vals["user_input"] = v

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package study
 
 import (
 	"maps"
@@ -89,4 +89,4 @@ func member(ranges []rune) rune {
 	return 'x'
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

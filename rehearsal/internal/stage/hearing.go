@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package stage
 
 import (
 	"regexp"
@@ -15,15 +15,15 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// hearing keeps what agents were told last. A nil one keeps nothing.
-type hearing struct {
+// Hearing keeps what agents were told last. A nil one keeps nothing.
+type Hearing struct {
 	mu   sync.Mutex
 	told map[string]string
 }
 
 // note takes down a request. Where the agent's instruction tells what others have
 // said, the conversation does not count.
-func (h *hearing) note(agent string, req *model.LLMRequest) {
+func (h *Hearing) note(agent string, req *model.LLMRequest) {
 	if h == nil {
 		return
 	}
@@ -61,10 +61,10 @@ func texts(c *genai.Content) string {
 // around, the outermost first.
 var spoken = regexp.MustCompile(`Words of ([^,\n]+), iteration (\d+(?:\.\d+)*)\.`)
 
-// heardOf are the iterations of a loop of which an agent was told or, if it asks no model,
+// HeardOf are the iterations of a loop of which an agent was told or, if it asks no model,
 // those of which it tells in its answer. What an agent in a loop within it says is of
 // the iteration of the loop that is meant.
-func (s *stage) heardOf(h *hearing, l, agent *definition.Agent, answer string) []int {
+func (s *Stage) HeardOf(h *Hearing, l, agent *definition.Agent, answer string) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	text, ok := h.told[agent.Name]
@@ -72,13 +72,13 @@ func (s *stage) heardOf(h *hearing, l, agent *definition.Agent, answer string) [
 		text = answer
 	}
 	depth := 0
-	for around := s.loopAround(l); around != nil; around = s.loopAround(around) {
+	for around := s.LoopAround(l); around != nil; around = s.LoopAround(around) {
 		depth++
 	}
 	var all []int
 	for _, m := range spoken.FindAllStringSubmatch(text, -1) {
 		numbers := strings.Split(m[2], ".")
-		if who := s.agents[m[1]]; who == nil || s.stepIn(who, l) == nil || len(numbers) <= depth {
+		if who := s.Agents[m[1]]; who == nil || s.StepIn(who, l) == nil || len(numbers) <= depth {
 			continue
 		}
 		if n, err := strconv.Atoi(numbers[depth]); err == nil && !slices.Contains(all, n) {

@@ -10,9 +10,12 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
 // noiseRuns is how often a loop is played with a judge of which each answer is
@@ -32,7 +35,7 @@ const (
 // it says each time is drawn anew, whatever it has said before.
 func (s *bench) noisyJudge(ctx context.Context) ([]Finding, error) {
 	judged := func(l *definition.Agent) string {
-		if l.Loop.Score != nil && s.goals[l.Name].judged {
+		if l.Loop.Score != nil && s.Goals[l.Name].Judged {
 			return ""
 		}
 		return "no model gives a score"
@@ -40,14 +43,14 @@ func (s *bench) noisyJudge(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(judged, func(l *definition.Agent, f *Finding) error {
 		n := s.noiseOf(l)
 		// What is played stays below the target: the rules go on from it.
-		t, err := s.run(ctx, &scene{target: l, way: onward, iterations: maxIterations, score: func(at place) float64 {
-			dice := rand.New(rand.NewPCG(s.cfg.Seed, uint64(at.loops[l.Name])<<8|uint64(at.sample)))
-			return tidy(n.truth - n.sense*n.off*dice.Float64())
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Score: func(at study.Place) float64 {
+			dice := rand.New(rand.NewPCG(s.cfg.Seed, uint64(at.Loops[l.Name])<<8|uint64(at.Sample)))
+			return study.Tidy(n.truth - n.sense*n.off*dice.Float64())
 		}})
 		if err != nil {
 			return err
 		}
-		if rec := t.of(l); rec == nil || len(rec.Outcomes) == 0 || s.walk(l, s.plans[l.Name], t).run().unscored() {
+		if rec := t.Of(l); rec == nil || len(rec.Outcomes) == 0 || s.Walk(l, s.Plans[l.Name], t).Run().Unscored() {
 			f.Status, f.Detail = Unknown, "no iteration gets a score with stand-ins"
 			return nil
 		}
@@ -63,22 +66,22 @@ type noise struct {
 }
 
 func (s *bench) noiseOf(l *definition.Agent) noise {
-	r := s.scaleOf(l)
+	r := s.ScaleOf(l)
 	if sc := l.Loop.Score; sc.Target == nil && sc.DimensionTarget == nil {
-		for _, src := range expressionsOf(l.Loop.StopWhen) {
+		for _, src := range study.ExpressionsOf(l.Loop.StopWhen) {
 			if m := awaitsScore.FindStringSubmatch(src); m != nil {
 				if x, err := strconv.ParseFloat(m[1], 64); err == nil {
-					r.goal = x
+					r.Goal = x
 				}
 			}
 		}
 	}
 	dice := rand.New(rand.NewPCG(s.cfg.Seed, 29))
-	off := math.Round(r.span*(20+5*dice.Float64())) / 100
+	off := math.Round(r.Span*(20+5*dice.Float64())) / 100
 	if off == 0 {
-		off = tidy(r.span / 5) // of a small scale
+		off = study.Tidy(r.Span / 5) // of a small scale
 	}
-	return noise{truth: r.goal - r.sense*off/2, off: off, sense: r.sense, seed: s.cfg.Seed} // just not good enough
+	return noise{truth: r.Goal - r.Sense*off/2, off: off, sense: r.Sense, seed: s.cfg.Seed} // just not good enough
 }
 
 // luck is what chance has led to in noiseRuns runs.
@@ -103,26 +106,26 @@ var (
 )
 
 // toss plays a loop often, with a judge by the rules that are given.
-func (s *bench) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) luck {
-	plan, sc := *s.plans[l.Name], *l.Loop.Score
-	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = noiseKey, "", "", "", judge
+func (s *bench) toss(l *definition.Agent, t *stage.Take, n noise, judge *loop.Judge) luck {
+	plan, sc := *s.Plans[l.Name], *l.Loop.Score
+	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = stage.NoiseKey, "", "", "", judge
 	plan.Score = &sc
-	byScore := slices.ContainsFunc(expressionsOf(l.Loop.StopWhen), readsScore.MatchString)
+	byScore := slices.ContainsFunc(study.ExpressionsOf(l.Loop.StopWhen), readsScore.MatchString)
 	dims := sc.Dimensions
 	if dims == nil && sc.DimensionTarget != nil {
 		dims = []string{"all"}
 	}
 	var out luck
-	step := s.stepIndex(s.goals[l.Name].scorers[0], l)
+	step := s.StepIndex(s.Goals[l.Name].Scorers[0], l)
 	for i := range noiseRuns {
 		dice := rand.New(rand.NewPCG(n.seed, uint64(1000+i)))
-		w := s.walk(l, &plan, t)
-		w.most = maxIterations
-		w.judging = &judging{step: step, dims: dims, draw: func() float64 {
+		w := s.Walk(l, &plan, t)
+		w.Most = maxIterations
+		w.Judging = &stage.Judging{Step: step, Dims: dims, Draw: func() float64 {
 			return n.truth + n.off*(2*dice.Float64()-1)
 		}}
-		got := w.run()
-		stop, best := got.stop, w.tally.BestIteration
+		got := w.Run()
+		stop, best := got.Stop, w.Tally.BestIteration
 		lucky := false
 		switch {
 		case stop != nil && (stop.Reason == loop.ReasonTarget || byScore && stop.Reason == loop.ReasonCondition):
@@ -133,7 +136,7 @@ func (s *bench) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) l
 			if out.first == 0 || stop.Iteration < out.first {
 				out.first = stop.Iteration
 			}
-		case w.tally.Best == nil:
+		case w.Tally.Best == nil:
 			out.unscored++
 		case best > 1:
 			out.chosen++
@@ -143,18 +146,18 @@ func (s *bench) toss(l *definition.Agent, t *take, n noise, judge *loop.Judge) l
 			out.stop = stop
 		}
 		if !lucky && out.guard == "" {
-			out.guard = got.by(l)
+			out.guard = got.By(l)
 		}
 	}
 	return out
 }
 
 // judgeNoise says whether a loop takes noise for progress, and what helps.
-func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *take, n noise) {
+func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noise) {
 	sc := l.Loop.Score
 	got := s.toss(l, t, n, sc.Judge)
 	f.Stop = got.stop
-	f.Detail = fmt.Sprintf("each version is worth %s, and the judge says up to %s more or less: %s", decimal(math.Round(n.truth*100)/100), decimal(n.off), got)
+	f.Detail = fmt.Sprintf("each version is worth %s, and the judge says up to %s more or less: %s", study.Decimal(math.Round(n.truth*100)/100), study.Decimal(n.off), got)
 	if got.rare(1) {
 		f.Status, f.Guard = Caught, got.guard
 		if sc.Judge != nil && sc.Judge.Samples > 1 {
@@ -163,7 +166,7 @@ func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *take, n noise) {
 		return
 	}
 	f.Status = Uncaught
-	step, samples := s.stepIn(s.goals[l.Name].scorers[0], l).Name, uint(1)
+	step, samples := s.StepIn(s.Goals[l.Name].Scorers[0], l).Name, uint(1)
 	if sc.Judge != nil {
 		step, samples = sc.Judge.Step, max(1, sc.Judge.Samples)
 	}
@@ -194,4 +197,76 @@ func (l luck) String() string {
 		return fmt.Sprintf("in %d of %d runs it reaches the target by luck, once in iteration %d", l.ended, noiseRuns, l.first)
 	}
 	return fmt.Sprintf("it reaches no target by luck, and in %d of %d runs a version is taken for better than the first", l.chosen, noiseRuns)
+}
+
+// judgeInWords: whoever gives the score says what it thinks of the work, and no number.
+func (s *bench) judgeInWords(ctx context.Context) ([]Finding, error) {
+	judged := func(l *definition.Agent) string {
+		switch {
+		case l.Loop.Score == nil:
+			return "nothing is scored"
+		case len(s.judges(l)) == 0:
+			return "no model gives its score"
+		}
+		return ""
+	}
+	return s.inEachLoop(judged, func(l *definition.Agent, f *Finding) error {
+		judges := s.judges(l)
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Said: func(a *definition.Agent, at study.Place, out study.Line) study.Line {
+			if !slices.Contains(judges, a) {
+				return out
+			}
+			return study.Line{Words: verdict(at), Value: verdict(at)}
+		}})
+		if err == nil {
+			s.judgeWords(f, l, judges, t)
+		}
+		return err
+	})
+}
+
+// verdict is what a judge says in words, each time something else. There is no number
+// in it.
+func verdict(at study.Place) string {
+	n := at.Iteration() + 3*at.Sample
+	better := []string{"clearer", "shorter", "warmer", "calmer", "bolder", "plainer", "livelier"}
+	worse := []string{"thin", "long", "loud", "dull", "vague"}
+	return fmt.Sprintf("It is %s than before, and still too %s.", better[n%len(better)], worse[n%len(worse)])
+}
+
+func (s *bench) judgeWords(f *Finding, l *definition.Agent, judges []*definition.Agent, t *stage.Take) {
+	got := s.Walk(l, s.Plans[l.Name], t).Run()
+	f.Stop, f.Status, f.Guard = got.Stop, Caught, got.By(l)
+	f.Detail = "no iteration is scored; " + got.Ending()
+	unpinned := ""
+	for _, a := range judges {
+		f.Steps = append(f.Steps, a.Name)
+		if a.LLM == nil || a.LLM.OutputSchema == nil {
+			unpinned = a.Name
+		}
+	}
+	switch {
+	case got.Stop != nil && got.Stop.BestScore != nil:
+		f.Detail = "the score does without its answer; " + got.Ending()
+	case unpinned == "" && got.Stop != nil && got.Stop.Reason == loop.ReasonError:
+		f.Guard = "output_schema of " + strings.Join(f.Steps, ", ")
+		f.Detail = "words are no answer; " + got.Ending()
+	case f.Guard == "":
+		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s without a score it still goes on", stage.Plural(got.Iterations, "iteration"))
+		f.fix(l.Name, "max_iterations", "10", "")
+		if unpinned != "" {
+			f.Advice += "; an output_schema for " + unpinned + " has it answer with a number"
+		}
+	}
+}
+
+// judges are the agents that ask a model and give a loop its score.
+func (s *bench) judges(l *definition.Agent) []*definition.Agent {
+	var all []*definition.Agent
+	for _, a := range s.Goals[l.Name].Scorers {
+		if a.Type == definition.TypeLLM || a.Type == definition.TypeA2A {
+			all = append(all, a)
+		}
+	}
+	return all
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package stage
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -21,22 +22,22 @@ import (
 // stage, and from its last iteration again and again where that was cut off; how
 // long they take is made up.
 type walk struct {
-	*cast
+	*study.Cast
 	loop   *definition.Agent
 	plan   *loop.Plan
 	stepOf time.Duration // how long a step takes
-	take   *take
+	take   *Take
 	rec    *progress.Recording
 
-	// hang says how long the attempt that a decision is about hangs, and whether
+	// Hang says how long the attempt that a decision is about hangs, and whether
 	// it does; nil: none does. A time of 0 is for ever.
-	hang  func(loop.Decision) (time.Duration, bool)
+	Hang  func(loop.Decision) (time.Duration, bool)
 	outer bound // what the loops around leave it
 
-	judging *judging // gives the scores in place of what was played; may be nil
-	most    int      // iterations after which enough is seen; 0: they are not counted
+	Judging *Judging // gives the scores in place of what was played; may be nil
+	Most    int      // iterations after which enough is seen; 0: they are not counted
 
-	tally   loop.Tally
+	Tally   loop.Tally
 	elapsed time.Duration
 	seen    map[[2]int]int // by iteration and step
 	calls   int64
@@ -94,16 +95,16 @@ type bound struct {
 
 // walked is what came of a walk.
 type walked struct {
-	stop  *loop.StopRecord // nil if it does not end by itself
-	fatal *loop.StepFailure
-	// guard names what has ended it from outside of the loop; "": nothing has.
-	guard      string
-	elapsed    time.Duration
-	iterations int
+	Stop  *loop.StopRecord // nil if it does not end by itself
+	Fatal *loop.StepFailure
+	// Guard names what has ended it from outside of the loop; "": nothing has.
+	Guard      string
+	Elapsed    time.Duration
+	Iterations int
 	calls      int64
-	hangs      int // attempts that were cut off
-	failed     int
-	hung       bool // for ever
+	Hangs      int // attempts that were cut off
+	Failed     int
+	Hung       bool // for ever
 	far        bool // it was not followed to its end
 
 	limit time.Duration // the loop's, of which a share is kept for the finalizer
@@ -116,63 +117,63 @@ const maxWalk = 100_000
 // begun is where walks begin in time: some moment, always the same.
 var begun = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (w *walk) run() walked {
+func (w *walk) Run() walked {
 	w.seen = make(map[[2]int]int)
-	limit := int64(w.def.MaxModelCalls)
+	limit := int64(w.Def.MaxModelCalls)
 	if limit == 0 {
 		limit = agent.DefaultMaxLLMCalls
 	}
 	out := walked{limit: time.Duration(w.plan.Timeout), kept: w.plan.Share()}
 	done := func() walked {
-		out.elapsed, out.iterations, out.calls, out.fatal = w.elapsed, w.tally.Iteration, w.calls, w.tally.Fatal
-		out.failed = w.tally.Failures
+		out.Elapsed, out.Iterations, out.calls, out.Fatal = w.elapsed, w.Tally.Iteration, w.calls, w.Tally.Fatal
+		out.Failed = w.Tally.Failures
 		return out
 	}
 	for range maxWalk {
-		d := w.plan.Next(&w.tally, begun)
+		d := w.plan.Next(&w.Tally, begun)
 		switch d.Action {
 		case loop.Stop:
-			out.stop = d.Stop
+			out.Stop = d.Stop
 			return done()
 		case loop.Rollback:
-			w.plan.Add(&w.tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
+			w.plan.Add(&w.Tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
 			continue
 		}
-		if w.most > 0 && d.Iteration > w.most {
+		if w.Most > 0 && d.Iteration > w.Most {
 			break
 		}
 		o, hangs, ever := w.outcome(&d)
-		if w.judging != nil {
-			w.judging.mark(&o)
+		if w.Judging != nil {
+			w.Judging.mark(&o)
 		}
 		if hangs {
-			out.hangs++
+			out.Hangs++
 		}
 		spent := w.elapsed + o.Finished.Sub(o.Started)
 		switch {
 		case w.outer.time > 0 && (ever || spent >= w.outer.time):
 			w.elapsed = w.outer.time
-			out.guard = w.outer.name
+			out.Guard = w.outer.name
 			return done()
 		case ever:
-			out.hung = true
+			out.Hung = true
 			return done()
 		case limit > 0 && w.calls > limit:
-			out.guard = "max_model_calls: " + decimal(float64(limit))
-			if w.def.MaxModelCalls == 0 {
-				out.guard += " (the default)"
+			out.Guard = "max_model_calls: " + study.Decimal(float64(limit))
+			if w.Def.MaxModelCalls == 0 {
+				out.Guard += " (the default)"
 			}
 			return done()
 		}
 		w.elapsed = spent
-		w.plan.Add(&w.tally, o)
+		w.plan.Add(&w.Tally, o)
 	}
 	out.far = true
 	switch n := w.plan.MaxIterations; { // that far away, but there
 	case n > 0:
-		out.guard = fmt.Sprintf("max_iterations: %d", n)
+		out.Guard = fmt.Sprintf("max_iterations: %d", n)
 	case w.plan.Timeout > 0 && w.elapsed > 0:
-		out.guard = limitName(w.loop, nil, loop.TotalTimeout, 0)
+		out.Guard = LimitName(w.loop, nil, loop.TotalTimeout, 0)
 	}
 	return done()
 }
@@ -185,9 +186,9 @@ func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
 	switch {
 	case d.Refuse != nil:
 		o.Failure = d.Refuse
-	case w.hang != nil:
+	case w.Hang != nil:
 		var own time.Duration
-		if own, hangs = w.hang(*d); !hangs {
+		if own, hangs = w.Hang(*d); !hangs {
 			break
 		}
 		switch {
@@ -239,7 +240,7 @@ func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
 	}
 	addr := session.Address("")
 	if w.rec != nil {
-		addr = w.rec.Loop + session.Address("["+decimal(float64(best.Iteration))+"]/"+w.plan.Steps[d.Step].Name)
+		addr = w.rec.Loop + session.Address("["+study.Decimal(float64(best.Iteration))+"]/"+w.plan.Steps[d.Step].Name)
 	}
 	return o, w.stepTime(w.loop.SubAgents[d.Step], addr)
 }
@@ -260,7 +261,7 @@ func (w *walk) last(d *loop.Decision) map[string]any {
 
 // vary keeps fingerprints of later iterations apart, in turns: where the last two
 // were alike they stay so.
-func vary(print string, n int) string { return cmp.Or(print, "nothing") + decimal(float64(n)) }
+func vary(print string, n int) string { return cmp.Or(print, "nothing") + study.Decimal(float64(n)) }
 
 // stepTime is how long an agent's turn takes. At an address where loops in it were
 // played it is as long as their iterations together.
@@ -273,7 +274,7 @@ func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
 			inner = 0
 			for i := range rec.Outcomes {
 				if o := &rec.Outcomes[i]; o.Step >= 0 && o.Canceled == "" {
-					all += w.stepTime(a.SubAgents[o.Step], rec.Loop+session.Address("["+decimal(float64(o.Iteration))+"]/"+a.SubAgents[o.Step].Name))
+					all += w.stepTime(a.SubAgents[o.Step], rec.Loop+session.Address("["+study.Decimal(float64(o.Iteration))+"]/"+a.SubAgents[o.Step].Name))
 				}
 			}
 		}
@@ -294,7 +295,7 @@ func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
 				all += t
 			}
 		}
-	case reaches(a):
+	case study.Reaches(a):
 		all = w.stepOf
 	}
 	return all
@@ -304,7 +305,7 @@ func (w *walk) recordingAt(at session.Address) *progress.Recording {
 	if w.take == nil || at == "" {
 		return nil
 	}
-	for _, r := range w.take.loops {
+	for _, r := range w.take.Loops {
 		if r.Loop == at {
 			return r
 		}
@@ -312,32 +313,32 @@ func (w *walk) recordingAt(at session.Address) *progress.Recording {
 	return nil
 }
 
-func (w walked) unscored() bool { return w.stop == nil || w.stop.BestScore == nil }
+func (w walked) Unscored() bool { return w.Stop == nil || w.Stop.BestScore == nil }
 
-// noiseKey is where the rules find a score that was drawn.
-const noiseKey = "rehearsal:judge"
+// NoiseKey is where the rules find a score that was drawn.
+const NoiseKey = "rehearsal:judge"
 
-// judging has the rules of a walk read scores that are drawn.
-type judging struct {
-	step  int // that scores
-	draw  func() float64
+// Judging has the rules of a walk read scores that are drawn.
+type Judging struct {
+	Step  int // that scores
+	Draw  func() float64
 	value any
-	dims  []string
+	Dims  []string
 }
 
 // mark puts the score into the state that a step has left.
-func (j *judging) mark(o *loop.Outcome) {
-	if o.Step == j.step && !o.Cached && o.Failure == nil || j.value == nil && o.Cached {
-		x := tidy(j.draw())
+func (j *Judging) mark(o *loop.Outcome) {
+	if o.Step == j.Step && !o.Cached && o.Failure == nil || j.value == nil && o.Cached {
+		x := study.Tidy(j.Draw())
 		parts := map[string]any{"score": x}
 		inner := make(map[string]any)
-		for _, name := range j.dims {
+		for _, name := range j.Dims {
 			parts[name], inner[name] = x, x
 		}
 		parts["dimensions"] = inner
 		j.value = parts
 		if o.Wrote != nil {
-			o.Wrote = append(slices.Clone(o.Wrote), noiseKey)
+			o.Wrote = append(slices.Clone(o.Wrote), NoiseKey)
 		}
 	}
 	if j.value != nil {
@@ -345,42 +346,42 @@ func (j *judging) mark(o *loop.Outcome) {
 		if state == nil {
 			state = make(map[string]any)
 		}
-		state[noiseKey] = j.value
+		state[NoiseKey] = j.value
 		o.State = state
 	}
 }
 
 // around is the least time that the loops around a loop, or around an agent in one,
 // leave it in their first iteration.
-func (s *stage) around(a *definition.Agent) bound {
+func (s *Stage) around(a *definition.Agent) bound {
 	var least bound
-	for l := s.loopAround(a); l != nil; l = s.loopAround(l) {
-		w := &walk{cast: s.cast, loop: l, plan: s.plans[l.Name], stepOf: s.stepTime}
+	for l := s.LoopAround(a); l != nil; l = s.LoopAround(l) {
+		w := &walk{Cast: s.Cast, loop: l, plan: s.Plans[l.Name], stepOf: s.StepTime}
 		for range len(l.SubAgents) {
-			d := w.plan.Next(&w.tally, begun)
+			d := w.plan.Next(&w.Tally, begun)
 			if d.Action != loop.RunStep {
 				break
 			}
-			if l.SubAgents[d.Step] == s.stepIn(a, l) {
+			if l.SubAgents[d.Step] == s.StepIn(a, l) {
 				if d.Timeout > 0 && (least.time == 0 || d.Timeout < least.time) {
-					least = bound{d.Timeout, limitName(l, l.SubAgents[d.Step], d.TimeoutKind, d.Timeout)}
+					least = bound{d.Timeout, LimitName(l, l.SubAgents[d.Step], d.TimeoutKind, d.Timeout)}
 				}
 				break
 			}
 			o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: begun.Add(w.elapsed), Waited: d.Wait}
 			w.elapsed += d.Wait + w.stepTime(l.SubAgents[d.Step], session.Address(""))
 			o.Finished = begun.Add(w.elapsed)
-			w.plan.Add(&w.tally, o)
+			w.plan.Add(&w.Tally, o)
 		}
 	}
 	return least
 }
 
-// walk follows the rules of a loop from what was played.
-func (s *stage) walk(l *definition.Agent, plan *loop.Plan, t *take) *walk {
-	w := &walk{cast: s.cast, loop: l, plan: plan, stepOf: s.stepTime, take: t, outer: s.around(l)}
+// Walk follows the rules of a loop from what was played.
+func (s *Stage) Walk(l *definition.Agent, plan *loop.Plan, t *Take) *walk {
+	w := &walk{Cast: s.Cast, loop: l, plan: plan, stepOf: s.StepTime, take: t, outer: s.around(l)}
 	if t != nil {
-		w.rec = t.of(l)
+		w.rec = t.Of(l)
 	}
 	return w
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package stage
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 )
 
@@ -58,38 +59,38 @@ func (a *actor) answer(ctx context.Context, req *model.LLMRequest) scripted.Answ
 	if !ok {
 		return scripted.Answer{Text: "Words of a model."}
 	}
-	def, at := a.agents[inv.Agent().Name()], placeOf(inv)
+	def, at := a.Agents[inv.Agent().Name()], placeOf(inv)
 	if def == nil {
 		return scripted.Answer{Text: "Words of " + inv.Agent().Name() + "."}
 	}
-	if l := a.loopAround(def); l != nil && a.finalizes(def, l) {
-		a.hearing.note(def.Name, req)
+	if l := a.LoopAround(def); l != nil && a.Finalizes(def, l) {
+		a.Hearing.note(def.Name, req)
 	}
-	usage := &scripted.Usage{Prompt: promptTokens, Output: outputTokens}
-	if a.usage != nil {
-		if u := a.usage(at); u != nil {
+	usage := &scripted.Usage{Prompt: PromptTokens, Output: OutputTokens}
+	if a.Usage != nil {
+		if u := a.Usage(at); u != nil {
 			usage = u
 		}
 	}
-	if a.fail != nil {
-		if f := a.fail(def, at); f != nil {
+	if a.Fail != nil {
+		if f := a.Fail(def, at); f != nil {
 			return scripted.Answer{Error: f}
 		}
 	}
-	if own, ok := a.scripted(def, at); ok && len(own.Calls) > 0 && !a.never {
+	if own, ok := a.scripted(def, at); ok && len(own.Calls) > 0 && !a.Never {
 		own.Usage = usage
 		return a.called(own, at)
 	}
 	l := a.line(def, at)
-	out := scripted.Answer{Text: l.words, Usage: usage}
+	out := scripted.Answer{Text: l.Words, Usage: usage}
 	switch tools := req.Tools; {
-	case l.leave && tools[exitlooptool.Name] != nil:
+	case l.Leave && tools[exitlooptool.Name] != nil:
 		out.Text, out.Calls = "", []scripted.Call{exit(exitlooptool.Name)}
-	case l.leave && tools[exitlooptool.Alias] != nil:
+	case l.Leave && tools[exitlooptool.Alias] != nil:
 		out.Text, out.Calls = "", []scripted.Call{exit(exitlooptool.Alias)}
 	case tools[answerTool] != nil:
 		var v any
-		if json.Unmarshal([]byte(l.words), &v) == nil {
+		if json.Unmarshal([]byte(l.Words), &v) == nil {
 			args, ok := v.(map[string]any)
 			if !ok {
 				args = map[string]any{insideKey: v}
@@ -101,18 +102,18 @@ func (a *actor) answer(ctx context.Context, req *model.LLMRequest) scripted.Answ
 }
 
 // What a request takes, unless the scene says something else.
-const promptTokens, outputTokens = 1000, 300
+const PromptTokens, OutputTokens = 1000, 300
 
 func exit(name string) scripted.Call {
 	return scripted.Call{Name: name, Args: map[string]any{"reason": "the rehearsal ends it here"}}
 }
 
 // called gives the calls of an answer IDs that belong to its place.
-func (a *actor) called(ans scripted.Answer, at place) scripted.Answer {
+func (a *actor) called(ans scripted.Answer, at study.Place) scripted.Answer {
 	calls := make([]scripted.Call, len(ans.Calls))
 	for i, c := range ans.Calls {
 		if c.ID == "" {
-			c.ID = "call " + string(at.addr) + " " + decimal(float64(i+1))
+			c.ID = "call " + string(at.Addr) + " " + study.Decimal(float64(i+1))
 		}
 		calls[i] = c
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package study
 
 import (
 	"fmt"
@@ -76,7 +76,7 @@ func typeOf(s *genai.Schema) genai.Type { return genai.Type(strings.ToUpper(stri
 
 // leaveOut takes fields that are not required out of an object that has too many.
 func leaveOut(m map[string]any, required []string, most int64) {
-	for _, name := range slices.Backward(sortedKeys(m)) {
+	for _, name := range slices.Backward(SortedKeys(m)) {
 		if int64(len(m)) > most && !slices.Contains(required, name) {
 			delete(m, name)
 		}
@@ -98,7 +98,7 @@ func fit(s *genai.Schema, v any, text string) any {
 		case string:
 			return spell(s, x)
 		case float64:
-			return spell(s, decimal(x))
+			return spell(s, Decimal(x))
 		}
 	case genai.TypeBoolean:
 		if b, ok := v.(bool); ok {
@@ -129,7 +129,7 @@ func fit(s *genai.Schema, v any, text string) any {
 func chosen(s *genai.Schema, typ genai.Type, v any) any {
 	word := fmt.Sprint(v)
 	if f, ok := v.(float64); ok {
-		word = decimal(f)
+		word = Decimal(f)
 	}
 	if !slices.Contains(s.Enum, word) {
 		word = s.Enum[0]

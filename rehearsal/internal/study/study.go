@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package study reads a definition, without running it, for what its stand-ins have
+// to answer: for what each loop waits, which values its expressions read, and with
+// which of them an iteration comes to a given score, a condition or an exit.
+//
+//	cast := study.NewCast(def)
+//	cast.Learn(state, nil) // what each loop waits for, in cast.Goals
+package study
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model/scripted"
+)
+
+// study is of a loop whose end, or whose score, is computed by expressions from what
+// stand-ins leave: they have to leave what makes it come out as it is to. It works
+// out iterations with the real expressions, and looks for that.
+type study struct {
+	*Cast
+	loop     *definition.Agent
+	script   []scripted.Answer
+	begin    map[string]any // the state before the loop
+	programs map[string]*expr.Program
+	parts    map[string]*loop.Condition // of expressions
+	free     []*need                    // what can be chosen
+	owner    map[*need]*definition.Agent
+	choices  map[*need][]any
+	known    map[Aim]picks // what has led there once, whatever the score
+
+	computed  bool // the score is, and stand-ins can change it
+	low, high float64
+}
+
+// Aim is what an iteration is to come to.
+type Aim struct {
+	Score float64
+	Rated bool   // the score matters
+	Stop  bool   // stop_when holds
+	Exit  string // the expression that ends the loop; "": none
+}
+
+// seen is what an iteration comes to.
+type seen struct {
+	state  map[string]any
+	score  float64
+	scored bool
+	errs   int     // expressions that cannot be evaluated
+	off    float64 // parts of conditions that have not come to what they are to
+}
+
+// studied is the study of a loop, or nil if nothing in it has to be worked out.
+func (c *Cast) studied(l *definition.Agent, g *goal, state map[string]any, script []scripted.Answer) *study {
+	s := &study{
+		Cast: c, loop: l, script: script, programs: make(map[string]*expr.Program), parts: make(map[string]*loop.Condition),
+		owner: make(map[*need]*definition.Agent), choices: make(map[*need][]any), known: make(map[Aim]picks),
+	}
+	for _, a := range s.inOrder(l) {
+		if !Reaches(a) || len(s.answers(a)) > 0 {
+			continue
+		}
+		all := c.Needs.output[a.Name].leaves()
+		for _, key := range SortedKeys(c.Needs.Side[a.Name]) {
+			all = append(all, c.Needs.Side[a.Name][key])
+		}
+		for _, f := range SortedKeys(c.Needs.result[a.Name].fields) {
+			if f != "json" {
+				all = append(all, c.Needs.result[a.Name].fields[f].leaves()...)
+			}
+		}
+		for _, n := range all {
+			if s.owner[n] == nil && n.read && !(Ends(a) && n == c.Needs.output[a.Name].fields["approved"]) {
+				s.owner[n], s.free = a, append(s.free, n)
+			}
+		}
+	}
+	if len(s.free) == 0 {
+		return nil
+	}
+	s.before(state)
+	s.offer()
+	s.rate(g)
+	return s
+}
+
+// Scores reports whether the score is worked out; that of a loop without a study is
+// not.
+func (s *study) Scores() bool { return s != nil && s.computed }
+
+// Ends reports whether a person's yes ends the loop: it is not there to be chosen.
+func Ends(a *definition.Agent) bool { return Approving(a) && a.CanExitLoop }
+
+// inOrder are the agents that do something, in the order in which they run.
+func (c *Cast) inOrder(of *definition.Agent) []*definition.Agent {
+	if of.Loop == nil || len(of.Loop.Order) == 0 {
+		return c.Leaves(of)
+	}
+	var all []*definition.Agent
+	for _, sub := range of.SubAgents {
+		if !slices.Contains(of.Loop.Order, sub.Name) {
+			all = append(all, c.Leaves(sub)...)
+		}
+	}
+	for _, name := range slices.Backward(of.Loop.Order) {
+		if sub := c.Agents[name]; sub != nil {
+			all = append(c.Leaves(sub), all...)
+		}
+	}
+	return all
+}
+
+// answers are those of the script for an agent.
+func (s *study) answers(a *definition.Agent) []scripted.Answer {
+	return slices.DeleteFunc(slices.Clone(s.script), func(ans scripted.Answer) bool { return ans.Agent != a.Name })
+}
+
+// before works out the state with which the loop begins.
+func (s *study) before(state map[string]any) {
+	s.begin = maps.Clone(state)
+	if s.begin == nil {
+		s.begin = make(map[string]any)
+	}
+	for _, a := range s.Leaves(s.Def.Root) {
+		if s.StepIn(a, s.loop) != nil {
+			break
+		}
+		s.step(a, 0, Aim{}, nil, &seen{state: s.begin}, nil)
+	}
+}
+
+// Course is how the iterations of a studied loop go in a scene.
+type Course struct {
+	mu     sync.Mutex
+	states []map[string]any // before each iteration
+	firsts []picks          // what was found for each
+	found  map[string]picks
+	vain   map[Aim]bool // what was not found, whatever the score
+}
+
+// At finds the choices for an iteration. Aims says what each is to come to.
+func (c *Course) At(s *study, n int, to Aim, aims func(int) Aim) picks {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.found == nil {
+		c.found, c.vain, c.states = make(map[string]picks), make(map[Aim]bool), []map[string]any{s.begin}
+	}
+	for k := len(c.states); k < n; k++ {
+		some := c.look(s, k, aims(k))
+		c.states = append(c.states, s.iteration(c.states[k-1], k, aims(k), some).state)
+	}
+	return c.look(s, n, to)
+}
+
+func (c *Course) look(s *study, n int, to Aim) picks {
+	key := fmt.Sprint(n, to)
+	if some, ok := c.found[key]; ok {
+		return some
+	}
+	var last picks
+	if len(c.firsts) > 0 {
+		last = c.firsts[len(c.firsts)-1]
+	}
+	kind := Aim{Stop: to.Stop, Exit: to.Exit}
+	some, there := s.find(c.states[n-1], n, to, last, !c.vain[kind])
+	c.vain[kind] = c.vain[kind] || !there
+	c.found[key], c.firsts = some, append(c.firsts, some)
+	return some
+}
