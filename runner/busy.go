@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// BusyError says that another run is under way in the session, in this process. That
-// one goes on. To errors.Is it is a [session.ErrConflict].
+// BusyError says that another run is under way in the session, in this process. The other run
+// continues. errors.Is reports it as a [session.ErrConflict].
 type BusyError struct {
 	// SessionID is the session, and RunID the invocation ID of the run in it.
 	SessionID, RunID string

@@ -15,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// ErrNotOpen is the error for an answer to a confirmation that nobody has asked
-// for, or that has an answer. Nothing of such a message is stored.
+// ErrNotOpen is the error for an answer to a confirmation that was not asked for, or that has
+// an answer already. The message is not stored.
 var ErrNotOpen = errors.New("confirmation is not open")
 
 // who returns the agent that a message is for: the one that made the function

@@ -22,38 +22,37 @@ import (
 
 // Errors of [Runner.Resume] that callers branch on; compare with errors.Is.
 var (
-	// ErrFinished: the run has come to its end.
+	// ErrFinished: the run has ended.
 	ErrFinished = errors.New("the run has come to its end: there is nothing to resume")
 	// ErrRunNotFound: the session has no such run.
 	ErrRunNotFound = errors.New("run not found")
-	// ErrNotDurable: the run, or the runner, writes no marks.
+	// ErrNotDurable: the run or the runner writes no marks.
 	ErrNotDurable = errors.New("the run is not durable: only one that a runner with Config.Durable has started can be resumed, by such a runner")
-	// ErrDiverged: the run does not go as its log says that it went. The error
-	// is an [*agent.DivergedError].
+	// ErrDiverged: the run did something else than its log says. The error is an
+	// [*agent.DivergedError].
 	ErrDiverged = agent.ErrDiverged
 )
 
-// Resume takes up a durable run where it was cut off: by a crash, because it was
-// canceled, or because its consumer left. The invocation ID is that of its events.
-// It yields what is new; what the run has said before is in the session.
+// Resume continues a durable run where it was cut off: by a crash, because it was canceled, or
+// because its consumer left. The invocation ID is that of its events. It yields only new
+// events. The earlier ones are in the session.
 //
-// The tree runs again from its root, with the log for its memory. A step that has
-// come to its end is not run: what it said and how it ended are taken from the
-// log. An agent that runs others runs again, its callbacks too: what it says again
-// has to be the same, or the run ends with [ErrDiverged]. An agent that asks a
-// model goes on behind its last turn, and calls again the tools that have not
-// answered. Any other step that was cut off is made again as its next attempt: what
-// it had said stays in the log, and counts no more, neither in the state nor for
-// models. The state is rebuilt on the way, so that what is decided again is decided
-// by what it was. Keys that other sessions share (app:, user:) are as they are now,
-// but a loop's earlier decisions stand as they were made: the log has what the loop's
-// conditions and score read. Keys that end with the invocation (temp:) are gone,
-// unless they are set again or a loop of the tree decides by them. Callbacks are
-// called again; what they changed the first time is what counts.
+// The tree runs again from its root. A step that has finished does not run: its events and its
+// result come from the log. An agent that runs others runs again, with its callbacks. It must
+// do the same as before, or the run ends with [ErrDiverged]. An agent that asks a model
+// continues after its last turn, and calls the tools again that have not answered. Any other
+// step that was cut off runs again as its next attempt. The events of its earlier attempt stay
+// in the log, but neither the state nor models see them.
 //
-// Nothing is stored of a run that diverges but the mark that it was resumed. Other
-// errors to expect are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], those of
-// [Runner.Run], and [session.ErrConflict] if another process has taken it up.
+// Resume rebuilds the state as it goes, so each decision sees the state that it saw the first
+// time. Keys that sessions share (app:, user:) have their present values, but a loop's
+// decisions stand: the log has the values that the loop's conditions and score have read. Keys
+// that end with the invocation (temp:) are gone, unless they are set again or a loop decides by
+// them. Callbacks are called again, but the changes that they made the first time count.
+//
+// A run that diverges stores nothing but the mark that it was resumed. Other errors to expect
+// are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], those of [Runner.Run], and
+// [session.ErrConflict] if another process has resumed the run.
 func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig, opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		if ctx.Err() != nil {
@@ -76,28 +75,26 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 	}
 }
 
-// ResumeOption changes how a run is resumed.
+// ResumeOption changes how [Runner.Resume] resumes a run.
 type ResumeOption func(*resumeOptions)
 
 type resumeOptions struct{ cont bool }
 
-// Continue lets a run go on that has come to its end.
+// Continue lets [Runner.Resume] continue a run that has ended.
 //
-// If it has failed, the step from which the failure comes is tried again, wherever it
-// is: it, and nothing that has come to its end, is made again. In a parallel agent all
-// that have failed are, and those go on that were cut off by it.
+// If the run has failed, the step that caused the failure runs again, at any depth. Steps that
+// have finished do not. In a parallel agent all steps that have failed run again, and the steps
+// that the failure cut off continue.
 //
-// If it has completed, a limit has stopped its loop: the root, or the last loop of the
-// sequence that is the root, or of each branch of a parallel agent in their place. The
-// tree has the loop with its new limits, and so has every tree with which the run is
-// resumed later. What the run did after the loop's last iteration is done again when
-// the loop stops again: its finalizer, and steps behind it in a sequence; what is in
-// other branches is not.
+// If the run has completed, a limit must have stopped its last loop: the root, the last loop of
+// a sequence that is the root, or the last loop of each branch of a parallel agent in one of
+// these places. Resume with a tree that has new limits, now and later. The loop does further
+// iterations. When it stops, everything after it runs again: its finalizer, and the later steps
+// of the sequence. Other branches do not run again.
 //
-// A run that has not come to its end is resumed as without the option. Errors to
-// expect besides: a *loop.StoppedError of what has stopped the loop and still does, as
-// an exit, and one about runs that cannot be continued, which says what can be done
-// instead.
+// A run that has not ended is resumed as without the option. Further errors: a
+// [*loop.StoppedError] if the loop would stop again for the same reason, and an error for a run
+// that cannot continue, which says what to do instead.
 func Continue() ResumeOption { return func(o *resumeOptions) { o.cont = true } }
 
 // restart reads the log of a run, writes down that it goes on, and goes back to

@@ -41,36 +41,35 @@ import (
 	"github.com/refrain-dev/refrain/session/statekey"
 )
 
-// Config describes a runner.
+// Config configures a runner.
 type Config struct {
 	// AppName is the application that the sessions belong to. Required.
 	AppName string
-	// Agent is the root of the tree. Required.
+	// Agent is the root of the tree of agents. Required.
 	Agent agent.Agent
-	// SessionService keeps the sessions. Required.
+	// SessionService stores the sessions. Required.
 	SessionService session.Service
 	// ArtifactService and MemoryService are optional.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
-	// AutoCreateSession makes a session that does not exist.
+	// AutoCreateSession creates a session that does not exist.
 	AutoCreateSession bool
-	// Durable makes the run write marks: when steps and iterations begin and
-	// end, and why each loop stopped. Without it a run's log holds only what
+	// Durable writes marks into the log: the start and the end of each step and iteration, and
+	// why each loop stopped. Without marks a run cannot be resumed, and its log holds only what
 	// agents say, as in ADK.
 	Durable bool
 }
 
-// Runner runs one agent tree. It is safe for concurrent use: runs in different
-// sessions do not wait for each other.
+// Runner runs one tree of agents. It is safe for concurrent use. Runs in different sessions do
+// not wait for each other.
 type Runner struct {
 	cfg   Config
 	tree  *drive.Tree
 	grace time.Duration
 }
 
-// New returns a runner. It refuses a config that lacks something, and a tree in
-// which names are not unique or an agent has two parents; see
-// [drive.CheckTree].
+// New returns a runner. It returns an error if a required field of cfg is empty, if two agents
+// of the tree have one name, or if an agent has two parents: see [drive.CheckTree].
 func New(cfg Config) (*Runner, error) {
 	switch {
 	case cfg.AppName == "":
@@ -87,8 +86,8 @@ func New(cfg Config) (*Runner, error) {
 	return &Runner{cfg: cfg, tree: tree, grace: drive.GraceOf(cfg.Agent, cfg.Durable)}, nil
 }
 
-// NewInMemory returns a runner that keeps everything in this process and makes
-// the sessions it is asked for.
+// NewInMemory returns a runner that stores everything in this process, and creates sessions
+// that do not exist.
 func NewInMemory(appName string, a agent.Agent) (*Runner, error) {
 	return New(Config{
 		AppName: appName, Agent: a,
@@ -115,24 +114,24 @@ func WithStateDelta(delta map[string]any) RunOption {
 	return func(o *runOptions) { o.stateDelta = delta }
 }
 
-// WithStart says of the run what whoever owns runs wants to find again: the run's
-// first event has the mark [mark.KindRunStarted] with data, and the session
-// says r of itself. The invocation ID is r.ID, if that is given.
+// WithStart writes a record of the run: the run's first event has the mark
+// [mark.KindRunStarted] with data, and the session's state has r. A non-empty r.ID is the
+// invocation ID.
 func WithStart(r mark.Run, data mark.RunStarted) RunOption {
 	return func(o *runOptions) { o.start, o.started = &r, data }
 }
 
-// WithOpening says that the run has begun: the session was made, a moment ago, with the
-// event that [Runner.Opening] has returned. The message is the event's, and so is what
-// [WithStateDelta] and [WithStart] say.
+// WithOpening says that the session was just created with the first event of the run, which
+// [Runner.Opening] has returned. The message, [WithStateDelta] and [WithStart] are part of that
+// event.
 func WithOpening(s session.Session, ev *session.Event) RunOption {
 	return func(o *runOptions) { o.made, o.opening = s, ev }
 }
 
-// Opening returns the event with which a run begins in a new session. It is for whoever
-// makes the session together with it, by [store.Start], and runs the run with
-// [WithOpening]: a process that dies in between leaves no session without a run. Nothing
-// is stored. It fails with [ErrNotOpen] for a message that answers what nobody has asked.
+// Opening returns the first event of a run in a new session, and stores nothing. Create the
+// session together with the event by store.Start, and run it with [WithOpening]: then a process
+// that dies in between leaves no session without a run. It fails with [ErrNotOpen] for a
+// message that answers a question that was not asked.
 func (r *Runner) Opening(msg *genai.Content, opts ...RunOption) (*session.Event, error) {
 	var o runOptions
 	for _, opt := range opts {
@@ -151,25 +150,23 @@ func (r *Runner) Opening(msg *genai.Content, opts ...RunOption) (*session.Event,
 // nothing is what was said before a session's first event.
 var nothing = session.NewView(session.ViewConfig{}).Events()
 
-// Run gives the user's message to the agents and yields what they say. The root
-// gets it, but for two cases. A message with the answer to a function call goes
-// to the agent that made the call, and that one runs alone: what is around it, a
-// loop for one, does not go on. And where agents that ask models hand the
-// conversation from one to another, the message is for the one that spoke last.
+// Run gives the user's message to the agents and yields their events. The message goes to the
+// root, with two exceptions. The answer to a function call goes to the agent that made the
+// call, and only that agent runs: a loop around it does not continue. Where agents that ask
+// models transfer the conversation to each other, the message goes to the one that spoke last.
 //
-// An event is in the session before it is yielded, unless it is partial. The first error
-// ends the run and is yielded last; if ctx was canceled it is
-// context.Cause(ctx). Other errors to expect are [session.ErrNotFound],
-// [*BusyError] if another run is under way in the session, [session.ErrConflict] if
-// another process writes to it, [ErrNotOpen] for
-// an answer that nobody waits for, and [*agent.StepError] from an agent. A consumer that stops ranging ends the run.
-// Ranging again runs again.
+// An event is in the session before Run yields it, unless the event is partial. The first error
+// ends the run and is yielded last. If ctx was canceled it is context.Cause(ctx). Other errors
+// to expect are [session.ErrNotFound], [*BusyError] if another run is under way in the session,
+// [session.ErrConflict] if another process writes to the session, [ErrNotOpen] for an answer to
+// a question that is not open, and [*agent.StepError] from an agent. A consumer that stops
+// ranging ends the run. Ranging again runs again.
 //
-// A step or callback that does not heed its context holds up the end of the run for
-// [drive.Grace] at most. It is left behind then: what it says and writes later has no
-// effect, and when the run is resumed it is made again. For that the agents run in a
-// goroutine of their own, and so does what stands in the loop over Run. A panic there is
-// raised again where the loop is.
+// A step or callback that ignores its context delays the end of the run by at most
+// [drive.Grace]. Then the run leaves it behind: its later words and writes have no effect, and
+// a resumed run runs it again. For this the agents run in a goroutine of their own, together
+// with the body of the loop over Run. A panic in that body is raised again in the goroutine
+// that ranges.
 func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, opts ...RunOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		var o runOptions

@@ -25,7 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Agent is what [New] returns.
+// Agent is a loop. [New] returns it.
 type Agent struct {
 	*drive.Base
 	cfg   Config
@@ -44,8 +44,9 @@ var (
 	_ drive.StateReader = (*Agent)(nil)
 )
 
-// New returns a loop agent. It refuses what [agent.New] refuses, a Run of one's
-// own, a loop without sub-agents, and whatever loop.Plan.Check finds.
+// New returns a loop agent; its concrete type is [*Agent]. It returns an error for a config
+// that [agent.New] refuses, for a Run function, for a loop without sub-agents, and for what
+// loop.Plan.Check finds.
 func New(cfg Config) (agent.Agent, error) {
 	name := cfg.AgentConfig.Name
 	if cfg.AgentConfig.Run != nil {

@@ -14,16 +14,15 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Cache keeps, for one run of the loop, what a deterministic step has said: if
-// its key is the same again, the step is not run, and its earlier events are
-// said once more, with "cached": true in their metadata. A failure is not
-// kept, nor is a request to leave. What a step changes without saying so in an
-// event is not done again.
+// Cache reuses the result of a deterministic step within one run of the loop. If the key is the
+// same as before, the step does not run: its earlier events are yielded again, with "cached":
+// true in their metadata. A failure and a request to leave are not reused. Changes that the
+// step made without an event are not repeated.
 type Cache struct {
 	// Key makes the key from what the step reads: lookup finds a name as
 	// [drive.Place.Lookup] does. Required. An error, or an empty key, runs the step.
 	Key func(lookup func(name string) (any, bool)) (string, error)
-	// TTL is how long an outcome is good; 0 is until the loop is over.
+	// TTL is how long a result is reused; 0 means until the loop ends.
 	TTL time.Duration
 }
 

@@ -14,122 +14,120 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Config describes a loop agent. Every field but AgentConfig may be left at its
-// zero value, which is what ADK's loop agent does.
+// Config describes a loop agent. Only AgentConfig is required. With zero values in all other
+// fields the loop does what ADK's loop agent does.
+//
+// The rules of the loop are either in the fields below, or in Plan.
 type Config struct {
-	// AgentConfig is the loop's name, sub-agents and callbacks; Run must be
-	// nil. The sub-agents are the steps of an iteration, in order.
+	// AgentConfig has the loop's name, sub-agents and callbacks. Its Run must be nil. The
+	// sub-agents are the steps of an iteration, in order.
 	AgentConfig agent.Config
-	// Plan is the rules of the loop, for a caller that has them already. Its steps
-	// are the sub-agents, in the same order; its name is not used. The fields below
-	// that say the same are then left at their zero values, and of Steps only Cache
-	// is used. Nil makes the plan from those fields.
+	// Plan has the rules of the loop, for a caller that has a plan, such as package definition.
+	// Its steps have the names of the sub-agents, in the same order. Its name is ignored. Leave
+	// the fields that state the same rules empty; of Steps only Cache has an effect then. If
+	// Plan is nil, New makes the plan from the fields.
 	Plan *loop.Plan
-	// MaxIterations is the most iterations there are; 0 goes on until something
-	// else stops the loop.
+	// MaxIterations stops the loop after this many iterations. 0 sets no limit.
 	MaxIterations uint
 
-	// Goal and Instructions are what the loop is for and how it is to go about
-	// it. They become part of the prompts of the agents in it.
+	// Goal and Instructions say what the loop is for and how to go about it. They become part
+	// of the prompts of the agents in the loop.
 	Goal, Instructions string
-	// Order gives the steps another order than the list's, by name. It names
-	// every step once, but for the finalizer.
+	// Order is the order of the steps in an iteration, by name. It names every step once,
+	// except the finalizer. Empty means the order of the sub-agents.
 	Order []string
-	// CanExit names the agents that may end the loop; a step's name stands for
-	// everything in it. Nil lets every agent.
+	// CanExit names the agents that may end the loop. The name of a step includes all agents in
+	// it. Nil lets every agent end the loop.
 	CanExit []string
-	// Propagate lets an exit end the loops around this one too, as ADK does.
+	// Propagate lets an exit end the loops around this one too, as in ADK.
 	Propagate bool
-	// StopWhen ends the loop when it holds; StopCheck says how often it is
-	// looked at: loop.EachIteration (the default) or loop.EachStep.
+	// StopWhen stops the loop when the condition holds. StopCheck says when it is evaluated:
+	// loop.EachIteration (the default) or loop.EachStep.
 	StopWhen  *loop.Condition
 	StopCheck loop.StopCheck
-	// Score says how to value an iteration, and when that is good enough.
+	// Score says how to read the score of an iteration, and which score stops the loop.
 	Score *loop.Score
-	// QualityGate is the score that an iteration needs to be accepted, and
-	// OnRegression what follows a worse one: loop.KeepBest (the default) lets
-	// the state run on, loop.RollbackOnWorse undoes what the iteration changed,
-	// but for keys that other sessions share (app: and user:).
+	// QualityGate is the least score at which an iteration is accepted. OnRegression says what
+	// happens after a worse iteration: loop.KeepBest (the default) keeps
+	// the state, loop.RollbackOnWorse undoes the iteration's changes, except for keys that
+	// sessions share (app: and user:).
 	QualityGate  *float64
 	OnRegression loop.Regression
-	// NoProgress ends a loop that goes round in circles, NotWorth one whose next
-	// iteration promises too little. Nil looks for neither.
+	// NoProgress stops a loop whose results repeat. NotWorth stops a loop whose next iteration
+	// promises too little. Nil turns the check off.
 	NoProgress *loop.NoProgress
 	NotWorth   *loop.NotWorth
 
-	// Timeout bounds the loop and IterationTimeout an iteration, delays
-	// included; 0 bounds nothing. What is running then is canceled, and
-	// abandoned if it has not ended after AbandonAfter, 0 meaning 2 seconds:
-	// what it says and changes later has no effect.
+	// Timeout limits the loop and IterationTimeout an iteration, delays included; 0 sets no
+	// limit. When the time is over, the running step's context is canceled. A step that has not
+	// ended after AbandonAfter (0 means 2 seconds) is abandoned: its later words and changes
+	// have no effect.
 	Timeout, IterationTimeout, AbandonAfter time.Duration
-	// Budget bounds what the model calls of the loop use, within the budget
-	// that it runs under. If it is the latter that is spent, the loop around
-	// this one stops too.
+	// Budget limits what the model calls of the loop use, within the budget of the run. If the
+	// budget of the run is exceeded, the loop around this one stops too.
 	Budget *loop.Budget
-	// Reserve is the share of Timeout and budgets that is kept for the
-	// finalizer. 0 means 0.1.
+	// Reserve is the share of Timeout and Budget that is kept for the finalizer. 0 means 0.1.
 	Reserve float64
-	// DelayBefore and DelayAfter are waited around each iteration.
+	// DelayBefore and DelayAfter are the delays before and after each iteration.
 	DelayBefore, DelayAfter time.Duration
-	// StateLimit is how many bytes the state may have, about, when an iteration
-	// ends; 0 is no limit. From four fifths on the iteration's record warns.
+	// StateLimit ends the loop with an error if the state has more than about this many bytes
+	// at the end of an iteration; 0 sets no limit. From four fifths of the limit the iteration's
+	// record has a warning.
 	StateLimit int64
 
-	// OnError says what follows a failed step: loop.StopOnError (the default)
-	// ends the loop with the error.
+	// OnError says what happens after a step has failed: loop.StopOnError (the default) ends
+	// the loop with the error.
 	OnError loop.ErrorPolicy
-	// Steps says how to treat single steps, by name.
+	// Steps has the policies of single steps, by name.
 	Steps map[string]StepPolicy
-	// MaxConsecutiveFailures ends the loop when so many steps fail one after
-	// another; 0 never does.
+	// MaxConsecutiveFailures ends the loop after this many failed steps in a row; 0 sets no
+	// limit.
 	MaxConsecutiveFailures uint
-	// Finalizer names the sub-agent that runs once, after the loop, and whose
-	// words are the loop's result. It may not exit.
+	// Finalizer names the sub-agent that runs once, after the loop. Its words are the loop's
+	// result. It may not exit.
 	Finalizer string
 	// FinalizeEach makes the finalizer the last step of every iteration instead.
 	FinalizeEach bool
-	// OutputKey is the state key for the loop's result.
+	// OutputKey is the state key that gets the loop's result.
 	OutputKey string
-	// Result is the state key that holds what an iteration has made, where that is
-	// not what was said last in it: the loop's result is then that key's value. The
-	// words of a step that judges, or that may leave where others may not, never are.
+	// Result is the state key that holds what an iteration has made. Without it the result of
+	// an iteration is what was said last in it, not counting steps that judge, and steps that
+	// may exit where others may not.
 	Result string
-	// BestOnExit hands back the best iteration after an exit too, and not the
-	// iteration that was left.
+	// BestOnExit hands back the best iteration after an exit too. The default is the iteration
+	// in which the exit happened.
 	BestOnExit bool
-	// KeepStates keeps the state after the iteration before and after the best
-	// one, for steps that read them. It costs a copy of the state an iteration.
+	// KeepStates keeps the state of the previous and of the best iteration, for steps that read
+	// them. It costs one copy of the state per iteration.
 	KeepStates bool
-	// BeforeIteration and AfterIteration are called around each iteration, in
-	// order. What they change of the state becomes an event of the loop; an
-	// error ends the loop with it. Their time is the loop's: when that is over, so
-	// is their context, and the loop stops as it does when a step takes too long.
+	// BeforeIteration and AfterIteration are called before and after each iteration, in order.
+	// Their changes of the state become an event of the loop. An error ends the loop. Their
+	// time counts as the loop's: when it is over their context ends, and the loop stops as for
+	// a step that takes too long.
 	BeforeIteration []BeforeIterationCallback
 	AfterIteration  []AfterIterationCallback
-	// OnStop is told why the loop stopped, before its last event.
+	// OnStop gets the stop record, before the last event of the loop.
 	OnStop func(agent.InvocationContext, *loop.StopRecord)
 }
 
-// StepPolicy says how a loop treats one of its steps. Zero fields leave it as
-// it is.
+// StepPolicy says how a loop treats one of its steps. A zero field means the loop's rule.
 type StepPolicy struct {
-	// OnError takes the place of the loop's.
+	// OnError replaces the loop's OnError.
 	OnError loop.ErrorPolicy
-	// Timeout bounds one attempt, and Adaptive makes that bound from the step's
-	// own history.
+	// Timeout limits one attempt. Adaptive computes that limit from the times of the step's
+	// earlier runs.
 	Timeout  time.Duration
 	Adaptive *loop.Adaptive
-	// Retry runs the step again when it fails; before that, what the failed
-	// attempt has changed of the state is undone, but for keys that other
-	// sessions share (app: and user:). An error with a method Permanent() bool
-	// that returns true is not tried again; one with a method RetryDelay()
-	// time.Duration says how long to wait at least. Circuit stops running the step when
-	// it fails again and again; those with the same Endpoint are one.
+	// Retry runs a failed step again, after undoing its changes of the state, except for keys
+	// that sessions share (app: and user:). An error with a method Permanent() bool that
+	// returns true is not retried. The result of an error's method RetryDelay() time.Duration
+	// is the least delay. Circuit stops running a step that fails again and again; steps with
+	// the same Endpoint share one circuit.
 	Retry   *loop.Retry
 	Circuit *loop.Circuit
-	// DelayBefore and DelayAfter are waited around the step.
+	// DelayBefore and DelayAfter are the delays before and after the step.
 	DelayBefore, DelayAfter time.Duration
-	// Cache keeps what a deterministic step has said.
+	// Cache reuses the result of a deterministic step.
 	Cache *Cache
 }
 

@@ -11,20 +11,20 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// TimeoutError says that a step took too long, or that an iteration or the loop
-// did while it ran.
+// TimeoutError says that the time of a step, an iteration or the loop was over while a step
+// ran.
 type TimeoutError struct {
 	// Kind is loop.Timeout, loop.IterationTimeout or loop.TotalTimeout.
 	Kind string
-	// Step is the name of the step that was running; empty if it was none.
-	// After is how long it might have taken, 0 if it was not even begun.
+	// Step is the name of the step that was running; empty if no step was.
+	// After is the time that it had; 0 if it had not begun.
 	Step  string
 	After time.Duration
-	// Abandoned says that the step has not ended when it was told to.
+	// Abandoned says that the step did not end when its context was canceled.
 	Abandoned bool
 }
 
-// Error says what has run out.
+// Error says whose time was over.
 func (e *TimeoutError) Error() string {
 	what := "the iteration"
 	if e.Kind == loop.TotalTimeout {
@@ -47,7 +47,7 @@ func (e *TimeoutError) Error() string {
 	return s
 }
 
-// Timeout reports true, as those of package net do.
+// Timeout returns true, as errors of package net do.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // runFor runs a step that is left behind if it does not heed its context: when its time
