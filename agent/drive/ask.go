@@ -21,19 +21,19 @@ func (p Place) CanAsk() bool {
 	return inv != nil && inv.run.Marks && inv.run.RunConfig.Pause != nil
 }
 
-// QuestionID is the ID of the n-th question of the step, from 1.
+// QuestionID returns the ID of the step's n-th question, from 1.
 func (p Place) QuestionID(n int) string {
 	return "q" + p.CallID()[len("call"):] + "-" + strconv.Itoa(n)
 }
 
-// Ask yields a question and returns its answer, if the log has one: the data
-// of a [mark.KindAnswered] with the question's ID. Without one the run ends at
-// its next boundary, with a [*agent.WaitingError] for its cause, and comes here again
-// when it is resumed. After the question's deadline its default is the answer.
+// Ask yields a question and returns its answer. The answer is in the log, as a
+// [mark.KindAnswered] with the question's ID. If it is not there yet, the run ends at its next
+// boundary with an [*agent.WaitingError] as the cause, and calls Ask again when it is resumed.
+// After the question's deadline Ask returns the question's default.
 //
-// ev is the event that asks; nil stands for one with the question's text. The
-// agent has a method Continues() bool that returns true. AskPerson returns an error
-// to be yielded: [agent.ErrCannotAsk], or the cause of a context that is over.
+// ev is the event that asks; nil means one with the question's text. The agent must be a
+// [Continuer]. Ask returns an error for the agent to yield: [agent.ErrCannotAsk], or the cause
+// of a context that has ended.
 func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event, error) bool) (*mark.Answer, error) {
 	inv := p.inv
 	if !p.CanAsk() {
@@ -73,8 +73,8 @@ func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event
 	return nil, context.Cause(p.ctx)
 }
 
-// Began reports whether the step had begun before its run was cut off, or
-// had failed in it.
+// Began reports whether, in an earlier part of the run, the step had begun and was cut off, or
+// had failed.
 func (p Place) Began() bool {
 	inv := p.inv
 	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.recording.failed[inv.address])

@@ -11,20 +11,20 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Body is what a kind of agent does when it runs: it pushes its events and
-// stops as soon as yield returns false.
+// Body is what a kind of agent does when it runs. It calls yield for each event, and returns as
+// soon as yield returns false.
 type Body func(ctx agent.InvocationContext, yield func(*session.Event, error) bool)
 
-// Base is what every agent of this project has in common. A kind of agent
-// embeds the *Base that [NewBase] returns.
+// Base is what all agents of this project have in common. A kind of agent embeds the *Base that
+// [NewBase] returns.
 type Base struct {
 	cfg  agent.Config
 	self agent.Agent
 	body Body
 }
 
-// NewBase returns the base of self, which is to embed it; a nil self stands for
-// the base itself. The body takes the place of cfg.Run. The errors are those of [agent.Config.Check].
+// NewBase returns the base of self, which embeds it; if self is nil the base is the agent. If
+// body is nil the agent does what cfg.Run does. The errors are those of [agent.Config.Check].
 func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ type based interface{ base() *Base }
 // for a sub-agent and which fails when it is run: a kind of agent that was made without
 // its New embeds one.
 
-// Name is the agent's name.
+// Name returns the agent's name.
 func (b *Base) Name() string {
 	if b == nil {
 		return ""
@@ -52,7 +52,7 @@ func (b *Base) Name() string {
 	return b.cfg.Name
 }
 
-// Description tells other agents what this one is for.
+// Description tells other agents what this agent is for.
 func (b *Base) Description() string {
 	if b == nil {
 		return ""
@@ -84,7 +84,7 @@ func (b *Base) FindSubAgent(name string) agent.Agent {
 	return agent.FindSub(b.self, name)
 }
 
-// Run runs the agent as a step under ctx; it is [Run].
+// Run runs the agent as a step under ctx, by [Run].
 func (b *Base) Run(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 	if b == nil {
 		return func(yield func(*session.Event, error) bool) {

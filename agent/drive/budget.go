@@ -6,10 +6,9 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 )
 
-// Budget is the budget that the model calls of the step count in,
-// which is one for all that run under it: sub-agents, parallel branches and
-// agents that are tools. Whoever asks a model reserves each call there. It is
-// never nil; outside a run it has no limits.
+// Budget returns the budget of the step's model calls. Everything that runs under the step
+// shares it: sub-agents, parallel branches, and agents that are tools. Reserve each model call
+// there. It is never nil. Outside a run it has no limits.
 //
 // A loop with a budget of its own runs its steps under a child of it:
 //

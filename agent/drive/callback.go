@@ -89,14 +89,14 @@ func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallbac
 	return ev.Content != nil || leaves, yield(ev, nil)
 }
 
-// NewCallbackContext returns the context of a callback. What it changes is
-// written to actions, which belong to the event that follows.
+// NewCallbackContext returns the context of a callback. Its changes are written to actions,
+// which are those of the callback's event.
 func NewCallbackContext(ctx agent.InvocationContext, actions *session.EventActions) agent.Context {
 	return NewToolContext(ctx, "", actions, nil)
 }
 
-// NewToolContext returns the context of one tool call. A nil actions stands for
-// new ones.
+// NewToolContext returns the context of a tool call. Its changes are written to actions; nil
+// means new ones.
 func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions *session.EventActions, confirmation *toolconfirmation.ToolConfirmation) agent.Context {
 	if actions == nil {
 		actions = new(session.EventActions)

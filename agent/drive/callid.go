@@ -83,11 +83,10 @@ func naming(ctx agent.InvocationContext, functionCall string) string {
 	return ctx.Session().ID()
 }
 
-// CallID names what the step does to the outside. It is the same in every
-// attempt, and when the run is resumed, also where its log was copied into another
-// session; and another one for every other step and run. A fork has the same for
-// steps that began before it, and others for those that begin later. Services that
-// know such keys do a thing once for each. Of an agent that is a tool it is
+// CallID returns the ID of what the step does to the outside world. Give it to services that
+// take an idempotency key. It is the same in each attempt, in a resumed run, and in a log that
+// was copied into another session. Every other step and run has another ID. A fork has the same
+// IDs for steps that began before the fork. For an agent that is a tool it is
 // [Place.ToolCallID] of the call.
 func (p Place) CallID() string {
 	at := p.Address()
@@ -110,9 +109,8 @@ type toolCall struct {
 	at session.Address // of the step that calls it
 }
 
-// WithinToolCall is the context for agents that run for the call of a tool: what they
-// do to the outside has IDs that are made of the call's. It is for tools that run
-// agents.
+// WithinToolCall returns a context for agents that run for the call of a tool: their call IDs
+// are made from the call's ID. It is for tools that run agents.
 func (p Place) WithinToolCall(functionCallID string) context.Context {
 	return context.WithValue(p.ctx, toolCallKey{}, toolCall{id: p.ToolCallID(functionCallID), at: p.Address()})
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// State is the session's state as the step sees it, with the
-// iteration: keys of its own loops. In a callback or a tool call it has what
-// that call has set.
+// State returns the session's state as the step sees it, with the iteration: keys of its own
+// loops. In a callback or a tool call it includes what that call has set.
 func (p Place) State() session.State {
 	return stateAt(p.ctx.Session(), p.Address())
 }
@@ -24,11 +23,11 @@ func stateAt(s session.Session, at session.Address) session.State {
 	return s.State()
 }
 
-// StateAt is the session's state as a step at another address sees it.
+// StateAt returns the session's state as a step at another address sees it.
 func (p Place) StateAt(at session.Address) session.State { return stateAt(p.ctx.Session(), at) }
 
-// EndIteration removes the iteration: keys of the iterations at and below an
-// address. It is for loops.
+// EndIteration removes the iteration: keys of the iterations at and below an address. It is for
+// loops.
 func (p Place) EndIteration(pass session.Address) { endIteration(p.ctx.Session(), pass) }
 
 func endIteration(s session.Session, pass session.Address) {

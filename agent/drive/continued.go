@@ -12,15 +12,14 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Reopen lets loops go on that have stopped: those of some addresses. The events with
-// which the replay was made end with their last iterations.
+// Reopen lets the loops at some addresses continue, which had stopped. The events of the replay
+// end with their last iterations.
 func (r *Replay) Reopen(at ...session.Address) {
 	r.reopened = slices.Clone(at)
 }
 
-// Continued reports whether the loop, which had stopped, goes on at this
-// point of a run that is resumed: it yields a [mark.KindLoopContinued] then,
-// and looks no more at what had stopped it.
+// Continued reports whether the loop, which had stopped, continues at this point of a resumed
+// run. Then it yields a [mark.KindLoopContinued], and ignores what had stopped it.
 func (p Place) Continued() bool {
 	inv := p.inv
 	if inv == nil || inv.record == nil {
@@ -45,15 +44,15 @@ func isPlan(ev *session.Event) bool {
 	return ev.Mark != nil && (ev.Mark.Kind == mark.KindLoopStarted || ev.Mark.Kind == mark.KindLoopContinued)
 }
 
-// StoppedLoops finds the loops that ended a run, which can go on with the limits that
-// they have in tree: the root, or the last one of a sequence that is the root, or of
-// each branch of a parallel agent in their place. Events are those of the run that
-// count, in their order; gone are the sequence numbers of what came when the loops had
-// stopped and is to be done again. It fails if there is no such loop, or if what came
-// after it must not be done twice.
+// StoppedLoops returns the addresses of the loops that ended a run and can continue with the
+// limits that they have in tree: the root, the last loop of a sequence that is the root, or the
+// last loop of each branch of a parallel agent in one of these places. events are the events of
+// the run that are not superseded, in order. gone are the sequence numbers of the events after
+// the loops had stopped, which are to be superseded. It returns an error if there is no such
+// loop, or if what came after it must not be done twice.
 //
-// A loop within a loop cannot: the outer one has decided by what the inner one came
-// to. The error says what can be done instead.
+// A loop inside another loop cannot continue, because the outer loop has used its result. The
+// error says what to do instead.
 func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address, gone mark.Spans, err error) {
 	s := stops{events: events, tree: tree, ends: make(map[session.Address]int), plans: make(map[session.Address]*mark.Mark)}
 	var root session.Address

@@ -12,16 +12,15 @@ import (
 // metadataCallback says of an event that it has what callbacks changed.
 const metadataCallback = "refrain:callback"
 
-// MetadataTemp is the key of an event's CustomMetadata that holds those temp: keys of
-// its delta that a loop decides by. Stores keep no temp: keys, and a resumed run
-// needs these.
+// MetadataTemp is a key of the CustomMetadata of an event. Its value holds those temp: keys of
+// the event's delta that a loop decides by: stores drop temp: keys, and a resumed run needs
+// these.
 const MetadataTemp = "refrain:temp"
 
-// Decided is for an agent that has called callbacks at its own address. It returns
-// the event with what they changed, or nil if they changed nothing: ev itself, and
-// in a resumed run what the log has. Callbacks are called again there, and may find
-// other app: and user: keys than they did; of what they say then only temp: keys
-// count, which the log has not.
+// Decided is for an agent that has called callbacks. ev has what they changed, or is nil if
+// they changed nothing. In a resumed run, where callbacks are called again, it returns the
+// recorded event instead: their first changes count. Only temp: keys, which the log does not
+// have, are taken from ev.
 func (p Place) Decided(ev *session.Event) *session.Event {
 	inv := p.inv
 	if inv == nil || !inv.run.Marks {

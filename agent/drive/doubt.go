@@ -11,13 +11,12 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// MetadataCut is the key of an event's CustomMetadata that says of the answers to a
-// model's calls which calls have none, because the step's context was over before
-// their tools answered: a list of the IDs that the model gave them.
+// MetadataCut is a key of the CustomMetadata of the event with a step's tool answers. Its value
+// lists the IDs of the calls that have no answer, because the step's context ended first. The
+// IDs are those that the model gave the calls.
 const MetadataCut = "refrain:cut"
 
-// CutIn are the IDs of the calls that an event says were cut off; nil if it says so of
-// none.
+// CutIn returns the IDs of the calls that an event lists under [MetadataCut], or nil.
 func CutIn(ev *session.Event) []string {
 	list, _ := ev.CustomMetadata[MetadataCut].([]any)
 	var ids []string

@@ -14,10 +14,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// RecordedError is an error that a step ended with in an earlier part of the run,
-// as the log has it. errors.Is and errors.AsType find in it what a loop asks for:
-// [*agent.StepError], [*agent.PanicError], [agent.ErrTooManyModelCalls], the errors of package
-// budget and those of a context. Other types of error are not in the log.
+// RecordedError is the error of a step in an earlier part of the run, as the log has it.
+// errors.Is and errors.As find in it [*agent.StepError], [*agent.PanicError],
+// [agent.ErrTooManyModelCalls], the errors of package budget and those of a context. Other
+// types of error are not in the log.
 type RecordedError struct {
 	text string
 	fin  mark.StepFinished
@@ -80,21 +80,21 @@ func errorOf(fin *mark.StepFinished) error {
 	return e
 }
 
-// Error is the text of the error.
+// Error returns the text of the error.
 func (e *RecordedError) Error() string { return e.text }
 
 // Timeout reports whether the step had no more time.
 func (e *RecordedError) Timeout() bool { return e.fin.Timeout }
 
-// Permanent reports whether it is no use to try again.
+// Permanent reports whether a retry is useless.
 func (e *RecordedError) Permanent() bool {
 	return e.fin.Permanent || e.fin.Kind == mark.FailurePrice || e.fin.Kind == mark.FailureModelCalls
 }
 
-// RetryDelay is how long it asks to wait before the step is tried again.
+// RetryDelay returns how long to wait before a retry.
 func (e *RecordedError) RetryDelay() time.Duration { return e.fin.RetryAfter }
 
-// Is reports whether the error was of a kind that is compared by value.
+// Is reports whether the log has an error that equals target.
 func (e *RecordedError) Is(target error) bool {
 	switch e.fin.Kind {
 	case mark.FailureModelCalls:
@@ -109,7 +109,7 @@ func (e *RecordedError) Is(target error) bool {
 	return false
 }
 
-// As finds an error of a type in the error, as far as the log has it.
+// As sets target to an error of its type, if the log has one.
 func (e *RecordedError) As(target any) bool {
 	switch t := target.(type) {
 	case **agent.StepError:

@@ -64,9 +64,9 @@ func (f *fence) write(do func() error) error {
 	return f.outer.write(do)
 }
 
-// Fenced is ctx for something that may be left behind while it still runs, such as a
-// callback. It sees the loops around it as they are now. When close is called it still
-// reads what it can reach, and every write fails with err.
+// Fenced returns a context for something that may be left behind while it still runs, such as a
+// callback. It sees the loops around it as they are now. After a call of close it can still
+// read, and each write fails with err.
 func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) {
 	inv := parentOf(p.ctx)
 	c := inv.copy(p.ctx)

@@ -16,17 +16,17 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Grace is how long a step or a callback that does not heed its context may hold up
-// whoever waits for it. It counts from the end of the context, or from the moment that
-// the consumer has stopped listening.
+// Grace is how long a step or callback that ignores its context can delay those who wait for
+// it. It counts from the end of the context, or from the moment that the consumer stops
+// listening.
 const Grace = 2 * time.Second
 
 // beat is how much longer one waits who has others in it that wait: those give up
 // first, and say how they ended.
 const beat = 20 * time.Millisecond
 
-// GraceAround is the grace of an agent that gives its steps own: longer, if there are
-// agents in it that wait for steps as well.
+// GraceAround returns the grace of an agent that gives its steps the grace own. It is longer if
+// agents below a wait for steps too.
 func GraceAround(a agent.Agent, own time.Duration) time.Duration {
 	return own + time.Duration(waits(a))*beat
 }
@@ -43,9 +43,8 @@ func waits(a agent.Agent) (most int) {
 	return most
 }
 
-// GraceOf is the grace that a runner gives its root: no shorter than what any agent in
-// the tree gives its own steps, which it says by a method Grace(durable bool)
-// time.Duration; 0 is none.
+// GraceOf returns the grace that a runner gives its root: [Grace], or longer if a [Waiter] in
+// the tree gives its own steps longer.
 func GraceOf(a agent.Agent, durable bool) time.Duration {
 	d := Grace
 	if w, ok := a.(Waiter); ok {

@@ -10,31 +10,31 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// PastIteration is what a loop knows of an iteration that has ended.
+// PastIteration is what a loop knows about an iteration that has ended.
 type PastIteration struct {
 	// Number counts from 1.
 	Number int
-	// Score is nil if the iteration has none. Delta is the improvement over the
-	// last accepted score, more is better; Percent is that of the same.
+	// Score is nil if the iteration has none. Delta is the improvement over the last accepted
+	// score, and Percent is Delta in percent of that score. A positive Delta is better.
 	Score, Delta, Percent *float64
-	// Best says that it was the best so far.
+	// Best reports whether it was the best so far.
 	Best bool
-	// Rejected says why it was not accepted, for people and models; empty if it
-	// was. Undone says that its changes of state were taken back then.
+	// Rejected says why the iteration was not accepted, or is empty. Undone reports that its
+	// changes of the state were undone.
 	Rejected string
 	Undone   bool
-	// Complete is false if it was cut short; Failures is how many of its steps
-	// have failed.
+	// Complete is false if the iteration was cut short. Failures is the number of its steps
+	// that failed.
 	Complete bool
 	Failures int
-	// Events are what was said and changed in it, in order, but for what its
-	// loop itself took back. They are the log's: do not change them.
+	// Events are the events of the iteration, in order, without those that the loop undid. Do
+	// not change them.
 	Events []*session.Event
 }
 
-// History is what a loop remembers of its iterations while it runs, for steps
-// that look back at more than the last one. A run that is resumed remembers the
-// same. It is safe for concurrent use; a nil History is empty.
+// History is what a loop keeps of its iterations while it runs, for steps that read more than
+// the previous one. A resumed run keeps the same. It is safe for concurrent use. A nil History
+// is empty.
 type History struct {
 	mu   sync.Mutex
 	past []PastIteration
@@ -42,8 +42,8 @@ type History struct {
 	kept map[any]any
 }
 
-// ReadsHistory reports whether one of some agents, or of those below them, is a
-// [HistoryReader] that says so.
+// ReadsHistory reports whether one of the agents, or an agent below them, is a [HistoryReader]
+// that reads the history.
 func ReadsHistory(agents []agent.Agent) bool {
 	return slices.ContainsFunc(agents, func(a agent.Agent) bool {
 		r, ok := a.(HistoryReader)
@@ -51,8 +51,8 @@ func ReadsHistory(agents []agent.Agent) bool {
 	})
 }
 
-// Add takes down an event of the running iteration, for loop agents. Pieces of
-// a streamed answer, and marks that change nothing, are left out.
+// Add adds an event of the running iteration. Partial events, and marks that change no state,
+// are left out. It is for loops.
 func (h *History) Add(ev *session.Event) {
 	if h == nil || ev.Partial || (ev.Content == nil || ev.Mark != nil) && len(ev.Actions.StateDelta) == 0 {
 		return
@@ -62,8 +62,8 @@ func (h *History) Add(ev *session.Event) {
 	h.open = append(h.open, ev)
 }
 
-// Undo forgets what a step of the running iteration has said, for loop agents:
-// the attempt has failed and is made again.
+// Undo removes the events of a step from the running iteration, because the step's attempt has
+// failed. It is for loops.
 func (h *History) Undo(at session.Address) {
 	if h == nil {
 		return
@@ -73,8 +73,7 @@ func (h *History) Undo(at session.Address) {
 	h.open = slices.DeleteFunc(h.open, func(ev *session.Event) bool { return ev.Address.Under(at) })
 }
 
-// End takes down what the running iteration came to, for loop agents. Its events
-// are those that were added.
+// End ends the running iteration. Its events are those that were added. It is for loops.
 func (h *History) End(it PastIteration) {
 	if h == nil {
 		return
@@ -85,8 +84,8 @@ func (h *History) End(it PastIteration) {
 	h.past = append(h.past, it)
 }
 
-// Before are the iterations with smaller numbers, the oldest first. It is a part
-// of the history: do not change it.
+// Before returns the iterations with smaller numbers, the oldest first. Do not change the
+// result.
 func (h *History) Before(number int) []PastIteration {
 	if h == nil {
 		return nil
@@ -100,9 +99,9 @@ func (h *History) Before(number int) []PastIteration {
 	return h.past[:n:n]
 }
 
-// Keep returns what make has made under a key, for as long as the loop runs: so
-// what is folded from the history is not folded again for each iteration. Other
-// steps may ask for the same at the same time; make must not ask this history.
+// Keep returns the value of key. If there is none it stores what make returns. The value stays
+// until the loop ends, so a fold of the history is not computed again for each iteration. make
+// must not call this history.
 func (h *History) Keep(key any, make func() any) any {
 	if h == nil {
 		return make()

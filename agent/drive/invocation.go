@@ -17,25 +17,25 @@ import (
 
 // Invocation is one call of a runner, for [NewInvocation].
 type Invocation struct {
-	// ID names it; required where events are to be told apart by it.
+	// ID identifies the invocation.
 	ID string
-	// Session is the thread it belongs to.
+	// Session is the session of the invocation.
 	Session session.Session
-	// UserContent is what started it.
+	// UserContent is the message that started it.
 	UserContent *genai.Content
-	// RunConfig is how the caller wants it done; nil means the defaults.
+	// RunConfig is the caller's configuration; nil means the defaults.
 	RunConfig *agent.RunConfig
 	// Artifacts and Memory are optional.
 	Artifacts agent.Artifacts
 	Memory    agent.Memory
 	// Marks makes steps and loops write marks into the log.
 	Marks bool
-	// Replay answers the steps of a run that is resumed; nil for a new run.
+	// Replay answers the steps of a resumed run. It is nil in a new run.
 	Replay *Replay
 }
 
-// NewInvocation returns the context in which a runner runs its root agent by
-// [Run]. Tests of agents need it too.
+// NewInvocation returns the context in which a runner runs its root agent by [Run]. Tests of
+// agents use it too.
 func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 	if in.RunConfig == nil {
 		in.RunConfig = new(agent.RunConfig)

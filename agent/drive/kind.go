@@ -15,67 +15,65 @@ import (
 // the agent what its name and its sub-agents do not tell. All of them are
 // optional.
 type (
-	// Continuer is an agent that, in a resumed run, takes up what it has said
-	// instead of saying it again: see [Place.Recorded].
+	// Continuer is an agent that, in a resumed run, continues after what it has said. All other
+	// agents that run no sub-agents start again. See [Place.Recorded].
 	Continuer interface{ Continues() bool }
 
-	// Effector is an agent that says what it does to the world outside. Without
-	// it the effect is [agent.Idempotent].
+	// Effector is an agent with an effect on the outside world. Without it the effect is
+	// [agent.Idempotent].
 	Effector interface{ Effect() agent.Effect }
 
-	// Waiter is an agent that runs others with a grace: see [StepConfig.Grace].
-	// Durable says that the run writes marks. 0 is no grace.
+	// Waiter is an agent that gives the steps that it runs a grace: see [StepConfig.Grace].
+	// durable reports that the run writes marks. 0 means no grace.
 	Waiter interface {
 		Grace(durable bool) time.Duration
 	}
 
-	// Recaller is an agent that wants to be given what it has said, before a run
-	// is resumed.
+	// Recaller is an agent that is told, before a run is resumed, what it has said in it.
 	Recaller interface{ Recall(*session.Event) }
 
-	// Meter is an agent that says what an answer of its has used.
+	// Meter is an agent that computes what a recorded answer of its has used.
 	Meter interface {
 		Used(*session.Event, budget.Prices) budget.Usage
 	}
 
-	// Reopener is a loop that can go on after it has stopped. GoesOn returns an
-	// error if the limits that it has now stop it again; plan is the mark with the
-	// plan by which it has stopped.
+	// Reopener is a loop that can continue after it has stopped. GoesOn returns an error if its
+	// present limits would stop it at once. stopped is the mark with its stop record, and plan
+	// the mark with the plan that stopped it.
 	Reopener interface {
 		GoesOn(stopped, plan *mark.Mark) error
 	}
 
-	// HistoryReader is an agent that reads [Loop.History]. A loop remembers its
-	// iterations only if an agent below it says so.
+	// HistoryReader is an agent that reads [Loop.History]. A loop keeps its history only if an
+	// agent below it reads it.
 	HistoryReader interface{ ReadsHistory() bool }
 
-	// StateReader is an agent that decides by state keys. Keys are those that it
-	// reads; all says that it may read any.
+	// StateReader is an agent that decides by keys of the state. If all is true it can read any
+	// key.
 	StateReader interface {
 		Reads() (keys []string, all bool)
 	}
 
-	// Returner is an agent that can hand the conversation back to the agent above
-	// it.
+	// Returner is an agent that can transfer the conversation to the agent above it.
 	Returner interface{ CanTransferToParent() bool }
 )
 
 // An error of a step can have the methods of the interfaces below. A loop asks
 // for them by errors.As before it tries the step again.
 type (
-	// TimeoutError is an error that says whether the step had no more time.
+	// TimeoutError is an error that reports whether the step had no more time.
 	TimeoutError interface {
 		error
 		Timeout() bool
 	}
 
-	// PermanentError is an error that says whether another try is of no use.
+	// PermanentError is an error that reports whether a retry is useless.
 	PermanentError interface {
 		error
 		Permanent() bool
 	}
 
-	// RetryError is an error that says how long to wait before the next try.
+	// RetryError is an error that says how long to wait before a retry.
 	RetryError interface {
 		error
 		RetryDelay() time.Duration

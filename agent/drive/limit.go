@@ -8,8 +8,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 )
 
-// CountModelCall counts one call of a model in the run. An agent asks
-// before it calls. It returns [agent.ErrTooManyModelCalls] when the limit is reached.
+// CountModelCall counts one model call of the run. Call it before the model. It returns
+// [agent.ErrTooManyModelCalls] if the call would exceed the limit.
 func (p Place) CountModelCall() error {
 	inv := p.inv
 	if inv == nil {

@@ -17,27 +17,27 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Lookup resolves the names that prompts, commands and other texts of an agent
-// may use, for the step: keys of the state, and the names below. It
-// reports false for a name that has no value now.
+// Lookup returns the value of a name that prompts, commands and other texts of an agent can
+// use: a key of the state, or one of the names below. It returns false if the name has no value
+// now.
 //
-//	user_input                             what the user asked
-//	iteration  max_iterations              of the nearest loop; the limit may be missing
+//	user_input                             the user's message
+//	iteration  max_iterations              of the nearest loop; max_iterations has no value without a limit
 //	remaining_iterations                   after this one
 //	is_first_iteration  is_last_iteration
-//	score  best.score                      the last iteration's score and the best one
-//	prev.KEY  best.KEY                     a key of the state after the iteration before, and after the best; for a
-//	                                       finalizer the best is the one that fits why the loop stopped
-//	rejected.reason  rejected.KEY          of the iteration before, if it was not accepted
-//	elapsed                                since the loop began, as "1m30s"
-//	budget.remaining                       what model calls may still use, as "12 calls, 3400 tokens, 0.52 cost"
-//	artifact.NAME                          the text of an artifact; an error if it is none, or cannot be read
+//	score  best.score                      the score of the previous iteration, and the best one
+//	prev.KEY  best.KEY                     a key of the state after the previous and after the best iteration; for a
+//	                                       finalizer the best one is the one that fits the stop reason
+//	rejected.reason  rejected.KEY          of the previous iteration, if it was not accepted
+//	elapsed                                time since the loop began, such as "1m30s"
+//	budget.remaining                       what model calls can still use, such as "12 calls, 3400 tokens, 0.52 cost"
+//	artifact.NAME                          the text of an artifact; an error if it has no text or cannot be read
 func (p Place) Lookup(name string) (any, bool) {
 	return lookup(p.ctx, p.State(), p.Loop(), name)
 }
 
-// LookupAt is [Place.Lookup] for a step that is not running yet: the one at an
-// address under a loop of the place.
+// LookupAt is [Place.Lookup] for a step that does not run yet: the step at an address in loop
+// l.
 func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, bool) {
 	state := stateAt(p.ctx.Session(), at)
 	return func(name string) (any, bool) { return lookup(p.ctx, state, l, name) }

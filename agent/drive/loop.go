@@ -9,42 +9,40 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Loop is what the steps of a loop may know about it. The loop agent that runs
-// them keeps it up to date between steps; to everybody else it is read-only.
+// Loop is what the steps of a loop can know about it. The loop agent updates it between steps.
+// Others only read it.
 type Loop struct {
 	// Name is the loop agent's name, and Address its address.
 	Name    string
 	Address session.Address
-	// Goal and Instructions are what the loop is for and how it is to go
-	// about it. Agents in it that ask a model pass them on.
+	// Goal and Instructions say what the loop is for and how to go about it. Agents in the loop
+	// that ask a model add them to their prompts.
 	Goal, Instructions string
 	// Pass is the address of the running iteration, such as "story/refine[3]".
 	Pass session.Address
 	// Iteration counts from 1.
 	Iteration int
-	// MaxIterations is the limit; 0 is none.
+	// MaxIterations is the loop's limit; 0 means no limit.
 	MaxIterations uint
 	// Outer is the loop around this one; nil if there is none.
 	Outer *Loop
-	// Started is when the loop began; zero if nobody asked for the time.
+	// Started is when the loop began. It is zero if nothing in the loop reads it.
 	Started time.Time
-	// Score is the last iteration's score and BestScore the best so far; nil
-	// where there is none.
+	// Score is the score of the previous iteration and BestScore the best so far; nil if there
+	// is none.
 	Score, BestScore *float64
-	// Prev is the state after the iteration before, and Best after the best
-	// one; nil where there is none, or where the loop does not keep them.
+	// Prev is the state after the previous iteration, and Best the state after the best one.
+	// They are nil if there is no such iteration, or if the loop keeps no states.
 	Prev, Best map[string]any
-	// Rejected is the iteration before, if it was not accepted; else nil.
+	// Rejected is the previous iteration if it was not accepted, or nil.
 	Rejected *Rejected
-	// History is all the iterations before; nil unless a step reads it, see
-	// [HistoryReader].
+	// History has the iterations before this one. It is nil unless a step is a [HistoryReader].
 	History *History
-	// Refusal says why the agent at an address may not leave the loop; "" if it
-	// may. nil refuses nobody.
+	// Refusal returns why the agent at an address may not leave the loop, or "" if it may. A
+	// nil function lets every agent leave.
 	Refusal func(at session.Address) string
-	// Kept is for loop agents: what one in this loop remembers from one pass to the
-	// next. Its keys are theirs. Loops within each other share it; nil if there is
-	// none that asks.
+	// Kept is for loop agents inside this one: what they keep from one pass to the next, under
+	// keys of their own. Loops within each other share it. It is nil if no loop needs it.
 	Kept *sync.Map
 }
 
@@ -53,8 +51,7 @@ type Rejected struct {
 	Iteration int
 	// Reason says why, for people and models.
 	Reason string
-	// State is what the iteration had made of the state; nil where the loop
-	// does not keep it.
+	// State is the state at the end of the iteration. It is nil if the loop keeps no states.
 	State map[string]any
 }
 
@@ -69,7 +66,7 @@ func (l *Loop) snapshot() *Loop {
 	return &now
 }
 
-// Loop is the nearest loop that the step runs in; nil outside loops.
+// Loop returns the nearest loop around the step, or nil.
 func (p Place) Loop() *Loop {
 	if inv := p.inv; inv != nil {
 		return inv.loop
@@ -77,8 +74,8 @@ func (p Place) Loop() *Loop {
 	return nil
 }
 
-// ExitRefusal says why the agent may not leave the nearest loop around it, in
-// words for a model; "" if it may, or if there is no loop.
+// ExitRefusal returns why the agent may not leave the nearest loop around it, in words for a
+// model. It returns "" if it may, or if there is no loop.
 func (p Place) ExitRefusal() string {
 	l := p.Loop()
 	if l == nil || l.Refusal == nil {
@@ -87,7 +84,7 @@ func (p Place) ExitRefusal() string {
 	return l.Refusal(p.Address())
 }
 
-// Address is the address of the step; empty if it is not one.
+// Address returns the address of the step, or "" outside a step.
 func (p Place) Address() session.Address {
 	if inv := p.inv; inv != nil {
 		return inv.address

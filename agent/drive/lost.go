@@ -127,10 +127,9 @@ func beyond(all, part budget.Usage) budget.Usage {
 	return more
 }
 
-// BookEarlier books what the run used in an earlier part of the invocation,
-// before anything new is asked for: what its steps will book again, and what no step
-// accounts for. It is for an agent that runs its steps under a budget of its own,
-// which it gives; for all others it is done. The second time it does nothing.
+// BookEarlier books into b what the run used before it was resumed. It is for an agent that
+// gives its steps a budget of their own, and comes before they run. For all other agents it is
+// done. A second call does nothing.
 func (p Place) BookEarlier(b *budget.Budget) {
 	if inv := p.inv; inv != nil && inv.record != nil {
 		inv.bookEarlier(b)

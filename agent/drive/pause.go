@@ -8,8 +8,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 )
 
-// Pausable returns a context that the run's [agent.RunConfig.Pause] can end, and a
-// function to be called when the run is over. It is for runners.
+// Pausable returns a context that [agent.RunConfig.Pause] can end, and a function to call when
+// the run has ended. It is for runners.
 func Pausable(ctx context.Context, cfg *agent.RunConfig) (context.Context, func()) {
 	if cfg.Pause == nil {
 		return ctx, func() {}
@@ -19,11 +19,10 @@ func Pausable(ctx context.Context, cfg *agent.RunConfig) (context.Context, func(
 	return ctx, func() { cancel(nil) }
 }
 
-// Begin says that a step of a is about to do work. While the run is to be paused
-// it waits until ctx is over. Whoever calls it calls Done when the step is over
-// and what it came to is in the log; it is for agents that write down more about
-// a step than the step itself does, and give it to [StepRun.Work]. It returns nil
-// where there is nothing to wait for.
+// Begin counts a step of a as working, for a pause: see [agent.Pause]. While the run is to be
+// paused it waits until the context ends. Call Done on its result when the step has ended and
+// its outcome is in the log. It is for agents that write more about a step than the step
+// itself, and goes into [StepRun.Work]. It returns nil if there is nothing to wait for.
 func (p Place) Begin(a agent.Agent) *agent.Work {
 	inv := p.inv
 	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !works(a) {

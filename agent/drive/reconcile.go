@@ -13,13 +13,13 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// FindOut asks find what became of a call of the step, and yields a mark with
-// what it says: a [mark.KindReconciled]. If the log has that mark find is not asked,
-// and the outcome is that of then. A find that is nil knows nothing, and leaves no
-// mark. The agent has a method Continues() bool that returns true.
+// FindOut calls find to find out whether a call of the step took place, and yields a
+// [mark.KindReconciled] with the result. If the log has that mark it returns the recorded
+// result, and does not call find. If find is nil the result is unknown, and there is no mark.
+// The agent must be a [Continuer].
 //
-// It is for agents, between the mark of the call that was cut off and [Place.Ask].
-// More is false if the agent has to leave.
+// Call it between the mark of the call that was cut off and [Place.Ask]. If more is false the
+// agent must return.
 func (p Place) FindOut(call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Reconciliation, more bool) {
 	var data mark.Reconciled
 	known := p.Recorded()

@@ -12,13 +12,12 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Replay answers the steps of a resumed run from its log. The same tree runs
-// again. A step that has come to its end is not run: what it said is handed up as
-// it was, and so is how it ended. One that runs other steps, or that takes up what
-// it said ([Place.Recorded]), runs again; what it says again is known by its place, and
-// has to be the same. Any other is made again from its beginning.
+// Replay answers the steps of a resumed run from its log, while the same tree runs again. A
+// step that has finished does not run: the replay yields its events, and its result. A step
+// that runs other steps, or a [Continuer], runs again and must do the same as before. Any other
+// step starts again.
 //
-// It is for a runner, and safe for concurrent use.
+// It is for runners, and safe for concurrent use.
 type Replay struct {
 	recording  *recording
 	origins    origins
@@ -34,11 +33,11 @@ type Replay struct {
 	read    map[int64]*session.Event // those of an outline that were read, until they are taken
 }
 
-// NewReplay reads the events of one run, in their order. Superseded are those of
-// the session that do not count any more; what they used does, at these prices. The
-// events may be an outline: then whole reads one of them, when the run comes to it. It
-// fails with a [*agent.DivergedError] if the tree is visibly another one, and for events that
-// it cannot read.
+// NewReplay reads the events of one run, in order. superseded are the events of the session
+// that do not count any more; what they used is counted at these prices. If the events are an
+// outline, whole reads an event in full when the run needs it. NewReplay returns an
+// [*agent.DivergedError] if the tree does not fit the events, and an error for events that it
+// cannot read.
 func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) (*Replay, error) {
 	x, err := newRecording(events, superseded, usedIn(tree, whole, prices))
 	if err != nil {
@@ -67,8 +66,7 @@ func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole
 	return r, nil
 }
 
-// Recall tells agents of the tree what they have said in the run: those with a
-// method Recall(*session.Event).
+// Recall tells each [Recaller] of the tree what it has said in the run.
 func (r *Replay) Recall() {
 	for i, ev := range r.recording.events {
 		if r.recording.owners[i] == nil {
@@ -83,11 +81,11 @@ func (r *Replay) Recall() {
 	}
 }
 
-// Superseded are the events that count no more because the run goes on: those of
-// steps that are made again.
+// Superseded returns the sequence numbers of the events to supersede when the run continues:
+// those of steps that start again.
 func (r *Replay) Superseded() mark.Spans { return r.superseded }
 
-// Root is the agent that the run began with; empty if none has begun.
+// Root returns the name of the agent that the run began with, or "".
 func (r *Replay) Root() string {
 	for at := range r.recording.latest {
 		if at.Parent() == "" {
@@ -97,8 +95,8 @@ func (r *Replay) Root() string {
 	return ""
 }
 
-// Take reports whether an event that the run yields is in its log already. Each
-// is taken once.
+// Take reports whether an event that the run yields is in its log already. It reports that once
+// for each event.
 func (r *Replay) Take(ev *session.Event) bool {
 	if r == nil || ev.Seq == 0 {
 		return false
@@ -150,15 +148,15 @@ func (r *Replay) comes(ev *session.Event) bool {
 	return r.waits(ev)
 }
 
-// Over reports whether all that counts in the log was taken.
+// Over reports whether the run has reached the end of its log.
 func (r *Replay) Over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.pending) == 0
 }
 
-// Err is how the run goes another way than its log, a [*agent.DivergedError]; nil as
-// long as it does not. Nothing of such a run is to be stored.
+// Err returns an [*agent.DivergedError] if the run has done something else than its log says,
+// or nil. Store nothing of such a run.
 func (r *Replay) Err() error {
 	if r == nil {
 		return nil
@@ -226,10 +224,9 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 	return known, nil
 }
 
-// Recorded is what the step said next, at its own address, before its run
-// was cut off; nil if it said no more, or was not cut off. An agent whose words
-// are costly yields that event as it is instead of making another one, and says so
-// by a method Continues() bool; all others begin anew.
+// Recorded returns the event that the step yielded next, at its own address, before its run was
+// cut off. It returns nil if there is none, or in a new run. A [Continuer] yields that event
+// instead of making a new one.
 func (p Place) Recorded() *session.Event {
 	inv := p.inv
 	if inv == nil || inv.record == nil {
@@ -241,8 +238,8 @@ func (p Place) Recorded() *session.Event {
 	return r.event(inv.record.word(inv.address))
 }
 
-// Replays reports whether the log has something of the step that the run,
-// which is resumed, has not come to again.
+// Replays reports whether the log has events of the step that the resumed run has not reached
+// yet.
 func (p Place) Replays() bool {
 	inv := p.inv
 	if inv == nil || inv.record == nil {
@@ -251,10 +248,9 @@ func (p Place) Replays() bool {
 	return inv.run.Replay.unread(inv.record) != nil
 }
 
-// Again is for an agent that says something at the address of a step under it, in
-// the step's place. It is the event as the log has it if the agent has said it
-// before the run was cut off, and otherwise the event itself. If it is another
-// one the run is over with a [*agent.DivergedError].
+// Again is for an agent that yields an event at the address of a step below it, in place of the
+// step. In a resumed run it returns the recorded event instead of ev, if there is one. If ev
+// differs from it, the run ends with an [*agent.DivergedError].
 func (p Place) Again(ev *session.Event) *session.Event {
 	inv := p.inv
 	if inv == nil || inv.record == nil {

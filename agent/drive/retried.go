@@ -12,12 +12,12 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// MetadataFailed is the key of an event's CustomMetadata that says of a step's event
-// that the step failed with what it tells: the value is the error's text.
+// MetadataFailed is a key of the CustomMetadata of an event. It says that the step failed
+// because of what the event says. The value is the error's text.
 const MetadataFailed = "refrain:failed"
 
-// End is how a run ended, by the events of it that count; nil if it did not come to
-// its end.
+// End returns how a run ended, or nil if it has not ended. events are the run's events that are
+// not superseded.
 func End(events []*session.Event) (*mark.StepFinished, error) {
 	var end *mark.StepFinished
 	for _, ev := range events {
@@ -40,11 +40,11 @@ func End(events []*session.Event) (*mark.StepFinished, error) {
 	return end, nil
 }
 
-// Failed finds what a run takes back to try the step again that has failed: its end,
-// the ends of those around it, and what they have said since then. What is left is
-// the log of a run that was cut off in that step. In a parallel agent several can
-// have failed; all of those are tried again. Events are those of the run that count,
-// in their order, and the run has failed. The result is their sequence numbers.
+// Failed returns the sequence numbers to supersede so that a failed step can run again: the end
+// of the step, the ends of the steps around it, and what they have said since. The rest is the
+// log of a run that was cut off in that step. In a parallel agent several steps can have
+// failed; all of them run again. events are the events of a failed run that are not superseded,
+// in order.
 func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
 	f := failures{events: events, tree: tree, gone: make(map[int64]bool)}
 	for i := len(events) - 1; i >= 0; i-- {

@@ -21,10 +21,9 @@ import (
 
 func init() { driver.Run = Run } // agent.Custom.Run is this
 
-// Run runs an agent as a step under ctx. Agents that run others use it, or call
-// the other's Run method, which comes to the same for every agent made by this
-// project. An error of the agent is yielded last, as a [*agent.StepError]; if the
-// context was canceled it is context.Cause.
+// Run runs an agent as a step under ctx. An agent that runs others uses it, or calls their Run
+// method: for every agent of this project that is the same. An error of the agent is yielded
+// last, as an [*agent.StepError]. If the context was canceled the error is context.Cause(ctx).
 func Run(ctx agent.InvocationContext, a agent.Agent) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		left := false
@@ -41,32 +40,29 @@ func Run(ctx agent.InvocationContext, a agent.Agent) iter.Seq2[*session.Event, e
 
 // StepConfig says what a [Step] runs, and where.
 type StepConfig struct {
-	// Agent is the one to run.
+	// Agent is the agent to run.
 	Agent agent.Agent
-	// Branch is where its events belong; empty for the branch of the context.
+	// Branch is the branch of its events; empty means the branch of the context.
 	Branch string
-	// Loop is the loop that the step belongs to, for loop agents: the step's
-	// address is then one below Loop.Pass as it is when the step runs.
+	// Loop is the loop that the step belongs to. The step's address is below Loop.Pass as it is
+	// when the step runs. It is for loop agents.
 	Loop *Loop
-	// Tree is the tree that the step and all in it belong to; nil for that of
-	// the context.
+	// Tree is the tree of the step and all below it; nil means the tree of the context.
 	Tree *Tree
-	// Budget is what the model calls of the step count in, and those of all
-	// that it runs: a child of the budget of the context ([Place.Budget]). nil is
+	// Budget is the budget of all model calls of the step, a child of [Place.Budget]; nil means
 	// that budget itself.
 	Budget *budget.Budget
-	// Grace is how long a run of the step may take to end when its context is over, or
-	// when yield has returned false. Then it is left behind: nothing of what it writes
-	// from now on has an effect, be it in the state or an artifact, and what it yields
-	// is dropped. The run is in a goroutine of its own for that, and so is yield: a
-	// panic of yield is one of whoever runs the step. The step sees the loops around it
-	// as they are now, and is for one run. 0 waits for as long as it takes.
+	// Grace is how long a run of the step can take to end after its context has ended or yield
+	// has returned false. Then the run is left behind: its later writes and events have no
+	// effect. The agent and yield run in a goroutine of their own for this; a panic of yield is
+	// raised again in the goroutine that runs the step. The step sees the loops around it as
+	// they are now, and can run only once. 0 waits without limit.
 	Grace time.Duration
 }
 
-// Step runs one agent under a context, once or, for the next iteration of a
-// loop, again and again, one run at a time. The agent's context is good until
-// its run is over: the next one uses it again.
+// Step runs one agent under a context: once, or again and again, such as in each iteration of a
+// loop. Only one run may be under way. The agent's context is valid until its run ends; the
+// next run uses it again.
 type Step struct {
 	cfg    StepConfig
 	base   Base // of the agent; empty for one that has a Run of its own
@@ -86,23 +82,21 @@ type Step struct {
 	res     StepResult
 }
 
-// StepResult is what one run of a step left.
+// StepResult is the outcome of one run of a step.
 type StepResult struct {
-	// Err is why the step failed, or nil.
+	// Err is the failure of the step, or nil.
 	Err error
-	// Left reports that the consumer stopped listening, and not because the
-	// context is over: whoever ran the step returns at once and yields no more.
+	// Left reports that the consumer stopped listening, although the context had not ended:
+	// return at once and yield nothing more.
 	Left bool
-	// Exit is the last event that asked to leave a loop, unless it was refused.
+	// Exit is the last event that asked to leave a loop and was not refused.
 	Exit *session.Event
-	// Said is the last whole event with words or data in it; see
-	// [session.Event.Speaks].
+	// Said is the last whole event with words or data; see [session.Event.Speaks].
 	Said *session.Event
-	// Abandoned reports that the step has not ended within its grace, and was left
-	// behind.
+	// Abandoned reports that the step did not end within its grace and was left behind.
 	Abandoned bool
-	// Recorded is the mark with which the step came to its end in an earlier part
-	// of the run; nil if it ran now.
+	// Recorded is the mark with the end of the step, if it finished in an earlier part of the
+	// run. It is nil if the step ran now.
 	Recorded *mark.StepFinished
 }
 
@@ -128,34 +122,32 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	return s
 }
 
-// StepRun says where and how one run of a step takes place. Its zero fields
-// stand for what [Step.Run] does.
+// StepRun is the details of one run of a step. A zero field means what [Step.Run] does.
 type StepRun struct {
-	// Address is the step's, made by the caller.
+	// Address is the step's address.
 	Address session.Address
-	// Attempt counts the tries of the step there; 0 means the first.
+	// Attempt is the number of the attempt, from 1; 0 means 1.
 	Attempt int
-	// Context bounds the run; nil is the context that the step was made under,
-	// from which it has to be derived.
+	// Context limits the run. It must be derived from the context that the step was made under,
+	// and nil means that context.
 	Context context.Context
-	// Late is the cause with which Context ends when the run's own time is over, for a
-	// step with a grace. From that moment the run changes nothing, and of what it
-	// yields only the marks that say how it ended are passed on. Abandoned is the
-	// error of the run if it is left behind after that.
+	// Late is the cause with which Context ends when the run's own time is over, for a step
+	// with a grace. From then on the run changes nothing, and of its events only the marks of
+	// its end are passed on. Abandoned is the error of a run that is left behind after that.
 	Late, Abandoned error
-	// Work is what a [agent.Pause] waits for until the caller says that it is done. nil
-	// lets the step take care of that itself.
+	// Work is what an [agent.Pause] waits for until the caller calls its Done. If it is nil the
+	// step does both.
 	Work *agent.Work
 }
 
-// RunAs is Run with something to say about it.
+// RunAs is [Step.Run] with the details of the run.
 func (s *Step) RunAs(in StepRun, yield func(*session.Event) bool) StepResult {
 	s.in = in
 	return s.Run(yield)
 }
 
-// Run runs the step's agent and hands each of its events to yield. When yield
-// has returned false it gets no more, but for marks if the context is over.
+// Run runs the step's agent and passes each of its events to yield. After yield has returned
+// false it gets no more events, except marks if the context has ended.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 	if s.cfg.Grace > 0 {
 		return s.runWatched(yield)

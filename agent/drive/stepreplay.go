@@ -108,9 +108,9 @@ func (s *Step) rest(rec *record) bool {
 	return true
 }
 
-// Replay is RunAs for a step that has come to its end in an earlier part of the
-// run: it reports false, and does nothing, for any other. Nothing of the agent's
-// runs, so that no Context needs to bound it.
+// Replay is [Step.RunAs] for a step that has finished in an earlier part of the run. For any
+// other step it does nothing and returns false. No code of the agent runs, so in.Context need
+// not limit it.
 func (s *Step) Replay(in StepRun, yield func(*session.Event) bool) (res StepResult, ok bool) {
 	around := s.parent.record
 	if around == nil || !s.parent.run.Replay.ended(around, in.Address) {

@@ -12,16 +12,15 @@ import (
 	"github.com/refrain-dev/refrain/agent/internal/identity"
 )
 
-// Tree is a tree of agents in which everybody is found by name, with the agent
-// above. A nil Tree is empty.
+// Tree is a tree of agents, in which agents and their parents are found by name. A nil Tree is
+// empty.
 type Tree struct {
 	root    agent.Agent
 	agents  map[string]agent.Agent
 	parents map[string]agent.Agent
 }
 
-// NewTree returns the tree below and including root. The errors are those of
-// [CheckTree].
+// NewTree returns the tree below and including root. The errors are those of [CheckTree].
 func NewTree(root agent.Agent) (*Tree, error) {
 	if err := CheckTree(root); err != nil {
 		return nil, err
@@ -39,7 +38,7 @@ func (t *Tree) add(a agent.Agent) {
 	}
 }
 
-// Root is the agent at the top; nil if the tree is empty.
+// Root returns the agent at the top, or nil if the tree is empty.
 func (t *Tree) Root() agent.Agent {
 	if t == nil {
 		return nil
@@ -55,8 +54,7 @@ func (t *Tree) Find(name string) agent.Agent {
 	return t.agents[name]
 }
 
-// Parent returns the agent that the named one is a sub-agent of; nil for the
-// root and for who is not in the tree.
+// Parent returns the agent that the named agent is a sub-agent of, or nil.
 func (t *Tree) Parent(name string) agent.Agent {
 	if t == nil {
 		return nil
@@ -64,7 +62,7 @@ func (t *Tree) Parent(name string) agent.Agent {
 	return t.parents[name]
 }
 
-// Names lists everybody in the tree, in order.
+// Names returns the names of all agents, sorted.
 func (t *Tree) Names() []string {
 	if t == nil {
 		return nil
@@ -72,8 +70,7 @@ func (t *Tree) Names() []string {
 	return slices.Sorted(maps.Keys(t.agents))
 }
 
-// Tree is the tree that the step belongs to; nil if whoever runs it has
-// given none.
+// Tree returns the tree that the step belongs to, or nil.
 func (p Place) Tree() *Tree {
 	if inv := p.inv; inv != nil {
 		return inv.tree
@@ -81,8 +78,8 @@ func (p Place) Tree() *Tree {
 	return nil
 }
 
-// CheckTree refuses a tree in which an agent has two parents, two agents have
-// one name, or one has the name "user" or none. It reports every problem.
+// CheckTree returns an error for each agent that has two parents, for each name that two agents
+// have, and for each name that agent.Config does not allow.
 func CheckTree(root agent.Agent) error {
 	c := treeCheck{parents: make(map[agent.Agent]string), names: make(map[string]bool)}
 	c.visit(root, "")
