@@ -90,6 +90,13 @@ cmd/refrain: ...
 cmd/refrain/internal/tui: progress loop session
 cmd/refrain/internal/term: definition expr progress
 cmd/refrain/internal/deffile: cmd/refrain/internal/term agent budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
+cmd/refrain/internal/graph: cmd/refrain/internal/term definition loop
+cmd/refrain/internal/check: cmd/refrain/internal/term definition
+cmd/refrain/internal/backtest: cmd/refrain/internal/term expr loop progress session session/... yaml
+cmd/refrain/internal/doctor: cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore agent definition model model/provider session session/... tool/mcptoolset
+cmd/refrain/internal/show: cmd/refrain/internal/term cmd/refrain/internal/runstore expr loop progress session session/...
+cmd/refrain/internal/events: cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore expr loop progress session session/...
+cmd/refrain/internal/live: cmd/refrain/internal/tui cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore cmd/refrain/internal/events agent budget definition loop progress session session/... supervisor
 cmd/refrain/internal/runstore: cmd/refrain/internal/term cmd/refrain/internal/deffile artifact artifact/disk expr loop memory progress session session/... supervisor
 examples/...: ...
 `

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/backtest"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -153,7 +153,7 @@ func TestBacktestJSON(t *testing.T) {
 	code, out, errs := refrain(t, "backtest", name, "--json", "--policy", "three: max_iterations=3, quality_gate=5.5")
 	var got struct {
 		Loop     string
-		Policies []tested
+		Policies []backtest.Row
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != term.ExitOK || got.Loop != "refine" || len(got.Policies) != 2 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
@@ -165,7 +165,7 @@ func TestBacktestJSON(t *testing.T) {
 	if three.Plan.StateLimit != recorded.StateLimit || three.Plan.MaxIterations != 3 || *three.Plan.QualityGate != 5.5 || three.Result.Stop.Rejections != 1 || *three.Result.Stop.BestScore != 7 {
 		t.Errorf("got %+v", three)
 	}
-	if three.Saved != (saving{Iterations: 2, Steps: 4, Time: loop.Duration(4 * time.Second)}) {
+	if three.Saved != (backtest.Saving{Iterations: 2, Steps: 4, Time: loop.Duration(4 * time.Second)}) {
 		t.Errorf("it saves %+v", three.Saved)
 	}
 	_, table, _ := refrain(t, "backtest", name, "--set", "max_iterations=3")

@@ -10,9 +10,8 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/lease"
-
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // LOOP 30, 12f: a session without an event, as a version before this one leaves it when it

@@ -4,14 +4,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
-
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/check"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -85,85 +83,23 @@ func checkFile(e *term.Env, f *checkFlags, file string) error {
 	worst := def.Worst(f.assumed)
 	problems := from.Problems(worst.Problems())
 	if f.json {
-		return checkJSON(e.Stdout, checkReport{
-			File: file, Name: def.Name, Valid: true, Problems: append(definition.Problems{}, problems...),
-			Loops: loopReports(def, worst), Worst: report(worst),
-		})
+		return check.WriteJSON(e.Stdout, check.ReportOf(file, def, worst, problems))
 	}
 	problems.Format(e.Stderr)
 	deffile.NoteFunctions(e.Stderr, def, from)
 	deffile.NoteSchema(e.Stderr, file)
-	return preflight(e.Stdout, file, def, worst)
+	return check.Print(e.Stdout, file, def, worst)
 }
 
 // refused says why a definition cannot be run: as JSON if that is asked for, and
 // if it is about the definition.
 func (f *checkFlags) refused(e *term.Env, file string, err error) error {
-	out := checkReport{File: file}
+	out := check.Report{File: file}
 	if !f.json || !errors.As(err, &out.Problems) {
 		return term.UsageError(err)
 	}
-	if err := checkJSON(e.Stdout, out); err != nil {
+	if err := check.WriteJSON(e.Stdout, out); err != nil {
 		return err
 	}
 	return &term.Exit{Code: term.ExitUsage}
-}
-
-// loopReport is how one loop can end.
-type loopReport struct {
-	Name  string               `json:"name"`
-	Stops []definition.StopWay `json:"stops"`
-}
-
-// agentReport is what one agent can come to.
-type agentReport struct {
-	Name  string          `json:"name"`
-	Type  definition.Type `json:"type"`
-	Depth int             `json:"depth"`
-	definition.AtMost
-}
-
-// worstReport is what the run can come to. null is what nothing bounds, or what
-// is not known.
-type worstReport struct {
-	Total  definition.AtMost `json:"total"`
-	Agents []agentReport     `json:"agents"`
-}
-
-// checkReport is all that refrain check --json says.
-type checkReport struct {
-	File     string              `json:"file"`
-	Name     string              `json:"name,omitzero"`
-	Valid    bool                `json:"valid"`
-	Problems definition.Problems `json:"problems"`
-	Loops    []loopReport        `json:"loops,omitzero"`
-	Worst    *worstReport        `json:"worst,omitzero"`
-}
-
-func checkJSON(w io.Writer, r checkReport) error {
-	enc := term.NewJSON(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
-}
-
-func loopReports(def *definition.Definition, worst *definition.WorstCase) []loopReport {
-	var loops []loopReport
-	for a := range def.Root.All {
-		if a.Type == definition.TypeLoop {
-			loops = append(loops, loopReport{a.Name, worst.Stops(a)})
-		}
-	}
-	return loops
-}
-
-func report(worst *definition.WorstCase) *worstReport {
-	r := &worstReport{Total: worst.Total}
-	for _, a := range worst.Agents {
-		r.Agents = append(r.Agents, agentReport{a.Agent.Name, a.Agent.Type, a.Depth, a.AtMost})
-	}
-	return r
 }

@@ -12,23 +12,25 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/refrain-dev/refrain/model/modeltest"
 	"github.com/refrain-dev/refrain/model/scripted"
 )
 
+// found is what refrain doctor found in one check.
+type found struct{ Area, Name, Found, Detail, Fix string }
+
 // askDoctor runs refrain doctor --ask with these variables and nothing else.
-func askDoctor(t *testing.T, vars map[string]string) (code int, checks map[string]check, out string) {
+func askDoctor(t *testing.T, vars map[string]string) (code int, checks map[string]found, out string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	var stdout, stderr bytes.Buffer
 	code = run(t.Context(), []string{"doctor", "--ask", "--json", "--store", "memory"}, func(name string) string { return vars[name] },
 		strings.NewReader(""), &stdout, &stderr)
-	var report struct{ Checks []check }
+	var report struct{ Checks []found }
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 	}
-	checks = make(map[string]check)
+	checks = make(map[string]found)
 	for _, c := range report.Checks {
 		checks[c.Area+" "+c.Name] = c
 	}
@@ -42,7 +44,7 @@ func TestDoctorAsksTheModel(t *testing.T) {
 		"REFRAIN_MODEL": "openai/m", "OPENAI_BASE_URL": server.BaseURL, "OPENAI_API_KEY": "sk-1234567890",
 	})
 	c := checks["models openai/m"]
-	if code != 0 || c.Found != foundOK || !strings.HasPrefix(c.Detail, "answers, after ") {
+	if code != 0 || c.Found != "ok" || !strings.HasPrefix(c.Detail, "answers, after ") {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
 	if strings.Contains(out, "sk-1234567890") {
@@ -60,7 +62,7 @@ func TestDoctorShowsNoKeyThatAServerRepeats(t *testing.T) {
 		"REFRAIN_MODEL": "openai/m", "OPENAI_BASE_URL": server.BaseURL, "OPENAI_API_KEY": "sk-1234567890",
 	})
 	c := checks["models openai/m"]
-	if code != term.ExitFailed || c.Found != foundBroken || !strings.Contains(c.Detail, "provided: [") {
+	if code != term.ExitFailed || c.Found != "broken" || !strings.Contains(c.Detail, "provided: [") {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
 	if c.Fix != "it lets nobody in with this key: look at OPENAI_API_KEY" {
@@ -78,13 +80,13 @@ func TestDoctorWithoutANetwork(t *testing.T) {
 	address := gone.URL
 	vars := map[string]string{"REFRAIN_MODEL": "openai/m", "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-1234567890"}
 	_, checks, _ := askDoctor(t, vars)
-	if c := checks["models openai/m"]; c.Found != foundBroken || c.Fix != "there is no such model, or nothing at that address: look at the name, and at OPENAI_BASE_URL, and at the network" {
+	if c := checks["models openai/m"]; c.Found != "broken" || c.Fix != "there is no such model, or nothing at that address: look at the name, and at OPENAI_BASE_URL, and at the network" {
 		t.Errorf("a server that has nothing: %+v", c)
 	}
 	gone.Close()
 	code, checks, out := askDoctor(t, vars)
 	c := checks["models openai/m"]
-	if code != term.ExitFailed || c.Found != foundBroken || c.Fix != "its server cannot be reached: look at OPENAI_BASE_URL, and at the network" {
+	if code != term.ExitFailed || c.Found != "broken" || c.Fix != "its server cannot be reached: look at OPENAI_BASE_URL, and at the network" {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
 	if strings.Contains(out, "sk-1234567890") {

@@ -6,17 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/mark"
 
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/events"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/live"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // eventsFlags are the flags of refrain events.
@@ -77,12 +76,12 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 	if !f.all {
 		shown = session.Current(progress.LastRun(shown))
 	}
-	w := newWatching(run)
+	w := live.NewWatching(run)
 	for _, ev := range run.Events {
-		w.add(ev)
+		w.Add(ev)
 	}
-	coming := f.follow && !w.over()
-	if err := f.check(run, shown, coming); err != nil {
+	coming := f.follow && !w.Over()
+	if err := events.Findable(run, shown, f.agent, f.iteration, coming); err != nil {
 		return term.UsageError(err)
 	}
 	for _, ev := range shown {
@@ -91,8 +90,8 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 		}
 	}
 	if coming {
-		err = w.follow(ctx, func(ev *session.Event) error { return f.print(e, ev, run.Wholes.Of) }, nil)
-		if gone, ok := errors.AsType[*goneError](err); ok {
+		err = w.Follow(ctx, func(ev *session.Event) error { return f.print(e, ev, run.Wholes.Of) }, nil)
+		if gone, ok := errors.AsType[*live.GoneError](err); ok {
 			return &term.Exit{Code: term.ExitInterrupted, Err: gone}
 		}
 		if err != nil {
@@ -104,11 +103,11 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 
 // note says of a run that is not at its end why that is so, and how it goes on: what
 // was cut off is no error.
-func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, w *watching) error {
+func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, w *live.Watching) error {
 	if f.json || run.Store == nil {
 		return nil
 	}
-	sum := w.summary()
+	sum := w.Summary()
 	status, _, err := run.Status(ctx, sum.Status)
 	if err != nil {
 		return err
@@ -128,8 +127,8 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 
 // print writes an event that is asked for.
 func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole) error {
-	if f.errors && problemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
-		f.iteration > 0 && !inIteration(ev, f.iteration) {
+	if f.errors && events.Problem(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
+		f.iteration > 0 && !events.InIteration(ev, f.iteration) {
 		return nil
 	}
 	ev = whole(ev)
@@ -141,41 +140,10 @@ func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole
 		}
 		line = text
 	} else {
-		line = []byte(eventLine(ev))
+		line = []byte(events.Line(ev))
 	}
 	if _, err := e.Stdout.Write(append(line, '\n')); err != nil {
 		return term.Failure(fmt.Errorf("write the events: %w", err))
 	}
 	return nil
-}
-
-// problemIn is what an event says to have gone wrong; empty if nothing has.
-func problemIn(ev *session.Event) string {
-	if ev.ErrorCode != "" || ev.ErrorMessage != "" {
-		return strings.TrimPrefix(ev.ErrorCode+": "+ev.ErrorMessage, ": ")
-	}
-	if x := ev.Actions.Exit; x != nil && x.Refused != "" {
-		return "exit refused: " + x.Refused
-	}
-	if ev.Mark == nil {
-		return ""
-	}
-	switch ev.Mark.Kind {
-	case mark.KindStepFinished:
-		var fin mark.StepFinished
-		if ev.Mark.Decode(&fin) == nil && !fin.Canceled { // what was cut off has not failed
-			return fin.Error
-		}
-	case mark.KindLoopStopped:
-		var rec loop.StopRecord
-		if ev.Mark.Decode(&rec) == nil && rec.Reason.Failed() {
-			return rec.String()
-		}
-	case mark.KindRunEnded:
-		var end mark.RunEnded
-		if ev.Mark.Decode(&end) == nil && end.Status == mark.RunFailed {
-			return end.Error
-		}
-	}
-	return ""
 }

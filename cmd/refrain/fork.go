@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 

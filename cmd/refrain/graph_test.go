@@ -11,33 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/charmbracelet/x/ansi"
 )
-
-// Whatever a name is made of, in a drawing it stays inside its label: a Mermaid
-// label has only harmless characters and whole entities in it, and a label of
-// Graphviz ends where it is meant to. U10
-func FuzzGraphLabels(f *testing.F) {
-	for _, s := range []string{`a"]`, `\`, `\"`, "<b>&#35;", "%%{init}%%", "`x`", "1. x", "- x", "日本", "a\u202eb", "a\nb", "\u0379", "\uf596"} {
-		f.Add(s)
-	}
-	mermaid := regexp.MustCompile(`^(?:[\pL\p{Nd} _.,:/()=+★→·≥≤…-]|#[0-9]+;|<br/>)*$`)
-	dot := regexp.MustCompile(`^(?:[^"\\\p{Cc}\p{Cf}\p{Cs}]|\\["\\n])*$`) // an icon of private use is harmless
-	f.Fuzz(func(t *testing.T, s string) {
-		lines := []string{term.OneLine(s, 40), "end"}
-		if l := mermaidLabel(lines); !mermaid.MatchString(l) {
-			t.Errorf("%q: %q", s, l)
-		}
-		if l := dotLabel(lines); !dot.MatchString(l) {
-			t.Errorf("%q: %q", s, l)
-		}
-		if n := len([]rune(lines[0])); n > 40 {
-			t.Errorf("%q: %d characters", s, n)
-		}
-	})
-}
 
 // Every example can be drawn in every format: all subgraphs are closed, and each
 // arrow leads from a node that is there to another one. K7

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/events"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/show"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -47,11 +48,11 @@ func FuzzReadLog(f *testing.F) {
 			t.Errorf("%d events, want %d", len(back.Events), len(log.Events))
 		}
 		for _, ev := range back.Events {
-			if line := eventLine(ev); strings.ContainsAny(line, "\x1b\n\r") {
+			if line := events.Line(ev); strings.ContainsAny(line, "\x1b\n\r") {
 				t.Errorf("line %q", line)
 			}
 		}
-		if _, err := shownOf(t.Context(), back, ""); err != nil {
+		if _, err := show.Of(t.Context(), back, ""); err != nil {
 			t.Error(err)
 		}
 	})

@@ -12,18 +12,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/mark"
-
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/humanagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/show"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -93,7 +93,7 @@ func TestStoredRunsStayReadable(t *testing.T) {
 // essence is what must never change of how a run is shown.
 func essence(t *testing.T, text string) string {
 	t.Helper()
-	var s shown
+	var s show.Shown
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func essence(t *testing.T, text string) string {
 	for _, q := range s.Waits {
 		b.WriteString("waits " + q.Text + "\n")
 	}
-	s.printTree(&untimed{&b})
+	s.PrintTree(&untimed{&b})
 	b.WriteString("answer " + s.Answer + "\n")
 	return b.String()
 }

@@ -14,11 +14,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 )

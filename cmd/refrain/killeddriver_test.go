@@ -19,7 +19,6 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/refrain-dev/refrain/session"
 )
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )

@@ -12,10 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 

@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/charmbracelet/x/ansi"
 	xterm "github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 )
 
 const slowLoop = `

@@ -9,11 +9,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/rehearsal"

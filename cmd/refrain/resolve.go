@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
-
-	"github.com/spf13/cobra"
-
 	"github.com/refrain-dev/refrain/supervisor"
 )
 

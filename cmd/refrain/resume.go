@@ -6,18 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
-
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/mark"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/live"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -114,12 +115,12 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	if err != nil {
 		return term.UsageError(err)
 	}
-	req := request{file: p.File, session: id, zeroOnLimit: f.zeroOnLimit, resumed: true, changed: opts.Program != nil, most: p.Most(def), stands: session.RunOf(view)}
-	fo, err := newFollower(e, s, f.progress, def, req, f.grace)
+	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true, Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view)}
+	fo, err := live.NewFollower(e, s, f.progress, def, req, f.grace)
 	if err != nil {
 		return err
 	}
-	return fo.follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.sup.Resume(ctx, id, opts) })
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.Supervisor.Resume(ctx, id, opts) })
 }
 
 // deffile.Program is what the run goes on with. The process goes to where the run was
@@ -177,4 +178,54 @@ func (f *resumeFlags) definitionOf(p *deffile.Program) (*definition.Definition, 
 		return p.Read(f.definition)
 	}
 	return p.Definition()
+}
+
+// addLimits adds the flags with which a run gets other limits.
+func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
+	f.limits.Add(fl)
+	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
+	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
+}
+
+// raise gives the program the limits of the flags. It returns whether there are any:
+// then a run goes on that had reached one.
+func (f *resumeFlags) raise(p *deffile.Program, def *definition.Definition) (bool, error) {
+	if f.limits.Flags == nil {
+		return false, nil
+	}
+	raised := false
+	if n := f.limits.Iterations(); n != nil {
+		p.MaxIterations, raised = n, true
+	}
+	if f.add > 0 {
+		most := p.Most(def)
+		if raised || most == 0 {
+			return false, errors.New("--add-iterations: give --max-iterations or this, for a loop that has a limit")
+		}
+		if f.add > math.MaxInt32-min(most, math.MaxInt32) {
+			return false, fmt.Errorf("--add-iterations %d: that is more than a loop can have", f.add)
+		}
+		p.MaxIterations, raised = new(most+f.add), true
+	}
+	d, err := f.limits.Time()
+	if err != nil {
+		return false, err
+	}
+	if d != nil {
+		p.Timeout, raised = d, true
+	}
+	b, err := f.limits.Budget()
+	if err != nil {
+		return false, err
+	}
+	if b != nil {
+		p.Budget, raised = deffile.Merge(p.Budget, b), true
+	}
+	if f.limits.Flags.Changed("max-model-calls") {
+		if p.MaxModelCalls, err = f.limits.MaxModelCalls(def); err != nil {
+			return false, err
+		}
+		raised = true
+	}
+	return raised, nil
 }

@@ -12,15 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/lease"
-
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/artifact/disk"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // rmFlags are the flags of refrain rm.

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/artifact/disk"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )

@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/live"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -178,13 +178,13 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		State: state, Started: started, Program: prog,
 	}
 	if f.detach {
-		return detach(ctx, e, s, req, launch{grace: f.grace, brief: asksFirst(def.Root)})
+		return live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Brief: live.AsksFirst(def.Root)})
 	}
-	shown := request{file: file, session: f.session, input: input, state: state, config: prog.RunConfig, zeroOnLimit: f.zeroOnLimit, most: p.Most(def)}
-	fo, err := newFollower(e, s, f.progress, def, shown, f.grace)
+	shown := live.Request{File: file, Session: f.session, Input: input, State: state, Config: prog.RunConfig, ZeroOnLimit: f.zeroOnLimit, Most: p.Most(def)}
+	fo, err := live.NewFollower(e, s, f.progress, def, shown, f.grace)
 	if err != nil {
 		prog.Close()
 		return err
 	}
-	return fo.follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.sup.Start(ctx, req) })
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.Supervisor.Start(ctx, req) })
 }

@@ -5,10 +5,9 @@ package main
 import (
 	"testing"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/session"
 )
 

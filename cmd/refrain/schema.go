@@ -5,11 +5,10 @@ package main
 import (
 	"fmt"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 )
 

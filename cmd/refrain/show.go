@@ -3,38 +3,15 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/show"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 )
 
-// showFlags are the flags of refrain show.
-type showFlags struct {
-	store, loop, diff string
-	iteration         int
-	one               bool // --iteration is given
-	state, json       bool
-	resources         bool
-}
-
 func newShow(e *term.Env) *cobra.Command {
-	var f showFlags
+	var f show.Options
 	cmd := &cobra.Command{
 		Use:   "show RUN|FILE",
 		Short: "Show what a run did and why it stopped",
@@ -55,256 +32,18 @@ address, such as story[2]/polish.`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.one = cmd.Flags().Changed("iteration")
-			return show(cmd.Context(), e, f, args[0])
+			f.One = cmd.Flags().Changed("iteration")
+			return show.Run(cmd.Context(), e, f, args[0])
 		},
 	}
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	runstore.Flag(fl, &f.store)
-	fl.IntVar(&f.iteration, "iteration", 0, "show what the steps of iteration `N` said")
-	fl.BoolVar(&f.state, "state", false, "show the state at the end, or after --iteration")
-	fl.BoolVar(&f.resources, "resources", false, "show what the run used: time, model calls, tokens, cost, state sizes")
-	fl.StringVar(&f.diff, "diff", "", "show how the state changed between two iterations, `N..M`")
-	fl.StringVar(&f.loop, "loop", "", "`address` of the loop whose iterations to show")
-	fl.BoolVar(&f.json, "json", false, "write JSON")
+	runstore.Flag(fl, &f.Store)
+	fl.IntVar(&f.Iteration, "iteration", 0, "show what the steps of iteration `N` said")
+	fl.BoolVar(&f.State, "state", false, "show the state at the end, or after --iteration")
+	fl.BoolVar(&f.Resources, "resources", false, "show what the run used: time, model calls, tokens, cost, state sizes")
+	fl.StringVar(&f.Diff, "diff", "", "show how the state changed between two iterations, `N..M`")
+	fl.StringVar(&f.Loop, "loop", "", "`address` of the loop whose iterations to show")
+	fl.BoolVar(&f.JSON, "json", false, "write JSON")
 	return cmd
-}
-
-// shown is what show tells of a run.
-type shown struct {
-	Run      string             `json:"run"`
-	Name     string             `json:"name,omitempty"`
-	Status   string             `json:"status"`
-	DrivenBy string             `json:"driven_by,omitempty"`
-	Started  time.Time          `json:"started,omitzero"`
-	Updated  time.Time          `json:"updated,omitzero"`
-	Seconds  float64            `json:"active_seconds"`
-	Usage    *progress.Usage    `json:"usage,omitempty"`
-	Parent   *mark.RunParent    `json:"parent,omitempty"`
-	Error    string             `json:"error,omitempty"`
-	Paused   string             `json:"paused,omitempty"`
-	Waits    []mark.Question    `json:"waits,omitempty"`
-	Answer   string             `json:"answer,omitempty"`
-	Stops    []*loop.StopRecord `json:"stops,omitempty"`
-	Findings []progress.Finding `json:"findings,omitempty"`
-	Tree     *progress.Tree     `json:"tree,omitempty"`
-	// These are only there if they were asked for.
-	Iteration *progress.Iteration `json:"iteration,omitempty"`
-	State     map[string]any      `json:"state,omitempty"`
-	Resources *progress.Resources `json:"resources,omitempty"`
-	Diff      []progress.Change   `json:"diff,omitempty"`
-
-	main *progress.Step // whose iterations are meant
-	now  time.Duration
-	sum  *progress.Summary
-	log  []*session.Event // of the run
-
-	resume func() string // how it goes on
-
-	columns int // of the terminal; 0: there is none
-}
-
-func show(ctx context.Context, e *term.Env, f showFlags, word string) error {
-	from, to, err := parseDiff(f.diff)
-	if err != nil {
-		return err
-	}
-	if f.diff != "" && (f.one || f.state) {
-		return errors.New("--diff is about two iterations; leave out --iteration and --state")
-	}
-	run, err := runstore.Open(ctx, e, f.store, word)
-	if err != nil {
-		return err
-	}
-	defer run.Close()
-	s, err := shownOf(ctx, run, "")
-	if err != nil {
-		return err
-	}
-	if f.one || f.diff != "" || f.loop != "" {
-		if s.main, err = loopOf(s.Tree, f.loop); err != nil {
-			return term.UsageError(fmt.Errorf("run %s: %w", run.ID, err))
-		}
-	}
-	if f.one {
-		if s.Iteration, err = iterationIn(ctx, run, s.main, f.iteration); err != nil && (f.iteration != 0 || !f.state) {
-			return term.UsageError(err)
-		}
-	}
-	if f.state {
-		seq := run.Events[len(run.Events)-1].Seq
-		if f.one {
-			if seq, err = seqOf(run, s.main, f.iteration); err != nil {
-				return err
-			}
-		}
-		s.State = run.StateAfter(seq)
-	}
-	if f.diff != "" {
-		if s.Diff, err = diffOf(run, s.main, from, to); err != nil {
-			return err
-		}
-	}
-	if f.resources {
-		s.Resources = new(progress.Resources{Wall: s.Updated.Sub(s.Started)})
-		for _, ev := range session.Current(s.log) {
-			s.Resources.Add(ev)
-		}
-	}
-	s.columns = term.ColumnsOf(e.Stdout)
-	if err := s.print(e, f); err != nil {
-		return term.Failure(fmt.Errorf("write the run: %w", err))
-	}
-	return nil
-}
-
-// parseDiff reads N..M.
-func parseDiff(s string) (from, to int, err error) {
-	if s == "" { // as if it were not given
-		return 0, 0, nil
-	}
-	a, b, ok := strings.Cut(s, "..")
-	from, err = strconv.Atoi(a)
-	to, err2 := strconv.Atoi(b)
-	if !ok || err != nil || err2 != nil || from < 0 || to < 0 {
-		return 0, 0, fmt.Errorf("--diff %q: write the numbers of two iterations, such as 4..5", s)
-	}
-	return from, to, nil
-}
-
-// shownOf folds the run's events into what there is to show. Of what steps said it has
-// what is recent, and all of one iteration of a loop, such as refine[3].
-func shownOf(ctx context.Context, r *runstore.Run, pass session.Address) (*shown, error) {
-	var live progress.Live
-	fold := progress.Fold{Whole: r.Wholes.Of}
-	var diagnosis progress.Diagnosis
-	last := progress.LastRun(r.Events)
-	for ev := range r.Wholes.Recent(last) {
-		if pass != "" && ev.Address.Under(pass) {
-			ev = r.Wholes.Of(ev)
-		}
-		live.Add(ev)
-	}
-	for _, ev := range session.Current(last) {
-		fold.Add(ev)
-		diagnosis.Add(ev)
-	}
-	sum := progress.Summarize(last)
-	s := &shown{
-		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
-		Answer: fold.Answer(), Stops: fold.Stops(), Findings: diagnosis.Findings(), Tree: live.Tree(),
-	}
-	s.main, s.now = s.Tree.Main(), s.Tree.Now
-	s.Seconds = s.now.Seconds()
-	if s.Tree.Root != nil {
-		if u := s.Tree.Root.Usage(); u.Calls > 0 {
-			s.Usage = &u
-		}
-	}
-	s.Parent, s.sum, s.log, s.resume = sum.Parent, sum, last, r.HowToResume
-	var held *lease.HeldError
-	var err error
-	s.Status, held, err = r.Status(ctx, sum.Status)
-	if held != nil {
-		s.DrivenBy = held.Owner
-	}
-	return s, cmp.Or(err, r.Wholes.Err)
-}
-
-// iterationIn is an iteration of a loop, with all that its steps said.
-func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n int) (*progress.Iteration, error) {
-	if it, err := iterationOf(main, n); err != nil {
-		return it, err
-	}
-	s, err := shownOf(ctx, r, session.Address(fmt.Sprintf("%s[%d]", main.Address, n)))
-	if err != nil {
-		return nil, err
-	}
-	if main, err = loopOf(s.Tree, string(main.Address)); err != nil {
-		return nil, err
-	}
-	return iterationOf(main, n)
-}
-
-// loopOf is the loop of an address; the one that a person follows if there is
-// none.
-func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
-	var loops []string
-	var found *progress.Step
-	var visit func(*progress.Step)
-	visit = func(s *progress.Step) {
-		if s.Loop != nil {
-			loops = append(loops, string(s.Address))
-			if string(s.Address) == address {
-				found = s
-			}
-		}
-		for c := range s.Children() {
-			visit(c)
-		}
-	}
-	if t.Root != nil {
-		visit(t.Root)
-	}
-	switch {
-	case len(loops) == 0:
-		return nil, errors.New("no loop has begun in it")
-	case address == "":
-		return t.Main(), nil
-	case found != nil:
-		return found, nil
-	}
-	hint := "there are " + term.Listed(loops)
-	if near := expr.Nearest(address, loops); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return nil, fmt.Errorf("no loop has the address %q (%s)", address, hint)
-}
-
-// iterationOf is an iteration of a loop.
-func iterationOf(s *progress.Step, n int) (*progress.Iteration, error) {
-	for _, it := range s.Loop.Iterations {
-		if it.Number == n {
-			return it, nil
-		}
-	}
-	return nil, noIteration(s, n)
-}
-
-func noIteration(s *progress.Step, n int) error {
-	has := "it has none"
-	if its := s.Loop.Iterations; len(its) > 0 {
-		has = fmt.Sprintf("it has %d to %d", its[0].Number, its[len(its)-1].Number)
-	}
-	if n == 0 {
-		has += "; --state shows what there was before the first"
-	}
-	return fmt.Errorf("loop %s has no iteration %d: %s", cmp.Or(string(s.Address), s.Name), n, has)
-}
-
-// seqOf is the last event of an iteration.
-func seqOf(r *runstore.Run, s *progress.Step, n int) (int64, error) {
-	seq := progress.IterationSeq(r.Events, s.Address, n)
-	if seq == 0 {
-		return 0, term.UsageError(noIteration(s, n))
-	}
-	return seq, nil
-}
-
-// diffOf is how the state changed between two iterations.
-func diffOf(r *runstore.Run, s *progress.Step, from, to int) ([]progress.Change, error) {
-	a, err := seqOf(r, s, from)
-	if err != nil {
-		return nil, err
-	}
-	b, err := seqOf(r, s, to)
-	if err != nil {
-		return nil, err
-	}
-	changes := progress.Diff(r.StateAfter(a), r.StateAfter(b))
-	if changes == nil {
-		changes = []progress.Change{}
-	}
-	return changes, nil
 }

@@ -5,10 +5,10 @@ package main
 import (
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
-	"github.com/spf13/cobra"
 )
 
 func newValidate(e *term.Env) *cobra.Command {

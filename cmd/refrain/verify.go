@@ -6,10 +6,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
-	"github.com/spf13/cobra"
 )
 
 // verifyFlags are the flags of refrain verify.

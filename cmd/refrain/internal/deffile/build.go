@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"

@@ -9,12 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 )
 

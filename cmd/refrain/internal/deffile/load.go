@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/dialect"
 )

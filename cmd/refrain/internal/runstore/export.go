@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )

@@ -14,13 +14,12 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/statekey"
-
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // Run is the run that a command is about: one of a store, or in a file.

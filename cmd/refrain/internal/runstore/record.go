@@ -10,9 +10,8 @@ import (
 	"os"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/store"
-
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // recorder keeps the events of a run in a file too, each when it is stored: a

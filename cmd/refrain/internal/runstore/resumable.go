@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"

@@ -14,15 +14,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/store"
-
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/artifact/disk"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 

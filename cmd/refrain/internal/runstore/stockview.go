@@ -9,10 +9,9 @@ import (
 	"path/filepath"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/store"
-
-	"github.com/refrain-dev/refrain/session"
 )
 
 // Taken waits until somebody has taken a run up.

@@ -70,3 +70,12 @@ func Clipped(s string, most int) string {
 	}
 	return s
 }
+
+// Note is a finding on a line.
+func Note(f progress.Finding) string {
+	text := f.String()
+	if strings.Contains(string(f.Loop), "/") {
+		text = string(f.Loop) + ": " + text
+	}
+	return "Note: " + strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// set changes one field of a plan in JSON.
+func set(text []byte, s setting) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // as they stand
+	var plan any
+	if err := d.Decode(&plan); err != nil {
+		return nil, err
+	}
+	w := walk(s)
+	plan, err := w.into(plan, reflect.TypeFor[loop.Plan](), strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(s.path), "."))
+	if err != nil {
+		return nil, err
+	}
+	changed, err := json.Marshal(plan)
+	if err != nil {
+		return nil, err
+	}
+	// Told here, so that the error names the setting.
+	if err := strictly(changed, new(loop.Plan)); err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", s.path, s.value, inWords(err))
+	}
+	return changed, nil
+}
+
+func strictly(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+// inWords says without the names of Go what kind of value was wanted.
+func inWords(err error) error {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s cannot be %s", e.Value, kindOf(e.Type))
+	}
+	return err
+}
+
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Uint, reflect.Int, reflect.Int64, reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct:
+		return "an object"
+	}
+	return "a " + t.Kind().String()
+}
+
+// walk goes down a plan in JSON, along the types that it has in Go.
+type walk struct{ path, value string }
+
+// into returns v, of type t, with the value at the rest of the path.
+func (w walk) into(v any, t reflect.Type, rest []string) (any, error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if len(rest) == 0 {
+		return w.leaf(t)
+	}
+	switch {
+	case t == reflect.TypeFor[loop.Condition]():
+		if expr, plain := v.(string); plain {
+			v = map[string]any{"expr": expr}
+		}
+		return w.field(v, t, rest)
+	case t.Kind() == reflect.Struct:
+		return w.field(v, t, rest)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return w.element(v, t.Elem(), rest)
+	}
+	return nil, fmt.Errorf("%s: there is nothing below %s", w.path, strings.TrimSuffix(w.path, "."+strings.Join(rest, ".")))
+}
+
+func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {
+	names, types := fieldsOf(t)
+	i := slices.Index(names, rest[0])
+	if i < 0 {
+		msg := fmt.Sprintf("%s: there is no field %q", w.path, rest[0])
+		if near := expr.Nearest(rest[0], names); near != "" {
+			return nil, fmt.Errorf("%s (did you mean %q?)", msg, near)
+		}
+		if below := fieldBelow(names, types, rest[0]); below != "" {
+			return nil, fmt.Errorf("%s (did you mean %q?)", msg, below)
+		}
+		return nil, fmt.Errorf("%s (there are %s)", msg, strings.Join(names, ", "))
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		m = make(map[string]any)
+	}
+	inner, err := w.into(m[rest[0]], types[i], rest[1:])
+	if err != nil {
+		return nil, err
+	}
+	if m[rest[0]] = inner; inner == nil {
+		delete(m, rest[0])
+	}
+	return m, nil
+}
+
+// fieldBelow finds a field in one of the objects among some fields, as
+// score.target; "" if it is in none.
+func fieldBelow(names []string, types []reflect.Type, name string) string {
+	for i, t := range types {
+		if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+			continue
+		}
+		if inner, _ := fieldsOf(t.Elem()); slices.Contains(inner, name) {
+			return names[i] + "." + name
+		}
+	}
+	return ""
+}
+
+// fieldsOf are the JSON names of a struct's fields, and their types.
+func fieldsOf(t reflect.Type) (names []string, types []reflect.Type) {
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			names, types = append(names, name), append(types, f.Type)
+		}
+	}
+	return names, types
+}
+
+// element goes into one of a list, by its number or, of steps, by its name.
+func (w walk) element(v any, t reflect.Type, rest []string) (any, error) {
+	list, _ := v.([]any)
+	at := -1
+	var names []string
+	for i := range list {
+		m, _ := list[i].(map[string]any)
+		name, _ := m["name"].(string)
+		names = append(names, name)
+		if name != "" && name == rest[0] {
+			at = i
+		}
+	}
+	if n, err := strconv.Atoi(rest[0]); at < 0 && err == nil && n >= 0 && n < len(list) {
+		at = n
+	}
+	if at < 0 {
+		msg := fmt.Sprintf("%s: there is no %q in a list of %d", w.path, rest[0], len(list))
+		if near := expr.Nearest(rest[0], names); near != "" {
+			msg += fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		return nil, errors.New(msg)
+	}
+	inner, err := w.into(list[at], t, rest[1:])
+	if err != nil {
+		return nil, err
+	}
+	if inner == nil {
+		return nil, fmt.Errorf("%s: an element cannot be taken away", w.path)
+	}
+	list[at] = inner
+	return list, nil
+}
+
+// leaf is the value for a field of the type; nil takes it away.
+func (w walk) leaf(t reflect.Type) (any, error) {
+	if w.value == "null" {
+		return nil, nil
+	}
+	switch {
+	case t == reflect.TypeFor[loop.Duration]():
+		if seconds, err := strconv.ParseFloat(w.value, 64); err == nil {
+			return time.Duration(seconds * float64(time.Second)).String(), nil
+		}
+		if _, err := time.ParseDuration(w.value); err != nil {
+			return nil, fmt.Errorf("%s=%s: give a time such as 90s or 5m", w.path, w.value)
+		}
+		return w.value, nil
+	case t.Kind() == reflect.String, t == reflect.TypeFor[loop.Condition]() && !strings.HasPrefix(w.value, "{"):
+		return w.value, nil
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String && !strings.HasPrefix(w.value, "["):
+		list := []any{}
+		for item := range strings.FieldsSeq(strings.ReplaceAll(w.value, ",", " ")) {
+			list = append(list, item)
+		}
+		return list, nil
+	}
+	d := json.NewDecoder(strings.NewReader(w.value))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil || d.More() {
+		return nil, fmt.Errorf("%s=%s: give %s, or null to take it away", w.path, w.value, kindOf(t))
+	}
+	return v, nil
+}

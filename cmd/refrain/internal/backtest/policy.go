@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// policy is a change of a recorded plan, with the name that a table gives it.
+type policy struct {
+	name     string
+	settings []setting
+}
+
+// setting is one field of a plan, by the path of its JSON names, and its value
+// as somebody has typed it.
+type setting struct{ path, value string }
+
+// parseSetting reads plan.max_iterations=3; plan. may be left out.
+func parseSetting(text string) (setting, error) {
+	path, value, ok := strings.Cut(text, "=")
+	path = strings.TrimPrefix(strings.TrimSpace(path), "plan.")
+	if !ok || path == "" {
+		return setting{}, fmt.Errorf("%q: write it as plan.field=value, such as plan.max_iterations=3", text)
+	}
+	return setting{path, strings.TrimSpace(value)}, nil
+}
+
+// parsePolicy reads NAME: field=value, field=value.
+func parsePolicy(text string) (policy, error) {
+	name, rest, ok := strings.Cut(text, ":")
+	name = strings.TrimSpace(name)
+	if !ok || name == "" || strings.Contains(name, "=") {
+		return policy{}, fmt.Errorf("--policy %q: write it as NAME: field=value, field=value", text)
+	}
+	p := policy{name: name}
+	for _, part := range splitOutside(rest) {
+		s, err := parseSetting(part)
+		if err != nil {
+			return policy{}, fmt.Errorf("--policy %s: %w", name, err)
+		}
+		p.settings = append(p.settings, s)
+	}
+	return p, nil
+}
+
+// settingsIn are the fields in a map of YAML, by their paths below a prefix.
+func settingsIn(n *yaml.Node, prefix string) ([]setting, error) {
+	var all []setting
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		path, v := prefix+strings.TrimPrefix(n.Content[i].Value, "plan."), n.Content[i+1]
+		switch {
+		case v.ShortTag() == "!!null":
+			all = append(all, setting{path, "null"})
+		case v.Kind == yaml.ScalarNode:
+			all = append(all, setting{path, v.Value})
+		case v.Kind == yaml.MappingNode:
+			below := path + "."
+			if path == "plan" {
+				below = ""
+			}
+			inner, err := settingsIn(v, below)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, inner...)
+		default:
+			text, err := asJSON(v)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %s: %w", v.Line, path, err)
+			}
+			all = append(all, setting{path, text})
+		}
+	}
+	return all, nil
+}
+
+func asJSON(n *yaml.Node) (string, error) {
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(v)
+	return string(text), err
+}
+
+// splitOutside splits at the commas that are in no brackets and no quotes.
+func splitOutside(text string) []string {
+	var parts []string
+	depth, quote, from := 0, rune(0), 0
+	for i, r := range text {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '"' || r == '\'':
+			quote = r
+		case strings.ContainsRune("([{", r):
+			depth++
+		case strings.ContainsRune(")]}", r):
+			depth--
+		case r == ',' && depth <= 0:
+			parts, from = append(parts, text[from:i]), i+1
+		}
+	}
+	return append(parts, text[from:])
+}
+
+// apply is the plan with the policy's changes, checked.
+func (p policy) apply(recorded *loop.Plan) (*loop.Plan, error) {
+	text, err := json.Marshal(recorded)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range p.settings {
+		if text, err = set(text, s); err != nil {
+			return nil, fmt.Errorf("policy %s: %w", p.name, err)
+		}
+	}
+	plan := new(loop.Plan)
+	if err := strictly(text, plan); err != nil {
+		return nil, fmt.Errorf("policy %s: %w", p.name, err)
+	}
+	if err := plan.Check(); err != nil {
+		return nil, fmt.Errorf("policy %s: %w", p.name, err)
+	}
+	return plan, nil
+}

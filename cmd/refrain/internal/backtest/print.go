@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backtest
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// Print writes a table, a line for each policy.
+func Print(out io.Writer, rec *progress.Recording, rows []Row) error {
+	asked := false
+	for _, o := range rec.Outcomes {
+		asked = asked || o.Usage.Calls > 0
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "policy\tstops after\treason\tresult\tsaves iterations\tsteps\ttime")
+	if asked {
+		fmt.Fprint(w, "\ttokens\tcost")
+	}
+	fmt.Fprintln(w)
+	for i := range rows {
+		r := &rows[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", r.Policy, stopsAfter(&r.Result), reasonOf(&r.Result), resultOf(&r.Result))
+		if r.Result.Unknown {
+			fmt.Fprintln(w)
+			continue
+		}
+		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Saved.Iterations, r.Saved.Steps, shortTime(time.Duration(r.Saved.Time)))
+		if asked {
+			price := "unknown"
+			if r.Saved.Cost != nil {
+				price = strconv.FormatFloat(*r.Saved.Cost, 'g', 4, 64)
+			}
+			fmt.Fprintf(w, "\t%d\t%s", r.Saved.Tokens, price)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+func stopsAfter(res *loop.BacktestResult) string {
+	if res.Unknown {
+		return fmt.Sprintf("more than %d", res.Iterations)
+	}
+	return strconv.Itoa(res.Stop.Iteration)
+}
+
+func reasonOf(res *loop.BacktestResult) string {
+	if res.Unknown {
+		return res.Note
+	}
+	return string(res.Stop.Reason)
+}
+
+// resultOf is where the result would have come from: best 4 (7.6).
+func resultOf(res *loop.BacktestResult) string {
+	if res.Unknown {
+		return ""
+	}
+	rec := res.Stop
+	s := fmt.Sprintf("%s %d", rec.Result.Source, rec.Result.Iteration)
+	if rec.BestScore == nil {
+		return s
+	}
+	score := strconv.FormatFloat(*rec.BestScore, 'g', 6, 64)
+	if rec.Result.Source == loop.FromBest {
+		return fmt.Sprintf("%s (%s)", s, score)
+	}
+	return fmt.Sprintf("%s, best %d (%s)", s, rec.BestIteration, score)
+}
+
+func shortTime(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// PrintJSON writes all there is to know.
+func PrintJSON(out io.Writer, rec *progress.Recording, rows []Row) error {
+	enc := term.NewJSON(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(map[string]any{"loop": rec.Loop, "policies": rows})
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// Print writes what a run can come to, for people.
+func Print(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
+	for _, l := range loopReports(def, worst) {
+		fmt.Fprintf(&b, "\n%s ends\n", l.Name)
+		for _, s := range l.Stops {
+			fmt.Fprintf(&b, "  %s\n", s.Text)
+		}
+	}
+	b.WriteString("\nAt the most\n")
+	table(&b, worst)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// table is what each agent can come to, with all that is in it.
+func table(b *strings.Builder, worst *definition.WorstCase) {
+	asks := worst.Total.Calls > 0
+	var aligned strings.Builder
+	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := []string{"runs", "time"}
+	if asks {
+		head = []string{"runs", "turns", "requests", "tokens", "cost", "time"}
+	}
+	// The names stand at the left, and what is aligned to the right after them.
+	wide := 0
+	for _, a := range worst.Agents {
+		wide = max(wide, 2*a.Depth+len([]rune(a.Agent.Name)))
+	}
+	row := func(name string, cells []string) {
+		fmt.Fprintf(t, "%-*s\t%s\t\n", wide, name, strings.Join(cells, "\t"))
+	}
+	row("", head)
+	for _, a := range worst.Agents {
+		cells := []string{count(a.Runs)}
+		if asks {
+			cells = append(cells, modelCells(a.AtMost)...)
+		}
+		row(strings.Repeat("  ", a.Depth)+a.Agent.Name, append(cells, timeCell(a.AtMost)))
+	}
+	t.Flush()
+	for line := range strings.Lines(aligned.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	if !asks {
+		return
+	}
+	b.WriteString("\nA turn asks a model once; a request that fails may be sent again.\n")
+	if worst.Total.Tokens.Unbounded() {
+		b.WriteString("To count tokens and cost, give --input-tokens and --output-tokens for each request.\n")
+		return
+	}
+	for _, line := range costless(worst) {
+		b.WriteString(line + "\n")
+	}
+}
+
+// costless says why costs are not known where tokens are.
+func costless(worst *definition.WorstCase) []string {
+	var nameless, unpriced []string
+	for i := range worst.Agents {
+		switch a := &worst.Agents[i]; {
+		case !a.Unpriced || !a.Cost.Unbounded():
+		case a.Model == "":
+			nameless = append(nameless, a.Agent.Name)
+		case !slices.Contains(unpriced, a.Model):
+			unpriced = append(unpriced, a.Model)
+		}
+	}
+	var lines []string
+	if nameless != nil {
+		lines = append(lines, fmt.Sprintf("No model is named for %s: to count cost, give --model.", strings.Join(nameless, ", ")))
+	}
+	if unpriced != nil {
+		lines = append(lines, fmt.Sprintf("To count cost, add to prices in the file: %s.", strings.Join(unpriced, ", ")))
+	}
+	return lines
+}
+
+func modelCells(u definition.AtMost) []string {
+	if u.Calls == 0 {
+		return []string{"", "", "", ""}
+	}
+	tokens, cost := "unknown", "unknown"
+	if !u.Tokens.Unbounded() {
+		tokens = count(u.Tokens)
+	}
+	if !u.Cost.Unbounded() {
+		cost = strconv.FormatFloat(float64(u.Cost), 'g', 4, 64)
+	}
+	return []string{count(u.Turns), count(u.Calls), tokens, cost}
+}
+
+// count is a number of things, the large ones rounded.
+func count(n definition.Bound) string {
+	switch {
+	case n.Unbounded():
+		return "unbounded"
+	case n < 1e7:
+		return strconv.FormatFloat(float64(n), 'f', 0, 64)
+	}
+	return strconv.FormatFloat(float64(n), 'g', 3, 64)
+}
+
+func timeCell(u definition.AtMost) string {
+	d, ok := u.Time()
+	switch {
+	case !ok && u.Seconds.Unbounded():
+		return "unbounded"
+	case !ok:
+		return "centuries"
+	case d == 0:
+		return ""
+	case d > time.Minute:
+		d = d.Round(time.Second)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

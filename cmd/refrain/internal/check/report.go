@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check reports what a run of a definition can come to.
+package check
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// loopReport is how one loop can end.
+type loopReport struct {
+	Name  string               `json:"name"`
+	Stops []definition.StopWay `json:"stops"`
+}
+
+// agentReport is what one agent can come to.
+type agentReport struct {
+	Name  string          `json:"name"`
+	Type  definition.Type `json:"type"`
+	Depth int             `json:"depth"`
+	definition.AtMost
+}
+
+// worstReport is what the run can come to. null is what nothing bounds, or what
+// is not known.
+type worstReport struct {
+	Total  definition.AtMost `json:"total"`
+	Agents []agentReport     `json:"agents"`
+}
+
+// Report is all that refrain check --json says.
+type Report struct {
+	File     string              `json:"file"`
+	Name     string              `json:"name,omitzero"`
+	Valid    bool                `json:"valid"`
+	Problems definition.Problems `json:"problems"`
+	Loops    []loopReport        `json:"loops,omitzero"`
+	Worst    *worstReport        `json:"worst,omitzero"`
+}
+
+// WriteJSON writes the report as JSON.
+func WriteJSON(w io.Writer, r Report) error {
+	enc := term.NewJSON(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+func loopReports(def *definition.Definition, worst *definition.WorstCase) []loopReport {
+	var loops []loopReport
+	for a := range def.Root.All {
+		if a.Type == definition.TypeLoop {
+			loops = append(loops, loopReport{a.Name, worst.Stops(a)})
+		}
+	}
+	return loops
+}
+
+func report(worst *definition.WorstCase) *worstReport {
+	r := &worstReport{Total: worst.Total}
+	for _, a := range worst.Agents {
+		r.Agents = append(r.Agents, agentReport{a.Agent.Name, a.Agent.Type, a.Depth, a.AtMost})
+	}
+	return r
+}
+
+// ReportOf is what check says of a definition.
+func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase, problems definition.Problems) Report {
+	return Report{
+		File: file, Name: def.Name, Valid: true, Problems: append(definition.Problems{}, problems...),
+		Loops: loopReports(def, worst), Worst: report(worst),
+	}
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// apart gives a process a group of its own, and no console: it does not end with
+// the one of its parent.
+func apart(cmd *exec.Cmd) {
+	const detached = 0x00000008
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | detached}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// controls are what somebody at the keyboard can do to a run.
+type controls interface {
+	// interrupt is Ctrl-C. The first pauses the run, the second cuts off what is
+	// under way; leave says that it was the third. Say is what there is to say.
+	interrupt() (say string, leave bool)
+	// pause, cancel and detach are what they say.
+	pause() (say string)
+	cancel()
+	detach() (say string)
+}
+
+// signal is a signal that ends the process. All but Ctrl-C are sent by programs,
+// which send them once: they cut off what is under way after a time of grace. A
+// terminal may be closed while the run leaves it.
+func (f *follower) signal(sig os.Signal) {
+	if sig == syscall.SIGHUP && f.leaves() {
+		return
+	}
+	f.why.Store(whySignal(sig))
+	say, leave := f.interrupt()
+	if leave {
+		f.leave()
+	}
+	fmt.Fprintln(f.e.Stderr, say)
+	if sig == os.Interrupt {
+		return
+	}
+	time.AfterFunc(f.grace, func() {
+		if f.presses.Load() == 1 {
+			say, _ := f.interrupt()
+			fmt.Fprintln(f.e.Stderr, say)
+		}
+	})
+}
+
+// whySignal is what a run says of a signal that has paused it.
+func whySignal(sig os.Signal) string {
+	if sig == os.Interrupt {
+		return ctrlC
+	}
+	return "the process was sent a signal: " + sig.String()
+}
+
+const ctrlC = "Ctrl-C"
+
+func (f *follower) interrupt() (say string, leave bool) {
+	why, _ := f.why.Load().(string)
+	why = cmp.Or(why, ctrlC)
+	switch f.presses.Add(1) {
+	case 1:
+		return f.pauseFor(why), false
+	case 2:
+		go f.ask(f.Supervisor.PauseNow, why)
+		return f.stopping(), false
+	}
+	return "", true
+}
+
+func (f *follower) pause() (say string) { return f.pauseFor("") }
+
+func (f *follower) pauseFor(why string) (say string) {
+	f.stay()
+	go f.ask(f.Supervisor.Pause, why)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	verb, kept := "Pausing", " nothing already saved is lost."
+	if !f.req.lasts {
+		verb, kept = "Stopping", " the run is kept in memory, and ends with this process."
+	}
+	step, most := f.busy.waitsFor(f.def, time.Now())
+	if step == "" {
+		return verb + ". Ctrl-C again to stop now;" + kept
+	}
+	return fmt.Sprintf("%s after %s (%s). Ctrl-C again to stop now;%s", verb, step, most, kept)
+}
+
+// stopping says what it means to cut off what is under way.
+func (f *follower) stopping() string {
+	const again = " Ctrl-C again to leave at once."
+	if !f.req.lasts {
+		return "Stopping now." + again
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	doubt, rest := f.busy.inDoubt(f.def)
+	if len(doubt) == 0 {
+		return "Stopping now; the steps that are cut off are made again when the run is resumed." + again
+	}
+	them := "it"
+	if len(doubt) > 1 {
+		them = "them"
+	}
+	say := fmt.Sprintf("Stopping now. What %s does may have happened, and must not happen twice: resume asks what became of %s.", strings.Join(doubt, " and "), them)
+	if rest {
+		say += " Other steps that are cut off are made again."
+	}
+	return say + again
+}
+
+func (f *follower) cancel() { go f.ask(f.Supervisor.Cancel, "") }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// PausedLines say why a run is paused, and how far it is.
+func PausedLines(log []*session.Event, sum *progress.Summary) []string {
+	var lines []string
+	var live progress.Live
+	for _, ev := range log {
+		live.Add(ev)
+	}
+	why := "Paused " + sum.Paused
+	if text := whereabouts(live.Tree(), sum.Score); text != "" {
+		lines = append(lines, text)
+		why = strings.ToUpper(sum.Paused[:min(1, len(sum.Paused))]) + sum.Paused[min(1, len(sum.Paused)):]
+	}
+	if sum.Paused != "" {
+		lines = append(lines, progress.Clean(why))
+	}
+	return lines
+}
+
+// whereabouts says how far a run is that is paused; nothing if it has no loop.
+func whereabouts(t *progress.Tree, score *float64) string {
+	main := t.Main()
+	if main == nil {
+		return ""
+	}
+	it := main.Loop.Current()
+	if it == nil {
+		return "Paused before iteration 1."
+	}
+	in := fmt.Sprintf("iteration %d", it.Number)
+	if most := main.Loop.Plan.MaxIterations; most > 0 {
+		in += fmt.Sprintf(" of %d", most)
+	}
+	var s string
+	switch done, last := finishedSteps(it); {
+	case it.Record != nil:
+		s = fmt.Sprintf("Paused after %s.", in)
+	case done == 0:
+		s = fmt.Sprintf("Paused in %s, before its first step is done.", in)
+	default:
+		s = fmt.Sprintf("Paused in %s, after step %d of %d, %s.", in, done, len(it.Steps), last)
+	}
+	if score != nil {
+		s += fmt.Sprintf(" Score so far %.6g.", *score)
+	}
+	return progress.Clean(s)
+}
+
+// finishedSteps are how many steps of an iteration have come to their end, and the
+// last of them.
+func finishedSteps(it *progress.Iteration) (n int, last string) {
+	for _, s := range it.Steps {
+		if s.Status == progress.StatusCompleted || s.Status == progress.StatusFailed {
+			n++
+			last = s.Name
+		}
+	}
+	return n, last
+}

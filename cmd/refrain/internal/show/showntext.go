@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package show
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
+	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// print writes what was asked for.
+func (s *Shown) print(e *term.Env, f Options) error {
+	if f.JSON {
+		if f.One || f.Diff != "" {
+			s.Tree = nil
+		}
+		enc := term.NewJSON(e.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
+	w := bufio.NewWriter(e.Stdout)
+	switch {
+	case f.Diff != "":
+		printDiff(w, s.Diff)
+		return w.Flush()
+	case f.One:
+		if s.Iteration != nil {
+			printIteration(w, s)
+		}
+	case f.Resources:
+		s.printResources(w)
+	case f.State: // and nothing but that
+	default:
+		s.header(w)
+		s.PrintTree(w)
+		s.ending(w)
+	}
+	if f.State {
+		printState(w, s.State, f.One)
+	}
+	return w.Flush()
+}
+
+// printResources writes what the run has used, as far as its log tells.
+func (s *Shown) printResources(w io.Writer) {
+	table := [][]string{{"from first to last event", progress.Clock(s.Resources.Wall)}}
+	for _, l := range s.Resources.Lines() {
+		table = append(table, l[:])
+	}
+	_ = term.PrintTable(w, table) // bufio keeps the error for Flush
+}
+
+// header says which run it is, and how it stands.
+func (s *Shown) header(w io.Writer) {
+	line := "run " + s.Run
+	if s.Name != "" {
+		line += "  " + s.Name
+	}
+	line += "  " + s.Status
+	if s.DrivenBy != "" {
+		line += " (" + s.DrivenBy + ")"
+	}
+	fmt.Fprintln(w, progress.Clean(line))
+	if !s.Started.IsZero() {
+		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.now))
+		if u := s.Usage; u != nil {
+			fmt.Fprintf(w, ", %s", term.Counted(u.Calls, "model call"))
+			if u.Tokens() > 0 {
+				fmt.Fprintf(w, ", %d tokens", u.Tokens())
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	if p := s.Parent; p != nil {
+		fmt.Fprintf(w, "forked from %s after event %d\n", progress.Clean(p.SessionID), p.Seq)
+	}
+}
+
+// ending says what came of it.
+func (s *Shown) ending(w io.Writer) {
+	for _, rec := range s.Stops {
+		fmt.Fprintln(w)
+		printStop(w, rec)
+	}
+	if s.Error != "" {
+		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
+	}
+	switch mark.RunStatus(s.Status) {
+	case mark.RunIsPaused:
+		fmt.Fprintf(w, "\n%s\n", strings.Join(runstore.PausedLines(s.log, s.sum), "\n"))
+	case mark.RunWaiting:
+		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, strings.Join(runstore.Asks(s.Run, s.sum), "\n"))
+	}
+	for _, f := range s.Findings {
+		fmt.Fprintf(w, "\n%s\n", progress.Clean(term.Note(f)))
+	}
+	if s.Status == runstore.StatusInterrupted || s.Status == string(mark.RunIsPaused) {
+		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
+	}
+	if s.Answer != "" {
+		title := "Answer:"
+		if !mark.RunStatus(s.Status).Over() {
+			title = "Said last:"
+		}
+		fmt.Fprintln(w, "\n"+title)
+		term.Indented(w, s.Answer, "  ")
+	}
+}
+
+// printStop writes a stop record: the reason, and each condition with what it
+// saw. The one that fired has a star, the one that came nearest a tilde.
+func printStop(w io.Writer, rec *loop.StopRecord) {
+	line := rec.String()
+	if rec.Loop != "" {
+		line = rec.Loop + ": " + line
+	}
+	if rec.By != "" {
+		line += " (by " + rec.By + ")"
+	}
+	fmt.Fprintln(w, progress.Clean(line))
+	wide := 0
+	for _, c := range rec.Conditions {
+		wide = max(wide, len(c.Name))
+	}
+	for _, c := range rec.Conditions {
+		mark := " "
+		switch {
+		case c.Fired:
+			mark = "*"
+		case c.Name == rec.Nearest:
+			mark = "~"
+		}
+		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c)))
+	}
+	result := "result: " + string(rec.Result.Source)
+	if rec.Result.Iteration > 0 {
+		result += fmt.Sprintf(", iteration %d", rec.Result.Iteration)
+	}
+	if rec.BestScore != nil {
+		result += fmt.Sprintf("; best score %.4g in iteration %d", *rec.BestScore, rec.BestIteration)
+	}
+	if rec.Trend != "" {
+		result += "; " + string(rec.Trend)
+	}
+	fmt.Fprintln(w, "  "+progress.Clean(result))
+	for _, extra := range []string{rec.ScoreNote, rec.FinalizerFailure} {
+		if extra != "" {
+			fmt.Fprintln(w, "  "+progress.Clean(extra))
+		}
+	}
+}
+
+// isLimit reports whether a condition is a limit that is used up.
+func isLimit(name string) bool {
+	return name == string(loop.ReasonMaxIterations) || name == string(loop.ReasonTimeout) || strings.HasPrefix(name, "budget.")
+}
+
+// conditionText is what a condition saw.
+func conditionText(c loop.ConditionRecord) string {
+	var words []string
+	if c.Expr != "" {
+		words = append(words, c.Expr+":")
+	}
+	words = append(words, cmp.Or(c.Value, "no value"))
+	switch {
+	case c.Name == "exit_loop" && c.Threshold != "":
+		words = append(words, "("+c.Threshold+" may)")
+	case isLimit(c.Name) && strings.HasPrefix(c.Threshold, "≥ "):
+		words[len(words)-1] += " of " + strings.TrimPrefix(c.Threshold, "≥ ")
+	case c.Threshold != "":
+		words[len(words)-1] += ", wanted " + c.Threshold
+	}
+	if c.Holds && !c.Fired {
+		words = append(words, "(holds)")
+	}
+	if c.Note != "" {
+		words = append(words, "("+c.Note+")")
+	}
+	return strings.Join(words, " ")
+}
