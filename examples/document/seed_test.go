@@ -32,9 +32,6 @@ current_document: ` + refined + "\n"
 // what they should when nothing but the import prefix is changed. A real process
 // asks a server that speaks Gemini's wire format.
 func TestADKProgramsMoveOver(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds two programs")
-	}
 	bin := build(t, map[string]string{"adk_v1": `"google.golang.org/adk/`, "adk_v2": `"google.golang.org/adk/v2/`})
 	for _, name := range []string{"adk_v1", "adk_v2"} {
 		t.Run(name, func(t *testing.T) {
