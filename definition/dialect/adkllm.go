@@ -3,19 +3,9 @@
 package dialect
 
 import (
-	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 )
-
-// cause leaves out the path that an error of a file system begins with.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
 
 // llmField reads a field of an LlmAgent.
 func (r *adkReader) llmField(a *agent, p pair) {
@@ -69,13 +59,6 @@ func codeName(v value) string {
 		return name
 	}
 	return "it"
-}
-
-func joined(first, second string) string {
-	if first == "" || second == "" {
-		return first + second
-	}
-	return strings.TrimRight(first, "\n") + "\n\n" + second
 }
 
 func (r *adkReader) model(a *agent, p pair) {

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,7 +233,7 @@ func (f *flow) node(v value) *vertex {
 	}
 	slices.Sort(names)
 	f.fail(v.at(), f.a.was, "edges", "there is no node %s before this edge", v.what()).Advice =
-		cmpText(f.near(name, names), "a node is a file such as writer.yaml, a function such as .agent.check, or named in an edge above")
+		cmp.Or(f.near(name, names), "a node is a file such as writer.yaml, a function such as .agent.check, or named in an edge above")
 	return nil
 }
 
@@ -269,12 +270,12 @@ func (f *flow) fromFile(v value, name string) *vertex {
 
 // inline is a node that is written in its place.
 func (f *flow) inline(v value, name string) *vertex {
-	x := &vertex{id: name, title: cmpText(name, "a node without a name"), at: v.at(), kind: stepping}
+	x := &vertex{id: name, title: cmp.Or(name, "a node without a name"), at: v.at(), kind: stepping}
 	switch className(v) {
 	case "JoinNode":
 		x.kind = joining
 	case "FunctionNode", "ToolNode":
-		code := cmpText(v.get("func_code").text(), cmpText(v.get("tool_code").text(), name))
+		code := cmp.Or(v.get("func_code").text(), cmp.Or(v.get("tool_code").text(), name))
 		return f.add(f.code(x, v, code), name)
 	default:
 		x.step = func() *agent { return f.seesInput(x, f.agent(v), v) }
@@ -312,7 +313,7 @@ func (f *flow) code(x *vertex, v value, name string) *vertex {
 	x.title = name
 	x.step = func() *agent {
 		last := asciiName(cleanName(name[strings.LastIndexByte(name, '.')+1:]))
-		a := &agent{at: x.at, typ: definition.TypeFunc, name: cmpText(v.get("name").text(), last)}
+		a := &agent{at: x.at, typ: definition.TypeFunc, name: cmp.Or(v.get("name").text(), last)}
 		a.was = a.name
 		a.set("func", last, v)
 		f.changed(x.at, f.a.was, "node "+name, "func "+last, "its code is not read; a Go program gives an agent of that name, and refrain run has none").Advice =

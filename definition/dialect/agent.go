@@ -4,6 +4,7 @@ package dialect
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 )
@@ -144,4 +145,22 @@ func (i *importer) asTools(a *agent, at place, fieldName, product string) {
 	i.changed(at, a.was, fieldName, "tools",
 		"in %s the model hands the conversation over to one of them; here it asks them as tools, and gets their answers", product)
 	a.subs = nil
+}
+
+// joined is two texts with an empty line between them.
+func joined(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return strings.TrimRight(first, "\n") + "\n\n" + second
+}
+
+// find is the sub-agent that has a name in the file; nil if none has.
+func find(subs []*agent, was string) *agent {
+	for _, s := range subs {
+		if s.was == was && was != "" {
+			return s
+		}
+	}
+	return nil
 }

@@ -319,3 +319,11 @@ func Parse(name string) (Dialect, error) {
 	}
 	return "", fmt.Errorf("there is no dialect %q: want adk, evo or robomotion", name)
 }
+
+// cause leaves out the path that an error of a file system begins with.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,7 +132,7 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	a.came("sub_agents", evoField(v.peek(), "sub_agents"))
 	kind := evoType(v)
 	if name == "" {
-		a.was = cmpText(v.get("id").text(), cmpText(kind, "llm")+"_agent")
+		a.was = cmp.Or(v.get("id").text(), cmp.Or(kind, "llm")+"_agent")
 		a.name = a.was
 		r.changed(v.at(), a.was, "name", a.name, "it has no name").Advice = "give it one: others name it so, and a run is listed by it"
 	}
@@ -149,7 +150,7 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	case "external":
 		v.all()
 		r.dropped(v.at(), name, "type external", "an agent of type http can send the same request",
-			"it asks %s over an API of its own", cmpText(evoField(v, "provider").text(), "another service"))
+			"it asks %s over an API of its own", cmp.Or(evoField(v, "provider").text(), "another service"))
 		return nil
 	default:
 		it := r.fail(evoField(v, "type").at(), name, "type", "Invalid agent type: %s", kind)
@@ -164,13 +165,6 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	r.common(a, v, kind)
 	r.mayExit(a, v, around)
 	return a
-}
-
-func cmpText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // common reads what all types have, and looks at every other field.

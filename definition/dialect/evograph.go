@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -133,7 +134,7 @@ func (r *evoReader) message(a *agent, n value) *agent {
 		}
 		said = said.get("content")
 	}
-	sub := &agent{at: n.at(), typ: definition.TypeTemplate, name: cmpText(data.get("label").text(), a.name+"_message")}
+	sub := &agent{at: n.at(), typ: definition.TypeTemplate, name: cmp.Or(data.get("label").text(), a.name+"_message")}
 	sub.was = sub.name
 	sub.extra = append(sub.extra, field{key: "text", value: said.text(), filled: true})
 	sub.came("text", said)
@@ -259,7 +260,7 @@ func (r *evoReader) comparable(a *agent, n value, said *agent) bool {
 		return false
 	case slices.ContainsFunc(said.extra, func(f field) bool { return f.key == "output_schema" }):
 		r.fail(n.at(), a.was, "workflow", "the condition %q looks at the text of %s, which answers in JSON", id, said.was).Advice =
-			"take the output_schema away; or write a definition with stop_when: state." + cmpText(said.outputKey, "KEY") + ".FIELD == …"
+			"take the output_schema away; or write a definition with stop_when: state." + cmp.Or(said.outputKey, "KEY") + ".FIELD == …"
 		return false
 	case said.outputKey == "":
 		said.outputKey = strings.ReplaceAll(cleanName(said.name), "-", "_") + "_output"
@@ -282,7 +283,7 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 	what := func(e string) (func() string, bool) {
 		return func() string { return strings.ReplaceAll(e, "KEY", stateKey(said)) }, true
 	}
-	match := func(re string) (func() string, bool) { return what("KEY.matches(" + quoted(re) + ")") }
+	match := func(re string) (func() string, bool) { return what("KEY.matches(" + strconv.Quote(re) + ")") }
 	fieldName := data.get("field").text()
 	switch {
 	case c.get("type").text() != "previous-output":
@@ -298,9 +299,9 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 	case "is_not_defined":
 		return what(`KEY == ""`)
 	case "equals":
-		return func() string { return stateKey(said) + " == " + quoted(want) }, true
+		return func() string { return stateKey(said) + " == " + strconv.Quote(want) }, true
 	case "not_equals":
-		return func() string { return stateKey(said) + " != " + quoted(want) }, true
+		return func() string { return stateKey(said) + " != " + strconv.Quote(want) }, true
 	case "contains":
 		return match("(?i)" + regexp.QuoteMeta(want))
 	case "not_contains":
@@ -339,6 +340,3 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 	r.fail(data.get("operator").at(), a.was, "workflow", "there is no operator %q", op).Advice = meant(op, evoOperators)
 	return nil, false
 }
-
-// quoted is a text as an expression has it.
-func quoted(s string) string { return strconv.Quote(s) }

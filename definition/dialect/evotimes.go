@@ -3,7 +3,6 @@
 package dialect
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -102,18 +101,4 @@ func (r *evoReader) stepTimeout(a *agent, t value) {
 		return
 	}
 	r.fail(t.at(), a.was, "timeout", "timeout must be a number of seconds above 0, got %s", t.what())
-}
-
-var withUnit = regexp.MustCompile(`^\d+(?:\.\d+)?\s*(?:s|m|h)?$`)
-
-// seconds writes a time as a definition does; 300 and 300s are the same.
-func seconds(v value) (string, bool) {
-	text := strings.ReplaceAll(strings.TrimSpace(v.text()), " ", "")
-	if !withUnit.MatchString(text) || strings.Trim(text, "0.smh") == "" {
-		return "", false
-	}
-	if last := text[len(text)-1]; last >= '0' && last <= '9' {
-		text += "s"
-	}
-	return text, true
 }

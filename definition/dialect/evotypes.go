@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,7 +60,7 @@ func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
 	case isBool && !on && gone:
 		r.add(Mapped, p.at, a.was, full, "", "it is off")
 	case slices.Contains(evoKnown, key):
-		r.dropped(p.at, a.was, full, "", "an agent of type %s, with the other fields that it has, does not read it", cmpText(kind, "llm"))
+		r.dropped(p.at, a.was, full, "", "an agent of type %s, with the other fields that it has, does not read it", cmp.Or(kind, "llm"))
 	case gone:
 		why := "it is kept in Evo AI's database, or works only there"
 		switch {
@@ -180,7 +181,7 @@ func (r *evoReader) ref(a *agent, ref value) *agent {
 	}
 	names := slices.Sorted(maps.Keys(r.by))
 	r.fail(ref.at(), a.was, "sub_agents", "Agent with ID %s not found", name).Advice =
-		cmpText(r.near(name, names), "export the agents together: it is in the list of another")
+		cmp.Or(r.near(name, names), "export the agents together: it is in the list of another")
 	ref.all()
 	return nil
 }
@@ -326,13 +327,4 @@ func (r *evoReader) exitList(a *agent, v value) {
 	if len(list.items()) == 0 {
 		r.add(Mapped, list.at(), a.was, "agents_exit_loop", "can_exit_loop: false", fmt.Sprintf("nobody of %s", plural(len(a.subs), "sub-agent")))
 	}
-}
-
-func find(subs []*agent, was string) *agent {
-	for _, s := range subs {
-		if s.was == was && was != "" {
-			return s
-		}
-	}
-	return nil
 }

@@ -226,14 +226,6 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	return args
 }
 
-func list(s []string) []any {
-	out := make([]any, len(s))
-	for n := range s {
-		out[n] = s[n]
-	}
-	return out
-}
-
 // public are the variables or headers that are no secrets. The others are told of,
 // and stay where they are.
 func (e *exporter) public(a *definition.Agent, kind string, m map[string]string) object {

@@ -4,6 +4,7 @@ package dialect
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -197,5 +198,5 @@ func stateKey(a *agent) string {
 	if plainName.MatchString(a.outputKey) {
 		return "state." + a.outputKey
 	}
-	return "state[" + quoted(a.outputKey) + "]"
+	return "state[" + strconv.Quote(a.outputKey) + "]"
 }

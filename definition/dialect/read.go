@@ -343,3 +343,17 @@ func meant(typed string, names []string) string {
 	}
 	return ""
 }
+
+var withUnit = regexp.MustCompile(`^\d+(?:\.\d+)?\s*(?:s|m|h)?$`)
+
+// seconds writes a time as a definition does; 300 and 300s are the same.
+func seconds(v value) (string, bool) {
+	text := strings.ReplaceAll(strings.TrimSpace(v.text()), " ", "")
+	if !withUnit.MatchString(text) || strings.Trim(text, "0.smh") == "" {
+		return "", false
+	}
+	if last := text[len(text)-1]; last >= '0' && last <= '9' {
+		text += "s"
+	}
+	return text, true
+}

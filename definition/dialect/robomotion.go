@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -202,7 +203,7 @@ func (n *robomotionNode) get(labels ...string) (prop, bool) {
 }
 
 // name is that of the agent, or else of the node.
-func (n *robomotionNode) name() string { return cmpText(n.named().text(), n.id) }
+func (n *robomotionNode) name() string { return cmp.Or(n.named().text(), n.id) }
 
 // named is the value that names the agent; its Node is nil if there is none.
 func (n *robomotionNode) named() value {
@@ -322,7 +323,7 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 			agents--
 		case n.kind == "":
 			n.v.all()
-			others = append(others, cmpText(nodeType(n.v), n.id))
+			others = append(others, cmp.Or(nodeType(n.v), n.id))
 		case r.opts.Agent != "" && (n.name() == r.opts.Agent || n.id == r.opts.Agent):
 			return n
 		case !used[n]:

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -81,7 +82,7 @@ func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
 	for _, to := range n.ports["sub-agents"] {
 		if to.kind == "" {
 			to.v.all()
-			r.dropped(to.v.at(), a.was, "sub-agents", "", "%s is no agent", cmpText(nodeType(to.v), to.name()))
+			r.dropped(to.v.at(), a.was, "sub-agents", "", "%s is no agent", cmp.Or(nodeType(to.v), to.name()))
 			continue
 		}
 		if sub := r.agent(to, a); sub != nil {
@@ -94,11 +95,11 @@ func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
 	for _, to := range n.ports["callbacks"] {
 		to.v.all()
 		r.dropped(to.v.at(), a.was, "port callbacks", "write callbacks: {before_agent: [{webhook: https://…}]}, or {command: […]}, in the definition; before_iteration and after_iteration are called for each iteration",
-			"%s is a node that the flow goes on from", cmpText(to.name(), "a callback"))
+			"%s is a node that the flow goes on from", cmp.Or(to.name(), "a callback"))
 	}
 	for _, to := range n.ports["tools"] {
 		to.v.all()
-		r.dropped(to.v.at(), a.was, "port tools", "give an MCP server or a command in tools", "%s is a node of Robomotion", cmpText(nodeType(to.v), to.name()))
+		r.dropped(to.v.at(), a.was, "port tools", "give an MCP server or a command in tools", "%s is a node of Robomotion", cmp.Or(nodeType(to.v), to.name()))
 	}
 }
 

@@ -225,3 +225,11 @@ func copied(v value) any {
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: v.ShortTag(), Value: v.Value}
 }
+
+func list(s []string) []any {
+	out := make([]any, len(s))
+	for n := range s {
+		out[n] = s[n]
+	}
+	return out
+}
