@@ -3,8 +3,11 @@
 package dialect
 
 import (
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/refrain-dev/refrain/expr"
 )
 
 // llmField reads a field of an LlmAgent.
@@ -181,4 +184,237 @@ func snake(s string) string {
 		b.WriteRune(c)
 	}
 	return b.String()
+}
+
+// adkTools are ADK's own tools, and what there is in their place.
+var adkTools = map[string]string{
+	"exit_loop":               "",
+	"AgentTool":               "",
+	"McpToolset":              "",
+	"MCPToolset":              "",
+	"google_search":           "give an MCP server or a command that searches",
+	"enterprise_web_search":   "give an MCP server or a command that searches",
+	"google_maps_grounding":   "give an MCP server that knows places",
+	"url_context":             "give an MCP server that fetches pages, or an http agent before this one",
+	"load_web_page":           "give an MCP server that fetches pages, or an http agent before this one",
+	"load_artifacts":          "name the file in the instructions: {{artifact.NAME}}",
+	"load_memory":             "keep what is to be known in the state, or give an MCP server",
+	"preload_memory":          "keep what is to be known in the state, or give an MCP server",
+	"get_user_choice":         "give what the person decides as an input of the run",
+	"transfer_to_agent":       "give the other agent as a tool: {agent: …}",
+	"ExampleTool":             "write the examples in the instructions",
+	"LongRunningFunctionTool": "give a Go function, or a command",
+	"OpenAPIToolset":          "give an MCP server for the API, or http agents",
+	"VertexAiSearchTool":      "give an MCP server that searches",
+	"BigQueryToolset":         "give an MCP server for the database",
+}
+
+// tools reads what a model can call.
+func (r *adkReader) tools(a *agent, v value) {
+	if !v.isList() {
+		r.fail(v.at(), a.was, "tools", "tools must be a list, got %s", v.what())
+		return
+	}
+	for _, item := range v.items() {
+		for _, p := range item.pairs() {
+			if p.key != "name" && p.key != "args" {
+				r.fail(p.at, a.was, "tools", "unknown field %q of a tool", p.key).Advice = meant(p.key, []string{"name", "args"})
+				return
+			}
+		}
+		name := item.get("name").text()
+		if item.isScalar() {
+			r.fail(item.at(), a.was, "tools", "a tool is written {name: %s}", item.text())
+			continue
+		}
+		if name == "" {
+			r.fail(item.at(), a.was, "tools", "a tool needs a name")
+			continue
+		}
+		r.tool(a, item, name)
+	}
+}
+
+func (r *adkReader) tool(a *agent, item value, name string) {
+	own := strings.TrimPrefix(name, "google.adk.tools.")
+	last := own[strings.LastIndexByte(own, '.')+1:]
+	full := "tools " + name
+	advice, known := adkTools[own]
+	switch {
+	case own == "exit_loop":
+		a.exit = new(true)
+		a.came("can_exit_loop", item)
+		r.mapped(item.at(), a.was, full, "can_exit_loop")
+	case own == "AgentTool":
+		r.agentTool(a, item)
+	case strings.EqualFold(own, "McpToolset"):
+		r.mcp(a, item)
+	case known:
+		item.all()
+		r.dropped(item.at(), a.was, full, advice, "the tool is Google's or ADK's own, and there is none like it here")
+	case strings.EqualFold(strings.ReplaceAll(last, "_", ""), "exitloop"):
+		a.exit = new(true)
+		a.came("can_exit_loop", item)
+		r.changed(item.at(), a.was, full, "can_exit_loop", "it is taken for a tool that ends the loop, and the one that is built in takes its place")
+	case !strings.Contains(own, ".") && nearTool(own) != "":
+		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = meant(own, toolNames())
+	default:
+		r.function(a, item, full, last)
+	}
+}
+
+func toolNames() []string {
+	var names []string
+	for name := range adkTools {
+		names = append(names, name)
+	}
+	return names
+}
+
+func nearTool(name string) string { return expr.Nearest(name, toolNames()) }
+
+// function keeps a function by its name: a Go program can give one.
+func (r *adkReader) function(a *agent, item value, full, name string) {
+	name = asciiName(cleanName(name))
+	for _, t := range a.tools {
+		if o, ok := t.value.(object); ok && o[0].key == "func" && o[0].value == name {
+			r.dropped(item.at(), a.was, full, "", "the function %s is there already", name)
+			return
+		}
+	}
+	a.tools = append(a.tools, tool{value: object{{key: "func", value: name}}, from: item})
+	it := r.changed(item.at(), a.was, full, "func "+name, "its code is not read; a Go program gives a function of that name, and refrain run has none")
+	it.Advice = "or write a command: tools: [{command: […], name: " + name + "}]; if it ends the loop (escalate), give the agent can_exit_loop: true"
+	if !item.get("args").empty() {
+		r.dropped(item.get("args").at(), a.was, full+" args", "", "they are arguments of code that is not read")
+	}
+}
+
+// agentTool reads an agent that is a tool.
+func (r *adkReader) agentTool(a *agent, item value) {
+	args := argsOf(item.get("args"))
+	ref := args["agent"]
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		v := args[name]
+		switch on, _ := v.boolean(); {
+		case name == "agent":
+		case name == "skip_summarization" && on:
+			r.dropped(v.at(), a.was, "tools AgentTool skip_summarization", "", "the model that has the tool speaks after it")
+		case name != "skip_summarization" && name != "include_plugins":
+			r.fail(v.at(), a.was, "tools", "unknown argument %q of AgentTool", name).Advice = meant(name, []string{"agent", "skip_summarization"})
+		}
+	}
+	if ref.isScalar() && !ref.isNull() {
+		if sub := r.file(a, ref, ref.text()); sub != nil {
+			a.tools = append(a.tools, tool{agent: sub, from: item})
+			r.changed(ref.at(), a.was, "tools AgentTool", "tools agent", "ADK wants {config_path: %s} there", ref.text())
+		}
+		return
+	}
+	if !ref.isMap() {
+		r.fail(item.at(), a.was, "tools", "AgentTool needs args: {agent: {config_path: file.yaml}}")
+		return
+	}
+	if sub := r.ref(a, ref); sub != nil {
+		a.tools = append(a.tools, tool{agent: sub, from: item})
+		r.mapped(item.at(), a.was, "tools AgentTool", "tools agent")
+	}
+}
+
+// argsOf are the arguments of a tool: a map, or a list of {name, value}.
+func argsOf(v value) map[string]value {
+	args := make(map[string]value)
+	for _, p := range v.pairs() {
+		v.ask(p.key)
+		args[p.key] = p.value
+	}
+	for _, item := range v.items() {
+		args[item.get("name").text()] = item.get("value")
+	}
+	return args
+}
+
+// mcp reads an MCP server: a command to start, or a URL.
+func (r *adkReader) mcp(a *agent, item value) {
+	var out object
+	args := argsOf(item.get("args"))
+	const full = "tools McpToolset"
+	server := value{file: item.file}
+	for _, name := range []string{"stdio_server_params", "stdio_connection_params", "sse_connection_params", "streamable_http_connection_params"} {
+		v, given := args[name]
+		delete(args, name)
+		if !given || v.isNull() {
+			continue
+		}
+		if !server.isNull() {
+			r.fail(v.at(), a.was, full, "an MCP server is reached in one way, got two")
+			return
+		}
+		r.aside(a, v, full)
+		if inner := v.get("server_params"); inner.isMap() {
+			v = inner
+			r.aside(a, v, full)
+		}
+		server = v
+	}
+	if command := server.get("command"); !command.empty() {
+		list := append([]any{command.text()}, r.arguments(a, full, server.get("args"))...)
+		out = append(out, field{key: "command", value: list})
+		if env := server.get("env"); !env.empty() {
+			out = append(out, field{key: "env", value: r.secrets(a, full+" env", env, "env")})
+		}
+	} else if url := server.get("url"); !url.empty() {
+		out = append(out, field{key: "url", value: r.address(a, full+" url", url)})
+		if headers := server.get("headers"); !headers.empty() {
+			out = append(out, field{key: "headers", value: r.secrets(a, full+" headers", headers, "headers")})
+		}
+	} else {
+		r.fail(item.at(), a.was, full, "McpToolset needs stdio_connection_params with a command, or a url")
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		v := args[name]
+		switch {
+		case v.empty():
+		case name == "tool_filter" && v.isList():
+			out = append(out, field{key: "only", value: copied(v)})
+		case name == "tool_name_prefix":
+			out = append(out, field{key: "prefix", value: strings.TrimSuffix(v.text(), "_") + "_"})
+		case !slices.Contains(mcpArgs, name) && expr.Nearest(name, mcpArgs) != "":
+			r.fail(v.at(), a.was, full, "unknown argument %q of McpToolset", name).Advice = meant(name, mcpArgs)
+		default:
+			v.all()
+			r.dropped(v.at(), a.was, full+" "+name, "", "an MCP server here has command and env, or url and headers, and only, prefix and confirm")
+		}
+	}
+	a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}, from: item})
+	r.mapped(item.at(), a.was, full, "tools mcp")
+}
+
+// mcpArgs are the arguments of ADK's own class.
+var mcpArgs = []string{
+	"stdio_server_params", "stdio_connection_params", "sse_connection_params", "streamable_http_connection_params", "tool_filter",
+	"tool_name_prefix", "auth_scheme", "auth_credential", "require_confirmation", "header_provider", "errlog",
+}
+
+// mcpAside are fields of a server that have no place here, and what to do.
+var mcpAside = map[string]string{
+	"cwd":                    "start it by a command that changes the folder: [sh, -c, cd FOLDER && exec …]",
+	"encoding":               "a server speaks UTF-8",
+	"encoding_error_handler": "a server speaks UTF-8",
+	"timeout":                "give the agent a timeout",
+	"sse_read_timeout":       "give the agent a timeout",
+	"terminate_on_close":     "a server is told when the run is over",
+	"httpx_client_factory":   "HTTPS_PROXY in the environment names a proxy",
+}
+
+// aside tells of the fields of a server that have no place here.
+func (r *adkReader) aside(a *agent, v value, full string) {
+	for _, p := range v.pairs() {
+		if advice, known := mcpAside[p.key]; known && !p.value.empty() {
+			v.ask(p.key)
+			p.value.all()
+			r.dropped(p.at, a.was, full+" "+p.key, advice, "an MCP server has no such field here")
+		}
+	}
 }
