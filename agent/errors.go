@@ -98,7 +98,7 @@ func (e *InDoubtError) Error() string {
 	for _, c := range e.Calls {
 		calls = append(calls, fmt.Sprintf("%s (its call ID is %s)", c.Address, c.ID))
 	}
-	return fmt.Sprintf("%v. This cut off what must not be done twice, and may have been done: %s. Look it up by that ID. Nothing of it is done again by itself: whoever has the run tried again (refrain resume RUN --retry) is asked first what became of it (refrain resolve RUN)",
+	return fmt.Sprintf("%v. This cut off steps that must not be done twice, and it is unknown whether they took place: %s. Look them up by their IDs. They are not repeated automatically: refrain resume RUN --retry first asks whether they took place (refrain resolve RUN)",
 		e.Err, strings.Join(calls, ", "))
 }
 
@@ -111,7 +111,7 @@ var (
 	// [*WaitingError].
 	ErrWaiting = errors.New("the run waits for a person")
 	// ErrCannotAsk: the run cannot wait for a person's answer.
-	ErrCannotAsk = errors.New("nobody can be asked: the run cannot wait for an answer. Run it by a supervisor, as refrain run does, or by a durable runner with RunConfig.Pause")
+	ErrCannotAsk = errors.New("cannot ask a person, as this run cannot wait for an answer: run it with a supervisor, as refrain run does, or with a durable runner and RunConfig.Pause")
 )
 
 // WaitingError says what a run waits for.

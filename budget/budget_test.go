@@ -169,11 +169,11 @@ func TestExceededError(t *testing.T) {
 	b := budget.New(budget.Limits{Tokens: 1000}, nil)
 	defer b.Hold(0.1).Release()
 	defer reserve(t, b, budget.Request{InputTokens: 500}).Release()
-	want := "budget of 1000 tokens is spent (0 used, 500 reserved by calls under way, 100 kept for the end, 401 asked): raise it with --budget-tokens, budget.tokens or agent.RunConfig.Budget"
+	want := "budget of 1000 tokens is spent (0 used, 500 reserved by running calls, 100 kept for the end, 401 asked): raise it with --budget-tokens, budget.tokens or agent.RunConfig.Budget"
 	if err := refused(t, b, budget.Request{InputTokens: 401}); err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	want = "budget of 1000 tokens is too small for the call (0 used, 500 reserved by calls under way, 100 kept for the end, 1001 asked): raise it with --budget-tokens, budget.tokens or agent.RunConfig.Budget"
+	want = "budget of 1000 tokens is too small for the call (0 used, 500 reserved by running calls, 100 kept for the end, 1001 asked): raise it with --budget-tokens, budget.tokens or agent.RunConfig.Budget"
 	if err := refused(t, b, budget.Request{InputTokens: 1001}); err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

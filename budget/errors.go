@@ -46,7 +46,7 @@ func (e *ExceededError) Error() string {
 		b.WriteString(number(e.Estimated) + " of it estimated, ")
 	}
 	if e.Reserved != 0 {
-		b.WriteString(number(e.Reserved) + " reserved by calls under way, ")
+		b.WriteString(number(e.Reserved) + " reserved by running calls, ")
 	}
 	if e.Held != 0 {
 		b.WriteString(number(e.Held) + " kept for the end, ")

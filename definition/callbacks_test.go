@@ -411,7 +411,7 @@ sub_agents:
 	const want = `x.yaml:4:7: error: the webhook is signed with NOT_SET, which is not set [LOOP048]
     4 |     - {webhook: "https://example.org/", secret_env: NOT_SET}
       |       ^ set NOT_SET in the environment
-x.yaml:5:7: error: NO_SECRET: the secret is not base64 with or without whsec_ before it, as Standard Webhooks have it [LOOP048]
+x.yaml:5:7: error: NO_SECRET: the secret must be base64, with or without the prefix whsec_, as in Standard Webhooks [LOOP048]
     5 |     - {webhook: "https://example.org/", secret_env: NO_SECRET}
       |       ^
 x.yaml:6:15: error: there is no callback function "heer" [LOOP048]

@@ -156,7 +156,7 @@ func (p *Program) evalError(err error) error {
 		return fmt.Errorf("no value for %s", name)
 	}
 	if strings.HasSuffix(msg, "cost limit exceeded") {
-		return fmt.Errorf("the expression takes more work than one may, %d units as CEL counts them: let it look at less, or let a command do it", maxCost)
+		return fmt.Errorf("the expression exceeds the limit of %d CEL cost units: make it read less, or use a command", maxCost)
 	}
 	if msg == "no such overload" {
 		return errors.New("the values do not fit the operation")

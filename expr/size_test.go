@@ -71,7 +71,7 @@ func TestRepeatedCopiesAreWork(t *testing.T) {
 			continue
 		}
 		_, err = p.Eval(map[string]any{"state": state})
-		if err == nil || !strings.Contains(err.Error(), "more work than one may") || !strings.Contains(err.Error(), "let it look at less") {
+		if err == nil || !strings.Contains(err.Error(), "exceeds the limit of") || !strings.Contains(err.Error(), "make it read less") {
 			t.Errorf("%s: %v", src, err)
 		}
 	}

@@ -53,7 +53,7 @@ func readVerdict(answer []byte) (veto bool, reason string, err error) {
 		return false, "", syntax(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return false, "", errors.New("there is something behind it")
+		return false, "", errors.New("there is more text after it")
 	}
 	if !seen["veto"] {
 		return false, "", errors.New("it does not say veto")

@@ -79,7 +79,7 @@ func CheckURL(text string) (*url.URL, error) {
 	case err != nil:
 		return nil, errors.New("the webhook's address is no URL") // url's own error has all of it, with secrets
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("the webhook's address does not begin with http:// or https://")
+		return nil, errors.New("the webhook's address must begin with http:// or https://")
 	case u.Hostname() == "":
 		return nil, errors.New("the webhook's address has no host")
 	}
@@ -96,10 +96,10 @@ func CheckSecret(secret string) error {
 func signer(secret string) (*standardwebhooks.Webhook, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(secret), "whsec_"))
 	if err != nil {
-		return nil, errors.New("the secret is not base64 with or without whsec_ before it, as Standard Webhooks have it")
+		return nil, errors.New("the secret must be base64, with or without the prefix whsec_, as in Standard Webhooks")
 	}
 	if len(key) < leastSecret {
-		return nil, fmt.Errorf("the secret has %d bytes, which is too short: give it 24 or more, as by: openssl rand -base64 24", len(key))
+		return nil, fmt.Errorf("the secret has %d bytes, which is too short: use 24 or more, such as from: openssl rand -base64 24", len(key))
 	}
 	return standardwebhooks.NewWebhookRaw(key)
 }
@@ -119,7 +119,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case req.Method != http.MethodPost, len(via) > 3:
 		return http.ErrUseLastResponse // its status is the answer then, and no good one
 	case credential.Left(req, via):
-		return fmt.Errorf("it redirects to another server, %s, which is not followed; give its address if that is right", shown(req.URL))
+		return fmt.Errorf("it redirects to another server, %s, which is not followed; use that address if it is right", shown(req.URL))
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func TestVeto(t *testing.T) {
 		{name: "a veto that is a map", answer: say(`{"veto": {"is": true}}`), veto: "-", fails: "veto is neither true nor false"},
 		{name: "in capitals", answer: say(`{"VETO": true, "veto": false}`), veto: "-", fails: `it has "VETO"`},
 		{name: "a reason that is a number", answer: say(`{"veto": false, "reason": 1}`), veto: "-", fails: "reason is no text"},
-		{name: "two answers", answer: say(`{"veto": false}{"veto": true}`), veto: "-", fails: "there is something behind it"},
+		{name: "two answers", answer: say(`{"veto": false}{"veto": true}`), veto: "-", fails: "there is more text after it"},
 		{name: "half an answer", answer: say(`{"veto": false`), veto: "-", fails: "unexpected EOF"},
 		{name: "no comma", answer: say(`{"veto": false "reason": ""}`), veto: "-", fails: "neither empty nor JSON"},
 		{name: "nothing", answer: status(http.StatusNoContent), veto: "-"},

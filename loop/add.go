@@ -302,7 +302,7 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	t.Fresh = true
 	p.weighState(t, o)
 	if t.ExitWords != "" {
-		t.Ended.warn(t.ExitWords + " wrote exit_loop() in words and did not call the tool: nobody has asked to leave")
+		t.Ended.warn(t.ExitWords + " wrote exit_loop() in words and did not call the tool, so the loop did not end")
 	}
 	t.After = p.after(o.Step, true)
 	if complete {

@@ -96,7 +96,7 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		b.stop(d)
 		return true
 	case d.Action == Rollback && o.Step >= 0:
-		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back, the recording goes on", d.Iteration))
+		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back, but the recorded run continued", d.Iteration))
 		return true
 	case d.Action == Rollback && then != nil && then.To != d.To:
 		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back to iteration %d, the recording goes back to %d", d.Iteration, d.To, then.To))

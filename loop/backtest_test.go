@@ -96,7 +96,7 @@ func TestBacktestSaysWhereItIsUnknown(t *testing.T) {
 		note     string
 		blind    string // if the recorded plan is not known; "" says the same
 	}{
-		"a rollback that was not recorded": {base, scores, rollback, "after iteration 3 this plan would roll back, the recording goes on", ""},
+		"a rollback that was not recorded": {base, scores, rollback, "after iteration 3 this plan would roll back, but the recorded run continued", ""},
 		"one that this plan has not":       {rollback, scores, base, "after iteration 3 the recording rolls back, this plan would go on", ""},
 		"one to another iteration": {rollback, two, with(func(p *loop.Plan) { p.OnRegression, p.Score.Key = loop.RollbackOnWorse, "other" }),
 			"after iteration 3 this plan would roll back to iteration 1, the recording goes back to 2", "known"},

@@ -38,7 +38,7 @@ func (c *checker) limits(p *Plan) {
 	case math.IsNaN(p.Reserve) || p.Reserve < 0 || p.Reserve >= 1:
 		c.add("reserve", fmt.Sprintf("reserve is %v", p.Reserve), "give a share below 1, such as 0.1")
 	case p.Reserve > 0 && p.Finalizer() < 0:
-		c.add("reserve", "reserve is kept for a finalizer, and there is none", "")
+		c.add("reserve", "reserve is kept for a finalizer, but the loop has none", "")
 	}
 	if p.StateLimit < 0 {
 		c.add("state_limit", fmt.Sprintf("state_limit is negative: %d", p.StateLimit), "")

@@ -54,8 +54,8 @@ func TestCheckLimits(t *testing.T) {
 		"one is enough":    {plan{Budget: &loop.Budget{Calls: 1}}, nil},
 		"reserve":          {plan{Steps: steps("a", "final"), Reserve: 1}, []string{"reserve: reserve is 1 (give a share below 1, such as 0.1)"}},
 		"negative reserve": {plan{Steps: steps("a", "final"), Reserve: -0.1}, []string{"reserve: reserve is -0.1 (give a share below 1, such as 0.1)"}},
-		"reserve for none": {plan{Reserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, and there is none"}},
-		"reserve for each": {plan{Steps: steps("a", "final"), FinalizeEach: true, Reserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, and there is none"}},
+		"reserve for none": {plan{Reserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, but the loop has none"}},
+		"reserve for each": {plan{Steps: steps("a", "final"), FinalizeEach: true, Reserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, but the loop has none"}},
 		"state limit":      {plan{StateLimit: -1}, []string{"state_limit: state_limit is negative: -1"}},
 		"finalize each":    {plan{FinalizeEach: true}, []string{"finalize_each: finalize_each needs a finalizer"}},
 

@@ -145,7 +145,7 @@ func TestExitInWordsIsNoted(t *testing.T) {
 	if got := tr.stop.String(); got != "Stopped: max_iterations after 2 iterations: limit of 2 iterations" {
 		t.Error(got)
 	}
-	want := []string{"a wrote exit_loop() in words and did not call the tool: nobody has asked to leave", ""}
+	want := []string{"a wrote exit_loop() in words and did not call the tool, so the loop did not end", ""}
 	for i, it := range tr.ended {
 		if it.Warning != want[i] {
 			t.Errorf("iteration %d: %q, want %q", it.Number, it.Warning, want[i])

@@ -20,7 +20,7 @@ func failures(h *history) (f Finding, ok bool) {
 	}
 	return Finding{
 		Code: FindingFailures, Title: "Most steps failed",
-		Evidence:   fmt.Sprintf("%d of %d steps, and the loop went on", h.fell, h.runs),
+		Evidence:   fmt.Sprintf("%d of %d steps, and the loop continued", h.fell, h.runs),
 		Suggestion: "Look at their errors first; max_consecutive_failures: 3 would have ended the loop early",
 	}, true
 }

@@ -73,7 +73,7 @@ func (v *verifier) add(i int, ev *session.Event) {
 	if v.over = false; behind && !v.continues(i, ev) {
 		end := &v.seals[len(v.seals)-1]
 		if end.Problem == "" {
-			end.Problem = fmt.Sprintf("event %d stands behind its end, and neither continues the run nor begins another", ev.Seq)
+			end.Problem = fmt.Sprintf("event %d after its end neither continues the run nor begins another", ev.Seq)
 		}
 		v.run = nil
 	}
@@ -110,7 +110,7 @@ func (v *verifier) ended(i int, ev *session.Event) RunSeal {
 	case ev.Address != "":
 		seal.Problem = "its end has the address of a step"
 	case !begun && v.events[0].Seq > 1:
-		seal.Unsealed = "the log begins behind its beginning"
+		seal.Unsealed = "the log lacks its beginning"
 	case end.Seal != "" && end.Events > 0:
 		seal.Digest = end.Seal
 		seal.Problem = v.differs(i, end)

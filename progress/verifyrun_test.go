@@ -148,15 +148,15 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 			ev := *log[len(log)-2]
 			ev.Seq += 2
 			return append(log, &ev)
-		}, "stands behind its end", ""},
+		}, "after its end neither", ""},
 		"an event of nobody behind it": {func(log []*session.Event) []*session.Event {
 			return append(log, &session.Event{Seq: log[len(log)-1].Seq + 1, InvocationID: "x", Author: "user"})
-		}, "stands behind its end", ""},
-		"another end":                          {appended(mark.KindRunEnded, mark.RunCompleted, nil), "stands behind its end", ""},
-		"the run begins once more":             {appended(mark.KindRunStarted, mark.RunRunning, nil), "stands behind its end", ""},
-		"taken up, and completed all the same": {appended(mark.KindRunTaken, mark.RunCompleted, nil), "stands behind its end", ""},
-		"taken up, with a key":                 {appended(mark.KindRunTaken, mark.RunRunning, map[string]any{"approved": true}), "stands behind its end", ""},
-		"paused behind its end":                {appended(mark.KindRunPaused, mark.RunIsPaused, nil), "stands behind its end", ""},
+		}, "after its end neither", ""},
+		"another end":                          {appended(mark.KindRunEnded, mark.RunCompleted, nil), "after its end neither", ""},
+		"the run begins once more":             {appended(mark.KindRunStarted, mark.RunRunning, nil), "after its end neither", ""},
+		"taken up, and completed all the same": {appended(mark.KindRunTaken, mark.RunCompleted, nil), "after its end neither", ""},
+		"taken up, with a key":                 {appended(mark.KindRunTaken, mark.RunRunning, map[string]any{"approved": true}), "after its end neither", ""},
+		"paused behind its end":                {appended(mark.KindRunPaused, mark.RunIsPaused, nil), "after its end neither", ""},
 		"taken up":                             {appended(mark.KindRunTaken, mark.RunRunning, nil), "", "it has not ended"},
 		"resumed by a runner":                  {appended(mark.KindRunResumed, mark.RunRunning, nil), "", "it has not ended"},
 		"the seal is renamed":                  {renamed("seal", "sael"), "its end has no seal: it was taken out", ""},

@@ -56,7 +56,7 @@ func VerifyState(s *session.View, events []*session.Event, whole Whole) (problem
 	}
 	of := session.NewView(session.ViewConfig{State: log, StateOnly: true})
 	if !sameJSON(session.RunOf(s), session.RunOf(of)) {
-		problems = append(problems, "how the last run stands is not what its events say")
+		problems = append(problems, "the status of the last run differs from its events")
 	}
 	if !sameJSON(s.Superseded(), of.Superseded()) || s.Noted() != of.Noted() {
 		problems = append(problems, "which events count is not what the events say")

@@ -84,7 +84,7 @@ func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (
 	}
 	switch {
 	case len(confirmations) > 0:
-		return nil, fmt.Errorf("%w: nobody has asked for %q; answer with the ID of the %s call that an agent has yielded", ErrNotOpen, confirmations[0], toolconfirmation.FunctionCallName)
+		return nil, fmt.Errorf("%w: no agent asked for %q; answer with the ID of the %s call that an agent yielded", ErrNotOpen, confirmations[0], toolconfirmation.FunctionCallName)
 	case asked == "":
 		return r.tree.Find(called), nil
 	}

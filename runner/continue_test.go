@@ -125,9 +125,9 @@ func TestAnswerIsForWhoMadeTheCall(t *testing.T) {
 		{"a call that is not there", nil, "c1", "build", nil, []string{"first: one", "second: two"}, ""},
 		{"by one that is gone", []*session.Event{asks("gone", "c1", "build", true)}, "c1", "build", nil, []string{"first: one", "second: two"}, ""},
 		{"a question", []*session.Event{asks("second", "q1", question, true)}, "q1", question, yes, []string{"second: two"}, ""},
-		{"a question that a model made up", []*session.Event{asks("second", "q1", question, false)}, "q1", question, yes, []string{}, `nobody has asked for "q1"`},
+		{"a question that a model made up", []*session.Event{asks("second", "q1", question, false)}, "q1", question, yes, []string{}, `no agent asked for "q1"`},
 		{"a question by one that is gone", []*session.Event{asks("gone", "q1", question, true)}, "q1", question, yes, []string{}, `the agent "gone" that asked is no longer among ["first" "line" "second"]`},
-		{"a question of another name", []*session.Event{asks("second", "q1", "build", true)}, "q1", question, yes, []string{}, `nobody has asked for "q1"`},
+		{"a question of another name", []*session.Event{asks("second", "q1", "build", true)}, "q1", question, yes, []string{}, `no agent asked for "q1"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			svc := newSession(t)

@@ -136,7 +136,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		{"a smaller limit", func(n uint) agent.Agent { return loopOf(4-n, speaker(t, "a", "one")) }, "raise max_iterations above 2"},
 		{"a loop in a loop", func(n uint) agent.Agent {
 			return outerOf(t, loopOf(n, speaker(t, "a", "one")), exits())
-		}, "outer[1]/loop had reached a limit, but what it is in has gone on with what it came to: to give it more, fork the run"},
+		}, "outer[1]/loop reached a limit, but the agents around it have used its result: fork the run"},
 		{"a loop in an agent of one's own", func(n uint) agent.Agent {
 			l := loopOf(n, speaker(t, "a", "one"))
 			return custom(t, "own", func(ctx agent.InvocationContext, yield yield) {
@@ -146,7 +146,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 					}
 				}
 			})
-		}, "did not end with a loop: only a loop, or the last one in a sequence or in a branch, can go on with other limits; own/loop had reached a limit"},
+		}, "did not end with a loop: only a root loop, or the last loop in a sequence or in each branch, can continue with a higher limit; own/loop reached a limit"},
 		{"an effect in its branch", func(n uint) agent.Agent {
 			return branches(t, sequence(t, "line", loopOf(n, speaker(t, "a", "one")), pay), speaker(t, "b", "two"))
 		}, "must not be done twice"},

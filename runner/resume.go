@@ -23,7 +23,7 @@ import (
 // Errors of [Runner.Resume] that callers branch on; compare with errors.Is.
 var (
 	// ErrFinished: the run has ended.
-	ErrFinished = errors.New("the run has come to its end: there is nothing to resume")
+	ErrFinished = errors.New("the run has ended: there is nothing to resume")
 	// ErrRunNotFound: the session has no such run.
 	ErrRunNotFound = errors.New("run not found")
 	// ErrNotDurable: the run or the runner writes no marks.

@@ -98,7 +98,7 @@ var (
 	// ErrPaused: the run is paused, and none of its steps is running.
 	ErrPaused = errors.New("the run is paused already")
 	// ErrUnderWay: this supervisor drives the run, or the session's last run has not ended.
-	ErrUnderWay = errors.New("the run is under way")
+	ErrUnderWay = errors.New("the run is running")
 	// ErrNoQuestion: the run asks no such question, or the question has been answered.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrNoCheckpoint: a run cannot be forked there.

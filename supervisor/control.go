@@ -46,7 +46,7 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open
 		return open, fmt.Errorf("answer %q of run %q: %w", a.ID, id, ErrNoQuestion)
 	}
 	if until := open[i].Deadline; !until.IsZero() && time.Now().After(until) {
-		return open, fmt.Errorf("answer %q of run %q: it comes too late: its deadline was %s, and what counts then does when the run is resumed", a.ID, id, until.Local().Format(time.DateTime))
+		return open, fmt.Errorf("answer %q of run %q: it is too late: the deadline was %s, and the default is the answer when the run is resumed", a.ID, id, until.Local().Format(time.DateTime))
 	}
 	if a.By == "" {
 		a.By = s.cfg.Owner

@@ -52,7 +52,7 @@ func TestEmptySectionsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tmpl.Fill(from(map[string]any{"l": items})); err == nil || !strings.Contains(err.Error(), "give it shorter lists") {
+		if _, err := tmpl.Fill(from(map[string]any{"l": items})); err == nil || !strings.Contains(err.Error(), "use shorter lists") {
 			t.Errorf("%q: %v", inside, err)
 		}
 	}

@@ -72,7 +72,7 @@ func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address,
 	}
 	found := s.last(root)
 	if len(found) == 0 {
-		return nil, nil, s.instead(fmt.Errorf("the run of %q did not end with a loop: only a loop, or the last one in a sequence or in a branch, can go on with other limits", root.Agent()), "")
+		return nil, nil, s.instead(fmt.Errorf("the run of %q did not end with a loop: only a root loop, or the last loop in a sequence or in each branch, can continue with a higher limit", root.Agent()), "")
 	}
 	for _, at := range found {
 		switch stays := s.goesOn(at); {
@@ -143,7 +143,7 @@ func (s *stops) instead(err error, within session.Address) error {
 	if inner == "" {
 		return err
 	}
-	return fmt.Errorf("%w; %s had reached a limit, but what it is in has gone on with what it came to: to give it more, fork the run before that, behind an iteration (refrain fork RUN --at-iteration N) or an event, and resume the fork with a definition that has the other limit", err, inner)
+	return fmt.Errorf("%w; %s reached a limit, but the agents around it have used its result: fork the run at an earlier iteration (refrain fork RUN --at-iteration N) or event, and resume the fork with a definition that has a higher limit", err, inner)
 }
 
 // limited reports whether a limit has stopped a loop.
@@ -178,7 +178,7 @@ func (s *stops) behind(loops []session.Address) (mark.Spans, error) {
 				continue
 			}
 			if ev.Mark.Kind == mark.KindDispatched || effectOf(s.tree.Find(ev.Address.Agent())) == agent.AtMostOnce {
-				return nil, fmt.Errorf("%s was done after %s, and must not be done twice: fork the run before it, or start a new one", ev.Address, at)
+				return nil, fmt.Errorf("%s took place after %s and must not be done twice: fork the run at an earlier point, or start a new one", ev.Address, at)
 			}
 		}
 	}

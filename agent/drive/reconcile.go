@@ -90,7 +90,7 @@ func reconciled(o agent.Reconciliation, call string) mark.Reconciled {
 		}
 		var err error
 		if d.Result, err = json.Marshal(result); err != nil {
-			return mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown, Why: fmt.Sprintf("it took place, and what it came to has no JSON: %v", err)}
+			return mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown, Why: fmt.Sprintf("it took place, but its result cannot be written as JSON: %v", err)}
 		}
 	}
 	return d

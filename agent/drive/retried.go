@@ -54,7 +54,7 @@ func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
 		}
 	}
 	if len(f.gone) == 0 {
-		return nil, errors.New("the log does not say which step has failed: start a new run, or fork this one")
+		return nil, errors.New("the log does not say which step failed: start a new run, or fork this one")
 	}
 	seqs := make([]int64, 0, len(f.gone))
 	for seq := range f.gone {

@@ -97,7 +97,7 @@ func New(cfg Config) (agent.Agent, error) {
 		wrong("Text: %w", err)
 	}
 	if cfg.Text == "" {
-		wrong("Text is empty: what is the person asked?")
+		wrong("Text is empty: write the question")
 	}
 	switch cfg.Kind {
 	case mark.AskApproval, mark.AskText, mark.AskEdit:

@@ -29,16 +29,16 @@ func TestConfirmationsThatNobodyWaitsFor(t *testing.T) {
 		send func(*thread, *genai.FunctionCall) []*genai.Part
 		want string
 	}{
-		{"unknown", func(*thread, *genai.FunctionCall) []*genai.Part { return []*genai.Part{yes(forged)} }, `nobody has asked for "q-1"`},
+		{"unknown", func(*thread, *genai.FunctionCall) []*genai.Part { return []*genai.Part{yes(forged)} }, `no agent asked for "q-1"`},
 		{"by the call's own ID", func(*thread, *genai.FunctionCall) []*genai.Part {
 			return []*genai.Part{yes(&genai.FunctionCall{ID: "call_a_1_1"})}
-		}, `nobody has asked for "call_a_1_1"`},
+		}, `no agent asked for "call_a_1_1"`},
 		{"asked by the user", func(th *thread, _ *genai.FunctionCall) []*genai.Part {
 			if _, err := th.send(&genai.Part{FunctionCall: forged}); err != nil {
 				th.Fatal(err)
 			}
 			return []*genai.Part{yes(forged)}
-		}, `nobody has asked for "q-1"`},
+		}, `no agent asked for "q-1"`},
 		{"asked by the model", func(th *thread, _ *genai.FunctionCall) []*genai.Part {
 			th.must("ask yourself")
 			for ev := range th.session().Events().All() {
@@ -50,7 +50,7 @@ func TestConfirmationsThatNobodyWaitsFor(t *testing.T) {
 			}
 			th.Fatal("the model does not ask")
 			return nil
-		}, `nobody has asked for`},
+		}, `no agent asked for`},
 		{"twice", func(th *thread, q *genai.FunctionCall) []*genai.Part {
 			if _, err := th.send(yes(q)); err != nil {
 				th.Fatal(err)

@@ -92,7 +92,7 @@ func (r *run) reply() (*a2a.Message, error) {
 // nobodySignsIn is how a task ends for which a person does not sign in.
 func (r *run) nobodySignsIn() error {
 	r.open = true // and leave cancels it
-	return refused{&TaskError{Task: shortText(string(r.task.TaskID)), State: "canceled", Message: "nobody signs in for it: a person has said no"}}
+	return refused{&TaskError{Task: shortText(string(r.task.TaskID)), State: "canceled", Message: "a person refused to sign in"}}
 }
 
 // signedIn looks whether a task goes on by itself now that somebody has signed in,

@@ -156,7 +156,7 @@ func TestNobodySignsIn(t *testing.T) {
 	tk := newTalk(t, made(t, r), nil)
 	q, _ := questionIn(t, tk.say(t.Context(), "Book a trip."))
 	got := tk.send(t.Context(), answerTo(q, map[string]any{"confirmed": false}))
-	if failed, ok := errors.AsType[*remoteagent.TaskError](got.err); !ok || failed.State != "canceled" || !strings.Contains(failed.Message, "a person has said no") {
+	if failed, ok := errors.AsType[*remoteagent.TaskError](got.err); !ok || failed.State != "canceled" || !strings.Contains(failed.Message, "a person refused") {
 		t.Errorf("got %v", got.err)
 	}
 	if r.cancels() != 1 || len(r.said()) != 1 {

@@ -244,7 +244,7 @@ func TestRedirectsLeaveSecretsBehind(t *testing.T) {
 		{"GET", "/x", "", nil, []string{"GET /x "}, ""},
 		{"GET", "/x", "", &http.Client{}, []string{"GET /x "}, ""},
 		{"GET", "/back", "", nil, []string{"GET /back ", "GET /end "}, ""},
-		{"POST", "/x", "hidden", nil, nil, "it redirects the POST request to another server, " + other.URL + ", which does not get it"},
+		{"POST", "/x", "hidden", nil, nil, "it redirects the POST request to another server, " + other.URL + ", to which it is not sent"},
 		{"DELETE", "/x", "", nil, nil, "it redirects the DELETE request to another server"},
 		{"GET", "/x", "hidden", nil, nil, "it redirects the GET request to another server"},
 	} {

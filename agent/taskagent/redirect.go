@@ -31,7 +31,7 @@ func (hosts redirects) check(req *http.Request, via []*http.Request) error {
 	to := credential.Origin(req.URL)
 	switch {
 	case changes(req.Method) || req.Body != nil && req.Body != http.NoBody:
-		return fmt.Errorf("it redirects the %s request to another server, %s, which does not get it: "+
+		return fmt.Errorf("it redirects the %s request to another server, %s, to which it is not sent: "+
 			"write that address into the URL if that is right", req.Method, to)
 	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme == "http":
 		return fmt.Errorf("it redirects from https to %s, which is not followed", to)

@@ -65,7 +65,7 @@ func TestDoctorShowsNoKeyThatAServerRepeats(t *testing.T) {
 	if code != term.ExitFailed || c.Found != "broken" || !strings.Contains(c.Detail, "provided: [") {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
-	if c.Fix != "it lets nobody in with this key: look at OPENAI_API_KEY" {
+	if c.Fix != "it refuses this key: check OPENAI_API_KEY" {
 		t.Errorf("it advises %q", c.Fix)
 	}
 	if strings.Contains(out, "sk-1234567890") {

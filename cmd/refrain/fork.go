@@ -80,7 +80,7 @@ func (f *forkFlags) check(fl *pflag.FlagSet) error {
 	if !f.run {
 		for _, name := range []string{"definition", "progress", "grace", "exit-zero-on-limit"} {
 			if fl.Changed(name) {
-				return fmt.Errorf("--%s is for a run that goes on at once: give --run, too", name)
+				return fmt.Errorf("--%s is for a fork that starts at once: add --run", name)
 			}
 		}
 	}

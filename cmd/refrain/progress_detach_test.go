@@ -59,7 +59,7 @@ func TestRunGoesOnInTheBackground(t *testing.T) {
 				t.Errorf("exit code %d\n%s", code, a.text())
 			}
 			if tt.name == "the terminal stays" {
-				a.shows("run s1 goes on in the background: refrain watch s1 shows it")
+				a.shows("run s1 continues in the background: follow it with refrain watch s1")
 				a.restored()
 				a.hangUp()
 			}
@@ -109,7 +109,7 @@ sub_agents:
 	if code := a.wait(); code != term.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if s := a.text(); strings.Contains(s, "in the background: refrain") || !strings.Contains(s, " completed stop_reason=max_iterations") {
+	if s := a.text(); strings.Contains(s, "in the background: follow") || !strings.Contains(s, " completed stop_reason=max_iterations") {
 		t.Errorf("it has ended: %s", s[max(0, len(s)-600):])
 	}
 	a.restored()
@@ -148,7 +148,7 @@ func TestWatchIsLeft(t *testing.T) {
 	if code := w.wait(); code != term.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
-	w.shows("run s1 goes on: refrain watch s1 shows it again")
+	w.shows("run s1 continues: follow it again with refrain watch s1")
 	w.restored()
 	for _, name := range []string{"go-one", "go-two"} {
 		touch(t, filepath.Join(a.cmd.Dir, name))

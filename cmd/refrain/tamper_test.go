@@ -127,19 +127,19 @@ func TestTamperedStoreIsNoticed(t *testing.T) {
 		change func(*tampered)
 		want   string
 	}{
-		"an event behind the end": {func(s *tampered) { s.append(approves) }, "CHANGED  run r_1: event 19 stands behind its end"},
+		"an event behind the end": {func(s *tampered) { s.append(approves) }, "CHANGED  run r_1: event 19 after its end"},
 		"an event of no run behind the end": {func(s *tampered) {
 			s.append(func(ev *session.Event) { ev.InvocationID = "x"; approves(ev) })
-		}, "CHANGED  run r_1: event 19 stands behind its end"},
+		}, "CHANGED  run r_1: event 19 after its end"},
 		"taken up, and still completed": {func(s *tampered) {
 			s.append(func(ev *session.Event) {
 				ev.Mark = &mark.Mark{Kind: mark.KindRunTaken, Data: json.RawMessage("{}")}
 			})
 			s.append(approves)
-		}, "stands behind its end"},
+		}, "after its end neither"},
 		"the last event is deleted": {func(s *tampered) {
 			s.exec(`DELETE FROM events WHERE session = ? AND seq = ?`, s.id, s.last)
-		}, "CHANGED  state: how the last run stands is not what its events say"},
+		}, "CHANGED  state: the status of the last run differs from its events"},
 		"the first event is deleted": {func(s *tampered) {
 			s.exec(`DELETE FROM events WHERE session = ? AND seq = 1`, s.id)
 		}, "CHANGED  log: events are missing: it has "},
@@ -161,7 +161,7 @@ func TestTamperedStoreIsNoticed(t *testing.T) {
 		}, `CHANGED  state: key "draft" is missing, and an event has written it`},
 		"the run has failed": {func(s *tampered) {
 			s.exec(`UPDATE state SET value = CAST(replace(CAST(value AS TEXT), 'completed', 'failed') AS BLOB) WHERE session = ? AND key = ?`, s.id, mark.KeyRun)
-		}, "CHANGED  state: how the last run stands is not what its events say"},
+		}, "CHANGED  state: the status of the last run differs from its events"},
 		"events are left out": {func(s *tampered) { s.state(mark.KeySuperseded, "2-9") }, "CHANGED  state: which events count is not what the events say"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestTamperedFileIsNoticed(t *testing.T) {
 				approves(ev)
 			})
 			return slices.Insert(slices.Clone(l), to, string(ev)+"\n")
-		}, "stands behind its end", ""},
+		}, "after its end neither", ""},
 		"the last event is deleted": {func(l logText) logText {
 			_, to := l.events()
 			return slices.Delete(slices.Clone(l), to-1, to)

@@ -72,7 +72,7 @@ type Lease struct {
 
 // ErrLost: the lease ended, and somebody else may drive the session now.
 // Whoever gets it stops at once; what it appended so far is kept.
-var ErrLost = errors.New("the lease of the session is lost: it was released, or it ran out and another process took it; stop this run")
+var ErrLost = errors.New("the lease of the session is lost: it was released, or it expired and another process took it; stop this run")
 
 // HeldError says who drives a session.
 type HeldError struct {

@@ -55,7 +55,7 @@ const (
 	KindRunStarted Kind = "run_started"
 	// KindRunTaken: somebody drives the run that nobody drove. Data is a [RunTaken].
 	KindRunTaken Kind = "run_taken"
-	// KindRunPaused: nothing of the run is under way, until it is resumed. Data
+	// KindRunPaused: nothing of the run is running, until it is resumed. Data
 	// is a [RunPaused].
 	KindRunPaused Kind = "run_paused"
 	// KindRunEnded: the run is over. Data is a [RunEnded].

@@ -74,7 +74,7 @@ func TestDatabasesThatCannotBeUsedAreRefused(t *testing.T) {
 		name, dsn, schema string
 		want              []string
 	}{
-		{"of a newer version", cluster.dsn, "newer", []string{"version 99", "up to version 2", "newer refrain"}},
+		{"of a newer version", cluster.dsn, "newer", []string{"version 99", "versions up to 2", "newer refrain"}},
 		{"another program's", cluster.dsn, "cookbook", []string{"another program", "use another database"}},
 		{"not there", cluster.dsn + " dbname=nowhere", "x", []string{"no such database", "createdb"}},
 		{"user unknown", cluster.dsn + " user=nobody", "x", []string{"does not let this user in"}},

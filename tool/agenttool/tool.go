@@ -107,7 +107,7 @@ func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
 	case res.Err != nil:
 		return nil, res.Err
 	case r.waits:
-		return nil, fmt.Errorf("agent %q needs a person's consent, which nobody can give inside of another agent's tool call; let the caller have the tool that asks, or make it a step of its own", c.agent.Name())
+		return nil, fmt.Errorf("agent %q needs a person's consent, which cannot be given within another agent's tool call; give the tool to the caller, or make the agent a step", c.agent.Name())
 	}
 	if c.cfg.SkipSummarization {
 		ctx.Actions().SkipSummarization = true

@@ -44,10 +44,10 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case len(via) > 5:
 		return errors.New("more than 5 redirects")
 	case first.Method != http.MethodGet || first.Body != nil && first.Body != http.NoBody:
-		return fmt.Errorf("it redirects the %s request to %s, which does not get it: write that address into the url if that is right",
+		return fmt.Errorf("it redirects the %s request to %s, to which it is not sent: use that address as the url if it is right",
 			first.Method, credential.Origin(req.URL))
 	case credential.Left(req, via):
-		return fmt.Errorf("it redirects to another server, %s, which is not asked: write that address into the url if that is right",
+		return fmt.Errorf("it redirects to another server, %s, which is not followed: use that address as the url if it is right",
 			credential.Origin(req.URL))
 	}
 	return nil

@@ -145,7 +145,7 @@ func (s *Toolset) do(ctx context.Context, again bool, ask func(context.Context, 
 			}
 			return err
 		}
-		return fmt.Errorf("the connection was lost, the call may or may not have taken effect: %w", err)
+		return fmt.Errorf("the connection was lost, and it is unknown whether the call took effect: %w", err)
 	}
 }
 

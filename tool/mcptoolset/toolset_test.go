@@ -248,7 +248,7 @@ func TestServerThatDies(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "crashed")
 	all := tools(t, toolset(t, command()))
 	_, err := tool.Call(call(t.Context()), all["crash"], map[string]any{"name": marker})
-	if err == nil || !strings.HasPrefix(err.Error(), `tool "crash": the connection was lost, the call may or may not have taken effect: `) {
+	if err == nil || !strings.HasPrefix(err.Error(), `tool "crash": the connection was lost, and it is unknown whether the call took effect: `) {
 		t.Errorf("got %v", err)
 	}
 	if res, err := tool.Call(call(t.Context()), all["crash"], map[string]any{"name": marker}); err != nil || res["result"] != "still here" {

@@ -229,7 +229,7 @@ func (c *Config) follows() error {
 	var errs []error
 	none := Config{AgentConfig: c.AgentConfig}
 	if !reflect.DeepEqual(none.rules(), c.rules()) || c.Finalizer != "" {
-		errs = append(errs, errors.New("the rules are in Plan and in other fields too; give them in one of the two"))
+		errs = append(errs, errors.New("the rules are both in Plan and in other fields; use one of the two"))
 	}
 	same := func(s loop.Step, a agent.Agent) bool { return s.Name == a.Name() }
 	if !slices.EqualFunc(c.Plan.Steps, c.AgentConfig.SubAgents, same) {

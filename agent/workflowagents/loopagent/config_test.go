@@ -111,7 +111,7 @@ func TestLoopFollowsAPlan(t *testing.T) {
 func TestNewRefusesAPlanForOtherAgents(t *testing.T) {
 	base := agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "1"), says(t, "b", "2")}}
 	steps := []loop.Step{{Name: "a"}, {Name: "b"}}
-	const twice = `loop agent "l": the rules are in Plan and in other fields too; give them in one of the two`
+	const twice = `loop agent "l": the rules are both in Plan and in other fields; use one of the two`
 	const others = `loop agent "l": the steps of Plan are not the sub-agents; give them the same names in the same order`
 	for _, tt := range []struct {
 		cfg  loopagent.Config

@@ -214,11 +214,11 @@ func put(ev *session.Event, texts []byte) error {
 	head, all, ok := strings.Cut(string(texts), "\n") // the event's texts share it
 	var places []place
 	if err := json.Unmarshal([]byte(head), &places); err != nil || !ok {
-		return fmt.Errorf("the texts beside it cannot be read: %w", cmp.Or(err, errors.New("there are none")))
+		return fmt.Errorf("its texts cannot be read: %w", cmp.Or(err, errors.New("there are none")))
 	}
 	for _, at := range places {
 		if at.From < 0 || at.Len < 0 || at.From > len(all)-at.Len {
-			return fmt.Errorf("the text %+v beside it is not there", at)
+			return fmt.Errorf("its text %+v is missing", at)
 		}
 		if err := at.put(ev, all[at.From:at.From+at.Len]); err != nil {
 			return err

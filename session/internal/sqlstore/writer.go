@@ -62,7 +62,7 @@ func (s *Store) write(ctx context.Context, change func(tx *tx, unsure bool) erro
 }
 
 func unknown(err error) error {
-	return fmt.Errorf("%w; the change was on its way to the database, and may be stored or not: get the session again to see", err)
+	return fmt.Errorf("%w; it is unknown whether the change was stored: get the session again to see", err)
 }
 
 // work is one worker: it takes what waits and writes it.

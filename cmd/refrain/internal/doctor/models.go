@@ -103,11 +103,11 @@ func (d *doctor) remedy(name string, err error) string {
 	case 0:
 		return "its server cannot be reached: look at " + way
 	case 401, 403:
-		return "it lets nobody in with this key: look at " + strings.Join(p.Keys, " or ")
+		return "it refuses this key: check " + strings.Join(p.Keys, " or ")
 	case 404:
 		return "there is no such model, or nothing at that address: look at the name, and at " + way
 	case 429:
-		return "it takes no more requests now: look at its limits, and at what is paid for"
+		return "it refuses further requests now: check the account's limits and payment"
 	}
 	return "look at the key, the name of the model, and the way to its server"
 }

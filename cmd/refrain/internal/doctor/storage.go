@@ -72,7 +72,7 @@ func (d *doctor) newStore(where string) {
 		if errors.Is(err, fs.ErrNotExist) {
 			fix = "make the folder " + dir
 		}
-		d.add("store", "sqlite:"+where, foundBroken, fix, "it is not there, and cannot be made: %v", err)
+		d.add("store", "sqlite:"+where, foundBroken, fix, "it does not exist and cannot be created: %v", err)
 		return
 	}
 	err = errors.Join(probe.Close(), os.Remove(probe.Name()))
@@ -80,7 +80,7 @@ func (d *doctor) newStore(where string) {
 		d.add("store", "sqlite:"+where, foundBroken, "", "%v", err)
 		return
 	}
-	d.add("store", "sqlite:"+where, foundOK, "", "not there yet; the first run makes it, and can")
+	d.add("store", "sqlite:"+where, foundOK, "", "does not exist yet; the first run can create it")
 }
 
 // storeTime is how long a store may take to answer if nobody says.

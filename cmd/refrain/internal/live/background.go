@@ -86,7 +86,7 @@ func inBackground(ctx context.Context, e *term.Env, s *runstore.Stock, l Launch)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	late, cancel := context.WithTimeoutCause(ctx, soon, errors.New("nobody has taken it up"))
+	late, cancel := context.WithTimeoutCause(ctx, soon, errors.New("no process took it over"))
 	defer cancel()
 	taken := make(chan error, 1)
 	go func() { taken <- s.Taken(late, l.id, seen) }()
@@ -141,7 +141,7 @@ func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went 
 	}
 	switch status {
 	case mark.RunRunning:
-		fmt.Fprintf(e.Stderr, "run %s goes on in the background: refrain watch %s shows it, refrain pause %s and refrain cancel %s end it\n", id, id, id, id)
+		fmt.Fprintf(e.Stderr, "run %s continues in the background: follow it with refrain watch %s; end it with refrain pause %s or refrain cancel %s\n", id, id, id, id)
 	case mark.RunWaiting:
 		fmt.Fprintf(e.Stderr, "run %s has %s in the background, and %s\n%s\n", id, went, runstore.WaitsForPerson, strings.Join(runstore.Asks(id, sum), "\n"))
 	case mark.RunCompleted:

@@ -25,15 +25,15 @@ func (f *follower) detach() (say string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.presses.Load() > 0 {
-		return "The run is being paused already; refrain resume goes on with it."
+		return "The run is being paused already; continue it with refrain resume."
 	}
 	f.leaving = true
 	go f.ask(f.Supervisor.Pause, toBackground)
 	step, most := f.busy.waitsFor(f.def, time.Now())
 	if step == "" {
-		return "Leaving: the run goes on in the background."
+		return "Leaving: the run continues in the background."
 	}
-	return fmt.Sprintf("Leaving after %s (%s): the run then goes on in the background. Ctrl-C pauses it instead.", step, most)
+	return fmt.Sprintf("Leaving after %s (%s): the run then continues in the background. Ctrl-C pauses it instead.", step, most)
 }
 
 // stay takes detach back.

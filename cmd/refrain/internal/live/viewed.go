@@ -127,7 +127,7 @@ func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) erro
 		v.down = true
 		v.begin()
 		err := v.view.Load().Err()
-		v.line("the view has failed, and the run goes on in lines: " + progress.Clean(fmt.Sprint(err)))
+		v.line("the view failed; the run continues in lines: " + progress.Clean(fmt.Sprint(err)))
 		if p, ok := errors.AsType[*tui.PanicError](err); ok {
 			v.err.Write(p.Stack)
 		}

@@ -25,7 +25,7 @@ func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err 
 	}
 	if err != nil {
 		if errors.Is(err, errLeft) {
-			fmt.Fprintf(v.e.Stderr, "run %s goes on: refrain watch %s shows it again\n", w.id, w.id)
+			fmt.Fprintf(v.e.Stderr, "run %s continues: follow it again with refrain watch %s\n", w.id, w.id)
 			return nil
 		}
 		if ctx.Err() != nil { // the run goes on

@@ -85,7 +85,7 @@ func (e *GoneError) Error() string {
 	if e.owner != "" {
 		owner = e.owner
 	}
-	return fmt.Sprintf("run %s is interrupted: %s is gone. %s", e.id, owner, e.next)
+	return fmt.Sprintf("run %s is interrupted: %s has died. %s", e.id, owner, e.next)
 }
 
 // lookEvery is how often it is asked whether the driver still lives, and absent

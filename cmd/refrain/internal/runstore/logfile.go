@@ -105,7 +105,7 @@ func (l *LogFile) add(line []byte, n int) error {
 	}
 	switch {
 	case l.tail != nil:
-		return errors.New("there is something behind the line that ends the export")
+		return errors.New("there are lines after the last line of the export")
 	case kind.Type == "run" && l.Head == nil && len(l.Events) == 0:
 		l.Head = new(ExportHead)
 		if err := json.Unmarshal(line, l.Head); err != nil {

@@ -56,7 +56,7 @@ func (m *model) cancel(asked bool) tea.Cmd {
 		m.asked, m.note = true, "Press c again to cancel the run."
 		return nil
 	}
-	m.note = "Canceling: ending the step that is under way."
+	m.note = "Canceling: ending the running step."
 	return call(m.cfg.Hooks.Cancel)
 }
 
@@ -188,7 +188,7 @@ func (m *model) hints() string {
 func (m *model) ctrlC() string {
 	switch h := m.cfg.Hooks; {
 	case h.Pause != nil:
-		return "pause; again to cut off what is under way, and again to leave at once"
+		return "pause; again to cut off the running step, and again to leave at once"
 	case h.Cancel == nil && h.Detach != nil:
 		return "leave the run going"
 	}
@@ -211,7 +211,7 @@ func (m *model) helpLines() []string {
 	add(true, "↑ ↓", "choose an iteration or a step; Home, End, PgUp, PgDn")
 	add(true, "⏎", "open what a step has said, or the steps of an iteration")
 	add(true, "← →", "close or open an iteration")
-	add(true, "e", "only what has failed, and what is running")
+	add(true, "e", "only failed and running steps")
 	add(true, "esc", "back; in the end, to whatever happens now")
 	return lines
 }
