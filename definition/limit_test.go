@@ -123,7 +123,7 @@ sub_agents:
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantRetry := llmagent.Retry{Attempts: 5, Delay: time.Second, MaxDelay: 4 * time.Second, MaxRetryAfter: 20 * time.Second}
+	wantRetry := llmagent.RequestRetry{Attempts: 5, Delay: time.Second, MaxDelay: 4 * time.Second, MaxRetryAfter: 20 * time.Second}
 	if got := agent.Find(root, "writer").(*llmagent.Agent).Config().Retry; got != wantRetry {
 		t.Errorf("requests are sent again as %+v", got)
 	}

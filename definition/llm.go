@@ -23,7 +23,7 @@ type LLM struct {
 	// OutputSchema is the shape of the answer, which is JSON; nil for words.
 	OutputSchema *genai.Schema
 	// Context says how much of what was said before the model sees.
-	Context llmagent.Context
+	Context llmagent.ContextConfig
 	// Temperature is nil for the model's own.
 	Temperature *float64
 	// MaxTokens is the most tokens of one answer; 0 is the model's own limit.
@@ -33,7 +33,7 @@ type LLM struct {
 	Thinking genai.ThinkingLevel
 	// Retry says how a request is sent again that has failed in a way that may
 	// pass; a Retry of the step, see [Step], runs the whole agent again.
-	Retry llmagent.Retry
+	Retry llmagent.RequestRetry
 	Tools []Tool
 }
 
@@ -46,21 +46,21 @@ func llmOf(a *Agent) *LLM {
 
 var llmRows = []row[LLM]{
 	field("instructions", "", aWords, func(l *LLM) *string { return &l.Instructions }),
-	field("context", "what the model sees of the conversation: iteration (default), full, digest, none, or {last: n} iterations, with digest: true to summarize those before", value[llmagent.Context]{contextShape, contextOf}, func(l *LLM) *llmagent.Context { return &l.Context }).shown(llmagent.ContextIteration),
+	field("context", "what the model sees of the conversation: iteration (default), full, digest, none, or {last: n} iterations, with digest: true to summarize those before", value[llmagent.ContextConfig]{contextShape, contextOf}, func(l *LLM) *llmagent.ContextConfig { return &l.Context }).shown(llmagent.ContextIteration),
 	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}", func() shape { return list(by("tool")) }, takesTools),
 	field("output_schema", "JSON Schema of the answer, which is then JSON", own(func() shape { return by("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
 	field("temperature", "temperature, from 0 to 2; that of the model if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
 	field("max_tokens", "most tokens of an answer; that of the model if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
 	field("thinking", "how much the model thinks before it answers: minimal, low, medium or high; that of the model if left out", as(oneWord("minimal", "low", "medium", "high"), thinkingLevel), func(l *LLM) *genai.ThinkingLevel { return &l.Thinking }),
-	field("request_retry", "attempts of a request in all, when the provider is busy or does not answer; 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.Retry { return &l.Retry }).shown(3),
+	field("request_retry", "attempts of a request in all, when the provider is busy or does not answer; 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.RequestRetry { return &l.Retry }).shown(3),
 }
 
-var requestRetryParts = parts[llmagent.Retry]{or: "attempts", rows: []row[llmagent.Retry]{
-	field("attempts", "attempts in all", wholeFrom[int](1, ""), func(t *llmagent.Retry) *int { return &t.Attempts }).shown(3),
-	field("backoff", "wait before the second attempt; doubles before each further one", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.Delay }).shown("500ms"),
-	field("max_backoff", "longest wait", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxDelay }).shown("8s"),
-	field("max_retry_after", "longest wait that a provider may ask for", aSpan, func(t *llmagent.Retry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
-}, settled: func(p place, t *llmagent.Retry) {
+var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row[llmagent.RequestRetry]{
+	field("attempts", "attempts in all", wholeFrom[int](1, ""), func(t *llmagent.RequestRetry) *int { return &t.Attempts }).shown(3),
+	field("backoff", "wait before the second attempt; doubles before each further one", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.Delay }).shown("500ms"),
+	field("max_backoff", "longest wait", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.MaxDelay }).shown("8s"),
+	field("max_retry_after", "longest wait that a provider may ask for", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
+}, settled: func(p place, t *llmagent.RequestRetry) {
 	if t.MaxDelay > 0 && t.MaxDelay < t.Delay {
 		p.report(p.src.Of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxDelay, t.Delay)
 	}
@@ -116,12 +116,12 @@ func contextShape() shape {
 // contextOf reads the name of a policy, or how many iterations are shown, and whether
 // the older ones are told in a digest. Without a number only the running one is shown
 // then.
-func contextOf(p place, n *source.Node) (c llmagent.Context, ok bool) {
+func contextOf(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 	if n.Kind != source.Map {
 		return contextNamed(p, n)
 	}
 	m, ok := contextParts.read(p, n)
-	c = llmagent.Context{Policy: llmagent.ContextLast, Last: m.last, BestChars: m.bestChars}
+	c = llmagent.ContextConfig{Policy: llmagent.ContextLast, Last: m.last, BestChars: m.bestChars}
 	switch {
 	case !ok:
 	case m.digest:
@@ -136,10 +136,10 @@ func contextOf(p place, n *source.Node) (c llmagent.Context, ok bool) {
 	return c, ok
 }
 
-func contextNamed(p place, n *source.Node) (c llmagent.Context, ok bool) {
+func contextNamed(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 	text, ok := p.text(n, p.field)
 	if !ok || slices.Contains(contexts, text) {
-		return llmagent.Context{Policy: llmagent.ContextPolicy(text)}, ok
+		return llmagent.ContextConfig{Policy: llmagent.ContextPolicy(text)}, ok
 	}
 	problem := p.report(p.src.Of(n), CodeValue, contextForms+", got %q", text)
 	if problem.Hint = didYouMean(text, contexts, "%q", ""); text == "last" {

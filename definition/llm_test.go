@@ -139,7 +139,7 @@ sub_agents:
 
 // LOOP 28: the default of a definition is the iteration.
 func TestContext(t *testing.T) {
-	for text, want := range map[string]llmagent.Context{
+	for text, want := range map[string]llmagent.ContextConfig{
 		"":                    {Policy: llmagent.ContextIteration},
 		"context: full":       {Policy: llmagent.ContextFull},
 		"context: none":       {Policy: llmagent.ContextNone},

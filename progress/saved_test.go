@@ -41,7 +41,7 @@ func (c *counting) GenerateContent(_ context.Context, req *model.LLMRequest, _ b
 
 // spend runs critic and editor for some iterations, and returns how much they
 // were sent in how many turns, and what the run says that it saved.
-func spend(t *testing.T, seen llmagent.Context) (*counting, progress.Saved) {
+func spend(t *testing.T, seen llmagent.ContextConfig) (*counting, progress.Saved) {
 	t.Helper()
 	m := new(counting)
 	var steps []agent.Agent
@@ -73,11 +73,11 @@ func spend(t *testing.T, seen llmagent.Context) (*counting, progress.Saved) {
 // LOOP 28: what a run says that it saved is what all would have taken less what
 // was sent.
 func TestSavedIsWhatWasNotSent(t *testing.T) {
-	all, none := spend(t, llmagent.Context{})
+	all, none := spend(t, llmagent.ContextConfig{})
 	if none != (progress.Saved{}) {
 		t.Errorf("full saved %+v", none)
 	}
-	for _, seen := range []llmagent.Context{
+	for _, seen := range []llmagent.ContextConfig{
 		{Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 2},
 		{Policy: llmagent.ContextDigest}, {Policy: llmagent.ContextDigest, Last: 2, BestChars: 500}, {Policy: llmagent.ContextNone},
 	} {

@@ -380,7 +380,7 @@ func (f *forest) asks(p place) agent.Agent {
 	}
 	cfg := llmagent.Config{
 		Name: f.name("llm"), Model: m, Tools: m.tools,
-		Instruction: "Text: {{" + p.keys + "text}}", Context: llmagent.Context{Policy: llmagent.ContextNone},
+		Instruction: "Text: {{" + p.keys + "text}}", Context: llmagent.ContextConfig{Policy: llmagent.ContextNone},
 	}
 	if f.dice.IntN(2) == 0 {
 		cfg.OutputKey = p.keys + "k1"

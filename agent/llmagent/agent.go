@@ -114,10 +114,10 @@ type Config struct {
 	IncludeContents IncludeContents
 	// Context says how much of what was said before the model sees; the zero
 	// value is [ContextFull], or with IncludeContentsNone [ContextNone].
-	Context Context
+	Context ContextConfig
 	// Retry says how a request is repeated when it fails for a passing reason; the zero value sends
 	// it up to three times.
-	Retry Retry
+	Retry RequestRetry
 
 	// InputSchema describes the agent's arguments when another agent uses it as a tool; nil means a
 	// request in words. It has no other effect.

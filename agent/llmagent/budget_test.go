@@ -159,7 +159,7 @@ func TestEachAttemptIsACall(t *testing.T) {
 		}},
 	} {
 		s := newSpender(t, budget.Limits{Tokens: 100_000}, newAgent(t, llmagent.Config{
-			Name: "a", Model: script(t, tt.fails, answer), Retry: llmagent.Retry{Delay: 1},
+			Name: "a", Model: script(t, tt.fails, answer), Retry: llmagent.RequestRetry{Delay: 1},
 		}))
 		s.cfg.StreamingMode = agent.StreamingModeSSE
 		s.must("Hello")
@@ -282,7 +282,7 @@ func TestBudgetSpentByARetryShowsTheFailure(t *testing.T) {
 		scripted.Answer{Error: &scripted.Failure{Status: 429, Message: "slow down"}},
 		scripted.Answer{Error: &scripted.Failure{Status: 500, Message: "we broke"}}, says("done"))
 	s := newSpender(t, budget.Limits{Calls: 2}, newAgent(t, llmagent.Config{
-		Name: "a", Model: m, Retry: llmagent.Retry{Attempts: 5, Delay: 1},
+		Name: "a", Model: m, Retry: llmagent.RequestRetry{Attempts: 5, Delay: 1},
 	}))
 	err := s.spend()
 	if e, ok := errors.AsType[*model.APIError](err); !ok || e.Status != 500 {

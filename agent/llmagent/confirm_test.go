@@ -300,7 +300,7 @@ func collect(evs session.Events) []*session.Event {
 func TestConfirmationWithContextNone(t *testing.T) {
 	rec := record(script(t, calls("delete"), says("done")))
 	th := newThread(t, newAgent(t, llmagent.Config{
-		Name: "a", Model: rec, Toolsets: []tool.Toolset{guarded(t, "delete")}, Context: llmagent.Context{Policy: llmagent.ContextNone},
+		Name: "a", Model: rec, Toolsets: []tool.Toolset{guarded(t, "delete")}, Context: llmagent.ContextConfig{Policy: llmagent.ContextNone},
 	}))
 	q := th.asked(1)[0]
 	if _, err := th.send(yes(q), genai.NewPartFromText("and hurry")); err != nil {

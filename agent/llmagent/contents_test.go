@@ -146,18 +146,18 @@ func TestContextPolicies(t *testing.T) {
 	full = append(full, third)
 	for _, tt := range []struct {
 		name    string
-		context llmagent.Context
+		context llmagent.ContextConfig
 		include llmagent.IncludeContents
 		want    []string
 	}{
-		{"default", llmagent.Context{}, "", full},
-		{"full", llmagent.Context{Policy: llmagent.ContextFull}, llmagent.IncludeContentsDefault, full},
-		{"iteration", llmagent.Context{Policy: llmagent.ContextIteration}, "", []string{"user: go", third}},
-		{"last 1", llmagent.Context{Policy: llmagent.ContextLast, Last: 1}, "", []string{"user: go", third}},
-		{"last 2", llmagent.Context{Policy: llmagent.ContextLast, Last: 2}, "", []string{"user: go", full[3], full[4], third}},
-		{"last 9", llmagent.Context{Policy: llmagent.ContextLast, Last: 9}, "", full},
-		{"none", llmagent.Context{Policy: llmagent.ContextNone}, "", []string{third}},
-		{"ADK's none", llmagent.Context{}, llmagent.IncludeContentsNone, []string{third}},
+		{"default", llmagent.ContextConfig{}, "", full},
+		{"full", llmagent.ContextConfig{Policy: llmagent.ContextFull}, llmagent.IncludeContentsDefault, full},
+		{"iteration", llmagent.ContextConfig{Policy: llmagent.ContextIteration}, "", []string{"user: go", third}},
+		{"last 1", llmagent.ContextConfig{Policy: llmagent.ContextLast, Last: 1}, "", []string{"user: go", third}},
+		{"last 2", llmagent.ContextConfig{Policy: llmagent.ContextLast, Last: 2}, "", []string{"user: go", full[3], full[4], third}},
+		{"last 9", llmagent.ContextConfig{Policy: llmagent.ContextLast, Last: 9}, "", full},
+		{"none", llmagent.ContextConfig{Policy: llmagent.ContextNone}, "", []string{third}},
+		{"ADK's none", llmagent.ContextConfig{}, llmagent.IncludeContentsNone, []string{third}},
 	} {
 		for _, durable := range []bool{false, true} { // marks in the log change nothing
 			t.Run(fmt.Sprintf("%s durable=%t", tt.name, durable), func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestContextPolicies(t *testing.T) {
 // LOOP 28, 29: an iteration of an earlier run is not one of this.
 func TestContextOfTheNextRun(t *testing.T) {
 	rec := record(script(t, scripted.Answer{Text: "x", Repeat: true}))
-	a := newAgent(t, llmagent.Config{Name: "a", Model: rec, Context: llmagent.Context{Policy: llmagent.ContextIteration}})
+	a := newAgent(t, llmagent.Config{Name: "a", Model: rec, Context: llmagent.ContextConfig{Policy: llmagent.ContextIteration}})
 	th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: 2}, a))
 	th.must("go")
 	th.must("again")
@@ -208,7 +208,7 @@ func TestContextOfLoopsInBranches(t *testing.T) {
 		rec := record(script(t, scripted.Answer{Text: "x", Repeat: true}))
 		recs = append(recs, rec)
 		critic := newAgent(t, llmagent.Config{Name: fmt.Sprint("critic", i), Model: script(t, scripted.Answer{Text: "y", Repeat: true})})
-		refiner := newAgent(t, llmagent.Config{Name: fmt.Sprint("refiner", i), Model: rec, Context: llmagent.Context{Policy: llmagent.ContextIteration}})
+		refiner := newAgent(t, llmagent.Config{Name: fmt.Sprint("refiner", i), Model: rec, Context: llmagent.ContextConfig{Policy: llmagent.ContextIteration}})
 		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: fmt.Sprint("loop", i), SubAgents: []agent.Agent{critic, refiner}}, MaxIterations: 5})
 		if err != nil {
 			t.Fatal(err)

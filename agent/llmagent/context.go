@@ -14,9 +14,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Context says how much of the conversation a model sees. What the choice saves is recorded in each
+// ContextConfig says how much of the conversation a model sees. What the choice saves is recorded in each
 // answer: see [SavingOf].
-type Context struct {
+type ContextConfig struct {
 	// Policy is one of the policies below; empty is [ContextFull].
 	Policy ContextPolicy
 	// Last is the number of iterations that [ContextLast] and [ContextDigest] show, the running one
@@ -51,7 +51,7 @@ const (
 	ContextNone ContextPolicy = "none"
 )
 
-func (c Context) check() error {
+func (c ContextConfig) check() error {
 	switch c.Policy {
 	case "", ContextFull, ContextIteration, ContextNone:
 		return nil
@@ -70,14 +70,14 @@ func (c Context) check() error {
 }
 
 // shown is how many iterations are shown as they went, the running one included.
-func (c Context) shown() int {
+func (c ContextConfig) shown() int {
 	if c.Policy == ContextIteration {
 		return 1
 	}
 	return max(1, c.Last)
 }
 
-func (a *Agent) policy() Context {
+func (a *Agent) policy() ContextConfig {
 	c := a.cfg.Context
 	if c.Policy == "" {
 		c.Policy = ContextFull

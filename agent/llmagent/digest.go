@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 )
 
-// Bounds of a digest, in characters, besides [Context.BestChars].
+// Bounds of a digest, in characters, besides [ContextConfig.BestChars].
 const (
 	// DefaultBestChars is [Context.BestChars] if that is 0.
 	DefaultBestChars = 4000

@@ -41,7 +41,7 @@ type asked struct {
 func newAsked() *asked { return &asked{all: make(map[string][]string)} }
 
 // step is an agent whose model answers a turn always the same.
-func (a *asked) step(t *testing.T, name, key string, seen llmagent.Context, answer func(turn string) string) agent.Agent {
+func (a *asked) step(t *testing.T, name, key string, seen llmagent.ContextConfig, answer func(turn string) string) agent.Agent {
 	m := fake(func(_ context.Context, req *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
 		turn, _, _ := strings.Cut(req.Config.SystemInstruction.Parts[0].Text, "\n")
 		contents := slices.Clone(req.Contents)
@@ -71,7 +71,7 @@ func (a *asked) step(t *testing.T, name, key string, seen llmagent.Context, answ
 // tree is a loop with a nested one, branches, a step that writes numbers and a
 // judge whose third verdict is worse.
 func (a *asked) tree(t *testing.T) agent.Agent {
-	last := llmagent.Context{Policy: llmagent.ContextDigest, Last: 2}
+	last := llmagent.ContextConfig{Policy: llmagent.ContextDigest, Last: 2}
 	say := func(turn string) string { return "what " + turn + " says" }
 	counter, err := agent.New(agent.Config{Name: "counter", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {

@@ -15,7 +15,7 @@ import (
 
 // AnswerError says that a model gave no usable answer: it refused; its provider blocked the answer;
 // the answer reached the limit of tokens; it held only thoughts; or the model kept calling unknown
-// tools, or calling tools in a form that cannot be read, in all attempts that [Retry] allows. The
+// tools, or calling tools in a form that cannot be read, in all attempts that [RequestRetry] allows. The
 // response is in the log, but is not written to the output key. To use it anyway, return another
 // response in an AfterModelCallback.
 type AnswerError struct {

@@ -78,16 +78,16 @@ func TestTurnOfThoughtsOnly(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		answers []scripted.Answer
-		retry   llmagent.Retry
+		retry   llmagent.RequestRetry
 		want    []string
 		err     string
 	}{
-		{"once", []scripted.Answer{hm, says("yes")}, llmagent.Retry{}, []string{"a: hm", "a: yes"}, ""},
-		{"before a call", []scripted.Answer{hm, hm, calls("look"), hm, says("yes")}, llmagent.Retry{},
+		{"once", []scripted.Answer{hm, says("yes")}, llmagent.RequestRetry{}, []string{"a: hm", "a: yes"}, ""},
+		{"before a call", []scripted.Answer{hm, hm, calls("look"), hm, says("yes")}, llmagent.RequestRetry{},
 			[]string{"a: hm", "a: hm", "a: call look", "a: answer look map[text:x]", "a: hm", "a: yes"}, ""},
-		{"for ever", []scripted.Answer{hm, hm, hm, hm}, llmagent.Retry{}, []string{"a: hm", "a: hm", "a: hm"}, "THOUGHTS_ONLY"},
-		{"without another try", []scripted.Answer{hm, hm}, llmagent.Retry{Attempts: 1}, []string{"a: hm"}, "THOUGHTS_ONLY"},
-		{"and space", []scripted.Answer{{Thought: "hm", Text: " "}}, llmagent.Retry{}, []string{"a: hm |  "}, ""},
+		{"for ever", []scripted.Answer{hm, hm, hm, hm}, llmagent.RequestRetry{}, []string{"a: hm", "a: hm", "a: hm"}, "THOUGHTS_ONLY"},
+		{"without another try", []scripted.Answer{hm, hm}, llmagent.RequestRetry{Attempts: 1}, []string{"a: hm"}, "THOUGHTS_ONLY"},
+		{"and space", []scripted.Answer{{Thought: "hm", Text: " "}}, llmagent.RequestRetry{}, []string{"a: hm |  "}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			th := newThread(t, newAgent(t, llmagent.Config{
@@ -275,7 +275,7 @@ func TestCallsInVain(t *testing.T) {
 			rec := record(script(t, tt.answers...))
 			th := newThread(t, newAgent(t, llmagent.Config{
 				Name: "a", Model: rec, Tools: []tool.Tool{exitTool(t), answering(t, "count", "x")},
-				Retry: llmagent.Retry{Attempts: tt.attempts, Delay: time.Nanosecond},
+				Retry: llmagent.RequestRetry{Attempts: tt.attempts, Delay: time.Nanosecond},
 			}))
 			evs, err := th.ask(t.Context(), "go")
 			if len(rec.requests) != tt.requests {

@@ -40,7 +40,7 @@ func TestCharactersSent(t *testing.T) {
 		step := func(name string) llmagent.Config {
 			return llmagent.Config{
 				Name: name, Model: echo(&sent), Instruction: "Improve:\n{{doc}}", OutputKey: "doc",
-				Context: llmagent.Context{Policy: policy},
+				Context: llmagent.ContextConfig{Policy: policy},
 			}
 		}
 		root := newLoop(t, loopagent.Config{MaxIterations: 100}, newAgent(t, step("critic")), newAgent(t, step("editor")))
@@ -129,7 +129,7 @@ func BenchmarkTurn(b *testing.B) {
 		for _, n := range []uint{10, 100, 500} {
 			b.Run(fmt.Sprintf("%s/%d", policy, n), func(b *testing.B) {
 				step := func(name string) llmagent.Config {
-					return llmagent.Config{Name: name, Model: quick(), Instruction: "Improve:\n{{doc}}", OutputKey: "doc", Context: llmagent.Context{Policy: policy}}
+					return llmagent.Config{Name: name, Model: quick(), Instruction: "Improve:\n{{doc}}", OutputKey: "doc", Context: llmagent.ContextConfig{Policy: policy}}
 				}
 				root := newLoop(b, loopagent.Config{MaxIterations: n}, newAgent(b, step("critic")), newAgent(b, step("editor")))
 				for b.Loop() {

@@ -15,14 +15,14 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Retry says how a request is repeated if [model.Retryable] says that its error may pass. The
+// RequestRetry says how a request is repeated if [model.Retryable] says that its error may pass. The
 // models of this project send a request once, so that only this and a loop that retries its steps
 // repeat it.
 //
 // Each request counts as a model call ([drive.Place.CountModelCall]). Pieces of a stream that broke off
 // were shown but are not stored, so a listener may see the same pieces again. Callbacks before the
 // call are called once a turn, those on errors once, after the last attempt.
-type Retry struct {
+type RequestRetry struct {
 	// Attempts is the largest number of requests in one turn, the first one included; 0 means 3,
 	// and 1 never repeats a request. An answer that calls only unknown tools counts as an attempt:
 	// the model is told so and asked again while attempts are left. The same holds for an answer
@@ -39,7 +39,7 @@ type Retry struct {
 	MaxRetryAfter time.Duration
 }
 
-func (r Retry) check() error {
+func (r RequestRetry) check() error {
 	if r.Attempts < 0 || r.Delay < 0 || r.MaxDelay < 0 || r.MaxRetryAfter < 0 {
 		return fmt.Errorf("retry: %+v has a negative value; 1 attempt never asks again", r)
 	}
@@ -59,7 +59,7 @@ const MetadataRetry = "refrain:retry"
 // delay downward too, cannot be stopped by what a delay comes to, and drops an
 // answer that arrives as the context ends.
 type attempts struct {
-	Retry
+	RequestRetry
 	before int           // requests of the turns before that came to nothing
 	made   int           // requests so far
 	delay  time.Duration // before the next
@@ -68,7 +68,7 @@ type attempts struct {
 }
 
 // first is the state of a turn that asks for the first time.
-func (r Retry) first() attempts {
+func (r RequestRetry) first() attempts {
 	if r.Attempts == 0 {
 		r.Attempts = 3
 	}
@@ -81,7 +81,7 @@ func (r Retry) first() attempts {
 	if r.MaxRetryAfter == 0 {
 		r.MaxRetryAfter = time.Minute
 	}
-	return attempts{Retry: r, made: 1, delay: min(r.Delay, r.MaxDelay)}
+	return attempts{RequestRetry: r, made: 1, delay: min(r.Delay, r.MaxDelay)}
 }
 
 // again waits until the request that failed with err may be sent once more, and

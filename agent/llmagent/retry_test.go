@@ -65,24 +65,24 @@ func TestModelIsAskedAgain(t *testing.T) {
 	first, second := between{375 * time.Millisecond, 500 * time.Millisecond}, between{750 * time.Millisecond, time.Second}
 	for _, tt := range []struct {
 		name  string
-		retry llmagent.Retry
+		retry llmagent.RequestRetry
 		errs  []error
 		want  []between
 	}{
-		{"never fails", llmagent.Retry{}, nil, nil},
-		{"by default", llmagent.Retry{}, []error{down, down}, []between{first, second}},
-		{"as the provider asks", llmagent.Retry{}, []error{busy(3 * time.Second), down}, []between{{3 * time.Second, 3125 * time.Millisecond}, second}},
-		{"up to the longest delay", llmagent.Retry{Attempts: 8}, []error{down, down, down, down, down, down, down}, []between{
+		{"never fails", llmagent.RequestRetry{}, nil, nil},
+		{"by default", llmagent.RequestRetry{}, []error{down, down}, []between{first, second}},
+		{"as the provider asks", llmagent.RequestRetry{}, []error{busy(3 * time.Second), down}, []between{{3 * time.Second, 3125 * time.Millisecond}, second}},
+		{"up to the longest delay", llmagent.RequestRetry{Attempts: 8}, []error{down, down, down, down, down, down, down}, []between{
 			first, second, {1500 * time.Millisecond, 2 * time.Second}, {3 * time.Second, 4 * time.Second},
 			{6 * time.Second, 8 * time.Second}, {6 * time.Second, 8 * time.Second}, {6 * time.Second, 8 * time.Second},
 		}},
-		{"a first delay above the longest by default", llmagent.Retry{Delay: time.Minute}, []error{down, down}, []between{
+		{"a first delay above the longest by default", llmagent.RequestRetry{Delay: time.Minute}, []error{down, down}, []between{
 			{45 * time.Second, time.Minute}, {45 * time.Second, time.Minute},
 		}},
-		{"a longest delay below the first by default", llmagent.Retry{MaxDelay: 100 * time.Millisecond}, []error{down}, []between{
+		{"a longest delay below the first by default", llmagent.RequestRetry{MaxDelay: 100 * time.Millisecond}, []error{down}, []between{
 			{75 * time.Millisecond, 100 * time.Millisecond},
 		}},
-		{"as long as it is told to wait", llmagent.Retry{MaxRetryAfter: time.Hour}, []error{busy(time.Hour)}, []between{{time.Hour, time.Hour + 125*time.Millisecond}}},
+		{"as long as it is told to wait", llmagent.RequestRetry{MaxRetryAfter: time.Hour}, []error{busy(time.Hour)}, []between{{time.Hour, time.Hour + 125*time.Millisecond}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,21 +118,21 @@ func TestModelIsAskedAgain(t *testing.T) {
 func TestModelIsNotAskedAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		retry   llmagent.Retry
+		retry   llmagent.RequestRetry
 		timeout time.Duration
 		errs    []error
 		asked   int
 		status  int
 		says    string
 	}{
-		{"refused", llmagent.Retry{}, 0, []error{refused}, 1, 400, `ask model "fake": test: status 400`},
-		{"refused in the end", llmagent.Retry{}, 0, []error{down, refused}, 2, 400, "status 400"},
-		{"not an API's error", llmagent.Retry{}, 0, []error{errors.New("a bug")}, 1, 0, "a bug"},
-		{"too often", llmagent.Retry{}, 0, []error{down, busy(0), down}, 3, 503, "(attempt 3 of 3)"},
-		{"switched off", llmagent.Retry{Attempts: 1}, 0, []error{down}, 1, 503, "status 503"},
-		{"told to wait too long", llmagent.Retry{}, 0, []error{busy(2 * time.Hour)}, 1, 429, "asks to wait 2h0m0s; Retry.MaxRetryAfter is 1m0s"},
-		{"no time for the first delay", llmagent.Retry{}, 200 * time.Millisecond, []error{down}, 1, 503, "the time is up before attempt 2"},
-		{"no time for what is asked for", llmagent.Retry{}, 20 * time.Second, []error{down, busy(30 * time.Second)}, 2, 429, "the time is up before attempt 3"},
+		{"refused", llmagent.RequestRetry{}, 0, []error{refused}, 1, 400, `ask model "fake": test: status 400`},
+		{"refused in the end", llmagent.RequestRetry{}, 0, []error{down, refused}, 2, 400, "status 400"},
+		{"not an API's error", llmagent.RequestRetry{}, 0, []error{errors.New("a bug")}, 1, 0, "a bug"},
+		{"too often", llmagent.RequestRetry{}, 0, []error{down, busy(0), down}, 3, 503, "(attempt 3 of 3)"},
+		{"switched off", llmagent.RequestRetry{Attempts: 1}, 0, []error{down}, 1, 503, "status 503"},
+		{"told to wait too long", llmagent.RequestRetry{}, 0, []error{busy(2 * time.Hour)}, 1, 429, "asks to wait 2h0m0s; Retry.MaxRetryAfter is 1m0s"},
+		{"no time for the first delay", llmagent.RequestRetry{}, 200 * time.Millisecond, []error{down}, 1, 503, "the time is up before attempt 2"},
+		{"no time for what is asked for", llmagent.RequestRetry{}, 20 * time.Second, []error{down, busy(30 * time.Second)}, 2, 429, "the time is up before attempt 3"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestNothingMakesUpForTheEnd(t *testing.T) {
 	t.Run("no calls left", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newFlaky(down, down, down)
-			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Retry: llmagent.Retry{Attempts: 5}, OnModelErrorCallbacks: instead}))
+			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Retry: llmagent.RequestRetry{Attempts: 5}, OnModelErrorCallbacks: instead}))
 			th.cfg.MaxLLMCalls = 2
 			evs, err := th.ask(t.Context(), "go")
 			e, ok := errors.AsType[*model.APIError](err)

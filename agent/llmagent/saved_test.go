@@ -78,7 +78,7 @@ func measure(contents []*genai.Content) (s llmagent.Saving) {
 
 // conversation runs critic, refiner and poet, in loops and branches, two messages
 // long, and returns how much each was sent and the events.
-func conversation(t *testing.T, seen llmagent.Context) (map[string]*talker, []*session.Event) {
+func conversation(t *testing.T, seen llmagent.ContextConfig) (map[string]*talker, []*session.Event) {
 	t.Helper()
 	talkers := make(map[string]*talker)
 	step := func(name string) agent.Agent {
@@ -114,13 +114,13 @@ func conversation(t *testing.T, seen llmagent.Context) (map[string]*talker, []*s
 // LOOP 28: an answer says what its context policy sent and saved, and both come
 // to what full sends.
 func TestWhatAPolicySaves(t *testing.T) {
-	full, evs := conversation(t, llmagent.Context{})
+	full, evs := conversation(t, llmagent.ContextConfig{})
 	for _, ev := range evs {
 		if _, ok := llmagent.SavingOf(ev); ok {
 			t.Fatalf("full says that it saves something: %v", ev.CustomMetadata)
 		}
 	}
-	for _, seen := range []llmagent.Context{
+	for _, seen := range []llmagent.ContextConfig{
 		{Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 2}, {Policy: llmagent.ContextNone},
 		{Policy: llmagent.ContextDigest, BestChars: 100}, {Policy: llmagent.ContextDigest, Last: 2},
 	} {
@@ -181,7 +181,7 @@ func TestSavingWithALateAnswer(t *testing.T) {
 		tk.sent = append(tk.sent, measure(req.Contents))
 		inner.GenerateContent(ctx, req, stream)(yield)
 	}
-	a := newAgent(t, llmagent.Config{Name: "a", Model: tk, Tools: []tool.Tool{late}, Context: llmagent.Context{Policy: llmagent.ContextIteration}})
+	a := newAgent(t, llmagent.Config{Name: "a", Model: tk, Tools: []tool.Tool{late}, Context: llmagent.ContextConfig{Policy: llmagent.ContextIteration}})
 	th = newThread(t, sequence(t, custom(t, "b", call, answer("short"), event(genai.RoleModel, &genai.Part{Text: "in between"})), a))
 	evs, err := th.ask(t.Context(), "go")
 	if err != nil {
@@ -195,7 +195,7 @@ func TestSavingWithALateAnswer(t *testing.T) {
 
 // What is read from a store is what was said.
 func TestSavingFromAStore(t *testing.T) {
-	_, evs := conversation(t, llmagent.Context{Policy: llmagent.ContextIteration})
+	_, evs := conversation(t, llmagent.ContextConfig{Policy: llmagent.ContextIteration})
 	ev := evs[len(evs)-1]
 	data, err := json.Marshal(ev)
 	if err != nil {
@@ -238,7 +238,7 @@ func TestSavingIsSaidOnce(t *testing.T) {
 	m := fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
 		_ = yield(response("one"), nil) && yield(response("two"), nil)
 	})
-	evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Context: llmagent.Context{Policy: llmagent.ContextNone}})).ask(t.Context(), "go")
+	evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Context: llmagent.ContextConfig{Policy: llmagent.ContextNone}})).ask(t.Context(), "go")
 	if err != nil || len(evs) != 2 {
 		t.Fatalf("got %q, %v", lines(evs), err)
 	}
@@ -251,7 +251,7 @@ func TestSavingIsSaidOnce(t *testing.T) {
 // Issue 3: what is left out is counted once: what an iteration allocates does not
 // depend on how many there were.
 func TestSavingsAreCountedOnce(t *testing.T) {
-	for _, seen := range []llmagent.Context{{Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 3}, {Policy: llmagent.ContextNone}, {Policy: llmagent.ContextDigest}} {
+	for _, seen := range []llmagent.ContextConfig{{Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 3}, {Policy: llmagent.ContextNone}, {Policy: llmagent.ContextDigest}} {
 		perIteration := func(n uint) float64 {
 			var steps []agent.Agent
 			for _, name := range []string{"critic", "editor"} {

@@ -233,7 +233,7 @@ func (e *exporter) write(file string, out object) {
 }
 
 // contents is what include_contents says of a context.
-func contents(c llmagent.Context) (text string, exact bool) {
+func contents(c llmagent.ContextConfig) (text string, exact bool) {
 	switch c.Policy {
 	case llmagent.ContextNone:
 		return "none", true

@@ -97,7 +97,7 @@ type outline struct {
 
 	Type       definition.Type
 	Iterations uint
-	Context    llmagent.Context
+	Context    llmagent.ContextConfig
 	Exit       bool
 	Generation []any
 	Tools      []string

@@ -25,7 +25,7 @@ func newLoop(llm model.LLM, tools []tool.Tool) (agent.Agent, error) {
 {{^is_first_iteration}}The last picture had {{counted}}, so a new one is needed.{{/is_first_iteration}}
 Then say in one short sentence that the picture is there.`,
 		Tools:   tools[:1],
-		Context: llmagent.Context{Policy: llmagent.ContextIteration},
+		Context: llmagent.ContextConfig{Policy: llmagent.ContextIteration},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the painter: %w", err)
@@ -36,7 +36,7 @@ Then say in one short sentence that the picture is there.`,
 		Model:       llm,
 		Instruction: "Call count_food_items once, for the file " + pictureFile + ". Then say in one short sentence whether there are {{wanted}} bananas.",
 		Tools:       tools[1:],
-		Context:     llmagent.Context{Policy: llmagent.ContextIteration},
+		Context:     llmagent.ContextConfig{Policy: llmagent.ContextIteration},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the counter: %w", err)
