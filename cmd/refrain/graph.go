@@ -25,17 +25,16 @@ runs once after its loop.
 
 Files of other products are drawn as refrain would run them.`,
 		Example: `  refrain graph loop.yaml
-  refrain graph loop.yaml --format mermaid >loop.mmd
-  refrain graph loop.yaml --format dot | dot -Tsvg >loop.svg`,
+  refrain graph loop.yaml --format mermaid >loop.mmd`,
 		Args: term.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			draw, ok := graph.Formats[format]
 			if !ok {
-				near := expr.Nearest(format, []string{"ascii", "mermaid", "dot"})
+				near := expr.Nearest(format, []string{"ascii", "mermaid"})
 				if near != "" {
 					return fmt.Errorf("--format %q: did you mean %s?", format, near)
 				}
-				return fmt.Errorf("--format %q: use ascii, mermaid or dot", format)
+				return fmt.Errorf("--format %q: use ascii or mermaid", format)
 			}
 			def, err := deffile.Load(e, args[0])
 			if err != nil {
@@ -44,6 +43,6 @@ Files of other products are drawn as refrain would run them.`,
 			return draw(e.Stdout, graph.Of(def.Root))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "ascii", "ascii, mermaid or dot")
+	cmd.Flags().StringVar(&format, "format", "ascii", "ascii or mermaid")
 	return cmd
 }

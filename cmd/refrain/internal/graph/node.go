@@ -16,7 +16,7 @@ import (
 
 // Formats are the ways to draw a definition.
 var Formats = map[string]func(io.Writer, *Node) error{
-	"ascii": drawASCII, "mermaid": drawMermaid, "dot": drawDot,
+	"ascii": drawASCII, "mermaid": drawMermaid,
 }
 
 // Node is an agent as it is drawn. All texts are on one line and without
