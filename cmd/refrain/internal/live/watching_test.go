@@ -99,7 +99,7 @@ func TestWatchNoticesThatTheDriverIsGone(t *testing.T) {
 		began := time.Now()
 		_, _, err := d.watch(t.Context())
 		gone, ok := errors.AsType[*GoneError](err)
-		if !ok || gone.Error() != "run r_1 is interrupted: refrain 1 on example is gone. Resume with: refrain resume r_1" {
+		if !ok || gone.Error() != "run r_1 is interrupted: refrain 1 on example has died. Resume with: refrain resume r_1" {
 			t.Errorf("ended with %v", err)
 		}
 		if took := time.Since(began); took < 15*time.Second || took > 20*time.Second {
