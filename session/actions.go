@@ -7,8 +7,8 @@ import "github.com/refrain-dev/refrain/tool/toolconfirmation"
 // EventActions is what an event does besides saying something.
 type EventActions struct {
 	// StateDelta is merged into the session's state when the event is
-	// appended. A nil value removes its key. The values are what [Plain] makes of them
-	// from the moment the event is yielded or appended.
+	// appended. A nil value removes its key. Yielding or appending the event replaces
+	// each value by its plain form; see [Plain].
 	StateDelta map[string]any `json:"stateDelta,omitempty"`
 	// ArtifactDelta names the artifacts saved, with their new versions.
 	ArtifactDelta map[string]int64 `json:"artifactDelta,omitempty"`
@@ -16,8 +16,8 @@ type EventActions struct {
 	RequestedToolConfirmations map[string]toolconfirmation.ToolConfirmation `json:"requestedToolConfirmations,omitempty"`
 	// TransferToAgent hands the conversation to another agent.
 	TransferToAgent string `json:"transferToAgent,omitempty"`
-	// Exit says who asks to leave a loop and why. A tool that sets only
-	// Escalate gets one when a loop handles it.
+	// Exit says who asks to leave a loop and why. If a tool sets only Escalate, the
+	// loop that handles it adds an Exit.
 	Exit *Exit `json:"exit,omitempty"`
 	// SkipSummarization ends the agent's turn with the tool's answer.
 	SkipSummarization bool `json:"skipSummarization,omitempty"`
@@ -37,11 +37,11 @@ func (a *EventActions) AsksToLeave() bool {
 // Exit statuses: why an agent asks to leave a loop. The empty status says that
 // the work is done.
 const (
-	// ExitDone: what the loop was for is reached.
+	// ExitDone: the goal of the loop is reached.
 	ExitDone = ""
-	// ExitImpossible: the agent gives up, since the goal cannot be reached.
+	// ExitImpossible: the agent gives up because the goal cannot be reached.
 	ExitImpossible = "impossible"
-	// ExitBlocked: the agent cannot go on without something from outside.
+	// ExitBlocked: the agent needs something from outside before it can go on.
 	ExitBlocked = "blocked"
 )
 
@@ -50,19 +50,19 @@ const ScopeAll = "all"
 
 // Exit is the record of one request to leave a loop.
 type Exit struct {
-	// By is the name of the agent that asked. The loop that decides about the
-	// request writes it, whatever the agent has written.
+	// By is the name of the agent that asked. The loop that handles the request sets
+	// it, and overwrites what the agent wrote.
 	By string `json:"by,omitempty"`
-	// Reason is in the agent's own words; empty if it gave none.
+	// Reason is the agent's own text; empty if it gave none.
 	Reason string `json:"reason,omitempty"`
 	// Status is [ExitDone], [ExitImpossible] or [ExitBlocked].
 	Status string `json:"status,omitempty"`
-	// Score is the agent's own valuation of the result, if it gave one.
+	// Score is the agent's own score of the result; nil if it gave none.
 	Score *float64 `json:"score,omitempty"`
 	// Scope is how far to leave: empty for the nearest loop, a loop's name for
 	// that one and all inside it, or [ScopeAll].
 	Scope string `json:"scope,omitempty"`
-	// Plain says that there was nothing but an Escalate: no exit_loop call.
+	// Plain is true for an Escalate without a call of exit_loop.
 	Plain bool `json:"plain,omitempty"`
 	// HandledBy is the outermost loop that ended because of this request.
 	HandledBy Address `json:"handledBy,omitempty"`

@@ -4,13 +4,12 @@ package session
 
 import "strings"
 
-// Address says where in a run something happened: the path of steps from the
-// root agent, with the iteration of each loop on the way, such as
-// "story/refine[3]/critic". A second run of the same agent under the same
-// parent is "critic#2".
+// Address is the place of a step in a run: the path of steps from the root agent,
+// with the iteration of each loop on the way, such as "story/refine[3]/critic". The
+// second run of an agent under the same parent is "critic#2".
 type Address string
 
-// Agent is the name of the agent at the end of the path.
+// Agent returns the name of the agent at the end of the path.
 func (a Address) Agent() string {
 	s := string(a)
 	s = s[strings.LastIndexByte(s, '/')+1:]
@@ -20,7 +19,7 @@ func (a Address) Agent() string {
 	return s
 }
 
-// Parent is the address one step up; empty for the root.
+// Parent returns the address one step up; empty for the root.
 func (a Address) Parent() Address {
 	i := strings.LastIndexByte(string(a), '/')
 	if i < 0 {
@@ -33,7 +32,7 @@ func (a Address) Parent() Address {
 	return p
 }
 
-// Under reports whether a is p or a step below it, in whatever iteration.
+// Under reports whether a is p or a step below it, in any iteration.
 func (a Address) Under(p Address) bool {
 	if len(a) < len(p) || a[:len(p)] != p {
 		return false
@@ -50,7 +49,7 @@ func (a Address) loop() Address {
 	return ""
 }
 
-// Place is an address without the numbers of iterations and of second runs.
+// Place returns the address without the numbers of iterations and of repeated runs.
 func (a Address) Place() Address {
 	if !strings.ContainsAny(string(a), "[#") {
 		return a

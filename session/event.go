@@ -14,23 +14,22 @@ import (
 // Event is one thing that happened in a run: what an agent or the user said,
 // with the changes of state that go with it.
 //
-// Whoever yields or appends an event gives it away: from then on it is shared
-// with the log and with every reader, and must not be changed.
+// Do not change an event after you have yielded or appended it: the log and its
+// readers share it.
 type Event struct {
 	model.LLMResponse
 
-	// ID names the event within its session. Appending sets it where it is
-	// empty.
+	// ID names the event within its session. Appending sets an empty ID.
 	ID string `json:"id"`
-	// Timestamp is when the event was appended, unless its author set it. It
-	// is for people; Seq gives the order.
+	// Timestamp is when the event was appended, unless its author set it. People
+	// read it; the order of events is Seq.
 	Timestamp time.Time `json:"timestamp"`
 	// InvocationID names the call of a runner that the event belongs to.
 	InvocationID string `json:"invocationId"`
-	// Branch is the dotted path of parallel branches that the event was said
-	// in; agents in sibling branches do not see it.
+	// Branch is the dotted path of the parallel branches that the event belongs to.
+	// Agents in sibling branches do not see the event.
 	Branch string `json:"branch,omitempty"`
-	// Author is "user" or the name of the agent that said it.
+	// Author is "user" or the name of an agent.
 	Author string `json:"author"`
 	// Actions is what the event does besides saying something.
 	Actions EventActions `json:"actions"`
@@ -39,23 +38,23 @@ type Event struct {
 
 	// Seq is the event's place in its session, from 1; 0 until it is appended.
 	Seq int64 `json:"seq,omitempty"`
-	// Address is the step that said it.
+	// Address is the step that yielded the event.
 	Address Address `json:"address,omitempty"`
-	// Iteration is the pass of the nearest loop, from 1; 0 outside loops.
+	// Iteration is the iteration of the nearest loop, from 1; 0 outside loops.
 	Iteration int `json:"iteration,omitempty"`
-	// Attempt counts the tries of the step, from 1.
+	// Attempt is the attempt of the step, from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Mark says what became of a step or a loop; nil on what agents say.
+	// Mark is what a durable runner records about the run; nil for what agents say.
 	Mark *mark.Mark `json:"mark,omitempty"`
-	// Omitted is how many bytes of long texts are left out, of which only the beginnings
-	// are there; 0 for all events but those of an outline. See [View.Outline].
+	// Omitted is the number of bytes cut off long texts. It is 0 except in events of
+	// an outline; see [View.Outline].
 	Omitted int64 `json:"-"`
 }
 
-// NewEvent returns an empty event of an invocation, ready to be filled in. Its
-// StateDelta and ArtifactDelta can be written to. ID and Timestamp are set when it is appended.
+// NewEvent returns an empty event of an invocation. Its StateDelta and ArtifactDelta
+// are empty maps. Appending the event sets its ID and Timestamp.
 //
-// The context is ADK v2's; it is not read.
+// The context is there for ADK v2 and is not used.
 func NewEvent(_ context.Context, invocationID string) *Event {
 	return &Event{InvocationID: invocationID, Actions: EventActions{
 		StateDelta: make(map[string]any), ArtifactDelta: make(map[string]int64),
@@ -67,8 +66,8 @@ func NewEventWithContext(ctx context.Context, invocationID string) *Event {
 	return NewEvent(ctx, invocationID)
 }
 
-// IsFinalResponse reports whether the event ends its agent's turn: it is not a
-// piece of a stream and no tool call or tool answer is pending in it.
+// IsFinalResponse reports whether the event ends its agent's turn: it is not part of
+// a stream, and no tool call or tool answer is pending in it.
 func (e *Event) IsFinalResponse() bool {
 	if e.Actions.SkipSummarization || len(e.LongRunningToolIDs) > 0 {
 		return true
@@ -88,7 +87,7 @@ func (e *Event) IsFinalResponse() bool {
 	return last == nil || last.CodeExecutionResult == nil
 }
 
-// Text is what the event says in words, without a model's thoughts.
+// Text returns the event's text, without a model's thoughts.
 func (e *Event) Text() string {
 	if e.Content == nil {
 		return ""
@@ -105,9 +104,8 @@ func (e *Event) Text() string {
 	return b.String()
 }
 
-// Speaks reports whether the event says something that can be a result: words,
-// or data such as a picture. A model's thoughts and calls are none, nor is a
-// question to a person.
+// Speaks reports whether the event has text or data, such as a picture, that can be a
+// result. A model's thoughts, its calls and a question to a person cannot.
 func (e *Event) Speaks() bool {
 	if e.Content == nil || e.Mark != nil && e.Mark.Kind == mark.KindAsked {
 		return false

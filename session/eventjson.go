@@ -12,9 +12,9 @@ import (
 // stored is an event as this package writes it: without UnmarshalJSON.
 type stored Event
 
-// Decode reads into an empty event one that was written as JSON, with the state that
-// it sets as [Plain] has it. It is for stores: it is faster than json.Unmarshal, and
-// does not read timestamps that are numbers.
+// Decode reads an event from its JSON; e must be empty. The state delta has plain
+// values; see [Plain]. Decode is for stores: it is faster than json.Unmarshal, and
+// refuses a timestamp that is a number.
 func (e *Event) Decode(data []byte) error {
 	if err := json.Unmarshal(data, (*stored)(e)); err != nil {
 		return err
@@ -22,9 +22,9 @@ func (e *Event) Decode(data []byte) error {
 	return e.restore(data)
 }
 
-// UnmarshalJSON reads an event, with the state that it sets as [Plain] has it. Its
-// timestamp may also be a number, as Python's ADK writes it: seconds since 1970, read to
-// the microsecond.
+// UnmarshalJSON reads an event. The state delta has plain values; see [Plain]. The
+// timestamp may also be a number, as Python's ADK writes it: seconds since 1970, read
+// to the microsecond.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	err := json.Unmarshal(data, (*stored)(e))
 	if err == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Kept is the event as stores keep it: without temp: keys, which end with the
-// invocation. It is the event itself if it has none, and else a copy.
+// Kept returns the event as stores keep it: without temp: keys, which end with the
+// invocation. If the event has no temp: keys, Kept returns e itself, else a copy.
 func (e *Event) Kept() *Event {
 	for key := range e.Actions.StateDelta {
 		if !temporary(key, nil) {

@@ -16,9 +16,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// InMemoryService returns a service that keeps sessions in this process and
-// loses them with it. Appending takes constant time; events are shared with
-// readers, never copied. It is a [lease.Leaser] and a store.Watcher.
+// InMemoryService returns a service that keeps sessions in the memory of this process.
+// Appending takes constant time; readers share the events. The service is also a
+// [lease.Leaser], a store.Watcher, a store.Starter and a store.BulkAppender.
 func InMemoryService() Service {
 	return &memory{
 		sessions: make(map[sessionKey]*record),

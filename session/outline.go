@@ -21,7 +21,7 @@ const (
 	excerptText = 100
 )
 
-// Excerpt is the beginning of a text, as an outline has it.
+// Excerpt returns the beginning of a text, as an outline has it.
 func Excerpt(text string) string {
 	if len(text) < excerptText {
 		return text
@@ -34,8 +34,8 @@ func Excerpt(text string) string {
 	return string(append(append(b, text[:n]...), "…"...)) // it does not hold the text
 }
 
-// Outlined is an event without its long texts: the event itself if it has none, and
-// else a copy with [Event.Omitted]. It is for those who keep many events.
+// Outlined returns the event without its long texts. If the event has none, Outlined
+// returns e itself, else a copy with [Event.Omitted] set. Use it to hold many events.
 func (e *Event) Outlined() *Event {
 	o := outliner{omitted: e.Omitted}
 	content, delta := o.content(e.Content), o.values(e.Actions.StateDelta)
@@ -129,9 +129,9 @@ func (o *outliner) values(m map[string]any) map[string]any {
 // outlineSize is how many events are read at a time where long texts are not.
 const outlineSize = 1024
 
-// Outline is [View.Log] for whoever needs no long texts: the events that are read from
-// the store may be without them, as [Event.Outlined] has them. It reads a log of a gigabyte
-// in a fraction of a second. Whole gets the event itself.
+// Outline is [View.Log] for a caller that does not need long texts: events read from
+// the store may lack them, as in [Event.Outlined]. Outline reads a log of a gigabyte in
+// a fraction of a second. [View.Whole] returns the complete event.
 func (v *View) Outline() iter.Seq[*Event] {
 	v.mu.Lock()
 	w := v.events
@@ -168,8 +168,8 @@ func (o *older) orUnread(evs []*Event, seq, end int64) *Event {
 	return evs[len(evs)-1-int(end-seq)]
 }
 
-// Whole is an event of the view's Outline with all its texts: the event itself unless
-// some are left out.
+// Whole returns an event of the view's Outline with all its texts. If no text was cut
+// off, Whole returns ev itself.
 func (v *View) Whole(ev *Event) *Event {
 	if ev.Omitted == 0 {
 		return ev

@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotJSON says that the state, or an event, cannot hold a value: JSON has no form for it. It is about
-// NaN, infinities, functions, channels and what contains itself. Compare with errors.Is,
-// to which it is an [ErrInvalid] too.
+// ErrNotJSON says that the state, or an event, cannot hold a value because JSON has no
+// form for it: NaN, an infinity, a function, a channel, or a value that contains itself.
+// errors.Is reports such an error to be [ErrInvalid] as well.
 var ErrNotJSON error = notJSON{}
 
 type notJSON struct{}
@@ -31,18 +31,18 @@ func (notJSON) Is(target error) bool { return target == ErrInvalid }
 // exact is where float64 begins to leave out integers.
 const exact = 1 << 53
 
-// Plain is a value as state holds it: the JSON that package encoding/json makes of it, read
-// again. That is nil, a bool, a string, a float64, a []any or a map[string]any with such
-// values in them. An integer below -2^53 or above 2^53 keeps its digits: it is an int64, or
-// a uint64 if it is too large for one. So a []byte is base64 text, a time.Duration a number
-// of nanoseconds, a struct a map by the names of its JSON, and a nil map or slice is nil.
+// Plain returns a value as state holds it: written as JSON by encoding/json and read
+// again. The result is nil, a bool, a string, a float64, or a []any or map[string]any of
+// such values. An integer below -2^53 or above 2^53 keeps its digits: it is an int64, or
+// a uint64 if it does not fit. So a []byte becomes base64 text, a time.Duration a number
+// of nanoseconds, a struct a map by the names of its JSON, and a nil map or slice nil.
 //
 // A value that is plain already is returned as it is, without an allocation. The error
 // wraps [ErrNotJSON].
 func Plain(v any) (any, error) { return plain(v, 0) }
 
-// Normalize is [Plain] for each value of a state, or of a state delta: the map itself if
-// all of its values are plain, else a copy. The error names the key.
+// Normalize makes each value of a state, or of a state delta, plain; see [Plain]. It
+// returns the map itself if all values are plain, else a copy. The error names the key.
 func Normalize(state map[string]any) (map[string]any, error) {
 	state, _, err := normalize(state)
 	if err != nil {
@@ -77,9 +77,9 @@ func normalize(state map[string]any) (_ map[string]any, copied bool, err error) 
 
 func isKey(key string) bool { return utf8.ValidString(key) && strings.IndexByte(key, 0) < 0 }
 
-// Normalize makes the values of the state delta plain; see [Plain]. The map that is there
-// is not changed. If it fails the actions are as they were, and the error, which wraps
-// [ErrNotJSON], names the key.
+// Normalize makes the values of the state delta plain; see [Plain]. It replaces the map
+// and does not change it. The error wraps [ErrNotJSON] and names the key; the actions
+// are unchanged then.
 func (a *EventActions) Normalize() error {
 	delta, copied, err := normalize(a.StateDelta)
 	if copied && err == nil {
@@ -88,10 +88,9 @@ func (a *EventActions) Normalize() error {
 	return err
 }
 
-// Normalize makes the state delta plain, as [EventActions.Normalize] does, and sees to it
-// that the rest of the event has a JSON form, without which no store can keep it. If it
-// fails the event is as it was, and the error, which wraps [ErrNotJSON], says what it is
-// about.
+// Normalize makes the state delta plain, as [EventActions.Normalize] does, and checks
+// that the rest of the event has a JSON form, as stores need it. The error wraps
+// [ErrNotJSON] and names the part; the event is unchanged then.
 func (e *Event) Normalize() error {
 	if err := e.writable(); err != nil {
 		return err
@@ -311,7 +310,7 @@ func plainFloat(f float64) (any, error) {
 	return int64(f), nil // from 2^53 on there are no fractions
 }
 
-// PlainJSON reads a JSON value as [Plain] has it.
+// PlainJSON reads a JSON value and returns it in the form of [Plain].
 func PlainJSON(data []byte) (any, error) {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil || !rounded(v) {

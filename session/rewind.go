@@ -56,21 +56,22 @@ func (v *View) leaveOut() {
 	v.events, v.gaps, v.shared = window{log: log}, nil, false
 }
 
-// Superseded are the events that the view leaves out of Events.
+// Superseded returns the sequence numbers of the events that Events leaves out.
 func (v *View) Superseded() mark.Spans {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.superseded
 }
 
-// Noted reports whether the log alone tells the session's state: [mark.KeyNoted].
+// Noted reports whether the session's state can be read from the log alone; see
+// [mark.KeyNoted].
 func (v *View) Noted() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.noted
 }
 
-// Log is Events with those that are superseded, and with those that a rewound
+// Log returns all events, also those that are superseded and those that a rewound
 // view does not show yet.
 func (v *View) Log() Events {
 	v.mu.Lock()
@@ -95,11 +96,11 @@ type written struct {
 	value any
 }
 
-// Rewind returns a second view of the session, as it was after the event with
-// that sequence number. The state is that of then, and is given away; app: and
-// user: keys, which other sessions share, are taken as they are now. The view
-// has the events behind in its log, and appending goes on behind them: Replay
-// takes them in again. Keys that end with the invocation (temp:) are lost.
+// Rewind returns a second view of the session, as it was after the event with the
+// sequence number to. The caller passes the state of that time and must not use it
+// again; app: and user: keys, which other sessions share, have their present values.
+// Later events stay in the view's log, and appending continues after them; [View.Replay]
+// shows them again. temp: keys are lost.
 func (v *View) Rewind(to int64, state map[string]any) *View {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -122,10 +123,9 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 	return back
 }
 
-// Replay takes in again an event of a rewound view's log. Events that were
-// said at the same time, in branches of one run, may come in another order: of
-// several that wrote a key, the one with the highest Seq counts. It does
-// nothing for a view that was not rewound.
+// Replay applies an event of a rewound view's log again. Events of parallel branches
+// may come in another order than before: if several wrote a key, the one with the
+// highest Seq counts. Replay does nothing in a view that was not rewound.
 func (v *View) Replay(ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// RunOf is what a session says of its last run; nil if it says nothing.
+// RunOf returns what a session records of its last run; nil if it has no run.
 func RunOf(s Session) *mark.Run {
 	var text string
 	if v, ok := s.(*View); ok {
@@ -25,8 +25,8 @@ func RunOf(s Session) *mark.Run {
 	return r
 }
 
-// NewRunEvent returns an event with a mark of a run as a whole, which makes the
-// session say r of it. Author is who it is by, data that of the mark.
+// NewRunEvent returns an event with a mark of a run as a whole. Appending it makes
+// [RunOf] return r. data is the mark's data.
 func NewRunEvent(r mark.Run, author string, kind mark.Kind, data any) (*Event, error) {
 	m, err := mark.New(kind, data)
 	if err != nil {

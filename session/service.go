@@ -12,12 +12,12 @@ import (
 var (
 	// ErrNotFound: there is no such session.
 	ErrNotFound = errors.New("session not found")
-	// ErrExists: a session of that ID is there already.
+	// ErrExists: a session with that ID exists.
 	ErrExists = errors.New("session already exists")
-	// ErrConflict: somebody else appended since the session was fetched. The
-	// holder is stale: fetch the session again.
+	// ErrConflict: another writer appended an event after this session was fetched.
+	// Get the session again.
 	ErrConflict = errors.New("session has a newer event: another writer appended first; get the session again")
-	// ErrInvalid: the request lacks something that it needs.
+	// ErrInvalid: the request lacks a value, or has one that is not allowed.
 	ErrInvalid = errors.New("invalid session request")
 	// ErrClosed: the service was closed.
 	ErrClosed = errors.New("session service is closed")
@@ -32,26 +32,29 @@ var (
 // Service stores sessions. It is safe for concurrent use. Every implementation
 // passes sessiontest.TestService.
 type Service interface {
-	// Create starts a session; without a SessionID it makes one up. Its state has the
-	// values as [Plain] has them. Errors: [ErrExists], [ErrInvalid], [ErrNotJSON].
+	// Create makes a session; without a SessionID the service chooses one. The values
+	// of its state become plain; see [Plain]. Errors: [ErrExists], [ErrInvalid],
+	// [ErrNotJSON].
 	Create(context.Context, *CreateRequest) (*CreateResponse, error)
 	// Get fetches a session. Errors: [ErrNotFound], [ErrInvalid].
 	Get(context.Context, *GetRequest) (*GetResponse, error)
 	// List describes the sessions of an application, or of one of its users,
 	// without their events, ordered by user and ID. Errors: [ErrInvalid].
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Delete removes a session with its events. One that is not there is no
-	// error. Errors: [ErrInvalid].
+	// Delete removes a session with its events. It succeeds if there is no such
+	// session. Errors: [ErrInvalid].
 	Delete(context.Context, *DeleteRequest) error
-	// AppendEvent adds an event to the end of a session's log and its delta to
-	// the state, all or nothing, and fills in the event's Seq, and its ID and
-	// Timestamp where they are empty. Any Session will do for s: its names say
-	// where, and the last event it has seen says what must be the last in the
-	// store. A Session whose Events is nil has seen none: only the first event
-	// of a log follows it. A caller that knows better presets the event's Seq. The
-	// values of the delta become what [Plain] makes of them. A partial event is not
-	// stored. A [*View] sees the event afterwards. Errors: [ErrNotFound],
-	// [ErrConflict], [ErrInvalid], [ErrNotJSON].
+	// AppendEvent adds an event to the end of a session's log and its delta to the
+	// state, all or nothing. It sets the event's Seq, and its ID and Timestamp if they
+	// are empty. The values of the delta become plain; see [Plain]. A partial event is
+	// not stored.
+	//
+	// s may be any implementation of Session. The last event that s has seen must be
+	// the last in the store, else AppendEvent returns ErrConflict. A Session whose
+	// Events is nil has seen no event. A caller that knows the next sequence number
+	// may set the event's Seq instead. A [*View] shows the event afterwards.
+	//
+	// Errors: [ErrNotFound], [ErrConflict], [ErrInvalid], [ErrNotJSON].
 	AppendEvent(ctx context.Context, s Session, ev *Event) error
 }
 
@@ -71,9 +74,9 @@ type CreateResponse struct{ Session Session }
 // GetRequest asks for one session.
 type GetRequest struct {
 	AppName, UserID, SessionID string
-	// NumRecentEvents limits the events to the newest so many; 0: all.
+	// NumRecentEvents is the largest number of events, the newest; 0: all.
 	NumRecentEvents int
-	// After limits the events to those not older than it; zero: all.
+	// After leaves out events that are older; zero: none.
 	After time.Time
 }
 

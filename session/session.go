@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Session is one conversation thread as its holder sees it: what was in the
-// store when it was fetched, and what its holder has appended since.
+// Session is one conversation as its holder sees it: what was in the store when it was
+// fetched, and what the holder has appended since.
 type Session interface {
 	ID() string
 	AppName() string
 	UserID() string
 	// State is the sum of the events' state deltas.
 	State() State
-	// Events is the log, or the part of it that was asked for. Other
-	// implementations than this project's may return nil: no events.
+	// Events is the log, or the requested part of it. Implementations outside this
+	// project may return nil, which means no events.
 	Events() Events
 	// LastUpdateTime is when the last event was appended, or when the session
 	// was created.
 	LastUpdateTime() time.Time
 }
 
-// ReadonlyState is a session's state for those who may only read it.
+// ReadonlyState is a session's state for a caller that may only read it.
 type ReadonlyState interface {
 	// Get returns a value, or [ErrStateKeyNotExist].
 	Get(key string) (any, error)
@@ -31,8 +31,8 @@ type ReadonlyState interface {
 	All() iter.Seq2[string, any]
 }
 
-// State is a session's state. Values read from it are shared: do not change
-// what a map or a slice in it holds, set a new one.
+// State is a session's state. Its values are shared: do not change a map or a slice
+// that you have read, but set a new one.
 type State interface {
 	ReadonlyState
 	// Set changes a value for this holder at once: Get returns what [Plain] makes of
@@ -52,9 +52,8 @@ type Events interface {
 	At(i int) *Event
 }
 
-// LastSeen returns the sequence number of the newest event that a session shows. It
-// is 0 for a session without events, and for one whose Events is nil. It is for
-// stores: the next event follows this one.
+// LastSeen returns the sequence number of the newest event of a session, 0 if it has
+// none. Stores compare it with the last event that they have.
 func LastSeen(s Session) int64 {
 	if v := ViewBehind(s); v != nil {
 		return v.LastSeq()

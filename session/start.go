@@ -13,25 +13,24 @@ import (
 // StartRequest asks for a new session that begins with events.
 type StartRequest struct {
 	CreateRequest
-	// Events are the first ones of the log. At least one is required, and partial ones are
-	// left out.
+	// Events are the first events of the log, at least one. Partial events are not
+	// stored.
 	Events []*Event
-	// Owner gets the lease of the session for TTL, which has to be more than zero then.
-	// Empty: nobody does.
+	// Owner gets the lease of the session for TTL, which must be greater than zero.
+	// Empty: no lease.
 	Owner string
 	TTL   time.Duration
 }
 
-// StartResponse holds the new session, which shows the events.
+// StartResponse holds the new session with its events.
 type StartResponse struct {
 	Session Session
-	// Lease is the owner's; nil if the request names none.
+	// Lease is the owner's; nil if the request has no Owner.
 	Lease *lease.Lease
 }
 
-// Stored returns the events of the request that are to be stored, with the values of
-// their deltas as [Plain] has them. The error says what the request lacks; it is for
-// stores.
+// Stored checks the request and returns the events to store, with plain values in
+// their deltas; see [Plain]. It is for stores.
 func (r *StartRequest) Stored() ([]*Event, error) {
 	switch {
 	case r == nil || r.AppName == "" || r.UserID == "":

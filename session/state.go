@@ -121,8 +121,8 @@ func (v *View) scopedValue(key string, at Address) *scopedValue {
 	return found
 }
 
-// EndIteration forgets the iteration: keys that were set in one pass of a loop,
-// given as "story/refine[3]".
+// EndIteration removes the iteration: keys of one iteration of a loop, such as
+// "story/refine[3]".
 func (v *View) EndIteration(pass Address) {
 	v.mu.Lock()
 	none := len(v.scoped) == 0

@@ -4,8 +4,7 @@ package session
 
 import "github.com/refrain-dev/refrain/session/mark"
 
-// Current are the events that count: those of a log, oldest first, without the
-// superseded ones.
+// Current returns the events of a log, oldest first, without the superseded ones.
 func Current(log []*Event) []*Event {
 	var gone mark.Spans
 	for _, ev := range log {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// View is the Session that this project's services hand out: a snapshot of the
-// log and the state, kept up to date with what its one holder appends. It is
-// safe for concurrent use by the agents of one run.
+// View is the Session that the services of this project return: a snapshot of the log
+// and the state, to which its holder's own appends are added. It is safe for concurrent
+// use by the agents of one run.
 type View struct {
 	appName, userID, id string
 	rec                 *record // the in-memory service's own; nil elsewhere
@@ -35,25 +35,24 @@ type View struct {
 // ViewConfig is what a store knows about a session when it makes a [View].
 type ViewConfig struct {
 	AppName, UserID, SessionID string
-	// State is given away to the view; app: and user: keys included. A view has its
-	// values as [Plain] has them, and leaves out those of which that is an error.
+	// State includes app: and user: keys. The view keeps the map, makes its values plain
+	// (see [Plain]), and removes those that JSON cannot hold.
 	State map[string]any
 	// Events are those that the view shows, oldest first.
 	Events []*Event
-	// Older is how many more it shows before them. Load reads those when
-	// somebody looks at them: the events whose Seq is from first to last. A view
-	// with a Load keeps only as many of its events as it may, and reads the others
-	// again.
+	// Older is the number of further events before them. Load reads events by their
+	// Seq, from first to last, when a caller asks for them. A view with a Load holds
+	// 8 MiB of events in memory and reads the others again.
 	Older int
 	Load  func(first, last int64) ([]*Event, error)
-	// Outline is Load for whoever needs no long texts: it may leave them out, and
-	// sets [Event.Omitted] then. It is optional.
+	// Outline is like Load, but may cut off long texts and set [Event.Omitted]. It is
+	// optional.
 	Outline func(first, last int64) ([]*Event, error)
 	// LastSeq is the sequence number of the session's last event, shown or not.
 	LastSeq int64
 	// Updated is the time of the last event, or of the creation.
 	Updated time.Time
-	// StateOnly says that the view keeps no events, only what they come to.
+	// StateOnly makes a view that keeps the state and no events.
 	StateOnly bool
 }
 
@@ -77,7 +76,7 @@ func NewView(cfg ViewConfig) *View {
 	return v
 }
 
-// ViewOf returns s itself if it is a View, and else a View of what s shows.
+// ViewOf returns s itself if it is a View, else a View with a copy of its contents.
 func ViewOf(s Session) *View {
 	if v, ok := s.(*View); ok {
 		return v
@@ -95,9 +94,9 @@ func ViewOf(s Session) *View {
 	return NewView(cfg)
 }
 
-// ViewBehind returns the View that s is, or that it wraps: a wrapper has a method
-// Unwrap() Session, as what an agent or a tool gets for its session does. It is nil
-// if there is none. It is for stores.
+// ViewBehind returns the View that s is or wraps, nil if there is none. A wrapper, such
+// as the session that agents and tools get, has a method Unwrap() Session. ViewBehind
+// is for stores.
 func ViewBehind(s Session) *View {
 	for {
 		if v, ok := s.(*View); ok {
@@ -127,10 +126,10 @@ func (v *View) LastUpdateTime() time.Time {
 	return v.updated
 }
 
-// LastSeq is the sequence number of the last event that the view knows of.
+// LastSeq is the sequence number of the last event that the view has seen.
 func (v *View) LastSeq() int64 { return v.seq.Load() }
 
-// Events is the log as it stands now, without events that are superseded; see
+// Events returns the log as it is now, without superseded events; see
 // [mark.KeySuperseded].
 func (v *View) Events() Events {
 	v.mu.Lock()
@@ -146,10 +145,9 @@ func (v *View) Events() Events {
 	return s
 }
 
-// Err is why the store could not read events that the view shows; nil as long as
-// it could. The events themselves then say so in their ErrorCode, UNREADABLE,
-// and ErrorMessage. Nothing can be appended through such a view: get the session
-// again.
+// Err returns the error with which the store failed to read events of the view, nil if
+// it did not fail. Those events have the ErrorCode UNREADABLE and the error as their
+// ErrorMessage. Such a view cannot append: get the session again.
 func (v *View) Err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,11 +159,11 @@ func (v *View) Err() error {
 	return nil
 }
 
-// State reads and writes the state as the whole run sees it.
+// State returns the state as the whole run sees it.
 func (v *View) State() State { return stateAt{view: v} }
 
-// StateAt is State as the step at an address sees it: its iteration: keys are
-// those of the loops that it is in.
+// StateAt returns the state as the step at an address sees it: with the iteration: keys
+// of the loops around the step.
 func (v *View) StateAt(a Address) State { return stateAt{view: v, at: a} }
 
 // HoldToLog makes the log the only source of the state: from now on Set returns
@@ -176,9 +174,9 @@ func (v *View) HoldToLog() {
 	v.held = true
 }
 
-// Apply adds an event that a store has just appended. A store calls it on the
-// view that it was given; the event's Seq is set. The values of its delta become
-// what [Plain] makes of them, where that is not done yet.
+// Apply adds an event that a store has just appended. A store calls it on the view that
+// AppendEvent got; the event's Seq is set. The values of its delta become plain; see
+// [Plain].
 func (v *View) Apply(ev *Event) {
 	if ev.Actions.Normalize() != nil {
 		ev.Actions.StateDelta = possible(maps.Clone(ev.Actions.StateDelta))

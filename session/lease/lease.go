@@ -12,7 +12,7 @@ import (
 // Key names one session.
 type Key struct{ AppName, UserID, SessionID string }
 
-// KeyOf is the key of a session that somebody holds.
+// KeyOf returns the key of a session.
 func KeyOf(s interface {
 	AppName() string
 	UserID() string

@@ -2,21 +2,20 @@
 
 package mark
 
-// State keys of the log's own. Events carry them, and stores keep them as they
-// keep others; a view's State does not show them.
+// State keys that the log uses for itself. Events have them in their deltas and stores
+// keep them like other keys; a view's State does not show them.
 const (
-	// KeySuperseded holds the [Spans], as text, of events that no longer count:
-	// of attempts that were cut off and made again. They stay in the log, and a
-	// view's Events leave them out.
+	// KeySuperseded holds the [Spans], as text, of the events that no longer count:
+	// those of attempts that were cut off and repeated. The log keeps them, and a view's
+	// Events leave them out.
 	KeySuperseded = KeyPrefix + "superseded"
-	// KeyNoted says that the event's delta has the whole state of the session
-	// as it was then, app: and user: keys apart: from there on the log alone
-	// tells the state.
+	// KeyNoted says that the event's delta has the whole state of the session at that
+	// time, except app: and user: keys. From there on the state can be read from the
+	// log alone.
 	KeyNoted = KeyPrefix + "noted"
-	// KeyRun holds what a session says of its last run, a [Run] as JSON, so that a
-	// list of many sessions need not read their logs. The marks of a run as a whole carry it. The
-	// runner's own [KindRunResumed] does not: only whoever owns runs knows how one
-	// stands, and a supervisor has said that it is running before it resumes it.
+	// KeyRun holds the last [Run] of a session as JSON, so that a list of many sessions
+	// does not read their logs. The events with marks of a run as a whole set it. The
+	// runner's own [KindRunResumed] does not: the supervisor has set it before.
 	KeyRun = KeyPrefix + "run"
 
 	// KeyPrefix is the prefix of these keys.

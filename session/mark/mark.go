@@ -19,10 +19,10 @@ const (
 	KindStepFinished Kind = "step_finished"
 	// KindLoopStarted: a loop begins. Data is its loop.Plan.
 	KindLoopStarted Kind = "loop_started"
-	// KindLoopContinued: a loop that a limit had stopped goes on. Data is its
+	// KindLoopContinued: a loop that a limit had stopped continues. Data is its
 	// loop.Plan, with the new limits.
 	KindLoopContinued Kind = "loop_continued"
-	// KindIterationFinished: a pass of a loop ended. Data is a
+	// KindIterationFinished: an iteration of a loop ended. Data is a
 	// loop.IterationRecord.
 	KindIterationFinished Kind = "iteration_finished"
 	// KindRolledBack: an iteration was not accepted, and the event's state delta
@@ -30,45 +30,41 @@ const (
 	KindRolledBack Kind = "rolled_back"
 	// KindLoopStopped: a loop ended. Data is a loop.StopRecord.
 	KindLoopStopped Kind = "loop_stopped"
-	// KindDispatched: calls that must not be made twice are about to be made.
+	// KindDispatched: the step is about to make calls that must not be made twice.
 	// Data is a [Dispatched].
 	KindDispatched Kind = "dispatched"
-	// KindRunResumed: a run that was cut off goes on. Data is a [RunResumed], and
-	// the event's state delta undoes what the events did that it names.
+	// KindRunResumed: a run that was cut off continues. Data is a [RunResumed]. The
+	// event's state delta undoes the changes of the superseded events.
 	KindRunResumed Kind = "run_resumed"
-	// KindReconciled says what was found out about a call that was cut off and must
-	// not be made twice. Data is a [Reconciled]. It has the address of the step that
-	// makes the call.
+	// KindReconciled: the step's Reconcile function has said whether a call that was cut
+	// off took place. Data is a [Reconciled]. The event has the step's address.
 	KindReconciled Kind = "reconciled"
-	// KindAsked is on the event with which a step asks a person. Data is a
-	// [Question]. It has the step's address.
+	// KindAsked: a step asks a person. Data is a [Question]. The event has the step's
+	// address.
 	KindAsked Kind = "asked"
-	// KindAnswered is the answer of a person. Data is an [Answer].
+	// KindAnswered: a person answered. Data is an [Answer].
 	KindAnswered Kind = "answered"
 )
 
-// The kinds of mark of a run as a whole. Whoever owns runs, such as a supervisor,
-// writes them; they have no address.
+// The kinds of mark of a run as a whole. A supervisor writes them; they have no address.
 const (
-	// KindRunStarted is on the event with the user's message. Data is a
-	// [RunStarted].
+	// KindRunStarted: the run begins. It is on the event with the user's message. Data
+	// is a [RunStarted].
 	KindRunStarted Kind = "run_started"
-	// KindRunTaken: somebody drives the run that nobody drove. Data is a [RunTaken].
+	// KindRunTaken: another process drives the run now. Data is a [RunTaken].
 	KindRunTaken Kind = "run_taken"
-	// KindRunPaused: nothing of the run is running, until it is resumed. Data
-	// is a [RunPaused].
+	// KindRunPaused: the run stands still until it is resumed. Data is a [RunPaused].
 	KindRunPaused Kind = "run_paused"
-	// KindRunEnded: the run is over. Data is a [RunEnded].
+	// KindRunEnded: the run has ended. Data is a [RunEnded].
 	KindRunEnded Kind = "run_ended"
 )
 
-// MetadataNotRun is the key of an event's CustomMetadata that says of a
-// [KindStepStarted] that the step is not run: its end follows at once, made by
-// whoever did not run it.
+// MetadataNotRun is a key of an event's CustomMetadata. On a [KindStepStarted] it says
+// that the step does not run: the event of its end follows at once.
 const MetadataNotRun = "refrain:notRun"
 
-// Mark is a fact about the run itself, written into the log by a runner that
-// is told to be durable. Progress, diagnosis and resumption are read off marks.
+// Mark is a fact about the run itself, which a durable runner writes into the log.
+// Progress, diagnosis and resuming read the marks.
 type Mark struct {
 	Kind Kind `json:"kind"`
 	// Data is the kind's own record, as JSON.
@@ -79,37 +75,35 @@ type Mark struct {
 type StepFinished struct {
 	// Error is why the step failed; empty if it did not.
 	Error string `json:"error,omitempty"`
-	// Kind says what kind of error it is, where somebody may want to know: one of
-	// those below. Permanent says that it is no use to try again, and Budget
-	// names the budget that is spent; empty is that of the run.
+	// Kind is the kind of the error, one of those below, or empty. Permanent says that
+	// another attempt cannot succeed. Budget is the name of the exceeded budget; empty
+	// for that of the run.
 	Kind      FailureKind `json:"kind,omitempty"`
 	Permanent bool        `json:"permanent,omitempty"`
 	Budget    string      `json:"budget,omitempty"`
-	// RetryAfter is how long the error asks to wait before the step is tried again, in
+	// RetryAfter is the time that the error asks to wait before the next attempt, in
 	// nanoseconds.
 	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
-	// Timeout says that the step had no more time.
+	// Timeout says that the step ran out of time.
 	Timeout bool `json:"timeout,omitempty"`
-	// Canceled says that the step was cut off, because what it is part of was
-	// canceled or ran out of time: it has no outcome, and a resumed run makes it
-	// again.
+	// Canceled says that the step was cut off because something around it was canceled
+	// or ran out of time. The step has no outcome, and a resumed run repeats it.
 	Canceled bool `json:"canceled,omitempty"`
-	// Again says that the step's loop tries it again: it has not failed for good.
+	// Again says that the step's loop retries it.
 	Again bool `json:"again,omitempty"`
-	// At is the address of the step that the error comes from, which may be further
-	// down.
+	// At is the address of the step in which the error happened, which may be below this
+	// step.
 	At string `json:"at,omitempty"`
 	// Seconds is how long the step took.
 	Seconds float64 `json:"seconds"`
-	// Outcome is what a loop makes of its step: a loop.Outcome without the
-	// state, which the log has. nil for steps of other agents.
+	// Outcome is the loop.Outcome of a loop's step, without the state, which the log
+	// has. nil for steps of other agents.
 	Outcome json.RawMessage `json:"outcome,omitempty"`
-	// Usage is what the model calls in the step used: a budget.Usage. nil if there
-	// were none.
+	// Usage is the budget.Usage of the model calls in the step; nil if it made none.
 	Usage json.RawMessage `json:"usage,omitempty"`
 }
 
-// FailureKind is a kind of failure that a log tells apart.
+// FailureKind is a kind of failure that the log distinguishes.
 type FailureKind string
 
 // The kinds of failure; an error of another kind has none.
@@ -124,21 +118,21 @@ const (
 
 // Dispatched is the data of [KindDispatched].
 type Dispatched struct {
-	// Calls are the IDs of function calls; empty for the step itself.
+	// Calls are the IDs of function calls; empty if the step itself is the call.
 	Calls []string `json:"calls,omitempty"`
 }
 
 // RunResumed is the data of [KindRunResumed].
 type RunResumed struct {
-	// Superseded are the events that no longer count: of steps that were cut off,
-	// and are made again from their beginning.
+	// Superseded are the events of steps that were cut off and run again from their
+	// beginning. They no longer count.
 	Superseded Spans `json:"superseded,omitempty"`
 }
 
 // RolledBack is the data of [KindRolledBack].
 type RolledBack struct {
-	// Iteration is the one that is undone, To the one whose state is restored;
-	// 0 is the state in which the loop began.
+	// Iteration is undone, and the state after iteration To is restored; 0 is the state
+	// at the loop's start.
 	Iteration int `json:"iteration"`
 	To        int `json:"to"`
 	// Reason says why the iteration was not accepted.
@@ -165,8 +159,8 @@ func (m *Mark) Decode(v any) error {
 	return nil
 }
 
-// Supersedes are the events that no longer count because of the mark, which is a
-// [KindRunResumed]; nil for others, and for no mark.
+// Supersedes returns the sequence numbers of the events that no longer count because of
+// the mark, a [KindRunResumed]. It is nil for other marks and for a nil mark.
 func (m *Mark) Supersedes() Spans {
 	if m == nil || m.Kind != KindRunResumed {
 		return nil
@@ -178,8 +172,8 @@ func (m *Mark) Supersedes() Spans {
 	return r.Superseded
 }
 
-// NamesCalls returns the ID of the session by which a run names, from the mark on,
-// what it does to the outside; empty for a mark that does not say, and for no mark.
+// NamesCalls returns the ID of the session that is part of the run's call IDs from this
+// mark on. It is empty for a mark that does not change it, and for a nil mark.
 func (m *Mark) NamesCalls() (string, error) {
 	if m == nil || m.Kind != KindRunStarted && m.Kind != KindRunPaused || m.Data == nil {
 		return "", nil

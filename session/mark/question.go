@@ -14,7 +14,7 @@ import (
 // QuestionKind says what a person is asked for.
 type QuestionKind string
 
-// The kinds of question, with what the Value of an [Answer] to them is.
+// The kinds of question, with the Value that an [Answer] to them has.
 const (
 	// AskApproval: true or false.
 	AskApproval QuestionKind = "approve"
@@ -24,62 +24,61 @@ const (
 	AskEdit QuestionKind = "edit"
 	// AskConfirmation of a tool call: a toolconfirmation.ToolConfirmation.
 	AskConfirmation QuestionKind = "confirm"
-	// AskResolution of a call of which nobody knows whether it took place: a
-	// [Resolution].
+	// AskResolution of a call that may or may not have taken place: a [Resolution].
 	AskResolution QuestionKind = "resolve"
 )
 
 // Question is what a step asks a person. It is the data of [KindAsked].
 type Question struct {
-	// ID is the same each time that a run is resumed.
+	// ID is the same each time the run is resumed.
 	ID   string       `json:"id"`
 	Kind QuestionKind `json:"kind"`
 	Text string       `json:"text,omitempty"`
-	// Options are the answers to choose from, if there are such.
+	// Options are the answers to choose from; empty if any answer will do.
 	Options []string `json:"options,omitempty"`
-	// Keys are the state keys that an edit is about, with their values.
+	// Keys are the state keys to edit, with their values.
 	Keys map[string]any `json:"keys,omitempty"`
-	// Deadline is when Default counts for the answer; zero: never.
+	// Deadline is when Default becomes the answer; zero: never.
 	Deadline time.Time       `json:"deadline,omitzero"`
 	Default  json.RawMessage `json:"default,omitempty"`
 }
 
-// Answer is what a person says to a [Question]. It is the data of [KindAnswered].
+// Answer is a person's answer to a [Question]. It is the data of [KindAnswered].
 type Answer struct {
 	// ID is the question's.
 	ID    string          `json:"id"`
 	Value json.RawMessage `json:"value,omitempty"`
-	// Reason is what the person adds.
+	// Reason is the person's comment.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 }
 
-// Resolution says whether a call that was in doubt was made, and with which result.
+// Resolution says whether a call in doubt took place, and with which result.
 type Resolution struct {
 	// Action is [ResolveResult], [ResolveRetry] or [ResolveSkip].
 	Action string `json:"action"`
-	// Result is what the call came to.
+	// Result is the call's result.
 	Result string `json:"result,omitempty"`
 }
 
 // What a [Resolution] can say.
 const (
-	ResolveResult = "result" // it took place, and came to Result
-	ResolveRetry  = "retry"  // it did not take place: make it
-	ResolveSkip   = "skip"   // leave it
+	ResolveResult = "result" // it took place, with this Result
+	ResolveRetry  = "retry"  // it did not take place; make it now
+	ResolveSkip   = "skip"   // go on without it
 )
 
 // resolutions are what an answer to [AskResolution] can say.
 var resolutions = []string{ResolveResult, ResolveRetry, ResolveSkip}
 
-// InDoubt asks what became of a call that was cut off; ID and deadline are up to
-// who asks.
+// InDoubt returns a question whether a call that was cut off took place. The caller sets
+// its ID and deadline.
 func InDoubt(text string) Question {
 	return Question{Kind: AskResolution, Text: text, Options: slices.Clone(resolutions)}
 }
 
-// Resolution is the answer to a question of the kind [AskResolution]. It fails on
-// another one.
+// Resolution decodes the answer to a question of the kind [AskResolution]. It fails for
+// an answer to a question of another kind.
 func (a *Answer) Resolution() (Resolution, error) {
 	var r Resolution
 	if err := json.Unmarshal(a.Value, &r); err != nil {
@@ -91,7 +90,7 @@ func (a *Answer) Resolution() (Resolution, error) {
 	return r, nil
 }
 
-// Check refuses an answer that is none to the question.
+// Check returns an error if the answer does not fit the question.
 func (q *Question) Check(a *Answer) error {
 	wrong := func(what string) error {
 		return fmt.Errorf("the answer to %s is %s, not %s", q.ID, what, string(a.Value))

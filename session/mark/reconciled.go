@@ -6,19 +6,19 @@ import "encoding/json"
 
 // Reconciled is the data of [KindReconciled].
 type Reconciled struct {
-	// Call is the ID of a function call; empty for the step itself.
+	// Call is the ID of a function call; empty if the step itself is the call.
 	Call string `json:"call,omitempty"`
 	// Outcome is [ReconciledHappened], [ReconciledNot] or [ReconciledUnknown].
 	Outcome string `json:"outcome"`
-	// Result is what the call came to, if it took place.
+	// Result is the call's result, if it took place.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Why says why it is unknown.
+	// Why says why the outcome is unknown.
 	Why string `json:"why,omitempty"`
 }
 
 // What a [Reconciled] can say.
 const (
-	ReconciledHappened = "happened"       // it took place, and came to Result
-	ReconciledNot      = "did_not_happen" // it is made again
-	ReconciledUnknown  = "unknown"        // a person is asked
+	ReconciledHappened = "happened"       // the call took place, with this Result
+	ReconciledNot      = "did_not_happen" // the step makes the call again
+	ReconciledUnknown  = "unknown"        // the run asks a person
 )

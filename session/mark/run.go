@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// RunStatus says how a run stands.
+// RunStatus is the status of a run.
 type RunStatus string
 
-// The states of a run. A run that is running by its log, and that nobody holds the
-// lease of, was interrupted: it can be resumed as one that is paused can.
+// The states of a run. If the log says that a run is running, but no process holds its
+// lease, the run was interrupted. It can be resumed like a paused run.
 const (
 	RunRunning   RunStatus = "running"
 	RunIsPaused  RunStatus = "paused"
@@ -21,30 +21,28 @@ const (
 	RunCanceled  RunStatus = "canceled"
 )
 
-// Over reports whether nothing of the run is still to come, unless somebody
-// continues it.
+// Over reports whether the run has completed, failed or was canceled.
 func (s RunStatus) Over() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
 
-// Run is what a session says of its last run: [KeyRun].
+// Run is what a session records of its last run: [KeyRun].
 type Run struct {
-	// ID is the invocation's, Name that of the definition or the root agent.
+	// ID is the ID of the invocation, Name the name of the definition or the root agent.
 	ID     string    `json:"id"`
 	Name   string    `json:"name,omitempty"`
 	Status RunStatus `json:"status"`
 	// Started is when the run began.
 	Started time.Time `json:"started"`
-	// Stop is why its loop stopped: a loop.StopReason. Empty as long as it has not.
+	// Stop is the loop.StopReason of its loop; empty until the loop stops.
 	Stop string `json:"stop,omitempty"`
 	// Error is why it failed.
 	Error string `json:"error,omitempty"`
-	// Deadline is when somebody has to go on with a run that waits, answer or
-	// not; zero if there is no such time.
+	// Deadline is when a waiting run continues without an answer; zero if never.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Parent is the run that this one was forked from.
 	Parent *RunParent `json:"parent,omitempty"`
 }
 
-// RunParent says where a run was forked off.
+// RunParent is the place where a run was forked from another.
 type RunParent struct {
 	SessionID string `json:"session_id"`
 	// Seq is the last event that both have.
@@ -53,52 +51,53 @@ type RunParent struct {
 
 // RunStarted is the data of [KindRunStarted].
 type RunStarted struct {
-	// Name is that of the definition or the root agent.
+	// Name is the name of the definition or the root agent.
 	Name string `json:"name,omitempty"`
-	// Program is what whoever started the run needs to build its agents again. A
-	// run keeps what it was started with.
+	// Program is what the starter of the run needs to build its agents again. A run
+	// keeps the program that it was started with.
 	Program json.RawMessage `json:"program,omitempty"`
 	// By says who started it, such as a process on a machine.
 	By string `json:"by,omitempty"`
-	// Session is the ID of the session in which the run began. What the run does to
-	// the outside is named by it, also where the log was copied into another
-	// session. Empty in logs of older versions.
+	// Session is the ID of the session in which the run began. The IDs of the run's calls
+	// contain it, also after the log was copied into another session. Empty in logs of
+	// older versions.
 	Session string `json:"session,omitempty"`
-	// Sealed says that every end of the run has a Seal: one that has none was changed.
-	// False in logs of older versions.
+	// Sealed says that every end of the run has a Seal, so that an end without one was
+	// changed. False in logs of older versions.
 	Sealed bool `json:"sealed,omitempty"`
 }
 
 // RunTaken is the data of [KindRunTaken].
 type RunTaken struct {
-	// By says who has taken the run up.
+	// By names the process that drives the run now.
 	By string `json:"by,omitempty"`
-	// Program takes the place of [RunStarted.Program]; empty leaves it.
+	// Program replaces [RunStarted.Program]; empty keeps it.
 	Program json.RawMessage `json:"program,omitempty"`
 }
 
 // RunPaused is the data of [KindRunPaused].
 type RunPaused struct {
-	// By says who asked for it, Reason why, if anybody said so.
+	// By names who asked for the pause, Reason says why; both may be empty.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Waits are the IDs of questions that have no answer yet.
+	// Waits are the IDs of the questions without an answer.
 	Waits []string `json:"waits,omitempty"`
-	// Session is set where a fork begins, and is its session's ID: what it does to
-	// the outside from here on is named by that. See [RunStarted].
+	// Session is set where a fork begins: the ID of the fork's session, which the IDs of
+	// its calls contain from here on. See [RunStarted].
 	Session string `json:"session,omitempty"`
 }
 
 // RunEnded is the data of [KindRunEnded].
 type RunEnded struct {
 	Status RunStatus `json:"status"`
-	// Error is why it failed, or was canceled.
+	// Error is why the run failed or was canceled.
 	Error string `json:"error,omitempty"`
 	By    string `json:"by,omitempty"`
-	// Events is how many events Seal is over, from the run's first one on, the end itself
-	// aside, and Last is the Seq of the last of them. 0 in logs of older versions.
+	// Events is the number of events under Seal, from the run's first one on, without the
+	// end itself. Last is the Seq of the last of them. 0 in logs of older versions.
 	Events int64 `json:"events,omitempty"`
 	Last   int64 `json:"last,omitempty"`
-	// Seal is a hash over the whole run: see [RunSeal]. Empty in logs of older versions.
+	// Seal is a hash over the whole run; see package seal. Empty in logs of older
+	// versions.
 	Seal string `json:"seal,omitempty"`
 }

@@ -17,7 +17,7 @@ type Span struct{ First, Last int64 }
 // the next. As text, and in JSON, they are "5-9,12".
 type Spans []Span
 
-// SpansOf are the spans of single sequence numbers, in whatever order.
+// SpansOf returns the spans of sequence numbers, which may be in any order.
 func SpansOf(seqs ...int64) Spans {
 	s := make(Spans, 0, len(seqs))
 	for _, n := range seqs {
@@ -26,7 +26,7 @@ func SpansOf(seqs ...int64) Spans {
 	return s.Union(nil)
 }
 
-// Union returns the spans of whatever is in s or in t.
+// Union returns the spans of the numbers that are in s or in t.
 func (s Spans) Union(t Spans) Spans {
 	all := slices.Concat(s, t)
 	slices.SortFunc(all, func(a, b Span) int { return cmp.Compare(a.First, b.First) })
@@ -41,7 +41,7 @@ func (s Spans) Union(t Spans) Spans {
 	return out
 }
 
-// Has reports whether a sequence number is in one of the spans.
+// Has reports whether one of the spans contains a sequence number.
 func (s Spans) Has(seq int64) bool {
 	_, in := slices.BinarySearchFunc(s, seq, func(sp Span, seq int64) int {
 		switch {
@@ -55,7 +55,7 @@ func (s Spans) Has(seq int64) bool {
 	return in
 }
 
-// String is the spans as text, such as "5-9,12".
+// String returns the spans as text, such as "5-9,12".
 func (s Spans) String() string {
 	var b []byte
 	for i, sp := range s {
@@ -74,8 +74,8 @@ func (s Spans) String() string {
 // MarshalText writes what String returns.
 func (s Spans) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText writes. It refuses spans that are not in
-// order.
+// UnmarshalText reads what MarshalText writes. It fails for spans that are not in
+// rising order.
 func (s *Spans) UnmarshalText(text []byte) error {
 	*s = nil
 	if len(text) == 0 {

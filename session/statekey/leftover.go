@@ -9,14 +9,14 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Leftovers are those of some state keys whose values an agent has left there in an
-// earlier run, or the step at an address in an earlier pass of the same run: it ran
-// there before, in another iteration of a loop around it. Values that a user or the
-// program has given are none, nor are those of app: and user: keys, which are shared
-// on purpose.
+// Leftovers finds out which of the given state keys have an old value: one that an
+// agent wrote in an earlier run, or that the step at this address wrote in an earlier
+// iteration of a loop around it. left are these keys. given are the keys that a user or
+// the program has set, and rest those that no event has written. app: and user: keys are
+// in none of them: sessions share them on purpose.
 //
-// It reads the events, the newest first, back to that with the number after, and no
-// further than it has to. rest are the keys that none of them has written.
+// Leftovers reads the events, newest first, as far as it needs, and stops at the event
+// with the sequence number after.
 func Leftovers(newest iter.Seq[*session.Event], keys []string, at session.Address, invocation string, after int64) (left, given, rest []string) {
 	pending := make(map[string]bool, len(keys))
 	for _, k := range keys {

@@ -17,8 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// OfIteration reports whether a state key lives as long as the iteration of the
-// nearest loop.
+// OfIteration reports whether a state key ends with the iteration of the nearest loop.
 func OfIteration(key string) bool { return strings.HasPrefix(key, session.KeyPrefixIteration) }
 
 // Own reports whether a state key belongs to one session alone and outlives
@@ -27,11 +26,11 @@ func Own(key string) bool {
 	return !shared(key) && durable(key) && !OfLog(key)
 }
 
-// OfLog reports whether a state key is one of the log's own, such as [mark.KeyRun]. An
-// outline has their values whole.
+// OfLog reports whether the log uses the state key for itself, such as
+// mark.KeyRun. An outline does not cut their values.
 func OfLog(key string) bool { return strings.HasPrefix(key, mark.KeyPrefix) }
 
-// OwnState are a state's keys of which Own holds.
+// OwnState returns the keys of a state for which [Own] is true, with their values.
 func OwnState(s session.ReadonlyState) map[string]any {
 	own := maps.Collect(s.All())
 	maps.DeleteFunc(own, func(k string, _ any) bool { return !Own(k) })
