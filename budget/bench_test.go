@@ -8,13 +8,13 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 )
 
-func chain(l budget.Limits, p budget.Prices) *budget.Budget {
+func chain(l budget.Limits, p budget.Prices) *budget.Meter {
 	return budget.New(l, p).Child(l).Child(l)
 }
 
 var wide = budget.Limits{Calls: 1 << 40, Tokens: 1 << 50, Cost: new(1e8)}
 
-func callOnce(b *budget.Budget) {
+func callOnce(b *budget.Meter) {
 	room, err := b.Reserve(budget.Request{Model: "a", InputTokens: 900, OutputTokens: 4096, MinOutputTokens: 64})
 	if err != nil {
 		panic(err)
@@ -24,7 +24,7 @@ func callOnce(b *budget.Budget) {
 
 // DESIGN "Budget": a call allocates nothing.
 func TestCallsAllocateNothing(t *testing.T) {
-	for name, b := range map[string]*budget.Budget{"no limits": chain(budget.Limits{}, nil), "all limits": chain(wide, prices)} {
+	for name, b := range map[string]*budget.Meter{"no limits": chain(budget.Limits{}, nil), "all limits": chain(wide, prices)} {
 		if n := testing.AllocsPerRun(1000, func() { callOnce(b) }); n != 0 {
 			t.Errorf("%s: a call makes %v allocations", name, n)
 		}
@@ -34,16 +34,16 @@ func TestCallsAllocateNothing(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	for _, tt := range []struct {
 		name string
-		*budget.Budget
+		*budget.Meter
 	}{
-		{"unlimited", new(budget.Budget)},
+		{"unlimited", new(budget.Meter)},
 		{"chain of 3, calls", chain(budget.Limits{Calls: 1 << 40}, nil)},
 		{"chain of 3, all", chain(wide, prices)},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				callOnce(tt.Budget)
+				callOnce(tt.Meter)
 			}
 		})
 	}

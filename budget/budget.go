@@ -25,12 +25,12 @@ import (
 	"sync"
 )
 
-// Budget counts what model calls use, and enforces its limits. The zero value has no limits and no
+// Meter counts what model calls use, and enforces its limits. The zero value has no limits and no
 // prices. A budget is safe for concurrent use and must not be copied.
-type Budget struct {
-	parent  *Budget
-	root    *Budget // nil for the root itself
-	depth   int     // of the root: 0
+type Meter struct {
+	parent  *Meter
+	root    *Meter // nil for the root itself
+	depth   int    // of the root: 0
 	name    string
 	prices  Prices
 	limit   limit
@@ -51,8 +51,8 @@ type Budget struct {
 
 // New returns the root of a tree of budgets. The price list must not change while the budgets are
 // in use.
-func New(l Limits, p Prices) *Budget {
-	b := &Budget{limit: l.limit(), prices: p}
+func New(l Limits, p Prices) *Meter {
+	b := &Meter{limit: l.limit(), prices: p}
 	b.costed = b.limit.costed
 	b.metered = b.limit.costed || b.limit.tokens != 0
 	return b
@@ -61,7 +61,7 @@ func New(l Limits, p Prices) *Budget {
 // Child returns a budget below b. Its limits may be higher than those of b: a call has to fit in
 // both. A budget does not know its children: one that is no longer used is garbage collected, and
 // its usage stays counted above.
-func (b *Budget) Child(l Limits) *Budget {
+func (b *Meter) Child(l Limits) *Meter {
 	c := New(l, nil)
 	c.parent, c.root, c.depth, c.claims = b, b.top(), b.depth+1, b.claims
 	c.metered = c.metered || b.metered
@@ -71,17 +71,17 @@ func (b *Budget) Child(l Limits) *Budget {
 
 // Named sets the name of b in errors, such as a loop's name, and returns b. Call it before the
 // budget is used.
-func (b *Budget) Named(name string) *Budget {
+func (b *Meter) Named(name string) *Meter {
 	b.name = name
 	return b
 }
 
 // Metered reports whether b or a budget above it limits tokens or cost. If not, a request needs no
 // estimates.
-func (b *Budget) Metered() bool { return b.metered }
+func (b *Meter) Metered() bool { return b.metered }
 
 // Used returns the usage booked in b and in the budgets below it.
-func (b *Budget) Used() Usage {
+func (b *Meter) Used() Usage {
 	mu := b.lock()
 	defer mu.Unlock()
 	return b.used.public()
@@ -90,7 +90,7 @@ func (b *Budget) Used() Usage {
 // Book counts usage without a reservation, such as that of an earlier part of the run, even if it
 // exceeds a limit. A Usage without Cost has an unknown cost, unless it is zero. Usage that a budget
 // booked in advance (BookAhead) is not counted again there and above.
-func (b *Budget) Book(u Usage) {
+func (b *Meter) Book(u Usage) {
 	mu := b.lock()
 	defer mu.Unlock()
 	b.book(u.internal(Price{}, false), false)
@@ -98,14 +98,14 @@ func (b *Budget) Book(u Usage) {
 
 // BookAhead is Book for usage that will be booked again, part by part, in the budgets below. A
 // resumed run uses it, so that all of its log is counted before the first new call.
-func (b *Budget) BookAhead(u Usage) {
+func (b *Meter) BookAhead(u Usage) {
 	mu := b.lock()
 	defer mu.Unlock()
 	b.book(u.internal(Price{}, false), true)
 }
 
 // book counts in b and above. The root's mu is held.
-func (b *Budget) book(add usage, ahead bool) {
+func (b *Meter) book(add usage, ahead bool) {
 	n := b
 	if ahead { // b itself has not booked it yet
 		n.used.add(add)
@@ -127,7 +127,7 @@ type Remaining struct {
 }
 
 // Remaining returns what is left.
-func (b *Budget) Remaining() Remaining {
+func (b *Meter) Remaining() Remaining {
 	left := unlimited
 	mu := b.lock()
 	for n := b; n != nil; n = n.parent {
@@ -151,7 +151,7 @@ func (b *Budget) Remaining() Remaining {
 // Err returns nil while b and the budgets above it will have room for a call after those that are
 // running: for a call of the smallest size, and for one like the last that they refused. Otherwise
 // it returns the [*ExceededError] of such a call. Use it before work that will make calls.
-func (b *Budget) Err() error {
+func (b *Meter) Err() error {
 	mu := b.lock()
 	defer mu.Unlock()
 	for n := b; n != nil; n = n.parent {
@@ -169,14 +169,14 @@ func (b *Budget) Err() error {
 	return nil
 }
 
-func (b *Budget) top() *Budget {
+func (b *Meter) top() *Meter {
 	if b.root != nil {
 		return b.root
 	}
 	return b
 }
 
-func (b *Budget) lock() *sync.Mutex {
+func (b *Meter) lock() *sync.Mutex {
 	mu := &b.top().mu
 	mu.Lock()
 	return mu
@@ -184,7 +184,7 @@ func (b *Budget) lock() *sync.Mutex {
 
 // free is what neither is used, nor reserved, nor held for others than the
 // claims, when calls have ended. Where there is no limit it is [unlimited]'s.
-func (b *Budget) free(claims *Hold, e ending) amount {
+func (b *Meter) free(claims *Hold, e ending) amount {
 	f := unlimited
 	if b.limit == (limit{}) {
 		return f

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 )
 
-func reserve(t *testing.T, b *budget.Budget, r budget.Request) *budget.Reservation {
+func reserve(t *testing.T, b *budget.Meter, r budget.Request) *budget.Reservation {
 	t.Helper()
 	room, err := b.Reserve(r)
 	if err != nil {
@@ -22,13 +22,13 @@ func reserve(t *testing.T, b *budget.Budget, r budget.Request) *budget.Reservati
 }
 
 // use makes a call under b.
-func use(t *testing.T, b *budget.Budget, model string, in, out int64) {
+func use(t *testing.T, b *budget.Meter, model string, in, out int64) {
 	t.Helper()
 	reserve(t, b, budget.Request{Model: model, InputTokens: in, OutputTokens: out}).Commit(budget.Usage{InputTokens: in, OutputTokens: out})
 }
 
 // refused demands that a call does not fit.
-func refused(t *testing.T, b *budget.Budget, r budget.Request) *budget.ExceededError {
+func refused(t *testing.T, b *budget.Meter, r budget.Request) *budget.ExceededError {
 	t.Helper()
 	_, err := b.Reserve(r)
 	e, ok := errors.AsType[*budget.ExceededError](err)
@@ -48,7 +48,7 @@ func TestReserveIsExact(t *testing.T) {
 	}
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		var b *budget.Budget
+		var b *budget.Meter
 		var levels []*level
 		for range 1 + rng.IntN(3) {
 			l := &level{limitCalls: 1 << 40, limitT: 1 << 40, limitB: 1 << 60}
@@ -118,7 +118,7 @@ func TestChildSharesItsParentsBudget(t *testing.T) {
 	use(t, two, "x", 500, 0)
 	refused(t, one, budget.Request{InputTokens: 101})
 	use(t, one, "x", 100, 0)
-	for b, want := range map[*budget.Budget]budget.Usage{
+	for b, want := range map[*budget.Meter]budget.Usage{
 		run: {Calls: 3, InputTokens: 900, OutputTokens: 100},
 		one: {Calls: 2, InputTokens: 400, OutputTokens: 100},
 		two: {Calls: 1, InputTokens: 500},
@@ -134,7 +134,7 @@ func TestChildSharesItsParentsBudget(t *testing.T) {
 
 // LOOP 23: the zero value counts and lets everything through.
 func TestZeroBudget(t *testing.T) {
-	var b budget.Budget
+	var b budget.Meter
 	use(t, b.Child(budget.Limits{}), "x", 1<<40, 1)
 	want := budget.Usage{Calls: 1, InputTokens: 1 << 40, OutputTokens: 1}
 	if diff := cmp.Diff(want, b.Used()); diff != "" {
@@ -265,7 +265,7 @@ func TestBookAhead(t *testing.T) {
 	use(t, two, "x", 100, 0)
 	refused(t, one, budget.Request{InputTokens: 201})
 	two.Book(budget.Usage{Calls: 6, InputTokens: 500}) // one call and 100 tokens more than ahead
-	for name, b := range map[string]*budget.Budget{"loop": loop, "run": run} {
+	for name, b := range map[string]*budget.Meter{"loop": loop, "run": run} {
 		if u := b.Used(); u.Calls != 10 || u.InputTokens != 900 || u.EstimatedTokens != 100 {
 			t.Errorf("the %s has used %+v", name, u)
 		}

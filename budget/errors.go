@@ -64,7 +64,7 @@ func (e *ExceededError) Is(target error) bool { return target == ErrExceeded }
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // exceeded is the error for what does not fit in what is free.
-func (b *Budget) exceeded(ask, free amount, claims *Hold) *ExceededError {
+func (b *Meter) exceeded(ask, free amount, claims *Hold) *ExceededError {
 	e, held := &ExceededError{Budget: b.name}, b.held
 	held.sub(claims.at(b))
 	switch {

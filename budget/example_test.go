@@ -18,7 +18,7 @@ func Example() {
 	hold := loop.Hold(0.1) // for the last word
 	defer hold.Release()
 
-	call := func(b *budget.Budget) error {
+	call := func(b *budget.Meter) error {
 		room, err := b.Reserve(budget.Request{Model: "writer", InputTokens: 2000, OutputTokens: 1000})
 		if err != nil {
 			return err

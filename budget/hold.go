@@ -7,16 +7,16 @@ import "math"
 // Hold is a part of a budget, and of those above it, that is kept back for the last work, such as a
 // loop's finalizer. Other calls cannot use it.
 type Hold struct {
-	base  *Budget
+	base  *Meter
 	outer *Hold    // what else is kept for the budget of this one
 	kept  []amount // of the budget and of each above it, in this order
-	last  *Budget
+	last  *Meter
 }
 
 // Hold keeps back a share, from 0 to 1, of every limit of b and of each budget above it, for what
 // runs under [Hold.Budget]. It keeps at least one call, and at most half of what is left, or the
 // share if that is more. A budget with one call left keeps none.
-func (b *Budget) Hold(share float64) *Hold {
+func (b *Meter) Hold(share float64) *Hold {
 	h := &Hold{base: b, outer: b.claims, kept: make([]amount, b.depth+1)}
 	h.last = b.Child(Limits{})
 	h.last.claims = h
@@ -57,7 +57,7 @@ func portion(limit, free int64, share float64) int64 {
 
 // Budget returns the budget for the work that the hold is for. It is a child of the budget that
 // holds; its calls may use what is kept back, and no other calls may.
-func (h *Hold) Budget() *Budget { return h.last }
+func (h *Hold) Budget() *Meter { return h.last }
 
 // Release gives back what is kept. A second call does nothing.
 func (h *Hold) Release() {
@@ -72,7 +72,7 @@ func (h *Hold) Release() {
 }
 
 // at is what h and those around it keep at a budget.
-func (h *Hold) at(b *Budget) amount {
+func (h *Hold) at(b *Meter) amount {
 	var sum amount
 	for ; h != nil; h = h.outer {
 		if i := h.base.depth - b.depth; i >= 0 { // else b is below

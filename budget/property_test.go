@@ -21,7 +21,7 @@ var prices = budget.Prices{"a": {Input: 3, Output: 15}, "b": {Input: 0.5, Output
 
 // node is a budget of a random tree with what it is expected to be.
 type node struct {
-	*budget.Budget
+	*budget.Meter
 	parent *node
 	limits budget.Limits
 
@@ -61,10 +61,10 @@ func randomTree(rng *rand.Rand) []*node {
 		return l
 	}
 	l := limits()
-	nodes := []*node{{Budget: budget.New(l, prices), limits: l}}
+	nodes := []*node{{Meter: budget.New(l, prices), limits: l}}
 	for range rng.IntN(8) {
 		p, l := nodes[rng.IntN(len(nodes))], limits()
-		nodes = append(nodes, &node{Budget: p.Child(l), parent: p, limits: l})
+		nodes = append(nodes, &node{Meter: p.Child(l), parent: p, limits: l})
 	}
 	return nodes
 }
@@ -118,14 +118,14 @@ func (w *worker) run() {
 				w.open[i]()
 			}
 		default:
-			w.call(n, n.Budget)
+			w.call(n, n.Meter)
 		}
 	}
 }
 
 // call asks for a call under a budget that is n's or one for the last call of
 // n, and mostly ends it at once.
-func (w *worker) call(n *node, b *budget.Budget) {
+func (w *worker) call(n *node, b *budget.Meter) {
 	req := budget.Request{Model: []string{"a", "b", "p/b", "c"}[w.rng.IntN(4)], InputTokens: w.rng.Int64N(400), OutputTokens: w.rng.Int64N(400)}
 	if w.rng.IntN(2) == 0 {
 		req.MinOutputTokens = 1 + w.rng.Int64N(100)

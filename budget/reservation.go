@@ -7,7 +7,7 @@ type Request struct {
 	// Model is the name to look for in the price list; see [Prices.Of].
 	Model string
 	// InputTokens and OutputTokens are what the call is expected to use: an estimate from earlier
-	// calls rather than the maximum. They may be left out if the budget is not [Budget.Metered].
+	// calls rather than the maximum. They may be left out if the budget is not [Meter.Metered].
 	InputTokens, OutputTokens int64
 	// MinOutputTokens is the least output to which the call may be cut down if the budget has no
 	// room for all of it; 0 means that it is never cut down.
@@ -24,9 +24,9 @@ type Reservation struct {
 	// reserved.
 	MaxOutputTokens int64
 
-	budget  *Budget // nil when it is over
-	ask     amount  // what is reserved; nothing once it is settled
-	settled usage   // what is booked until Commit says better
+	budget  *Meter // nil when it is over
+	ask     amount // what is reserved; nothing once it is settled
+	settled usage  // what is booked until Commit says better
 	parked  bool
 	price   Price
 	priced  bool
@@ -35,7 +35,7 @@ type Reservation struct {
 // Reserve reserves a call in b and in each budget above it, or in none of them. It never waits. It
 // fails with an [*ExceededError] if the call does not fit in one of them, and with an
 // [*UnknownPriceError] if one limits cost and the model has no price.
-func (b *Budget) Reserve(r Request) (Reservation, error) {
+func (b *Meter) Reserve(r Request) (Reservation, error) {
 	w, err := b.want(r)
 	if err != nil {
 		return Reservation{}, err
@@ -49,8 +49,8 @@ func (b *Budget) Reserve(r Request) (Reservation, error) {
 }
 
 // Check reports whether the call would fit if no other call were running. Its errors are those of
-// [Budget.Reserve]; it reserves nothing.
-func (b *Budget) Check(r Request) error {
+// [Meter.Reserve]; it reserves nothing.
+func (b *Meter) Check(r Request) error {
 	w, err := b.want(r)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *Reservation) Release() {
 }
 
 // Park says whether the reader of the answer is busy with something else before it reads on.
-// [Budget.ReserveWait] does not wait long for a parked call, as the parked call may itself wait for
+// [Meter.ReserveWait] does not wait long for a parked call, as the parked call may itself wait for
 // the one that reserves.
 func (r *Reservation) Park(parked bool) {
 	b := r.budget

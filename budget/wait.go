@@ -11,10 +11,10 @@ import (
 // way. It is longer than it takes to store an event.
 const patience = 10 * time.Second
 
-// ReserveWait is [Budget.Reserve], but waits for running calls to end if the call would fit without
+// ReserveWait is [Meter.Reserve], but waits for running calls to end if the call would fit without
 // them, or until ctx ends. It cuts the output down only if the budget would not have room for all
 // of it even then. Errors are those of Reserve, and the context's cause.
-func (b *Budget) ReserveWait(ctx context.Context, r Request) (Reservation, error) {
+func (b *Meter) ReserveWait(ctx context.Context, r Request) (Reservation, error) {
 	w, err := b.want(r)
 	if err != nil {
 		return Reservation{}, err
@@ -44,7 +44,7 @@ func (b *Budget) ReserveWait(ctx context.Context, r Request) (Reservation, error
 
 // try reserves, or returns a channel that is closed when it may be tried again.
 // Parked says that only calls that are parked are in the way.
-func (w *wanted) try(b *Budget) (room Reservation, changed <-chan struct{}, parked bool, err error) {
+func (w *wanted) try(b *Meter) (room Reservation, changed <-chan struct{}, parked bool, err error) {
 	mu := b.lock()
 	defer mu.Unlock()
 	alone, now := *w, *w
@@ -59,7 +59,7 @@ func (w *wanted) try(b *Budget) (room Reservation, changed <-chan struct{}, park
 }
 
 // watch is closed by the next change that makes room. The root's mu is held.
-func (b *Budget) watch() <-chan struct{} {
+func (b *Meter) watch() <-chan struct{} {
 	if b.changed == nil {
 		b.changed = make(chan struct{})
 	}
@@ -67,7 +67,7 @@ func (b *Budget) watch() <-chan struct{} {
 }
 
 // wake has those that wait look again. The root's mu is held.
-func (b *Budget) wake() {
+func (b *Meter) wake() {
 	if b.changed != nil {
 		close(b.changed)
 		b.changed = nil
@@ -84,7 +84,7 @@ const (
 )
 
 // ends is what calls give back by ending. That they were made counts.
-func (b *Budget) ends(e ending) (a amount) {
+func (b *Meter) ends(e ending) (a amount) {
 	switch e {
 	case everything:
 		a = b.reserved
@@ -104,7 +104,7 @@ type wanted struct {
 }
 
 // want prices a request.
-func (b *Budget) want(r Request) (wanted, error) {
+func (b *Meter) want(r Request) (wanted, error) {
 	w := wanted{in: count(r.InputTokens), out: count(r.OutputTokens)}
 	if w.price, w.priced = b.top().prices.Of(r.Model); b.costed && !w.priced {
 		return w, &UnknownPriceError{Model: r.Model}
@@ -123,7 +123,7 @@ func (w *wanted) need() amount {
 
 // fits cuts the output down to what there is room for in b and all budgets above
 // it, and fails where there is not even room for the least. The root's mu is held.
-func (w *wanted) fits(b *Budget, e ending) error {
+func (w *wanted) fits(b *Meter, e ending) error {
 	need, out := w.need(), w.out
 	for n := b; n != nil; n = n.parent {
 		if n.limit.costed && n.used.unpriced > 0 { // by Book
@@ -143,7 +143,7 @@ func (w *wanted) fits(b *Budget, e ending) error {
 }
 
 // within is how much of so much output fits in what is free of a budget.
-func (w *wanted) within(n *Budget, free amount, out int64) int64 {
+func (w *wanted) within(n *Meter, free amount, out int64) int64 {
 	out = min(out, free.tokens-w.in)
 	if n.limit.costed {
 		out = min(out, w.price.affords(w.in, out, free.nanos))
@@ -152,7 +152,7 @@ func (w *wanted) within(n *Budget, free amount, out int64) int64 {
 }
 
 // take reserves what fits. The root's mu is held.
-func (w *wanted) take(b *Budget) Reservation {
+func (w *wanted) take(b *Meter) Reservation {
 	ask := amount{calls: 1, tokens: w.in + w.out, nanos: w.price.atMost(w.in, w.out)}
 	most := count(1 << 62)
 	for n := b; n != nil; n = n.parent {

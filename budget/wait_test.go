@@ -23,7 +23,7 @@ type waiting struct {
 	took time.Duration
 }
 
-func wait(ctx context.Context, b *budget.Budget, r budget.Request) *waiting {
+func wait(ctx context.Context, b *budget.Meter, r budget.Request) *waiting {
 	w := new(waiting)
 	go func() {
 		began := time.Now()

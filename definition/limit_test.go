@@ -101,8 +101,8 @@ sub_agents:
 			},
 			{
 				Name: "critic", OnError: loop.NextIteration,
-				Adaptive: &loop.Adaptive{Min: loop.Duration(5 * time.Second), Max: minutes(5), Factor: 2, After: 3},
-				Retry:    &loop.Retry{Attempts: 2},
+				AdaptiveTimeout: &loop.AdaptiveTimeout{Min: loop.Duration(5 * time.Second), Max: minutes(5), Factor: 2, After: 3},
+				Retry:           &loop.Retry{Attempts: 2},
 			},
 			{Name: "polish", Retry: &loop.Retry{Attempts: 2}},
 			{Name: "last", Finalizer: true},
@@ -123,8 +123,8 @@ sub_agents:
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantRetry := llmagent.RequestRetry{Attempts: 5, Delay: time.Second, MaxDelay: 4 * time.Second, MaxRetryAfter: 20 * time.Second}
-	if got := agent.Find(root, "writer").(*llmagent.Agent).Config().Retry; got != wantRetry {
+	wantRetry := llmagent.RequestRetry{Attempts: 5, Backoff: time.Second, MaxBackoff: 4 * time.Second, MaxRetryAfter: 20 * time.Second}
+	if got := agent.Find(root, "writer").(*llmagent.Agent).Config().RequestRetry; got != wantRetry {
 		t.Errorf("requests are sent again as %+v", got)
 	}
 }

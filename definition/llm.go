@@ -57,12 +57,12 @@ var llmRows = []row[LLM]{
 
 var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row[llmagent.RequestRetry]{
 	field("attempts", "attempts in all", wholeFrom[int](1, ""), func(t *llmagent.RequestRetry) *int { return &t.Attempts }).shown(3),
-	field("backoff", "wait before the second attempt; doubles before each further one", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.Delay }).shown("500ms"),
-	field("max_backoff", "longest wait", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.MaxDelay }).shown("8s"),
+	field("backoff", "wait before the second attempt; doubles before each further one", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.Backoff }).shown("500ms"),
+	field("max_backoff", "longest wait", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.MaxBackoff }).shown("8s"),
 	field("max_retry_after", "longest wait that a provider may ask for", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
 }, settled: func(p place, t *llmagent.RequestRetry) {
-	if t.MaxDelay > 0 && t.MaxDelay < t.Delay {
-		p.report(p.src.Of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxDelay, t.Delay)
+	if t.MaxBackoff > 0 && t.MaxBackoff < t.Backoff {
+		p.report(p.src.Of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxBackoff, t.Backoff)
 	}
 }}
 
@@ -195,7 +195,7 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 	cfg := llmagent.Config{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Model: b.models[name], Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
-		Retry: l.Retry,
+		RequestRetry: l.Retry,
 	}
 	if a.mayExit() && a.exitTool() == nil {
 		if err := exitTool(a, "", &cfg); err != nil {

@@ -31,7 +31,7 @@ func (a *Agent) planWith(l *Loop) *loop.Plan {
 		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
-		Budget: l.Budget, Reserve: l.Reserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
+		Budget: l.Budget, FinalizerReserve: l.Reserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
 		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit, FinalizeEach: l.FinalizeEach,
 		DelayAfter: loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
 	}
@@ -48,7 +48,7 @@ func (a *Agent) planStep() loop.Step {
 		s.OnError = a.OnError
 	}
 	if own := a.Step; own != nil {
-		s.Timeout, s.Adaptive, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.Adaptive, own.Retry, own.Circuit
+		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.Adaptive, own.Retry, own.Circuit
 		s.DelayBefore, s.DelayAfter = loop.Duration(own.DelayBefore), loop.Duration(own.DelayAfter)
 	}
 	return s

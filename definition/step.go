@@ -22,7 +22,7 @@ type Step struct {
 	// instead: see [Loop].
 	Timeout time.Duration
 	// Adaptive makes the bound from the step's own history.
-	Adaptive *loop.Adaptive
+	Adaptive *loop.AdaptiveTimeout
 	// Retry runs the step again when it fails, Circuit stops running it when it
 	// fails again and again.
 	Retry   *loop.Retry
@@ -49,7 +49,7 @@ var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.D
 var stepRows = []row[Step]{
 	field("retry", "attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
 	field("circuit", "skip the step after failures in a row until a cooldown ends: {failures, cooldown, endpoint}; for steps of a loop", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
-	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.Adaptive { return &s.Adaptive }),
+	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.AdaptiveTimeout { return &s.Adaptive }),
 	field("delay_before", "pause before the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
 	field("delay_after", "pause after the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
 	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
@@ -67,11 +67,11 @@ var circuitParts = parts[loop.Circuit]{rows: []row[loop.Circuit]{
 	field("endpoint", "name of what the step depends on; steps of the loop with the same endpoint share a circuit", aText, func(c *loop.Circuit) *string { return &c.Endpoint }),
 }}
 
-var adaptiveParts = parts[loop.Adaptive]{rows: []row[loop.Adaptive]{
-	field("min", "shortest timeout", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Min }),
-	field("max", "longest timeout; also the timeout until there are enough durations", aLoopSpan, func(t *loop.Adaptive) *loop.Duration { return &t.Max }).must(),
-	field("factor", "factor on the 95th percentile of the durations, at least 1", numberFrom(0), func(t *loop.Adaptive) *float64 { return &t.Factor }).shown(3),
-	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.Adaptive) *uint { return &t.After }).shown(5),
+var adaptiveParts = parts[loop.AdaptiveTimeout]{rows: []row[loop.AdaptiveTimeout]{
+	field("min", "shortest timeout", aLoopSpan, func(t *loop.AdaptiveTimeout) *loop.Duration { return &t.Min }),
+	field("max", "longest timeout; also the timeout until there are enough durations", aLoopSpan, func(t *loop.AdaptiveTimeout) *loop.Duration { return &t.Max }).must(),
+	field("factor", "factor on the 95th percentile of the durations, at least 1", numberFrom(0), func(t *loop.AdaptiveTimeout) *float64 { return &t.Factor }).shown(3),
+	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.AdaptiveTimeout) *uint { return &t.After }).shown(5),
 }}
 
 // stepPlace reports what only a step of a loop can have where there is none.

@@ -351,8 +351,8 @@ func iterations(p *loop.Plan) Bound {
 func (w *worst) runsOf(p *loop.Plan, step int, sub *Agent) (runs Bound, once AtMost) {
 	once = w.once(sub)
 	s := &p.Steps[step]
-	if s.Adaptive != nil {
-		once.Seconds = min(once.Seconds, seconds(max(s.Timeout, s.Adaptive.Max)))
+	if s.AdaptiveTimeout != nil {
+		once.Seconds = min(once.Seconds, seconds(max(s.Timeout, s.AdaptiveTimeout.Max)))
 	} else if s.Timeout > 0 {
 		once.Seconds = min(once.Seconds, seconds(s.Timeout))
 	}

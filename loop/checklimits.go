@@ -35,9 +35,9 @@ func (c *checker) limits(p *Plan) {
 		}
 	}
 	switch {
-	case math.IsNaN(p.Reserve) || p.Reserve < 0 || p.Reserve >= 1:
-		c.add("reserve", fmt.Sprintf("reserve is %v", p.Reserve), "give a share below 1, such as 0.1")
-	case p.Reserve > 0 && p.Finalizer() < 0:
+	case math.IsNaN(p.FinalizerReserve) || p.FinalizerReserve < 0 || p.FinalizerReserve >= 1:
+		c.add("reserve", fmt.Sprintf("reserve is %v", p.FinalizerReserve), "give a share below 1, such as 0.1")
+	case p.FinalizerReserve > 0 && p.Finalizer() < 0:
 		c.add("reserve", "reserve is kept for a finalizer, but the loop has none", "")
 	}
 	if p.StateLimit < 0 {
@@ -66,7 +66,7 @@ func (c *checker) stepLimits(field string, p *Plan, step int) {
 			c.add(field+".retry", "the finalizer is not run again", "leave retry out")
 		}
 	}
-	if a := s.Adaptive; a != nil {
+	if a := s.AdaptiveTimeout; a != nil {
 		c.duration(field+".adaptive.min", a.Min)
 		switch {
 		case a.Max <= 0:

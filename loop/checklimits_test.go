@@ -31,11 +31,11 @@ func TestCheckLimits(t *testing.T) {
 			Steps: []loop.Step{
 				{
 					Name: "a", Timeout: secs(5), DelayBefore: secs(1), DelayAfter: secs(1), Retry: &loop.Retry{Attempts: 3, Backoff: secs(1), MaxBackoff: secs(9)},
-					Adaptive: &loop.Adaptive{Factor: 2, Min: secs(1), Max: secs(9), After: 32}, Circuit: &loop.Circuit{Failures: 1, Cooldown: secs(1)},
+					AdaptiveTimeout: &loop.AdaptiveTimeout{Factor: 2, Min: secs(1), Max: secs(9), After: 32}, Circuit: &loop.Circuit{Failures: 1, Cooldown: secs(1)},
 				},
 				{Name: "judge"}, {Name: "f", Finalizer: true},
 			},
-			Timeout: secs(9), IterationTimeout: secs(9), DelayBefore: secs(1), DelayAfter: secs(1), Reserve: 0.2, StateLimit: 9,
+			Timeout: secs(9), IterationTimeout: secs(9), DelayBefore: secs(1), DelayAfter: secs(1), FinalizerReserve: 0.2, StateLimit: 9,
 			Budget: &loop.Budget{Calls: 10, Tokens: 10, Cost: new(1.0)}, NoProgress: &loop.NoProgress{Repeats: 2, Swings: 1, Keys: []string{"k"}},
 			NotWorth: &loop.NotWorth{Gain: 0.1, Per: loop.PerCost}, QualityGate: new(-1.0), OnRegression: loop.RollbackOnWorse,
 			Score: &loop.Score{Key: "s", Judge: &loop.Judge{Step: "judge", Samples: 32}, Dimensions: many[:32], DimensionTarget: new(7.0)},
@@ -52,10 +52,10 @@ func TestCheckLimits(t *testing.T) {
 		"nothing is left":  {plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 1}}, []string{"budget: budget is all kept for the finalizer (raise it, or lower reserve)"}},
 		"one is left":      {plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 2}}, nil},
 		"one is enough":    {plan{Budget: &loop.Budget{Calls: 1}}, nil},
-		"reserve":          {plan{Steps: steps("a", "final"), Reserve: 1}, []string{"reserve: reserve is 1 (give a share below 1, such as 0.1)"}},
-		"negative reserve": {plan{Steps: steps("a", "final"), Reserve: -0.1}, []string{"reserve: reserve is -0.1 (give a share below 1, such as 0.1)"}},
-		"reserve for none": {plan{Reserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, but the loop has none"}},
-		"reserve for each": {plan{Steps: steps("a", "final"), FinalizeEach: true, Reserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, but the loop has none"}},
+		"reserve":          {plan{Steps: steps("a", "final"), FinalizerReserve: 1}, []string{"reserve: reserve is 1 (give a share below 1, such as 0.1)"}},
+		"negative reserve": {plan{Steps: steps("a", "final"), FinalizerReserve: -0.1}, []string{"reserve: reserve is -0.1 (give a share below 1, such as 0.1)"}},
+		"reserve for none": {plan{FinalizerReserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, but the loop has none"}},
+		"reserve for each": {plan{Steps: steps("a", "final"), FinalizeEach: true, FinalizerReserve: 0.1}, []string{"reserve: reserve is kept for a finalizer, but the loop has none"}},
 		"state limit":      {plan{StateLimit: -1}, []string{"state_limit: state_limit is negative: -1"}},
 		"finalize each":    {plan{FinalizeEach: true}, []string{"finalize_each: finalize_each needs a finalizer"}},
 
@@ -71,11 +71,11 @@ func TestCheckLimits(t *testing.T) {
 		"retry of the finalizer": {plan{Steps: []loop.Step{{Name: "a"}, {Name: "f", Finalizer: true, Retry: &loop.Retry{Attempts: 2}}}},
 			[]string{"steps[1].retry: the finalizer is not run again (leave retry out)"}},
 		"retry of a finalizer in each": {plan{FinalizeEach: true, Steps: []loop.Step{{Name: "a"}, {Name: "f", Finalizer: true, Retry: &loop.Retry{Attempts: 2}}}}, nil},
-		"adaptive": {step(loop.Step{Adaptive: &loop.Adaptive{Min: -1, Factor: 0.5, After: 33}}), []string{
+		"adaptive": {step(loop.Step{AdaptiveTimeout: &loop.AdaptiveTimeout{Min: -1, Factor: 0.5, After: 33}}), []string{
 			"steps[0].adaptive.min: steps[0].adaptive.min is negative: -1ns", "steps[0].adaptive.max: steps[0].adaptive needs a max",
 			"steps[0].adaptive.factor: steps[0].adaptive.factor is 0.5 (give at least 1)", "steps[0].adaptive.after: steps[0].adaptive.after is 33 (at most 32 runs are remembered)",
 		}},
-		"adaptive bounds": {step(loop.Step{Adaptive: &loop.Adaptive{Min: secs(2), Max: secs(1), Factor: math.NaN()}}), []string{
+		"adaptive bounds": {step(loop.Step{AdaptiveTimeout: &loop.AdaptiveTimeout{Min: secs(2), Max: secs(1), Factor: math.NaN()}}), []string{
 			"steps[0].adaptive.min: steps[0].adaptive: min 2s is above max 1s", "steps[0].adaptive.factor: steps[0].adaptive.factor is NaN (give at least 1)",
 		}},
 		"circuit": {step(loop.Step{Circuit: &loop.Circuit{}}), []string{

@@ -29,10 +29,10 @@ func (p *Plan) reserve() float64 {
 	switch {
 	case p.Finalizer() < 0:
 		return 0
-	case p.Reserve == 0:
+	case p.FinalizerReserve == 0:
 		return 0.1
 	}
-	return p.Reserve
+	return p.FinalizerReserve
 }
 
 // deadline is how much active time the iterations have, and the loop in all.

@@ -109,7 +109,7 @@ func TestLaw17FinalizerKeepsItsTime(t *testing.T) {
 		"no limit":             {loop.Plan{MaxIterations: 1}, []float64{60}, 0, ""},
 		"a tenth":              {loop.Plan{Timeout: secs(100)}, []float64{100}, 10 * time.Second, loop.TotalTimeout},
 		"all that is left":     {loop.Plan{Timeout: secs(100), MaxIterations: 1}, []float64{30}, 70 * time.Second, loop.TotalTimeout},
-		"its own share":        {loop.Plan{Timeout: secs(100), Reserve: 0.25}, []float64{100}, 25 * time.Second, loop.TotalTimeout},
+		"its own share":        {loop.Plan{Timeout: secs(100), FinalizerReserve: 0.25}, []float64{100}, 25 * time.Second, loop.TotalTimeout},
 		"after a step overran": {loop.Plan{Timeout: secs(100), StopWhen: &loop.Condition{Expr: "true"}}, []float64{89}, 11 * time.Second, loop.TotalTimeout},
 		"the last iteration ran out of time": {
 			loop.Plan{IterationTimeout: secs(5), MaxIterations: 2}, []float64{9}, 0, "",
@@ -133,24 +133,24 @@ func TestLaw17FinalizerKeepsItsTime(t *testing.T) {
 
 // LOOP 21, F8, O5: the limit of a step follows its own history.
 func TestAdaptiveTimeout(t *testing.T) {
-	limits := func(a loop.Adaptive, own loop.Duration, takes ...float64) string {
-		p := loop.Plan{Steps: []loop.Step{{Name: "a", Adaptive: &a, Timeout: own}}, MaxIterations: uint(len(takes)), OnError: loop.SkipStep}
+	limits := func(a loop.AdaptiveTimeout, own loop.Duration, takes ...float64) string {
+		p := loop.Plan{Steps: []loop.Step{{Name: "a", AdaptiveTimeout: &a, Timeout: own}}, MaxIterations: uint(len(takes)), OnError: loop.SkipStep}
 		return bounds(run(t, p, taking(takes...)))
 	}
 	for _, c := range []struct {
 		name  string
-		adapt loop.Adaptive
+		adapt loop.AdaptiveTimeout
 		own   loop.Duration
 		takes []float64
 		want  string
 	}{
-		{"max until there are five", loop.Adaptive{Max: secs(60)}, 0, []float64{1, 1, 1, 1, 2, 1, 1}, "1m0s, 1m0s, 1m0s, 1m0s, 1m0s, 6s, 6s"},
-		{"its own limit until then", loop.Adaptive{Max: secs(60), After: 2}, secs(20), []float64{1, 3, 1}, "20s, 20s, 9s"},
-		{"at least min", loop.Adaptive{Min: secs(5), Max: secs(60), After: 1}, 0, []float64{1, 1}, "1m0s, 5s"},
-		{"at most max", loop.Adaptive{Max: secs(10), After: 1}, 0, []float64{8, 1}, "10s, 10s"},
-		{"another factor", loop.Adaptive{Max: secs(60), After: 1, Factor: 1.5}, 0, []float64{8, 1}, "1m0s, 12s"},
-		{"a factor beyond all time", loop.Adaptive{Max: secs(60), After: 1, Factor: 1e30}, 0, []float64{8, 1}, "1m0s, 1m0s"},
-		{"work that grows is learned", loop.Adaptive{Max: secs(60), After: 1, Factor: 2}, 0, []float64{1, 9, 9, 9, 1}, "1m0s, 2s, 4s, 8s, 16s"},
+		{"max until there are five", loop.AdaptiveTimeout{Max: secs(60)}, 0, []float64{1, 1, 1, 1, 2, 1, 1}, "1m0s, 1m0s, 1m0s, 1m0s, 1m0s, 6s, 6s"},
+		{"its own limit until then", loop.AdaptiveTimeout{Max: secs(60), After: 2}, secs(20), []float64{1, 3, 1}, "20s, 20s, 9s"},
+		{"at least min", loop.AdaptiveTimeout{Min: secs(5), Max: secs(60), After: 1}, 0, []float64{1, 1}, "1m0s, 5s"},
+		{"at most max", loop.AdaptiveTimeout{Max: secs(10), After: 1}, 0, []float64{8, 1}, "10s, 10s"},
+		{"another factor", loop.AdaptiveTimeout{Max: secs(60), After: 1, Factor: 1.5}, 0, []float64{8, 1}, "1m0s, 12s"},
+		{"a factor beyond all time", loop.AdaptiveTimeout{Max: secs(60), After: 1, Factor: 1e30}, 0, []float64{8, 1}, "1m0s, 1m0s"},
+		{"work that grows is learned", loop.AdaptiveTimeout{Max: secs(60), After: 1, Factor: 2}, 0, []float64{1, 9, 9, 9, 1}, "1m0s, 2s, 4s, 8s, 16s"},
 	} {
 		if got := limits(c.adapt, c.own, c.takes...); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -158,7 +158,7 @@ func TestAdaptiveTimeout(t *testing.T) {
 	}
 
 	// One of twenty runs is an exception; two are not. No more than 32 count.
-	p := loop.Plan{Steps: []loop.Step{{Name: "a", Adaptive: &loop.Adaptive{Max: secs(1000), Factor: 1}}}}
+	p := loop.Plan{Steps: []loop.Step{{Name: "a", AdaptiveTimeout: &loop.AdaptiveTimeout{Max: secs(1000), Factor: 1}}}}
 	after := func(takes ...float64) time.Duration {
 		var u loop.Tally
 		for _, s := range takes {
@@ -180,7 +180,7 @@ func TestAdaptiveTimeout(t *testing.T) {
 
 // What failed, was cached or only waited says nothing about how long a step takes.
 func TestAdaptiveTimeoutCountsRunsOnly(t *testing.T) {
-	p := loop.Plan{Steps: []loop.Step{{Name: "a", Adaptive: &loop.Adaptive{Max: secs(60), After: 1}, DelayBefore: secs(7)}}, OnError: loop.SkipStep, MaxIterations: 4}
+	p := loop.Plan{Steps: []loop.Step{{Name: "a", AdaptiveTimeout: &loop.AdaptiveTimeout{Max: secs(60), After: 1}, DelayBefore: secs(7)}}, OnError: loop.SkipStep, MaxIterations: 4}
 	tr := run(t, p, func(d loop.Decision) loop.Outcome {
 		o := lasting(5*time.Second, loop.Outcome{})
 		switch d.Iteration {
@@ -267,7 +267,7 @@ func TestLaw23Budget(t *testing.T) {
 		}
 	}
 	// What fits to the last cent is not exceeded.
-	last := loop.Plan{Steps: steps("a", "b", "final"), Budget: &loop.Budget{Cost: new(1.2)}, Reserve: 0.25}
+	last := loop.Plan{Steps: steps("a", "b", "final"), Budget: &loop.Budget{Cost: new(1.2)}, FinalizerReserve: 0.25}
 	if got := run(t, last, use(1, 1, 0.3)).stop.String(); got != "Stopped: budget after 2 iterations: 1.2 of 0.9 cost used" {
 		t.Error(got)
 	}
@@ -324,7 +324,7 @@ func TestHeld(t *testing.T) {
 		"no budget":    {loop.Plan{Steps: steps("a", "final")}, loop.Budget{}},
 		"a tenth":      {loop.Plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 100, Tokens: 1000, Cost: new(2.0)}}, loop.Budget{Calls: 10, Tokens: 100, Cost: new(0.2)}},
 		"at least one": {loop.Plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 3}}, loop.Budget{Calls: 1}},
-		"another":      {loop.Plan{Steps: steps("a", "final"), Reserve: 0.5, Budget: &loop.Budget{Calls: 7}}, loop.Budget{Calls: 4}},
+		"another":      {loop.Plan{Steps: steps("a", "final"), FinalizerReserve: 0.5, Budget: &loop.Budget{Calls: 7}}, loop.Budget{Calls: 4}},
 		"each":         {loop.Plan{Steps: steps("a", "final"), FinalizeEach: true, Budget: &loop.Budget{Calls: 7}}, loop.Budget{}},
 	} {
 		if diff := cmp.Diff(c.want, c.plan.Held()); diff != "" {

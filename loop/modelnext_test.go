@@ -129,7 +129,7 @@ func (m *model) times(t *testing.T, d loop.Decision) {
 		t.Fatalf("waits %s, want %s to %s: %+v", d.Wait, low, high, d)
 	}
 	limit := time.Duration(s.Timeout)
-	if a := s.Adaptive; a != nil {
+	if a := s.AdaptiveTimeout; a != nil {
 		limit = m.adapted(d.Step, a, limit)
 	}
 	for _, rest := range []time.Duration{left - d.Wait, own - max(d.Wait, around)} { // a shorter wait gives an iteration no more
@@ -150,7 +150,7 @@ func longestWait(r *loop.Retry) time.Duration {
 }
 
 // adapted is the limit that follows from a step's history.
-func (m *model) adapted(step int, a *loop.Adaptive, own time.Duration) time.Duration {
+func (m *model) adapted(step int, a *loop.AdaptiveTimeout, own time.Duration) time.Duration {
 	runs := m.runs[step]
 	after, factor := 5, 3.0
 	if a.After > 0 {

@@ -54,9 +54,9 @@ type Plan struct {
 	IterationTimeout Duration `json:"iteration_timeout,omitzero"`
 	// Budget bounds what the loop's model calls use. nil: nothing does.
 	Budget *Budget `json:"budget,omitzero"`
-	// Reserve is the share of Timeout and Budget that is kept for the
+	// FinalizerReserve is the share of Timeout and Budget that is kept for the
 	// finalizer. 0 means 0.1; without a finalizer nothing is.
-	Reserve float64 `json:"reserve,omitzero"`
+	FinalizerReserve float64 `json:"reserve,omitzero"`
 	// NoProgress ends a loop that goes round in circles. nil: not looked for.
 	NoProgress *NoProgress `json:"no_progress,omitzero"`
 	// NotWorth ends a loop whose next iteration promises too little. nil: not looked for.

@@ -51,7 +51,7 @@ func randomPlan(r *rand.Rand) *loop.Plan {
 		at := r.IntN(len(p.Steps) + 1)
 		p.Steps = append(p.Steps[:at:at], append([]loop.Step{f}, p.Steps[at:]...)...)
 		if p.FinalizeEach = one(r, 4); !p.FinalizeEach {
-			p.Reserve = pick(r, 0, 0.25)
+			p.FinalizerReserve = pick(r, 0, 0.25)
 		}
 	}
 	p.CanExit = pick(r, nil, nil, []string{}, []string{"s0"}, []string{"s1", "f"})
@@ -83,7 +83,7 @@ func randomStep(r *rand.Rand, name string, policies []loop.ErrorPolicy) loop.Ste
 		s.Retry = &loop.Retry{Attempts: pick(r, 1, 2, uint(4)), Backoff: pick(r, 0, secs(1)), MaxBackoff: pick(r, 0, secs(2))}
 	}
 	if one(r, 6) {
-		s.Adaptive = &loop.Adaptive{Factor: pick(r, 0, 1.5), Min: pick(r, 0, secs(1)), Max: secs(8), After: pick(r, 0, 1, uint(3))}
+		s.AdaptiveTimeout = &loop.AdaptiveTimeout{Factor: pick(r, 0, 1.5), Min: pick(r, 0, secs(1)), Max: secs(8), After: pick(r, 0, 1, uint(3))}
 	}
 	switch r.IntN(12) {
 	case 0, 1:

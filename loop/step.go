@@ -20,8 +20,8 @@ type Step struct {
 	Retry *Retry `json:"retry,omitzero"`
 	// Timeout bounds one attempt. 0: nothing does.
 	Timeout Duration `json:"timeout,omitzero"`
-	// Adaptive takes Timeout's place once the step has run often enough.
-	Adaptive *Adaptive `json:"adaptive,omitzero"`
+	// AdaptiveTimeout takes Timeout's place once the step has run often enough.
+	AdaptiveTimeout *AdaptiveTimeout `json:"adaptive,omitzero"`
 	// Circuit keeps a step that fails again and again from being run. nil: not.
 	Circuit *Circuit `json:"circuit,omitzero"`
 	// DelayBefore and DelayAfter are waited around the step.
@@ -45,11 +45,11 @@ type Retry struct {
 	MaxBackoff Duration `json:"max_backoff,omitzero"`
 }
 
-// Adaptive makes a step's timeout from its own history: the 95th percentile of
+// AdaptiveTimeout makes a step's timeout from its own history: the 95th percentile of
 // its last 32 runs times Factor, within Min and Max. A run that ran out of time
 // counts with the time it had, so that the limit grows with the work; one that
 // failed does not count.
-type Adaptive struct {
+type AdaptiveTimeout struct {
 	// Factor is at least 1. 0 means 3.
 	Factor float64 `json:"factor,omitzero"`
 	// Min and Max bound it. Max is required; it holds too before there are
@@ -80,14 +80,14 @@ func (p *Plan) remember(t *Tally, o *incoming) {
 		return
 	}
 	s := &p.Steps[o.Step]
-	if s.Adaptive == nil && s.Circuit == nil {
+	if s.AdaptiveTimeout == nil && s.Circuit == nil {
 		return
 	}
 	kind := ""
 	if o.Failure != nil {
 		kind = o.Failure.Kind
 	}
-	if took := o.took(); s.Adaptive != nil && took > 0 && !o.Cached && (o.Failure == nil || kind == Timeout) {
+	if took := o.took(); s.AdaptiveTimeout != nil && took > 0 && !o.Cached && (o.Failure == nil || kind == Timeout) {
 		st := t.stepTally(o.Step)
 		times := make([]time.Duration, 0, maxTimes)
 		times = append(times, st.Times[max(0, len(st.Times)-maxTimes+1):]...)
@@ -119,7 +119,7 @@ func (p *Plan) keep(t *Tally, step int, st stepTally) {
 // stepTimeout bounds the next attempt of a step; 0: nothing does.
 func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
 	s := &p.Steps[step]
-	a := s.Adaptive
+	a := s.AdaptiveTimeout
 	if a == nil {
 		return time.Duration(s.Timeout)
 	}

@@ -113,7 +113,7 @@ func loose(r *rand.Rand) *loop.Plan {
 		s.Retry = maybe(r, 4, &loop.Retry{Attempts: 3, Backoff: secs(1)})
 		s.Timeout = maybe(r, 6, secs(4))
 		s.Circuit = maybe(r, 6, &loop.Circuit{Failures: 2, Cooldown: secs(9)})
-		s.Adaptive = maybe(r, 6, &loop.Adaptive{Max: secs(9), After: 3, Factor: 1})
+		s.AdaptiveTimeout = maybe(r, 6, &loop.AdaptiveTimeout{Max: secs(9), After: 3, Factor: 1})
 	}
 	if one(r, 2) {
 		p.Steps = append(p.Steps, loop.Step{Name: "final", Finalizer: true})
@@ -197,7 +197,7 @@ func other(r *rand.Rand, p *loop.Plan) *loop.Plan {
 	case 10:
 		q.CanExit = []string{}
 	case 11:
-		s.Adaptive = pick(r, nil, &loop.Adaptive{Max: secs(4)})
+		s.AdaptiveTimeout = pick(r, nil, &loop.AdaptiveTimeout{Max: secs(4)})
 	}
 	return q
 }

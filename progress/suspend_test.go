@@ -66,7 +66,7 @@ func newStood(t *testing.T) (*stood, *supervisor.Run) {
 	return s, run
 }
 
-func (s *stood) wait(run *supervisor.Run) supervisor.Outcome {
+func (s *stood) wait(run *supervisor.Run) supervisor.Ending {
 	s.t.Helper()
 	end, err := run.Wait(s.t.Context())
 	if err != nil {

@@ -31,7 +31,7 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	r.s.queue.leave(r.place)
 	prog.close()
 	r.mu.Lock()
-	r.outcome = Outcome{r.run, err}
+	r.outcome = Ending{r.run, err}
 	r.mu.Unlock()
 	r.s.release(r.lease)
 	if r.run.Status == mark.RunWaiting {

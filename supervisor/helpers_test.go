@@ -258,7 +258,7 @@ func resume(t testing.TB, sup *supervisor.Supervisor, id string) *supervisor.Run
 	return run
 }
 
-func wait(t testing.TB, run *supervisor.Run) supervisor.Outcome {
+func wait(t testing.TB, run *supervisor.Run) supervisor.Ending {
 	t.Helper()
 	out, err := run.Wait(t.Context())
 	if err != nil {

@@ -36,11 +36,11 @@ type Run struct {
 	asked   error         // why it is to be paused; nil if it is not
 	answers []mark.Answer // that are not in the log yet
 	closing bool          // nothing is taken any more
-	outcome Outcome
+	outcome Ending
 }
 
-// Outcome is how a run, or a part of it, ended.
-type Outcome struct {
+// Ending is how a run, or a part of it, ended.
+type Ending struct {
 	// Run is its status according to the log.
 	Run mark.Run
 	// Err is why the run did not complete: a [*PausedError], an [*agent.WaitingError], a
@@ -83,14 +83,14 @@ func (r *Run) Done() <-chan struct{} { return r.done }
 
 // Wait waits until this supervisor no longer drives the run, and returns how it ended. The error is
 // the context's cause.
-func (r *Run) Wait(ctx context.Context) (Outcome, error) {
+func (r *Run) Wait(ctx context.Context) (Ending, error) {
 	select {
 	case <-r.done:
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.outcome, nil
 	case <-ctx.Done():
-		return Outcome{}, context.Cause(ctx)
+		return Ending{}, context.Cause(ctx)
 	}
 }
 

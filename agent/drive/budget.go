@@ -17,15 +17,15 @@ import (
 //	defer hold.Release()
 //	… drive.NewStep(ctx, drive.StepConfig{Agent: step, Loop: l, Budget: own})
 //	… drive.NewStep(ctx, drive.StepConfig{Agent: finalizer, Budget: hold.Budget()})
-func (p Place) Budget() *budget.Budget {
+func (p Place) Budget() *budget.Meter {
 	if inv := p.inv; inv != nil {
 		return inv.budget
 	}
-	return new(budget.Budget)
+	return new(budget.Meter)
 }
 
 // newBudget is the budget of a run.
-func (s *shared) newBudget() *budget.Budget {
+func (s *shared) newBudget() *budget.Meter {
 	c := s.RunConfig
 	if c == nil || c.Budget == nil && c.Prices == nil {
 		return &s.unlimited

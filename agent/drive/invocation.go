@@ -53,7 +53,7 @@ func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 type shared struct {
 	Invocation
 	modelCalls *atomic.Int64
-	unlimited  budget.Budget // of a run that has no budget, nor prices
+	unlimited  budget.Meter // of a run that has no budget, nor prices
 }
 
 // invocation is the context of one step, or of a whole run above its root.
@@ -69,7 +69,7 @@ type invocation struct {
 	attempt   int
 	loop      *Loop
 	tree      *Tree
-	budget    *budget.Budget
+	budget    *budget.Meter
 	fence     *fence      // nil if nothing around the step may be abandoned
 	record    *record     // what the log has of the step's run, if that is resumed; else nil
 	work      *agent.Work // what a pause waits for, of the step or of one around it; nil if there is none

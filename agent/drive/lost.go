@@ -130,13 +130,13 @@ func beyond(all, part budget.Usage) budget.Usage {
 // BookEarlier books into b what the run used before it was resumed. It is for an agent that
 // gives its steps a budget of their own, and comes before they run. For all other agents it is
 // done. A second call does nothing.
-func (p Place) BookEarlier(b *budget.Budget) {
+func (p Place) BookEarlier(b *budget.Meter) {
 	if inv := p.inv; inv != nil && inv.record != nil {
 		inv.bookEarlier(b)
 	}
 }
 
-func (i *invocation) bookEarlier(b *budget.Budget) {
+func (i *invocation) bookEarlier(b *budget.Meter) {
 	r, rec := i.run.Replay, i.record
 	r.mu.Lock()
 	if rec.booked {

@@ -51,7 +51,7 @@ type StepConfig struct {
 	Tree *Tree
 	// Budget is the budget of all model calls of the step, a child of [Place.Budget]; nil means
 	// that budget itself.
-	Budget *budget.Budget
+	Budget *budget.Meter
 	// Grace is how long a run of the step can take to end after its context has ended or yield
 	// has returned false. Then the run is left behind: its later writes and events have no
 	// effect. The agent and yield run in a goroutine of their own for this; a panic of yield is
@@ -70,7 +70,7 @@ type Step struct {
 	fence  *fence // nil if it cannot be left behind, nor anything around it
 	inv    *invocation
 	bound  bool                             // inv has a context of its own, for one run
-	spent  *budget.Budget                   // what its runs use; nil if the run writes no marks
+	spent  *budget.Meter                    // what its runs use; nil if the run writes no marks
 	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
 
 	// Of the run under way, or of the next.

@@ -52,7 +52,7 @@ func (s *Step) mark(kind mark.Kind, data any) bool {
 }
 
 // meter is a budget below b in which the step's calls count, and nobody else's.
-func (s *Step) meter(b *budget.Budget) *budget.Budget {
+func (s *Step) meter(b *budget.Meter) *budget.Meter {
 	if s.spent == nil {
 		s.spent = b.Child(budget.Limits{})
 	}

@@ -115,9 +115,9 @@ type Config struct {
 	// Context says how much of what was said before the model sees; the zero
 	// value is [ContextFull], or with IncludeContentsNone [ContextNone].
 	Context ContextConfig
-	// Retry says how a request is repeated when it fails for a passing reason; the zero value sends
+	// RequestRetry says how a request is repeated when it fails for a passing reason; the zero value sends
 	// it up to three times.
-	Retry RequestRetry
+	RequestRetry RequestRetry
 
 	// InputSchema describes the agent's arguments when another agent uses it as a tool; nil means a
 	// request in words. It has no other effect.
@@ -182,7 +182,7 @@ func New(cfg Config) (agent.Agent, error) {
 	if err := cfg.Context.check(); err != nil {
 		errs = append(errs, err)
 	}
-	if err := cfg.Retry.check(); err != nil {
+	if err := cfg.RequestRetry.check(); err != nil {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -26,7 +26,7 @@ import (
 // spender is a thread under a budget, with the budget for a look at it.
 type spender struct {
 	*thread
-	budget *budget.Budget
+	budget *budget.Meter
 }
 
 func newSpender(t testing.TB, l budget.Limits, root agent.Agent) *spender {
@@ -159,7 +159,7 @@ func TestEachAttemptIsACall(t *testing.T) {
 		}},
 	} {
 		s := newSpender(t, budget.Limits{Tokens: 100_000}, newAgent(t, llmagent.Config{
-			Name: "a", Model: script(t, tt.fails, answer), Retry: llmagent.RequestRetry{Delay: 1},
+			Name: "a", Model: script(t, tt.fails, answer), RequestRetry: llmagent.RequestRetry{Backoff: 1},
 		}))
 		s.cfg.StreamingMode = agent.StreamingModeSSE
 		s.must("Hello")
@@ -282,7 +282,7 @@ func TestBudgetSpentByARetryShowsTheFailure(t *testing.T) {
 		scripted.Answer{Error: &scripted.Failure{Status: 429, Message: "slow down"}},
 		scripted.Answer{Error: &scripted.Failure{Status: 500, Message: "we broke"}}, says("done"))
 	s := newSpender(t, budget.Limits{Calls: 2}, newAgent(t, llmagent.Config{
-		Name: "a", Model: m, Retry: llmagent.RequestRetry{Attempts: 5, Delay: 1},
+		Name: "a", Model: m, RequestRetry: llmagent.RequestRetry{Attempts: 5, Backoff: 1},
 	}))
 	err := s.spend()
 	if e, ok := errors.AsType[*model.APIError](err); !ok || e.Status != 500 {

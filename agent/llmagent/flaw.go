@@ -123,7 +123,7 @@ func (r *run) tell(req *model.LLMRequest) {
 // again reports whether the model may be asked once more after a turn that came to
 // nothing.
 func (r *run) again() bool {
-	if r.tried >= r.cfg.Retry.first().Attempts {
+	if r.tried >= r.cfg.RequestRetry.first().Attempts {
 		return false
 	}
 	r.vain = r.tried

@@ -91,7 +91,7 @@ func TestTurnOfThoughtsOnly(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			th := newThread(t, newAgent(t, llmagent.Config{
-				Name: "a", Model: script(t, tt.answers...), Retry: tt.retry, Tools: []tool.Tool{answering(t, "look", "x")},
+				Name: "a", Model: script(t, tt.answers...), RequestRetry: tt.retry, Tools: []tool.Tool{answering(t, "look", "x")},
 			}))
 			evs, err := th.ask(t.Context(), "go")
 			if diff := cmp.Diff(tt.want, lines(evs)); diff != "" {
@@ -275,7 +275,7 @@ func TestCallsInVain(t *testing.T) {
 			rec := record(script(t, tt.answers...))
 			th := newThread(t, newAgent(t, llmagent.Config{
 				Name: "a", Model: rec, Tools: []tool.Tool{exitTool(t), answering(t, "count", "x")},
-				Retry: llmagent.RequestRetry{Attempts: tt.attempts, Delay: time.Nanosecond},
+				RequestRetry: llmagent.RequestRetry{Attempts: tt.attempts, Backoff: time.Nanosecond},
 			}))
 			evs, err := th.ask(t.Context(), "go")
 			if len(rec.requests) != tt.requests {

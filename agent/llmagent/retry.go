@@ -28,11 +28,11 @@ type RequestRetry struct {
 	// the model is told so and asked again while attempts are left. The same holds for an answer
 	// that has only thoughts.
 	Attempts int
-	// Delay is the time before the second attempt; each further delay is twice the one before, up
-	// to MaxDelay. The default of Delay is 500 ms, that of MaxDelay 8 s, or Delay if that is more.
+	// Backoff is the time before the second attempt; each further delay is twice the one before, up
+	// to MaxBackoff. The default of Backoff is 500 ms, that of MaxBackoff 8 s, or Backoff if that is more.
 	// Each delay is shortened at random by up to a quarter, so that requests that failed together
 	// are not repeated together.
-	Delay, MaxDelay time.Duration
+	Backoff, MaxBackoff time.Duration
 	// MaxRetryAfter is the longest wait that a provider may ask for; 0 means one minute. A shorter
 	// wait is kept, with a random addition of up to a quarter of the delay. A longer one fails the
 	// turn.
@@ -40,11 +40,11 @@ type RequestRetry struct {
 }
 
 func (r RequestRetry) check() error {
-	if r.Attempts < 0 || r.Delay < 0 || r.MaxDelay < 0 || r.MaxRetryAfter < 0 {
+	if r.Attempts < 0 || r.Backoff < 0 || r.MaxBackoff < 0 || r.MaxRetryAfter < 0 {
 		return fmt.Errorf("retry: %+v has a negative value; 1 attempt never asks again", r)
 	}
-	if r.MaxDelay > 0 && r.MaxDelay < r.Delay {
-		return fmt.Errorf("retry: the first delay, %v, is longer than the longest, %v", r.Delay, r.MaxDelay)
+	if r.MaxBackoff > 0 && r.MaxBackoff < r.Backoff {
+		return fmt.Errorf("retry: the first delay, %v, is longer than the longest, %v", r.Backoff, r.MaxBackoff)
 	}
 	return nil
 }
@@ -72,16 +72,16 @@ func (r RequestRetry) first() attempts {
 	if r.Attempts == 0 {
 		r.Attempts = 3
 	}
-	if r.Delay == 0 {
-		r.Delay = 500 * time.Millisecond
+	if r.Backoff == 0 {
+		r.Backoff = 500 * time.Millisecond
 	}
-	if r.MaxDelay == 0 {
-		r.MaxDelay = max(8*time.Second, r.Delay)
+	if r.MaxBackoff == 0 {
+		r.MaxBackoff = max(8*time.Second, r.Backoff)
 	}
 	if r.MaxRetryAfter == 0 {
 		r.MaxRetryAfter = time.Minute
 	}
-	return attempts{RequestRetry: r, made: 1, delay: min(r.Delay, r.MaxDelay)}
+	return attempts{RequestRetry: r, made: 1, delay: min(r.Backoff, r.MaxBackoff)}
 }
 
 // again waits until the request that failed with err may be sent once more, and
@@ -96,7 +96,7 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	case a.all() >= a.Attempts:
 		return fmt.Errorf("%w (attempt %d of %d)", err, a.all(), a.Attempts)
 	case after > a.MaxRetryAfter:
-		return fmt.Errorf("%w (the provider asks to wait %v; Retry.MaxRetryAfter is %v)", err, after, a.MaxRetryAfter)
+		return fmt.Errorf("%w (the provider asks to wait %v; RequestRetry.MaxRetryAfter is %v)", err, after, a.MaxRetryAfter)
 	}
 	wait := a.delay - chance(a.delay/4)
 	if after > 0 {
@@ -113,7 +113,7 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	}
 	a.made++
 	a.waited += wait
-	a.delay = min(2*a.delay, a.MaxDelay)
+	a.delay = min(2*a.delay, a.MaxBackoff)
 	return nil
 }
 

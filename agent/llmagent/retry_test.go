@@ -76,10 +76,10 @@ func TestModelIsAskedAgain(t *testing.T) {
 			first, second, {1500 * time.Millisecond, 2 * time.Second}, {3 * time.Second, 4 * time.Second},
 			{6 * time.Second, 8 * time.Second}, {6 * time.Second, 8 * time.Second}, {6 * time.Second, 8 * time.Second},
 		}},
-		{"a first delay above the longest by default", llmagent.RequestRetry{Delay: time.Minute}, []error{down, down}, []between{
+		{"a first delay above the longest by default", llmagent.RequestRetry{Backoff: time.Minute}, []error{down, down}, []between{
 			{45 * time.Second, time.Minute}, {45 * time.Second, time.Minute},
 		}},
-		{"a longest delay below the first by default", llmagent.RequestRetry{MaxDelay: 100 * time.Millisecond}, []error{down}, []between{
+		{"a longest delay below the first by default", llmagent.RequestRetry{MaxBackoff: 100 * time.Millisecond}, []error{down}, []between{
 			{75 * time.Millisecond, 100 * time.Millisecond},
 		}},
 		{"as long as it is told to wait", llmagent.RequestRetry{MaxRetryAfter: time.Hour}, []error{busy(time.Hour)}, []between{{time.Hour, time.Hour + 125*time.Millisecond}}},
@@ -87,7 +87,7 @@ func TestModelIsAskedAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newFlaky(tt.errs...)
-				th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Retry: tt.retry}))
+				th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, RequestRetry: tt.retry}))
 				evs, err := th.ask(t.Context(), "go")
 				if err != nil || len(evs) != 1 || evs[0].Text() != "done" || th.session().Events().Len() != 2 {
 					t.Fatalf("got %q, %v", lines(evs), err)
@@ -130,7 +130,7 @@ func TestModelIsNotAskedAgain(t *testing.T) {
 		{"not an API's error", llmagent.RequestRetry{}, 0, []error{errors.New("a bug")}, 1, 0, "a bug"},
 		{"too often", llmagent.RequestRetry{}, 0, []error{down, busy(0), down}, 3, 503, "(attempt 3 of 3)"},
 		{"switched off", llmagent.RequestRetry{Attempts: 1}, 0, []error{down}, 1, 503, "status 503"},
-		{"told to wait too long", llmagent.RequestRetry{}, 0, []error{busy(2 * time.Hour)}, 1, 429, "asks to wait 2h0m0s; Retry.MaxRetryAfter is 1m0s"},
+		{"told to wait too long", llmagent.RequestRetry{}, 0, []error{busy(2 * time.Hour)}, 1, 429, "asks to wait 2h0m0s; RequestRetry.MaxRetryAfter is 1m0s"},
 		{"no time for the first delay", llmagent.RequestRetry{}, 200 * time.Millisecond, []error{down}, 1, 503, "the time is up before attempt 2"},
 		{"no time for what is asked for", llmagent.RequestRetry{}, 20 * time.Second, []error{down, busy(30 * time.Second)}, 2, 429, "the time is up before attempt 3"},
 	} {
@@ -142,7 +142,7 @@ func TestModelIsNotAskedAgain(t *testing.T) {
 				}
 				defer cancel()
 				m := newFlaky(tt.errs...)
-				evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Retry: tt.retry})).ask(ctx, "go")
+				evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, RequestRetry: tt.retry})).ask(ctx, "go")
 				e, _ := errors.AsType[*model.APIError](err)
 				if len(evs) > 0 || err == nil || !strings.Contains(err.Error(), tt.says) || (e != nil) != (tt.status > 0) || e != nil && e.Status != tt.status {
 					t.Errorf("got %q, %v", lines(evs), err)
@@ -181,7 +181,7 @@ func TestNothingMakesUpForTheEnd(t *testing.T) {
 	t.Run("no calls left", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newFlaky(down, down, down)
-			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Retry: llmagent.RequestRetry{Attempts: 5}, OnModelErrorCallbacks: instead}))
+			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, RequestRetry: llmagent.RequestRetry{Attempts: 5}, OnModelErrorCallbacks: instead}))
 			th.cfg.MaxLLMCalls = 2
 			evs, err := th.ask(t.Context(), "go")
 			e, ok := errors.AsType[*model.APIError](err)

@@ -91,7 +91,7 @@ func TestProviderThatFails(t *testing.T) {
 						defer transport.CloseIdleConnections()
 						th := newThread(t, newAgent(t, llmagent.Config{
 							Name: "a", Model: llm, OutputKey: "doc", Tools: []tool.Tool{answering(t, "look", "a cat")},
-							Retry: llmagent.RequestRetry{Attempts: tt.attempts, Delay: time.Millisecond},
+							RequestRetry: llmagent.RequestRetry{Attempts: tt.attempts, Backoff: time.Millisecond},
 						}))
 						th.cfg.StreamingMode = mode
 						th.must("hello")

@@ -129,7 +129,7 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 			return last, r.yield(last, nil)
 		}
 	}
-	tries := r.cfg.Retry.first()
+	tries := r.cfg.RequestRetry.first()
 	tries.before = r.vain
 	defer func() { r.tried = tries.all() }()
 	give := func(resp *model.LLMResponse) bool {

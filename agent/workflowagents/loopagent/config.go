@@ -66,8 +66,8 @@ type Config struct {
 	// Budget limits what the model calls of the loop use, within the budget of the run. If the
 	// budget of the run is exceeded, the loop around this one stops too.
 	Budget *loop.Budget
-	// Reserve is the share of Timeout and Budget that is kept for the finalizer. 0 means 0.1.
-	Reserve float64
+	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer. 0 means 0.1.
+	FinalizerReserve float64
 	// DelayBefore and DelayAfter are the delays before and after each iteration.
 	DelayBefore, DelayAfter time.Duration
 	// StateLimit ends the loop with an error if the state has more than about this many bytes
@@ -114,10 +114,10 @@ type Config struct {
 type StepPolicy struct {
 	// OnError replaces the loop's OnError.
 	OnError loop.ErrorPolicy
-	// Timeout limits one attempt. Adaptive computes that limit from the times of the step's
+	// Timeout limits one attempt. AdaptiveTimeout computes that limit from the times of the step's
 	// earlier runs.
-	Timeout  time.Duration
-	Adaptive *loop.Adaptive
+	Timeout         time.Duration
+	AdaptiveTimeout *loop.AdaptiveTimeout
 	// Retry runs a failed step again, after undoing its changes of the state, except for keys
 	// that sessions share (app: and user:). An error with a method Permanent() bool that
 	// returns true is not retried. The result of an error's method RetryDelay() time.Duration
@@ -205,7 +205,7 @@ func (c *Config) rules() *loop.Plan {
 		StopWhen: c.StopWhen, StopCheck: c.StopCheck, Score: c.Score,
 		OnError: c.OnError, MaxConsecutiveFailures: c.MaxConsecutiveFailures,
 		Timeout: loop.Duration(c.Timeout), IterationTimeout: loop.Duration(c.IterationTimeout),
-		Budget: c.Budget, Reserve: c.Reserve, NoProgress: c.NoProgress, NotWorth: c.NotWorth,
+		Budget: c.Budget, FinalizerReserve: c.FinalizerReserve, NoProgress: c.NoProgress, NotWorth: c.NotWorth,
 		QualityGate: c.QualityGate, OnRegression: c.OnRegression, BestOnExit: c.BestOnExit, FinalizeEach: c.FinalizeEach,
 		DelayBefore: loop.Duration(c.DelayBefore), DelayAfter: loop.Duration(c.DelayAfter), StateLimit: c.StateLimit,
 	}
@@ -214,7 +214,7 @@ func (c *Config) rules() *loop.Plan {
 		s := c.Steps[n]
 		p.Steps = append(p.Steps, loop.Step{
 			Name: n, OnError: s.OnError, Finalizer: n == c.Finalizer, Retry: s.Retry, Circuit: s.Circuit,
-			Timeout: loop.Duration(s.Timeout), Adaptive: s.Adaptive,
+			Timeout: loop.Duration(s.Timeout), AdaptiveTimeout: s.AdaptiveTimeout,
 			DelayBefore: loop.Duration(s.DelayBefore), DelayAfter: loop.Duration(s.DelayAfter),
 		})
 	}

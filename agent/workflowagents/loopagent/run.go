@@ -33,10 +33,10 @@ type run struct {
 	buf   []byte            // for place
 	timed bool              // the clock is read
 
-	budget *budget.Budget // the loop's own; nil if nobody asks
-	held   *budget.Hold   // what is kept of it for the finalizer
-	prints *fingerprint   // of the step under way; nil if nobody asks
-	cache  *cache         // nil if no step has one
+	budget *budget.Meter // the loop's own; nil if nobody asks
+	held   *budget.Hold  // what is kept of it for the finalizer
+	prints *fingerprint  // of the step under way; nil if nobody asks
+	cache  *cache        // nil if no step has one
 
 	tally loop.Tally
 	here  session.Address // of the step under way

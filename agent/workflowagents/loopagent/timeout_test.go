@@ -175,7 +175,7 @@ func TestFinalizerHasTimeLeft(t *testing.T) {
 			start := time.Now()
 			root := loopOf(t, "l", 0, func(c *loopagent.Config) {
 				into(&rec)(c)
-				c.Timeout, c.Finalizer, c.Reserve = 100*time.Second, "final", tt.reserve
+				c.Timeout, c.Finalizer, c.FinalizerReserve = 100*time.Second, "final", tt.reserve
 			}, takes(t, "a", 30*time.Second, time.Hour), takes(t, "final", tt.final))
 			mustPlay(t, root)
 			check(t, tt.name+": took", time.Since(start), tt.took)
@@ -210,7 +210,7 @@ func TestAdaptiveTimeout(t *testing.T) {
 		})
 		mustPlay(t, loopOf(t, "l", 6, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.Steps = map[string]loopagent.StepPolicy{"probe": {Adaptive: &loop.Adaptive{Factor: 4, Min: time500, Max: loop.Duration(time.Minute)}}}
+			c.Steps = map[string]loopagent.StepPolicy{"probe": {AdaptiveTimeout: &loop.AdaptiveTimeout{Factor: 4, Min: time500, Max: loop.Duration(time.Minute)}}}
 		}, step))
 		check(t, "slowest", slowest, 2*time.Second) // four times the longest of five
 		check(t, "timeouts", rec.Timeouts, 1)

@@ -90,7 +90,7 @@ func (s *Stage) open(ctx context.Context, sc *Scene, enough func()) (agent.Agent
 
 // prepareLLM takes the waiting out of an agent that asks a model.
 func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
-	cfg.Retry.Delay, cfg.Retry.MaxDelay = 1, 1
+	cfg.RequestRetry.Backoff, cfg.RequestRetry.MaxBackoff = 1, 1
 	p.writeSides(a, cfg)
 	if p.Escalate == a.Name {
 		cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks, func(ctx agent.CallbackContext) (*genai.Content, error) {
@@ -111,7 +111,7 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 	plan.Steps = slices.Clone(plan.Steps)
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		step.Timeout, step.Adaptive, step.DelayBefore, step.DelayAfter = 0, nil, 0, 0
+		step.Timeout, step.AdaptiveTimeout, step.DelayBefore, step.DelayAfter = 0, nil, 0, 0
 		if step.Retry != nil {
 			step.Retry = &loop.Retry{Attempts: step.Retry.Attempts}
 		}

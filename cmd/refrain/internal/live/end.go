@@ -72,7 +72,7 @@ func endsInLoop(a *definition.Agent) bool {
 }
 
 // finish shows how the run has ended.
-func (f *follower) finish(end supervisor.Outcome) error {
+func (f *follower) finish(end supervisor.Ending) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.broken != nil {
@@ -99,7 +99,7 @@ func (f *follower) finish(end supervisor.Outcome) error {
 }
 
 // ended says how a run has ended: its error, its exit code, and what to do next.
-func (f *follower) ended(end supervisor.Outcome, res *result) {
+func (f *follower) ended(end supervisor.Ending, res *result) {
 	id := f.req.Session
 	_, isWaiting := errors.AsType[*agent.WaitingError](end.Err)
 	canceled, isCanceled := errors.AsType[*supervisor.CanceledError](end.Err)

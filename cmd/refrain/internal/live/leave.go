@@ -52,7 +52,7 @@ func (f *follower) leaves() bool {
 
 // left reports whether the run was paused for it to go on in the background. It may
 // have come to its end before, or somebody may have had another idea.
-func (f *follower) left(end supervisor.Outcome) bool {
+func (f *follower) left(end supervisor.Ending) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	paused, ok := errors.AsType[*supervisor.PausedError](end.Err)
@@ -78,7 +78,7 @@ func (f *follower) handOver(ctx context.Context) error {
 
 // overAlready shows the end of a run that another process has brought there.
 func (f *follower) overAlready(view *session.View, run *mark.Run) error {
-	end := supervisor.Outcome{Run: *run}
+	end := supervisor.Ending{Run: *run}
 	if run.Status == mark.RunFailed {
 		end.Err = errors.New(run.Error)
 	}
