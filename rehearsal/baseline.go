@@ -18,7 +18,7 @@ import (
 func (s *bench) baseline(ctx context.Context, rep *Report) error {
 	s.base, s.met = make(map[string]*stage.Take), make(map[string]bool)
 	if len(s.Loops) == 0 {
-		rep.Notes = append(rep.Notes, "there is no loop in it")
+		rep.Notes = append(rep.Notes, "the definition has no loop")
 	}
 	for _, l := range s.Loops {
 		ways := s.Goals[l.Name].Ways
@@ -82,7 +82,7 @@ func (s *bench) ending(l *definition.Agent, w study.Way, t *stage.Take) (Ending,
 // know. ok is false if there is nothing in the way.
 func (s *bench) unfit(l *definition.Agent) (f Finding, ok bool) {
 	t := s.base[l.Name]
-	f = Finding{Loop: l.Name, Status: Unknown, Advice: "give answers that fit with --script, by agent: " + strings.Join(s.played(l), ", ")}
+	f = Finding{Loop: l.Name, Status: Unknown, Advice: "write answers for these agents and pass them with --script: " + strings.Join(s.played(l), ", ")}
 	rec := t.Of(l)
 	switch {
 	case rec == nil:

@@ -35,11 +35,11 @@ func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 	switch {
 	case whole.Err != nil:
 		f.Detail = "the run fails with stand-ins: " + whole.Err.Error()
-		f.Advice = "give answers that fit with --script, by agent: " + strings.Join(s.played(s.Def.Root), ", ")
+		f.Advice = "write answers for these agents and pass them with --script: " + strings.Join(s.played(s.Def.Root), ", ")
 		return []Finding{f}, nil
 	case whole.Cut:
 		// It has no end to compare: what ends it is that it is cut off.
-		f.Detail = fmt.Sprintf("after %s nothing has ended the loop with stand-ins", stage.Plural(maxIterations, "iteration"))
+		f.Detail = fmt.Sprintf("with stand-ins nothing has ended the loop after %s", stage.Plural(maxIterations, "iteration"))
 		return []Finding{f}, nil
 	}
 	want := outcomeOf(whole)
@@ -61,10 +61,10 @@ func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 	}
 	f.Points, f.Status = len(points), Caught
 	f.Guard = "the log, and refrain resume"
-	f.Detail = fmt.Sprintf("cut off behind %d of its %d events and resumed: the same iterations, state and result each time", len(points), len(whole.Log))
+	f.Detail = fmt.Sprintf("cut off after %d of its %d events, one at a time, and resumed: same iterations, state and result every time", len(points), len(whole.Log))
 	if f.Differ > 0 {
 		f.Status, f.Guard = Uncaught, ""
-		f.Detail = fmt.Sprintf("at %d of %d points it comes to something else; %s", f.Differ, len(points), first)
+		f.Detail = fmt.Sprintf("at %d of %d points the resumed run differs; %s", f.Differ, len(points), first)
 		f.Advice = "what an agent does must follow from the state, its place and its input, and not from the clock or from chance"
 	}
 	return []Finding{f}, nil
@@ -138,23 +138,23 @@ func differ(want, got *outcome) string {
 	}
 	for _, at := range slices.Sorted(maps.Keys(want.iterations)) {
 		if a, b := want.iterations[at], got.iterations[at]; !same(a, b) {
-			return fmt.Sprintf("%s has other iterations (%d, then %d)", at, len(a), len(b))
+			return fmt.Sprintf("%s has different iterations (%d, then %d)", at, len(a), len(b))
 		}
 	}
 	for _, at := range slices.Sorted(maps.Keys(want.stops)) {
 		if !same(want.stops[at], got.stops[at]) {
-			return fmt.Sprintf("%s stops otherwise", at)
+			return fmt.Sprintf("%s has another stop record", at)
 		}
 	}
 	keys := maps.Clone(want.state)
 	maps.Copy(keys, got.state)
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		if !same(want.state[k], got.state[k]) {
-			return fmt.Sprintf("state.%s is another", k)
+			return fmt.Sprintf("state.%s differs", k)
 		}
 	}
 	if want.answer != got.answer {
-		return "the result is another"
+		return "the result differs"
 	}
 	return ""
 }

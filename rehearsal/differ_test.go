@@ -56,7 +56,7 @@ sub_agents:
   - {name: first, command: ["true"]}
   - {name: second, command: ["true"]}
 `), cfg).Findings[0]
-	if f.Status != rehearsal.Uncaught || f.Differ == 0 || !strings.HasSuffix(f.Detail, "the result is another") {
+	if f.Status != rehearsal.Uncaught || f.Differ == 0 || !strings.HasSuffix(f.Detail, "the result differs") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -20,7 +20,7 @@ func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 		if len(s.Goals[l.Name].Ways) > 0 {
 			return ""
 		}
-		return "it waits for nothing: only its limits end it"
+		return "only its limits end it: it has no condition, target or exit"
 	}
 	return s.inEachLoop(waits, func(l *definition.Agent, f *Finding) error {
 		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations})
@@ -33,7 +33,7 @@ func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 			f.Detail += ": " + got.Stop.Detail
 		}
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", stage.Plural(got.Iterations, "iteration"))
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running", stage.Plural(got.Iterations, "iteration"))
 			f.fix(l.Name, "max_iterations", "10", "")
 		}
 		return nil
@@ -55,7 +55,7 @@ func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 			}
 		}
 		if len(asks) == 0 || len(asks) == 1 && !named && s.MayExit(asks[0]) {
-			all = append(all, Finding{Loop: l.Name, Status: Spared, Detail: "there is no agent that could ask and may not"})
+			all = append(all, Finding{Loop: l.Name, Status: Spared, Detail: "no agent without permission can ask to leave"})
 			continue
 		}
 		if f, bad := s.unfit(l); bad {
@@ -98,17 +98,17 @@ func (s *bench) asksToLeave(ctx context.Context, l, a *definition.Agent) (Findin
 	got := s.Walk(l, s.Plans[l.Name], t).Run()
 	switch stop := got.Stop; {
 	case stop == nil:
-		f.Status, f.Detail = Unknown, "the loop does not come so far with stand-ins"
+		f.Status, f.Detail = Unknown, "with stand-ins the loop does not get that far"
 	case stop.By == a.Name && stop.Reason == loop.ReasonEscalated:
 		f.Status, f.Stop = Uncaught, stop
-		f.Detail = fmt.Sprintf("it ends the loop in iteration %d: nobody is said to decide, so every agent that asks a model may", stop.Iteration)
+		f.Detail = fmt.Sprintf("it ends the loop in iteration %d: the file does not say who may, so every agent that asks a model may", stop.Iteration)
 		who := s.decides(l)
-		f.fix(who.Name, "can_exit_loop", "true", ", or on another one that decides")
+		f.fix(who.Name, "can_exit_loop", "true", ", or on the agent that decides")
 	case stop.Refusals > 0:
 		f.Status, f.Stop, f.Guard = Caught, stop, "can_exit_loop"
 		f.Detail = "refused, and noted in the stop record; the loop goes on"
 	default:
-		f.Status, f.Detail = Unknown, "it does not come to that with stand-ins"
+		f.Status, f.Detail = Unknown, "with stand-ins that does not happen"
 	}
 	return f, nil
 }

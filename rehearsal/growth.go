@@ -32,7 +32,7 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 		if s.keeps(l) != nil {
 			return ""
 		}
-		return "none of its stand-ins keeps anything in the state"
+		return "no stand-in in it writes to the state"
 	}
 	return s.inEachLoop(kept, func(l *definition.Agent, f *Finding) error {
 		by := s.keeps(l)
@@ -54,7 +54,7 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 			f.Detail = fmt.Sprintf("in iteration %d the state has %s, and the loop goes on", at, stage.Size(largest))
 			f.fix(l.Name, "state_limit", "1MiB", "")
 		default:
-			f.Detail = fmt.Sprintf("%s, when the state has %s", got.Ending(), stage.Size(largest))
+			f.Detail = fmt.Sprintf("%s; the state has %s", got.Ending(), stage.Size(largest))
 		}
 		return nil
 	})
@@ -147,7 +147,7 @@ func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 			}
 		default:
 			if f.Guard != "" {
-				f.Detail += fmt.Sprintf("; %s bounds how often, and nothing how much", strings.SplitN(f.Guard, ":", 2)[0])
+				f.Detail += fmt.Sprintf("; %s ends the loop, but nothing limits the tokens", strings.SplitN(f.Guard, ":", 2)[0])
 			}
 			f.Status, f.Guard = Uncaught, ""
 			f.fix(l.Name, "budget.tokens", strconv.FormatInt(s.enough(l), 10), "")

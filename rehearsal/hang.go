@@ -32,7 +32,7 @@ func (s *bench) stepHung(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if len(found) == 0 {
-		return []Finding{{Status: Spared, Detail: "no step asks a model, runs a program or waits for somebody"}}, nil
+		return []Finding{{Status: Spared, Detail: "no step asks a model, runs a program or waits for a person"}}, nil
 	}
 	return grouped(found), nil
 }
@@ -49,15 +49,15 @@ func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 			f.Status, f.Guard = Uncaught, ""
 			f.deadline(a)
 		}
-		f.Detail = "nobody answers: meanwhile the run waits, and costs nothing"
+		f.Detail = "no answer comes: the run waits, which costs nothing"
 		return f
 	}
 	if l == nil {
 		if own > 0 {
-			f.Guard, f.Detail = ownName, "cut off; in no loop, so the run fails then"
+			f.Guard, f.Detail = ownName, "cut off; it is in no loop, so the run fails"
 			return f
 		}
-		f.Status, f.Detail = Uncaught, "in no loop, and nothing else bounds the time"
+		f.Status, f.Detail = Uncaught, "it is in no loop, and nothing limits its time"
 		f.Advice = fmt.Sprintf("put %s alone into a loop of its own: type: loop, max_iterations: 1, sub_agents: [%s, with can_exit_loop: false]", a.Name, a.Name)
 		if a.Command != nil {
 			f.fix(a.Name, "timeout", "2m", "")
@@ -83,20 +83,20 @@ func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 	f.Stop = got.Stop
 	switch {
 	case got.Hangs == 0:
-		f.Status, f.Detail = Spared, "the loop ends before it comes to that"
+		f.Status, f.Detail = Spared, "the loop ends before this step runs"
 	case got.Hung:
 		f.Status = Uncaught
-		f.Detail = "neither the step, nor an iteration, nor the loop has a limit of time"
+		f.Detail = "neither the step, the iteration nor the loop has a time limit"
 		if f.fix(l.Name, "iteration_timeout", "5m", ", or a timeout on the step"); s.Finalizes(a, l) && !l.Loop.FinalizeEach {
-			f.Detail = "the finalizer has no limit of time, nor has the loop" // and it is in no iteration
+			f.Detail = "neither the finalizer nor the loop has a time limit" // and it is in no iteration
 			f.fix(l.Name, "timeout", "30m", "")
 		}
 	case got.Guard != "" && cut == "":
-		f.Guard, f.Detail = got.Guard, fmt.Sprintf("a loop around cuts it off after %s", stage.Brief(got.Elapsed))
+		f.Guard, f.Detail = got.Guard, fmt.Sprintf("an outer loop cuts it off after %s", stage.Brief(got.Elapsed))
 	case got.Stop == nil:
-		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then a loop around has no more time, after %s", times(got.Hangs), stage.Brief(got.Elapsed))
+		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then an outer loop has no time left, after %s", times(got.Hangs), stage.Brief(got.Elapsed))
 	case s.fails(l):
-		f.Guard, f.Detail = cut, "cut off; what follows is not known, as the loop fails with stand-ins"
+		f.Guard, f.Detail = cut, "cut off; what follows is not known, because the loop fails with stand-ins"
 	default:
 		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; the loop ends: %s", times(got.Hangs), got.Ending())
 	}

@@ -157,7 +157,7 @@ func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noi
 	sc := l.Loop.Score
 	got := s.toss(l, t, n, sc.Judge)
 	f.Stop = got.stop
-	f.Detail = fmt.Sprintf("each version is worth %s, and the judge says up to %s more or less: %s", study.Decimal(math.Round(n.truth*100)/100), study.Decimal(n.off), got)
+	f.Detail = fmt.Sprintf("each version is worth %s, and the judge is off by up to %s: %s", study.Decimal(math.Round(n.truth*100)/100), study.Decimal(n.off), got)
 	if got.rare(1) {
 		f.Status, f.Guard = Caught, got.guard
 		if sc.Judge != nil && sc.Judge.Samples > 1 {
@@ -185,18 +185,18 @@ func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noi
 		}
 		return
 	}
-	f.Advice = fmt.Sprintf("no number of samples tames that within the limits of %s: let a check that can be computed, or a person, end it", l.Name)
+	f.Advice = fmt.Sprintf("no number of samples is enough within the limits of %s: let a computed check or a person end the loop", l.Name)
 }
 
 // String is the luck as a report has it.
 func (l luck) String() string {
 	if l.unscored*2 >= noiseRuns {
-		return fmt.Sprintf("in %d of %d runs it gives no score in time", l.unscored, noiseRuns)
+		return fmt.Sprintf("in %d of %d runs no score arrives in time", l.unscored, noiseRuns)
 	}
 	if l.ended > 0 {
-		return fmt.Sprintf("in %d of %d runs it reaches the target by luck, once in iteration %d", l.ended, noiseRuns, l.first)
+		return fmt.Sprintf("in %d of %d runs the loop reaches its target by luck, at the earliest in iteration %d", l.ended, noiseRuns, l.first)
 	}
-	return fmt.Sprintf("it reaches no target by luck, and in %d of %d runs a version is taken for better than the first", l.chosen, noiseRuns)
+	return fmt.Sprintf("no run reaches a target by luck, but in %d of %d runs a later version counts as better than the first", l.chosen, noiseRuns)
 }
 
 // judgeInWords: whoever gives the score says what it thinks of the work, and no number.
@@ -247,15 +247,15 @@ func (s *bench) judgeWords(f *Finding, l *definition.Agent, judges []*definition
 	}
 	switch {
 	case got.Stop != nil && got.Stop.BestScore != nil:
-		f.Detail = "the score does without its answer; " + got.Ending()
+		f.Detail = "the score does not need its answer; " + got.Ending()
 	case unpinned == "" && got.Stop != nil && got.Stop.Reason == loop.ReasonError:
 		f.Guard = "output_schema of " + strings.Join(f.Steps, ", ")
-		f.Detail = "words are no answer; " + got.Ending()
+		f.Detail = "the schema refuses words; " + got.Ending()
 	case f.Guard == "":
-		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s without a score it still goes on", stage.Plural(got.Iterations, "iteration"))
+		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s without a score the loop is still running", stage.Plural(got.Iterations, "iteration"))
 		f.fix(l.Name, "max_iterations", "10", "")
 		if unpinned != "" {
-			f.Advice += "; an output_schema for " + unpinned + " has it answer with a number"
+			f.Advice += "; an output_schema for " + unpinned + " makes it answer with a number"
 		}
 	}
 }

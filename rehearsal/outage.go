@@ -95,7 +95,7 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	case t.Err == nil:
 		f.Guard, f.Detail = "on_error", "the loop goes on without the step's answer"
 	default:
-		f.Status, f.Detail = Uncaught, "the run fails for one request, which would have gone well the second time"
+		f.Status, f.Detail = Uncaught, "one failed request fails the run; a second try would have succeeded"
 		f.fix(a.Name, "request_retry", "3", "")
 	}
 	return f, nil
@@ -120,7 +120,7 @@ func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 		got := s.Walk(l, s.Quiet[l.Name], t).Run()
 		f.Stop, f.Detail = got.Stop, fmt.Sprintf("%s failed; %s", stage.Plural(got.Failed, "step"), got.Ending())
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s, %s of which failed, it still goes on", stage.Plural(got.Iterations, "iteration"), stage.Plural(got.Failed, "step"))
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s and %s that failed, the loop is still running", stage.Plural(got.Iterations, "iteration"), stage.Plural(got.Failed, "step"))
 			f.fix(l.Name, "max_consecutive_failures", "3", "")
 		} else if got.Failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
 			f.fix(l.Name, "max_consecutive_failures", "3", " ends it sooner")

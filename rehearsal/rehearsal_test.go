@@ -202,7 +202,7 @@ func TestGuards(t *testing.T) {
 		{
 			rehearsal.JudgeInWords, map[string]string{"max_iterations: 6": "max_iterations: 0"},
 			map[string]string{"iteration_timeout: 5m\ntimeout: 20m\n": "timeouts: none\n", "budget: {tokens: 9000}\n": "max_model_calls: none\n", "no_progress: true\n": ""},
-			"max_iterations: 6", "max_iterations: 10 on improve; an output_schema for critic has it answer with a number",
+			"max_iterations: 6", "max_iterations: 10 on improve; an output_schema for critic makes it answer with a number",
 		},
 		{
 			rehearsal.NotANumber, map[string]string{"on_regression: rollback\n": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},
@@ -232,7 +232,7 @@ func TestGuards(t *testing.T) {
 		},
 		{
 			rehearsal.ExitNotPermitted, map[string]string{"    can_exit_loop: true\n": ""}, map[string]string{"score: {key: review, target: 9, judge: {step: critic, samples: 12}}\n": "", "on_regression: rollback\n": ""},
-			"can_exit_loop", "can_exit_loop: true on critic, or on another one that decides",
+			"can_exit_loop", "can_exit_loop: true on critic, or on the agent that decides",
 		},
 		{
 			rehearsal.StateGrows, map[string]string{"state_limit: 200KiB\n": ""}, map[string]string{"max_iterations: 6": "max_iterations: 30", "budget: {tokens: 9000}\n": ""},

@@ -48,7 +48,7 @@ func (s *bench) scoredIn(iterations uint) func(*definition.Agent) string {
 		case l.Loop.Score == nil:
 			return "nothing is scored"
 		case len(s.Goals[l.Name].Scorers) == 0:
-			return "its score is computed, and by no stand-in"
+			return "its score does not depend on a stand-in"
 		case most > 0 && most < iterations:
 			return "it has too few iterations for that"
 		}
@@ -84,14 +84,14 @@ func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *stage.Take, hea
 	switch {
 	case len(of) == 0:
 		f.Status, f.Guard = Spared, ""
-		f.Detail = fmt.Sprintf("%s, the finalizer, repeats nothing of what stand-ins say: whether it uses the best cannot be seen", fin.Name)
+		f.Detail = fmt.Sprintf("%s, the finalizer, repeats nothing that stand-ins say, so whether it uses the best is not visible", fin.Name)
 	case slices.Contains(of, best):
 		if l.Loop.OnRegression != loop.RollbackOnWorse {
 			f.Guard = "the finalizer reads best.*"
 		}
 	default:
 		f.Status, f.Guard = Uncaught, ""
-		f.Detail = fmt.Sprintf("iteration %d is the best, and %s, the finalizer, words the result from iteration %d", best, fin.Name, last)
+		f.Detail = fmt.Sprintf("iteration %d is the best, but %s, the finalizer, writes the result from iteration %d", best, fin.Name, last)
 		f.fix(l.Name, "on_regression", "rollback", fmt.Sprintf(", or let %s read {{best.KEY}} in place of {{KEY}}", fin.Name))
 	}
 }
@@ -111,7 +111,7 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		if s.playsIn(l) {
 			return ""
 		}
-		return "its steps are computed, and none of them is a stand-in"
+		return "none of its steps is a stand-in: all are computed"
 	}
 	return s.inEachLoop(plays, func(l *definition.Agent, f *Finding) error {
 		sc := &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Words: func(a *definition.Agent, at study.Place) (string, bool) {
@@ -132,7 +132,7 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		got := s.Walk(l, s.Quiet[l.Name], t).Run()
 		f.Stop, f.Detail = got.Stop, got.Ending()
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes round", stage.Plural(got.Iterations, "iteration"))
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop still goes in circles", stage.Plural(got.Iterations, "iteration"))
 		}
 		// What only asks programs and servers waits for something: the same answer
 		// again is no circle.
@@ -220,7 +220,7 @@ func (s *bench) judgeNotANumber(f *Finding, l *definition.Agent, t *stage.Take, 
 	guard := got.By(l)
 	switch {
 	case guard == "":
-		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s it still goes on", stage.Plural(got.Iterations, "iteration"))
+		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running", stage.Plural(got.Iterations, "iteration"))
 		f.fix(l.Name, "max_iterations", "10", "")
 	case got.Stop == nil || got.Stop.Reason == loop.ReasonError:
 		f.Status, f.Guard, f.Detail = Caught, guard, got.Ending()

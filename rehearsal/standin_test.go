@@ -64,8 +64,8 @@ sub_agents:
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"a scripted model answers for thinker", "commands that did not run: run, toucher", "requests that were not sent: send", "agents elsewhere that were not asked: elsewhere",
-		"servers of tools that were not started, of thinker", "functions and agents that were not called: compute", "people who were not asked: person", "callbacks that were not told anything, of busy",
+		"a scripted model answers for thinker", "commands that did not run: run, toucher", "requests that were not sent: send", "remote agents that were not called: elsewhere",
+		"servers of tools that were not started, of thinker", "functions and agents that were not called: compute", "people who were not asked: person", "callbacks that were not called, of busy",
 		"busy ends by exit_loop by thinker",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -105,7 +105,7 @@ sub_agents:
 	}
 	cfg.Agent = clock
 	f := rehearse(t, def, cfg).Findings[0]
-	if f.Status != rehearsal.Uncaught || f.Differ == 0 || !strings.Contains(f.Detail, "state.now is another") {
+	if f.Status != rehearsal.Uncaught || f.Differ == 0 || !strings.Contains(f.Detail, "state.now differs") {
 		t.Errorf("with a clock: %+v", f)
 	}
 }
@@ -191,7 +191,7 @@ sub_agents:
 `)
 	r := rehearse(t, def, rehearsal.Config{})
 	open := r.Open()
-	if len(open) == 0 || open[0].Status != rehearsal.Unknown || !strings.Contains(open[0].Advice, "--script, by agent: look") {
+	if len(open) == 0 || open[0].Status != rehearsal.Unknown || !strings.Contains(open[0].Advice, "pass them with --script: look") {
 		t.Errorf("without a script: %+v", open)
 	}
 	script, err := scripted.Parse([]byte(`answers:

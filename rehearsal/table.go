@@ -18,7 +18,7 @@ import (
 // end when nothing is wrong, and what has caught each fault.
 func (r *Report) Format(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, rehearsed with stand-ins: no model was asked, and nothing ran or was sent\n", r.Name)
+	fmt.Fprintf(&b, "%s, rehearsed with stand-ins: no model was called, no command ran, nothing was sent\n", r.Name)
 	r.cast(&b)
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "  %s\n", progress.Clean(n))
@@ -41,9 +41,9 @@ func (r *Report) Format(w io.Writer) error {
 func (r *Report) cast(b *strings.Builder) {
 	kinds := []struct{ kind, words string }{
 		{"model", "a scripted model answers for"}, {"command", "commands that did not run:"}, {"http", "requests that were not sent:"},
-		{"a2a", "agents elsewhere that were not asked:"}, {"mcp", "servers of tools that were not started, of"},
+		{"a2a", "remote agents that were not called:"}, {"mcp", "servers of tools that were not started, of"},
 		{"func", "Go functions and agents that were not called:"}, {"human", "people who were not asked:"},
-		{"callbacks", "callbacks that were not told anything, of"},
+		{"callbacks", "callbacks that were not called, of"},
 	}
 	var known []string
 	for _, k := range kinds {
@@ -74,7 +74,7 @@ func (e Ending) String() string {
 	case e.Reached:
 		return fmt.Sprintf("%s ends by %s: %s", e.Loop, e.Way, end)
 	case !e.Known:
-		return fmt.Sprintf("%s by %s: not known, stand-ins do not bring it about (%s)", e.Loop, study.Way{Name: e.Way}, e.Detail)
+		return fmt.Sprintf("%s by %s: not known, stand-ins do not reach it (%s)", e.Loop, study.Way{Name: e.Way}, e.Detail)
 	}
 	return fmt.Sprintf("%s does not end by %s: %s", e.Loop, study.Way{Name: e.Way}, e.Detail)
 }
@@ -154,7 +154,7 @@ func (r *Report) advice(b *strings.Builder) {
 		status Status
 		title  string
 	}{
-		{Uncaught, "What nothing has caught, and what to add"}, {Unknown, "What is not known"}, {Caught, "What would catch it sooner"},
+		{Uncaught, "Not caught, and what to add"}, {Unknown, "What is not known"}, {Caught, "Caught late, and what to add"},
 	} {
 		begun, last := false, ""
 		for i := range r.Findings {
@@ -186,5 +186,5 @@ func (r *Report) sum(b *strings.Builder) {
 		fmt.Fprintf(b, "%d not known, ", n[Unknown])
 	}
 	fmt.Fprintf(b, "%d do not apply\n", n[Spared])
-	fmt.Fprintf(b, "No time has passed: it is worked out, with %s for each step (--step-time). seed=%d\n", stage.Brief(r.StepTime), r.Seed)
+	fmt.Fprintf(b, "Times are computed, not measured: each step counts as %s (--step-time). seed=%d\n", stage.Brief(r.StepTime), r.Seed)
 }

@@ -135,16 +135,16 @@ func (r *adkReader) class(a *agent, v value) (definition.Type, bool) {
 	}
 	switch {
 	case slices.Contains(adkNodes, name):
-		r.fail(v.at(), a.was, "agent_class", "a %s is a node of a Workflow, and this is none", name).Advice = "name it in the edges of a Workflow"
+		r.fail(v.at(), a.was, "agent_class", "a %s can only be a node of a Workflow", name).Advice = "name it in the edges of a Workflow"
 	case strings.Contains(name, ".") && len(r.open) > 1:
 		a.whole.all()
 		r.dropped(v.at(), a.was, "agent_class", "an agent of type command, http or expression may do the same",
-			"%s is a class in somebody's code, which is not read", given)
+			"%s is a class in your code, and code is not read", given)
 	default:
 		it := r.fail(v.at(), a.was, "agent_class", "there is no agent_class %q", given)
 		it.Advice = meant(name, []string{"LlmAgent", "LoopAgent", "SequentialAgent", "ParallelAgent"})
 		if strings.Contains(name, ".") {
-			it.Message = given + " is a class in somebody's code, which is not read"
+			it.Message = given + " is a class in your code, and code is not read"
 		}
 	}
 	return "", false
@@ -180,7 +180,7 @@ func (r *adkReader) known(a *agent, p pair) bool {
 		case slices.Contains(adkLoop, p.key):
 			it.Advice = "it belongs to a LoopAgent; without agent_class this is an LlmAgent"
 		default:
-			it.Advice = "ADK for Go passes over fields that it does not know, and ADK for Python refuses them"
+			it.Advice = "ADK for Go ignores unknown fields; ADK for Python refuses them"
 		}
 	}
 	return false
@@ -223,7 +223,7 @@ func (r *adkReader) callbacks(a *agent, p pair) {
 		names = append(names, c.get("name").text())
 	}
 	r.dropped(p.at, a.was, p.key, "write callbacks in the definition: {before_agent: [{command: […]}]}, {webhook: https://…} or, in a Go program, {func: name}; where one sets escalate, write stop_when or exit_when",
-		"%s is code, and a definition runs none", strings.Join(names, ", "))
+		"%s is code, and a definition does not run code", strings.Join(names, ", "))
 }
 
 // subAgents reads the files that sub_agents names.
@@ -257,7 +257,7 @@ func (r *adkReader) ref(a *agent, item value) *agent {
 		return nil
 	case code != "":
 		item.all()
-		r.dropped(item.at(), a.was, "sub_agents code", "write the agent in a file, or in Go", "%s is an agent in somebody's code, which is not read", code)
+		r.dropped(item.at(), a.was, "sub_agents code", "write the agent in a file, or in Go", "%s is an agent in your code, and code is not read", code)
 		return nil
 	}
 	return r.file(a, item.get("config_path"), file)
@@ -289,7 +289,7 @@ func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func()
 		r.fail(v.at(), a.was, "config_path", "config_path must be a path with slashes, relative to this file, got %q", name)
 		return value{}, nil, false
 	case !filepath.IsLocal(target):
-		r.fail(v.at(), a.was, "config_path", "config_path %q leads out of the folder of the agent", name)
+		r.fail(v.at(), a.was, "config_path", "config_path %q leads out of the agent's folder", name)
 		return value{}, nil, false
 	case slices.Contains(r.open, target):
 		r.fail(v.at(), a.was, "config_path", "config_path %q leads in a circle", name)

@@ -114,8 +114,8 @@ func TestConfigPaths(t *testing.T) {
 		{"./sub/../sub/leaf.yaml", ""},
 		{"sub/up.yaml", ""},
 		{"leaf.yaml, leaf.yaml", ""},
-		{"../leaf.yaml", `config_path "../leaf.yaml" leads out of the folder of the agent`},
-		{"sub/../../leaf.yaml", `leads out of the folder of the agent`},
+		{"../leaf.yaml", `config_path "../leaf.yaml" leads out of the agent's folder`},
+		{"sub/../../leaf.yaml", `leads out of the agent's folder`},
 		{"/etc/passwd", `config_path must be a path with slashes, relative to this file, got "/etc/passwd"`},
 		{`'sub\leaf.yaml'`, "config_path must be a path with slashes, relative to this file"},
 		{"self.yaml", `config_path "self.yaml" leads in a circle`},
@@ -160,7 +160,7 @@ sub_agents:
 	if err != nil || res.Err() != nil || len(res.Definition.Root.SubAgents) != 1 {
 		t.Fatalf("%v, %v", err, res.Err())
 	}
-	for _, want := range []string{"my_lib.agents.writer is an agent in somebody's code", "my_lib.MyAgent is a class in somebody's code"} {
+	for _, want := range []string{"my_lib.agents.writer is an agent in your code", "my_lib.MyAgent is a class in your code"} {
 		if !slices.ContainsFunc(res.Report.Items, func(it dialect.Item) bool {
 			return it.Kind == dialect.Dropped && strings.Contains(it.Message, want) && it.Advice != ""
 		}) {

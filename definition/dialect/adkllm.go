@@ -39,9 +39,9 @@ func (r *adkReader) llmField(a *agent, p pair) {
 		}
 	case "disallow_transfer_to_parent", "disallow_transfer_to_peers":
 		if on, _ := v.boolean(); on {
-			r.add(Mapped, at, a.was, p.key, "", "no agent hands over here")
+			r.add(Mapped, at, a.was, p.key, "", "here an agent cannot hand a conversation over")
 		} else {
-			r.dropped(at, a.was, p.key, "", "no agent hands a conversation over to another here")
+			r.dropped(at, a.was, p.key, "", "here an agent cannot hand a conversation over")
 		}
 	case "input_schema", "output_schema":
 		advice := "write the same as JSON Schema in output_schema"
@@ -49,7 +49,7 @@ func (r *adkReader) llmField(a *agent, p pair) {
 			advice = "say in the instructions what it is given"
 		}
 		v.all()
-		r.dropped(at, a.was, p.key, advice, "%s is a class in somebody's code, which is not read", codeName(v))
+		r.dropped(at, a.was, p.key, advice, "%s is a class in your code, and code is not read", codeName(v))
 	}
 }
 
@@ -80,7 +80,7 @@ func (r *adkReader) modelCode(a *agent, p pair) {
 		if key := arg.get("name"); key.text() == "model" {
 			name = arg.get("value").text()
 		} else {
-			r.dropped(arg.at(), a.was, "model_code "+key.text(), "set the provider's variable in the environment: doc/models.md", "it is an argument of code that is not read")
+			r.dropped(arg.at(), a.was, "model_code "+key.text(), "set the provider's variable in the environment: doc/models.md", "it is an argument of code, and code is not read")
 			arg.all()
 		}
 	}
@@ -92,7 +92,7 @@ func (r *adkReader) modelCode(a *agent, p pair) {
 		return
 	}
 	p.value.all()
-	r.dropped(p.at, a.was, "model_code", "write model: provider/name", "%s is code, and a definition runs none", class)
+	r.dropped(p.at, a.was, "model_code", "write model: provider/name", "%s is code, and a definition does not run code", class)
 }
 
 // static puts a text that ADK sends first before the instruction.
@@ -251,11 +251,11 @@ func (r *adkReader) tool(a *agent, item value, name string) {
 		r.mcp(a, item)
 	case known:
 		item.all()
-		r.dropped(item.at(), a.was, full, advice, "the tool is Google's or ADK's own, and there is none like it here")
+		r.dropped(item.at(), a.was, full, advice, "the tool belongs to Google or ADK, and Refrain has no such tool")
 	case strings.EqualFold(strings.ReplaceAll(last, "_", ""), "exitloop"):
 		a.exit = new(true)
 		a.came("can_exit_loop", item)
-		r.changed(item.at(), a.was, full, "can_exit_loop", "it is taken for a tool that ends the loop, and the one that is built in takes its place")
+		r.changed(item.at(), a.was, full, "can_exit_loop", "it looks like the tool that ends the loop, so the built-in one replaces it")
 	case !strings.Contains(own, ".") && nearTool(own) != "":
 		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = meant(own, toolNames())
 	default:
@@ -278,15 +278,15 @@ func (r *adkReader) function(a *agent, item value, full, name string) {
 	name = asciiName(cleanName(name))
 	for _, t := range a.tools {
 		if o, ok := t.value.(object); ok && o[0].key == "func" && o[0].value == name {
-			r.dropped(item.at(), a.was, full, "", "the function %s is there already", name)
+			r.dropped(item.at(), a.was, full, "", "the agent already has the function %s", name)
 			return
 		}
 	}
 	a.tools = append(a.tools, tool{value: object{{key: "func", value: name}}, from: item})
-	it := r.changed(item.at(), a.was, full, "func "+name, "its code is not read; a Go program gives a function of that name, and refrain run has none")
+	it := r.changed(item.at(), a.was, full, "func "+name, "code is not read: a Go program has to give a function of that name; refrain run cannot")
 	it.Advice = "or write a command: tools: [{command: […], name: " + name + "}]; if it ends the loop (escalate), give the agent can_exit_loop: true"
 	if !item.get("args").empty() {
-		r.dropped(item.get("args").at(), a.was, full+" args", "", "they are arguments of code that is not read")
+		r.dropped(item.get("args").at(), a.was, full+" args", "", "they are arguments of code, and code is not read")
 	}
 }
 

@@ -73,7 +73,7 @@ func (f *flow) field(p pair) {
 	case slices.Contains(adkFlow, p.key):
 	case slices.Contains(adkFlowGone, p.key):
 		p.value.all()
-		f.dropped(p.at, f.a.was, p.key, "", "it is about the graph, or code, and there is neither here")
+		f.dropped(p.at, f.a.was, p.key, "", "it concerns the graph or code, and a definition has neither")
 	default:
 		it := f.fail(p.at, f.a.was, p.key, "unknown field %q of a Workflow", p.key)
 		it.Advice = meant(p.key, slices.Concat(adkFlow, adkFlowGone))
@@ -189,7 +189,7 @@ func (f *flow) connect(from, to *vertex, at, route value) {
 	}
 	for _, e := range from.out {
 		if e.to == to {
-			f.fail(at.at(), f.a.was, "edges", "the edge %s stands there twice", e)
+			f.fail(at.at(), f.a.was, "edges", "the edge %s is given twice", e)
 			return
 		}
 	}
@@ -316,7 +316,7 @@ func (f *flow) code(x *vertex, v value, name string) *vertex {
 		a := &agent{at: x.at, typ: definition.TypeFunc, name: cmp.Or(v.get("name").text(), last)}
 		a.was = a.name
 		a.set("func", last, v)
-		f.changed(x.at, f.a.was, "node "+name, "func "+last, "its code is not read; a Go program gives an agent of that name, and refrain run has none").Advice =
+		f.changed(x.at, f.a.was, "node "+name, "func "+last, "code is not read: a Go program has to give an agent of that name; refrain run cannot").Advice =
 			"or write an agent of type expression, command or http in its place"
 		return a
 	}
@@ -338,7 +338,7 @@ func (f *flow) check() {
 		switch {
 		case x == g.start:
 		case !reaches(g.start, x):
-			f.fail(x.at, f.a.was, "edges", "no way leads from START to %s", x.title)
+			f.fail(x.at, f.a.was, "edges", "%s cannot be reached from START", x.title)
 		case x.kind == joining && len(x.in) < 2:
 			f.changed(x.at, f.a.was, "JoinNode "+strconv.Quote(x.title), "", "one edge leads to it, so there is nothing to wait for")
 		}

@@ -251,7 +251,7 @@ func (i *importer) names(root *agent) {
 		case name != want:
 			i.changed(a.place("name"), a.was, "name", name, "names are unique here, and another agent is called %q", want)
 		case a.was != "" && name != a.was:
-			i.changed(a.place("name"), a.was, "name", name, "a name begins with a letter and goes on with letters, digits, _ and -%s", i.shown(a))
+			i.changed(a.place("name"), a.was, "name", name, "a name starts with a letter, followed by letters, digits, _ and -%s", i.shown(a))
 		}
 		a.name = name
 	})
@@ -269,7 +269,7 @@ func (i *importer) shown(a *agent) string {
 		return ""
 	}
 	a.set("display_name", text, a.from["name"]...)
-	return "; people are shown the one that it had"
+	return "; people see its original name"
 }
 
 // cleanName is the nearest name that an agent can have.
@@ -333,7 +333,7 @@ func (i *importer) exits(root *agent) {
 		case a.loop() == nil:
 			why = "it ends a loop, and this agent is in none"
 		case a.final():
-			why = "it gives the last word, when the loop has stopped already"
+			why = "it runs after the loop has stopped"
 		default:
 			return
 		}

@@ -247,7 +247,7 @@ func (i *importer) finish(name string, root *agent) *Result {
 	res := &Result{Report: i.report, shown: i.shownLine}
 	if root == nil {
 		if i.report.count(Failed) == 0 {
-			i.fail(place{file: name}, "", "", "there is no agent in it")
+			i.fail(place{file: name}, "", "", "the file has no agent")
 		}
 		return res
 	}

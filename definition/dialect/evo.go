@@ -64,9 +64,9 @@ func (r *evoReader) root(name string, data []byte) *agent {
 // apart says why an agent is not carried over.
 func (r *evoReader) apart(a value) string {
 	if r.used(a) {
-		return "it is in none of the agents that are carried over"
+		return "no agent that is carried over contains it"
 	}
-	return "it is in no other agent"
+	return "no other agent contains it"
 }
 
 // evoKey writes a label of the form, in English or Portuguese, as the JSON does.
@@ -211,7 +211,7 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 	}
 	on, ok := own.boolean()
 	if !ok {
-		r.fail(own.at(), a.was, "exit_loop", "whether it can use exit_loop must be true or false, got %s", own.what())
+		r.fail(own.at(), a.was, "exit_loop", "\"can use exit_loop\" must be true or false, got %s", own.what())
 		return
 	}
 	switch {
@@ -223,9 +223,9 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 		r.dropped(own.at(), a.was, "exit_loop", "", "a workflow goes on as its edges say, also in Evo AI")
 	case around.typ == "":
 	case on && a.outputKey == definition.LoopOutput:
-		r.dropped(own.at(), a.was, "exit_loop", "", "it gives the last word, when the loop has stopped already")
+		r.dropped(own.at(), a.was, "exit_loop", "", "it runs after the loop has stopped")
 	case on && a.typ == definition.TypeA2A:
-		r.dropped(own.at(), a.was, "exit_loop", elsewhereExit, "an agent elsewhere cannot call it")
+		r.dropped(own.at(), a.was, "exit_loop", elsewhereExit, "a remote agent cannot call it")
 	default:
 		a.exit = &on
 		a.came("can_exit_loop", own)

@@ -186,7 +186,7 @@ func (r *evoReader) several(a *agent, x *vertex) {
 		last := make(map[string]*edge)
 		for _, e := range x.out {
 			if before := last[e.route]; before != nil {
-				r.dropped(before.at, a.was, "edge "+before.String(), "", "a later edge has the same handle, and Evo AI takes only that one")
+				r.dropped(before.at, a.was, "edge "+before.String(), "", "a later edge has the same handle, and Evo AI follows only that one")
 				before.to.in = slices.DeleteFunc(before.to.in, func(o *edge) bool { return o == before })
 			}
 			last[e.route] = e
@@ -195,8 +195,8 @@ func (r *evoReader) several(a *agent, x *vertex) {
 		return
 	}
 	if len(x.out) > 1 {
-		r.changed(x.at, a.was, "node "+x.title, "parallel", "several edges lead on from it: here all are taken at the same time, as drawn; Evo AI takes only the last").Advice =
-			"take the other edges away if that was meant"
+		r.changed(x.at, a.was, "node "+x.title, "parallel", "several edges lead on from it: here all are followed at the same time, as drawn; Evo AI follows only the last").Advice =
+			"remove the other edges if you meant that"
 	}
 }
 
@@ -255,16 +255,16 @@ func (r *evoReader) comparable(a *agent, n value, said *agent) bool {
 	id := n.get("id").text()
 	switch {
 	case said.typ == definition.TypeParallel || said.typ == definition.TypeLoop:
-		r.fail(n.at(), a.was, "workflow", "the condition %q looks at the last text, and before it %s", id, map[bool]string{true: "several agents speak at the same time", false: "is a cycle"}[said.typ == definition.TypeParallel]).Advice =
+		r.fail(n.at(), a.was, "workflow", "the condition %q reads the last text, and before it %s", id, map[bool]string{true: "several agents speak at the same time", false: "is a cycle"}[said.typ == definition.TypeParallel]).Advice =
 			"put one agent before it, whose text it is about"
 		return false
 	case slices.ContainsFunc(said.extra, func(f field) bool { return f.key == "output_schema" }):
-		r.fail(n.at(), a.was, "workflow", "the condition %q looks at the text of %s, which answers in JSON", id, said.was).Advice =
+		r.fail(n.at(), a.was, "workflow", "the condition %q reads the text of %s, which answers in JSON", id, said.was).Advice =
 			"take the output_schema away; or write a definition with stop_when: state." + cmp.Or(said.outputKey, "KEY") + ".FIELD == …"
 		return false
 	case said.outputKey == "":
 		said.outputKey = strings.ReplaceAll(cleanName(said.name), "-", "_") + "_output"
-		r.changed(said.place("output_key"), said.was, "output_key", said.outputKey, "it gets one, as the condition %q looks at what it says", id)
+		r.changed(said.place("output_key"), said.was, "output_key", said.outputKey, "it gets one, because the condition %q reads what it says", id)
 	}
 	return true
 }
@@ -287,10 +287,10 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 	fieldName := data.get("field").text()
 	switch {
 	case c.get("type").text() != "previous-output":
-		r.dropped(c.at(), a.was, "condition "+c.get("id").text(), "", "its type is %s, and then it is never met in Evo AI", c.get("type").what())
+		r.dropped(c.at(), a.was, "condition "+c.get("id").text(), "", "its type is %s, so in Evo AI it is never true", c.get("type").what())
 		return nil, true
 	case fieldName != "content":
-		r.fail(c.at(), a.was, "workflow", "a condition looks at %q of Evo AI's own run", fieldName).Advice = "let it look at content, which is what the agent before it said"
+		r.fail(c.at(), a.was, "workflow", "a condition reads %q, which belongs to Evo AI's own run", fieldName).Advice = "let it read content, which is what the agent before it said"
 		return nil, false
 	}
 	switch op {
@@ -328,7 +328,7 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 			isNumber = true
 		}
 		if !isNumber {
-			r.fail(data.get("value").at(), a.was, "workflow", "a condition compares with %s, which is no number", data.get("value").what())
+			r.fail(data.get("value").at(), a.was, "workflow", "a condition compares with %s, which is not a number", data.get("value").what())
 			return nil, false
 		}
 		text := strconv.FormatFloat(number, 'f', -1, 64)

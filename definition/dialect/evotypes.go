@@ -115,7 +115,7 @@ func (r *evoReader) llm(a *agent, v value) {
 	}
 	if a.instructions == "" {
 		a.instructions = "{{user_input}}"
-		r.changed(a.at, a.was, "instruction", "instructions", "it has none; it is told what the user asks")
+		r.changed(a.at, a.was, "instruction", "instructions", "it has none, so it gets what the user asks")
 	}
 	r.schema(a, evoField(v, "output_schema"))
 	for _, key := range []string{"temperature", "max_tokens"} {
@@ -314,7 +314,7 @@ func (r *evoReader) exitList(a *agent, v value) {
 		case sub == nil:
 			r.fail(ref.at(), a.was, "agents_exit_loop", "Agent with ID %s not found among the sub-agents", name)
 		case sub.outputKey == definition.LoopOutput:
-			r.dropped(ref.at(), sub.was, "agents_exit_loop", "", "it gives the last word, when the loop has stopped already")
+			r.dropped(ref.at(), sub.was, "agents_exit_loop", "", "it runs after the loop has stopped")
 		case !asks(sub):
 			r.dropped(ref.at(), sub.was, "agents_exit_loop", elsewhereExit, "only an agent that asks a model can call exit_loop")
 		default:

@@ -438,7 +438,7 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 		e.dropped(at(a, "instructions"), a.Name, name, advice, "ADK has no such value, and leaves the place empty")
 	}
 	if sections {
-		e.dropped(at(a, "instructions"), a.Name, "sections {{#key}}…{{/key}}", "say in words when it counts", "ADK has none; the text in them is there always")
+		e.dropped(at(a, "instructions"), a.Name, "sections {{#key}}…{{/key}}", "say in words when it applies", "ADK has no sections, so their text is always there")
 		return sectionTag.ReplaceAllString(b.String(), "")
 	}
 	return b.String()
@@ -516,7 +516,7 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 			args, masked := arguments(m.Command[1:])
 			for n := range args {
 				if masked[n] {
-					e.changed(at(a, "tools"), a.Name, "tools mcp command", yours, "an argument may be a secret, and is not copied").Advice = "write it in its place yourself, or give it by the environment"
+					e.changed(at(a, "tools"), a.Name, "tools mcp command", yours, "an argument may be a secret, and is not copied").Advice = "write it there yourself, or pass it in the environment"
 				}
 			}
 			params = append(params, field{key: "args", value: list(args)})
@@ -528,7 +528,7 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	} else {
 		address, _ := credential.Cleaned(m.URL, yours)
 		if address = credential.WithoutTokens(address, yours); address != m.URL {
-			e.changed(at(a, "tools"), a.Name, "tools mcp url", address, "what may be a secret in it is not copied").Advice = "write it in its place yourself, and keep that file to yourself"
+			e.changed(at(a, "tools"), a.Name, "tools mcp url", address, "the parts that may be secret are not copied").Advice = "write it there yourself, and keep that file private"
 		}
 		params := object{{key: "url", value: address}}
 		if headers := e.public(a, "headers", m.Headers); len(headers) > 0 {
@@ -561,7 +561,7 @@ func (e *exporter) public(a *definition.Agent, kind string, m map[string]string)
 	var o object
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if secret(key, m[key]) {
-			e.dropped(at(a, "tools"), a.Name, "tools mcp "+kind+" "+key, "write it into the file yourself, and keep that file to yourself", "it may be a secret, and is not copied")
+			e.dropped(at(a, "tools"), a.Name, "tools mcp "+kind+" "+key, "write it into the file yourself, and keep that file private", "it may be a secret, and is not copied")
 			continue
 		}
 		o = append(o, field{key: key, value: m[key]})

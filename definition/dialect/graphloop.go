@@ -100,7 +100,7 @@ func (g *graph) decision(v *vertex, in *cycle, add func(*agent)) (*vertex, bool)
 	expr := func() string { return g.leaves(list, in) }
 	if next == nil { // it is the last of the cycle
 		in.stop = expr
-		g.add(Mapped, v.at, g.of.was, "node "+v.title, "stop_when", "looked at when an iteration ends")
+		g.add(Mapped, v.at, g.of.was, "node "+v.title, "stop_when", "checked when an iteration ends")
 		return nil, true
 	}
 	check := &agent{at: v.at, typ: definition.TypeExpression, name: cleanName(g.of.name) + "_check", was: cleanName(g.of.name) + "_check"}

@@ -76,7 +76,7 @@ func TestHostileFiles(t *testing.T) {
 		{"a dense graph", "a.json", workflow(dense(45)), evo, "a second way back"},
 		{"a circle of agents", "a.json", `[{"name": "a", "type": "loop", "sub_agents": ["b"]}, {"name": "b", "type": "loop", "sub_agents": ["a"]}]`, evo, "is in itself"},
 		{"a circle of nodes", "a.yaml", "nodes: [{id: a, type: Loop Agent, sub-agents: [b]}, {id: b, type: Loop Agent, sub-agents: [a]}]", robomotion, "circle"},
-		{"many placeholders", "a.json", `{"name": "a", "type": "llm", "instruction": "` + manyKeys(longtest.N(500, 3000)) + `"}`, evo, "more than 200"},
+		{"many placeholders", "a.json", `{"name": "a", "type": "llm", "instruction": "` + manyKeys(longtest.N(500, 3000)) + `"}`, evo, "at most 200"},
 		{"not text", "a.yaml", "\x00\xff\xfe\x01", adk, "not YAML"},
 		{"nothing", "a.yaml", "# nothing\n", adk, "empty"},
 	} {

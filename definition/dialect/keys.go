@@ -93,7 +93,7 @@ func (i *importer) placeholders(root *agent, k *keys) object {
 		}
 	})
 	if len(need) > maxReads {
-		i.fail(place{file: i.report.File}, "", "", "the texts read %d keys that no agent writes, more than %d: that cannot be meant", len(need), maxReads)
+		i.fail(place{file: i.report.File}, "", "", "the texts read %d keys that no agent writes; at most %d are allowed", len(need), maxReads)
 		return nil
 	}
 	var inputs object
@@ -210,10 +210,10 @@ func (i *importer) input(name string, r *readKey, k *keys) field {
 		i.changed(at, r.by.was, "{"+name+"}", "inputs."+name, "single braces are text in Robomotion and a placeholder here; the input puts back what stood there")
 		return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: "{" + name + "}"}, about}, from: from}
 	}
-	it := i.changed(at, r.by.was, "{{"+name+"}}", "inputs."+name, "no agent writes it, so a run has to be given it, or it is empty")
+	it := i.changed(at, r.by.was, "{{"+name+"}}", "inputs."+name, "no agent writes it: give it to the run, or it is empty")
 	it.Advice = "refrain run FILE --set " + name + "=…"
 	if r.required {
-		it.Message = "no agent writes it, so a run has to be given it, as ADK's session has to have it in its state"
+		it.Message = "no agent writes it: give it to the run, as ADK's session needs it in its state"
 		return field{key: name, value: object{{key: "type", value: "string"}, about}, from: from}
 	}
 	if near := before(name, k); near != "" {

@@ -41,7 +41,7 @@ func (i *importer) parse(file string, data []byte) (v value, ok bool) {
 	defer func() {
 		// The parser is somebody else's, and the text is anybody's.
 		if r := recover(); r != nil {
-			i.fail(whole, "", "", "this is not YAML that can be read: %v", r)
+			i.fail(whole, "", "", "this cannot be read as YAML: %v", r)
 			v, ok = value{}, false
 		}
 	}()
@@ -473,7 +473,7 @@ func (u *unread) twice(v value, agent, path string) {
 	for n := 0; n < len(v.Content); n += 2 {
 		k := value{Node: v.Content[n], file: v.file}.deref()
 		if k.isScalar() && k.ShortTag() != "!!merge" && before[k.Value] {
-			u.fail(k.at(), agent, dotted(path, k.Value), "the field %q stands there twice", dotted(path, k.Value)).Advice = "take one of them away"
+			u.fail(k.at(), agent, dotted(path, k.Value), "the field %q is given twice", dotted(path, k.Value)).Advice = "take one of them away"
 		}
 		before[k.Value] = true
 	}

@@ -334,8 +334,8 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 		}
 	}
 	if len(others) > 0 {
-		r.dropped(v.at(), "", "nodes", "what comes before and after the agents is a matter of whoever runs the definition",
-			"they are no agents: %s", strings.Join(others, ", "))
+		r.dropped(v.at(), "", "nodes", "whoever runs the definition decides what comes before and after the agents",
+			"these nodes are not agents: %s", strings.Join(others, ", "))
 	}
 	if len(loops) == 1 {
 		tops = loops

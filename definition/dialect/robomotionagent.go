@@ -178,7 +178,7 @@ func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
 			"the loop goes on after an error; if no iteration succeeds, the run says so and fails")
 	}
 	if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) && slices.ContainsFunc(a.subs, asks) {
-		r.changed(a.at, a.was, "early end", "", "in Robomotion agents end a loop by values in the state that nobody documents; here every agent that asks a model may end it, by exit_loop").Advice =
+		r.changed(a.at, a.was, "early end", "", "Robomotion does not document which values in the state end a loop; here every agent that asks a model may end it, by exit_loop").Advice =
 			"write stop_when, or give can_exit_loop: true to the one that decides"
 	}
 }
@@ -275,7 +275,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	}
 	if a.instructions == "" {
 		a.instructions = "{{user_input}}"
-		r.changed(a.at, a.was, "Instructions", "instructions", "it has none; it is told what the user asks")
+		r.changed(a.at, a.was, "Instructions", "instructions", "it has none, so it gets what the user asks")
 	}
 	if p, ok := n.get("output key"); ok && r.given(a, p, "Output Key") {
 		a.outputKey = p.value.text()

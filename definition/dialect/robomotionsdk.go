@@ -35,7 +35,7 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 		at := place{file, s.line, s.column()}
 		args, ok := s.arguments()
 		if !ok {
-			r.fail(place{file, s.line, s.column()}, "", "", "this is no plain value, and a flow is not run: %s", s.why)
+			r.fail(place{file, s.line, s.column()}, "", "", "this is not a plain value, and a flow is not run: %s", s.why)
 			return value{}, false
 		}
 		if call == "edge" {

@@ -86,7 +86,7 @@ func (i *importer) secrets(a *agent, full string, v value, kind string) any {
 			pass = append(pass, p.key)
 			i.changed(p.at, a.was, full+" "+p.key, "env ["+p.key+"]", "it may be a secret, and is taken from the environment of the run")
 		case secret(p.key, p.value.text()):
-			i.dropped(p.at, a.was, full+" "+p.key, "put it into the definition yourself, and keep that file to yourself", "it may be a secret, and is not copied")
+			i.dropped(p.at, a.was, full+" "+p.key, "put it into the definition yourself, and keep that file private", "it may be a secret, and is not copied")
 		default:
 			out = append(out, field{key: p.key, value: p.value.text()})
 		}
@@ -108,7 +108,7 @@ func (i *importer) arguments(a *agent, full string, v value) []any {
 	out, masked := arguments(v.texts())
 	for n, arg := range v.items() {
 		if masked[n] {
-			i.changed(arg.at(), a.was, full+" args", yours, "it may be a secret, and is not copied").Advice = "write it in its place yourself, or give it by env"
+			i.changed(arg.at(), a.was, full+" args", yours, "it may be a secret, and is not copied").Advice = "write it there yourself, or give it by env"
 		}
 	}
 	return list(out)
@@ -149,7 +149,7 @@ func (i *importer) address(a *agent, full string, v value) string {
 		text, found = masked, true
 	}
 	if found {
-		i.changed(v.at(), a.was, full, text, "what may be a secret in it is not copied").Advice = "write it in its place yourself, and keep that file to yourself"
+		i.changed(v.at(), a.was, full, text, "the parts that may be secret are not copied").Advice = "write it there yourself, and keep that file private"
 	}
 	return text
 }
@@ -170,7 +170,7 @@ func (i *importer) payload(a *agent, name string, v value) any {
 		}
 		return list
 	case secretText(v.text()), v.text() != "" && credential.Named(name) && !strings.Contains(v.text(), "{") && v.ShortTag() != "!!bool":
-		i.changed(v.at(), a.was, "payload "+name, yours, "it may be a secret, and is not copied").Advice = "write it in its place yourself, and keep that file to yourself"
+		i.changed(v.at(), a.was, "payload "+name, yours, "it may be a secret, and is not copied").Advice = "write it there yourself, and keep that file private"
 		return yours
 	}
 	return copied(v)

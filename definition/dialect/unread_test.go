@@ -187,7 +187,7 @@ func TestFieldsThatHaveNoPlace(t *testing.T) {
 		{task(`"config": {"tasks": [{"description": "d", "odd": 1}]}`), dialect.Evo, []string{"config.tasks.odd"}},
 		{task(`"task_definition": "d", "config": {"tasks": [{"description": "e"}]}`), dialect.Evo, []string{"config.tasks"}},
 		{task(`"task_definition": {"description": "d", "expected_output": "short", "enabled_tools": ["t"], "odd": 1}`), dialect.Evo, []string{"enabled_tools", "task_definition.odd"}},
-		{`{"type": "llm", "name": "b", "instruction": "x", "instruction": "y"}`, dialect.Evo, []string{`the field "instruction" stands there twice`}},
+		{`{"type": "llm", "name": "b", "instruction": "x", "instruction": "y"}`, dialect.Evo, []string{`the field "instruction" is given twice`}},
 		{`{"type": "llm", "name": "b", "instruction": "x", "instructions": "y"}`, dialect.Evo, []string{"instructions: "}},
 		{`{"type": "a2a", "name": "b", "endpoint": "https://h.example/a", "agent_card_url": "https://h.example/.well-known/agent.json"}`, dialect.Evo, []string{"agent_card_url"}},
 		{`{"type": "a2a", "name": "b", "endpoint": "https://h.example/a", "headers": "X: y"}`, dialect.Evo, []string{"headers must be a map"}},

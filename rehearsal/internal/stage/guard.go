@@ -145,7 +145,7 @@ func Size(n int64) string {
 // back the best, iteration 2".
 func (w *walked) Ending() string {
 	if w.far {
-		return fmt.Sprintf("under way after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
+		return fmt.Sprintf("still running after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
 	}
 	if w.Stop == nil {
 		return fmt.Sprintf("cut off after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
@@ -155,7 +155,7 @@ func (w *walked) Ending() string {
 		s += " and " + Brief(w.Elapsed)
 	}
 	if w.Stop.Reason == loop.ReasonTimeout && w.kept > 0 && w.Elapsed < w.limit {
-		s += fmt.Sprintf(" (%.0f%% of %s is the finalizer's)", w.kept*100, Brief(w.limit))
+		s += fmt.Sprintf(" (%.0f%% of %s is kept for the finalizer)", w.kept*100, Brief(w.limit))
 	}
 	return s + "; hands back " + handsBack(w.Stop)
 }
@@ -169,7 +169,7 @@ func handsBack(rec *loop.StopRecord) string {
 	case loop.FromLast:
 		return fmt.Sprintf("the last, iteration %d", r.Iteration)
 	}
-	return fmt.Sprintf("what there is of iteration %d", rec.Result.Iteration)
+	return fmt.Sprintf("what iteration %d has left", rec.Result.Iteration)
 }
 
 func Plural(n int, what string) string {

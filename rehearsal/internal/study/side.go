@@ -78,7 +78,7 @@ func (c *Cast) SideNotes() []string {
 				tools = append(tools, t.Func)
 			}
 		}
-		all = append(all, fmt.Sprintf("no agent writes %s: it is taken for what %s writes", strings.Join(SortedKeys(c.Needs.Side[name]), ", "), strings.Join(tools, " or ")))
+		all = append(all, fmt.Sprintf("no agent writes %s: the rehearsal assumes that %s writes it", strings.Join(SortedKeys(c.Needs.Side[name]), ", "), strings.Join(tools, " or ")))
 	}
 	return all
 }
