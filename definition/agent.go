@@ -307,7 +307,7 @@ func (r *reader) displayName(n *source.Node, _ string) (string, bool) {
 	case utf8.RuneCountInString(text) > vocabulary.MaxName:
 		r.report(r.src.Of(n), CodeValue, "display_name is longer than %d characters", vocabulary.MaxName)
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.report(r.src.Of(n), CodeName, "display_name has a line break or another character in it that cannot be shown on a line")
+		r.report(r.src.Of(n), CodeName, "display_name contains a line break or another character that cannot be displayed")
 	}
 	return text, ok
 }
@@ -340,7 +340,7 @@ func (r *reader) agent(n *source.Node, parent *Agent) *Agent {
 	if i := slices.IndexFunc(ps, func(p pair) bool { return p.key == "ref" }); i >= 0 && parent != nil {
 		for _, p := range ps {
 			if p.key != "ref" {
-				r.report(r.src.Of(p.at), CodeConflict, "%q cannot stand beside ref", p.key).Hint = "say it in the file that ref names"
+				r.report(r.src.Of(p.at), CodeConflict, "%q is not allowed beside ref", p.key).Hint = "move it to the file that ref names"
 			}
 		}
 		return r.ref(parent, ps[i].value)
@@ -393,7 +393,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	}
 	is := TypeOf(word, names...)
 	if is == "" && given == nil && !r.meant(a, ps) {
-		r.report(r.src.Of(a.node), CodeMissing, "nothing says what type of agent this is").
+		r.report(r.src.Of(a.node), CodeMissing, "the type of this agent is not clear").
 			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text, endpoint, question and func"
 	}
 	return is
@@ -438,11 +438,11 @@ func (c *checker) name(a *Agent) {
 	case c.names[a.Name] != nil:
 		first := positionOf(c.names[a.Name].at("name"))
 		if alias := a.aliased(); alias != nil {
-			c.report(a.src.Of(alias), CodeSameName, "two agents are called %q, the first in %s", a.Name, first).
+			c.report(a.src.Of(alias), CodeSameName, "two agents are called %q; the first is at %s", a.Name, first).
 				Hint = "an alias stands for the same agent again: write it out, with another name"
 			return
 		}
-		c.report(at, CodeSameName, "two agents are called %q, the first in %s", a.Name, first)
+		c.report(at, CodeSameName, "two agents are called %q; the first is at %s", a.Name, first)
 	default:
 		c.names[a.Name] = a
 	}

@@ -28,7 +28,7 @@ func TestConfigStandsForTheFieldsInIt(t *testing.T) {
 		t.Errorf("%+v", d.Root)
 	}
 	for text, want := range map[string]string{
-		`{"name": "a", "text": "x", "output_key": "k", "config": {"output_key": "l"}}`:    `"output_key" is given in config and beside it, in line 1 [LOOP007]`,
+		`{"name": "a", "text": "x", "output_key": "k", "config": {"output_key": "l"}}`:    `"output_key" is given twice, in config and in line 1 [LOOP007]`,
 		`{"name": "a", "text": "x", "config": {"output_kye": "l"}}`:                       `x.yaml:1:39: error: unknown field "output_kye" [LOOP003]`,
 		`{"name": "a", "text": "x", "config": 3}`:                                         `config must be a map, got 3`,
 		`{"type": "task", "task_definition": "x", "config": {"output_key": "k"}}`:         `a task is a command, expression, http or template agent`,

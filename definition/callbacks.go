@@ -61,21 +61,21 @@ var callbackDocs = map[hook.Point]string{
 	hook.BeforeRun: "before the run starts; at the root", hook.AfterRun: "after the run ends; at the root",
 	hook.BeforeAgent: "before the agent", hook.AfterAgent: "after the agent, unless it failed",
 	hook.BeforeIteration: "before each iteration of the loop", hook.AfterIteration: "after each iteration, with its score",
-	hook.BeforeModel: "before each model call of the agent or an agent inside it", hook.AfterModel: "after each",
-	hook.BeforeTool: "before each tool call of the agent or an agent inside it", hook.AfterTool: "after each",
+	hook.BeforeModel: "before each model call of the agent or an agent inside it", hook.AfterModel: "after each of them",
+	hook.BeforeTool: "before each tool call of the agent or an agent inside it", hook.AfterTool: "after each of them",
 }
 
 // callbackKinds are what a callback can be; it is one of them.
 var callbackKinds = []string{"webhook", "command", "func"}
 
 var callbackParts = parts[Callback]{rows: []row[Callback]{
-	field("webhook", "the address that is told, of http or https", aText, func(cb *Callback) *string { return &cb.Webhook }),
-	field("secret_env", "the environment variable with the secret that signs what is sent, as Standard Webhooks say", plain(variableShape, (*reader).variableName), func(cb *Callback) *string { return &cb.SecretEnv }),
-	field("command", "the program, with its arguments, that reads what is told", each(aWords, listing{empty: "leave it out, or name some"}), func(cb *Callback) *[]string { return &cb.Command }),
-	field("func", "the name of a Go function", aWord, func(cb *Callback) *string { return &cb.Func }),
-	field("timeout", "how long it may take", aSpan, func(cb *Callback) *time.Duration { return &cb.Timeout }).shown("10s"),
-	field("veto", "true lets it stop what is about to be done", aBool, func(cb *Callback) *bool { return &cb.Veto }),
-	field("on_error", "what follows when it cannot be told: fail (the default with veto) or continue", oneWord(hook.Fail, hook.Continue), func(cb *Callback) *hook.OnError { return &cb.OnError }),
+	field("webhook", "http or https address that each event is sent to", aText, func(cb *Callback) *string { return &cb.Webhook }),
+	field("secret_env", "environment variable with the secret that signs each message, by Standard Webhooks", plain(variableShape, (*reader).variableName), func(cb *Callback) *string { return &cb.SecretEnv }),
+	field("command", "program with its arguments; it reads the event on its standard input", each(aWords, listing{empty: "leave it out, or name some"}), func(cb *Callback) *[]string { return &cb.Command }),
+	field("func", "name of a Go function", aWord, func(cb *Callback) *string { return &cb.Func }),
+	field("timeout", "time limit of a call", aSpan, func(cb *Callback) *time.Duration { return &cb.Timeout }).shown("10s"),
+	field("veto", "true lets it stop what is about to happen", aBool, func(cb *Callback) *bool { return &cb.Veto }),
+	field("on_error", "after a failure of the callback: fail (the default with veto) or continue", oneWord(hook.Fail, hook.Continue), func(cb *Callback) *hook.OnError { return &cb.OnError }),
 }, what: "a callback", has: "it has webhook and secret_env, command, or func, and timeout, veto and on_error", also: func(s shape) {
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, without("command", "secret_env"), without("func", "secret_env")}
 }}
@@ -96,7 +96,7 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 		field := "callbacks." + p.key
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
-			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(), "%q", "they are "+strings.Join(pointNames(), ", "))
+			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(), "%q", "the callbacks are "+strings.Join(pointNames(), ", "))
 			continue
 		}
 		items, _ := r.items(p.value, field)
@@ -142,7 +142,7 @@ func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, 
 		}
 	}
 	if kinds != 1 {
-		r.report(r.src.Of(n), CodeValue, "%s must be one of webhook, command and func, and it is %d of them", field, kinds)
+		r.report(r.src.Of(n), CodeValue, "%s must have exactly one of webhook, command and func; it has %d", field, kinds)
 	}
 	return cb, kinds == 1
 }
@@ -181,18 +181,18 @@ func (c *checker) callbackPlace(a *Agent, point hook.Point) {
 	switch point {
 	case hook.BeforeRun, hook.AfterRun:
 		if a.parent != nil {
-			c.report(a.at(field), CodeCallback, "%s is about the run as a whole: it belongs to the root", point).
+			c.report(a.at(field), CodeCallback, "%s is called for the whole run; move it to the root", point).
 				Hint = strings.Replace(string(point), "run", "agent", 1) + " is about this agent"
 		}
 	case hook.BeforeIteration, hook.AfterIteration:
 		if a.Type != TypeLoop && a.Type != "" {
-			c.report(a.at(field), CodeCallback, "%s is about the iterations of a loop, and %q is %s agent", point, a.Name, article(a.Type))
+			c.report(a.at(field), CodeCallback, "%s is called for the iterations of a loop; %q is %s agent", point, a.Name, article(a.Type))
 		}
 	case hook.BeforeModel, hook.AfterModel, hook.BeforeTool, hook.AfterTool:
 		switch {
 		case a.Type == TypeLLM || a.Type == "" || a.incomplete():
 		case !a.Type.Workflow():
-			c.report(a.at(field), CodeCallback, "%s is about agents that ask a model, and %q is %s agent", point, a.Name, article(a.Type))
+			c.report(a.at(field), CodeCallback, "%s is called for agents that ask a model; %q is %s agent", point, a.Name, article(a.Type))
 		case !a.asksModel():
 			c.warn(a.at(field), CodeCallback, "%s is never called: no agent in %q asks a model", point, a.Name)
 		}
@@ -201,11 +201,11 @@ func (c *checker) callbackPlace(a *Agent, point hook.Point) {
 
 func (c *checker) callback(a *Agent, point hook.Point, cb *Callback) {
 	if cb.Veto && !point.Before() {
-		c.report(a.at(cb.field+".veto"), CodeCallback, "what is over cannot be stopped: veto is for callbacks before something").
-			Hint = strings.Replace(string(point), "after_", "before_", 1) + " can veto; on_error: fail makes a failure of this one count"
+		c.report(a.at(cb.field+".veto"), CodeCallback, "veto works only in a callback that is called before something").
+			Hint = strings.Replace(string(point), "after_", "before_", 1) + " can veto; on_error: fail makes the agent fail when this callback fails"
 	}
 	if cb.Func != "" && cb.Veto {
-		c.warn(a.at(cb.field+".veto"), CodeCallback, "veto says nothing of a Go function: it stops what it is told of by an error").
+		c.warn(a.at(cb.field+".veto"), CodeCallback, "veto has no effect on a Go function, which vetoes by returning an error").
 			Hint = "leave it out"
 	}
 	if cb.Webhook == "" {
@@ -229,8 +229,8 @@ func (c *checker) asItStands(a *Agent, field, text string) {
 		return
 	}
 	for _, ref := range t.Keys() {
-		c.report(c.inField(a, field, ref.Line, ref.Column), CodeCallback, "{{%s}} stays as it is: a callback has no placeholders", ref.Name).
-			Hint = "what there is to know is in the event, as JSON"
+		c.report(c.inField(a, field, ref.Line, ref.Column), CodeCallback, "{{%s}} is not replaced: a callback has no placeholders", ref.Name).
+			Hint = "the callback gets its values in the event, as JSON"
 		return
 	}
 }

@@ -125,10 +125,10 @@ func (c *checker) unsafe() {
 		}
 		if cmd, ok := made.(*taskagent.CommandAgent); ok && cmd.NeedsUnsafe() {
 			c.note(a.at("unsafe"), CodeUnsafe, "%q is unsafe: a value of the state may be run as code", a.Name).
-				Hint = "whoever writes those values can run programs: let only a person or the definition do it"
+				Hint = "anyone who writes these values can run programs; let only a person or the definition write them"
 			return
 		}
-		c.note(a.at("unsafe"), CodeUnsafe, "%q has no need to be unsafe", a.Name).Hint = "leave unsafe out, so that a later change is checked"
+		c.note(a.at("unsafe"), CodeUnsafe, "%q does not need unsafe", a.Name).Hint = "remove unsafe, so that later changes are checked"
 	}
 	for a := range c.def.Root.All {
 		note(a)
@@ -148,7 +148,7 @@ func (c *checker) unread() {
 	}
 	for a := range c.def.Root.All {
 		if a.OutputKey != "" && a.OutputKey != LoopOutput && a.parent != nil && !a.tool && !seen[a.OutputKey] {
-			c.note(a.at("output_key"), CodeUnread, "nobody reads %q, which %q writes", a.OutputKey, a.Name)
+			c.note(a.at("output_key"), CodeUnread, "no agent reads %q, which %q writes", a.OutputKey, a.Name)
 		}
 	}
 }
@@ -165,9 +165,9 @@ func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 		p := c.report(at, CodeExpr, "%s: %s", field, msg)
 		p.err, p.Hint = e, hint
 		if name, ok := strings.CutPrefix(msg, "nothing is called "); ok && hint == "" && slices.Contains(lengths, strings.Trim(name, `"`)) {
-			p.Hint = "how long a text or a list is, is size(x)"
+			p.Hint = "the length of a text or a list is size(x)"
 		} else if ok && hint == "" {
-			p.Hint = fmt.Sprintf("a text in an expression needs quotes of its own: '%s'; a key of the state is state.%s",
+			p.Hint = fmt.Sprintf("in an expression, a text needs quotes, as in '%s'; a state key is written state.%s",
 				strings.Trim(name, `"`), strings.Trim(name, `"`))
 		}
 	}

@@ -37,15 +37,15 @@ func TestPreflight(t *testing.T) {
 		},
 		{
 			"who may stop it", "sub_agents:\n  - {name: a, instructions: a, output_key: k}\n  - {name: b, instructions: 'b {{k}}'}", "1:7", definition.SeverityWarning, definition.CodeAnyone,
-			"every agent that asks a model may: a, b", "can_exit_loop: true to the one that decides", [2]string{"{name: b,", "{name: b, can_exit_loop: true,"},
+			"every agent that asks a model may end it: a, b", "can_exit_loop: true to the one that decides", [2]string{"{name: b,", "{name: b, can_exit_loop: true,"},
 		},
 		{
 			"who may not stop it", "sub_agents: [{name: a, instructions: a, can_exit_loop: false, tools: [exit_loop]}]", "2:71", definition.SeverityError, definition.CodeCannot,
-			"would be refused: can_exit_loop is false", "take one of the two away", [2]string{"can_exit_loop: false, ", ""},
+			"would be refused: can_exit_loop is false", "remove one of the two", [2]string{"can_exit_loop: false, ", ""},
 		},
 		{
 			"more calls than a run may make", "max_iterations: 30\nmax_model_calls: 50\ntimeouts: none\nsub_agents:\n  - {name: a, instructions: a, output_key: k, can_exit_loop: false}\n  - {name: b, instructions: 'b {{k}}', can_exit_loop: true}", "2:17",
-			definition.SeverityWarning, definition.CodeCalls, "can ask models 60 times, and a run may do so 50 times", "max_model_calls", [2]string{"max_model_calls: 50", "max_model_calls: 60"},
+			definition.SeverityWarning, definition.CodeCalls, "can make 60 model calls, but a run may make only 50", "max_model_calls", [2]string{"max_model_calls: 50", "max_model_calls: 60"},
 		},
 		{
 			"the time of iterations", "timeout: 10m\niteration_timeout: 5m\nsub_agents: [{name: a, instructions: a, can_exit_loop: true}]", "2:10", definition.SeverityWarning, definition.CodeTimes,
@@ -53,11 +53,11 @@ func TestPreflight(t *testing.T) {
 		},
 		{
 			"the time of iterations, by a preset", "max_iterations: 9\nsub_agents: [{name: a, instructions: a, can_exit_loop: true}]", "2:17", definition.SeverityNote, definition.CodeTimes,
-			"the 30m of the loop \"x\" may be over before its 9 iterations", "give timeout: 45m", [2]string{"max_iterations: 9", "max_iterations: 9\ntimeout: 45m"},
+			"the 30m of the loop \"x\" may not be enough for its 9 iterations", "give timeout: 45m", [2]string{"max_iterations: 9", "max_iterations: 9\ntimeout: 45m"},
 		},
 		{
 			"a step with more time than its iteration", "iteration_timeout: 2m\nsub_agents: [{name: a, command: [ls], timeout: 6m}]", "3:48", definition.SeverityWarning, definition.CodeTimes,
-			"\"a\" may take 6m, and an iteration of \"x\" only 2m", "", [2]string{"timeout: 6m", "timeout: 2m"},
+			"\"a\" may take 6m, but an iteration of \"x\" only 2m", "", [2]string{"timeout: 6m", "timeout: 2m"},
 		},
 		{
 			"a key that nobody writes", "sub_agents:\n  - {name: a, instructions: 'Mind {{feedbak}}', output_key: draft, can_exit_loop: false}\n  - {name: b, instructions: '{{draft}}', output_key: feedback, can_exit_loop: true}", "3:35",
@@ -69,19 +69,19 @@ func TestPreflight(t *testing.T) {
 		},
 		{
 			"a key that the exit leaves as it was", "sub_agents:\n  - {name: a, instructions: a, output_key: draft, can_exit_loop: false}\n  - {name: b, instructions: '{{draft}}', output_key: decision, can_exit_loop: true}\n  - {name: f, text: '{{decision}}', output_key: loop_output}", "5:22",
-			definition.SeverityNote, definition.CodeExitKey, "when \"b\" ends the loop, {{decision}} stays as it was", "let another agent write it", [2]string{"can_exit_loop: true", "can_exit_loop: false"},
+			definition.SeverityNote, definition.CodeExitKey, "when \"b\" ends the loop, {{decision}} keeps its old value", "let another agent write it", [2]string{"can_exit_loop: true", "can_exit_loop: false"},
 		},
 		{
 			"a schema and an exit", "sub_agents: [{name: a, instructions: a, can_exit_loop: true, output_schema: {type: object, properties: {a: {type: string}}}}]", "2:77", definition.SeverityWarning, definition.CodeConflict,
-			"\"a\" has to answer in JSON and may end the loop", "give this one can_exit_loop: false", [2]string{"can_exit_loop: true", "can_exit_loop: false"},
+			"\"a\" must answer in JSON and may end the loop", "give this one can_exit_loop: false", [2]string{"can_exit_loop: true", "can_exit_loop: false"},
 		},
 		{
 			"a finalizer that may exit", "sub_agents:\n  - {name: a, instructions: a, output_key: k, can_exit_loop: false}\n  - {name: f, instructions: '{{k}}', output_key: loop_output, can_exit_loop: true}", "4:78", definition.SeverityError, definition.CodeFinalizer,
-			"\"f\" runs when the loop has stopped already", "take it away", [2]string{", can_exit_loop: true", ""},
+			"\"f\" runs after the loop has stopped", "remove it", [2]string{", can_exit_loop: true", ""},
 		},
 		{
 			"a finalizer with exit_when", "sub_agents:\n  - {name: a, text: a, output_key: k}\n  - {name: f, text: '{{k}}', output_key: loop_output, exit_when: 'true'}", "4:66", definition.SeverityError, definition.CodeFinalizer,
-			"\"f\" runs when the loop has stopped already", "take it away", [2]string{", exit_when: 'true'", ""},
+			"\"f\" runs after the loop has stopped", "remove it", [2]string{", exit_when: 'true'", ""},
 		},
 		{
 			"a judge of its own", "score: {key: mark, target: 8}\nsub_agents:\n  - {name: both, instructions: Write and mark., can_exit_loop: false, output_key: mark}", "4:12", definition.SeverityNote, definition.CodeJudge,
@@ -93,7 +93,7 @@ func TestPreflight(t *testing.T) {
 		},
 		{
 			"what nothing bounds", "max_iterations: 0\ntimeouts: none\nsub_agents: [{name: a, command: [ls], timeout: 1s, exit_when: result.exit_code == 0}]", "2:17", definition.SeverityNote, definition.CodeNoBound,
-			"nothing bounds how often \"x\" runs its steps", "give timeout, or max_iterations", [2]string{"max_iterations: 0", "max_iterations: 8"},
+			"nothing limits the iterations of \"x\"", "give timeout, or max_iterations", [2]string{"max_iterations: 0", "max_iterations: 8"},
 		},
 		{
 			"a cost that nobody knows", "sub_agents: [{name: a, instructions: a, model: openai/m, can_exit_loop: true}]", "2:48", definition.SeverityNote, definition.CodePrice,

@@ -110,14 +110,14 @@ func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.C
 		switch p.key {
 		case "text":
 			if phrase, _ = r.words(p.value, f); !expr.Says(phrase, phrase) && p.value.Kind == source.Scalar {
-				r.report(r.src.Of(p.value), CodeStop, "%s has no letter and no digit in it, so nobody says it", f)
+				r.report(r.src.Of(p.value), CodeStop, "%s needs a letter or a digit", f)
 			}
 		case "of":
 			key = r.saidBy(a, p.value, f)
 		case "for":
 			c.For, _ = r.count(p.value, f)
 		case "when", "any", "all", "not":
-			r.report(r.src.Of(p.at), CodeStop, "%s cannot stand beside text and of", p.key).Hint = "put both into any or all"
+			r.report(r.src.Of(p.at), CodeStop, "%s is not allowed beside text and of", p.key).Hint = "combine them with any or all"
 		default:
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
 				Hint = didYouMean(p.key, []string{"text", "of", "for"}, "%q", "a phrase has text and of, and for")
@@ -154,7 +154,7 @@ func (r *reader) saidBy(a *Agent, n *source.Node, field string) string {
 			return r.saidKey(a, in, n, field)
 		}
 	}
-	r.report(r.src.Of(n), CodeStop, "%s names %q, which is no agent in this loop", field, name).Hint = didYouMean(name, names, "%q", "")
+	r.report(r.src.Of(n), CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = didYouMean(name, names, "%q", "")
 	return ""
 }
 
@@ -165,9 +165,9 @@ func (r *reader) saidKey(a, by *Agent, n *source.Node, field string) string {
 	}
 	switch {
 	case by.OutputKey == "":
-		return problem("%s names %q, which keeps what it says nowhere", `give "`+by.Name+`" an output_key`)
+		return problem("%s names %q, which has no output_key", `give "`+by.Name+`" an output_key`)
 	case by.OutputKey == LoopOutput:
-		return problem("%s names %q, which is a finalizer: it speaks when the loop is over", "name a step of the loop")
+		return problem("%s names %q, which is a finalizer and runs after the loop", "name a step of the loop")
 	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && by.Command.JSON, by.HTTP != nil && by.HTTP.JSON,
 		by.Type == TypeParallel, by.Type == TypeExpression, by.Human != nil && by.Human.Ask != mark.AskText:
 		return problem("%s names %q, whose result is no text", "write an expression, such as state."+by.OutputKey+".field == 'value'")
@@ -234,7 +234,7 @@ func (c *checker) wordsCompared(a *Agent, field string, cond *loop.Condition) {
 			if len(ws) != 1 || ws[0].Type != TypeLLM || ws[0].OutputKey != key {
 				continue
 			}
-			c.warn(a.at(field), CodeWords, "state.%s is a text, what %q says: it is no number, and the condition can never hold", key, ws[0].Name).
+			c.warn(a.at(field), CodeWords, "state.%s is a text that %q writes, not a number, so the condition never holds", key, ws[0].Name).
 				Hint = "read the number: number(state." + key + "), or json(state." + key + ").FIELD"
 		}
 	}

@@ -21,8 +21,8 @@ func TestPhraseThatEndsALoop(t *testing.T) {
 		"{text: x, of: critc}":                `did you mean "critic"?`,
 		"{text: x}":                           "stop_when needs of: the step that says the text",
 		"{of: critic}":                        "stop_when needs text",
-		"{text: '!?', of: critic}":            "no letter and no digit",
-		"{text: x, of: critic, when: 'true'}": "when cannot stand beside text and of",
+		"{text: '!?', of: critic}":            "needs a letter or a digit",
+		"{text: x, of: critic, when: 'true'}": "when is not allowed beside text and of",
 	} {
 		if got := problems(t, "name: l\nstop_when: "+text+critic); !strings.Contains(got, want) {
 			t.Errorf("%s: got\n%s\nwant %s", text, got, want)
@@ -35,8 +35,8 @@ const asks = "sub_agents: [{name: a, instructions: hi, can_exit_loop: true}]\n"
 func TestPlaceholdersOfALoopAreNotFilledIn(t *testing.T) {
 	got := parse(t, "name: l\nstate: {topic: cats}\ngoal: A text on {{topic}}.\ninstructions: Be {{quick}}.\n"+asks).Warnings().Error()
 	for _, want := range []string{
-		"x.yaml:3:17: warning: {{topic}} stays as it is: the goal of a loop",
-		"x.yaml:4:18: warning: {{quick}} stays as it is: the instructions of a loop",
+		"x.yaml:3:17: warning: {{topic}} is not replaced: the model gets the goal of a loop",
+		"x.yaml:4:18: warning: {{quick}} is not replaced: the model gets the instructions of a loop",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %s, want %s", got, want)

@@ -192,7 +192,7 @@ func (r *reader) ref(parent *Agent, n *source.Node) *Agent {
 	}
 	if first, ok := r.used[target]; ok {
 		r.report(at, CodeRef, "ref %q is used twice, first at %s", name, positionOf(first)).
-			Hint = "agents have one place in the tree; make a second file with another name in it"
+			Hint = "an agent can be used in one place only; make a second file with another name in it"
 		return nil
 	}
 	if len(r.sources) >= maxFiles {

@@ -23,7 +23,7 @@ var (
 	innerEffects = []string{string(agent.Pure), string(agent.Transactional)}
 )
 
-const effectsHint = "pure changes nothing, idempotent may happen twice, at_most_once must not, transactional changes only the state"
+const effectsHint = "pure changes nothing, idempotent may run twice, at_most_once must not run twice, transactional changes only the state"
 
 // effect reads what something does to the world outside.
 func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
@@ -31,7 +31,7 @@ func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	if ok && !slices.Contains(of, text) {
 		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
 		if p.Hint = didYouMean(text, of, "%q", effectsHint); slices.Contains(effects, text) {
-			p.Hint = "this agent does nothing to the world outside"
+			p.Hint = "this agent has no effect outside of the run"
 		}
 		return ""
 	}
@@ -82,12 +82,12 @@ func (c *checker) retried(a, by *Agent, field string) {
 			continue
 		}
 		if by == a {
-			c.report(a.at("retry"), CodeConflict, "retry does again what failed, and %s says that it must not be done twice: that it failed does not say that nothing was done", effectWords(field)).
-				Hint = "leave retry out; or if it may happen twice, or knows its call ID, give effect: idempotent"
+			c.report(a.at("retry"), CodeConflict, "retry would run the step again, but %s forbids that: a failed attempt may have had its effect", effectWords(field)).
+				Hint = "remove retry; or give effect: idempotent if the step may run twice, or recognizes the ID of a call"
 			return
 		}
-		c.report(a.at(field), CodeConflict, "%q must not be done twice, and retry of %q, which it is in, may do it again", a.Name, by.Name).
-			Hint = "give retry to the other steps in it, each for itself"
+		c.report(a.at(field), CodeConflict, "%q must not run twice, but retry of %q, which contains it, may run it again", a.Name, by.Name).
+			Hint = "give retry to each of the other steps in it instead"
 		return
 	}
 }
@@ -127,7 +127,7 @@ func trueShape() shape {
 func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
 	v, ok := r.boolean(n, what)
 	if ok && !v {
-		r.report(r.src.Of(n), CodeValue, "%s must be true", what).Hint = "write effect: idempotent for what may happen twice"
+		r.report(r.src.Of(n), CodeValue, "%s must be true", what).Hint = "write effect: idempotent for a step that may run twice"
 	}
 	return v, ok && v
 }

@@ -27,26 +27,26 @@ func (c *checker) exit(a *Agent) {
 		if field == "" {
 			field = "can_exit_loop"
 		}
-		c.report(a.at(field), CodeNoLoop, "%q works for an agent that has it as a tool: it cannot end that agent's loop", a.Name).
-			Hint = "give the agent that has the tool can_exit_loop"
+		c.report(a.at(field), CodeNoLoop, "%q is a tool of another agent, so it cannot end that agent's loop", a.Name).
+			Hint = "give can_exit_loop to the agent that has the tool"
 	case around == nil && field != "":
-		c.report(a.at(field), CodeNoLoop, "%s ends a loop, and %q is in none", what, a.Name)
+		c.report(a.at(field), CodeNoLoop, "%s ends a loop, but %q is not in a loop", what, a.Name)
 	case around == nil && given:
-		c.report(a.at("can_exit_loop"), CodeNoLoop, "can_exit_loop is about the loop around, and %q is in none", a.Name)
+		c.report(a.at("can_exit_loop"), CodeNoLoop, "can_exit_loop is for agents in a loop, but %q is not in a loop", a.Name)
 	case fin != nil && (field != "" || given && a.CanExitLoop):
 		if field == "" {
 			field = "can_exit_loop"
 		}
-		why := "%q runs when the loop has stopped already: it cannot end it"
+		why := "%q runs after the loop has stopped, so it cannot end the loop"
 		if around != nil && around.Loop.FinalizeEach {
 			why = "%q is the finalizer: it cannot end the loop"
 		}
-		c.report(a.at(field), CodeFinalizer, why, a.Name).Hint = "take it away, and let a step before it end the loop"
+		c.report(a.at(field), CodeFinalizer, why, a.Name).Hint = "remove it, and let an earlier step end the loop"
 	case given && !a.CanExitLoop && field != "":
-		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name).Hint = "take one of the two away"
+		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name).Hint = "remove one of the two"
 	case given && a.CanExitLoop && !leaves && a.Type != "":
 		problem := c.warn(a.at("can_exit_loop"), CodeCannot, "%q never asks to end the loop", a.Name)
-		switch problem.Hint = "exit_when says when it does"; a.Type {
+		switch problem.Hint = "give it exit_when, the condition that ends the loop"; a.Type {
 		case TypeA2A:
 			problem.Hint = "read its answer in the loop's stop_when, or in another agent's exit_when"
 		case TypeHuman:
@@ -167,7 +167,7 @@ func (c *checker) anyone(a *Agent) {
 		}
 	}
 	if len(names) > 0 {
-		c.warn(a.at("name"), CodeAnyone, "no agent is chosen to end the loop %q, so every agent that asks a model may: %s", a.Name, strings.Join(names, ", ")).
+		c.warn(a.at("name"), CodeAnyone, "no agent in the loop %q has can_exit_loop, so every agent that asks a model may end it: %s", a.Name, strings.Join(names, ", ")).
 			Hint = "give can_exit_loop: true to the one that decides, or false to those that do not"
 	}
 }
@@ -210,9 +210,9 @@ func (c *checker) afterExit() {
 			if w.Type != TypeLLM || w.OutputKey != key || around == nil || !w.mayExit() || !outlives(rd.agent, around) {
 				continue
 			}
-			p := c.note(rd.place(), CodeExitKey, "when %q ends the loop, %s stays as it was: the turn that ends a loop writes no key", w.Name, rd)
-			if p.Hint = "if that is not meant, let another agent write it, or end the loop"; len(c.writers[key]) == 1 {
-				p.Hint = "empty if that is its first turn: let another agent write it; why it has ended the loop is in the stop record"
+			p := c.note(rd.place(), CodeExitKey, "when %q ends the loop, %s keeps its old value: the turn that ends a loop writes no key", w.Name, rd)
+			if p.Hint = "if you do not want that, let another agent write the key, or end the loop"; len(c.writers[key]) == 1 {
+				p.Hint = "the key is empty if that was the first turn: let another agent write it; the reason of the exit is in the stop record"
 			}
 		}
 	}

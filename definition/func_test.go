@@ -76,7 +76,7 @@ func TestGoAgentInAFile(t *testing.T) {
 	if !worst.Agents[2].Calls.Unbounded() && float64(worst.Total.Calls) != agent.DefaultMaxLLMCalls {
 		t.Errorf("at the most %+v", worst.Total)
 	}
-	if notes := worst.Notes().Error(); !strings.Contains(notes, `"check" is Go, and may ask models`) {
+	if notes := worst.Notes().Error(); !strings.Contains(notes, `"check" is a Go agent and may ask models`) {
 		t.Errorf("notes: %s", notes)
 	}
 	if w := h.def.Warnings(); w != nil {

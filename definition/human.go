@@ -84,7 +84,7 @@ func (c *checker) human(a *Agent) {
 		c.reads = append(c.reads, read{agent: a, field: index("keys", i), name: key, bare: true, line: 1, column: 1})
 	}
 	if s := a.Step; s != nil && s.Adaptive != nil {
-		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout is about what takes its time to work, and %q waits for a person", a.Name).
+		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout cannot be used for %q, which waits for a person", a.Name).
 			Hint = "give deadline"
 	}
 	c.deadline(a)
@@ -103,8 +103,8 @@ func (c *checker) human(a *Agent) {
 func (c *checker) inTools(a *Agent) {
 	for p := a; p != nil; p = p.parent {
 		if p.tool {
-			c.report(a.at("question"), CodeTool, "%q asks a person, which it cannot do in a tool call", a.Name).
-				Hint = "make it a step of its own; that a tool needs consent, confirm of an MCP server says"
+			c.report(a.at("question"), CodeTool, "%q asks a person, which is not possible in a tool call", a.Name).
+				Hint = "make it a step of its own; to ask before a call of a tool, use confirm of an MCP server"
 			return
 		}
 	}
@@ -122,16 +122,16 @@ func (c *checker) askedFor(a *Agent) {
 		}
 	}
 	if h.Ask != mark.AskText {
-		conflict("options", "give ask: answer", "options are answers in words, and this question has ask: %s", h.Ask)
+		conflict("options", "give ask: answer", "options are for ask: answer, but this question has ask: %s", h.Ask)
 	}
 	if h.Ask != mark.AskEdit {
-		conflict("keys", "give ask: edit", "keys are for an edit, and this question has ask: %s", h.Ask)
+		conflict("keys", "give ask: edit", "keys are for ask: edit, but this question has ask: %s", h.Ask)
 		return
 	}
 	if _, given := a.nodes["keys"]; !given {
-		c.report(a.at("ask"), CodeConflict, "an edit needs keys: what can be edited")
+		c.report(a.at("ask"), CodeConflict, "ask: edit needs keys, the state keys to edit")
 	}
-	conflict("output_key", "leave it out: what is edited is in the keys", "an edit writes its keys, and no output_key")
+	conflict("output_key", "remove output_key; the edited values are in the keys", "ask: edit writes its keys and has no output_key")
 }
 
 // deadline looks whether there is a time for the default, and the other way round.
@@ -141,9 +141,9 @@ func (c *checker) deadline(a *Agent) {
 	n, given := a.nodes["default"]
 	switch {
 	case given && !timed:
-		c.report(a.at("default"), CodeConflict, "default is the answer when the deadline is over, and there is none").Hint = "give deadline, such as 24h"
+		c.report(a.at("default"), CodeConflict, "default is the answer at the deadline, but there is no deadline").Hint = "give deadline, such as 24h"
 	case timed && !given:
-		c.warn(a.at("deadline"), CodePerson, "if nobody answers in %s, %q fails", briefly(h.Deadline), a.Name).Hint = "give default: the answer then"
+		c.warn(a.at("deadline"), CodePerson, "if there is no answer within %s, %q fails", briefly(h.Deadline), a.Name).Hint = "give default, the answer to use then"
 	}
 	if !given || h.Default == nil || slices.Contains(a.unread, "ask") {
 		return
@@ -160,7 +160,7 @@ func (c *checker) deadline(a *Agent) {
 		case err != nil:
 			c.report(at, CodeConflict, "default must be text, as the person is asked for words, got %s", source.Describe(n))
 		case h.Options != nil && !slices.Contains(h.Options, text):
-			c.report(at, CodeConflict, "default %q is none of the options", text).
+			c.report(at, CodeConflict, "default %q is not one of the options", text).
 				Hint = didYouMean(text, h.Options, "%q", "the options are "+strings.Join(h.Options, ", "))
 		}
 	case mark.AskEdit:
@@ -224,7 +224,7 @@ func (c *checker) unheard() {
 		}
 	}
 	for _, a := range asked {
-		c.note(a.at("question"), CodePerson, "nobody looks at the answer to %q", a.Name).
+		c.note(a.at("question"), CodePerson, "no agent uses the answer to %q", a.Name).
 			Hint = fmt.Sprintf("give it an output_key, and read it: %s", answerRead(a))
 	}
 }

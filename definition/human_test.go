@@ -112,20 +112,20 @@ sub_agents:
 	d.Notes().Format(&b)
 	worst := d.Worst(definition.Assumed{})
 	worst.Notes().Format(&b)
-	const want = `x.yaml:6:59: warning: if nobody answers in 1h, "word" fails [LOOP047]
+	const want = `x.yaml:6:59: warning: if there is no answer within 1h, "word" fails [LOOP047]
     6 |   - {name: word, question: Which?, ask: answer, deadline: 1h}
-      |                                                           ^^ give default: the answer then
+      |                                                           ^^ give default, the answer to use then
 x.yaml:7:75: warning: "edit" never asks to end the loop [LOOP017]
     7 | k: edit, keys: [draft], can_exit_loop: true, deadline: 10m, default: {}}
       |                                        ^^^^ a person ends the loop by approving: ask: approve; or read the answer in the loop's stop_when
 2 warnings
-x.yaml:6:28: note: nobody looks at the answer to "word" [LOOP047]
+x.yaml:6:28: note: no agent uses the answer to "word" [LOOP047]
     6 |   - {name: word, question: Which?, ask: answer, deadline: 1h}
       |                            ^^^^^^ give it an output_key, and read it: {{KEY}}
 1 note
-x.yaml:5:28: note: nothing bounds how long "gate" waits for a person [LOOP046]
+x.yaml:5:28: note: nothing limits how long "gate" waits for a person [LOOP046]
     5 |   - {name: gate, question: Good?, can_exit_loop: true}
-      |                            ^^^^^ give deadline, such as 24h, and default: the answer then
+      |                            ^^^^^ give deadline, such as 24h, and default, the answer to use then
 1 note
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {

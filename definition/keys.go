@@ -41,7 +41,7 @@ func (c *checker) declared() {
 		at := root.src.Of(root.nodes["key of state."+key])
 		c.key(at, key, "state")
 		if inputs[key] {
-			c.report(at, CodeConflict, "%q is an input and in state; give it in one of them", key)
+			c.report(at, CodeConflict, "%q is both an input and in state; remove one", key)
 		}
 		c.keys[key] = "state"
 	}
@@ -94,7 +94,7 @@ func (c *checker) silent(a *Agent) {
 			return
 		}
 	}
-	c.warn(a.at("output_key"), CodeNeverSet, "output_key of %q is never written: no agent in it says anything", a.Name).
+	c.warn(a.at("output_key"), CodeNeverSet, "output_key of %q is never written: no agent in it returns text", a.Name).
 		Hint = `let a finalizer say the result, as text: "{{key}}"`
 }
 
@@ -205,16 +205,16 @@ func (c *checker) sharedKeys() {
 			continue
 		}
 		if at := c.given(key); at != "" {
-			c.note(a.at("output_key"), CodeSharedKey, "%q writes %q, which %s gives: what is given is gone then", a.Name, key, at).
-				Hint = "give the result a key of its own, unless it is to take the place of what was given"
+			c.note(a.at("output_key"), CodeSharedKey, "%q overwrites %q, which %s gives", a.Name, key, at).
+				Hint = "give the result a key of its own, unless you want to overwrite the input"
 		}
 		before := first[key]
 		switch {
 		case before == nil:
 			first[key] = a
 		case !a.in(before) && a.loopAround() == before.loopAround():
-			c.note(a.at("output_key"), CodeSharedKey, "%q and %q write the same key %q: the later result takes the place of the earlier one",
-				before.Name, a.Name, key).Hint = "give each result a key of its own, unless one is to take the place of the other"
+			c.note(a.at("output_key"), CodeSharedKey, "%q and %q both write %q: the later result overwrites the earlier one",
+				before.Name, a.Name, key).Hint = "give each result a key of its own, unless you want to overwrite one"
 		}
 	}
 }

@@ -80,8 +80,8 @@ func (r *reader) timeouts(n *source.Node, field string) (Timeouts, bool) {
 // loopTime reads a time of a loop.
 func (r *reader) loopTime(n *source.Node, what string) (time.Duration, bool) {
 	if d, ok := spanOf(n); ok && d == 0 {
-		r.report(r.src.Of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
-			Hint = "timeouts: none lets a loop take as long as it needs"
+		r.report(r.src.Of(n), CodeValue, "%s must be greater than zero, got %s", what, n.Value).
+			Hint = "for no limit, write timeouts: none"
 		return 0, false
 	}
 	return r.duration(n, what)
@@ -99,7 +99,7 @@ func (r *reader) share(n *source.Node, what string) (float64, bool) {
 		r.wrong(n, what, "a share such as 10% or 0.1")
 		return 0, false
 	case !(v > 0 && v < 1):
-		r.report(r.src.Of(n), CodeValue, "%s must be more than nothing and less than all, got %s", what, n.Value).Hint = "a tenth is 10% or 0.1"
+		r.report(r.src.Of(n), CodeValue, "%s must be more than 0 and less than 100 percent, got %s", what, n.Value).Hint = "a tenth is 10% or 0.1"
 		return 0, false
 	}
 	return v, true
@@ -158,9 +158,9 @@ func (c *checker) stepTime(a, sub *Agent) {
 	if _, given := sub.nodes["timeout"]; !given {
 		at = sub.at("timeouts")
 	}
-	p := c.warn(at, CodeTimes, "%q may take %s, and %s %q only %s", sub.Name, briefly(may), what, a.Name, briefly(has))
+	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, briefly(may), what, a.Name, briefly(has))
 	if _, given := a.nodes[field]; !given {
-		p.Hint = fmt.Sprintf("that is the preset %s of %q: give it %s, or timeouts: none", a.Loop.Timeouts, a.Name, field)
+		p.Hint = fmt.Sprintf("this limit is from the preset %s of %q; set %s there, or timeouts: none", a.Loop.Timeouts, a.Name, field)
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *checker) presetTimes(a *Agent) {
 		return // said already, or not to be said
 	}
 	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
-		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may be over before its %d iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
+		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
 		p.Hint = moreTime(need)
 	}
 }
@@ -250,7 +250,7 @@ func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {
 	}
 	if ok && (v < 0 || v > math.MaxInt32) {
 		r.report(r.src.Of(n), CodeValue, "%s must be between 0 and %d, got %d", field, math.MaxInt32, v).
-			Hint = "none is no limit, and 0 the default of 500"
+			Hint = "none means no limit, and 0 the default, which is 500"
 		return 0, false
 	}
 	return int(v), ok
@@ -282,7 +282,7 @@ func (c *checker) modelCalls(a *Agent) {
 		return
 	}
 	if calls := a.modelCalls(); calls > limit {
-		c.warn(a.at("max_iterations"), CodeCalls, "the loop %q can ask models %.0f times, and a run may do so %.0f times", a.Name, calls, limit).
+		c.warn(a.at("max_iterations"), CodeCalls, "the loop %q can make %.0f model calls, but a run may make only %.0f", a.Name, calls, limit).
 			Hint = "the run then fails; give the root max_model_calls (a number, or none), or the loop a budget of calls"
 	}
 }

@@ -130,7 +130,7 @@ func contextOf(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 		p.report(p.src.Of(n), CodeValue, contextForms)
 		return c, false
 	case m.bestChars > 0:
-		p.report(p.src.Of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is about a digest; there is none").Hint = "add digest: true"
+		p.report(p.src.Of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is for a digest, but digest is not true").Hint = "add digest: true"
 		return c, false
 	}
 	return c, ok
@@ -153,7 +153,7 @@ func (c *checker) llm(a *Agent) {
 	l := a.LLM
 	c.template(a, "instructions", l.Instructions, template.Canonical)
 	if l.OutputSchema != nil && a.mayExit() {
-		c.warn(a.at("output_schema"), CodeConflict, "%q has to answer in JSON and may end the loop: many models cannot do both", a.Name).
+		c.warn(a.at("output_schema"), CodeConflict, "%q must answer in JSON and may end the loop: many models cannot do both", a.Name).
 			Hint = "let another agent end the loop, or give this one can_exit_loop: false"
 	}
 	functions := make(map[string]bool)
@@ -171,7 +171,7 @@ func (c *checker) llm(a *Agent) {
 	}
 	for _, t := range l.Tools {
 		if t.Agent != nil && functions[t.Agent.Name] {
-			c.report(t.Agent.at("name"), CodeTool, "%q has a function of that name too", a.Name)
+			c.report(t.Agent.at("name"), CodeTool, "%q also has a function of this name", a.Name)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (c *checker) literal(a *Agent, field, text string) {
 		return
 	}
 	for _, ref := range t.Keys() {
-		c.warn(c.inField(a, field, ref.Line, ref.Column), CodeTemplate, "{{%s}} stays as it is: the %s of a loop go to the model word for word", ref.Name, field).
+		c.warn(c.inField(a, field, ref.Line, ref.Column), CodeTemplate, "{{%s}} is not replaced: the model gets the %s of a loop word for word", ref.Name, field).
 			Hint = "only the instructions of llm agents have placeholders"
 	}
 }

@@ -175,8 +175,8 @@ func TestWhoHasTheExitTool(t *testing.T) {
     can_exit_loop: true
     sub_agents: [{name: critic, instructions: c}, {name: other, instructions: o, can_exit_loop: false}]`, "critic", ""},
 		{"nobody", "name: l" + critic + "  - {name: critic, instructions: c}", "writer critic",
-			`no agent is chosen to end the loop "l", so every agent that asks a model may: writer, critic`},
-		{"nobody, and one must not", "name: l" + critic + "  - {name: critic, instructions: c, can_exit_loop: false}", "writer", "may: writer"},
+			`no agent in the loop "l" has can_exit_loop, so every agent that asks a model may end it: writer, critic`},
+		{"nobody, and one must not", "name: l" + critic + "  - {name: critic, instructions: c, can_exit_loop: false}", "writer", "may end it: writer"},
 		{"a condition", "name: l\nstop_when: iteration > 3" + critic, "", ""},
 		{"a score", "name: l\nscore: {expr: '1.0', target: 3}" + critic, "", ""},
 		{"a task", "name: l" + critic + "  - {name: t, text: t, exit_when: 'true'}", "", ""},

@@ -48,14 +48,14 @@ type MCP struct {
 
 // mcpParts are a server of tools. Whether it is started or called, it is one of them.
 var mcpParts = parts[MCP]{rows: []row[MCP]{
-	field("command", "the program to start, with its arguments", each(aWords, listing{empty: "give the program and its arguments, or leave it out"}), func(m *MCP) *[]string { return &m.Command }),
-	special("env", "its environment: NAME passes a variable on, NAME=value sets it; or a map", mcpEnvShape, takesMCPEnv),
-	field("url", "where a server runs already", aText, func(m *MCP) *string { return &m.URL }),
+	field("command", "program to start, with its arguments", each(aWords, listing{empty: "give the program and its arguments, or leave it out"}), func(m *MCP) *[]string { return &m.Command }),
+	special("env", "environment variables: NAME passes one on, NAME=value sets one; or a map", mcpEnvShape, takesMCPEnv),
+	field("url", "address of a server that is already running", aText, func(m *MCP) *string { return &m.URL }),
 	field("headers", "request headers", named(aWords), func(m *MCP) *map[string]string { return &m.Headers }),
-	field("only", "the tools that the model is given; all if left out", someTools, func(m *MCP) *[]string { return &m.Only }),
-	field("prefix", "what is put before the names that the model sees", aText, func(m *MCP) *string { return &m.Prefix }),
-	special("confirm", "the tools that a person has to consent to, or true for all", func() shape { return either(yesNo(), someTools.shape()) }, takesConfirm),
-	field("effect", "what calls do to the world outside; what the server says if left out", plain(func() shape { return oneOf(effects...) }, (*reader).anyEffect), func(m *MCP) *agent.Effect { return &m.Effect }),
+	field("only", "tools that the model gets; all if left out", someTools, func(m *MCP) *[]string { return &m.Only }),
+	field("prefix", "prefix of the tools' names for the model", aText, func(m *MCP) *string { return &m.Prefix }),
+	special("confirm", "tools that need a person's consent, or true for all", func() shape { return either(yesNo(), someTools.shape()) }, takesConfirm),
+	field("effect", "side effect of the calls; the server's own word if left out", plain(func() shape { return oneOf(effects...) }, (*reader).anyEffect), func(m *MCP) *agent.Effect { return &m.Effect }),
 }, what: "an MCP server", has: "it has command and env, or url and headers, and only, prefix, confirm and effect", also: func(s shape) {
 	s.OneOf = []*jsonschema.Schema{without("command", "headers"), without("url", "env")}
 }}
@@ -138,7 +138,7 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 	case len(m.Command) == 0 && (m.Env != nil || m.PassEnv != nil):
 		c.report(a.at(field+".env"), CodeConflict, "env belongs to a command")
 	case m.Prefix != "" && !toolName.MatchString(m.Prefix):
-		c.report(a.at(field+".prefix"), CodeTool, "the names of tools cannot begin with %q: "+toolNameRule, m.Prefix)
+		c.report(a.at(field+".prefix"), CodeTool, "the name of a tool cannot begin with %q: "+toolNameRule, m.Prefix)
 	default:
 		c.confirm(a, field, m)
 		set, err := mcptoolset.New(mcpConfig(m, "."))

@@ -160,7 +160,7 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 		b.resolveTools(l, a)
 		name, by := b.modelOf(a)
 		if name == "" {
-			l.report(a.at("name"), CodeModel, "%q asks a model, and none is given", a.Name).
+			l.report(a.at("name"), CodeModel, "%q needs a model, but none is given", a.Name).
 				Hint = "use --model provider/name, set REFRAIN_MODEL, or write model: provider/name in the file"
 			continue
 		}
@@ -313,7 +313,7 @@ func (c *checker) unpriced(a *Agent) {
 	if _, known := c.def.Prices.Of(rest); known { // as a call looks for it
 		return
 	}
-	c.report(by.at("model"), CodePrice, "the loop %q bounds its cost, and the price of %q is not known", around.Name, by.Model).
+	c.report(by.at("model"), CodePrice, "the loop %q has a budget of cost, but the price of %q is not known", around.Name, by.Model).
 		Hint = c.priceHint(by.Model)
 }
 

@@ -92,7 +92,7 @@ sub_agents:
 	if !ok || !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
-	want := `x.yaml:4:12: error: "a" asks a model, and none is given [LOOP042]
+	want := `x.yaml:4:12: error: "a" needs a model, but none is given [LOOP042]
 x.yaml:5:39: error: out of order [LOOP042]
 `
 	if diff := cmp.Diff(want, problemText(problems)); diff != "" || !strings.Contains(problems[0].Hint, "--model provider/name") {

@@ -17,7 +17,7 @@ import (
 func (c *checker) output(a *Agent) {
 	loops := a.parent != nil && a.parent.Type == TypeLoop
 	if a.OutputKey == LoopOutput && !loops {
-		c.report(a.at("output_key"), CodeNoLoop, "loop_output marks the finalizer of a loop, and this is not a step of one")
+		c.report(a.at("output_key"), CodeNoLoop, "loop_output marks the finalizer of a loop, but this agent is not a step of a loop")
 	}
 	if a.Type != TypeLoop {
 		return
@@ -42,7 +42,7 @@ func (c *checker) output(a *Agent) {
 		c.report(first.at("output_key"), CodeFinalizer, "the loop %q has no steps besides its finalizer %q", a.Name, first.Name)
 	}
 	if first.Type == TypeExpression {
-		c.report(first.at("output_key"), CodeFinalizer, "the finalizer %q says nothing: expressions have no words", first.Name).
+		c.report(first.at("output_key"), CodeFinalizer, "the finalizer %q returns no text: it is an expression agent", first.Name).
 			Hint = `use text: "{{key}}"`
 	}
 }
@@ -77,18 +77,18 @@ func (c *checker) untold(a *Agent) {
 	case last.parent != a && last.mayExit() && !last.anyone: // a run takes the words of a sequence as a whole
 		why = "it may end the loop"
 	case last.parent != a && c.isJudge(a, last, before):
-		why = "what it says is what the loop stops by"
+		why = "the loop stops by what it says"
 	case last.anyone || c.isJudge(a, last, before): // the first is warned of already, with better advice
 		return
 	case last.mayExit() && slices.ContainsFunc(before, (*Agent).mayExit):
-		why = "it may end the loop, as others may"
+		why = "it may end the loop, and so may others"
 	case c.isReview(a, last, before):
-		why = "what it says is read by the steps before it"
+		why = "the steps before it read what it says"
 	default:
 		return
 	}
-	c.warn(a.at("name"), CodeResult, "whose words %q hands back cannot be told: %q speaks last, and %s", a.Name, last.Name, why).
-		Hint = "give result: the key of what the loop makes, or a finalizer"
+	c.warn(a.at("name"), CodeResult, "it is not clear what %q hands back: %q speaks last, but %s", a.Name, last.Name, why).
+		Hint = "give the loop a result, the key that holds what it makes, or a finalizer"
 }
 
 // handsOn reports whether anybody gets what a loop hands back.

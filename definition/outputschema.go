@@ -86,7 +86,7 @@ func (s *schemaReader) keyword(p pair) {
 	case "pattern":
 		out.Pattern, _ = s.text(n, f)
 		if _, err := regexp.Compile(out.Pattern); err != nil {
-			s.report(s.src.Of(n), CodeValue, "%s is no regular expression: %v", f, err).err = err
+			s.report(s.src.Of(n), CodeValue, "%s is not a regular expression: %v", f, err).err = err
 		}
 	case "default":
 		if v, ok := s.any(n, f); ok {
@@ -119,7 +119,7 @@ func (s *schemaReader) keyword(p pair) {
 		out.Required = s.list(n, f, s.text)
 	case "additionalProperties":
 		if open, ok := s.boolean(n, f); ok && open {
-			s.report(s.src.Of(n), CodeValue, "%s cannot be true: answers have the properties that the schema names", f).Hint = "leave it out"
+			s.report(s.src.Of(n), CodeValue, "%s cannot be true: an answer has only the properties that the schema names", f).Hint = "leave it out"
 		}
 	case "minimum":
 		out.Minimum = s.numberPointer(n, f)
@@ -138,7 +138,7 @@ func (s *schemaReader) unknown(p pair) {
 		return
 	}
 	s.report(s.src.Of(p.at), CodeField, "%s: JSON Schema has no %q", s.what, p.key).
-		Hint = didYouMean(p.key, schemaWords, "%q", "what describes a value stands in properties, under its name")
+		Hint = didYouMean(p.key, schemaWords, "%q", "describe each value in properties, under its name")
 }
 
 // types reads one type, or one and "null".
@@ -232,7 +232,7 @@ func (s *schemaReader) whole() {
 	case out.Type == "" && out.AnyOf == nil:
 		s.report(here, CodeMissing, "%s needs a type", s.what).Hint = "the types are " + strings.Join(schemaTypes, ", ")
 	case out.Type == "array" && out.Items == nil:
-		s.report(here, CodeMissing, "%s is an array and needs items", s.what).Hint = "write items: {type: string}, say"
+		s.report(here, CodeMissing, "%s is an array and needs items", s.what).Hint = "write items, such as items: {type: string}"
 	case out.Type == "object" && len(out.Properties) == 0:
 		s.report(here, CodeMissing, "%s is an object and needs properties", s.what)
 	}
@@ -263,7 +263,7 @@ func (s *schemaReader) fallback() {
 	}
 	var v any
 	if err := json.Unmarshal(s.out.Default, &v); err == nil && resolved.Validate(v) != nil {
-		s.report(s.src.Of(s.at["default"]), CodeValue, "%s: the default is not what the schema describes", s.what)
+		s.report(s.src.Of(s.at["default"]), CodeValue, "%s: the default does not match the schema", s.what)
 	}
 }
 
@@ -311,10 +311,10 @@ func (s *schemaReader) values() {
 		case v == nil:
 			hint = "write nullable: true in its place"
 		case !slices.Contains([]string{"string", "number", "integer"}, s.out.Type):
-			s.report(s.src.Of(at), CodeValue, "%s: only strings and numbers can be listed", s.what)
+			s.report(s.src.Of(at), CodeValue, "%s: enum and const can have only strings and numbers", s.what)
 			return
 		}
-		s.report(s.src.Of(at), CodeValue, "%s: %s is no %s", s.what, source.Describe(at), s.out.Type).Hint = hint
+		s.report(s.src.Of(at), CodeValue, "%s: %s is not of type %s", s.what, source.Describe(at), s.out.Type).Hint = hint
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *checker) planError(a *Agent, e *loop.PlanError) {
 	_, given := a.nodes["timeout"]
 	switch {
 	case field == "iteration_timeout" && !given && a.Loop.Timeouts != "":
-		p.Hint = fmt.Sprintf("that is the preset %s: give timeout too, or timeouts: none", a.Loop.Timeouts)
+		p.Hint = fmt.Sprintf("this limit is from the preset %s; set timeout too, or timeouts: none", a.Loop.Timeouts)
 	case field == "finalizer":
 		p.Message, p.Hint = fmt.Sprintf("the loop %q has no finalizer", a.Name), "give one of its sub-agents output_key: loop_output"
 	}

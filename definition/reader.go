@@ -234,7 +234,7 @@ func (r *reader) integer(n *source.Node, what string) (v int64, ok bool) {
 		return int64(f), true // 5.0, as JSON Schema has it
 	}
 	if n.Kind == source.Scalar && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {
-		r.report(r.src.Of(n), CodeValue, "%s is a number too large to count with: %s", what, n.Value)
+		r.report(r.src.Of(n), CodeValue, "%s is too large a number: %s", what, n.Value)
 		return 0, false
 	}
 	r.wrong(n, what, "a whole number")
@@ -264,7 +264,7 @@ func (r *reader) duration(n *source.Node, what string) (time.Duration, bool) {
 	case ok && d > 0:
 		return d, true
 	case ok:
-		r.report(r.src.Of(n), CodeValue, "%s must be more than nothing, got %s", what, n.Value).
+		r.report(r.src.Of(n), CodeValue, "%s must be greater than zero, got %s", what, n.Value).
 			Hint = "leave it out for the default"
 		return 0, false
 	}

@@ -121,7 +121,7 @@ func (c *checker) kept(rd *read) {
 	switch {
 	case rd.soft:
 	case around == nil:
-		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q is in no loop", rd, rd.agent.Name)
+		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q is not in a loop", rd, rd.agent.Name)
 	case strings.HasPrefix(rd.name, "best.") && around.Loop.Score == nil:
 		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: the loop %q has no score", rd, around.Name)
 	case strings.HasPrefix(rd.name, "rejected.") && !around.Loop.rejects():
@@ -149,10 +149,10 @@ func (c *checker) late(rd *read, key string) {
 			return
 		}
 	}
-	c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q writes it when the loop is over", rd, writers[0].Name)
+	c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q writes it after the loop", rd, writers[0].Name)
 }
 
-const rejectsHint = "quality_gate and on_regression: rollback do"
+const rejectsHint = "quality_gate or on_regression: rollback makes a loop reject iterations"
 
 // rejects reports whether the loop may refuse to accept an iteration.
 func (l *Loop) rejects() bool { return l.QualityGate != nil || l.OnRegression == loop.RollbackOnWorse }
@@ -229,7 +229,7 @@ func (c *checker) inputsRead() {
 	}
 	for _, in := range c.def.Inputs {
 		if !seen[in.Name] {
-			c.warn(c.def.Root.src.Of(in.node), CodeUnread, "nobody reads the input %q", in.Name)
+			c.warn(c.def.Root.src.Of(in.node), CodeUnread, "no agent reads the input %q", in.Name)
 		}
 	}
 }
@@ -298,11 +298,11 @@ func (c *checker) noSpaces() {
 		rd := &c.spaced[i]
 		key := strings.Join(strings.Fields(rd.name), "_")
 		if _, known := c.keys[key]; known || slices.Contains(vocabulary.BuiltIn, key) {
-			c.report(rd.place(), CodeTemplate, "%s is no placeholder: the name of a key has no spaces", rd).
+			c.report(rd.place(), CodeTemplate, "%s is not a placeholder: the name of a key has no spaces", rd).
 				Hint = fmt.Sprintf("did you mean {{%s}}?", key)
 			continue
 		}
-		c.warn(rd.place(), CodeTemplate, "%s is no placeholder and stays as it is: the name of a key has no spaces", rd).
-			Hint = "join the words with _ if a key is meant"
+		c.warn(rd.place(), CodeTemplate, "%s is not a placeholder and is not replaced: the name of a key has no spaces", rd).
+			Hint = "if you mean a key, join the words with _"
 	}
 }

@@ -133,9 +133,9 @@ func TestAgentElsewhereIsChecked(t *testing.T) {
 		`{name: a, endpoint: "https://x", payload: "{{user_input"}`:                      "is not closed by }} [LOOP031]",
 		`{name: a, endpoint: "https://x", headers: {"a b": x}}`:                          `x.yaml:1:51: error: headers["a b"]: not a name of a header [LOOP040]`,
 		`{name: a, endpoint: "https://x", url: "https://x"}`:                             `"endpoint" is a field of a2a agents; this is an http agent [LOOP003]`,
-		`{name: a, endpoint: "https://x", timeout: 3s}`:                                  "timeout works on the steps of a loop",
+		`{name: a, endpoint: "https://x", timeout: 3s}`:                                  "timeout is for steps of a loop",
 		`{name: a, endpoint: "https://x", size_limit: lots}`:                             "size_limit must be a size such as",
-		`{name: l, sub_agents: [{name: a, endpoint: "https://x", cache: true}]}`:         `"a" may know what it was asked before; give it a payload and new_context: true`,
+		`{name: l, sub_agents: [{name: a, endpoint: "https://x", cache: true}]}`:         `"a" may remember earlier requests; give it a payload and new_context: true`,
 		`{name: l, sub_agents: [{name: a, endpoint: "https://x", can_exit_loop: true}]}`: `"a" never asks to end the loop`,
 	} {
 		d, err := definition.Parse("x.yaml", []byte(text), definition.Options{})

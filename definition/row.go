@@ -402,7 +402,7 @@ func (of parts[S]) complete(p place, n *source.Node, given map[string]bool) bool
 		}
 	}
 	if of.some != "" && len(given) == 0 {
-		p.report(p.src.Of(n), CodeValue, "%s bounds nothing", p.field).Hint = of.some
+		p.report(p.src.Of(n), CodeValue, "%s sets no limit", p.field).Hint = of.some
 		ok = false
 	}
 	return ok

@@ -44,7 +44,7 @@ func (c *checker) wordsAsNumbers(a *Agent) {
 	if s := a.Loop.Score; s != nil {
 		pinned := s.Label != "" || s.Field != "" || len(s.Dimensions) > 0
 		if w := c.wordsIn(s.Key, a); w != nil && !pinned {
-			c.warn(a.at("score.key"), CodeWords, "%s is what %q says in words: a number has to be found in it", s.Key, w.Name).
+			c.warn(a.at("score.key"), CodeWords, "%s is a text that %q writes, in which the score must be found", s.Key, w.Name).
 				Hint = "give " + quoted(w.Name) + " an output_schema, or the score a label: the word before the number"
 		}
 		c.dimensionTarget(a, s)

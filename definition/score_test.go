@@ -22,13 +22,13 @@ sub_agents:
 `
 	schema := `, output_schema: {type: object, properties: {score: {type: number}}, required: [score]}`
 	for _, tt := range []struct{ score, schema, want string }{
-		{"score: {key: review, target: 8}", "", `review is what "critic" says in words: a number has to be found in it [LOOP035]`},
+		{"score: {key: review, target: 8}", "", `review is a text that "critic" writes, in which the score must be found [LOOP035]`},
 		{"score: {key: review, target: 8, label: Score}", "", ""},
 		{"score: {key: review, target: 8, field: total}", "", ""},
 		{"score: {key: review, target: 8}", schema, ""},
 		{"score: {key: review, target: 8, dimension_target: 7, dimensions: [depth]}", schema, ""},
-		{"stop_when: state.review >= 8", "", `state.review is a text, what "critic" says: it is no number, and the condition can never hold [LOOP035]`},
-		{"stop_when: {all: [iteration >= 2, {not: 8.5 < state.review}]}", schema, `state.review is a text, what "critic" says: it is no number, and the condition can never hold [LOOP035]`},
+		{"stop_when: state.review >= 8", "", `state.review is a text that "critic" writes, not a number, so the condition never holds [LOOP035]`},
+		{"stop_when: {all: [iteration >= 2, {not: 8.5 < state.review}]}", schema, `state.review is a text that "critic" writes, not a number, so the condition never holds [LOOP035]`},
 		{"stop_when: json(state.review).score >= 8.0", schema, ""},
 		{`stop_when: state.review == "fine"`, "", ""},
 	} {

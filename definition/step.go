@@ -84,7 +84,7 @@ func (c *checker) stepPlace(a *Agent) {
 		if !given || source.IsNull(n) || a.parent == nil && a.Type == TypeLoop && strings.HasPrefix(field, "delay_") {
 			continue
 		}
-		p := c.report(a.at(field), CodeNoLoop, "%s works on the steps of a loop, and %q is none", field, a.Name)
+		p := c.report(a.at(field), CodeNoLoop, "%s is for steps of a loop; %q is not one", field, a.Name)
 		if step := a.within(); step != nil {
 			p.Hint = fmt.Sprintf("give it to %q", step.Name)
 		}

@@ -86,7 +86,7 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 		}
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Exit: name, field: field})
 	case toolForms[name] != "":
-		r.report(r.src.Of(n), CodeTool, "the tool %s needs to be described", name).Hint = "write " + toolForms[name]
+		r.report(r.src.Of(n), CodeTool, "the tool %s must be a map, not a name", name).Hint = "write " + toolForms[name]
 	default:
 		if near := didYouMean(name, toolNames, "%q", ""); near != "" {
 			r.report(r.src.Of(n), CodeTool, "there is no tool %q", name).Hint = near + " (a Go function is written {func: " + name + "})"
@@ -100,9 +100,9 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 func (r *reader) function(a *Agent, field string, n *source.Node, name string) {
 	switch {
 	case isExit(name):
-		r.report(r.src.Of(n), CodeTool, "%s is no function", name).Hint = "write its name alone"
+		r.report(r.src.Of(n), CodeTool, "%s is not a function", name).Hint = "write its name alone"
 	case !toolName.MatchString(name):
-		r.report(r.src.Of(n), CodeTool, "%q cannot be a function: "+toolNameRule, name)
+		r.report(r.src.Of(n), CodeTool, "%q cannot be the name of a function: "+toolNameRule, name)
 	default:
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Func: name, field: field})
 	}
@@ -167,7 +167,7 @@ func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) 
 			if s := r.schema(p.value, field+".parameters"); s != nil {
 				t.Parameters = s
 				if s.Type != "object" {
-					r.report(r.src.Of(p.value), CodeValue, "parameters must be of type object: a tool is given named values")
+					r.report(r.src.Of(p.value), CodeValue, "parameters must be of type object: a tool gets named values")
 				}
 			}
 		case fieldNamed(p.key).Name == "" && expr.Nearest(p.key, []string{"parameters"}) != "":
@@ -180,7 +180,7 @@ func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) 
 	switch {
 	case inner == nil:
 	case inner.Type != TypeCommand:
-		r.report(r.src.Of(n), CodeTool, "a tool with a command cannot be %s agent too", article(inner.Type)).Hint = "write {agent: {…}}"
+		r.report(r.src.Of(n), CodeTool, "a tool with a command cannot also be %s agent", article(inner.Type)).Hint = "write {agent: {…}}"
 	case inner.Command.Stdin == "":
 		inner.Command.Stdin = "{{user_input}}" // what an agent that is a tool is given
 	}

@@ -118,7 +118,7 @@ tools:
 		if !ok || len(problems) != 4 {
 			t.Fatalf("got %v", err)
 		}
-		want := `x.yaml:1:7: error: "a" asks a model, and none is given [LOOP042]
+		want := `x.yaml:1:7: error: "a" needs a model, but none is given [LOOP042]
 x.yaml:4:5: error: there is no function "count_itmes" [LOOP043]
 x.yaml:5:11: error: there is no function "translate" [LOOP043]
 x.yaml:6:34: error: the MCP server needs SHELF_TOKEN, which is not set [LOOP043]

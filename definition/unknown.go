@@ -138,7 +138,7 @@ func (r *reader) configured(ps []pair) []pair {
 			case q.key == "ref" || q.key == "config":
 				r.report(r.src.Of(q.at), CodeField, "unknown field %q of config", q.key).Hint = "config has fields of the agent that it is in"
 			case both:
-				r.report(r.src.Of(q.at), CodeConflict, "%q is given in config and beside it, in line %d", q.key, line).Hint = "give it once"
+				r.report(r.src.Of(q.at), CodeConflict, "%q is given twice, in config and in line %d", q.key, line).Hint = "give it once"
 			default:
 				all = append(all, q)
 			}

@@ -26,7 +26,7 @@ sub_agents:
 	if err := d.Warnings().Format(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := `x.yaml:2:23: warning: nobody reads the input "unused" [LOOP023]
+	want := `x.yaml:2:23: warning: no agent reads the input "unused" [LOOP023]
     2 | inputs: {topic: cats, unused: 1}
       |                       ^^^^^^
 x.yaml:5:35: warning: {{score}} is always empty here: the loop "warned" has no score [LOOP024]
@@ -34,7 +34,7 @@ x.yaml:5:35: warning: {{score}} is always empty here: the loop "warned" has no s
       |                                   ^^^^^^^^^
 x.yaml:6:20: warning: "a" never asks to end the loop [LOOP017]
     6 |     can_exit_loop: true
-      |                    ^^^^ exit_when says when it does
+      |                    ^^^^ give it exit_when, the condition that ends the loop
 x.yaml:8:12: warning: {maybe} is read here but no agent writes it [LOOP020]
     8 |     text: "{maybe} {{perhaps?}}"
       |            ^^^^^^^ the keys are topic, unused
@@ -63,7 +63,7 @@ func TestUnsafeIsNoted(t *testing.T) {
 	}
 	for field, want := range map[string]string{
 		"unsafe: true\n":                         `"a" is unsafe: a value of the state may be run as code`,
-		"unsafe: true\ncommand: [echo, '{{x}}']": `"a" has no need to be unsafe`,
+		"unsafe: true\ncommand: [echo, '{{x}}']": `"a" does not need unsafe`,
 	} {
 		all := text + field
 		if strings.Contains(field, "command") {
@@ -101,8 +101,8 @@ sub_agents:
 		}
 	}
 	want := []string{
-		`"b" writes "topic", which an input gives: what is given is gone then`,
-		`"c" and "d" write the same key "verdict": the later result takes the place of the earlier one`,
+		`"b" overwrites "topic", which an input gives`,
+		`"c" and "d" both write "verdict": the later result overwrites the earlier one`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -121,8 +121,8 @@ func TestResultThatCannotBeTold(t *testing.T) {
 		steps                []string
 		want                 string
 	}{
-		"a review":            {"", "false", "false", []string{writer, critic}, `whose words "x" hands back cannot be told: "critic" speaks last, and what it says is read by the steps before it`},
-		"both may leave":      {"", "true", "true", []string{writer, critic}, `whose words "x" hands back cannot be told: "critic" speaks last, and it may end the loop, as others may`},
+		"a review":            {"", "false", "false", []string{writer, critic}, `it is not clear what "x" hands back: "critic" speaks last, but the steps before it read what it says`},
+		"both may leave":      {"", "true", "true", []string{writer, critic}, `it is not clear what "x" hands back: "critic" speaks last, but it may end the loop, and so may others`},
 		"the critic alone":    {"", "false", "true", []string{writer, critic}, ""},
 		"the writer last":     {"state: {draft: once}\n", "false", "false", []string{critic, writer}, ""},
 		"the writer is told":  {"result: draft\n", "false", "false", []string{writer, critic}, ""},
@@ -130,10 +130,10 @@ func TestResultThatCannotBeTold(t *testing.T) {
 		"the critic scores":   {"score: {key: review, target: 8, label: Score}\n", "false", "false", []string{writer, critic}, ""},
 		"a finalizer":         {"", "false", "false", []string{writer, critic, `{name: tell, text: "{{draft}}", output_key: loop_output}`}, ""},
 		"nobody speaks after": {"", "false", "false", []string{writer, `{name: count, set: {n: iteration}}`}, ""},
-		"a critic within":     {"", "false", "true", []string{inLine}, `whose words "x" hands back cannot be told: "critic" speaks last, and it may end the loop`},
+		"a critic within":     {"", "false", "true", []string{inLine}, `it is not clear what "x" hands back: "critic" speaks last, but it may end the loop`},
 		"a judge within": {"score: {key: review, target: 8, label: Score}\n", "false", "false", []string{inLine},
-			`whose words "x" hands back cannot be told: "critic" speaks last, and what it says is what the loop stops by`},
-		"a review within":     {"", "false", "false", []string{inLine}, `whose words "x" hands back cannot be told: "critic" speaks last, and what it says is read by the steps before it`},
+			`it is not clear what "x" hands back: "critic" speaks last, but the loop stops by what it says`},
+		"a review within":     {"", "false", "false", []string{inLine}, `it is not clear what "x" hands back: "critic" speaks last, but the steps before it read what it says`},
 		"a key of a sequence": {"result: draft\n", "false", "true", []string{inLine}, ""},
 		"another order":       {"order: [critic, writer]\nstate: {draft: once}\n", "false", "false", []string{writer, critic}, ""},
 	} {

@@ -84,5 +84,5 @@ func (c *checker) errorPolicy(a *Agent) {
 	if _, given := a.nodes[field]; !given {
 		field = "continue_on_error"
 	}
-	c.report(a.at(field), CodeNoLoop, "%s works on loops and on their steps; %q is neither", field, a.Name)
+	c.report(a.at(field), CodeNoLoop, "%s is for loops and their steps; %q is neither", field, a.Name)
 }

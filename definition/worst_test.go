@@ -125,15 +125,15 @@ sub_agents:
 	if err := d.Notes().Format(&b); err != nil {
 		t.Fatal(err)
 	}
-	const want = `x.yaml:2:17: note: the 30m of the loop "x" may be over before its 9 iterations of up to 5m [LOOP019]
+	const want = `x.yaml:2:17: note: the 30m of the loop "x" may not be enough for its 9 iterations of up to 5m [LOOP019]
     2 | max_iterations: 9
       |                 ^ give timeout: 45m, or a shorter iteration_timeout
 x.yaml:5:12: note: "both" judges itself: no other step of the loop "x" makes anything [LOOP034]
     5 |   - {name: both, instructions: Write and give a mark., can_exit_loop: true, output_key: mark}
       |            ^^^^ let one agent write, and another one judge
-x.yaml:6:24: note: when "both" ends the loop, {{mark}} stays as it was: the turn that ends a loop writes no key [LOOP025]
+x.yaml:6:24: note: when "both" ends the loop, {{mark}} keeps its old value: the turn that ends a loop writes no key [LOOP025]
     6 |   - {name: say, text: "{{mark}}", output_key: loop_output}
-      |                        ^^^^^^^^ empty if that is its first turn: let another agent write it; why it has ended the loop is in the stop record
+      |                        ^^^^^^^^ the key is empty if that was the first turn: let another agent write it; the reason of the exit is in the stop record
 3 notes
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
@@ -161,12 +161,12 @@ func TestRoomInBudgets(t *testing.T) {
 		given definition.Assumed
 		want  string
 	}{
-		{head + "budget: {tokens: 60}\n" + one, definition.Assumed{}, `no request of "a" fits into the budget of "tune": with its instructions and an answer of 64 tokens it needs 71 tokens, and tokens is 60`},
+		{head + "budget: {tokens: 60}\n" + one, definition.Assumed{}, `no request of "a" fits into the budget of "tune": with its instructions and an answer of 64 tokens it needs 71 tokens, but tokens is 60`},
 		{head + "budget: {tokens: 71}\n" + one, definition.Assumed{}, ""},
 		{head + "budget: {tokens: 60}\n" + strings.Replace(one, "a,", "a, max_tokens: 20,", 1), definition.Assumed{}, ""},
 		{head + one, definition.Assumed{Budget: &budget.Limits{Tokens: 60}}, `no request of "a" fits into the budget of the run`},
-		{head + "prices: {openai/m: {input: 1, output: 10}}\nmodel: openai/m\nbudget: {cost: 0.0006}\n" + one, definition.Assumed{}, `it needs 0.000647, and cost is 0.0006`},
-		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ""), definition.Assumed{}, `the branches of "both" wait for each other: the first answers of all need 8192 tokens, and the budget of "tune" has 5000`},
+		{head + "prices: {openai/m: {input: 1, output: 10}}\nmodel: openai/m\nbudget: {cost: 0.0006}\n" + one, definition.Assumed{}, `it needs 0.000647, but cost is 0.0006`},
+		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ""), definition.Assumed{}, `the branches of "both" wait for each other: their first answers need 8192 tokens in all, but the budget of "tune" has 5000`},
 		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ", max_tokens: 1000"), definition.Assumed{}, ""},
 	} {
 		var said strings.Builder

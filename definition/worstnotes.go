@@ -68,12 +68,12 @@ func (w *WorstCase) Notes() Problems {
 		p := w.of.planOf(a)
 		switch {
 		case p != nil && w.Agents[i].Seconds.Unbounded() && p.MaxIterations == 0 && p.Timeout == 0:
-			l.note(a.at("max_iterations"), CodeNoBound, "nothing bounds how often %q runs its steps but what they come to", a.Name).
+			l.note(a.at("max_iterations"), CodeNoBound, "nothing limits the iterations of %q except its own stop conditions", a.Name).
 				Hint = "give timeout, or max_iterations"
 		case a.Type == TypeHuman && a.Human.Deadline == 0:
-			l.note(a.at("question"), CodeNoBound, "nothing bounds how long %q waits for a person", a.Name).Hint = "give deadline, such as 24h, and default: the answer then"
+			l.note(a.at("question"), CodeNoBound, "nothing limits how long %q waits for a person", a.Name).Hint = "give deadline, such as 24h, and default, the answer to use then"
 		case a.Type == TypeFunc:
-			l.note(a.at("func"), CodeNoBound, "%q is Go, and may ask models: nobody knows how often", a.Name)
+			l.note(a.at("func"), CodeNoBound, "%q is a Go agent and may ask models; how often is unknown", a.Name)
 			w.timeNote(l, &w.Agents[i])
 		case a.Type == TypeLLM || a.Type == TypeCommand:
 			w.timeNote(l, &w.Agents[i])
@@ -97,21 +97,21 @@ func (w *WorstCase) timeNote(l *loader, u *AgentWorst) {
 	switch step := u.Agent.within(); {
 	case u.Agent.isStep():
 	case step != nil && u.Agent.Type == TypeLLM:
-		hint = fmt.Sprintf("give %q a timeout, or the loop around", step.Name)
+		hint = fmt.Sprintf("give %q or the loop around it a timeout", step.Name)
 	case u.Agent.Type == TypeLLM:
-		hint = "a loop around it with max_iterations: 1 and a timeout would"
+		hint = "put it into a loop with max_iterations: 1 and a timeout"
 	}
-	l.note(u.Agent.at("name"), CodeNoBound, "nothing bounds how long %q takes", u.Agent.Name).Hint = hint
+	l.note(u.Agent.at("name"), CodeNoBound, "nothing limits how long %q takes", u.Agent.Name).Hint = hint
 }
 
 func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 	a := u.Agent
 	for _, t := range a.LLM.Tools {
 		if t.Exit == "" {
-			p := l.note(a.at(t.field), CodeNoBound, "%q may call tools as often as it likes, and is asked again after each", a.Name)
-			p.Hint = "a budget of calls on a loop around it bounds that"
+			p := l.note(a.at(t.field), CodeNoBound, "nothing limits how often %q calls tools, with a model call after each", a.Name)
+			p.Hint = "a budget of calls on a loop around it limits this"
 			if n := w.Total.Calls; !n.Unbounded() {
-				p.Hint = fmt.Sprintf("here %.0f requests end the run, or a loop of it", float64(n))
+				p.Hint = fmt.Sprintf("here the run, or a loop in it, ends after %.0f requests", float64(n))
 			}
 			break
 		}
@@ -139,7 +139,7 @@ func (w *WorstCase) roomNote(l *loader, a *Agent) {
 	}
 	price, priced := w.of.price(a)
 	for _, b := range w.of.budgetsOn(a) {
-		const needs = "no request of %q fits into the budget of %s: with its instructions and an answer of %d tokens it needs %s, and %s is %s"
+		const needs = "no request of %q fits into the budget of %s: with its instructions and an answer of %d tokens it needs %s, but %s is %s"
 		if b.Tokens > 0 && in+out > b.Tokens {
 			l.note(b.at, CodeStop, needs, a.Name, b.of, out, fmt.Sprintf("%d tokens", in+out), "tokens", fmt.Sprint(b.Tokens)).Hint = "raise tokens"
 		}
@@ -175,7 +175,7 @@ func (w *WorstCase) besideNote(l *loader, a *Agent) {
 	}
 	for _, b := range w.of.budgetsOn(a) {
 		if b.Tokens > 0 && all > b.Tokens {
-			l.note(a.at("name"), CodeStop, "the branches of %q wait for each other: the first answers of all need %d tokens, and the budget of %s has %d", a.Name, all, b.of, b.Tokens).
+			l.note(a.at("name"), CodeStop, "the branches of %q wait for each other: their first answers need %d tokens in all, but the budget of %s has %d", a.Name, all, b.of, b.Tokens).
 				Hint = "give the agents in it max_tokens"
 		}
 	}

@@ -66,8 +66,10 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 			s.errorf("%s: the key is empty", field)
 		case cfg.Set[key] == "":
 			s.errorf("%s: the expression is empty; write null to remove the key", field)
-		case key == cfg.OutputKey, key == cfg.ResultKey:
-			s.errorf("%s: OutputKey or ResultKey is the same key", field)
+		case key == cfg.OutputKey:
+			s.errorf("%s: OutputKey also writes %q; remove one", field, key)
+		case key == cfg.ResultKey:
+			s.errorf("%s: ResultKey also writes %q; remove one", field, key)
 		case key == "value" && cfg.Value != "":
 			s.errorf("%s: the result already has a field of that name, for Value", field)
 		}

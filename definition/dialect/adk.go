@@ -157,7 +157,7 @@ func (r *adkReader) name(a *agent, v value) {
 	case a.was == "":
 		r.fail(a.at, "", "name", "an agent needs a name")
 	case a.was == "user":
-		r.fail(v.at(), a.was, "name", `an agent cannot be named "user": what the person says has that name`)
+		r.fail(v.at(), a.was, "name", `an agent cannot be named "user": that name stands for the person`)
 	case cleanName(a.was) != a.was: // a name of its own is told when all are known
 	case !pythonName.MatchString(a.was):
 		r.add(Mapped, v.at(), a.was, "name", "", "ADK for Python refuses it: there it is an identifier, of letters, digits and _")

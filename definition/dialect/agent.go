@@ -331,7 +331,7 @@ func (i *importer) exits(root *agent) {
 		case a.loop() == nil && a.isTool:
 			why, advice = "it is a tool here, and a tool cannot end the loop of the agent that calls it", "give the agent that calls it can_exit_loop: true"
 		case a.loop() == nil:
-			why = "it ends a loop, and this agent is in none"
+			why = "it ends a loop, but this agent is not in a loop"
 		case a.final():
 			why = "it runs after the loop has stopped"
 		default:

@@ -217,7 +217,7 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 	switch {
 	case around == nil || around.typ == definition.TypeLLM:
 		if on {
-			r.dropped(own.at(), a.was, "exit_loop", "", "it ends a loop, and this agent is in none")
+			r.dropped(own.at(), a.was, "exit_loop", "", "it ends a loop, but this agent is not in a loop")
 		}
 	case around.typ == "" && on: // it is a node of a graph
 		r.dropped(own.at(), a.was, "exit_loop", "", "a workflow goes on as its edges say, also in Evo AI")

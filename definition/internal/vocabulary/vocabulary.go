@@ -29,7 +29,7 @@ func AgentName(name string) string {
 	case name == "":
 		return "the name is empty"
 	case name == "user":
-		return `an agent cannot be named "user": what the person says has that name`
+		return `an agent cannot be named "user": that name stands for the person`
 	case utf8.RuneCountInString(name) > MaxName:
 		return fmt.Sprintf("the name is longer than %d characters", MaxName)
 	}
@@ -55,7 +55,7 @@ func Key(key, what string) *Wrong {
 	case slices.Contains(taken, key):
 		return &Wrong{true, fmt.Sprintf("%q cannot be a key: {{%s}} is built in", key, builtInLike(key)), fmt.Sprintf("call it %q, say", "my_"+key)}
 	case !keyName(key):
-		return &Wrong{false, fmt.Sprintf("%q in %s cannot be a key: no placeholder can name it", key, what), "use letters, digits and _, such as quality_score"}
+		return &Wrong{false, fmt.Sprintf("%q in %s cannot be a key: a placeholder could not name it", key, what), "use letters, digits and _, such as quality_score"}
 	}
 	return nil
 }

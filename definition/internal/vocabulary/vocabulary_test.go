@@ -15,8 +15,8 @@ func TestKeyIsRefusedWithItsReason(t *testing.T) {
 		definition.LoopOutput: "loop_output is an output_key only: it marks the finalizer of a loop",
 		"score":               `"score" cannot be a key: {{score}} is built in`,
 		"best":                `"best" cannot be a key: {{best.score}} is built in`,
-		"a.b":                 `"a.b" in state cannot be a key: no placeholder can name it`,
-		"":                    `"" in state cannot be a key: no placeholder can name it`,
+		"a.b":                 `"a.b" in state cannot be a key: a placeholder could not name it`,
+		"":                    `"" in state cannot be a key: a placeholder could not name it`,
 	} {
 		got := ""
 		wrong := vocabulary.Key(key, "state")
