@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Add folds one outcome into the tally. It reads o.State and keeps nothing of
-// it. An outcome that comes after the loop has its reason to stop changes
-// nothing but usage and time, the finalizer's and a rollback's excepted.
+// Add adds an outcome to the tally. It reads o.State and keeps nothing of it. After the
+// loop has its reason to stop, an outcome changes only usage and time, unless it is the
+// finalizer's or a rollback's.
 func (p *Plan) Add(t *Tally, o Outcome) {
 	in := incoming{Outcome: o}
 	stopped := p.reason(t) != ""

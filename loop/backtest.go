@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// BacktestResult says what a plan would have made of a recorded run.
+// BacktestResult says how a recorded run would have gone under another plan.
 type BacktestResult struct {
 	// Stop is why it would have stopped; nil if Unknown.
 	Stop *StopRecord `json:"stop,omitzero"`
@@ -36,8 +36,8 @@ type BacktestResult struct {
 	Records []IterationRecord `json:"records,omitzero"`
 }
 
-// Backtest is BacktestOf for a run whose plan is not known. Limits of time and
-// budget that cut steps of it short are taken for the plan's, unless the times
+// Backtest is [Plan.BacktestOf] for a run whose plan is unknown. If a limit of time or
+// budget cut a step short, Backtest supposes that p has the same limit, unless the times
 // say otherwise.
 func (p *Plan) Backtest(outcomes []Outcome) BacktestResult { return p.BacktestOf(nil, outcomes) }
 

@@ -14,10 +14,10 @@ import (
 
 // PlanError is one problem of a plan.
 type PlanError struct {
-	// Field is where it is, by its JSON name: order, stop_when.any[0], score.target.
+	// Field is the JSON path of the wrong field: order, stop_when.any[0], score.target.
 	Field string
 	Msg   string
-	Hint  string // what may help; "" if nothing comes to mind
+	Hint  string // what to do about it; may be empty
 	Err   error  // an expression's expr.Errors; else nil
 }
 
@@ -33,7 +33,7 @@ func (e *PlanError) Error() string {
 func (e *PlanError) Unwrap() error { return e.Err }
 
 // Check reports all problems of the plan at once, joined, each a [*PlanError].
-// It compiles the expressions, so that Add need not.
+// It also compiles the expressions, so that Add does not have to.
 func (p *Plan) Check() error {
 	var c checker
 	c.steps(p)

@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// NoProgress finds a loop that goes round in circles by the fingerprints of
-// what its steps produce. A changed result is progress. An iteration with a
-// step whose fingerprint is unknown, or that was cut short, is passed over.
+// NoProgress ends a loop whose steps produce the same results again and again. It
+// compares fingerprints of the results; a changed result is progress. It skips an
+// iteration that was cut short or has a step with an unknown fingerprint.
 type NoProgress struct {
-	// Repeats is how many iterations running must produce the same, at least 2.
+	// Repeats is the number of iterations in a row with the same result, at least 2.
 	// 0 means 3.
 	Repeats uint `json:"repeats,omitzero"`
-	// Swings is how often running two results must take turns (A, B is once).
+	// Swings is the number of times in a row that two results alternate (A, B is once).
 	// 0 means 2.
 	Swings uint `json:"swings,omitzero"`
-	// Keys are the state keys to look at instead of what the steps produce.
+	// Keys are state keys to compare instead of the steps' results.
 	Keys []string `json:"keys,omitzero"`
 }
 

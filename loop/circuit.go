@@ -7,21 +7,18 @@ import (
 	"time"
 )
 
-// Circuit stops running a step that has failed Failures times running: it then
-// fails at once. When Cooldown of the loop's active time has passed it is tried
-// once more. Where nothing else is left to run in the meantime, the loop waits
-// for that, rather than to fail as fast as it can.
+// Circuit stops running a step after Failures failures in a row: the circuit is open,
+// and the step fails at once. After Cooldown of the loop's active time the step gets one
+// more attempt. If the loop has nothing else to run, it waits for that.
 //
-// An answer from the cache is no run of the step: it neither closes a circuit
-// nor opens one.
+// An answer from the cache neither opens nor closes a circuit.
 type Circuit struct {
 	Failures uint     `json:"failures"`
 	Cooldown Duration `json:"cooldown"`
-	// Endpoint is what the step depends on, by a name of your own. The steps of
-	// a loop whose circuits have the same one share a circuit: their failures
-	// count together, the success of any of them closes it for all, and while it
-	// is open none of them runs. They have the same Failures and Cooldown. "":
-	// the circuit is the step's alone.
+	// Endpoint is a name for what the step depends on. Steps of a loop with the same
+	// Endpoint share a circuit: their failures count together, a success of one of them
+	// closes it, and while it is open none of them runs. They must have the same Failures
+	// and Cooldown. "": the step has a circuit of its own.
 	Endpoint string `json:"endpoint,omitzero"`
 }
 

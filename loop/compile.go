@@ -54,8 +54,8 @@ func compile(src string) (*program, error) {
 	return p, nil
 }
 
-// Variables are what every expression of a plan can read, with their types. The slice is
-// the caller's.
+// Variables returns the variables that every expression of a plan can read, with their
+// types. The caller may change the slice.
 func Variables() []expr.Var { return slices.Clone(variables) }
 
 var variables = []expr.Var{
@@ -131,8 +131,8 @@ func (v *view) Number(path string) (f float64, whole, ok bool) {
 	return 0, false, false
 }
 
-// Reads returns the keys of state that decide whether the loop stops: those that
-// StopWhen and Score read, sorted. all says that any may be read.
+// Reads returns the state keys that StopWhen and Score read, sorted. all says that they
+// may read any key.
 func (p *Plan) Reads() (keys []string, all bool) {
 	add := func(src string) {
 		if q, err := compile(src); err == nil {

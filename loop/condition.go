@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Condition is an expression, or several put together. Exactly one of Expr,
-// Any, All and Not is set. Its JSON is a plain string if there is only Expr.
+// Condition is an expression, or a combination of conditions. Exactly one of Expr, Any,
+// All and Not is set. Its JSON is a plain string if only Expr is set.
 //
 // An expression sees:
 //
-//	state      what the run's state holds (map)
+//	state      the run's state (map)
 //	score      the iteration's score, null if it has none
 //	scores     recent scores, oldest first, at most 64
 //	iteration  the number of the iteration, from 1
 //	usage      calls, input_tokens, output_tokens, tokens; cost, only if it is known
 //	elapsed    seconds spent in steps
 //
-// Looked at after a step, score is that of the last iteration that ended.
+// After a step, score is the score of the last iteration that ended.
 //
-// One that cannot be evaluated (its key is not there yet) does not hold, and
-// nor does its Not; the reason is noted in the stop record.
+// A condition that cannot be evaluated, such as one over a missing key, is false, and so
+// is its Not. The stop record says why.
 type Condition struct {
 	// Expr is a CEL expression, true or false.
 	Expr string `json:"expr,omitzero"`

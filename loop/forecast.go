@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Forecast says what the next iterations may bring. It supposes that gains
-// shrink by the same factor each time, as those of most refinements do, or stay
-// as they are; its own record ([Hits]) says how far to trust it.
+// Forecast says what to expect of the next iterations. It supposes that gains shrink by
+// the same factor each time, as in most refinements, or stay the same. [Plan.Hits] says
+// how often such forecasts were right.
 type Forecast struct {
 	Trend Trend `json:"trend,omitzero"`
 	// Predictable is false under three scores, and where they follow no course;

@@ -7,14 +7,12 @@ import (
 	"slices"
 )
 
-// Judge has a step score the same candidate more than once. The mean counts,
-// and the spread says how large a difference between two iterations must be to
-// mean something: improvements, regressions and new bests have to exceed it.
+// Judge runs a scoring step more than once on the same candidate. The score is the mean.
+// The spread gives the noise: improvements, regressions and new bests must exceed it.
 type Judge struct {
-	// Step is the name of the step that scores. Its state is read after each
-	// of its runs.
+	// Step is the name of the scoring step. The score is read after each of its runs.
 	Step string `json:"step"`
-	// Samples is how often it runs in an iteration, at most 32. 0 means 1.
+	// Samples is the number of runs in an iteration, at most 32. 0 means 1.
 	Samples uint `json:"samples,omitzero"`
 }
 

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// Budget bounds what the model calls of a loop use, those of everything in it
-// included. 0 and nil set no bound.
+// Budget limits the model calls of a loop, including those of everything in it. 0 and
+// nil set no limit.
 //
-// A plan knows a call when it is over. It is the driver who keeps one that does
-// not fit from being made; the failure of the step that wanted it is then of
-// kind [BudgetSpent].
+// A plan counts a call when it has ended. The driver must refuse a call that does not
+// fit; its step then fails with the kind [BudgetSpent].
 type Budget struct {
 	Calls  int64    `json:"calls,omitzero"`
 	Tokens int64    `json:"tokens,omitzero"` // of input and output together
 	Cost   *float64 `json:"cost,omitzero"`   // in the currency of the price list
 }
 
-// Share is the share of Timeout and Budget that is kept for the finalizer; 0
-// without one.
+// Share returns the share of Timeout and Budget that is kept for the finalizer; 0
+// without a finalizer.
 func (p *Plan) Share() float64 { return p.reserve() }
 
 // reserve is the share of limits that is kept for the finalizer.
@@ -41,8 +40,8 @@ func (p *Plan) deadline() (iterations, all time.Duration) {
 	return all - time.Duration(float64(all)*p.reserve()), all
 }
 
-// Held is the part of the budget that is kept for the finalizer: at least one
-// call where calls are limited.
+// Held returns the part of the budget that is kept for the finalizer: at least one call
+// if calls are limited.
 func (p *Plan) Held() Budget {
 	share := p.reserve()
 	if share == 0 || p.Budget == nil {
@@ -122,8 +121,8 @@ func (p *Plan) late(t *Tally) bool {
 	return t.TimedOut != "" || p.Timeout > 0 && t.Active-t.FinalActive >= limit
 }
 
-// Left is what is left of the loop's time when t has been counted, the
-// finalizer's share excepted; ok is false if nothing limits it.
+// Left returns the time that the loop has left after t, without the finalizer's share.
+// ok is false if the loop has no time limit.
 func (p *Plan) Left(t *Tally) (left time.Duration, ok bool) {
 	limit, _ := p.deadline()
 	return max(0, limit-t.Active-t.Between), p.Timeout > 0

@@ -21,20 +21,20 @@ type Decision struct {
 	Iteration int    `json:"iteration"`
 	// Step is an index into Plan.Steps, -1 if nothing runs.
 	Step int `json:"step"`
-	// Attempt counts the tries of the step in this iteration, from 1, and Sample
-	// those of a judge; 0 if the step is none.
+	// Attempt is the attempt of the step in this iteration, from 1. Sample is the sample
+	// of a judge, from 1; 0 if the step is not a judge.
 	Attempt int `json:"attempt,omitzero"`
 	Sample  int `json:"sample,omitzero"`
-	// Wait is how long to wait before the step, in nanoseconds.
+	// Wait is the delay before the step, in nanoseconds.
 	Wait time.Duration `json:"wait_ns,omitzero"`
-	// Timeout is how long the step may take then, in nanoseconds; 0 if nothing
-	// bounds it. TimeoutKind is the kind of failure if it takes longer.
+	// Timeout is the time limit of the step after the delay, in nanoseconds; 0 if it has
+	// none. TimeoutKind is the kind of failure if it takes longer.
 	Timeout     time.Duration `json:"timeout_ns,omitzero"`
 	TimeoutKind string        `json:"timeout_kind,omitzero"`
-	// Refuse is set if the step is not to be run: its outcome is this failure.
+	// Refuse is set if the step must not run; its outcome is this failure.
 	Refuse *Failure `json:"refuse,omitzero"`
-	// To is the iteration whose state a Rollback restores; 0: that in which the
-	// loop began.
+	// To is the iteration whose state a Rollback restores; 0: the state at the loop's
+	// start.
 	To int `json:"to,omitzero"`
 	// Ended is set (its Number is not 0) if the outcome just added has ended
 	// an iteration.

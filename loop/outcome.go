@@ -4,20 +4,20 @@ package loop
 
 import "time"
 
-// Outcome is what a step has left behind. The driver makes one for each
-// decision to run something, and hands it to Add.
+// Outcome is the outcome of a step. The driver makes one for each decision to run
+// something, and passes it to [Plan.Add].
 type Outcome struct {
-	// Iteration and Step are the decision's. Step -1 says that no step ran,
-	// as when the context was done before it could.
+	// Iteration and Step are the decision's. Step is -1 if no step ran, because the
+	// context ended before.
 	Iteration int `json:"iteration"`
 	Step      int `json:"step"`
-	// Started and Finished bound the step's own time.
+	// Started and Finished are the beginning and the end of the step.
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
-	// Waited is how much of that was the decision's Wait, in nanoseconds.
+	// Waited is the part of that time spent on the decision's Wait, in nanoseconds.
 	Waited time.Duration `json:"waited_ns,omitzero"`
-	// Between is how long the driver was at work before the step, in nanoseconds, as
-	// with callbacks around iterations: the loop's time, and no iteration's.
+	// Between is the driver's own time before the step, in nanoseconds, such as that of
+	// callbacks around iterations. It counts for the loop and for no iteration.
 	Between time.Duration `json:"between_ns,omitzero"`
 	// Failure is set if the step failed.
 	Failure *Failure `json:"failure,omitzero"`
@@ -25,24 +25,24 @@ type Outcome struct {
 	Canceled string `json:"canceled,omitzero"`
 	// Exit is set if the step asked to leave the loop.
 	Exit *Exit `json:"exit,omitzero"`
-	// ExitWords says that the step has written a call of exit_loop in words, and has
-	// not made it. The iteration's record says so, and nothing else changes.
+	// ExitWords says that the step wrote a call of exit_loop as text instead of making
+	// it. The iteration's record says so; the loop goes on.
 	ExitWords bool `json:"exit_words,omitzero"`
 	// State is the run's state after the step. Add reads it and keeps nothing of it.
 	State map[string]any `json:"state,omitzero"`
-	// Left are the keys of State whose values an earlier run, or an earlier pass of a
-	// nested loop, has left there: for conditions and scores they are not there.
+	// Left are the keys of State with values from an earlier run or an earlier iteration
+	// around a nested loop. Conditions and scores do not see them.
 	Left []string `json:"left,omitzero"`
-	// Wrote are the keys of State that the step has written. nil: not known, and
-	// then every key counts as written.
+	// Wrote are the keys of State that the step has written. nil means unknown; then
+	// every key counts as written.
 	Wrote []string `json:"wrote,omitzero"`
-	// Usage is the step's own, not a running total.
+	// Usage is what the step used, not a total.
 	Usage Usage `json:"usage,omitzero"`
 	// Fingerprint identifies what the step produced; "" if unknown.
 	Fingerprint string `json:"fingerprint,omitzero"`
 	// StateSize is the state's size in bytes; 0 if unknown.
 	StateSize int64 `json:"state_size,omitzero"`
-	// Cached says that the step was not run: its earlier outcome stands.
+	// Cached says that the step did not run and its earlier outcome is used again.
 	Cached bool `json:"cached,omitzero"`
 	// RolledBack says that the state has been restored, as Rollback asked.
 	// Step is -1 then.
@@ -64,10 +64,10 @@ func (o *Outcome) took() time.Duration { return max(0, o.active()-o.Waited) }
 type Failure struct {
 	Kind    string `json:"kind,omitzero"` // one of the kinds below
 	Message string `json:"message"`
-	// Permanent says that it is no use to try again.
+	// Permanent says that another attempt cannot succeed.
 	Permanent bool `json:"permanent,omitzero"`
-	// RetryAfter is how long whoever failed asks to wait before the step is tried
-	// again, in nanoseconds; see Retry.
+	// RetryAfter is the time that the failure asks to wait before the next attempt, in
+	// nanoseconds; see Retry.
 	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
 }
 
@@ -83,7 +83,7 @@ const (
 	Panicked         = "panic"
 )
 
-// Exit is a step's wish to leave the loop.
+// Exit is a step's request to leave the loop.
 type Exit struct {
 	// By is the name of the agent that asks. "" means the step's own.
 	By     string `json:"by,omitzero"`
@@ -92,10 +92,10 @@ type Exit struct {
 	Status string `json:"status,omitzero"`
 	// Scope is what to leave: "" the nearest loop, a loop's name, or "all".
 	Scope string `json:"scope,omitzero"`
-	// Score is the agent's own verdict on the iteration, in place of the plan's.
+	// Score is the agent's own score of the iteration, which replaces the plan's.
 	Score *float64 `json:"score,omitzero"`
-	// Waits says that the step waits for a person's answer, so that the loop
-	// cannot go on: it needs no permission.
+	// Waits says that the step waits for a person's answer. Such an exit needs no
+	// permission.
 	Waits bool `json:"waits,omitzero"`
 	// Escalated is true for a plain Escalate flag without a call of exit_loop.
 	Escalated bool `json:"escalated,omitzero"`

@@ -26,58 +26,58 @@ type Plan struct {
 	Name string `json:"name,omitzero"`
 	// Steps are run one after another. There is at least one besides the finalizer.
 	Steps []Step `json:"steps"`
-	// Order, if given, is a permutation of the names of the steps, the
-	// finalizer excluded, and takes the place of the order of Steps.
+	// Order lists the names of all steps but the finalizer, and replaces the order of
+	// Steps. nil: the order of Steps.
 	Order []string `json:"order,omitzero"`
-	// MaxIterations is how many iterations may run. 0: until something else stops it.
+	// MaxIterations is the largest number of iterations. 0: no limit.
 	MaxIterations uint `json:"max_iterations,omitzero"`
-	// CanExit names the agents that may end the loop. nil: every one, the
-	// finalizer excepted; empty but not nil: none.
+	// CanExit names the agents that may end the loop. nil: all but the finalizer; empty
+	// but not nil: none.
 	CanExit []string `json:"can_exit,omitzero"`
 	// StopWhen ends the loop when it holds. nil: no condition.
 	StopWhen *Condition `json:"stop_when,omitzero"`
-	// StopCheck says when StopWhen is looked at. "" means EachIteration.
+	// StopCheck says when StopWhen is evaluated. "" means EachIteration.
 	StopCheck StopCheck `json:"stop_check,omitzero"`
 	// Score measures an iteration. nil: iterations are not scored.
 	Score *Score `json:"score,omitzero"`
-	// OnError says what follows a failed step. "" means StopOnError, but
-	// SkipStep after a Timeout. After an IterationTimeout anything but
-	// StopOnError means NextIteration.
+	// OnError says what happens after a failed step. "" means StopOnError, but SkipStep
+	// after a Timeout. After an IterationTimeout everything but StopOnError means
+	// NextIteration.
 	OnError ErrorPolicy `json:"on_error,omitzero"`
-	// MaxConsecutiveFailures is how many steps may fail one after another
-	// before the loop ends with reason error, whatever OnError says. 0: no limit.
+	// MaxConsecutiveFailures ends the loop with reason error after this number of failed
+	// steps in a row, whatever OnError says. 0: no limit.
 	MaxConsecutiveFailures uint `json:"max_consecutive_failures,omitzero"`
-	// Timeout bounds the time that the loop spends in steps and delays, and
-	// IterationTimeout that of one iteration, without the delays around it: the
-	// rest of it is skipped. 0: nothing does.
+	// Timeout limits the time that the loop spends in steps and delays. IterationTimeout
+	// limits the time of one iteration, without the delays around it; the rest of the
+	// iteration is skipped. 0: no limit.
 	Timeout          Duration `json:"timeout,omitzero"`
 	IterationTimeout Duration `json:"iteration_timeout,omitzero"`
-	// Budget bounds what the loop's model calls use. nil: nothing does.
+	// Budget limits the loop's model calls. nil: no limit.
 	Budget *Budget `json:"budget,omitzero"`
 	// FinalizerReserve is the share of Timeout and Budget that is kept for the
 	// finalizer. 0 means 0.1; without a finalizer nothing is.
 	FinalizerReserve float64 `json:"reserve,omitzero"`
-	// NoProgress ends a loop that goes round in circles. nil: not looked for.
+	// NoProgress ends a loop whose results repeat. nil: it may repeat.
 	NoProgress *NoProgress `json:"no_progress,omitzero"`
-	// NotWorth ends a loop whose next iteration promises too little. nil: not looked for.
+	// NotWorth ends a loop whose next iteration promises too little. nil: no such limit.
 	NotWorth *NotWorth `json:"not_worth,omitzero"`
 	// QualityGate is the score that an iteration needs to be accepted. nil: none.
 	QualityGate *float64 `json:"quality_gate,omitzero"`
-	// OnRegression says what follows a worse iteration. "" means KeepBest.
+	// OnRegression says what happens after a worse iteration. "" means KeepBest.
 	OnRegression Regression `json:"on_regression,omitzero"`
-	// BestOnExit hands back the best iteration after an exit too, instead of the
-	// iteration that was left.
+	// BestOnExit returns the best iteration after an exit too, instead of the iteration
+	// with the exit.
 	BestOnExit bool `json:"best_on_exit,omitzero"`
 	// FinalizeEach makes the finalizer the last step of every iteration instead.
 	FinalizeEach bool `json:"finalize_each,omitzero"`
-	// DelayBefore and DelayAfter are waited around each iteration.
+	// DelayBefore and DelayAfter are the delays before and after each iteration.
 	DelayBefore Duration `json:"delay_before,omitzero"`
 	DelayAfter  Duration `json:"delay_after,omitzero"`
-	// StateLimit is how many bytes the state may have when an iteration ends. 0: no limit.
+	// StateLimit is the largest state in bytes at the end of an iteration. 0: no limit.
 	StateLimit int64 `json:"state_limit,omitzero"`
 }
 
-// ErrorPolicy says what follows a failed step.
+// ErrorPolicy says what happens after a failed step.
 type ErrorPolicy string
 
 // The error policies. Source: REQUIREMENTS C13, C14.
@@ -87,17 +87,17 @@ const (
 	NextIteration ErrorPolicy = "next_iteration" // the rest of the iteration is skipped
 )
 
-// StopCheck says when a plan's StopWhen is looked at.
+// StopCheck says when a plan's StopWhen is evaluated.
 type StopCheck string
 
-// The moments to look.
+// The moments.
 const (
 	EachIteration StopCheck = "iteration" // when an iteration has ended
 	EachStep      StopCheck = "step"      // after every step
 )
 
-// Sequence returns the indices into Steps of one iteration, in the order they
-// run. Names of Order that are no step are left out.
+// Sequence returns the indices into Steps of one iteration, in the order in which they
+// run. It leaves out names in Order that no step has.
 func (p *Plan) Sequence() []int {
 	var seq []int
 	for i := range p.length() {
@@ -126,8 +126,8 @@ func (p *Plan) finalIndex() int {
 	return -1
 }
 
-// MayExit reports whether the agent of this name may end the loop. The driver
-// asks before it hands out the exit tool; Add asks again.
+// MayExit reports whether the agent of this name may end the loop. The driver checks it
+// before it gives the agent the exit tool; Add checks it again.
 func (p *Plan) MayExit(name string) bool {
 	if f := p.finalIndex(); f >= 0 && p.Steps[f].Name == name {
 		return false

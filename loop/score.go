@@ -16,39 +16,38 @@ import (
 // Score says how an iteration is measured, and which measure ends the loop.
 // Either Key or Expr is set.
 type Score struct {
-	// Key is the state key that holds the score: a number, or a text with a
-	// number. In a text it is the first number after Label if there is a
-	// label; else the Field of the JSON in it, fences and all; else the number
-	// that follows the word score, that the text begins with, or of 8.5/10.
+	// Key is the state key that holds the score: a number, or a text with a number. In
+	// a text the score is the first number after Label, if there is a Label; else the
+	// Field of the JSON in the text, with or without code fences; else the number after
+	// the word score, at the beginning of the text, or of a form like 8.5/10.
 	Key   string `json:"key,omitzero"`
 	Label string `json:"label,omitzero"`
-	// Field is where the number is in a JSON object; dots go deeper. "" means "score".
+	// Field is the path of the number in a JSON object, with dots. "" means "score".
 	Field string `json:"field,omitzero"`
 	// Expr is a CEL expression that gives a number, over the variables of a Condition.
 	Expr string `json:"expr,omitzero"`
 
-	// Judge has a step score more than once. nil: the score is read when the
-	// iteration ends.
+	// Judge runs the scoring step more than once. nil: the score is read once, at the
+	// end of the iteration.
 	Judge *Judge `json:"judge,omitzero"`
-	// Dimensions are the parts that the score must have: fields of the JSON, or
-	// of the object "dimensions" in it, at most 32. A score without a number of
-	// its own is their mean. Without names, whatever "dimensions" holds counts.
+	// Dimensions are the names of the parts that the score must have, at most 32: fields
+	// of the JSON, or of the object "dimensions" in it. A score without a number of its
+	// own is their mean. Without names, all parts in "dimensions" count.
 	Dimensions []string `json:"dimensions,omitzero"`
 
 	// Target ends the loop when the score reaches it, and every dimension
 	// reaches DimensionTarget. nil: no target.
 	Target          *float64 `json:"target,omitzero"`
 	DimensionTarget *float64 `json:"dimension_target,omitzero"`
-	// MinDelta and MinDeltaPercent end the loop when the improvement over the
-	// previous score stays below one of them, Patience times running. The
-	// percentage is that of the previous score. A fall is below.
-	// The first iteration has no improvement, and one in which a step failed
-	// does not count, since its score may be an old one.
+	// MinDelta and MinDeltaPercent end the loop when the improvement over the previous
+	// score is below one of them Patience times in a row. The percentage is relative to
+	// the previous score. A worse score counts as below. The first iteration has no
+	// improvement. An iteration with a failed step does not count: its score may be old.
 	MinDelta        *float64 `json:"min_delta,omitzero"`
 	MinDeltaPercent *float64 `json:"min_delta_percent,omitzero"`
-	// Patience is how many times. 0 means 1.
+	// Patience is the number of times in a row. 0 means 1.
 	Patience uint `json:"patience,omitzero"`
-	// LowerIsBetter turns all of it round.
+	// LowerIsBetter makes a lower score the better one.
 	LowerIsBetter bool `json:"lower_is_better,omitzero"`
 }
 

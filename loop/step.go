@@ -13,35 +13,35 @@ type Step struct {
 	Name string `json:"name"`
 	// OnError overrides the plan's. "" means the plan's.
 	OnError ErrorPolicy `json:"on_error,omitzero"`
-	// Finalizer marks the step, one at most, that is not part of an iteration
-	// but runs once after the last, to word the answer.
+	// Finalizer marks the step, at most one, that runs once after the last iteration
+	// and writes the answer.
 	Finalizer bool `json:"finalizer,omitzero"`
-	// Retry runs the step again, in the same iteration, when it fails. nil: not.
+	// Retry runs a failed step again in the same iteration. nil: no retry.
 	Retry *Retry `json:"retry,omitzero"`
-	// Timeout bounds one attempt. 0: nothing does.
+	// Timeout limits one attempt. 0: no limit.
 	Timeout Duration `json:"timeout,omitzero"`
 	// AdaptiveTimeout takes Timeout's place once the step has run often enough.
 	AdaptiveTimeout *AdaptiveTimeout `json:"adaptive,omitzero"`
-	// Circuit keeps a step that fails again and again from being run. nil: not.
+	// Circuit stops running a step that fails again and again. nil: the step always runs.
 	Circuit *Circuit `json:"circuit,omitzero"`
-	// DelayBefore and DelayAfter are waited around the step.
+	// DelayBefore and DelayAfter are the delays before and after the step.
 	DelayBefore Duration `json:"delay_before,omitzero"`
 	DelayAfter  Duration `json:"delay_after,omitzero"`
 }
 
-// Retry says how often and when a failed step is run again. A permanent
-// failure, and one of the iteration's time, the loop's or the budget, is not.
+// Retry says how often and when a failed step runs again. A permanent failure is not
+// retried, nor is a failure because the iteration or the loop ran out of time, or
+// because of the budget.
 type Retry struct {
-	// Attempts is how often the step runs in all. 0 means 1.
+	// Attempts is the number of attempts in all. 0 means 1.
 	Attempts uint `json:"attempts"`
-	// Backoff is waited before the second attempt, and twice as long before
-	// each further one, up to MaxBackoff. It is shortened by up to a fifth, by
-	// when the run began, so that runs that failed together do not come back
-	// together. 0: no wait.
+	// Backoff is the wait before the second attempt; it doubles before each further one,
+	// up to MaxBackoff. It is shortened by up to a fifth, depending on the start of the
+	// run, so that runs that failed together do not retry together. 0: no wait.
 	Backoff Duration `json:"backoff,omitzero"`
-	// MaxBackoff is the longest wait. 0 means a minute, or Backoff if that is longer.
-	// A failure that asks for a longer wait than Backoff comes to gets that; one that
-	// asks for more than MaxBackoff is not tried again.
+	// MaxBackoff is the longest wait. 0 means a minute, or Backoff if that is longer. A
+	// failure may ask for a longer wait than Backoff gives; if it asks for more than
+	// MaxBackoff, the step is not retried.
 	MaxBackoff Duration `json:"max_backoff,omitzero"`
 }
 

@@ -63,13 +63,14 @@ type StopRecord struct {
 	By string `json:"by,omitzero"`
 	// Scope is what the exit wants to leave beyond this loop; see Exit.
 	Scope string `json:"scope,omitzero"`
-	// Iterations is how many are complete, Iteration the one it stopped in or after.
+	// Iterations is the number of complete iterations. The loop stopped in or after
+	// Iteration.
 	Iterations int `json:"iterations"`
 	Iteration  int `json:"iteration"`
 	// Conditions lists every condition of the plan, at that moment.
 	Conditions []ConditionRecord `json:"conditions"`
-	// Nearest is the name of the condition that came closest without being
-	// the reason; "" if none can be said to be close.
+	// Nearest is the name of the condition that was closest to being the reason; "" if
+	// none was close.
 	Nearest string `json:"nearest,omitzero"`
 	Result  Result `json:"result"`
 	// BestScore and BestIteration are set if at least one iteration was scored.
@@ -78,31 +79,32 @@ type StopRecord struct {
 	Usage         Usage    `json:"usage,omitzero"`
 	// Elapsed is the time spent in steps, in JSON a text like "8m32s".
 	Elapsed time.Duration `json:"-"`
-	// Trend is where the scores were going.
+	// Trend is the direction of the scores.
 	Trend Trend `json:"trend,omitzero"`
-	// Rejections is how many iterations were not accepted, Rollbacks how many
-	// of them were undone.
+	// Rejections is the number of rejected iterations, Rollbacks the number of those that
+	// were undone.
 	Rejections int `json:"rejections,omitzero"`
 	Rollbacks  int `json:"rollbacks,omitzero"`
-	// Failures is how many steps have failed, Retries how many failures were
-	// tried again, and Timeouts how many steps and iterations ran out of time.
+	// Failures is the number of failed steps, Retries the number of retried failures,
+	// and Timeouts the number of steps and iterations that ran out of time.
 	Failures int `json:"failures,omitzero"`
 	Retries  int `json:"retries,omitzero"`
 	Timeouts int `json:"timeouts,omitzero"`
-	// CacheHits is how many steps were not run because their earlier outcome stood.
+	// CacheHits is the number of steps that did not run because their earlier outcome was
+	// used again.
 	CacheHits int `json:"cache_hits,omitzero"`
 	// StateSize is the state's size in bytes at the end, 0 if unknown.
 	StateSize int64 `json:"state_size,omitzero"`
-	// Refusals is how many exits were refused, Refused the last few of them.
+	// Refusals is the number of refused exits, Refused the last few of them.
 	Refusals int       `json:"refusals,omitzero"`
 	Refused  []Refusal `json:"refused,omitzero"`
-	// ScoreNote says why the last iteration has no score though the plan wants one.
+	// ScoreNote says why the last iteration has no score although the plan has one.
 	ScoreNote string `json:"score_note,omitzero"`
-	// FinalizerFailure says how the finalizer failed; "": it did not.
+	// FinalizerFailure says how the finalizer failed; "" if it did not fail.
 	FinalizerFailure string `json:"finalizer_failure,omitzero"`
-	// Events and Digest seal the log of the loop: how many events there were
-	// before the record, and a hash over them and over the record. A driver
-	// that keeps a log sets them.
+	// Events and Digest are the seal of the loop's log: the number of events before the
+	// record, and a hash over them and the record; see package seal. A driver that keeps
+	// a log sets them.
 	Events int    `json:"events,omitzero"`
 	Digest string `json:"digest,omitzero"`
 }

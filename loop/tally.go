@@ -197,9 +197,9 @@ type StepFailure struct {
 	Running uint `json:"running,omitzero"`
 }
 
-// IterationRecord is what an iteration came to.
+// IterationRecord is the result of an iteration.
 type IterationRecord struct {
-	// Number counts from 1; 0 says that there is no record.
+	// Number is the iteration, from 1; 0 means no record.
 	Number int `json:"number"`
 	// Score is nil if the iteration has none.
 	Score *float64 `json:"score,omitzero"`
@@ -216,15 +216,15 @@ type IterationRecord struct {
 	Unscored string `json:"unscored,omitzero"`
 	// Dimensions are the parts of the score, by name.
 	Dimensions []Dimension `json:"dimensions,omitzero"`
-	// Samples is how often the judge was asked, Noise how large a difference
-	// must be to mean something; 0 if nothing is known of it.
+	// Samples is the number of the judge's samples. Noise is the smallest difference
+	// between two scores that means something; 0 if unknown.
 	Samples int     `json:"samples,omitzero"`
 	Noise   float64 `json:"noise,omitzero"`
-	// Rejected says why the iteration is not accepted; "": it is.
+	// Rejected says why the iteration was rejected; "" if it was accepted.
 	Rejected string `json:"rejected,omitzero"`
 	// Complete is false if the iteration was cut short.
 	Complete bool `json:"complete,omitzero"`
-	// Failures is how many of its steps have failed.
+	// Failures is the number of its failed steps.
 	Failures int `json:"failures,omitzero"`
 	// StateSize is the state's size in bytes, 0 if unknown. Warning says that it is
 	// near its limit, or that nothing in the iteration has succeeded.

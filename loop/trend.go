@@ -4,10 +4,10 @@ package loop
 
 import "math"
 
-// Trend says where the scores are going.
+// Trend is the direction of the scores.
 type Trend string
 
-// The trends. Under three scores there is none.
+// The trends. A trend needs three scores.
 const (
 	Improving   Trend = "improving"
 	Plateau     Trend = "plateau"     // no change larger than chance
@@ -18,9 +18,9 @@ const (
 // trendWindow is how many recent scores a trend is made from.
 const trendWindow = 5
 
-// Trend is where the recent scores of a loop are going; "" under three scores.
-// A difference within the judge's noise is none, nor is one below a hundredth
-// of the score; small steps in one direction add up.
+// Trend returns the direction of the last five scores; "" if the loop has fewer than three.
+// It ignores differences within the judge's noise or below a hundredth of the score;
+// small steps in one direction add up.
 func (p *Plan) Trend(t *Tally) Trend {
 	if p.Score == nil {
 		return ""

@@ -4,19 +4,18 @@ package loop
 
 import "time"
 
-// NotWorth ends a loop when what the next iteration is expected to bring is not
-// worth what it is expected to use: when the gain of the score for each Per
-// falls below Gain. It needs a forecast, and so three scores.
+// NotWorth ends a loop when the next iteration is not worth its price: when the expected
+// gain of the score per Per is less than Gain. It needs a forecast, and so three scores.
 type NotWorth struct {
 	Gain float64 `json:"gain"`
 	// Per is iteration (the default), minute, ktokens or cost.
 	Per Per `json:"per,omitzero"`
 }
 
-// Per is what a gain is held against.
+// Per is the unit to which a gain is related.
 type Per string
 
-// The measures of a gain.
+// The units.
 const (
 	PerIteration Per = "iteration"
 	PerMinute    Per = "minute"  // of active time

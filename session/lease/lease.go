@@ -38,7 +38,7 @@ func KeyOf(s interface {
 type Leaser interface {
 	// Acquire takes the lease of a session for a time. The owner is told to
 	// whoever comes second, so it should say which process on which machine. A
-	// lease that is held is refused to everybody, its own owner included. Errors:
+	// lease that is held is refused to every caller, also to its owner. Errors:
 	// [*HeldError], session.ErrNotFound, session.ErrInvalid.
 	Acquire(ctx context.Context, key Key, owner string, ttl time.Duration) (*Lease, error)
 	// TakeOver is Acquire although held has not expired, for a caller who knows
@@ -46,10 +46,10 @@ type Leaser interface {
 	// changed hands since. Errors: those of Acquire.
 	TakeOver(ctx context.Context, held *HeldError, owner string, ttl time.Duration) (*Lease, error)
 	// Renew returns the lease with a new end. One that has expired can be
-	// renewed as long as nobody else took it. Errors: [ErrLost], with a
-	// [*HeldError] if somebody else has it now; session.ErrNotFound, session.ErrInvalid.
+	// renewed until another owner takes it. Errors: [ErrLost], with a [*HeldError] if
+	// another owner has it now; session.ErrNotFound, session.ErrInvalid.
 	Renew(ctx context.Context, l *Lease, ttl time.Duration) (*Lease, error)
-	// Holder says who drives a session, without taking it: nil if nobody does,
+	// Holder says who drives a session, without taking the lease. It is nil if no one does,
 	// because the lease was never taken, was released, or ran out. Errors:
 	// session.ErrNotFound, session.ErrInvalid.
 	Holder(ctx context.Context, key Key) (*HeldError, error)
@@ -70,8 +70,8 @@ type Lease struct {
 	Until time.Time
 }
 
-// ErrLost: the lease ended, and somebody else may drive the session now.
-// Whoever gets it stops at once; what it appended so far is kept.
+// ErrLost: the lease ended, and another process may drive the session now. Stop at once;
+// the events appended so far are kept.
 var ErrLost = errors.New("the lease of the session is lost: it was released, or it expired and another process took it; stop this run")
 
 // HeldError says who drives a session.
@@ -94,15 +94,15 @@ func (e *HeldError) Error() string {
 type leaseContext struct{}
 
 // With returns a context in which an AppendEvent to the lease's session is
-// refused with [ErrLost] once the lease has gone to somebody else, or was
-// released. Appends to other sessions are not touched by it. Its values reach
-// the store through whatever wraps it, context.WithoutCancel included.
+// refused with [ErrLost] once another owner has the lease, or it was released. Appends
+// to other sessions are not affected. Derived contexts keep the lease, also those of
+// context.WithoutCancel.
 func With(ctx context.Context, l *Lease) context.Context {
 	return context.WithValue(ctx, leaseContext{}, l)
 }
 
-// From is the lease that [With] put into the context; nil if there is
-// none. It is for stores.
+// From returns the lease that [With] put into the context, nil if there is none. It is
+// for stores.
 func From(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseContext{}).(*Lease)
 	return l

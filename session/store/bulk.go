@@ -10,9 +10,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// BulkAppender is a [session.Service] that appends several events at once, as when a session is
-// copied: on its way to a disk that takes hardly longer than one. All services of this
-// project are BulkAppenders; sessiontest.TestService looks at those that are.
+// BulkAppender is a [session.Service] that appends several events at once, as when a
+// session is copied. That takes a disk hardly longer than one event. All services of this
+// project are BulkAppenders; sessiontest.TestService tests them.
 type BulkAppender interface {
 	// AppendEvents is [session.Service.AppendEvent] for several events in their order: all are
 	// stored, or none. What is said there of the Seq is said of the first one; those

@@ -13,9 +13,9 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// Starter is a [session.Service] that makes a session together with its first events: nobody ever
-// finds it empty, whenever the process dies. All services of this project are Starters;
-// sessiontest.TestService looks at those that are.
+// Starter is a [session.Service] that makes a session together with its first events. The
+// session is never found empty, even if the process dies. All services of this project
+// are Starters; sessiontest.TestService tests them.
 type Starter interface {
 	// Start is [session.Service.Create], [BulkAppender.AppendEvents] and, if the request names an
 	// owner, [lease.Leaser.Acquire]: all of it is stored, or nothing. The Seq of the first event
