@@ -82,7 +82,7 @@ func TestNoiseThatNothingTames(t *testing.T) {
 // LOOP 14: without a target a noisy judge still chooses the best.
 func TestNoiseChoosesTheBest(t *testing.T) {
 	f, _, _ := noisy(t, 0, "score: {key: review}")
-	if f.Status != rehearsal.Uncaught || !strings.Contains(f.Detail, "a version is taken for better than the first") {
+	if f.Status != rehearsal.Uncaught || !strings.Contains(f.Detail, "a later version counts as better than the first") {
 		t.Errorf("asked once: %+v", f)
 	}
 	f, _, _ = noisy(t, 0, "score: {key: review, judge: {step: critic, samples: 5}}")
