@@ -26,7 +26,6 @@ import (
 type flaky struct {
 	likely float64 // how likely a message of a client's is its last
 	cuts   atomic.Int64
-	wg     sync.WaitGroup
 }
 
 // between returns the DSN of the server behind such a network.
@@ -40,31 +39,32 @@ func (f *flaky) between(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var wg sync.WaitGroup
 	t.Cleanup(func() {
 		l.Close()
-		f.wg.Wait()
+		wg.Wait()
 		os.RemoveAll(dir)
 	})
-	f.wg.Go(func() {
+	wg.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			f.wg.Go(func() { f.pass(conn) })
+			wg.Go(func() { f.pass(&wg, conn) })
 		}
 	})
 	return strings.Replace(cluster.dsn, "host="+cluster.dir, "host="+dir, 1)
 }
 
-func (f *flaky) pass(client net.Conn) {
+func (f *flaky) pass(wg *sync.WaitGroup, client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("unix", filepath.Join(cluster.dir, ".s.PGSQL.5432"))
 	if err != nil {
 		return
 	}
 	defer server.Close()
-	f.wg.Go(func() {
+	wg.Go(func() {
 		defer client.Close()
 		_, _ = io.Copy(client, server)
 	})
