@@ -74,7 +74,7 @@ func TestNoiseThatHasToComeTwice(t *testing.T) {
 // LOOP 14: where so many samples leave no time to judge, no number is advised.
 func TestNoiseThatNothingTames(t *testing.T) {
 	f, _, _ := noisy(t, 0, "iteration_timeout: 30s\nscore: {key: review, target: 9}")
-	if f.Status != rehearsal.Uncaught || f.Add != nil || !strings.Contains(f.Advice, "no number of samples tames that") {
+	if f.Status != rehearsal.Uncaught || f.Add != nil || !strings.Contains(f.Advice, "no number of samples is enough") {
 		t.Errorf("%+v", f)
 	}
 }
