@@ -50,22 +50,22 @@ func (t Type) Workflow() bool {
 type Agent struct {
 	Name        string
 	Description string
-	// DisplayName is what people are shown in place of the name, and Color in
-	// which color: one of [Colors], or #rrggbb. Empty if the file does not say.
+	// DisplayName is shown to people instead of the name, in Color: one of [Colors], or #rrggbb.
+	// They are empty if the file does not set them.
 	DisplayName, Color string
 	Type               Type
 	// OutputKey is where the result goes. [LoopOutput] makes a step of a loop
 	// its finalizer.
 	OutputKey string
-	// OnError is what a loop does when one of its steps fails, and for a step
-	// of another type what its loop does when it fails; empty for the default.
+	// OnError says what a loop does after one of its steps fails. On an agent of another type it
+	// says what the loop around it does after that agent fails. Empty is the default.
 	OnError loop.ErrorPolicy
-	// CanExitLoop reports whether the agent, and for a workflow agent all that
-	// is in it, may end the nearest loop around it.
+	// CanExitLoop reports whether the agent, and every agent inside a workflow agent, may end the
+	// nearest loop around it.
 	CanExitLoop bool
-	// Model is the name of the model that the agent asks, as provider/name; on a
-	// workflow agent, that of all agents in it that name none. Empty leaves it
-	// to those around, and in the end to whoever runs the definition.
+	// Model is the model of the agent, as provider/name. On a workflow agent it is the default for
+	// the agents inside. Empty uses the model of the agents around, or else
+	// BuildConfig.DefaultModel.
 	Model string
 	// SubAgents are those of a workflow agent, in the order of the file.
 	SubAgents []*Agent
@@ -73,17 +73,15 @@ type Agent struct {
 	ResultKey  string
 	ExitWhen   string
 	ExitReason string
-	// Step is how the loop around treats the agent, which is one of its steps;
-	// nil if the file does not say.
+	// Step says how the loop around the agent treats it as a step; nil if the file does not say.
 	Step *Step
-	// Effect is what a task does to the world outside; empty is the default of
-	// its type.
+	// Effect is the effect of a task on the outside world; empty is the default of its type.
 	Effect agent.Effect
-	// Reconcile finds out whether a task was done that must not be done twice: an agent
-	// of the type command or http, with its own fields alone; nil asks a person.
+	// Reconcile is a command or a request that finds out whether a task that must not run twice
+	// took place. It has its own fields alone. Nil asks a person.
 	Reconcile *Agent
-	// Callbacks are who is told what the agent does; nil if nobody is. Those of
-	// models and tools on a workflow agent are for all in it.
+	// Callbacks are called at points of the agent's work; nil if there are none. On a workflow
+	// agent, those of models and tools are for all agents inside.
 	Callbacks map[hook.Point][]Callback
 
 	Loop       *Loop
@@ -104,7 +102,7 @@ type Agent struct {
 	node   *source.Node
 	broken bool                    // a field could not be read
 	unread []string                // fields that could not be read, or not whole
-	anyone bool                    // it may exit because nobody is said to
+	anyone bool                    // it may exit because no agent of its loop has can_exit_loop
 	nodes  map[string]*source.Node // the values of fields, by path
 }
 

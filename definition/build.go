@@ -19,58 +19,53 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// BuildConfig is what a definition leaves to whoever runs it.
+// BuildConfig holds what the program that runs a definition decides.
 type BuildConfig struct {
-	// Root is the folder that commands run in and do not leave with dir; the
-	// default is the current one.
+	// Root is the directory in which commands run; the field dir of a command cannot leave it. The
+	// default is the current directory.
 	Root string
-	// MaxIterations takes the place of the root loop's limit, or, if the root
-	// is no loop, of that of the only loop. Nil leaves it; 0 is no limit, and
-	// then something else has to stop the loop.
+	// MaxIterations replaces the limit of the root loop or, if the root is not a loop, of the only
+	// loop. Nil keeps the limit of the file. 0 means no limit; then something else must stop the
+	// loop.
 	MaxIterations *uint
-	// Timeout likewise takes the place of how long that loop may take in all; 0
-	// is no limit.
+	// Timeout replaces the time limit of the same loop; 0 means no limit.
 	Timeout *time.Duration
-	// Model opens the model of a name; each name is asked for once, with the
-	// context of Build. Nil is provider.Open with Getenv. A script that the file
-	// names comes with its path from the current folder.
+	// Model opens a model by its name. Build calls it once for each name, with its own context. Nil
+	// uses provider.Open with Getenv. The path of a script that the file names is relative to the
+	// current directory.
 	Model func(ctx context.Context, name string) (model.LLM, error)
 	// DefaultModel is the name of the model of agents that have none.
 	DefaultModel string
-	// Tools and Toolsets are the Go functions that a definition can give to its
-	// agents, by their names. The names are unique, and none is exit_loop.
+	// Tools and Toolsets are the Go functions that a definition can name as tools. Each name is
+	// used once, and none is exit_loop.
 	Tools    []tool.Tool
 	Toolsets []tool.Toolset
-	// Agents make the agents of type func, and Callbacks are the functions that a
-	// definition can have told, by the names that it has for them.
+	// Agents make the agents of type func. Callbacks are the functions that callbacks can name. The
+	// keys are the names in the file.
 	Agents    map[string]NewAgent
 	Callbacks map[string]hook.Func
-	// CallbackFailed is told of each callback that could not be told something,
-	// where nothing comes of that. It may be called by several goroutines. Nil
-	// writes a warning to slog.Default.
+	// CallbackFailed is called when a callback fails and the failure has no other effect. Several
+	// goroutines may call it. Nil writes a warning to slog.Default.
 	CallbackFailed func(error)
-	// InitTimeout is how long the opening of each model and of each server of
-	// tools may take, with an [*InitError] after that; 0 is what the definition
-	// says, and else [DefaultInitTimeout].
+	// InitTimeout limits the time to open one model or one tool server; after it, the error is an
+	// [*InitError]. 0 uses the value of the definition, or else [DefaultInitTimeout].
 	InitTimeout time.Duration
-	// Getenv looks up the environment: what models need, and what the file says
-	// is passed on to servers of tools. Nil is os.Getenv.
+	// Getenv reads an environment variable: for models, and for the variables that the file passes
+	// to tool servers. Nil uses os.Getenv.
 	Getenv func(string) string
-	// Cleanup is given functions to call when the agents are of no more use:
-	// they end the servers of tools that were started. Nil leaves that to the
-	// end of the process.
+	// Cleanup receives functions that stop the tool servers; call them when the agents are no
+	// longer used. With nil the servers run until the process ends.
 	Cleanup func(func() error)
-	// StandIns take the place of what reaches out of the process, for rehearsals.
+	// StandIns replace what leaves the process, for rehearsals.
 	StandIns StandIns
 }
 
-// Build makes the agents. Each call makes new ones, for one tree. ctx is for the
-// opening of models: the agents do not end with it. The error is about cfg: a
-// limit without a loop that it could be for, or one that takes away a loop's
-// only bound, or two functions of one name; or it is [Problems], each with its
-// place, about models that cannot be opened, agents that have none, functions
-// and Go agents that cfg does not have and environment variables that are not set; or an
-// [*InitError], about a model that did not open in time.
+// Build makes the agents. Each call makes new ones, for one tree. ctx is for opening models; the
+// agents outlive it. The error is about cfg (a limit without a loop that it could apply to, a limit
+// that removes the only bound of a loop, two functions of one name), or an [*InitError] about a
+// model that did not open in time, or [Problems] with their places: models that cannot be opened,
+// agents without a model, Go functions and Go agents that cfg does not have, and environment
+// variables that are not set.
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks)}
@@ -185,7 +180,7 @@ type StandIns struct {
 	// made from. The rules of the loop are in cfg.Plan.
 	Loop func(a *Agent, cfg *loopagent.Config)
 	LLM  func(a *Agent, cfg *llmagent.Config)
-	// NoCallbacks leaves the callbacks out: nobody is told anything.
+	// NoCallbacks builds the agents without their callbacks.
 	NoCallbacks bool
 }
 

@@ -19,13 +19,13 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// Cache keeps what a deterministic step of a loop has said, for one run of the
-// loop: if it would read the same again, it is not run.
+// Cache keeps the result of a deterministic step for one run of its loop. While the step's input is
+// equal, the step does not run again.
 type Cache struct {
-	// TTL is how long an outcome is good; 0 is until the loop is over.
+	// TTL is the time for which a result is valid; 0 means until the loop ends.
 	TTL time.Duration
-	// Key is a template of what the outcome depends on. If it is empty, that is
-	// everything that the step's texts and expressions name.
+	// Key is a template with everything that the result depends on. Empty uses everything that the
+	// step's texts and expressions name.
 	Key string
 
 	reads []string // by the names that texts give them, sorted, if Key is empty

@@ -26,23 +26,23 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Callback is somebody who is told what a run does: a webhook, a command or a Go
-// function. One of Webhook, Command and Func is set.
+// Callback is a webhook, a command or a Go function that receives an event when something happens
+// in a run. One of Webhook, Command and Func is set.
 type Callback struct {
-	// Webhook is the address that an event is sent to, and SecretEnv the
-	// environment variable with the secret that signs it; empty signs nothing.
+	// Webhook is the address to which events are sent. SecretEnv is the environment variable with
+	// the secret that signs them; empty sends them unsigned.
 	Webhook   string
 	SecretEnv string
 	// Command is a program with its arguments, which reads the event on its
 	// standard input. It runs in the run's root.
 	Command []string
-	// Func is one of [BuildConfig]'s Callbacks.
+	// Func is the name of one of BuildConfig.Callbacks.
 	Func string
-	// Timeout is how long it may take; 0 is hook.DefaultTimeout.
+	// Timeout limits one call; 0 is hook.DefaultTimeout.
 	Timeout time.Duration
-	// Veto lets it stop what it is told of before it is done.
+	// Veto lets the callback stop what is about to happen.
 	Veto bool
-	// OnError says what follows when it fails; empty is the default of hook.
+	// OnError says what follows when the callback fails; empty is the default of package hook.
 	OnError hook.OnError
 
 	field string // where it stands, such as callbacks.before_tool[0]

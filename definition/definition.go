@@ -24,7 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/pipe"
 )
 
-// Definition is what a file says. It was checked; do not change it.
+// Definition is the content of a file after its checks. Do not change it.
 type Definition struct {
 	// Name and Description are the root agent's.
 	Name        string
@@ -32,31 +32,28 @@ type Definition struct {
 	// Goal and Instructions are the root loop's; empty if the root is no loop.
 	Goal         string
 	Instructions string
-	// Inputs are what a run is given, in the order of the file.
+	// Inputs are the inputs of a run, in the order of the file.
 	Inputs []Input
-	// Query is what the user asks where a run is given nothing, and Session the ID
-	// of a run that is given none; empty if the file does not say.
+	// Query is the user's request if a run gives none, and Session the session ID if a run gives
+	// none; they are empty if the file does not set them.
 	Query, Session string
-	// Prices are what models charge for a million tokens, by their names; nil if
-	// the file does not say. They are for agent.RunConfig.
+	// Prices are the prices of models for a million tokens, by the models' names; nil if the file
+	// does not set them. They are for agent.RunConfig.
 	Prices budget.Prices
-	// MaxModelCalls is how often the agents of a run may ask a model, for
-	// agent.RunConfig.MaxLLMCalls: 0 is agent.DefaultMaxLLMCalls, and a negative
-	// number no limit. Where the file does not say, a budget of more calls at
-	// the root does.
+	// MaxModelCalls is the largest number of model calls of a run, for agent.RunConfig.MaxLLMCalls:
+	// 0 is agent.DefaultMaxLLMCalls, and a negative number means no limit. If the file does not set
+	// it, a larger budget of calls at the root does.
 	MaxModelCalls int
-	// InitTimeout is how long the opening of a model or of a server of tools may
-	// take; 0 is [DefaultInitTimeout].
+	// InitTimeout limits the time to open a model or a tool server; 0 is [DefaultInitTimeout].
 	InitTimeout time.Duration
-	// State is the file's own part of the state that a run begins with; see
-	// [Definition.InitialState] for all of it.
+	// State is the initial state that the file gives; [Definition.InitialState] adds the inputs.
 	State map[string]any
-	// Root is the agent that the file describes, with those below it.
+	// Root is the root agent, with the agents below it.
 	Root *Agent
 
 	warnings Problems
 	notes    Problems
-	kept     map[*Agent]bool // loops whose earlier states somebody reads
+	kept     map[*Agent]bool // loops whose earlier states are read
 }
 
 // Warnings are the problems that do not keep the definition from running; nil if

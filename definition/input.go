@@ -18,12 +18,12 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
-// Input is something that a run is given, under a key of its state.
+// Input is an input of a run; its value is stored under a key of the state.
 type Input struct {
 	Name        string
 	Type        InputType
 	Description string
-	// Required says that there is no default.
+	// Required reports that there is no default.
 	Required bool
 	Default  any
 
@@ -41,9 +41,8 @@ const (
 	InputBool   InputType = "bool"
 	InputList   InputType = "list" // []any
 	InputMap    InputType = "map"  // map[string]any
-	// InputPath is a string that names a file or a folder. A default that is
-	// relative is looked for beside the definition, and is absolute in the state; a
-	// value that is given to a run stays as it is.
+	// InputPath is the path of a file or a directory. A relative default is looked up beside the
+	// definition and is absolute in the state; a value from the run is not changed.
 	InputPath InputType = "path"
 )
 
@@ -210,11 +209,11 @@ func takesState(r place, n *source.Node, d *Definition) bool {
 	return ok
 }
 
-// InputError is something wrong with the value of one input, or its absence.
+// InputError is a missing or wrong value of an input.
 type InputError struct {
 	Input string
 	Msg   string
-	Hint  string // what may help; "" if nothing comes to mind
+	Hint  string // what may help; "" if there is no hint
 }
 
 // Error gives the message, and the hint in brackets.

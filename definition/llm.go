@@ -16,23 +16,23 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// LLM is what only agents that ask a model have.
+// LLM holds the fields that only agents of type llm have.
 type LLM struct {
-	// Instructions is a template; {key} is read as well as {{key}}.
+	// Instructions is a template; {key} means the same as {{key}}.
 	Instructions string
-	// OutputSchema is the shape of the answer, which is JSON; nil for words.
+	// OutputSchema is the schema of an answer in JSON; nil means an answer in words.
 	OutputSchema *genai.Schema
-	// Context says how much of what was said before the model sees.
+	// Context says which part of the conversation the model sees.
 	Context llmagent.ContextConfig
-	// Temperature is nil for the model's own.
+	// Temperature is the temperature; nil uses the model's own.
 	Temperature *float64
-	// MaxTokens is the most tokens of one answer; 0 is the model's own limit.
+	// MaxTokens is the largest number of tokens of one answer; 0 is the model's own limit.
 	MaxTokens uint
-	// Thinking is how much the model thinks before it answers; empty is the model's own
-	// choice. A model that cannot think refuses the request.
+	// Thinking says how much the model thinks before it answers; empty leaves it to the model. A
+	// model that cannot think may refuse the request.
 	Thinking genai.ThinkingLevel
-	// Retry says how a request is sent again that has failed in a way that may
-	// pass; a Retry of the step, see [Step], runs the whole agent again.
+	// Retry says how often a request is sent again after a failure that may pass. The Retry of
+	// [Step] runs the whole agent again.
 	Retry llmagent.RequestRetry
 	Tools []Tool
 }

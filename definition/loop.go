@@ -13,11 +13,11 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Loop is what only loops have.
+// Loop holds the fields that only loops have.
 type Loop struct {
 	Goal         string
 	Instructions string
-	// MaxIterations is 0 for a loop that only something else stops.
+	// MaxIterations is 0 for a loop without a limit of iterations.
 	MaxIterations          uint
 	Order                  []string
 	StopWhen               *loop.Condition
@@ -25,27 +25,26 @@ type Loop struct {
 	Score                  *loop.Score
 	MaxConsecutiveFailures uint
 
-	// Timeout bounds the loop and IterationTimeout each iteration; 0 bounds
-	// nothing. What the file does not give comes from the preset that it names
-	// in Timeouts. That is [TimeoutsStandard] for an outermost loop without one,
-	// and empty for one in another loop, which the outer one bounds.
+	// Timeout limits the loop and IterationTimeout each iteration; 0 means no limit. Times that the
+	// file does not set come from the preset in Timeouts. The default preset is [TimeoutsStandard]
+	// for an outermost loop, and none for a loop inside another loop.
 	Timeouts                  Timeouts
 	Timeout, IterationTimeout time.Duration
-	// Budget bounds what the model calls of the loop use; nil does not.
+	// Budget limits the model calls of the loop; nil means no limit.
 	Budget *loop.Budget
-	// Reserve is the share of Timeout and Budget that is kept for the finalizer;
-	// 0 is loopagent's default.
+	// Reserve is the share of Timeout and Budget that is kept for the finalizer; 0 is the default
+	// of package loopagent.
 	Reserve float64
 	// FinalizeEach makes the finalizer the last step of every iteration.
 	FinalizeEach bool
-	// IterationDelay is waited between two iterations.
+	// IterationDelay is the pause between two iterations.
 	IterationDelay time.Duration
-	// StateLimit is how many bytes the state may have when an iteration ends; 0
-	// is no limit, and a file that does not say has [DefaultStateLimit].
+	// StateLimit is the largest state at the end of an iteration, in bytes; 0 means no limit. The
+	// default in a file is [DefaultStateLimit].
 	StateLimit int64
 
-	// Result is the state key that holds what the loop hands back, and BestOnExit
-	// hands back the best iteration after an exit too: see loopagent.Config.
+	// Result is the state key of the loop's result. BestOnExit makes the best iteration the result
+	// after an exit too; see loopagent.Config.
 	Result     string
 	BestOnExit bool
 

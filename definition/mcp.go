@@ -22,27 +22,26 @@ import (
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )
 
-// MCP is a server of tools: a command to start, or the URL of one that runs.
+// MCP is a tool server: a command to start, or the URL of a running one.
 type MCP struct {
 	Command []string
-	// Env are environment variables of the command, besides the few that
-	// programs need; PassEnv names those that it is given as they are where the
-	// definition is run. It sees no other.
+	// Env are environment variables for the command, besides the few that programs need. PassEnv
+	// names variables whose values are passed on from the environment of the run. The command sees
+	// no others.
 	Env     map[string]string
 	PassEnv []string
 	URL     string
 	Headers map[string]string
-	// Only are the tools that the model is given, by the server's names; nil is
-	// all.
+	// Only are the tools that the model gets, by the server's names; nil means all.
 	Only []string
-	// Prefix is put before the names that the model sees.
+	// Prefix is put before the tools' names for the model.
 	Prefix string
-	// Confirm are the tools, by the server's names, that a person has to consent
-	// to each time; ConfirmAll is all of them.
+	// Confirm are the tools, by the server's names, that need a person's consent for each call.
+	// ConfirmAll means all tools.
 	Confirm    []string
 	ConfirmAll bool
-	// Effect is what calls do to the world outside; empty is what the server
-	// says, or else agent.Idempotent.
+	// Effect is the effect of the calls on the outside world; empty uses the server's own word, or
+	// else agent.Idempotent.
 	Effect agent.Effect
 }
 

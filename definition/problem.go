@@ -37,7 +37,7 @@ type Problem struct {
 	// Code is one of [Codes].
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Hint is what may help; empty if nothing comes to mind.
+	// Hint says what may help; empty if there is no hint.
 	Hint string `json:"hint,omitzero"`
 	// Excerpt is the line of the file.
 	Excerpt string `json:"excerpt,omitzero"`
@@ -232,14 +232,14 @@ func SortedCodes() []string { return slices.Sorted(maps.Keys(Codes)) }
 const (
 	CodeSyntax    = "LOOP001" // not YAML, several documents, or nothing at all
 	CodeFile      = "LOOP002" // the file cannot be read, is too large or nested too deep
-	CodeField     = "LOOP003" // a field that there is not, or not for this type of agent
+	CodeField     = "LOOP003" // an unknown field, or a field of another type of agent
 	CodeValue     = "LOOP004" // a value of the wrong type, or out of range
 	CodeDuplicate = "LOOP005" // a key given twice
-	CodeMissing   = "LOOP006" // a field that is needed
+	CodeMissing   = "LOOP006" // a required field is missing
 	CodeConflict  = "LOOP007" // fields that do not go together
 	CodeRef       = "LOOP008" // a ref that leads nowhere, outside, in a circle, or twice to one place
 
-	CodeName      = "LOOP010" // an agent's name that cannot be one
+	CodeName      = "LOOP010" // not a valid name of an agent
 	CodeSameName  = "LOOP011" // two agents of one name
 	CodeOrder     = "LOOP012" // order is not a permutation of the sub-agents
 	CodeEndless   = "LOOP013" // a loop that can never stop
@@ -247,40 +247,39 @@ const (
 	CodeNoSteps   = "LOOP015" // a workflow agent without sub-agents
 	CodeNoLoop    = "LOOP016" // something that only works inside a loop
 	CodeCannot    = "LOOP017" // an exit that would be refused, or permission that is never used
-	CodeAnyone    = "LOOP018" // every model may end a loop, as nobody is said to
-	CodeTimes     = "LOOP019" // times of which one leaves no room for the other
+	CodeAnyone    = "LOOP018" // every model may end a loop, because no can_exit_loop is set
+	CodeTimes     = "LOOP019" // one time limit leaves no room for another
 
-	CodeUnknownKey = "LOOP020" // a key is read that nobody writes
+	CodeUnknownKey = "LOOP020" // a key that is read but not written
 	CodeKeyTaken   = "LOOP021" // a key that has the name of a built-in value
 	CodeKeyName    = "LOOP022" // a key that a placeholder cannot name
-	CodeUnread     = "LOOP023" // an input that nobody reads
-	CodeNeverSet   = "LOOP024" // a value that is never there
-	CodeExitKey    = "LOOP025" // a key that the turn which ends the loop leaves as it was
+	CodeUnread     = "LOOP023" // an input or a result that is not read
+	CodeNeverSet   = "LOOP024" // a value that never exists there
+	CodeExitKey    = "LOOP025" // a key that the turn which ends the loop does not write
 	CodeSharedKey  = "LOOP026" // an output key that two agents write, or that an input has
 
 	CodeExpr     = "LOOP030" // an expression that does not compile
 	CodeTemplate = "LOOP031" // a text whose placeholders cannot be read
 	CodeStop     = "LOOP032" // a stop condition, a score or a limit that cannot be
-	CodeCache    = "LOOP033" // a cache that cannot know what its step depends on
+	CodeCache    = "LOOP033" // a cache that cannot know the input of its step
 	CodeJudge    = "LOOP034" // a score given by the agent that it is about
-	CodeWords    = "LOOP035" // a number that is to be found in a model's words
+	CodeWords    = "LOOP035" // a number that must be found in a model's words
 
 	CodeTask    = "LOOP040" // a task that cannot be run as described
 	CodeOutside = "LOOP041" // a path that leaves its folder
-	CodeModel   = "LOOP042" // a model that there is not, or none at all
-	CodeTool    = "LOOP043" // a tool that there is not, or that cannot be as described
-	CodePrice   = "LOOP044" // a bound on the cost, and a model without a price
+	CodeModel   = "LOOP042" // an unknown model, or no model
+	CodeTool    = "LOOP043" // an unknown tool, or one that cannot work as described
+	CodePrice   = "LOOP044" // a budget of cost, and a model without a price
 	CodeCalls   = "LOOP045" // more model calls than a run may make
-	CodeNoBound = "LOOP046" // what nothing bounds, or nobody knows
+	CodeNoBound = "LOOP046" // something without a limit, or with an unknown one
 
-	CodeResult   = "LOOP050" // a loop of which nobody can say whose words it hands back
+	CodeResult   = "LOOP050" // a loop whose result is not clear
 	CodeUnsafe   = "LOOP049" // a command in which a value may be run as code
-	CodePerson   = "LOOP047" // a person who may not answer, or whose answer nobody looks at
-	CodeCallback = "LOOP048" // a callback that cannot be as described, or is never called
+	CodePerson   = "LOOP047" // a person who may not answer, or whose answer is not used
+	CodeCallback = "LOOP048" // a callback that cannot work as described, or is never called
 )
 
-// Codes says in a few words what each code means, for help texts and for
-// documentation that is made from them.
+// Codes explains each code in a few words, for help texts and documentation.
 var Codes = map[string]string{
 	CodeSyntax:    "the file is not one YAML document",
 	CodeFile:      "the file cannot be read or is too large",

@@ -30,7 +30,7 @@ type Command struct {
 	Env         map[string]string
 	CleanEnv    bool
 	Dir         string
-	Timeout     time.Duration // 0: as long as it likes; of a step of a loop, see Step
+	Timeout     time.Duration // 0: no limit; for a step of a loop see Step
 	OutputLimit int64         // bytes; 0: taskagent's default
 	JSON        bool
 	OKExitCodes []int

@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// Bound is how much of something there can be at the most. It is infinite where
-// nothing bounds it, or where it is not known; in JSON that is null.
+// Bound is an upper limit. It is infinite if no limit applies or if it is unknown; in JSON that is
+// null.
 type Bound float64
 
 // Unbounded reports whether there is no bound.
@@ -41,21 +41,20 @@ func (b Bound) times(n Bound) Bound {
 	return b * n
 }
 
-// AtMost is what something can use at the most.
+// AtMost is the most that something can use.
 type AtMost struct {
 	// Runs is how often it runs.
 	Runs Bound `json:"runs"`
-	// Turns is how often models are asked, and Calls how many requests that
-	// takes if each is sent as often as it may be. Budgets count requests.
+	// Turns is how often agents ask models, and Calls the number of requests if each is sent as
+	// often as its retries allow. Budgets count requests.
 	Turns Bound `json:"turns"`
 	Calls Bound `json:"calls"`
-	// Tokens are those of input and output together, and Cost what they cost.
+	// Tokens are input and output tokens together, and Cost is their cost.
 	Tokens Bound `json:"tokens"`
 	Cost   Bound `json:"cost"`
-	// Seconds is how long it takes: what steps and delays are given, not what
-	// is needed besides. A step that does not heed the end of its time is left
-	// behind after two seconds more. How long people may take to answer is in it,
-	// which no timeout bounds.
+	// Seconds is the time of steps and delays, without overhead. A step that does not stop at its
+	// timeout is left behind two seconds later. The time that people may take to answer is
+	// included; no timeout limits it.
 	Seconds Bound `json:"seconds"`
 
 	tokensEach, costEach Bound // of the largest request
@@ -120,27 +119,26 @@ type WorstCase struct {
 	of *worst
 }
 
-// AgentWorst is what one agent can come to.
+// AgentWorst is the most that one agent can use.
 type AgentWorst struct {
 	Agent *Agent
 	Depth int // 0 for the root
 	AtMost
-	// Model is the name of the model that it asks: what the file says, or what
-	// was assumed; empty if nobody says, or if it asks none.
+	// Model is the name of the agent's model, from the file or from what was assumed; empty if
+	// neither names one, or if the agent asks no model.
 	Model string
-	// Unpriced says that it asks a model whose price is not known.
+	// Unpriced reports that the price of the model is unknown.
 	Unpriced bool
 }
 
-// Worst is what a run can come to at the most. It is a pure function of the
-// definition and of what is assumed: iterations times steps, with their attempts, samples and delays,
-// loops in loops multiplied, and what timeouts, budgets and max_model_calls leave
-// of it.
+// Worst computes the most that a run can use. It is a pure function of the definition and of what
+// is assumed: iterations times steps, with their attempts, samples and delays, multiplied for loops
+// in loops, and limited by timeouts, budgets and max_model_calls.
 //
-// It supposes that models answer in form: an agent without tools takes one turn,
-// or two if its answer has to fit an output_schema, and one with tools as many
-// as it likes. A budget of tokens or cost is kept as far as the tokens of an
-// answer can be known before it is given: the last one may exceed it.
+// It assumes that models keep to the form: an agent without tools takes one turn, or two if its
+// answer must fit an output_schema; an agent with tools may take any number of turns. A budget of
+// tokens or cost is kept as far as the tokens of an answer can be known in advance: the last answer
+// may exceed it.
 func (d *Definition) Worst(given Assumed) *WorstCase {
 	w := &worst{def: d, given: given}
 	w.limit()
