@@ -130,7 +130,7 @@ func (q *Question) Check(a *Answer) error {
 			return wrong(fmt.Sprintf("an object whose action is %s, %s or %s", ResolveResult, ResolveRetry, ResolveSkip))
 		}
 	default:
-		return fmt.Errorf("a question of the kind %q: this version knows none such", q.Kind)
+		return fmt.Errorf("this version of refrain does not know questions of the kind %q; install a newer one", q.Kind)
 	}
 	return nil
 }

@@ -23,18 +23,18 @@ type Hash struct {
 	buf []byte
 }
 
-// New returns the digest of no events.
+// New returns the hash of no events.
 func New() *Hash { return &Hash{h: sha256.New()} }
 
 // Add adds the next event. It fails for one that JSON cannot hold.
 func (d *Hash) Add(ev *session.Event) error {
 	if ev.Omitted > 0 {
-		return fmt.Errorf("digest of event %d: texts of it are left out", ev.Seq)
+		return fmt.Errorf("hash event %d: its long texts are cut off; read the event with View.Whole", ev.Seq)
 	}
 	plain := *ev.Kept()
 	plain.Timestamp = ev.Timestamp.UTC().Truncate(time.Microsecond) // as fine as stores are
 	if err := d.AddValue(&plain); err != nil {
-		return fmt.Errorf("digest of event %d: %w", ev.Seq, err)
+		return fmt.Errorf("hash event %d: %w", ev.Seq, err)
 	}
 	d.n++
 	return nil
@@ -61,5 +61,5 @@ func (d *Hash) AddValue(v any) error {
 // Len is how many events were added, other values not counted.
 func (d *Hash) Len() int { return d.n }
 
-// String is the digest so far, as "sha256:" and 64 hexadecimal digits.
+// String is the hash so far, as "sha256:" and 64 hexadecimal digits.
 func (d *Hash) String() string { return "sha256:" + hex.EncodeToString(d.h.Sum(nil)) }

@@ -22,7 +22,7 @@ func Run(events iter.Seq[*session.Event], end *session.Event) error {
 	if err := end.Mark.Decode(&data); err != nil {
 		return err
 	}
-	d, last, err := digestRun(events, end)
+	d, last, err := hashRun(events, end)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func Run(events iter.Seq[*session.Event], end *session.Event) error {
 // inputs. n is how many events there were before the end. It fails for events that JSON
 // cannot hold.
 func OfRun(events iter.Seq[*session.Event], end *session.Event) (seal string, n int64, err error) {
-	d, _, err := digestRun(events, end)
+	d, _, err := hashRun(events, end)
 	if err != nil {
 		return "", 0, err
 	}
@@ -60,8 +60,8 @@ func OfRun(events iter.Seq[*session.Event], end *session.Event) (seal string, n 
 	return d.String(), n, nil
 }
 
-// digestRun is the digest of a run's events before its end, with the Seq of the last.
-func digestRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, last int64, err error) {
+// hashRun is the hash of a run's events before its end, with the Seq of the last.
+func hashRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, last int64, err error) {
 	d = New()
 	for ev := range events {
 		if ev.Seq >= end.Seq {
@@ -78,7 +78,7 @@ func digestRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, la
 	return d, last, nil
 }
 
-// Loop makes the digest of a loop's stop record anew: see [OfLoop].
+// Loop computes the seal of a loop's stop record again: see [OfLoop].
 func Loop(before []*session.Event, stop *session.Event) error {
 	seal, _, err := OfLoop(before, stop, nil)
 	if err == nil {
