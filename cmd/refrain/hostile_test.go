@@ -164,7 +164,6 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 		{"validate evo.json", ""},
 		{"graph loud.yaml", "loud"},
 		{"graph loud.yaml --format mermaid", "loud"},
-		{"graph loud.yaml --format dot", "loud"},
 		{"rehearse loud.yaml", "loud"},
 		{"rehearse loud.yaml --json", "loud"},
 		{"answer q1", "HOSTILE"},
