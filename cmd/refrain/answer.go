@@ -60,7 +60,7 @@ To say whether a call that was cut off took place, use refrain resolve.`,
 func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer []string) error {
 	if len(answer) == 0 && len(f.set) == 0 {
 		if f.question+f.reason+f.payload != "" || f.goOn {
-			return fmt.Errorf("there is no answer; write: refrain answer RUN ANSWER")
+			return fmt.Errorf("no answer given; write: refrain answer RUN ANSWER")
 		}
 		return withQuestions(ctx, e, f.store, word, func(_ *runstore.Stock, _ *supervisor.Supervisor, id string, open []mark.Question) error {
 			return printQuestions(e.Stdout, id, open)
@@ -98,12 +98,12 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 			edit[key] = v
 		}
 		if len(answer) > 0 || len(edit) == 0 {
-			return nil, fmt.Errorf("%s is about values of the state: give them by --set key=value", q.ID)
+			return nil, fmt.Errorf("%s asks for values of the state; give them with --set key=value", q.ID)
 		}
 		return json.Marshal(edit)
 	}
 	if len(f.set) > 0 || len(answer) == 0 {
-		return nil, fmt.Errorf("%s is no question about values of the state; write: refrain answer RUN ANSWER", q.ID)
+		return nil, fmt.Errorf("%s does not ask for values of the state; write: refrain answer RUN ANSWER", q.ID)
 	}
 	if f.payload != "" && q.Kind != mark.AskConfirmation {
 		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question", q.ID)
@@ -141,5 +141,5 @@ func yesOrNo(word string) (bool, error) {
 	case "no", "n", "false":
 		return false, nil
 	}
-	return false, fmt.Errorf("the answer is yes or no, not %q; say more by --reason", word)
+	return false, fmt.Errorf("the answer is yes or no, not %q; add a comment with --reason", word)
 }

@@ -187,15 +187,15 @@ func TestBacktestRefuses(t *testing.T) {
 		{[]string{"--set", "target=3"}, term.ExitUsage, `policy set: target: there is no field "target" (did you mean "score.target"?)`},
 		{[]string{"--set", "score.goal=3"}, term.ExitUsage, `policy set: score.goal: there is no field "goal" (there are key, label, field, expr,`},
 		{[]string{"--set", "max_iterations"}, term.ExitUsage, `--set "max_iterations": write it as plan.field=value`},
-		{[]string{"--set", "max_iterations=three"}, term.ExitUsage, "max_iterations=three: give a number, or null to take it away"},
+		{[]string{"--set", "max_iterations=three"}, term.ExitUsage, "max_iterations=three: give a number, or null to remove it"},
 		{[]string{"--set", "max_iterations=-1"}, term.ExitUsage, "max_iterations=-1: number -1 cannot be a number"},
 		{[]string{"--set", "max_iterations.n=1"}, term.ExitUsage, "max_iterations.n: there is nothing below max_iterations"},
 		{[]string{"--set", "timeout=soon"}, term.ExitUsage, "timeout=soon: give a time such as 90s or 5m"},
 		{[]string{"--set", "steps.critc.retry.attempts=2"}, term.ExitUsage, `steps.critc.retry.attempts: there is no "critc" in a list of 3 (did you mean "critic"?)`},
 		{[]string{"--set", "steps[7].name=a"}, term.ExitUsage, `there is no "7" in a list of 3`},
-		{[]string{"--set", "steps[0]=null"}, term.ExitUsage, "an element cannot be taken away"},
+		{[]string{"--set", "steps[0]=null"}, term.ExitUsage, "an element of a list cannot be removed"},
 		{[]string{"--set", "stop_when=state.score >"}, term.ExitUsage, "stop_when: 1:14"},
-		{[]string{"--set", "stop_when={"}, term.ExitUsage, "give an object, or null to take it away"},
+		{[]string{"--set", "stop_when={"}, term.ExitUsage, "give an object, or null to remove it"},
 		{[]string{"--set", "score=null", "--set", "quality_gate=3"}, term.ExitUsage, "quality_gate needs a score"},
 		{[]string{"--policy", "max_iterations=3"}, term.ExitUsage, "write it as NAME: field=value, field=value"},
 		{[]string{"--policy", "x: 3"}, term.ExitUsage, `--policy x: " 3": write it as plan.field=value`},
@@ -219,9 +219,9 @@ func TestRecordsThatAreBroken(t *testing.T) {
 		name, text, want string
 		code             int
 	}{
-		{"empty", "", "there is no event in it", term.ExitUsage},
-		{"text", "hello\n", ":1: no event of a run: invalid character", term.ExitFailed},
-		{"other JSON", `{"a": 1}` + "\n", ":1: no event of a run: it belongs to no invocation", term.ExitFailed},
+		{"empty", "", "it has no events", term.ExitUsage},
+		{"text", "hello\n", ":1: not an event of a run: invalid character", term.ExitFailed},
+		{"other JSON", `{"a": 1}` + "\n", ":1: not an event of a run: it belongs to no invocation", term.ExitFailed},
 		{"no loop", `{"invocationId": "e"}` + "\n", "no loop has begun in it", term.ExitFailed},
 		{"cut off", string(whole[:len(whole)/2]), "the last line was cut off and is left out", term.ExitOK},
 		{"blank lines", "\n" + string(whole) + "\n\n", "", term.ExitOK},
@@ -235,7 +235,7 @@ func TestRecordsThatAreBroken(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", tt.name, code, errs, tt.want)
 		}
 	}
-	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != term.ExitUsage || !strings.Contains(errs, "none is no file, and there are no runs here") {
+	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != term.ExitUsage || !strings.Contains(errs, "none is not a file, and there are no runs here") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

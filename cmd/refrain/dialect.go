@@ -41,7 +41,7 @@ func writeNew(root *os.Root, name string, data []byte, force bool) error {
 	}
 	file, err := root.OpenFile(name, flags, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s is there already; --force writes over it", filepath.Join(root.Name(), name))
+		return fmt.Errorf("%s exists already; overwrite it with --force", filepath.Join(root.Name(), name))
 	}
 	if err != nil {
 		return err

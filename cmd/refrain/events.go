@@ -70,7 +70,7 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 	}
 	defer run.Close()
 	if f.follow && run.Store == nil {
-		return fmt.Errorf("--follow: %s is a file, to which nothing is added", word)
+		return fmt.Errorf("--follow: %s is a file, and a file gets no new events", word)
 	}
 	shown := run.Events
 	if !f.all {

@@ -124,9 +124,9 @@ func inTheWay(root *os.Root, files []dialect.File, force bool) error {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("%s is there already, and nothing was written; --force writes over it", there[0])
+		return fmt.Errorf("%s exists already, so nothing was written; overwrite it with --force", there[0])
 	}
-	return fmt.Errorf("%s are there already, and nothing was written; --force writes over them", strings.Join(there, ", "))
+	return fmt.Errorf("%s exist already, so nothing was written; overwrite them with --force", strings.Join(there, ", "))
 }
 
 // exportFlags are the flags of refrain export for a run.
@@ -182,7 +182,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	if run.File != nil && run.File.Head != nil {
 		_, found, err := run.Chained()
 		if err == nil && found != nil {
-			err = fmt.Errorf("%s: %s: a file that was changed is not exported anew", word, found)
+			err = fmt.Errorf("%s: %s: the file was changed, so it is not exported again", word, found)
 		}
 		if err != nil {
 			return term.Failure(err)
@@ -200,7 +200,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	}
 	file, err := os.OpenFile(f.out, flags, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return term.UsageError(fmt.Errorf("-o %s: there is such a file; choose another name, or write over it with --force", f.out))
+		return term.UsageError(fmt.Errorf("-o %s: this file exists; choose another name, or overwrite it with --force", f.out))
 	}
 	if err != nil {
 		return term.UsageError(fmt.Errorf("-o: %w", err))

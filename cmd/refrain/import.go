@@ -185,7 +185,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	defer closeStore()
 	switch err := run.Save(ctx, store); {
 	case errors.Is(err, session.ErrExists):
-		return term.Failure(fmt.Errorf("there is a run %s already; import it with another ID by --as, or remove that one with refrain rm", run.ID))
+		return term.Failure(fmt.Errorf("run %s exists already; import this one under another ID with --as, or remove that one with refrain rm", run.ID))
 	case err != nil:
 		return term.Failure(fmt.Errorf("import %s: %w", name, err))
 	}

@@ -158,7 +158,7 @@ func writeStarter(dir string, files []starterFile) error {
 		}
 	}
 	if taken != nil {
-		return fmt.Errorf("%s: there already, and nothing was written; name another folder, as in refrain init NAME", strings.Join(taken, ", "))
+		return fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init NAME", strings.Join(taken, ", "))
 	}
 	for _, f := range files {
 		if sameFile(root, f) {

@@ -72,7 +72,7 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word string, ask func(*
 			return term.Failure(err)
 		}
 		if held != nil {
-			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which knows of it; waiting for the run\n", id, held.Owner)
+			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which was told; waiting for the run\n", id, held.Owner)
 		}
 		run, err := sup.Wait(ctx, id)
 		if errors.Is(err, supervisor.ErrInterrupted) {

@@ -200,7 +200,7 @@ func (f *resumeFlags) raise(p *deffile.Program, def *definition.Definition) (boo
 	if f.add > 0 {
 		most := p.Most(def)
 		if raised || most == 0 {
-			return false, errors.New("--add-iterations: give --max-iterations or this, for a loop that has a limit")
+			return false, errors.New("--add-iterations: give either this or --max-iterations, for a loop that has a limit")
 		}
 		if f.add > math.MaxInt32-min(most, math.MaxInt32) {
 			return false, fmt.Errorf("--add-iterations %d: that is more than a loop can have", f.add)

@@ -116,7 +116,7 @@ func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 	if f.detach {
 		for _, name := range []string{"record", "json", "progress"} {
 			if fl.Changed(name) {
-				return fmt.Errorf("--%s and --detach: a run in the background shows nothing; refrain watch and refrain export do", name)
+				return fmt.Errorf("--%s and --detach: a run in the background shows nothing; use refrain watch or refrain export", name)
 			}
 		}
 	}

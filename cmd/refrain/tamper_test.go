@@ -142,7 +142,7 @@ func TestTamperedStoreIsNoticed(t *testing.T) {
 		}, "CHANGED  state: the status of the last run differs from its events"},
 		"the first event is deleted": {func(s *tampered) {
 			s.exec(`DELETE FROM events WHERE session = ? AND seq = 1`, s.id)
-		}, "CHANGED  log: events are missing: it has "},
+		}, "CHANGED  log: events are missing: there are "},
 		"the seal is renamed":          {func(s *tampered) { s.event(s.last, renamed("seal", "sael")) }, "CHANGED  run r_1: its end has no seal: it was taken out"},
 		"the seal's length is renamed": {func(s *tampered) { s.event(s.last, renamed("events", "evens")) }, "CHANGED  run r_1: its end has no seal: it was taken out"},
 		"the seal and its duty are taken out": {func(s *tampered) {
@@ -270,7 +270,7 @@ func TestTamperedFileIsNoticed(t *testing.T) {
 		"the last event is deleted": {func(l logText) logText {
 			_, to := l.events()
 			return slices.Delete(slices.Clone(l), to-1, to)
-		}, "its first line says that the run is completed, and there is no end of it", "unsealed run"},
+		}, "its first line says that the run is completed, but its end is missing", "unsealed run"},
 		"the seal is renamed":       {last(renamed("seal", "sael")), "its end has no seal: it was taken out", ""},
 		"the end changes the state": {last(approves), "an event of it, or what it was started with", ""},
 		"a made-up key in the first line": {func(l logText) logText {

@@ -79,9 +79,9 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 	case v.Flaw != nil:
 		return term.Failure(fmt.Errorf("%s: %s", word, v.Flaw))
 	case bad > 0:
-		return term.Failure(fmt.Errorf("%s: %d of %d seals do not agree: it is not as it was recorded", word, bad, compared))
+		return term.Failure(fmt.Errorf("%s: %d of %d seals do not match: the log was changed", word, bad, compared))
 	case len(v.State) > 0:
-		return term.Failure(fmt.Errorf("%s: its state is not what its events come to: %s", word, v.State[0]))
+		return term.Failure(fmt.Errorf("%s: its state does not match its events: %s", word, v.State[0]))
 	case compared == 0 && !(run.File != nil && run.File.Sealed()) && f.expect == "":
 		return term.Failure(fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is nothing to compare", word))
 	}

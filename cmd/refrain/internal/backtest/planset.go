@@ -174,7 +174,7 @@ func (w walk) element(v any, t reflect.Type, rest []string) (any, error) {
 		return nil, err
 	}
 	if inner == nil {
-		return nil, fmt.Errorf("%s: an element cannot be taken away", w.path)
+		return nil, fmt.Errorf("%s: an element of a list cannot be removed", w.path)
 	}
 	list[at] = inner
 	return list, nil
@@ -207,7 +207,7 @@ func (w walk) leaf(t reflect.Type) (any, error) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil || d.More() {
-		return nil, fmt.Errorf("%s=%s: give %s, or null to take it away", w.path, w.value, kindOf(t))
+		return nil, fmt.Errorf("%s=%s: give %s, or null to remove it", w.path, w.value, kindOf(t))
 	}
 	return v, nil
 }

@@ -23,7 +23,7 @@ func (p *Program) MoveTo(dir string) error {
 		root = filepath.Join(dir, inside)
 	}
 	if err := IsFolder(root); err != nil {
-		return fmt.Errorf("--dir: the commands of the run have a folder in it: %w", err)
+		return fmt.Errorf("--dir: the folder for the commands of the run is not in it: %w", err)
 	}
 	p.Dir, p.Root = dir, root
 	return nil
@@ -33,7 +33,7 @@ func (p *Program) MoveTo(dir string) error {
 func (p *Program) Here(id string) error {
 	for _, dir := range []string{p.Dir, p.Root} {
 		if err := IsFolder(dir); err != nil {
-			return fmt.Errorf("run %s was started in another folder, which is not here: %w; go on in one of this machine with --dir FOLDER: what its commands and files name is relative to that", id, err)
+			return fmt.Errorf("run %s was started in a folder that does not exist here: %w; name a folder of this machine with --dir FOLDER: the paths of the run are relative to it", id, err)
 		}
 	}
 	if err := os.Chdir(p.Dir); err != nil {
@@ -46,7 +46,7 @@ func (p *Program) Here(id string) error {
 func IsFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", dir)
+		err = fmt.Errorf("%s is not a folder", dir)
 	}
 	return err
 }

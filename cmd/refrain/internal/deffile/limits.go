@@ -94,7 +94,7 @@ func (f *Limits) Assume(def *definition.Definition, given *definition.Assumed) (
 // Hint adds to an error what to write where no Go program is at hand.
 func Hint(err error) error {
 	if errors.Is(err, agent.ErrTooManyModelCalls) {
-		return fmt.Errorf("%w (in a definition that is max_model_calls, here --max-model-calls: a number, or none)", err)
+		return fmt.Errorf("%w (raise it with max_model_calls in the definition, or with --max-model-calls: a number, or none)", err)
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func readSome(file string) ([]byte, error) {
 func DecodeProgram(started mark.RunStarted) (*Program, error) {
 	p := new(Program)
 	if len(started.Program) == 0 {
-		return nil, errors.New("the run does not say what it was started with: it was not started by refrain run")
+		return nil, errors.New("its log has no definition, because it was not started by refrain run")
 	}
 	if err := json.Unmarshal(started.Program, p); err != nil {
 		return nil, fmt.Errorf("read what the run was started with: %w", err)

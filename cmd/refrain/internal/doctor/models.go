@@ -114,7 +114,7 @@ func (d *doctor) remedy(name string, err error) string {
 
 // askModel sends a question and is content with any answer, cut off or not.
 func askModel(ctx context.Context, llm model.LLM, within time.Duration) error {
-	late := fmt.Errorf("nothing came in %s", within)
+	late := fmt.Errorf("no answer within %s", within)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
 	req := &model.LLMRequest{
@@ -129,7 +129,7 @@ func askModel(ctx context.Context, llm model.LLM, within time.Duration) error {
 			return err
 		}
 	}
-	return errors.New("it said nothing")
+	return errors.New("its answer is empty")
 }
 
 // unopened stands for a model that could not be opened. Nobody asks it.

@@ -89,7 +89,7 @@ const storeTime = 10 * time.Second
 // tryStore writes into a store that there is, and takes it away again.
 func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
 	within := cmp.Or(d.timeout, storeTime)
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("nothing came in %s", within))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
 	defer cancel()
 	fix := "look at the file's owner and rights, or name another one with --store"
 	if !strings.HasPrefix(name, "sqlite:") {

@@ -32,7 +32,7 @@ const patience = 10 * time.Second
 func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.Request, l Launch) error {
 	if !s.Durable {
 		req.Program.Close()
-		return term.UsageError(errors.New("--detach: a store in memory ends with this process; name another one with --store"))
+		return term.UsageError(errors.New("--detach: a store in memory ends with this process; name another store with --store"))
 	}
 	sup, err := s.Supervise(e, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.
 		return term.Failure(err)
 	}
 	if err := inBackground(ctx, e, s, l); err != nil {
-		return term.Failure(fmt.Errorf("run %s is kept, but does not go on: %w. %s", l.id, err, runstore.HowToResumeIn(ctx, s.Service, l.id)))
+		return term.Failure(fmt.Errorf("run %s is stored, but was not continued: %w. %s", l.id, err, runstore.HowToResumeIn(ctx, s.Service, l.id)))
 	}
 	tellStanding(ctx, e, s, l.id, "started")
 	if _, err := fmt.Fprintln(e.Stdout, l.id); err != nil {

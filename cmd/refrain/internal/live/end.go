@@ -49,12 +49,12 @@ func (f *follower) over(err error) error {
 	switch {
 	case run == nil:
 	case run.Status == mark.RunFailed:
-		return fmt.Errorf("%w; --retry tries the failed step again", err)
+		return fmt.Errorf("%w; retry the failed step with --retry", err)
 	case !endsInLoop(f.def.Root):
 	case run.Stop == string(loop.ReasonMaxIterations):
-		return fmt.Errorf("%w; --add-iterations N lets its loop go on", err)
+		return fmt.Errorf("%w; continue its loop with --add-iterations N", err)
 	case loop.StopReason(run.Stop).Limit():
-		return fmt.Errorf("%w: %s; a higher limit lets its loop go on", err, run.Stop)
+		return fmt.Errorf("%w: %s; continue its loop with a higher limit", err, run.Stop)
 	}
 	return err
 }

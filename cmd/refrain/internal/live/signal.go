@@ -97,15 +97,15 @@ func (f *follower) stopping() string {
 	defer f.mu.Unlock()
 	doubt, rest := f.busy.inDoubt(f.def)
 	if len(doubt) == 0 {
-		return "Stopping now; the steps that are cut off are made again when the run is resumed." + again
+		return "Stopping now; the steps that are cut off run again when the run is resumed." + again
 	}
 	them := "it"
 	if len(doubt) > 1 {
 		them = "them"
 	}
-	say := fmt.Sprintf("Stopping now. What %s does may have happened, and must not happen twice: resume asks what became of %s.", strings.Join(doubt, " and "), them)
+	say := fmt.Sprintf("Stopping now. The effect of %s may have happened, and must not happen twice: refrain resume asks about %s.", strings.Join(doubt, " and "), them)
 	if rest {
-		say += " Other steps that are cut off are made again."
+		say += " Other steps that are cut off run again."
 	}
 	return say + again
 }

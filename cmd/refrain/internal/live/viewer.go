@@ -64,7 +64,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	}
 	defer run.Close()
 	if run.Store == nil {
-		return term.UsageError(fmt.Errorf("%s is a file, in which nothing happens; refrain show FILE shows it", word))
+		return term.UsageError(fmt.Errorf("%s is a file, so there is nothing to follow; show it with refrain show FILE", word))
 	}
 	w := NewWatching(run)
 	for _, ev := range run.Events {

@@ -65,7 +65,7 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 		return "", nil, err
 	}
 	if r.Store != nil && r.Events[0].Seq != 1 {
-		found = &Flaw{Seq: r.Events[0].Seq, Problem: fmt.Sprintf("events are missing: it has %d, and the last one has the number %d", len(r.Events), r.Events[len(r.Events)-1].Seq)}
+		found = &Flaw{Seq: r.Events[0].Seq, Problem: fmt.Sprintf("events are missing: there are %d, and the last one is number %d", len(r.Events), r.Events[len(r.Events)-1].Seq)}
 	}
 	for i, ev := range r.Events {
 		line := 0
@@ -79,7 +79,7 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 			return "", nil, err
 		}
 		if found == nil && r.File != nil && r.File.audited() && r.File.hashes[i] != c.last {
-			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d does not fit the chain of hashes", ev.Seq)}
+			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d does not match the chain of hashes", ev.Seq)}
 		}
 	}
 	if found == nil && r.File != nil {
@@ -101,7 +101,7 @@ func (l *LogFile) ending(hash string) *Flaw {
 	case l.Head == nil:
 		return nil
 	case n != l.Head.Events:
-		return &Flaw{Problem: fmt.Sprintf("there are %d events in it, and its first line says %d", n, l.Head.Events)}
+		return &Flaw{Problem: fmt.Sprintf("it has %d events, but its first line says %d", n, l.Head.Events)}
 	case l.Sealed() && l.tail == nil:
 		return &Flaw{Problem: "the line with the hash of all is missing at its end"}
 	case l.tail != nil && (l.tail.Chain != hash || l.tail.Events != n):

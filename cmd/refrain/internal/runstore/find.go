@@ -53,7 +53,7 @@ func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 	}
 	store, closeStore, err := OpenService(ctx, e, spec)
 	if none, ok := errors.AsType[noStore](err); ok && strings.ContainsAny(word, `./\`) {
-		return nil, term.UsageError(fmt.Errorf("%s is no file, and %w", word, none))
+		return nil, term.UsageError(fmt.Errorf("%s is not a file, and %w", word, none))
 	}
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ const StatusNotBegun = "not_begun"
 
 // beginAgain says how a run begins that has not begun.
 func beginAgain(id string) string {
-	return fmt.Sprintf("refrain run FILE --session %s begins it, and refrain rm %s --yes removes it", id, id)
+	return fmt.Sprintf("begin it with refrain run FILE --session %s, or remove it with refrain rm %s --yes", id, id)
 }
 
 // unbegun is the error of a command about a run that has no event.
@@ -164,7 +164,7 @@ func Standing(ctx context.Context, store session.Service, id string, by mark.Run
 // the only ID that begins so, or last, the newest.
 func Find(ctx context.Context, store session.Service, word string) (string, error) {
 	if word == "" {
-		return "", term.UsageError(errors.New("no run is named; refrain runs lists them, and last is the newest"))
+		return "", term.UsageError(errors.New("no run is named; refrain runs lists the runs, and last is the newest"))
 	}
 	_, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: word, NumRecentEvents: 1})
 	if err == nil {
@@ -194,7 +194,7 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 	case len(fit) > 1:
 		return "", term.UsageError(fmt.Errorf("%q is the beginning of %d runs: %s", word, len(fit), term.Listed(fit)))
 	}
-	hint := "refrain runs lists them"
+	hint := "list the runs with refrain runs"
 	if near := expr.Nearest(word, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}

@@ -101,7 +101,7 @@ func ReadLog(name string, stdin io.Reader) (*LogFile, error) {
 func (l *LogFile) add(line []byte, n int) error {
 	var kind struct{ Type, Chain string }
 	if err := json.Unmarshal(line, &kind); err != nil {
-		return fmt.Errorf("no event of a run: %w", err)
+		return fmt.Errorf("not an event of a run: %w", err)
 	}
 	switch {
 	case l.tail != nil:
@@ -109,25 +109,25 @@ func (l *LogFile) add(line []byte, n int) error {
 	case kind.Type == "run" && l.Head == nil && len(l.Events) == 0:
 		l.Head = new(ExportHead)
 		if err := json.Unmarshal(line, l.Head); err != nil {
-			return fmt.Errorf("no head of an export: %w", err)
+			return fmt.Errorf("not the first line of an export: %w", err)
 		}
 		if l.Head.Schema > exportSchema {
-			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): use that one", l.Head.Refrain, l.Head.Schema, exportSchema)
+			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): read it with that version", l.Head.Refrain, l.Head.Schema, exportSchema)
 		}
 		return nil
 	case kind.Type == "end" && l.Head != nil:
 		l.tail = new(exportTail)
 		if err := json.Unmarshal(line, l.tail); err != nil {
-			return fmt.Errorf("no end of an export: %w", err)
+			return fmt.Errorf("not the last line of an export: %w", err)
 		}
 		return nil
 	}
 	ev := new(session.Event)
 	if err := json.Unmarshal(line, ev); err != nil {
-		return fmt.Errorf("no event of a run: %w", err)
+		return fmt.Errorf("not an event of a run: %w", err)
 	}
 	if ev.InvocationID == "" {
-		return errors.New("no event of a run: it belongs to no invocation; refrain export and refrain run --record FILE write events")
+		return errors.New("not an event of a run: it belongs to no invocation; write events with refrain export or refrain run --record FILE")
 	}
 	l.Events, l.lines, l.hashes = append(l.Events, ev), append(l.lines, n), append(l.hashes, kind.Chain)
 	return nil

@@ -61,7 +61,7 @@ func (r *Run) HowToResume() string {
 // writable returns why no run of a store can go on; nil for a store that can be written.
 func writable(store session.Service) error {
 	if s, ok := store.(*sqlite.Service); ok && s.ReadOnly() {
-		return errors.New("its store can only be read here; copy the database to a folder that you can write, and name the copy with --store")
+		return errors.New("its store is read-only here; copy the database to a folder that you can write, and name the copy with --store")
 	}
 	return nil
 }

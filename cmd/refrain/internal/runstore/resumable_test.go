@@ -34,7 +34,7 @@ func TestHowToResume(t *testing.T) {
 		want    string
 	}{
 		{"started by refrain run", startedIn(t, here, story), "Resume with: refrain resume r_1"},
-		{"started by another program", mark.RunStarted{Name: "story"}, "refrain cannot resume run r_1: the run does not say what it was started with: it was not started by refrain run"},
+		{"started by another program", mark.RunStarted{Name: "story"}, "refrain cannot resume run r_1: its log has no definition, because it was not started by refrain run"},
 		{"without its definition", startedIn(t, here, ""), "Resume with: refrain resume r_1 --definition FILE (its own definition cannot be read here)"},
 		{"in another folder", startedIn(t, gone, story), "Resume with: refrain resume r_1 --dir FOLDER (its folder " + gone + " is not here)"},
 	} {
@@ -78,7 +78,7 @@ func TestHowToResumeReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	const want = "refrain cannot resume run r_1: its store can only be read here; copy the database to a folder that you can write, and name the copy with --store"
+	const want = "refrain cannot resume run r_1: its store is read-only here; copy the database to a folder that you can write, and name the copy with --store"
 	if got := HowToResumeIn(t.Context(), store, "r_1"); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}

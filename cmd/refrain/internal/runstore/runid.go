@@ -23,11 +23,11 @@ const MaxID = 64
 func CheckID(id string) error {
 	switch n := utf8.RuneCountInString(id); {
 	case id == "":
-		return errors.New("the ID is empty; leave the flag out to have one made up")
+		return errors.New("the ID is empty; leave out the flag to get a new ID")
 	case id == "last":
-		return errors.New("last is the newest run, whichever that is; choose another ID")
+		return errors.New("last always means the newest run; choose another ID")
 	case n > MaxID:
-		return fmt.Errorf("the ID has %d characters, and %d are the most", n, MaxID)
+		return fmt.Errorf("the ID has %d characters; the limit is %d", n, MaxID)
 	case strings.HasPrefix(id, "-"):
 		return fmt.Errorf("the ID %q begins with a hyphen, as flags do; choose another one", id)
 	case !utf8.ValidString(id) || strings.ContainsFunc(id, unseen):

@@ -25,9 +25,9 @@ func (r *Run) Sound() (*Verified, error) {
 	}
 	switch _, bad := v.Seals(); {
 	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0): // or else the seals say more
-		return nil, fmt.Errorf("the log was changed, or is not whole: %s", v.Flaw)
+		return nil, fmt.Errorf("the log was changed, or is incomplete: %s", v.Flaw)
 	case r.Events[0].Seq != 1:
-		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; refrain export writes that", r.Events[0].Seq)
+		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; export all of it with refrain export", r.Events[0].Seq)
 	}
 	for _, l := range v.Loops {
 		if l.Problem != "" {

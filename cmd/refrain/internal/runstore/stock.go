@@ -149,7 +149,7 @@ func PrepareFolder(e *term.Env, spec string) error {
 	dir := filepath.Dir(where)
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
 		if what := OpenToOthers(dir); what != "" {
-			fmt.Fprintf(e.Stderr, "refrain: %s; shut it: chmod 700 %s\n", what, dir)
+			fmt.Fprintf(e.Stderr, "refrain: %s; close it with: chmod 700 %s\n", what, dir)
 		}
 		return nil
 	} else if err != nil {

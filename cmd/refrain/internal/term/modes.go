@@ -33,7 +33,7 @@ func Mode(e *Env, mode string) (string, error) {
 		return mode, nil
 	case TTY:
 		if screen == nil {
-			return "", errors.New("--progress tty: standard error is no terminal, or one without a size; use plain")
+			return "", errors.New("--progress tty: standard error is not a terminal, or has no size; use plain")
 		}
 		return mode, nil
 	case Auto:
