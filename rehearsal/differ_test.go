@@ -73,7 +73,7 @@ max_iterations: 2
 sub_agents:
   - {name: first, command: ["true"], can_exit_loop: true}
 `), cfg).Findings[0]
-	if f.Status != rehearsal.Uncaught || f.Differ == 0 || !strings.HasSuffix(f.Detail, "stops otherwise") {
+	if f.Status != rehearsal.Uncaught || f.Differ == 0 || !strings.HasSuffix(f.Detail, "has another stop record") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -105,7 +105,7 @@ sub_agents:
 		}})
 		return made, err == nil
 	}
-	if f := rehearse(t, def, cfg).Findings[0]; f.Status != rehearsal.Unknown || f.Guard != "" || !strings.Contains(f.Detail, "it does not come to that") {
+	if f := rehearse(t, def, cfg).Findings[0]; f.Status != rehearsal.Unknown || f.Guard != "" || !strings.Contains(f.Detail, "that does not happen") {
 		t.Errorf("it does not ask: %+v", f)
 	}
 }
