@@ -110,7 +110,8 @@ func (c Config) Check() error {
 			return fmt.Errorf("agent %q: sub-agent %d is nil", c.Name, i+1)
 		}
 		if err := checkName(sub.Name()); err != nil {
-			return fmt.Errorf("agent %q: sub-agent %d: %T was not made by its New, or has a wrong name: %w", c.Name, i+1, sub, err)
+			return fmt.Errorf("agent %q: sub-agent %d: %T was not made by its New, or has a wrong name: %w", c.Name,
+				i+1, sub, err)
 		}
 		if slices.ContainsFunc(c.SubAgents[:i], func(a Agent) bool { return identity.Same(a, sub) }) {
 			return fmt.Errorf("agent %q: sub-agent %q is listed twice", c.Name, sub.Name())

@@ -65,7 +65,8 @@ type DivergedError struct {
 }
 
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%v: at %s the log has %s; now there is: %s. Resume it with the agents that it was started with, or start a new run", ErrDiverged, e.Address, e.Recorded, e.Said)
+	return fmt.Sprintf("%v: at %s the log has %s; now there is: %s. Resume it with the agents that it was started "+
+		"with, or start a new run", ErrDiverged, e.Address, e.Recorded, e.Said)
 }
 
 // Is reports whether target is [ErrDiverged].
@@ -98,7 +99,9 @@ func (e *InDoubtError) Error() string {
 	for _, c := range e.Calls {
 		calls = append(calls, fmt.Sprintf("%s (its call ID is %s)", c.Address, c.ID))
 	}
-	return fmt.Sprintf("%v. This cut off steps that must not be done twice, and it is unknown whether they took place: %s. Look them up by their IDs. They are not repeated automatically: refrain resume RUN --retry first asks whether they took place (refrain resolve RUN)",
+	return fmt.Sprintf("%v. This cut off steps that must not be done twice, and it is unknown whether they took "+
+		"place: %s. Look them up by their IDs. They are not repeated automatically: refrain resume RUN --retry first "+
+		"asks whether they took place (refrain resolve RUN)",
 		e.Err, strings.Join(calls, ", "))
 }
 
@@ -111,7 +114,8 @@ var (
 	// [*WaitingError].
 	ErrWaiting = errors.New("the run waits for a person")
 	// ErrCannotAsk: the run cannot wait for a person's answer.
-	ErrCannotAsk = errors.New("cannot ask a person, as this run cannot wait for an answer: run it with a supervisor, as refrain run does, or with a durable runner and RunConfig.Pause")
+	ErrCannotAsk = errors.New("cannot ask a person, as this run cannot wait for an answer: run it with a supervisor, " +
+		"as refrain run does, or with a durable runner and RunConfig.Pause")
 )
 
 // WaitingError says what a run waits for.

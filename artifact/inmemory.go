@@ -69,7 +69,8 @@ func (s *inMemory) Save(_ context.Context, req *SaveRequest) (*SaveResponse, err
 		version = f.newest + 1
 	}
 	if version < 0 {
-		return nil, fmt.Errorf("save file %q: %w: there is no number after version %d", req.FileName, ErrInvalid, f.newest)
+		return nil, fmt.Errorf("save file %q: %w: there is no number after version %d", req.FileName, ErrInvalid,
+			f.newest)
 	}
 	f.newest = max(f.newest, version)
 	f.versions[version] = saved{req.Part, time.Now()}
@@ -142,7 +143,8 @@ func (s *inMemory) GetArtifactVersion(_ context.Context, req *GetArtifactVersion
 	if v.part.InlineData != nil {
 		mime = v.part.InlineData.MIMEType
 	}
-	return &GetArtifactVersionResponse{ArtifactVersion: &ArtifactVersion{Version: n, CreateTime: v.at, MimeType: mime}}, nil
+	return &GetArtifactVersionResponse{ArtifactVersion: &ArtifactVersion{Version: n, CreateTime: v.at, MimeType: mime}},
+		nil
 }
 
 // find fetches a version of a file; 0 is the latest.

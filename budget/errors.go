@@ -73,7 +73,8 @@ func (b *Meter) exceeded(ask, free amount, claims *Hold) *ExceededError {
 		e.Used, e.Reserved, e.Held = float64(b.used.calls), float64(b.reserved.calls), float64(held.calls)
 	case ask.tokens > free.tokens:
 		e.What, e.Limit, e.Asked = "tokens", float64(b.limit.tokens), float64(ask.tokens)
-		e.Used, e.Reserved, e.Held = float64(b.used.input+b.used.output), float64(b.reserved.tokens), float64(held.tokens)
+		e.Used, e.Reserved, e.Held = float64(b.used.input+b.used.output), float64(b.reserved.tokens),
+			float64(held.tokens)
 		e.Estimated = float64(b.used.guessed)
 	default:
 		e.What, e.Limit, e.Asked = "cost", currency(b.limit.nanos), currency(ask.nanos)
@@ -95,5 +96,6 @@ func (e *UnknownPriceError) Error() string {
 	if e.Model == "" {
 		return "the cost so far is unknown, and a budget limits it: start a run of its own, or leave out budget.cost"
 	}
-	return fmt.Sprintf("the price of model %q is unknown, and a budget limits cost: add %q to the prices, with input and output per million tokens (0 is free), or leave out budget.cost", e.Model, e.Model)
+	return fmt.Sprintf("the price of model %q is unknown, and a budget limits cost: add %q to the prices, with input "+
+		"and output per million tokens (0 is free), or leave out budget.cost", e.Model, e.Model)
 }

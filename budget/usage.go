@@ -85,7 +85,8 @@ func (u Usage) internal(p Price, priced bool) usage {
 }
 
 func (u usage) public() Usage {
-	out := Usage{Calls: u.calls, InputTokens: u.input, CachedTokens: u.cached, OutputTokens: u.output, Estimated: u.estimated > 0}
+	out := Usage{Calls: u.calls, InputTokens: u.input, CachedTokens: u.cached, OutputTokens: u.output,
+		Estimated: u.estimated > 0}
 	if out.Estimated && u.guessed < u.input+u.output {
 		out.EstimatedTokens = u.guessed
 	}

@@ -173,16 +173,21 @@ const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd
 	"[^\\x00-,./:-@\\[-^`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd7\\xf7\u2010-\u205e\u20a0-\u20c0\u2190-\u2bff]*$"
 
 var headRows = []row[Agent]{
-	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text), func(a *Agent) *string { return &a.Name }),
-	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) }, func(*reader, *Agent, *source.Node) {}),
+	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text),
+		func(a *Agent) *string { return &a.Name }),
+	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) },
+		func(*reader, *Agent, *source.Node) {}),
 	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
 	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
 	field("color", "color to show it in: a name such as red, or \"#rrggbb\"", plain(colorShape, (*reader).color), func(a *Agent) *string { return &a.Color }),
 }
 
 var tailRows = []row[Agent]{
-	does("callbacks", "hooks: before_run, after_run, before_agent, after_agent, before_iteration, after_iteration, before_model, after_model, before_tool, after_tool; each a list of {webhook, secret_env}, {command} or {func}, with timeout, veto, on_error", callbacksShape, (*reader).callbacks),
-	field("output_key", "state key of the result; loop_output makes a step of a loop its finalizer", aText, func(a *Agent) *string { return &a.OutputKey }),
+	does("callbacks", "hooks: before_run, after_run, before_agent, after_agent, before_iteration, after_iteration, "+
+		"before_model, after_model, before_tool, after_tool; each a list of {webhook, secret_env}, {command} or "+
+		"{func}, with timeout, veto, on_error", callbacksShape, (*reader).callbacks),
+	field("output_key", "state key of the result; loop_output makes a step of a loop its finalizer", aText,
+		func(a *Agent) *string { return &a.OutputKey }),
 }
 
 // Position is where the agent begins in its file.
@@ -305,7 +310,8 @@ func (r *reader) displayName(n *source.Node, _ string) (string, bool) {
 	case utf8.RuneCountInString(text) > vocabulary.MaxName:
 		r.report(r.src.Of(n), CodeValue, "display_name is longer than %d characters", vocabulary.MaxName)
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.report(r.src.Of(n), CodeName, "display_name contains a line break or another character that cannot be displayed")
+		r.report(r.src.Of(n), CodeName, "display_name contains a line break or another character that cannot be "+
+			"displayed")
 	}
 	return text, ok
 }
@@ -317,7 +323,8 @@ func (r *reader) color(n *source.Node, _ string) (string, bool) {
 	}
 	hint := "the colors are " + strings.Join(colors, ", ") + `, or "#rrggbb"`
 	if short := []rune(text); len(short) == 4 && hexColor.MatchString("#000"+text[1:]) {
-		hint = strings.ToLower(`write "#` + string([]rune{short[1], short[1], short[2], short[2], short[3], short[3]}) + `"`)
+		hint = strings.ToLower(`write "#` + string([]rune{short[1], short[1], short[2], short[2], short[3], short[3]}) +
+			`"`)
 	} else if hexColor.MatchString("#" + text) {
 		hint = `write "#` + text + `"`
 	}
@@ -392,7 +399,8 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	is := TypeOf(word, names...)
 	if is == "" && given == nil && !r.meant(a, ps) {
 		r.report(r.src.Of(a.node), CodeMissing, "the type of this agent is not clear").
-			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text, endpoint, question and func"
+			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text, endpoint, " +
+			"question and func"
 	}
 	return is
 }

@@ -106,7 +106,8 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	case !a.Type.Workflow():
 		return newTask(a, b.cfg, cb)
 	}
-	base := agent.Config{Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after}
+	base := agent.Config{Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before,
+		AfterAgentCallbacks: cb.after}
 	for _, sub := range a.SubAgents {
 		built, err := b.build(sub)
 		if err != nil {
@@ -148,7 +149,8 @@ func (b *builder) limit(d *Definition) error {
 	case len(loops) == 0:
 		return errors.New(what + " given, but there is no loop")
 	case d.Root.Type != TypeLoop && len(loops) > 1:
-		return fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops), field)
+		return fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops),
+			field)
 	}
 	l := *loops[0].Loop
 	if n := b.cfg.MaxIterations; n != nil {

@@ -48,7 +48,8 @@ func filledText() shape {
 func (r *reader) cacheKey(n *source.Node, what string) (string, bool) {
 	key, ok := r.words(n, what)
 	if ok && key == "" {
-		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out to use everything that the step names"
+		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out to use everything that the " +
+			"step names"
 	}
 	return key, ok
 }
@@ -141,7 +142,8 @@ func (c *checker) namesOf(a *Agent) (names map[string]bool, why string) {
 			return nil, fmt.Sprintf("%q asks a model, which sees more than its instructions name", sub.Name)
 		}
 		if sub.Type == TypeA2A && (sub.A2A.Payload == nil || !sub.A2A.NewContext) {
-			return nil, fmt.Sprintf("%q may remember earlier requests; give it a payload and new_context: true", sub.Name)
+			return nil, fmt.Sprintf("%q may remember earlier requests; give it a payload and new_context: true",
+				sub.Name)
 		}
 		if sub.loopAround() == a.parent {
 			counters(sub, names)

@@ -76,13 +76,16 @@ var callbackParts = parts[Callback]{rows: []row[Callback]{
 	field("timeout", "time limit of a call", aSpan, func(cb *Callback) *time.Duration { return &cb.Timeout }).shown("10s"),
 	field("veto", "true lets it stop what is about to happen", aBool, func(cb *Callback) *bool { return &cb.Veto }),
 	field("on_error", "after a failure of the callback: fail (the default with veto) or continue", oneWord(hook.Fail, hook.Continue), func(cb *Callback) *hook.OnError { return &cb.OnError }),
-}, what: "a callback", has: "it has webhook and secret_env, command, or func, and timeout, veto and on_error", also: func(s shape) {
-	s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, without("command", "secret_env"), without("func", "secret_env")}
-}}
+}, what: "a callback", has: "it has webhook and secret_env, command, or func, and timeout, veto and on_error",
+	also: func(s shape) {
+		s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, without("command", "secret_env"),
+			without("func", "secret_env")}
+	}}
 
 // variableShape is the name of an environment variable that holds a secret.
 func variableShape() shape {
-	return &jsonschema.Schema{Type: "string", Pattern: variable.String(), Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text"}
+	return &jsonschema.Schema{Type: "string", Pattern: variable.String(),
+		Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text"}
 }
 
 // callbacks reads who is told what an agent does.
@@ -96,7 +99,8 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 		field := "callbacks." + p.key
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
-			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(), "%q", "the callbacks are "+strings.Join(pointNames(), ", "))
+			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(),
+				"%q", "the callbacks are "+strings.Join(pointNames(), ", "))
 			continue
 		}
 		items, _ := r.items(p.value, field)
@@ -142,7 +146,8 @@ func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, 
 		}
 	}
 	if kinds != 1 {
-		r.report(r.src.Of(n), CodeValue, "%s must have exactly one of webhook, command and func; it has %d", field, kinds)
+		r.report(r.src.Of(n), CodeValue, "%s must have exactly one of webhook, command and func; it has %d", field,
+			kinds)
 	}
 	return cb, kinds == 1
 }
@@ -186,13 +191,15 @@ func (c *checker) callbackPlace(a *Agent, point hook.Point) {
 		}
 	case hook.BeforeIteration, hook.AfterIteration:
 		if a.Type != TypeLoop && a.Type != "" {
-			c.report(a.at(field), CodeCallback, "%s is called for the iterations of a loop; %q is %s agent", point, a.Name, article(a.Type))
+			c.report(a.at(field), CodeCallback, "%s is called for the iterations of a loop; %q is %s agent", point,
+				a.Name, article(a.Type))
 		}
 	case hook.BeforeModel, hook.AfterModel, hook.BeforeTool, hook.AfterTool:
 		switch {
 		case a.Type == TypeLLM || a.Type == "" || a.incomplete():
 		case !a.Type.Workflow():
-			c.report(a.at(field), CodeCallback, "%s is called for agents that ask a model; %q is %s agent", point, a.Name, article(a.Type))
+			c.report(a.at(field), CodeCallback, "%s is called for agents that ask a model; %q is %s agent", point,
+				a.Name, article(a.Type))
 		case !a.asksModel():
 			c.warn(a.at(field), CodeCallback, "%s is never called: no agent in %q asks a model", point, a.Name)
 		}
@@ -202,10 +209,12 @@ func (c *checker) callbackPlace(a *Agent, point hook.Point) {
 func (c *checker) callback(a *Agent, point hook.Point, cb *Callback) {
 	if cb.Veto && !point.Before() {
 		c.report(a.at(cb.field+".veto"), CodeCallback, "veto works only in a callback that is called before something").
-			Hint = strings.Replace(string(point), "after_", "before_", 1) + " can veto; on_error: fail makes the agent fail when this callback fails"
+			Hint = strings.Replace(string(point), "after_", "before_", 1) +
+			" can veto; on_error: fail makes the agent fail when this callback fails"
 	}
 	if cb.Func != "" && cb.Veto {
-		c.warn(a.at(cb.field+".veto"), CodeCallback, "veto has no effect on a Go function, which vetoes by returning an error").
+		c.warn(a.at(cb.field+".veto"), CodeCallback, "veto has no effect on a Go function, which vetoes by returning "+
+			"an error").
 			Hint = "leave it out"
 	}
 	if cb.Webhook == "" {
@@ -229,7 +238,8 @@ func (c *checker) asItStands(a *Agent, field, text string) {
 		return
 	}
 	for _, ref := range t.Keys() {
-		c.report(c.inField(a, field, ref.Line, ref.Column), CodeCallback, "{{%s}} is not replaced: a callback has no placeholders", ref.Name).
+		c.report(c.inField(a, field, ref.Line, ref.Column), CodeCallback,
+			"{{%s}} is not replaced: a callback has no placeholders", ref.Name).
 			Hint = "the callback gets its values in the event, as JSON"
 		return
 	}
@@ -283,7 +293,8 @@ func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
 		secret := ""
 		if cb.SecretEnv != "" {
 			if secret = b.getenv(cb.SecretEnv); secret == "" {
-				return nil, trouble{"the webhook is signed with " + cb.SecretEnv + ", which is not set", "set " + cb.SecretEnv + " in the environment"}
+				return nil, trouble{"the webhook is signed with " + cb.SecretEnv + ", which is not set",
+					"set " + cb.SecretEnv + " in the environment"}
 			}
 			if err := hook.CheckSecret(secret); err != nil {
 				return nil, trouble{cb.SecretEnv + ": " + err.Error(), ""}
@@ -300,7 +311,8 @@ func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
 			if len(names) == 0 {
 				hint = "a program in Go gives functions, in BuildConfig.Callbacks; refrain run has none"
 			}
-			return nil, trouble{"there is no callback function " + quoted(cb.Func), didYouMean(cb.Func, names, "%q", hint)}
+			return nil, trouble{"there is no callback function " + quoted(cb.Func),
+				didYouMean(cb.Func, names, "%q", hint)}
 		}
 		h, err = hook.NewFunc(cb.Func, f, cfg)
 	}
@@ -402,33 +414,37 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 func (b *builder) aroundCalls(a *Agent, cfg *llmagent.Config) {
 	hs := b.inherited(a)
 	if hs[hook.BeforeModel] != nil {
-		cfg.BeforeModelCallbacks = append(cfg.BeforeModelCallbacks, func(ctx agent.CallbackContext, _ *model.LLMRequest) (*model.LLMResponse, error) {
-			return nil, hs.call(ctx, modelEvent(ctx, hook.BeforeModel, cfg.Model.Name()))
-		})
+		cfg.BeforeModelCallbacks = append(cfg.BeforeModelCallbacks,
+			func(ctx agent.CallbackContext, _ *model.LLMRequest) (*model.LLMResponse, error) {
+				return nil, hs.call(ctx, modelEvent(ctx, hook.BeforeModel, cfg.Model.Name()))
+			})
 	}
 	if hs[hook.AfterModel] != nil {
-		cfg.AfterModelCallbacks = append(cfg.AfterModelCallbacks, func(ctx agent.CallbackContext, resp *model.LLMResponse, failed error) (*model.LLMResponse, error) {
-			if resp != nil && resp.Partial {
-				return nil, nil
-			}
-			ev := modelEvent(ctx, hook.AfterModel, cfg.Model.Name())
-			answered(&ev.Data, resp, failed)
-			return nil, hs.call(ctx, ev)
-		})
+		cfg.AfterModelCallbacks = append(cfg.AfterModelCallbacks,
+			func(ctx agent.CallbackContext, resp *model.LLMResponse, failed error) (*model.LLMResponse, error) {
+				if resp != nil && resp.Partial {
+					return nil, nil
+				}
+				ev := modelEvent(ctx, hook.AfterModel, cfg.Model.Name())
+				answered(&ev.Data, resp, failed)
+				return nil, hs.call(ctx, ev)
+			})
 	}
 	if hs[hook.BeforeTool] != nil {
-		cfg.BeforeToolCallbacks = append(cfg.BeforeToolCallbacks, func(ctx agent.ToolContext, t tool.Tool, args map[string]any) (map[string]any, error) {
-			return nil, hs.call(ctx, toolEvent(ctx, hook.BeforeTool, t, args))
-		})
+		cfg.BeforeToolCallbacks = append(cfg.BeforeToolCallbacks,
+			func(ctx agent.ToolContext, t tool.Tool, args map[string]any) (map[string]any, error) {
+				return nil, hs.call(ctx, toolEvent(ctx, hook.BeforeTool, t, args))
+			})
 	}
 	if hs[hook.AfterTool] != nil {
-		cfg.AfterToolCallbacks = append(cfg.AfterToolCallbacks, func(ctx agent.ToolContext, t tool.Tool, args, _ map[string]any, failed error) (map[string]any, error) {
-			ev := toolEvent(ctx, hook.AfterTool, t, args)
-			if failed != nil {
-				ev.Data.Error = failed.Error()
-			}
-			return nil, hs.call(ctx, ev)
-		})
+		cfg.AfterToolCallbacks = append(cfg.AfterToolCallbacks,
+			func(ctx agent.ToolContext, t tool.Tool, args, _ map[string]any, failed error) (map[string]any, error) {
+				ev := toolEvent(ctx, hook.AfterTool, t, args)
+				if failed != nil {
+					ev.Data.Error = failed.Error()
+				}
+				return nil, hs.call(ctx, ev)
+			})
 	}
 }
 
@@ -441,7 +457,8 @@ func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers
 	}
 	s := ctx.Session()
 	ev.Data = hook.Data{
-		App: s.AppName(), Session: s.ID(), Run: ctx.InvocationID(), Agent: ctx.Agent().Name(), Address: string(drive.At(ctx).Address()),
+		App: s.AppName(), Session: s.ID(), Run: ctx.InvocationID(), Agent: ctx.Agent().Name(),
+		Address: string(drive.At(ctx).Address()),
 	}
 	if l := drive.At(ctx).Loop(); l != nil {
 		ev.Data.Iteration, ev.Data.MaxIterations = l.Iteration, int(l.MaxIterations)

@@ -31,7 +31,8 @@ type checker struct {
 
 // check reports what is wrong with a definition as a whole.
 func (l *loader) check(d *Definition) {
-	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string), writers: make(map[string][]*Agent), scripts: make(map[string]error)}
+	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string),
+		writers: make(map[string][]*Agent), scripts: make(map[string]error)}
 	for a := range d.Root.All {
 		if c.full() {
 			break
@@ -128,7 +129,8 @@ func (c *checker) unsafe() {
 				Hint = "anyone who writes these values can run programs; let only a person or the definition write them"
 			return
 		}
-		c.note(a.at("unsafe"), CodeUnsafe, "%q does not need unsafe", a.Name).Hint = "remove unsafe, so that later changes are checked"
+		c.note(a.at("unsafe"), CodeUnsafe, "%q does not need unsafe", a.Name).Hint = "remove unsafe, so that later " +
+			"changes are checked"
 	}
 	for a := range c.def.Root.All {
 		note(a)
@@ -164,7 +166,8 @@ func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 		msg, hint := hintedMessage(e.Msg)
 		p := c.report(at, CodeExpr, "%s: %s", field, msg)
 		p.err, p.Hint = e, hint
-		if name, ok := strings.CutPrefix(msg, "nothing is called "); ok && hint == "" && slices.Contains(lengths, strings.Trim(name, `"`)) {
+		if name, ok := strings.CutPrefix(msg, "nothing is called "); ok && hint == "" &&
+			slices.Contains(lengths, strings.Trim(name, `"`)) {
 			p.Hint = "the length of a text or a list is size(x)"
 		} else if ok && hint == "" {
 			p.Hint = fmt.Sprintf("in an expression, a text needs quotes, as in '%s'; a state key is written state.%s",

@@ -168,9 +168,11 @@ func (r *reader) saidKey(a, by *Agent, n *source.Node, field string) string {
 		return problem("%s names %q, which has no output_key", `give "`+by.Name+`" an output_key`)
 	case by.OutputKey == LoopOutput:
 		return problem("%s names %q, which is a finalizer and runs after the loop", "name a step of the loop")
-	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && by.Command.JSON, by.HTTP != nil && by.HTTP.JSON,
+	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && by.Command.JSON,
+		by.HTTP != nil && by.HTTP.JSON,
 		by.Type == TypeParallel, by.Type == TypeExpression, by.Human != nil && by.Human.Ask != mark.AskText:
-		return problem("%s names %q, whose result is no text", "write an expression, such as state."+by.OutputKey+".field == 'value'")
+		return problem("%s names %q, whose result is no text",
+			"write an expression, such as state."+by.OutputKey+".field == 'value'")
 	}
 	return by.OutputKey
 }
@@ -183,7 +185,8 @@ func (c *checker) conditionReads(a *Agent) {
 	}
 	if l.NoProgress != nil {
 		for i, key := range l.NoProgress.Keys {
-			c.reads = append(c.reads, read{agent: a, field: index("no_progress.keys", i), name: key, bare: true, line: 1, column: 1})
+			c.reads = append(c.reads, read{agent: a, field: index("no_progress.keys", i), name: key, bare: true,
+				line: 1, column: 1})
 		}
 	}
 	if l.Result != "" {
@@ -234,7 +237,8 @@ func (c *checker) wordsCompared(a *Agent, field string, cond *loop.Condition) {
 			if len(ws) != 1 || ws[0].Type != TypeLLM || ws[0].OutputKey != key {
 				continue
 			}
-			c.warn(a.at(field), CodeWords, "state.%s is a text that %q writes, not a number, so the condition never holds", key, ws[0].Name).
+			c.warn(a.at(field), CodeWords, "state.%s is a text that %q writes, not a number, so the condition "+
+				"never holds", key, ws[0].Name).
 				Hint = "read the number: number(state." + key + "), or json(state." + key + ").FIELD"
 		}
 	}

@@ -288,7 +288,8 @@ type loader struct {
 func (l *loader) report(at source.Span, code, format string, args ...any) *Problem {
 	p := &Problem{
 		File: at.Src.Name, file: at.Src.Index, Line: at.Line, Column: at.Column, Length: at.Length,
-		Severity: SeverityError, Code: code, Message: credential.Mask(fmt.Sprintf(format, args...), at.Src.Secrets), Excerpt: at.Src.Excerpt(at.Line),
+		Severity: SeverityError, Code: code, Message: credential.Mask(fmt.Sprintf(format, args...), at.Src.Secrets),
+		Excerpt: at.Src.Excerpt(at.Line),
 	}
 	if len(l.problems) < maxFound {
 		l.problems = append(l.problems, p)

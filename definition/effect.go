@@ -19,17 +19,20 @@ import (
 // effects are what a task can do to the world outside. What only computes can do
 // no more than innerEffects.
 var (
-	effects      = []string{string(agent.Pure), string(agent.Idempotent), string(agent.AtMostOnce), string(agent.Transactional)}
+	effects = []string{string(agent.Pure), string(agent.Idempotent), string(agent.AtMostOnce),
+		string(agent.Transactional)}
 	innerEffects = []string{string(agent.Pure), string(agent.Transactional)}
 )
 
-const effectsHint = "pure changes nothing, idempotent may run twice, at_most_once must not run twice, transactional changes only the state"
+const effectsHint = "pure changes nothing, idempotent may run twice, at_most_once must not run twice, transactional " +
+	"changes only the state"
 
 // effect reads what something does to the world outside.
 func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	text, ok := r.text(n, what)
 	if ok && !slices.Contains(of, text) {
-		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
+		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what,
+			strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
 		if p.Hint = didYouMean(text, of, "%q", effectsHint); slices.Contains(effects, text) {
 			p.Hint = "this agent has no effect outside of the run"
 		}
@@ -82,11 +85,14 @@ func (c *checker) retried(a, by *Agent, field string) {
 			continue
 		}
 		if by == a {
-			c.report(a.at("retry"), CodeConflict, "retry would run the step again, but %s forbids that: a failed attempt may have had its effect", effectWords(field)).
-				Hint = "remove retry; or give effect: idempotent if the step may run twice, or recognizes the ID of a call"
+			c.report(a.at("retry"), CodeConflict, "retry would run the step again, but %s forbids that: a failed "+
+				"attempt may have had its effect", effectWords(field)).
+				Hint = "remove retry; or give effect: idempotent if the step may run twice, or recognizes the ID " +
+				"of a call"
 			return
 		}
-		c.report(a.at(field), CodeConflict, "%q must not run twice, but retry of %q, which contains it, may run it again", a.Name, by.Name).
+		c.report(a.at(field), CodeConflict, "%q must not run twice, but retry of %q, which contains it, may run "+
+			"it again", a.Name, by.Name).
 			Hint = "give retry to each of the other steps in it instead"
 		return
 	}
@@ -99,11 +105,17 @@ func effectWords(field string) string {
 	return "effect: at_most_once of a tool"
 }
 
-const effectDoc = "side effect, which decides what follows when the step is cut off: idempotent (default of commands and requests), pure, at_most_once or transactional; or {at_most_once: true, reconcile: {command} or {url}}, which finds out whether the step took place"
+const effectDoc = "side effect, which decides what follows when the step is cut off: idempotent (default of commands " +
+	"and requests), pure, at_most_once or transactional; or {at_most_once: true, reconcile: {command} or {url}}, " +
+	"which finds out whether the step took place"
 
-var effectRows = []row[Agent]{does("effect", effectDoc, func() shape { return either(oneOf(effects...), effectParts.shape()) }, (*reader).taskEffect).shown(agent.Idempotent)}
+var effectRows = []row[Agent]{does("effect", effectDoc, func() shape {
+	return either(oneOf(effects...),
+		effectParts.shape())
+}, (*reader).taskEffect).shown(agent.Idempotent)}
 
-var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) }, (*reader).taskEffect).alone()}
+var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) },
+	(*reader).taskEffect).alone()}
 
 // checkedEffect is an effect that comes with what finds out about it.
 type checkedEffect struct {
@@ -111,7 +123,9 @@ type checkedEffect struct {
 	find *Agent
 }
 
-const reconcileDoc = "after a crash, finds out whether the step took place: a command (exit code 0: it did, and its output is the result; 1: it did not) or a request (2xx: it did; 404, 410: it did not); after any other outcome a person is asked. {{call_id}} is the call's ID"
+const reconcileDoc = "after a crash, finds out whether the step took place: a command (exit code 0: it did, and its " +
+	"output is the result; 1: it did not) or a request (2xx: it did; 404, 410: it did not); after any other outcome " +
+	"a person is asked. {{call_id}} is the call's ID"
 
 var effectParts = parts[checkedEffect]{rows: []row[checkedEffect]{
 	field("at_most_once", "true: the step must not run twice", plain(trueShape, (*reader).onlyTrue), func(e *checkedEffect) *bool { return &e.once }),
@@ -127,7 +141,8 @@ func trueShape() shape {
 func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
 	v, ok := r.boolean(n, what)
 	if ok && !v {
-		r.report(r.src.Of(n), CodeValue, "%s must be true", what).Hint = "write effect: idempotent for a step that may run twice"
+		r.report(r.src.Of(n), CodeValue, "%s must be true", what).Hint = "write effect: idempotent for a step that " +
+			"may run twice"
 	}
 	return v, ok && v
 }
@@ -175,7 +190,8 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 		r.hint(reconcileHint)
 		return nil, false
 	}
-	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n), nodes: map[string]*source.Node{"name": a.nodes["name"]}}
+	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n),
+		nodes: map[string]*source.Node{"name": a.nodes["name"]}}
 	has := func(field string) bool { return slices.ContainsFunc(ps, func(p pair) bool { return p.key == field }) }
 	before := len(r.problems)
 	switch find.Type = TypeCommand; {

@@ -9,7 +9,9 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
-var exitRows = []row[Agent]{field("can_exit_loop", "true lets the agent, and agents inside it, end the loop; true is the default with exit_when or the tool exit_loop, false otherwise. It gives an llm agent that tool, and lets a person who approves end the loop", aBool, func(a *Agent) *bool { return &a.CanExitLoop })}
+var exitRows = []row[Agent]{field("can_exit_loop", "true lets the agent, and agents inside it, end the loop; true is "+
+	"the default with exit_when or the tool exit_loop, false otherwise. It gives an llm agent that tool, and lets a "+
+	"person who approves end the loop", aBool, func(a *Agent) *bool { return &a.CanExitLoop })}
 
 // exit checks who may end a loop.
 func (c *checker) exit(a *Agent) {
@@ -32,7 +34,8 @@ func (c *checker) exit(a *Agent) {
 	case around == nil && field != "":
 		c.report(a.at(field), CodeNoLoop, "%s ends a loop, but %q is not in a loop", what, a.Name)
 	case around == nil && given:
-		c.report(a.at("can_exit_loop"), CodeNoLoop, "can_exit_loop is for agents in a loop, but %q is not in a loop", a.Name)
+		c.report(a.at("can_exit_loop"), CodeNoLoop, "can_exit_loop is for agents in a loop, but %q is not in a loop",
+			a.Name)
 	case fin != nil && (field != "" || given && a.CanExitLoop):
 		if field == "" {
 			field = "can_exit_loop"
@@ -50,7 +53,8 @@ func (c *checker) exit(a *Agent) {
 		case TypeA2A:
 			problem.Hint = "read its answer in the loop's stop_when, or in another agent's exit_when"
 		case TypeHuman:
-			problem.Hint = "a person ends the loop by approving: ask: approve; or read the answer in the loop's stop_when"
+			problem.Hint = "a person ends the loop by approving: ask: approve; or read the answer in the loop's " +
+				"stop_when"
 		}
 	}
 }
@@ -103,7 +107,8 @@ func (a *Agent) mayExit() bool {
 
 // exits reports whether the agent, or one in it, asks to end the loop around it.
 func exits(a *Agent) bool {
-	if a.ExitWhen != "" || a.Type == TypeLLM && a.mayExit() && !a.anyone || a.approves() || a.Type == TypeFunc && a.mayExit() {
+	if a.ExitWhen != "" || a.Type == TypeLLM && a.mayExit() && !a.anyone || a.approves() ||
+		a.Type == TypeFunc && a.mayExit() {
 		return true
 	}
 	if a.Type == TypeLoop {
@@ -167,7 +172,8 @@ func (c *checker) anyone(a *Agent) {
 		}
 	}
 	if len(names) > 0 {
-		c.warn(a.at("name"), CodeAnyone, "no agent in the loop %q has can_exit_loop, so every agent that asks a model may end it: %s", a.Name, strings.Join(names, ", ")).
+		c.warn(a.at("name"), CodeAnyone, "no agent in the loop %q has can_exit_loop, so every agent that asks a "+
+			"model may end it: %s", a.Name, strings.Join(names, ", ")).
 			Hint = "give can_exit_loop: true to the one that decides, or false to those that do not"
 	}
 }
@@ -210,9 +216,11 @@ func (c *checker) afterExit() {
 			if w.Type != TypeLLM || w.OutputKey != key || around == nil || !w.mayExit() || !outlives(rd.agent, around) {
 				continue
 			}
-			p := c.note(rd.place(), CodeExitKey, "when %q ends the loop, %s keeps its old value: the turn that ends a loop writes no key", w.Name, rd)
+			p := c.note(rd.place(), CodeExitKey, "when %q ends the loop, %s keeps its old value: the turn that ends "+
+				"a loop writes no key", w.Name, rd)
 			if p.Hint = "if you do not want that, let another agent write the key, or end the loop"; len(c.writers[key]) == 1 {
-				p.Hint = "the key is empty if that was the first turn: let another agent write it; the reason of the exit is in the stop record"
+				p.Hint = "the key is empty if that was the first turn: let another agent write it; the reason of the " +
+					"exit is in the stop record"
 			}
 		}
 	}

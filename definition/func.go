@@ -12,7 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
-var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers", plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
+var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers",
+	plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
 
 // NewAgent makes an agent of a Go program. The config has the name, the
 // description and the callbacks that the definition gives it, and no sub-agents;
@@ -63,7 +64,8 @@ func (b *builder) goAgent(a *Agent) (agent.Agent, error) {
 	case built == nil:
 		return nil, fmt.Errorf("build Go agent %q: BuildConfig.Agents[%q] made none", a.Name, a.Func)
 	case built.Name() != a.Name:
-		return nil, fmt.Errorf("build Go agent %q: BuildConfig.Agents[%q] made one that is called %q", a.Name, a.Func, built.Name())
+		return nil, fmt.Errorf("build Go agent %q: BuildConfig.Agents[%q] made one that is called %q", a.Name, a.Func,
+			built.Name())
 	}
 	return built, nil
 }

@@ -38,7 +38,8 @@ type Human struct {
 }
 
 func answerTo() shape {
-	return &jsonschema.Schema{Types: []string{"boolean", "string", "number", "object"}, Title: "true or false, text or map"}
+	return &jsonschema.Schema{Types: []string{"boolean", "string", "number", "object"},
+		Title: "true or false, text or map"}
 }
 
 // defaultAnswer reads an answer as JSON; nil if it can be none. Whether it is one
@@ -84,7 +85,8 @@ func (c *checker) human(a *Agent) {
 		c.reads = append(c.reads, read{agent: a, field: index("keys", i), name: key, bare: true, line: 1, column: 1})
 	}
 	if s := a.Step; s != nil && s.Adaptive != nil {
-		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout cannot be used for %q, which waits for a person", a.Name).
+		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout cannot be used for %q, which waits for "+
+			"a person", a.Name).
 			Hint = "give deadline"
 	}
 	c.deadline(a)
@@ -131,7 +133,8 @@ func (c *checker) askedFor(a *Agent) {
 	if _, given := a.nodes["keys"]; !given {
 		c.report(a.at("ask"), CodeConflict, "ask: edit needs keys, the state keys to edit")
 	}
-	conflict("output_key", "remove output_key; the edited values are in the keys", "ask: edit writes its keys and has no output_key")
+	conflict("output_key", "remove output_key; the edited values are in the keys",
+		"ask: edit writes its keys and has no output_key")
 }
 
 // deadline looks whether there is a time for the default, and the other way round.
@@ -152,13 +155,15 @@ func (c *checker) deadline(a *Agent) {
 	switch h.Ask {
 	case mark.AskApproval:
 		if string(h.Default) != "true" && string(h.Default) != "false" {
-			c.report(at, CodeConflict, "default must be true or false, as the person is asked to approve, got %s", source.Describe(n))
+			c.report(at, CodeConflict, "default must be true or false, as the person is asked to approve, got %s",
+				source.Describe(n))
 		}
 	case mark.AskText:
 		var text string
 		switch err := json.Unmarshal(h.Default, &text); {
 		case err != nil:
-			c.report(at, CodeConflict, "default must be text, as the person is asked for words, got %s", source.Describe(n))
+			c.report(at, CodeConflict, "default must be text, as the person is asked for words, got %s",
+				source.Describe(n))
 		case h.Options != nil && !slices.Contains(h.Options, text):
 			c.report(at, CodeConflict, "default %q is not one of the options", text).
 				Hint = didYouMean(text, h.Options, "%q", "the options are "+strings.Join(h.Options, ", "))
@@ -171,7 +176,8 @@ func (c *checker) deadline(a *Agent) {
 func (c *checker) defaultEdit(a *Agent, at source.Span) {
 	var edit map[string]any
 	if json.Unmarshal(a.Human.Default, &edit) != nil {
-		c.report(at, CodeConflict, "default must be a map of keys, as the person edits them, got %s", source.Describe(a.nodes["default"]))
+		c.report(at, CodeConflict, "default must be a map of keys, as the person edits them, got %s",
+			source.Describe(a.nodes["default"]))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(edit)) {
@@ -242,7 +248,8 @@ func newHuman(a *Agent, cb around) (agent.Agent, error) {
 	h := a.Human
 	return humanagent.New(humanagent.Config{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
-		Kind: h.Ask, Text: h.Question, Options: slices.Clone(h.Options), Keys: slices.Clone(h.Keys), OutputKey: outputKey(a),
+		Kind: h.Ask, Text: h.Question, Options: slices.Clone(h.Options), Keys: slices.Clone(h.Keys),
+		OutputKey:      outputKey(a),
 		ExitIfApproved: a.approves(), Timeout: h.Deadline, Default: slices.Clone(h.Default),
 	})
 }

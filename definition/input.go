@@ -50,14 +50,19 @@ var inputTypes = []string{"string", "int", "number", "bool", "list", "map", "pat
 
 // inputKinds are what JSON Schema calls the types of inputs.
 var inputKinds = map[InputType]string{
-	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array", InputMap: "object", InputPath: "string",
+	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array",
+	InputMap: "object", InputPath: "string",
 }
 
 var inputParts = parts[Input]{rows: []row[Input]{
-	field("type", "type of the value; string if there is no default", plain(func() shape { return oneOf(inputTypes...) }, (*reader).inputType), func(in *Input) *InputType { return &in.Type }),
-	special("default", "value if the run gives none; without a default the input is required", func() shape { return &jsonschema.Schema{} }, takesDefault),
+	field("type", "type of the value; string if there is no default",
+		plain(func() shape { return oneOf(inputTypes...) }, (*reader).inputType),
+		func(in *Input) *InputType { return &in.Type }),
+	special("default", "value if the run gives none; without a default the input is required",
+		func() shape { return &jsonschema.Schema{} }, takesDefault),
 	field("description", "text that explains the input", aText, func(in *Input) *string { return &in.Description }),
-}, what: "an input", has: "a map as a default is written {type: map, default: {…}}", settled: fitDefault, also: defaultsFit}
+}, what: "an input", has: "a map as a default is written {type: map, default: {…}}", settled: fitDefault,
+	also: defaultsFit}
 
 // inputShape is {type, default, description}, or a default alone.
 func inputShape() shape {
@@ -67,7 +72,8 @@ func inputShape() shape {
 // defaultsFit says what the default can be with each type.
 func defaultsFit(s shape) {
 	for _, name := range inputTypes {
-		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{name}}}, Required: []string{"type"}}
+		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{name}}},
+			Required: []string{"type"}}
 		fits := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"default": {Types: []string{inputKinds[InputType(name)], "null"}}}}
 		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: is, Then: fits})
 	}

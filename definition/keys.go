@@ -134,7 +134,8 @@ func (c *checker) exprRead(a *Agent, field, text, name string, any bool) {
 		name = "prev"
 	}
 	line, column := keyIn(text, name)
-	c.reads = append(c.reads, read{agent: a, field: field, name: name, line: line, column: column, code: true, any: any})
+	c.reads = append(c.reads, read{agent: a, field: field, name: name, line: line, column: column, code: true,
+		any: any})
 }
 
 // keyIn finds where an expression names a key. It need not be right, only near.
@@ -213,7 +214,8 @@ func (c *checker) sharedKeys() {
 		case before == nil:
 			first[key] = a
 		case !a.in(before) && a.loopAround() == before.loopAround():
-			c.note(a.at("output_key"), CodeSharedKey, "%q and %q both write %q: the later result overwrites the earlier one",
+			c.note(a.at("output_key"), CodeSharedKey, "%q and %q both write %q: the later result overwrites the "+
+				"earlier one",
 				before.Name, a.Name, key).Hint = "give each result a key of its own, unless you want to overwrite one"
 		}
 	}

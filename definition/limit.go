@@ -123,7 +123,8 @@ func (c *checker) times(a *Agent) {
 	if n := l.MaxIterations; total && iteration && n > 0 && l.IterationTimeout <= l.Timeout {
 		// Not the product, which may be more than a duration can be.
 		if need := float64(n) * float64(l.IterationTimeout); need > float64(l.Timeout) {
-			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n, briefly(l.IterationTimeout), briefly(l.Timeout)).
+			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n,
+				briefly(l.IterationTimeout), briefly(l.Timeout)).
 				Hint = moreTime(need) + "; else the loop ends with reason timeout"
 		}
 	}
@@ -160,7 +161,8 @@ func (c *checker) stepTime(a, sub *Agent) {
 	}
 	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, briefly(may), what, a.Name, briefly(has))
 	if _, given := a.nodes[field]; !given {
-		p.Hint = fmt.Sprintf("this limit is from the preset %s of %q; set %s there, or timeouts: none", a.Loop.Timeouts, a.Name, field)
+		p.Hint = fmt.Sprintf("this limit is from the preset %s of %q; set %s there, or timeouts: none", a.Loop.Timeouts,
+			a.Name, field)
 	}
 }
 
@@ -174,7 +176,8 @@ func (c *checker) presetTimes(a *Agent) {
 		return // said already, or not to be said
 	}
 	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
-		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
+		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d "+
+			"iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
 		p.Hint = moreTime(need)
 	}
 }
@@ -282,8 +285,10 @@ func (c *checker) modelCalls(a *Agent) {
 		return
 	}
 	if calls := a.modelCalls(); calls > limit {
-		c.warn(a.at("max_iterations"), CodeCalls, "the loop %q can make %.0f model calls, but a run may make only %.0f", a.Name, calls, limit).
-			Hint = "the run then fails; give the root max_model_calls (a number, or none), or the loop a budget of calls"
+		c.warn(a.at("max_iterations"), CodeCalls, "the loop %q can make %.0f model calls, but a run may make only %.0f",
+			a.Name, calls, limit).
+			Hint = "the run then fails; give the root max_model_calls (a number, or none), or the loop a budget " +
+			"of calls"
 	}
 }
 

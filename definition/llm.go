@@ -47,7 +47,9 @@ func llmOf(a *Agent) *LLM {
 var llmRows = []row[LLM]{
 	field("instructions", "", aWords, func(l *LLM) *string { return &l.Instructions }),
 	field("context", "what the model sees of the conversation: iteration (default), full, digest, none, or {last: n} iterations, with digest: true to summarize those before", value[llmagent.ContextConfig]{contextShape, contextOf}, func(l *LLM) *llmagent.ContextConfig { return &l.Context }).shown(llmagent.ContextIteration),
-	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}", func() shape { return list(by("tool")) }, takesTools),
+	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, "+
+		"name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}",
+		func() shape { return list(by("tool")) }, takesTools),
 	field("output_schema", "JSON Schema of the answer, which is then JSON", own(func() shape { return by("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
 	field("temperature", "temperature, from 0 to 2; that of the model if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
 	field("max_tokens", "most tokens of an answer; that of the model if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
@@ -62,7 +64,8 @@ var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row
 	field("max_retry_after", "longest wait that a provider may ask for", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
 }, settled: func(p place, t *llmagent.RequestRetry) {
 	if t.MaxBackoff > 0 && t.MaxBackoff < t.Backoff {
-		p.report(p.src.Of(p.a.nodes[p.field+".max_backoff"]), CodeValue, "%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxBackoff, t.Backoff)
+		p.report(p.src.Of(p.a.nodes[p.field+".max_backoff"]), CodeValue,
+			"%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxBackoff, t.Backoff)
 	}
 }}
 
@@ -86,7 +89,8 @@ var aTemperature = value[float64]{func() shape {
 }}
 
 var contexts = []string{
-	string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextDigest), string(llmagent.ContextNone),
+	string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextDigest),
+	string(llmagent.ContextNone),
 }
 
 const contextForms = "context must be full, iteration, digest, none or {last: n, digest: true}"
@@ -107,8 +111,10 @@ var contextParts = parts[contextMap]{rows: []row[contextMap]{
 // true; best_chars is about a digest.
 func contextShape() shape {
 	s := contextParts.shape()
-	is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"digest": {Enum: []any{true}}}, Required: []string{"digest"}}
-	other := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"best_chars": nothing()}, Required: []string{"last"}}
+	is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"digest": {Enum: []any{true}}},
+		Required: []string{"digest"}}
+	other := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"best_chars": nothing()},
+		Required: []string{"last"}}
 	s.AllOf = []*jsonschema.Schema{{If: is, Else: other}}
 	return either(oneOf(contexts...), s)
 }
@@ -130,7 +136,8 @@ func contextOf(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 		p.report(p.src.Of(n), CodeValue, contextForms)
 		return c, false
 	case m.bestChars > 0:
-		p.report(p.src.Of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is for a digest, but digest is not true").Hint = "add digest: true"
+		p.report(p.src.Of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is for a digest, but "+
+			"digest is not true").Hint = "add digest: true"
 		return c, false
 	}
 	return c, ok
@@ -153,7 +160,8 @@ func (c *checker) llm(a *Agent) {
 	l := a.LLM
 	c.template(a, "instructions", l.Instructions, template.Canonical)
 	if l.OutputSchema != nil && a.mayExit() {
-		c.warn(a.at("output_schema"), CodeConflict, "%q must answer in JSON and may end the loop: many models cannot do both", a.Name).
+		c.warn(a.at("output_schema"), CodeConflict, "%q must answer in JSON and may end the loop: many models cannot "+
+			"do both", a.Name).
 			Hint = "let another agent end the loop, or give this one can_exit_loop: false"
 	}
 	functions := make(map[string]bool)
@@ -183,7 +191,8 @@ func (c *checker) literal(a *Agent, field, text string) {
 		return
 	}
 	for _, ref := range t.Keys() {
-		c.warn(c.inField(a, field, ref.Line, ref.Column), CodeTemplate, "{{%s}} is not replaced: the model gets the %s of a loop word for word", ref.Name, field).
+		c.warn(c.inField(a, field, ref.Line, ref.Column), CodeTemplate,
+			"{{%s}} is not replaced: the model gets the %s of a loop word for word", ref.Name, field).
 			Hint = "only the instructions of llm agents have placeholders"
 	}
 }
@@ -193,7 +202,8 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 	l, cb := a.LLM, b.around(a)
 	name, _ := b.modelOf(a)
 	cfg := llmagent.Config{
-		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Model: b.models[name], Instruction: l.Instructions,
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
+		Model: b.models[name], Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
 		RequestRetry: l.Retry,
 	}

@@ -68,7 +68,8 @@ var loopRows = []row[Loop]{
 	field("stop_check", "when to evaluate stop_when: after every iteration (default) or every step", oneWord[loop.StopCheck]("iteration", "step"), func(l *Loop) *loop.StopCheck { return &l.StopCheck }).shown("iteration"),
 	field("score", "state key of an iteration's score; or a map with key or expr and more", scoreParts.value(), func(l *Loop) **loop.Score { return &l.Score }),
 	field("quality_gate", "least score at which an iteration is accepted", maybe(aNumber), func(l *Loop) **float64 { return &l.QualityGate }),
-	special("result", "state key to hand back, in place of what was said last; or best: the best iteration, also after an exit", text, takesResult),
+	special("result", "state key to hand back, in place of what was said last; or best: the best iteration, also "+
+		"after an exit", text, takesResult),
 	field("on_regression", "after an iteration worse than the best: keep_best (default), or rollback, which undoes it", oneWord[loop.Regression]("keep_best", "rollback"), func(l *Loop) *loop.Regression { return &l.OnRegression }).shown("keep_best"),
 	field("no_progress", "true ends a loop that repeats itself; or {repeats, swings, keys}", noProgressParts.value(), func(l *Loop) **loop.NoProgress { return &l.NoProgress }),
 	field("not_worth", "end the loop when the next iteration is not worth it: {gain, per: iteration, minute, ktokens or cost}", notWorthParts.value(), func(l *Loop) **loop.NotWorth { return &l.NotWorth }),
@@ -150,7 +151,8 @@ func endlessMessage(a *Agent) string {
 	return never + "no sub-agent has can_exit_loop"
 }
 
-const endlessHint = "give max_iterations, timeout, stop_when, a score with target or min_delta, exit_when of a sub-agent, or can_exit_loop of one that asks a model"
+const endlessHint = "give max_iterations, timeout, stop_when, a score with target or min_delta, exit_when of a " +
+	"sub-agent, or can_exit_loop of one that asks a model"
 
 // endless reports whether nothing bounds a loop.
 func endless(l *Loop, a *Agent) bool {

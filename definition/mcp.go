@@ -47,17 +47,24 @@ type MCP struct {
 
 // mcpParts are a server of tools. Whether it is started or called, it is one of them.
 var mcpParts = parts[MCP]{rows: []row[MCP]{
-	field("command", "program to start, with its arguments", each(aWords, listing{empty: "give the program and its arguments, or leave it out"}), func(m *MCP) *[]string { return &m.Command }),
-	special("env", "environment variables: NAME passes one on, NAME=value sets one; or a map", mcpEnvShape, takesMCPEnv),
+	field("command", "program to start, with its arguments",
+		each(aWords, listing{empty: "give the program and its arguments, or leave it out"}),
+		func(m *MCP) *[]string { return &m.Command }),
+	special("env", "environment variables: NAME passes one on, NAME=value sets one; or a map", mcpEnvShape,
+		takesMCPEnv),
 	field("url", "address of a server that is already running", aText, func(m *MCP) *string { return &m.URL }),
 	field("headers", "request headers", named(aWords), func(m *MCP) *map[string]string { return &m.Headers }),
 	field("only", "tools that the model gets; all if left out", someTools, func(m *MCP) *[]string { return &m.Only }),
 	field("prefix", "prefix of the tools' names for the model", aText, func(m *MCP) *string { return &m.Prefix }),
-	special("confirm", "tools that need a person's consent, or true for all", func() shape { return either(yesNo(), someTools.shape()) }, takesConfirm),
-	field("effect", "side effect of the calls; the server's own word if left out", plain(func() shape { return oneOf(effects...) }, (*reader).anyEffect), func(m *MCP) *agent.Effect { return &m.Effect }),
-}, what: "an MCP server", has: "it has command and env, or url and headers, and only, prefix, confirm and effect", also: func(s shape) {
-	s.OneOf = []*jsonschema.Schema{without("command", "headers"), without("url", "env")}
-}}
+	special("confirm", "tools that need a person's consent, or true for all",
+		func() shape { return either(yesNo(), someTools.shape()) }, takesConfirm),
+	field("effect", "side effect of the calls; the server's own word if left out",
+		plain(func() shape { return oneOf(effects...) }, (*reader).anyEffect),
+		func(m *MCP) *agent.Effect { return &m.Effect }),
+}, what: "an MCP server", has: "it has command and env, or url and headers, and only, prefix, confirm and effect",
+	also: func(s shape) {
+		s.OneOf = []*jsonschema.Schema{without("command", "headers"), without("url", "env")}
+	}}
 
 // someTools is a list of names of tools.
 var someTools = each(aText, listing{empty: "leave it out, or name tools", unique: true})
@@ -202,7 +209,8 @@ func (m *MCP) String() string {
 
 func mcpConfig(m *MCP, dir string) mcptoolset.Config {
 	cfg := mcptoolset.Config{
-		Command: slices.Clone(m.Command), Dir: dir, URL: m.URL, Prefix: m.Prefix, RequireConfirmation: m.ConfirmAll, Effect: m.Effect,
+		Command: slices.Clone(m.Command), Dir: dir, URL: m.URL, Prefix: m.Prefix, RequireConfirmation: m.ConfirmAll,
+		Effect: m.Effect,
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
 		cfg.Env = append(cfg.Env, name+"="+m.Env[name])

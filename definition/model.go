@@ -26,7 +26,8 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-var modelRows = []row[Agent]{field("model", "model, as provider/name; on a workflow agent for all agents inside; that of the run if left out", plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model })}
+var modelRows = []row[Agent]{field("model", "model, as provider/name; on a workflow agent for all agents inside; "+
+	"that of the run if left out", plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model })}
 
 func modelShape() shape {
 	return &jsonschema.Schema{Type: "string", Title: "text", Examples: []any{"openai/gpt-5-mini", "ollama/qwen3"}}
@@ -34,7 +35,8 @@ func modelShape() shape {
 
 // model checks that a name names a model. Keys are of no interest yet.
 func (c *checker) model(a *Agent) {
-	if n, given := a.nodes["model"]; !given || !source.PlainText(n) || a.Type != "" && !fieldNamed("model").has(a.Type) {
+	if n, given := a.nodes["model"]; !given || !source.PlainText(n) ||
+		a.Type != "" && !fieldNamed("model").has(a.Type) {
 		return
 	}
 	p, rest, err := provider.Find(a.Model)
@@ -211,7 +213,8 @@ type InitError struct {
 
 // Error begins with the words that programs look for.
 func (e *InitError) Error() string {
-	s := fmt.Sprintf("Agent initialization timed out, cannot process message: %s was not ready after %s", e.What, briefly(e.After))
+	s := fmt.Sprintf("Agent initialization timed out, cannot process message: %s was not ready after %s", e.What,
+		briefly(e.After))
 	if e.Agent != "" {
 		s += fmt.Sprintf(" (agent %q)", e.Agent)
 	}
@@ -313,7 +316,8 @@ func (c *checker) unpriced(a *Agent) {
 	if _, known := c.def.Prices.Of(rest); known { // as a call looks for it
 		return
 	}
-	c.report(by.at("model"), CodePrice, "the loop %q has a budget of cost, but the price of %q is not known", around.Name, by.Model).
+	c.report(by.at("model"), CodePrice, "the loop %q has a budget of cost, but the price of %q is not known",
+		around.Name, by.Model).
 		Hint = c.priceHint(by.Model)
 }
 

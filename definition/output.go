@@ -17,7 +17,8 @@ import (
 func (c *checker) output(a *Agent) {
 	loops := a.parent != nil && a.parent.Type == TypeLoop
 	if a.OutputKey == LoopOutput && !loops {
-		c.report(a.at("output_key"), CodeNoLoop, "loop_output marks the finalizer of a loop, but this agent is not a step of a loop")
+		c.report(a.at("output_key"), CodeNoLoop, "loop_output marks the finalizer of a loop, but this agent is not a "+
+			"step of a loop")
 	}
 	if a.Type != TypeLoop {
 		return
@@ -29,7 +30,8 @@ func (c *checker) output(a *Agent) {
 		case sub.OutputKey != LoopOutput:
 			steps++
 		case first != nil:
-			c.report(sub.at("output_key"), CodeFinalizer, "the loop %q has two finalizers: %q and %q", a.Name, first.Name, sub.Name).
+			c.report(sub.at("output_key"), CodeFinalizer, "the loop %q has two finalizers: %q and %q", a.Name,
+				first.Name, sub.Name).
 				Hint = "give loop_output to one of its sub-agents"
 		default:
 			first = sub
@@ -39,10 +41,12 @@ func (c *checker) output(a *Agent) {
 		return
 	}
 	if steps == 0 && !a.incomplete() {
-		c.report(first.at("output_key"), CodeFinalizer, "the loop %q has no steps besides its finalizer %q", a.Name, first.Name)
+		c.report(first.at("output_key"), CodeFinalizer, "the loop %q has no steps besides its finalizer %q", a.Name,
+			first.Name)
 	}
 	if first.Type == TypeExpression {
-		c.report(first.at("output_key"), CodeFinalizer, "the finalizer %q returns no text: it is an expression agent", first.Name).
+		c.report(first.at("output_key"), CodeFinalizer, "the finalizer %q returns no text: it is an expression agent",
+			first.Name).
 			Hint = `use text: "{{key}}"`
 	}
 }
@@ -87,7 +91,8 @@ func (c *checker) untold(a *Agent) {
 	default:
 		return
 	}
-	c.warn(a.at("name"), CodeResult, "it is not clear what %q hands back: %q speaks last, but %s", a.Name, last.Name, why).
+	c.warn(a.at("name"), CodeResult, "it is not clear what %q hands back: %q speaks last, but %s", a.Name, last.Name,
+		why).
 		Hint = "give the loop a result, the key that holds what it makes, or a finalizer"
 }
 
@@ -171,7 +176,8 @@ func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 	if key == "" || slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return !w.in(a) }) {
 		return false
 	}
-	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs, func(in Input) bool { return in.Name == key }) {
+	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs,
+		func(in Input) bool { return in.Name == key }) {
 		return false
 	}
 	reads := func(who *Agent, key string) bool {

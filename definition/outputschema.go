@@ -119,7 +119,8 @@ func (s *schemaReader) keyword(p pair) {
 		out.Required = s.list(n, f, s.text)
 	case "additionalProperties":
 		if open, ok := s.boolean(n, f); ok && open {
-			s.report(s.src.Of(n), CodeValue, "%s cannot be true: an answer has only the properties that the schema names", f).Hint = "leave it out"
+			s.report(s.src.Of(n), CodeValue, "%s cannot be true: an answer has only the properties that the "+
+				"schema names", f).Hint = "leave it out"
 		}
 	case "minimum":
 		out.Minimum = s.numberPointer(n, f)
@@ -232,13 +233,15 @@ func (s *schemaReader) whole() {
 	case out.Type == "" && out.AnyOf == nil:
 		s.report(here, CodeMissing, "%s needs a type", s.what).Hint = "the types are " + strings.Join(schemaTypes, ", ")
 	case out.Type == "array" && out.Items == nil:
-		s.report(here, CodeMissing, "%s is an array and needs items", s.what).Hint = "write items, such as items: {type: string}"
+		s.report(here, CodeMissing, "%s is an array and needs items", s.what).Hint = "write items, such as items: " +
+			"{type: string}"
 	case out.Type == "object" && len(out.Properties) == 0:
 		s.report(here, CodeMissing, "%s is an object and needs properties", s.what)
 	}
 	for i, name := range out.Required {
 		if _, ok := out.Properties[name]; !ok {
-			s.report(s.src.Of(source.Deref(s.at["required"].Content[i])), CodeValue, "%s requires %q, which is not among its properties", s.what, name).
+			s.report(s.src.Of(source.Deref(s.at["required"].Content[i])), CodeValue,
+				"%s requires %q, which is not among its properties", s.what, name).
 				Hint = didYouMean(name, slices.Sorted(slices.Values(out.PropertyOrder)), "%q", "")
 		}
 	}
@@ -300,7 +303,8 @@ func (s *schemaReader) values() {
 			s.out.Enum[i] = f // as in JSON
 		}
 		_, text := v.(string)
-		if text && s.out.Type == "string" || ok && s.out.Type == "number" || ok && f == math.Trunc(f) && s.out.Type == "integer" {
+		if text && s.out.Type == "string" || ok && s.out.Type == "number" ||
+			ok && f == math.Trunc(f) && s.out.Type == "integer" {
 			continue
 		}
 		at, hint := s.at["const"], ""
@@ -325,10 +329,13 @@ func answerSchema(s *jsonschema.Schema) *genai.Schema {
 		return nil
 	}
 	out := &genai.Schema{
-		Type: genai.Type(strings.ToUpper(s.Type)), Title: s.Title, Description: s.Description, Format: s.Format, Pattern: s.Pattern,
+		Type: genai.Type(strings.ToUpper(s.Type)), Title: s.Title, Description: s.Description, Format: s.Format,
+		Pattern: s.Pattern,
 		Minimum: s.Minimum, Maximum: s.Maximum, MinLength: wide(s.MinLength), MaxLength: wide(s.MaxLength),
-		MinItems: wide(s.MinItems), MaxItems: wide(s.MaxItems), MinProperties: wide(s.MinProperties), MaxProperties: wide(s.MaxProperties),
-		Items: answerSchema(s.Items), Required: slices.Clone(s.Required), PropertyOrdering: slices.Clone(s.PropertyOrder),
+		MinItems: wide(s.MinItems), MaxItems: wide(s.MaxItems), MinProperties: wide(s.MinProperties),
+		MaxProperties: wide(s.MaxProperties),
+		Items:         answerSchema(s.Items), Required: slices.Clone(s.Required),
+		PropertyOrdering: slices.Clone(s.PropertyOrder),
 	}
 	if len(s.Types) > 0 { // the second is null
 		out.Type, out.Nullable = genai.Type(strings.ToUpper(s.Types[0])), new(true)
@@ -385,7 +392,8 @@ func answerShape() shape {
 	}
 	s.AllOf = append(s.AllOf, listedTypes()...)
 	for _, of := range [][2]string{{"array", "items"}, {"object", "properties"}} {
-		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{of[0]}}}, Required: []string{"type"}}
+		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{of[0]}}},
+			Required: []string{"type"}}
 		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: is, Then: &jsonschema.Schema{Required: []string{of[1]}}})
 	}
 	return s
@@ -418,10 +426,12 @@ func listedTypes() []*jsonschema.Schema {
 		if t == "null" { // beside another one it says that null is allowed
 			several = nothing()
 		}
-		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {AnyOf: []*jsonschema.Schema{one, several}}}, Required: []string{"type"}}
+		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {AnyOf: []*jsonschema.Schema{one,
+			several}}}, Required: []string{"type"}}
 		all = append(all, &jsonschema.Schema{If: is, Then: then})
 	}
 	untyped := &jsonschema.Schema{Required: []string{"anyOf"}, Not: &jsonschema.Schema{Required: []string{"type"}}}
 	all = append(all, &jsonschema.Schema{If: untyped, Then: none})
-	return append(all, &jsonschema.Schema{If: &jsonschema.Schema{Required: []string{"type"}}, Else: values(&jsonschema.Schema{Type: "string"})})
+	return append(all, &jsonschema.Schema{If: &jsonschema.Schema{Required: []string{"type"}},
+		Else: values(&jsonschema.Schema{Type: "string"})})
 }

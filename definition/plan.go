@@ -32,8 +32,9 @@ func (a *Agent) planWith(l *Loop) *loop.Plan {
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
 		Budget: l.Budget, FinalizerReserve: l.Reserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
-		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit, FinalizeEach: l.FinalizeEach,
-		DelayAfter: loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
+		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit,
+		FinalizeEach: l.FinalizeEach,
+		DelayAfter:   loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
 	}
 	for _, sub := range a.SubAgents {
 		p.Steps = append(p.Steps, sub.planStep())
@@ -48,7 +49,8 @@ func (a *Agent) planStep() loop.Step {
 		s.OnError = a.OnError
 	}
 	if own := a.Step; own != nil {
-		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.Adaptive, own.Retry, own.Circuit
+		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.Adaptive, own.Retry,
+			own.Circuit
 		s.DelayBefore, s.DelayAfter = loop.Duration(own.DelayBefore), loop.Duration(own.DelayAfter)
 	}
 	return s
@@ -92,7 +94,8 @@ func (c *checker) planError(a *Agent, e *loop.PlanError) {
 	case field == "iteration_timeout" && !given && a.Loop.Timeouts != "":
 		p.Hint = fmt.Sprintf("this limit is from the preset %s; set timeout too, or timeouts: none", a.Loop.Timeouts)
 	case field == "finalizer":
-		p.Message, p.Hint = fmt.Sprintf("the loop %q has no finalizer", a.Name), "give one of its sub-agents output_key: loop_output"
+		p.Message, p.Hint = fmt.Sprintf("the loop %q has no finalizer", a.Name),
+			"give one of its sub-agents output_key: loop_output"
 	}
 }
 

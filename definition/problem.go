@@ -219,7 +219,8 @@ func (ps Problems) sort() Problems {
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return slices.CompactFunc(ps, func(a, b *Problem) bool {
-		return a.File == b.File && a.Line == b.Line && a.Column == b.Column && a.Code == b.Code && a.Message == b.Message
+		return a.File == b.File && a.Line == b.Line && a.Column == b.Column && a.Code == b.Code &&
+			a.Message == b.Message
 	})
 }
 

@@ -128,7 +128,8 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 		return text
 	}
 	last := len(words) - 1
-	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last], text).
+	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last],
+		text).
 		Hint = didYouMean(text, words, "%q", "")
 	return ""
 }
@@ -186,7 +187,8 @@ func (r *reader) boolean(n *source.Node, what string) (v, ok bool) {
 }
 
 // yesWords are true and false in other words, some of which an older YAML had.
-var yesWords = map[string]bool{"yes": true, "on": true, "y": true, "1": true, "no": false, "off": false, "n": false, "0": false}
+var yesWords = map[string]bool{"yes": true, "on": true, "y": true, "1": true, "no": false, "off": false, "n": false,
+	"0": false}
 
 // hint adds a hint to what was reported last, if it has none.
 func (l *loader) hint(text string) {
@@ -206,7 +208,8 @@ func (r *reader) ambiguous(n *source.Node, what string) bool {
 	if n.Kind != source.Scalar || m == nil || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
 		return false
 	}
-	r.report(r.src.Of(n), CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what, n.Value).
+	r.report(r.src.Of(n), CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what,
+		n.Value).
 		Hint = "write " + strings.TrimPrefix(m[1], "+") + m[2]
 	return true
 }
@@ -230,7 +233,8 @@ func (r *reader) integer(n *source.Node, what string) (v int64, ok bool) {
 		return v, true
 	}
 	var f float64
-	if n.Kind == source.Scalar && n.ShortTag() == "!!float" && n.Load(&f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
+	if n.Kind == source.Scalar && n.ShortTag() == "!!float" && n.Load(&f) == nil && f == math.Trunc(f) &&
+		math.Abs(f) <= 1<<53 {
 		return int64(f), true // 5.0, as JSON Schema has it
 	}
 	if n.Kind == source.Scalar && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {

@@ -137,7 +137,8 @@ func (c *checker) late(rd *read, key string) {
 	if len(writers) == 0 || around == nil || rd.soft {
 		return
 	}
-	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs, func(in Input) bool { return in.Name == key }) {
+	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs,
+		func(in Input) bool { return in.Name == key }) {
 		return
 	}
 	for _, w := range writers {
@@ -145,7 +146,8 @@ func (c *checker) late(rd *read, key string) {
 		for fin != nil && fin.OutputKey != LoopOutput {
 			fin = inLoop(fin)
 		}
-		if fin == nil || fin.parent == nil || rd.agent.in(fin) || !rd.agent.in(fin.parent) || fin.parent.Loop == nil || fin.parent.Loop.FinalizeEach || fin.parent.loopAround() != nil {
+		if fin == nil || fin.parent == nil || rd.agent.in(fin) || !rd.agent.in(fin.parent) || fin.parent.Loop == nil ||
+			fin.parent.Loop.FinalizeEach || fin.parent.loopAround() != nil {
 			return
 		}
 	}
@@ -184,7 +186,8 @@ func (c *checker) keyHint(rd *read, key string) string {
 		return fmt.Sprintf("%s is no key of the state: write %s alone", key, key)
 	}
 	if rd.agent.parameter(key) {
-		return fmt.Sprintf("%s is a parameter: what the model gives arrives on standard input, as JSON such as {%q: …}", key, key)
+		return fmt.Sprintf("%s is a parameter: what the model gives arrives on standard input, as JSON such as {%q: …}",
+			key, key)
 	}
 	if key == LoopOutput {
 		return "loop_output marks the finalizer; give the loop an output_key and read that"
@@ -204,7 +207,8 @@ func (c *checker) keyHint(rd *read, key string) string {
 	names := slices.Sorted(maps.Keys(c.keys))
 	if kin := relative(key, names); kin != "" && !rd.bare {
 		if earlier(key) && !rd.code && rd.loop() != nil {
-			return fmt.Sprintf("did you mean {{prev.%s}}, what %q was after the iteration before (%s)?", kin, kin, c.keys[kin])
+			return fmt.Sprintf("did you mean {{prev.%s}}, what %q was after the iteration before (%s)?", kin, kin,
+				c.keys[kin])
 		}
 		return fmt.Sprintf("did you mean %s (%s)?", form(kin), c.keys[kin])
 	}
@@ -243,7 +247,8 @@ var beforeWords = []string{
 
 // earlier reports whether a key's name asks for what was before.
 func earlier(key string) bool {
-	return slices.ContainsFunc(strings.Split(strings.ToLower(key), "_"), func(w string) bool { return slices.Contains(beforeWords, w) })
+	return slices.ContainsFunc(strings.Split(strings.ToLower(key), "_"),
+		func(w string) bool { return slices.Contains(beforeWords, w) })
 }
 
 // relative is the one key that another name may mean: one that has a word in
@@ -302,7 +307,8 @@ func (c *checker) noSpaces() {
 				Hint = fmt.Sprintf("did you mean {{%s}}?", key)
 			continue
 		}
-		c.warn(rd.place(), CodeTemplate, "%s is not a placeholder and is not replaced: the name of a key has no spaces", rd).
+		c.warn(rd.place(), CodeTemplate, "%s is not a placeholder and is not replaced: the name of a key has no spaces",
+			rd).
 			Hint = "if you mean a key, join the words with _"
 	}
 }

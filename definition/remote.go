@@ -63,7 +63,8 @@ func (c *checker) remote(a *Agent) {
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		c.template(a, field, texts[field], template.Mustache)
 	}
-	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken || vocabulary.AgentName(a.Name) != "" {
+	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken ||
+		vocabulary.AgentName(a.Name) != "" {
 		return
 	}
 	if e := a.A2A.Endpoint; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {
@@ -80,7 +81,8 @@ func (c *checker) remote(a *Agent) {
 	}
 }
 
-var remoteWords = strings.NewReplacer("AgentCardSource", "endpoint", "Payload", "payload", "Headers", "headers", "SizeLimit", "size_limit")
+var remoteWords = strings.NewReplacer("AgentCardSource", "endpoint", "Payload", "payload", "Headers", "headers",
+	"SizeLimit", "size_limit")
 
 // remoteField gives an error of remoteagent in the words of a file, with the field
 // that it is about.
@@ -99,8 +101,9 @@ func remoteField(msg string) (field, inWords string) {
 func newRemote(a *Agent, cb around) (agent.Agent, error) {
 	x := a.A2A
 	return remoteagent.NewA2A(remoteagent.A2AConfig{
-		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, AgentCardSource: x.Endpoint,
-		Payload: clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
+		AgentCardSource: x.Endpoint,
+		Payload:         clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
 		Headers: x.Headers, SizeLimit: x.SizeLimit,
 	})
 }

@@ -259,21 +259,22 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 
 // named is a map with names of the author's own. What cannot be read is left out.
 func named[T any](v value[T]) value[map[string]T] {
-	return value[map[string]T]{func() shape { return mapOf(v.shape()) }, func(p place, n *source.Node) (map[string]T, bool) {
-		ps, ok := p.pairs(n, p.field)
-		if !ok {
-			p.hint(assigned(n))
-		}
-		m := make(map[string]T, len(ps))
-		for _, e := range ps {
-			f := p.field + "." + e.key
-			p.a.nodes[f], p.a.nodes["key of "+f] = e.value, e.at
-			if t, good := v.read(p.at(f), e.value); good {
-				m[e.key] = t
+	return value[map[string]T]{func() shape { return mapOf(v.shape()) },
+		func(p place, n *source.Node) (map[string]T, bool) {
+			ps, ok := p.pairs(n, p.field)
+			if !ok {
+				p.hint(assigned(n))
 			}
-		}
-		return m, true
-	}}
+			m := make(map[string]T, len(ps))
+			for _, e := range ps {
+				f := p.field + "." + e.key
+				p.a.nodes[f], p.a.nodes["key of "+f] = e.value, e.at
+				if t, good := v.read(p.at(f), e.value); good {
+					m[e.key] = t
+				}
+			}
+			return m, true
+		}}
 }
 
 // parts is a map of known names, which becomes an S.

@@ -118,7 +118,8 @@ func propertiesOf(t Type, root bool) shape {
 // typeSchema is an agent of a type. What it needs can stand in its config.
 func typeSchema(t Type, root bool) shape {
 	s := propertiesOf(t, root)
-	set(s, "config", &jsonschema.Schema{Ref: "#/$defs/config." + string(t), Description: "fields of the agent, as other products write them"})
+	set(s, "config", &jsonschema.Schema{Ref: "#/$defs/config." + string(t),
+		Description: "fields of the agent, as other products write them"})
 	required := []string{"name"}
 	switch field, needed := needs[t]; {
 	case needed:
@@ -130,9 +131,11 @@ func typeSchema(t Type, root bool) shape {
 	for _, field := range required {
 		both.AllOf = append(both.AllOf, has(field))
 	}
-	s.If, s.Then, s.Else = &jsonschema.Schema{Required: []string{"config"}}, both, &jsonschema.Schema{Required: required}
+	s.If, s.Then, s.Else = &jsonschema.Schema{Required: []string{"config"}}, both,
+		&jsonschema.Schema{Required: required}
 	if t == TypeExpression {
-		s.AnyOf = []*jsonschema.Schema{given("set", &jsonschema.Schema{MinProperties: new(1)}), has("value"), has("exit_when")}
+		s.AnyOf = []*jsonschema.Schema{given("set", &jsonschema.Schema{MinProperties: new(1)}), has("value"),
+			has("exit_when")}
 	}
 	return s
 }
@@ -145,7 +148,8 @@ func given(field string, value shape) shape {
 	if value != nil {
 		is.Properties = map[string]*jsonschema.Schema{field: value}
 	}
-	inside := &jsonschema.Schema{Required: []string{"config"}, Properties: map[string]*jsonschema.Schema{"config": is.CloneSchemas()}}
+	inside := &jsonschema.Schema{Required: []string{"config"},
+		Properties: map[string]*jsonschema.Schema{"config": is.CloneSchemas()}}
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{is, inside}}
 }
 
@@ -154,13 +158,15 @@ func given(field string, value shape) shape {
 func agentSchema(kind string) shape {
 	s := &jsonschema.Schema{Type: "object"}
 	for _, t := range types {
-		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: []any{t}}), Then: by(kind + "." + t)})
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: []any{t}}),
+			Then: by(kind + "." + t)})
 	}
 	known := make([]any, len(types))
 	for i, t := range types {
 		known[i] = t
 	}
-	s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: known}), Else: by(kind + ".untyped")})
+	s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: known}),
+		Else: by(kind + ".untyped")})
 	return s
 }
 
@@ -206,5 +212,6 @@ func unknownSchema(kind string) shape {
 // stepSchema is an agent, or the file that it is in.
 func stepSchema() shape {
 	s := settings([]entry{{"ref", "the file of the agent, in the same folder or below", text()}}, "ref")
-	return &jsonschema.Schema{If: &jsonschema.Schema{Type: "object", Required: []string{"ref"}}, Then: s, Else: by("agent"), Type: "object"}
+	return &jsonschema.Schema{If: &jsonschema.Schema{Type: "object", Required: []string{"ref"}}, Then: s,
+		Else: by("agent"), Type: "object"}
 }

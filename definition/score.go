@@ -44,7 +44,8 @@ func (c *checker) wordsAsNumbers(a *Agent) {
 	if s := a.Loop.Score; s != nil {
 		pinned := s.Label != "" || s.Field != "" || len(s.Dimensions) > 0
 		if w := c.wordsIn(s.Key, a); w != nil && !pinned {
-			c.warn(a.at("score.key"), CodeWords, "%s is a text that %q writes, in which the score must be found", s.Key, w.Name).
+			c.warn(a.at("score.key"), CodeWords, "%s is a text that %q writes, in which the score must be found", s.Key,
+				w.Name).
 				Hint = "give " + quoted(w.Name) + " an output_schema, or the score a label: the word before the number"
 		}
 		c.dimensionTarget(a, s)
@@ -87,7 +88,10 @@ func (c *checker) dimensionTarget(a *Agent, s *loop.Score) {
 	switch {
 	case len(ws) > 0 && without == len(ws):
 		c.report(at, CodeStop, "dimension_target can never be met: %s is written by %q, which gives no dimensions", s.Key, ws[0].Name).Hint = hint
-	case without > 0 || slices.ContainsFunc(ws, func(w *Agent) bool { return w.Type == TypeExpression || w.Type == TypeTemplate }):
+	case without > 0 || slices.ContainsFunc(ws, func(w *Agent) bool {
+		return w.Type == TypeExpression ||
+			w.Type == TypeTemplate
+	}):
 		c.warn(at, CodeStop, "dimension_target is met only if the score has dimensions, and none are named").Hint = hint
 	}
 }
@@ -126,14 +130,16 @@ func (c *checker) selfJudged(a *Agent) {
 		switch {
 		case sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach, sub.Type == TypeExpression, sub.Type == TypeTemplate:
 			continue
-		case s.Judge != nil && s.Judge.Step == sub.Name, s.Judge == nil && sub.OutputKey != "" && slices.Contains(rated, sub.OutputKey):
+		case s.Judge != nil && s.Judge.Step == sub.Name, s.Judge == nil && sub.OutputKey != "" &&
+			slices.Contains(rated, sub.OutputKey):
 			judge = sub
 		default:
 			makers++
 		}
 	}
 	if judge != nil && judge.Type == TypeLLM && makers == 0 {
-		c.note(judge.at("name"), CodeJudge, "%q judges itself: no other step of the loop %q makes anything", judge.Name, a.Name).
+		c.note(judge.at("name"), CodeJudge, "%q judges itself: no other step of the loop %q makes anything", judge.Name,
+			a.Name).
 			Hint = "let one agent write, and another one judge"
 	}
 }

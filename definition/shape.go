@@ -124,7 +124,8 @@ func filled(of shape) shape {
 	return s
 }
 
-var plural = map[string]string{"text": "texts", "whole number": "whole numbers", "agent": "agents", "tool": "tools", "condition": "conditions"}
+var plural = map[string]string{"text": "texts", "whole number": "whole numbers", "agent": "agents", "tool": "tools",
+	"condition": "conditions"}
 
 // mapOf is a map with names of the author's own.
 func mapOf(of shape) shape {
@@ -143,7 +144,8 @@ type entry struct {
 
 // settings is a map of known names, some of which are needed.
 func settings(entries []entry, needed ...string) shape {
-	s := &jsonschema.Schema{Type: "object", Title: "map", Properties: make(map[string]*jsonschema.Schema), AdditionalProperties: nothing(), Required: needed}
+	s := &jsonschema.Schema{Type: "object", Title: "map", Properties: make(map[string]*jsonschema.Schema),
+		AdditionalProperties: nothing(), Required: needed}
 	for _, e := range entries {
 		e.value.Description = e.doc
 		s.Properties[e.name] = e.value

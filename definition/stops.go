@@ -54,7 +54,8 @@ func (a *Agent) Stops() []StopWay {
 		if per == "" {
 			per = loop.PerIteration
 		}
-		add(loop.ReasonConverged, "when the next %s is expected to gain less than %s", perWords[per], decimal(l.NotWorth.Gain))
+		add(loop.ReasonConverged, "when the next %s is expected to gain less than %s", perWords[per],
+			decimal(l.NotWorth.Gain))
 	}
 	if l.MaxIterations > 0 {
 		add(loop.ReasonMaxIterations, "after %s", plurals(int64(l.MaxIterations), "iteration"))
@@ -69,7 +70,8 @@ func (a *Agent) Stops() []StopWay {
 }
 
 var perWords = map[loop.Per]string{
-	loop.PerIteration: "iteration", loop.PerMinute: "minute", loop.PerKTokens: "thousand tokens", loop.PerCost: "unit of cost",
+	loop.PerIteration: "iteration", loop.PerMinute: "minute", loop.PerKTokens: "thousand tokens",
+	loop.PerCost: "unit of cost",
 }
 
 func scoreStops(s *loop.Score, add func(loop.StopReason, string, ...any)) {

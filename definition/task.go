@@ -60,7 +60,8 @@ type HTTP struct {
 }
 
 func contentShape() shape {
-	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"}, Title: "text, map or list"}
+	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"},
+		Title: "text, map or list"}
 }
 
 // takesBody reads what a request sends: text, or what becomes JSON.
@@ -101,7 +102,8 @@ func (r *reader) expression(n *source.Node, what string) (string, bool) {
 }
 
 func erasable() shape {
-	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "null"}, MinLength: new(1), Title: "expression"}
+	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "null"}, MinLength: new(1),
+		Title: "expression"}
 }
 
 // erasable reads an expression, or null, which removes a key.
@@ -129,7 +131,8 @@ var taskRows = []row[Agent]{
 }
 
 var templateRows = []row[Agent]{
-	field("text", "text that the agent says, with placeholders", aWords, func(a *Agent) *string { return &a.Text }).must(),
+	field("text", "text that the agent says, with placeholders", aWords,
+		func(a *Agent) *string { return &a.Text }).must(),
 }
 
 var commandRows = []row[Command]{
@@ -319,7 +322,8 @@ func (c *checker) exitWhen(a *Agent) {
 
 // resultFields are what there is to know about the result of a task.
 var resultFields = map[Type][]string{
-	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"}, TypeTemplate: {"text"},
+	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"},
+	TypeTemplate: {"text"},
 }
 
 // resultReads looks whether exit_when reads of the result what is in it.
@@ -389,7 +393,8 @@ func (c *checker) whole(a *Agent) {
 }
 
 // needs are the fields without which a task cannot be.
-var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint", TypeHuman: "question", TypeFunc: "func"}
+var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint",
+	TypeHuman: "question", TypeFunc: "func"}
 
 // unset reports a field that a task needs and does not have.
 func (c *checker) unset(a *Agent) bool {
@@ -401,7 +406,8 @@ func (c *checker) unset(a *Agent) bool {
 		}
 		return !given || source.IsNull(n)
 	}
-	if a.Type == TypeExpression && !a.broken && len(a.Expression.Set) == 0 && a.Expression.Value == "" && a.ExitWhen == "" {
+	if a.Type == TypeExpression && !a.broken && len(a.Expression.Set) == 0 && a.Expression.Value == "" &&
+		a.ExitWhen == "" {
 		c.report(a.src.Of(a.node), CodeMissing, "an expression agent needs set, value or exit_when")
 		return true
 	}
@@ -468,7 +474,8 @@ func inFileWords(msg string) string {
 // newTask makes the agent of a task.
 func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	base := taskagent.Config{
-		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after, Effect: a.Effect, Reconcile: reconcileOf(a, cfg),
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
+		Effect: a.Effect, Reconcile: reconcileOf(a, cfg),
 		OutputKey: outputKey(a), ResultKey: a.ResultKey, ExitWhen: a.ExitWhen, ExitReason: a.ExitReason,
 	}
 	switch a.Type {
@@ -479,12 +486,14 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 			OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
 		})
 	case TypeExpression:
-		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set, Value: a.Expression.Value})
+		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set,
+			Value: a.Expression.Value})
 	case TypeHTTP:
 		h := a.HTTP
 		return taskagent.NewHTTP(taskagent.HTTPConfig{
 			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus, RedirectHosts: h.RedirectHosts,
+			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
+			RedirectHosts: h.RedirectHosts,
 		})
 	case TypeTemplate:
 		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})

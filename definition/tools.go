@@ -49,7 +49,8 @@ var toolForms = map[string]string{
 	"func": "{func: name}", "agent": "{agent: {…}}", "command": "{command: […], name: …}", "mcp": "{mcp: {…}}",
 }
 
-const toolsHint = "the tools are exit_loop, the name of a Go function, {agent: {…}}, {command: […], name: …} and {mcp: {…}}"
+const toolsHint = "the tools are exit_loop, the name of a Go function, {agent: {…}}, {command: […], name: …} and " +
+	"{mcp: {…}}"
 
 // takesTools reads the tools of a model, each by itself.
 func takesTools(p place, n *source.Node, _ *LLM) bool {
@@ -89,7 +90,8 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 		r.report(r.src.Of(n), CodeTool, "the tool %s must be a map, not a name", name).Hint = "write " + toolForms[name]
 	default:
 		if near := didYouMean(name, toolNames, "%q", ""); near != "" {
-			r.report(r.src.Of(n), CodeTool, "there is no tool %q", name).Hint = near + " (a Go function is written {func: " + name + "})"
+			r.report(r.src.Of(n), CodeTool, "there is no tool %q", name).Hint = near +
+				" (a Go function is written {func: " + name + "})"
 			return
 		}
 		r.function(a, field, n, name)
@@ -142,7 +144,8 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 	case exitlooptool.Name, exitlooptool.Alias:
 		r.report(r.src.Of(p.at), CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
 	default:
-		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = didYouMean(p.key, toolNames, "%q", toolsHint)
+		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = didYouMean(p.key, toolNames, "%q",
+			toolsHint)
 	}
 }
 
@@ -275,9 +278,11 @@ func (b *builder) resolveTools(l *loader, a *Agent) {
 			names := slices.Sorted(maps.Keys(b.functions))
 			hint := "the functions are " + strings.Join(names, ", ")
 			if len(names) == 0 {
-				hint = "a program in Go gives functions, in BuildConfig.Tools; refrain run has none, so write {command: […], name: …} or {mcp: {…}}"
+				hint = "a program in Go gives functions, in BuildConfig.Tools; refrain run has none, so write " +
+					"{command: […], name: …} or {mcp: {…}}"
 			}
-			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = didYouMean(t.Func, names, "%q", hint)
+			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = didYouMean(t.Func, names, "%q",
+				hint)
 		}
 		if t.MCP == nil {
 			continue
@@ -342,7 +347,8 @@ func withParameters(t Tool, asked tool.Tool) (tool.Tool, error) {
 	if !ok {
 		return nil, fmt.Errorf("tool %q: a %T %w", asked.Name(), asked, tool.ErrUnusable)
 	}
-	return functiontool.New(functiontool.Config{Name: f.Name(), Description: f.Description(), InputSchema: t.Parameters, Effect: tool.EffectOf(asked), Reconcile: reconcileCommand(t, asked)},
+	return functiontool.New(functiontool.Config{Name: f.Name(), Description: f.Description(), InputSchema: t.Parameters,
+		Effect: tool.EffectOf(asked), Reconcile: reconcileCommand(t, asked)},
 		func(ctx tool.Context, in map[string]any) (any, error) {
 			request, err := json.Marshal(in)
 			if err != nil {

@@ -44,7 +44,8 @@ func (r *reader) unknown(a *Agent, p pair) {
 		others = append(others, f.Name)
 	}
 	if near := fieldNamed(expr.Nearest(p.key, others)); near.Name != "" && a.Type != "" {
-		problem.Hint = fmt.Sprintf("%q is a field of %s agents; this is %s agent", near.Name, join(near.Types, "and"), article(a.Type))
+		problem.Hint = fmt.Sprintf("%q is a field of %s agents; this is %s agent", near.Name, join(near.Types, "and"),
+			article(a.Type))
 	}
 }
 
@@ -52,7 +53,8 @@ func (r *reader) unknown(a *Agent, p pair) {
 // that the value fits.
 func nearField(p pair, names []string) string {
 	found := near(p.key, names)
-	if found != "timeout" && found != "timeouts" || p.value.Kind != source.Scalar || !slices.Contains(names, "timeouts") {
+	if found != "timeout" && found != "timeouts" || p.value.Kind != source.Scalar ||
+		!slices.Contains(names, "timeouts") {
 		return found
 	}
 	if _, ok := spanOf(p.value); ok {
@@ -86,7 +88,8 @@ func near(typed string, names []string) string {
 
 // misplaced reports a field of another type of agent.
 func (r *reader) misplaced(a *Agent, p pair, f Field) {
-	problem := r.report(r.src.Of(p.at), CodeField, "%q is a field of %s agents; this is %s agent", p.key, join(f.Types, "and"), article(a.Type))
+	problem := r.report(r.src.Of(p.at), CodeField, "%q is a field of %s agents; this is %s agent", p.key,
+		join(f.Types, "and"), article(a.Type))
 	if _, given := a.nodes["type"]; !given && a.Type == TypeLoop && f.Types[0].Workflow() {
 		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", join(f.Types, "or"))
 	}

@@ -17,10 +17,12 @@ type Parallel struct {
 }
 
 var parallelRows = []row[Parallel]{
-	field("max_concurrency", "most sub-agents that run at once; all if left out", wholeFrom[uint](0, ""), func(p *Parallel) *uint { return &p.MaxConcurrency }),
+	field("max_concurrency", "most sub-agents that run at once; all if left out", wholeFrom[uint](0, ""),
+		func(p *Parallel) *uint { return &p.MaxConcurrency }),
 }
 
-var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file", func() shape { return filled(by("step")) }, (*reader).subAgents)}
+var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file",
+	func() shape { return filled(by("step")) }, (*reader).subAgents)}
 
 func (r *reader) subAgents(a *Agent, n *source.Node) {
 	items, _ := r.items(n, "sub_agents")
@@ -59,16 +61,20 @@ func (c *checker) subAgents(a *Agent) {
 }
 
 var errorRows = []row[Agent]{
-	field("on_error", "after a failed step: stop (default), skip_step or next_iteration; on a loop for all its steps, on a step for itself", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration), func(a *Agent) *loop.ErrorPolicy { return &a.OnError }).
+	field("on_error", "after a failed step: stop (default), skip_step or next_iteration; on a loop for all its "+
+		"steps, on a step for itself", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration),
+		func(a *Agent) *loop.ErrorPolicy { return &a.OnError }).
 		helped("skip_step goes on with the next step, next_iteration with the next iteration").shown(loop.StopOnError),
 }
 
-var goOnRows = []row[Agent]{does("continue_on_error", "true means on_error: next_iteration", yesNo, (*reader).continueOnError)}
+var goOnRows = []row[Agent]{does("continue_on_error", "true means on_error: next_iteration", yesNo,
+	(*reader).continueOnError)}
 
 func (r *reader) continueOnError(a *Agent, n *source.Node) {
 	on, ok := r.boolean(n, "continue_on_error")
 	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
-		r.report(r.src.Of(a.nodes["key of continue_on_error"]), CodeConflict, "continue_on_error and on_error say the same; give one of them")
+		r.report(r.src.Of(a.nodes["key of continue_on_error"]), CodeConflict,
+			"continue_on_error and on_error say the same; give one of them")
 		return
 	}
 	if ok && on {

@@ -72,7 +72,8 @@ func (u AtMost) Time() (d time.Duration, ok bool) {
 // plus is both, one after the other.
 func (u AtMost) plus(v AtMost) AtMost {
 	return AtMost{
-		Turns: u.Turns + v.Turns, Calls: u.Calls + v.Calls, Tokens: u.Tokens + v.Tokens, Cost: u.Cost + v.Cost, Seconds: u.Seconds + v.Seconds,
+		Turns: u.Turns + v.Turns, Calls: u.Calls + v.Calls, Tokens: u.Tokens + v.Tokens, Cost: u.Cost + v.Cost,
+		Seconds:    u.Seconds + v.Seconds,
 		waits:      u.waits + v.waits,
 		tokensEach: max(u.tokensEach, v.tokensEach), costEach: max(u.costEach, v.costEach),
 	}
@@ -80,7 +81,8 @@ func (u AtMost) plus(v AtMost) AtMost {
 
 // often is so many times as much.
 func (u AtMost) often(n Bound) AtMost {
-	u.Turns, u.Calls, u.Tokens, u.Cost, u.Seconds = u.Turns.times(n), u.Calls.times(n), u.Tokens.times(n), u.Cost.times(n), u.Seconds.times(n)
+	u.Turns, u.Calls, u.Tokens, u.Cost, u.Seconds = u.Turns.times(n), u.Calls.times(n), u.Tokens.times(n),
+		u.Cost.times(n), u.Seconds.times(n)
 	u.waits = u.waits.times(n)
 	return u
 }
@@ -88,7 +90,8 @@ func (u AtMost) often(n Bound) AtMost {
 // within is no more than what is around it can use.
 func (u AtMost) within(v AtMost) AtMost {
 	u = u.atMostCalls(v.Calls)
-	u.Turns, u.Tokens, u.Cost, u.Seconds = min(u.Turns, v.Turns), min(u.Tokens, v.Tokens), min(u.Cost, v.Cost), min(u.Seconds, v.Seconds)
+	u.Turns, u.Tokens, u.Cost, u.Seconds = min(u.Turns, v.Turns), min(u.Tokens, v.Tokens), min(u.Cost, v.Cost),
+		min(u.Seconds, v.Seconds)
 	u.waits = min(u.waits, v.waits)
 	return u
 }
@@ -234,7 +237,8 @@ func (w *worst) run(a *Agent) AtMost {
 	case TypeHuman:
 		return AtMost{waits: seconds(a.Human.Deadline)}
 	case TypeFunc: // it may ask a model
-		return AtMost{Turns: unbounded, Calls: unbounded, Tokens: unbounded, Cost: unbounded, Seconds: unbounded, tokensEach: unbounded, costEach: unbounded}
+		return AtMost{Turns: unbounded, Calls: unbounded, Tokens: unbounded, Cost: unbounded, Seconds: unbounded,
+			tokensEach: unbounded, costEach: unbounded}
 	case TypeLLM:
 		return w.llm(a)
 	case TypeSequential:

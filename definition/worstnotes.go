@@ -37,7 +37,10 @@ func (w *WorstCase) Problems() Problems {
 		stale := timeProblems(a)
 		all = slices.DeleteFunc(all, func(p *Problem) bool {
 			// Not by their places, which may have been traced to another file.
-			return slices.ContainsFunc(stale, func(q *Problem) bool { return p.Code == q.Code && p.Message == q.Message })
+			return slices.ContainsFunc(stale, func(q *Problem) bool {
+				return p.Code == q.Code &&
+					p.Message == q.Message
+			})
 		})
 		as := of.as(a)
 		if of.given.Timeout != nil { // as if the file gave it
@@ -68,7 +71,8 @@ func (w *WorstCase) Notes() Problems {
 		p := w.of.planOf(a)
 		switch {
 		case p != nil && w.Agents[i].Seconds.Unbounded() && p.MaxIterations == 0 && p.Timeout == 0:
-			l.note(a.at("max_iterations"), CodeNoBound, "nothing limits the iterations of %q except its own stop conditions", a.Name).
+			l.note(a.at("max_iterations"), CodeNoBound, "nothing limits the iterations of %q except its own stop "+
+				"conditions", a.Name).
 				Hint = "give timeout, or max_iterations"
 		case a.Type == TypeHuman && a.Human.Deadline == 0:
 			l.note(a.at("question"), CodeNoBound, "nothing limits how long %q waits for a person", a.Name).Hint = "give deadline, such as 24h, and default, the answer to use then"
@@ -108,7 +112,8 @@ func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 	a := u.Agent
 	for _, t := range a.LLM.Tools {
 		if t.Exit == "" {
-			p := l.note(a.at(t.field), CodeNoBound, "nothing limits how often %q calls tools, with a model call after each", a.Name)
+			p := l.note(a.at(t.field), CodeNoBound, "nothing limits how often %q calls tools, with a model call "+
+				"after each", a.Name)
 			p.Hint = "a budget of calls on a loop around it limits this"
 			if n := w.Total.Calls; !n.Unbounded() {
 				p.Hint = fmt.Sprintf("here the run, or a loop in it, ends after %.0f requests", float64(n))
@@ -120,9 +125,11 @@ func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 	if w.of.given.EveryModel != "" {
 		return
 	}
-	if by := a.naming(); by != nil && u.Unpriced && u.Cost.Unbounded() && !strings.HasPrefix(by.Model, scriptedProvider+"/") {
+	if by := a.naming(); by != nil && u.Unpriced && u.Cost.Unbounded() &&
+		!strings.HasPrefix(by.Model, scriptedProvider+"/") {
 		l.note(by.at("model"), CodePrice, "the price of %q is not known", by.Model).
-			Hint = "add it to the root: prices: {" + by.Model + ": {input: …, output: …}}, for a million tokens; 0 is free"
+			Hint = "add it to the root: prices: {" + by.Model +
+			": {input: …, output: …}}, for a million tokens; 0 is free"
 	}
 }
 
@@ -139,11 +146,13 @@ func (w *WorstCase) roomNote(l *loader, a *Agent) {
 	}
 	price, priced := w.of.price(a)
 	for _, b := range w.of.budgetsOn(a) {
-		const needs = "no request of %q fits into the budget of %s: with its instructions and an answer of %d tokens it needs %s, but %s is %s"
+		const needs = "no request of %q fits into the budget of %s: with its instructions and an answer of %d tokens " +
+			"it needs %s, but %s is %s"
 		if b.Tokens > 0 && in+out > b.Tokens {
 			l.note(b.at, CodeStop, needs, a.Name, b.of, out, fmt.Sprintf("%d tokens", in+out), "tokens", fmt.Sprint(b.Tokens)).Hint = "raise tokens"
 		}
-		if cost := (float64(in)*price.Input + float64(out)*price.Output) / 1e6; priced && b.Cost != nil && cost > *b.Cost {
+		if cost := (float64(in)*price.Input + float64(out)*price.Output) / 1e6; priced && b.Cost != nil &&
+			cost > *b.Cost {
 			l.note(b.at, CodeStop, needs, a.Name, b.of, out, decimal(cost), "cost", decimal(*b.Cost)).Hint = "raise cost"
 		}
 	}
@@ -175,7 +184,8 @@ func (w *WorstCase) besideNote(l *loader, a *Agent) {
 	}
 	for _, b := range w.of.budgetsOn(a) {
 		if b.Tokens > 0 && all > b.Tokens {
-			l.note(a.at("name"), CodeStop, "the branches of %q wait for each other: their first answers need %d tokens in all, but the budget of %s has %d", a.Name, all, b.of, b.Tokens).
+			l.note(a.at("name"), CodeStop, "the branches of %q wait for each other: their first answers need %d "+
+				"tokens in all, but the budget of %s has %d", a.Name, all, b.of, b.Tokens).
 				Hint = "give the agents in it max_tokens"
 		}
 	}

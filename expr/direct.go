@@ -246,7 +246,8 @@ func (n *node) eval(s Scope) (v scalar, ok bool) {
 func (n *node) read(s Scope) (scalar, bool) {
 	if f, whole, ok := s.Number(n.path); ok {
 		whole = whole && n.typ != Double
-		return scalar{kind: aNumber, int: whole, num: f}, f == f && (!whole || f >= -exact && f <= exact) && (whole || n.typ != Int)
+		return scalar{kind: aNumber, int: whole, num: f}, f == f && (!whole || f >= -exact && f <= exact) &&
+			(whole || n.typ != Int)
 	}
 	x, ok := s.Value(n.root)
 	if !ok {

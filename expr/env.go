@@ -110,7 +110,8 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 	for _, op := range arithmetic {
 		subset.AddExcludedFunctions(env.NewFunction(op.name))
 	}
-	subset.AddExcludedFunctions(env.NewFunction(overloads.TypeConvertString, &env.Overload{ID: overloads.DoubleToString}))
+	subset.AddExcludedFunctions(env.NewFunction(overloads.TypeConvertString,
+		&env.Overload{ID: overloads.DoubleToString}))
 	opts := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(subset)),
 		cel.CustomTypeAdapter(adapt),

@@ -156,7 +156,8 @@ func (p *Program) evalError(err error) error {
 		return fmt.Errorf("no value for %s", name)
 	}
 	if strings.HasSuffix(msg, "cost limit exceeded") {
-		return fmt.Errorf("the expression exceeds the limit of %d CEL cost units: make it read less, or use a command", maxCost)
+		return fmt.Errorf("the expression exceeds the limit of %d CEL cost units: make it read less, or use a command",
+			maxCost)
 	}
 	if msg == "no such overload" {
 		return errors.New("the values do not fit the operation")

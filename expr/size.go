@@ -25,7 +25,8 @@ const MaxValue = 16 << 20
 const perPlace = 16
 
 func tooLarge() error {
-	return fmt.Errorf("the value is larger than %d MiB, the limit for expressions: keep less in the state, or use a command that works on files", MaxValue>>20)
+	return fmt.Errorf("the value is larger than %d MiB, the limit for expressions: keep less in the state, or use a "+
+		"command that works on files", MaxValue>>20)
 }
 
 // bulk is how many bytes a value has in plain form, where what is shared counts

@@ -25,7 +25,8 @@ var (
 func syntaxError(all []*common.Error, first *common.Error, msg string) *Error {
 	for _, e := range all {
 		if m := noToken.FindStringSubmatch(strings.TrimPrefix(e.Message, "Syntax error: ")); m != nil && isQuote(m[1]) {
-			return at(e, "the text that begins here does not end: a quote is missing, or one too many (write 'it\\'s' for it's)")
+			return at(e, "the text that begins here does not end: a quote is missing, or one too many (write "+
+				"'it\\'s' for it's)")
 		}
 	}
 	return at(first, syntaxWords(msg))
@@ -40,8 +41,10 @@ func isQuote(s string) bool { return strings.HasPrefix(s, `"`) || strings.HasPre
 // instead are characters of other languages, and what to write.
 var instead = map[rune]string{
 	'=': "== compares, and values are set by the keys of set", '&': "and is written &&", '|': "or is written ||",
-	'≥': "write >=", '≤': "write <=", '≠': "write !=", '“': `write "`, '”': `write "`, '„': `write "`, '‘': "write '", '’': "write '",
-	'×': "write *", '÷': "write /", '−': "write -", '$': "a key of the state is state.key", '@': "a key of the state is state.key", '~': "write matches, as in text.matches('a+')",
+	'≥': "write >=", '≤': "write <=", '≠': "write !=", '“': `write "`, '”': `write "`, '„': `write "`, '‘': "write '",
+	'’': "write '",
+	'×': "write *", '÷': "write /", '−': "write -", '$': "a key of the state is state.key",
+	'@': "a key of the state is state.key", '~': "write matches, as in text.matches('a+')",
 }
 
 func syntaxWords(msg string) string {

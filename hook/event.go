@@ -26,7 +26,8 @@ const (
 )
 
 var points = []Point{
-	BeforeRun, AfterRun, BeforeAgent, AfterAgent, BeforeIteration, AfterIteration, BeforeModel, AfterModel, BeforeTool, AfterTool,
+	BeforeRun, AfterRun, BeforeAgent, AfterAgent, BeforeIteration, AfterIteration, BeforeModel, AfterModel, BeforeTool,
+	AfterTool,
 }
 
 // Points lists all points, each before with its after.

@@ -138,13 +138,19 @@ func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 	if f == nil {
 		return nil, fmt.Errorf("function %q is nil", name)
 	}
-	return &Hook{name: "function " + name, cfg: cfg, call: func(ctx context.Context, ev *Event) error { return f(ctx, *ev) }}, nil
+	return &Hook{name: "function " + name, cfg: cfg, call: func(ctx context.Context, ev *Event) error {
+		return f(ctx,
+			*ev)
+	}}, nil
 }
 
 // said is what somebody outside gives for a reason, on one line and not too long.
 func said(text string) string {
 	const most = 500
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			!unicode.IsPrint(r)
+	}), " ")
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most-1]) + "…"
 	}

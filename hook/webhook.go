@@ -99,7 +99,8 @@ func signer(secret string) (*standardwebhooks.Webhook, error) {
 		return nil, errors.New("the secret must be base64, with or without the prefix whsec_, as in Standard Webhooks")
 	}
 	if len(key) < leastSecret {
-		return nil, fmt.Errorf("the secret has %d bytes, which is too short: use 24 or more, such as from: openssl rand -base64 24", len(key))
+		return nil, fmt.Errorf("the secret has %d bytes, which is too short: use 24 or more, such as from: openssl "+
+			"rand -base64 24", len(key))
 	}
 	return standardwebhooks.NewWebhookRaw(key)
 }
@@ -119,7 +120,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case req.Method != http.MethodPost, len(via) > 3:
 		return http.ErrUseLastResponse // its status is the answer then, and no good one
 	case credential.Left(req, via):
-		return fmt.Errorf("it redirects to another server, %s, which is not followed; use that address if it is right", shown(req.URL))
+		return fmt.Errorf("it redirects to another server, %s, which is not followed; use that address if it is right",
+			shown(req.URL))
 	}
 	return nil
 }
@@ -194,7 +196,8 @@ func (w *webhook) verdict(answer []byte) error {
 	veto, reason, err := readVerdict(answer)
 	switch {
 	case err != nil:
-		return fmt.Errorf(`its answer is neither empty nor JSON such as {"veto": true, "reason": "…"}: %s`, said(w.secrets.Strike(err.Error())))
+		return fmt.Errorf(`its answer is neither empty nor JSON such as {"veto": true, "reason": "…"}: %s`,
+			said(w.secrets.Strike(err.Error())))
 	case veto:
 		return &VetoError{Reason: said(w.secrets.Strike(reason))}
 	}

@@ -61,7 +61,8 @@ func (p *Plan) accept(t *Tally, o *incoming, scored bool) {
 	case t.Score == nil:
 		p.reject(t, fmt.Sprintf("it has no score; the best so far is %s (iteration %d)", num(*t.Best), t.BestIteration))
 	case -s.gain(*t.Best, *t.Score) > rec.Noise:
-		p.reject(t, fmt.Sprintf("score %s is worse than %s, the best so far (iteration %d)", num(*t.Score), num(*t.Best), t.BestIteration))
+		p.reject(t, fmt.Sprintf("score %s is worse than %s, the best so far (iteration %d)", num(*t.Score),
+			num(*t.Best), t.BestIteration))
 	}
 	t.RollbackDue = rolls && rec.Rejected != "" && !p.handsBack(t)
 	if rec.Rejected != "" || t.Score == nil {

@@ -124,7 +124,8 @@ func (p *Plan) cut(t *Tally, o *incoming) bool {
 		return false
 	}
 	t.Timeouts++
-	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: IterationTimeout, Message: "the iteration took longer than " + p.IterationTimeout.String()}}
+	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: IterationTimeout,
+		Message: "the iteration took longer than " + p.IterationTimeout.String()}}
 	if p.policy(o.Step, IterationTimeout) == StopOnError {
 		t.Fatal = t.LastFailure
 	}
@@ -257,7 +258,8 @@ func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	t.FailuresRunning++
 	policy := p.policy(o.Step, o.Failure.Kind)
 	tooMany := p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures
-	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind, Message: clip(o.Failure.Message)}}
+	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind,
+		Message: clip(o.Failure.Message)}}
 	if policy != SkipStep && policy != NextIteration || tooMany {
 		fatal := *t.LastFailure
 		if tooMany {
@@ -298,7 +300,8 @@ func (p *Plan) asker(o *incoming) string {
 
 // end closes the iteration. One that a failure has cut short is not scored.
 func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
-	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures, StateSize: o.StateSize}
+	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures,
+		StateSize: o.StateSize}
 	t.Fresh = true
 	p.weighState(t, o)
 	if t.ExitWords != "" {
@@ -357,7 +360,8 @@ func (p *Plan) succeed(t *Tally, complete bool) {
 		pause = min(pause, firstPause<<(t.Barren-1))
 	}
 	t.After = plus(t.After, pause)
-	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", plural(t.Barren, "iteration"), pause))
+	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", plural(t.Barren, "iteration"),
+		pause))
 }
 
 // warn adds a warning to the record.
@@ -389,8 +393,9 @@ func (p *Plan) weighState(t *Tally, o *incoming) {
 	case limit <= 0:
 	case o.StateSize > limit:
 		t.Fatal = &StepFailure{Failure: Failure{
-			Kind:    StateTooLarge,
-			Message: fmt.Sprintf("the state has %d bytes, state_limit is %d: keep less in it, or raise state_limit", o.StateSize, limit),
+			Kind: StateTooLarge,
+			Message: fmt.Sprintf("the state has %d bytes, state_limit is %d: keep less in it, or raise state_limit",
+				o.StateSize, limit),
 		}}
 	case o.StateSize > limit-limit/5:
 		t.Ended.Warning = fmt.Sprintf("the state has %d of %d bytes", o.StateSize, limit)

@@ -96,10 +96,12 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		b.stop(d)
 		return true
 	case d.Action == Rollback && o.Step >= 0:
-		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back, but the recorded run continued", d.Iteration))
+		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back, but the recorded run continued",
+			d.Iteration))
 		return true
 	case d.Action == Rollback && then != nil && then.To != d.To:
-		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back to iteration %d, the recording goes back to %d", d.Iteration, d.To, then.To))
+		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back to iteration %d, the recording goes "+
+			"back to %d", d.Iteration, d.To, then.To))
 		return true
 	case d.Action != RunStep || o.Canceled != "":
 	case o.Step < 0:
@@ -109,10 +111,12 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		b.unknown(beyond)
 		return true
 	case o.Step != d.Step:
-		b.unknown(fmt.Sprintf("in iteration %d this plan would run %q, the recording has %q", d.Iteration, p.nameOf(d.Step), p.nameOf(o.Step)))
+		b.unknown(fmt.Sprintf("in iteration %d this plan would run %q, the recording has %q", d.Iteration,
+			p.nameOf(d.Step), p.nameOf(o.Step)))
 		return true
 	case o.Iteration != 0 && o.Iteration != d.Iteration:
-		b.unknown(fmt.Sprintf("this plan would run %q in iteration %d, the recording does in %d", p.nameOf(d.Step), d.Iteration, o.Iteration))
+		b.unknown(fmt.Sprintf("this plan would run %q in iteration %d, the recording does in %d", p.nameOf(d.Step),
+			d.Iteration, o.Iteration))
 		return true
 	}
 	as, but := b.as(*o, &d, then)

@@ -77,7 +77,8 @@ func (c *checker) steps(p *Plan) {
 		case !s.Finalizer:
 			regular++
 		case final >= 0:
-			c.add(field, fmt.Sprintf("two finalizers: %q and %q", p.Steps[final].Name, s.Name), "a loop has at most one")
+			c.add(field, fmt.Sprintf("two finalizers: %q and %q", p.Steps[final].Name, s.Name),
+				"a loop has at most one")
 		default:
 			final = i
 		}
@@ -176,12 +177,14 @@ func (c *checker) whole(s *Score) {
 	if s.DimensionTarget == nil {
 		field = "score.dimensions"
 	}
-	c.add(field, field+" can never be met: score.expr gives a number, which has no dimensions", "read the score from a key that holds them")
+	c.add(field, field+" can never be met: score.expr gives a number, which has no dimensions",
+		"read the score from a key that holds them")
 }
 
 func (c *checker) score(s *Score) {
 	switch {
-	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil || s.MinDeltaPercent != nil):
+	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil ||
+		s.MinDeltaPercent != nil):
 		c.add("score", "score has a threshold, but nothing says what the score is", "give key or expr")
 	case s.Key == "" && s.Expr == "":
 		c.add("score", "score has neither key nor expr", "")

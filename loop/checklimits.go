@@ -13,14 +13,16 @@ import (
 // limits checks what bounds the loop and its steps.
 func (c *checker) limits(p *Plan) {
 	if p.MaxIterations > math.MaxInt32 {
-		c.add("max_iterations", fmt.Sprintf("max_iterations is %d", p.MaxIterations), fmt.Sprintf("give at most %d, or 0 for no limit", math.MaxInt32))
+		c.add("max_iterations", fmt.Sprintf("max_iterations is %d", p.MaxIterations),
+			fmt.Sprintf("give at most %d, or 0 for no limit", math.MaxInt32))
 	}
 	c.duration("timeout", p.Timeout)
 	c.duration("iteration_timeout", p.IterationTimeout)
 	c.duration("delay_before", p.DelayBefore)
 	c.duration("delay_after", p.DelayAfter)
 	if p.Timeout > 0 && p.IterationTimeout > p.Timeout {
-		c.add("iteration_timeout", fmt.Sprintf("iteration_timeout %s is longer than timeout %s", p.IterationTimeout, p.Timeout), "an iteration could never run out of time")
+		c.add("iteration_timeout", fmt.Sprintf("iteration_timeout %s is longer than timeout %s", p.IterationTimeout,
+			p.Timeout), "an iteration could never run out of time")
 	}
 	if b := p.Budget; b != nil {
 		if b.Calls < 0 || b.Tokens < 0 {
@@ -55,12 +57,14 @@ func (c *checker) stepLimits(field string, p *Plan, step int) {
 	c.duration(field+".delay_after", s.DelayAfter)
 	if r := s.Retry; r != nil {
 		if r.Attempts == 0 {
-			c.add(field+".retry.attempts", field+".retry has no attempts", "give how often the step runs in all, at least 2")
+			c.add(field+".retry.attempts", field+".retry has no attempts",
+				"give how often the step runs in all, at least 2")
 		}
 		c.duration(field+".retry.backoff", r.Backoff)
 		c.duration(field+".retry.max_backoff", r.MaxBackoff)
 		if r.MaxBackoff > 0 && r.Backoff > r.MaxBackoff {
-			c.add(field+".retry.max_backoff", fmt.Sprintf("%s.retry: backoff %s is above max_backoff %s", field, r.Backoff, r.MaxBackoff), "")
+			c.add(field+".retry.max_backoff", fmt.Sprintf("%s.retry: backoff %s is above max_backoff %s", field,
+				r.Backoff, r.MaxBackoff), "")
 		}
 		if once {
 			c.add(field+".retry", "the finalizer is not run again", "leave retry out")
@@ -78,7 +82,8 @@ func (c *checker) stepLimits(field string, p *Plan, step int) {
 			c.add(field+".adaptive.factor", fmt.Sprintf("%s.adaptive.factor is %v", field, a.Factor), "give at least 1")
 		}
 		if a.After > maxTimes {
-			c.add(field+".adaptive.after", fmt.Sprintf("%s.adaptive.after is %d", field, a.After), fmt.Sprintf("at most %d runs are remembered", maxTimes))
+			c.add(field+".adaptive.after", fmt.Sprintf("%s.adaptive.after is %d", field, a.After),
+				fmt.Sprintf("at most %d runs are remembered", maxTimes))
 		}
 	}
 	if k := s.Circuit; k != nil {
@@ -87,7 +92,8 @@ func (c *checker) stepLimits(field string, p *Plan, step int) {
 			c.add(field+".circuit.failures", field+".circuit has no failures", "give how many running open it")
 		}
 		if k.Cooldown == 0 {
-			c.add(field+".circuit.cooldown", field+".circuit has no cooldown", "give how long it stays open, such as 1m")
+			c.add(field+".circuit.cooldown", field+".circuit has no cooldown",
+				"give how long it stays open, such as 1m")
 		}
 		c.shared(field, p, step)
 	}
@@ -100,7 +106,8 @@ func (c *checker) shared(field string, p *Plan, step int) {
 	with := p.Steps[first].Circuit
 	if with.Failures != k.Failures || with.Cooldown != k.Cooldown {
 		c.add(field+".circuit.endpoint",
-			fmt.Sprintf("%s.circuit shares endpoint %q with step %q, but has other failures or another cooldown", field, k.Endpoint, p.Steps[first].Name),
+			fmt.Sprintf("%s.circuit shares endpoint %q with step %q, but has other failures or another cooldown", field,
+				k.Endpoint, p.Steps[first].Name),
 			"give both the same")
 	}
 }
@@ -122,7 +129,8 @@ func (c *checker) acceptance(p *Plan) {
 	c.finite("quality_gate", p.QualityGate)
 	if n := p.NoProgress; n != nil {
 		if n.Repeats == 1 {
-			c.add("no_progress.repeats", "no_progress.repeats is 1", "give at least 2: every result is the same as itself")
+			c.add("no_progress.repeats", "no_progress.repeats is 1",
+				"give at least 2: every result is the same as itself")
 		}
 		if slices.Contains(n.Keys, "") {
 			c.add("no_progress.keys", "no_progress.keys has an empty key", "")
@@ -131,12 +139,14 @@ func (c *checker) acceptance(p *Plan) {
 	if w := p.NotWorth; w != nil {
 		needs(true, "not_worth")
 		if c.finite("not_worth.gain", &w.Gain) && w.Gain <= 0 {
-			c.add("not_worth.gain", fmt.Sprintf("not_worth.gain is %v", w.Gain), "give the least gain that is worth going on for")
+			c.add("not_worth.gain", fmt.Sprintf("not_worth.gain is %v", w.Gain),
+				"give the least gain that is worth going on for")
 		}
 		switch w.Per {
 		case "", PerIteration, PerMinute, PerKTokens, PerCost:
 		default:
-			c.add("not_worth.per", fmt.Sprintf("not_worth.per is %q", w.Per), `use "iteration", "minute", "ktokens" or "cost"`)
+			c.add("not_worth.per", fmt.Sprintf("not_worth.per is %q", w.Per),
+				`use "iteration", "minute", "ktokens" or "cost"`)
 		}
 	}
 	if p.FinalizeEach && p.finalIndex() < 0 {
@@ -164,11 +174,13 @@ func (c *checker) judge(p *Plan) {
 			c.add("score.judge.step", fmt.Sprintf("score.judge names %q, which is no step", j.Step), hint)
 		}
 		if j.Samples > maxSamples {
-			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %d", j.Samples), fmt.Sprintf("give at most %d", maxSamples))
+			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %d", j.Samples),
+				fmt.Sprintf("give at most %d", maxSamples))
 		}
 	}
 	if len(s.Dimensions) > maxDims {
-		c.add("score.dimensions", fmt.Sprintf("score has %d dimensions", len(s.Dimensions)), fmt.Sprintf("give at most %d", maxDims))
+		c.add("score.dimensions", fmt.Sprintf("score has %d dimensions", len(s.Dimensions)),
+			fmt.Sprintf("give at most %d", maxDims))
 	}
 	for i, d := range s.Dimensions {
 		if d == "" || slices.Contains(s.Dimensions[:i], d) {

@@ -78,5 +78,6 @@ func (p *Plan) refusal(t *Tally, step int, wait time.Duration) *Failure {
 		who = fmt.Sprintf("endpoint %q", clip(name))
 	}
 	return &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
-		"not run: %s failed %d times running and is tried again after %s", who, t.stepTally(p.circuit(step)).Failures, wait.Round(time.Millisecond))}
+		"not run: %s failed %d times running and is tried again after %s", who, t.stepTally(p.circuit(step)).Failures,
+		wait.Round(time.Millisecond))}
 }

@@ -47,7 +47,8 @@ func (p *Plan) conditions(t *Tally, reason StopReason) (recs []ConditionRecord, 
 	p.circleRecords(t, reason, add)
 	if p.NotWorth != nil {
 		c := ConditionRecord{
-			Name: "not_worth", Value: "not predictable", Threshold: fmt.Sprintf("< %s per %s", num(p.NotWorth.Gain), p.NotWorth.per()),
+			Name: "not_worth", Value: "not predictable", Threshold: fmt.Sprintf("< %s per %s", num(p.NotWorth.Gain),
+				p.NotWorth.per()),
 			Holds: p.notWorth(t), Fired: reason == ReasonConverged && !p.converged(t),
 		}
 		near := 0.0
@@ -80,7 +81,8 @@ func (p *Plan) limitRecords(t *Tally, reason StopReason, add func(ConditionRecor
 			Holds: p.late(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
 		}, min(float64(active)/float64(limit), nearly))
 	} else if t.TimedOut != "" { // a limit from around the loop
-		add(ConditionRecord{Name: "timeout", Value: "out of time", Holds: true, Fired: reason == ReasonTimeout, Note: t.TimedOut}, 1)
+		add(ConditionRecord{Name: "timeout", Value: "out of time", Holds: true, Fired: reason == ReasonTimeout,
+			Note: t.TimedOut}, 1)
 	}
 	for _, l := range p.budget(t) {
 		if l.name == "" {
@@ -99,7 +101,8 @@ func (p *Plan) limitRecords(t *Tally, reason StopReason, add func(ConditionRecor
 		add(c, min(l.used/l.limit, nearly))
 	}
 	if t.Spent != "" {
-		add(ConditionRecord{Name: "budget", Value: "a call was refused", Holds: true, Fired: reason == ReasonBudget, Note: t.Spent}, 1)
+		add(ConditionRecord{Name: "budget", Value: "a call was refused", Holds: true, Fired: reason == ReasonBudget,
+			Note: t.Spent}, 1)
 	}
 }
 
@@ -186,7 +189,8 @@ func (s *Score) attained(t *Tally) string {
 // records lists the target and the convergence.
 func (s *Score) records(t *Tally, reached, converged bool, add func(ConditionRecord, float64)) {
 	if s.Target != nil {
-		c := ConditionRecord{Name: "target", Expr: s.what(), Value: "no score", Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote}
+		c := ConditionRecord{Name: "target", Expr: s.what(), Value: "no score",
+			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote}
 		near := 0.0
 		if t.Score != nil {
 			c.Value, c.Holds, near = num(*t.Score), !s.better(*s.Target, *t.Score), closeness(*t.Score, *s.Target)
@@ -195,7 +199,8 @@ func (s *Score) records(t *Tally, reached, converged bool, add func(ConditionRec
 		add(c, min(near, nearly))
 	}
 	if s.DimensionTarget != nil {
-		c := ConditionRecord{Name: "dimension_target", Value: "no dimensions", Threshold: "every one " + s.sign() + " " + num(*s.DimensionTarget), Fired: reached}
+		c := ConditionRecord{Name: "dimension_target", Value: "no dimensions",
+			Threshold: "every one " + s.sign() + " " + num(*s.DimensionTarget), Fired: reached}
 		near := 0.0
 		if worst := s.weakest(t.Dimensions); worst != nil {
 			c.Value, near = worst.Name+" "+num(worst.Value), closeness(worst.Value, *s.DimensionTarget)

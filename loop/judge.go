@@ -40,7 +40,8 @@ type judgeTally struct {
 
 // samples is how often the step is run as a judge; 0 if it is none.
 func (p *Plan) samples(step int) int {
-	if p.Score == nil || p.Score.Judge == nil || step < 0 || step >= len(p.Steps) || p.Score.Judge.Step != p.Steps[step].Name {
+	if p.Score == nil || p.Score.Judge == nil || step < 0 || step >= len(p.Steps) ||
+		p.Score.Judge.Step != p.Steps[step].Name {
 		return 0
 	}
 	return int(max(1, p.Score.Judge.Samples))

@@ -61,7 +61,8 @@ func (p *Plan) Next(t *Tally, now time.Time) Decision {
 	case reason == "":
 		return p.step(t)
 	case final >= 0 && !t.Finalized && reason != ReasonCanceled && reason != ReasonError:
-		d := Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(), Stop: p.record(t, reason)}
+		d := Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(),
+			Stop: p.record(t, reason)}
 		p.bound(t, &d, false, 0)
 		return d
 	}
@@ -116,7 +117,8 @@ func (p *Plan) step(t *Tally) Decision {
 func (p *Plan) reason(t *Tally) StopReason {
 	r := p.first(t)
 	switch r {
-	case ReasonBudget, ReasonTimeout, ReasonCondition, ReasonTarget, ReasonConverged, ReasonNoProgress, ReasonMaxIterations:
+	case ReasonBudget, ReasonTimeout, ReasonCondition, ReasonTarget, ReasonConverged, ReasonNoProgress,
+		ReasonMaxIterations:
 		if t.barren() {
 			return ReasonError
 		}

@@ -93,7 +93,8 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 		return p.NoProgress.evidence(t)
 	case ReasonConverged:
 		if !p.converged(t) {
-			return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", num(*t.Worth), p.NotWorth.per(), num(p.NotWorth.Gain))
+			return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", num(*t.Worth),
+				p.NotWorth.per(), num(p.NotWorth.Gain))
 		}
 		s := convergence + "Improvement < " + t.FlatBy
 		if n := p.Score.patience(); n > 1 {

@@ -70,7 +70,8 @@ func (p *Plan) reopen(t *Tally) error {
 	}
 	switch {
 	case t.Undone:
-		t.Ended = IterationRecord{Number: t.Iteration, Failures: t.IterationFailures, Rejected: "the loop stopped before it was complete"}
+		t.Ended = IterationRecord{Number: t.Iteration, Failures: t.IterationFailures,
+			Rejected: "the loop stopped before it was complete"}
 	case inStep && t.Place > 0:
 		t.Place--
 		t.Attempt = 0
@@ -102,7 +103,8 @@ func (p *Plan) refuses(t *Tally) error {
 	case f.Kind == IterationTimeout && p.iterationLate(t):
 		return &StoppedError{ReasonError, p.failure(t), "raise iteration_timeout above " + p.IterationTimeout.String()}
 	case f.Running > 0 && p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures:
-		return &StoppedError{ReasonError, p.failure(t), fmt.Sprintf("raise max_consecutive_failures above %d", t.FailuresRunning)}
+		return &StoppedError{ReasonError, p.failure(t), fmt.Sprintf("raise max_consecutive_failures above %d",
+			t.FailuresRunning)}
 	}
 	switch {
 	case t.TimedOut != "" && b != nil && b.Timeout > 0 && p.Timeout > 0 && p.Timeout <= b.Timeout:

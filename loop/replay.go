@@ -31,14 +31,17 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 	switch {
 	case d.Refuse != nil && kind != CircuitOpen:
 		return b.cut(&o, 0, 0, d.Refuse), but{
-			note: fmt.Sprintf("in iteration %d this plan would not run %q, whose circuit is open", d.Iteration, name), exact: b.state != nil,
+			note:  fmt.Sprintf("in iteration %d this plan would not run %q, whose circuit is open", d.Iteration, name),
+			exact: b.state != nil,
 		}
 	case d.Refuse == nil && kind == CircuitOpen:
-		return o, but{note: fmt.Sprintf("in iteration %d this plan would run %q, whose circuit was open in the recording", d.Iteration, name)}
+		return o, but{note: fmt.Sprintf("in iteration %d this plan would run %q, whose circuit was open in the "+
+			"recording", d.Iteration, name)}
 	case d.Refuse != nil:
 		return o, but{}
 	case kind == BudgetSpent && b.roomier():
-		return o, but{note: fmt.Sprintf("in iteration %d a call of %q did not fit into the budget of the recording, but might into this one", d.Iteration, name)}
+		return o, but{note: fmt.Sprintf("in iteration %d a call of %q did not fit into the budget of the recording, "+
+			"but might into this one", d.Iteration, name)}
 	}
 	took := o.took()
 	within := func(a, b time.Duration) bool { return a-b <= slack && b-a <= slack }
@@ -56,11 +59,13 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 	switch {
 	case same, limited && d.Timeout == 0 && then == nil:
 	case limited && (d.Timeout == 0 || took < d.Timeout-off):
-		return o, but{note: fmt.Sprintf("in iteration %d the recording cuts %q short after %s, this plan would not", d.Iteration, name, took.Round(time.Millisecond))}
+		return o, but{note: fmt.Sprintf("in iteration %d the recording cuts %q short after %s, this plan would not",
+			d.Iteration, name, took.Round(time.Millisecond))}
 	case d.Timeout > 0 && (limited || took > d.Timeout+off):
 		f := &Failure{Kind: d.TimeoutKind, Message: fmt.Sprintf("%s is cut short after %s", name, d.Timeout)}
 		return b.cut(&o, o.Waited, d.Timeout, f), but{
-			note: fmt.Sprintf("in iteration %d this plan would cut %q short after %s, the recording has %s", d.Iteration, name, d.Timeout, took.Round(time.Millisecond)),
+			note: fmt.Sprintf("in iteration %d this plan would cut %q short after %s, the recording has %s",
+				d.Iteration, name, d.Timeout, took.Round(time.Millisecond)),
 			// What the iteration comes to depends on the state that the step found.
 			exact: b.state != nil || d.TimeoutKind == TotalTimeout,
 		}
@@ -71,7 +76,8 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 // cut is an outcome that leaves the state as it was, and a failure.
 func (b *backtest) cut(o *Outcome, waited, took time.Duration, f *Failure) Outcome {
 	return Outcome{
-		Iteration: o.Iteration, Step: o.Step, Started: o.Started, Finished: o.Started.Add(waited + took), Waited: waited,
+		Iteration: o.Iteration, Step: o.Step, Started: o.Started, Finished: o.Started.Add(waited + took),
+		Waited:  waited,
 		Failure: f, State: b.state, StateSize: b.size,
 	}
 }

@@ -90,7 +90,8 @@ const (
 )
 
 var (
-	labelled  = regexp.MustCompile(`(?i)\b(?:(overall|final|total)\s+)?(?:score|rating|grade|nota|pontuação)[\s*_"'` + "`" + `]*(?:[:=]|is|of)[\s*_"'` + "`" + `]*([-+−]?[.]?[0-9])`)
+	labelled = regexp.MustCompile(`(?i)\b(?:(overall|final|total)\s+)?(?:score|rating|grade|nota|pontuação)[\s*_"'` +
+		"`" + `]*(?:[:=]|is|of)[\s*_"'` + "`" + `]*([-+−]?[.]?[0-9])`)
 	fractions = regexp.MustCompile(`(?i)[-+−]?[0-9]+(?:[.,][0-9]+)?\s*(?:/|out of)\s*(?:5|10|20|100)\b`)
 	// labelParts are in the words of labelled, however their letters are written: one of
 	// them is in a text that has a label. Most long texts have none, and to find that out

@@ -176,7 +176,8 @@ func (p *Plan) asksTooMuch(step, attempt int, f *Failure) *Failure {
 	if f.RetryAfter == 0 || p.again(step, attempt, f) || !p.again(step, attempt, &now) {
 		return nil
 	}
-	now.Message = fmt.Sprintf("%s (not tried again: it asks to wait %s, and retry.max_backoff is %s)", f.Message, f.RetryAfter, p.Steps[step].Retry.longest())
+	now.Message = fmt.Sprintf("%s (not tried again: it asks to wait %s, and retry.max_backoff is %s)", f.Message,
+		f.RetryAfter, p.Steps[step].Retry.longest())
 	return &now
 }
 

@@ -56,7 +56,8 @@ func (m *inMemory) AddSessionToMemory(_ context.Context, s session.Session) erro
 }
 
 func entryOf(ev *session.Event) Entry {
-	return Entry{ID: ev.ID, Content: ev.Content, Author: ev.Author, Timestamp: ev.Timestamp, CustomMetadata: maps.Clone(ev.CustomMetadata)}
+	return Entry{ID: ev.ID, Content: ev.Content, Author: ev.Author, Timestamp: ev.Timestamp,
+		CustomMetadata: maps.Clone(ev.CustomMetadata)}
 }
 
 func (m *inMemory) SearchMemory(_ context.Context, req *SearchRequest) (*SearchResponse, error) {
@@ -79,7 +80,8 @@ func (m *inMemory) SearchMemory(_ context.Context, req *SearchRequest) (*SearchR
 	}
 	m.mu.RUnlock()
 	slices.SortFunc(hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(b.words, a.words), b.entry.Timestamp.Compare(a.entry.Timestamp), cmp.Compare(a.entry.ID, b.entry.ID))
+		return cmp.Or(cmp.Compare(b.words, a.words), b.entry.Timestamp.Compare(a.entry.Timestamp),
+			cmp.Compare(a.entry.ID, b.entry.ID))
 	})
 	res := &SearchResponse{Memories: make([]Entry, len(hits))}
 	for i, h := range hits {

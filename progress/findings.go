@@ -15,7 +15,8 @@ import (
 
 // failures: what most steps could not do, no further iteration will. G5
 func failures(h *history) (f Finding, ok bool) {
-	if h.stop.Reason == loop.ReasonError && !strings.HasPrefix(h.stop.Detail, loop.NoneSucceeded) || h.runs < 2 || h.fell*2 <= h.runs {
+	if h.stop.Reason == loop.ReasonError && !strings.HasPrefix(h.stop.Detail, loop.NoneSucceeded) || h.runs < 2 ||
+		h.fell*2 <= h.runs {
 		return f, false
 	}
 	return Finding{
@@ -34,12 +35,15 @@ func neverDone(h *history) (f Finding, ok bool) {
 	f = Finding{Code: FindingNeverDone, Title: "The loop never reached its criterion"}
 	ran := fmt.Sprintf("%s after %s", s.Reason, count(len(h.records), "iteration"))
 	if target, _, scored := h.target(); scored && s.BestScore != nil {
-		f.Evidence = fmt.Sprintf("%s, best score %s of %s (iteration %d)", ran, num(*s.BestScore), num(target), s.BestIteration)
+		f.Evidence = fmt.Sprintf("%s, best score %s of %s (iteration %d)", ran, num(*s.BestScore), num(target),
+			s.BestIteration)
 		switch ahead, err := h.forecast(); {
 		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget:
-			f.Suggestion = fmt.Sprintf("At this rate it takes %s more: set max_iterations to %d", about(ahead), len(h.records)+ahead.High)
+			f.Suggestion = fmt.Sprintf("At this rate it takes %s more: set max_iterations to %d", about(ahead),
+				len(h.records)+ahead.High)
 		case err == nil && ahead.Predictable:
-			f.Suggestion = fmt.Sprintf("The scores level off near %s: lower the target, or give the writer better feedback", num(ahead.Final))
+			f.Suggestion = fmt.Sprintf("The scores level off near %s: lower the target, or give the writer better "+
+				"feedback", num(ahead.Final))
 		default:
 			f.Suggestion = "Lower the target, raise max_iterations, or give the writer better feedback"
 		}
@@ -47,7 +51,8 @@ func neverDone(h *history) (f Finding, ok bool) {
 	}
 	if still, is := slow(h); is && !h.criterion() {
 		f.Evidence = fmt.Sprintf("%s: %s, and nothing in the loop looks at the score", ran, still.Evidence)
-		f.Suggestion = "Give score a target, or min_delta with patience, so that the loop ends when the score gets no better"
+		f.Suggestion = "Give score a target, or min_delta with patience, so that the loop ends when the score gets " +
+			"no better"
 		return f, true
 	}
 	if len(s.Conditions) < 2 && s.Refusals == 0 {
@@ -67,7 +72,8 @@ func neverDone(h *history) (f Finding, ok bool) {
 		return f, false
 	}
 	f.Evidence = ran + ", and no step asked to leave"
-	f.Suggestion = "Say in the instructions of the steps that may exit when to call exit_loop, or measure it with stop_when or a score"
+	f.Suggestion = "Say in the instructions of the steps that may exit when to call exit_loop, or measure it with " +
+		"stop_when or a score"
 	return f, true
 }
 
@@ -79,8 +85,10 @@ func exitInWords(h *history) (f Finding, ok bool) {
 	names := slices.Compact(slices.Sorted(slices.Values(h.wrote)))
 	return Finding{
 		Code: FindingExitWords, Title: "A model wrote exit_loop() and did not call the tool",
-		Evidence:   fmt.Sprintf("%s, %s; the loop took no notice of it", strings.Join(names, ", "), count(len(h.wrote), "time")),
-		Suggestion: "Say in the instructions that it is to call the tool and write nothing, or take a model that calls tools",
+		Evidence: fmt.Sprintf("%s, %s; the loop took no notice of it", strings.Join(names, ", "),
+			count(len(h.wrote), "time")),
+		Suggestion: "Say in the instructions that it is to call the tool and write nothing, or take a model that " +
+			"calls tools",
 	}, true
 }
 
@@ -106,7 +114,8 @@ func timeouts(h *history) (f Finding, ok bool) {
 		name := mostFrequent(h.late)
 		took := time.Duration(h.longest[name] * float64(time.Second))
 		f.Evidence += fmt.Sprintf(", most of them in %s, which was given %s", name, short(took))
-		f.Suggestion = fmt.Sprintf("Make %s faster, raise its timeout to %s, or let it adapt with adaptive_timeout", name, short(2*took))
+		f.Suggestion = fmt.Sprintf("Make %s faster, raise its timeout to %s, or let it adapt with adaptive_timeout",
+			name, short(2*took))
 	}
 	return f, true
 }
@@ -155,7 +164,8 @@ func regression(h *history) (f Finding, ok bool) {
 		f.Evidence += "; all were rolled back"
 		f.Suggestion = "Tell the critic why with {{rejected.reason}}: its feedback may contradict itself"
 	case h.stop.Result.Source == loop.FromBest:
-		f.Suggestion = "Set on_regression: rollback so that the next iteration starts from the best, and let the critic see {{best.KEY}}"
+		f.Suggestion = "Set on_regression: rollback so that the next iteration starts from the best, and let the " +
+			"critic see {{best.KEY}}"
 	default:
 		f.Suggestion = "Set on_regression: rollback, or a quality_gate, so that a worse version is not built upon"
 	}
@@ -182,7 +192,8 @@ func noise(h *history) (f Finding, ok bool) {
 	}
 	f = Finding{
 		Code: FindingNoise, Title: "The judge is too noisy",
-		Evidence:   fmt.Sprintf("differences of up to %s count for nothing, and %d of %d were below that", num(floor), below, scored),
+		Evidence: fmt.Sprintf("differences of up to %s count for nothing, and %d of %d were below that", num(floor),
+			below, scored),
 		Suggestion: "Give the judge clearer criteria, a lower temperature, or a scale with fewer steps",
 	}
 	if hidden > 0 && samples > 0 {
@@ -204,7 +215,8 @@ func circles(h *history) (f Finding, ok bool) {
 	default:
 		return f, false
 	}
-	f.Suggestion = "Let the critic see all earlier feedback, or raise the temperature of the step that should find something new"
+	f.Suggestion = "Let the critic see all earlier feedback, or raise the temperature of the step that should find " +
+		"something new"
 	return f, true
 }
 
@@ -252,10 +264,12 @@ func slow(h *history) (f Finding, ok bool) {
 	case all <= 0 || late < 0:
 		return f, false
 	case late*10 < all:
-		f.Evidence = fmt.Sprintf("iterations %d to %d brought %s of %s points", half+2, n, num(tidy(late)), num(tidy(all)))
+		f.Evidence = fmt.Sprintf("iterations %d to %d brought %s of %s points", half+2, n, num(tidy(late)),
+			num(tidy(all)))
 		f.Suggestion = stopEarlier(scores, lower)
 	case even && most < 0.05:
-		f.Evidence = fmt.Sprintf("%s brought %s points, none more than %s%%", count(n-1, "iteration"), num(tidy(all)), num(math.Ceil(most*1000)/10))
+		f.Evidence = fmt.Sprintf("%s brought %s points, none more than %s%%", count(n-1, "iteration"), num(tidy(all)),
+			num(math.Ceil(most*1000)/10))
 		f.Suggestion = stopEarlier(scores, lower)
 	default:
 		return f, false
@@ -264,7 +278,8 @@ func slow(h *history) (f Finding, ok bool) {
 }
 
 func stopEarlier(scores []float64, lower bool) string {
-	return fmt.Sprintf("Stop earlier with min_delta_percent: 5 (about iteration %d), or have the critic name one concrete improvement at a time",
+	return fmt.Sprintf("Stop earlier with min_delta_percent: 5 (about iteration %d), or have the critic name one "+
+		"concrete improvement at a time",
 		flatAt(scores, lower))
 }
 

@@ -146,7 +146,8 @@ func (f *Fold) finish(ev *session.Event) []string {
 	own := fin.At == "" || session.Address(fin.At) == ev.Address
 	switch {
 	case fin.Again:
-		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev), ev.Address.Agent(), max(1, ev.Attempt))
+		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev), ev.Address.Agent(),
+			max(1, ev.Attempt))
 		if own {
 			line += ": " + oneLine(fin.Error)
 		}

@@ -85,7 +85,8 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 		case mark.KindIterationFinished:
 			if r := open[key(ev, ev.Address)]; r != nil && len(r.Outcomes) > 0 {
 				r.end(ev)
-				view.EndIteration(passOf(ev.Address + session.Address(fmt.Sprintf("[%d]/", r.Outcomes[len(r.Outcomes)-1].Iteration))))
+				view.EndIteration(passOf(ev.Address + session.Address(fmt.Sprintf("[%d]/",
+					r.Outcomes[len(r.Outcomes)-1].Iteration))))
 			}
 		case mark.KindRolledBack:
 			var back mark.RolledBack
@@ -105,8 +106,10 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 			if err := ev.Mark.Decode(r.Stop); err != nil {
 				return nil, fail(err)
 			}
-			if r.Stop.Reason == loop.ReasonCanceled && !slices.ContainsFunc(r.Outcomes, func(o loop.Outcome) bool { return o.Canceled != "" }) {
-				r.Outcomes = append(r.Outcomes, loop.Outcome{Iteration: r.Stop.Iteration, Step: -1, Canceled: r.Stop.Detail})
+			if r.Stop.Reason == loop.ReasonCanceled && !slices.ContainsFunc(r.Outcomes,
+				func(o loop.Outcome) bool { return o.Canceled != "" }) {
+				r.Outcomes = append(r.Outcomes, loop.Outcome{Iteration: r.Stop.Iteration, Step: -1,
+					Canceled: r.Stop.Detail})
 			}
 			delete(open, key(ev, ev.Address))
 		}

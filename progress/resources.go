@@ -128,7 +128,8 @@ func (r *Resources) Lines() [][2]string {
 		add("cost", cmp.Or(u.cost(), "unknown"))
 	}
 	if s := r.Saved; s.Chars != 0 {
-		add("context saved", fmt.Sprintf("%s, about %s", number(int64(s.Chars), "character"), number(int64(s.Tokens()), "token")))
+		add("context saved", fmt.Sprintf("%s, about %s", number(int64(s.Chars), "character"),
+			number(int64(s.Tokens()), "token")))
 	}
 	if most := r.Largest(); most.Iteration > 0 {
 		add("state at the end", size(r.States[len(r.States)-1].Bytes))
@@ -209,5 +210,6 @@ func (r Resources) MarshalJSON() ([]byte, error) {
 		States       []StateSize `json:"state_sizes,omitempty"`
 		Usage        Usage       `json:"usage,omitzero"`
 		Saved        Saved       `json:"context_saved,omitzero"`
-	}{seconds(&r.Wall), seconds(r.Active), seconds(r.CPU), seconds(r.Programs), r.PeakMemory, r.PeakPrograms, r.States, r.Usage, r.Saved})
+	}{seconds(&r.Wall), seconds(r.Active), seconds(r.CPU), seconds(r.Programs), r.PeakMemory, r.PeakPrograms, r.States,
+		r.Usage, r.Saved})
 }

@@ -131,7 +131,8 @@ func (v *verifier) differs(i int, end mark.RunEnded) string {
 	case made == end.Seal:
 		return ""
 	case n != end.Events || v.events[i].Seq != end.Last+1:
-		return fmt.Sprintf("the log has %d events of it up to its end, which is event %d; its seal is over %d, up to event %d", n, v.events[i].Seq, end.Events, end.Last)
+		return fmt.Sprintf("the log has %d events of it up to its end, which is event %d; its seal is over %d, up to "+
+			"event %d", n, v.events[i].Seq, end.Events, end.Last)
 	}
 	return "an event of it, or what it was started with (its definition, its inputs), is not what it was"
 }

@@ -47,11 +47,13 @@ func VerifyState(s *session.View, events []*session.Event, whole Whole) (problem
 			problems = append(problems, fmt.Sprintf("key %q is there, and no event has written it", key))
 		case is && !written[key]:
 		case is && !has:
-			problems = append(problems, fmt.Sprintf("key %q is there, and the last event that wrote it has removed it", key))
+			problems = append(problems, fmt.Sprintf("key %q is there, and the last event that wrote it has removed it",
+				key))
 		case !is:
 			problems = append(problems, fmt.Sprintf("key %q is missing, and an event has written it", key))
 		case !sameJSON(got, want):
-			problems = append(problems, fmt.Sprintf("key %q has another value than the last event that wrote it says", key))
+			problems = append(problems, fmt.Sprintf("key %q has another value than the last event that wrote it says",
+				key))
 		}
 	}
 	of := session.NewView(session.ViewConfig{State: log, StateOnly: true})

@@ -25,7 +25,8 @@ type writing struct {
 }
 
 func begin(r *Recording, state session.State, before []*session.Event) *writing {
-	w := &writing{Recording: r, left: make(map[string]bool), after: make(map[int]map[string]bool), invocation: r.InvocationID}
+	w := &writing{Recording: r, left: make(map[string]bool), after: make(map[int]map[string]bool),
+		invocation: r.InvocationID}
 	keys := slices.Collect(maps.Keys(statekey.OwnState(state)))
 	left, _, _ := statekey.Leftovers(newest(before), keys, r.Loop, r.InvocationID, 0)
 	for _, k := range left {
@@ -47,7 +48,8 @@ func newest(evs []*session.Event) iter.Seq[*session.Event] {
 
 // write takes down what a step of the loop, or a callback of the loop, writes.
 func (w *writing) write(ev *session.Event) {
-	if ev.InvocationID != w.invocation || !ev.Address.Under(w.Loop) || ev.Mark != nil && ev.Mark.Kind == mark.KindRolledBack {
+	if ev.InvocationID != w.invocation || !ev.Address.Under(w.Loop) ||
+		ev.Mark != nil && ev.Mark.Kind == mark.KindRolledBack {
 		return
 	}
 	for k := range ev.Actions.StateDelta {

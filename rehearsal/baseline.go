@@ -82,7 +82,8 @@ func (s *bench) ending(l *definition.Agent, w study.Way, t *stage.Take) (Ending,
 // know. ok is false if there is nothing in the way.
 func (s *bench) unfit(l *definition.Agent) (f Finding, ok bool) {
 	t := s.base[l.Name]
-	f = Finding{Loop: l.Name, Status: Unknown, Advice: "write answers for these agents and pass them with --script: " + strings.Join(s.played(l), ", ")}
+	f = Finding{Loop: l.Name, Status: Unknown, Advice: "write answers for these agents and pass them with --script: " +
+		strings.Join(s.played(l), ", ")}
 	rec := t.Of(l)
 	switch {
 	case rec == nil:
@@ -100,7 +101,8 @@ func (s *bench) unfit(l *definition.Agent) (f Finding, ok bool) {
 
 // inEachLoop plays a fault to each loop in which it can happen, and in which stand-ins
 // come to anything. Spared says why it cannot happen in a loop; "" if it can.
-func (s *bench) inEachLoop(spared func(*definition.Agent) string, play func(l *definition.Agent, f *Finding) error) ([]Finding, error) {
+func (s *bench) inEachLoop(spared func(*definition.Agent) string,
+	play func(l *definition.Agent, f *Finding) error) ([]Finding, error) {
 	var all []Finding
 	for _, l := range s.Loops {
 		f := Finding{Loop: l.Name, Status: Spared, Detail: spared(l)}

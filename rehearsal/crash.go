@@ -35,11 +35,13 @@ func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 	switch {
 	case whole.Err != nil:
 		f.Detail = "the run fails with stand-ins: " + whole.Err.Error()
-		f.Advice = "write answers for these agents and pass them with --script: " + strings.Join(s.played(s.Def.Root), ", ")
+		f.Advice = "write answers for these agents and pass them with --script: " +
+			strings.Join(s.played(s.Def.Root), ", ")
 		return []Finding{f}, nil
 	case whole.Cut:
 		// It has no end to compare: what ends it is that it is cut off.
-		f.Detail = fmt.Sprintf("with stand-ins nothing has ended the loop after %s", stage.Plural(maxIterations, "iteration"))
+		f.Detail = fmt.Sprintf("with stand-ins nothing has ended the loop after %s",
+			stage.Plural(maxIterations, "iteration"))
 		return []Finding{f}, nil
 	}
 	want := outcomeOf(whole)
@@ -55,17 +57,20 @@ func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 		}
 		if diff := differ(want, outcomeOf(got)); diff != "" {
 			if f.Differ++; first == "" {
-				first = fmt.Sprintf("cut off after event %d of %d (%s): %s", k, len(whole.Log), label(whole.Log[k-1]), diff)
+				first = fmt.Sprintf("cut off after event %d of %d (%s): %s", k, len(whole.Log), label(whole.Log[k-1]),
+					diff)
 			}
 		}
 	}
 	f.Points, f.Status = len(points), Caught
 	f.Guard = "the log, and refrain resume"
-	f.Detail = fmt.Sprintf("cut off after %d of its %d events, one at a time, and resumed: same iterations, state and result every time", len(points), len(whole.Log))
+	f.Detail = fmt.Sprintf("cut off after %d of its %d events, one at a time, and resumed: same iterations, state "+
+		"and result every time", len(points), len(whole.Log))
 	if f.Differ > 0 {
 		f.Status, f.Guard = Uncaught, ""
 		f.Detail = fmt.Sprintf("at %d of %d points the resumed run differs; %s", f.Differ, len(points), first)
-		f.Advice = "what an agent does must follow from the state, its place and its input, and not from the clock or from chance"
+		f.Advice = "what an agent does must follow from the state, its place and its input, and not from the clock " +
+			"or from chance"
 	}
 	return []Finding{f}, nil
 }
@@ -96,7 +101,8 @@ type outcome struct {
 func outcomeOf(t *stage.Take) *outcome {
 	o := &outcome{
 		state: make(map[string]any), answer: t.Answer,
-		iterations: make(map[session.Address][]loop.IterationRecord), stops: make(map[session.Address][]loop.StopRecord),
+		iterations: make(map[session.Address][]loop.IterationRecord),
+		stops:      make(map[session.Address][]loop.StopRecord),
 	}
 	if t.Err != nil {
 		o.err = t.Err.Error()

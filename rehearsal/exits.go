@@ -33,7 +33,8 @@ func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 			f.Detail += ": " + got.Stop.Detail
 		}
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running", stage.Plural(got.Iterations, "iteration"))
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running",
+				stage.Plural(got.Iterations, "iteration"))
 			f.fix(l.Name, "max_iterations", "10", "")
 		}
 		return nil
@@ -55,7 +56,8 @@ func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 			}
 		}
 		if len(asks) == 0 || len(asks) == 1 && !named && s.MayExit(asks[0]) {
-			all = append(all, Finding{Loop: l.Name, Status: Spared, Detail: "no agent without permission can ask to leave"})
+			all = append(all, Finding{Loop: l.Name, Status: Spared,
+				Detail: "no agent without permission can ask to leave"})
 			continue
 		}
 		if f, bad := s.unfit(l); bad {
@@ -101,7 +103,8 @@ func (s *bench) asksToLeave(ctx context.Context, l, a *definition.Agent) (Findin
 		f.Status, f.Detail = Unknown, "with stand-ins the loop does not get that far"
 	case stop.By == a.Name && stop.Reason == loop.ReasonEscalated:
 		f.Status, f.Stop = Uncaught, stop
-		f.Detail = fmt.Sprintf("it ends the loop in iteration %d: the file does not say who may, so every agent that asks a model may", stop.Iteration)
+		f.Detail = fmt.Sprintf("it ends the loop in iteration %d: the file does not say who may, so every agent that "+
+			"asks a model may", stop.Iteration)
 		who := s.decides(l)
 		f.fix(who.Name, "can_exit_loop", "true", ", or on the agent that decides")
 	case stop.Refusals > 0:
@@ -133,7 +136,8 @@ func grouped(all []Finding) []Finding {
 	var out []Finding
 	for _, f := range all {
 		i := slices.IndexFunc(out, func(o Finding) bool {
-			return o.Status == f.Status && o.Loop == f.Loop && o.Guard == f.Guard && o.Detail == f.Detail && (o.Advice == "") == (f.Advice == "")
+			return o.Status == f.Status && o.Loop == f.Loop && o.Guard == f.Guard && o.Detail == f.Detail &&
+				(o.Advice == "") == (f.Advice == "")
 		})
 		if i < 0 {
 			out = append(out, f)

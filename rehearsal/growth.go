@@ -37,9 +37,10 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(kept, func(l *definition.Agent, f *Finding) error {
 		by := s.keeps(l)
 		f.Steps = []string{by.Name}
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, StateSize: farTooLarge, Score: s.rising(l), Words: func(a *definition.Agent, at study.Place) (string, bool) {
-			return study.Speech(a, at) + strings.Repeat(" more", growth/5*at.Loops[l.Name]), a == by
-		}})
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, StateSize: farTooLarge,
+			Score: s.rising(l), Words: func(a *definition.Agent, at study.Place) (string, bool) {
+				return study.Speech(a, at) + strings.Repeat(" more", growth/5*at.Loops[l.Name]), a == by
+			}})
 		if err != nil {
 			return err
 		}
@@ -124,10 +125,11 @@ func (s *bench) rising(l *definition.Agent) func(study.Place) float64 {
 // costsExplode: every iteration's requests take twice the tokens of those before.
 func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Score: s.rising(l), Usage: func(at study.Place) *scripted.Usage {
-			n := min(max(1, at.Loops[l.Name]), 18)
-			return &scripted.Usage{Prompt: stage.PromptTokens << (n - 1), Output: stage.OutputTokens}
-		}})
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Score: s.rising(l),
+			Usage: func(at study.Place) *scripted.Usage {
+				n := min(max(1, at.Loops[l.Name]), 18)
+				return &scripted.Usage{Prompt: stage.PromptTokens << (n - 1), Output: stage.OutputTokens}
+			}})
 		if err != nil {
 			return err
 		}
@@ -147,7 +149,8 @@ func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 			}
 		default:
 			if f.Guard != "" {
-				f.Detail += fmt.Sprintf("; %s ends the loop, but nothing limits the tokens", strings.SplitN(f.Guard, ":", 2)[0])
+				f.Detail += fmt.Sprintf("; %s ends the loop, but nothing limits the tokens",
+					strings.SplitN(f.Guard, ":", 2)[0])
 			}
 			f.Status, f.Guard = Uncaught, ""
 			f.fix(l.Name, "budget.tokens", strconv.FormatInt(s.enough(l), 10), "")

@@ -58,7 +58,8 @@ func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 			return f
 		}
 		f.Status, f.Detail = Uncaught, "it is in no loop, and nothing limits its time"
-		f.Advice = fmt.Sprintf("put %s alone into a loop of its own: type: loop, max_iterations: 1, sub_agents: [%s, with can_exit_loop: false]", a.Name, a.Name)
+		f.Advice = fmt.Sprintf("put %s alone into a loop of its own: type: loop, max_iterations: 1, sub_agents: [%s, "+
+			"with can_exit_loop: false]", a.Name, a.Name)
 		if a.Command != nil {
 			f.fix(a.Name, "timeout", "2m", "")
 		}
@@ -87,14 +88,16 @@ func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 	case got.Hung:
 		f.Status = Uncaught
 		f.Detail = "neither the step, the iteration nor the loop has a time limit"
-		if f.fix(l.Name, "iteration_timeout", "5m", ", or a timeout on the step"); s.Finalizes(a, l) && !l.Loop.FinalizeEach {
+		if f.fix(l.Name, "iteration_timeout", "5m", ", or a timeout on the step"); s.Finalizes(a, l) &&
+			!l.Loop.FinalizeEach {
 			f.Detail = "neither the finalizer nor the loop has a time limit" // and it is in no iteration
 			f.fix(l.Name, "timeout", "30m", "")
 		}
 	case got.Guard != "" && cut == "":
 		f.Guard, f.Detail = got.Guard, fmt.Sprintf("an outer loop cuts it off after %s", stage.Brief(got.Elapsed))
 	case got.Stop == nil:
-		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then an outer loop has no time left, after %s", times(got.Hangs), stage.Brief(got.Elapsed))
+		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then an outer loop has no time left, after %s",
+			times(got.Hangs), stage.Brief(got.Elapsed))
 	case s.fails(l):
 		f.Guard, f.Detail = cut, "cut off; what follows is not known, because the loop fails with stand-ins"
 	default:
@@ -144,7 +147,8 @@ func ownTimeout(a *definition.Agent) (d time.Duration, name string) {
 			return 0, "" // the step's is the shorter one
 		}
 		if d = a.HTTP.Timeout; d == 0 {
-			return defaultRequestTime, fmt.Sprintf("timeout of %s: %s (the default)", a.Name, stage.Brief(defaultRequestTime))
+			return defaultRequestTime, fmt.Sprintf("timeout of %s: %s (the default)", a.Name,
+				stage.Brief(defaultRequestTime))
 		}
 	}
 	if d == 0 {

@@ -43,10 +43,11 @@ func (s *bench) noisyJudge(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(judged, func(l *definition.Agent, f *Finding) error {
 		n := s.noiseOf(l)
 		// What is played stays below the target: the rules go on from it.
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Score: func(at study.Place) float64 {
-			dice := rand.New(rand.NewPCG(s.cfg.Seed, uint64(at.Loops[l.Name])<<8|uint64(at.Sample)))
-			return study.Tidy(n.truth - n.sense*n.off*dice.Float64())
-		}})
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations,
+			Score: func(at study.Place) float64 {
+				dice := rand.New(rand.NewPCG(s.cfg.Seed, uint64(at.Loops[l.Name])<<8|uint64(at.Sample)))
+				return study.Tidy(n.truth - n.sense*n.off*dice.Float64())
+			}})
 		if err != nil {
 			return err
 		}
@@ -96,7 +97,8 @@ type luck struct {
 
 // rare reports whether luck is within the limits, or within a share of them.
 func (l luck) rare(share float64) bool {
-	return l.unscored*2 < noiseRuns && float64(l.ended) <= share*luckLimit*noiseRuns && float64(l.ended+l.chosen) <= bestLimit*noiseRuns
+	return l.unscored*2 < noiseRuns && float64(l.ended) <= share*luckLimit*noiseRuns &&
+		float64(l.ended+l.chosen) <= bestLimit*noiseRuns
 }
 
 // Conditions that read the score, and that compare it with a number.
@@ -157,7 +159,8 @@ func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noi
 	sc := l.Loop.Score
 	got := s.toss(l, t, n, sc.Judge)
 	f.Stop = got.stop
-	f.Detail = fmt.Sprintf("each version is worth %s, and the judge is off by up to %s: %s", study.Decimal(math.Round(n.truth*100)/100), study.Decimal(n.off), got)
+	f.Detail = fmt.Sprintf("each version is worth %s, and the judge is off by up to %s: %s",
+		study.Decimal(math.Round(n.truth*100)/100), study.Decimal(n.off), got)
 	if got.rare(1) {
 		f.Status, f.Guard = Caught, got.guard
 		if sc.Judge != nil && sc.Judge.Samples > 1 {
@@ -185,7 +188,8 @@ func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noi
 		}
 		return
 	}
-	f.Advice = fmt.Sprintf("no number of samples is enough within the limits of %s: let a computed check or a person end the loop", l.Name)
+	f.Advice = fmt.Sprintf("no number of samples is enough within the limits of %s: let a computed check or a person "+
+		"end the loop", l.Name)
 }
 
 // String is the luck as a report has it.
@@ -194,9 +198,11 @@ func (l luck) String() string {
 		return fmt.Sprintf("in %d of %d runs no score arrives in time", l.unscored, noiseRuns)
 	}
 	if l.ended > 0 {
-		return fmt.Sprintf("in %d of %d runs the loop reaches its target by luck, at the earliest in iteration %d", l.ended, noiseRuns, l.first)
+		return fmt.Sprintf("in %d of %d runs the loop reaches its target by luck, at the earliest in iteration %d",
+			l.ended, noiseRuns, l.first)
 	}
-	return fmt.Sprintf("no run reaches a target by luck, but in %d of %d runs a later version counts as better than the first", l.chosen, noiseRuns)
+	return fmt.Sprintf("no run reaches a target by luck, but in %d of %d runs a later version counts as better than "+
+		"the first", l.chosen, noiseRuns)
 }
 
 // judgeInWords: whoever gives the score says what it thinks of the work, and no number.
@@ -212,12 +218,13 @@ func (s *bench) judgeInWords(ctx context.Context) ([]Finding, error) {
 	}
 	return s.inEachLoop(judged, func(l *definition.Agent, f *Finding) error {
 		judges := s.judges(l)
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Said: func(a *definition.Agent, at study.Place, out study.Line) study.Line {
-			if !slices.Contains(judges, a) {
-				return out
-			}
-			return study.Line{Words: verdict(at), Value: verdict(at)}
-		}})
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations,
+			Said: func(a *definition.Agent, at study.Place, out study.Line) study.Line {
+				if !slices.Contains(judges, a) {
+					return out
+				}
+				return study.Line{Words: verdict(at), Value: verdict(at)}
+			}})
 		if err == nil {
 			s.judgeWords(f, l, judges, t)
 		}
@@ -252,7 +259,8 @@ func (s *bench) judgeWords(f *Finding, l *definition.Agent, judges []*definition
 		f.Guard = "output_schema of " + strings.Join(f.Steps, ", ")
 		f.Detail = "the schema refuses words; " + got.Ending()
 	case f.Guard == "":
-		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s without a score the loop is still running", stage.Plural(got.Iterations, "iteration"))
+		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s without a score the loop is still running",
+			stage.Plural(got.Iterations, "iteration"))
 		f.fix(l.Name, "max_iterations", "10", "")
 		if unpinned != "" {
 			f.Advice += "; an output_schema for " + unpinned + " makes it answer with a number"

@@ -58,15 +58,16 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	}
 	var mu sync.Mutex
 	failed := false
-	t, err := s.Run(ctx, &stage.Scene{Target: l, Iterations: maxIterations, Fail: func(by *definition.Agent, _ study.Place) *scripted.Failure {
-		mu.Lock()
-		defer mu.Unlock()
-		if by != a || failed {
-			return nil
-		}
-		failed = true
-		return down
-	}})
+	t, err := s.Run(ctx, &stage.Scene{Target: l, Iterations: maxIterations,
+		Fail: func(by *definition.Agent, _ study.Place) *scripted.Failure {
+			mu.Lock()
+			defer mu.Unlock()
+			if by != a || failed {
+				return nil
+			}
+			failed = true
+			return down
+		}})
 	if err != nil {
 		return f, err
 	}
@@ -108,19 +109,21 @@ func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 		if l.Loop.MaxIterations == 1 {
 			from = 1
 		}
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Fail: func(_ *definition.Agent, at study.Place) *scripted.Failure {
-			if at.Loops[l.Name] >= from {
-				return down
-			}
-			return nil
-		}})
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations,
+			Fail: func(_ *definition.Agent, at study.Place) *scripted.Failure {
+				if at.Loops[l.Name] >= from {
+					return down
+				}
+				return nil
+			}})
 		if err != nil {
 			return err
 		}
 		got := s.Walk(l, s.Quiet[l.Name], t).Run()
 		f.Stop, f.Detail = got.Stop, fmt.Sprintf("%s failed; %s", stage.Plural(got.Failed, "step"), got.Ending())
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s and %s that failed, the loop is still running", stage.Plural(got.Iterations, "iteration"), stage.Plural(got.Failed, "step"))
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s and %s that failed, the loop is still running",
+				stage.Plural(got.Iterations, "iteration"), stage.Plural(got.Failed, "step"))
 			f.fix(l.Name, "max_consecutive_failures", "3", "")
 		} else if got.Failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
 			f.fix(l.Name, "max_consecutive_failures", "3", " ends it sooner")

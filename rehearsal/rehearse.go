@@ -60,8 +60,10 @@ const maxIterations = 60
 // stand-ins, nothing leaves the process.
 func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, error) {
 	cfg.StepTime = cmp.Or(cfg.StepTime, DefaultStepTime)
-	s := &bench{Stage: &stage.Stage{Cast: study.NewCast(def), Input: cfg.Input, StepTime: cfg.StepTime, Script: cfg.script(), Agent: cfg.Agent}, cfg: cfg}
-	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.Cast), Endings: []Ending{}, Findings: []Finding{}}
+	s := &bench{Stage: &stage.Stage{Cast: study.NewCast(def), Input: cfg.Input, StepTime: cfg.StepTime,
+		Script: cfg.script(), Agent: cfg.Agent}, cfg: cfg}
+	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.Cast),
+		Endings: []Ending{}, Findings: []Finding{}}
 	var err error
 	if s.State, err = s.initial(rep); err != nil {
 		return nil, err

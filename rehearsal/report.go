@@ -33,7 +33,8 @@ const (
 // Faults lists all of them, in the order of a report.
 func Faults() []Fault {
 	return []Fault{
-		NeverExits, NoisyJudge, JudgeInWords, NotANumber, ScoresRegress, Oscillation, StepHung, ProviderHiccup, ProviderDown,
+		NeverExits, NoisyJudge, JudgeInWords, NotANumber, ScoresRegress, Oscillation, StepHung, ProviderHiccup,
+		ProviderDown,
 		ExitNotPermitted, StateGrows, CostsExplode, Crash,
 	}
 }

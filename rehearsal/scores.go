@@ -26,13 +26,14 @@ func (s *bench) scoresRegress(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.scoredIn(3), func(l *definition.Agent, f *Finding) error {
 		r := s.ScaleOf(l)
 		var heard stage.Hearing
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Hearing: &heard, Words: spokenBy, Score: func(at study.Place) float64 {
-			n := at.Loops[l.Name]
-			if n <= 2 {
-				return r.At(0.3 * float64(n))
-			}
-			return r.At(0.6 - 0.15*float64(min(n, 8)-2))
-		}})
+		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Hearing: &heard,
+			Words: spokenBy, Score: func(at study.Place) float64 {
+				n := at.Loops[l.Name]
+				if n <= 2 {
+					return r.At(0.3 * float64(n))
+				}
+				return r.At(0.6 - 0.15*float64(min(n, 8)-2))
+			}})
 		if err == nil {
 			s.judgeRegress(f, l, t, &heard)
 		}
@@ -84,15 +85,18 @@ func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *stage.Take, hea
 	switch {
 	case len(of) == 0:
 		f.Status, f.Guard = Spared, ""
-		f.Detail = fmt.Sprintf("%s, the finalizer, repeats nothing that stand-ins say, so whether it uses the best is not visible", fin.Name)
+		f.Detail = fmt.Sprintf("%s, the finalizer, repeats nothing that stand-ins say, so whether it uses the best "+
+			"is not visible", fin.Name)
 	case slices.Contains(of, best):
 		if l.Loop.OnRegression != loop.RollbackOnWorse {
 			f.Guard = "the finalizer reads best.*"
 		}
 	default:
 		f.Status, f.Guard = Uncaught, ""
-		f.Detail = fmt.Sprintf("iteration %d is the best, but %s, the finalizer, writes the result from iteration %d", best, fin.Name, last)
-		f.fix(l.Name, "on_regression", "rollback", fmt.Sprintf(", or let %s read {{best.KEY}} in place of {{KEY}}", fin.Name))
+		f.Detail = fmt.Sprintf("iteration %d is the best, but %s, the finalizer, writes the result from iteration %d",
+			best, fin.Name, last)
+		f.fix(l.Name, "on_regression", "rollback", fmt.Sprintf(", or let %s read {{best.KEY}} in place of {{KEY}}",
+			fin.Name))
 	}
 }
 
@@ -114,13 +118,14 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		return "none of its steps is a stand-in: all are computed"
 	}
 	return s.inEachLoop(plays, func(l *definition.Agent, f *Finding) error {
-		sc := &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Words: func(a *definition.Agent, at study.Place) (string, bool) {
-			n, in := at.Loops[l.Name]
-			if !in {
-				return "", false
-			}
-			return fmt.Sprintf("Words of %s, %s.", a.Name, []string{"one way", "the other way"}[n%2]), true
-		}}
+		sc := &stage.Scene{Target: l, Never: true, Iterations: maxIterations,
+			Words: func(a *definition.Agent, at study.Place) (string, bool) {
+				n, in := at.Loops[l.Name]
+				if !in {
+					return "", false
+				}
+				return fmt.Sprintf("Words of %s, %s.", a.Name, []string{"one way", "the other way"}[n%2]), true
+			}}
 		if l.Loop.Score != nil {
 			r := s.ScaleOf(l)
 			sc.Score = func(at study.Place) float64 { return r.At(0.3 + 0.2*float64(at.Loops[l.Name]%2)) }
@@ -132,7 +137,8 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		got := s.Walk(l, s.Quiet[l.Name], t).Run()
 		f.Stop, f.Detail = got.Stop, got.Ending()
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
-			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop still goes in circles", stage.Plural(got.Iterations, "iteration"))
+			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop still goes in circles",
+				stage.Plural(got.Iterations, "iteration"))
 		}
 		// What only asks programs and servers waits for something: the same answer
 		// again is no circle.
@@ -162,7 +168,8 @@ func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent
 		tries = append(tries, loop.NoProgress{Keys: keys})
 	}
 	for _, guard := range tries {
-		again := &stage.Scene{Target: sc.Target, Never: true, Iterations: sc.Iterations, Words: sc.Words, Score: sc.Score, Circles: &guard}
+		again := &stage.Scene{Target: sc.Target, Never: true, Iterations: sc.Iterations, Words: sc.Words,
+			Score: sc.Score, Circles: &guard}
 		t, err := s.Run(ctx, again)
 		if err != nil {
 			return err
@@ -170,7 +177,8 @@ func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent
 		plan := *s.Quiet[l.Name]
 		plan.NoProgress = &guard
 		got := s.Walk(l, &plan, t).Run()
-		if got.Stop == nil || got.Stop.Reason != loop.ReasonNoProgress || f.Status == Caught && got.Iterations >= before {
+		if got.Stop == nil || got.Stop.Reason != loop.ReasonNoProgress ||
+			f.Status == Caught && got.Iterations >= before {
 			continue
 		}
 		field, value := "no_progress", "true"
@@ -220,7 +228,8 @@ func (s *bench) judgeNotANumber(f *Finding, l *definition.Agent, t *stage.Take, 
 	guard := got.By(l)
 	switch {
 	case guard == "":
-		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running", stage.Plural(got.Iterations, "iteration"))
+		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running",
+			stage.Plural(got.Iterations, "iteration"))
 		f.fix(l.Name, "max_iterations", "10", "")
 	case got.Stop == nil || got.Stop.Reason == loop.ReasonError:
 		f.Status, f.Guard, f.Detail = Caught, guard, got.Ending()

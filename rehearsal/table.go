@@ -74,7 +74,8 @@ func (e Ending) String() string {
 	case e.Reached:
 		return fmt.Sprintf("%s ends by %s: %s", e.Loop, e.Way, end)
 	case !e.Known:
-		return fmt.Sprintf("%s by %s: not known, stand-ins do not reach it (%s)", e.Loop, study.Way{Name: e.Way}, e.Detail)
+		return fmt.Sprintf("%s by %s: not known, stand-ins do not reach it (%s)", e.Loop, study.Way{Name: e.Way},
+			e.Detail)
 	}
 	return fmt.Sprintf("%s does not end by %s: %s", e.Loop, study.Way{Name: e.Way}, e.Detail)
 }
@@ -186,5 +187,6 @@ func (r *Report) sum(b *strings.Builder) {
 		fmt.Fprintf(b, "%d not known, ", n[Unknown])
 	}
 	fmt.Fprintf(b, "%d do not apply\n", n[Spared])
-	fmt.Fprintf(b, "Times are computed, not measured: each step counts as %s (--step-time). seed=%d\n", stage.Brief(r.StepTime), r.Seed)
+	fmt.Fprintf(b, "Times are computed, not measured: each step counts as %s (--step-time). seed=%d\n",
+		stage.Brief(r.StepTime), r.Seed)
 }

@@ -20,7 +20,8 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("session %q: run %q is running in it, and a session has one run at a time: wait for its end, or cancel it", e.SessionID, e.RunID)
+	return fmt.Sprintf("session %q: run %q is running in it, and a session has one run at a time: wait for its end, "+
+		"or cancel it", e.SessionID, e.RunID)
 }
 
 // Is reports whether target is [session.ErrConflict].

@@ -64,7 +64,8 @@ func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (
 		ev := evs.At(i)
 		if ev.Author == "user" {
 			if id, ok := confirmations.answeredBy(ev); ok {
-				return nil, fmt.Errorf("%w: %q has been answered; what the agent asks for now has another ID", ErrNotOpen, id)
+				return nil, fmt.Errorf("%w: %q has been answered; what the agent asks for now has another ID",
+					ErrNotOpen, id)
 			}
 			continue
 		}
@@ -78,19 +79,22 @@ func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (
 			continue
 		}
 		if asked != "" && asked != ev.Author {
-			return nil, fmt.Errorf("the message answers questions of %q and of %q; answer them in two messages", ev.Author, asked)
+			return nil, fmt.Errorf("the message answers questions of %q and of %q; answer them in two messages",
+				ev.Author, asked)
 		}
 		asked = ev.Author
 	}
 	switch {
 	case len(confirmations) > 0:
-		return nil, fmt.Errorf("%w: no agent asked for %q; answer with the ID of the %s call that an agent yielded", ErrNotOpen, confirmations[0], toolconfirmation.FunctionCallName)
+		return nil, fmt.Errorf("%w: no agent asked for %q; answer with the ID of the %s call that an agent yielded",
+			ErrNotOpen, confirmations[0], toolconfirmation.FunctionCallName)
 	case asked == "":
 		return r.tree.Find(called), nil
 	}
 	a := r.tree.Find(asked)
 	if a == nil {
-		return nil, fmt.Errorf("answer to a confirmation: the agent %q that asked is no longer among %q", asked, r.tree.Names())
+		return nil, fmt.Errorf("answer to a confirmation: the agent %q that asked is no longer among %q", asked,
+			r.tree.Names())
 	}
 	return a, nil
 }

@@ -27,7 +27,8 @@ var (
 	// ErrRunNotFound: the session has no such run.
 	ErrRunNotFound = errors.New("run not found")
 	// ErrNotDurable: the run or the runner writes no marks.
-	ErrNotDurable = errors.New("the run is not durable: only one that a runner with Config.Durable has started can be resumed, by such a runner")
+	ErrNotDurable = errors.New("the run is not durable: only one that a runner with Config.Durable has started can " +
+		"be resumed, by such a runner")
 	// ErrDiverged: the run did something else than its log says. The error is an
 	// [*agent.DivergedError].
 	ErrDiverged = agent.ErrDiverged
@@ -53,7 +54,8 @@ var (
 // A run that diverges stores nothing but the mark that it was resumed. Other errors to expect
 // are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], those of [Runner.Run], and
 // [session.ErrConflict] if another process has resumed the run.
-func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig, opts ...ResumeOption) iter.Seq2[*session.Event, error] {
+func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig,
+	opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		if ctx.Err() != nil {
 			yield(nil, context.Cause(ctx))
@@ -99,11 +101,13 @@ func Continue() ResumeOption { return func(o *resumeOptions) { o.cont = true } }
 
 // restart reads the log of a run, writes down that it goes on, and goes back to
 // its beginning.
-func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg agent.RunConfig, o resumeOptions) (_ *run, _ *session.Event, err error) {
+func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg agent.RunConfig,
+	o resumeOptions) (_ *run, _ *session.Event, err error) {
 	if !r.cfg.Durable {
 		return nil, nil, ErrNotDurable
 	}
-	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
+	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,
+		SessionID: sessionID})
 	if err != nil {
 		return nil, nil, err
 	}

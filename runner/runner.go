@@ -167,7 +167,8 @@ var nothing = session.NewView(session.ViewConfig{}).Events()
 // a resumed run runs it again. For this the agents run in a goroutine of their own, together
 // with the body of the loop over Run. A panic in that body is raised again in the goroutine
 // that ranges.
-func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, opts ...RunOption) iter.Seq2[*session.Event, error] {
+func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig,
+	opts ...RunOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		var o runOptions
 		for _, opt := range opts {
@@ -347,7 +348,8 @@ func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, er
 func newID() string { return "e-" + uuid.NewString() }
 
 func (r *Runner) session(ctx context.Context, userID, sessionID string) (session.Session, error) {
-	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
+	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,
+		SessionID: sessionID})
 	if err == nil {
 		return got.Session, nil
 	}
@@ -355,7 +357,8 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 	if !r.cfg.AutoCreateSession || !missing {
 		return nil, err
 	}
-	made, err := r.cfg.SessionService.Create(ctx, &session.CreateRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
+	made, err := r.cfg.SessionService.Create(ctx, &session.CreateRequest{AppName: r.cfg.AppName, UserID: userID,
+		SessionID: sessionID})
 	if err == nil {
 		return made.Session, nil
 	}
@@ -363,7 +366,8 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 		return nil, err
 	}
 	// Another run made it in between.
-	if got, err = r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID}); err != nil {
+	if got, err = r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,
+		SessionID: sessionID}); err != nil {
 		return nil, err
 	}
 	return got.Session, nil

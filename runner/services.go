@@ -44,7 +44,8 @@ func (a *sessionArtifacts) Load(ctx context.Context, name string) (*artifact.Loa
 
 func (a *sessionArtifacts) LoadVersion(ctx context.Context, name string, version int) (*artifact.LoadResponse, error) {
 	return a.service.Load(ctx, &artifact.LoadRequest{
-		AppName: a.session.AppName(), UserID: a.session.UserID(), SessionID: a.session.ID(), FileName: name, Version: int64(version),
+		AppName: a.session.AppName(), UserID: a.session.UserID(), SessionID: a.session.ID(), FileName: name,
+		Version: int64(version),
 	})
 }
 

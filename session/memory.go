@@ -195,7 +195,8 @@ func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
 
 func (m *memory) find(key sessionKey) (*record, error) {
 	if key.app == "" || key.user == "" || key.id == "" {
-		return nil, fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", ErrInvalid, key.app, key.user, key.id)
+		return nil, fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", ErrInvalid, key.app,
+			key.user, key.id)
 	}
 	m.mu.RLock()
 	rec, ok := m.sessions[key]

@@ -34,7 +34,8 @@ func (m *memory) Acquire(_ context.Context, key lease.Key, owner string, ttl tim
 	return l, nil
 }
 
-func (m *memory) TakeOver(_ context.Context, held *lease.HeldError, owner string, ttl time.Duration) (*lease.Lease, error) {
+func (m *memory) TakeOver(_ context.Context, held *lease.HeldError, owner string,
+	ttl time.Duration) (*lease.Lease, error) {
 	if held == nil || held.Token == 0 {
 		return nil, fmt.Errorf("take over lease: %w: the error of a refused Acquire is required", ErrInvalid)
 	}

@@ -80,7 +80,8 @@ func (o *older) read(n, last int64) *page {
 }
 
 // readEvents reads events that are in the store; nil if that fails now or did before.
-func readEvents(load func(first, last int64) ([]*Event, error), first, last int64, failed *atomic.Pointer[error]) []*Event {
+func readEvents(load func(first, last int64) ([]*Event, error), first, last int64,
+	failed *atomic.Pointer[error]) []*Event {
 	if failed.Load() != nil {
 		return nil
 	}

@@ -25,7 +25,8 @@ var (
 	ErrStateKeyNotExist = errors.New("state key does not exist")
 	// ErrNotLogged: the session belongs to a run. A change of its state that is in
 	// no event would be in no log, so it would be lost.
-	ErrNotLogged = errors.New("the state of a run changes by events: set the key with ctx.State() in a callback or a tool, " +
+	ErrNotLogged = errors.New("the state of a run changes by events: set the key with ctx.State() in a callback or " +
+		"a tool, " +
 		"or in the Actions.StateDelta of an event that the agent yields")
 )
 

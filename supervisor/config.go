@@ -114,7 +114,8 @@ func (c *Config) check() error {
 	case c.Service == nil:
 		return errors.New("supervisor needs a Service")
 	case !leases || !watches:
-		return fmt.Errorf("supervisor needs a Service that is a lease.Leaser and a store.Watcher, which %T is not", c.Service)
+		return fmt.Errorf("supervisor needs a Service that is a lease.Leaser and a store.Watcher, which %T is not",
+			c.Service)
 	case c.AppName == "" || c.UserID == "":
 		return errors.New("supervisor needs an AppName and a UserID")
 	case c.Build == nil:

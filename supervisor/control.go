@@ -46,7 +46,8 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open
 		return open, fmt.Errorf("answer %q of run %q: %w", a.ID, id, ErrNoQuestion)
 	}
 	if until := open[i].Deadline; !until.IsZero() && time.Now().After(until) {
-		return open, fmt.Errorf("answer %q of run %q: it is too late: the deadline was %s, and the default is the answer when the run is resumed", a.ID, id, until.Local().Format(time.DateTime))
+		return open, fmt.Errorf("answer %q of run %q: it is too late: the deadline was %s, and the default is the "+
+			"answer when the run is resumed", a.ID, id, until.Local().Format(time.DateTime))
 	}
 	if a.By == "" {
 		a.By = s.cfg.Owner
@@ -115,7 +116,8 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 func (r *Run) idle(view *session.View, w *wish) error {
 	switch status := r.run.Status; {
 	case status.Over():
-		did := map[mark.RunStatus]string{mark.RunCompleted: "completed", mark.RunFailed: "failed", mark.RunCanceled: "was canceled"}
+		did := map[mark.RunStatus]string{mark.RunCompleted: "completed", mark.RunFailed: "failed",
+			mark.RunCanceled: "was canceled"}
 		return fmt.Errorf("%w: it %s", ErrOver, did[status])
 	case w.Do == doCancel:
 		if err := r.closeSteps(view); err != nil {
@@ -170,7 +172,8 @@ func (r *Run) closeSteps(view *session.View) error {
 	if err := view.Err(); err != nil {
 		return err
 	}
-	fin := mark.StepFinished{Error: "the run was interrupted, and then canceled", Kind: mark.FailureCanceled, Canceled: true}
+	fin := mark.StepFinished{Error: "the run was interrupted, and then canceled", Kind: mark.FailureCanceled,
+		Canceled: true}
 	for i := len(open) - 1; i >= 0; i-- {
 		began := open[i]
 		mark, err := mark.New(mark.KindStepFinished, fin)

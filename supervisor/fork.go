@@ -67,7 +67,8 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 			}
 		}
 		if began == 0 || at.Seq < began || at.Seq > view.LastSeq() {
-			return 0, fmt.Errorf("%w: event %d; the run's are from %d to %d", ErrNoCheckpoint, at.Seq, began, view.LastSeq())
+			return 0, fmt.Errorf("%w: event %d; the run's are from %d to %d", ErrNoCheckpoint, at.Seq, began,
+				view.LastSeq())
 		}
 		return at.Seq, view.Err()
 	}
@@ -147,7 +148,8 @@ func (s *Supervisor) copyFiles(ctx context.Context, from, to string, files map[s
 		if strings.HasPrefix(name, artifact.KeyPrefixUser) {
 			continue
 		}
-		got, err := service.Versions(ctx, &artifact.VersionsRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: from, FileName: name})
+		got, err := service.Versions(ctx, &artifact.VersionsRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
+			SessionID: from, FileName: name})
 		if errors.Is(err, artifact.ErrNotFound) {
 			continue // it was deleted
 		}
@@ -158,11 +160,13 @@ func (s *Supervisor) copyFiles(ctx context.Context, from, to string, files map[s
 			if v > last {
 				continue
 			}
-			file, err := service.Load(ctx, &artifact.LoadRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: from, FileName: name, Version: v})
+			file, err := service.Load(ctx, &artifact.LoadRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
+				SessionID: from, FileName: name, Version: v})
 			if err != nil {
 				return err
 			}
-			if _, err := service.Save(ctx, &artifact.SaveRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: to, FileName: name, Part: file.Part, Version: v}); err != nil {
+			if _, err := service.Save(ctx, &artifact.SaveRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
+				SessionID: to, FileName: name, Part: file.Part, Version: v}); err != nil {
 				return err
 			}
 		}

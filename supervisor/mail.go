@@ -52,16 +52,19 @@ func mailbox(key lease.Key) lease.Key {
 }
 
 // post puts an event into a mailbox, which it makes if there is none.
-func (s *Supervisor) post(ctx context.Context, key lease.Key, author string, kind mark.Kind, data any) (*session.Event, error) {
+func (s *Supervisor) post(ctx context.Context, key lease.Key, author string, kind mark.Kind,
+	data any) (*session.Event, error) {
 	box := mailbox(key)
 	m, err := mark.New(kind, data)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID, NumRecentEvents: 1})
+		got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID,
+			SessionID: box.SessionID, NumRecentEvents: 1})
 		if errors.Is(err, session.ErrNotFound) {
-			_, err = s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID})
+			_, err = s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID,
+				SessionID: box.SessionID})
 			if err == nil || errors.Is(err, session.ErrExists) {
 				continue
 			}
@@ -146,7 +149,8 @@ func (r *Run) note(ctx context.Context, request int64) {
 // rest makes the mailbox if it is not there, or waits for a store that is away.
 func (r *Run) rest(ctx context.Context) {
 	box := mailbox(r.key)
-	_, err := r.s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID})
+	_, err := r.s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID,
+		SessionID: box.SessionID})
 	if err == nil {
 		return
 	}
@@ -181,7 +185,8 @@ func (r *Run) accept(w *wish) bool {
 // oldAnswers puts answers into the log that a driver has noted which died since.
 func (r *Run) oldAnswers() error {
 	box := mailbox(r.key)
-	got, err := r.s.cfg.Service.Get(r.ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID, SessionID: box.SessionID})
+	got, err := r.s.cfg.Service.Get(r.ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID,
+		SessionID: box.SessionID})
 	if err != nil {
 		return ignore(err, session.ErrNotFound)
 	}

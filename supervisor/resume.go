@@ -82,7 +82,8 @@ func limited(view *session.View, run *mark.Run) bool {
 	}
 	for ev := range counting(view) {
 		var rec loop.StopRecord
-		if ev.InvocationID == run.ID && ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped && ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
+		if ev.InvocationID == run.ID && ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped &&
+			ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
 			return true
 		}
 	}
@@ -164,7 +165,8 @@ func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 			continue
 		}
 		r, err := s.Resume(ctx, info.ID, ResumeOptions{})
-		if _, held := errors.AsType[*lease.HeldError](err); held || errors.Is(err, ErrUnderWay) || errors.Is(err, ErrOver) {
+		if _, held := errors.AsType[*lease.HeldError](err); held || errors.Is(err, ErrUnderWay) ||
+			errors.Is(err, ErrOver) {
 			continue // somebody else was faster, or it has a driver
 		}
 		if err != nil {

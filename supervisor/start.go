@@ -159,7 +159,8 @@ func (s *Supervisor) forget(r *Run) {
 	defer cancel()
 	_, run, err := s.get(ctx, r.ID(), true)
 	if err == nil && run.ID == r.run.ID {
-		_ = s.cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: r.key.AppName, UserID: r.key.UserID, SessionID: r.key.SessionID})
+		_ = s.cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: r.key.AppName, UserID: r.key.UserID,
+			SessionID: r.key.SessionID})
 	}
 }
 
@@ -174,7 +175,8 @@ func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, d
 	_, last, err := s.get(ctx, id, true)
 	switch {
 	case err == nil && !last.Status.Over():
-		err = fmt.Errorf("%w: the last run of session %q is %s: resume or cancel it first", ErrUnderWay, id, last.Status)
+		err = fmt.Errorf("%w: the last run of session %q is %s: resume or cancel it first", ErrUnderWay, id,
+			last.Status)
 	case errors.Is(err, ErrNotFound): // nothing has run in it
 		err = nil
 	}

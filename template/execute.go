@@ -74,7 +74,8 @@ type filler struct {
 
 func (f *filler) write(nodes []node) error {
 	if f.work += 1 + len(nodes); f.work > maxWork {
-		return fmt.Errorf("its sections repeat their contents more than %d times: use shorter lists, or fewer nested sections", maxWork)
+		return fmt.Errorf("its sections repeat their contents more than %d times: use shorter lists, or fewer nested "+
+			"sections", maxWork)
 	}
 	for _, n := range nodes {
 		var err error
@@ -114,7 +115,8 @@ func (f *filler) value(k key) error {
 
 func (f *filler) add(s string) error {
 	if f.out.Len()+len(s) > MaxText {
-		return fmt.Errorf("the text is larger than %d MiB, the limit for templates: keep less in the state, or use a command that works on files", MaxText>>20)
+		return fmt.Errorf("the text is larger than %d MiB, the limit for templates: keep less in the state, or use a "+
+			"command that works on files", MaxText>>20)
 	}
 	f.out.WriteString(s)
 	return nil

@@ -225,7 +225,8 @@ func (p *parser) unclosed(where string) {
 	if s.kind == kindInverted {
 		sign = '^'
 	}
-	p.errs = append(p.errs, &Error{s.line, s.column, fmt.Sprintf("section {{%c%s}} is not closed%s", sign, s.key.name, where)})
+	p.errs = append(p.errs, &Error{s.line, s.column, fmt.Sprintf("section {{%c%s}} is not closed%s", sign, s.key.name,
+		where)})
 	p.pop()
 }
 

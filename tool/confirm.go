@@ -34,7 +34,8 @@ func Confirm(ctx Context, name string, required bool) error {
 	if !required {
 		return nil
 	}
-	hint := fmt.Sprintf("Please approve or reject the tool call %s() by responding with a FunctionResponse with an expected ToolConfirmation payload.", name)
+	hint := fmt.Sprintf("Please approve or reject the tool call %s() by responding with a FunctionResponse with an "+
+		"expected ToolConfirmation payload.", name)
 	if err := ctx.RequestConfirmation(hint, nil); err != nil {
 		return fmt.Errorf("tool %q: %w", name, err)
 	}

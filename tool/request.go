@@ -14,7 +14,8 @@ import (
 
 // ErrUnusable is the error of a tool that cannot be called and does not prepare requests. It says
 // which methods are missing.
-var ErrUnusable = errors.New("has neither Declaration() *genai.FunctionDeclaration and Run(tool.Context, any) (map[string]any, error), nor ProcessRequest(tool.Context, *model.LLMRequest) error")
+var ErrUnusable = errors.New("has neither Declaration() *genai.FunctionDeclaration and Run(tool.Context, any) " +
+	"(map[string]any, error), nor ProcessRequest(tool.Context, *model.LLMRequest) error")
 
 // Process adds a tool to a request to the model. A RequestProcessor does it itself; any other
 // Function is packed with [Pack]. Errors are those of both, and [ErrUnusable].

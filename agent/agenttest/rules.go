@@ -153,7 +153,8 @@ func (s *suite) canceled() {
 		}
 		got := s.take(in, drive.Run(in.ctx, s.agent), -1)
 		if got.err != errCause {
-			s.Errorf("canceled after event %d of %d: the one error, and the end, is context.Cause, got %v", n, total, got.err)
+			s.Errorf("canceled after event %d of %d: the one error, and the end, is context.Cause, got %v", n, total,
+				got.err)
 		}
 		if late := len(got.events) - n; late != 0 {
 			s.Errorf("canceled after event %d of %d: nothing more is said, got %d more events", n, total, late)

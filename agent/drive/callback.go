@@ -62,7 +62,8 @@ func (b *Base) do(inv *invocation, yield func(*session.Event, error) bool) {
 // that the callbacks made. Over says that there was an answer, or a request to leave
 // the loop: either takes the place of what the agent would do. Ok says that the step
 // goes on.
-func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallback, yield func(*session.Event, error) bool) (over, ok bool) {
+func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallback,
+	yield func(*session.Event, error) bool) (over, ok bool) {
 	ev := &session.Event{}
 	cb := NewCallbackContext(inv, &ev.Actions)
 	for _, f := range fns {
@@ -78,7 +79,8 @@ func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallbac
 		}
 	}
 	a := &ev.Actions
-	if ev.Content == nil && len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() && a.TransferToAgent == "" {
+	if ev.Content == nil && len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() &&
+		a.TransferToAgent == "" {
 		ev = nil
 	}
 	if ev = At(inv).Decided(ev); ev == nil {
@@ -97,7 +99,8 @@ func NewCallbackContext(ctx agent.InvocationContext, actions *session.EventActio
 
 // NewToolContext returns the context of a tool call. Its changes are written to actions; nil
 // means new ones.
-func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions *session.EventActions, confirmation *toolconfirmation.ToolConfirmation) agent.Context {
+func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions *session.EventActions,
+	confirmation *toolconfirmation.ToolConfirmation) agent.Context {
 	if actions == nil {
 		actions = new(session.EventActions)
 	}

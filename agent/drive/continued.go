@@ -54,7 +54,8 @@ func isPlan(ev *session.Event) bool {
 // A loop inside another loop cannot continue, because the outer loop has used its result. The
 // error says what to do instead.
 func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address, gone mark.Spans, err error) {
-	s := stops{events: events, tree: tree, ends: make(map[session.Address]int), plans: make(map[session.Address]*mark.Mark)}
+	s := stops{events: events, tree: tree, ends: make(map[session.Address]int),
+		plans: make(map[session.Address]*mark.Mark)}
 	var root session.Address
 	for i, ev := range events {
 		if ev.Address == "" {
@@ -72,7 +73,8 @@ func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address,
 	}
 	found := s.last(root)
 	if len(found) == 0 {
-		return nil, nil, s.instead(fmt.Errorf("the run of %q did not end with a loop: only a root loop, or the last loop in a sequence or in each branch, can continue with a higher limit", root.Agent()), "")
+		return nil, nil, s.instead(fmt.Errorf("the run of %q did not end with a loop: only a root loop, or the last "+
+			"loop in a sequence or in each branch, can continue with a higher limit", root.Agent()), "")
 	}
 	for _, at := range found {
 		switch stays := s.goesOn(at); {
@@ -143,7 +145,9 @@ func (s *stops) instead(err error, within session.Address) error {
 	if inner == "" {
 		return err
 	}
-	return fmt.Errorf("%w; %s reached a limit, but the agents around it have used its result: fork the run at an earlier iteration (refrain fork RUN --at-iteration N) or event, and resume the fork with a definition that has a higher limit", err, inner)
+	return fmt.Errorf("%w; %s reached a limit, but the agents around it have used its result: fork the run at an "+
+		"earlier iteration (refrain fork RUN --at-iteration N) or event, and resume the fork with a definition that "+
+		"has a higher limit", err, inner)
 }
 
 // limited reports whether a limit has stopped a loop.
@@ -174,11 +178,13 @@ func (s *stops) behind(loops []session.Address) (mark.Spans, error) {
 				continue
 			}
 			gone = append(gone, ev.Seq)
-			if ev.Mark == nil || ev.Address == at || ev.Mark.Kind != mark.KindStepStarted && ev.Mark.Kind != mark.KindDispatched {
+			if ev.Mark == nil || ev.Address == at || ev.Mark.Kind != mark.KindStepStarted &&
+				ev.Mark.Kind != mark.KindDispatched {
 				continue
 			}
 			if ev.Mark.Kind == mark.KindDispatched || effectOf(s.tree.Find(ev.Address.Agent())) == agent.AtMostOnce {
-				return nil, fmt.Errorf("%s took place after %s and must not be done twice: fork the run at an earlier point, or start a new one", ev.Address, at)
+				return nil, fmt.Errorf("%s took place after %s and must not be done twice: fork the run at an "+
+					"earlier point, or start a new one", ev.Address, at)
 			}
 		}
 	}
@@ -190,7 +196,8 @@ func (s *stops) behind(loops []session.Address) (mark.Spans, error) {
 func (s *stops) beside(step, loop session.Address) bool {
 	for branch := loop; branch.Parent() != ""; branch = branch.Parent() {
 		p := branch.Parent()
-		if a := s.tree.Find(p.Agent()); a != nil && agent.TypeOf(a) == agent.TypeParallel && step != p && step.Under(p) && !step.Under(branch) {
+		if a := s.tree.Find(p.Agent()); a != nil && agent.TypeOf(a) == agent.TypeParallel && step != p &&
+			step.Under(p) && !step.Under(branch) {
 			return true
 		}
 	}

@@ -122,15 +122,18 @@ func (x *recording) fits(tree *Tree) error {
 		name := r.address.Agent()
 		if r.parent.parent == nil {
 			if tree.Find(name) == nil {
-				return &agent.DivergedError{Address: r.address, Recorded: describe(ev), Said: fmt.Sprintf("it has no agent %q", name)}
+				return &agent.DivergedError{Address: r.address, Recorded: describe(ev),
+					Said: fmt.Sprintf("it has no agent %q", name)}
 			}
 			continue
 		}
 		above := tree.Find(r.parent.address.Agent())
-		if above == nil || !runsOnlySubAgents(above) || slices.ContainsFunc(above.SubAgents(), func(a agent.Agent) bool { return a.Name() == name }) {
+		if above == nil || !runsOnlySubAgents(above) || slices.ContainsFunc(above.SubAgents(),
+			func(a agent.Agent) bool { return a.Name() == name }) {
 			continue
 		}
-		return &agent.DivergedError{Address: r.address, Recorded: describe(ev), Said: fmt.Sprintf("%q has no sub-agent %q", above.Name(), name)}
+		return &agent.DivergedError{Address: r.address, Recorded: describe(ev),
+			Said: fmt.Sprintf("%q has no sub-agent %q", above.Name(), name)}
 	}
 	return nil
 }

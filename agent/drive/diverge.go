@@ -44,7 +44,8 @@ func compare(recorded, said *session.Event) *agent.DivergedError {
 // sameMark is compare for two events that are nothing but marks, as most are.
 func sameMark(a, b *session.Event) bool {
 	bare := func(ev *session.Event) bool {
-		return ev.Mark != nil && ev.Content == nil && ev.Actions.StateDelta == nil && ev.Actions.Exit == nil && ev.CustomMetadata == nil
+		return ev.Mark != nil && ev.Content == nil && ev.Actions.StateDelta == nil && ev.Actions.Exit == nil &&
+			ev.CustomMetadata == nil
 	}
 	return bare(a) && bare(b) && a.Author == b.Author && a.Iteration == b.Iteration &&
 		a.Mark.Kind == b.Mark.Kind && bytes.Equal(a.Mark.Data, b.Mark.Data)

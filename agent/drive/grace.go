@@ -226,7 +226,8 @@ func (w *watched) wait() StepResult {
 		switch state := w.state.Load(); {
 		case state == over:
 			if !w.whole {
-				w.res.Err = &agent.StepError{Address: w.step.inv.address, Err: errors.New("the agent left its goroutine")}
+				w.res.Err = &agent.StepError{Address: w.step.inv.address,
+					Err: errors.New("the agent left its goroutine")}
 			}
 			w.res.Left = w.left
 			return w.res
@@ -250,7 +251,8 @@ func (w *watched) leave() StepResult {
 	said := err
 	switch {
 	case err != nil && len(w.open) > 0:
-		said = fmt.Errorf("%w; %s does not heed its context and was abandoned", err, w.open[len(w.open)-1].Address.Agent())
+		said = fmt.Errorf("%w; %s does not heed its context and was abandoned", err,
+			w.open[len(w.open)-1].Address.Agent())
 	case err == nil && w.late():
 		err, said = w.in.Abandoned, w.in.Abandoned
 	case err == nil: // the consumer has left
@@ -275,7 +277,8 @@ func (w *watched) finish(err error) {
 	for i := len(w.open) - 1; i >= 0; i-- { // none without marks
 		begun := w.open[i]
 		m, merr := mark.New(mark.KindStepFinished, mark.StepFinished{
-			Error: err.Error(), Timeout: late, Canceled: i > 0 || parent.Err() != nil, At: string(begun.Address), Seconds: time.Since(begun.Timestamp).Seconds(),
+			Error: err.Error(), Timeout: late, Canceled: i > 0 || parent.Err() != nil, At: string(begun.Address),
+			Seconds: time.Since(begun.Timestamp).Seconds(),
 		})
 		if merr != nil { // numbers and texts: there is none
 			return

@@ -126,7 +126,8 @@ func (i *invocation) WithContext(ctx context.Context) agent.InvocationContext { 
 
 func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
-		Context: ctx, own: i.own, run: i.run, agent: i.agent, branch: i.branch, address: i.address, record: i.record, work: i.work,
+		Context: ctx, own: i.own, run: i.run, agent: i.agent, branch: i.branch, address: i.address, record: i.record,
+		work:      i.work,
 		iteration: i.iteration, attempt: i.attempt, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
 	}
 	c.ended.Store(i.Ended())

@@ -20,7 +20,8 @@ func (p Place) CountModelCall() error {
 		limit = int64(c.MaxLLMCalls)
 	}
 	if n := inv.run.modelCalls.Add(1); limit > 0 && n > limit {
-		return fmt.Errorf("%w: the limit is %d; set agent.RunConfig.MaxLLMCalls to allow more", agent.ErrTooManyModelCalls, limit)
+		return fmt.Errorf("%w: the limit is %d; set agent.RunConfig.MaxLLMCalls to allow more",
+			agent.ErrTooManyModelCalls, limit)
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, boo
 	return func(name string) (any, bool) { return lookup(p.ctx, state, l, name) }
 }
 
-func lookup(ctx agent.InvocationContext, state interface{ Get(string) (any, error) }, loop *Loop, name string) (any, bool) {
+func lookup(ctx agent.InvocationContext, state interface{ Get(string) (any, error) }, loop *Loop,
+	name string) (any, bool) {
 	if v, err := state.Get(name); err == nil {
 		return v, true
 	}
@@ -162,7 +163,8 @@ func artifactText(ctx agent.InvocationContext, name string) (any, bool) {
 	}
 	if d := got.Part.InlineData; d != nil {
 		if !utf8.Valid(d.Data) {
-			return lookupError{fmt.Errorf("artifact %q is no text but %s: it cannot stand in one", name, d.MIMEType)}, true
+			return lookupError{fmt.Errorf("artifact %q is no text but %s: it cannot stand in one", name, d.MIMEType)},
+				true
 		}
 		return string(d.Data), true
 	}

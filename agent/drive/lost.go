@@ -18,7 +18,8 @@ import (
 
 // usedIn returns what says what an answer in the log has used. Of one by an agent that
 // is not in the tree, such as a tool, only its event tells.
-func usedIn(tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) func(*session.Event) budget.Usage {
+func usedIn(tree *Tree, whole func(*session.Event) *session.Event,
+	prices budget.Prices) func(*session.Event) budget.Usage {
 	return func(ev *session.Event) budget.Usage {
 		if ev.UsageMetadata == nil && ev.FinishReason == "" && ev.ModelVersion == "" {
 			return budget.Usage{} // a callback's words
@@ -42,7 +43,8 @@ func reported(ev *session.Event, prices budget.Prices) budget.Usage {
 		return budget.Usage{}
 	}
 	u := budget.Usage{Calls: 1, InputTokens: int64(m.PromptTokenCount) + int64(m.ToolUsePromptTokenCount)}
-	u.OutputTokens = max(int64(m.CandidatesTokenCount)+int64(m.ThoughtsTokenCount), int64(m.TotalTokenCount)-u.InputTokens)
+	u.OutputTokens = max(int64(m.CandidatesTokenCount)+int64(m.ThoughtsTokenCount),
+		int64(m.TotalTokenCount)-u.InputTokens)
 	price, known := prices.Of(ev.ModelVersion)
 	if !known {
 		for _, p := range prices {

@@ -20,7 +20,8 @@ import (
 //
 // Call it between the mark of the call that was cut off and [Place.Ask]. If more is false the
 // agent must return.
-func (p Place) FindOut(call agent.Doubt, find agent.Reconcile, yield func(*session.Event, error) bool) (o agent.Reconciliation, more bool) {
+func (p Place) FindOut(call agent.Doubt, find agent.Reconcile,
+	yield func(*session.Event, error) bool) (o agent.Reconciliation, more bool) {
 	var data mark.Reconciled
 	known := p.Recorded()
 	switch {
@@ -90,7 +91,8 @@ func reconciled(o agent.Reconciliation, call string) mark.Reconciled {
 		}
 		var err error
 		if d.Result, err = json.Marshal(result); err != nil {
-			return mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown, Why: fmt.Sprintf("it took place, but its result cannot be written as JSON: %v", err)}
+			return mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown,
+				Why: fmt.Sprintf("it took place, but its result cannot be written as JSON: %v", err)}
 		}
 	}
 	return d

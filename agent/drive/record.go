@@ -72,7 +72,8 @@ type recording struct {
 
 // newRecording reads the events of one run. Of those that are superseded, only how
 // often steps were run and what they used is of interest; used says that of an answer.
-func newRecording(events []*session.Event, superseded mark.Spans, used func(*session.Event) budget.Usage) (*recording, error) {
+func newRecording(events []*session.Event, superseded mark.Spans,
+	used func(*session.Event) budget.Usage) (*recording, error) {
 	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool), used: used}
 	x.root = x.newRecord(nil, "", 0)
 	for _, ev := range events {
@@ -89,7 +90,8 @@ func newRecording(events []*session.Event, superseded mark.Spans, used func(*ses
 func (x *recording) newRecord(parent *record, at session.Address, attempt int) *record {
 	return &record{
 		of: x, parent: parent, address: at, attempt: attempt, from: len(x.events), to: len(x.events),
-		words: make(map[session.Address][]int), runs: make(map[session.Address][]*record), again: make(map[session.Address]int),
+		words: make(map[session.Address][]int), runs: make(map[session.Address][]*record),
+		again: make(map[session.Address]int),
 	}
 }
 

@@ -38,7 +38,8 @@ type Replay struct {
 // outline, whole reads an event in full when the run needs it. NewReplay returns an
 // [*agent.DivergedError] if the tree does not fit the events, and an error for events that it
 // cannot read.
-func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole func(*session.Event) *session.Event, prices budget.Prices) (*Replay, error) {
+func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole func(*session.Event) *session.Event,
+	prices budget.Prices) (*Replay, error) {
 	x, err := newRecording(events, superseded, usedIn(tree, whole, prices))
 	if err != nil {
 		return nil, err

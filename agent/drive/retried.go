@@ -153,7 +153,8 @@ func (f *failures) words(i int) {
 		if ev.Address != at {
 			continue
 		}
-		answer := agent.TypeOf(a) == agent.TypeLLM && ev.Mark == nil && (ev.Content == nil || ev.Content.Role == genai.RoleModel)
+		answer := agent.TypeOf(a) == agent.TypeLLM && ev.Mark == nil &&
+			(ev.Content == nil || ev.Content.Role == genai.RoleModel)
 		asked := ev.Mark != nil && ev.Mark.Kind == mark.KindAsked
 		if !answer && !asked && ev.CustomMetadata[MetadataFailed] == nil {
 			return
@@ -168,7 +169,8 @@ func (f *failures) words(i int) {
 // inside takes back the failures of what runs in a sequence or a parallel agent, up to
 // event i: those that end it.
 func (f *failures) inside(at session.Address, i int) {
-	if a := f.tree.Find(at.Agent()); a == nil || agent.TypeOf(a) != agent.TypeSequential && agent.TypeOf(a) != agent.TypeParallel {
+	if a := f.tree.Find(at.Agent()); a == nil || agent.TypeOf(a) != agent.TypeSequential &&
+		agent.TypeOf(a) != agent.TypeParallel {
 		return
 	}
 	done := make(map[session.Address]bool)

@@ -193,7 +193,8 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 	// of an invocation is never changed.
 	if inv == nil || s.bound || s.in.Context != nil {
 		inv = &invocation{
-			Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree, budget: p.budget, fence: s.fence, attempt: 1,
+			Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
+			budget: p.budget, fence: s.fence, attempt: 1,
 		}
 		if s.cfg.Branch != "" {
 			inv.branch = s.cfg.Branch

@@ -109,7 +109,8 @@ func (c *treeCheck) visit(a agent.Agent, parent string) {
 	}
 	name := a.Name()
 	if first, ok := c.parentOf(a); ok {
-		c.errs = append(c.errs, fmt.Errorf("agent %q cannot have >1 parents, found: %q, %q; make a second agent of another name", name, first, parent))
+		c.errs = append(c.errs, fmt.Errorf("agent %q cannot have >1 parents, found: %q, %q; make a second agent of "+
+			"another name", name, first, parent))
 		return
 	}
 	if identity.CanCompare(a) {

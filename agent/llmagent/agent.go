@@ -174,7 +174,8 @@ func New(cfg Config) (agent.Agent, error) {
 		errs = append(errs, err)
 	}
 	if in := cfg.InputSchema; in != nil && !isObject(in) {
-		errs = append(errs, fmt.Errorf("input schema: its type is %q; the arguments of a tool must be an object", in.Type))
+		errs = append(errs, fmt.Errorf("input schema: its type is %q; the arguments of a tool must be an object",
+			in.Type))
 	}
 	if slices.Contains(cfg.Tools, nil) || slices.Contains(cfg.Toolsets, nil) {
 		errs = append(errs, errors.New("a tool or toolset is nil"))

@@ -216,9 +216,11 @@ func retell(author string, c *genai.Content) *genai.Content {
 		switch {
 		case p == nil || p.Thought:
 		case p.FunctionCall != nil:
-			parts = append(parts, &genai.Part{Text: "[" + author + "] called tool `" + p.FunctionCall.Name + "` with parameters: " + asJSON(p.FunctionCall.Args)})
+			parts = append(parts, &genai.Part{Text: "[" + author + "] called tool `" + p.FunctionCall.Name +
+				"` with parameters: " + asJSON(p.FunctionCall.Args)})
 		case p.FunctionResponse != nil:
-			parts = append(parts, &genai.Part{Text: "[" + author + "] `" + p.FunctionResponse.Name + "` tool returned result: " + asJSON(p.FunctionResponse.Response)})
+			parts = append(parts, &genai.Part{Text: "[" + author + "] `" + p.FunctionResponse.Name +
+				"` tool returned result: " + asJSON(p.FunctionResponse.Response)})
 		case p.Text != "":
 			parts = append(parts, &genai.Part{Text: "[" + author + "] said: " + p.Text})
 		default:
@@ -273,6 +275,7 @@ func isEmpty(p *genai.Part) bool {
 func isAside(c *genai.Content) bool {
 	aside := func(name string) bool { return name == toolconfirmation.FunctionCallName || name == transferName }
 	return slices.ContainsFunc(c.Parts, func(p *genai.Part) bool {
-		return p != nil && (p.FunctionCall != nil && aside(p.FunctionCall.Name) || p.FunctionResponse != nil && aside(p.FunctionResponse.Name))
+		return p != nil && (p.FunctionCall != nil && aside(p.FunctionCall.Name) ||
+			p.FunctionResponse != nil && aside(p.FunctionResponse.Name))
 	})
 }

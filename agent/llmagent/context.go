@@ -57,7 +57,8 @@ func (c ContextConfig) check() error {
 		return nil
 	case ContextDigest:
 		if c.Last < 0 || c.BestChars < 0 {
-			return fmt.Errorf("context policy %q: Last %d and BestChars %d cannot be less than 0", c.Policy, c.Last, c.BestChars)
+			return fmt.Errorf("context policy %q: Last %d and BestChars %d cannot be less than 0", c.Policy, c.Last,
+				c.BestChars)
 		}
 		return nil
 	case ContextLast:
@@ -111,7 +112,8 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 		from--
 	}
 	if c := ctx.UserContent(); c != nil {
-		return from, &session.Event{Author: "user", LLMResponse: model.LLMResponse{Content: withRole(c, genai.RoleUser)}}
+		return from, &session.Event{Author: "user", LLMResponse: model.LLMResponse{Content: withRole(c,
+			genai.RoleUser)}}
 	}
 	return from, nil
 }

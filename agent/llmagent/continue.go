@@ -34,7 +34,8 @@ func (a *Agent) Recall(ev *session.Event) {
 	m, ok := a.cfg.Model.(interface {
 		Recall(agent string, said *genai.Content)
 	})
-	if ok && ev.Author == a.Name() && ev.Content != nil && ev.Content.Role == genai.RoleModel && ev.Mark == nil && ev.LongRunningToolIDs == nil {
+	if ok && ev.Author == a.Name() && ev.Content != nil && ev.Content.Role == genai.RoleModel && ev.Mark == nil &&
+		ev.LongRunningToolIDs == nil {
 		m.Recall(a.Name(), ev.Content)
 	}
 }
@@ -66,7 +67,8 @@ func (r *run) turnAgain(last *session.Event) bool {
 		return false
 	}
 	var req *model.LLMRequest
-	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) || drive.CutIn(drive.At(r.ctx).Recorded()) != nil) {
+	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) ||
+		drive.CutIn(drive.At(r.ctx).Recorded()) != nil) {
 		var err error
 		if req, err = r.request(drive.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
 			r.yield(nil, err)
@@ -117,7 +119,8 @@ func (r *run) countAgain(ev *session.Event) error {
 
 // Used returns what an answer in the log used when it was made; zero for any other event.
 func (a *Agent) Used(ev *session.Event, prices budget.Prices) budget.Usage {
-	if ev.Author != a.Name() || ev.Content == nil || ev.Content.Role != genai.RoleModel || ev.Mark != nil || ev.LongRunningToolIDs != nil {
+	if ev.Author != a.Name() || ev.Content == nil || ev.Content.Role != genai.RoleModel || ev.Mark != nil ||
+		ev.LongRunningToolIDs != nil {
 		return budget.Usage{}
 	}
 	return a.used(ev, prices)

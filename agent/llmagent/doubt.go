@@ -24,7 +24,8 @@ import (
 // were made: a person has to say so, and known has the answers that are known so.
 // Begun are the calls of which that is known before; nil leaves it to the log. It
 // returns the calls that must not be made twice, and whether to go on.
-func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall, begun []string) (once []string, known map[string]map[string]any, more bool) {
+func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall,
+	begun []string) (once []string, known map[string]map[string]any, more bool) {
 	if !drive.At(r.ctx).Marks() {
 		return nil, nil, true
 	}
@@ -65,7 +66,8 @@ func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall, begun
 // which the event is in the log, those calls are made now: again under their IDs, or,
 // where that must not be, when it is known whether they were made. It reports whether
 // there is to be another turn.
-func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.FunctionCall, about confirmations, once []string) bool {
+func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.FunctionCall, about confirmations,
+	once []string) bool {
 	if r.ctx.Err() != nil {
 		r.yield(nil, context.Cause(r.ctx))
 		return false
@@ -123,7 +125,8 @@ func (r *run) dispatched(ids []string) (doubt, more bool) {
 // resolution is the answer of a call that was cut off: what its tool has found out, or
 // a person says. It is nil if the call is to be made.
 func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer map[string]any, more bool) {
-	call := agent.Doubt{Address: drive.At(r.ctx).Address(), ID: drive.At(r.ctx).ToolCallID(c.ID), Call: c.ID, Tool: c.Name, Args: c.Args}
+	call := agent.Doubt{Address: drive.At(r.ctx).Address(), ID: drive.At(r.ctx).ToolCallID(c.ID), Call: c.ID,
+		Tool: c.Name, Args: c.Args}
 	var find agent.Reconcile
 	if f, ok := toolOf(req, c.Name).(tool.Function); ok {
 		find = tool.ReconcileOf(f)
@@ -141,7 +144,8 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 		return map[string]any{"result": result}, true
 	}
 	args, _ := json.Marshal(c.Args)
-	said := r.askPerson(found.Question(fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called twice. Was the call made? (its call ID is %s)",
+	said := r.askPerson(found.Question(fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called "+
+		"twice. Was the call made? (its call ID is %s)",
 		r.Name(), c.Name, args, call.ID)), nil)
 	if said == nil {
 		return nil, false
@@ -187,7 +191,8 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
 		args, _ := json.Marshal(c.Args)
 		said := r.askPerson(mark.Question{
-			Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s(%s). %s", r.Name(), c.Name, args, q.Hint),
+			Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s(%s). %s", r.Name(), c.Name, args,
+				q.Hint),
 		}, ev)
 		if said == nil {
 			return false

@@ -16,7 +16,8 @@ import (
 )
 
 // goOn is what a model is told when nothing else asks it to speak.
-const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed."
+const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are " +
+	"needed."
 
 // request puts together what the model is asked. The prompt takes the place of
 // goOn; empty is goOn.

@@ -96,7 +96,8 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	case a.all() >= a.Attempts:
 		return fmt.Errorf("%w (attempt %d of %d)", err, a.all(), a.Attempts)
 	case after > a.MaxRetryAfter:
-		return fmt.Errorf("%w (the provider asks to wait %v; RequestRetry.MaxRetryAfter is %v)", err, after, a.MaxRetryAfter)
+		return fmt.Errorf("%w (the provider asks to wait %v; RequestRetry.MaxRetryAfter is %v)", err, after,
+			a.MaxRetryAfter)
 	}
 	wait := a.delay - chance(a.delay/4)
 	if after > 0 {

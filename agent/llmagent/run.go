@@ -163,7 +163,8 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 				continue
 			}
 		}
-		if r.ctx.Err() != nil || errors.Is(err, agent.ErrTooManyModelCalls) || outOfBudget(err) { // nothing makes up for that
+		if r.ctx.Err() != nil || errors.Is(err, agent.ErrTooManyModelCalls) ||
+			outOfBudget(err) { // nothing makes up for that
 			r.yield(nil, err)
 			return nil, false
 		}
@@ -184,7 +185,8 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 
 // attempt asks the model once and gives on what it says. It reports whether to
 // go on, and how the model failed.
-func (r *run) attempt(ctx agent.Context, req *model.LLMRequest, give func(*model.LLMResponse) bool) (listens bool, failed error) {
+func (r *run) attempt(ctx agent.Context, req *model.LLMRequest,
+	give func(*model.LLMResponse) bool) (listens bool, failed error) {
 	if err := r.reserve(req); err != nil {
 		return true, err
 	}

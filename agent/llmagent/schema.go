@@ -93,10 +93,12 @@ func (o *output) demand(req *model.LLMRequest) (string, error) {
 	t := &answerTool{shape: o.shape, schema: o.schema}
 	if t.inside = !isObject(o.schema); t.inside {
 		t.schema = &genai.Schema{
-			Type: genai.TypeObject, Properties: map[string]*genai.Schema{insideKey: o.schema}, Required: []string{insideKey},
+			Type: genai.TypeObject, Properties: map[string]*genai.Schema{insideKey: o.schema},
+			Required: []string{insideKey},
 		}
 	}
-	return fmt.Sprintf("When you are done, call %s: its arguments are your final answer. Do not give the answer as text.", answerName), tool.Pack(req, t)
+	return fmt.Sprintf("When you are done, call %s: its arguments are your final answer. Do not give the answer "+
+		"as text.", answerName), tool.Pack(req, t)
 }
 
 const (

@@ -35,7 +35,8 @@ type answered struct {
 // to some of them, and known what others came to when they were made before.
 // Pending says that there are answers that come later. Calls that were cut off have
 // no answer; the event names them, see [drive.MetadataCut].
-func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations, known map[string]map[string]any) (ev *session.Event, pending bool) {
+func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations,
+	known map[string]map[string]any) (ev *session.Event, pending bool) {
 	done := make([]answered, len(calls))
 	var wg sync.WaitGroup
 	for i, c := range calls {
@@ -81,7 +82,8 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 // callTool runs one call. Whatever goes wrong is the answer: a model can act on
 // it. An error under a context that is over is no answer: it ends the run or the step,
 // and the call is in doubt.
-func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation, done *answered) {
+func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation,
+	done *answered) {
 	ctx, spent := tool.WithUsage(drive.NewToolContext(r.ctx, call.ID, &done.actions, answer))
 	defer func() {
 		if p := recover(); p != nil { // of a callback; tool.Call takes care of tools
@@ -153,7 +155,8 @@ func (a *answered) refuse(why string) {
 	}
 	x.Refused = why
 	a.actions.Escalate, a.actions.SkipSummarization, a.actions.Exit = false, false, &x
-	a.result = map[string]any{"error": "The loop goes on: " + why + ". Do not ask to leave it again; go on with your task."}
+	a.result = map[string]any{"error": "The loop goes on: " + why +
+		". Do not ask to leave it again; go on with your task."}
 	a.vain = true
 }
 

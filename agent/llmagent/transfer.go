@@ -43,7 +43,8 @@ func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, e
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "Answer what is yours to answer, going by your description. What another agent is better at is not for you: call %s with its name, and say nothing else.", transferName)
+	fmt.Fprintf(&b, "Answer what is yours to answer, going by your description. What another agent is better at is "+
+		"not for you: call %s with its name, and say nothing else.", transferName)
 	if parent != nil {
 		fmt.Fprintf(&b, " What is neither yours nor theirs goes to %s, who is above you.", parent.Name())
 	}
@@ -132,7 +133,8 @@ func (t *transferTool) Declaration() *genai.FunctionDeclaration {
 		Parameters: &genai.Schema{
 			Type: genai.TypeObject, Required: []string{"agent_name"},
 			Properties: map[string]*genai.Schema{"agent_name": {
-				Type: genai.TypeString, Format: "enum", Enum: t.names(), Description: "the name of the agent that goes on",
+				Type: genai.TypeString, Format: "enum", Enum: t.names(),
+				Description: "the name of the agent that goes on",
 			}},
 		},
 	}

@@ -108,7 +108,8 @@ func parseCard(text []byte) (*a2a.AgentCard, error) {
 // it, and then below the host, where the card has to name the address as one of
 // the agent's interfaces: a host may have many agents.
 func fetch(ctx context.Context, c *connection, u *url.URL) (*a2a.AgentCard, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cardTime, fmt.Errorf("the server did not send the agent's card in %s: %w", cardTime, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, cardTime, fmt.Errorf("the server did not send the agent's card "+
+		"in %s: %w", cardTime, context.DeadlineExceeded))
 	defer cancel()
 	if strings.HasSuffix(u.Path, ".json") {
 		card, _, err := c.get(ctx, u)
@@ -134,7 +135,8 @@ func fetch(ctx context.Context, c *connection, u *url.URL) (*a2a.AgentCard, erro
 			return card, err
 		}
 	}
-	return nil, fmt.Errorf("%w, and there is no card of this agent at %s; give the address of the card", first, shortURL(origin.JoinPath(wellKnown)))
+	return nil, fmt.Errorf("%w, and there is no card of this agent at %s; give the address of the card", first,
+		shortURL(origin.JoinPath(wellKnown)))
 }
 
 // names reports whether a card names an address.

@@ -141,7 +141,8 @@ func (a *A2AAgent) parse(p *parser) {
 			a.origins = p.origins(cfg.Hosts, a.source.base.Scheme)
 		}
 	case strings.Contains(cfg.AgentCardSource, "{{"), strings.Contains(cfg.AgentCardSource, "://"):
-		p.errorf("AgentCardSource: %q is no URL of http or https with a host, and no path of a file", cfg.AgentCardSource)
+		p.errorf("AgentCardSource: %q is no URL of http or https with a host, and no path of a file",
+			cfg.AgentCardSource)
 	}
 	if cfg.Payload != nil {
 		a.payload = p.node("Payload", cfg.Payload)
@@ -174,7 +175,8 @@ func (p *parser) origins(hosts []string, scheme string) []string {
 		}
 		u, err := url.Parse(full)
 		switch {
-		case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+			u.Fragment != "":
 			p.errorf("Hosts: %q is not a server such as example.org, example.org:8443 or https://example.org", text)
 		case u.Scheme != "https" && u.Scheme != "http":
 			p.errorf("Hosts: %q is neither http nor https", text)

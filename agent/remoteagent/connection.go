@@ -70,7 +70,8 @@ func (c *connection) open(ctx context.Context, card *a2a.AgentCard) (err error) 
 	)
 	c.streams = card.Capabilities.Streaming
 	if c.Client, err = factory.CreateFromCard(ctx, card); err != nil {
-		return fmt.Errorf("none of the interfaces in the agent's card can be used (JSONRPC and HTTP+JSON can, of A2A 1.0 and 0.3): %w", err)
+		return fmt.Errorf("none of the interfaces in the agent's card can be used (JSONRPC and HTTP+JSON can, of A2A "+
+			"1.0 and 0.3): %w", err)
 	}
 	return nil
 }
@@ -135,7 +136,8 @@ func (w *wire) allows(u *url.URL) error {
 	case u.Host == "":
 		return fmt.Errorf("%.200q has no host", shortURL(u))
 	case !slices.Contains(w.origins, credential.Origin(u)):
-		return fmt.Errorf("%w: %.200q is not one of %q; if that is right, ask for the card there, or list it in Hosts", errNotAllowed, credential.Origin(u), w.origins)
+		return fmt.Errorf("%w: %.200q is not one of %q; if that is right, ask for the card there, or list it in Hosts",
+			errNotAllowed, credential.Origin(u), w.origins)
 	}
 	return nil
 }

@@ -185,7 +185,8 @@ func (r *run) failed(what string, err error) error {
 
 // saidByServer reports whether an error is the server's answer.
 func saidByServer(err error) bool {
-	return errors.As(err, new(*a2a.Error)) || errors.Is(err, a2a.ErrInternalError) || a2a.ErrorReason(err) != a2a.ErrorReason(a2a.ErrInternalError)
+	return errors.As(err, new(*a2a.Error)) || errors.Is(err, a2a.ErrInternalError) ||
+		a2a.ErrorReason(err) != a2a.ErrorReason(a2a.ErrInternalError)
 }
 
 type invalidError string
@@ -201,7 +202,8 @@ func (e refused) Unwrap() error { return e.error }
 
 // definite reports whether it is no use to try to reach the server again.
 func definite(err error) bool {
-	if errors.Is(err, a2a.ErrUnauthenticated) || errors.Is(err, a2a.ErrUnauthorized) || errors.Is(err, a2a.ErrTaskNotFound) || errors.Is(err, errNotAllowed) {
+	if errors.Is(err, a2a.ErrUnauthenticated) || errors.Is(err, a2a.ErrUnauthorized) ||
+		errors.Is(err, a2a.ErrTaskNotFound) || errors.Is(err, errNotAllowed) {
 		return true
 	}
 	_, tooLong := errors.AsType[*LimitError](err)

@@ -17,7 +17,8 @@ func (r *run) fresh() (*a2a.Message, error) {
 	if r.payload == nil {
 		msg.Parts = outgoing(r.ctx.UserContent())
 		if msg.Parts == nil {
-			return nil, errors.New("there is nothing to send: the user's message has neither text nor files; set Payload")
+			return nil, errors.New("there is nothing to send: the user's message has neither text nor files; set " +
+				"Payload")
 		}
 		return msg, nil
 	}

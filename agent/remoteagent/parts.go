@@ -63,7 +63,8 @@ func incoming(p *a2a.Part) *genai.Part {
 		}
 	case a2a.URL:
 		if strings.HasPrefix(string(v), "https://") || strings.HasPrefix(string(v), "http://") {
-			return &genai.Part{FileData: &genai.FileData{FileURI: string(v), MIMEType: typeOr(p.MediaType), DisplayName: p.Filename}}
+			return &genai.Part{FileData: &genai.FileData{FileURI: string(v), MIMEType: typeOr(p.MediaType),
+				DisplayName: p.Filename}}
 		}
 		return &genai.Part{Text: string(v)} // models and tools read no other files because of this
 	}

@@ -42,7 +42,8 @@ func (r *run) hint() string {
 // there is nothing to repeat.
 func (r *run) question() *session.Event {
 	state := states[r.got.state]
-	call := &genai.FunctionCall{ID: "a2a-" + uuid.NewString(), Name: r.Name(), Args: map[string]any{"state": state, "message": r.conn.wire.words(wordsOf(r.got.message))}}
+	call := &genai.FunctionCall{ID: "a2a-" + uuid.NewString(), Name: r.Name(),
+		Args: map[string]any{"state": state, "message": r.conn.wire.words(wordsOf(r.got.message))}}
 	id := "call-" + uuid.NewString()
 	ev := r.note(state).event()
 	ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{
@@ -92,7 +93,8 @@ func (r *run) reply() (*a2a.Message, error) {
 // nobodySignsIn is how a task ends for which a person does not sign in.
 func (r *run) nobodySignsIn() error {
 	r.open = true // and leave cancels it
-	return refused{&TaskError{Task: shortText(string(r.task.TaskID)), State: "canceled", Message: "a person refused to sign in"}}
+	return refused{&TaskError{Task: shortText(string(r.task.TaskID)), State: "canceled",
+		Message: "a person refused to sign in"}}
 }
 
 // signedIn looks whether a task goes on by itself now that somebody has signed in,
@@ -123,7 +125,8 @@ func (r *run) answered() (*note, *toolconfirmation.ToolConfirmation, error) {
 			}
 		}
 	}
-	direct := len(answers) == 0 && r.payload == nil && drive.At(r.ctx).Loop() == nil && drive.At(r.ctx).Address().Parent() == ""
+	direct := len(answers) == 0 && r.payload == nil && drive.At(r.ctx).Loop() == nil &&
+		drive.At(r.ctx).Address().Parent() == ""
 	if len(answers) == 0 && !direct {
 		return nil, nil, nil
 	}

@@ -26,7 +26,10 @@ func (a *received) status(s a2a.TaskStatus) {
 
 // update takes a piece of an artifact.
 func (a *received) update(ev *a2a.TaskArtifactUpdateEvent) {
-	i := slices.IndexFunc(a.artifacts, func(known *a2a.Artifact) bool { return known != nil && known.ID == ev.Artifact.ID })
+	i := slices.IndexFunc(a.artifacts, func(known *a2a.Artifact) bool {
+		return known != nil &&
+			known.ID == ev.Artifact.ID
+	})
 	switch {
 	case i < 0:
 		a.artifacts = append(a.artifacts, new(*ev.Artifact))
@@ -88,7 +91,8 @@ func (a *received) content() *genai.Content {
 			continue
 		}
 		parts := incomingAll(artifact.Parts)
-		if n := len(all); n > 0 && len(parts) > 0 && parts[0].Text != "" && all[n-1].Text != "" && !strings.HasSuffix(all[n-1].Text, "\n") {
+		if n := len(all); n > 0 && len(parts) > 0 && parts[0].Text != "" && all[n-1].Text != "" &&
+			!strings.HasSuffix(all[n-1].Text, "\n") {
 			all[n-1].Text += "\n"
 		}
 		all = append(all, parts...)

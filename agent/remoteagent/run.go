@@ -144,7 +144,8 @@ func (r *run) leave(err error) {
 		_, _ = r.conn.CancelTask(ctx, &a2a.CancelTaskRequest{ID: r.task.TaskID})
 		r.memory.keep(r.key, attempt{sent: r.before.sent + 1})
 	case r.open:
-		r.memory.keep(r.key, attempt{sent: r.before.sent, task: string(r.task.TaskID), context: r.task.ContextID, where: r.where})
+		r.memory.keep(r.key, attempt{sent: r.before.sent, task: string(r.task.TaskID), context: r.task.ContextID,
+			where: r.where})
 	case err == nil || r.got.settled && r.waits(): // the log has it
 		r.memory.keep(r.key, attempt{})
 	case r.got.settled:
@@ -167,7 +168,8 @@ func (r *run) settle() error {
 	}
 	switch r.got.state {
 	case a2a.TaskStateFailed, a2a.TaskStateRejected, a2a.TaskStateCanceled:
-		return &TaskError{Task: shortText(string(r.task.TaskID)), State: states[r.got.state], Message: r.conn.wire.words(wordsOf(r.got.message))}
+		return &TaskError{Task: shortText(string(r.task.TaskID)), State: states[r.got.state],
+			Message: r.conn.wire.words(wordsOf(r.got.message))}
 	}
 	ev := r.note(states[r.got.state]).event()
 	ev.Content = r.got.content()

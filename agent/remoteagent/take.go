@@ -115,7 +115,8 @@ func (r *run) know(t a2a.TaskInfo) {
 
 // isID reports whether a text of the server can stand in a path.
 func isID(s string) bool {
-	return len(s) <= 256 && s != "." && s != ".." && !strings.ContainsAny(s, `/\?#%`) && strings.IndexFunc(s, unicode.IsControl) < 0
+	return len(s) <= 256 && s != "." && s != ".." && !strings.ContainsAny(s, `/\?#%`) &&
+		strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
 // show shows what is no answer yet.

@@ -36,7 +36,8 @@ func (p *parser) url(field, text string) *urlTemplate {
 		p.errorf("%s: %w", field, errors.Unwrap(err))
 		return nil
 	case base.Host == "" || base.Path == "" && placeholder:
-		p.errorf("%s: %q has to begin with http:// or https:// and a host without placeholders, and a slash before the first of them: a value cannot choose the server", field, text)
+		p.errorf("%s: %q has to begin with http:// or https:// and a host without placeholders, and a slash before "+
+			"the first of them: a value cannot choose the server", field, text)
 		return nil
 	case base.User != nil:
 		p.errorf("%s has a name or a password in it: send them in Headers", field)

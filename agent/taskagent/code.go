@@ -49,7 +49,8 @@ func (a *CommandAgent) checkCode(s *source) {
 	for _, v := range a.env {
 		if has(v.value) && !interpreter.Variable(v.name) {
 			a.refuse(s, fmt.Sprintf("Env[%q]", v.name),
-				fmt.Errorf("programs take %s for code, or for where their code is; give the value a name of its own", v.name))
+				fmt.Errorf("programs take %s for code, or for where their code is; give the value a name of its own",
+					v.name))
 		}
 	}
 }

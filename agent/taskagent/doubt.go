@@ -79,7 +79,8 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 	if found.DidNotHappen() {
 		return true
 	}
-	q := found.Question(fmt.Sprintf("%s was cut off while it ran, or failed, and must not run twice. Did it take place? (its call ID is %s)", t.cfg.Name, call.ID))
+	q := found.Question(fmt.Sprintf("%s was cut off while it ran, or failed, and must not run twice. Did it take "+
+		"place? (its call ID is %s)", t.cfg.Name, call.ID))
 	q.ID = drive.At(ctx).QuestionID(n)
 	answer, err := drive.At(ctx).Ask(nil, q, yield)
 	if err != nil {
@@ -115,7 +116,8 @@ func textOf(result any) string {
 
 // resolved says what a person, or its Reconcile, knows that the task came to.
 func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*session.Event, error) bool) {
-	out := outcome{words: result, output: result, result: map[string]any{"resolved": true, "stdout": result, "body": result}}
+	out := outcome{words: result, output: result, result: map[string]any{"resolved": true, "stdout": result,
+		"body": result}}
 	if t.json {
 		v, err := parseJSON(result)
 		if err != nil {

@@ -69,5 +69,6 @@ func (e *LimitError) Error() string {
 	case "headers":
 		field, verb = "the size limit", "are"
 	}
-	return fmt.Sprintf("%s %s longer than the limit of %d bytes; raise %s if that is fine", e.Stream, verb, e.Limit, field)
+	return fmt.Sprintf("%s %s longer than the limit of %d bytes; raise %s if that is fine", e.Stream, verb, e.Limit,
+		field)
 }

@@ -108,7 +108,8 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{}
 	}
-	cfg.Headers, cfg.OKStatus, cfg.RedirectHosts = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus), slices.Clone(cfg.RedirectHosts)
+	cfg.Headers, cfg.OKStatus, cfg.RedirectHosts = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus),
+		slices.Clone(cfg.RedirectHosts)
 	client := new(*cfg.Client)
 	if client.CheckRedirect == nil {
 		client.CheckRedirect = redirects(cfg.RedirectHosts).check
@@ -200,7 +201,8 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 	}}
 	out.output = out.words
 	if !a.ok(got.status) {
-		return out, &StatusError{URL: where, Status: got.status, Body: tail(printable(got.body)), RetryAfter: got.retryAfter}
+		return out, &StatusError{URL: where, Status: got.status, Body: tail(printable(got.body)),
+			RetryAfter: got.retryAfter}
 	}
 	if a.cfg.JSON {
 		v, err := parseJSON(got.body)

@@ -41,7 +41,8 @@ func (p *process) run(parent context.Context) (ended, error) {
 	ctx := parent
 	if p.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("it did not end in its timeout of %s: %w", p.timeout, context.DeadlineExceeded))
+		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout,
+			fmt.Errorf("it did not end in its timeout of %s: %w", p.timeout, context.DeadlineExceeded))
 		defer cancel()
 	}
 	ctx, kill := context.WithCancelCause(ctx)

@@ -32,7 +32,8 @@ func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
 	}
 	a := made.(*CommandAgent)
 	if slices.Contains(a.cfg.OKExitCodes, 1) {
-		return nil, fmt.Errorf("command agent %q: exit code 1 says that the task was not done, and cannot be OK", cfg.Name)
+		return nil, fmt.Errorf("command agent %q: exit code 1 says that the task was not done, and cannot be OK",
+			cfg.Name)
 	}
 	return a.reconcile, nil
 }

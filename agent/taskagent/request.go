@@ -19,7 +19,8 @@ import (
 )
 
 // request fills the templates, and learns from them what is secret.
-func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool), secrets *credential.Secrets) (*http.Request, error) {
+func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool),
+	secrets *credential.Secrets) (*http.Request, error) {
 	where, err := a.url.fill(lookup)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,8 @@ func (a *HTTPAgent) send(req *http.Request) (answer, error) {
 	if int64(len(body)) > a.cfg.SizeLimit {
 		return answer{}, &LimitError{Stream: "body", Limit: a.cfg.SizeLimit}
 	}
-	got := answer{status: resp.StatusCode, headers: make(map[string]any, len(resp.Header)), body: cleanText(string(body))}
+	got := answer{status: resp.StatusCode, headers: make(map[string]any, len(resp.Header)),
+		body: cleanText(string(body))}
 	got.retryAfter = model.RetryAfter(resp.Header, time.Now())
 	size := 0
 	for name, vals := range resp.Header {

@@ -38,10 +38,12 @@ func (s *source) url(field, text string) *urlTemplate {
 		s.errorf("%s: %w", field, err)
 		return nil
 	case base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
-		s.errorf("%s: %q does not start with http:// or https:// and a host without placeholders: a value cannot choose the server", field, text)
+		s.errorf("%s: %q does not start with http:// or https:// and a host without placeholders: a value cannot "+
+			"choose the server", field, text)
 		return nil
 	case base.Path == "" && len(fixed) < len(path):
-		s.errorf("%s: %q has a placeholder in the host: a value cannot choose the server; write a slash after the host", field, text)
+		s.errorf("%s: %q has a placeholder in the host: a value cannot choose the server; write a slash after the host",
+			field, text)
 		return nil
 	}
 	u := &urlTemplate{base: base, path: s.urlPart(field, path, url.PathEscape)}
@@ -52,7 +54,8 @@ func (s *source) url(field, text string) *urlTemplate {
 }
 
 func (s *source) urlPart(field, text string, escape func(string) string) urlPart {
-	p := urlPart{text: s.template(field, text, template.Mustache), values: make(map[string]*template.Template), escape: escape}
+	p := urlPart{text: s.template(field, text, template.Mustache), values: make(map[string]*template.Template),
+		escape: escape}
 	for _, ref := range p.text.Keys() {
 		if ref.Section {
 			s.errorf("%s: {{#%s}}: a URL cannot have sections", field, ref.Name)

@@ -42,7 +42,8 @@ func (s *suite) savers() {
 
 // trySave is save for goroutines, which must not end the test.
 func (s *suite) trySave(name, text string) int64 {
-	res, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: name, Part: genai.NewPartFromText(text)})
+	res, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: name,
+		Part: genai.NewPartFromText(text)})
 	if err != nil {
 		s.Errorf("Save: %v", err)
 		return 0

@@ -19,7 +19,8 @@ func (s *suite) names() {
 		"report.md", "Report.md", "REPORT.MD", "report.md.", "report.md ", " report.md", ".report.md", "report~.md", "report%2emd",
 		"é.md", "e\u0301.md", "É.md", "報告.md", "🍌.png", "\u202eabc", "a b", "a\nb", "a\tb", "-", "--help", "~", "_", "*", "?", "a:b", "$HOME", "'; rm -rf",
 		"con", "CON", "nul.txt", "aux", "com1", "COM1.log", "lpt9", "meta.json", "sessions", "shared", "1", "user", "User:a", "user: a",
-		strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("é", 300), strings.Repeat("a", 5000) + "b", strings.Repeat("a", 5000) + "c",
+		strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("é", 300), strings.Repeat("a", 5000) + "b",
+		strings.Repeat("a", 5000) + "c",
 	}
 	for _, n := range names {
 		names = append(names, "user:"+n)
@@ -40,11 +41,13 @@ func (s *suite) names() {
 
 func (s *suite) badNames() {
 	for _, name := range []string{"", "user:", "a/b", `a\b`, "/a", "..", "../a", ".", "a/../b", "user:../a", "user:.", "a\x00", "a\xff"} {
-		_, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: name, Part: genai.NewPartFromText("x")})
+		_, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one,
+			FileName: name, Part: genai.NewPartFromText("x")})
 		s.wantInvalid(fmt.Sprintf("Save %q", name), err)
 		_, err = s.load(name, 0)
 		s.wantInvalid(fmt.Sprintf("Load %q", name), err)
-		err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: name})
+		err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one,
+			FileName: name})
 		s.wantInvalid(fmt.Sprintf("Delete %q", name), err)
 		_, err = s.versionsOf(name)
 		s.wantInvalid(fmt.Sprintf("Versions of %q", name), err)
@@ -61,16 +64,19 @@ func (s *suite) incomplete() {
 		s.Errorf("List without an app and a session: %v does not say what is missing", err)
 	}
 	for _, part := range []*genai.Part{nil, {}, {FileData: &genai.FileData{FileURI: "file:///etc/passwd"}}} {
-		_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a", Part: part})
+		_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a",
+			Part: part})
 		s.wantInvalid("Save of nothing", err)
 	}
-	_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a", Part: genai.NewPartFromText("x"), Version: -1})
+	_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a",
+		Part: genai.NewPartFromText("x"), Version: -1})
 	s.wantInvalid("Save of a negative version", err)
 	_, err = s.load("a", -1)
 	s.wantInvalid("Load of a negative version", err)
 	_, err = s.describe("a", -1)
 	s.wantInvalid("GetArtifactVersion of a negative version", err)
-	err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a", Version: -1})
+	err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a",
+		Version: -1})
 	s.wantInvalid("Delete of a negative version", err)
 	s.wantFiles(app, ana, one)
 }

@@ -80,7 +80,8 @@ func (s *suite) load(name string, version int64) (*genai.Part, error) {
 }
 
 func (s *suite) loadFrom(session, name string, version int64) (*genai.Part, error) {
-	res, err := s.svc.Load(s.Context(), &artifact.LoadRequest{AppName: app, UserID: ana, SessionID: session, FileName: name, Version: version})
+	res, err := s.svc.Load(s.Context(), &artifact.LoadRequest{AppName: app, UserID: ana, SessionID: session,
+		FileName: name, Version: version})
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +90,16 @@ func (s *suite) loadFrom(session, name string, version int64) (*genai.Part, erro
 
 func (s *suite) remove(name string, version int64) {
 	s.Helper()
-	err := s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: name, Version: version})
+	err := s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: name,
+		Version: version})
 	if err != nil {
 		s.Errorf("Delete version %d of %q: %v", version, name, err)
 	}
 }
 
 func (s *suite) versionsOf(name string) ([]int64, error) {
-	res, err := s.svc.Versions(s.Context(), &artifact.VersionsRequest{AppName: app, UserID: ana, SessionID: one, FileName: name})
+	res, err := s.svc.Versions(s.Context(), &artifact.VersionsRequest{AppName: app, UserID: ana, SessionID: one,
+		FileName: name})
 	if err != nil {
 		return nil, err
 	}

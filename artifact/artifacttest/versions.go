@@ -44,7 +44,8 @@ func (s *suite) rewrite() {
 
 func (s *suite) lastNumber() {
 	s.savePart(one, "a.md", genai.NewPartFromText("text"), math.MaxInt64)
-	_, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a.md", Part: genai.NewPartFromText("more")})
+	_, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a.md",
+		Part: genai.NewPartFromText("more")})
 	s.wantInvalid("Save after the last number that there is", err)
 	s.wantVersions("a.md", math.MaxInt64)
 }
@@ -79,7 +80,8 @@ func (s *suite) deleteVersion() {
 	s.wantText("a.md", 0, "text 2")
 	s.wantVersions("a.md", 2, 1)
 	if got := s.save("a.md", "text 4"); got != 4 {
-		s.Errorf("after version 3 was deleted comes version %d, want 4: a number is not given again while there is a file", got)
+		s.Errorf("after version 3 was deleted comes version %d, want 4: a number is not given again while there "+
+			"is a file", got)
 	}
 	s.remove("a.md", 1)
 	s.wantVersions("a.md", 4, 2)
@@ -110,9 +112,11 @@ func (s *suite) owners() {
 	s.save("user:u.md", "text")
 	for _, o := range [][3]string{{"other", ana, one}, {app, bob, one}, {"app/ana", "s1", "a.md"}, {"App", "Ana", "S1"}, {app, "..", one}, {app, ana + "/../" + ana, one}} {
 		s.wantFiles(o[0], o[1], o[2])
-		_, err := s.svc.Load(s.Context(), &artifact.LoadRequest{AppName: o[0], UserID: o[1], SessionID: o[2], FileName: "a.md"})
+		_, err := s.svc.Load(s.Context(), &artifact.LoadRequest{AppName: o[0], UserID: o[1], SessionID: o[2],
+			FileName: "a.md"})
 		s.wantMissing(fmt.Sprintf("Load for %q", o), err)
-		if _, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: o[0], UserID: o[1], SessionID: o[2], FileName: "mine.md", Part: genai.NewPartFromText("mine")}); err != nil {
+		if _, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: o[0], UserID: o[1], SessionID: o[2],
+			FileName: "mine.md", Part: genai.NewPartFromText("mine")}); err != nil {
 			s.Errorf("Save for %q: %v", o, err)
 		}
 		s.wantFiles(o[0], o[1], o[2], "mine.md")

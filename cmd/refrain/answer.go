@@ -83,7 +83,8 @@ func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer 
 func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, error) {
 	if q.Kind == mark.AskEdit {
 		if f.payload != "" {
-			return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question", q.ID)
+			return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question",
+				q.ID)
 		}
 		edit := make(map[string]any, len(f.set))
 		for _, s := range f.set {
@@ -106,7 +107,8 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 		return nil, fmt.Errorf("%s does not ask for values of the state; write: refrain answer RUN ANSWER", q.ID)
 	}
 	if f.payload != "" && q.Kind != mark.AskConfirmation {
-		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question", q.ID)
+		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question",
+			q.ID)
 	}
 	switch q.Kind {
 	case mark.AskText:

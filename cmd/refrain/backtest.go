@@ -42,8 +42,10 @@ removes a field. --json shows the whole plan.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.loop, "loop", "", "`address` of the loop (default: the only outermost loop)")
-	fl.StringArrayVar(&f.sets, "set", nil, "change a field of the plan, as `plan.field=value`; all --set flags together are one policy")
-	fl.StringArrayVar(&f.policies, "policy", nil, "a policy, as `'NAME: field=value, field=value'`; repeat the flag for more policies")
+	fl.StringArrayVar(&f.sets, "set", nil, "change a field of the plan, as `plan.field=value`; all --set flags "+
+		"together are one policy")
+	fl.StringArrayVar(&f.policies, "policy", nil, "a policy, as `'NAME: field=value, field=value'`; repeat the flag "+
+		"for more policies")
 	fl.StringVar(&f.file, "policies", "", "`file` with more policies, in YAML or JSON: NAME: {field: value}")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd

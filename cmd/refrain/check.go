@@ -49,8 +49,10 @@ Exit code 0 if the definition can be run, 2 otherwise.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON to stdout, with the problems")
-	fl.StringVar(&f.assumed.EveryModel, "model", "", "`provider/name` of the model for all agents, in place of the definition's; env REFRAIN_MODEL applies only to agents without a model")
-	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
+	fl.StringVar(&f.assumed.EveryModel, "model", "", "`provider/name` of the model for all agents, in place of the "+
+		"definition's; env REFRAIN_MODEL applies only to agents without a model")
+	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
+		"more inputs")
 	f.limits.Add(fl)
 	fl.Int64Var(&f.assumed.InputTokens, "input-tokens", 0, "tokens of each request, for the estimate")
 	fl.Int64Var(&f.assumed.OutputTokens, "output-tokens", 0, "tokens of each answer, for agents without max_tokens")

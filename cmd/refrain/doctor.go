@@ -51,7 +51,8 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	fl.BoolVar(&ask, "ask", false, "send each model one short question")
-	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the store; init_timeout, or 30s, for a model)")
+	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the "+
+		"store; init_timeout, or 30s, for a model)")
 	runstore.Flag(fl, &store)
 	return cmd
 }

@@ -45,7 +45,8 @@ func exportDefinition(e *term.Env, f dialectFlags, file string) error {
 	case f.dialect == "":
 		return errors.New("say what to write: --to adk")
 	case f.dialect != string(dialect.ADK):
-		return fmt.Errorf("--to %s: only adk can be written; evo and robomotion can be read, with refrain import", f.dialect)
+		return fmt.Errorf("--to %s: only adk can be written; evo and robomotion can be read, with refrain import",
+			f.dialect)
 	}
 	def, err := deffile.Load(e, file)
 	if err != nil {
@@ -126,7 +127,8 @@ func inTheWay(root *os.Root, files []dialect.File, force bool) error {
 	case 1:
 		return fmt.Errorf("%s exists already, so nothing was written; overwrite it with --force", there[0])
 	}
-	return fmt.Errorf("%s exist already, so nothing was written; overwrite them with --force", strings.Join(there, ", "))
+	return fmt.Errorf("%s exist already, so nothing was written; overwrite them with --force",
+		strings.Join(there, ", "))
 }
 
 // exportFlags are the flags of refrain export for a run.
@@ -200,7 +202,8 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	}
 	file, err := os.OpenFile(f.out, flags, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return term.UsageError(fmt.Errorf("-o %s: this file exists; choose another name, or overwrite it with --force", f.out))
+		return term.UsageError(fmt.Errorf("-o %s: this file exists; choose another name, or overwrite it with --force",
+			f.out))
 	}
 	if err != nil {
 		return term.UsageError(fmt.Errorf("-o: %w", err))

@@ -71,7 +71,8 @@ it, and --run does so at once.`,
 	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
 	fl.StringVar(&f.progress, "progress", term.Auto, "with --run: "+term.ModeUsage)
 	graceFlag(fl, &f.grace)
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 when a limit stopped the run")
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 when a limit "+
+		"stopped the run")
 	return cmd
 }
 
@@ -109,7 +110,8 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 		fmt.Fprintf(e.Stderr, "run %s is a fork of %s\n", fork, id)
 		return resumeIn(ctx, e, s, f.resumeFlags, fork)
 	}
-	fmt.Fprintf(e.Stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id, runstore.HowToResumeIn(ctx, s.Service, fork))
+	fmt.Fprintf(e.Stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id,
+		runstore.HowToResumeIn(ctx, s.Service, fork))
 	if _, err := fmt.Fprintln(e.Stdout, fork); err != nil {
 		return term.Failure(err)
 	}

@@ -41,7 +41,10 @@ func strictTopics(root *cobra.Command) {
 func helpAbout(cmd *cobra.Command, args []string) error {
 	about := cmd.Root()
 	for _, word := range args {
-		i := slices.IndexFunc(about.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+		i := slices.IndexFunc(about.Commands(), func(c *cobra.Command) bool {
+			return c.Name() == word ||
+				c.HasAlias(word)
+		})
 		switch {
 		case i >= 0:
 			about = about.Commands()[i]
@@ -60,7 +63,8 @@ func helpAbout(cmd *cobra.Command, args []string) error {
 // are read by.
 func definitionHelp() string {
 	var b strings.Builder
-	b.WriteString("A definition is a YAML file with one agent, the root, and those in it. These are\nthe fields of agents.\n")
+	b.WriteString("A definition is a YAML file with one agent, the root, and those in it. These are\nthe fields of " +
+		"agents.\n")
 	for _, f := range definition.Fields() {
 		of := "every agent"
 		if f.Root {

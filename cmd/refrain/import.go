@@ -40,7 +40,8 @@ refrain run, validate, check, rehearse, graph and export also take such files di
 		RunE: func(_ *cobra.Command, args []string) error { return importDefinition(e, f, args[0]) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.dialect, "from", "", "product that the file is from: adk, evo or robomotion (default: found by its content)")
+	fl.StringVar(&f.dialect, "from", "", "product that the file is from: adk, evo or robomotion (default: found by "+
+		"its content)")
 	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE` or into a folder, in place of stdout")
 	fl.StringVar(&f.agent, "agent", "", "`NAME` of the root agent, if the file has several agents")
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
@@ -146,7 +147,8 @@ func holdsRun(name string) bool {
 	defer f.Close()
 	line, err := runstore.ReadLine(bufio.NewReaderSize(f, 1<<16))
 	var first struct{ Type, InvocationID string }
-	return (err == nil || errors.Is(err, io.EOF)) && json.Unmarshal(line, &first) == nil && (first.Type == "run" || first.InvocationID != "")
+	return (err == nil || errors.Is(err, io.EOF)) && json.Unmarshal(line, &first) == nil &&
+		(first.Type == "run" || first.InvocationID != "")
 }
 
 // runImport takes a run from a file into the store.
@@ -185,7 +187,8 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	defer closeStore()
 	switch err := run.Save(ctx, store); {
 	case errors.Is(err, session.ErrExists):
-		return term.Failure(fmt.Errorf("run %s exists already; import this one under another ID with --as, or remove that one with refrain rm", run.ID))
+		return term.Failure(fmt.Errorf("run %s exists already; import this one under another ID with --as, or remove "+
+			"that one with refrain rm", run.ID))
 	case err != nil:
 		return term.Failure(fmt.Errorf("import %s: %w", name, err))
 	}

@@ -78,7 +78,8 @@ The templates:
 			return s.next(e.Stdout, dir, files)
 		},
 	}
-	cmd.Flags().StringVar(&name, "template", starters[0].name, "`TEMPLATE` to write: "+strings.Join(starterNames(), ", "))
+	cmd.Flags().StringVar(&name, "template", starters[0].name,
+		"`TEMPLATE` to write: "+strings.Join(starterNames(), ", "))
 	return cmd
 }
 
@@ -158,7 +159,8 @@ func writeStarter(dir string, files []starterFile) error {
 		}
 	}
 	if taken != nil {
-		return fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init NAME", strings.Join(taken, ", "))
+		return fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init NAME",
+			strings.Join(taken, ", "))
 	}
 	for _, f := range files {
 		if sameFile(root, f) {
@@ -196,7 +198,8 @@ func (s starter) next(w io.Writer, dir string, files []starterFile) error {
 		scripted = scripted || f.name == "script.yaml"
 	}
 	if other := filepath.Base(dir); other != s.name && slices.Contains(starterNames(), other) {
-		fmt.Fprintf(&b, "\n%s is the name of the folder. For the template %s: refrain init --template %s %s\n", other, other, other, dir)
+		fmt.Fprintf(&b, "\n%s is the name of the folder. For the template %s: refrain init --template %s %s\n", other,
+			other, other, dir)
 	}
 	b.WriteString("\nRun it:\n")
 	if dir != "." {
@@ -204,9 +207,11 @@ func (s starter) next(w io.Writer, dir string, files []starterFile) error {
 	}
 	fmt.Fprintf(&b, "  %s\n", s.command)
 	if scripted {
-		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model openai/gpt-5-mini\n", s.command)
+		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model "+
+			"openai/gpt-5-mini\n", s.command)
 	}
-	b.WriteString("\nThen change loop.yaml, and see what it can come to, and what catches what goes wrong:\n  refrain check loop.yaml\n  refrain graph loop.yaml\n  refrain rehearse loop.yaml\n")
+	b.WriteString("\nThen change loop.yaml, and see what it can come to, and what catches what goes wrong:\n  " +
+		"refrain check loop.yaml\n  refrain graph loop.yaml\n  refrain rehearse loop.yaml\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -36,7 +36,8 @@ func mainCode() int {
 }
 
 // run is the program, but for its process.
-func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout,
+	stderr io.Writer) int {
 	e := &term.Env{Getenv: getenv, Stdin: stdin, Stdout: term.Readable(stdout), Stderr: term.Readable(stderr), Ctx: ctx}
 	cmd := newRoot(e)
 	cmd.SetArgs(args)

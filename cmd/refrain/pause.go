@@ -33,7 +33,10 @@ run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
   refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return pauseRun(cmd.Context(), e, f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return pauseRun(cmd.Context(), e, f,
+				args[0])
+		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
@@ -52,7 +55,8 @@ func pauseRun(ctx context.Context, e *term.Env, f askFlags, word string) error {
 }
 
 // ask has a run asked for something, and waits until it is done.
-func (f *askFlags) ask(ctx context.Context, e *term.Env, word string, ask func(*supervisor.Supervisor, string) error) error {
+func (f *askFlags) ask(ctx context.Context, e *term.Env, word string,
+	ask func(*supervisor.Supervisor, string) error) error {
 	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
 	if err != nil {
 		return err

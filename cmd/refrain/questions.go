@@ -16,7 +16,8 @@ import (
 )
 
 // withQuestions opens a run and finds what it asks.
-func withQuestions(ctx context.Context, e *term.Env, store, word string, do func(*runstore.Stock, *supervisor.Supervisor, string, []mark.Question) error) error {
+func withQuestions(ctx context.Context, e *term.Env, store, word string,
+	do func(*runstore.Stock, *supervisor.Supervisor, string, []mark.Question) error) error {
 	s, id, err := runstore.OpenStock(ctx, e, store, word)
 	if err != nil {
 		return err
@@ -36,7 +37,8 @@ func withQuestions(ctx context.Context, e *term.Env, store, word string, do func
 
 // chooseQuestion finds the question that somebody means, among those that a
 // command is for.
-func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.Question) bool, other string) (mark.Question, error) {
+func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.Question) bool,
+	other string) (mark.Question, error) {
 	fitting := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return !fits(q) })
 	if id != "" {
 		named := func(q mark.Question) bool {
@@ -55,19 +57,22 @@ func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.
 	case len(fitting) == 0:
 		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks another kind of question: see %s", run, other))
 	case id != "":
-		return mark.Question{}, term.UsageError(fmt.Errorf("run %s does not ask %q, or has its answer; refrain answer %s shows what it asks", run, id, run))
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s does not ask %q, or has its answer; refrain "+
+			"answer %s shows what it asks", run, id, run))
 	case len(fitting) > 1:
 		var ids []string
 		for _, q := range fitting {
 			ids = append(ids, q.ID)
 		}
-		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer %s shows them", run, len(ids), strings.Join(ids, ", "), run))
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer "+
+			"%s shows them", run, len(ids), strings.Join(ids, ", "), run))
 	}
 	return fitting[0], nil
 }
 
 // give gives the answer to the run, and goes on with it if that is wanted.
-func give(ctx context.Context, e *term.Env, s *runstore.Stock, sup *supervisor.Supervisor, id string, q mark.Question, a mark.Answer, goOn bool) error {
+func give(ctx context.Context, e *term.Env, s *runstore.Stock, sup *supervisor.Supervisor, id string, q mark.Question,
+	a mark.Answer, goOn bool) error {
 	if err := q.Check(&a); err != nil {
 		return term.UsageError(err)
 	}

@@ -59,10 +59,13 @@ that is unknown, 2 wrong usage or an invalid definition.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
 	fl.Uint64Var(&f.seed, "seed", 0, "`number` that seeds the random choices")
-	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
+	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
+		"more inputs")
 	fl.StringVar(&f.script, "script", "", "`FILE` with answers for the stand-ins")
-	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; repeat the flag for more faults")
-	term.DurationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime, "time that a step takes in the rehearsal")
+	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; repeat the flag for "+
+		"more faults")
+	term.DurationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime,
+		"time that a step takes in the rehearsal")
 	return cmd
 }
 

@@ -65,7 +65,8 @@ func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made b
 		return errors.New("give one of --result TEXT, --retry and --skip")
 	}
 	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
-		q, err := chooseQuestion(id, open, f.call, func(q mark.Question) bool { return q.Kind == mark.AskResolution }, "refrain answer "+id)
+		q, err := chooseQuestion(id, open, f.call, func(q mark.Question) bool { return q.Kind == mark.AskResolution },
+			"refrain answer "+id)
 		if err != nil {
 			return err
 		}

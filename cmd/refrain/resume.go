@@ -71,7 +71,8 @@ failed step again.`,
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
-	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run was started)")
+	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run "+
+		"was started)")
 	f.addLimits(fl)
 	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
 	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
@@ -102,7 +103,8 @@ func resumeRun(ctx context.Context, e *term.Env, f resumeFlags, word string) err
 
 // resumeIn goes on with a run of a store, and follows it.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
-	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName,
+		SessionID: id})
 	if err != nil {
 		return term.Failure(err)
 	}
@@ -115,12 +117,16 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	if err != nil {
 		return term.UsageError(err)
 	}
-	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true, Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view)}
+	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true,
+		Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view)}
 	fo, err := live.NewFollower(e, s, f.progress, def, req, f.grace)
 	if err != nil {
 		return err
 	}
-	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.Supervisor.Resume(ctx, id, opts) })
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+		return fo.Supervisor.Resume(ctx, id,
+			opts)
+	})
 }
 
 // deffile.Program is what the run goes on with. The process goes to where the run was
@@ -200,7 +206,8 @@ func (f *resumeFlags) raise(p *deffile.Program, def *definition.Definition) (boo
 	if f.add > 0 {
 		most := p.Most(def)
 		if raised || most == 0 {
-			return false, errors.New("--add-iterations: give either this or --max-iterations, for a loop that has a limit")
+			return false, errors.New("--add-iterations: give either this or --max-iterations, for a loop that has " +
+				"a limit")
 		}
 		if f.add > math.MaxInt32-min(most, math.MaxInt32) {
 			return false, fmt.Errorf("--add-iterations %d: that is more than a loop can have", f.add)

@@ -123,7 +123,8 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 }
 
 // choose are the runs that are meant.
-func (f *rmFlags) choose(ctx context.Context, store session.Service, words []string, age time.Duration) ([]listedRun, error) {
+func (f *rmFlags) choose(ctx context.Context, store session.Service, words []string,
+	age time.Duration) ([]listedRun, error) {
 	all, err := runstore.List(ctx, store)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,8 @@ func (f *rmFlags) choose(ctx context.Context, store session.Service, words []str
 		case r.DrivenBy == "":
 			chosen = append(chosen, *r)
 		case len(words) > 0:
-			return nil, term.Failure(fmt.Errorf("run %s is driven by %s: end it first, with refrain cancel %s", r.ID, r.DrivenBy, r.ID))
+			return nil, term.Failure(fmt.Errorf("run %s is driven by %s: end it first, with refrain cancel %s", r.ID,
+				r.DrivenBy, r.ID))
 		}
 	}
 	return chosen, nil
@@ -199,7 +201,8 @@ func removeRun(ctx context.Context, store session.Service, files artifact.Servic
 		defer leaser.Release(context.WithoutCancel(ctx), lease)
 	}
 	if files != nil {
-		got, err := files.List(ctx, &artifact.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
+		got, err := files.List(ctx, &artifact.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName,
+			SessionID: id})
 		if err != nil {
 			return err
 		}
@@ -207,13 +210,15 @@ func removeRun(ctx context.Context, store session.Service, files artifact.Servic
 			if strings.HasPrefix(name, artifact.KeyPrefixUser) {
 				continue // other runs share it
 			}
-			if err := files.Delete(ctx, &artifact.DeleteRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id, FileName: name}); err != nil {
+			if err := files.Delete(ctx, &artifact.DeleteRequest{AppName: runstore.AppName, UserID: runstore.UserName,
+				SessionID: id, FileName: name}); err != nil {
 				return err
 			}
 		}
 	}
 	for _, app := range []string{runstore.MailApp, runstore.AppName} {
-		if err := store.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: runstore.UserName, SessionID: id}); err != nil {
+		if err := store.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: runstore.UserName,
+			SessionID: id}); err != nil {
 			return err
 		}
 	}

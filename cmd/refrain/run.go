@@ -85,16 +85,20 @@ providers and the keys that they need.`,
 	}
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
+	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
+		"more inputs")
 	f.limits.Add(fl)
 	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
 	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
-	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; env REFRAIN_MODEL applies only to agents without a model")
-	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation (default: a new ID)")
+	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; "+
+		"env REFRAIN_MODEL applies only to agents without a model")
+	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation "+
+		"(default: a new ID)")
 	runstore.Flag(fl, &f.store)
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.grace)
-	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain verify and refrain backtest")
+	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain "+
+		"verify and refrain backtest")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
@@ -116,7 +120,8 @@ func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 	if f.detach {
 		for _, name := range []string{"record", "json", "progress"} {
 			if fl.Changed(name) {
-				return fmt.Errorf("--%s and --detach: a run in the background shows nothing; use refrain watch or refrain export", name)
+				return fmt.Errorf("--%s and --detach: a run in the background shows nothing; use refrain watch or "+
+					"refrain export", name)
 			}
 		}
 	}
@@ -128,7 +133,8 @@ const defaultGrace = 10 * time.Second
 
 // graceFlag adds --grace.
 func graceFlag(fl *pflag.FlagSet, grace *time.Duration) {
-	term.DurationFlag(fl, grace, "grace", defaultGrace, "time that running steps have to end after a signal other than Ctrl-C")
+	term.DurationFlag(fl, grace, "grace", defaultGrace, "time that running steps have to end after a signal other "+
+		"than Ctrl-C")
 }
 
 func checkGrace(d time.Duration) error {
@@ -180,7 +186,8 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	if f.detach {
 		return live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Brief: live.AsksFirst(def.Root)})
 	}
-	shown := live.Request{File: file, Session: f.session, Input: input, State: state, Config: prog.RunConfig, ZeroOnLimit: f.zeroOnLimit, Most: p.Most(def)}
+	shown := live.Request{File: file, Session: f.session, Input: input, State: state, Config: prog.RunConfig,
+		ZeroOnLimit: f.zeroOnLimit, Most: p.Most(def)}
 	fo, err := live.NewFollower(e, s, f.progress, def, shown, f.grace)
 	if err != nil {
 		prog.Close()

@@ -117,7 +117,8 @@ func runs(ctx context.Context, e *term.Env, f runsFlags) error {
 
 // listRows are the rows of the runs that are asked for. A run that somebody has removed
 // since they were listed has none.
-func listRows(ctx context.Context, store session.Service, all []session.Session, f runsFlags) (rows []listedRun, err error) {
+func listRows(ctx context.Context, store session.Service, all []session.Session,
+	f runsFlags) (rows []listedRun, err error) {
 	for _, s := range all {
 		if f.limit > 0 && len(rows) == f.limit {
 			break
@@ -148,7 +149,8 @@ const recent = 32
 
 // listOne makes a row. How far the run is stands in the last events.
 func listOne(ctx context.Context, store session.Service, s session.Session) (*listedRun, error) {
-	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: s.ID(), NumRecentEvents: recent})
+	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName,
+		SessionID: s.ID(), NumRecentEvents: recent})
 	if err != nil {
 		return nil, term.Failure(err)
 	}
@@ -216,7 +218,8 @@ func printRuns(e *term.Env, rows []listedRun, asJSON bool) error {
 			score = strconv.FormatFloat(*r.Score, 'g', 4, 64)
 		}
 		took := progress.Clock(time.Duration(r.Seconds * float64(time.Second)))
-		table = append(table, []string{term.Cell(r.ID, runstore.MaxID), term.Cell(r.Name, 30), r.Status, iteration, score, r.started(), took, term.Cell(r.why(), 70)})
+		table = append(table, []string{term.Cell(r.ID, runstore.MaxID), term.Cell(r.Name, 30), r.Status, iteration,
+			score, r.started(), took, term.Cell(r.why(), 70)})
 	}
 	return term.PrintTable(e.Stdout, table)
 }

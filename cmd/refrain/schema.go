@@ -36,7 +36,8 @@ this version's schema.`,
 				_, err := fmt.Fprintln(e.Stdout, deffile.SchemaLine+definition.SchemaID)
 				return err
 			case len(args) > 0:
-				return fmt.Errorf("schema %s: write refrain schema >%s, or refrain schema --line %s", args[0], args[0], args[0])
+				return fmt.Errorf("schema %s: write refrain schema >%s, or refrain schema --line %s", args[0], args[0],
+					args[0])
 			}
 			_, err := e.Stdout.Write(definition.Schema())
 			return err

@@ -49,7 +49,10 @@ hash of the whole log in another place, and give it to --expect.`,
   refrain verify audit.jsonl --expect sha256:4be1...`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return verify(cmd.Context(), e, f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return verify(cmd.Context(), e, f,
+				args[0])
+		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
@@ -83,7 +86,8 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 	case len(v.State) > 0:
 		return term.Failure(fmt.Errorf("%s: its state does not match its events: %s", word, v.State[0]))
 	case compared == 0 && !(run.File != nil && run.File.Sealed()) && f.expect == "":
-		return term.Failure(fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is nothing to compare", word))
+		return term.Failure(fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is "+
+			"nothing to compare", word))
 	}
 	return nil
 }

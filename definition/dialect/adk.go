@@ -35,8 +35,9 @@ func (r *adkReader) root(name string, data []byte) *agent {
 
 // The keys of Agent Config, by class.
 var (
-	adkBase = []string{"agent_class", "name", "description", "sub_agents", "before_agent_callbacks", "after_agent_callbacks"}
-	adkLLM  = []string{
+	adkBase = []string{"agent_class", "name", "description", "sub_agents", "before_agent_callbacks",
+		"after_agent_callbacks"}
+	adkLLM = []string{
 		"model", "model_code", "instruction", "static_instruction", "output_key", "accumulate_output_key", "input_schema", "output_schema",
 		"include_contents", "tools", "disallow_transfer_to_parent", "disallow_transfer_to_peers", "generate_content_config",
 		"before_model_callbacks", "after_model_callbacks", "before_tool_callbacks", "after_tool_callbacks",
@@ -95,7 +96,8 @@ func (r *adkReader) agent(v value) *agent {
 		}
 	}
 	if a.typ.Workflow() && v.get("sub_agents").empty() {
-		r.fail(a.at, a.was, "sub_agents", "%s has no sub_agents: it would run for ever and do nothing", v.get("agent_class").text())
+		r.fail(a.at, a.was, "sub_agents", "%s has no sub_agents: it would run for ever and do nothing",
+			v.get("agent_class").text())
 	}
 	if a.typ == definition.TypeLoop && v.get("max_iterations").isNull() {
 		a.set("max_iterations", 0, v.get("name"))
@@ -111,7 +113,8 @@ func shortClass(given string) string {
 	for _, pkg := range []string{"google.adk.agents.", "google.adk.workflow."} {
 		name = strings.TrimPrefix(name, pkg)
 	}
-	if _, last, ok := strings.Cut(name, "."); ok && given != name && strings.EqualFold(strings.ReplaceAll(name[:len(name)-len(last)-1], "_", ""), last) {
+	if _, last, ok := strings.Cut(name, "."); ok && given != name &&
+		strings.EqualFold(strings.ReplaceAll(name[:len(name)-len(last)-1], "_", ""), last) {
 		name = last // google.adk.agents.loop_agent.LoopAgent
 	}
 	return name
@@ -160,7 +163,8 @@ func (r *adkReader) name(a *agent, v value) {
 		r.fail(v.at(), a.was, "name", `an agent cannot be named "user": that name stands for the person`)
 	case cleanName(a.was) != a.was: // a name of its own is told when all are known
 	case !pythonName.MatchString(a.was):
-		r.add(Mapped, v.at(), a.was, "name", "", "ADK for Python refuses it: there it is an identifier, of letters, digits and _")
+		r.add(Mapped, v.at(), a.was, "name", "", "ADK for Python refuses it: there it is an identifier, of letters, "+
+			"digits and _")
 	default:
 		r.mapped(v.at(), a.was, "name", "")
 	}
@@ -205,7 +209,8 @@ func (r *adkReader) field(a *agent, p pair) {
 		}
 		a.set(p.key, n, v)
 		r.mapped(at, a.was, p.key, "")
-	case "before_agent_callbacks", "after_agent_callbacks", "before_model_callbacks", "after_model_callbacks", "before_tool_callbacks", "after_tool_callbacks":
+	case "before_agent_callbacks", "after_agent_callbacks", "before_model_callbacks", "after_model_callbacks",
+		"before_tool_callbacks", "after_tool_callbacks":
 		r.callbacks(a, p)
 	default:
 		r.llmField(a, p)
@@ -222,7 +227,8 @@ func (r *adkReader) callbacks(a *agent, p pair) {
 	for _, c := range p.value.items() {
 		names = append(names, c.get("name").text())
 	}
-	r.dropped(p.at, a.was, p.key, "write callbacks in the definition: {before_agent: [{command: […]}]}, {webhook: https://…} or, in a Go program, {func: name}; where one sets escalate, write stop_when or exit_when",
+	r.dropped(p.at, a.was, p.key, "write callbacks in the definition: {before_agent: [{command: […]}]}, {webhook: "+
+		"https://…} or, in a Go program, {func: name}; where one sets escalate, write stop_when or exit_when",
 		"%s is code, and a definition does not run code", strings.Join(names, ", "))
 }
 
@@ -257,7 +263,8 @@ func (r *adkReader) ref(a *agent, item value) *agent {
 		return nil
 	case code != "":
 		item.all()
-		r.dropped(item.at(), a.was, "sub_agents code", "write the agent in a file, or in Go", "%s is an agent in your code, and code is not read", code)
+		r.dropped(item.at(), a.was, "sub_agents code", "write the agent in a file, or in Go",
+			"%s is an agent in your code, and code is not read", code)
 		return nil
 	}
 	return r.file(a, item.get("config_path"), file)
@@ -265,7 +272,8 @@ func (r *adkReader) ref(a *agent, item value) *agent {
 
 func refAdvice(item value, key string) string {
 	if key == "name" || key == "agent_class" || key == "instruction" {
-		return "ADK has no agent in the place of a reference: write it in a file of its own, and {config_path: file.yaml} here"
+		return "ADK has no agent in the place of a reference: write it in a file of its own, and {config_path: " +
+			"file.yaml} here"
 	}
 	return meant(key, []string{"config_path", "code"})
 }
@@ -286,7 +294,8 @@ func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func()
 	target := path.Join(path.Dir(r.open[len(r.open)-1]), name)
 	switch {
 	case path.IsAbs(name) || filepath.IsAbs(name) || strings.Contains(name, `\`):
-		r.fail(v.at(), a.was, "config_path", "config_path must be a path with slashes, relative to this file, got %q", name)
+		r.fail(v.at(), a.was, "config_path", "config_path must be a path with slashes, relative to this file, got %q",
+			name)
 		return value{}, nil, false
 	case !filepath.IsLocal(target):
 		r.fail(v.at(), a.was, "config_path", "config_path %q leads out of the agent's folder", name)
@@ -295,7 +304,8 @@ func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func()
 		r.fail(v.at(), a.was, "config_path", "config_path %q leads in a circle", name)
 		return value{}, nil, false
 	case r.opts.FS == nil:
-		r.fail(v.at(), a.was, "config_path", "config_path %q cannot be followed: the agent was not read from a folder", name)
+		r.fail(v.at(), a.was, "config_path", "config_path %q cannot be followed: the agent was not read from a folder",
+			name)
 		return value{}, nil, false
 	}
 	if inner, ok := r.parsed[target]; ok {
@@ -344,7 +354,8 @@ func (r *adkReader) loops(root *agent) {
 		r.deny(a)
 		switch nested := a.loop() != nil; {
 		case nested:
-			r.changed(a.at, a.was, "exit_loop", "", "leaving this loop leaves only this one; in ADK the loops around it end too")
+			r.changed(a.at, a.was, "exit_loop", "", "leaving this loop leaves only this one; in ADK the loops around "+
+				"it end too")
 		default:
 			a.set("timeouts", "none")
 			if outermost {

@@ -35,7 +35,8 @@ func (r *adkReader) llmField(a *agent, p pair) {
 		r.generation(a, v)
 	case "accumulate_output_key":
 		if on, _ := v.boolean(); on {
-			r.dropped(at, a.was, p.key, "", "an output key has the final answer only, never what a model says before it calls a tool")
+			r.dropped(at, a.was, p.key, "", "an output key has the final answer only, never what a model says before "+
+				"it calls a tool")
 		}
 	case "disallow_transfer_to_parent", "disallow_transfer_to_peers":
 		if on, _ := v.boolean(); on {
@@ -80,7 +81,9 @@ func (r *adkReader) modelCode(a *agent, p pair) {
 		if key := arg.get("name"); key.text() == "model" {
 			name = arg.get("value").text()
 		} else {
-			r.dropped(arg.at(), a.was, "model_code "+key.text(), "set the provider's variable in the environment: doc/models.md", "it is an argument of code, and code is not read")
+			r.dropped(arg.at(), a.was, "model_code "+key.text(),
+				"set the provider's variable in the environment: doc/models.md",
+				"it is an argument of code, and code is not read")
 			arg.all()
 		}
 	}
@@ -92,7 +95,8 @@ func (r *adkReader) modelCode(a *agent, p pair) {
 		return
 	}
 	p.value.all()
-	r.dropped(p.at, a.was, "model_code", "write model: provider/name", "%s is code, and a definition does not run code", class)
+	r.dropped(p.at, a.was, "model_code", "write model: provider/name", "%s is code, and a definition does not run code",
+		class)
 }
 
 // static puts a text that ADK sends first before the instruction.
@@ -109,7 +113,8 @@ func (r *adkReader) static(a *agent, p pair) {
 	case strings.TrimSpace(text) == "":
 		r.dropped(p.at, a.was, p.key, "write its text in the instruction", "it is no text")
 	case strings.ContainsAny(text, "{}"):
-		r.dropped(p.at, a.was, p.key, "write its text in the instruction, without the braces", "it has braces in it, which would be placeholders here")
+		r.dropped(p.at, a.was, p.key, "write its text in the instruction, without the braces",
+			"it has braces in it, which would be placeholders here")
 	default:
 		a.tell(text, p.value, true)
 		r.changed(p.at, a.was, p.key, "instructions", "it stands before the instruction, in one text")
@@ -160,13 +165,17 @@ func (r *adkReader) generation(a *agent, v value) {
 				r.mapped(p.at, a.was, full, "max_tokens")
 				continue
 			}
-			r.fail(p.value.at(), a.was, full, "max_output_tokens must be a whole number above 0, got %s", p.value.what())
+			r.fail(p.value.at(), a.was, full, "max_output_tokens must be a whole number above 0, got %s",
+				p.value.what())
 		case name == "response_schema" || name == "response_json_schema" || name == "response_mime_type":
-			r.dropped(p.at, a.was, full, "write it as JSON Schema in output_schema", "the shape of an answer is in output_schema")
+			r.dropped(p.at, a.was, full, "write it as JSON Schema in output_schema",
+				"the shape of an answer is in output_schema")
 		case slices.Contains(generationFields, name):
-			r.dropped(p.at, a.was, full, "", "a definition says the temperature and the most tokens of an answer, nothing else")
+			r.dropped(p.at, a.was, full, "", "a definition says the temperature and the most tokens of an answer, "+
+				"nothing else")
 		default:
-			r.fail(p.at, a.was, full, "unknown field %q of generate_content_config", p.key).Advice = meant(name, generationFields)
+			r.fail(p.at, a.was, full, "unknown field %q of generate_content_config", p.key).Advice = meant(name,
+				generationFields)
 		}
 	}
 }
@@ -218,7 +227,8 @@ func (r *adkReader) tools(a *agent, v value) {
 	for _, item := range v.items() {
 		for _, p := range item.pairs() {
 			if p.key != "name" && p.key != "args" {
-				r.fail(p.at, a.was, "tools", "unknown field %q of a tool", p.key).Advice = meant(p.key, []string{"name", "args"})
+				r.fail(p.at, a.was, "tools", "unknown field %q of a tool", p.key).Advice = meant(p.key,
+					[]string{"name", "args"})
 				return
 			}
 		}
@@ -255,7 +265,8 @@ func (r *adkReader) tool(a *agent, item value, name string) {
 	case strings.EqualFold(strings.ReplaceAll(last, "_", ""), "exitloop"):
 		a.exit = new(true)
 		a.came("can_exit_loop", item)
-		r.changed(item.at(), a.was, full, "can_exit_loop", "it looks like the tool that ends the loop, so the built-in one replaces it")
+		r.changed(item.at(), a.was, full, "can_exit_loop", "it looks like the tool that ends the loop, so the "+
+			"built-in one replaces it")
 	case !strings.Contains(own, ".") && nearTool(own) != "":
 		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = meant(own, toolNames())
 	default:
@@ -283,8 +294,10 @@ func (r *adkReader) function(a *agent, item value, full, name string) {
 		}
 	}
 	a.tools = append(a.tools, tool{value: object{{key: "func", value: name}}, from: item})
-	it := r.changed(item.at(), a.was, full, "func "+name, "code is not read: a Go program has to give a function of that name; refrain run cannot")
-	it.Advice = "or write a command: tools: [{command: […], name: " + name + "}]; if it ends the loop (escalate), give the agent can_exit_loop: true"
+	it := r.changed(item.at(), a.was, full, "func "+name, "code is not read: a Go program has to give a function of "+
+		"that name; refrain run cannot")
+	it.Advice = "or write a command: tools: [{command: […], name: " + name +
+		"}]; if it ends the loop (escalate), give the agent can_exit_loop: true"
 	if !item.get("args").empty() {
 		r.dropped(item.get("args").at(), a.was, full+" args", "", "they are arguments of code, and code is not read")
 	}
@@ -299,15 +312,18 @@ func (r *adkReader) agentTool(a *agent, item value) {
 		switch on, _ := v.boolean(); {
 		case name == "agent":
 		case name == "skip_summarization" && on:
-			r.dropped(v.at(), a.was, "tools AgentTool skip_summarization", "", "the model that has the tool speaks after it")
+			r.dropped(v.at(), a.was, "tools AgentTool skip_summarization", "",
+				"the model that has the tool speaks after it")
 		case name != "skip_summarization" && name != "include_plugins":
-			r.fail(v.at(), a.was, "tools", "unknown argument %q of AgentTool", name).Advice = meant(name, []string{"agent", "skip_summarization"})
+			r.fail(v.at(), a.was, "tools", "unknown argument %q of AgentTool", name).Advice = meant(name,
+				[]string{"agent", "skip_summarization"})
 		}
 	}
 	if ref.isScalar() && !ref.isNull() {
 		if sub := r.file(a, ref, ref.text()); sub != nil {
 			a.tools = append(a.tools, tool{agent: sub, from: item})
-			r.changed(ref.at(), a.was, "tools AgentTool", "tools agent", "ADK wants {config_path: %s} there", ref.text())
+			r.changed(ref.at(), a.was, "tools AgentTool", "tools agent", "ADK wants {config_path: %s} there",
+				ref.text())
 		}
 		return
 	}
@@ -384,7 +400,8 @@ func (r *adkReader) mcp(a *agent, item value) {
 			r.fail(v.at(), a.was, full, "unknown argument %q of McpToolset", name).Advice = meant(name, mcpArgs)
 		default:
 			v.all()
-			r.dropped(v.at(), a.was, full+" "+name, "", "an MCP server here has command and env, or url and headers, and only, prefix and confirm")
+			r.dropped(v.at(), a.was, full+" "+name, "", "an MCP server here has command and env, or url and headers, "+
+				"and only, prefix and confirm")
 		}
 	}
 	a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}, from: item})

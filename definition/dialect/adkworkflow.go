@@ -109,7 +109,8 @@ func (f *flow) edges(item value) {
 	if item.isMap() && !item.get("from_node").isNull() && !item.get("to_node").isNull() {
 		for _, p := range item.pairs() {
 			if !slices.Contains([]string{"from_node", "to_node", "route"}, p.key) {
-				f.fail(p.at, f.a.was, "edges", "unknown field %q of an edge", p.key).Advice = meant(p.key, []string{"from_node", "to_node", "route"})
+				f.fail(p.at, f.a.was, "edges", "unknown field %q of an edge", p.key).Advice = meant(p.key,
+					[]string{"from_node", "to_node", "route"})
 				return
 			}
 		}
@@ -120,7 +121,8 @@ func (f *flow) edges(item value) {
 		return
 	}
 	if !item.isList() || len(item.items()) < 2 {
-		f.fail(item.at(), f.a.was, "edges", "an edge is a list of two or more nodes, as [START, writer.yaml], or {from_node, to_node, route}, got %s", item.what())
+		f.fail(item.at(), f.a.was, "edges", "an edge is a list of two or more nodes, as [START, writer.yaml], or "+
+			"{from_node, to_node, route}, got %s", item.what())
 		return
 	}
 	var last []*vertex
@@ -233,7 +235,8 @@ func (f *flow) node(v value) *vertex {
 	}
 	slices.Sort(names)
 	f.fail(v.at(), f.a.was, "edges", "there is no node %s before this edge", v.what()).Advice =
-		cmp.Or(f.near(name, names), "a node is a file such as writer.yaml, a function such as .agent.check, or named in an edge above")
+		cmp.Or(f.near(name, names), "a node is a file such as writer.yaml, a function such as .agent.check, or named "+
+			"in an edge above")
 	return nil
 }
 
@@ -292,7 +295,8 @@ func (f *flow) seesInput(x *vertex, a *agent, v value) *agent {
 	a.extra = slices.DeleteFunc(a.extra, func(e field) bool { return e.key == "context" })
 	if slices.ContainsFunc(x.in, func(e *edge) bool { return e.from.kind == joining }) {
 		a.set("context", "full")
-		f.changed(a.place("name"), a.was, "include_contents", "context: full", "ADK gives it a map of what the branches said; here it sees the conversation").Advice =
+		f.changed(a.place("name"), a.was, "include_contents", "context: full", "ADK gives it a map of what the "+
+			"branches said; here it sees the conversation").Advice =
 			"give the branches an output_key each, and read them in its instruction"
 		return a
 	}
@@ -316,7 +320,8 @@ func (f *flow) code(x *vertex, v value, name string) *vertex {
 		a := &agent{at: x.at, typ: definition.TypeFunc, name: cmp.Or(v.get("name").text(), last)}
 		a.was = a.name
 		a.set("func", last, v)
-		f.changed(x.at, f.a.was, "node "+name, "func "+last, "code is not read: a Go program has to give an agent of that name; refrain run cannot").Advice =
+		f.changed(x.at, f.a.was, "node "+name, "func "+last, "code is not read: a Go program has to give an agent of "+
+			"that name; refrain run cannot").Advice =
 			"or write an agent of type expression, command or http in its place"
 		return a
 	}
@@ -340,12 +345,14 @@ func (f *flow) check() {
 		case !reaches(g.start, x):
 			f.fail(x.at, f.a.was, "edges", "%s cannot be reached from START", x.title)
 		case x.kind == joining && len(x.in) < 2:
-			f.changed(x.at, f.a.was, "JoinNode "+strconv.Quote(x.title), "", "one edge leads to it, so there is nothing to wait for")
+			f.changed(x.at, f.a.was, "JoinNode "+strconv.Quote(x.title), "",
+				"one edge leads to it, so there is nothing to wait for")
 		}
 		for _, e := range x.out {
 			if e.route == "" && !endless && backWithoutRoute(e) {
 				endless = true
-				f.fail(e.at, f.a.was, "edges", "the edge %s makes a cycle that nothing ends: every edge of it is always taken, which ADK refuses as well", e).Advice =
+				f.fail(e.at, f.a.was, "edges", "the edge %s makes a cycle that nothing ends: every edge of it is "+
+					"always taken, which ADK refuses as well", e).Advice =
 					"write a LoopAgent with max_iterations, or with an agent that has the tool exit_loop"
 			}
 		}

@@ -196,7 +196,8 @@ func modelName(name string) string {
 	case err == nil:
 		return name
 	case isName && !slash:
-		if e.Meant == "" && (strings.HasPrefix(name, "o1") || strings.HasPrefix(name, "o3") || strings.HasPrefix(name, "o4")) {
+		if e.Meant == "" && (strings.HasPrefix(name, "o1") || strings.HasPrefix(name, "o3") ||
+			strings.HasPrefix(name, "o4")) {
 			return "openai/" + name
 		}
 		return e.Meant
@@ -249,9 +250,11 @@ func (i *importer) names(root *agent) {
 		taken[name] = true
 		switch {
 		case name != want:
-			i.changed(a.place("name"), a.was, "name", name, "names are unique here, and another agent is called %q", want)
+			i.changed(a.place("name"), a.was, "name", name, "names are unique here, and another agent is called %q",
+				want)
 		case a.was != "" && name != a.was:
-			i.changed(a.place("name"), a.was, "name", name, "a name starts with a letter, followed by letters, digits, _ and -%s", i.shown(a))
+			i.changed(a.place("name"), a.was, "name", name, "a name starts with a letter, followed by letters, "+
+				"digits, _ and -%s", i.shown(a))
 		}
 		a.name = name
 	})
@@ -329,7 +332,8 @@ func (i *importer) exits(root *agent) {
 		why, advice := "", ""
 		switch {
 		case a.loop() == nil && a.isTool:
-			why, advice = "it is a tool here, and a tool cannot end the loop of the agent that calls it", "give the agent that calls it can_exit_loop: true"
+			why, advice = "it is a tool here, and a tool cannot end the loop of the agent that calls it",
+				"give the agent that calls it can_exit_loop: true"
 		case a.loop() == nil:
 			why = "it ends a loop, but this agent is not in a loop"
 		case a.final():

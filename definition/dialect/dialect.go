@@ -143,7 +143,8 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	r := e.Report
-	fmt.Fprintf(&b, "%s: %s cannot be carried over as it is (%s):", r.File, r.Dialect.Title(), plural(r.count(Failed), "error"))
+	fmt.Fprintf(&b, "%s: %s cannot be carried over as it is (%s):", r.File, r.Dialect.Title(),
+		plural(r.count(Failed), "error"))
 	for n := range r.Items {
 		if r.Items[n].Kind == Failed {
 			b.WriteString("\n" + strings.TrimSuffix(r.Items[n].format(), "\n"))
@@ -260,7 +261,8 @@ func (i *importer) finish(name string, root *agent) *Result {
 	i.unread()
 	doc, from := i.settle(root)
 	if broken { // what is left out, or changed, of a part that was not read says nothing
-		i.report.Items = append(i.report.Items[:before], slices.DeleteFunc(i.report.Items[before:], func(it Item) bool { return it.Kind != Failed })...)
+		i.report.Items = append(i.report.Items[:before], slices.DeleteFunc(i.report.Items[before:],
+			func(it Item) bool { return it.Kind != Failed })...)
 	}
 	text, read, err := write(doc, "Imported from "+i.opts.Dialect.Title()+" by refrain import.")
 	if err != nil {
@@ -295,7 +297,8 @@ func (i *importer) finish(name string, root *agent) *Result {
 func (i *importer) besides(problems definition.Problems) definition.Problems {
 	problems = slices.DeleteFunc(problems, func(p *definition.Problem) bool {
 		return p.Severity != definition.SeverityError || !slices.Contains([]string{
-			definition.CodeTemplate, definition.CodeExpr, definition.CodeModel, definition.CodeValue, definition.CodeName,
+			definition.CodeTemplate, definition.CodeExpr, definition.CodeModel, definition.CodeValue,
+			definition.CodeName,
 		}, p.Code)
 	})
 	i.trace(problems)
@@ -369,7 +372,8 @@ func Detect(name string, data []byte) Dialect {
 		return ""
 	}
 	switch {
-	case looksADK(v) || filepath.Base(name) == "root_agent.yaml" && v.isMap() && v.get("instructions").isNull() && v.get("type").isNull():
+	case looksADK(v) || filepath.Base(name) == "root_agent.yaml" && v.isMap() && v.get("instructions").isNull() &&
+		v.get("type").isNull():
 		return ADK
 	case looksRobomotion(v):
 		return Robomotion
@@ -406,11 +410,13 @@ func looksRobomotion(v value) bool {
 		nodes = []value{v}
 	}
 	return slices.ContainsFunc(nodes, func(n value) bool {
-		if kindOfNode(nodeType(n)) != "" && (strings.Contains(nodeType(n), ".") || !n.get("inputs").isNull() || !n.get("options").isNull()) {
+		if kindOfNode(nodeType(n)) != "" && (strings.Contains(nodeType(n), ".") || !n.get("inputs").isNull() ||
+			!n.get("options").isNull()) {
 			return true
 		}
 		return slices.ContainsFunc(n.pairs(), func(p pair) bool {
-			return p.key == "sub-agents" || p.key == "Max Iterations" || p.key == "Custom Sub-Agents Order" || p.key == "optMaxIterations"
+			return p.key == "sub-agents" || p.key == "Max Iterations" || p.key == "Custom Sub-Agents Order" ||
+				p.key == "optMaxIterations"
 		})
 	})
 }
@@ -439,13 +445,15 @@ func looksEvo(v value) bool {
 		if labels && evoTypes[evoType(a)] && !strings.Contains(kind, ".") && kind == "" {
 			return true
 		}
-		if slices.Contains([]string{"task", "workflow", "external"}, kind) || kind == "llm" && !a.get("instruction").isNull() {
+		if slices.Contains([]string{"task", "workflow", "external"}, kind) ||
+			kind == "llm" && !a.get("instruction").isNull() {
 			return true
 		}
 		if a.get("config").isMap() && !a.get("type").isNull() { // ADK and Robomotion have none, and a definition needs none
 			return true
 		}
-		if a.get("config").get("sub_agents").isList() || slices.ContainsFunc(a.get("sub_agents").items(), value.isText) {
+		if a.get("config").get("sub_agents").isList() || slices.ContainsFunc(a.get("sub_agents").items(),
+			value.isText) {
 			return true
 		}
 		return v.get("agents").isList() && evoTypes[kind]

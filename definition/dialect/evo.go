@@ -54,7 +54,8 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	}
 	for _, other := range r.all {
 		if _, read := r.reads.owner[other.Node]; !read {
-			r.dropped(other.at(), evoName(other), "agent", "--agent "+evoName(other)+" imports it", "%s", r.apart(other))
+			r.dropped(other.at(), evoName(other), "agent", "--agent "+evoName(other)+" imports it", "%s",
+				r.apart(other))
 			other.all()
 		}
 	}
@@ -71,7 +72,8 @@ func (r *evoReader) apart(a value) string {
 
 // evoKey writes a label of the form, in English or Portuguese, as the JSON does.
 func evoKey(key string) string {
-	key = strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(key, "✅🛑🎯⭐ :"), func(r rune) bool { return r == ' ' || r == '-' }), "_"))
+	key = strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(key, "✅🛑🎯⭐ :"),
+		func(r rune) bool { return r == ' ' || r == '-' }), "_"))
 	switch key {
 	case "instructions", "instruções", "instrucoes":
 		return "instruction"
@@ -134,7 +136,8 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	if name == "" {
 		a.was = cmp.Or(v.get("id").text(), cmp.Or(kind, "llm")+"_agent")
 		a.name = a.was
-		r.changed(v.at(), a.was, "name", a.name, "it has no name").Advice = "give it one: others name it so, and a run is listed by it"
+		r.changed(v.at(), a.was, "name", a.name, "it has no name").Advice = "give it one: others name it so, and a " +
+			"run is listed by it"
 	}
 	switch kind {
 	case "llm", "":
@@ -238,7 +241,8 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 func (r *evoReader) list(v value) []value {
 	for range maxDepth {
 		inner := v.get("data")
-		if !v.isMap() || inner.isNull() || inner.isScalar() || !evoField(v.peek(), "type").isNull() || v.get("agents").isList() {
+		if !v.isMap() || inner.isNull() || inner.isScalar() || !evoField(v.peek(), "type").isNull() ||
+			v.get("agents").isList() {
 			break
 		}
 		v = inner
@@ -273,7 +277,8 @@ func evoRef(ref value) string {
 	}
 	if slices.ContainsFunc(ref.pairs(), func(p pair) bool {
 		key := evoKey(p.key)
-		return slices.Contains([]string{"type", "instruction", "config", "task", "sub_agents", "endpoint", "card_url", "model"}, key)
+		return slices.Contains([]string{"type", "instruction", "config", "task", "sub_agents", "endpoint", "card_url",
+			"model"}, key)
 	}) {
 		return ""
 	}
@@ -294,7 +299,8 @@ func (r *evoReader) first() (value, bool) {
 		names = append(names, evoName(a))
 	}
 	if r.opts.Agent != "" {
-		r.fail(place{file: r.report.File}, "", "", "there is no agent %q", r.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
+		r.fail(place{file: r.report.File}, "", "", "there is no agent %q", r.opts.Agent).Advice = "there are " +
+			strings.Join(names, ", ")
 		return value{}, false
 	}
 	var tops, loops []value
@@ -317,7 +323,8 @@ func (r *evoReader) first() (value, bool) {
 		for _, a := range tops {
 			names = append(names, evoName(a))
 		}
-		r.fail(place{file: r.report.File}, "", "", "there are several agents that are in no other: %s", strings.Join(names, ", ")).
+		r.fail(place{file: r.report.File}, "", "", "there are several agents that are in no other: %s",
+			strings.Join(names, ", ")).
 			Advice = "say which to begin with: --agent " + names[0]
 		return value{}, false
 	}
@@ -376,7 +383,8 @@ func (r *evoReader) names(ref string, a value) bool {
 func evoRefs(a value) []value {
 	a = a.peek()
 	config := a.get("config")
-	refs := slices.Concat(config.get("sub_agents").items(), evoField(a, "sub_agents").items(), config.get("agent_tools").items())
+	refs := slices.Concat(config.get("sub_agents").items(), evoField(a, "sub_agents").items(),
+		config.get("agent_tools").items())
 	for _, task := range config.get("tasks").items() {
 		refs = append(refs, task.get("agent_id"))
 	}
@@ -411,7 +419,8 @@ func (r *evoReader) times(a *agent, v value) {
 		r.subAgentTimes(a, t)
 	}
 	if !given {
-		r.add(Mapped, a.at, a.was, "time", "timeouts: standard", "300 s for an iteration and so for each sub-agent, 1800 s in all")
+		r.add(Mapped, a.at, a.was, "time", "timeouts: standard",
+			"300 s for an iteration and so for each sub-agent, 1800 s in all")
 	}
 }
 
@@ -422,7 +431,8 @@ func evoTime(v value, key string) value {
 	}
 	times := evoField(v, "timeouts")
 	for _, p := range times.pairs() {
-		if k := strings.TrimSuffix(evoKey(p.key), "_timeout"); k == strings.TrimSuffix(key, "_timeout") || k+"s" == key || k == "sub_agents" && key == "sub_agent_timeout" {
+		if k := strings.TrimSuffix(evoKey(p.key), "_timeout"); k == strings.TrimSuffix(key, "_timeout") ||
+			k+"s" == key || k == "sub_agents" && key == "sub_agent_timeout" {
 			times.ask(p.key)
 			return p.value
 		}

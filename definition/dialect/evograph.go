@@ -41,7 +41,8 @@ func (r *evoReader) graph(a *agent, v value) {
 	}
 	if g.start == nil {
 		g.start = g.all[0]
-		r.changed(g.start.at, a.was, "workflow", "", "it has no start-node, so it begins with its first node, as in Evo AI")
+		r.changed(g.start.at, a.was, "workflow", "", "it has no start-node, so it begins with its first node, as "+
+			"in Evo AI")
 	}
 	for _, e := range v.get("edges").items() {
 		if !r.edge(a, byID, e) {
@@ -56,7 +57,8 @@ func (r *evoReader) graph(a *agent, v value) {
 		r.add(Mapped, v.at(), a.was, "workflow", string(a.typ), "")
 	}
 	if g.begun >= evoLimit {
-		r.changed(v.at(), a.was, "workflow", "", "Evo AI ends a workflow when %d agents have run; here all of them do", evoLimit)
+		r.changed(v.at(), a.was, "workflow", "", "Evo AI ends a workflow when %d agents have run; here all of them do",
+			evoLimit)
 	}
 }
 
@@ -102,7 +104,8 @@ func (r *evoReader) vertex(a *agent, n value) *vertex {
 		x.kind = deciding
 		x.outcomes = func(said *agent) ([]outcome, bool) { return r.outcomes(a, n, x, said) }
 	default:
-		r.fail(n.get("type").at(), a.was, "workflow", "there is no type of node %q", kind).Advice = meant(kind, evoNodes)
+		r.fail(n.get("type").at(), a.was, "workflow", "there is no type of node %q", kind).Advice = meant(kind,
+			evoNodes)
 		return nil
 	}
 	return x
@@ -148,7 +151,8 @@ func (r *evoReader) waits(a *agent, n value) float64 {
 	unit := map[string]float64{"": 1, "seconds": 1, "minutes": 60, "hours": 3600}[d.get("unit").text()]
 	switch {
 	case unit == 0:
-		r.fail(d.get("unit").at(), a.was, "delay", "a delay is in seconds, minutes or hours, got %s", d.get("unit").what())
+		r.fail(d.get("unit").at(), a.was, "delay", "a delay is in seconds, minutes or hours, got %s",
+			d.get("unit").what())
 	case !ok && !d.get("value").isNull():
 		r.fail(d.get("value").at(), a.was, "delay", "a delay must be a number, got %s", d.get("value").what())
 	case seconds <= 0:
@@ -166,7 +170,8 @@ func (r *evoReader) edge(a *agent, byID map[string]*vertex, e value) bool {
 		v   *vertex
 	}{{"source", from}, {"target", to}} {
 		if end.v == nil {
-			r.fail(e.at(), a.was, "workflow", "the edge from %q to %q has the %s %q, which is no node", e.get("source").text(), e.get("target").text(), end.key, e.get(end.key).text())
+			r.fail(e.at(), a.was, "workflow", "the edge from %q to %q has the %s %q, which is no node",
+				e.get("source").text(), e.get("target").text(), end.key, e.get(end.key).text())
 			return false
 		}
 	}
@@ -186,7 +191,8 @@ func (r *evoReader) several(a *agent, x *vertex) {
 		last := make(map[string]*edge)
 		for _, e := range x.out {
 			if before := last[e.route]; before != nil {
-				r.dropped(before.at, a.was, "edge "+before.String(), "", "a later edge has the same handle, and Evo AI follows only that one")
+				r.dropped(before.at, a.was, "edge "+before.String(), "",
+					"a later edge has the same handle, and Evo AI follows only that one")
 				before.to.in = slices.DeleteFunc(before.to.in, func(o *edge) bool { return o == before })
 			}
 			last[e.route] = e
@@ -195,7 +201,8 @@ func (r *evoReader) several(a *agent, x *vertex) {
 		return
 	}
 	if len(x.out) > 1 {
-		r.changed(x.at, a.was, "node "+x.title, "parallel", "several edges lead on from it: here all are followed at the same time, as drawn; Evo AI follows only the last").Advice =
+		r.changed(x.at, a.was, "node "+x.title, "parallel", "several edges lead on from it: here all are followed at "+
+			"the same time, as drawn; Evo AI follows only the last").Advice =
 			"remove the other edges if you meant that"
 	}
 }
@@ -236,7 +243,8 @@ func (r *evoReader) outcomes(a *agent, n value, x *vertex, said *agent) ([]outco
 			if e == nil && len(x.out) > 0 {
 				e = x.out[0]
 			}
-			r.changed(c.at(), a.was, "condition "+c.get("id").text(), "", "no edge belongs to it, and then Evo AI takes another: %s", orEnd(e))
+			r.changed(c.at(), a.was, "condition "+c.get("id").text(), "",
+				"no edge belongs to it, and then Evo AI takes another: %s", orEnd(e))
 		}
 		list = append(list, outcome{e, met})
 	}
@@ -260,16 +268,19 @@ func (r *evoReader) comparable(a *agent, n value, said *agent) bool {
 		return false
 	case slices.ContainsFunc(said.extra, func(f field) bool { return f.key == "output_schema" }):
 		r.fail(n.at(), a.was, "workflow", "the condition %q reads the text of %s, which answers in JSON", id, said.was).Advice =
-			"take the output_schema away; or write a definition with stop_when: state." + cmp.Or(said.outputKey, "KEY") + ".FIELD == …"
+			"take the output_schema away; or write a definition with stop_when: state." +
+				cmp.Or(said.outputKey, "KEY") + ".FIELD == …"
 		return false
 	case said.outputKey == "":
 		said.outputKey = strings.ReplaceAll(cleanName(said.name), "-", "_") + "_output"
-		r.changed(said.place("output_key"), said.was, "output_key", said.outputKey, "it gets one, because the condition %q reads what it says", id)
+		r.changed(said.place("output_key"), said.was, "output_key", said.outputKey,
+			"it gets one, because the condition %q reads what it says", id)
 	}
 	return true
 }
 
-var evoNumbers = map[string]string{"greater_than": ">", "greater_than_or_equal": ">=", "less_than": "<", "less_than_or_equal": "<="}
+var evoNumbers = map[string]string{"greater_than": ">", "greater_than_or_equal": ">=", "less_than": "<",
+	"less_than_or_equal": "<="}
 
 var evoOperators = []string{
 	"is_defined", "is_not_defined", "equals", "not_equals", "contains", "not_contains", "starts_with", "ends_with", "greater_than",
@@ -287,7 +298,8 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 	fieldName := data.get("field").text()
 	switch {
 	case c.get("type").text() != "previous-output":
-		r.dropped(c.at(), a.was, "condition "+c.get("id").text(), "", "its type is %s, so in Evo AI it is never true", c.get("type").what())
+		r.dropped(c.at(), a.was, "condition "+c.get("id").text(), "", "its type is %s, so in Evo AI it is never true",
+			c.get("type").what())
 		return nil, true
 	case fieldName != "content":
 		r.fail(c.at(), a.was, "workflow", "a condition reads %q, which belongs to Evo AI's own run", fieldName).Advice = "let it read content, which is what the agent before it said"
@@ -328,14 +340,16 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 			isNumber = true
 		}
 		if !isNumber {
-			r.fail(data.get("value").at(), a.was, "workflow", "a condition compares with %s, which is not a number", data.get("value").what())
+			r.fail(data.get("value").at(), a.was, "workflow", "a condition compares with %s, which is not a number",
+				data.get("value").what())
 			return nil, false
 		}
 		text := strconv.FormatFloat(number, 'f', -1, 64)
 		if !strings.Contains(text, ".") {
 			text += ".0"
 		}
-		return what(`KEY.trim().matches("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$") && double(KEY.trim()) ` + sign + " " + text)
+		return what(`KEY.trim().matches("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$") && double(KEY.trim()) ` + sign + " " +
+			text)
 	}
 	r.fail(data.get("operator").at(), a.was, "workflow", "there is no operator %q", op).Advice = meant(op, evoOperators)
 	return nil, false

@@ -23,7 +23,8 @@ var (
 		"temperature", "max_tokens", "continue_on_error",
 	}
 	evoSilent = []string{
-		"id", "client_id", "folder_id", "created_at", "updated_at", "avatar_url", "provider", "publish_state", "tags", "is_active", "status", "version",
+		"id", "client_id", "folder_id", "created_at", "updated_at", "avatar_url", "provider", "publish_state", "tags",
+		"is_active", "status", "version",
 	}
 	evoGone = map[string]string{
 		"convergence": scoreAdvice, "convergence_threshold": scoreAdvice, "convergence_metrics": scoreAdvice, "min_improvement": scoreAdvice,
@@ -41,8 +42,9 @@ var (
 
 // What to write in place of criteria, which Evo AI leaves to the models.
 const (
-	scoreAdvice = "write score: {key: KEY, label: Score, target: 8.0, min_delta: 0.1} in the loop, with the output_key of the agent that judges"
-	stopAdvice  = "write it as an expression in stop_when, such as state.score >= 8.0"
+	scoreAdvice = "write score: {key: KEY, label: Score, target: 8.0, min_delta: 0.1} in the loop, with the " +
+		"output_key of the agent that judges"
+	stopAdvice = "write it as an expression in stop_when, such as state.score >= 8.0"
 )
 
 // leftOver notes a field that is not read. A mistyped one is an error.
@@ -60,7 +62,8 @@ func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
 	case isBool && !on && gone:
 		r.add(Mapped, p.at, a.was, full, "", "it is off")
 	case slices.Contains(evoKnown, key):
-		r.dropped(p.at, a.was, full, "", "an agent of type %s, with the other fields that it has, does not read it", cmp.Or(kind, "llm"))
+		r.dropped(p.at, a.was, full, "", "an agent of type %s, with the other fields that it has, does not read it",
+			cmp.Or(kind, "llm"))
 	case gone:
 		why := "it is kept in Evo AI's database, or works only there"
 		switch {
@@ -151,8 +154,10 @@ func (r *evoReader) schema(a *agent, v value) {
 	for _, p := range v.pairs() {
 		required = append(required, p.key)
 	}
-	a.set("output_schema", object{{key: "type", value: "object"}, {key: "properties", value: copied(v)}, {key: "required", value: required}}, v)
-	r.changed(v.at(), a.was, "output_schema", "output_schema", "its fields are the properties of a JSON Schema, all of them required")
+	a.set("output_schema", object{{key: "type", value: "object"}, {key: "properties", value: copied(v)},
+		{key: "required", value: required}}, v)
+	r.changed(v.at(), a.was, "output_schema", "output_schema",
+		"its fields are the properties of a JSON Schema, all of them required")
 }
 
 func (r *evoReader) mcp(a *agent, v value) {
@@ -243,7 +248,8 @@ func (r *evoReader) composite(a *agent, v value, t definition.Type) {
 	}
 	for _, key := range []string{"goal", "role", "instruction"} {
 		if f := evoField(v, key); !f.empty() {
-			r.dropped(f.at(), a.was, key, "write it in the instructions of the agents in it", "Evo AI does not show it to anybody either")
+			r.dropped(f.at(), a.was, key, "write it in the instructions of the agents in it",
+				"Evo AI does not show it to anybody either")
 		}
 	}
 }
@@ -270,7 +276,8 @@ func (r *evoReader) loop(a *agent, v value) {
 			r.fail(n.at(), a.was, "max_iterations", "max_iterations must be a whole number, got %s", n.what())
 		}
 	} else {
-		r.changed(a.at, a.was, "max_iterations", "5", "it is not given, and then a loop ends after 5 here; in Evo AI it may never end")
+		r.changed(a.at, a.was, "max_iterations", "5", "it is not given, and then a loop ends after 5 here; in Evo AI "+
+			"it may never end")
 	}
 	if c := evoField(v, "condition"); !c.empty() {
 		r.dropped(c.at(), a.was, "condition", stopAdvice, "Evo AI keeps %s and never looks at it", c.what())
@@ -300,7 +307,8 @@ func (r *evoReader) exitList(a *agent, v value) {
 	list := evoField(v, "agents_exit_loop")
 	if list.isNull() {
 		if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) {
-			r.changed(a.at, a.was, "exit_loop", "", "no agent is chosen to end the loop, so every agent that asks a model may, as in Evo AI").Advice =
+			r.changed(a.at, a.was, "exit_loop", "", "no agent is chosen to end the loop, so every agent that asks a "+
+				"model may, as in Evo AI").Advice =
 				"give can_exit_loop: true to the one that decides"
 		}
 		return
@@ -308,7 +316,10 @@ func (r *evoReader) exitList(a *agent, v value) {
 	for _, ref := range list.items() {
 		name := evoRef(ref)
 		sub := r.step(a, name)
-		known := slices.ContainsFunc(evoRefs(v), func(s value) bool { return name != "" && evoRef(s) == name || r.names(evoRef(s), r.by[name]) })
+		known := slices.ContainsFunc(evoRefs(v), func(s value) bool {
+			return name != "" && evoRef(s) == name ||
+				r.names(evoRef(s), r.by[name])
+		})
 		switch {
 		case sub == nil && known: // what is wrong with it was told
 		case sub == nil:
@@ -316,7 +327,8 @@ func (r *evoReader) exitList(a *agent, v value) {
 		case sub.outputKey == definition.LoopOutput:
 			r.dropped(ref.at(), sub.was, "agents_exit_loop", "", "it runs after the loop has stopped")
 		case !asks(sub):
-			r.dropped(ref.at(), sub.was, "agents_exit_loop", elsewhereExit, "only an agent that asks a model can call exit_loop")
+			r.dropped(ref.at(), sub.was, "agents_exit_loop", elsewhereExit,
+				"only an agent that asks a model can call exit_loop")
 		default:
 			sub.exit = new(true)
 			sub.came("can_exit_loop", ref)
@@ -325,7 +337,8 @@ func (r *evoReader) exitList(a *agent, v value) {
 	}
 	r.deny(a)
 	if len(list.items()) == 0 {
-		r.add(Mapped, list.at(), a.was, "agents_exit_loop", "can_exit_loop: false", fmt.Sprintf("nobody of %s", plural(len(a.subs), "sub-agent")))
+		r.add(Mapped, list.at(), a.was, "agents_exit_loop", "can_exit_loop: false",
+			fmt.Sprintf("nobody of %s", plural(len(a.subs), "sub-agent")))
 	}
 }
 
@@ -336,7 +349,8 @@ func (r *evoReader) task(a *agent, v value) *agent {
 	if !text.empty() && text.isScalar() {
 		a.tell(text.text(), text, false)
 		a.set("context", "full")
-		r.changed(text.at(), a.was, "task_definition", "instructions", "a task is done by an agent that asks a model, and this is what it is told").Advice =
+		r.changed(text.at(), a.was, "task_definition", "instructions", "a task is done by an agent that asks a "+
+			"model, and this is what it is told").Advice =
 			"what a program does is an agent of type command, expression or http"
 		if m := evoField(v, "model"); !m.empty() {
 			r.useModel(a, m, m.at(), "model", m.text())
@@ -383,7 +397,8 @@ func (r *evoReader) oneTask(a *agent, t value) *agent {
 	}
 	if step == nil || step.typ != definition.TypeLLM {
 		if step != nil {
-			r.dropped(t.at(), a.was, "tasks agent_id", "", "%s asks no model, so the task is done by an agent of its own", step.was)
+			r.dropped(t.at(), a.was, "tasks agent_id", "", "%s asks no model, so the task is done by an agent of "+
+				"its own", step.was)
 		}
 		step = &agent{typ: definition.TypeLLM, name: a.name, was: a.was}
 		step.set("context", "full")
@@ -395,7 +410,8 @@ func (r *evoReader) oneTask(a *agent, t value) *agent {
 		text += "\nExpected output: " + out.text()
 	}
 	step.tell(text, description, false)
-	r.changed(description.at(), a.was, "tasks", "instructions", "the task and what is expected follow the instructions of the agent that does it")
+	r.changed(description.at(), a.was, "tasks", "instructions",
+		"the task and what is expected follow the instructions of the agent that does it")
 	if tools := t.get("enabled_tools"); !tools.empty() {
 		r.dropped(tools.at(), a.was, "tasks enabled_tools", "", "an agent has all of its tools")
 	}
@@ -449,7 +465,8 @@ func (r *evoReader) remote(a *agent, v value) *agent {
 		r.mapped(endpoint.at(), a.was, "endpoint", "")
 	case !card.empty():
 		text, at = card.text(), card
-		if !strings.HasSuffix(text, "/.well-known/agent.json") && !strings.HasSuffix(text, "/.well-known/agent-card.json") {
+		if !strings.HasSuffix(text, "/.well-known/agent.json") &&
+			!strings.HasSuffix(text, "/.well-known/agent-card.json") {
 			r.fail(card.at(), a.was, "agent_card_url", "agent_card_url must end with /.well-known/agent.json")
 			return nil
 		}

@@ -23,7 +23,8 @@ type File struct {
 }
 
 // SchemaComment is the first line of ADK's files: editors check them by it.
-const SchemaComment = "yaml-language-server: $schema=https://raw.githubusercontent.com/google/adk-python/refs/heads/main/src/google/adk/agents/config_schemas/AgentConfig.json"
+const SchemaComment = "yaml-language-server: " +
+	"$schema=https://raw.githubusercontent.com/google/adk-python/refs/heads/main/src/google/adk/agents/config_schemas/AgentConfig.json"
 
 // Export writes a definition as ADK's Agent Config, in its strict form: a file
 // for each agent, root_agent.yaml first, with nothing in it that ADK's schema
@@ -32,7 +33,8 @@ const SchemaComment = "yaml-language-server: $schema=https://raw.githubuserconte
 // an error and there are no files.
 func Export(name string, def *definition.Definition) ([]File, *Report) {
 	i := &importer{opts: Options{Dialect: ADK}, report: &Report{Dialect: ADK, Export: true, File: name, Name: def.Name}}
-	e := &exporter{importer: i, names: make(map[string]string), taken: make(map[string]bool), paths: make(map[string]bool)}
+	e := &exporter{importer: i, names: make(map[string]string), taken: make(map[string]bool),
+		paths: make(map[string]bool)}
 	for a := range def.Root.All {
 		e.name(a)
 	}
@@ -116,10 +118,12 @@ var said = map[string]bool{
 // rootFields notes what only the root of a definition has.
 func (e *exporter) rootFields(def *definition.Definition) {
 	for _, in := range def.Inputs {
-		e.dropped(at(def.Root, "inputs."+in.Name), def.Name, "inputs."+in.Name, "put it into the state of the session", "ADK has no inputs: what is read has to be in the session's state")
+		e.dropped(at(def.Root, "inputs."+in.Name), def.Name, "inputs."+in.Name, "put it into the state of the session",
+			"ADK has no inputs: what is read has to be in the session's state")
 	}
 	if len(def.State) > 0 {
-		e.dropped(at(def.Root, "state"), def.Name, "state", "put it into the state of the session", "ADK's files have no state")
+		e.dropped(at(def.Root, "state"), def.Name, "state", "put it into the state of the session",
+			"ADK's files have no state")
 	}
 }
 
@@ -155,7 +159,8 @@ func (e *exporter) unsaid(a *definition.Agent) {
 		if _, given := a.FieldPosition(f.Name); given && !said[f.Name] {
 			doc := strings.TrimPrefix(f.Doc, "of a loop's step: ")
 			about, _, _ := strings.Cut(strings.NewReplacer(":", ";", ".", ";", ",", ";", "(", ";").Replace(doc), ";")
-			e.dropped(at(a, f.Name), a.Name, f.Name, instead[f.Name], "ADK has no such field (%s)", strings.TrimSpace(about))
+			e.dropped(at(a, f.Name), a.Name, f.Name, instead[f.Name], "ADK has no such field (%s)",
+				strings.TrimSpace(about))
 		}
 	}
 }
@@ -169,7 +174,8 @@ func (e *exporter) agent(a *definition.Agent, in inherited, file string) bool {
 		in.exit = a.CanExitLoop
 	}
 	if !a.Type.Workflow() && a.Type != definition.TypeLLM {
-		e.dropped(at(a, "type"), a.Name, "agent", "write it as a BaseAgent in code and name it in sub_agents: [{code: …}]",
+		e.dropped(at(a, "type"), a.Name, "agent", "write it as a BaseAgent in code and name it in sub_agents: "+
+			"[{code: …}]",
 			"an agent of type %s: ADK's files have only agents that ask a model", a.Type)
 		return false
 	}
@@ -186,7 +192,8 @@ func (e *exporter) agent(a *definition.Agent, in inherited, file string) bool {
 	case definition.TypeLoop:
 		return e.loop(a, in, out, file)
 	default:
-		class := map[definition.Type]string{definition.TypeSequential: "SequentialAgent", definition.TypeParallel: "ParallelAgent"}[a.Type]
+		class := map[definition.Type]string{definition.TypeSequential: "SequentialAgent",
+			definition.TypeParallel: "ParallelAgent"}[a.Type]
 		out = append(object{{key: "agent_class", value: class}}, out...)
 		subs := e.subs(a.SubAgents, in)
 		if len(subs) == 0 {
@@ -207,7 +214,8 @@ func (e *exporter) empty(a *definition.Agent) {
 
 func (e *exporter) outputKey(a *definition.Agent) {
 	if a.OutputKey != "" {
-		e.dropped(at(a, "output_key"), a.Name, "output_key", "read the output_key of the agent in it that speaks last", "in ADK only an LlmAgent has one")
+		e.dropped(at(a, "output_key"), a.Name, "output_key", "read the output_key of the agent in it that speaks last",
+			"in ADK only an LlmAgent has one")
 	}
 }
 
@@ -251,7 +259,8 @@ func (e *exporter) loop(a *definition.Agent, in inherited, out object, file stri
 	}
 	in.purpose = joined(in.purpose, l.Instructions)
 	if l.Goal != "" || l.Instructions != "" {
-		e.changed(at(a, "goal"), a.Name, "goal, instructions", "instruction", "ADK's loops have none; they follow the instruction of each agent in it")
+		e.changed(at(a, "goal"), a.Name, "goal, instructions", "instruction",
+			"ADK's loops have none; they follow the instruction of each agent in it")
 	}
 	nested := in.inLoop
 	after := in // the finalizer is outside
@@ -292,7 +301,8 @@ func (e *exporter) loop(a *definition.Agent, in inherited, out object, file stri
 }
 
 // finalized writes a loop and the agent that has the last word as a sequence.
-func (e *exporter) finalized(a, finalizer *definition.Agent, after inherited, out, body object, refs []any, file string) bool {
+func (e *exporter) finalized(a, finalizer *definition.Agent, after inherited, out, body object, refs []any,
+	file string) bool {
 	last := e.subs([]*definition.Agent{finalizer}, after)
 	if len(last) == 0 {
 		e.write(file, append(append(body[:1:1], out...), append(body[1:], field{key: "sub_agents", value: refs})...))
@@ -306,7 +316,8 @@ func (e *exporter) finalized(a, finalizer *definition.Agent, after inherited, ou
 	path := e.file(name)
 	inner := append(body[:1:1], field{key: "name", value: name})
 	e.write(path, append(inner, append(body[1:], field{key: "sub_agents", value: refs})...))
-	e.changed(at(finalizer, "output_key"), finalizer.Name, "loop_output", "SequentialAgent "+e.names[a.Name], "ADK has no finalizer: the loop, now %s, and then this agent are a sequence", name)
+	e.changed(at(finalizer, "output_key"), finalizer.Name, "loop_output", "SequentialAgent "+e.names[a.Name],
+		"ADK has no finalizer: the loop, now %s, and then this agent are a sequence", name)
 	seq := append(object{{key: "agent_class", value: "SequentialAgent"}}, out...)
 	subs := append([]any{object{{key: "config_path", value: path}}}, last...)
 	e.write(file, append(seq, field{key: "sub_agents", value: subs}))
@@ -321,7 +332,10 @@ func (e *exporter) ordered(a *definition.Agent, steps []*definition.Agent) []*de
 	}
 	e.changed(at(a, "order"), a.Name, "order", "sub_agents", "the sub-agents are written in that order")
 	steps = slices.Clone(steps)
-	slices.SortStableFunc(steps, func(x, y *definition.Agent) int { return slices.Index(order, x.Name) - slices.Index(order, y.Name) })
+	slices.SortStableFunc(steps, func(x, y *definition.Agent) int {
+		return slices.Index(order,
+			x.Name) - slices.Index(order, y.Name)
+	})
 	return steps
 }
 
@@ -331,12 +345,15 @@ func (e *exporter) ends(a *definition.Agent, nested bool) {
 	_, timed := a.FieldPosition("timeout")
 	_, preset := a.FieldPosition("timeouts")
 	if !timed && !preset && l.Timeout > 0 {
-		e.dropped(at(a, "name"), a.Name, "time", instead["timeout"], "it ends after %s, as loops do that say nothing, and ADK bounds no loop by time", l.Timeout)
+		e.dropped(at(a, "name"), a.Name, "time", instead["timeout"],
+			"it ends after %s, as loops do that say nothing, and ADK bounds no loop by time", l.Timeout)
 	}
 	switch {
 	case l.MaxIterations == 0 && !e.exits:
-		e.dropped(at(a, "max_iterations"), a.Name, "its end", "give it max_iterations; or write an agent in code that yields an event with actions.escalate",
-			"in ADK nothing ends this loop: it has no max_iterations, no agent in it may end it, and what else does is left out")
+		e.dropped(at(a, "max_iterations"), a.Name, "its end",
+			"give it max_iterations; or write an agent in code that yields an event with actions.escalate",
+			"in ADK nothing ends this loop: it has no max_iterations, no agent in it may end it, and what else does "+
+				"is left out")
 	case nested && e.exits:
 		e.changed(at(a, "name"), a.Name, "exit_loop", "", "here it leaves this loop; in ADK the loops around it end too")
 	}
@@ -357,7 +374,8 @@ func (e *exporter) llm(a *definition.Agent, in inherited, out object) object {
 		if key == a.OutputKey {
 			e.mapped(at(a, "output_key"), a.Name, "output_key", "")
 		} else {
-			e.changed(at(a, "output_key"), a.Name, "output_key "+a.OutputKey, key, "ADK's placeholders take letters, digits and _; texts that read it say the same")
+			e.changed(at(a, "output_key"), a.Name, "output_key "+a.OutputKey, key,
+				"ADK's placeholders take letters, digits and _; texts that read it say the same")
 		}
 	}
 	text, exact := contents(l.Context)
@@ -365,7 +383,8 @@ func (e *exporter) llm(a *definition.Agent, in inherited, out object) object {
 		add("include_contents", text)
 	}
 	if !exact {
-		e.changed(at(a, "context"), a.Name, "context "+string(l.Context.Policy), "include_contents default", "ADK shows a model all that was said, or nothing")
+		e.changed(at(a, "context"), a.Name, "context "+string(l.Context.Policy), "include_contents default",
+			"ADK shows a model all that was said, or nothing")
 	} else {
 		e.mapped(at(a, "context"), a.Name, "context", "include_contents")
 	}
@@ -392,10 +411,12 @@ func (e *exporter) model(a *definition.Agent, name string) string {
 		e.mapped(at(a, "model"), a.Name, "model", rest)
 		return rest
 	case provider == "scripted":
-		e.dropped(at(a, "model"), a.Name, "model "+name, "give the agent a model in ADK", "a script is no model of ADK's")
+		e.dropped(at(a, "model"), a.Name, "model "+name, "give the agent a model in ADK",
+			"a script is no model of ADK's")
 		return ""
 	}
-	e.changed(at(a, "model"), a.Name, "model", name, "ADK for Python asks it through LiteLLM (pip install google-adk[extensions]), and ADK for Go takes only Gemini")
+	e.changed(at(a, "model"), a.Name, "model", name, "ADK for Python asks it through LiteLLM (pip install "+
+		"google-adk[extensions]), and ADK for Go takes only Gemini")
 	return name
 }
 
@@ -423,7 +444,8 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 		for end < len(text) && text[end] == '}' && !ref.Single {
 			end++
 		}
-		if slices.Contains(builtIn, ref.Name) || strings.Contains(ref.Name, ".") && !strings.HasPrefix(ref.Name, "artifact.") {
+		if slices.Contains(builtIn, ref.Name) || strings.Contains(ref.Name, ".") &&
+			!strings.HasPrefix(ref.Name, "artifact.") {
 			lost["{{"+ref.Name+"}}"] = true
 		}
 		b.WriteString(text[done:start] + "{" + adkKey(ref.Name) + "?}")
@@ -438,7 +460,8 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 		e.dropped(at(a, "instructions"), a.Name, name, advice, "ADK has no such value, and leaves the place empty")
 	}
 	if sections {
-		e.dropped(at(a, "instructions"), a.Name, "sections {{#key}}…{{/key}}", "say in words when it applies", "ADK has no sections, so their text is always there")
+		e.dropped(at(a, "instructions"), a.Name, "sections {{#key}}…{{/key}}", "say in words when it applies",
+			"ADK has no sections, so their text is always there")
 		return sectionTag.ReplaceAllString(b.String(), "")
 	}
 	return b.String()
@@ -485,7 +508,8 @@ func (e *exporter) tools(a *definition.Agent, in inherited) []any {
 			exit = true
 		case t.Func != "":
 			add("tools."+t.Func, nil)
-			e.changed(at(a, "tools"), a.Name, "tools "+t.Func, "tools."+t.Func, "ADK takes the name of a Python function: write it in tools.py")
+			e.changed(at(a, "tools"), a.Name, "tools "+t.Func, "tools."+t.Func,
+				"ADK takes the name of a Python function: write it in tools.py")
 		case t.MCP != nil:
 			if args := e.mcp(a, t.MCP); args != nil {
 				add("McpToolset", args)
@@ -516,7 +540,8 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 			args, masked := arguments(m.Command[1:])
 			for n := range args {
 				if masked[n] {
-					e.changed(at(a, "tools"), a.Name, "tools mcp command", yours, "an argument may be a secret, and is not copied").Advice = "write it there yourself, or pass it in the environment"
+					e.changed(at(a, "tools"), a.Name, "tools mcp command", yours, "an argument may be a secret, and "+
+						"is not copied").Advice = "write it there yourself, or pass it in the environment"
 				}
 			}
 			params = append(params, field{key: "args", value: list(args)})
@@ -544,13 +569,15 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	}
 	e.mapped(at(a, "tools"), a.Name, "tools mcp", "McpToolset")
 	if len(m.PassEnv) > 0 {
-		e.dropped(at(a, "tools"), a.Name, "tools mcp env "+strings.Join(m.PassEnv, ", "), "set them where ADK runs, and name them in code", "ADK passes no variables on")
+		e.dropped(at(a, "tools"), a.Name, "tools mcp env "+strings.Join(m.PassEnv, ", "),
+			"set them where ADK runs, and name them in code", "ADK passes no variables on")
 	}
 	if m.Effect != "" {
 		e.dropped(at(a, "tools"), a.Name, "tools mcp effect", "", "ADK does not say whether a call may be made again")
 	}
 	if m.ConfirmAll || len(m.Confirm) > 0 {
-		e.dropped(at(a, "tools"), a.Name, "tools mcp confirm", "require_confirmation is set in code", "ADK's files do not say what a person has to consent to")
+		e.dropped(at(a, "tools"), a.Name, "tools mcp confirm", "require_confirmation is set in code",
+			"ADK's files do not say what a person has to consent to")
 	}
 	return args
 }
@@ -561,7 +588,8 @@ func (e *exporter) public(a *definition.Agent, kind string, m map[string]string)
 	var o object
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if secret(key, m[key]) {
-			e.dropped(at(a, "tools"), a.Name, "tools mcp "+kind+" "+key, "write it into the file yourself, and keep that file private", "it may be a secret, and is not copied")
+			e.dropped(at(a, "tools"), a.Name, "tools mcp "+kind+" "+key,
+				"write it into the file yourself, and keep that file private", "it may be a secret, and is not copied")
 			continue
 		}
 		o = append(o, field{key: key, value: m[key]})

@@ -160,7 +160,8 @@ func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 			continue
 		}
 		if g.seen[v] {
-			g.fail(v.at, g.of.was, "workflow", "several ways lead to the node %s, and they do not begin at one node: what runs when cannot be said by sequences, parallel agents and loops", v.title).Advice =
+			g.fail(v.at, g.of.was, "workflow", "several ways lead to the node %s, and they do not begin at one node: "+
+				"what runs when cannot be said by sequences, parallel agents and loops", v.title).Advice =
 				"write it as a sequence of parallel agents: what has to be done before it, and then " + v.title
 			return nil
 		}
@@ -215,7 +216,8 @@ func (g *graph) step(v *vertex, in *cycle, add func(*agent), sleep func(float64)
 func (g *graph) delay(a *agent, v *vertex, key string, seconds float64, inLoop bool) {
 	text := fmt.Sprintf("%gs", seconds)
 	if !inLoop {
-		g.dropped(v.at, g.of.was, "node "+v.title, "write an agent of type command in its place, as command: [sleep, "+fmt.Sprintf("%g", seconds)+"]",
+		g.dropped(v.at, g.of.was, "node "+v.title, "write an agent of type command in its place, as command: [sleep, "+
+			fmt.Sprintf("%g", seconds)+"]",
 			"only the steps of a loop wait here, and it is in none")
 		return
 	}
@@ -267,7 +269,8 @@ func (g *graph) fork(v *vertex, in *cycle, add func(*agent)) (*vertex, bool) {
 	p := g.make("parallel", definition.TypeParallel, v)
 	for _, e := range v.out {
 		if in != nil && e.to == in.head || in != nil && join == nil {
-			g.fail(e.at, g.of.was, "workflow", "the edge %s is one of several from its node that lead back without coming together first", e).Advice =
+			g.fail(e.at, g.of.was, "workflow", "the edge %s is one of several from its node that lead back without "+
+				"coming together first", e).Advice =
 				"let them meet in one node, and go back from there"
 			return nil, false
 		}
@@ -305,7 +308,8 @@ func (g *graph) twice(v *vertex) {
 		return
 	}
 	g.told = append(g.told, v)
-	g.fail(v.in[len(v.in)-1].at, g.of.was, "edges", "%s runs once for each edge that leads to it, from %s: only a JoinNode waits for all of them, and a parallel agent does", v.title, strings.Join(from, " and ")).Advice =
+	g.fail(v.in[len(v.in)-1].at, g.of.was, "edges", "%s runs once for each edge that leads to it, from %s: only a "+
+		"JoinNode waits for all of them, and a parallel agent does", v.title, strings.Join(from, " and ")).Advice =
 		"put a node of agent_class JoinNode before it, if it is meant to run once"
 }
 
@@ -347,12 +351,15 @@ func (g *graph) routed(v *vertex) {
 		if e.route == "" {
 			continue
 		}
-		it := g.fail(e.at, g.of.was, "edges", "the edge %s is taken when %s says so, which is code and is not read", e, v.title)
+		it := g.fail(e.at, g.of.was, "edges", "the edge %s is taken when %s says so, which is code and is not read", e,
+			v.title)
 		switch {
 		case !slices.ContainsFunc(v.out, func(o *edge) bool { return reaches(o.to, v) }):
-			it.Advice = "write the way that is taken as a SequentialAgent; or let one LlmAgent have both agents as AgentTool, and decide"
+			it.Advice = "write the way that is taken as a SequentialAgent; or let one LlmAgent have both agents as " +
+				"AgentTool, and decide"
 		case !reaches(e.to, v):
-			it.Advice = "write the cycle as a LoopAgent, and a SequentialAgent around it with " + e.to.title + " after it"
+			it.Advice = "write the cycle as a LoopAgent, and a SequentialAgent around it with " + e.to.title +
+				" after it"
 		default:
 			var body []string
 			for _, b := range g.all {
@@ -360,7 +367,8 @@ func (g *graph) routed(v *vertex) {
 					body = append(body, b.title)
 				}
 			}
-			it.Advice = "write the cycle as a LoopAgent with sub_agents " + strings.Join(body, ", ") + ", and give the agent that decides tools: [{name: exit_loop}]; " +
+			it.Advice = "write the cycle as a LoopAgent with sub_agents " + strings.Join(body, ", ") +
+				", and give the agent that decides tools: [{name: exit_loop}]; " +
 				"in a definition it is a loop with stop_when: an expression over what an agent said"
 		}
 	}

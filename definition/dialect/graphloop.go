@@ -20,7 +20,8 @@ func (g *graph) loop(head *vertex) (*agent, *vertex) {
 		}
 		return nil, nil
 	}
-	if from := back[0].from; from.kind == stepping && slices.ContainsFunc(from.out, func(e *edge) bool { return e.route != "" }) {
+	if from := back[0].from; from.kind == stepping && slices.ContainsFunc(from.out,
+		func(e *edge) bool { return e.route != "" }) {
 		g.routed(from)
 		return nil, nil
 	}
@@ -59,7 +60,8 @@ func (g *graph) bounds(a *agent, c *cycle, back *edge, begun int) {
 			})
 		}
 		n = max(1, (g.limit-begun+max(asked, 1)-1)/max(asked, 1))
-		g.changed(back.at, g.of.was, "edge "+back.String(), "max_iterations", "a workflow ends there when %d agents have run; here the loop ends after %s, and what comes after it runs",
+		g.changed(back.at, g.of.was, "edge "+back.String(), "max_iterations",
+			"a workflow ends there when %d agents have run; here the loop ends after %s, and what comes after it runs",
 			g.limit, plural(n, "iteration"))
 	}
 	a.set("max_iterations", n)
@@ -76,8 +78,10 @@ func (g *graph) bounds(a *agent, c *cycle, back *edge, begun int) {
 func (g *graph) decision(v *vertex, in *cycle, add func(*agent)) (*vertex, bool) {
 	if in == nil {
 		for _, e := range v.out {
-			g.fail(e.at, g.of.was, "workflow", "the edge %s is taken only sometimes, and a definition has conditions only in loops", e).Advice =
-				"keep the edge that is taken, as a chain, and write the other as a definition of its own; or let a model decide, with both agents as its tools"
+			g.fail(e.at, g.of.was, "workflow", "the edge %s is taken only sometimes, and a definition has conditions "+
+				"only in loops", e).Advice =
+				"keep the edge that is taken, as a chain, and write the other as a definition of its own; or let a " +
+					"model decide, with both agents as its tools"
 		}
 		if len(v.out) == 0 {
 			g.dropped(v.at, g.of.was, "node "+v.title, "", "no edge leads on from it, so it decides nothing")
@@ -103,12 +107,14 @@ func (g *graph) decision(v *vertex, in *cycle, add func(*agent)) (*vertex, bool)
 		g.add(Mapped, v.at, g.of.was, "node "+v.title, "stop_when", "checked when an iteration ends")
 		return nil, true
 	}
-	check := &agent{at: v.at, typ: definition.TypeExpression, name: cleanName(g.of.name) + "_check", was: cleanName(g.of.name) + "_check"}
+	check := &agent{at: v.at, typ: definition.TypeExpression, name: cleanName(g.of.name) + "_check",
+		was: cleanName(g.of.name) + "_check"}
 	check.set("exit_when", lazy(expr))
 	said := in.said
 	add(check)
 	in.said = said
-	g.add(Mapped, v.at, g.of.was, "node "+v.title, "exit_when", "a step of its own, as it is in the middle of the cycle")
+	g.add(Mapped, v.at, g.of.was, "node "+v.title, "exit_when",
+		"a step of its own, as it is in the middle of the cycle")
 	return next, true
 }
 
@@ -152,7 +158,8 @@ func (g *graph) ways(v *vertex, in *cycle, list []outcome) (next *vertex, ok boo
 	for _, o := range list {
 		switch to := target(o); {
 		case in.stays(o) && stays && to != next:
-			g.fail(o.edge.at, g.of.was, "workflow", "the edge %s is a branch in a cycle: the steps of a loop run one after the other, all of them", o.edge).Advice =
+			g.fail(o.edge.at, g.of.was, "workflow", "the edge %s is a branch in a cycle: the steps of a loop run one "+
+				"after the other, all of them", o.edge).Advice =
 				"let one agent do both, and say in its instructions when to do which"
 			return nil, false
 		case in.stays(o):

@@ -58,7 +58,8 @@ func (i *importer) outputKeys(root *agent) *keys {
 			if slices.Contains(builtIn, was) || was == definition.LoopOutput {
 				why = fmt.Sprintf("%q has a meaning of its own here", was)
 			}
-			i.changed(a.place("output_key"), a.was, "output_key "+was, a.outputKey, "%s; texts that read it say the same", why)
+			i.changed(a.place("output_key"), a.was, "output_key "+was, a.outputKey,
+				"%s; texts that read it say the same", why)
 		}
 		k.written[a.outputKey] = true
 	})
@@ -71,10 +72,12 @@ func (i *importer) outputKeys(root *agent) *keys {
 // finalizer looks whether an agent with loop_output gives a loop's last word.
 func (i *importer) finalizer(a *agent) {
 	if a.around != nil && !a.isTool && a.around.typ == definition.TypeLoop {
-		i.add(Mapped, a.place("output_key"), a.was, "output_key loop_output", "", "runs once, after the loop, and its answer is the loop's")
+		i.add(Mapped, a.place("output_key"), a.was, "output_key loop_output", "",
+			"runs once, after the loop, and its answer is the loop's")
 		return
 	}
-	i.dropped(a.place("output_key"), a.was, "output_key loop_output", "", "it marks the last word of a loop, and this agent is not a step of one")
+	i.dropped(a.place("output_key"), a.was, "output_key loop_output", "",
+		"it marks the last word of a loop, and this agent is not a step of one")
 	a.outputKey = ""
 }
 
@@ -168,7 +171,8 @@ func (i *importer) closing(text string, k *keys) string {
 		if !strings.Contains(text, was) {
 			continue
 		}
-		text = regexp.MustCompile(`\{\{\s*/\s*`+regexp.QuoteMeta(was)+`\s*\}\}`).ReplaceAllLiteralString(text, "{{/"+to+"}}")
+		text = regexp.MustCompile(`\{\{\s*/\s*`+regexp.QuoteMeta(was)+`\s*\}\}`).ReplaceAllLiteralString(text,
+			"{{/"+to+"}}")
 	}
 	return text
 }
@@ -207,10 +211,13 @@ func (i *importer) input(name string, r *readKey, k *keys) field {
 	about := field{key: "description", value: "read by " + r.by.name}
 	at, from := i.readAt(name, r.by)
 	if r.text {
-		i.changed(at, r.by.was, "{"+name+"}", "inputs."+name, "single braces are text in Robomotion and a placeholder here; the input puts back what stood there")
-		return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: "{" + name + "}"}, about}, from: from}
+		i.changed(at, r.by.was, "{"+name+"}", "inputs."+name,
+			"single braces are text in Robomotion and a placeholder here; the input puts back what stood there")
+		return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: "{" + name + "}"},
+			about}, from: from}
 	}
-	it := i.changed(at, r.by.was, "{{"+name+"}}", "inputs."+name, "no agent writes it: give it to the run, or it is empty")
+	it := i.changed(at, r.by.was, "{{"+name+"}}", "inputs."+name,
+		"no agent writes it: give it to the run, or it is empty")
 	it.Advice = "refrain run FILE --set " + name + "=…"
 	if r.required {
 		it.Message = "no agent writes it: give it to the run, as ADK's session needs it in its state"
@@ -221,13 +228,15 @@ func (i *importer) input(name string, r *readKey, k *keys) field {
 	} else if hint := meant(name, slices.Sorted(maps.Keys(k.written))); hint != "" {
 		it.Advice += "; or " + hint
 	}
-	return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: ""}, about}, from: from}
+	return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: ""}, about},
+		from: from}
 }
 
 // readAt is where an agent reads a key first, and the text that it does it in.
 func (i *importer) readAt(name string, by *agent) (place, []value) {
 	for _, key := range slices.Sorted(maps.Keys(by.from)) {
-		if key != "instructions" && !slices.ContainsFunc(by.extra, func(f field) bool { return f.key == key && f.filled }) {
+		if key != "instructions" && !slices.ContainsFunc(by.extra,
+			func(f field) bool { return f.key == key && f.filled }) {
 			continue
 		}
 		for _, v := range by.from[key] {

@@ -116,7 +116,8 @@ func (r *robomotionReader) node(v value) *robomotionNode {
 	if !v.isMap() || r.tooMany(v.at()) {
 		return nil
 	}
-	n := &robomotionNode{v: v, id: v.get("id").text(), kind: kindOfNode(nodeType(v)), ports: make(map[string][]*robomotionNode)}
+	n := &robomotionNode{v: v, id: v.get("id").text(), kind: kindOfNode(nodeType(v)),
+		ports: make(map[string][]*robomotionNode)}
 	for _, p := range v.pairs() {
 		switch strings.ToLower(p.key) {
 		case "properties", "props", "inputs", "options", "outputs", "common", "common properties":
@@ -127,7 +128,8 @@ func (r *robomotionReader) node(v value) *robomotionNode {
 					last.label = "agent name" // the node itself has a name too
 				}
 			}
-		case "id", "type", "node", "ports", "nodes", "edges", "connections", "sub-agents", "sub_agents", "callbacks", "tools":
+		case "id", "type", "node", "ports", "nodes", "edges", "connections", "sub-agents", "sub_agents", "callbacks",
+			"tools":
 			v.ask(p.key)
 		case "x", "y", "position", "version": // told of with what is not read
 		default:
@@ -165,7 +167,8 @@ func label(key string) string {
 	sdk := sdkPrefix.MatchString(key)
 	key = sdkPrefix.ReplaceAllString(key, "$1")
 	key = humps.ReplaceAllString(brackets.ReplaceAllString(key, ""), "$1 $2")
-	key = strings.Join(strings.FieldsFunc(strings.ToLower(key), func(r rune) bool { return r == ' ' || r == '-' || r == '_' }), " ")
+	key = strings.Join(strings.FieldsFunc(strings.ToLower(key),
+		func(r rune) bool { return r == ' ' || r == '-' || r == '_' }), " ")
 	switch key {
 	case "name":
 		if sdk {
@@ -179,7 +182,8 @@ func label(key string) string {
 		return "query"
 	case "timeout seconds":
 		return "timeout"
-	case "use robomotion credits", "robomotion credits", "use robomotion ai credits", "credentials", "api key", "credential":
+	case "use robomotion credits", "robomotion credits", "use robomotion ai credits", "credentials", "api key",
+		"credential":
 		return "credits"
 	}
 	return key
@@ -295,7 +299,8 @@ func (r *robomotionReader) portsOf(byID map[string]*robomotionNode, n *robomotio
 				}
 			}
 			if to == nil {
-				r.fail(item.at(), n.name(), port, "the port %s leads to the node %q, which is not there", port, item.text())
+				r.fail(item.at(), n.name(), port, "the port %s leads to the node %q, which is not there", port,
+					item.text())
 				continue
 			}
 			n.connect(port, to)
@@ -351,7 +356,8 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 	case agents > len(others):
 		r.fail(v.at(), "", "", "the agents lead in a circle")
 	default:
-		r.fail(v.at(), "", "", "there is no agent among the nodes").Advice = "agents are LoopAgent, LLMAgent, SequentialAgent and ParallelAgent"
+		r.fail(v.at(), "", "", "there is no agent among the nodes").Advice = "agents are LoopAgent, LLMAgent, " +
+			"SequentialAgent and ParallelAgent"
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 	r.open = append(r.open, n)
 	defer func() { r.open = r.open[:len(r.open)-1] }()
 	if p, ok := n.get("description"); ok && !p.fixed() {
-		r.dropped(p.at, a.was, "Description", "write it in the node", "it comes with the flow's message, in %s", p.value.what())
+		r.dropped(p.at, a.was, "Description", "write it in the node", "it comes with the flow's message, in %s",
+			p.value.what())
 	} else if ok {
 		a.description = p.value.text()
 		a.came("description", p.value)
@@ -94,12 +95,14 @@ func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
 	}
 	for _, to := range n.ports["callbacks"] {
 		to.v.all()
-		r.dropped(to.v.at(), a.was, "port callbacks", "write callbacks: {before_agent: [{webhook: https://…}]}, or {command: […]}, in the definition; before_iteration and after_iteration are called for each iteration",
+		r.dropped(to.v.at(), a.was, "port callbacks", "write callbacks: {before_agent: [{webhook: https://…}]}, or "+
+			"{command: […]}, in the definition; before_iteration and after_iteration are called for each iteration",
 			"%s is a node that the flow goes on from", cmp.Or(to.name(), "a callback"))
 	}
 	for _, to := range n.ports["tools"] {
 		to.v.all()
-		r.dropped(to.v.at(), a.was, "port tools", "give an MCP server or a command in tools", "%s is a node of Robomotion", cmp.Or(nodeType(to.v), to.name()))
+		r.dropped(to.v.at(), a.was, "port tools", "give an MCP server or a command in tools",
+			"%s is a node of Robomotion", cmp.Or(nodeType(to.v), to.name()))
 	}
 }
 
@@ -120,7 +123,8 @@ func (r *robomotionReader) known(a *agent, n *robomotionNode) {
 		for _, p := range n.props {
 			if p.label == "name" && !p.value.empty() {
 				p.in.ask(p.key)
-				r.dropped(p.value.at(), a.was, p.key, "", "it is the caption of the node, and the agent has a name of its own")
+				r.dropped(p.value.at(), a.was, p.key, "", "it is the caption of the node, and the agent has a name "+
+					"of its own")
 			}
 		}
 	}
@@ -137,9 +141,11 @@ func (r *robomotionReader) session(a *agent, n *robomotionNode, around *agent) {
 	case around != nil:
 		r.dropped(p.at, a.was, "Session ID", "", "all agents of a run are in one session")
 	case !p.fixed():
-		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it comes with the flow's message, in %s", p.value.what())
+		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it comes with the flow's message, in %s",
+			p.value.what())
 	case strings.Contains(p.value.text(), "{{"):
-		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it belongs to a run, and is %s here", p.value.what())
+		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it belongs to a run, and is %s here",
+			p.value.what())
 	default:
 		a.set("session", p.value.text(), p.value)
 		r.mapped(p.at, a.was, "Session ID", "session")
@@ -178,7 +184,8 @@ func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
 			"the loop goes on after an error; if no iteration succeeds, the run says so and fails")
 	}
 	if !slices.ContainsFunc(a.subs, func(s *agent) bool { return s.exit != nil }) && slices.ContainsFunc(a.subs, asks) {
-		r.changed(a.at, a.was, "early end", "", "Robomotion does not document which values in the state end a loop; here every agent that asks a model may end it, by exit_loop").Advice =
+		r.changed(a.at, a.was, "early end", "", "Robomotion does not document which values in the state end a loop; "+
+			"here every agent that asks a model may end it, by exit_loop").Advice =
 			"write stop_when, or give can_exit_loop: true to the one that decides"
 	}
 }
@@ -188,7 +195,8 @@ func (r *robomotionReader) order(a *agent, n *robomotionNode) {
 	p, ok := n.get("order")
 	switch {
 	case !ok && len(a.subs) > 1:
-		r.changed(a.at, a.was, "Custom Sub-Agents Order", "", "it is not given, and the node needs it; they run in the order in which they are connected").Advice = "order: [" + strings.Join(was(a.subs), ", ") + "]"
+		r.changed(a.at, a.was, "Custom Sub-Agents Order", "", "it is not given, and the node needs it; they run in "+
+			"the order in which they are connected").Advice = "order: [" + strings.Join(was(a.subs), ", ") + "]"
 		return
 	case !ok:
 		return
@@ -260,7 +268,8 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	if p, ok := n.get("instructions"); ok && !p.fixed() {
 		key := strings.ReplaceAll(cleanName(strings.ReplaceAll(p.value.text(), ".", "_")), "-", "_")
 		a.tell("{{"+key+"}}", p.value, false)
-		r.changed(p.at, a.was, "Instructions", "instructions", "they come with the flow's message, in %s; here a run is given them", p.value.what())
+		r.changed(p.at, a.was, "Instructions", "instructions",
+			"they come with the flow's message, in %s; here a run is given them", p.value.what())
 	} else if ok {
 		a.tell(p.value.text(), p.value, false)
 		r.mapped(p.at, a.was, "Instructions", "instructions")
@@ -336,13 +345,15 @@ func (r *robomotionReader) given(a *agent, p prop, name string) bool {
 func (r *robomotionReader) color(a *agent, p prop) {
 	text := strings.ToLower(strings.TrimSpace(p.value.text()))
 	if short := []rune(text); len(short) == 4 && short[0] == '#' {
-		text = "#" + strings.Repeat(string(short[1]), 2) + strings.Repeat(string(short[2]), 2) + strings.Repeat(string(short[3]), 2)
+		text = "#" + strings.Repeat(string(short[1]), 2) + strings.Repeat(string(short[2]),
+			2) + strings.Repeat(string(short[3]), 2)
 	}
 	if text == "grey" {
 		text = "gray"
 	}
 	if !hexColor.MatchString(text) && !slices.Contains(definition.Colors(), text) {
-		r.dropped(p.at, a.was, "Color", "colors here are "+strings.Join(definition.Colors(), ", ")+` and "#rrggbb"`, "there is no color %s", p.value.what())
+		r.dropped(p.at, a.was, "Color", "colors here are "+strings.Join(definition.Colors(), ", ")+` and "#rrggbb"`,
+			"there is no color %s", p.value.what())
 		return
 	}
 	a.set("color", text, p.value)
@@ -383,7 +394,8 @@ func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 			a.set(d.field, text, p.value)
 			r.mapped(p.at, a.was, d.name, d.field)
 		default:
-			r.dropped(p.at, a.was, d.name, "give it to the loop at the root, or to a step of a loop", "only the loop at the root and the steps of a loop wait here")
+			r.dropped(p.at, a.was, d.name, "give it to the loop at the root, or to a step of a loop",
+				"only the loop at the root and the steps of a loop wait here")
 		}
 	}
 	if a.typ == definition.TypeLoop {
@@ -393,7 +405,8 @@ func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 		a.set("on_error", "skip_step", p.value)
 		r.mapped(p.at, a.was, "Continue On Error", "on_error: skip_step")
 	} else if on {
-		r.dropped(p.at, a.was, "Continue On Error", "give the loop around it continue_on_error: true", "it works on loops and on their steps")
+		r.dropped(p.at, a.was, "Continue On Error", "give the loop around it continue_on_error: true",
+			"it works on loops and on their steps")
 	}
 	r.stepTimeout(a, n, isStep)
 }
@@ -409,7 +422,8 @@ func (r *robomotionReader) stepTimeout(a *agent, n *robomotionNode, isStep bool)
 		a.set("timeout", robomotionTimeout)
 		r.add(Mapped, a.at, a.was, "Timeout", "timeout", "300 s, the node's default")
 	case !ok:
-		r.dropped(a.at, a.was, "Timeout", "give the loop around it a timeout", "it is 300 s by default, and only loops and their steps have one here")
+		r.dropped(a.at, a.was, "Timeout", "give the loop around it a timeout",
+			"it is 300 s by default, and only loops and their steps have one here")
 	case !r.given(a, p, "Timeout"):
 	case !isTime:
 		r.fail(p.at, a.was, "Timeout", "Timeout must be a number of seconds above 0, got %s", p.value.what())

@@ -35,11 +35,13 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 		at := place{file, s.line, s.column()}
 		args, ok := s.arguments()
 		if !ok {
-			r.fail(place{file, s.line, s.column()}, "", "", "this is not a plain value, and a flow is not run: %s", s.why)
+			r.fail(place{file, s.line, s.column()}, "", "", "this is not a plain value, and a flow is not run: %s",
+				s.why)
 			return value{}, false
 		}
 		if call == "edge" {
-			edges.Content = append(edges.Content, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: args, Line: at.line, Column: at.column})
+			edges.Content = append(edges.Content, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: args,
+				Line: at.line, Column: at.column})
 			continue
 		}
 		if len(args) < 3 || len(args) > 4 || args[0].Kind != yaml.ScalarNode {
@@ -48,7 +50,8 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 		}
 		if call == "then" && last != "" {
 			edge := []*yaml.Node{node(last), node(0), args[0], node(0)}
-			edges.Content = append(edges.Content, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: edge, Line: at.line, Column: at.column})
+			edges.Content = append(edges.Content, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: edge,
+				Line: at.line, Column: at.column})
 		}
 		last = args[0].Value
 		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: at.line, Column: at.column}
@@ -61,7 +64,8 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 	flow := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}
 	flow.Content = append(flow.Content, node("nodes"), nodes, node("edges"), edges)
 	if !r.measure(flow, 0) {
-		r.fail(place{file: file}, "", "", "the flow has more than %d values, or they are nested deeper than %d", maxNodes, maxDepth)
+		r.fail(place{file: file}, "", "", "the flow has more than %d values, or they are nested deeper than %d",
+			maxNodes, maxDepth)
 		return value{}, false
 	}
 	r.conceal(flow, "")
@@ -333,7 +337,8 @@ func (s *sdkScanner) plain(depth int) (*yaml.Node, bool) {
 	if len(args) == 1 {
 		inner = args[0]
 	}
-	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{node("scope"), node(word), node("name"), inner}}, true
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{node("scope"), node(word),
+		node("name"), inner}}, true
 }
 
 // joined reads a text, or several with + between them.

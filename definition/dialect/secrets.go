@@ -38,7 +38,8 @@ func (i *importer) conceal(n *yaml.Node, name string) {
 	case yaml.MappingNode:
 		for k := 0; k+1 < len(n.Content); k += 2 {
 			inner := name
-			if key := n.Content[k]; key.Kind == yaml.ScalarNode && (credential.Named(key.Value) || strings.EqualFold(key.Value, "credentials")) {
+			if key := n.Content[k]; key.Kind == yaml.ScalarNode &&
+				(credential.Named(key.Value) || strings.EqualFold(key.Value, "credentials")) {
 				inner = key.Value
 			}
 			i.conceal(n.Content[k+1], inner)
@@ -54,7 +55,8 @@ func (i *importer) conceal(n *yaml.Node, name string) {
 			before = c.Value
 		}
 	case yaml.ScalarNode:
-		if key, val, given := strings.Cut(n.Value, "="); name == "" && given && !strings.Contains(key, " ") && credential.Named(key) && len(val) >= 4 && len(i.secretTexts) < 1000 {
+		if key, val, given := strings.Cut(n.Value, "="); name == "" && given && !strings.Contains(key, " ") &&
+			credential.Named(key) && len(val) >= 4 && len(i.secretTexts) < 1000 {
 			i.secretTexts = append(i.secretTexts, val) // --token=…
 		}
 		if name == "" || utf8.RuneCountInString(n.Value) < 4 || n.ShortTag() == "!!bool" {
@@ -84,9 +86,11 @@ func (i *importer) secrets(a *agent, full string, v value, kind string) any {
 		switch {
 		case kind == "env" && secret(p.key, p.value.text()):
 			pass = append(pass, p.key)
-			i.changed(p.at, a.was, full+" "+p.key, "env ["+p.key+"]", "it may be a secret, and is taken from the environment of the run")
+			i.changed(p.at, a.was, full+" "+p.key, "env ["+p.key+"]",
+				"it may be a secret, and is taken from the environment of the run")
 		case secret(p.key, p.value.text()):
-			i.dropped(p.at, a.was, full+" "+p.key, "put it into the definition yourself, and keep that file private", "it may be a secret, and is not copied")
+			i.dropped(p.at, a.was, full+" "+p.key, "put it into the definition yourself, and keep that file private",
+				"it may be a secret, and is not copied")
 		default:
 			out = append(out, field{key: p.key, value: p.value.text()})
 		}
@@ -169,7 +173,8 @@ func (i *importer) payload(a *agent, name string, v value) any {
 			list = append(list, i.payload(a, name, item))
 		}
 		return list
-	case secretText(v.text()), v.text() != "" && credential.Named(name) && !strings.Contains(v.text(), "{") && v.ShortTag() != "!!bool":
+	case secretText(v.text()), v.text() != "" && credential.Named(name) && !strings.Contains(v.text(), "{") &&
+		v.ShortTag() != "!!bool":
 		i.changed(v.at(), a.was, "payload "+name, yours, "it may be a secret, and is not copied").Advice = "write it there yourself, and keep that file private"
 		return yours
 	}

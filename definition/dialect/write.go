@@ -161,7 +161,8 @@ func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err erro
 	}()
 	stand := newStandIns(n)
 	for range 2 {
-		text, err = yaml.Dump(stand.in(clone(n)), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1), yaml.WithUnicode(true))
+		text, err = yaml.Dump(stand.in(clone(n)), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false),
+			yaml.WithLineWidth(-1), yaml.WithUnicode(true))
 		if err != nil {
 			return nil, nil, err
 		}

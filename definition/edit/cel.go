@@ -49,7 +49,8 @@ func celTokens(src string) []celToken {
 				end++
 			}
 			end = max(end, i+size)
-			if word := src[i:end]; end < len(src) && (src[end] == '"' || src[end] == '\'') && strings.Trim(strings.ToLower(word), "rb") == "" {
+			if word := src[i:end]; end < len(src) && (src[end] == '"' || src[end] == '\'') &&
+				strings.Trim(strings.ToLower(word), "rb") == "" {
 				t := celQuoted(src, end)
 				if strings.ContainsAny(word, "bB") {
 					t.kind, t.name = celSign, "bytes"
@@ -119,10 +120,12 @@ func celKeys(src string) (keys []celKey, hides bool) {
 	}
 	sign := func(i int, text string) bool { return at(i).kind == celSign && at(i).name == text }
 	for i, t := range all {
-		if t.kind != celWord || !slices.Contains(celRoots, t.name) || sign(i-1, ".") || sign(i-1, "?") && sign(i-2, ".") {
+		if t.kind != celWord || !slices.Contains(celRoots, t.name) || sign(i-1, ".") ||
+			sign(i-1, "?") && sign(i-2, ".") {
 			continue
 		}
-		if sign(i-1, "(") && sign(i+1, ",") && at(i-2).kind == celWord && sign(i-3, ".") || sign(i-1, ",") && sign(i+1, ",") {
+		if sign(i-1, "(") && sign(i+1, ",") && at(i-2).kind == celWord && sign(i-3, ".") ||
+			sign(i-1, ",") && sign(i+1, ",") {
 			hides = true // items.map(state, …)
 		}
 		next := i + 2
@@ -135,7 +138,8 @@ func celKeys(src string) (keys []celKey, hides bool) {
 		case sign(i+1, "[") && k.kind == celText && sign(next+1, "]"):
 			keys = append(keys, celKey{k, false})
 		}
-		if k := at(i - 2); at(i-1).kind == celWord && at(i-1).name == "in" && k.kind == celText && !sign(i+1, ".") && !sign(i+1, "[") {
+		if k := at(i - 2); at(i-1).kind == celWord && at(i-1).name == "in" && k.kind == celText && !sign(i+1, ".") &&
+			!sign(i+1, "[") {
 			keys = append(keys, celKey{k, false})
 		}
 	}

@@ -190,7 +190,8 @@ func document(data []byte) (*yaml.Node, error) {
 	for _, f := range faults {
 		p := &definition.Problem{
 			File: src.Name, Line: f.At.Line, Column: f.At.Column, Length: f.At.Length,
-			Severity: definition.SeverityError, Code: definition.CodeSyntax, Message: f.Message, Hint: f.Hint, Excerpt: src.Excerpt(f.At.Line),
+			Severity: definition.SeverityError, Code: definition.CodeSyntax, Message: f.Message, Hint: f.Hint,
+			Excerpt: src.Excerpt(f.At.Line),
 		}
 		if f.OfFile {
 			p.Code = definition.CodeFile

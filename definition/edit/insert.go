@@ -55,7 +55,8 @@ func (s *sheet) insert(list string, index int, v newValue, quotes bool) (attempt
 	want := s.with(p, among(c, slices.Insert(slices.Clone(c.Content), index, v.node)))
 	if c.Style&yaml.FlowStyle != 0 {
 		m := manner{flow: true}
-		if like := c.Content[min(index, len(c.Content)-1)]; like.Kind == yaml.ScalarNode && v.node.Kind == yaml.ScalarNode {
+		if like := c.Content[min(index, len(c.Content)-1)]; like.Kind == yaml.ScalarNode &&
+			v.node.Kind == yaml.ScalarNode {
 			m.style = like.Style
 		}
 		_, text, err := v.text(s.pen, 0, true, m)
@@ -98,7 +99,8 @@ func (s *sheet) list(path string) (*spot, error) {
 func (s *sheet) lay(c *yaml.Node, slots []slot, index int, lines string) []splice {
 	strips := s.strips(c, slots)
 	gap := ""
-	if i := max(min(index, len(strips)-1), 1); c.Kind == yaml.SequenceNode && i < len(strips) && s.parted(strips[i-1].to, strips[i].from) {
+	if i := max(min(index, len(strips)-1), 1); c.Kind == yaml.SequenceNode && i < len(strips) &&
+		s.parted(strips[i-1].to, strips[i].from) {
 		gap = s.pen.brk
 	}
 	if index == len(strips) || c.Kind == yaml.MappingNode && index > 0 { // a field belongs to the one before
@@ -147,7 +149,8 @@ func (s *sheet) addField(p *spot, v newValue, quotes bool) (attempt, error) {
 	if err != nil {
 		return attempt{}, err
 	}
-	return attempt{s.lay(c, slots, index, s.pen.ended(strings.Repeat(" ", column)+s.pen.key(key)+":"+apart(text))), want}, nil
+	return attempt{s.lay(c, slots, index, s.pen.ended(strings.Repeat(" ", column)+s.pen.key(key)+":"+apart(text))),
+		want}, nil
 }
 
 // after is the place of a new field in a map: behind the last one that people write

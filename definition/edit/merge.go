@@ -57,7 +57,8 @@ func (m *merger) value(path string, want *yaml.Node) error {
 	switch {
 	case is != nil && equal(is, want):
 		return nil
-	case is == nil || is.Kind != want.Kind || want.Kind == yaml.ScalarNode || len(is.Content) == 0 || len(want.Content) == 0:
+	case is == nil || is.Kind != want.Kind || want.Kind == yaml.ScalarNode || len(is.Content) == 0 ||
+		len(want.Content) == 0:
 		return m.edit(m.put(path, newValue{node: want}))
 	case want.Kind == yaml.MappingNode:
 		return m.fields(path, is, want)
@@ -95,7 +96,8 @@ func (m *merger) items(path string, is, want *yaml.Node) error {
 			j = slices.Index(now, names[i])
 		}
 		switch {
-		case j < 0 && i < len(now) && c.Kind != yaml.ScalarNode && !slices.Contains(names, now[i]): // it takes the place of one that goes
+		case j < 0 && i < len(now) && c.Kind != yaml.ScalarNode &&
+			!slices.Contains(names, now[i]): // it takes the place of one that goes
 			now[i] = names[i]
 		case j < 0:
 			if err := m.edit(m.lay(path, i, newValue{node: c})); err != nil {
@@ -143,7 +145,8 @@ func equal(a, b *yaml.Node) bool {
 	if source.IsNull(a) && source.IsNull(b) {
 		return true
 	}
-	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Value != b.Value || a.Anchor != b.Anchor || len(a.Content) != len(b.Content) {
+	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Value != b.Value || a.Anchor != b.Anchor ||
+		len(a.Content) != len(b.Content) {
 		return false
 	}
 	if a.Kind != yaml.MappingNode {

@@ -64,7 +64,8 @@ func hops(path string) ([]hop, error) {
 	for rest := path; rest != ""; {
 		m := hopText.FindStringSubmatch(rest)
 		if m == nil || rest[0] == '.' && len(all) == 0 || rest[0] != '.' && rest[0] != '[' && len(all) > 0 {
-			return nil, fmt.Errorf("%q is no path to a field: one is written sub_agents[0].text, or prices[\"a.b\"]", path)
+			return nil, fmt.Errorf("%q is no path to a field: one is written sub_agents[0].text, or prices[\"a.b\"]",
+				path)
 		}
 		rest = rest[len(m[0]):]
 		h := hop{key: m[1], keyed: m[2] == ""}
@@ -144,7 +145,8 @@ func (s *sheet) find(path string) (*spot, error) {
 			return nil, err
 		}
 		if p.node == nil && (i < len(all)-1 || n.Kind != yaml.MappingNode || !h.keyed) {
-			return nil, s.fail(n, "there is no %s in %s", strings.TrimPrefix(h.in("x"), "."), cmp.Or(done, "the definition"))
+			return nil, s.fail(n, "there is no %s in %s", strings.TrimPrefix(h.in("x"), "."),
+				cmp.Or(done, "the definition"))
 		}
 		done += h.in(done)
 	}
@@ -168,7 +170,8 @@ func (s *sheet) child(n *yaml.Node, h hop) (child *yaml.Node, at int, err error)
 		switch {
 		case k.Kind == yaml.AliasNode || k.ShortTag() == "!!merge":
 			if child == nil {
-				err = s.fail(k, "%s brings in what stands elsewhere, and %q may be in it; edit it by hand", describeKey(k), h.key)
+				err = s.fail(k, "%s brings in what stands elsewhere, and %q may be in it; edit it by hand",
+					describeKey(k), h.key)
 			}
 		case k.Kind == yaml.ScalarNode && k.Value == h.key && child != nil:
 			return nil, at, s.fail(k, "%q is given twice, first in line %d; take one of them out", h.key, child.Line)
@@ -193,9 +196,11 @@ func describeKey(k *yaml.Node) string {
 func (s *sheet) shared(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return s.fail(n, "*%s stands for what is in line %d; edit it there, by hand", source.Printable(n.Value), n.Alias.Line)
+		return s.fail(n, "*%s stands for what is in line %d; edit it there, by hand", source.Printable(n.Value),
+			n.Alias.Line)
 	case n.Anchor != "":
-		return s.fail(n, "&%s is set here, and an edit would change whatever *%s stands for; edit it by hand", source.Printable(n.Anchor), source.Printable(n.Anchor))
+		return s.fail(n, "&%s is set here, and an edit would change whatever *%s stands for; edit it by hand",
+			source.Printable(n.Anchor), source.Printable(n.Anchor))
 	}
 	return nil
 }

@@ -188,7 +188,8 @@ func bare(s string, flow bool) bool {
 	switch {
 	case s == "" || strings.TrimSpace(s) != s || !inked(s) || strings.IndexByte("-?:,[]{}#&*!|>'\"%@`=~<", s[0]) >= 0:
 		return false
-	case strings.Contains(s, ": ") || strings.HasSuffix(s, ":") || strings.ContainsAny(s, "#{}[]") || strings.HasPrefix(s, "..."):
+	case strings.Contains(s, ": ") || strings.HasSuffix(s, ":") || strings.ContainsAny(s, "#{}[]") ||
+		strings.HasPrefix(s, "..."):
 		return false
 	case flow && strings.ContainsAny(s, ",:"), switches[strings.ToLower(s)]:
 		return false

@@ -52,7 +52,8 @@ func (e *Editor) RenameKey(from, to string) (Renaming, error) {
 	}
 	if now := unwritten(e.Bytes()); len(now) > 0 && len(now) > len(unwritten(text)) {
 		e.sheet = before
-		return Renaming{}, &Error{Op: "rename key", Path: from, Line: now[0].Line, Column: now[0].Column, Err: errors.New("it is read here in a way that is not known; rename it by hand")}
+		return Renaming{}, &Error{Op: "rename key", Path: from, Line: now[0].Line, Column: now[0].Column,
+			Err: errors.New("it is read here in a way that is not known; rename it by hand")}
 	}
 	out.Changed, _ = e.sheet.uses(to, naming.keys)
 	return out, nil

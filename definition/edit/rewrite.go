@@ -24,9 +24,11 @@ func (r *rewriting) rename(n naming, found []mention, from, to string) error {
 	}
 	s := r.sheet
 	if n.shared != nil {
-		return s.fail(n.node, "%s names it, and what stands there is used elsewhere too, by an anchor; rename it by hand", n.path)
+		return s.fail(n.node, "%s names it, and what stands there is used elsewhere too, by an anchor; rename it "+
+			"by hand", n.path)
 	}
-	if len(found) == 1 && found[0].to-found[0].from == len(n.node.Value) && n.role != roleTask && n.role != roleCondition {
+	if len(found) == 1 && found[0].to-found[0].from == len(n.node.Value) && n.role != roleTask &&
+		n.role != roleCondition {
 		return r.whole(n.node, to)
 	}
 	places := s.inside(n.node)
@@ -40,7 +42,8 @@ func (r *rewriting) rename(n naming, found []mention, from, to string) error {
 			return s.fail(n.node, "%s names it in a way that cannot be told from others; rename it by hand", n.path)
 		}
 		if m.word && !celName(to) {
-			return s.fail(n.node, "%s names it behind a dot, where %q cannot stand; write state[%q] there first", n.path, to, from)
+			return s.fail(n.node, "%s names it behind a dot, where %q cannot stand; write state[%q] there first",
+				n.path, to, from)
 		}
 		b.WriteString(n.node.Value[at:m.from] + to)
 		at = m.to
@@ -76,7 +79,8 @@ func (r *rewriting) whole(n *yaml.Node, text string) error {
 		return s.fail(n, "a name on a line of its own; rename it by hand")
 	}
 	e := s.spans[n]
-	written := s.pen.scalar(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, 0, manner{flow: true, style: n.Style})
+	written := s.pen.scalar(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, 0,
+		manner{flow: true, style: n.Style})
 	r.pieces = append(r.pieces, splice{e.body, e.to, written})
 	r.values[n] = text
 	return nil

@@ -69,7 +69,8 @@ func (s *sheet) set(path string, g newValue, quotes bool) (attempt, error) {
 // begin writes a whole definition where there is none yet, but {}.
 func (s *sheet) begin(g newValue) (attempt, error) {
 	e := s.spans[s.root]
-	if s.root.Kind != yaml.MappingNode || len(s.root.Content) > 0 || len(g.node.Content) == 0 || g.node.Kind != yaml.MappingNode {
+	if s.root.Kind != yaml.MappingNode || len(s.root.Content) > 0 || len(g.node.Content) == 0 ||
+		g.node.Kind != yaml.MappingNode {
 		return attempt{}, errors.New("it needs a path to a field, such as max_iterations")
 	}
 	text := strings.TrimPrefix(s.pen.entries(g.node, 0), "\n")

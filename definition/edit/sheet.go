@@ -40,7 +40,8 @@ func newSheet(data []byte) (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{text: strings.TrimPrefix(string(data), byteOrderMark), root: root, spans: make(map[*yaml.Node]extent), blocks: make(map[*yaml.Node]blockText), line: 1, column: 1}
+	s := &sheet{text: strings.TrimPrefix(string(data), byteOrderMark), root: root, spans: make(map[*yaml.Node]extent),
+		blocks: make(map[*yaml.Node]blockText), line: 1, column: 1}
 	s.starts = []int{0}
 	for i := 0; i < len(s.text); {
 		n := breakAt(s.text[i:])
@@ -134,7 +135,8 @@ func (s *sheet) skip(offset int) int {
 		switch c := s.text[i]; {
 		case c == ' ' || c == '\t':
 			i++
-		case c == '#' && (i == offset || i == 0 || strings.IndexByte(" \t\n\r", s.text[i-1]) >= 0 || breakBefore(s.text[:i])):
+		case c == '#' && (i == offset || i == 0 || strings.IndexByte(" \t\n\r", s.text[i-1]) >= 0 ||
+			breakBefore(s.text[:i])):
 			i = s.lineEnd(s.lineOf(i))
 		default:
 			n := breakAt(s.text[i:])

@@ -85,7 +85,8 @@ func (w *namings) fields(m naming) []namingField {
 			continue
 		}
 		key := source.Deref(k)
-		f := namingField{naming{node: v, shared: m.shared, path: m.path + hop{key: key.Value, keyed: true}.in(m.path)}, key.Value, k}
+		f := namingField{naming{node: v, shared: m.shared, path: m.path + hop{key: key.Value, keyed: true}.in(m.path)},
+			key.Value, k}
 		all = append(all, f)
 	}
 	for _, f := range merged {

@@ -115,7 +115,8 @@ var errComments = errors.New("the value has comments, and on one line there is n
 
 // commented reports whether there are comments with a value.
 func commented(n *yaml.Node) bool {
-	return n.HeadComment != "" || n.LineComment != "" || n.FootComment != "" || slices.ContainsFunc(n.Content, commented)
+	return n.HeadComment != "" || n.LineComment != "" || n.FootComment != "" ||
+		slices.ContainsFunc(n.Content, commented)
 }
 
 // text writes the value behind a key or a dash at a column. Head is what belongs above

@@ -29,13 +29,15 @@ func newHandler(base string) http.Handler {
 		quiet := a2asrv.WithLogger(slog.New(slog.DiscardHandler))
 		mux.Handle(path+"/invoke", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(a.analysis, quiet)))
 		mux.Handle(path+a2asrv.WellKnownAgentCardPath, a2asrv.NewStaticAgentCardHandler(&a2a.AgentCard{
-			Name:                "analyst" + path,
-			Description:         a.about + " It stands in for an agent elsewhere, and is no model.",
-			Version:             "1",
-			DefaultInputModes:   []string{"application/json"},
-			DefaultOutputModes:  []string{"application/json"},
-			Skills:              []a2a.AgentSkill{{ID: path[1:], Name: path[1:], Description: a.about, Tags: []string{"stand-in"}}},
-			SupportedInterfaces: []*a2a.AgentInterface{a2a.NewAgentInterface(base+path+"/invoke", a2a.TransportProtocolJSONRPC)},
+			Name:               "analyst" + path,
+			Description:        a.about + " It stands in for an agent elsewhere, and is no model.",
+			Version:            "1",
+			DefaultInputModes:  []string{"application/json"},
+			DefaultOutputModes: []string{"application/json"},
+			Skills: []a2a.AgentSkill{{ID: path[1:], Name: path[1:], Description: a.about,
+				Tags: []string{"stand-in"}}},
+			SupportedInterfaces: []*a2a.AgentInterface{a2a.NewAgentInterface(base+path+"/invoke",
+				a2a.TransportProtocolJSONRPC)},
 		}))
 	}
 	return mux
@@ -55,7 +57,8 @@ func (a analysis) Execute(_ context.Context, x *a2asrv.ExecutorContext) iter.Seq
 		}
 		out, err := a(in)
 		if err != nil {
-			yield(a2a.NewStatusUpdateEvent(x, a2a.TaskStateRejected, a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart(err.Error()))), nil)
+			yield(a2a.NewStatusUpdateEvent(x, a2a.TaskStateRejected,
+				a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart(err.Error()))), nil)
 			return
 		}
 		_ = yield(a2a.NewArtifactEvent(x, a2a.NewDataPart(out)), nil) &&

@@ -44,7 +44,8 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("analyst", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	listen := flags.String("listen", usual, "listen on this `address`; port 0 takes a free one, and the command finds it in $ANALYST")
+	listen := flags.String("listen", usual, "listen on this `address`; port 0 takes a free one, and the command "+
+		"finds it in $ANALYST")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -60,7 +61,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		_ = server.Close()
 		<-served
 	}()
-	fmt.Fprintf(stderr, "analyst: a stand-in for agents elsewhere, and no model, is at %s/performance and /code\n", base)
+	fmt.Fprintf(stderr, "analyst: a stand-in for agents elsewhere, and no model, is at %s/performance and /code\n",
+		base)
 
 	// Ctrl-C reaches the command as well, which decides what follows: refrain pauses.
 	interrupted := make(chan os.Signal, 1)

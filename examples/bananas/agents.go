@@ -34,9 +34,10 @@ Then say in one short sentence that the picture is there.`,
 		Name:        "counter",
 		Description: "Counts what is in the picture.",
 		Model:       llm,
-		Instruction: "Call count_food_items once, for the file " + pictureFile + ". Then say in one short sentence whether there are {{wanted}} bananas.",
-		Tools:       tools[1:],
-		Context:     llmagent.ContextConfig{Policy: llmagent.ContextIteration},
+		Instruction: "Call count_food_items once, for the file " + pictureFile +
+			". Then say in one short sentence whether there are {{wanted}} bananas.",
+		Tools:   tools[1:],
+		Context: llmagent.ContextConfig{Policy: llmagent.ContextIteration},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the counter: %w", err)

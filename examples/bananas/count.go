@@ -46,7 +46,8 @@ func erase(img *image.RGBA, from image.Point) (pixels int) {
 		}
 		img.SetRGBA(p.X, p.Y, color.RGBA{A: 255})
 		pixels++
-		todo = append(todo, p.Add(image.Pt(1, 0)), p.Add(image.Pt(-1, 0)), p.Add(image.Pt(0, 1)), p.Add(image.Pt(0, -1)))
+		todo = append(todo, p.Add(image.Pt(1, 0)), p.Add(image.Pt(-1, 0)), p.Add(image.Pt(0, 1)),
+			p.Add(image.Pt(0, -1)))
 	}
 	return pixels
 }

@@ -114,9 +114,11 @@ func newAgents(ctx context.Context, file string, llm model.LLM, tools []tool.Too
 
 // paintUntilRight runs the loop and prints what happens. It returns the run's
 // events.
-func paintUntilRight(ctx context.Context, root agent.Agent, files artifact.Service, out io.Writer) ([]*session.Event, error) {
+func paintUntilRight(ctx context.Context, root agent.Agent, files artifact.Service,
+	out io.Writer) ([]*session.Event, error) {
 	r, err := runner.New(runner.Config{
-		AppName: appName, Agent: root, SessionService: session.InMemoryService(), ArtifactService: files, AutoCreateSession: true, Durable: true,
+		AppName: appName, Agent: root, SessionService: session.InMemoryService(), ArtifactService: files,
+		AutoCreateSession: true, Durable: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the runner: %w", err)

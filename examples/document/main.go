@@ -109,7 +109,8 @@ func newExitLoop(out io.Writer) (tool.Tool, error) {
 }
 
 // runAgent asks the agents and prints what they say.
-func runAgent(ctx context.Context, llm model.LLM, exitLoop tool.Tool, svc session.Service, prompt string, out io.Writer) error {
+func runAgent(ctx context.Context, llm model.LLM, exitLoop tool.Tool, svc session.Service, prompt string,
+	out io.Writer) error {
 	root, err := newPipeline(llm, exitLoop)
 	if err != nil {
 		return err

@@ -21,7 +21,8 @@ func isSecret(name string) bool {
 		return false
 	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' }) {
-		if slices.Contains(secretWords, word) || slices.ContainsFunc(secretWords[:5], func(end string) bool { return strings.HasSuffix(word, end) }) {
+		if slices.Contains(secretWords, word) || slices.ContainsFunc(secretWords[:5],
+			func(end string) bool { return strings.HasSuffix(word, end) }) {
 			return true
 		}
 	}

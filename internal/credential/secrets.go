@@ -43,7 +43,8 @@ func (s *Secrets) add(secret string, least int) {
 	}
 	escaped, _ := json.Marshal(secret)
 	forms := []string{
-		secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(escaped), `"`), html.EscapeString(secret),
+		secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(escaped), `"`),
+		html.EscapeString(secret),
 		base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawStdEncoding.EncodeToString([]byte(secret)),
 		base64.URLEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
 	}

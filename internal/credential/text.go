@@ -29,7 +29,8 @@ func Named(name string) bool {
 	for _, word := range nameParts.FindAllString(name[:min(len(name), 200)], -1) {
 		word = strings.ToLower(word)
 		switch word {
-		case "apikey", "token", "secret", "password", "passwd", "passphrase", "pwd", "auth", "authorization", "credential", "credentials", "cookie", "bearer", "signature", "pass", "pat", "dsn", "jwt", "sig":
+		case "apikey", "token", "secret", "password", "passwd", "passphrase", "pwd", "auth", "authorization",
+			"credential", "credentials", "cookie", "bearer", "signature", "pass", "pat", "dsn", "jwt", "sig":
 			return true
 		case "key", "keys":
 			if before == "api" || before == "access" || before == "private" || before == "secret" || before == "x" {

@@ -108,7 +108,8 @@ func (u *Use) ownScript(at int, args []string, fixed func(int) bool) {
 
 // fromStdin reports whether a file's name means the standard input.
 func fromStdin(arg string) bool {
-	return arg == "-" || strings.Contains(arg, "/dev/stdin") || strings.Contains(arg, "/dev/fd/") || strings.Contains(arg, "/proc/")
+	return arg == "-" || strings.Contains(arg, "/dev/stdin") || strings.Contains(arg, "/dev/fd/") ||
+		strings.Contains(arg, "/proc/")
 }
 
 var (
@@ -192,7 +193,8 @@ func (u Use) code(what string) error {
 		return fmt.Errorf("%s may run a value in its %s as code; "+
 			`write a script without placeholders, and the values after it: sh -c 'cat "$1"' sh {{key}}`, u.name, what)
 	case python, language:
-		return fmt.Errorf("%s may run a value in its %s as code; name the file of the script first, and the values after it",
+		return fmt.Errorf("%s may run a value in its %s as code; name the file of the script first, and the values "+
+			"after it",
 			u.name, what)
 	}
 	return fmt.Errorf("%s may run a value in its %s as code", u.name, what)

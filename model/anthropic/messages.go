@@ -128,12 +128,14 @@ func toolResult(fr *genai.FunctionResponse) (block, error) {
 func inline(b *genai.Blob) (block, error) {
 	data := base64.StdEncoding.EncodeToString(b.Data)
 	switch {
-	case b.MIMEType == "image/jpeg" || b.MIMEType == "image/png" || b.MIMEType == "image/gif" || b.MIMEType == "image/webp":
+	case b.MIMEType == "image/jpeg" || b.MIMEType == "image/png" || b.MIMEType == "image/gif" ||
+		b.MIMEType == "image/webp":
 		return block{Type: "image", Source: &source{Type: "base64", MediaType: b.MIMEType, Data: &data}}, nil
 	case b.MIMEType == "application/pdf":
 		return block{Type: "document", Source: &source{Type: "base64", MediaType: b.MIMEType, Data: &data}}, nil
 	case strings.HasPrefix(b.MIMEType, "text/"):
-		return block{Type: "document", Source: &source{Type: "text", MediaType: "text/plain", Data: new(string(b.Data))}}, nil
+		return block{Type: "document", Source: &source{Type: "text", MediaType: "text/plain",
+			Data: new(string(b.Data))}}, nil
 	}
 	return block{}, fmt.Errorf("data of type %q: the Messages API takes JPEG, PNG, GIF, WebP, PDF and text", b.MIMEType)
 }
@@ -148,7 +150,8 @@ func file(f *genai.FileData) (block, error) {
 			return block{Type: "document", Source: from}, nil
 		}
 	}
-	return block{}, fmt.Errorf("file %q of type %q: the Messages API takes images and PDF by web address", f.FileURI, f.MIMEType)
+	return block{}, fmt.Errorf("file %q of type %q: the Messages API takes images and PDF by web address", f.FileURI,
+		f.MIMEType)
 }
 
 // kind names what is in a part, for an error.

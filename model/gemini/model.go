@@ -62,9 +62,11 @@ func missing(cfg *genai.ClientConfig, err error) error {
 	case cfg.APIKey != "":
 		return fmt.Errorf("gemini: %s", text)
 	case cfg.Backend == genai.BackendVertexAI:
-		return fmt.Errorf("gemini: %s: set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or Project and Location in the config", text)
+		return fmt.Errorf("gemini: %s: set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or Project and Location "+
+			"in the config", text)
 	case cfg.Project != "" || cfg.Location != "":
-		return fmt.Errorf("gemini: %s: set GOOGLE_GENAI_USE_VERTEXAI=true, or Backend in the config, for Vertex AI", text)
+		return fmt.Errorf("gemini: %s: set GOOGLE_GENAI_USE_VERTEXAI=true, or Backend in the config, for Vertex AI",
+			text)
 	}
 	return errors.New("gemini: there is no API key: set GOOGLE_API_KEY or GEMINI_API_KEY, or APIKey in the config")
 }
@@ -78,7 +80,8 @@ type llm struct {
 func (m *llm) Name() string { return m.name }
 
 // GenerateContent asks the model once.
-func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
+	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		name := m.name
 		if req.Model != "" {

@@ -15,7 +15,8 @@ import (
 )
 
 // response reads a whole answer.
-func response(ctx context.Context, x *wire.Exchange, in *genai.GenerateContentResponse, err error) (*model.LLMResponse, error) {
+func response(ctx context.Context, x *wire.Exchange, in *genai.GenerateContentResponse,
+	err error) (*model.LLMResponse, error) {
 	if err != nil {
 		return nil, x.Fail(ctx, err)
 	}
@@ -31,7 +32,8 @@ func response(ctx context.Context, x *wire.Exchange, in *genai.GenerateContentRe
 }
 
 // stream shows the pieces of a stream and yields the whole.
-func (m *llm) stream(ctx context.Context, x *wire.Exchange, chunks iter.Seq2[*genai.GenerateContentResponse, error], yield func(*model.LLMResponse, error) bool) {
+func (m *llm) stream(ctx context.Context, x *wire.Exchange, chunks iter.Seq2[*genai.GenerateContentResponse, error],
+	yield func(*model.LLMResponse, error) bool) {
 	var a answer
 	for in, err := range chunks {
 		if err != nil {

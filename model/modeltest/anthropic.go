@@ -76,13 +76,15 @@ func (anthropic) frames(a scripted.Answer, _ *Request) []frame {
 		start := anthropicInput(u)
 		start["output_tokens"] = 1
 		message["usage"] = start
-		end["usage"] = object{"output_tokens": u.Output + u.Thoughts, "output_tokens_details": object{"thinking_tokens": u.Thoughts}}
+		end["usage"] = object{"output_tokens": u.Output + u.Thoughts,
+			"output_tokens_details": object{"thinking_tokens": u.Thoughts}}
 	}
 	event("message_start", object{"message": message}, false)
 	event("ping", object{}, false)
 	if a.Thought != "" {
 		block(object{"type": "thinking", "thinking": "", "signature": ""},
-			object{"type": "thinking_delta", "thinking": a.Thought}, object{"type": "signature_delta", "signature": signature})
+			object{"type": "thinking_delta", "thinking": a.Thought},
+			object{"type": "signature_delta", "signature": signature})
 	}
 	var texts []object
 	for _, piece := range a.Pieces() {
@@ -131,5 +133,6 @@ func anthropicStop(a scripted.Answer) (reason string, details any) {
 
 // anthropicInput counts the input: cached tokens are counted apart.
 func anthropicInput(u *scripted.Usage) object {
-	return object{"input_tokens": u.Prompt - u.Cached, "cache_read_input_tokens": u.Cached, "cache_creation_input_tokens": 0}
+	return object{"input_tokens": u.Prompt - u.Cached, "cache_read_input_tokens": u.Cached,
+		"cache_creation_input_tokens": 0}
 }

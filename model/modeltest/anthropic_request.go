@@ -100,7 +100,8 @@ func (anthropic) decode(r *http.Request, body []byte) (*Request, error) {
 	req := &Request{Stream: in.Stream}
 	req.Model = in.Model
 	req.Config = &genai.GenerateContentConfig{
-		Temperature: in.Temperature, TopP: in.TopP, TopK: in.TopK, MaxOutputTokens: in.MaxTokens, StopSequences: in.StopSequences,
+		Temperature: in.Temperature, TopP: in.TopP, TopK: in.TopK, MaxOutputTokens: in.MaxTokens,
+		StopSequences: in.StopSequences,
 	}
 	for _, s := range in.System {
 		if s.Type != "text" || strings.TrimSpace(s.Text) == "" {
@@ -120,10 +121,12 @@ func (anthropic) decode(r *http.Request, body []byte) (*Request, error) {
 		if t.Type == "enabled" && (t.BudgetTokens < 1024 || t.BudgetTokens >= in.MaxTokens) {
 			return nil, fmt.Errorf("a budget of %d with max_tokens %d", t.BudgetTokens, in.MaxTokens)
 		}
-		req.Config.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: t.Display == "summarized", ThinkingBudget: &t.BudgetTokens}
+		req.Config.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: t.Display == "summarized",
+			ThinkingBudget: &t.BudgetTokens}
 	}
 	if c := in.OutputConfig; c != nil && c.Format != nil {
-		if err := closed(c.Format.Schema, false); err != nil || c.Format.Type != "json_schema" || limit.Match(c.Format.Schema) {
+		if err := closed(c.Format.Schema, false); err != nil || c.Format.Type != "json_schema" ||
+			limit.Match(c.Format.Schema) {
 			return nil, fmt.Errorf("output format %s: %v", c.Format.Schema, err)
 		}
 		req.Config.ResponseJsonSchema = c.Format.Schema
@@ -146,7 +149,8 @@ func (anthropic) decode(r *http.Request, body []byte) (*Request, error) {
 
 // anthropicContent reads a message's blocks; it takes the calls that wait for
 // an answer and returns those that it makes.
-func anthropicContent(blocks []anthropicBlock, isModel bool, open map[string]string) ([]*genai.Part, map[string]string, error) {
+func anthropicContent(blocks []anthropicBlock, isModel bool,
+	open map[string]string) ([]*genai.Part, map[string]string, error) {
 	var parts []*genai.Part
 	calls := map[string]string{}
 	for i, b := range blocks {
@@ -160,7 +164,8 @@ func anthropicContent(blocks []anthropicBlock, isModel bool, open map[string]str
 			parts = append(parts, &genai.Part{Text: b.Thinking, Thought: true, ThoughtSignature: []byte(b.Signature)})
 		case b.Type == "redacted_thinking" && isModel && i == 0 && b.Data != "":
 			parts = append(parts, &genai.Part{Thought: true, ThoughtSignature: []byte(b.Data)})
-		case b.Type == "tool_use" && isModel && toolUseID.MatchString(b.ID) && functionName.MatchString(b.Name) && b.Input != nil:
+		case b.Type == "tool_use" && isModel && toolUseID.MatchString(b.ID) && functionName.MatchString(b.Name) &&
+			b.Input != nil:
 			calls[b.ID] = b.Name
 			parts = append(parts, &genai.Part{FunctionCall: &genai.FunctionCall{ID: b.ID, Name: b.Name, Args: b.Input}})
 		case b.Type == "tool_result" && !isModel && open[b.ToolUseID] != "":
@@ -175,7 +180,8 @@ func anthropicContent(blocks []anthropicBlock, isModel bool, open map[string]str
 			delete(open, b.ToolUseID)
 			parts = append(parts, answer...)
 		case b.Type == "image" && !isModel && b.Source != nil && b.Source.Type == "base64":
-			parts = append(parts, &genai.Part{InlineData: &genai.Blob{MIMEType: b.Source.MediaType, Data: b.Source.Data}})
+			parts = append(parts, &genai.Part{InlineData: &genai.Blob{MIMEType: b.Source.MediaType,
+				Data: b.Source.Data}})
 		case b.Type == "image" && !isModel && b.Source != nil && b.Source.Type == "url":
 			parts = append(parts, &genai.Part{FileData: &genai.FileData{FileURI: b.Source.URL}})
 		default:

@@ -150,8 +150,9 @@ func (gemini) decode(r *http.Request, body []byte) (*Request, error) {
 	req := &Request{Stream: stream}
 	req.Model = name
 	req.Config = &genai.GenerateContentConfig{
-		SystemInstruction: in.SystemInstruction, Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MaxOutputTokens: g.MaxOutputTokens,
-		StopSequences: g.StopSequences, ThinkingConfig: g.ThinkingConfig, Seed: g.Seed, ToolConfig: in.ToolConfig,
+		SystemInstruction: in.SystemInstruction, Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK,
+		MaxOutputTokens: g.MaxOutputTokens,
+		StopSequences:   g.StopSequences, ThinkingConfig: g.ThinkingConfig, Seed: g.Seed, ToolConfig: in.ToolConfig,
 	}
 	if g.ResponseSchema != nil {
 		req.Config.ResponseJsonSchema = json.RawMessage(marshal(g.ResponseSchema))

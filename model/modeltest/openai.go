@@ -36,7 +36,8 @@ func (openAI) whole(a scripted.Answer) any {
 	}
 	var calls []object
 	for _, c := range a.Calls {
-		calls = append(calls, object{"id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": arguments(c)}})
+		calls = append(calls, object{"id": c.ID, "type": "function",
+			"function": object{"name": c.Name, "arguments": arguments(c)}})
 	}
 	if calls != nil {
 		message["tool_calls"] = calls
@@ -78,7 +79,8 @@ func (openAI) frames(a scripted.Answer, req *Request) []frame {
 		delta(object{"refusal": a.Refusal}, nil, true)
 	}
 	for i, c := range a.Calls {
-		delta(object{"tool_calls": []object{{"index": i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}}}, nil, false)
+		delta(object{"tool_calls": []object{{"index": i, "id": c.ID, "type": "function",
+			"function": object{"name": c.Name, "arguments": ""}}}}, nil, false)
 		for _, half := range halves(arguments(c)) {
 			delta(object{"tool_calls": []object{{"index": i, "function": object{"arguments": half}}}}, nil, false)
 		}

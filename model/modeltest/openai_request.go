@@ -113,7 +113,8 @@ func (openAI) decode(r *http.Request, body []byte) (*Request, error) {
 	req.Model = in.Model
 	req.Config = &genai.GenerateContentConfig{
 		Temperature: in.Temperature, TopP: in.TopP, MaxOutputTokens: in.MaxTokens + in.MaxCompletionTokens,
-		StopSequences: in.Stop, Seed: in.Seed, PresencePenalty: in.PresencePenalty, FrequencyPenalty: in.FrequencyPenalty,
+		StopSequences: in.Stop, Seed: in.Seed, PresencePenalty: in.PresencePenalty,
+		FrequencyPenalty: in.FrequencyPenalty,
 	}
 	if in.ReasoningEffort != "" {
 		req.Config.ThinkingConfig = &genai.ThinkingConfig{ThinkingLevel: genai.ThinkingLevel(strings.ToUpper(in.ReasoningEffort))}
@@ -179,11 +180,13 @@ func openAIMessages(req *Request, messages []openAIMessage) error {
 		}
 		for _, c := range m.ToolCalls {
 			args := map[string]any{}
-			if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil || c.ID == "" || len(c.ID) > 40 || c.Type != "function" || !functionName.MatchString(c.Function.Name) {
+			if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil || c.ID == "" || len(c.ID) > 40 ||
+				c.Type != "function" || !functionName.MatchString(c.Function.Name) {
 				return fmt.Errorf("message %d: bad call %+v", i, c)
 			}
 			open[c.ID] = c.Function.Name
-			parts = append(parts, &genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Function.Name, Args: args}})
+			parts = append(parts, &genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Function.Name,
+				Args: args}})
 		}
 		say(req, m.Role == "assistant", parts...)
 	}

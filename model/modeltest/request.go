@@ -51,7 +51,8 @@ func addFunction(req *Request, name, description string, schema json.RawMessage)
 	if slices.ContainsFunc(t.FunctionDeclarations, func(f *genai.FunctionDeclaration) bool { return f.Name == name }) {
 		return fmt.Errorf("function %q is declared twice", name)
 	}
-	t.FunctionDeclarations = append(t.FunctionDeclarations, &genai.FunctionDeclaration{Name: name, Description: description, ParametersJsonSchema: schema})
+	t.FunctionDeclarations = append(t.FunctionDeclarations, &genai.FunctionDeclaration{Name: name,
+		Description: description, ParametersJsonSchema: schema})
 	return nil
 }
 

@@ -55,7 +55,8 @@ func TestSecrets(t *testing.T, open func(t testing.TB, baseURL, key string) mode
 				t.Fatalf("got %v", s.err)
 			}
 			told := fmt.Sprintf("%v %s %s %v", s.err, e.Code, e.Message, e.Err)
-			if strings.Contains(told, key[:8]) || strings.ContainsAny(told, "\x1b\u009b") || len(s.err.Error()) > 2500 || !strings.Contains(told, tt.says) {
+			if strings.Contains(told, key[:8]) || strings.ContainsAny(told, "\x1b\u009b") ||
+				len(s.err.Error()) > 2500 || !strings.Contains(told, tt.says) {
 				t.Errorf("it says %q", told)
 			}
 		})

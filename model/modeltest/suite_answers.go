@@ -31,7 +31,8 @@ func testAnswers(t *testing.T, o Options) {
 		{"one call", scripted.Answer{Calls: []scripted.Call{{ID: "call_1", Name: "count", Args: count}}}, []*genai.Part{call("call_1", "count", count)}, ""},
 		{"a call without arguments", scripted.Answer{Calls: []scripted.Call{{ID: "call_1", Name: "exitLoop"}}}, []*genai.Part{call("call_1", "exitLoop", nil)}, ""},
 		{"several calls after text", scripted.Answer{Text: "Counting.", Calls: []scripted.Call{{ID: "call_1", Name: "count", Args: count}, {ID: "call_2", Name: "exitLoop"}, {ID: "call_3", Name: "count", Args: count}}},
-			[]*genai.Part{{Text: "Counting."}, call("call_1", "count", count), call("call_2", "exitLoop", nil), call("call_3", "count", count)}, ""},
+			[]*genai.Part{{Text: "Counting."}, call("call_1", "count", count), call("call_2", "exitLoop", nil),
+				call("call_3", "count", count)}, ""},
 		{"structured", scripted.Answer{JSON: map[string]any{"score": 7}}, []*genai.Part{{Text: `{"score":7}`}}, ""},
 		{"cut at the bound of tokens", scripted.Answer{Text: "And then", Finish: "MAX_TOKENS"}, []*genai.Part{{Text: "And then"}}, genai.FinishReasonMaxTokens},
 		{"usage", scripted.Answer{Text: "Yes.", Usage: usage}, []*genai.Part{{Text: "Yes."}}, ""},
@@ -50,9 +51,11 @@ func testAnswers(t *testing.T, o Options) {
 				tt.finish = genai.FinishReasonStop
 			}
 			if s.final.FinishReason != tt.finish || s.final.ErrorCode != "" || s.final.ModelVersion != "scripted" {
-				t.Errorf("finish reason %q, error %q, version %q", s.final.FinishReason, s.final.ErrorCode, s.final.ModelVersion)
+				t.Errorf("finish reason %q, error %q, version %q", s.final.FinishReason, s.final.ErrorCode,
+					s.final.ModelVersion)
 			}
-			if diff := cmp.Diff(tt.answer.Usage.Metadata(), s.final.UsageMetadata, cmpopts.IgnoreFields(genai.GenerateContentResponseUsageMetadata{}, "TrafficType")); diff != "" {
+			if diff := cmp.Diff(tt.answer.Usage.Metadata(), s.final.UsageMetadata,
+				cmpopts.IgnoreFields(genai.GenerateContentResponseUsageMetadata{}, "TrafficType")); diff != "" {
 				t.Errorf("usage (-want +got):\n%s", diff)
 			}
 			if stream {

@@ -35,7 +35,8 @@ func testRequest(t *testing.T, o Options) {
 			}}},
 			Config: &genai.GenerateContentConfig{
 				SystemInstruction: genai.NewContentFromText("You count bananas.", genai.RoleUser),
-				Temperature:       new(float32(0.7)), TopP: new(float32(0.9)), MaxOutputTokens: 2000, StopSequences: []string{"END"},
+				Temperature:       new(float32(0.7)), TopP: new(float32(0.9)), MaxOutputTokens: 2000,
+				StopSequences:  []string{"END"},
 				ResponseSchema: score, ResponseMIMEType: "application/json",
 				ThinkingConfig: &genai.ThinkingConfig{IncludeThoughts: true, ThinkingBudget: new(int32(1024))},
 				Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{
@@ -48,7 +49,8 @@ func testRequest(t *testing.T, o Options) {
 		}
 	}
 	both(t, "arrives in full", func(t *testing.T, stream bool) {
-		llm, srv := o.Open(t, script(scripted.Answer{MatchRequest: "You count bananas", Match: "How many", Text: "Five."}))
+		llm, srv := o.Open(t, script(scripted.Answer{MatchRequest: "You count bananas", Match: "How many",
+			Text: "Five."}))
 		req := request()
 		before := marshal(req)
 		if s := ask(t.Context(), t, llm, req, stream); s.err != nil {
@@ -88,12 +90,15 @@ func checkRequest(t *testing.T, got *Request, stream bool, name string, written 
 	if got.Stream != stream || got.Model != name || c.SystemInstruction.Parts[0].Text != "You count bananas." {
 		t.Errorf("stream %v, model %q, system %v", got.Stream, got.Model, c.SystemInstruction)
 	}
-	if *c.Temperature != 0.7 || *c.TopP != 0.9 || c.MaxOutputTokens != 2000 || !cmp.Equal(c.StopSequences, []string{"END"}) || c.ThinkingConfig == nil {
+	if *c.Temperature != 0.7 || *c.TopP != 0.9 || c.MaxOutputTokens != 2000 ||
+		!cmp.Equal(c.StopSequences, []string{"END"}) || c.ThinkingConfig == nil {
 		t.Errorf("settings: %s", marshal(c))
 	}
 	parts := got.Contents[0].Parts
-	if len(parts) != 3 || parts[0].Text != "How many?" || parts[1].InlineData == nil || parts[1].InlineData.MIMEType != "image/png" ||
-		!cmp.Equal(parts[1].InlineData.Data, pixel) || parts[2].FileData == nil || parts[2].FileData.FileURI != "https://example.com/b.png" {
+	if len(parts) != 3 || parts[0].Text != "How many?" || parts[1].InlineData == nil ||
+		parts[1].InlineData.MIMEType != "image/png" ||
+		!cmp.Equal(parts[1].InlineData.Data, pixel) || parts[2].FileData == nil ||
+		parts[2].FileData.FileURI != "https://example.com/b.png" {
 		t.Errorf("contents: %s", marshal(got.Contents))
 	}
 	var names []string
@@ -110,7 +115,8 @@ func checkRequest(t *testing.T, got *Request, stream bool, name string, written 
 	// for that.
 	for _, schema := range []string{marshal(c.ResponseJsonSchema), marshal(c.Tools[0].FunctionDeclarations[0].ParametersJsonSchema)} {
 		why, score := strings.Index(schema, `"why":{`), strings.Index(schema, `"score":{`)
-		if why < 0 || score < 0 || why > score && !strings.Contains(schema, `"propertyOrdering":["why","score"]`) || !strings.Contains(schema, "the reason") {
+		if why < 0 || score < 0 || why > score && !strings.Contains(schema, `"propertyOrdering":["why","score"]`) ||
+			!strings.Contains(schema, "the reason") {
 			t.Errorf("schema: %s", schema)
 		}
 	}

@@ -138,11 +138,13 @@ func contentPart(p *genai.Part) (part, error) {
 		return inline(p.InlineData)
 	case p.FileData != nil:
 		uri := p.FileData.FileURI
-		web := strings.HasPrefix(uri, "https://") || strings.HasPrefix(uri, "http://") || strings.HasPrefix(uri, "data:")
+		web := strings.HasPrefix(uri, "https://") || strings.HasPrefix(uri, "http://") ||
+			strings.HasPrefix(uri, "data:")
 		if web && (strings.HasPrefix(p.FileData.MIMEType, "image/") || p.FileData.MIMEType == "") {
 			return part{Type: "image_url", ImageURL: &imageURL{uri}}, nil
 		}
-		return part{}, fmt.Errorf("file %q of type %q: Chat Completions takes only images by web address", uri, p.FileData.MIMEType)
+		return part{}, fmt.Errorf("file %q of type %q: Chat Completions takes only images by web address", uri,
+			p.FileData.MIMEType)
 	}
 	return part{}, fmt.Errorf("a user's turn with %s cannot be sent", kind(p))
 }

@@ -108,7 +108,8 @@ type llm struct {
 func (m *llm) Name() string { return m.name }
 
 // GenerateContent asks the model once.
-func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
+	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		own, err := m.request(req)
 		if err != nil {

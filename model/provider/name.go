@@ -65,13 +65,15 @@ func Find(name string) (Provider, string, error) {
 	for _, p := range all {
 		if p.Name == before {
 			if rest == "" {
-				return Provider{}, "", &NameError{Name: name, Reason: "it has no name after the provider: want provider/name"}
+				return Provider{}, "", &NameError{Name: name,
+					Reason: "it has no name after the provider: want provider/name"}
 			}
 			return p, rest, nil
 		}
 		names = append(names, p.Name)
 	}
-	e := &NameError{Name: name, Reason: fmt.Sprintf("no provider is called %q; there are %s", before, strings.Join(names, ", "))}
+	e := &NameError{Name: name, Reason: fmt.Sprintf("no provider is called %q; there are %s", before,
+		strings.Join(names, ", "))}
 	if near := expr.Nearest(before, names); near != "" {
 		e.Meant = near + "/" + rest
 	}

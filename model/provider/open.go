@@ -96,10 +96,12 @@ func vertex(getenv Getenv) bool {
 func truth(s string) bool { return s == "1" || strings.EqualFold(s, "true") }
 
 func openGemini(ctx context.Context, name string, getenv Getenv) (model.LLM, error) {
-	cfg := &genai.ClientConfig{Backend: genai.BackendGeminiAPI, APIKey: or(getenv("GOOGLE_API_KEY"), getenv("GEMINI_API_KEY"))}
+	cfg := &genai.ClientConfig{Backend: genai.BackendGeminiAPI,
+		APIKey: or(getenv("GOOGLE_API_KEY"), getenv("GEMINI_API_KEY"))}
 	cfg.HTTPOptions.BaseURL = getenv("GOOGLE_GEMINI_BASE_URL")
 	if vertex(getenv) {
-		cfg = &genai.ClientConfig{Backend: genai.BackendVertexAI, Project: getenv("GOOGLE_CLOUD_PROJECT"), Location: getenv("GOOGLE_CLOUD_LOCATION")}
+		cfg = &genai.ClientConfig{Backend: genai.BackendVertexAI, Project: getenv("GOOGLE_CLOUD_PROJECT"),
+			Location: getenv("GOOGLE_CLOUD_LOCATION")}
 		if cfg.Project == "" || cfg.Location == "" {
 			return nil, errors.New("gemini on Vertex AI needs GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION")
 		}

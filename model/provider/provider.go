@@ -45,9 +45,10 @@ func All() []Provider {
 		},
 		{
 			Name: "gemini", About: "the Gemini API, or Vertex AI",
-			Keys:      []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"},
-			Variables: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GEMINI_BASE_URL"},
-			noKey:     vertex, open: openGemini,
+			Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"},
+			Variables: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_CLOUD_PROJECT",
+				"GOOGLE_CLOUD_LOCATION", "GOOGLE_GEMINI_BASE_URL"},
+			noKey: vertex, open: openGemini,
 		},
 		{
 			Name: "ollama", About: "a local Ollama, by Chat Completions",
@@ -55,7 +56,8 @@ func All() []Provider {
 		},
 		{
 			Name: "openai", About: "OpenAI's Chat Completions, or any server that speaks them",
-			Keys: []string{"OPENAI_API_KEY"}, Variables: []string{"OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"},
+			Keys: []string{"OPENAI_API_KEY"}, Variables: []string{"OPENAI_BASE_URL", "OPENAI_ORG_ID",
+				"OPENAI_PROJECT_ID"},
 			noKey: func(getenv Getenv) bool { return getenv("OPENAI_BASE_URL") != "" }, open: openOpenAI,
 		},
 		{
@@ -71,7 +73,8 @@ func (p Provider) Missing(getenv Getenv) []string {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	if len(p.Keys) == 0 || slices.ContainsFunc(p.Keys, func(k string) bool { return getenv(k) != "" }) || p.noKey != nil && p.noKey(getenv) {
+	if len(p.Keys) == 0 || slices.ContainsFunc(p.Keys, func(k string) bool { return getenv(k) != "" }) ||
+		p.noKey != nil && p.noKey(getenv) {
 		return nil
 	}
 	return p.Keys

@@ -52,7 +52,8 @@ func New(script Script) (*Model, error) {
 
 // Fresh returns a model with the same script from its beginning.
 func (m *Model) Fresh() *Model {
-	return &Model{script: m.script, rules: m.rules, readsAll: m.readsAll, given: make([]bool, len(m.rules)), turns: make(map[string]int)}
+	return &Model{script: m.script, rules: m.rules, readsAll: m.readsAll, given: make([]bool, len(m.rules)),
+		turns: make(map[string]int)}
 }
 
 // Name returns the script's name; the default is "scripted".
@@ -64,7 +65,8 @@ func (m *Model) Name() string {
 }
 
 // GenerateContent returns the script's next answer.
-func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
+	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		if ctx.Err() != nil {
 			yield(nil, ended(ctx))
@@ -131,9 +133,11 @@ func (a Answer) failure() error {
 func (a Answer) broken() error {
 	switch {
 	case a.Garbage:
-		return &model.APIError{Provider: provider, Status: 200, Code: "garbage", Message: "an answer that is not understood"}
+		return &model.APIError{Provider: provider, Status: 200, Code: "garbage",
+			Message: "an answer that is not understood"}
 	case a.Cut:
-		return &model.APIError{Provider: provider, Status: 200, Message: "the answer broke off", Err: io.ErrUnexpectedEOF, Retryable: true}
+		return &model.APIError{Provider: provider, Status: 200, Message: "the answer broke off",
+			Err: io.ErrUnexpectedEOF, Retryable: true}
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func Parse(data []byte) (script Script, err error) {
 	defer func() {
 		// The parser is somebody else's, and the text is anybody's.
 		if r := recover(); r != nil {
-			script, err = Script{}, &SyntaxError{Line: 1, Column: 1, Msg: fmt.Sprintf("this is not YAML that can be read: %v", r)}
+			script, err = Script{}, &SyntaxError{Line: 1, Column: 1,
+				Msg: fmt.Sprintf("this is not YAML that can be read: %v", r)}
 		}
 	}()
 	var file struct {

@@ -41,7 +41,8 @@ func (m *Model) Take(req *model.LLMRequest) (Answer, error) {
 	turn := m.turns[agent]
 	fits := -1
 	for i, r := range m.rules {
-		if r.Agent != "" && r.Agent != agent || r.Turn != 0 && r.Turn != turn || !r.match.MatchString(last) || !r.matchRequest.MatchString(all) {
+		if r.Agent != "" && r.Agent != agent || r.Turn != 0 && r.Turn != turn || !r.match.MatchString(last) ||
+			!r.matchRequest.MatchString(all) {
 			continue
 		}
 		fits = i

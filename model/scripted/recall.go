@@ -17,7 +17,8 @@ func (m *Model) Recall(agent string, said *genai.Content) {
 	defer m.mu.Unlock()
 	m.turns[agent]++
 	for i, r := range m.rules {
-		if m.given[i] || r.Agent != "" && r.Agent != agent || r.Turn != 0 && r.Turn != m.turns[agent] || r.Error != nil {
+		if m.given[i] || r.Agent != "" && r.Agent != agent || r.Turn != 0 && r.Turn != m.turns[agent] ||
+			r.Error != nil {
 			continue
 		}
 		if same(r.response().Content, said) {

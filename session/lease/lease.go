@@ -72,7 +72,8 @@ type Lease struct {
 
 // ErrLost: the lease ended, and another process may drive the session now. Stop at once;
 // the events appended so far are kept.
-var ErrLost = errors.New("the lease of the session is lost: it was released, or it expired and another process took it; stop this run")
+var ErrLost = errors.New("the lease of the session is lost: it was released, or it expired and another process took " +
+	"it; stop this run")
 
 // HeldError says who drives a session.
 type HeldError struct {

@@ -85,7 +85,8 @@ func (a *Answer) Resolution() (Resolution, error) {
 		return r, fmt.Errorf("answer to question %s: %w", a.ID, err)
 	}
 	if !slices.Contains(resolutions, r.Action) {
-		return r, fmt.Errorf("answer to question %s: the action is %s, %s or %s, not %q", a.ID, ResolveResult, ResolveRetry, ResolveSkip, r.Action)
+		return r, fmt.Errorf("answer to question %s: the action is %s, %s or %s, not %q", a.ID, ResolveResult,
+			ResolveRetry, ResolveSkip, r.Action)
 	}
 	return r, nil
 }
@@ -117,7 +118,8 @@ func (q *Question) Check(a *Answer) error {
 		}
 		for _, key := range slices.Sorted(maps.Keys(edit)) {
 			if !slices.Contains(keys, key) {
-				return fmt.Errorf("the answer to %s sets %q; only %s can be edited", q.ID, key, strings.Join(keys, ", "))
+				return fmt.Errorf("the answer to %s sets %q; only %s can be edited", q.ID, key,
+					strings.Join(keys, ", "))
 			}
 		}
 	case AskConfirmation:
@@ -127,7 +129,8 @@ func (q *Question) Check(a *Answer) error {
 		}
 	case AskResolution:
 		if _, err := a.Resolution(); err != nil {
-			return wrong(fmt.Sprintf("an object whose action is %s, %s or %s", ResolveResult, ResolveRetry, ResolveSkip))
+			return wrong(fmt.Sprintf("an object whose action is %s, %s or %s", ResolveResult, ResolveRetry,
+				ResolveSkip))
 		}
 	default:
 		return fmt.Errorf("this version of refrain does not know questions of the kind %q; install a newer one", q.Kind)

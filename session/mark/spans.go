@@ -92,7 +92,8 @@ func (s *Spans) UnmarshalText(text []byte) error {
 		sp.First, err = strconv.ParseInt(from, 10, 64)
 		sp.Last, err2 = strconv.ParseInt(to, 10, 64)
 		if err != nil || err2 != nil || sp.First <= last+1 && last >= 0 || sp.First < 1 || sp.Last < sp.First {
-			return fmt.Errorf("spans %q: %q is not a range of sequence numbers above those before it, such as 5-9", text, part)
+			return fmt.Errorf("spans %q: %q is not a range of sequence numbers above those before it, such as 5-9",
+				text, part)
 		}
 		last = sp.Last
 		*s = append(*s, sp)

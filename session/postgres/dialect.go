@@ -46,7 +46,8 @@ func newDialect(config *pgx.ConnConfig, schema string) *sqlstore.Dialect {
 		Begin:      "BEGIN",
 		// Two processes that make a schema at once would both fail. A user who
 		// may not make schemas may still use one that is there.
-		Lock: "SELECT pg_advisory_xact_lock(7234175, hashtext(" + literal + ")); DO $$ BEGIN IF to_regnamespace(quote_ident(" + literal + ")) IS NULL " +
+		Lock: "SELECT pg_advisory_xact_lock(7234175, hashtext(" + literal +
+			")); DO $$ BEGIN IF to_regnamespace(quote_ident(" + literal + ")) IS NULL " +
 			"THEN EXECUTE 'CREATE SCHEMA ' || quote_ident(" + literal + "); END IF; END $$",
 		Now:      "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)",
 		Share:    "FOR SHARE OF s",
@@ -103,17 +104,20 @@ func (d *dialect) explain(err error) error {
 	case state == "3D000":
 		hint = "there is no such database: make it with `createdb " + strconv.Quote(d.config.Database) + "`"
 	case state == "42501", state == "3F000":
-		hint = "the user may not do that: give it the right to make the schema " + strconv.Quote(d.schema) + ", or make that and let the user create tables in it"
+		hint = "the user may not do that: give it the right to make the schema " + strconv.Quote(d.schema) +
+			", or make that and let the user create tables in it"
 	case state == "53100":
 		hint = "the server's disk is full: make room there and resume; everything that was accepted before is kept"
 	case state == "25006":
 		hint = "the server only lets read: connect to the one that can be written, not to a standby"
 	case state == "53300":
-		hint = "the server has no connection free: run fewer processes at once, lower pool_max_conns in the DSN, or raise the server's max_connections"
+		hint = "the server has no connection free: run fewer processes at once, lower pool_max_conns in the DSN, or " +
+			"raise the server's max_connections"
 	case state == "XX001", state == "XX002":
 		hint = "the server says that its data is damaged: restore them from a backup"
 	case classify(err) == sqlstore.Lost:
-		hint = "the server at " + d.config.Host + " does not answer: see whether it runs, and resume when it does; everything that was accepted before is kept"
+		hint = "the server at " + d.config.Host + " does not answer: see whether it runs, and resume when it does; " +
+			"everything that was accepted before is kept"
 	default:
 		return err
 	}

@@ -74,7 +74,8 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	}
 	schema := cmp.Or(cfg.Schema, "refrain")
 	if len(schema) > 63 || strings.ContainsAny(schema, "$\x00") {
-		return nil, fmt.Errorf("open PostgreSQL database: %q cannot name a schema: it is longer than 63 bytes, or has a $ or a zero in it", schema)
+		return nil, fmt.Errorf("open PostgreSQL database: %q cannot name a schema: it is longer than 63 bytes, or "+
+			"has a $ or a zero in it", schema)
 	}
 	config.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
 	if config.RuntimeParams["application_name"] == "" {
@@ -84,7 +85,8 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 		config.ConnectTimeout = 5 * time.Second
 	}
 	// A network that swallows everything is found out in half a minute.
-	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second,
+		Interval: 5 * time.Second, Count: 3}}
 	config.DialFunc = dialer.DialContext
 	writers := cmp.Or(cfg.Writers, 8)
 	conns := cmp.Or(cfg.Conns, 2*writers+1)
@@ -95,7 +97,8 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 		}
 	}
 	if conns < 3 {
-		return nil, fmt.Errorf("open PostgreSQL database: %d connections are too few: one listens, and others read and write; give at least 3", conns)
+		return nil, fmt.Errorf("open PostgreSQL database: %d connections are too few: one listens, and others read "+
+			"and write; give at least 3", conns)
 	}
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(conns - 1)

@@ -100,7 +100,8 @@ func OfLoop(before []*session.Event, stop *session.Event, whole func(*session.Ev
 	}
 	began := 0
 	for i, ev := range slices.Backward(before) {
-		if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == stop.Address && ev.InvocationID == stop.InvocationID {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == stop.Address &&
+			ev.InvocationID == stop.InvocationID {
 			began = i + 1
 			break
 		}

@@ -36,7 +36,8 @@ func (s *suite) several() {
 	}
 	for i, want := range []int64{2, 3, 0, 4, 5} {
 		if evs[i].Seq != want || want > 0 && (evs[i].ID == "" || evs[i].Timestamp.IsZero()) {
-			s.Errorf("event %d of several has Seq %d, ID %q and Timestamp %v: want Seq %d, and all filled in", i+1, evs[i].Seq, evs[i].ID, evs[i].Timestamp, want)
+			s.Errorf("event %d of several has Seq %d, ID %q and Timestamp %v: want Seq %d, and all filled in", i+1,
+				evs[i].Seq, evs[i].ID, evs[i].Timestamp, want)
 		}
 	}
 	if evs[1].ID != "my-id" || !evs[1].Timestamp.Equal(noon) {
@@ -161,7 +162,8 @@ func (s *suite) severalBeside() {
 	got, wins := make([]int, writers), 0
 	said := texts(s.get("s1").Events())
 	for i := 0; i < len(said); i += each {
-		if i+each > len(said) || slices.ContainsFunc(said[i:i+each], func(text string) bool { return text != said[i] }) {
+		if i+each > len(said) || slices.ContainsFunc(said[i:i+each],
+			func(text string) bool { return text != said[i] }) {
 			s.Fatalf("events of two writers are mixed: %q", said)
 		}
 		var w int

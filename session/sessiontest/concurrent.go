@@ -23,7 +23,8 @@ func (s *suite) manySessions() {
 			for n := range appends {
 				ev := sets(map[string]any{"n": n + 1, "app:" + strconv.Itoa(i): n + 1, "user:last": i, "app:last": i})
 				if err := s.svc.AppendEvent(s.Context(), one, ev); err != nil {
-					s.Errorf("writers of different sessions do not disturb one another: session %q, event %d: %v", one.ID(), n+1, err)
+					s.Errorf("writers of different sessions do not disturb one another: session %q, event %d: %v",
+						one.ID(), n+1, err)
 					return
 				}
 			}
@@ -44,7 +45,8 @@ func (s *suite) manySessions() {
 		}
 		for _, key := range []string{"n", "app:" + strconv.Itoa(i)} {
 			if v, err := got.State().Get(key); err != nil || asJSON(s.T, v) != float64(appends) {
-				s.Errorf("session %q: no delta is lost among writers: %s is %v (error %v), want %d", got.ID(), key, v, err, appends)
+				s.Errorf("session %q: no delta is lost among writers: %s is %v (error %v), want %d", got.ID(), key, v,
+					err, appends)
 			}
 		}
 	}
@@ -119,7 +121,8 @@ func (s *suite) readOnce(writer session.Session) {
 	}
 	n, err := resp.Session.State().Get("n")
 	if err != nil || asJSON(s.T, n) != float64(evs.Len()) {
-		s.Errorf("a snapshot's state belongs to its events: n is %v (error %v) after %d events that count", n, err, evs.Len())
+		s.Errorf("a snapshot's state belongs to its events: n is %v (error %v) after %d events that count", n, err,
+			evs.Len())
 	}
 	for range writer.Events().All() {
 	}

@@ -96,7 +96,8 @@ func (s *suite) fillIn() {
 			s.Errorf("the stored event has the ID that its author sees: got %q, want %q", ev.ID, want.ID)
 		}
 		if d := ev.Timestamp.Sub(want.Timestamp).Abs(); d > time.Millisecond {
-			s.Errorf("the stored event has the Timestamp that its author sees: got %v, want %v", ev.Timestamp, want.Timestamp)
+			s.Errorf("the stored event has the Timestamp that its author sees: got %v, want %v", ev.Timestamp,
+				want.Timestamp)
 		}
 	}
 	if got.LastUpdateTime().Before(before) {
@@ -117,9 +118,11 @@ func (s *suite) recent() {
 		}
 		s.consistent(evs)
 		if first := evs.At(0).Seq; first != int64(5-tt.want+1) {
-			s.Errorf("NumRecentEvents %d gives the newest events in order: the first has Seq %d, got %d", tt.ask, 5-tt.want+1, first)
+			s.Errorf("NumRecentEvents %d gives the newest events in order: the first has Seq %d, got %d", tt.ask,
+				5-tt.want+1, first)
 		}
-		s.wantState(got, map[string]any{"k0": 0, "k1": 1, "k2": 2, "k3": 3, "k4": 4}, "the state is that of the whole session, however few events are asked for")
+		s.wantState(got, map[string]any{"k0": 0, "k1": 1, "k2": 2, "k3": 3, "k4": 4},
+			"the state is that of the whole session, however few events are asked for")
 	}
 	window := s.fetch(session.GetRequest{AppName: app, UserID: ana, SessionID: "s1", NumRecentEvents: 1})
 	s.append(window, says("more"))
@@ -148,7 +151,8 @@ func (s *suite) after() {
 		{noon.Add(4 * time.Minute), 3, []string{"4"}, "After and NumRecentEvents both limit"},
 		{noon.Add(time.Hour), 0, []string{}, "After the last event gives none"},
 	} {
-		got := s.fetch(session.GetRequest{AppName: app, UserID: ana, SessionID: "s1", After: tt.at, NumRecentEvents: tt.recent})
+		got := s.fetch(session.GetRequest{AppName: app, UserID: ana, SessionID: "s1", After: tt.at,
+			NumRecentEvents: tt.recent})
 		s.wantTexts(got, tt.want, tt.rule)
 	}
 	none := s.fetch(session.GetRequest{AppName: app, UserID: ana, SessionID: "s1", After: noon.Add(time.Hour)})
@@ -169,7 +173,8 @@ func (s *suite) writerSees() {
 	}
 	last := held.Events().At(2)
 	if d := held.LastUpdateTime().Sub(last.Timestamp).Abs(); d > time.Millisecond {
-		s.Errorf("the session that was appended to has a new LastUpdateTime: got %v, want %v", held.LastUpdateTime(), last.Timestamp)
+		s.Errorf("the session that was appended to has a new LastUpdateTime: got %v, want %v", held.LastUpdateTime(),
+			last.Timestamp)
 	}
 }
 
@@ -196,7 +201,8 @@ func (s *suite) stale() {
 
 	ev := says("late")
 	ev.Actions.StateDelta = map[string]any{"k": "late", "app:k": "late"}
-	s.wantErr(s.svc.AppendEvent(s.Context(), loser, ev), session.ErrConflict, "AppendEvent through a session that has not seen the newest event")
+	s.wantErr(s.svc.AppendEvent(s.Context(), loser, ev), session.ErrConflict,
+		"AppendEvent through a session that has not seen the newest event")
 	if ev.Seq != 0 || ev.ID != "" || !ev.Timestamp.IsZero() {
 		s.Errorf("an event that was refused is unchanged: got Seq %d, ID %q, Timestamp %v", ev.Seq, ev.ID, ev.Timestamp)
 	}
@@ -220,9 +226,11 @@ func (s *suite) preset() {
 	for _, seq := range []int64{1, 3, -1} {
 		ev := says("wrong")
 		ev.Seq = seq
-		s.wantErr(s.svc.AppendEvent(s.Context(), writer, ev), session.ErrConflict, fmt.Sprintf("an event with Seq %d preset, where 2 is next", seq))
+		s.wantErr(s.svc.AppendEvent(s.Context(), writer, ev), session.ErrConflict,
+			fmt.Sprintf("an event with Seq %d preset, where 2 is next", seq))
 		if ev.Seq != seq || ev.ID != "" {
-			s.Errorf("an event that was refused is unchanged: got Seq %d, want %d, and ID %q, want none", ev.Seq, seq, ev.ID)
+			s.Errorf("an event that was refused is unchanged: got Seq %d, want %d, and ID %q, want none", ev.Seq, seq,
+				ev.ID)
 		}
 	}
 	ev := says("two")

@@ -128,11 +128,13 @@ func (f *faulty) AppendEvent(ctx context.Context, s session.Session, ev *session
 // nameOnly is a session that services do not know.
 type nameOnly struct{ session.Session }
 
-func (f *faulty) Acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration) (l *lease.Lease, err error) {
+func (f *faulty) Acquire(ctx context.Context, key lease.Key, owner string,
+	ttl time.Duration) (l *lease.Lease, err error) {
 	return f.lease(func(inner lease.Leaser) (*lease.Lease, error) { return inner.Acquire(ctx, key, owner, ttl) })
 }
 
-func (f *faulty) TakeOver(ctx context.Context, held *lease.HeldError, owner string, ttl time.Duration) (*lease.Lease, error) {
+func (f *faulty) TakeOver(ctx context.Context, held *lease.HeldError, owner string,
+	ttl time.Duration) (*lease.Lease, error) {
 	return f.lease(func(inner lease.Leaser) (*lease.Lease, error) { return inner.TakeOver(ctx, held, owner, ttl) })
 }
 

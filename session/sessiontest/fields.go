@@ -24,7 +24,8 @@ func FullEvent() *session.Event {
 		Branch:       "panel.judge",
 		Author:       "critic",
 		Actions: session.EventActions{
-			StateDelta:      map[string]any{"draft": "Once upon a time", "score": 8.5, "app:motto": "more", "gone": nil},
+			StateDelta: map[string]any{"draft": "Once upon a time", "score": 8.5, "app:motto": "more",
+				"gone": nil},
 			ArtifactDelta:   map[string]int64{"report.md": 3},
 			TransferToAgent: "editor",
 			Exit: &session.Exit{
@@ -40,7 +41,8 @@ func FullEvent() *session.Event {
 		Attempt:            2,
 		Mark:               &mark.Mark{Kind: mark.KindStepFinished, Data: json.RawMessage(`{"seconds":1.5}`)},
 	}
-	decode(`{"call-1": {"hint": "Count them?", "confirmed": true, "payload": {"limit": 5}}}`, &ev.Actions.RequestedToolConfirmations)
+	decode(`{"call-1": {"hint": "Count them?", "confirmed": true, "payload": {"limit": 5}}}`,
+		&ev.Actions.RequestedToolConfirmations)
 	fillAnswer(ev)
 	return ev
 }
@@ -55,13 +57,16 @@ func fillAnswer(ev *session.Event) {
 		{InlineData: &genai.Blob{MIMEType: "image/png", Data: []byte{0x89, 0x50, 0x4e, 0x47, 0}}},
 		{FileData: &genai.FileData{MIMEType: "text/plain", FileURI: "file:///tmp/x"}},
 	}}
-	ev.CitationMetadata = &genai.CitationMetadata{Citations: []*genai.Citation{{Title: "A book", URI: "https://example.com", StartIndex: 1, EndIndex: 9}}}
+	ev.CitationMetadata = &genai.CitationMetadata{Citations: []*genai.Citation{{Title: "A book",
+		URI: "https://example.com", StartIndex: 1, EndIndex: 9}}}
 	ev.GroundingMetadata = &genai.GroundingMetadata{WebSearchQueries: []string{"cats"}}
 	ev.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{
-		PromptTokenCount: 12, CandidatesTokenCount: 34, ThoughtsTokenCount: 5, CachedContentTokenCount: 6, TotalTokenCount: 51,
+		PromptTokenCount: 12, CandidatesTokenCount: 34, ThoughtsTokenCount: 5, CachedContentTokenCount: 6,
+		TotalTokenCount: 51,
 	}
 	ev.CustomMetadata = map[string]any{"provider": "scripted", "tries": 2.0, "nested": map[string]any{"ok": true}}
-	ev.LogprobsResult = &genai.LogprobsResult{ChosenCandidates: []*genai.LogprobsResultCandidate{{Token: "Once", TokenID: 7, LogProbability: -0.5}}}
+	ev.LogprobsResult = &genai.LogprobsResult{ChosenCandidates: []*genai.LogprobsResultCandidate{{Token: "Once",
+		TokenID: 7, LogProbability: -0.5}}}
 	ev.ModelVersion = "scripted-1"
 	ev.ErrorCode, ev.ErrorMessage = "SAFETY", "blocked"
 	ev.FinishReason = genai.FinishReasonMaxTokens
@@ -85,7 +90,8 @@ func (s *suite) fields() {
 	for name, from := range map[string]session.Session{"Get": s.get("s1"), "the appending session": made} {
 		got := from.Events().At(0)
 		if !got.Timestamp.Equal(want.Timestamp) {
-			s.Errorf("%s: an event's Timestamp comes back, to the microsecond at least: got %v, want %v", name, got.Timestamp, want.Timestamp)
+			s.Errorf("%s: an event's Timestamp comes back, to the microsecond at least: got %v, want %v", name,
+				got.Timestamp, want.Timestamp)
 		}
 		same := *got
 		same.Timestamp = want.Timestamp
@@ -99,7 +105,8 @@ func (s *suite) fields() {
 		}
 	}
 	quiet := s.get("s1").Events().At(1)
-	if quiet.Content != nil || quiet.Mark != nil || quiet.Actions.Exit != nil || quiet.UsageMetadata != nil || quiet.Iteration != 0 || quiet.Address != "" {
+	if quiet.Content != nil || quiet.Mark != nil || quiet.Actions.Exit != nil || quiet.UsageMetadata != nil ||
+		quiet.Iteration != 0 || quiet.Address != "" {
 		s.Errorf("fields that are not set come back as not set, got %+v", quiet)
 	}
 }

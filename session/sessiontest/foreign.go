@@ -62,7 +62,8 @@ func (s *suite) foreignSession() {
 	s.wantTexts(s.get("s1"), []string{"one"}, "an event appended through a foreign session is stored")
 	s.wantState(s.get("s1"), map[string]any{"k": 1}, "an event appended through a foreign session changes the state")
 
-	s.wantErr(s.svc.AppendEvent(s.Context(), mine, says("late")), session.ErrConflict, "a foreign session whose last event is not the newest is stale")
+	s.wantErr(s.svc.AppendEvent(s.Context(), mine, says("late")), session.ErrConflict,
+		"a foreign session whose last event is not the newest is stale")
 	mine.events = append(mine.events, one)
 	if two := s.append(mine, says("two")); two.Seq != 2 {
 		s.Errorf("the last event of a foreign session says what comes next, want Seq 2, got %d", two.Seq)
@@ -77,19 +78,23 @@ func (*eventless) Events() session.Events { return nil }
 
 func (s *suite) eventlessSession() {
 	stranger := &eventless{foreign{id: "s1"}}
-	s.wantErr(s.svc.AppendEvent(s.Context(), stranger, says("lost")), session.ErrNotFound, "a session whose Events is nil and that is not in the store")
+	s.wantErr(s.svc.AppendEvent(s.Context(), stranger, says("lost")), session.ErrNotFound,
+		"a session whose Events is nil and that is not in the store")
 	s.make("s1", nil)
 	if one := s.append(stranger, says("one")); one.Seq != 1 {
 		s.Errorf("a session whose Events is nil has seen no event, want Seq 1, got %d", one.Seq)
 	}
-	s.wantErr(s.svc.AppendEvent(s.Context(), stranger, says("late")), session.ErrConflict, "a session whose Events is nil is stale once there is an event")
+	s.wantErr(s.svc.AppendEvent(s.Context(), stranger, says("late")), session.ErrConflict,
+		"a session whose Events is nil is stale once there is an event")
 	two := says("two")
 	if two.Seq = 2; s.append(stranger, two).Seq != 2 {
 		s.Errorf("a preset Seq counts where Events is nil, want 2, got %d", two.Seq)
 	}
 	if bulk, ok := s.svc.(store.BulkAppender); ok {
-		s.wantErr(bulk.AppendEvents(s.Context(), stranger, []*session.Event{says("late")}), session.ErrConflict, "several events to a session whose Events is nil")
-		s.wantErr(bulk.AppendEvents(s.Context(), &eventless{foreign{id: "s2"}}, []*session.Event{says("lost")}), session.ErrNotFound,
+		s.wantErr(bulk.AppendEvents(s.Context(), stranger, []*session.Event{says("late")}), session.ErrConflict,
+			"several events to a session whose Events is nil")
+		s.wantErr(bulk.AppendEvents(s.Context(), &eventless{foreign{id: "s2"}}, []*session.Event{says("lost")}),
+			session.ErrNotFound,
 			"several events to a session whose Events is nil and that is not in the store")
 	}
 	s.wantTexts(s.get("s1"), []string{"one", "two"}, "what is appended through a session whose Events is nil is stored")

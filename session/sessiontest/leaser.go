@@ -111,7 +111,8 @@ func (s *leaseSuite) oneHolder() {
 		}
 	}
 	s.makeFor(app, bob, "s1", nil)
-	if _, err := s.leaser.Acquire(s.Context(), lease.Key{AppName: app, UserID: bob, SessionID: "s1"}, "pid 2", time.Hour); err != nil {
+	if _, err := s.leaser.Acquire(s.Context(), lease.Key{AppName: app, UserID: bob, SessionID: "s1"}, "pid 2",
+		time.Hour); err != nil {
 		s.Errorf("a lease is one session's: of another one Acquire says %v", err)
 	}
 }
@@ -311,7 +312,8 @@ func (s *leaseSuite) holder() {
 func (s *leaseSuite) deleted() {
 	s.make("s1", nil)
 	l := s.acquire("pid 1", time.Hour)
-	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}); err != nil {
+	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
+		SessionID: "s1"}); err != nil {
 		s.Fatal(err)
 	}
 	_, err := s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)

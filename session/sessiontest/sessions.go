@@ -12,7 +12,8 @@ func (s *suite) create() {
 	made := s.make("s1", map[string]any{"topic": "cats"})
 	for _, got := range []session.Session{made, s.get("s1")} {
 		if got.AppName() != app || got.UserID() != ana || got.ID() != "s1" {
-			s.Errorf("a session has the names it was created with: got app %q, user %q, ID %q", got.AppName(), got.UserID(), got.ID())
+			s.Errorf("a session has the names it was created with: got app %q, user %q, ID %q", got.AppName(),
+				got.UserID(), got.ID())
 		}
 		if got.LastUpdateTime().IsZero() {
 			s.Error("a new session's LastUpdateTime is when it was created, got the zero time")
@@ -47,15 +48,18 @@ func (s *suite) createExisting() {
 
 	s.makeFor(app, bob, "s1", nil)
 	s.makeFor("other", ana, "s1", nil)
-	s.wantTexts(s.fetch(session.GetRequest{AppName: app, UserID: bob, SessionID: "s1"}), []string{}, "sessions of one ID, but of two users or applications, are two")
+	s.wantTexts(s.fetch(session.GetRequest{AppName: app, UserID: bob, SessionID: "s1"}), []string{},
+		"sessions of one ID, but of two users or applications, are two")
 }
 
 func (s *suite) createCopies() {
 	state := map[string]any{"topic": "cats"}
 	made := s.make("s1", state)
 	state["topic"] = "dogs"
-	s.wantState(made, map[string]any{"topic": "cats"}, "what the caller does with the request's map after Create does not matter")
-	s.wantState(s.get("s1"), map[string]any{"topic": "cats"}, "what the caller does with the request's map after Create does not matter")
+	s.wantState(made, map[string]any{"topic": "cats"}, "what the caller does with the request's map after Create "+
+		"does not matter")
+	s.wantState(s.get("s1"), map[string]any{"topic": "cats"},
+		"what the caller does with the request's map after Create does not matter")
 }
 
 func (s *suite) incomplete() {
@@ -157,11 +161,13 @@ func (s *suite) delete() {
 func (s *suite) appendToDeleted() {
 	s.make("s1", nil)
 	held := s.get("s1")
-	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}); err != nil {
+	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
+		SessionID: "s1"}); err != nil {
 		s.Fatal(err)
 	}
 	ev := says("late")
-	s.wantErr(s.svc.AppendEvent(s.Context(), held, ev), session.ErrNotFound, "AppendEvent to a session that was deleted meanwhile")
+	s.wantErr(s.svc.AppendEvent(s.Context(), held, ev), session.ErrNotFound,
+		"AppendEvent to a session that was deleted meanwhile")
 	if ev.Seq != 0 {
 		s.Errorf("an event that was not appended keeps Seq 0, got %d", ev.Seq)
 	}

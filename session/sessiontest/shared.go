@@ -54,7 +54,8 @@ func sharedSession(one, other *suite) {
 	for _, s := range []*suite{one, other} {
 		wg.Go(func() {
 			for done := 0; done < each; {
-				resp, err := s.svc.Get(s.Context(), &session.GetRequest{AppName: app, UserID: ana, SessionID: "s1", NumRecentEvents: 1})
+				resp, err := s.svc.Get(s.Context(), &session.GetRequest{AppName: app, UserID: ana, SessionID: "s1",
+					NumRecentEvents: 1})
 				if err != nil {
 					s.Errorf("Get beside another writer: %v", err)
 					return
@@ -63,7 +64,8 @@ func sharedSession(one, other *suite) {
 				case err == nil:
 					done++
 				case !errors.Is(err, session.ErrConflict):
-					s.Errorf("of two services that append to one session at once, one gets ErrConflict and nothing else: %v", err)
+					s.Errorf("of two services that append to one session at once, one gets ErrConflict and nothing "+
+						"else: %v", err)
 					return
 				}
 			}
@@ -130,7 +132,8 @@ func sharedTakeOver(one, other *suite) {
 		}()
 		<-started
 		held := &lease.HeldError{Key: s1, Token: l.Token}
-		if l, err = other.svc.(lease.Leaser).TakeOver(one.Context(), held, "pid "+strconv.Itoa(round+1), time.Hour); err != nil {
+		if l, err = other.svc.(lease.Leaser).TakeOver(one.Context(), held, "pid "+strconv.Itoa(round+1),
+			time.Hour); err != nil {
 			one.Fatal(err)
 		}
 		read := other.get("s1").Events().Len()
@@ -176,25 +179,29 @@ func sharedDeletion(one, other *suite) {
 	pairs := 0
 	for _, err := range other.svc.(store.Watcher).Watch(other.patient(), s1, 0) {
 		if pairs++; pairs == 1 {
-			if err := one.svc.Delete(one.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}); err != nil {
+			if err := one.svc.Delete(one.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
+				SessionID: "s1"}); err != nil {
 				one.Fatal(err)
 			}
 			continue
 		}
 		other.wantErr(err, session.ErrNotFound, "Watch of a session that another service deletes")
 	}
-	other.wantErr(other.svc.AppendEvent(other.Context(), held, says("late")), session.ErrNotFound, "AppendEvent to a session that another service deleted")
+	other.wantErr(other.svc.AppendEvent(other.Context(), held, says("late")), session.ErrNotFound,
+		"AppendEvent to a session that another service deleted")
 	again := one.make("s1", nil)
 	one.append(again, says("anew"))
 	other.wantTexts(other.get("s1"), []string{"anew"}, "a session that another service created anew is another one")
-	other.wantErr(other.svc.AppendEvent(other.Context(), other.get("s1"), &session.Event{Seq: 1}), session.ErrConflict, "AppendEvent to a session that another service created anew")
+	other.wantErr(other.svc.AppendEvent(other.Context(), other.get("s1"), &session.Event{Seq: 1}), session.ErrConflict,
+		"AppendEvent to a session that another service created anew")
 	other.append(other.get("s1"), says("and more"))
 }
 
 func sharedAnew(one, other *suite) {
 	one.make("s1", nil)
 	other.append(other.get("s1"), says("by the other")) // which now knows the session
-	if err := one.svc.Delete(one.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}); err != nil {
+	if err := one.svc.Delete(one.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
+		SessionID: "s1"}); err != nil {
 		one.Fatal(err)
 	}
 	one.make("s1", nil)

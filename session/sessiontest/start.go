@@ -16,7 +16,8 @@ import (
 
 // begin is a request for a session of ana's that begins with events.
 func begin(id string, evs ...*session.Event) *session.StartRequest {
-	return &session.StartRequest{CreateRequest: session.CreateRequest{AppName: app, UserID: ana, SessionID: id}, Events: evs}
+	return &session.StartRequest{CreateRequest: session.CreateRequest{AppName: app, UserID: ana, SessionID: id},
+		Events: evs}
 }
 
 // start makes a session with its events: what comes of it is what making it and appending
@@ -35,7 +36,8 @@ func (s *suite) start() {
 	}
 	for i, want := range []int64{1, 0, 2} {
 		if ev := req.Events[i]; ev.Seq != want || want > 0 && (ev.ID == "" || ev.Timestamp.IsZero()) {
-			s.Errorf("event %d has Seq %d, ID %q and Timestamp %v: want Seq %d, and all filled in", i+1, ev.Seq, ev.ID, ev.Timestamp, want)
+			s.Errorf("event %d has Seq %d, ID %q and Timestamp %v: want Seq %d, and all filled in", i+1, ev.Seq, ev.ID,
+				ev.Timestamp, want)
 		}
 	}
 	if ev := req.Events[2]; ev.ID != "my-id" || !ev.Timestamp.Equal(noon) {
@@ -45,11 +47,13 @@ func (s *suite) start() {
 	s.wantState(resp.Session, map[string]any{"a": 1, "kept": 1, "user:k": 2, "temp:t": 1}, "and its state")
 	got := s.get("s1")
 	s.wantTexts(got, []string{"", "one"}, "the events that a session begins with are stored")
-	s.wantState(got, map[string]any{"a": 1, "kept": 1, "user:k": 2}, "the state is what the session was made with, and what the deltas come to")
+	s.wantState(got, map[string]any{"a": 1, "kept": 1, "user:k": 2},
+		"the state is what the session was made with, and what the deltas come to")
 	if ev := s.append(resp.Session, says("two")); ev.Seq != 3 {
 		s.Errorf("the next event has Seq 3, got %d", ev.Seq)
 	}
-	s.wantErr(s.svc.AppendEvent(s.Context(), got, says("late")), session.ErrConflict, "whoever has not seen that one is stale")
+	s.wantErr(s.svc.AppendEvent(s.Context(), got, says("late")), session.ErrConflict,
+		"whoever has not seen that one is stale")
 	resp, err = store.Start(s.Context(), s.svc, begin(" ", says("one")))
 	if err != nil || resp.Session.ID() == "" {
 		s.Fatalf("Start without an ID makes one up, got %+v, %v", resp, err)
@@ -70,7 +74,8 @@ func (s *suite) startLeased() {
 		s.Fatalf("Start: %v", err)
 	}
 	key := lease.Key{AppName: app, UserID: ana, SessionID: "s1"}
-	if l := resp.Lease; l == nil || l.Key != key || l.Owner != "one" || l.Token == 0 || time.Until(l.Until) < time.Minute {
+	if l := resp.Lease; l == nil || l.Key != key || l.Owner != "one" || l.Token == 0 ||
+		time.Until(l.Until) < time.Minute {
 		s.Fatalf("Start gives the owner a lease, got %+v", resp.Lease)
 	}
 	_, err = leaser.Acquire(s.Context(), key, "two", time.Hour)
@@ -129,7 +134,8 @@ func (s *suite) startRefused() {
 	endless := begin("s1", says("one"))
 	endless.Owner = "one"
 	refused("with a lease that has no end", session.ErrInvalid, endless)
-	refused("with an event that has no JSON", session.ErrNotJSON, begin("s1", says("one"), sets(map[string]any{"k": math.Inf(1)})))
+	refused("with an event that has no JSON", session.ErrNotJSON,
+		begin("s1", says("one"), sets(map[string]any{"k": math.Inf(1)})))
 	if _, err := store.Start(s.Context(), s.svc, begin("s1", says("one"))); err != nil {
 		s.Errorf("what was refused can be started: %v", err)
 	}

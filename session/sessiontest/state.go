@@ -19,8 +19,10 @@ func (s *suite) initialState() {
 	s.wantState(made, want, "a session's first state has no temp:, no iteration: and no nil values")
 	s.wantState(s.get("s1"), want, "a session's first state has no temp:, no iteration: and no nil values")
 
-	s.wantState(s.make("s2", nil), map[string]any{"user:k": 2, "app:k": 3}, "user: and app: keys of one session's first state are shared at once")
-	s.wantState(s.makeFor(app, bob, "s1", nil), map[string]any{"app:k": 3}, "app: keys are shared with other users, user: keys are not")
+	s.wantState(s.make("s2", nil), map[string]any{"user:k": 2, "app:k": 3},
+		"user: and app: keys of one session's first state are shared at once")
+	s.wantState(s.makeFor(app, bob, "s1", nil), map[string]any{"app:k": 3},
+		"app: keys are shared with other users, user: keys are not")
 	s.wantState(s.makeFor("other", ana, "s1", nil), map[string]any{}, "nothing is shared with another application")
 }
 
@@ -46,7 +48,8 @@ func (s *suite) scopes() {
 
 	two := s.get("s2")
 	s.append(two, sets(map[string]any{"user:k": "changed", "k": "also mine"}))
-	s.wantState(s.get("s1"), map[string]any{"k": "mine", "user:k": "changed", "app:k": "everybody's"}, "the newest delta wins, also from another session")
+	s.wantState(s.get("s1"), map[string]any{"k": "mine", "user:k": "changed", "app:k": "everybody's"},
+		"the newest delta wins, also from another session")
 }
 
 func (s *suite) shortLived() {
@@ -54,9 +57,11 @@ func (s *suite) shortLived() {
 	delta := map[string]any{"temp:k": 1, "iteration:k": 2, "k": 3}
 	ev := s.append(made, sets(delta))
 	if diff := cmp.Diff(asJSON(s.T, delta), asJSON(s.T, ev.Actions.StateDelta)); diff != "" {
-		s.Errorf("the event that is appended keeps its temp: keys, for those whom it is shown to (-want +got):\n%s", diff)
+		s.Errorf("the event that is appended keeps its temp: keys, for those whom it is shown to (-want +got):\n%s",
+			diff)
 	}
-	s.wantState(made, map[string]any{"temp:k": 1, "iteration:k": 2, "k": 3}, "the writer sees temp: and iteration: keys")
+	s.wantState(made, map[string]any{"temp:k": 1, "iteration:k": 2, "k": 3},
+		"the writer sees temp: and iteration: keys")
 
 	got := s.get("s1")
 	s.wantState(got, map[string]any{"k": 3}, "temp: and iteration: keys do not outlive the invocation")
@@ -92,7 +97,8 @@ func (s *suite) setIsLocal() {
 		s.Fatalf("State().Set: %v", err)
 	}
 	s.wantState(held, map[string]any{"k": 2}, "State().Set takes effect at once for its holder")
-	s.wantState(s.get("s1"), map[string]any{"k": 1}, "State().Set alone is not stored: what is to last is in an event's delta")
+	s.wantState(s.get("s1"), map[string]any{"k": 1}, "State().Set alone is not stored: what is to last is in an "+
+		"event's delta")
 }
 
 func (s *suite) values() {
@@ -141,7 +147,8 @@ func (s *suite) refused() {
 	for name, v := range map[string]any{"NaN": math.NaN(), "+Inf": []any{math.Inf(1)}, "a function": func() {}} {
 		ev := sets(map[string]any{"a": 1, "k": v})
 		s.wantErr(s.svc.AppendEvent(s.Context(), made, ev), session.ErrNotJSON, "AppendEvent of "+name)
-		_, err := s.svc.Create(s.Context(), &session.CreateRequest{AppName: app, UserID: ana, SessionID: name, State: map[string]any{"k": v}})
+		_, err := s.svc.Create(s.Context(), &session.CreateRequest{AppName: app, UserID: ana, SessionID: name,
+			State: map[string]any{"k": v}})
 		s.wantErr(err, session.ErrNotJSON, "Create with "+name)
 	}
 	s.wantValues(s.get("s1"), map[string]any{}, "nothing of a refused event is stored")

@@ -93,7 +93,8 @@ func (s *suite) make(id string, state map[string]any) session.Session {
 
 func (s *suite) makeFor(app, user, id string, state map[string]any) session.Session {
 	s.Helper()
-	resp, err := s.svc.Create(s.Context(), &session.CreateRequest{AppName: app, UserID: user, SessionID: id, State: state})
+	resp, err := s.svc.Create(s.Context(), &session.CreateRequest{AppName: app, UserID: user, SessionID: id,
+		State: state})
 	if err != nil {
 		s.Fatalf("Create(%q, %q, %q): %v", app, user, id, err)
 	}

@@ -226,7 +226,8 @@ func (s *watchSuite) deleted() {
 			if err != nil {
 				s.Fatal(err)
 			}
-			if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}); err != nil {
+			if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
+				SessionID: "s1"}); err != nil {
 				s.Fatal(err)
 			}
 			s.append(s.make("s1", nil), says("another one")) // under the same name

@@ -67,17 +67,20 @@ func (d *dialect) explain(err error) error {
 	hint := ""
 	switch code(err) {
 	case lib.SQLITE_FULL:
-		hint = "the disk is full, or the file's bound is reached: make room and resume; everything that was accepted before is kept"
+		hint = "the disk is full, or the file's bound is reached: make room and resume; everything that was accepted " +
+			"before is kept"
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		hint = "the file cannot be written: see who owns it and its folder, and whether the disk is mounted read-only"
 	case lib.SQLITE_CANTOPEN:
-		hint = "the file cannot be opened: see who owns it and its folder, and whether the folder is there and can be written"
+		hint = "the file cannot be opened: see who owns it and its folder, and whether the folder is there and can " +
+			"be written"
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
 		hint = "another process has locked the file: end it and try again; on Linux `fuser " + d.path + "` names it"
 	case lib.SQLITE_NOTADB:
 		hint = "the file is no SQLite database: name another one"
 	case lib.SQLITE_CORRUPT:
-		hint = "the file is damaged: restore it from a backup, or save what can be read with `sqlite3 " + d.path + " .recover`"
+		hint = "the file is damaged: restore it from a backup, or save what can be read with `sqlite3 " + d.path +
+			" .recover`"
 	case lib.SQLITE_IOERR:
 		hint = "the disk failed to read or to write: look at the system's log, and copy the file to another disk"
 	default:

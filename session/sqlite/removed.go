@@ -37,9 +37,11 @@ func (e *RemovedError) Error() string {
 		what = "was replaced by another file"
 	}
 	if e.Kept == "" {
-		return fmt.Sprintf("the file %s %s while it was in use, and what it held could not be kept: %v", e.Path, what, e.Err)
+		return fmt.Sprintf("the file %s %s while it was in use, and what it held could not be kept: %v", e.Path, what,
+			e.Err)
 	}
-	return fmt.Sprintf("the file %s %s while it was in use; all that it held is kept in %s: open that instead", e.Path, what, e.Kept)
+	return fmt.Sprintf("the file %s %s while it was in use; all that it held is kept in %s: open that instead", e.Path,
+		what, e.Kept)
 }
 
 // Unwrap returns why nothing could be kept.

@@ -121,7 +121,8 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	}
 	var mode string
 	if err := reader.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
-		return nil, errors.Join(fmt.Errorf("open %s: its disk does not support a write-ahead log (journal mode %q): move it to a local disk", d.Name, mode), err, s.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: its disk does not support a write-ahead log (journal mode %q): "+
+			"move it to a local disk", d.Name, mode), err, s.Close())
 	}
 	return &Service{s, f, reader, cfg.ReadOnly}, nil
 }
@@ -133,7 +134,8 @@ func openReadOnly(ctx context.Context, f *file, d *dialect, cfg Config) (*Servic
 	}
 	d.poll = reader
 	s, err := sqlstore.New(ctx, sqlstore.Config{
-		Dialect: &d.Dialect, Reader: reader, Writer: reader, ReadOnly: true, Writers: 1, Batch: 1, Wait: cmp.Or(cfg.Wait, 30*time.Second),
+		Dialect: &d.Dialect, Reader: reader, Writer: reader, ReadOnly: true, Writers: 1, Batch: 1,
+		Wait: cmp.Or(cfg.Wait, 30*time.Second),
 	})
 	if err != nil {
 		return nil, err
@@ -151,7 +153,8 @@ func prepareFile(path string) error {
 	case err == nil && info.Size() == 0:
 		// SQLite would take it for a new one, and throw the log away.
 		if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
-			return fmt.Errorf("open SQLite database %s: the file is empty but %s-wal is not, so it was truncated; restore it from a backup, or move both away to start again", path, filepath.Base(path))
+			return fmt.Errorf("open SQLite database %s: the file is empty but %s-wal is not, so it was truncated; "+
+				"restore it from a backup, or move both away to start again", path, filepath.Base(path))
 		}
 		return nil
 	case err == nil:

@@ -17,7 +17,8 @@ import (
 //
 // Leftovers reads the events, newest first, as far as it needs, and stops at the event
 // with the sequence number after.
-func Leftovers(newest iter.Seq[*session.Event], keys []string, at session.Address, invocation string, after int64) (left, given, rest []string) {
+func Leftovers(newest iter.Seq[*session.Event], keys []string, at session.Address, invocation string,
+	after int64) (left, given, rest []string) {
 	pending := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		if !shared(k) {

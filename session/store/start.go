@@ -56,7 +56,8 @@ func Start(ctx context.Context, svc session.Service, req *session.StartRequest) 
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 		defer cancel()
-		err = errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID}))
+		err = errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID,
+			SessionID: key.SessionID}))
 	}()
 	if req.Owner != "" {
 		if resp.Lease, err = leaser.Acquire(ctx, key, req.Owner, req.TTL); err != nil {

@@ -107,7 +107,8 @@ func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
 	case res.Err != nil:
 		return nil, res.Err
 	case r.waits:
-		return nil, fmt.Errorf("agent %q needs a person's consent, which cannot be given within another agent's tool call; give the tool to the caller, or make the agent a step", c.agent.Name())
+		return nil, fmt.Errorf("agent %q needs a person's consent, which cannot be given within another agent's tool "+
+			"call; give the tool to the caller, or make the agent a step", c.agent.Name())
 	}
 	if c.cfg.SkipSummarization {
 		ctx.Actions().SkipSummarization = true

@@ -77,7 +77,8 @@ func Description(criteria string) string {
 	if criteria == "" {
 		criteria = DefaultCriteria
 	}
-	return "Call this function ONLY when " + criteria + ". It ends the loop. As long as that is not so, do not call it: the loop goes on by itself."
+	return "Call this function ONLY when " + criteria + ". It ends the loop. As long as that is not so, do not call " +
+		"it: the loop goes on by itself."
 }
 
 // exitTool shows the model another schema than the one that it checks by.
@@ -152,5 +153,6 @@ func checkScope(ctx tool.Context, scope string) error {
 	for l := nearest; l != nil; l = l.Outer {
 		names = append(names, strconv.Quote(l.Name))
 	}
-	return fmt.Errorf("scope: there is no loop %q around you; leave it out, or take one of %s", scope, strings.Join(names, ", "))
+	return fmt.Errorf("scope: there is no loop %q around you; leave it out, or take one of %s", scope,
+		strings.Join(names, ", "))
 }

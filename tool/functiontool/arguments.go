@@ -44,7 +44,8 @@ func newArguments(name string, schema *jsonschema.Schema, t reflect.Type) (*argu
 		base = base.Elem()
 	}
 	if base.Kind() != reflect.Struct && base.Kind() != reflect.Map {
-		return nil, fmt.Errorf("input must be a struct or a map or a pointer to those types, but received: %v: %w", t, ErrInvalidArgument)
+		return nil, fmt.Errorf("input must be a struct or a map or a pointer to those types, but received: %v: %w", t,
+			ErrInvalidArgument)
 	}
 	if schema == nil {
 		var err error

@@ -17,7 +17,8 @@ func empty(s *jsonschema.Schema) bool {
 // closed reports whether an object may have only the properties that the schema
 // names.
 func closed(s *jsonschema.Schema) bool {
-	return s.AdditionalProperties != nil && reflect.DeepEqual(s.AdditionalProperties, &jsonschema.Schema{Not: &jsonschema.Schema{}})
+	return s.AdditionalProperties != nil && reflect.DeepEqual(s.AdditionalProperties,
+		&jsonschema.Schema{Not: &jsonschema.Schema{}})
 }
 
 // types lists the JSON types that a schema admits; empty is all.

@@ -84,7 +84,8 @@ func New[TArgs, TResults any](cfg Config, handler Func[TArgs, TResults]) (tool.T
 	}
 	ask, ok := cfg.RequireConfirmationProvider.(func(TArgs) bool)
 	if cfg.RequireConfirmationProvider != nil && !ok {
-		return nil, fmt.Errorf("function tool %q: RequireConfirmationProvider is a %T, not a %T", cfg.Name, cfg.RequireConfirmationProvider, ask)
+		return nil, fmt.Errorf("function tool %q: RequireConfirmationProvider is a %T, not a %T", cfg.Name,
+			cfg.RequireConfirmationProvider, ask)
 	}
 	f.call = func(ctx tool.Context, args map[string]any) (any, error) {
 		var in TArgs

@@ -31,7 +31,8 @@ func newEndpoint(raw string, headers http.Header) (*endpoint, error) {
 	if t, ok := base.(*http.Transport); ok {
 		base = t.Clone() // its idle connections are ours to close
 	}
-	client := &http.Client{Transport: &signer{base: base, to: u, headers: headers.Clone()}, CheckRedirect: checkRedirect}
+	client := &http.Client{Transport: &signer{base: base, to: u, headers: headers.Clone()},
+		CheckRedirect: checkRedirect}
 	return &endpoint{url: raw, client: client}, nil
 }
 
@@ -44,10 +45,12 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case len(via) > 5:
 		return errors.New("more than 5 redirects")
 	case first.Method != http.MethodGet || first.Body != nil && first.Body != http.NoBody:
-		return fmt.Errorf("it redirects the %s request to %s, to which it is not sent: use that address as the url if it is right",
+		return fmt.Errorf("it redirects the %s request to %s, to which it is not sent: use that address as the url "+
+			"if it is right",
 			first.Method, credential.Origin(req.URL))
 	case credential.Left(req, via):
-		return fmt.Errorf("it redirects to another server, %s, which is not followed: use that address as the url if it is right",
+		return fmt.Errorf("it redirects to another server, %s, which is not followed: use that address as the url if "+
+			"it is right",
 			credential.Origin(req.URL))
 	}
 	return nil

@@ -35,7 +35,8 @@ func (t *remote) Description() string {
 
 // Declaration passes on the server's schemas as they are.
 func (t *remote) Declaration() *genai.FunctionDeclaration {
-	d := &genai.FunctionDeclaration{Name: t.Name(), Description: t.Description(), ParametersJsonSchema: t.def.InputSchema}
+	d := &genai.FunctionDeclaration{Name: t.Name(), Description: t.Description(),
+		ParametersJsonSchema: t.def.InputSchema}
 	if in, ok := t.def.InputSchema.(map[string]any); ok && in["type"] == "object" && in["properties"] == nil {
 		in = maps.Clone(in)
 		in["properties"] = map[string]any{} // OpenAI insists

@@ -60,7 +60,8 @@ func OriginalCallFrom(functionCall *genai.FunctionCall) (*genai.FunctionCall, er
 	}
 	v, ok := functionCall.Args[originalCall]
 	if !ok {
-		return nil, fmt.Errorf("original call of confirmation %q: the argument %s is missing", functionCall.ID, originalCall)
+		return nil, fmt.Errorf("original call of confirmation %q: the argument %s is missing", functionCall.ID,
+			originalCall)
 	}
 	if given, ok := v.(*genai.FunctionCall); ok && given != nil {
 		return given, nil
@@ -70,7 +71,8 @@ func OriginalCallFrom(functionCall *genai.FunctionCall) (*genai.FunctionCall, er
 		return nil, fmt.Errorf("original call of confirmation %q: %w", functionCall.ID, err)
 	}
 	if call == nil {
-		return nil, fmt.Errorf("original call of confirmation %q: the argument %s is null", functionCall.ID, originalCall)
+		return nil, fmt.Errorf("original call of confirmation %q: the argument %s is null", functionCall.ID,
+			originalCall)
 	}
 	return call, nil
 }

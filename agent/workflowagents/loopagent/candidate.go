@@ -108,7 +108,8 @@ func (r *run) judges(step int, first bool) bool {
 	if s := r.plan.Score; s != nil && s.Judge != nil && s.Judge.Step == name {
 		return true
 	}
-	if keys := r.written.keys; len(keys) > 0 && !r.written.readsAll && !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(r.written.reads, k) }) {
+	if keys := r.written.keys; len(keys) > 0 && !r.written.readsAll &&
+		!slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(r.written.reads, k) }) {
 		return true
 	}
 	s := &r.made.steps[step]

@@ -206,8 +206,9 @@ func (c *Config) rules() *loop.Plan {
 		OnError: c.OnError, MaxConsecutiveFailures: c.MaxConsecutiveFailures,
 		Timeout: loop.Duration(c.Timeout), IterationTimeout: loop.Duration(c.IterationTimeout),
 		Budget: c.Budget, FinalizerReserve: c.FinalizerReserve, NoProgress: c.NoProgress, NotWorth: c.NotWorth,
-		QualityGate: c.QualityGate, OnRegression: c.OnRegression, BestOnExit: c.BestOnExit, FinalizeEach: c.FinalizeEach,
-		DelayBefore: loop.Duration(c.DelayBefore), DelayAfter: loop.Duration(c.DelayAfter), StateLimit: c.StateLimit,
+		QualityGate: c.QualityGate, OnRegression: c.OnRegression, BestOnExit: c.BestOnExit,
+		FinalizeEach: c.FinalizeEach,
+		DelayBefore:  loop.Duration(c.DelayBefore), DelayAfter: loop.Duration(c.DelayAfter), StateLimit: c.StateLimit,
 	}
 	for _, sub := range c.AgentConfig.SubAgents {
 		n := sub.Name()
@@ -233,7 +234,8 @@ func (c *Config) follows() error {
 	}
 	same := func(s loop.Step, a agent.Agent) bool { return s.Name == a.Name() }
 	if !slices.EqualFunc(c.Plan.Steps, c.AgentConfig.SubAgents, same) {
-		errs = append(errs, errors.New("the steps of Plan are not the sub-agents; give them the same names in the same order"))
+		errs = append(errs, errors.New("the steps of Plan are not the sub-agents; give them the same names in the "+
+			"same order"))
 	}
 	return errors.Join(errs...)
 }

@@ -51,8 +51,10 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 	r.forget(r.loop.Pass)
 	if r.loop.History != nil {
 		r.loop.History.End(drive.PastIteration{
-			Number: it.Number, Score: it.Score, Delta: it.Delta, Percent: it.Percent, Best: it.Best, Complete: it.Complete,
-			Rejected: it.Rejected, Undone: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse, Failures: it.Failures,
+			Number: it.Number, Score: it.Score, Delta: it.Delta, Percent: it.Percent, Best: it.Best,
+			Complete: it.Complete,
+			Rejected: it.Rejected, Undone: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse,
+			Failures: it.Failures,
 		})
 	}
 	if drive.At(r.ctx).Marks() && !r.mark(mark.KindIterationFinished, it, nil) {

@@ -144,7 +144,8 @@ func (r *run) goOn() bool {
 func (r *run) otherPlan() {
 	r.changed = false
 	known := drive.At(r.ctx).Recorded()
-	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted && known.Mark.Kind != mark.KindLoopContinued {
+	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted &&
+		known.Mark.Kind != mark.KindLoopContinued {
 		return
 	}
 	now, err := json.Marshal(r.plan)

@@ -20,7 +20,8 @@ func (r *run) rollBack(d *loop.Decision) bool {
 		to = r.initial
 	}
 	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of it
-		r.loop.Rejected = &drive.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short", State: r.snap(r.loop.Address).state}
+		r.loop.Rejected = &drive.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short",
+			State: r.snap(r.loop.Address).state}
 	}
 	ev := &session.Event{}
 	ev.Actions.StateDelta = r.back(r.loop.Address, to.state)
@@ -28,7 +29,8 @@ func (r *run) rollBack(d *loop.Decision) bool {
 	ok := true
 	switch {
 	case drive.At(r.ctx).Marks():
-		ok = r.mark(mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To, Reason: r.loop.Rejected.Reason}, ev)
+		ok = r.mark(mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To,
+			Reason: r.loop.Rejected.Reason}, ev)
 	case ev.Actions.StateDelta != nil:
 		ok = r.yield(ev, nil)
 	}

@@ -70,7 +70,8 @@ type run struct {
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	here := drive.At(ctx).Address()
 	r := &run{
-		Agent: a, ctx: ctx, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)), made: candidates{steps: make([]spoken, len(a.plan.Steps))},
+		Agent: a, ctx: ctx, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
+		made:  candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
 		timed: a.Grace(drive.At(ctx).Marks()) > 0,
 		loop: &drive.Loop{
@@ -278,7 +279,8 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 		return
 	}
 	r.err = err
-	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error(), Permanent: permanent(err), RetryAfter: retryDelay(err)}
+	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error(), Permanent: permanent(err),
+		RetryAfter: retryDelay(err)}
 	spent, _ := errors.AsType[*budget.ExceededError](err)
 	switch {
 	case panicked:

@@ -43,7 +43,8 @@ type Agent struct {
 // the others finish. It refuses what [agent.New] refuses, and a Run of one's own.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
-		return nil, fmt.Errorf("parallel agent %q: ParallelAgent doesn't allow custom Run implementations", cfg.AgentConfig.Name)
+		return nil, fmt.Errorf("parallel agent %q: ParallelAgent doesn't allow custom Run implementations",
+			cfg.AgentConfig.Name)
 	}
 	a := &Agent{cfg: cfg}
 	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)

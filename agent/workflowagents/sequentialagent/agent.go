@@ -33,7 +33,8 @@ type Agent struct {
 // what [agent.New] refuses, and a Run of one's own.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
-		return nil, fmt.Errorf("sequential agent %q: SequentialAgent doesn't allow custom Run implementations", cfg.AgentConfig.Name)
+		return nil, fmt.Errorf("sequential agent %q: SequentialAgent doesn't allow custom Run implementations",
+			cfg.AgentConfig.Name)
 	}
 	a := &Agent{cfg: cfg}
 	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)

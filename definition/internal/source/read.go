@@ -163,7 +163,8 @@ func (r *reading) measure(n *yaml.Node, depth int, aliased bool) bool {
 	*r.nodes++
 	switch {
 	case *r.nodes > maxNodes:
-		r.tooMuch(r.src.Of(n), "the definition has more than %d values", maxNodes).Hint = "aliases count each time they are used"
+		r.tooMuch(r.src.Of(n), "the definition has more than %d values", maxNodes).Hint = "aliases count each time " +
+			"they are used"
 		return false
 	case depth > maxDepth:
 		p := r.tooMuch(r.src.Of(n), "values are nested deeper than %d", maxDepth)

@@ -121,7 +121,8 @@ func (s *Source) secret(n *yaml.Node) {
 	if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
 		least = 8 // budget: {token: 5000} is none
 	}
-	if n.Kind == yaml.ScalarNode && len(n.Value) >= least && n.ShortTag() != "!!bool" && !strings.Contains(n.Value, "{{") {
+	if n.Kind == yaml.ScalarNode && len(n.Value) >= least && n.ShortTag() != "!!bool" &&
+		!strings.Contains(n.Value, "{{") {
 		s.Secrets = append(s.Secrets, n.Value)
 	}
 }

@@ -37,7 +37,8 @@ func syntaxHint(msg, line, rest string) string {
 	switch {
 	case strings.Contains(msg, "mapping values are not allowed"):
 		return `a text with ": " in it needs quotes`
-	case strings.HasPrefix(line, "\t"), strings.Contains(msg, "cannot start any token") && strings.HasPrefix(bare, "\t"):
+	case strings.HasPrefix(line, "\t"), strings.Contains(msg, "cannot start any token") &&
+		strings.HasPrefix(bare, "\t"):
 		return "indent with spaces, not with tabs"
 	case strings.Contains(bare, "{{"):
 		return `a text that begins with {{ needs quotes`

@@ -53,9 +53,11 @@ func Key(key, what string) *Wrong {
 	case key == loopOutput:
 		return &Wrong{true, "loop_output is an output_key only: it marks the finalizer of a loop", ""}
 	case slices.Contains(taken, key):
-		return &Wrong{true, fmt.Sprintf("%q cannot be a key: {{%s}} is built in", key, builtInLike(key)), fmt.Sprintf("call it %q, say", "my_"+key)}
+		return &Wrong{true, fmt.Sprintf("%q cannot be a key: {{%s}} is built in", key, builtInLike(key)),
+			fmt.Sprintf("call it %q, say", "my_"+key)}
 	case !keyName(key):
-		return &Wrong{false, fmt.Sprintf("%q in %s cannot be a key: a placeholder could not name it", key, what), "use letters, digits and _, such as quality_score"}
+		return &Wrong{false, fmt.Sprintf("%q in %s cannot be a key: a placeholder could not name it", key, what),
+			"use letters, digits and _, such as quality_score"}
 	}
 	return nil
 }

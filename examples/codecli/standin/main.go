@@ -58,14 +58,16 @@ func run(args []string, out io.Writer) error {
 		return fmt.Errorf("%w; run it in the folder of the code", err)
 	}
 	for _, r := range repairs {
-		if !strings.Contains(args[0], "FAIL: "+r.test) || !bytes.Contains(code, []byte(r.wrong)) || bytes.Contains(code, []byte(r.right)) {
+		if !strings.Contains(args[0], "FAIL: "+r.test) || !bytes.Contains(code, []byte(r.wrong)) ||
+			bytes.Contains(code, []byte(r.right)) {
 			continue
 		}
 		code = bytes.Replace(code, []byte(r.wrong), []byte(r.right), 1)
 		if err := os.WriteFile(file, code, 0o644); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(out, "I am a stand-in for a coding CLI, and no model. In %s, for %s: %s.\n", file, r.test, r.said)
+		_, err := fmt.Fprintf(out, "I am a stand-in for a coding CLI, and no model. In %s, for %s: %s.\n", file, r.test,
+			r.said)
 		return err
 	}
 	_, err = fmt.Fprintln(out, "I am a stand-in for a coding CLI, and know nothing about this.")

@@ -234,7 +234,8 @@ func Strict(s *genai.Schema) bool {
 	if s == nil {
 		return true
 	}
-	if s.Default != nil || s.MinLength != nil || s.MaxLength != nil || s.MinProperties != nil || s.MaxProperties != nil ||
+	if s.Default != nil || s.MinLength != nil || s.MaxLength != nil || s.MinProperties != nil ||
+		s.MaxProperties != nil ||
 		len(s.Required) != len(s.Properties) || !Strict(s.Items) {
 		return false
 	}

@@ -86,7 +86,8 @@ func Call(id, name, args string) (*genai.Part, error) {
 	}
 	if strings.TrimSpace(args) != "" {
 		if err := json.Unmarshal([]byte(args), &call.Args); err != nil {
-			return nil, fmt.Errorf("arguments of the call of %q are not a JSON object: %w; they were %s", name, err, clip(args))
+			return nil, fmt.Errorf("arguments of the call of %q are not a JSON object: %w; they were %s", name, err,
+				clip(args))
 		}
 		if call.Args == nil { // null
 			call.Args = map[string]any{}

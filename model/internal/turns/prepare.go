@@ -168,7 +168,8 @@ func answers(c *genai.Content, open []call) (*genai.Content, error) {
 			return fr.Name == o.name
 		})
 		if i < 0 {
-			return nil, fmt.Errorf("the answer of function %q (id %q) belongs to no call in the turn before it", fr.Name, fr.ID)
+			return nil, fmt.Errorf("the answer of function %q (id %q) belongs to no call in the turn before it",
+				fr.Name, fr.ID)
 		}
 		answer, copied := *fr, *p
 		answer.ID = open[i].wireID

@@ -48,7 +48,8 @@ func (x *Exchange) Broken(ctx context.Context) error {
 	defer x.mu.Unlock()
 	if x.status == 0 && x.sendErr != nil {
 		_, untrusted := errors.AsType[*tls.CertificateVerificationError](x.sendErr)
-		return &model.APIError{Provider: x.provider, Message: "no answer", Err: x.secrets.Error(x.sendErr), Retryable: !untrusted}
+		return &model.APIError{Provider: x.provider, Message: "no answer", Err: x.secrets.Error(x.sendErr),
+			Retryable: !untrusted}
 	}
 	if x.readErr == errTooLong && x.status < 300 {
 		return &model.APIError{
@@ -123,7 +124,8 @@ func (x *Exchange) refusal() error {
 	e.Code, e.Message, e.RetryAfter = x.said(p.code), x.said(p.message), p.retryAfter
 	switch {
 	case x.moved != "":
-		e.Message = fmt.Sprintf("it redirects to another server, %s, which does not get the request and its key: make that the base URL if it is right", x.moved)
+		e.Message = fmt.Sprintf("it redirects to another server, %s, which does not get the request and its key: "+
+			"make that the base URL if it is right", x.moved)
 	case e.Message == "":
 		e.Message = http.StatusText(x.status)
 		if len(x.head) > 0 {

@@ -21,7 +21,8 @@ func LimitName(l, step *definition.Agent, kind string, d time.Duration) string {
 		}
 		return fmt.Sprintf("timeout of %s: %s", step.Name, Brief(d))
 	case loop.IterationTimeout:
-		return fmt.Sprintf("iteration_timeout of %s: %s%s", l.Name, Brief(l.Loop.IterationTimeout), byPreset(l, "iteration_timeout"))
+		return fmt.Sprintf("iteration_timeout of %s: %s%s", l.Name, Brief(l.Loop.IterationTimeout),
+			byPreset(l, "iteration_timeout"))
 	}
 	return fmt.Sprintf("timeout of %s: %s%s", l.Name, Brief(l.Loop.Timeout), byPreset(l, "timeout"))
 }

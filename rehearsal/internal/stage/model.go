@@ -40,7 +40,8 @@ func newActor(p *play, name string) *actor {
 func (a *actor) Name() string { return a.name }
 
 // GenerateContent answers as a script of one answer would.
-func (a *actor) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
+func (a *actor) GenerateContent(ctx context.Context, req *model.LLMRequest,
+	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		m, err := scripted.New(scripted.Script{Name: a.name, Answers: []scripted.Answer{a.answer(ctx, req)}})
 		if err != nil {

@@ -93,10 +93,11 @@ func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 	cfg.RequestRetry.Backoff, cfg.RequestRetry.MaxBackoff = 1, 1
 	p.writeSides(a, cfg)
 	if p.Escalate == a.Name {
-		cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks, func(ctx agent.CallbackContext) (*genai.Content, error) {
-			ctx.Actions().Escalate = true
-			return nil, nil
-		})
+		cfg.AfterAgentCallbacks = append(cfg.AfterAgentCallbacks,
+			func(ctx agent.CallbackContext) (*genai.Content, error) {
+				ctx.Actions().Escalate = true
+				return nil, nil
+			})
 	}
 }
 
@@ -131,17 +132,18 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 	if p.Target != nil && p.Target != a && p.Iterations == 0 {
 		return
 	}
-	cfg.AfterIteration = append(slices.Clone(cfg.AfterIteration), func(ctx agent.Context, it loop.IterationRecord) error {
-		most := p.Iterations
-		if p.Target != nil && p.Target != a {
-			most *= 5 // it only has to come to its end
-		}
-		tooMany := most > 0 && it.Number >= most
-		if tooMany || p.StateSize > 0 && p.Target == a && SizeOf(maps.Collect(ctx.State().All())) > p.StateSize {
-			enough()
-		}
-		return nil
-	})
+	cfg.AfterIteration = append(slices.Clone(cfg.AfterIteration),
+		func(ctx agent.Context, it loop.IterationRecord) error {
+			most := p.Iterations
+			if p.Target != nil && p.Target != a {
+				most *= 5 // it only has to come to its end
+			}
+			tooMany := most > 0 && it.Number >= most
+			if tooMany || p.StateSize > 0 && p.Target == a && SizeOf(maps.Collect(ctx.State().All())) > p.StateSize {
+				enough()
+			}
+			return nil
+		})
 }
 
 // Run plays a scene to its end, or until it has shown enough.
@@ -157,7 +159,8 @@ func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.State)})
+	_, err = store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app,
+		State: maps.Clone(s.State)})
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +235,8 @@ func (s *Stage) functions() ([]tool.Tool, error) {
 				continue
 			}
 			made[t.Func] = true
-			f, err := functiontool.New(functiontool.Config{Name: t.Func, Description: "Stands in for the function " + t.Func + "."},
+			f, err := functiontool.New(functiontool.Config{Name: t.Func,
+				Description: "Stands in for the function " + t.Func + "."},
 				func(tool.Context, struct{}) (map[string]any, error) { return map[string]any{"stand_in": true}, nil })
 			if err != nil {
 				return nil, fmt.Errorf("stand-in for function %q: %w", t.Func, err)
@@ -266,7 +270,8 @@ func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, n
 // process's agents.
 func (s *Stage) Resume(ctx context.Context, sc *Scene, whole *Take, k int) (*Take, error) {
 	store := session.InMemoryService()
-	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.State)})
+	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app,
+		State: maps.Clone(s.State)})
 	if err != nil {
 		return nil, err
 	}

@@ -64,8 +64,9 @@ func (p *play) staying(a *definition.Agent) (agent.Agent, error) {
 		return agent.New(agent.Config{Name: a.Name, Description: a.Description})
 	}
 	return taskagent.NewExpression(taskagent.ExpressionConfig{
-		Config: taskagent.Config{Name: a.Name, Description: a.Description, OutputKey: a.OutputKey, ResultKey: a.ResultKey},
-		Set:    x.Set, Value: x.Value,
+		Config: taskagent.Config{Name: a.Name, Description: a.Description, OutputKey: a.OutputKey,
+			ResultKey: a.ResultKey},
+		Set: x.Set, Value: x.Value,
 	})
 }
 
@@ -79,7 +80,8 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 	}
 	l := p.line(a, at)
 	delta := make(map[string]any)
-	if a.OutputKey != "" && !study.Editing(a) && !(a.OutputKey == definition.LoopOutput && p.LoopAround(p.LoopAround(a)) != nil) {
+	if a.OutputKey != "" && !study.Editing(a) && !(a.OutputKey == definition.LoopOutput &&
+		p.LoopAround(p.LoopAround(a)) != nil) {
 		delta[a.OutputKey] = l.Value
 	}
 	result := study.Result(a, l)

@@ -274,7 +274,8 @@ func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
 			inner = 0
 			for i := range rec.Outcomes {
 				if o := &rec.Outcomes[i]; o.Step >= 0 && o.Canceled == "" {
-					all += w.stepTime(a.SubAgents[o.Step], rec.Loop+session.Address("["+study.Decimal(float64(o.Iteration))+"]/"+a.SubAgents[o.Step].Name))
+					all += w.stepTime(a.SubAgents[o.Step], rec.Loop+session.Address("["+
+						study.Decimal(float64(o.Iteration))+"]/"+a.SubAgents[o.Step].Name))
 				}
 			}
 		}

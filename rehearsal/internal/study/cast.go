@@ -26,7 +26,8 @@ type Cast struct {
 func NewCast(def *definition.Definition) *Cast {
 	c := &Cast{
 		Def: def, Agents: make(map[string]*definition.Agent), Parent: make(map[*definition.Agent]*definition.Agent),
-		tools: make(map[string]bool), Plans: make(map[string]*loop.Plan), Quiet: make(map[string]*loop.Plan), Goals: make(map[string]*goal),
+		tools: make(map[string]bool), Plans: make(map[string]*loop.Plan), Quiet: make(map[string]*loop.Plan),
+		Goals: make(map[string]*goal),
 	}
 	c.add(def.Root, nil, false)
 	c.Needs = readNeeds(c)
@@ -126,7 +127,8 @@ func (c *Cast) MayExit(a *definition.Agent) bool {
 // cannot hang.
 func Reaches(a *definition.Agent) bool {
 	switch a.Type {
-	case definition.TypeExpression, definition.TypeTemplate, definition.TypeSequential, definition.TypeParallel, definition.TypeLoop:
+	case definition.TypeExpression, definition.TypeTemplate, definition.TypeSequential, definition.TypeParallel,
+		definition.TypeLoop:
 		return false
 	}
 	return true

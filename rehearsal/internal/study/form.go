@@ -174,7 +174,8 @@ func Encode(v any) string {
 
 // Form is how an agent's answer looks before anything is asked of it.
 func (c *Cast) Form(a *definition.Agent, at Place) *Form {
-	f := &Form{Words: Speech(a, at), Need: c.Needs.output[a.Name], result: c.Needs.result[a.Name], Fields: make(map[string]any)}
+	f := &Form{Words: Speech(a, at), Need: c.Needs.output[a.Name], result: c.Needs.result[a.Name],
+		Fields: make(map[string]any)}
 	if a.LLM != nil {
 		f.schema = a.LLM.OutputSchema
 	}

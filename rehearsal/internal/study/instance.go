@@ -105,7 +105,8 @@ func fit(s *genai.Schema, v any, text string) any {
 			return b
 		}
 	case genai.TypeArray:
-		if all, ok := v.([]any); ok && (s.MinItems == nil || int64(len(all)) >= *s.MinItems) && (s.MaxItems == nil || int64(len(all)) <= *s.MaxItems) {
+		if all, ok := v.([]any); ok && (s.MinItems == nil || int64(len(all)) >= *s.MinItems) &&
+			(s.MaxItems == nil || int64(len(all)) <= *s.MaxItems) {
 			return v
 		}
 	case genai.TypeObject:

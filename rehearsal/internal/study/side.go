@@ -25,7 +25,8 @@ func (c *Cast) sides(r *reading, n *needs) {
 		}
 		for _, src := range waits {
 			for _, key := range SortedKeys(keysIn(src)) {
-				if c.written(key) || slices.ContainsFunc(c.Def.Inputs, func(in definition.Input) bool { return in.Name == key }) {
+				if c.written(key) || slices.ContainsFunc(c.Def.Inputs,
+					func(in definition.Input) bool { return in.Name == key }) {
 					continue
 				}
 				if n.Side[by.Name] == nil {
@@ -78,7 +79,8 @@ func (c *Cast) SideNotes() []string {
 				tools = append(tools, t.Func)
 			}
 		}
-		all = append(all, fmt.Sprintf("no agent writes %s: the rehearsal assumes that %s writes it", strings.Join(SortedKeys(c.Needs.Side[name]), ", "), strings.Join(tools, " or ")))
+		all = append(all, fmt.Sprintf("no agent writes %s: the rehearsal assumes that %s writes it",
+			strings.Join(SortedKeys(c.Needs.Side[name]), ", "), strings.Join(tools, " or ")))
 	}
 	return all
 }

@@ -59,7 +59,8 @@ type seen struct {
 // studied is the study of a loop, or nil if nothing in it has to be worked out.
 func (c *Cast) studied(l *definition.Agent, g *goal, state map[string]any, script []scripted.Answer) *study {
 	s := &study{
-		Cast: c, loop: l, script: script, programs: make(map[string]*expr.Program), parts: make(map[string]*loop.Condition),
+		Cast: c, loop: l, script: script, programs: make(map[string]*expr.Program),
+		parts: make(map[string]*loop.Condition),
 		owner: make(map[*need]*definition.Agent), choices: make(map[*need][]any), known: make(map[Aim]picks),
 	}
 	for _, a := range s.inOrder(l) {

@@ -103,7 +103,8 @@ func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, e
 
 // missed are the events that a view has not seen, where a Seq was preset that
 // is further on.
-func (s *Store) missed(ctx context.Context, v *session.View, key lease.Key, last, seq int64) (evs []*session.Event, err error) {
+func (s *Store) missed(ctx context.Context, v *session.View, key lease.Key, last,
+	seq int64) (evs []*session.Event, err error) {
 	if v == nil || seq <= last+1 {
 		return nil, nil
 	}

@@ -46,7 +46,8 @@ func (b *batch) encode(evs []*session.Event) error {
 	for i, ev := range evs {
 		a := b.first
 		if i > 0 {
-			a = &appending{entry: b.first.entry, key: b.first.key, lease: b.first.lease, nonce: b.first.nonce, seq: b.first.seq + int64(i)}
+			a = &appending{entry: b.first.entry, key: b.first.key, lease: b.first.lease, nonce: b.first.nonce,
+				seq: b.first.seq + int64(i)}
 			if ev.Seq != 0 && ev.Seq != a.seq {
 				return session.ErrConflict
 			}

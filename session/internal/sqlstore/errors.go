@@ -97,7 +97,8 @@ func valid(names ...string) error {
 // complete refuses a key that names no session.
 func complete(key lease.Key) error {
 	if key.AppName == "" || key.UserID == "" || key.SessionID == "" {
-		return fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", session.ErrInvalid, key.AppName, key.UserID, key.SessionID)
+		return fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", session.ErrInvalid,
+			key.AppName, key.UserID, key.SessionID)
 	}
 	return valid(key.AppName, key.UserID, key.SessionID)
 }

@@ -176,7 +176,8 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 }
 
 // states fills in the states of the sessions in a list.
-func (q *snapshot) states(args []any, byID map[int64]map[string]any, byUser map[string][]map[string]any, all []map[string]any) error {
+func (q *snapshot) states(args []any, byID map[int64]map[string]any, byUser map[string][]map[string]any,
+	all []map[string]any) error {
 	var id int64
 	var user string
 	for _, one := range []struct {

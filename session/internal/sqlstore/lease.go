@@ -34,7 +34,8 @@ type holder struct {
 }
 
 func (h *holder) by(key lease.Key) *lease.HeldError {
-	return &lease.HeldError{Key: key, Owner: h.owner, Since: time.UnixMicro(h.since), Until: time.UnixMicro(h.until), Token: h.token}
+	return &lease.HeldError{Key: key, Owner: h.owner, Since: time.UnixMicro(h.since), Until: time.UnixMicro(h.until),
+		Token: h.token}
 }
 
 // lost is the error for somebody else's lease.
@@ -64,7 +65,8 @@ func (s *Store) Acquire(ctx context.Context, key lease.Key, owner string, ttl ti
 }
 
 // TakeOver takes the lease of a session from a dead owner. See lease.Leaser.
-func (s *Store) TakeOver(ctx context.Context, held *lease.HeldError, owner string, ttl time.Duration) (*lease.Lease, error) {
+func (s *Store) TakeOver(ctx context.Context, held *lease.HeldError, owner string,
+	ttl time.Duration) (*lease.Lease, error) {
 	if held == nil || held.Token == 0 {
 		return nil, fmt.Errorf("take over lease: %w: the error of a refused Acquire is required", session.ErrInvalid)
 	}
@@ -85,9 +87,11 @@ func (t *tx) lease(key lease.Key, owner string, token int64, ttl time.Duration, 
 }
 
 // acquire takes a lease that is free, or is the one of token over.
-func (s *Store) acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration, over int64) (*lease.Lease, error) {
+func (s *Store) acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration,
+	over int64) (*lease.Lease, error) {
 	if owner == "" || ttl <= 0 {
-		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", session.ErrInvalid, owner, ttl)
+		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", session.ErrInvalid, owner,
+			ttl)
 	}
 	if err := complete(key); err != nil {
 		return nil, err
@@ -149,7 +153,8 @@ func (s *Store) Holder(ctx context.Context, key lease.Key) (*lease.HeldError, er
 	var h holder
 	if err == nil {
 		err = s.read(ctx, func(q *snapshot) error {
-			ok, err := q.row(selectHolder, []any{key.AppName, key.UserID, key.SessionID}, &h.owner, &h.token, &h.since, &h.until)
+			ok, err := q.row(selectHolder, []any{key.AppName, key.UserID, key.SessionID}, &h.owner, &h.token, &h.since,
+				&h.until)
 			if err == nil && !ok {
 				err = missing(key)
 			}

@@ -59,7 +59,8 @@ func (s *Store) tryMigrate(ctx context.Context, files []string) (err error) {
 		return err
 	}
 	if known := len(files); version > known {
-		return refuse(fmt.Errorf("its tables have version %d, and this program supports versions up to %d: use a newer refrain, or another database", version, known))
+		return refuse(fmt.Errorf("its tables have version %d, and this program supports versions up to %d: use a "+
+			"newer refrain, or another database", version, known))
 	}
 	for i, name := range files {
 		if n, _, _ := strings.Cut(name, "_"); n != fmt.Sprintf("%04d", i+1) {
@@ -94,10 +95,12 @@ func (s *Store) current(ctx context.Context) error {
 	case err != nil:
 		return s.explain(err)
 	case version < len(files):
-		return refuse(fmt.Errorf("its tables have the older version %d and it cannot be written: open it once as a user with write permission, such as with refrain runs; "+
+		return refuse(fmt.Errorf("its tables have the older version %d and it cannot be written: open it once as a "+
+			"user with write permission, such as with refrain runs; "+
 			"that brings them to version %d", version, len(files)))
 	case version > len(files):
-		return refuse(fmt.Errorf("its tables have version %d, and this program supports versions up to %d: use a newer refrain", version, len(files)))
+		return refuse(fmt.Errorf("its tables have version %d, and this program supports versions up to %d: use a "+
+			"newer refrain", version, len(files)))
 	}
 	return nil
 }
@@ -115,7 +118,8 @@ func (s *Store) version(ctx context.Context, conn *sql.Conn) (int, error) {
 	}
 	err := conn.QueryRowContext(ctx, "SELECT COALESCE(max(version), 0) FROM refrain_schema").Scan(&version)
 	if err != nil && s.dialect.Classify(err) == Final {
-		return 0, refuse(fmt.Errorf("it holds tables of another program: use another database (%w)", s.dialect.Explain(err)))
+		return 0, refuse(fmt.Errorf("it holds tables of another program: use another database (%w)",
+			s.dialect.Explain(err)))
 	}
 	return version, err
 }

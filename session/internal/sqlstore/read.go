@@ -57,7 +57,8 @@ func (s *Store) tryRead(ctx context.Context, look func(q *snapshot) error) error
 // reading lists the statements of snapshots. They are prepared when the store
 // is opened: to do it later would take a second connection, which may be the
 // last one's.
-var reading = []string{selectID, selectSession, selectState, selectBefore, selectEvents, selectOutline, selectNew, selectThere, selectList, selectStates, selectAppState, selectUserStates, selectHolder}
+var reading = []string{selectID, selectSession, selectState, selectBefore, selectEvents, selectOutline, selectNew,
+	selectThere, selectList, selectStates, selectAppState, selectUserStates, selectHolder}
 
 func (s *Store) prepare(ctx context.Context) error {
 	wait := s.patience()

@@ -86,7 +86,8 @@ func (s *Store) newCreation(key lease.Key, state map[string]any) (*creation, err
 	first = slices.DeleteFunc(first, func(v value) bool { return v.json == nil })
 	return &creation{
 		entry: s.entry(key), key: key, nonce: newNonce(), state: first,
-		cfg: session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, Updated: time.Now()},
+		cfg: session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID,
+			Updated: time.Now()},
 	}, nil
 }
 

@@ -32,7 +32,8 @@ func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.
 	return resp, nil
 }
 
-func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequest, evs []*session.Event) (*session.StartResponse, error) {
+func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequest,
+	evs []*session.Event) (*session.StartResponse, error) {
 	c, err := s.newCreation(key, req.State)
 	if err != nil {
 		return nil, err

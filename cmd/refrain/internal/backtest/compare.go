@@ -137,7 +137,8 @@ func Policies(sets, policies []string, file string) ([]policy, error) {
 		all = append(all, more...)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("nothing to compare: give --set plan.field=value, --policy or --policies; see refrain backtest --help")
+		return nil, errors.New("nothing to compare: give --set plan.field=value, --policy or --policies; see refrain " +
+			"backtest --help")
 	}
 	return all, nil
 }

@@ -26,7 +26,8 @@ func set(text []byte, s setting) ([]byte, error) {
 		return nil, err
 	}
 	w := walk(s)
-	plan, err := w.into(plan, reflect.TypeFor[loop.Plan](), strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(s.path), "."))
+	plan, err := w.into(plan, reflect.TypeFor[loop.Plan](), strings.Split(strings.NewReplacer("[", ".", "]",
+		"").Replace(s.path), "."))
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,8 @@ func (w walk) into(v any, t reflect.Type, rest []string) (any, error) {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return w.element(v, t.Elem(), rest)
 	}
-	return nil, fmt.Errorf("%s: there is nothing below %s", w.path, strings.TrimSuffix(w.path, "."+strings.Join(rest, ".")))
+	return nil, fmt.Errorf("%s: there is nothing below %s", w.path,
+		strings.TrimSuffix(w.path, "."+strings.Join(rest, ".")))
 }
 
 func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {

@@ -86,10 +86,12 @@ func costless(worst *definition.WorstCase) []string {
 	}
 	var lines []string
 	if nameless != nil {
-		lines = append(lines, fmt.Sprintf("No model is named for %s: to count cost, give --model.", strings.Join(nameless, ", ")))
+		lines = append(lines, fmt.Sprintf("No model is named for %s: to count cost, give --model.",
+			strings.Join(nameless, ", ")))
 	}
 	if unpriced != nil {
-		lines = append(lines, fmt.Sprintf("To count cost, add to prices in the file: %s.", strings.Join(unpriced, ", ")))
+		lines = append(lines, fmt.Sprintf("To count cost, add to prices in the file: %s.",
+			strings.Join(unpriced, ", ")))
 	}
 	return lines
 }

@@ -72,7 +72,8 @@ func report(worst *definition.WorstCase) *worstReport {
 }
 
 // ReportOf is what check says of a definition.
-func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase, problems definition.Problems) Report {
+func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase,
+	problems definition.Problems) Report {
 	return Report{
 		File: file, Name: def.Name, Valid: true, Problems: append(definition.Problems{}, problems...),
 		Loops: loopReports(def, worst), Worst: report(worst),

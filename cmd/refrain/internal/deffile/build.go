@@ -15,7 +15,8 @@ import (
 
 // buildConfig is what a run was started with says about the agents. The
 // function ends the servers of tools that they have started.
-func buildConfig(ctx context.Context, e *term.Env, p *Program, def *definition.Definition) (definition.BuildConfig, func(), error) {
+func buildConfig(ctx context.Context, e *term.Env, p *Program,
+	def *definition.Definition) (definition.BuildConfig, func(), error) {
 	cfg := definition.BuildConfig{
 		Root: p.Root, DefaultModel: p.DefaultModel, Getenv: e.Getenv,
 		MaxIterations: p.MaxIterations, Timeout: p.Timeout,

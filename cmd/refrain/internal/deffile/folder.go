@@ -33,7 +33,8 @@ func (p *Program) MoveTo(dir string) error {
 func (p *Program) Here(id string) error {
 	for _, dir := range []string{p.Dir, p.Root} {
 		if err := IsFolder(dir); err != nil {
-			return fmt.Errorf("run %s was started in a folder that does not exist here: %w; name a folder of this machine with --dir FOLDER: the paths of the run are relative to it", id, err)
+			return fmt.Errorf("run %s was started in a folder that does not exist here: %w; name a folder of this "+
+				"machine with --dir FOLDER: the paths of the run are relative to it", id, err)
 		}
 	}
 	if err := os.Chdir(p.Dir); err != nil {

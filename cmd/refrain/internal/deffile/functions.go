@@ -14,14 +14,16 @@ import (
 func NoteFunctions(w io.Writer, def *definition.Definition, from Origin) {
 	for a := range def.Root.All {
 		if a.Func != "" {
-			fmt.Fprintf(w, "%s: note: %q is the Go agent %q, which a program has to give: refrain run has none\n", from.At(a.Position()).String(), a.Name, a.Func)
+			fmt.Fprintf(w, "%s: note: %q is the Go agent %q, which a program has to give: refrain run has none\n",
+				from.At(a.Position()).String(), a.Name, a.Func)
 		}
 		if a.LLM == nil {
 			continue
 		}
 		for _, t := range a.LLM.Tools {
 			if t.Func != "" {
-				fmt.Fprintf(w, "%s: note: %q has the Go function %q, which a program has to give: refrain run has none\n", from.At(a.Position()).String(), a.Name, t.Func)
+				fmt.Fprintf(w, "%s: note: %q has the Go function %q, which a program has to give: refrain run "+
+					"has none\n", from.At(a.Position()).String(), a.Name, t.Func)
 			}
 		}
 	}

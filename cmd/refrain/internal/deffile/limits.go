@@ -30,9 +30,12 @@ type Limits struct {
 // Add adds the flags to a command.
 func (f *Limits) Add(fl *pflag.FlagSet) {
 	f.Flags = fl
-	fl.UintVar(&f.maxIterations, "max-iterations", 0, "stop after this many iterations, in place of the definition's limit")
-	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 30m, in place of the definition's; 0 removes the limit")
-	fl.StringVar(&f.modelCalls, "max-model-calls", "", "fail after this `number` of model calls, or none for no limit, in place of the definition's (default 500)")
+	fl.UintVar(&f.maxIterations, "max-iterations", 0, "stop after this many iterations, in place of the "+
+		"definition's limit")
+	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 30m, in place of the "+
+		"definition's; 0 removes the limit")
+	fl.StringVar(&f.modelCalls, "max-model-calls", "", "fail after this `number` of model calls, or none for no "+
+		"limit, in place of the definition's (default 500)")
 	fl.Int64Var(&f.calls, "budget-calls", 0, "stop when this many requests were sent to models")
 	fl.Int64Var(&f.tokens, "budget-tokens", 0, "stop when this many tokens were used, input and output together")
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, by the prices in the definition")
@@ -94,7 +97,8 @@ func (f *Limits) Assume(def *definition.Definition, given *definition.Assumed) (
 // Hint adds to an error what to write where no Go program is at hand.
 func Hint(err error) error {
 	if errors.Is(err, agent.ErrTooManyModelCalls) {
-		return fmt.Errorf("%w (raise it with max_model_calls in the definition, or with --max-model-calls: a number, or none)", err)
+		return fmt.Errorf("%w (raise it with max_model_calls in the definition, or with --max-model-calls: a number, "+
+			"or none)", err)
 	}
 	return err
 }

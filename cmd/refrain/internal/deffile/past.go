@@ -56,12 +56,15 @@ func (p *Program) Follows(view *session.View, def *definition.Definition) error 
 	left, timed := past.plan.Left(&loop.Tally{Active: past.before})
 	switch done := uint(past.iteration); {
 	case past.stop != nil && past.stop.Reason == loop.ReasonMaxIterations && most > 0 && done >= most:
-		return fmt.Errorf("it has made %d iterations, and the limit is now %d; raise it with --add-iterations or --max-iterations", done, most)
+		return fmt.Errorf("it has made %d iterations, and the limit is now %d; raise it with --add-iterations or "+
+			"--max-iterations", done, most)
 	case past.stop != nil && past.stop.Reason != loop.ReasonCanceled:
 	case most > 0 && done > most:
-		return fmt.Errorf("it has begun iteration %d, and the limit is now %d; give at least %d with --max-iterations", done, most, done)
+		return fmt.Errorf("it has begun iteration %d, and the limit is now %d; give at least %d with --max-iterations",
+			done, most, done)
 	case timed && past.begun && left <= 0:
-		return fmt.Errorf("its loop has worked for %s, longer than the timeout of %s; give a longer time with --timeout, or 0 for no limit",
+		return fmt.Errorf("its loop has worked for %s, longer than the timeout of %s; give a longer time with "+
+			"--timeout, or 0 for no limit",
 			past.before.Round(time.Millisecond), timeout)
 	}
 	return nil
@@ -81,7 +84,8 @@ type pass struct {
 func passOf(view *session.View, id, name string) (p pass, err error) {
 	gone := view.Superseded()
 	for ev := range view.Outline() {
-		if ev.InvocationID != id || ev.Mark == nil || gone.Has(ev.Seq) || strings.Contains(string(ev.Address.Parent()), "[") {
+		if ev.InvocationID != id || ev.Mark == nil || gone.Has(ev.Seq) ||
+			strings.Contains(string(ev.Address.Parent()), "[") {
 			continue
 		}
 		switch kind := ev.Mark.Kind; {

@@ -47,7 +47,8 @@ func NoteSchema(w io.Writer, file string) {
 		case err != nil:
 			fmt.Fprintf(w, "%sthe schema %s cannot be read, so an editor cannot check this file; %s\n", at, m[1], made)
 		case !ours:
-			fmt.Fprintf(w, "%sthe schema %s is of another version, and an editor may say other things than refrain; %s\n", at, m[1], made)
+			fmt.Fprintf(w, "%sthe schema %s is of another version, and an editor may say other things than "+
+				"refrain; %s\n", at, m[1], made)
 		}
 		return
 	}

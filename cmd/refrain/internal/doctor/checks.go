@@ -66,7 +66,8 @@ func (d *doctor) Examine(ctx context.Context, store string, files []string) {
 
 func (d *doctor) add(area, name, found, fix, format string, args ...any) {
 	d.checks = append(d.checks, check{
-		area, term.OneLine(d.hush(name), 120), found, term.OneLine(d.hush(fmt.Sprintf(format, args...)), 600), term.OneLine(d.hush(fix), 300),
+		area, term.OneLine(d.hush(name), 120), found, term.OneLine(d.hush(fmt.Sprintf(format, args...)), 600),
+		term.OneLine(d.hush(fix), 300),
 	})
 }
 
@@ -194,11 +195,13 @@ func (d *doctor) file(ctx context.Context, name string) {
 	def, from, err := deffile.LoadWithOrigin(d.Env, name)
 	d.from = from
 	if err != nil {
-		d.add("definition", name, foundBroken, "refrain validate "+term.ShellWord(name)+" says what", "it is not valid: %s", firstLine(err))
+		d.add("definition", name, foundBroken, "refrain validate "+term.ShellWord(name)+" says what",
+			"it is not valid: %s", firstLine(err))
 		return
 	}
 	if n := len(def.Warnings()); n > 0 {
-		d.add("definition", name, foundOK, "refrain check "+term.ShellWord(name)+" says which", "%s is valid, with %d warnings", def.Name, n)
+		d.add("definition", name, foundOK, "refrain check "+term.ShellWord(name)+" says which",
+			"%s is valid, with %d warnings", def.Name, n)
 	} else {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
 	}

@@ -17,7 +17,8 @@ import (
 
 // system says what the program is and where it runs.
 func (d *doctor) system() {
-	d.add("system", "refrain", foundOK, "", "%s, on %s/%s with %d processors", strings.TrimPrefix(term.Version(), "refrain "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	d.add("system", "refrain", foundOK, "", "%s, on %s/%s with %d processors",
+		strings.TrimPrefix(term.Version(), "refrain "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	mode, err := term.Mode(d.Env, term.Auto)
 	if err != nil {
 		mode = err.Error()
@@ -32,7 +33,8 @@ func (d *doctor) system() {
 	if d.Getenv("NO_COLOR") != "" {
 		color = "NO_COLOR is set"
 	}
-	d.add("system", "terminal", foundOK, "", "%d×%d, TERM=%s, %s; --progress auto is %s", columns, lines, d.Getenv("TERM"), color, mode)
+	d.add("system", "terminal", foundOK, "", "%d×%d, TERM=%s, %s; --progress auto is %s", columns, lines,
+		d.Getenv("TERM"), color, mode)
 }
 
 // command looks for the program of an agent that runs one.
@@ -51,7 +53,8 @@ func (d *doctor) command(a *definition.Agent) {
 		}
 		program = filepath.Join(a.Command.Dir, program)
 		if info, err := os.Stat(program); err != nil || info.IsDir() {
-			d.add("commands", at, foundBroken, "run refrain where it is, or name its folder with dir", "there is no program %s here", program)
+			d.add("commands", at, foundBroken, "run refrain where it is, or name its folder with dir",
+				"there is no program %s here", program)
 		}
 		return
 	}

@@ -34,7 +34,8 @@ func (d *doctor) store(ctx context.Context, spec string) {
 	}
 	switch kind {
 	case "memory":
-		d.add("store", "memory", foundNote, "name another one with --store or REFRAIN_STORE to keep runs", "runs end with their process, and cannot be resumed")
+		d.add("store", "memory", foundNote, "name another one with --store or REFRAIN_STORE to keep runs",
+			"runs end with their process, and cannot be resumed")
 	case "sqlite":
 		if dir := filepath.Dir(where); filepath.Base(dir) == ".refrain" {
 			if what := runstore.OpenToOthers(dir); what != "" {

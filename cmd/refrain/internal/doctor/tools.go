@@ -52,7 +52,8 @@ func (d *doctor) server(ctx context.Context, def *definition.Definition, a *defi
 	}
 	for _, name := range m.Only {
 		if !slices.Contains(names, name) {
-			d.add("tools", at, foundBroken, "write its own names, without a prefix", "it has no tool %q; it has %s", name, strings.Join(names, ", "))
+			d.add("tools", at, foundBroken, "write its own names, without a prefix", "it has no tool %q; it has %s",
+				name, strings.Join(names, ", "))
 			return
 		}
 	}
@@ -61,7 +62,8 @@ func (d *doctor) server(ctx context.Context, def *definition.Definition, a *defi
 
 // serverConfig is how a run would reach the server.
 func (d *doctor) serverConfig(m *definition.MCP, within time.Duration) mcptoolset.Config {
-	cfg := mcptoolset.Config{Command: m.Command, URL: m.URL, ConnectTimeout: within + time.Second} // the context is over before
+	cfg := mcptoolset.Config{Command: m.Command, URL: m.URL,
+		ConnectTimeout: within + time.Second} // the context is over before
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
 		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
 	}

@@ -70,7 +70,8 @@ func mermaidLabel(lines []string) string {
 		}
 		before := rune(0)
 		for _, r := range l {
-			list := before == 0 && strings.ContainsRune("-+", r) || r == '.' && unicode.IsDigit(before) // as Markdown has them
+			list := before == 0 && strings.ContainsRune("-+", r) ||
+				r == '.' && unicode.IsDigit(before) // as Markdown has them
 			if !list && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _-.,:/()=+★→·≥≤…", r)) {
 				b.WriteRune(r)
 			} else {

@@ -32,7 +32,8 @@ const patience = 10 * time.Second
 func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.Request, l Launch) error {
 	if !s.Durable {
 		req.Program.Close()
-		return term.UsageError(errors.New("--detach: a store in memory ends with this process; name another store with --store"))
+		return term.UsageError(errors.New("--detach: a store in memory ends with this process; name another store " +
+			"with --store"))
 	}
 	sup, err := s.Supervise(e, nil)
 	if err != nil {
@@ -43,7 +44,8 @@ func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.
 		return term.Failure(err)
 	}
 	if err := inBackground(ctx, e, s, l); err != nil {
-		return term.Failure(fmt.Errorf("run %s is stored, but was not continued: %w. %s", l.id, err, runstore.HowToResumeIn(ctx, s.Service, l.id)))
+		return term.Failure(fmt.Errorf("run %s is stored, but was not continued: %w. %s", l.id, err,
+			runstore.HowToResumeIn(ctx, s.Service, l.id)))
 	}
 	tellStanding(ctx, e, s, l.id, "started")
 	if _, err := fmt.Fprintln(e.Stdout, l.id); err != nil {
@@ -141,9 +143,11 @@ func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went 
 	}
 	switch status {
 	case mark.RunRunning:
-		fmt.Fprintf(e.Stderr, "run %s continues in the background: follow it with refrain watch %s; end it with refrain pause %s or refrain cancel %s\n", id, id, id, id)
+		fmt.Fprintf(e.Stderr, "run %s continues in the background: follow it with refrain watch %s; end it with "+
+			"refrain pause %s or refrain cancel %s\n", id, id, id, id)
 	case mark.RunWaiting:
-		fmt.Fprintf(e.Stderr, "run %s has %s in the background, and %s\n%s\n", id, went, runstore.WaitsForPerson, strings.Join(runstore.Asks(id, sum), "\n"))
+		fmt.Fprintf(e.Stderr, "run %s has %s in the background, and %s\n%s\n", id, went, runstore.WaitsForPerson,
+			strings.Join(runstore.Asks(id, sum), "\n"))
 	case mark.RunCompleted:
 		fmt.Fprintf(e.Stderr, "run %s has completed already: refrain watch %s shows its answer\n", id, id)
 	case mark.RunFailed:
@@ -164,7 +168,8 @@ func AsksFirst(a *definition.Agent) bool {
 		return false
 	}
 	for _, b := range a.SubAgents {
-		if a.Loop != nil && len(a.Loop.Order) > 0 && a.Loop.Order[0] != b.Name || a.Loop != nil && b.OutputKey == definition.LoopOutput {
+		if a.Loop != nil && len(a.Loop.Order) > 0 && a.Loop.Order[0] != b.Name ||
+			a.Loop != nil && b.OutputKey == definition.LoopOutput {
 			continue // not the first, or a finalizer
 		}
 		return AsksFirst(b)

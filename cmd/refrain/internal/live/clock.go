@@ -147,7 +147,8 @@ func (c *clocks) waitsFor(def *definition.Definition, now time.Time) (step, most
 
 // left is how long a step can take, by its own bound and those of the loops around
 // it; false if nothing bounds it.
-func (c *clocks) left(def *definition.Definition, at session.Address, now time.Time) (left time.Duration, bounded bool) {
+func (c *clocks) left(def *definition.Definition, at session.Address,
+	now time.Time) (left time.Duration, bounded bool) {
 	bound := func(d time.Duration, since time.Time) {
 		if d <= 0 || since.IsZero() {
 			return

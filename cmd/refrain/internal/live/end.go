@@ -32,8 +32,10 @@ func (f *follower) refused(err error) error {
 		return &term.Exit{Code: term.ExitInterrupted}
 	}
 	if held, ok := errors.AsType[*lease.HeldError](err); ok {
-		return term.Failure(fmt.Errorf("run %s is driven by %s since %s; follow it with refrain watch %s, or pause it with refrain pause %s",
-			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID, held.Key.SessionID))
+		return term.Failure(fmt.Errorf("run %s is driven by %s since %s; follow it with refrain watch %s, or pause "+
+			"it with refrain pause %s",
+			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID,
+			held.Key.SessionID))
 
 	}
 	if errors.Is(err, supervisor.ErrOver) {
@@ -84,7 +86,8 @@ func (f *follower) finish(end supervisor.Ending) error {
 			return term.Failure(err)
 		}
 	}
-	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), findings: f.diagnosis.Findings(), used: f.meter.Used(f.taken)}
+	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), findings: f.diagnosis.Findings(),
+		used: f.meter.Used(f.taken)}
 	f.ended(end, &res)
 	err := f.out.finished(f.req, res)
 	switch {
@@ -127,7 +130,8 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		} else {
 			res.answer = ""
 		}
-		res.next = append(runstore.PausedLines(f.log(), f.summary()), runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
+		res.next = append(runstore.PausedLines(f.log(), f.summary()),
+			runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 	case errors.As(end.Err, new(*sqlite.RemovedError)):
 		f.storeGone(end.Err, res)
 	default:
@@ -172,7 +176,8 @@ func (f *follower) lost(waits bool, res *result) {
 		res.next = append(res.next, line)
 		break // there will be nobody to answer
 	}
-	res.next = append(res.next, "The run ends here, because it is kept in memory: with --store it could wait for the answer")
+	res.next = append(res.next, "The run ends here, because it is kept in memory: with --store it could wait for "+
+		"the answer")
 }
 
 // summary is how the run stands, by its log.

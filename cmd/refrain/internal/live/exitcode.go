@@ -37,7 +37,8 @@ func hasGoal(rec *loop.StopRecord) bool {
 			if rec.Reason != loop.ReasonMaxIterations {
 				return true
 			}
-		case c.Name == "max_consecutive_failures", c.Name == "no_progress", c.Name == "timeout", strings.HasPrefix(c.Name, "budget"):
+		case c.Name == "max_consecutive_failures", c.Name == "no_progress", c.Name == "timeout",
+			strings.HasPrefix(c.Name, "budget"):
 		case c.Name == "exit_loop" && c.Threshold == "nobody":
 		default:
 			return true

@@ -67,9 +67,11 @@ type follower struct {
 }
 
 // NewFollower prepares to drive a run in a stock.
-func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.Definition, req Request, grace time.Duration) (*follower, error) {
+func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.Definition, req Request,
+	grace time.Duration) (*follower, error) {
 	req.definition, req.lasts, req.leaves = def.Name, s.Durable, s.Durable && !s.Recorded
-	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(), fold: progress.Fold{Owned: true}}
+	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(),
+		fold: progress.Fold{Owned: true}}
 	var err error
 	if f.out, err = newOutput(e, mode, f); err != nil {
 		return nil, err

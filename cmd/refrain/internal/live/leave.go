@@ -33,7 +33,8 @@ func (f *follower) detach() (say string) {
 	if step == "" {
 		return "Leaving: the run continues in the background."
 	}
-	return fmt.Sprintf("Leaving after %s (%s): the run then continues in the background. Ctrl-C pauses it instead.", step, most)
+	return fmt.Sprintf("Leaving after %s (%s): the run then continues in the background. Ctrl-C pauses it instead.",
+		step, most)
 }
 
 // stay takes detach back.
@@ -65,7 +66,8 @@ func (f *follower) handOver(ctx context.Context) error {
 	err := inBackground(ctx, f.e, f.stock, Launch{id: id, Grace: f.grace, Brief: f.fold.Stop() != nil})
 	if err != nil {
 		f.out.close()
-		return term.Failure(fmt.Errorf("run %s is paused, and does not go on in the background: %w. %s", id, err, runstore.HowToResumeIn(ctx, f.stock.Service, id)))
+		return term.Failure(fmt.Errorf("run %s is paused, and does not go on in the background: %w. %s", id, err,
+			runstore.HowToResumeIn(ctx, f.stock.Service, id)))
 	}
 	view, run, err := f.stock.View(ctx, id)
 	if err == nil && run != nil && (run.Status == mark.RunCompleted || run.Status == mark.RunFailed) {

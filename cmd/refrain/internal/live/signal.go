@@ -103,7 +103,8 @@ func (f *follower) stopping() string {
 	if len(doubt) > 1 {
 		them = "them"
 	}
-	say := fmt.Sprintf("Stopping now. The effect of %s may have happened, and must not happen twice: refrain resume asks about %s.", strings.Join(doubt, " and "), them)
+	say := fmt.Sprintf("Stopping now. The effect of %s may have happened, and must not happen twice: refrain resume "+
+		"asks about %s.", strings.Join(doubt, " and "), them)
 	if rest {
 		say += " Other steps that are cut off run again."
 	}

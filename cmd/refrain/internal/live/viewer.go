@@ -64,7 +64,8 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	}
 	defer run.Close()
 	if run.Store == nil {
-		return term.UsageError(fmt.Errorf("%s is a file, so there is nothing to follow; show it with refrain show FILE", word))
+		return term.UsageError(fmt.Errorf("%s is a file, so there is nothing to follow; show it with refrain show FILE",
+			word))
 	}
 	w := NewWatching(run)
 	for _, ev := range run.Events {
@@ -159,7 +160,8 @@ func (v *viewer) event(ev *session.Event) error {
 	if ev.Mark != nil {
 		switch ev.Mark.Kind {
 		case mark.KindAsked, mark.KindAnswered, mark.KindRunResumed:
-			v.line(ev.Timestamp, strings.TrimSpace(strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")+" "+events.MarkText(ev.Mark)))
+			v.line(ev.Timestamp, strings.TrimSpace(strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")+" "+
+				events.MarkText(ev.Mark)))
 		}
 	}
 	return nil
@@ -187,7 +189,8 @@ func (v *viewer) alive(held *lease.HeldError) {
 	for _, ev := range slices.Backward(v.log) {
 		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 			took := progress.Clock(time.Since(ev.Timestamp))
-			v.line(time.Now(), fmt.Sprintf("… still running: %s (%s, %s)", runningText(at, iteration), took, held.Owner))
+			v.line(time.Now(), fmt.Sprintf("… still running: %s (%s, %s)", runningText(at, iteration), took,
+				held.Owner))
 			return
 		}
 	}

@@ -65,7 +65,8 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 		return "", nil, err
 	}
 	if r.Store != nil && r.Events[0].Seq != 1 {
-		found = &Flaw{Seq: r.Events[0].Seq, Problem: fmt.Sprintf("events are missing: there are %d, and the last one is number %d", len(r.Events), r.Events[len(r.Events)-1].Seq)}
+		found = &Flaw{Seq: r.Events[0].Seq, Problem: fmt.Sprintf("events are missing: there are %d, and the last one "+
+			"is number %d", len(r.Events), r.Events[len(r.Events)-1].Seq)}
 	}
 	for i, ev := range r.Events {
 		line := 0
@@ -105,7 +106,8 @@ func (l *LogFile) ending(hash string) *Flaw {
 	case l.Sealed() && l.tail == nil:
 		return &Flaw{Problem: "the line with the hash of all is missing at its end"}
 	case l.tail != nil && (l.tail.Chain != hash || l.tail.Events != n):
-		return &Flaw{Problem: "the hash in its last line is that of other events: one of them, or what the run was started with, is not what it was"}
+		return &Flaw{Problem: "the hash in its last line is that of other events: one of them, or what the run was " +
+			"started with, is not what it was"}
 	}
 	return nil
 }

@@ -137,7 +137,8 @@ func unbegun(ctx context.Context, store session.Service, id string) error {
 }
 
 // Standing is how a run stands, by its log and by its lease.
-func Standing(ctx context.Context, store session.Service, id string, by mark.RunStatus) (string, *lease.HeldError, error) {
+func Standing(ctx context.Context, store session.Service, id string,
+	by mark.RunStatus) (string, *lease.HeldError, error) {
 	leaser, ok := store.(lease.Leaser)
 	if by != mark.RunRunning || !ok {
 		return string(by), nil, nil
@@ -150,7 +151,8 @@ func Standing(ctx context.Context, store session.Service, id string, by mark.Run
 		return string(by), held, nil
 	}
 	// It may have ended meanwhile.
-	got, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id, NumRecentEvents: 1})
+	got, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
+		NumRecentEvents: 1})
 	if err != nil {
 		return "", nil, term.Failure(err)
 	}
@@ -166,7 +168,8 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 	if word == "" {
 		return "", term.UsageError(errors.New("no run is named; refrain runs lists the runs, and last is the newest"))
 	}
-	_, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: word, NumRecentEvents: 1})
+	_, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: word,
+		NumRecentEvents: 1})
 	if err == nil {
 		return word, nil
 	}

@@ -112,7 +112,8 @@ func (l *LogFile) add(line []byte, n int) error {
 			return fmt.Errorf("not the first line of an export: %w", err)
 		}
 		if l.Head.Schema > exportSchema {
-			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): read it with that version", l.Head.Refrain, l.Head.Schema, exportSchema)
+			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): read it "+
+				"with that version", l.Head.Refrain, l.Head.Schema, exportSchema)
 		}
 		return nil
 	case kind.Type == "end" && l.Head != nil:
@@ -127,7 +128,8 @@ func (l *LogFile) add(line []byte, n int) error {
 		return fmt.Errorf("not an event of a run: %w", err)
 	}
 	if ev.InvocationID == "" {
-		return errors.New("not an event of a run: it belongs to no invocation; write events with refrain export or refrain run --record FILE")
+		return errors.New("not an event of a run: it belongs to no invocation; write events with refrain export or " +
+			"refrain run --record FILE")
 	}
 	l.Events, l.lines, l.hashes = append(l.Events, ev), append(l.lines, n), append(l.hashes, kind.Chain)
 	return nil

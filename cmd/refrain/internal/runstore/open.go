@@ -41,7 +41,8 @@ const defaultStore = "sqlite:" + ".refrain/refrain.db"
 
 // Flag adds --store.
 func Flag(fl *pflag.FlagSet, spec *string) {
-	fl.StringVar(spec, "store", "", "store of runs: `sqlite:PATH`, postgres:DSN or memory (env REFRAIN_STORE; default "+defaultStore+")")
+	fl.StringVar(spec, "store", "", "store of runs: `sqlite:PATH`, postgres:DSN or memory (env REFRAIN_STORE; default "+
+		defaultStore+")")
 }
 
 // Spec is the store that a flag names, or else the environment, or else
@@ -117,7 +118,8 @@ func OpenService(ctx context.Context, e *term.Env, spec string) (session.Service
 	case err != nil:
 		return nil, nil, term.UsageError(err)
 	case kind == "memory":
-		return nil, nil, term.UsageError(errors.New("a store in memory ends with its run, so it holds no runs; name another store with --store"))
+		return nil, nil, term.UsageError(errors.New("a store in memory ends with its run, so it holds no runs; name " +
+			"another store with --store"))
 	case kind == "sqlite":
 		if _, err := os.Stat(where); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, term.UsageError(noStore(where))
@@ -153,7 +155,8 @@ func canWrite(path string) bool {
 type noStore string
 
 func (s noStore) Error() string {
-	return fmt.Sprintf("there are no runs here: %s does not exist; start a run with refrain run, or name another store with --store", string(s))
+	return fmt.Sprintf("there are no runs here: %s does not exist; start a run with refrain run, or name another "+
+		"store with --store", string(s))
 }
 
 // ArtifactsDir is the folder of the files that runs of a store have saved: beside

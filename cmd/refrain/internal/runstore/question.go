@@ -52,7 +52,8 @@ func Asks(id string, sum *progress.Summary) []string {
 	var lines []string
 	for _, q := range sum.Waits {
 		who := cmp.Or(string(sum.AskedBy(q.ID)), "it")
-		lines = append(lines, progress.Clean(who+" asks: "+QuestionText(q)), "Answer with: "+progress.Clean(HowToAnswer(id, q, len(sum.Waits) > 1)))
+		lines = append(lines, progress.Clean(who+" asks: "+QuestionText(q)),
+			"Answer with: "+progress.Clean(HowToAnswer(id, q, len(sum.Waits) > 1)))
 	}
 	if len(lines) == 0 { // the log was cut, or nothing is open any more
 		lines = append(lines, "Answer with: refrain answer "+id)

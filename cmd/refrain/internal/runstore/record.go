@@ -27,7 +27,8 @@ type recorder struct {
 func newRecorder(s session.Service, name string) (*recorder, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("--record %s: this file exists, and may be the record of another run; choose another name, or remove it", name)
+		return nil, fmt.Errorf("--record %s: this file exists, and may be the record of another run; choose another "+
+			"name, or remove it", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--record: %w", err)
@@ -93,7 +94,8 @@ func OpenLog(e *term.Env, name string) (*LogFile, error) {
 	case err != nil:
 		return nil, term.Failure(err)
 	case len(log.Events) == 0:
-		return nil, term.UsageError(fmt.Errorf("%s: it has no events; write them with refrain export or refrain run --record FILE", name))
+		return nil, term.UsageError(fmt.Errorf("%s: it has no events; write them with refrain export or refrain run "+
+			"--record FILE", name))
 	case log.cut:
 		fmt.Fprintf(e.Stderr, "%s: the last line was cut off and is left out\n", name)
 	}

@@ -33,7 +33,8 @@ func HowToResumeIn(ctx context.Context, store session.Service, id string) string
 	if err := writable(store); err != nil {
 		return cannotResume(id, err)
 	}
-	got, err := store.Get(context.WithoutCancel(ctx), &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id})
+	got, err := store.Get(context.WithoutCancel(ctx), &session.GetRequest{AppName: AppName, UserID: UserName,
+		SessionID: id})
 	if err != nil {
 		return cannotResume(id, err)
 	}
@@ -61,7 +62,8 @@ func (r *Run) HowToResume() string {
 // writable returns why no run of a store can go on; nil for a store that can be written.
 func writable(store session.Service) error {
 	if s, ok := store.(*sqlite.Service); ok && s.ReadOnly() {
-		return errors.New("its store is read-only here; copy the database to a folder that you can write, and name the copy with --store")
+		return errors.New("its store is read-only here; copy the database to a folder that you can write, and name " +
+			"the copy with --store")
 	}
 	return nil
 }

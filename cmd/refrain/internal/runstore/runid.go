@@ -31,7 +31,8 @@ func CheckID(id string) error {
 	case strings.HasPrefix(id, "-"):
 		return fmt.Errorf("the ID %q begins with a hyphen, as flags do; choose another one", id)
 	case !utf8.ValidString(id) || strings.ContainsFunc(id, unseen):
-		return fmt.Errorf("the ID %q has characters that cannot be seen or typed; use letters, digits and - _ . : @ /", id)
+		return fmt.Errorf("the ID %q has characters that cannot be seen or typed; use letters, digits and - _ . : @ /",
+			id)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func (r *Run) Sound() (*Verified, error) {
 	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0): // or else the seals say more
 		return nil, fmt.Errorf("the log was changed, or is incomplete: %s", v.Flaw)
 	case r.Events[0].Seq != 1:
-		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; export all of it with refrain export", r.Events[0].Seq)
+		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; export all of it with "+
+			"refrain export", r.Events[0].Seq)
 	}
 	for _, l := range v.Loops {
 		if l.Problem != "" {
@@ -58,7 +59,8 @@ func (r *Run) Save(ctx context.Context, svc session.Service) (err error) {
 		_, err := store.Start(ctx, svc, req)
 		return err
 	}
-	beside, err := svc.Create(ctx, &session.CreateRequest{AppName: AppName, UserID: UserName, SessionID: "import_" + uuid.NewString()[:8]})
+	beside, err := svc.Create(ctx, &session.CreateRequest{AppName: AppName, UserID: UserName,
+		SessionID: "import_" + uuid.NewString()[:8]})
 	if err != nil {
 		return err
 	}
@@ -72,7 +74,8 @@ func (r *Run) Save(ctx context.Context, svc session.Service) (err error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err := restoreShared(ctx, svc, beside.Session, before); err != nil {
-		return errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: AppName, UserID: UserName, SessionID: r.ID}))
+		return errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: AppName, UserID: UserName,
+			SessionID: r.ID}))
 	}
 	return nil
 }

@@ -119,11 +119,13 @@ func (r *Run) verifyHead(v *Verified) {
 		return // a version before this one has written it
 	}
 	if n := len(v.Runs); r.File.Head.over() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {
-		v.Flaw = &Flaw{Problem: fmt.Sprintf("its first line says that the run is %s, but its end is missing", r.File.Head.Status)}
+		v.Flaw = &Flaw{Problem: fmt.Sprintf("its first line says that the run is %s, but its end is missing",
+			r.File.Head.Status)}
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Initial)) {
 		if statekey.Own(key) {
-			v.State = append(v.State, fmt.Sprintf("key %q is in the first line, and the run had nothing to begin with", key))
+			v.State = append(v.State, fmt.Sprintf("key %q is in the first line, and the run had nothing to begin with",
+				key))
 		}
 	}
 }

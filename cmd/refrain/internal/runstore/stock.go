@@ -87,7 +87,8 @@ func OpenStock(ctx context.Context, e *term.Env, spec, word string) (*Stock, str
 
 // begun fails for a run that has no event.
 func begun(ctx context.Context, service session.Service, id string) error {
-	got, err := service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id, NumRecentEvents: 1})
+	got, err := service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
+		NumRecentEvents: 1})
 	if err != nil {
 		return term.Failure(err)
 	}
@@ -153,7 +154,8 @@ func PrepareFolder(e *term.Env, spec string) error {
 		}
 		return nil
 	} else if err != nil {
-		return term.Failure(fmt.Errorf("make the folder of the runs: %w; --store names another place, and --store memory keeps nothing", err))
+		return term.Failure(fmt.Errorf("make the folder of the runs: %w; --store names another place, and --store "+
+			"memory keeps nothing", err))
 	}
 	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600); err != nil {
 		return term.Failure(err)

@@ -26,7 +26,8 @@ func (s *Stock) Taken(ctx context.Context, id string, seen int64) error {
 
 // LastSeq is the number of a run's last event.
 func (s *Stock) LastSeq(ctx context.Context, id string) (int64, error) {
-	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id, NumRecentEvents: 1})
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
+		NumRecentEvents: 1})
 	if err != nil {
 		return 0, err
 	}

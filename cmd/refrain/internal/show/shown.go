@@ -153,7 +153,8 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 	}
 	sum := progress.Summarize(last)
 	s := &Shown{
-		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
+		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
+		Waits:  sum.Waits,
 		Answer: fold.Answer(), Stops: fold.Stops(), Findings: diagnosis.Findings(), Tree: live.Tree(),
 	}
 	s.main, s.now = s.Tree.Main(), s.Tree.Now

@@ -161,7 +161,8 @@ func printStop(w io.Writer, rec *loop.StopRecord) {
 
 // isLimit reports whether a condition is a limit that is used up.
 func isLimit(name string) bool {
-	return name == string(loop.ReasonMaxIterations) || name == string(loop.ReasonTimeout) || strings.HasPrefix(name, "budget.")
+	return name == string(loop.ReasonMaxIterations) || name == string(loop.ReasonTimeout) ||
+		strings.HasPrefix(name, "budget.")
 }
 
 // conditionText is what a condition saw.

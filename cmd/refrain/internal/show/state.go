@@ -57,7 +57,8 @@ func printDiff(w io.Writer, changes []progress.Change) {
 			fmt.Fprintf(w, "~ %s:\n", key)
 			term.Indented(w, wordDiff(c.Words), "    ")
 		default:
-			fmt.Fprintf(w, "~ %s: %s → %s\n", key, progress.Clean(valueText(c.Before)), progress.Clean(valueText(c.After)))
+			fmt.Fprintf(w, "~ %s: %s → %s\n", key, progress.Clean(valueText(c.Before)),
+				progress.Clean(valueText(c.After)))
 		}
 	}
 }

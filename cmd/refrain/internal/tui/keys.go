@@ -161,7 +161,8 @@ func (m *model) hints() string {
 	for _, k := range []struct {
 		hint
 		there bool
-	}{{hint{"p", "pause"}, h.Pause != nil}, {hint{"c", "cancel"}, h.Cancel != nil}, {hint{"d", "detach"}, h.Detach != nil}} {
+	}{{hint{"p", "pause"}, h.Pause != nil}, {hint{"c", "cancel"}, h.Cancel != nil},
+		{hint{"d", "detach"}, h.Detach != nil}} {
 		if k.there {
 			keys = append(keys, k.hint)
 		}

@@ -44,7 +44,8 @@ func (m *model) output(room int) (title string, lines []string) {
 	from := m.first(len(all), room)
 	lines = append(lines, all[from:min(len(all), from+room)]...)
 	if len(all) > room {
-		lines = append(lines, faint.of(fmt.Sprintf(" lines %d to %d of %d", from+1, min(len(all), from+room), len(all))))
+		lines = append(lines, faint.of(fmt.Sprintf(" lines %d to %d of %d", from+1, min(len(all), from+room),
+			len(all))))
 	}
 	return title, lines
 }
