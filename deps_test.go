@@ -48,6 +48,7 @@ artifact:
 artifact/...: artifact
 budget:
 internal/credential:
+internal/requesttemplate: template
 internal/interpreter:
 internal/longtest:
 internal/pipe:
@@ -69,8 +70,8 @@ agent/drive: agent agent/internal/... session session/mark artifact budget memor
 agent/agenttest: agent agent/drive session
 agent/llmagent: agent agent/drive budget expr session session/mark model template tool tool/...
 agent/humanagent: agent agent/drive session session/mark template
-agent/remoteagent: agent agent/drive internal/credential session session/lease session/mark template tool/toolconfirmation
-agent/taskagent: agent agent/drive internal/credential internal/interpreter internal/procgroup session session/mark model expr template
+agent/remoteagent: agent agent/drive internal/credential internal/requesttemplate session session/lease session/mark template tool/toolconfirmation
+agent/taskagent: agent agent/drive internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template
 agent/workflowagents/loopagent: agent agent/drive budget loop session session/statekey session/seal session/mark model
 agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session

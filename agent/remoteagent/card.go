@@ -4,6 +4,7 @@ package remoteagent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 )
 
 const (
@@ -34,7 +36,7 @@ const (
 // are taken out of it.
 func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.AgentCard, where string, err error) {
 	if a.source != nil {
-		u, err := a.source.fill(drive.At(ctx).Lookup)
+		u, err := a.source.Fill(drive.At(ctx).Lookup)
 		if err != nil {
 			return nil, "", err
 		}
@@ -81,7 +83,7 @@ func (w *wire) usable(all []*a2a.AgentInterface) (usable []*a2a.AgentInterface, 
 		}
 		if err != nil {
 			if len(errs) < maxNamed {
-				errs = append(errs, withoutURL(err))
+				errs = append(errs, requesttemplate.WithoutURL(err))
 			}
 			continue
 		}
@@ -136,7 +138,7 @@ func fetch(ctx context.Context, c *connection, u *url.URL) (*a2a.AgentCard, erro
 		}
 	}
 	return nil, fmt.Errorf("%w, and there is no card of this agent at %s; give the address of the card", first,
-		shortURL(origin.JoinPath(wellKnown)))
+		requesttemplate.Short(origin.JoinPath(wellKnown)))
 }
 
 // names reports whether a card names an address.
@@ -150,14 +152,14 @@ func names(card *a2a.AgentCard, u *url.URL) bool {
 func (c *connection) get(ctx context.Context, u *url.URL) (card *a2a.AgentCard, missing bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, false, fmt.Errorf("AgentCardSource: %w", withoutURL(err))
+		return nil, false, fmt.Errorf("AgentCardSource: %w", requesttemplate.WithoutURL(err))
 	}
 	req.Header.Set("Accept", "application/json")
 	fail := func(err error) (*a2a.AgentCard, bool, error) {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, false, fmt.Errorf("read agent card %s: %w", shortURL(u), c.reason(err))
+		return nil, false, fmt.Errorf("read agent card %s: %w", requesttemplate.Short(u), c.reason(err))
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -167,7 +169,7 @@ func (c *connection) get(ctx context.Context, u *url.URL) (card *a2a.AgentCard, 
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
-		return nil, true, fmt.Errorf("read agent card %s: %s", shortURL(u), resp.Status)
+		return nil, true, fmt.Errorf("read agent card %s: %s", requesttemplate.Short(u), resp.Status)
 	default:
 		return fail(errors.New(resp.Status))
 	}
@@ -184,4 +186,13 @@ func (c *connection) get(ctx context.Context, u *url.URL) (card *a2a.AgentCard, 
 		return nil, true, err
 	}
 	return card, false, nil
+}
+
+// identity is what an agent is known by in the log: the address of its card, with
+// a sum in the place of the query, which may be secret.
+func identity(u *url.URL) string {
+	if u.RawQuery == "" {
+		return requesttemplate.Short(u)
+	}
+	return fmt.Sprintf("%s?sha256=%.4x", requesttemplate.Short(u), sha256.Sum256([]byte(u.RawQuery)))
 }

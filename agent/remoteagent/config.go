@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -90,9 +91,9 @@ type BeforeA2ARequestCallback func(ctx agent.CallbackContext, req *a2a.SendMessa
 type A2AAgent struct {
 	*drive.Base
 	cfg     A2AConfig
-	source  *urlTemplate // nil for a card that is given, or in a file
-	origins []string     // of Hosts
-	payload node         // nil for the user's message
+	source  *requesttemplate.URL // nil for a card that is given, or in a file
+	origins []string             // of Hosts
+	payload requesttemplate.JSON // nil for the user's message
 	headers []header
 	memory  memory
 }
@@ -130,6 +131,7 @@ func NewA2A(cfg A2AConfig) (agent.Agent, error) {
 
 func (a *A2AAgent) parse(p *parser) {
 	cfg := &a.cfg
+	templates := requesttemplate.Parser{Template: p.template, Errorf: p.errorf}
 	remote := strings.HasPrefix(cfg.AgentCardSource, "http://") || strings.HasPrefix(cfg.AgentCardSource, "https://")
 	switch {
 	case cfg.AgentCard == nil && cfg.AgentCardSource == "":
@@ -137,20 +139,27 @@ func (a *A2AAgent) parse(p *parser) {
 	case cfg.AgentCard != nil && cfg.AgentCardSource != "":
 		p.errorf("both AgentCard and AgentCardSource are set")
 	case remote:
-		if a.source = p.url("AgentCardSource", cfg.AgentCardSource); a.source != nil {
-			a.origins = p.origins(cfg.Hosts, a.source.base.Scheme)
+		if a.source = templates.URL("AgentCardSource", cfg.AgentCardSource); a.source != nil {
+			a.origins = p.origins(cfg.Hosts, a.source.Scheme())
 		}
 	case strings.Contains(cfg.AgentCardSource, "{{"), strings.Contains(cfg.AgentCardSource, "://"):
 		p.errorf("AgentCardSource: %q is no URL of http or https with a host, and no path of a file",
 			cfg.AgentCardSource)
 	}
-	if cfg.Payload != nil {
-		a.payload = p.node("Payload", cfg.Payload)
+	switch x := cfg.Payload.(type) {
+	case nil:
+	case string: // words, also where they are one placeholder
+		words := p.template("Payload", x)
+		a.payload = func(lookup func(string) (any, bool)) (any, error) {
+			return requesttemplate.Fill("Payload", words, lookup)
+		}
+	default:
+		a.payload = templates.JSON("Payload", x)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
 		field := fmt.Sprintf("Headers[%q]", name)
 		switch {
-		case !isToken(name):
+		case !requesttemplate.IsHeaderName(name):
 			p.errorf("%s: not a name of a header", field)
 		case strings.EqualFold(name, "Host"):
 			p.errorf("%s: the URL says which host it is", field)
@@ -189,11 +198,21 @@ func (p *parser) origins(hosts []string, scheme string) []string {
 	return all
 }
 
-// isToken reports whether a text can be the name of a header.
-func isToken(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	}) < 0
+// parser parses the templates of a config and notes every mistake.
+type parser struct{ errs []error }
+
+func (p *parser) errorf(format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf(format, args...))
+}
+
+// template parses a template. It never returns nil.
+func (p *parser) template(field, text string) *template.Template {
+	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
+	if err != nil {
+		p.errorf("%s: %w", field, err)
+		return new(template.Template)
+	}
+	return t
 }
 
 // Type is [agent.TypeRemote].

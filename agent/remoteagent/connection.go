@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 )
 
 // connection is how one run reaches the remote agent.
@@ -90,7 +91,7 @@ func (c *connection) reason(err error) error {
 	if limit := c.wire.exceeded.Load(); limit {
 		return &LimitError{Limit: c.wire.limit}
 	}
-	err = withoutURL(err)
+	err = requesttemplate.WithoutURL(err)
 	switch c.wire.status.Load() {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		err = fmt.Errorf("%w; give what the agent wants to see in Headers", err)
@@ -115,7 +116,7 @@ func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 	w := &wire{limit: a.cfg.SizeLimit, headers: make(http.Header)}
 	lookup := drive.At(ctx).Lookup
 	for _, h := range a.headers {
-		value, err := fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
+		value, err := requesttemplate.Fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
 		if err != nil {
 			return nil, err
 		}
@@ -132,9 +133,9 @@ func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 func (w *wire) allows(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%.200q is neither http nor https", shortURL(u))
+		return fmt.Errorf("%.200q is neither http nor https", requesttemplate.Short(u))
 	case u.Host == "":
-		return fmt.Errorf("%.200q has no host", shortURL(u))
+		return fmt.Errorf("%.200q has no host", requesttemplate.Short(u))
 	case !slices.Contains(w.origins, credential.Origin(u)):
 		return fmt.Errorf("%w: %.200q is not one of %q; if that is right, ask for the card there, or list it in Hosts",
 			errNotAllowed, credential.Origin(u), w.origins)

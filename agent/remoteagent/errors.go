@@ -5,7 +5,6 @@ package remoteagent
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"unicode"
 )
@@ -76,11 +75,3 @@ type shownError struct {
 func (e *shownError) Error() string { return e.text }
 
 func (e *shownError) Unwrap() error { return e.err }
-
-// withoutURL takes the URL out of an error of a request: its query may be secret.
-func withoutURL(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
-}

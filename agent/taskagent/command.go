@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -184,7 +185,7 @@ func (a *CommandAgent) process(id string, lookup func(string) (any, bool)) (*pro
 		p.args = append(p.args, arg)
 	}
 	var err error
-	if p.stdin, err = fill("Stdin", a.stdin, lookup); err != nil {
+	if p.stdin, err = requesttemplate.Fill("Stdin", a.stdin, lookup); err != nil {
 		return nil, err
 	}
 	dir, err := fillArg("Dir", a.dir, lookup)
@@ -208,7 +209,7 @@ func (a *CommandAgent) process(id string, lookup func(string) (any, bool)) (*pro
 // fillArg is fill for what is handed to the system, which ends it at a zero
 // byte.
 func fillArg(field string, t *template.Template, lookup func(string) (any, bool)) (string, error) {
-	text, err := fill(field, t, lookup)
+	text, err := requesttemplate.Fill(field, t, lookup)
 	if err == nil && strings.Contains(text, "\x00") {
 		err = fmt.Errorf("%s: a value has a zero byte in it", field)
 	}

@@ -4,7 +4,6 @@ package taskagent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -29,7 +29,7 @@ type HTTPConfig struct {
 	// URL is a template of an http or https URL. Placeholders may stand only after the host, so
 	// that no value can choose the server, and are escaped: before a question mark as part of one
 	// segment of the path, after it as part of the query. Sections such as {{#key}} are not
-	// possible. Required.
+	// possible, and a name and a password belong in Headers. Required.
 	URL string
 	// Headers are templates. A value with a line break in it is an error. The header Host cannot be
 	// set. Values, except those of common headers such as Accept, are treated as secrets: they are
@@ -81,10 +81,10 @@ type HTTPAgent struct {
 	task
 	cfg      HTTPConfig
 	client   *http.Client
-	url      *urlTemplate
+	url      *requesttemplate.URL
 	headers  []variable // by name
 	body     *template.Template
-	bodyJSON node
+	bodyJSON requesttemplate.JSON
 }
 
 // NewHTTP returns an agent that sends an HTTP request. It says the body of the
@@ -134,12 +134,12 @@ func (a *HTTPAgent) parse(s *source) {
 	if _, err := http.NewRequest(cfg.Method, "http://localhost/", nil); err != nil {
 		s.errorf("Method %q is not one of HTTP", cfg.Method)
 	}
-	a.url = s.url("URL", cfg.URL)
+	a.url = s.templates().URL("URL", cfg.URL)
 	checkHosts(cfg.RedirectHosts, s)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
 		field := fmt.Sprintf("Headers[%q]", name)
 		switch {
-		case !isToken(name):
+		case !requesttemplate.IsHeaderName(name):
 			s.errorf("%s: not a name of a header", field)
 		case strings.EqualFold(name, "Host"):
 			s.errorf("%s: the URL says which host it is", field)
@@ -151,10 +151,7 @@ func (a *HTTPAgent) parse(s *source) {
 		if cfg.Body != "" {
 			s.errorf("both Body and BodyJSON are set")
 		}
-		if _, err := json.Marshal(cfg.BodyJSON); err != nil {
-			s.errorf("BodyJSON: %w", err)
-		}
-		a.bodyJSON = s.json("BodyJSON", cfg.BodyJSON)
+		a.bodyJSON = s.templates().JSON("BodyJSON", cfg.BodyJSON)
 	}
 	if cfg.Timeout < 0 {
 		s.errorf("Timeout is negative: %s", cfg.Timeout)
@@ -185,7 +182,7 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 	if name := headerIdempotencyKey; key != "" && req.Header.Get(name) == "" {
 		req.Header.Set(name, key)
 	}
-	where := shortURL(req.URL)
+	where := requesttemplate.Short(req.URL)
 	got, err := a.send(req)
 	if err != nil {
 		if within.Err() != nil {

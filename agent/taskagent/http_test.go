@@ -93,6 +93,12 @@ func TestURLCannotBeLedElsewhere(t *testing.T) {
 			has(t, err, "URL")
 		}
 	}
+	_, err := taskagent.NewHTTP(taskagent.HTTPConfig{Config: taskagent.Config{Name: "h"}, URL: "https://ana:hunter2@example.com/{{x}}"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	} else {
+		has(t, err, "URL has a name or a password in it; send them in a header")
+	}
 	s := echo(t)
 	for _, value := range []string{"..", "."} {
 		got := request(t, taskagent.HTTPConfig{URL: s.URL + "/a/{{x}}/b"}, map[string]any{"x": value})

@@ -5,32 +5,31 @@ package taskagent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/model"
 )
 
 // request fills the templates, and learns from them what is secret.
 func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool),
 	secrets *credential.Secrets) (*http.Request, error) {
-	where, err := a.url.fill(lookup)
+	where, err := a.url.Fill(lookup)
 	if err != nil {
 		return nil, err
 	}
-	body, err := fill("Body", a.body, lookup)
+	body, err := requesttemplate.Fill("Body", a.body, lookup)
 	if err != nil {
 		return nil, err
 	}
 	if a.bodyJSON != nil {
-		data, err := a.bodyJSON.fill(lookup)
+		data, err := a.bodyJSON(lookup)
 		if err != nil {
 			return nil, err
 		}
@@ -40,15 +39,15 @@ func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool)
 		}
 		body = string(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, a.cfg.Method, where, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, a.cfg.Method, where.String(), strings.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("URL: %w", withoutURL(err))
+		return nil, fmt.Errorf("URL: %w", requesttemplate.WithoutURL(err))
 	}
 	if a.bodyJSON != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for _, h := range a.headers {
-		value, err := fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
+		value, err := requesttemplate.Fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +75,7 @@ type answer struct {
 func (a *HTTPAgent) send(req *http.Request) (answer, error) {
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return answer{}, withoutURL(err)
+		return answer{}, requesttemplate.WithoutURL(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, a.cfg.SizeLimit+1))
@@ -127,19 +126,4 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// withoutURL takes the URL out of an error: its query may hold a secret.
-func withoutURL(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
-}
-
-// isToken reports whether a text can be the name of a header.
-func isToken(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	}) < 0
 }

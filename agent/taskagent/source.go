@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -85,11 +86,10 @@ func (s *source) condition(field, text string) *expr.Program {
 	return p
 }
 
-// fill fills a template and says which one if it cannot.
-func fill(field string, t *template.Template, lookup func(string) (any, bool)) (string, error) {
-	text, err := t.Execute(lookup)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", field, err)
+// templates parses the templates of a request.
+func (s *source) templates() requesttemplate.Parser {
+	return requesttemplate.Parser{
+		Template: func(field, text string) *template.Template { return s.template(field, text, template.Mustache) },
+		Errorf:   s.errorf,
 	}
-	return text, nil
 }

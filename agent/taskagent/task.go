@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -175,7 +176,7 @@ func (t *task) reason(ctx agent.InvocationContext, delta, result map[string]any)
 		return t.exitWhen.String(), nil
 	}
 	lookup := drive.At(ctx).Lookup
-	return fill("ExitReason", t.exitReason, func(name string) (any, bool) {
+	return requesttemplate.Fill("ExitReason", t.exitReason, func(name string) (any, bool) {
 		if name == "result" {
 			return result, true
 		}

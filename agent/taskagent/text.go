@@ -5,6 +5,7 @@ package taskagent
 import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -46,7 +47,7 @@ func NewText(cfg TextConfig) (agent.Agent, error) {
 func (a *TextAgent) Config() TextConfig { return a.cfg }
 
 func (a *TextAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	text, err := fill("Text", a.text, drive.At(ctx).Lookup)
+	text, err := requesttemplate.Fill("Text", a.text, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err
 	}

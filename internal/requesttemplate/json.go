@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package remoteagent
+package requesttemplate
 
 import (
 	"encoding/json"
@@ -12,44 +12,30 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// parser parses the templates of a config and notes everything that is wrong.
-type parser struct{ errs []error }
+// JSON fills the texts in a JSON value. A text that is one placeholder becomes the value itself,
+// such as a number or a list.
+type JSON func(lookup func(string) (any, bool)) (any, error)
 
-func (p *parser) errorf(format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf(format, args...))
-}
-
-// template parses a template. It never returns nil.
-func (p *parser) template(field, text string) *template.Template {
-	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
-	if err != nil {
-		p.errorf("%s: %w", field, err)
-		return new(template.Template)
+// JSON parses the templates in a value. Go values that are not maps, lists or texts are
+// taken as encoding/json writes them.
+func (p Parser) JSON(field string, v any) JSON {
+	if _, err := json.Marshal(v); err != nil {
+		p.Errorf("%s: %w", field, err)
+		return constant(nil)
 	}
-	return t
+	return p.json(field, v)
 }
 
-func fill(field string, t *template.Template, lookup func(string) (any, bool)) (string, error) {
-	text, err := t.Execute(lookup)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", field, err)
-	}
-	return text, nil
-}
+func constant(v any) JSON { return func(func(string) (any, bool)) (any, error) { return v, nil } }
 
-// node is a value in which texts are templates.
-type node func(lookup func(string) (any, bool)) (any, error)
-
-// node parses the templates in a value of JSON's types. It takes other values for
-// what JSON makes of them.
-func (p *parser) node(field string, v any) node {
+func (p Parser) json(field string, v any) JSON {
 	switch x := v.(type) {
 	case string:
 		return p.text(field, x)
 	case []any:
-		items := make([]node, len(x))
+		items := make([]JSON, len(x))
 		for i, item := range x {
-			items[i] = p.node(fmt.Sprintf("%s[%d]", field, i), item)
+			items[i] = p.json(fmt.Sprintf("%s[%d]", field, i), item)
 		}
 		return func(lookup func(string) (any, bool)) (any, error) {
 			list := make([]any, len(items))
@@ -62,9 +48,9 @@ func (p *parser) node(field string, v any) node {
 			return list, nil
 		}
 	case map[string]any:
-		items := make(map[string]node, len(x))
+		items := make(map[string]JSON, len(x))
 		for _, key := range slices.Sorted(maps.Keys(x)) {
-			items[key] = p.node(fmt.Sprintf("%s[%q]", field, key), x[key])
+			items[key] = p.json(fmt.Sprintf("%s[%q]", field, key), x[key])
 		}
 		return func(lookup func(string) (any, bool)) (any, error) {
 			m := make(map[string]any, len(items))
@@ -76,34 +62,36 @@ func (p *parser) node(field string, v any) node {
 			}
 			return m, nil
 		}
-	case nil, bool, int, int64, uint64, float64:
-		return func(func(string) (any, bool)) (any, error) { return v, nil }
+	case nil, bool, int, int64, uint64, float64, json.Number:
+		return constant(v)
 	}
 	text, err := json.Marshal(v)
-	var plain any
-	if err == nil {
-		err = json.Unmarshal(text, &plain)
-	}
 	if err != nil {
-		p.errorf("%s: %w", field, err)
+		return constant(nil) // it was reported
 	}
-	return p.node(field, plain)
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber() // a number keeps its digits
+	var plain any
+	if err := d.Decode(&plain); err != nil {
+		p.Errorf("%s: %w", field, err)
+	}
+	return p.json(field, plain)
 }
 
-func (p *parser) text(field, text string) node {
-	t := p.template(field, text)
+func (p Parser) text(field, text string) JSON {
+	t := p.Template(field, text)
 	only := onlyKey(text, t)
 	return func(lookup func(string) (any, bool)) (any, error) {
-		if only != "" && field != "Payload" {
+		if only != "" {
 			if v, ok := valueOf(only, lookup); ok {
 				return v, nil
 			}
 		}
-		return fill(field, t, lookup)
+		return Fill(field, t, lookup)
 	}
 }
 
-// onlyKey is the key of a text that is nothing but a placeholder.
+// onlyKey is the key of a text that consists of one placeholder.
 func onlyKey(text string, t *template.Template) string {
 	refs := t.Keys()
 	if len(refs) != 1 || refs[0].Section {
