@@ -167,15 +167,38 @@ func (r *adkReader) generation(a *agent, v value) {
 			}
 			r.fail(p.value.at(), a.was, full, "max_output_tokens must be a whole number above 0, got %s",
 				p.value.what())
+		case name == "thinking_config" && p.value.isMap():
+			r.thinking(a, p.value, full)
 		case name == "response_schema" || name == "response_json_schema" || name == "response_mime_type":
 			r.dropped(p.at, a.was, full, "write it as JSON Schema in output_schema",
 				"the shape of an answer is in output_schema")
 		case slices.Contains(generationFields, name):
-			r.dropped(p.at, a.was, full, "", "a definition says the temperature and the most tokens of an answer, "+
-				"nothing else")
+			r.dropped(p.at, a.was, full, "", "a definition sets the temperature, the tokens of an answer and the "+
+				"thinking level, nothing else")
 		default:
 			r.fail(p.at, a.was, full, "unknown field %q of generate_content_config", p.key).Advice = meant(name,
 				generationFields)
+		}
+	}
+}
+
+// thinking carries the level over. A budget of tokens, and whether thoughts are shown, have no
+// place in a definition.
+func (r *adkReader) thinking(a *agent, v value, full string) {
+	levels := []string{"minimal", "low", "medium", "high"}
+	for _, p := range v.pairs() {
+		v.ask(p.key)
+		full := full + "." + p.key
+		switch level := strings.ToLower(p.value.text()); {
+		case p.value.isNull():
+		case snake(p.key) != "thinking_level":
+			r.dropped(p.at, a.was, full, "", "a definition sets the thinking level, nothing else about thoughts")
+		case slices.Contains(levels, level):
+			a.set("thinking", level, p.value)
+			r.mapped(p.at, a.was, full, "thinking")
+		default:
+			r.fail(p.value.at(), a.was, full, "thinking_level must be %s, got %s", strings.Join(levels, ", "),
+				p.value.what()).Advice = meant(level, levels)
 		}
 	}
 }

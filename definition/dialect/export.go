@@ -111,7 +111,7 @@ func (e *exporter) file(name string) string {
 // said are the fields that are written, or looked at where they are.
 var said = map[string]bool{
 	"name": true, "type": true, "description": true, "sub_agents": true, "order": true, "max_iterations": true, "output_key": true,
-	"can_exit_loop": true, "model": true, "instructions": true, "goal": true, "context": true, "tools": true, "temperature": true, "max_tokens": true,
+	"can_exit_loop": true, "model": true, "instructions": true, "goal": true, "context": true, "tools": true, "temperature": true, "max_tokens": true, "thinking": true,
 	"inputs": true, "state": true, "ref": true, "finalizer": true,
 }
 
@@ -487,6 +487,10 @@ func (e *exporter) generation(a *definition.Agent) object {
 	if n := a.LLM.MaxTokens; n > 0 {
 		g = append(g, field{key: "max_output_tokens", value: int(n)})
 		e.mapped(at(a, "max_tokens"), a.Name, "max_tokens", "generate_content_config.max_output_tokens")
+	}
+	if level := a.LLM.Thinking; level != "" {
+		g = append(g, field{key: "thinking_config", value: object{{key: "thinking_level", value: string(level)}}})
+		e.mapped(at(a, "thinking"), a.Name, "thinking", "generate_content_config.thinking_config.thinking_level")
 	}
 	return g
 }

@@ -115,7 +115,7 @@ func outlined(a *definition.Agent, model string) outline {
 	}
 	if l := a.LLM; l != nil {
 		o.Model, o.Instructions, o.Context = model, l.Instructions, l.Context
-		o.Generation = []any{l.Temperature, l.MaxTokens}
+		o.Generation = []any{l.Temperature, l.MaxTokens, l.Thinking}
 		for _, t := range l.Tools {
 			o.Tools = append(o.Tools, t.Func)
 			if t.MCP != nil {
