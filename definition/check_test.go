@@ -29,7 +29,7 @@ func TestPreflight(t *testing.T) {
 	}{
 		{
 			"it can never stop", "max_iterations: 0\nsub_agents: [{name: a, text: a}]", "2:17", definition.SeverityError, definition.CodeEndless,
-			"this loop can never stop", "give max_iterations, timeout, stop_when", [2]string{"max_iterations: 0", "max_iterations: 3"},
+			"this loop can never stop", "give max_iterations above 0, timeout, stop_when", [2]string{"max_iterations: 0", "max_iterations: 3"},
 		},
 		{
 			"it can never stop, but for a time", "max_iterations: 0\nsub_agents: [{name: a, text: a}]", "2:17", definition.SeverityError, definition.CodeEndless,

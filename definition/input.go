@@ -269,7 +269,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 			names := slices.Sorted(maps.Keys(kinds))
 			known := "the definition has no inputs"
 			if len(names) > 0 {
-				known = "there are " + strings.Join(names, ", ")
+				known = "its inputs: " + strings.Join(names, ", ")
 			}
 			errs = append(errs, &InputError{
 				Input: key, Msg: fmt.Sprintf("there is no input %q", key),

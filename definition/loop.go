@@ -151,7 +151,7 @@ func endlessMessage(a *Agent) string {
 	return never + "no sub-agent has can_exit_loop"
 }
 
-const endlessHint = "give max_iterations, timeout, stop_when, a score with target or min_delta, exit_when of a " +
+const endlessHint = "give max_iterations above 0, timeout, stop_when, a score with target or min_delta, exit_when of a " +
 	"sub-agent, or can_exit_loop of one that asks a model"
 
 // endless reports whether nothing bounds a loop.

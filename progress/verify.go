@@ -65,5 +65,5 @@ func problem(before []*session.Event, stop *session.Event, whole Whole) string {
 	case record.Events != nil && record.Events.String() != fmt.Sprint(n):
 		return fmt.Sprintf("the log has %d events of the loop, the record was made from %s", n, record.Events)
 	}
-	return "an event, or the record, is not what it was"
+	return "an event of the loop, or its stop record, was changed"
 }

@@ -106,11 +106,11 @@ func TestVerifyNoticesChanges(t *testing.T) {
 		{"words", func(evs []*session.Event) []*session.Event {
 			evs[indexOf(evs, says)].Content.Parts[0].Text = "bad"
 			return evs
-		}, "is not what it was"},
+		}, "was changed"},
 		{"state", func(evs []*session.Event) []*session.Event {
 			evs[indexOf(evs, says)].Actions.StateDelta = map[string]any{"x": 1}
 			return evs
-		}, "is not what it was"},
+		}, "was changed"},
 		{"an event is gone", func(evs []*session.Event) []*session.Event {
 			i := indexOf(evs, says)
 			return append(evs[:i:i], evs[i+1:]...)
@@ -123,7 +123,7 @@ func TestVerifyNoticesChanges(t *testing.T) {
 			ev := evs[indexOf(evs, stops)]
 			ev.Mark.Data = json.RawMessage(strings.Replace(string(ev.Mark.Data), "max_iterations", "exit_loop", 1))
 			return evs
-		}, "is not what it was"},
+		}, "was changed"},
 		{"no digest", func(evs []*session.Event) []*session.Event {
 			ev := evs[indexOf(evs, stops)]
 			ev.Mark.Data = json.RawMessage(`{}`)

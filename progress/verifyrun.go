@@ -134,7 +134,7 @@ func (v *verifier) differs(i int, end mark.RunEnded) string {
 		return fmt.Sprintf("the log has %d events of it up to its end, which is event %d; its seal is over %d, up to "+
 			"event %d", n, v.events[i].Seq, end.Events, end.Last)
 	}
-	return "an event of it, or what it was started with (its definition, its inputs), is not what it was"
+	return "an event of it, or what it was started with (its definition, its inputs), was changed"
 }
 
 // continues reports whether the i-th event is one with which a run goes on behind its end,

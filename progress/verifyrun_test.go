@@ -160,7 +160,7 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 		"taken up":                             {appended(mark.KindRunTaken, mark.RunRunning, nil), "", "it has not ended"},
 		"resumed by a runner":                  {appended(mark.KindRunResumed, mark.RunRunning, nil), "", "it has not ended"},
 		"the seal is renamed":                  {renamed("seal", "sael"), "its end has no seal: it was taken out", ""},
-		"the seal is renamed a little":         {renamed("seal", "Seal"), "is not what it was", ""},
+		"the seal is renamed a little":         {renamed("seal", "Seal"), "was changed", ""},
 		"the number of events is renamed":      {renamed("events", "evens"), "its end has no seal: it was taken out", ""},
 		"the last event is renamed":            {renamed("last", "lost"), "its seal is over", ""},
 		"the end is renamed":                   {func(log []*session.Event) []*session.Event { log[len(log)-1].Mark.Kind = "run_end"; return log }, "", "it has not ended"},
@@ -168,11 +168,11 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 		"the end changes the state": {func(log []*session.Event) []*session.Event {
 			log[len(log)-1].Actions.StateDelta["approved"] = true
 			return log
-		}, "is not what it was", ""},
+		}, "was changed", ""},
 		"the end says more": {func(log []*session.Event) []*session.Event {
 			log[len(log)-1].Content = genai.NewContentFromText("x", "model")
 			return log
-		}, "is not what it was", ""},
+		}, "was changed", ""},
 		"the end is gone": {func(log []*session.Event) []*session.Event { return log[:len(log)-1] }, "", "it has not ended"},
 		"an event of nobody before it": {func(log []*session.Event) []*session.Event {
 			n := len(log) - 1

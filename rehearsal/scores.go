@@ -115,7 +115,7 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		if s.playsIn(l) {
 			return ""
 		}
-		return "none of its steps is a stand-in: all are computed"
+		return "no step can oscillate: all are computed"
 	}
 	return s.inEachLoop(plays, func(l *definition.Agent, f *Finding) error {
 		sc := &stage.Scene{Target: l, Never: true, Iterations: maxIterations,

@@ -126,7 +126,7 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	ev, err := session.NewRunEvent(mark.Run{
 		ID: run.ID, Name: run.Name, Status: mark.RunIsPaused, Started: time.Now(), Parent: &parent,
 	}, "refrain", mark.KindRunPaused, mark.RunPaused{
-		By: s.cfg.Owner, Reason: fmt.Sprintf("forked from %s behind event %d", from.ID(), seq), Session: fork,
+		By: s.cfg.Owner, Reason: fmt.Sprintf("forked from %s after event %d", from.ID(), seq), Session: fork,
 	})
 	if err != nil {
 		return err

@@ -151,6 +151,9 @@ func (f *resumeFlags) program(view *session.View, id string) (*deffile.Program, 
 	raised := opts.Continue
 	if run := session.RunOf(view); f.retry && run != nil && run.Status == mark.RunCompleted {
 		return nil, opts, term.UsageError(fmt.Errorf("--retry: run %s has not failed, it has completed", id))
+	} else if raised && !f.retry && run != nil && run.Status == mark.RunFailed {
+		return nil, opts, term.UsageError(fmt.Errorf("run %s failed, and a higher limit does not change that; add "+
+			"--retry to try the failed step again, with the new limits", id))
 	}
 	if raised || f.definition != "" {
 		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {

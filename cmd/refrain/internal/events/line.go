@@ -114,7 +114,7 @@ func MarkText(m *mark.Mark) string {
 	case mark.KindRunResumed:
 		var d mark.RunResumed
 		if read(&d) && len(d.Superseded) > 0 {
-			return fmt.Sprintf("without events %s", d.Superseded)
+			return fmt.Sprintf("replaces events %s", d.Superseded)
 		}
 	default:
 		return runMarkText(m, read)

@@ -107,7 +107,7 @@ func (l *LogFile) ending(hash string) *Flaw {
 		return &Flaw{Problem: "the line with the hash of all is missing at its end"}
 	case l.tail != nil && (l.tail.Chain != hash || l.tail.Events != n):
 		return &Flaw{Problem: "the hash in its last line is that of other events: one of them, or what the run was " +
-			"started with, is not what it was"}
+			"started with, was changed"}
 	}
 	return nil
 }

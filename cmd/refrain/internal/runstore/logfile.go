@@ -101,7 +101,7 @@ func ReadLog(name string, stdin io.Reader) (*LogFile, error) {
 func (l *LogFile) add(line []byte, n int) error {
 	var kind struct{ Type, Chain string }
 	if err := json.Unmarshal(line, &kind); err != nil {
-		return fmt.Errorf("not an event of a run: %w", err)
+		return fmt.Errorf("not a log of a run, which has one JSON object a line (refrain export writes one): %w", err)
 	}
 	switch {
 	case l.tail != nil:
@@ -125,7 +125,7 @@ func (l *LogFile) add(line []byte, n int) error {
 	}
 	ev := new(session.Event)
 	if err := json.Unmarshal(line, ev); err != nil {
-		return fmt.Errorf("not an event of a run: %w", err)
+		return fmt.Errorf("not a log of a run, which has one JSON object a line (refrain export writes one): %w", err)
 	}
 	if ev.InvocationID == "" {
 		return errors.New("not an event of a run: it belongs to no invocation; write events with refrain export or " +
