@@ -64,9 +64,9 @@ func oneOf(words ...string) shape {
 	return s
 }
 
-// Spans of time are text as Go has it, its units from the largest to the smallest, or seconds. The parts
-// have as many digits as never come to more than a duration of Go can be. What is
-// more than nothing has a digit that is not 0 in it.
+// Spans of time are text as Go has it, its units from the largest to the smallest, or seconds. The
+// number of digits of each part is limited so that the sum fits in a time.Duration. A time greater
+// than zero has a digit other than 0.
 const (
 	spanPattern = `^[+]?(([0-9]{1,5}(\.[0-9]*)?|\.[0-9]+)h)?(([0-9]{1,7}(\.[0-9]*)?|\.[0-9]+)m)?(([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)s)?(([0-9]{1,12}(\.[0-9]*)?|\.[0-9]+)ms)?(([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)[uµμ]s)?(([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)ns)?$|^[+]?([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)$`
 	sizePattern = `^\s*([0-9]{1,12}\s*[Bb]?|([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)\s*[Kk][Ii]?[Bb]|([0-9]{1,6}(\.[0-9]*)?|\.[0-9]+)\s*[Mm][Ii]?[Bb]|([0-9]{1,3}(\.[0-9]*)?|\.[0-9]+)\s*[Gg][Ii]?[Bb])\s*$`
@@ -75,7 +75,7 @@ const (
 	maxBytes    = 1e12
 )
 
-// span is a time of more than nothing.
+// duration is a time greater than zero.
 func duration() shape {
 	return &jsonschema.Schema{
 		Title: "duration", Examples: []any{"30s", "5m"},
@@ -86,7 +86,7 @@ func duration() shape {
 	}
 }
 
-// delay is a time that may be nothing.
+// delay is a time of zero or more.
 func delay() shape {
 	return &jsonschema.Schema{
 		Title: "duration", Examples: []any{"500ms", "2s"},

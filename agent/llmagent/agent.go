@@ -10,7 +10,7 @@
 //	})
 //
 // The fields are those of ADK for Go; further fields have a zero value that changes nothing, except
-// Retry: a request that fails for a passing reason is sent again. An output key is written only
+// RequestRetry: a request that fails for a passing reason is sent again. An output key is written only
 // from a final answer with text in it; a turn that calls a tool does not write it.
 //
 // A response without a usable answer fails the agent with an [*AnswerError]: a refusal, a blocked

@@ -28,7 +28,7 @@ func KeyOf(s interface {
 //
 //	held, err := leaser.Acquire(ctx, key, "refrain pid 4711 on laptop", 15*time.Second)
 //	if by, ok := errors.AsType[*lease.HeldError](err); ok {
-//		return fmt.Errorf("%w; use watch to look on", by)
+//		return fmt.Errorf("%w; follow it with watch", by)
 //	}
 //	defer leaser.Release(context.WithoutCancel(ctx), held)
 //	ctx = lease.With(ctx, held) // appends are refused once it is lost

@@ -51,7 +51,8 @@ func (f *follower) over(err error) error {
 	switch {
 	case run == nil:
 	case run.Status == mark.RunFailed:
-		return fmt.Errorf("%w; retry the failed step with --retry", err)
+		return fmt.Errorf("run %s has failed; retry it with refrain resume %s --retry. %s", f.req.Session,
+			f.req.Session, run.Error)
 	case !endsInLoop(f.def.Root):
 	case run.Stop == string(loop.ReasonMaxIterations):
 		return fmt.Errorf("%w; continue its loop with --add-iterations N", err)

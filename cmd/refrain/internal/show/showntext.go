@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,7 +90,7 @@ func (s *Shown) header(w io.Writer) {
 func (s *Shown) ending(w io.Writer) {
 	for _, rec := range s.Stops {
 		fmt.Fprintln(w)
-		printStop(w, rec)
+		printStop(w, rec, planOf(s.Tree, rec))
 	}
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
@@ -118,7 +119,7 @@ func (s *Shown) ending(w io.Writer) {
 
 // printStop writes a stop record: the reason, and each condition with what it
 // saw. The one that fired has a star, the one that came nearest a tilde.
-func printStop(w io.Writer, rec *loop.StopRecord) {
+func printStop(w io.Writer, rec *loop.StopRecord, plan *loop.Plan) {
 	line := rec.String()
 	if rec.Loop != "" {
 		line = rec.Loop + ": " + line
@@ -139,7 +140,7 @@ func printStop(w io.Writer, rec *loop.StopRecord) {
 		case c.Name == rec.Nearest:
 			mark = "~"
 		}
-		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c)))
+		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c, plan)))
 	}
 	result := "result: " + string(rec.Result.Source)
 	if rec.Result.Iteration > 0 {
@@ -165,18 +166,69 @@ func isLimit(name string) bool {
 		strings.HasPrefix(name, "budget.")
 }
 
+// planOf returns the plan of the loop that has a stop record; nil if it is not in the tree.
+func planOf(t *progress.Tree, rec *loop.StopRecord) *loop.Plan {
+	if t == nil || t.Root == nil || rec.Digest == "" {
+		return nil
+	}
+	var find func(*progress.Step) *loop.Plan
+	find = func(s *progress.Step) *loop.Plan {
+		if s.Loop != nil && s.Loop.Stop != nil && s.Loop.Stop.Digest == rec.Digest {
+			return s.Loop.Plan
+		}
+		for child := range s.Children() {
+			if p := find(child); p != nil {
+				return p
+			}
+		}
+		return nil
+	}
+	return find(t.Root)
+}
+
+// wholeLimit is a limit as the definition has it, if a share of it is kept for the finalizer; else
+// it is empty. The threshold of a stop record leaves the share out.
+func wholeLimit(name string, plan *loop.Plan) string {
+	if plan == nil || plan.Share() == 0 {
+		return ""
+	}
+	switch b := plan.Budget; {
+	case name == string(loop.ReasonTimeout):
+		text := time.Duration(plan.Timeout).String() // as 30m0s, or 1h0m0s
+		for _, none := range []string{"m0s", "h0m"} {
+			if strings.HasSuffix(text, none) {
+				text = text[:len(text)-2]
+			}
+		}
+		return text
+	case b == nil:
+	case name == "budget.calls":
+		return strconv.FormatInt(b.Calls, 10)
+	case name == "budget.tokens":
+		return strconv.FormatInt(b.Tokens, 10)
+	case name == "budget.cost" && b.Cost != nil:
+		return strconv.FormatFloat(*b.Cost, 'g', -1, 64)
+	}
+	return ""
+}
+
 // conditionText is what a condition saw.
-func conditionText(c loop.ConditionRecord) string {
-	var words []string
+func conditionText(c loop.ConditionRecord, plan *loop.Plan) string {
+	var words, notes []string
 	if c.Expr != "" {
 		words = append(words, c.Expr+":")
 	}
 	words = append(words, cmp.Or(c.Value, "no value"))
 	switch {
 	case c.Name == "exit_loop" && c.Threshold != "":
-		words = append(words, "("+c.Threshold+" may)")
+		words = append(words, "("+strings.Replace(c.Threshold, "nobody", "no step", 1)+" may)")
 	case isLimit(c.Name) && strings.HasPrefix(c.Threshold, "≥ "):
-		words[len(words)-1] += " of " + strings.TrimPrefix(c.Threshold, "≥ ")
+		limit := strings.TrimPrefix(c.Threshold, "≥ ")
+		if whole := wholeLimit(c.Name, plan); whole != "" {
+			limit = whole
+			notes = append(notes, fmt.Sprintf("%.3g%% is kept for the finalizer", plan.Share()*100))
+		}
+		words[len(words)-1] += " of " + limit
 	case c.Threshold != "":
 		words[len(words)-1] += ", wanted " + c.Threshold
 	}
@@ -184,7 +236,10 @@ func conditionText(c loop.ConditionRecord) string {
 		words = append(words, "(holds)")
 	}
 	if c.Note != "" {
-		words = append(words, "("+c.Note+")")
+		notes = append(notes, c.Note)
+	}
+	if len(notes) > 0 {
+		words = append(words, "("+strings.Join(notes, "; ")+")")
 	}
 	return strings.Join(words, " ")
 }
