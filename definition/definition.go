@@ -60,8 +60,8 @@ type Definition struct {
 // there are none.
 func (d *Definition) Warnings() Problems { return d.warnings }
 
-// Notes are what is worth knowing before a run and is no mistake; nil if there is
-// nothing. [WorstCase.Notes] has what bounds nothing.
+// Notes are warnings that are not mistakes; nil if there is nothing. [WorstCase.Notes] has what
+// bounds nothing.
 func (d *Definition) Notes() Problems { return d.notes }
 
 // title copies what is said about the root.

@@ -18,12 +18,11 @@
 //	    text: "Use level {{level}}."
 //	    output_key: loop_output
 //
-// [Load] reads a file and those that it refers to, and finds everything that is
-// wrong with them at once: what YAML does not allow, fields that there are not,
-// values of the wrong type, expressions that do not compile, keys that are read
-// and never written, loops that can never stop. Each [Problem] has its place, a
-// code and, where something comes to mind, a hint. [Definition.InitialState]
-// makes the state that a run begins with, and [Definition.Build] the agents:
+// [Load] reads a file and the files that it refers to, and reports all mistakes at once: invalid
+// YAML, unknown fields, values of the wrong type, expressions that do not compile, keys that are
+// read and never written, loops that can never stop. Each [Problem] has its position, a code and
+// often a hint. [Definition.InitialState] makes the state with which a run begins, and
+// [Definition.Build] the agents:
 //
 //	d, err := definition.Load("compress.yaml")
 //	if err != nil {
@@ -35,16 +34,14 @@
 //	}
 //	root, err := d.Build(ctx, definition.BuildConfig{})
 //
-// [Definition.Worst] says before that what a run can come to: how often models are
-// asked, and what it takes of tokens, cost and time; [Agent.Stops] how a loop can
-// end; [Definition.Notes] what is worth knowing besides. [Schema] is the JSON
-// Schema of a definition, for editors.
+// Before a run, [Definition.Worst] computes the most model calls, tokens, cost and time that it can
+// take; [Agent.Stops] says how a loop can end; [Definition.Notes] lists warnings that are not
+// mistakes. [Schema] is the JSON Schema of a definition, for editors.
 //
-// Package edit changes values, lists, order and names in the text of a file and keeps
-// the rest, comments too. [Fields], [Parts] and [TypeOf] tell a form what a file can say.
+// Package edit changes values, lists, order and names in the text of a file and keeps the rest,
+// comments included. [Fields], [Parts] and [TypeOf] list the fields and their types, for forms.
 //
-// [Fields] is the reference of what a file can say, [Codes] that of the
-// problems. Reading a file is safe whoever wrote it: the work is bounded, its refs
-// do not leave its folder, and nothing in it is run. Running one runs the commands
-// it names, as they stand; what placeholders are filled with is never code.
+// [Fields] lists the fields of a file, [Codes] the kinds of problems. Reading an untrusted file is
+// safe: the work is limited, refs do not leave its folder, and nothing in it is run. Running a file
+// runs its commands; the values of placeholders are never run as code.
 package definition

@@ -87,7 +87,9 @@ func valueWords(s shape) string {
 		switch {
 		case alt.Enum != nil:
 			for _, v := range alt.Enum {
-				words = append(words, fmt.Sprint(v))
+				if word := fmt.Sprint(v); !slices.Contains(words, word) { // 0 as a number and as a text
+					words = append(words, word)
+				}
 			}
 		case alt.Ref != "":
 			words = append(words, valueWords(alt))

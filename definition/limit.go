@@ -216,10 +216,8 @@ func briefly(d time.Duration) string {
 	return s
 }
 
-// DefaultStateLimit is how many bytes the state may have after an iteration of a
-// loop that does not say: far more than a state is for, and less than a machine
-// feels. What grows in every iteration comes to it before it comes to the end of
-// the memory.
+// DefaultStateLimit is the default of state_limit, in bytes: far more than a state needs, but
+// reached long before a state that grows in every iteration fills the memory.
 const DefaultStateLimit = 64 << 20
 
 func sizeOrNone() shape {

@@ -196,18 +196,17 @@ func (b *builder) openModel(ctx context.Context, name string) (model.LLM, error)
 	return provider.Open(ctx, name, b.cfg.Getenv)
 }
 
-// DefaultInitTimeout is how long the opening of a model or of a server of tools
-// may take if nobody says better.
+// DefaultInitTimeout is the default of init_timeout: how long a model or a tool server may take to
+// start.
 const DefaultInitTimeout = 30 * time.Second
 
-// InitError says that an agent did not get in time what it needs before its
-// first message: its model, or a server of tools.
+// InitError says that a model or a tool server of an agent did not start in time.
 type InitError struct {
-	// Agent is who needs it, by name; empty for all.
+	// Agent is the agent's name; empty for all agents.
 	Agent string
 	// What did not answer, such as model "openai/gpt-5-mini".
 	What string
-	// After is how long it was waited for.
+	// After is how long Build waited.
 	After time.Duration
 }
 

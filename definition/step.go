@@ -21,7 +21,7 @@ type Step struct {
 	// Timeout bounds one attempt. A loop in a loop has a Timeout of its own
 	// instead: see [Loop].
 	Timeout time.Duration
-	// Adaptive makes the bound from the step's own history.
+	// Adaptive computes the limit from the step's earlier runs.
 	Adaptive *loop.AdaptiveTimeout
 	// Retry runs the step again when it fails, Circuit stops running it when it
 	// fails again and again.
@@ -29,7 +29,7 @@ type Step struct {
 	Circuit *loop.Circuit
 	// DelayBefore and DelayAfter are waited around the step.
 	DelayBefore, DelayAfter time.Duration
-	// Cache keeps what the step has said, for when it would read the same.
+	// Cache keeps the step's result, and uses it again while the step reads the same values.
 	Cache *Cache
 }
 

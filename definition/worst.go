@@ -517,15 +517,14 @@ type Assumed struct {
 	// MaxIterations and Timeout are those of [BuildConfig].
 	MaxIterations *uint
 	Timeout       *time.Duration
-	// MaxModelCalls and Budget are those of agent.RunConfig: a guard that takes
-	// the place of the file's, and what the whole run may use.
+	// MaxModelCalls and Budget are those of agent.RunConfig: a safeguard that replaces the file's,
+	// and the budget of the whole run.
 	MaxModelCalls int
 	Budget        *budget.Limits
 }
 
-// Allows is nil if a run can have the limits that are given. Else it is what
-// [Definition.Build] would say: there is no loop that they could be for, or they
-// take away a loop's only bound.
+// Allows returns nil if a run can have these limits. Otherwise it returns the error of
+// [Definition.Build]: there is no loop to limit, or they remove a loop's only limit.
 func (d *Definition) Allows(given Assumed) error {
 	return (&worst{def: d, given: given}).limit()
 }

@@ -16,30 +16,28 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// DefaultStepTime is what a step of a rehearsal is supposed to take.
+// DefaultStepTime is the assumed duration of a step in a rehearsal.
 const DefaultStepTime = 10 * time.Second
 
-// Config describes a rehearsal. Its zero value is ready.
+// Config describes a rehearsal. The zero value is ready to use.
 type Config struct {
-	// Seed varies what is left to chance: what a noisy judge says, and the
-	// points of a long run at which it crashes.
+	// Seed varies what is random: the answers of a noisy judge, and the events of a long run at
+	// which it crashes.
 	Seed uint64
-	// StepTime is how long a step takes by which the process is left; 0 is
-	// [DefaultStepTime].
+	// StepTime is the assumed duration of a step outside the process; 0 means [DefaultStepTime].
 	StepTime time.Duration
-	// Input is what the user asks, and Values are the inputs of the definition.
-	// Required ones that are missing are made up.
+	// Input is the user's message, and Values are the inputs of the definition. Missing required
+	// inputs are made up.
 	Input  string
 	Values map[string]string
-	// Script has answers to be given in place of made-up ones, by agent, where no
-	// fault needs others: the n-th one that names an agent, be it one that asks a
-	// model or a task, is for iteration n, the last for all behind it. Nil makes
-	// all up.
+	// Script has answers of agents, models or tasks, which replace made-up ones unless a fault
+	// needs others: the n-th answer of an agent is for iteration n, its last one for all later
+	// iterations. Optional.
 	Script *scripted.Script
-	// Agent, if it is set, may give an agent of one's own in place of a stand-in.
-	// It must do nothing that cannot be done hundreds of times.
+	// Agent may return an agent in place of a stand-in. The agent is run hundreds of times.
+	// Optional.
 	Agent func(*definition.Agent) (agent.Agent, bool)
-	// Faults are those to inject; nil is all.
+	// Faults are the faults to inject; nil means all.
 	Faults []Fault
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Fault is something that goes wrong.
+// Fault is a kind of fault.
 type Fault string
 
 // The faults, in the order of a report.
@@ -30,7 +30,7 @@ const (
 	Crash            Fault = "crash"              // the process dies, at every event of the log
 )
 
-// Faults lists all of them, in the order of a report.
+// Faults lists all faults, in the order of a report.
 func Faults() []Fault {
 	return []Fault{
 		NeverExits, NoisyJudge, JudgeInWords, NotANumber, ScoresRegress, Oscillation, StepHung, ProviderHiccup,
@@ -39,7 +39,7 @@ func Faults() []Fault {
 	}
 }
 
-// String is the fault in words.
+// String describes the fault in words.
 func (f Fault) String() string {
 	switch f {
 	case NeverExits:
@@ -72,7 +72,7 @@ func (f Fault) String() string {
 	return string(f)
 }
 
-// Status is what became of a fault.
+// Status says whether a fault was caught.
 type Status string
 
 // What can become of one.
@@ -83,40 +83,38 @@ const (
 	Unknown  Status = "not_known"      // stand-ins do not get so far
 )
 
-// Finding is what became of one fault at one place.
+// Finding is the result of one fault at one place.
 type Finding struct {
 	Fault  Fault  `json:"fault"`
 	Status Status `json:"status"`
-	// Loop is the loop in which it happens, Steps are the agents to which it
-	// does; both may be empty.
+	// Loop is the loop with the fault, Steps are the agents that it affects; both may be empty.
 	Loop  string   `json:"loop,omitzero"`
 	Steps []string `json:"steps,omitzero"`
-	// Guard is what has caught it, as the file has it: "max_iterations: 5". If
-	// none has it is empty.
+	// Guard is the guard that caught the fault, such as "max_iterations: 5"; empty if none did.
 	Guard string `json:"guard,omitzero"`
-	// Detail says what happens, or why it cannot; Advice what to add to the file.
+	// Detail says what happens, or why the fault cannot happen; Advice says what to add to the
+	// file.
 	Detail string `json:"detail"`
 	Advice string `json:"advice,omitzero"`
-	// Add is the advice for programs, where it is fields to add: with all of
-	// them in the file the fault is caught, or caught sooner.
+	// Add is the advice as fields, for programs: with all of them in the file the fault is caught,
+	// or caught sooner.
 	Add []Fix `json:"add,omitzero"`
-	// Stop is why the loop stops then, if it does.
+	// Stop is why the loop stopped; nil if it did not.
 	Stop *loop.StopRecord `json:"stop,omitzero"`
-	// Points is at how many events a run was cut off, and Differ at how many of
-	// them it came to something else.
+	// Points is the number of events at which a run was cut off, Differ the number of those after
+	// which the resumed run differed.
 	Points int `json:"points,omitzero"`
 	Differ int `json:"differ,omitzero"`
 }
 
-// Ending is one way in which a loop is meant to end, and whether it does.
+// Ending is one way in which a loop should end, and whether it does.
 type Ending struct {
 	Loop string `json:"loop"`
-	// Way is the criterion: "exit_loop by critic", "score.target", "stop_when".
-	// Empty for a loop that has none but its limits.
+	// Way is the criterion: "exit_loop by critic", "score.target", "stop_when". It is empty for a
+	// loop that has only limits.
 	Way string `json:"way,omitzero"`
-	// Reached says that the loop has ended so; Reason and Iterations are how it
-	// has ended. Known is false if stand-ins could not bring it about, so that
-	// it may be reached with the real ones.
+	// Reached says that the loop ended in this way; Reason and Iterations say how it ended. Known
+	// is false if stand-ins could not reach it, although the real agents may.
 	Reached    bool            `json:"reached"`
 	Known      bool            `json:"known"`
 	Reason     loop.StopReason `json:"reason,omitzero"`
@@ -157,10 +155,9 @@ func (r *Report) Open() []Finding {
 	return all
 }
 
-// Fix is a field that an agent of the definition would get, or get another value of,
-// for a fault to be caught.
+// Fix is a field to add or change, so that a fault is caught.
 type Fix struct {
-	// Agent is its name, and Field the field, as budget.tokens.
+	// Agent is the agent's name, and Field the field, such as budget.tokens.
 	Agent string `json:"agent"`
 	Field string `json:"field"`
 	// Value is what to write there, in YAML on one line.

@@ -65,7 +65,7 @@ func (r *Report) list(b *strings.Builder, words string, which func(StandIn) bool
 	}
 }
 
-// String is the ending in words.
+// String describes the ending in words.
 func (e Ending) String() string {
 	end := fmt.Sprintf("%s after %s", e.Reason, stage.Plural(e.Iterations, "iteration"))
 	switch {

@@ -15,9 +15,10 @@ import (
 // newHelpDefinition is a topic and no command: refrain help definition.
 func newHelpDefinition() *cobra.Command {
 	return &cobra.Command{
-		Use:   "definition",
-		Short: "Every field of a definition",
-		Long:  definitionHelp(),
+		Use:    "definition",
+		Hidden: true, // the help of refrain names it
+		Short:  "Every field of a definition",
+		Long:   definitionHelp(),
 	}
 }
 

@@ -17,7 +17,9 @@ func newRoot(e *term.Env) *cobra.Command {
 		Use:   "refrain",
 		Short: "Run loops of agents that know when to stop",
 		Long: `Refrain repeats an ordered list of agents until it should stop, and hands back
-the best result it has, with the reason.`,
+the best result it has, with the reason.
+
+refrain help definition lists every field of a definition.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"
   refrain init
   refrain run examples/compress/loop.yaml --set file=README.md

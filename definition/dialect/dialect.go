@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialect reads loops that were written for other products, and writes
-// one of their formats: ADK's Agent Config, Evo AI's JSON and Robomotion's nodes.
+// Package dialect converts between definitions and the formats of other products: it reads ADK's
+// Agent Config, Evo AI's JSON and Robomotion's nodes, and writes ADK's.
 //
 //	got, err := dialect.Load("root_agent.yaml", dialect.Options{})
 //	if err != nil {
@@ -13,20 +13,16 @@
 //	}
 //	os.Stdout.Write(got.YAML) // a definition
 //
-// Problems of the definition are at their places in the file that it was made of,
-// as people edit that one; see [Result.Origin].
+// Problems of the definition have their positions in the original file; see [Result.Origin].
 //
-// Nothing is lost in silence: the [Report] has an [Item] for every field of the
-// file, which was carried over, changed, or left out with the reason and what to
-// do in its place. A field that nobody knows is an error with what may have been
-// meant, also where the product itself passes over it: max_iteration, say,
-// makes an endless loop elsewhere.
+// The [Report] has an [Item] for every field of the file: carried over, changed, or left out with a
+// reason and advice. An unknown field is an error with a suggestion, also if the product itself
+// ignores it: a misspelled max_iteration, for example, makes an endless loop there.
 //
-// [Export] goes the other way, to ADK's strict form, and says what ADK cannot.
+// [Export] writes ADK's strict form, and reports what ADK cannot express.
 //
-// Reading is safe whoever wrote the file: its size is bounded, no file outside
-// its folder is opened, none of the code that it names is run, and keys and
-// passwords in it are not copied.
+// Reading an untrusted file is safe: its size is limited, no file outside its folder is opened, no
+// code is run, and keys and passwords are not copied.
 package dialect
 
 import (
@@ -61,7 +57,7 @@ const (
 // All lists the dialects.
 func All() []Dialect { return []Dialect{ADK, Evo, Robomotion} }
 
-// Title is what the dialect is called where people read it.
+// Title is the name of the product.
 func (d Dialect) Title() string {
 	switch d {
 	case ADK:
@@ -74,15 +70,15 @@ func (d Dialect) Title() string {
 	return string(d)
 }
 
-// Options are the choices of [Load] and [Import].
+// Options are the options of Load and Import.
 type Options struct {
 	// Dialect is what the file is in; empty for [Detect]'s opinion.
 	Dialect Dialect
-	// Agent names the agent to begin with where a file has several; empty for
-	// the only one that is in no other.
+	// Agent names the root agent in a file with several; the default is the only agent that is in
+	// no other.
 	Agent string
-	// FS is where a config_path leads; paths do not leave it. Nil refuses them.
-	// Load sets it. For a folder, use os.Root.FS: os.DirFS follows links out.
+	// FS is the file system for a config_path; paths do not leave it. Nil refuses them. Load sets
+	// it. For a folder, use os.Root.FS, as os.DirFS follows links out of it.
 	FS fs.FS
 	// Path is where the file itself is in FS; by default the last element of its
 	// name.
@@ -134,7 +130,7 @@ func (r *Result) Err() error {
 	return &Error{r.Report}
 }
 
-// Error says why a file cannot be carried over.
+// Error says why a file cannot be converted.
 type Error struct {
 	Report *Report
 }
@@ -156,7 +152,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// ErrUnknown says that a file is in none of the dialects.
+// ErrUnknown says that a file has none of these formats.
 var ErrUnknown = errors.New("this is neither ADK Agent Config nor Evo AI's JSON nor Robomotion's nodes")
 
 // Load is [Import] of a file and of those in its folder that it refers to. The

@@ -12,10 +12,10 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// Kind says what became of a field.
+// Kind says whether a field was carried over.
 type Kind string
 
-// The kinds of items, the calmest first.
+// The kinds of items, the least serious first.
 const (
 	Mapped  Kind = "mapped"  // it means the same here, perhaps under another name
 	Changed Kind = "changed" // it is there, but not quite as it was
@@ -23,21 +23,19 @@ const (
 	Failed  Kind = "error"   // nobody can know what is meant, or it cannot be
 )
 
-// Item is what became of one field.
+// Item is the result for one field.
 type Item struct {
 	Kind Kind `json:"kind"`
-	// File, Line and Column are where the field stands; Line is 0 for a file as
-	// a whole.
+	// File, Line and Column are the position of the field; Line is 0 for the whole file.
 	File   string `json:"file,omitzero"`
 	Line   int    `json:"line,omitzero"`
 	Column int    `json:"column,omitzero"`
-	// Agent is the agent's name in the file, empty if it is about none.
+	// Agent is the agent's name in the file; empty if the item is about no agent.
 	Agent string `json:"agent,omitzero"`
-	// Field is the field as the file has it, To what it is on the other side if
-	// that is called otherwise.
+	// Field is the field in the file, To its name in the other format if it differs.
 	Field string `json:"field,omitzero"`
 	To    string `json:"to,omitzero"`
-	// Message says why; empty for what is mapped as it is.
+	// Message gives the reason; empty for a field that is carried over unchanged.
 	Message string `json:"message,omitzero"`
 	// Advice is what to do in its place.
 	Advice string `json:"advice,omitzero"`
