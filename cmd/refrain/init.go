@@ -210,7 +210,8 @@ func (s starter) next(w io.Writer, dir string, files []starterFile) error {
 		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model "+
 			"openai/gpt-5-mini\n", s.command)
 	}
-	b.WriteString("\nThen change loop.yaml, and see how it can end, what it can cost, and which guard catches which fault:\n  " +
+	b.WriteString("\nThen change loop.yaml, and see how it can end, what it can cost, and which guard catches which " +
+		"fault:\n  " +
 		"refrain check loop.yaml\n  refrain graph loop.yaml\n  refrain rehearse loop.yaml\n")
 	_, err := io.WriteString(w, b.String())
 	return err
