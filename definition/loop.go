@@ -62,7 +62,7 @@ const DefaultMaxIterations = 5
 var loopRows = []row[Loop]{
 	field("goal", "goal of the loop", aText, func(l *Loop) *string { return &l.Goal }),
 	field("instructions", "loop: how to reach the goal; llm: system instruction, with placeholders", aText, func(l *Loop) *string { return &l.Instructions }).alone(),
-	field("max_iterations", "most iterations; 5 if left out; 0 for no limit, if something else stops the loop", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxIterations }).or(5),
+	field("max_iterations", "most iterations; 5 if left out; 0 for no limit, if something else stops the loop", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxIterations }).or(DefaultMaxIterations),
 	field("order", "order of the sub-agents, if not that of sub_agents: every name once", each(aText, listing{whole: true}), func(l *Loop) *[]string { return &l.Order }),
 	field("stop_when", "expression that ends the loop when true; or any, all, not of several; or when with for: k iterations in a row; or {text, of}: a step says a phrase", own(conditionRef, (*reader).condition), func(l *Loop) **loop.Condition { return &l.StopWhen }),
 	field("stop_check", "when to evaluate stop_when: after every iteration (default) or every step", oneWord[loop.StopCheck]("iteration", "step"), func(l *Loop) *loop.StopCheck { return &l.StopCheck }).shown("iteration"),
