@@ -34,7 +34,7 @@ import (
 // more, and no run uses more tokens, costs more or takes longer.
 func TestRunsNeverExceedTheWorstCase(t *testing.T) {
 	t.Parallel()
-	seeds, tight := longtest.N(60, 300), map[string]int{}
+	seeds, tight := longtest.N(30, 300), map[string]int{}
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			g := &generator{rnd: rand.New(rand.NewPCG(seed, 34))}
