@@ -110,8 +110,7 @@ const effectDoc = "side effect, which decides what follows when the step is cut 
 	"which finds out whether the step took place"
 
 var effectRows = []row[Agent]{does("effect", effectDoc, func() shape {
-	return either(oneOf(effects...),
-		effectParts.shape())
+	return either(oneOf(effects...), effectParts.shape())
 }, (*reader).taskEffect).shown(agent.Idempotent)}
 
 var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) },

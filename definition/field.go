@@ -160,8 +160,7 @@ func kindOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) kind {
 	k := kind{types: types, begin: func(a *Agent) { begin(a) }}
 	for _, w := range rows {
 		of := special(w.Name, w.Doc, w.shape, func(p place, n *source.Node, a *Agent) bool {
-			return w.into(p, n,
-				begin(a))
+			return w.into(p, n, begin(a))
 		})
 		of.needed, of.single, of.hint = w.needed, w.single, w.hint
 		k.rows = append(k.rows, of)

@@ -89,8 +89,7 @@ func (c *checker) dimensionTarget(a *Agent, s *loop.Score) {
 	case len(ws) > 0 && without == len(ws):
 		c.report(at, CodeStop, "dimension_target can never be met: %s is written by %q, which gives no dimensions", s.Key, ws[0].Name).Hint = hint
 	case without > 0 || slices.ContainsFunc(ws, func(w *Agent) bool {
-		return w.Type == TypeExpression ||
-			w.Type == TypeTemplate
+		return w.Type == TypeExpression || w.Type == TypeTemplate
 	}):
 		c.warn(at, CodeStop, "dimension_target is met only if the score has dimensions, and none are named").Hint = hint
 	}

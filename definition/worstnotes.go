@@ -38,8 +38,7 @@ func (w *WorstCase) Problems() Problems {
 		all = slices.DeleteFunc(all, func(p *Problem) bool {
 			// Not by their places, which may have been traced to another file.
 			return slices.ContainsFunc(stale, func(q *Problem) bool {
-				return p.Code == q.Code &&
-					p.Message == q.Message
+				return p.Code == q.Code && p.Message == q.Message
 			})
 		})
 		as := of.as(a)

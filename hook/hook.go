@@ -139,8 +139,7 @@ func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 		return nil, fmt.Errorf("function %q is nil", name)
 	}
 	return &Hook{name: "function " + name, cfg: cfg, call: func(ctx context.Context, ev *Event) error {
-		return f(ctx,
-			*ev)
+		return f(ctx, *ev)
 	}}, nil
 }
 
@@ -148,8 +147,7 @@ func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 func said(text string) string {
 	const most = 500
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) ||
-			!unicode.IsPrint(r)
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	}), " ")
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most-1]) + "…"

@@ -27,8 +27,7 @@ func (a *received) status(s a2a.TaskStatus) {
 // update takes a piece of an artifact.
 func (a *received) update(ev *a2a.TaskArtifactUpdateEvent) {
 	i := slices.IndexFunc(a.artifacts, func(known *a2a.Artifact) bool {
-		return known != nil &&
-			known.ID == ev.Artifact.ID
+		return known != nil && known.ID == ev.Artifact.ID
 	})
 	switch {
 	case i < 0:

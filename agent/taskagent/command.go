@@ -92,7 +92,7 @@ type variable struct {
 //
 // It reports every mistake in the config, including templates and expressions that cannot be
 // parsed. The agent fails with an [*ExitError], a [*LimitError], context.DeadlineExceeded after its
-// Timeout, or if the command cannot be started; exec.ErrNotFound says that there is none of that
+// Timeout, or if the command cannot be started; exec.ErrNotFound means that there is no program of that
 // name.
 func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	cfg.Args, cfg.Env, cfg.OKExitCodes = slices.Clone(cfg.Args), maps.Clone(cfg.Env), slices.Clone(cfg.OKExitCodes)

@@ -43,8 +43,7 @@ func helpAbout(cmd *cobra.Command, args []string) error {
 	about := cmd.Root()
 	for _, word := range args {
 		i := slices.IndexFunc(about.Commands(), func(c *cobra.Command) bool {
-			return c.Name() == word ||
-				c.HasAlias(word)
+			return c.Name() == word || c.HasAlias(word)
 		})
 		switch {
 		case i >= 0:

@@ -34,8 +34,7 @@ run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return pauseRun(cmd.Context(), e, f,
-				args[0])
+			return pauseRun(cmd.Context(), e, f, args[0])
 		},
 	}
 	fl := cmd.Flags()

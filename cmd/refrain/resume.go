@@ -124,8 +124,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 		return err
 	}
 	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
-		return fo.Supervisor.Resume(ctx, id,
-			opts)
+		return fo.Supervisor.Resume(ctx, id, opts)
 	})
 }
 

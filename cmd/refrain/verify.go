@@ -50,8 +50,7 @@ hash of the whole log in another place, and give it to --expect.`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verify(cmd.Context(), e, f,
-				args[0])
+			return verify(cmd.Context(), e, f, args[0])
 		},
 	}
 	fl := cmd.Flags()

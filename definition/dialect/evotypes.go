@@ -317,8 +317,7 @@ func (r *evoReader) exitList(a *agent, v value) {
 		name := evoRef(ref)
 		sub := r.step(a, name)
 		known := slices.ContainsFunc(evoRefs(v), func(s value) bool {
-			return name != "" && evoRef(s) == name ||
-				r.names(evoRef(s), r.by[name])
+			return name != "" && evoRef(s) == name || r.names(evoRef(s), r.by[name])
 		})
 		switch {
 		case sub == nil && known: // what is wrong with it was told

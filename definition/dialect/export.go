@@ -157,8 +157,7 @@ var instead = map[string]string{
 func (e *exporter) unsaid(a *definition.Agent) {
 	for _, f := range definition.Fields() {
 		if _, given := a.FieldPosition(f.Name); given && !said[f.Name] {
-			doc := strings.TrimPrefix(f.Doc, "of a loop's step: ")
-			about, _, _ := strings.Cut(strings.NewReplacer(":", ";", ".", ";", ",", ";", "(", ";").Replace(doc), ";")
+			about, _, _ := strings.Cut(strings.NewReplacer(":", ";", ".", ";", ",", ";", "(", ";").Replace(f.Doc), ";")
 			e.dropped(at(a, f.Name), a.Name, f.Name, instead[f.Name], "ADK has no such field (%s)",
 				strings.TrimSpace(about))
 		}
@@ -333,8 +332,7 @@ func (e *exporter) ordered(a *definition.Agent, steps []*definition.Agent) []*de
 	e.changed(at(a, "order"), a.Name, "order", "sub_agents", "the sub-agents are written in that order")
 	steps = slices.Clone(steps)
 	slices.SortStableFunc(steps, func(x, y *definition.Agent) int {
-		return slices.Index(order,
-			x.Name) - slices.Index(order, y.Name)
+		return slices.Index(order, x.Name) - slices.Index(order, y.Name)
 	})
 	return steps
 }

@@ -129,8 +129,7 @@ func choose(c *genai.FunctionCallingConfig, offered []tool) ([]tool, *toolChoice
 	}
 	if len(c.AllowedFunctionNames) > 0 && c.Mode != genai.FunctionCallingConfigModeNone {
 		offered = slices.DeleteFunc(offered, func(t tool) bool {
-			return !slices.Contains(c.AllowedFunctionNames,
-				t.Name)
+			return !slices.Contains(c.AllowedFunctionNames, t.Name)
 		})
 		if len(offered) == 0 {
 			return nil, nil, fmt.Errorf("none of the allowed functions %q is declared", c.AllowedFunctionNames)

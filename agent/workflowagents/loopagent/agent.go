@@ -73,8 +73,7 @@ func New(cfg Config) (agent.Agent, error) {
 
 func hasLoop(agents []agent.Agent) bool {
 	return slices.ContainsFunc(agents, func(a agent.Agent) bool {
-		return agent.TypeOf(a) == agent.TypeLoop ||
-			hasLoop(a.SubAgents())
+		return agent.TypeOf(a) == agent.TypeLoop || hasLoop(a.SubAgents())
 	})
 }
 

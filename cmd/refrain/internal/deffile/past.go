@@ -14,8 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Most is how many iterations the loop may have that limits are for; 0: as many as it
-// likes.
+// Most returns the iteration limit of the loop to which limits apply; 0 means no limit.
 func (p *Program) Most(def *definition.Definition) uint {
 	if p.MaxIterations != nil {
 		return *p.MaxIterations

@@ -89,8 +89,8 @@ func (d *doctor) secret(name string) {
 	}
 }
 
-// address keeps the name and the password in an address from being shown, and one
-// that nobody can read altogether: nobody knows what of it is the password.
+// address hides the name and the password in an address. It hides an address that cannot be parsed
+// as a whole, as any part of it may be the password.
 func (d *doctor) address(name string) {
 	v := d.Getenv(name)
 	u, err := url.Parse(v)

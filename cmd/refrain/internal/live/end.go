@@ -44,8 +44,7 @@ func (f *follower) refused(err error) error {
 	return term.Failure(err)
 }
 
-// over adds to the error of a run that is over how it goes on all the same, if it
-// can.
+// over adds to the error of a run that has ended how to continue it, if that is possible.
 func (f *follower) over(err error) error {
 	run := f.req.Stands
 	switch {

@@ -36,7 +36,7 @@ type Request struct {
 	// lasts says that the run is kept, and can be resumed, and leaves that it can go
 	// on in the background.
 	lasts, leaves bool
-	// Most is how many iterations the definition's loop is to have; 0: nobody says.
+	// Most is the iteration limit of the definition's loop; 0 if it is unknown.
 	Most uint
 }
 

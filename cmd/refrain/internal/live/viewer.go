@@ -116,8 +116,7 @@ func (v *viewer) started(id string, sum *progress.Summary, past []*session.Event
 	return nil
 }
 
-// limitIn is how many iterations the run's loop is to have; 0 if nobody says, or it
-// has not begun.
+// limitIn returns the iteration limit of the run's loop; 0 if it has none or has not begun.
 func limitIn(log []*session.Event) uint {
 	for _, ev := range log {
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStarted || strings.Contains(string(ev.Address), "/") {

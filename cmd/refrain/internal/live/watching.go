@@ -17,8 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Watching is a run that is looked at from outside while another process drives
-// it.
+// Watching follows a run that another process drives.
 type Watching struct {
 	store session.Service
 	id    string

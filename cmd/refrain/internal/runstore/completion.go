@@ -11,9 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Complete gives the shell the IDs of runs for the first so many arguments,
-// the newest first, besides the names of files; 0: for all of them. It is silent
-// about what goes wrong: nobody would see it.
+// Complete completes the IDs of runs, the newest first, and the names of files, for the first most
+// arguments; 0 means all arguments. It reports no errors, as a shell does not show them.
 func Complete(e *term.Env, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveKeepOrder

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// T6: JSON that is looked at has no command for a terminal in it, and is the same
-// value.
+// T6: JSON output contains no command for a terminal, and has the same value.
 func TestJSONIsEscaped(t *testing.T) {
 	const text = "a\u009b31m\u202e\u2066\u200f\u061c\x7f\x1b é 日本 👩\u200d💻 <&> \n\t\ufffd"
 	var out bytes.Buffer
