@@ -35,8 +35,8 @@ bench: ## run the benchmarks, which are a module of their own
 	cd bench && go test -run '^$$' -bench . -benchmem
 
 .PHONY: gates
-gates: ## compare what an event costs with its targets and floors
-	cd bench && go test -run TestGates -v -gates -count 1
+gates: ## measure what users do against its goals and floors; ONLY=resume for one row
+	cd bench && go test -run 'TestGates/$(ONLY)' -v -gates -count 1 -timeout 30m
 
 .PHONY: fmt
 fmt: ## format, and apply go fix

@@ -32,12 +32,17 @@ const (
 )
 
 // TestRequirementsHaveTests checks that each requirement has a test that names it,
-// and that doc/requirements.md says so.
+// that doc/requirements.md says so, and that tests name no other requirement.
 func TestRequirementsHaveTests(t *testing.T) {
 	asks, tests := requirements(t), requirementTests(t)
 	for _, id := range slices.SortedFunc(maps.Keys(asks), compareIDs) {
 		if len(tests[id]) == 0 && !slices.Contains(strings.Fields(later), id) {
 			t.Errorf("requirement %s has no test that names it in a comment", id)
+		}
+	}
+	for id, names := range tests {
+		if asks[id] == "" {
+			t.Errorf("%s cites %s, which %s does not list", names[0], id, requirementsText)
 		}
 	}
 	want := requirementsPage(asks, tests)
@@ -164,7 +169,8 @@ func noteFile(t *testing.T, name string, note func(comment, test string)) {
 	}
 }
 
-// The rules that tests cite as LOOP 30 stand in doc/loop.md, numbered from 1.
+// The rules that tests cite as LOOP 30 stand in doc/loop.md, numbered from 1. Texts that are
+// not in the repository are not cited.
 func TestRulesOfTheLoopAreListed(t *testing.T) {
 	text, err := os.ReadFile("doc/loop.md")
 	if err != nil {
@@ -181,6 +187,7 @@ func TestRulesOfTheLoopAreListed(t *testing.T) {
 		t.Fatal("doc/loop.md has no rules by number")
 	}
 	cited := regexp.MustCompile(`\bLOOP ([0-9]+)\b`)
+	elsewhere := regexp.MustCompile(`(?m)^\s*(?://|#).*\b([Ii]ssue [0-9]+|(?:STYLE|DESIGN)\b.*|LOOP\.md|S[0-9]:[0-9]+)`)
 	walk(t, func(name string) {
 		if ext := path.Ext(name); ext != ".go" && ext != ".txtar" {
 			return
@@ -193,6 +200,9 @@ func TestRulesOfTheLoopAreListed(t *testing.T) {
 			if !rules[m[1]] {
 				t.Errorf("%s cites LOOP %s, which doc/loop.md does not list", name, m[1])
 			}
+		}
+		for _, m := range elsewhere.FindAllStringSubmatch(string(source), -1) {
+			t.Errorf("%s cites %q, which is not in the repository: say it in words", name, m[1])
 		}
 	})
 }

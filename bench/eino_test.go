@@ -13,17 +13,14 @@ import (
 	"github.com/cloudwego/eino/schema"
 )
 
-// memoryLimit is where a run of the peer is given up.
+// memoryLimit is the memory in bytes at which a run of the peer is given up.
 const memoryLimit = 5 << 30
-
-var sharedMessage = schema.AssistantMessage(text, nil)
 
 // einoAgent says one event and sets one session value, which is what Eino has
 // for state.
 type einoAgent struct {
-	name    string
-	content content
-	guard   *guard
+	name  string
+	guard *guard
 }
 
 func (a *einoAgent) Name(context.Context) string        { return a.name }
@@ -36,28 +33,25 @@ func (a *einoAgent) Run(ctx context.Context, _ *adk.AgentInput, _ ...adk.AgentRu
 		out.Send(&adk.AgentEvent{Err: err})
 		return events
 	}
-	msg := sharedMessage
-	if a.content == fresh {
-		msg = schema.AssistantMessage(strings.Clone(text), nil)
-	}
+	msg := schema.AssistantMessage(strings.Clone(text), nil)
 	adk.AddSessionValue(ctx, key, msg.Content)
 	out.Send(adk.EventFromMessage(msg, nil, schema.Assistant, ""))
 	return events
 }
 
-func einoLoop(iterations int, c content) (adk.Agent, error) {
+func einoLoop(iterations int) (adk.Agent, error) {
 	var subs []adk.Agent
 	g := new(guard)
 	for _, name := range names {
-		subs = append(subs, &einoAgent{name: name, content: c, guard: g})
+		subs = append(subs, &einoAgent{name: name, guard: g})
 	}
 	return adk.NewLoopAgent(context.Background(), &adk.LoopAgentConfig{
 		Name: "refine", Description: "refine", SubAgents: subs, MaxIterations: iterations,
 	})
 }
 
-func einoDirect(iterations int, c content) (op, error) {
-	loop, err := einoLoop(iterations, c)
+func einoDirect(iterations int) (op, error) {
+	loop, err := einoLoop(iterations)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +60,8 @@ func einoDirect(iterations int, c content) (op, error) {
 	}, nil
 }
 
-func einoRunner(iterations int, c content) (op, error) {
-	loop, err := einoLoop(iterations, c)
+func einoRunner(iterations int) (op, error) {
+	loop, err := einoLoop(iterations)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +83,7 @@ func countEino(events *adk.AsyncIterator[*adk.AgentEvent]) (n int, err error) {
 	}
 }
 
-// guard looks at the memory now and then.
+// guard gives up when the process uses too much memory. It asks on every 256th call.
 type guard struct{ calls atomic.Int64 }
 
 func (g *guard) check() error {

@@ -17,7 +17,7 @@ import (
 
 // floorKind is how one floor makes an event and what of it changes state.
 type floorKind[E any] struct {
-	event func(c content, author string, iteration int) *E
+	event func(author string, iteration int) *E
 	merge func(state map[string]any, ev *E)
 }
 
@@ -34,29 +34,23 @@ type bare struct {
 
 var (
 	bareEvent = floorKind[bare]{
-		event: func(c content, author string, iteration int) *bare {
-			ev := &bare{Author: author, Iteration: iteration, Key: key}
-			if c == shared {
-				ev.Text, ev.Value = text, text
-			} else {
-				ev.Text = strings.Clone(text)
-				ev.Value = ev.Text
-			}
-			return ev
+		event: func(author string, iteration int) *bare {
+			said := strings.Clone(text)
+			return &bare{Author: author, Iteration: iteration, Text: said, Key: key, Value: said}
 		},
 		merge: func(state map[string]any, ev *bare) { state[ev.Key] = ev.Value },
 	}
 	bareEventWithID = floorKind[bare]{
-		event: func(c content, author string, iteration int) *bare {
-			ev := bareEvent.event(c, author, iteration)
+		event: func(author string, iteration int) *bare {
+			ev := bareEvent.event(author, iteration)
 			ev.ID, ev.Timestamp = uuid.NewString(), time.Now()
 			return ev
 		},
 		merge: bareEvent.merge,
 	}
 	fullEvent = floorKind[session.Event]{
-		event: func(c content, author string, iteration int) *session.Event {
-			ev := newEvent(context.Background(), "run-1", c)
+		event: func(author string, iteration int) *session.Event {
+			ev := newEvent(context.Background(), "run-1")
 			ev.Author, ev.Iteration = author, iteration
 			return ev
 		},
@@ -65,15 +59,15 @@ var (
 )
 
 // agent is the innermost of the three layers.
-func (k floorKind[E]) agent(c content, name string, iteration int) iter.Seq2[*E, error] {
-	return func(yield func(*E, error) bool) { yield(k.event(c, name, iteration), nil) }
+func (k floorKind[E]) agent(name string, iteration int) iter.Seq2[*E, error] {
+	return func(yield func(*E, error) bool) { yield(k.event(name, iteration), nil) }
 }
 
-func (k floorKind[E]) loop(c content, iterations int) iter.Seq2[*E, error] {
+func (k floorKind[E]) loop(iterations int) iter.Seq2[*E, error] {
 	return func(yield func(*E, error) bool) {
 		for i := range iterations {
 			for _, name := range names {
-				for ev, err := range k.agent(c, name, i+1) {
+				for ev, err := range k.agent(name, i+1) {
 					if !yield(ev, err) {
 						return
 					}
@@ -84,9 +78,9 @@ func (k floorKind[E]) loop(c content, iterations int) iter.Seq2[*E, error] {
 }
 
 // root is the outermost layer; it keeps the events in s unless that is nil.
-func (k floorKind[E]) root(c content, iterations int, s *thread[E]) iter.Seq2[*E, error] {
+func (k floorKind[E]) root(iterations int, s *thread[E]) iter.Seq2[*E, error] {
 	return func(yield func(*E, error) bool) {
-		for ev, err := range k.loop(c, iterations) {
+		for ev, err := range k.loop(iterations) {
 			if s != nil {
 				s.append(ev, k.merge)
 			}
@@ -119,20 +113,20 @@ func (s *thread[E]) append(ev *E, merge func(map[string]any, *E)) {
 
 func newThread[E any]() *thread[E] { return &thread[E]{state: make(map[string]any)} }
 
-func bareDirect[E any](k floorKind[E]) func(int, content) (op, error) {
-	return func(iterations int, c content) (op, error) {
-		return func() (int, error) { return count(k.root(c, iterations, nil)) }, nil
+func bareDirect[E any](k floorKind[E]) func(int) (op, error) {
+	return func(iterations int) (op, error) {
+		return func() (int, error) { return count(k.root(iterations, nil)) }, nil
 	}
 }
 
-func bareRunner[E any](k floorKind[E]) func(int, content) (op, error) {
-	return func(iterations int, c content) (op, error) {
-		return func() (int, error) { return count(k.root(c, iterations, newThread[E]())) }, nil
+func bareRunner[E any](k floorKind[E]) func(int) (op, error) {
+	return func(iterations int) (op, error) {
+		return func() (int, error) { return count(k.root(iterations, newThread[E]())) }, nil
 	}
 }
 
-func bareConcurrent[E any](k floorKind[E]) func(int, int, content) (op, error) {
-	return func(sessions, iterations int, c content) (op, error) {
+func bareConcurrent[E any](k floorKind[E]) func(int, int) (op, error) {
+	return func(sessions, iterations int) (op, error) {
 		return func() (int, error) {
 			var mu sync.Mutex
 			kept := make(map[string]*thread[E])
@@ -141,8 +135,33 @@ func bareConcurrent[E any](k floorKind[E]) func(int, int, content) (op, error) {
 				mu.Lock()
 				kept[id] = s
 				mu.Unlock()
-				return count(k.root(c, iterations, s))
+				return count(k.root(iterations, s))
 			})
 		}, nil
 	}
 }
+
+// count drains a floor.
+func count[E any](events iter.Seq2[E, error]) (n int, err error) {
+	for _, err := range events {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// eventsAlone is the floor under everything that has events: they are made, and
+// nothing is done with them.
+func eventsAlone(n int) op {
+	return func() (int, error) {
+		for range n {
+			made = newEvent(context.Background(), "run-1")
+		}
+		return n, nil
+	}
+}
+
+// made keeps the compiler from leaving out the event.
+var made *session.Event

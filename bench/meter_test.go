@@ -28,14 +28,14 @@ func now() meter {
 	return meter{cpu: cpuTime(), wall: time.Now(), bytes: mem.TotalAlloc, allocs: mem.Mallocs}
 }
 
-// stop ends the measurement of so many events.
-func (m meter) stop(events int) cost {
-	end, n := now(), float64(events)
+// stop ends the measurement of n events.
+func (m meter) stop(n int) cost {
+	end, events := now(), float64(n)
 	return cost{
-		cpu:    float64(end.cpu-m.cpu) / n,
-		wall:   float64(end.wall.Sub(m.wall)) / n,
-		bytes:  float64(end.bytes-m.bytes) / n,
-		allocs: float64(end.allocs-m.allocs) / n,
+		cpu:    float64(end.cpu-m.cpu) / events,
+		wall:   float64(end.wall.Sub(m.wall)) / events,
+		bytes:  float64(end.bytes-m.bytes) / events,
+		allocs: float64(end.allocs-m.allocs) / events,
 	}
 }
 
@@ -48,24 +48,14 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// cost is that of one event; times are in nanoseconds.
+// cost is the cost of one event. Times are in nanoseconds.
 type cost struct{ cpu, wall, bytes, allocs float64 }
 
-func (c cost) report(b *testing.B, per string) {
-	b.ReportMetric(c.cpu, "cpu-ns/"+per)
-	b.ReportMetric(c.wall, "ns/"+per)
-	b.ReportMetric(c.bytes, "B/"+per)
-	b.ReportMetric(c.allocs, "allocs/"+per)
-}
-
-// op does the work once and says how many events there were.
+// op does the work once and returns the number of events.
 type op func() (events int, err error)
 
-// run measures an op as a benchmark.
-func (do op) run(b *testing.B) cost { return do.runPer(b, "event") }
-
-// runPer does so under another name for events, after one go to warm up.
-func (do op) runPer(b *testing.B, per string) cost {
+// run measures an op as a benchmark, after one call to warm up.
+func (do op) run(b *testing.B) {
 	if _, err := do(); err != nil {
 		b.Fatal(err)
 	}
@@ -78,14 +68,16 @@ func (do op) runPer(b *testing.B, per string) cost {
 		events += n
 	}
 	c := m.stop(events)
-	c.report(b, per)
-	return c
+	b.ReportMetric(c.cpu, "cpu-ns/event")
+	b.ReportMetric(c.wall, "ns/event")
+	b.ReportMetric(c.bytes, "B/event")
+	b.ReportMetric(c.allocs, "allocs/event")
 }
 
 // sample measures an op for at least the given time.
 func (do op) sample(atLeast time.Duration) (cost, error) {
 	events, m := 0, start()
-	for time.Since(m.wall) < atLeast {
+	for time.Since(m.wall) < atLeast || events == 0 {
 		n, err := do()
 		if err != nil {
 			return cost{}, err

@@ -18,20 +18,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// What content=shared shares.
-var (
-	sharedContent = genai.NewContentFromText(text, genai.RoleModel)
-	sharedDelta   = map[string]any{key: text}
-)
-
-// newEvent is what our agents, and those of floorevent, say.
-func newEvent(ctx context.Context, invocationID string, c content) *session.Event {
-	if c == shared {
-		ev := &session.Event{InvocationID: invocationID}
-		ev.Content = sharedContent
-		ev.Actions.StateDelta = sharedDelta
-		return ev
-	}
+// newEvent makes what our agents, and those of floorevent, say: an event with a text
+// and a state delta of its own.
+func newEvent(ctx context.Context, invocationID string) *session.Event {
 	said := strings.Clone(text)
 	ev := session.NewEvent(ctx, invocationID)
 	ev.Content = genai.NewContentFromText(said, genai.RoleModel)
@@ -39,14 +28,14 @@ func newEvent(ctx context.Context, invocationID string, c content) *session.Even
 	return ev
 }
 
-func oursLoop(iterations int, c content) (agent.Agent, error) {
+func oursLoop(iterations int) (agent.Agent, error) {
 	var subs []agent.Agent
 	for _, name := range names {
 		sub, err := agent.New(agent.Config{
 			Name: name,
 			Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 				return func(yield func(*session.Event, error) bool) {
-					yield(newEvent(ctx, ctx.InvocationID(), c), nil)
+					yield(newEvent(ctx, ctx.InvocationID()), nil)
 				}
 			},
 		})
@@ -61,72 +50,92 @@ func oursLoop(iterations int, c content) (agent.Agent, error) {
 	})
 }
 
-func oursDirect(iterations int, c content) (op, error) {
-	loop, err := oursLoop(iterations, c)
+func oursDirect(iterations int) (op, error) {
+	loop, err := oursLoop(iterations)
 	if err != nil {
 		return nil, err
 	}
 	return func() (int, error) {
 		ctx := drive.NewInvocation(context.Background(), drive.Invocation{
-			ID: "run-1", Session: session.NewView(session.ViewConfig{AppName: "bench", UserID: "ana", SessionID: "s"}),
+			ID: "run-1", Session: session.NewView(session.ViewConfig{AppName: app, UserID: user, SessionID: "s"}),
 		})
-		return count(loop.Run(ctx))
+		return said(loop.Run(ctx))
 	}, nil
 }
 
-func oursRunner(iterations int, c content) (op, error) {
-	loop, err := oursLoop(iterations, c)
+func oursRunner(durable bool) func(iterations int) (op, error) {
+	return func(iterations int) (op, error) {
+		loop, err := oursLoop(iterations)
+		if err != nil {
+			return nil, err
+		}
+		return inSession(loop, durable)
+	}
+}
+
+// inSession runs an agent through a runner, in a new session in memory each time.
+func inSession(a agent.Agent, durable bool) (op, error) {
+	service := session.InMemoryService()
+	r, err := newRunner(a, service, durable)
 	if err != nil {
 		return nil, err
 	}
-	ctx, service := context.Background(), session.InMemoryService()
-	r, err := newRunner(loop, service)
-	if err != nil {
-		return nil, err
-	}
-	msg := genai.NewContentFromText("Go", genai.RoleUser)
 	return func() (int, error) {
-		n, err := count(r.Run(ctx, "ana", "s", msg, agent.RunConfig{}))
+		n, err := said(runIn(r, "s"))
 		if err != nil {
 			return n, err
 		}
-		return n, service.Delete(ctx, &session.DeleteRequest{AppName: "bench", UserID: "ana", SessionID: "s"})
+		return n, service.Delete(context.Background(), &session.DeleteRequest{AppName: app, UserID: user, SessionID: "s"})
 	}, nil
 }
 
-func oursConcurrent(sessions, iterations int, c content) (op, error) {
-	loop, err := oursLoop(iterations, c)
-	if err != nil {
-		return nil, err
+func oursConcurrent(durable bool) func(sessions, iterations int) (op, error) {
+	return func(sessions, iterations int) (op, error) {
+		return func() (int, error) { return manyRuns(session.InMemoryService(), durable, sessions, iterations) }, nil
 	}
+}
+
+// manyRuns runs a loop in a number of sessions at once, through one runner.
+func manyRuns(service session.Service, durable bool, sessions, iterations int) (int, error) {
+	loop, err := oursLoop(iterations)
+	if err != nil {
+		return 0, err
+	}
+	r, err := newRunner(loop, service, durable)
+	if err != nil {
+		return 0, err
+	}
+	return atOnce(sessions, func(id string) (int, error) { return said(runIn(r, id)) })
+}
+
+// The application and the user of all sessions here.
+const app, user = "bench", "ana"
+
+func newRunner(a agent.Agent, service session.Service, durable bool) (*runner.Runner, error) {
+	return runner.New(runner.Config{
+		AppName: app, Agent: a, SessionService: service, AutoCreateSession: true, Durable: durable,
+	})
+}
+
+func runIn(r *runner.Runner, id string) iter.Seq2[*session.Event, error] {
 	msg := genai.NewContentFromText("Go", genai.RoleUser)
-	return func() (int, error) {
-		r, err := newRunner(loop, session.InMemoryService())
-		if err != nil {
-			return 0, err
-		}
-		return atOnce(sessions, func(id string) (int, error) {
-			return count(r.Run(context.Background(), "ana", id, msg, agent.RunConfig{}))
-		})
-	}, nil
+	return r.Run(context.Background(), user, id, msg, agent.RunConfig{MaxLLMCalls: -1})
 }
 
-func newRunner(a agent.Agent, service session.Service) (*runner.Runner, error) {
-	return runner.New(runner.Config{AppName: "bench", Agent: a, SessionService: service, AutoCreateSession: true})
-}
-
-// count drains a run.
-func count[E any](events iter.Seq2[E, error]) (n int, err error) {
-	for _, err := range events {
+// said drains a run and counts what agents said: all events but marks.
+func said(events iter.Seq2[*session.Event, error]) (n int, err error) {
+	for ev, err := range events {
 		if err != nil {
 			return n, err
 		}
-		n++
+		if ev.Mark == nil {
+			n++
+		}
 	}
 	return n, nil
 }
 
-// atOnce runs so many sessions, each in a goroutine of its own.
+// atOnce runs a number of sessions, each in a goroutine of its own.
 func atOnce(sessions int, run func(id string) (int, error)) (int, error) {
 	var (
 		wg    sync.WaitGroup

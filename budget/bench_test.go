@@ -22,7 +22,7 @@ func callOnce(b *budget.Meter) {
 	room.Commit(budget.Usage{InputTokens: 850, OutputTokens: 200})
 }
 
-// DESIGN "Budget": a call allocates nothing.
+// A call allocates nothing.
 func TestCallsAllocateNothing(t *testing.T) {
 	for name, b := range map[string]*budget.Meter{"no limits": chain(budget.Limits{}, nil), "all limits": chain(wide, prices)} {
 		if n := testing.AllocsPerRun(1000, func() { callOnce(b) }); n != 0 {

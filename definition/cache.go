@@ -196,15 +196,19 @@ func counters(a *Agent, names map[string]bool) {
 	if e := a.Expression; e != nil {
 		texts = slices.AppendSeq(append(texts, e.Value), maps.Values(e.Set))
 	}
-	vars := vocabulary.TaskVariables(true)
 	for _, text := range texts {
-		p, err := expr.Compile(text, vars...)
+		p, err := expr.Compile(text, vocabulary.TaskVariables...)
 		if err != nil {
 			continue // reported
 		}
-		for variable, name := range vocabulary.TaskCounters {
-			if keys, all := p.Reads(variable); all || len(keys) > 0 {
-				names[name] = true
+		for _, v := range vocabulary.TaskVariables {
+			keys, all := p.Reads(v.Name)
+			switch {
+			case v.Type == expr.Map || !all && len(keys) == 0: // of a map, single keys are noted
+			case v.Name == "best_score":
+				names["best.score"] = true
+			default:
+				names[v.Name] = true
 			}
 		}
 	}

@@ -414,10 +414,9 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 func (b *builder) aroundCalls(a *Agent, cfg *llmagent.Config) {
 	hs := b.inherited(a)
 	if hs[hook.BeforeModel] != nil {
-		cfg.BeforeModelCallbacks = append(cfg.BeforeModelCallbacks,
-			func(ctx agent.CallbackContext, _ *model.LLMRequest) (*model.LLMResponse, error) {
-				return nil, hs.call(ctx, modelEvent(ctx, hook.BeforeModel, cfg.Model.Name()))
-			})
+		cfg.OnModelCalls = append(cfg.OnModelCalls, func(ctx agent.CallbackContext) error {
+			return hs.call(ctx, modelEvent(ctx, hook.BeforeModel, cfg.Model.Name()))
+		})
 	}
 	if hs[hook.AfterModel] != nil {
 		cfg.AfterModelCallbacks = append(cfg.AfterModelCallbacks,

@@ -151,6 +151,11 @@ func (l *loader) definition(src *source.Source, n *source.Node) (*Definition, er
 		}
 	}
 	l.problems = l.problems.sort().first(maxProblems)
+	for _, p := range l.problems {
+		if p.hint != nil {
+			p.Hint = p.hint()
+		}
+	}
 	if l.problems.count(SeverityError) > 0 {
 		return nil, l.problems
 	}
@@ -268,6 +273,7 @@ const (
 	maxPrograms = 1000   // expressions, which take most of the time
 	maxBraces   = 20_000 // that texts are searched for placeholders
 	maxNames    = 2000   // among more, nothing is guessed
+	maxHinted   = 200    // bytes of a name in a hint
 	maxProblems = 200    // what is shown; there may be more
 	maxFound    = 20_000 // what is found after that is not counted
 )

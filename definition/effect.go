@@ -151,7 +151,7 @@ func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
 func reconcileShape() shape {
 	s := settings(nil)
 	for _, t := range []Type{TypeCommand, TypeHTTP} {
-		for _, name := range reconcileFields[t] {
+		for _, name := range reconcileFields(t) {
 			_, w, _ := rowFor(t, name)
 			set(s, name, described(w.shape(), w.Doc))
 		}
@@ -162,11 +162,16 @@ func reconcileShape() shape {
 	return s
 }
 
-// reconcileFields are the fields of a command, and of a request, that finds something
-// out, besides timeout.
-var reconcileFields = map[Type][]string{
-	TypeCommand: {"command", "stdin", "env", "unsafe", "clean_env", "dir", "output_limit"},
-	TypeHTTP:    {"url", "method", "headers", "body", "redirect_hosts", "size_limit"},
+// reconcileFields are the fields of a command or of a request that finds something out,
+// besides timeout: all but those that say what its outcome means, which is fixed here.
+func reconcileFields(t Type) []string {
+	names := rowNames(commandRows)
+	if t == TypeHTTP {
+		names = rowNames(httpRows)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return name == "ok_exit_codes" || name == "ok_status" || name == "json"
+	})
 }
 
 const reconcileHint = "write reconcile: {command: [program, \"{{call_id}}\"]} or {url: https://…/{{call_id}}}"
@@ -200,7 +205,7 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 	case has("url"):
 		find.Type = TypeHTTP
 	}
-	known := reconcileFields[find.Type]
+	known := reconcileFields(find.Type)
 	begin(find)
 	for _, p := range ps {
 		find.nodes[p.key] = p.value

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
@@ -57,12 +58,12 @@ type Part struct {
 
 // Value says in words what the field's value can be, such as "duration" or "whole
 // number or none".
-func (f Field) Value() string { return valueWords(shapes[f.Name]) }
+func (f Field) Value() string { return valueWords(shapes()[f.Name]) }
 
 // Parts are the names in the map that the field's value can be; nil if it is none,
 // or one with names of the author's own.
 func (f Field) Parts() []Part {
-	s := form(shapes[f.Name])
+	s := form(shapes()[f.Name])
 	if s == nil {
 		return nil
 	}
@@ -119,7 +120,7 @@ func Parts(path ...string) []string {
 	if len(path) == 0 {
 		return nil
 	}
-	s := form(shapes[path[0]])
+	s := form(shapes()[path[0]])
 	for _, name := range path[1:] {
 		if s == nil {
 			return nil
@@ -220,8 +221,7 @@ func init() { // and not where they are declared, as what reads a value may read
 	tell()
 }
 
-// tell fills in what is made of the kinds: the fields, their shapes, and what agents
-// need.
+// tell fills in what is made of the kinds: the fields, and what agents need.
 func tell() {
 	types := make(map[string][]Type)
 	for _, k := range kinds {
@@ -234,20 +234,32 @@ func tell() {
 			if w.needed {
 				needs[k.types[0]] = w.Name
 			}
-			switch {
-			case w.single:
-				for _, t := range k.types {
-					shapes[string(t)+" "+w.Name] = w.shape()
-				}
-			case shapes[w.Name] == nil:
-				shapes[w.Name] = w.shape()
-			}
 		}
 	}
 	for i := range fields {
 		fields[i].Types = types[fields[i].Name]
 	}
 }
+
+// shapes are what the values of the fields can be, by the field's name; or by the type of agent
+// and the name, where it is another one there. They are made when somebody asks: to read a
+// file takes none.
+var shapes = sync.OnceValue(func() map[string]shape {
+	all := make(map[string]shape)
+	for _, k := range kinds {
+		for _, w := range k.rows {
+			switch {
+			case w.single:
+				for _, t := range k.types {
+					all[string(t)+" "+w.Name] = w.shape()
+				}
+			case all[w.Name] == nil:
+				all[w.Name] = w.shape()
+			}
+		}
+	}
+	return all
+})
 
 func (k kind) of(t Type) bool { return k.types == nil || slices.Contains(k.types, t) }
 
@@ -296,9 +308,7 @@ func (r *reader) field(a *Agent, p pair) {
 func stepFields(t Type) (names []string) {
 	for _, k := range kinds {
 		if k.isStep && k.of(t) {
-			for _, w := range k.rows {
-				names = append(names, w.Name)
-			}
+			names = append(names, rowNames(k.rows)...)
 		}
 	}
 	return names

@@ -84,7 +84,7 @@ func (c *checker) human(a *Agent) {
 	for i, key := range a.edits {
 		c.reads = append(c.reads, read{agent: a, field: index("keys", i), name: key, bare: true, line: 1, column: 1})
 	}
-	if s := a.Step; s != nil && s.Adaptive != nil {
+	if s := a.Step; s != nil && s.AdaptiveTimeout != nil {
 		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout cannot be used for %q, which waits for "+
 			"a person", a.Name).
 			Hint = "give deadline"

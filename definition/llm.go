@@ -31,10 +31,10 @@ type LLM struct {
 	// Thinking says how much the model thinks before it answers; empty leaves it to the model. A
 	// model that cannot think may refuse the request.
 	Thinking genai.ThinkingLevel
-	// Retry says how often a request is sent again after a failure that may pass. The Retry of
+	// RequestRetry says how often a request is sent again after a failure that may pass. The Retry of
 	// [Step] runs the whole agent again.
-	Retry llmagent.RequestRetry
-	Tools []Tool
+	RequestRetry llmagent.RequestRetry
+	Tools        []Tool
 }
 
 func llmOf(a *Agent) *LLM {
@@ -54,7 +54,7 @@ var llmRows = []row[LLM]{
 	field("temperature", "temperature, from 0 to 2; that of the model if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
 	field("max_tokens", "most tokens of an answer; that of the model if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
 	field("thinking", "how much the model thinks before it answers: minimal, low, medium or high; that of the model if left out", as(oneWord("minimal", "low", "medium", "high"), thinkingLevel), func(l *LLM) *genai.ThinkingLevel { return &l.Thinking }),
-	field("request_retry", "attempts of a request in all, when the provider is busy or does not answer; 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.RequestRetry { return &l.Retry }).shown(3),
+	field("request_retry", "attempts of a request in all, when the provider is busy or does not answer; 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.RequestRetry { return &l.RequestRetry }).shown(3),
 }
 
 var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row[llmagent.RequestRetry]{
@@ -205,7 +205,7 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 		Model: b.models[name], Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
-		RequestRetry: l.Retry,
+		RequestRetry: l.RequestRetry,
 	}
 	if a.mayExit() && a.exitTool() == nil {
 		if err := exitTool(a, "", &cfg); err != nil {

@@ -32,9 +32,9 @@ type Loop struct {
 	Timeout, IterationTimeout time.Duration
 	// Budget limits the model calls of the loop; nil means no limit.
 	Budget *loop.Budget
-	// Reserve is the share of Timeout and Budget that is kept for the finalizer; 0 is the default
+	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer; 0 is the default
 	// of package loopagent.
-	Reserve float64
+	FinalizerReserve float64
 	// FinalizeEach makes the finalizer the last step of every iteration.
 	FinalizeEach bool
 	// IterationDelay is the pause between two iterations.
@@ -79,7 +79,7 @@ var loopRows = []row[Loop]{
 	field("iteration_delay", "pause between two iterations", aDelay, func(l *Loop) *time.Duration { return &l.IterationDelay }),
 	field("budget", "limit on the model calls in the loop: {calls, tokens, cost}", budgetParts.value(), func(l *Loop) **loop.Budget { return &l.Budget }),
 	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", plain(func() shape { return oneOf("after", finalizeEach) }, (*reader).finalizer), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
-	field("finalizer_reserve", "share of time and budget kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.Reserve }).shown("10%"),
+	field("finalizer_reserve", "share of time and budget kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.FinalizerReserve }).shown("10%"),
 	field("state_limit", "largest state at the end of an iteration, such as 10MB; none for no limit", plain(sizeOrNone, (*reader).stateLimit), func(l *Loop) *int64 { return &l.StateLimit }).helped("none is no limit; without state_limit it is 64MiB").or("64MiB"),
 	field("max_consecutive_failures", "end the loop after this many failed steps in a row", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxConsecutiveFailures }),
 }

@@ -74,8 +74,8 @@ output_schema: {type: object, properties: {why: {type: string}, score: {type: in
 	script := scripted.Script{Answers: []scripted.Answer{{JSON: map[string]any{"why": "short", "score": 3}}}}
 	const required = `"required":["why","score"],"type":`
 	want := map[string]string{
-		"openai":    `{"additionalProperties":false,"properties":{"why":{"type":"string"},"score":{"minimum":1,"type":"integer"}},` + required + `"object"}`,
-		"anthropic": `{"additionalProperties":false,"properties":{"why":{"type":"string"},"score":{"description":"(minimum: 1)","type":"integer"}},` + required + `"object"}`,
+		"openai":    `{"additionalProperties":false,"properties":{"why":{"type":"string"},"score":{"type":"integer","minimum":1}},` + required + `"object"}`,
+		"anthropic": `{"additionalProperties":false,"properties":{"why":{"type":"string"},"score":{"type":"integer","description":"(minimum: 1)"}},` + required + `"object"}`,
 		"gemini":    `{"properties":{"score":{"minimum":1,"type":"INTEGER"},"why":{"type":"STRING"}},"propertyOrdering":["why","score"],` + required + `"OBJECT"}`,
 	}
 	for name, p := range providers(t, script) {

@@ -31,7 +31,7 @@ func (a *Agent) planWith(l *Loop) *loop.Plan {
 		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
 		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
-		Budget: l.Budget, FinalizerReserve: l.Reserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
+		Budget: l.Budget, FinalizerReserve: l.FinalizerReserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
 		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit,
 		FinalizeEach: l.FinalizeEach,
 		DelayAfter:   loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
@@ -49,7 +49,7 @@ func (a *Agent) planStep() loop.Step {
 		s.OnError = a.OnError
 	}
 	if own := a.Step; own != nil {
-		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.Adaptive, own.Retry,
+		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.AdaptiveTimeout, own.Retry,
 			own.Circuit
 		s.DelayBefore, s.DelayAfter = loop.Duration(own.DelayBefore), loop.Duration(own.DelayAfter)
 	}

@@ -21,7 +21,7 @@ import (
 // the plan of the loop agent that Build makes.
 func TestThePlanThatIsCheckedIsThePlanThatRuns(t *testing.T) {
 	t.Parallel()
-	n := longtest.N(8, frozenMany)
+	n := longtest.N(4, frozenMany)
 	definitions, loops, policies := 0, 0, 0
 	see := func(where, text string, fsys fstest.MapFS) {
 		d, err := definition.Parse("x.yaml", []byte(text), definition.Options{FS: fsys})

@@ -43,6 +43,7 @@ type Problem struct {
 	Excerpt string `json:"excerpt,omitzero"`
 
 	err  error
+	hint func() string    // makes the hint of a problem that is shown, if that takes long
 	file int              // which file, in the order of loading
 	left map[Severity]int // of the first problem: how many there are besides all that are shown
 }
@@ -99,7 +100,7 @@ func (p *Problem) window() (text string, column, length int) {
 			rest = rest[n:]
 		}
 	}
-	line := []rune(source.Printable(string(source.Runes(rest, width+1)))) // the line may be as long as the file
+	line := []rune(source.Printable(source.Runes(rest, width+1))) // the line may be as long as the file
 	if len(line) > width {
 		line = append(slices.Clone(line[:width-1]), '…')
 	}
@@ -229,62 +230,62 @@ func quoted(s string) string { return `"` + s + `"` }
 // SortedCodes are the codes of [Codes] in their order.
 func SortedCodes() []string { return slices.Sorted(maps.Keys(Codes)) }
 
-// The codes of problems. They are stable: a code keeps its meaning for ever.
+// The codes of problems, which [Codes] explains. They are stable: a code keeps its meaning for ever.
 const (
-	CodeSyntax    = "LOOP001" // not YAML, several documents, or nothing at all
-	CodeFile      = "LOOP002" // the file cannot be read, is too large or nested too deep
-	CodeField     = "LOOP003" // an unknown field, or a field of another type of agent
-	CodeValue     = "LOOP004" // a value of the wrong type, or out of range
-	CodeDuplicate = "LOOP005" // a key given twice
-	CodeMissing   = "LOOP006" // a required field is missing
-	CodeConflict  = "LOOP007" // fields that do not go together
-	CodeRef       = "LOOP008" // a ref that leads nowhere, outside, in a circle, or twice to one place
+	CodeSyntax    = "LOOP001"
+	CodeFile      = "LOOP002"
+	CodeField     = "LOOP003"
+	CodeValue     = "LOOP004"
+	CodeDuplicate = "LOOP005"
+	CodeMissing   = "LOOP006"
+	CodeConflict  = "LOOP007"
+	CodeRef       = "LOOP008"
 
-	CodeName      = "LOOP010" // not a valid name of an agent
-	CodeSameName  = "LOOP011" // two agents of one name
-	CodeOrder     = "LOOP012" // order is not a permutation of the sub-agents
-	CodeEndless   = "LOOP013" // a loop that can never stop
-	CodeFinalizer = "LOOP014" // two finalizers, one that may exit, or nothing but one
-	CodeNoSteps   = "LOOP015" // a workflow agent without sub-agents
-	CodeNoLoop    = "LOOP016" // something that only works inside a loop
-	CodeCannot    = "LOOP017" // an exit that would be refused, or permission that is never used
-	CodeAnyone    = "LOOP018" // every model may end a loop, because no can_exit_loop is set
-	CodeTimes     = "LOOP019" // one time limit leaves no room for another
+	CodeName      = "LOOP010"
+	CodeSameName  = "LOOP011"
+	CodeOrder     = "LOOP012"
+	CodeEndless   = "LOOP013"
+	CodeFinalizer = "LOOP014"
+	CodeNoSteps   = "LOOP015"
+	CodeNoLoop    = "LOOP016"
+	CodeCannot    = "LOOP017"
+	CodeAnyone    = "LOOP018"
+	CodeTimes     = "LOOP019"
 
-	CodeUnknownKey = "LOOP020" // a key that is read but not written
-	CodeKeyTaken   = "LOOP021" // a key that has the name of a built-in value
-	CodeKeyName    = "LOOP022" // a key that a placeholder cannot name
-	CodeUnread     = "LOOP023" // an input or a result that is not read
-	CodeNeverSet   = "LOOP024" // a value that never exists there
-	CodeExitKey    = "LOOP025" // a key that the turn which ends the loop does not write
-	CodeSharedKey  = "LOOP026" // an output key that two agents write, or that an input has
+	CodeUnknownKey = "LOOP020"
+	CodeKeyTaken   = "LOOP021"
+	CodeKeyName    = "LOOP022"
+	CodeUnread     = "LOOP023"
+	CodeNeverSet   = "LOOP024"
+	CodeExitKey    = "LOOP025"
+	CodeSharedKey  = "LOOP026"
 
-	CodeExpr     = "LOOP030" // an expression that does not compile
-	CodeTemplate = "LOOP031" // a text whose placeholders cannot be read
-	CodeStop     = "LOOP032" // a stop condition, a score or a limit that cannot be
-	CodeCache    = "LOOP033" // a cache that cannot know the input of its step
-	CodeJudge    = "LOOP034" // a score given by the agent that it is about
-	CodeWords    = "LOOP035" // a number that must be found in a model's words
+	CodeExpr     = "LOOP030"
+	CodeTemplate = "LOOP031"
+	CodeStop     = "LOOP032"
+	CodeCache    = "LOOP033"
+	CodeJudge    = "LOOP034"
+	CodeWords    = "LOOP035"
 
-	CodeTask    = "LOOP040" // a task that cannot be run as described
-	CodeOutside = "LOOP041" // a path that leaves its folder
-	CodeModel   = "LOOP042" // an unknown model, or no model
-	CodeTool    = "LOOP043" // an unknown tool, or one that cannot work as described
-	CodePrice   = "LOOP044" // a budget of cost, and a model without a price
-	CodeCalls   = "LOOP045" // more model calls than a run may make
-	CodeNoBound = "LOOP046" // something without a limit, or with an unknown one
+	CodeTask    = "LOOP040"
+	CodeOutside = "LOOP041"
+	CodeModel   = "LOOP042"
+	CodeTool    = "LOOP043"
+	CodePrice   = "LOOP044"
+	CodeCalls   = "LOOP045"
+	CodeNoBound = "LOOP046"
 
-	CodeResult   = "LOOP050" // a loop whose result is not clear
-	CodeUnsafe   = "LOOP049" // a command in which a value may be run as code
-	CodePerson   = "LOOP047" // a person who may not answer, or whose answer is not used
-	CodeCallback = "LOOP048" // a callback that cannot work as described, or is never called
+	CodeResult   = "LOOP050"
+	CodeUnsafe   = "LOOP049"
+	CodePerson   = "LOOP047"
+	CodeCallback = "LOOP048"
 )
 
 // Codes explains each code in a few words, for help texts and documentation.
 var Codes = map[string]string{
 	CodeSyntax:    "the file is not one YAML document",
-	CodeFile:      "the file cannot be read or is too large",
-	CodeField:     "unknown field",
+	CodeFile:      "the file cannot be read, is too large or nested too deep",
+	CodeField:     "unknown field, or a field of another type of agent",
 	CodeValue:     "value of the wrong type, or out of range",
 	CodeDuplicate: "a key is given twice",
 	CodeMissing:   "a required field is missing",
@@ -305,7 +306,7 @@ var Codes = map[string]string{
 	CodeUnknownKey: "a key is read, but no agent writes it",
 	CodeKeyTaken:   "a key has the name of a built-in value",
 	CodeKeyName:    "a placeholder cannot name this key",
-	CodeUnread:     "no agent reads this input",
+	CodeUnread:     "no agent reads this input or result",
 	CodeNeverSet:   "this value never exists here",
 	CodeExitKey:    "the turn that ends the loop does not write this key",
 	CodeSharedKey:  "two agents write one output key, or it is an input",
@@ -323,7 +324,7 @@ var Codes = map[string]string{
 	CodeTool:    "the tool does not exist, or cannot work as described",
 	CodePrice:   "the cost is limited, but a model has no price",
 	CodeCalls:   "more model calls than a run may make",
-	CodeNoBound: "unbounded, or unknown",
+	CodeNoBound: "something is unbounded, or its bound is unknown",
 
 	CodeResult:   "it is unclear which step's words the loop hands back",
 	CodeUnsafe:   "a value may run as code in this command",

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
@@ -168,7 +169,7 @@ func (c *checker) unknownKey(rd *read, key string) {
 	if rd.bare {
 		p.Message = fmt.Sprintf("%s names the key %q, which no agent writes", rd.field, key)
 	}
-	p.Hint = c.keyHint(rd, key)
+	p.hint = func() string { return c.keyHint(rd, key) }
 }
 
 // keyHint says what may have been meant.
@@ -195,16 +196,16 @@ func (c *checker) keyHint(rd *read, key string) string {
 	if len(c.keys) > maxNames {
 		return ""
 	}
-	if near := expr.Nearest(key, slices.Sorted(maps.Keys(c.keys))); near != "" {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.keys)), func(name string) bool { return len(name) > maxHinted })
+	if near := expr.Nearest(key, names); near != "" {
 		return fmt.Sprintf("did you mean %s (%s)?", form(near), c.keys[near])
 	}
 	if near := expr.Nearest(rd.name, vocabulary.BuiltIn); near != "" && !rd.code && !rd.bare {
 		return fmt.Sprintf("did you mean {{%s}} (built in)?", near)
 	}
-	if len(c.keys) == 0 {
+	if len(names) == 0 {
 		return "declare it under inputs or state, or have an agent write it with output_key"
 	}
-	names := slices.Sorted(maps.Keys(c.keys))
 	if kin := relative(key, names); kin != "" && !rd.bare {
 		if earlier(key) && !rd.code && rd.loop() != nil {
 			return fmt.Sprintf("did you mean {{prev.%s}}, what %q was after the iteration before (%s)?", kin, kin,
@@ -276,20 +277,26 @@ func relative(name string, keys []string) string {
 	return found
 }
 
-// severalWords is what looks like a placeholder and is text: its name has spaces.
-var severalWords = regexp.MustCompile(`\{\{\s*([\pL_][\pL\pN_]*(?:[ \t]+[\pL\pN_]+)+)\s*\}\}`)
+// severalWords is what looks like a placeholder and is text: its name has spaces. It is compiled
+// when a text is read, not when the program starts.
+var severalWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{\s*([\pL_][\pL\pN_]*(?:[ \t]+[\pL\pN_]+)+)\s*\}\}`)
+})
 
 // spaces notes placeholders with spaces in their names, which are texts.
 func (c *checker) spaces(a *Agent, field, text string) {
 	if !strings.Contains(text, "{{") {
 		return
 	}
-	for _, at := range severalWords.FindAllStringSubmatchIndex(text, -1) {
-		before := text[:at[0]]
-		start := strings.LastIndexByte(before, '\n') + 1
+	line, column, seen := 1, 1, 0
+	for _, at := range severalWords().FindAllStringSubmatchIndex(text, -1) {
+		between := text[seen:at[0]]
+		if end := strings.LastIndexByte(between, '\n'); end >= 0 {
+			line, column, between = line+strings.Count(between, "\n"), 1, between[end+1:]
+		}
+		column, seen = column+utf8.RuneCountInString(between), at[0]
 		c.spaced = append(c.spaced, read{
-			agent: a, field: field, name: text[at[2]:at[3]],
-			line: 1 + strings.Count(before, "\n"), column: 1 + utf8.RuneCountInString(before[start:]), form: "{{%s}}",
+			agent: a, field: field, name: text[at[2]:at[3]], line: line, column: column, form: "{{%s}}",
 		})
 	}
 }

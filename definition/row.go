@@ -347,8 +347,10 @@ func (of parts[S]) unknown(p place, e pair) {
 		Hint = cmp.Or(foreign[p.field+"."+e.key], didYouMean(e.key, names, "%q", otherwise))
 }
 
-func (of parts[S]) names() (all []string) {
-	for _, w := range of.rows {
+func (of parts[S]) names() []string { return rowNames(of.rows) }
+
+func rowNames[S any](rows []row[S]) (all []string) {
+	for _, w := range rows {
 		all = append(all, w.Name)
 	}
 	return all

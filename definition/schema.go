@@ -59,11 +59,11 @@ func defs() map[string]*jsonschema.Schema {
 		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(), "mcp": mcpParts.shape(), "callback": callbackParts.shape(), "answer": answerShape(),
 	}
 	for _, f := range fields {
-		all["field."+f.Name] = described(shapes[f.Name], f.Doc)
+		all["field."+f.Name] = described(shapes()[f.Name], f.Doc)
 	}
 	for _, t := range types {
 		for _, f := range fields {
-			if s, ok := shapes[t+" "+f.Name]; ok {
+			if s, ok := shapes()[t+" "+f.Name]; ok {
 				all["field."+t+"."+f.Name] = described(s, f.Doc)
 			}
 		}
@@ -107,7 +107,7 @@ func propertiesOf(t Type, root bool) shape {
 			continue
 		}
 		def := "field." + f.Name
-		if _, own := shapes[string(t)+" "+f.Name]; own {
+		if _, own := shapes()[string(t)+" "+f.Name]; own {
 			def = "field." + string(t) + "." + f.Name
 		}
 		set(s, f.Name, by(def))

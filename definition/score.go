@@ -107,8 +107,7 @@ func numberAlone(w *Agent, key string) bool {
 	if !ok {
 		src = w.Expression.Value
 	}
-	vars := vocabulary.TaskVariables(false)
-	p, err := expr.Compile(src, vars...)
+	p, err := expr.Compile(src, vocabulary.TaskVariables...)
 	return err == nil && (p.Type() == expr.Int || p.Type() == expr.Double)
 }
 

@@ -181,10 +181,6 @@ func alternatives(s shape) []shape {
 	return slices.DeleteFunc(all, func(s shape) bool { return s == nil })
 }
 
-// shapes are what the values of the fields can be, by the field's name; or by
-// the type of agent and the name, where it is another one there.
-var shapes = make(map[string]shape)
-
 // without is a map that has one name and not another.
 func without(name, other string) shape {
 	return &jsonschema.Schema{Required: []string{name}, Properties: map[string]*jsonschema.Schema{other: nothing()}}

@@ -21,8 +21,8 @@ type Step struct {
 	// Timeout bounds one attempt. A loop in a loop has a Timeout of its own
 	// instead: see [Loop].
 	Timeout time.Duration
-	// Adaptive computes the limit from the step's earlier runs.
-	Adaptive *loop.AdaptiveTimeout
+	// AdaptiveTimeout computes the limit from the step's earlier runs.
+	AdaptiveTimeout *loop.AdaptiveTimeout
 	// Retry runs the step again when it fails, Circuit stops running it when it
 	// fails again and again.
 	Retry   *loop.Retry
@@ -49,7 +49,7 @@ var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.D
 var stepRows = []row[Step]{
 	field("retry", "attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
 	field("circuit", "skip the step after failures in a row until a cooldown ends: {failures, cooldown, endpoint}; for steps of a loop", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
-	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.AdaptiveTimeout { return &s.Adaptive }),
+	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.AdaptiveTimeout { return &s.AdaptiveTimeout }),
 	field("delay_before", "pause before the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
 	field("delay_after", "pause after the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
 	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),

@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -329,8 +330,7 @@ var resultFields = map[Type][]string{
 // resultReads looks whether exit_when reads of the result what is in it.
 func (c *checker) resultReads(a *Agent) {
 	known := resultFields[a.Type]
-	vars := vocabulary.TaskVariables(true)
-	p, err := expr.Compile(a.ExitWhen, vars...)
+	p, err := expr.Compile(a.ExitWhen, vocabulary.TaskVariables...)
 	if known == nil || err != nil {
 		return
 	}
@@ -429,17 +429,22 @@ func taskErrors(err error) []error {
 	return nil
 }
 
-// fileWords are taskagent's names in the words of a file.
-var fileWords = map[string]string{
-	"Args": "command", "Stdin": "stdin", "Env": "env", "CleanEnv": "clean_env", "Dir": "dir", "Root": "root",
-	"OutputLimit": "output_limit", "Timeout": "timeout", "JSON": "json", "OKExitCodes": "ok_exit_codes",
-	"URL": "url", "Method": "method", "Headers": "headers", "Header": "headers", "Body": "body",
-	"BodyJSON": "body", "SizeLimit": "size_limit", "OKStatus": "ok_status", "RedirectHosts": "redirect_hosts", "Set": "set", "Value": "value", "Text": "text",
-	"OutputKey": "output_key", "ResultKey": "result_key", "ExitWhen": "exit_when", "ExitReason": "exit_reason",
+// fileWord is taskagent's name of a field in the words of a file; empty if it is no field
+// of a task.
+func fileWord(name string) string {
+	word, own := map[string]string{"Args": "command", "Header": "headers", "BodyJSON": "body"}[name]
+	if !own {
+		word = strings.ToLower(wordEnds.ReplaceAllString(name, "${1}_$2"))
+	}
+	if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == word && word != "name" }) {
+		return ""
+	}
+	return word
 }
 
 var (
-	configName  = regexp.MustCompile(`\b(Args|Stdin|Env|CleanEnv|Dir|OutputLimit|Timeout|OKExitCodes|URL|Method|Headers?|Body|BodyJSON|SizeLimit|OKStatus|RedirectHosts|Set|Value|Text|OutputKey|ResultKey|ExitWhen|ExitReason)\b`)
+	wordEnds    = regexp.MustCompile(`([a-z]|OK)([A-Z])`)
+	configName  = regexp.MustCompile(`\b[A-Z]\w*`)
 	configField = regexp.MustCompile(`^([A-Z]\w*)(?:\[("(?:[^"\\]|\\.)*"|\d+)\])?(: )?`)
 )
 
@@ -447,10 +452,12 @@ var (
 // and gives it in the words of a file.
 func splitField(msg string) (field, rest string) {
 	m := configField.FindStringSubmatch(msg)
-	if m == nil || fileWords[m[1]] == "" {
+	if m == nil {
 		return "", msg
 	}
-	field = fileWords[m[1]]
+	if field = fileWord(m[1]); field == "" {
+		return "", msg
+	}
 	if key, err := strconv.Unquote(m[2]); err == nil {
 		field += "." + key
 	} else if m[2] != "" {
@@ -464,10 +471,10 @@ func splitField(msg string) (field, rest string) {
 
 func inFileWords(msg string) string {
 	return configName.ReplaceAllStringFunc(msg, func(name string) string {
-		if w, ok := fileWords[name]; ok {
-			return w
+		if name == "JSON" { // not the field
+			return name
 		}
-		return name
+		return cmp.Or(fileWord(name), name)
 	})
 }
 
@@ -507,8 +514,8 @@ func requestTime(a *Agent) time.Duration {
 	bound := time.Duration(0)
 	if s := a.Step; s != nil {
 		bound = s.Timeout
-		if s.Adaptive != nil {
-			bound = max(bound, time.Duration(s.Adaptive.Max))
+		if s.AdaptiveTimeout != nil {
+			bound = max(bound, time.Duration(s.AdaptiveTimeout.Max))
 		}
 	}
 	if bound == 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
@@ -233,7 +234,7 @@ func (w *worst) run(a *Agent) AtMost {
 	case TypeCommand:
 		return AtMost{Seconds: seconds(a.Command.Timeout)}
 	case TypeHTTP:
-		return AtMost{Seconds: seconds(max(requestTime(a), defaultRequestTime(a)))}
+		return AtMost{Seconds: seconds(cmp.Or(requestTime(a), taskagent.DefaultHTTPTimeout))}
 	case TypeHuman:
 		return AtMost{waits: seconds(a.Human.Deadline)}
 	case TypeFunc: // it may ask a model
@@ -261,14 +262,6 @@ func seconds[D time.Duration | loop.Duration](d D) Bound {
 		return unbounded
 	}
 	return Bound(time.Duration(d).Seconds())
-}
-
-// defaultRequestTime is taskagent's, where nobody says another.
-func defaultRequestTime(a *Agent) time.Duration {
-	if requestTime(a) == 0 {
-		return 30 * time.Second
-	}
-	return 0
 }
 
 // parallel is all at the same time, or by so many at once: then the last to
@@ -431,7 +424,7 @@ const defaultRequests = 3
 // says.
 func (w *worst) llm(a *Agent) AtMost {
 	turns := w.turns(a)
-	requests := Bound(a.LLM.Retry.Attempts)
+	requests := Bound(a.LLM.RequestRetry.Attempts)
 	if requests == 0 {
 		requests = defaultRequests
 	}

@@ -249,11 +249,8 @@ func (n *node) read(s Scope) (scalar, bool) {
 		return scalar{kind: aNumber, int: whole, num: f}, f == f && (!whole || f >= -exact && f <= exact) &&
 			(whole || n.typ != Int)
 	}
-	x, ok := s.Value(n.root)
+	x, ok := n.look(s)
 	if !ok {
-		return scalar{}, false
-	}
-	if x, ok = descend(x, n.keys); !ok {
 		return scalar{}, false
 	}
 	v, ok := scalarOf(x)
@@ -267,6 +264,20 @@ func (n *node) read(s Scope) (scalar, bool) {
 		}
 	}
 	return v, ok
+}
+
+// look finds the value of a path.
+func (n *node) look(s Scope) (any, bool) {
+	if k, ok := s.(Keyed); ok && len(n.keys) > 0 {
+		if x, ok := k.Key(n.root, n.keys[0]); ok {
+			return descend(x, n.keys[1:])
+		}
+	}
+	x, ok := s.Value(n.root)
+	if !ok {
+		return nil, false
+	}
+	return descend(x, n.keys)
 }
 
 func (n *node) has(s Scope) (scalar, bool) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
@@ -106,13 +107,14 @@ func Nearest(typed string, names []string) string {
 		return ""
 	}
 	best, limit := "", min(n, max(1, n/3)+1) // any letter is near a single one
-	x := []rune(strings.ToLower(typed))
+	x, y := lowerCase(nil, typed), make([]rune, 0, n+limit)
+	cells := make([]int, 3*(n+limit+1))
 	for _, name := range names {
-		y := []rune(strings.ToLower(name))
-		if far := len(x) - len(y); max(far, -far) > limit {
+		if far := n - utf8.RuneCountInString(name); max(far, -far) > limit {
 			continue
 		}
-		d := distance(x, y)
+		y = lowerCase(y[:0], name)
+		d := distance(x, y, cells)
 		if name != typed && (d < limit || d == limit && best != "" && name < best) {
 			best, limit = name, d
 		}
@@ -120,10 +122,17 @@ func Nearest(typed string, names []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete, change or swap with the next.
-func distance(x, y []rune) int {
+func lowerCase(to []rune, text string) []rune {
+	for _, r := range text {
+		to = append(to, unicode.ToLower(r))
+	}
+	return to
+}
+
+// distance counts the letters to insert, delete, change or swap with the next. It computes
+// in cells: three rows of one cell more than y has.
+func distance(x, y []rune, cells []int) int {
 	wide := len(y) + 1
-	cells := make([]int, 0, 3*wide)
 	before, prev, row := cells[:0:wide], cells[wide:wide:2*wide], cells[2*wide:2*wide]
 	for j := range wide {
 		prev = append(prev, j)

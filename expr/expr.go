@@ -96,12 +96,7 @@ func (p *Program) Type() Type { return p.typ }
 // A missing key is a [*KeyError]. A variable without a value, an operation on types that do not
 // fit, and a cost above the limit are errors too.
 func (p *Program) Eval(vals map[string]any) (any, error) {
-	return p.EvalIn(Values(vals))
-}
-
-// EvalContext is Eval, interrupted when ctx ends.
-func (p *Program) EvalContext(ctx context.Context, vals map[string]any) (any, error) {
-	return p.evalCEL(ctx, Values(vals))
+	return p.EvalIn(context.Background(), Values(vals))
 }
 
 // EvalBool is Eval for a condition: a result that is not a bool is an error.

@@ -293,7 +293,7 @@ func TestEvalIsBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.EvalContext(ctx, map[string]any{"state": map[string]any{"big": make([]int, 1000)}}); !errors.Is(err, context.Canceled) {
+	if _, err := p.EvalIn(ctx, expr.Values{"state": map[string]any{"big": make([]int, 1000)}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want canceled", err)
 	}
 	loop := map[string]any{}

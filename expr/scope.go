@@ -20,6 +20,12 @@ type Scope interface {
 	Number(path string) (f float64, whole, ok bool)
 }
 
+// Keyed is a [Scope] that gives a key of a variable without the map that the variable is. ok is
+// false if the map has no such key, or if only the map can tell.
+type Keyed interface {
+	Key(variable, key string) (v any, ok bool)
+}
+
 // Values is a [Scope] made from a map.
 type Values map[string]any
 
@@ -55,12 +61,12 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (a *activation) Parent() interpreter.Activation { return nil }
 
-// EvalIn is Eval with a scope.
-func (p *Program) EvalIn(s Scope) (any, error) {
+// EvalIn is Eval with a scope, interrupted when ctx ends.
+func (p *Program) EvalIn(ctx context.Context, s Scope) (any, error) {
 	if v, ok := p.direct.eval(s); ok {
 		return v.plain(), nil
 	}
-	return p.evalCEL(context.Background(), s)
+	return p.evalCEL(ctx, s)
 }
 
 func (p *Program) evalCEL(ctx context.Context, s Scope) (v any, err error) {
@@ -120,8 +126,8 @@ func (p *Program) Test(s Scope) (Verdict, error) {
 		return Verdict{Holds: v.num != 0}, nil
 	}
 	if c, ok := p.Comparison(); ok {
-		l, errL := c.Left.EvalIn(s)
-		r, errR := c.Right.EvalIn(s)
+		l, errL := c.Left.EvalIn(context.Background(), s)
+		r, errR := c.Right.EvalIn(context.Background(), s)
 		if errL == nil && errR == nil {
 			v := Verdict{Op: c.Op, Left: sideOf(l), Right: sideOf(r)}
 			if v.Holds, ok = compare(c.Op, v.Left.v, v.Right.v); ok {

@@ -80,7 +80,7 @@ type Plan struct {
 // ErrorPolicy says what happens after a failed step.
 type ErrorPolicy string
 
-// The error policies. Source: REQUIREMENTS C13, C14.
+// The error policies. Source: C13 and C14 in doc/requirements.md.
 const (
 	StopOnError   ErrorPolicy = "stop"           // the loop ends with reason error
 	SkipStep      ErrorPolicy = "skip_step"      // the next step runs

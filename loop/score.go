@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -143,7 +144,7 @@ func (s *Score) read(t *Tally, o *incoming) (reading, error) {
 		if err != nil {
 			return reading{}, err
 		}
-		v, err = q.EvalIn(o.sight(t))
+		v, err = q.EvalIn(context.Background(), o.sight(t))
 		o.blind()
 		if err != nil {
 			return reading{}, err

@@ -3,6 +3,7 @@
 package progress
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,7 +72,9 @@ type history struct {
 }
 
 // Add takes the next event of the run.
-func (d *Diagnosis) Add(ev *session.Event) {
+func (d *Diagnosis) Add(ev *session.Event) { d.add(&heard{Event: ev}) }
+
+func (d *Diagnosis) add(ev *heard) {
 	if u := ev.UsageMetadata; u != nil && !ev.Partial {
 		if h := d.around(ev.Address); h != nil && ev.Iteration > 0 {
 			for len(h.input) <= ev.Iteration {
@@ -87,9 +90,9 @@ func (d *Diagnosis) Add(ev *session.Event) {
 	case mark.KindStepFinished:
 		d.finished(ev)
 	case mark.KindIterationFinished:
-		var it loop.IterationRecord
-		if h := d.loop(ev.Address); ev.Mark.Decode(&it) == nil {
-			h.records = append(h.records, it)
+		h := d.loop(ev.Address)
+		if it, err := ev.iteration(); err == nil {
+			h.records = append(h.records, *it)
 		}
 	case mark.KindLoopStopped:
 		h := d.loop(ev.Address)
@@ -99,10 +102,13 @@ func (d *Diagnosis) Add(ev *session.Event) {
 	}
 }
 
-func (d *Diagnosis) finished(ev *session.Event) {
+func (d *Diagnosis) finished(ev *heard) {
 	h := d.around(ev.Address)
-	var fin mark.StepFinished
-	if h == nil || ev.Mark.Decode(&fin) != nil || ev.Address.Parent() != h.at {
+	if h == nil || ev.Address.Parent() != h.at {
+		return
+	}
+	fin, err := ev.finished()
+	if err != nil {
 		return
 	}
 	name := ev.Address.Agent()
@@ -119,7 +125,8 @@ func (d *Diagnosis) finished(ev *session.Event) {
 	var o struct {
 		ExitWords bool `json:"exit_words"`
 	}
-	if len(fin.Outcome) > 0 && json.Unmarshal(fin.Outcome, &o) == nil && o.ExitWords {
+	// Few have it: most are not decoded.
+	if bytes.Contains(fin.Outcome, []byte("exit_words")) && json.Unmarshal(fin.Outcome, &o) == nil && o.ExitWords {
 		h.wrote = append(h.wrote, name)
 	}
 	if fin.Timeout {

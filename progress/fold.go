@@ -53,23 +53,25 @@ type runningStep struct {
 }
 
 // Add takes the next event of the run and returns the lines that report it.
-func (f *Fold) Add(ev *session.Event) []string {
-	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev) != "" {
-		f.answer = ev
-		f.hear(ev)
+func (f *Fold) Add(ev *session.Event) []string { return f.add(&heard{Event: ev}) }
+
+func (f *Fold) add(ev *heard) []string {
+	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev.Event) != "" {
+		f.answer = ev.Event
+		f.hear(ev.Event)
 	}
 	if ev.Mark == nil {
-		return exitLines(ev)
+		return exitLines(ev.Event)
 	}
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
-		f.begin(ev)
+		f.begin(ev.Event)
 	case mark.KindStepFinished:
 		return f.finish(ev)
 	case mark.KindIterationFinished:
 		return f.iteration(ev)
 	case mark.KindLoopStopped:
-		return f.stopped(ev)
+		return f.stopped(ev.Event)
 	case mark.KindRunStarted:
 		f.Owned = true
 	case mark.KindRunPaused:
@@ -130,7 +132,7 @@ func (f *Fold) begin(ev *session.Event) {
 	}
 }
 
-func (f *Fold) finish(ev *session.Event) []string {
+func (f *Fold) finish(ev *heard) []string {
 	for i := len(f.steps) - 1; i >= 0; i-- {
 		if f.steps[i].address == ev.Address {
 			f.steps = append(f.steps[:i], f.steps[i+1:]...)
@@ -139,35 +141,36 @@ func (f *Fold) finish(ev *session.Event) []string {
 	}
 	// What has run out of time is no deeper step's failure: At is empty. And what
 	// was cut off has not failed: whatever it is part of says why that ended.
-	var fin mark.StepFinished
-	if ev.Mark.Decode(&fin) != nil || fin.Error == "" || fin.Canceled {
+	fin, err := ev.finished()
+	if err != nil || fin.Error == "" || fin.Canceled {
 		return nil
 	}
 	own := fin.At == "" || session.Address(fin.At) == ev.Address
 	switch {
 	case fin.Again:
-		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev), ev.Address.Agent(),
+		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev.Event), ev.Address.Agent(),
 			max(1, ev.Attempt))
 		if own {
 			line += ": " + oneLine(fin.Error)
 		}
 		return []string{line}
 	case own:
-		return []string{indent(ev) + "Failed: " + oneLine(fin.Error)}
+		return []string{indent(ev.Event) + "Failed: " + oneLine(fin.Error)}
 	}
 	return nil
 }
 
-func (f *Fold) iteration(ev *session.Event) []string {
-	var it loop.IterationRecord
-	if err := ev.Mark.Decode(&it); err != nil {
+func (f *Fold) iteration(ev *heard) []string {
+	it, err := ev.iteration()
+	if err != nil {
 		return []string{err.Error()}
 	}
 	if ev.Iteration == 0 {
-		f.scored = append(f.scored, it)
-		f.wordsOf(ev.Address).end(it)
+		f.scored = append(f.scored, *it)
+		f.wordsOf(ev.Address).end(*it)
 	}
-	line := indent(ev) + prefix(ev) + it.String()
+	before := indent(ev.Event) + prefix(ev.Event)
+	line := before + it.String()
 	if !it.Complete {
 		line += " (cut short)"
 	}
@@ -179,10 +182,10 @@ func (f *Fold) iteration(ev *session.Event) []string {
 	}
 	lines := []string{line}
 	if it.Unscored != "" {
-		lines = append(lines, indent(ev)+prefix(ev)+"No score: "+oneLine(it.Unscored))
+		lines = append(lines, before+"No score: "+oneLine(it.Unscored))
 	}
 	if it.Warning != "" {
-		lines = append(lines, indent(ev)+prefix(ev)+"Warning: "+oneLine(it.Warning))
+		lines = append(lines, before+"Warning: "+oneLine(it.Warning))
 	}
 	return lines
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
@@ -76,11 +77,11 @@ func erraticLoop(t *testing.T, name string, dice *rand.Rand, subs ...agent.Agent
 	return a
 }
 
-// Issue 4: a back-test of a recorded run by its own plan gives the record that
+// A back-test of a recorded run by its own plan gives the record that
 // the run has left, for every loop in it.
 func TestRecordedRunsAreTheirOwnBacktest(t *testing.T) {
-	loops := 0
-	for seed := range uint64(300) {
+	loops, seeds := 0, longtest.N[uint64](60, 300)
+	for seed := range seeds {
 		dice := rand.New(rand.NewPCG(seed, 4))
 		inner := erraticLoop(t, "inner", dice, erratic(t, "a", dice), erratic(t, "b", dice))
 		outer := erraticLoop(t, "outer", dice, erratic(t, "c", dice), inner, erratic(t, "d", dice))
@@ -116,7 +117,7 @@ func TestRecordedRunsAreTheirOwnBacktest(t *testing.T) {
 			}
 		}
 	}
-	if loops < 600 {
+	if loops < 2*int(seeds) {
 		t.Errorf("%d loops recorded", loops)
 	}
 }

@@ -50,20 +50,23 @@ type StateSize struct {
 const maxStates = 1000
 
 // Add takes the next event of the run.
-func (r *Resources) Add(ev *session.Event) {
-	r.Saved.add(ev)
+func (r *Resources) Add(ev *session.Event) { r.add(&heard{Event: ev}) }
+
+func (r *Resources) add(ev *heard) {
+	r.Saved.add(ev.Event)
 	if ev.Mark == nil || strings.Contains(string(ev.Address), "[") {
 		return // no mark, or of what is in a loop
 	}
 	switch ev.Mark.Kind {
 	case mark.KindStepFinished:
-		var fin mark.StepFinished
-		if ev.Address != "" && ev.Address.Parent() == "" && ev.Mark.Decode(&fin) == nil {
+		if ev.Address == "" || ev.Address.Parent() != "" {
+			return
+		}
+		if fin, err := ev.finished(); err == nil {
 			r.Usage.Add(recorded(fin.Usage))
 		}
 	case mark.KindIterationFinished:
-		var it loop.IterationRecord
-		if ev.Mark.Decode(&it) == nil && it.StateSize > 0 {
+		if it, err := ev.iteration(); err == nil && it.StateSize > 0 {
 			if r.loop != ev.Address {
 				r.loop, r.States = ev.Address, nil
 			}

@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/rehearsal"
 )
 
@@ -81,15 +82,15 @@ func definitions(t *testing.T) []string {
 	return all
 }
 
-// Issue 6: every example and every template ends with stand-ins in each way in which it
+// Every example and every template ends with stand-ins in each way in which it
 // can, of none a rehearsal has to say that it does not know, and what it advises is lines that can be added: with them in the file the
-// fault is caught, or caught sooner.
+// fault is caught, or caught sooner. The short form adds them to every third file.
 func TestAdviceCanBeTaken(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	taken := make(map[rehearsal.Fault]int)
 	t.Cleanup(func() { t.Logf("taken: %v", taken) })
-	for _, file := range definitions(t) {
+	for i, file := range definitions(t) {
 		t.Run(strings.TrimPrefix(filepath.ToSlash(file), "../"), func(t *testing.T) {
 			t.Parallel()
 			src := folderOf(t, file)
@@ -112,7 +113,7 @@ func TestAdviceCanBeTaken(t *testing.T) {
 					t.Errorf("%s: it is not known: %s", f.Fault, f.Detail)
 				case f.Status == rehearsal.Uncaught && f.Advice == "":
 					t.Errorf("%s: nothing is advised: %s", f.Fault, f.Detail)
-				case f.Advice == "":
+				case f.Advice == "", i%longtest.N(3, 1) != 0:
 				case f.Add == nil:
 					takeLoop(t, src, &f)
 				default:

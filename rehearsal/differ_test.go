@@ -42,7 +42,7 @@ func remembering(say func(name string, runs int, ev *session.Event) string) rehe
 	}}
 }
 
-// Issue 6: a run whose state is the same, and whose answer is not, comes to something else.
+// A run whose state is the same, and whose answer is not, comes to something else.
 func TestCrashComparesTheAnswer(t *testing.T) {
 	cfg := remembering(func(name string, runs int, _ *session.Event) string {
 		if name == "second" && runs == 0 {
@@ -61,7 +61,7 @@ sub_agents:
 	}
 }
 
-// Issue 6: and so does one whose iterations are the same, and whose loop stops for another
+// And so does one whose iterations are the same, and whose loop stops for another
 // reason.
 func TestCrashComparesWhyALoopStops(t *testing.T) {
 	cfg := remembering(func(name string, runs int, ev *session.Event) string {

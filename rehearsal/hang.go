@@ -143,7 +143,7 @@ func ownTimeout(a *definition.Agent) (d time.Duration, name string) {
 	case a.Command != nil:
 		d = a.Command.Timeout
 	case a.HTTP != nil:
-		if s := a.Step; s != nil && (s.Timeout > 0 || s.Adaptive != nil) {
+		if s := a.Step; s != nil && (s.Timeout > 0 || s.AdaptiveTimeout != nil) {
 			return 0, "" // the step's is the shorter one
 		}
 		if d = a.HTTP.Timeout; d == 0 {

@@ -83,7 +83,7 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	if l != nil {
 		step = s.StepIn(a, l)
 	}
-	switch n, given := a.LLM.Retry.Attempts, ""; {
+	switch n, given := a.LLM.RequestRetry.Attempts, ""; {
 	case !failed:
 		f.Status, f.Detail = Spared, "it is not asked"
 	case o == nil && t.Err == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal"
 )
 
-// Issue 6: a stand-in answers as the schema asks, whatever that is: the
+// A stand-in answers as the schema asks, whatever that is: the
 // real agent checks it.
 func TestStandInsFitTheSchema(t *testing.T) {
 	for _, tt := range []struct{ name, schema string }{

@@ -23,7 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Issue 6: nothing runs, nothing is sent, and no key is needed, whatever a definition
+// Nothing runs, nothing is sent, and no key is needed, whatever a definition
 // has.
 func TestNothingLeavesTheProcess(t *testing.T) {
 	var hits atomic.Int32
@@ -180,7 +180,7 @@ sub_agents: [{name: a, instructions: a, output_key: k, can_exit_loop: false}, {n
 	}
 }
 
-// Issue 6: what stand-ins cannot know, a script says.
+// What stand-ins cannot know, a script says.
 func TestScript(t *testing.T) {
 	def := parse(t, `name: search
 max_iterations: 5
@@ -212,7 +212,7 @@ sub_agents:
 	}
 }
 
-// Issue 13: a script for one agent leaves the stand-ins of the others as they are. Here
+// A script for one agent leaves the stand-ins of the others as they are. Here
 // the person's answers are not in the script.
 func TestScriptOfOneAgent(t *testing.T) {
 	def := parse(t, `name: approve

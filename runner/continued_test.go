@@ -65,7 +65,7 @@ func growLoop(t testing.TB, seed uint64, iterations uint) (agent.Agent, *world) 
 // that limit from its start.
 func TestContinueWithALargerLimit(t *testing.T) {
 	ignore := cmp.Options{times, counted, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" }, cmp.Ignore())}
-	for seed := range longtest.N[uint64](10, 60) {
+	for seed := range longtest.N[uint64](5, 60) {
 		initial := map[string]any{"k0": "before", "text": "first"}
 		start := func(n uint, store session.Service) *process {
 			root, w := growLoop(t, seed, n)

@@ -27,6 +27,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // outcome is what a run comes to, whether it was cut off on the way or not.
@@ -63,6 +64,16 @@ func (s swaying) AppendEvent(ctx context.Context, to session.Session, ev *sessio
 	defer sway()
 	return s.Service.AppendEvent(ctx, to, ev)
 }
+
+// AppendEvents is AppendEvent for several.
+func (s swaying) AppendEvents(ctx context.Context, to session.Session, evs []*session.Event) error {
+	sway()
+	defer sway()
+	return s.Service.(store.BulkAppender).AppendEvents(ctx, to, evs)
+}
+
+// Commits is now and then true: then the runner stores several events at once.
+func (s swaying) Commits() bool { return rand.IntN(2) == 0 }
 
 // sway lets others run, or not.
 func sway() {
@@ -240,7 +251,7 @@ func (p *process) checkWork(fresh []*session.Event) {
 	}
 }
 
-// LOOP 30; issue 5: a run that is cut off anywhere, and resumed, and cut off again,
+// LOOP 30: a run that is cut off anywhere, and resumed, and cut off again,
 // comes to what it comes to without that.
 func TestResumeFromAnywhere(t *testing.T) {
 	points, trees, looked := 0, 0, 0
@@ -277,7 +288,7 @@ func cuts(dice *rand.Rand, n int) []int {
 }
 
 var (
-	manyTrees = flag.Uint64("trees", longtest.N[uint64](40, 360), "how many random trees are cut off and resumed")
+	manyTrees = flag.Uint64("trees", longtest.N[uint64](20, 360), "how many random trees are cut off and resumed")
 	firstTree = flag.Uint64("first-tree", 0, "the seed of the first of them")
 )
 

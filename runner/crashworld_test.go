@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
@@ -193,6 +194,11 @@ var (
 // leaf says a few things, changes the state, scores, fails, and leaves loops.
 func (f *forest) leaf(p place) agent.Agent {
 	cfg := agent.Config{Name: f.name("leaf")}
+	if f.n%4 == 3 { // one that only computes
+		return f.must(taskagent.NewExpression(taskagent.ExpressionConfig{
+			Config: taskagent.Config{Name: cfg.Name}, Set: map[string]string{p.keys + "k0": "iteration * 7"},
+		}))
+	}
 	breaks, leaves := !p.quiet && f.dice.IntN(3) == 0, !p.quiet && p.loops > 0 && f.dice.IntN(3) == 0
 	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {

@@ -178,7 +178,7 @@ func TestWhatWasDecidedComesFromTheLog(t *testing.T) {
 			p := &process{TB: t, world: new(world), store: store, Runner: newRunner(t, durable(root(), store))}
 			want := p.outcome(p.first())
 			log := p.log()
-			for k := 1; k < len(log); k += longtest.N(3, 1) {
+			for k := 1; k < len(log); k += longtest.N(7, 1) {
 				store := crashed(t, nil, log, k)
 				again := &process{TB: t, world: new(world), store: store, Runner: newRunner(t, durable(root(), store))}
 				_, err := again.again(p.id)

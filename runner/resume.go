@@ -80,7 +80,15 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 // ResumeOption changes how [Runner.Resume] resumes a run.
 type ResumeOption func(*resumeOptions)
 
-type resumeOptions struct{ cont bool }
+type resumeOptions struct {
+	cont bool
+	view *session.View
+}
+
+// WithView gives [Runner.Resume] the session as the caller has just read it, with all of its log, so
+// that it is not read again. Resume fails with [session.ErrConflict] if somebody has appended since.
+// The view shows the mark that the run was resumed; what the run appends later it does not show.
+func WithView(v *session.View) ResumeOption { return func(o *resumeOptions) { o.view = v } }
 
 // Continue lets [Runner.Resume] continue a run that has ended.
 //
@@ -106,12 +114,15 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 	if !r.cfg.Durable {
 		return nil, nil, ErrNotDurable
 	}
-	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,
-		SessionID: sessionID})
-	if err != nil {
-		return nil, nil, err
+	view := o.view
+	if view == nil {
+		got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,
+			SessionID: sessionID})
+		if err != nil {
+			return nil, nil, err
+		}
+		view = session.ViewOf(got.Session)
 	}
-	view := session.ViewOf(got.Session)
 	view.HoldToLog()
 	free, err := r.claim(ctx, view, id)
 	if err != nil {
@@ -128,7 +139,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 	}
 	run := &run{
 		id: id, ctx: context.WithoutCancel(ctx), service: r.cfg.SessionService,
-		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free,
+		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free, holding: r.holding(),
 	}
 	var gone mark.Spans
 	if run.replay, gone, err = past.replay(r.tree, o.cont, cfg); err != nil {

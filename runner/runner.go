@@ -201,6 +201,10 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	step := drive.NewStep(ictx, drive.StepConfig{Agent: run.agent, Tree: r.tree, Grace: r.grace})
 	var stored error // what kept an event from being stored
 	var left bool    // the consumer has stopped ranging
+	show := func(ev *session.Event) bool {
+		left = left || !yield(ev, nil)
+		return !left
+	}
 	res := step.Run(func(ev *session.Event) bool {
 		switch {
 		case left:
@@ -217,13 +221,21 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		if run.again(ev) {
 			return true
 		}
+		if run.joins(ev) {
+			run.hold(ev)
+			return true
+		}
 		if stored = run.append(ev); stored != nil {
 			fail(stored)
 			return false
 		}
-		left = !yield(ev, nil)
-		return !left
+		return run.show(show) && show(ev)
 	})
+	if !left && stored == nil {
+		if stored = run.flush(); stored == nil {
+			run.show(show)
+		}
+	}
 	if err := run.replay.Err(); err != nil {
 		stored = fmt.Errorf("resume run %q: %w", run.id, err)
 	}
@@ -246,6 +258,7 @@ type run struct {
 	msg     *genai.Content
 	notes   bool   // the log does not tell all of the state yet
 	memo    *memo  // temp: keys to remember; nil if there are none
+	holding        // events that are not stored yet
 	free    func() // gives the session back
 
 	replay *drive.Replay    // of a run that is resumed; else nil
@@ -264,6 +277,7 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	run := &run{
 		id: newID(), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
+		holding: r.holding(),
 	}
 	run.view.HoldToLog()
 	if r.cfg.Durable {
@@ -373,18 +387,23 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 	return got.Session, nil
 }
 
-// append stores an event. The store applies it to the run's view; for a store of
-// somebody else, which does not know views, append does. This is the only place of a
-// run where an event reaches the view.
-func (r *run) append(ev *session.Event) error {
-	if ev.Partial {
-		return nil
-	}
+// complete adds to an event what the log is to tell besides.
+func (r *run) complete(ev *session.Event) {
 	if r.notes && ev.Mark != nil {
 		r.note(ev)
 	}
 	r.memo.keep(ev)
-	if err := r.service.AppendEvent(r.ctx, r.view, ev); err != nil {
+}
+
+// append stores an event, behind those that are held. The store applies it to the run's view; for
+// a store of somebody else, which does not know views, append does. Besides hold this is the only
+// place of a run where an event reaches the view.
+func (r *run) append(ev *session.Event) error {
+	if ev.Partial {
+		return r.flush()
+	}
+	r.complete(ev)
+	if err := r.store(ev); err != nil {
 		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", ev.Author, err)}
 	}
 	if r.view.LastSeq() < ev.Seq { // the store does not know views

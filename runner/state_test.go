@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// LOOP 30, issue 12 l: a change of state that no event has appended is not in the
+// LOOP 30: a change of state that no event has appended is not in the
 // state of any other step, however the step that made it ended.
 func TestWhatIsNotInTheLogIsNotInTheState(t *testing.T) {
 	set := func(ctx agent.Context) error {

@@ -21,11 +21,13 @@ type older struct {
 	load    func(first, last int64) ([]*Event, error)
 	outline func(first, last int64) ([]*Event, error)
 
-	mu     sync.Mutex // held while a page is read
-	pages  map[int64]*page
-	weight int   // of all pages
-	looks  int64 // counts looks at a page
-	err    atomic.Pointer[error]
+	mu       sync.Mutex // held while a page is read
+	pages    map[int64]*page
+	weight   int      // of all pages
+	looks    int64    // counts looks at a page
+	remember bool     // the outlines that are read
+	outlines []*Event // those, one behind the other
+	err      atomic.Pointer[error]
 }
 
 // page holds the events from (n*pageSize)+1 on, for the n-th page.

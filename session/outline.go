@@ -144,12 +144,8 @@ func (w *window) outline() iter.Seq[*Event] {
 		return w.All()
 	}
 	return func(yield func(*Event) bool) {
-		last := w.first + int64(w.before) - 1
-		for seq := w.first; seq <= last; {
-			end := min(seq+outlineSize-1, last)
-			evs := readEvents(w.older.outline, seq, end, &w.older.err)
-			for ; seq <= end; seq++ {
-				ev := w.older.orUnread(evs, seq, end)
+		if w.before > 0 {
+			for ev := range w.older.outlined(w.first, w.first+int64(w.before)-1) {
 				if !yield(ev) {
 					return
 				}
@@ -158,14 +154,6 @@ func (w *window) outline() iter.Seq[*Event] {
 		log := window{log: w.log, from: w.from}
 		log.All()(yield)
 	}
-}
-
-// orUnread is the event of a range up to end that was read, or what stands for it.
-func (o *older) orUnread(evs []*Event, seq, end int64) *Event {
-	if evs == nil {
-		return o.unread(seq)
-	}
-	return evs[len(evs)-1-int(end-seq)]
 }
 
 // Whole returns an event of the view's Outline with all its texts. If no text was cut

@@ -53,6 +53,9 @@ func Normalize(state map[string]any) (map[string]any, error) {
 
 // normalize is Normalize. It tells whether it has made a copy.
 func normalize(state map[string]any) (_ map[string]any, copied bool, err error) {
+	if len(state) == 0 { // to begin a range over a map takes longer
+		return state, false, nil
+	}
 	all, first := state, ""
 	for key, v := range state {
 		if isPlain(v, 0) && isKey(key) {

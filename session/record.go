@@ -94,7 +94,9 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 
 // add adds an event that may be added. r.mu is held.
 func (r *record) add(v *View, ev *Event) {
-	ev.Seq = int64(r.log.n) + 1
+	if next := int64(r.log.n) + 1; ev.Seq != next { // else others may be reading it: see below
+		ev.Seq = next
+	}
 	if id := r.id(ev.Seq); ev.ID == "" {
 		ev.ID = id
 	}
@@ -104,7 +106,7 @@ func (r *record) add(v *View, ev *Event) {
 	r.updated = ev.Timestamp
 	if v == nil || v.rec != r {
 		r.log.append(r.fold(ev, nil))
-		if v != nil {
+		if v != nil && v.LastSeq() < ev.Seq { // else the caller has applied it already
 			v.Apply(ev)
 		}
 		return
@@ -113,7 +115,9 @@ func (r *record) add(v *View, ev *Event) {
 	defer v.mu.Unlock()
 	if !v.shared {
 		r.log.append(r.fold(ev, nil))
-		v.add(ev)
+		if v.seq.Load() < ev.Seq { // else the caller has applied it already
+			v.add(ev)
+		}
 		return
 	}
 	for i := v.seq.Load(); i < ev.Seq-1; i++ { // missed, where the Seq was preset
@@ -123,6 +127,7 @@ func (r *record) add(v *View, ev *Event) {
 	v.events.log = r.log
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
+	v.tell(ev)
 }
 
 // fold takes an event's delta into the stored state, and into that of the view
@@ -134,7 +139,7 @@ func (r *record) fold(ev *Event, v *View) *Event {
 		if strings.IndexByte(k, ':') < 0 { // most keys have no prefix
 			put(r.state, k, val)
 			if v != nil {
-				put(v.state, k, val)
+				v.put(k, val)
 			}
 			continue
 		}

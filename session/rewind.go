@@ -145,6 +145,14 @@ func (v *View) Replay(ev *Event) {
 		}
 		v.set(k, p.last(k, val, ev), ev.Address)
 	}
+	v.tell(ev)
+}
+
+// Replaying reports whether the view was rewound and nothing was appended since.
+func (v *View) Replaying() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.past != nil && v.past.to != 0
 }
 
 // last is the value that a key has after an event wrote it, be it the event's or

@@ -4,7 +4,6 @@ package session
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ type scopedValue struct {
 	owner Address
 	key   string
 	value any
+	size  int64 // of the value; 0 if nobody has asked
 }
 
 // stateAt is a view's state as a step sees it. An empty address sees the newest
@@ -56,18 +56,7 @@ func (s stateAt) Set(key string, value any) error {
 
 func (s stateAt) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		s.view.mu.Lock()
-		all := maps.Clone(s.view.state)
-		if all == nil {
-			all = make(map[string]any, len(s.view.scoped))
-		}
-		for _, sv := range s.view.scoped {
-			if seen := s.view.scopedValue(sv.key, s.at); seen != nil {
-				all[sv.key] = seen.value
-			}
-		}
-		s.view.mu.Unlock()
-		for k, val := range all {
+		for k, val := range s.Map() {
 			if !yield(k, val) {
 				return
 			}
@@ -85,14 +74,7 @@ func (v *View) set(key string, value any, at Address) {
 		v.note(key, value)
 		return
 	}
-	if value == nil {
-		delete(v.state, key)
-		return
-	}
-	if v.state == nil {
-		v.state = make(map[string]any)
-	}
-	v.state[key] = value
+	v.put(key, value)
 }
 
 // setScoped keeps the newest value last.

@@ -23,13 +23,17 @@ type View struct {
 	shared  bool         // events is a snapshot of the record's log
 	seq     atomic.Int64 // written under mu, read without
 	state   map[string]any
+	whole   map[string]any // the state as it is now, for readers; nil if nobody has asked
+	sizes   stateSizes
 	scoped  []scopedValue // iteration: keys
 	updated time.Time
 	held    bool  // see HoldToLog
 	notes         // the log's own keys
 	past    *past // of a rewound view; else nil
 
-	stateOnly bool // no events are kept
+	followers []*follower
+	encoding  []byte // room for the JSON that they are told
+	stateOnly bool   // no events are kept
 }
 
 // ViewConfig is what a store knows about a session when it makes a [View].
@@ -216,4 +220,5 @@ func (v *View) advance(ev *Event) {
 	for k, val := range ev.Actions.StateDelta {
 		v.set(k, val, ev.Address)
 	}
+	v.tell(ev)
 }

@@ -94,11 +94,11 @@ func (r *Run) turn() error {
 }
 
 func (r *Run) build() (*Program, error) {
-	view, run, err := r.s.get(r.ctx, r.ID(), false)
+	view, err := r.read(r.ctx)
 	if err != nil {
 		return nil, err
 	}
-	started, err := startedWith(view, run.ID)
+	started, err := startedWith(view, r.run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +132,20 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 	cfg.Pause = r.newPause()
 	var events iter.Seq2[*session.Event, error]
 	if first != nil {
+		r.view, _ = first.made.(*session.View)
 		events = tree.Run(r.ctx, r.key.UserID, r.key.SessionID, first.req.Message, cfg, first.options(r.run)...)
 	} else {
-		var opts []runner.ResumeOption
+		view, err := r.read(r.ctx)
+		if err != nil {
+			return segment{err: err}
+		}
+		view.Remember()
+		opts := []runner.ResumeOption{runner.WithView(view)}
 		if r.more {
 			opts = append(opts, runner.Continue())
 		}
 		r.more = false
+		defer view.Forget()
 		events = tree.Resume(r.ctx, r.key.UserID, r.key.SessionID, r.run.ID, cfg, opts...)
 	}
 	for ev, err := range events {
@@ -150,9 +157,16 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		case r.began <- nil:
 		default:
 		}
+		r.saw(ev)
 		end.went = true
 		end.add(ev)
 		r.show(ev)
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
+			r.view.Forget() // a replay goes on from here
+		}
+	}
+	if _, ok := errors.AsType[*agent.LogError](end.err); ok {
+		r.view, r.hash = nil, nil // they may have events that the runner held, and the log has not
 	}
 	return end
 }

@@ -211,8 +211,7 @@ func (r *Run) answer() ([]mark.Question, error) {
 	answers := r.answers
 	r.answers = nil
 	r.mu.Unlock()
-	ctx := context.WithoutCancel(r.ctx)
-	view, _, err := r.s.get(ctx, r.ID(), false)
+	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
 		return nil, err
 	}

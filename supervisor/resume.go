@@ -34,6 +34,9 @@ type ResumeOptions struct {
 	// Program, or one that failed, by trying the failed step again. See [runner.Continue]. If the
 	// run cannot continue, it stays ended.
 	Continue bool
+	// View is the run's session as the caller has read it, and does not use it until the run has
+	// ended. If nobody has appended since, the log is not read again. Optional.
+	View *session.View
 }
 
 // Resume continues a run that is paused, waits, was interrupted or canceled. It returns as soon as
@@ -54,7 +57,11 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	if err != nil {
 		return nil, err
 	}
-	view, run, err := s.get(ctx, id, false)
+	view, run, err := s.renewed(ctx, id, opts.View) // nobody else appends from here on
+	if err == nil {
+		r.view = view
+		view.Remember()
+	}
 	switch {
 	case err != nil:
 	case run.Status == mark.RunCompleted && !opts.Continue:

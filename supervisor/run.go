@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // Run is a run that this supervisor drives, or has driven.
@@ -29,6 +30,9 @@ type Run struct {
 	taken  *taken   // how it was taken up; nil for a new run
 	before mark.Run // how it stood then
 	more   bool     // it is to go on although it has completed
+
+	view *session.View   // its session, as whoever drives it has seen it; nil before that
+	hash *seal.Following // of a run that was driven from its beginning; else nil
 
 	mu      sync.Mutex
 	run     mark.Run      // as the log has it
@@ -127,6 +131,22 @@ func (r *Run) newPause() *agent.Pause {
 		r.pause.Ask(r.asked)
 	}
 	return r.pause
+}
+
+// read returns the run's session with its whole log.
+func (r *Run) read(ctx context.Context) (*session.View, error) {
+	view, _, err := r.s.renewed(ctx, r.ID(), r.view)
+	if err == nil {
+		r.view = view
+	}
+	return view, err
+}
+
+// saw takes an event of the run into its view.
+func (r *Run) saw(ev *session.Event) {
+	if v := r.view; v != nil && !ev.Partial && ev.Seq == v.LastSeq()+1 {
+		v.Apply(ev)
+	}
 }
 
 // register makes a run one that is driven here. It has no lease yet.

@@ -15,7 +15,6 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // settle writes down how a run, or a part of it, has ended. It returns true if it
@@ -40,7 +39,7 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 	}
 	// Of what a process has left that died, not all is said again.
 	if errors.Is(end.err, runner.ErrFinished) || end.fin != nil && end.stop == "" && r.taken != nil {
-		view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), false)
+		view, err := r.read(context.WithoutCancel(r.ctx))
 		if err == nil {
 			err = end.read(view, r.run.ID)
 		}
@@ -124,7 +123,7 @@ func (r *Run) restore() error {
 	if err := r.giveBack(); err != nil {
 		return err
 	}
-	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), false)
+	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
 		return err
 	}
@@ -160,7 +159,7 @@ func (r *Run) restore() error {
 
 // finish writes down that the run has ended, with a hash over all of it.
 func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
-	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), false)
+	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
 		return err
 	}
@@ -172,7 +171,8 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 	}
 	ev.Seq, ev.Timestamp = view.LastSeq()+1, time.Now()
 	ev.ID = strconv.FormatInt(ev.Seq, 10) // as stores name events
-	_ = seal.Run(view.Log().All(), ev)    // in memory there can be what has no JSON: then it ends without
+	_ = r.hash.Run(view.Log(), ev)        // in memory there can be what has no JSON: then it ends without
+	r.hash.End()
 	if err := view.Err(); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (r *Run) end(why *CanceledError) error {
 // write appends a mark of the run as a whole, with what the session says of the
 // run from then on.
 func (r *Run) write(kind mark.Kind, data any, change func(*mark.Run)) error {
-	view, _, err := r.s.get(context.WithoutCancel(r.ctx), r.ID(), true)
+	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
 		return err
 	}

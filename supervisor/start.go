@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 	"github.com/refrain-dev/refrain/session/statekey"
 	"github.com/refrain-dev/refrain/session/store"
 )
@@ -115,6 +116,7 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	case !drive:
 		r.quit()
 	case first.tree != nil:
+		r.hash = seal.FollowRun(session.ViewOf(made.Session), r.run.ID)
 		go r.drive(prog, &first)
 	default:
 		go r.drive(prog, nil)

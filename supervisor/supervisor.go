@@ -137,6 +137,22 @@ func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.V
 	return view, run, nil
 }
 
+// renewed is get for a caller that has a view of the session, or nil: if nobody has appended
+// since, that view is as good as a new one, and the log is not read again.
+func (s *Supervisor) renewed(ctx context.Context, id string, known *session.View) (*session.View, *mark.Run, error) {
+	if known == nil {
+		return s.get(ctx, id, false)
+	}
+	now, run, err := s.get(ctx, id, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if known.Renew(now) {
+		return known, run, nil
+	}
+	return s.get(ctx, id, false)
+}
+
 // Watch yields the events of a run whose Seq is greater than after, and then each new one, in
 // whichever process the run is driven: see [store.Watcher]. It does not end when the run ends.
 func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq2[*session.Event, error] {

@@ -26,6 +26,46 @@ func stateAt(s session.Session, at session.Address) session.State {
 // StateAt returns the session's state as a step at another address sees it.
 func (p Place) StateAt(at session.Address) session.State { return stateAt(p.ctx.Session(), at) }
 
+// StateMap returns those of some keys that StateAt has, or with all the whole of it. Others may
+// have the same map: do not change it.
+func (p Place) StateMap(at session.Address, keys []string, all bool) map[string]any {
+	s := p.StateAt(at)
+	if all {
+		return stateMap(s)
+	}
+	m := make(map[string]any, len(keys))
+	for _, k := range keys {
+		if v, err := s.Get(k); err == nil {
+			m[k] = v
+		}
+	}
+	return m
+}
+
+// StateSize returns the [session.StateSize] of StateAt.
+func (p Place) StateSize(at session.Address) int64 { return stateSize(p.StateAt(at)) }
+
+// measured is a state that keeps its map and its size for those who ask again, as that of a
+// [session.View] does.
+type measured interface {
+	Map() map[string]any
+	Size() int64
+}
+
+func stateMap(s session.State) map[string]any {
+	if m, ok := s.(measured); ok {
+		return m.Map()
+	}
+	return maps.Collect(s.All())
+}
+
+func stateSize(s session.State) int64 {
+	if m, ok := s.(measured); ok {
+		return m.Size()
+	}
+	return session.StateSize(maps.Collect(s.All()))
+}
+
 // EndIteration removes the iteration: keys of the iterations at and below an address. It is for
 // loops.
 func (p Place) EndIteration(pass session.Address) { endIteration(p.ctx.Session(), pass) }

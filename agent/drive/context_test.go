@@ -182,7 +182,7 @@ func TestStateOfAStepHasItsIterationKeys(t *testing.T) {
 	}
 }
 
-// A29, B6, B7, D6, T29: LOOP.md, rule 26.
+// A29, B6, B7, D6, T29, LOOP 26: what each name of a template stands for.
 func TestLookup(t *testing.T) {
 	view := session.NewView(session.ViewConfig{State: map[string]any{"draft": "Once", "app:motto": "more", "empty": ""}})
 	base := drive.Invocation{Session: view, UserContent: genai.NewContentFromText("Hello", genai.RoleUser), Artifacts: &files{}}

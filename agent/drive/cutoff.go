@@ -46,7 +46,7 @@ func (r *record) cutOff(at session.Address, tree *Tree, drop func(int)) (again b
 	}
 	r.wasted = r.wasted.Add(last.used())
 	last.lose(drop)
-	r.again[at]++
+	r.repeat(at)
 	r.take(last.from)
 	if r.runs[at] = runs[:len(runs)-1]; len(runs) == 1 {
 		delete(r.runs, at)
@@ -98,9 +98,9 @@ func (r *record) reopen(drop func(int)) {
 			continue
 		}
 		drop(i)
-		if words := r.words[ev.Address]; slices.Contains(words, i) {
+		if slices.Contains(r.words, i) {
 			r.take(i)
-			r.words[ev.Address] = slices.DeleteFunc(words, func(w int) bool { return w == i })
+			r.words = slices.DeleteFunc(r.words, func(w int) bool { return w == i })
 		}
 	}
 }

@@ -51,6 +51,12 @@ func (f *fence) close(err error) {
 	}
 }
 
+func (f *fence) closed() bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.err != nil
+}
+
 // write calls do unless the fence is closed, or one around it.
 func (f *fence) write(do func() error) error {
 	if f == nil {
@@ -108,6 +114,9 @@ type fencedState struct {
 func (s fencedState) Set(key string, value any) error {
 	return s.fence.write(func() error { return s.State.Set(key, value) })
 }
+
+func (s fencedState) Map() map[string]any { return stateMap(s.State) }
+func (s fencedState) Size() int64         { return stateSize(s.State) }
 
 type fencedArtifacts struct {
 	agent.Artifacts

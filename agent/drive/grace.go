@@ -67,15 +67,19 @@ const (
 	over                 // it has ended
 )
 
-// watched is one run of a step that may be left behind. The agent runs in a goroutine of
+// watched is what a step has that may be left behind. The agent runs in a goroutine of
 // its own, and hands its events to the consumer there, while whoever ran the step waits:
 // to hand each event over to that goroutine would double what an event costs.
 type watched struct {
 	step  *Step
+	outer *invocation               // that the step was made under
+	hears func(*session.Event) bool // pass, bound once
+	wake  chan struct{}             // something has happened: look
+
+	// Of one run.
 	in    StepRun
 	ctx   context.Context // that bounds the run
 	yield func(*session.Event) bool
-	wake  chan struct{} // something has happened: look
 	state atomic.Int32
 	ends  atomic.Bool // the consumer wants no more
 
@@ -89,14 +93,48 @@ type watched struct {
 	stack []byte
 }
 
-// runWatched is Run for a step with a grace.
-func (s *Step) runWatched(yield func(*session.Event) bool) StepResult {
-	w := &watched{step: s, in: s.in, ctx: s.parent.Context, yield: yield, wake: make(chan struct{}, 1)}
-	if s.in.Context != nil {
-		w.ctx = s.in.Context
+func newWatched(s *Step) *watched {
+	w := &watched{step: s, outer: s.parent}
+	w.hears = w.pass
+	return w
+}
+
+// begin makes everything ready for a run.
+func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
+	s := w.step
+	w.in, w.ctx, w.yield = *in, s.parent.Context, yield
+	if in.Context != nil {
+		w.ctx = in.Context
 	}
-	go w.run()
-	res := w.wait()
+	w.state.Store(working)
+	w.ends.Store(false)
+	w.left, w.whole, w.quits, w.crash, w.stack, w.res = false, false, false, nil, nil, StepResult{}
+	clear(w.open)
+	w.open = w.open[:0]
+	if s.fence == nil || s.fence == w.outer.fence || s.fence.closed() {
+		s.fence = newFence(w.outer)
+	}
+	s.loop = s.cfg.Loop.snapshot()
+}
+
+// runWatched is Run for a step with a grace.
+func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) StepResult {
+	w := s.watched
+	w.begin(in, yield)
+	var res StepResult
+	if s.brief() { // nobody has to wait for it
+		w.run()
+		res = w.result()
+	} else {
+		lane := s.cfg.Lane
+		if lane == nil {
+			lane = new(Lane)
+		}
+		lane.run(w)
+		if res = w.wait(); lane != s.cfg.Lane || res.Abandoned || !w.whole { // the agent may have ended the goroutine
+			lane.Close()
+		}
+	}
 	switch {
 	case w.crash != nil:
 		// If nobody recovers it, the program's last words have both.
@@ -108,9 +146,50 @@ func (s *Step) runWatched(yield func(*session.Event) bool) StepResult {
 	return res
 }
 
+// brief reports whether the agent ends at once. Callbacks of it may not.
+func (s *Step) brief() bool {
+	b, ok := s.cfg.Agent.(Brief)
+	return ok && s.base.self != nil && len(s.base.cfg.BeforeAgentCallbacks) == 0 &&
+		len(s.base.cfg.AfterAgentCallbacks) == 0 && b.Brief()
+}
+
+// Lane is a goroutine in which steps run, one after another: its stack grows once. The zero value
+// is ready to use. Call Close after the last run.
+type Lane struct{ runs chan *watched }
+
+// run lets the goroutine run a step.
+func (l *Lane) run(w *watched) {
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	if l.runs == nil {
+		l.runs = make(chan *watched, 1)
+		go serve(l.runs)
+	}
+	l.runs <- w
+}
+
+// serve runs steps until there are no more, an agent ends the goroutine, or a step is left behind
+// in it.
+func serve(runs chan *watched) {
+	for w := range runs {
+		if w.run(); w.state.Load() == gone {
+			return
+		}
+	}
+}
+
+// Close ends the goroutine, once it has nothing to do. The lane can be used again.
+func (l *Lane) Close() {
+	if l.runs != nil {
+		close(l.runs)
+		l.runs = nil
+	}
+}
+
 func (w *watched) run() {
 	defer w.end()
-	w.res = w.step.run(w.pass)
+	w.res = w.step.run(&w.in, w.hears)
 	w.whole = true
 }
 
@@ -225,12 +304,7 @@ func (w *watched) wait() StepResult {
 		}
 		switch state := w.state.Load(); {
 		case state == over:
-			if !w.whole {
-				w.res.Err = &agent.StepError{Address: w.step.inv.address,
-					Err: errors.New("the agent left its goroutine")}
-			}
-			w.res.Left = w.left
-			return w.res
+			return w.result()
 		case ending && expired == nil && state != awaited:
 			if patience == nil {
 				patience = time.NewTimer(w.step.cfg.Grace)
@@ -241,6 +315,15 @@ func (w *watched) wait() StepResult {
 			expired = patience.C
 		}
 	}
+}
+
+// result is that of a run that is over.
+func (w *watched) result() StepResult {
+	if !w.whole {
+		w.res.Err = &agent.StepError{Address: w.step.inv.address, Err: errors.New("the agent left its goroutine")}
+	}
+	w.res.Left = w.left
+	return w.res
 }
 
 // leave leaves a run behind that does not end: nothing of what it does from now on has

@@ -40,7 +40,7 @@ func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 	if in.RunConfig == nil {
 		in.RunConfig = new(agent.RunConfig)
 	}
-	run := &shared{Invocation: in, modelCalls: new(atomic.Int64)}
+	run := &shared{Invocation: in, modelCalls: new(atomic.Int64), kept: new(sync.Map)}
 	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
 	if in.Replay != nil {
 		inv.record = in.Replay.recording.root
@@ -54,6 +54,7 @@ type shared struct {
 	Invocation
 	modelCalls *atomic.Int64
 	unlimited  budget.Meter // of a run that has no budget, nor prices
+	kept       *sync.Map    // see Place.Keep; nil if there is nothing to last
 }
 
 // invocation is the context of one step, or of a whole run above its root.
@@ -170,6 +171,7 @@ func parentOf(ctx agent.InvocationContext) *invocation {
 	}
 	if inv := invocationOf(ctx); inv != nil {
 		p.run.Marks, p.run.Replay, p.run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
+		p.run.kept = inv.run.kept
 		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
 		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
 		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget

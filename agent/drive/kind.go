@@ -29,6 +29,11 @@ type (
 		Grace(durable bool) time.Duration
 	}
 
+	// Brief is an agent that ends at once, whatever its context says: it only computes, and waits
+	// for nothing. A step with a grace runs it in the goroutine of its caller, and a durable run may
+	// store what it says together with what comes next.
+	Brief interface{ Brief() bool }
+
 	// Recaller is an agent that is told, before a run is resumed, what it has said in it.
 	Recaller interface{ Recall(*session.Event) }
 

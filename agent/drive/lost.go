@@ -64,7 +64,7 @@ func (x *recording) forget(ev *session.Event, fin *mark.StepFinished) {
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished {
 		used = budget.Usage{}
 		if r := x.latest[at]; r != nil && (r.lost || !r.closed()) {
-			used = beyond(usageOf(fin), r.used())
+			used = beyond(usageOf(fin.Usage), r.used())
 		}
 	}
 	for used != (budget.Usage{}) {
@@ -86,12 +86,12 @@ func (x *recording) forget(ev *session.Event, fin *mark.StepFinished) {
 // used is all that the log shows as used in a run.
 func (r *record) used() budget.Usage {
 	switch {
-	case r.finished != nil && r.finished.Usage != nil:
-		return usageOf(r.finished)
+	case r.finished != nil && r.usage != nil:
+		return usageOf(r.usage)
 	case r.canceled != nil:
 		var fin mark.StepFinished
 		if r.canceled.Mark.Decode(&fin) == nil && fin.Usage != nil {
-			return usageOf(&fin)
+			return usageOf(fin.Usage)
 		}
 	}
 	return r.wasted.Add(r.left())
@@ -99,10 +99,16 @@ func (r *record) used() budget.Usage {
 
 // left is what the answers and the runs in a record used.
 func (r *record) left() (sum budget.Usage) {
-	for _, words := range r.words {
+	add := func(words []int) {
 		for _, i := range words {
-			sum = sum.Add(r.of.used(r.of.events[i]))
+			if ev := r.of.events[i]; ev != nil {
+				sum = sum.Add(r.of.used(ev))
+			}
 		}
+	}
+	add(r.words)
+	for _, words := range r.beside {
+		add(words)
 	}
 	for _, runs := range r.runs {
 		for _, run := range runs {
@@ -113,9 +119,9 @@ func (r *record) left() (sum budget.Usage) {
 }
 
 // usageOf is what the end of a step says that it used.
-func usageOf(fin *mark.StepFinished) (u budget.Usage) {
-	if fin.Usage != nil {
-		_ = json.Unmarshal(fin.Usage, &u)
+func usageOf(usage json.RawMessage) (u budget.Usage) {
+	if usage != nil {
+		_ = json.Unmarshal(usage, &u)
 	}
 	return u
 }

@@ -3,7 +3,9 @@
 package drive
 
 import (
+	"encoding/json"
 	"iter"
+	"sync"
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
@@ -19,15 +21,19 @@ type record struct {
 	address session.Address
 	attempt int
 
-	started  *session.Event     // nil if the step was not run, and only its end is in the log
-	finished *mark.StepFinished // nil if it did not come to its end
-	canceled *session.Event     // the mark that says so
-	lost     bool               // it was cut off, and does not count
-	from, to int                // its events are between these in the recording
+	started  *session.Event  // nil if the step was not run, and only its end is in the log
+	finished *session.Event  // the mark of its end; nil if it did not come to that
+	usage    json.RawMessage // of that mark
+	canceled *session.Event  // the mark that says so
+	lost     bool            // it was cut off, and does not count
+	from, to int             // its events are between these in the recording
 
-	words map[session.Address][]int     // what it said, at its own address and others
-	runs  map[session.Address][]*record // of steps under it, those that count
-	again map[session.Address]int       // how many at an address do not count
+	// A log has a record of each run of a step, and most are short. The maps are nil where they
+	// would be empty.
+	words  []int                         // what it said at its own address
+	beside map[session.Address][]int     // and at others
+	runs   map[session.Address][]*record // of steps under it, those that count
+	again  map[session.Address]int       // how many at an address do not count
 
 	wasted budget.Usage // what the run used that nothing in the record accounts for
 	booked bool         // all that it used was booked
@@ -49,11 +55,14 @@ func (r *record) within(outer *record) bool {
 	return false
 }
 
-// events are all of a run, in their order.
+// events are all of a run, in their order, but for those that were taken.
 func (r *record) events() iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
 		for i := r.from; i <= r.to; i++ {
-			if r.of.owners[i].within(r) && !yield(r.of.events[i]) {
+			if !r.of.owners[i].within(r) {
+				continue
+			}
+			if ev := r.of.at(i); ev != nil && !yield(ev) {
 				return
 			}
 		}
@@ -62,19 +71,31 @@ func (r *record) events() iter.Seq[*session.Event] {
 
 // recording is the log of a run, by steps.
 type recording struct {
-	events []*session.Event
-	owners []*record // nil for an event that does not count
-	root   *record   // whose one run is that of the root agent
+	events []*session.Event // nil for one that a replay has taken
+	owners []*record        // nil for an event that does not count
+	root   *record          // whose one run is that of the root agent
 	latest map[session.Address]*record
 	failed map[session.Address]bool // where a step has failed, whether or not that counts
 	used   func(*session.Event) budget.Usage
+
+	fin mark.StepFinished // the one that is read
+
+	mu sync.Mutex // guards the records and the events while a replay takes them
+}
+
+// at is an event, as long as it was not taken.
+func (x *recording) at(i int) *session.Event {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.events[i]
 }
 
 // newRecording reads the events of one run. Of those that are superseded, only how
 // often steps were run and what they used is of interest; used says that of an answer.
 func newRecording(events []*session.Event, superseded mark.Spans,
 	used func(*session.Event) budget.Usage) (*recording, error) {
-	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool), used: used}
+	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool), used: used,
+		events: make([]*session.Event, 0, len(events)), owners: make([]*record, 0, len(events))}
 	x.root = x.newRecord(nil, "", 0)
 	for _, ev := range events {
 		if ev.Address == "" {
@@ -88,11 +109,7 @@ func newRecording(events []*session.Event, superseded mark.Spans,
 }
 
 func (x *recording) newRecord(parent *record, at session.Address, attempt int) *record {
-	return &record{
-		of: x, parent: parent, address: at, attempt: attempt, from: len(x.events), to: len(x.events),
-		words: make(map[session.Address][]int), runs: make(map[session.Address][]*record),
-		again: make(map[session.Address]int),
-	}
+	return &record{of: x, parent: parent, address: at, attempt: attempt, from: len(x.events), to: len(x.events)}
 }
 
 // around is the run under way that an address is in.
@@ -112,9 +129,10 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 	if ev.Mark != nil {
 		kind = ev.Mark.Kind
 	}
-	var fin mark.StepFinished
+	fin := &x.fin
+	*fin = mark.StepFinished{}
 	if kind == mark.KindStepFinished {
-		if err := ev.Mark.Decode(&fin); err != nil {
+		if err := ev.Mark.Decode(fin); err != nil {
 			return err
 		}
 		if fin.Error != "" && !fin.Canceled {
@@ -127,7 +145,7 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 			r = nil
 		}
 	case gone:
-		x.forget(ev, &fin)
+		x.forget(ev, fin)
 		r = nil
 	case kind == mark.KindStepFinished:
 		if r == nil || r.closed() { // it was not run
@@ -137,7 +155,7 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 		if fin.Canceled {
 			r.canceled = ev
 		} else {
-			r.finished = &fin
+			r.finished, r.usage = ev, fin.Usage
 		}
 	case r == nil || r.closed():
 		r = x.around(at)
@@ -162,18 +180,51 @@ func (x *recording) begin(ev *session.Event, lost bool) *record {
 		r.say(ev.Address, len(x.events))
 	}
 	if r.lost = lost; lost {
-		parent.again[ev.Address]++
+		parent.repeat(ev.Address)
 		return r
+	}
+	if parent.runs == nil {
+		parent.runs = make(map[session.Address][]*record)
 	}
 	parent.runs[ev.Address] = append(parent.runs[ev.Address], r)
 	parent.order = append(parent.order, r.from)
 	return r
 }
 
+// repeat counts a run at an address that does not count.
+func (r *record) repeat(at session.Address) {
+	if r.again == nil {
+		r.again = make(map[session.Address]int)
+	}
+	r.again[at]++
+}
+
 // say adds a word.
 func (r *record) say(at session.Address, i int) {
-	r.words[at] = append(r.words[at], i)
+	r.setWords(at, append(r.wordsAt(at), i))
 	r.order = append(r.order, i)
+}
+
+// wordsAt is what the step said at an address.
+func (r *record) wordsAt(at session.Address) []int {
+	if at == r.address {
+		return r.words
+	}
+	return r.beside[at]
+}
+
+func (r *record) setWords(at session.Address, words []int) {
+	switch {
+	case at == r.address:
+		r.words = words
+	case len(words) == 0:
+		delete(r.beside, at)
+	default:
+		if r.beside == nil {
+			r.beside = make(map[session.Address][]int)
+		}
+		r.beside[at] = words
+	}
 }
 
 // take takes what begins at a place out of the record.
@@ -210,7 +261,7 @@ func (r *record) begun(run *record) {
 
 // word is what the step said next at an address; nil if it said no more.
 func (r *record) word(at session.Address) *session.Event {
-	if words := r.words[at]; len(words) > 0 {
+	if words := r.wordsAt(at); len(words) > 0 {
 		return r.of.events[words[0]]
 	}
 	return nil
@@ -218,13 +269,9 @@ func (r *record) word(at session.Address) *session.Event {
 
 // said takes the next word at an address out of the record.
 func (r *record) said(at session.Address) {
-	words := r.words[at]
+	words := r.wordsAt(at)
 	r.take(words[0])
-	if len(words) > 1 {
-		r.words[at] = words[1:]
-	} else {
-		delete(r.words, at)
-	}
+	r.setWords(at, words[1:])
 }
 
 // unread is the first event that is still in the record; nil if there is none.

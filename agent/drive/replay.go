@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +29,10 @@ type Replay struct {
 	answers    map[string]*mark.Answer // by the question's ID
 	reopened   []session.Address       // loops that go on from here
 
-	mu      sync.Mutex // guards the recording's records too
-	pending map[int64]*session.Event
+	mu      *sync.Mutex              // the recording's
+	seqs    []int64                  // of the recording's events, in order
+	next    int                      // where the next event is likely to be
+	pending int                      // how many events are still to be taken
 	read    map[int64]*session.Event // those of an outline that were read, until they are taken
 }
 
@@ -51,11 +54,11 @@ func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole
 	if err != nil {
 		return nil, err
 	}
-	r := &Replay{answers: answers, tree: tree, recording: x, superseded: x.supersede(tree), whole: whole,
-		pending: make(map[int64]*session.Event), read: make(map[int64]*session.Event)}
+	r := &Replay{mu: &x.mu, answers: answers, tree: tree, recording: x, superseded: x.supersede(tree), whole: whole,
+		seqs: make([]int64, len(x.events)), read: make(map[int64]*session.Event)}
 	for i, ev := range x.events {
-		if x.owners[i] != nil {
-			r.pending[ev.Seq] = ev
+		if r.seqs[i] = ev.Seq; x.owners[i] != nil {
+			r.pending++
 		}
 	}
 	r.origins.began = make(map[string]int64)
@@ -104,19 +107,32 @@ func (r *Replay) Take(ev *session.Event) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.waits(ev) {
+	i := r.waits(ev)
+	if i < 0 {
 		return false
 	}
-	delete(r.pending, ev.Seq)
+	r.recording.events[i] = nil // a log may be long
+	r.next = i + 1
+	r.pending--
 	delete(r.read, ev.Seq)
 	return true
 }
 
-// waits reports whether an event, as the log or its outline has it, is still to be
-// taken. r.mu is held.
-func (r *Replay) waits(ev *session.Event) bool {
-	known := r.pending[ev.Seq]
-	return known != nil && (known == ev || r.read[ev.Seq] == ev)
+// waits is the place of an event, as the log or its outline has it, that is still to be
+// taken; -1 if it is not. r.mu is held.
+func (r *Replay) waits(ev *session.Event) int {
+	i := r.next
+	if i >= len(r.seqs) || r.seqs[i] != ev.Seq {
+		var found bool
+		if i, found = slices.BinarySearch(r.seqs, ev.Seq); !found {
+			return -1
+		}
+	}
+	known := r.recording.events[i]
+	if known == nil || r.recording.owners[i] == nil || known != ev && r.read[ev.Seq] != ev {
+		return -1
+	}
+	return i
 }
 
 // event is an event of the recording with all its texts. r.mu is held.
@@ -146,14 +162,14 @@ func (r *Replay) comes(ev *session.Event) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waits(ev)
+	return r.waits(ev) >= 0
 }
 
 // Over reports whether the run has reached the end of its log.
 func (r *Replay) Over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending) == 0
+	return r.pending == 0
 }
 
 // Err returns an [*agent.DivergedError] if the run has done something else than its log says,
@@ -247,6 +263,11 @@ func (p Place) Replays() bool {
 		return false
 	}
 	return inv.run.Replay.unread(inv.record) != nil
+}
+
+// Replaying reports whether the run was resumed and has not come to the end of its log yet.
+func (p Place) Replaying() bool {
+	return p.inv != nil && p.inv.run.Replay != nil && !p.inv.run.Replay.Over()
 }
 
 // Again is for an agent that yields an event at the address of a step below it, in place of the

@@ -55,29 +55,35 @@ type StepConfig struct {
 	// Grace is how long a run of the step can take to end after its context has ended or yield
 	// has returned false. Then the run is left behind: its later writes and events have no
 	// effect. The agent and yield run in a goroutine of their own for this; a panic of yield is
-	// raised again in the goroutine that runs the step. The step sees the loops around it as
-	// they are now, and can run only once. 0 waits without limit.
+	// raised again in the goroutine that runs the step. Each run sees the loops around it as they
+	// are when it begins. A step that was left behind cannot run again. 0 waits without limit.
 	Grace time.Duration
+	// Lane is where the runs of a step with a grace take place, one at a time. Steps that never run
+	// at the same time can have one lane, as those of a loop do. nil is a lane for each run.
+	Lane *Lane
 }
 
 // Step runs one agent under a context: once, or again and again, such as in each iteration of a
 // loop. Only one run may be under way. The agent's context is valid until its run ends; the
 // next run uses it again.
 type Step struct {
-	cfg    StepConfig
-	base   Base // of the agent; empty for one that has a Run of its own
-	parent *invocation
-	fence  *fence // nil if it cannot be left behind, nor anything around it
-	inv    *invocation
-	bound  bool                             // inv has a context of its own, for one run
-	spent  *budget.Meter                    // what its runs use; nil if the run writes no marks
-	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
+	cfg      StepConfig
+	base     Base // of the agent; empty for one that has a Run of its own
+	parent   *invocation
+	fence    *fence // nil if it cannot be left behind, nor anything around it
+	loop     *Loop  // of the run under way, or of the next; nil if the step is in none
+	*watched        // nil without a grace
+	inv      *invocation
+	bound    bool                             // inv has a context of its own, for one run
+	spent    *budget.Meter                    // what its runs use; nil if the run writes no marks
+	joins    joining                          // which of its marks can be stored with the event after them
+	emit     func(*session.Event, error) bool // (*Step).emitEvent, bound once
 
 	// Of the run under way, or of the next.
-	in      StepRun
 	yield   func(*session.Event) bool
-	yielded bool           // the consumer is at work
-	skipped *session.Event // what a resumed run did before this one, and has not come to
+	yielded bool               // the consumer is at work
+	fin     *mark.StepFinished // see StepRun.Finished
+	skipped *session.Event     // what a resumed run did before this one, and has not come to
 	done    bool
 	res     StepResult
 }
@@ -102,13 +108,12 @@ type StepResult struct {
 
 // NewStep prepares a step under ctx.
 func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
-	s := &Step{cfg: cfg, parent: parentOf(ctx)}
+	s := &Step{cfg: cfg, parent: parentOf(ctx), loop: cfg.Loop}
 	s.fence = s.parent.fence
 	if cfg.Grace > 0 { // it shares nothing that changes when others run on
-		s.fence = newFence(s.parent)
+		s.watched = newWatched(s)
 		s.parent = s.parent.copy(s.parent.Context)
 		s.parent.loop = s.parent.loop.snapshot()
-		s.cfg.Loop = cfg.Loop.snapshot()
 	}
 	s.emit = s.emitEvent
 	switch a := cfg.Agent.(type) {
@@ -119,6 +124,7 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 			s.base = *b
 		}
 	}
+	s.joins = s.joining()
 	return s
 }
 
@@ -135,6 +141,10 @@ type StepRun struct {
 	// with a grace. From then on the run changes nothing, and of its events only the marks of
 	// its end are passed on. Abandoned is the error of a run that is left behind after that.
 	Late, Abandoned error
+	// Finished gets the data of the mark that the step has finished, for a caller who adds to it:
+	// the mark is yielded without data then. It is for one run only. A step that was left behind
+	// yields a mark that is complete.
+	Finished *mark.StepFinished
 	// Work is what an [agent.Pause] waits for until the caller calls its Done. If it is nil the
 	// step does both.
 	Work *agent.Work
@@ -142,21 +152,20 @@ type StepRun struct {
 
 // RunAs is [Step.Run] with the details of the run.
 func (s *Step) RunAs(in StepRun, yield func(*session.Event) bool) StepResult {
-	s.in = in
-	return s.Run(yield)
+	if s.cfg.Grace > 0 {
+		return s.runWatched(&in, yield)
+	}
+	return s.run(&in, yield)
 }
 
 // Run runs the step's agent and passes each of its events to yield. After yield has returned
 // false it gets no more events, except marks if the context has ended.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
-	if s.cfg.Grace > 0 {
-		return s.runWatched(yield)
-	}
-	return s.run(yield)
+	return s.RunAs(StepRun{}, yield)
 }
 
-func (s *Step) run(yield func(*session.Event) bool) StepResult {
-	s.begin(yield)
+func (s *Step) run(in *StepRun, yield func(*session.Event) bool) StepResult {
+	s.begin(in, yield)
 	switch rec := s.inv.record; {
 	case !s.check() || s.early():
 	case rec != nil && rec.finished != nil:
@@ -186,12 +195,12 @@ func (s *Step) work() {
 
 // begin prepares the agent's context. Everything in it that a run changes is
 // set here.
-func (s *Step) begin(yield func(*session.Event) bool) {
+func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	p, inv := s.parent, s.inv
 	// A request that is over may look at its context once more, from a
 	// goroutine of its own, and an abandoned step for as long as it likes: that
 	// of an invocation is never changed.
-	if inv == nil || s.bound || s.in.Context != nil {
+	if inv == nil || s.bound || in.Context != nil || s.watched != nil {
 		inv = &invocation{
 			Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
 			budget: p.budget, fence: s.fence, attempt: 1,
@@ -208,21 +217,21 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 		if p.run.Marks {
 			inv.budget = s.meter(inv.budget)
 		}
-		if s.bound = s.in.Context != nil; s.bound {
-			inv.Context = s.in.Context
+		if s.bound = in.Context != nil; s.bound {
+			inv.Context = in.Context
 		}
 		inv.own = inv.Context
 		s.inv = inv
 	}
-	if s.cfg.Loop != nil {
-		inv.loop = s.cfg.Loop
+	if s.loop != nil {
+		inv.loop = s.loop
 	}
-	inv.attempt = max(1, s.in.Attempt)
+	inv.attempt = max(1, in.Attempt)
 	switch {
-	case s.in.Address != "":
-		inv.address = s.in.Address
-	case s.cfg.Loop != nil:
-		inv.address = s.cfg.Loop.Pass + "/" + session.Address(s.cfg.Agent.Name())
+	case in.Address != "":
+		inv.address = in.Address
+	case s.loop != nil:
+		inv.address = s.loop.Pass + "/" + session.Address(s.cfg.Agent.Name())
 	default:
 		inv.address = p.childAddress(s.cfg.Agent.Name())
 	}
@@ -238,10 +247,10 @@ func (s *Step) begin(yield func(*session.Event) bool) {
 	if inv.record, s.skipped = nil, nil; p.record != nil {
 		s.find(p.record)
 	}
-	if inv.work = p.work; s.in.Work != nil {
-		inv.work = s.in.Work
+	if inv.work = p.work; in.Work != nil {
+		inv.work = in.Work
 	}
-	s.in = StepRun{}
+	s.fin = in.Finished
 	s.yield, s.done, s.yielded = yield, false, false
 	s.res = StepResult{}
 }
@@ -291,6 +300,9 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 		return s.check() // a mark is a fact: once is enough
 	}
 	if ev != nil {
+		if ev.Mark != nil && ev.Mark.Joins && !s.joins.through {
+			ev.Mark.Joins = false
+		}
 		if ev = s.told(ev); ev == nil || !s.pass(ev) {
 			return false
 		}

@@ -129,7 +129,7 @@ func TestStrangersAgentRunsAsAStep(t *testing.T) {
 	}
 }
 
-// DESIGN, idea 4: a second run under the same parent has an address of its own.
+// A second run under the same parent has an address of its own.
 func TestSecondRunOfASubAgentIsNumbered(t *testing.T) {
 	critic, editor := speaker(t, "critic", "bad"), speaker(t, "editor", "done")
 	root := custom(t, "root", func(ctx agent.InvocationContext, yield yield) {

@@ -38,6 +38,11 @@ func (s *Step) runMarked() {
 	if used := s.spent.Used().Sub(before); used != (budget.Usage{}) {
 		fin.Usage, _ = json.Marshal(used) // numbers: there is no error
 	}
+	if s.fin != nil {
+		*s.fin = fin
+		s.mark(mark.KindStepFinished, nil)
+		return
+	}
 	s.mark(mark.KindStepFinished, fin)
 }
 
@@ -47,6 +52,7 @@ func (s *Step) mark(kind mark.Kind, data any) bool {
 		s.fail(err)
 		return false
 	}
+	m.Joins = s.joins.end || s.joins.start && kind == mark.KindStepStarted
 	ev := s.told(&session.Event{Mark: m})
 	return ev != nil && s.pass(ev)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // find looks up what the log has of the run that is about to begin.
@@ -37,10 +38,13 @@ func (s *Step) told(ev *session.Event) *session.Event {
 		known, _ := s.inv.run.Replay.again(rec, ev, false)
 		return known
 	}
+	through := s.joins.through && s.isBelow(ev) // the step below has made it plain, and it is as it was
 	ev = s.stamp(ev)
-	if err := ev.Normalize(); err != nil { // before anybody else sees it
-		s.fail(err)
-		return nil
+	if !through {
+		if err := ev.Normalize(); err != nil { // before anybody else sees it
+			s.fail(err)
+			return nil
+		}
 	}
 	if ev.Partial || ev.Address != s.inv.address {
 		return ev
@@ -121,7 +125,8 @@ func (s *Step) Replay(in StepRun, yield func(*session.Event) bool) (res StepResu
 
 // replay hands up what the step said and ends it as it ended.
 func (s *Step) replay(rec *record) {
-	fin := rec.finished
+	fin := new(mark.StepFinished)
+	_ = rec.finished.Mark.Decode(fin) // the recording could
 	s.book(fin.Usage)
 	for ev := range rec.events() {
 		if !s.pass(s.inv.run.Replay.handed(ev)) || !s.check() {

@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"google.golang.org/genai"
 
@@ -49,7 +50,8 @@ type InstructionProvider func(ctx agent.ReadonlyContext) (string, error)
 
 // Callbacks around a call of the model. The response of a before callback replaces the call of the
 // model; that of an after callback replaces the model's response. The first callback that returns a
-// response ends the list. A callback may change the request: what it shares with the log is copied.
+// response ends the list. A callback may change the request until it returns: what it shares with
+// the log is copied. Later it may only read it.
 //
 // A response without an answer, such as a refusal, goes to the after callbacks like any other;
 // callbacks on errors are called only if no response came.
@@ -93,6 +95,9 @@ type Config struct {
 	BeforeModelCallbacks  []BeforeModelCallback
 	AfterModelCallbacks   []AfterModelCallback
 	OnModelErrorCallbacks []OnModelErrorCallback
+	// OnModelCalls are called before each call of the model, behind BeforeModelCallbacks. They do
+	// not get the request, which then need not be copied. An error fails the agent.
+	OnModelCalls []func(ctx agent.CallbackContext) error
 
 	// Instruction is a template: {{key}}, or ADK's {key} and {key?}, stands for the value of a
 	// state key. InstructionProvider replaces it if it is set.
@@ -145,9 +150,11 @@ type Agent struct {
 	instruction *template.Template
 	global      *template.Template
 	output      *output
+	identity    string
 
-	kept  keptHistory
-	meter meter
+	meter    meter
+	sizes    sizes
+	transfer atomic.Pointer[transfer] // in the tree that it ran in last
 }
 
 // New returns an agent that asks cfg.Model. It fails where [agent.New] fails, and on an invalid
@@ -162,7 +169,7 @@ func New(cfg Config) (agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Base = base
+	a.Base, a.identity = base, whoIs(base)
 	var errs []error
 	if a.instruction, err = template.Parse(cfg.Instruction, template.Options{}); err != nil {
 		errs = append(errs, fmt.Errorf("instruction: %w", err))

@@ -188,7 +188,7 @@ func TestModelErrorIsWrapped(t *testing.T) {
 	}
 }
 
-// STYLE 18: a call that is cut off ends the run with the cause, whatever
+// A call that is cut off ends the run with the cause, whatever
 // callbacks have in store.
 func TestCancelDuringACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

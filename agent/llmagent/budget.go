@@ -55,7 +55,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 	}
 	var most int64
 	if c.counts {
-		c.bytes = r.history.counted.request(req)
+		c.bytes = r.history.counted.request(req, &r.sizes)
 		ask.InputTokens = r.meter.input(c.bytes)
 		ask.OutputTokens, most, ask.MinOutputTokens = r.meter.output(req.Config)
 	}
@@ -132,7 +132,7 @@ func (r *run) commit() {
 	}
 	used := r.usedBy(c)
 	if !c.counts && used.Estimated && c.usage == nil && c.room.Priced() { // what was not worth it before is now
-		used.InputTokens = r.meter.input(r.history.counted.request(c.req))
+		used.InputTokens = r.meter.input(r.history.counted.request(c.req, &r.sizes))
 	}
 	c.room.Commit(used)
 }

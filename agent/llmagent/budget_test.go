@@ -273,7 +273,7 @@ func TestAgentToolSharesItsCallersBudget(t *testing.T) {
 	}
 }
 
-// Issue 3, LOOP 23: what a turn under a budget costs does not depend on how many
+// LOOP 23: what a turn under a budget costs does not depend on how many
 
 // A budget that refuses to ask again does not hide why that was needed, and is
 // not asked a third time.

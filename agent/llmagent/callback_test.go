@@ -175,6 +175,44 @@ func TestModelCallbacksReplace(t *testing.T) {
 	}
 }
 
+// What is called for each call of the model is called behind the callbacks, unless one
+// of them has answered, and can fail the agent.
+func TestOnModelCalls(t *testing.T) {
+	var got []string
+	answers, fails := false, false
+	a := newAgent(t, llmagent.Config{
+		Name: "a", Model: script(t, calls("look"), says("done")), Tools: []tool.Tool{answering(t, "look", "x")},
+		BeforeModelCallbacks: []llmagent.BeforeModelCallback{func(agent.CallbackContext, *model.LLMRequest) (*model.LLMResponse, error) {
+			if got = append(got, "callback"); answers {
+				return response("mine"), nil
+			}
+			return nil, nil
+		}},
+		OnModelCalls: []func(agent.CallbackContext) error{
+			func(ctx agent.CallbackContext) error {
+				got = append(got, "call by "+ctx.AgentName())
+				if fails {
+					return errors.New("not now")
+				}
+				return ctx.State().Set("called", len(got))
+			},
+		},
+	})
+	th := newThread(t, a)
+	th.must("go")
+	answers = true
+	th.must("again")
+	answers, fails = false, true
+	_, err := th.ask(t.Context(), "and again")
+	if err == nil || !strings.Contains(err.Error(), "before model callback: not now") {
+		t.Errorf("got %v", err)
+	}
+	want := []string{"callback", "call by a", "callback", "call by a", "callback", "callback", "call by a"}
+	if diff := cmp.Diff(want, got); diff != "" || th.state("called") != 4.0 {
+		t.Errorf("%s; called is %v", diff, th.state("called"))
+	}
+}
+
 // A before callback may change the request, for this one call.
 func TestBeforeModelChangesTheRequest(t *testing.T) {
 	rec := record(script(t, calls("look"), says("done")))

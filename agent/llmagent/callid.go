@@ -30,38 +30,60 @@ type bare struct {
 	calls, answered *genai.Content
 }
 
-// withoutIDs takes IDs that the model did not give out of a conversation, in
-// place. Contents are replaced by copies, which stay the same from request to
-// request.
-func (h *history) withoutIDs(list []*genai.Content) []*genai.Content {
-	for i, c := range list {
-		b, known := h.bare[c]
-		if !known {
-			if !hasOwnIDs(c) {
-				continue
-			}
-			b.calls = c
+// bareList is the beginning of a conversation without the IDs that the model did not
+// give.
+type bareList struct {
+	list []*genai.Content
+	open *genai.Content // the last content, if its calls have own IDs: it depends on the next one
+}
+
+// withoutIDs takes IDs that the model did not give out of a conversation, of which b
+// has the beginning, and returns b's list. Contents are replaced by copies, which stay
+// the same from request to request.
+func (h *history) withoutIDs(b *bareList, list []*genai.Content) []*genai.Content {
+	instead := b.open // in place of the next content; nil to take that itself
+	if b.open != nil {
+		b.list = b.list[:len(b.list)-1]
+	}
+	for i := len(b.list); i < len(list); i++ {
+		c := list[i]
+		if instead != nil {
+			c = instead
+		}
+		instead, b.open = nil, nil
+		if !hasOwnIDs(c) {
+			b.list = append(b.list, c)
+			continue
 		}
 		var next *genai.Content
 		if i+1 < len(list) && hasAnswers(list[i+1]) {
 			next = list[i+1]
 		}
-		if !known || b.answers != next {
-			b = bare{answers: next, calls: c, answered: next}
-			if next == nil || inOrder(c, next) {
-				b.calls, b.answered = withoutOwnIDs(c), withoutOwnIDs(next)
-			}
-			if h.bare == nil {
-				h.bare = make(map[*genai.Content]bare)
-			}
-			h.bare[c] = b
-		}
-		list[i] = b.calls
-		if next != nil {
-			list[i+1] = b.answered
+		pair := h.bareOf(c, next)
+		b.list, instead = append(b.list, pair.calls), pair.answered
+		if i+1 == len(list) {
+			b.open = c
 		}
 	}
-	return list
+	return b.list
+}
+
+// bareOf is the pair of a content with calls and the one with their answers, which is
+// nil if there is none.
+func (h *history) bareOf(c, answers *genai.Content) bare {
+	b, known := h.bare[c]
+	if known && b.answers == answers {
+		return b
+	}
+	b = bare{answers: answers, calls: c, answered: answers}
+	if answers == nil || inOrder(c, answers) {
+		b.calls, b.answered = withoutOwnIDs(c), withoutOwnIDs(answers)
+	}
+	if h.bare == nil {
+		h.bare = make(map[*genai.Content]bare)
+	}
+	h.bare[c] = b
+	return b
 }
 
 func hasOwnIDs(c *genai.Content) bool {

@@ -8,44 +8,55 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"weak"
 
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
 // history is the conversation as this agent's model sees it. It grows with the
-// log: each event is looked at once while the agent runs.
+// log: it reads each event once, and puts each content into a request once.
 type history struct {
 	agent    *Agent
-	view     *session.View // nil for sessions of another kind
+	view     *session.View // nil if the history ends with the agent's run
 	branch   string
-	next     int // index of the first event not looked at
+	next     int   // index of the first event not looked at
+	seen     int64 // sequence number of the event before that
 	contents []*genai.Content
 	calls    map[string]int // call ID -> index of the content that holds it
 	late     late
 	bare     map[*genai.Content]bare // of contents with calls whose IDs are not sent
 
+	sent   bareList         // contents, as the model gets them
+	shared []*genai.Content // sent, as requests share it: each has a beginning of it
+	copies copies           // of shared, for callbacks
+
 	tally   tally
 	counted counted
 }
 
+// newHistory returns the history that the run keeps for the agent, or one that is to
+// be built.
 func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
-	view := session.ViewBehind(ctx.Session())
-	full := a.policy().Policy == ContextFull
-	if full {
-		if h := a.kept.take(view, ctx.Branch()); h != nil {
+	if a.policy().Policy == ContextFull {
+		if h := a.keptIn(ctx).take(session.ViewBehind(ctx.Session()), ctx.Branch()); h != nil {
 			return h
 		}
 	}
+	return a.emptyHistory(ctx)
+}
+
+// emptyHistory has looked at no event.
+func (a *Agent) emptyHistory(ctx agent.InvocationContext) *history {
 	h := &history{agent: a, branch: ctx.Branch(), calls: make(map[string]int), late: late{at: -1}}
-	if full {
-		h.view = view
+	if a.policy().Policy == ContextFull {
+		h.view = session.ViewBehind(ctx.Session())
 	}
-	from, asked := a.first(ctx, ctx.Session().Events())
+	evs := ctx.Session().Events()
+	from, asked := a.first(ctx, evs)
 	if asked != nil {
 		h.add(asked)
 		h.tally.asked = h.size()
@@ -54,17 +65,24 @@ func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 		h.contents = append(h.contents, d.content)
 		h.tally.tell(d.size)
 	}
-	h.next = from
+	if h.next = from; from > 0 {
+		h.seen = evs.At(from - 1).Seq
+	}
 	h.tally.from = from
 	return h
 }
 
-// keptHistory is the whole history that the agent built last, for its next run
-// in the same session, as in the next iteration of a loop. It is held weakly: an
-// agent may outlive its sessions, and a lost history is built again.
+// keptHistory is the whole history that the agent built last in a run, for its next
+// turn there, as in the next iteration of a loop.
 type keptHistory struct {
 	mu   sync.Mutex
-	last weak.Pointer[history]
+	last *history
+}
+
+type keptKey struct{ *Agent }
+
+func (a *Agent) keptIn(ctx agent.InvocationContext) *keptHistory {
+	return drive.At(ctx).Keep(keptKey{a}, func() any { return new(keptHistory) }).(*keptHistory)
 }
 
 // take returns the history kept for a view and a branch, which is the caller's
@@ -72,31 +90,63 @@ type keptHistory struct {
 func (k *keptHistory) take(view *session.View, branch string) *history {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h := k.last.Value()
+	h := k.last
 	if h == nil || view == nil || h.view != view || h.branch != branch {
 		return nil
 	}
-	k.last = weak.Pointer[history]{}
+	k.last = nil
 	return h
 }
 
-func (k *keptHistory) put(h *history) {
+// keep keeps a history for the agent's next run.
+func (h *history) keep(ctx agent.InvocationContext) {
 	if h.view == nil {
 		return
 	}
+	k := h.agent.keptIn(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.last = weak.Make(h)
+	k.last = h
 }
 
-// update takes in what was said since, and returns the conversation. The slice
-// is the caller's, with room for one more; what is in it is shared and must not
-// be changed.
-func (h *history) update(evs session.Events) []*genai.Content {
-	for ; h.next < evs.Len(); h.next++ {
-		h.add(evs.At(h.next))
+// update takes in what was said since, and returns the conversation. Other requests
+// share the slice and what is in it, so neither must be changed; it has no room to
+// append to.
+//
+// If the log is no continuation of what the history has seen, the history is built
+// again.
+func (h *history) update(ctx agent.InvocationContext) []*genai.Content {
+	evs := ctx.Session().Events()
+	if n := evs.Len(); n < h.next || h.next > 0 && evs.At(h.next-1).Seq != h.seen {
+		*h = *h.agent.emptyHistory(ctx)
 	}
-	return h.withoutIDs(h.lateLast())
+	for ; h.next < evs.Len(); h.next++ {
+		ev := evs.At(h.next)
+		h.seen = ev.Seq
+		h.add(ev)
+	}
+	if h.late.at >= 0 {
+		var l bareList
+		return slices.Clip(h.withoutIDs(&l, h.lateLast()))
+	}
+	return h.share(h.withoutIDs(&h.sent, h.contents))
+}
+
+// share returns a list as a slice that may have been handed out before, up to the
+// length that it had then. A model may have written into it, and a pair of call and
+// answer may have changed: then the slice is a new one.
+func (h *history) share(list []*genai.Content) []*genai.Content {
+	if n := len(h.shared); n > len(list) || !slices.Equal(h.shared, list[:n]) {
+		h.shared = nil
+	}
+	h.shared = append(h.shared, list[len(h.shared):]...)
+	return slices.Clip(h.shared)
+}
+
+// anew makes the next update go through all contents: one in the middle has changed.
+func (h *history) anew() {
+	h.sent = bareList{}
+	h.tally.anew()
 }
 
 // visible reports whether an agent in a branch sees an event.
@@ -171,7 +221,7 @@ func (h *history) answer(c *genai.Content) bool {
 	next := h.contents[at+1]
 	if !hasAnswers(next) {
 		h.contents = append(h.contents[:at+1:at+1], append([]*genai.Content{c}, h.contents[at+1:]...)...)
-		h.tally.anew()
+		h.anew()
 		for id, i := range h.calls {
 			if i > at {
 				h.calls[id] = i + 1
@@ -184,7 +234,7 @@ func (h *history) answer(c *genai.Content) bool {
 		merged.Parts = mergeAnswer(merged.Parts, p)
 	}
 	h.contents[at+1] = merged
-	h.tally.anew()
+	h.anew()
 	return true
 }
 
@@ -250,19 +300,14 @@ func withoutEmpty(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil
 	}
-	kept := make([]*genai.Part, 0, len(c.Parts))
-	for _, p := range c.Parts {
-		if p != nil && !isEmpty(p) {
-			kept = append(kept, p)
-		}
-	}
-	switch len(kept) {
-	case 0:
-		return nil
-	case len(c.Parts):
+	nothing := func(p *genai.Part) bool { return p == nil || isEmpty(p) }
+	switch {
+	case len(c.Parts) > 0 && !slices.ContainsFunc(c.Parts, nothing):
 		return c
+	case !slices.ContainsFunc(c.Parts, func(p *genai.Part) bool { return !nothing(p) }):
+		return nil
 	}
-	return &genai.Content{Role: c.Role, Parts: kept}
+	return &genai.Content{Role: c.Role, Parts: slices.DeleteFunc(slices.Clone(c.Parts), nothing)}
 }
 
 func isEmpty(p *genai.Part) bool {

@@ -5,12 +5,14 @@ package llmagent_test
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
@@ -260,5 +262,52 @@ func TestCallsAndAnswersArePaired(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, rec.heard(0)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// rewound is a session whose log somebody else can replace.
+type rewound struct {
+	session.Session
+	events []*session.Event
+}
+
+func (r *rewound) Events() session.Events {
+	return session.NewView(session.ViewConfig{Events: slices.Clone(r.events)}).Events()
+}
+
+// If the log is no continuation of what the model was told, the model is told the log.
+func TestLogThatWasRewound(t *testing.T) {
+	s := &rewound{Session: session.NewView(session.ViewConfig{})}
+	log := func(texts ...string) {
+		for _, text := range texts {
+			ev := event(genai.RoleUser, genai.NewPartFromText(text))
+			ev.Author, ev.Seq = "user", int64(len(s.events)+1)
+			s.events = append(s.events, ev)
+		}
+	}
+	log("one", "two")
+	rewind := function(t, "rewind", func(tool.Context) (map[string]any, error) {
+		s.events = s.events[:1]
+		for range 2 { // it becomes longer than it was
+			s.events = append(s.events, &session.Event{Seq: int64(len(s.events) + 10)})
+		}
+		log("three")
+		return nil, nil
+	})
+	shorten := function(t, "shorten", func(tool.Context) (map[string]any, error) {
+		s.events = s.events[:1]
+		return nil, nil
+	})
+	rec := record(script(t, calls("rewind"), calls("shorten"), says("done")))
+	a := newAgent(t, llmagent.Config{Name: "a", Model: rec, Tools: []tool.Tool{rewind, shorten}})
+	for _, err := range a.Run(drive.NewInvocation(t.Context(), drive.Invocation{ID: "run-1", Session: s})) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range [][]string{{"user: one", "user: two"}, {"user: one", "user: three"}, {"user: one"}} {
+		if diff := cmp.Diff(want, rec.heard(i)); diff != "" {
+			t.Errorf("request %d: %s", i, diff)
+		}
 	}
 }

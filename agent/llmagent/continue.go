@@ -70,7 +70,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) ||
 		drive.CutIn(drive.At(r.ctx).Recorded()) != nil) {
 		var err error
-		if req, err = r.request(drive.NewCallbackContext(r.ctx, nil), r.history, ""); err != nil {
+		if req, err = r.request(drive.NewCallbackContext(r.ctx, nil), r.history); err != nil {
 			r.yield(nil, err)
 			return false
 		}

@@ -4,6 +4,7 @@ package llmagent
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"google.golang.org/genai"
@@ -33,37 +34,69 @@ func copyConfig(c *genai.GenerateContentConfig) *genai.GenerateContentConfig {
 	return &own
 }
 
-// copyContents is a copy of a conversation that callbacks may edit: contents are
-// shared with the log. Bytes of images and the like, which nobody edits in place,
-// are not copied.
-func copyContents(list []*genai.Content) []*genai.Content {
-	own := make([]*genai.Content, len(list), len(list)+1)
-	for i, c := range list {
-		if c = copied(c); c != nil {
-			c.Parts = slices.Clone(c.Parts)
-			for j, p := range c.Parts {
-				c.Parts[j] = copyPart(p)
-			}
-		}
-		own[i] = c
+// copyContent is a copy of a content that callbacks may edit. Bytes of images and the
+// like, which nobody edits in place, are not copied.
+func copyContent(c *genai.Content) *genai.Content {
+	if c = copied(c); c != nil {
+		c.Parts = copyEach(c.Parts, copyPart)
 	}
-	return own
+	return c
 }
+
+func copyContents(list []*genai.Content) []*genai.Content { return copyEach(list, copyContent) }
 
 func copyPart(p *genai.Part) *genai.Part {
 	if p = copied(p); p == nil {
 		return nil
 	}
-	p.InlineData, p.FileData = copied(p.InlineData), copied(p.FileData)
+	p.InlineData, p.FileData, p.SpeechMetadata = copied(p.InlineData), copied(p.FileData), copied(p.SpeechMetadata)
 	p.ExecutableCode, p.CodeExecutionResult = copied(p.ExecutableCode), copied(p.CodeExecutionResult)
+	p.PartMetadata = copyObject(p.PartMetadata)
 	if p.FunctionCall = copied(p.FunctionCall); p.FunctionCall != nil {
-		p.FunctionCall.Args = copyObject(p.FunctionCall.Args)
+		f := p.FunctionCall
+		f.Args, f.WillContinue = copyObject(f.Args), copied(f.WillContinue)
+		f.PartialArgs = copyEach(f.PartialArgs, func(a *genai.PartialArg) *genai.PartialArg {
+			if a = copied(a); a != nil {
+				a.BoolValue, a.NumberValue, a.WillContinue = copied(a.BoolValue), copied(a.NumberValue), copied(a.WillContinue)
+			}
+			return a
+		})
 	}
 	if p.FunctionResponse = copied(p.FunctionResponse); p.FunctionResponse != nil {
-		p.FunctionResponse.Response = copyObject(p.FunctionResponse.Response)
-		p.FunctionResponse.Parts = slices.Clone(p.FunctionResponse.Parts)
+		f := p.FunctionResponse
+		f.Response, f.WillContinue = copyObject(f.Response), copied(f.WillContinue)
+		f.Parts = copyEach(f.Parts, func(p *genai.FunctionResponsePart) *genai.FunctionResponsePart {
+			if p = copied(p); p != nil {
+				p.InlineData, p.FileData = copied(p.InlineData), copied(p.FileData)
+			}
+			return p
+		})
+	}
+	if p.ToolCall = copied(p.ToolCall); p.ToolCall != nil {
+		p.ToolCall.Args = copyObject(p.ToolCall.Args)
+	}
+	if p.ToolResponse = copied(p.ToolResponse); p.ToolResponse != nil {
+		p.ToolResponse.Response = copyObject(p.ToolResponse.Response)
+	}
+	if p.MediaResolution = copied(p.MediaResolution); p.MediaResolution != nil {
+		p.MediaResolution.NumTokens = copied(p.MediaResolution.NumTokens)
+	}
+	if p.VideoMetadata = copied(p.VideoMetadata); p.VideoMetadata != nil {
+		p.VideoMetadata.FPS = copied(p.VideoMetadata.FPS)
+	}
+	if p.AudioTranscription = copied(p.AudioTranscription); p.AudioTranscription != nil {
+		p.AudioTranscription.Words = copyEach(p.AudioTranscription.Words, copied)
 	}
 	return p
+}
+
+// copyEach is a slice of copies; nil for nil.
+func copyEach[T any](list []*T, each func(*T) *T) []*T {
+	own := slices.Clone(list)
+	for i, v := range own {
+		own[i] = each(v)
+	}
+	return own
 }
 
 func copyObject(m map[string]any) map[string]any {
@@ -85,7 +118,33 @@ func copyValue(v any) any {
 		}
 		return own
 	}
+	return copyOther(v)
+}
+
+// copyOther copies a map or a slice of another type, as a tool in Go may return it.
+func copyOther(v any) any {
+	switch of := reflect.ValueOf(v); {
+	case of.Kind() == reflect.Map && !of.IsNil():
+		own := reflect.MakeMapWithSize(of.Type(), of.Len())
+		for key, v := range of.Seq2() {
+			own.SetMapIndex(key, otherCopy(v))
+		}
+		return own.Interface()
+	case of.Kind() == reflect.Slice && !of.IsNil() && of.Type().Elem().Kind() != reflect.Uint8:
+		own := reflect.MakeSlice(of.Type(), of.Len(), of.Len())
+		for i := range of.Len() {
+			own.Index(i).Set(otherCopy(of.Index(i)))
+		}
+		return own.Interface()
+	}
 	return v
+}
+
+func otherCopy(v reflect.Value) reflect.Value {
+	if v.Kind() == reflect.Interface && v.IsNil() {
+		return v
+	}
+	return reflect.ValueOf(copyValue(v.Interface()))
 }
 
 // copied is a pointer to a copy; nil for nil.

@@ -31,7 +31,7 @@ type counted struct {
 
 // request is how many bytes a request has, with pictures and the like as the
 // text that would have as many tokens.
-func (c *counted) request(req *model.LLMRequest) int64 {
+func (c *counted) request(req *model.LLMRequest, sizes *sizes) int64 {
 	n := c.conversation(req.Contents)
 	cfg := req.Config
 	if cfg == nil {
@@ -40,14 +40,12 @@ func (c *counted) request(req *model.LLMRequest) int64 {
 	if cfg.SystemInstruction != nil {
 		n += contentBytes + partsBytes(cfg.SystemInstruction.Parts)
 	}
-	if len(cfg.Tools) > 0 {
-		n += int64(len(asJSON(cfg.Tools)))
-	}
+	n += sizes.tools(cfg.Tools)
 	if cfg.ResponseSchema != nil {
-		n += int64(len(asJSON(cfg.ResponseSchema)))
+		n += sizes.of(cfg.ResponseSchema, cfg.ResponseSchema)
 	}
 	if cfg.ResponseJsonSchema != nil {
-		n += int64(len(asJSON(cfg.ResponseJsonSchema)))
+		n += sizes.of(identity(cfg.ResponseJsonSchema), cfg.ResponseJsonSchema)
 	}
 	return n
 }

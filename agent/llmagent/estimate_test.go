@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -106,6 +105,47 @@ func TestPictureIsEstimatedAsOne(t *testing.T) {
 	}
 }
 
+// mapped is a tool with a schema that is a map, as an MCP server's is.
+type mapped struct {
+	tool.Function
+	schema map[string]any
+}
+
+func (m mapped) Declaration() *genai.FunctionDeclaration {
+	return &genai.FunctionDeclaration{Name: m.Name(), ParametersJsonSchema: m.schema}
+}
+
+// Tools are estimated by their declarations as JSON, which are written once: a request of
+// three tools makes no more than 25 allocations for each.
+func TestToolsAreEstimatedAsJSON(t *testing.T) {
+	inner := answering(t, "find", "x").(tool.Function)
+	tools := []tool.Tool{
+		exitTool(t), answering(t, "look", "x"),
+		mapped{inner, map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}},
+	}
+	const limit = 4000
+	rec := record(script(t, scripted.Answer{Text: "done", Repeat: true}))
+	s := newSpender(t, budget.Limits{Tokens: limit}, newAgent(t, llmagent.Config{Name: "a", Model: rec, Tools: tools}))
+	s.must("Hello")
+	cfg := rec.requests[0].Config
+	const around = 12 // bytes of each content
+	bytes := 2*around + len("Hello") + len(rec.system(0)) + len(toJSON(t, cfg.Tools))
+	if got, want := int(cfg.MaxOutputTokens), limit-(bytes+2)/3; got != want {
+		t.Errorf("%d tokens are left for the answer, want %d", got, want)
+	}
+	perTurn := func(tools []tool.Tool) float64 {
+		root := newLoop(t, loopagent.Config{MaxIterations: 100}, newAgent(t, llmagent.Config{Name: "a", Model: quick(), Tools: tools}))
+		s := newSpender(t, budget.Limits{Tokens: 1 << 40}, root)
+		s.cfg.MaxLLMCalls = -1
+		allocs, _ := spent(t, 100, func() { s.must("go") })
+		return allocs
+	}
+	perTurn(tools)
+	if with, without := perTurn(tools), perTurn(nil); with > without+float64(25*len(tools)) {
+		t.Errorf("a turn with tools makes %.0f allocations, one without %.0f", with, without)
+	}
+}
+
 // LOOP 23: the estimate of the input learns from what the provider reports.
 func TestEstimateFollowsTheProvider(t *testing.T) {
 	for _, reported := range []int32{600, 5000} { // less than a token in three bytes, and more
@@ -128,7 +168,6 @@ func TestEstimateFollowsTheProvider(t *testing.T) {
 
 // there were: each content is counted once, also when a loop runs the agent anew.
 func TestContentsAreCountedOnce(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection may drop what is kept
 	long := map[string]any{"text": strings.Repeat("word ", 100)}
 	look := function(t, "look", func(tool.Context) (map[string]any, error) { return long, nil })
 	perTurn := func(turns uint) float64 {

@@ -112,12 +112,21 @@ func (r *run) cut() error {
 	return e
 }
 
-// tell adds to a request what the model has to know of its last answer.
-func (r *run) tell(req *model.LLMRequest) {
-	if r.told != "" {
-		req.Contents = append(req.Contents, genai.NewContentFromText(r.told, genai.RoleUser))
-		r.told = ""
+// more is what a request has behind a conversation, and no other request: a prompt if
+// nothing else asks the model to speak, and what it has to know of its last answer.
+func (r *run) more(list []*genai.Content) (more []*genai.Content) {
+	if n := len(list); n == 0 || list[n-1].Role != genai.RoleUser {
+		prompt := r.prompt
+		if prompt == "" {
+			prompt = goOn
+		}
+		more = append(more, genai.NewContentFromText(prompt, genai.RoleUser))
 	}
+	if r.told != "" {
+		more = append(more, genai.NewContentFromText(r.told, genai.RoleUser))
+	}
+	r.prompt, r.told = "", ""
+	return more
 }
 
 // again reports whether the model may be asked once more after a turn that came to

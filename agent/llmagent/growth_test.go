@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/model"
@@ -32,7 +32,7 @@ func echo(sent *[]int) fake {
 	}
 }
 
-// LOOP 28, issue 3: under context iteration a turn sends no more in iteration
+// LOOP 28: under context iteration a turn sends no more in iteration
 // 100 than in iteration 2; under full each sends as much more as the one before.
 func TestCharactersSent(t *testing.T) {
 	for _, policy := range []llmagent.ContextPolicy{llmagent.ContextIteration, llmagent.ContextFull} {
@@ -60,60 +60,118 @@ func TestCharactersSent(t *testing.T) {
 	}
 }
 
-// Issue 3: in a run of many turns each event is looked at once. What a turn
-// allocates does not depend on how many there were.
-func TestContentsAreBuiltOnce(t *testing.T) {
-	look := answering(t, "look", "x")
-	perTurn := func(turns int) float64 {
-		asked := 0
-		m := fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
-			if asked++; asked == turns {
-				yield(response("done"), nil)
-				return
-			}
-			call := &genai.Part{FunctionCall: &genai.FunctionCall{ID: fmt.Sprint("c", asked), Name: "look"}}
-			yield(&model.LLMResponse{Content: &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{call}}}, nil)
-		})
-		th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Tools: []tool.Tool{look}}))
-		th.cfg.MaxLLMCalls = -1
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		if _, err := th.ask(t.Context(), "go"); err != nil {
-			t.Fatal(err)
-		}
-		runtime.ReadMemStats(&after)
-		return float64(after.Mallocs-before.Mallocs) / float64(turns)
-	}
-	perTurn(10)
-	few, many := perTurn(100), perTurn(800)
-	if many > few*1.25 {
-		t.Errorf("a turn of 100 makes %.0f allocations, a turn of 800 %.0f", few, many)
+// spent is what a run of that number of turns allocates for each turn.
+func spent(t *testing.T, turns int, run func()) (allocs, bytes float64) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run()
+	runtime.ReadMemStats(&after)
+	n := float64(turns)
+	return float64(after.Mallocs-before.Mallocs) / n, float64(after.TotalAlloc-before.TotalAlloc) / n
+}
+
+// flat fails the test if a turn of a long run allocates more than one of a short run
+// does, by more than a twentieth and a few bytes more.
+func flat(t *testing.T, what string, more float64, run func(turns int) (allocs, bytes float64)) {
+	t.Helper()
+	run(10) // what is made once
+	allocs, bytes := run(10)
+	manyAllocs, manyBytes := run(500)
+	if manyAllocs > 1.05*allocs+1 || manyBytes > 1.05*bytes+more {
+		t.Errorf("%s: a turn of 10 makes %.1f allocations of %.0f bytes, a turn of 500 makes %.1f of %.0f",
+			what, allocs, bytes, manyAllocs, manyBytes)
 	}
 }
 
-// Issue 3: so it is in a loop, where each iteration runs the agent anew.
+// watching are callbacks by what they do to requests, with the bytes that they make a
+// turn grow by, for each content of the conversation.
+var watching = []struct {
+	name string
+	cb   llmagent.BeforeModelCallback
+	each float64
+}{
+	{"no callback", nil, 0},
+	{"reads", func(agent.CallbackContext, *model.LLMRequest) (*model.LLMResponse, error) { return nil, nil }, 0},
+	{"edits the last content", func(_ agent.CallbackContext, req *model.LLMRequest) (*model.LLMResponse, error) {
+		last := req.Contents[len(req.Contents)-1]
+		last.Parts = append(last.Parts, genai.NewPartFromText("Be brief."))
+		return nil, nil
+	}, 2 * 8}, // a list for the callback and one for the model
+	{"keeps the last ten", func(_ agent.CallbackContext, req *model.LLMRequest) (*model.LLMResponse, error) {
+		req.Contents = req.Contents[max(0, len(req.Contents)-10):]
+		return nil, nil
+	}, 0},
+}
+
+// In a run of many turns each event is read once. What a turn
+// allocates does not depend on how many there were.
+func TestContentsAreBuiltOnce(t *testing.T) {
+	look := answering(t, "look", "x")
+	for _, w := range watching {
+		flat(t, w.name, w.each*500*1.5, func(turns int) (allocs, bytes float64) {
+			asked := 0
+			m := fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
+				if asked++; asked == turns {
+					yield(response("done"), nil)
+					return
+				}
+				call := &genai.Part{FunctionCall: &genai.FunctionCall{ID: fmt.Sprint("c", asked), Name: "look"}}
+				yield(&model.LLMResponse{Content: &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{call}}}, nil)
+			})
+			cfg := llmagent.Config{Name: "a", Model: m, Tools: []tool.Tool{look}}
+			if w.cb != nil {
+				cfg.BeforeModelCallbacks = []llmagent.BeforeModelCallback{w.cb}
+			}
+			th := newThread(t, newAgent(t, cfg))
+			th.cfg.MaxLLMCalls = -1
+			return spent(t, turns, func() {
+				if _, err := th.ask(t.Context(), "go"); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// So it is in a loop, where each iteration runs the agents anew, if
+// the loop can leave steps behind, and if memory is collected in between.
 func TestContentsAreBuiltOnceInALoop(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection may drop what is kept
-	perIteration := func(n uint, timeout time.Duration) float64 {
-		step := func(name string) llmagent.Config {
-			return llmagent.Config{Name: name, Model: quick(), OutputKey: "doc"}
+	for _, timeout := range []time.Duration{0, time.Hour} {
+		for _, w := range watching {
+			flat(t, fmt.Sprintf("%s, timeout %s", w.name, timeout), w.each*500*1.5, func(turns int) (allocs, bytes float64) {
+				collect := 0
+				step := func(name string) llmagent.Config {
+					cfg := llmagent.Config{Name: name, Model: quick(), OutputKey: "doc"}
+					if w.cb != nil {
+						cfg.BeforeModelCallbacks = []llmagent.BeforeModelCallback{w.cb}
+					}
+					cfg.AfterAgentCallbacks = []agent.AfterAgentCallback{func(agent.Context) (*genai.Content, error) {
+						if collect++; collect%(turns/5) == 0 {
+							runtime.GC()
+						}
+						return nil, nil
+					}}
+					return cfg
+				}
+				root := newLoop(t, loopagent.Config{MaxIterations: uint(turns) / 2, Timeout: timeout}, newAgent(t, step("critic")), newAgent(t, step("editor")))
+				th := newThread(t, root)
+				th.cfg.MaxLLMCalls = -1
+				return spent(t, turns, func() { th.must("go") })
+			})
 		}
-		root := newLoop(t, loopagent.Config{MaxIterations: n, Timeout: timeout}, newAgent(t, step("critic")), newAgent(t, step("editor")))
-		th := newThread(t, root)
+	}
+}
+
+// An agent that has the last word is told to go on: that makes its request a list of
+// its own, and nothing else.
+func TestAgentAloneInALoop(t *testing.T) {
+	flat(t, "alone", 8*500*1.5/2, func(turns int) (allocs, bytes float64) {
+		a := newAgent(t, llmagent.Config{Name: "a", Model: quick()})
+		th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: uint(turns)}, a))
 		th.cfg.MaxLLMCalls = -1
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		th.must("go")
-		runtime.ReadMemStats(&after)
-		return float64(after.Mallocs-before.Mallocs) / float64(n)
-	}
-	for _, timeout := range []time.Duration{0, time.Hour} { // with one, steps can be left behind
-		perIteration(10, timeout)
-		few, many := perIteration(50, timeout), perIteration(400, timeout)
-		if many > few*1.25 {
-			t.Errorf("timeout %s: an iteration of 50 makes %.0f allocations, one of 400 %.0f", timeout, few, many)
-		}
-	}
+		return spent(t, turns, func() { th.must("go") })
+	})
 }
 
 // quick is a model that is done at once.
@@ -123,7 +181,7 @@ func quick() fake {
 	}
 }
 
-// Issue 3: a turn of critic or editor with an instant model, by iterations.
+// A turn of critic or editor with an instant model, by iterations.
 func BenchmarkTurn(b *testing.B) {
 	for _, policy := range []llmagent.ContextPolicy{llmagent.ContextIteration, llmagent.ContextDigest, llmagent.ContextFull} {
 		for _, n := range []uint{10, 100, 500} {

@@ -3,6 +3,8 @@
 package llmagent
 
 import (
+	"slices"
+
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
@@ -26,20 +28,17 @@ func (l *late) hear(ev *session.Event, c *genai.Content) {
 	}
 }
 
-// lateLast is the conversation as the model gets it. A late answer stands last, as
-// it does in ADK: what was said while it was pending is left out of this request,
-// but for the message that began the invocation. Later requests have all of it,
-// behind the answer. The slice is the caller's, with room for one more.
+// lateLast is the conversation as the model gets it while the newest event is a late
+// answer. That stands last, as it does in ADK: what was said while it was pending is
+// left out of this request, but for the message that began the invocation. Later
+// requests have all of it, behind the answer.
 func (h *history) lateLast() []*genai.Content {
-	all := append(make([]*genai.Content, 0, len(h.contents)+1), h.contents...)
-	if h.late.at < 0 {
-		return all
-	}
 	end := h.late.at + 2
-	for _, c := range all[end:] {
+	list := slices.Clip(h.contents[:end])
+	for _, c := range h.contents[end:] {
 		if c == h.late.user {
-			return append(all[:end], c)
+			return append(list, c)
 		}
 	}
-	return all[:end]
+	return list
 }

@@ -19,9 +19,9 @@ import (
 const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are " +
 	"needed."
 
-// request puts together what the model is asked. The prompt takes the place of
-// goOn; empty is goOn.
-func (a *Agent) request(ctx agent.Context, h *history, prompt string) (*model.LLMRequest, error) {
+// request puts together what the model is asked. Its contents are those of the history,
+// which other requests share.
+func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error) {
 	req := &model.LLMRequest{Model: a.cfg.Model.Name(), Config: &genai.GenerateContentConfig{}}
 	if a.cfg.GenerateContentConfig != nil {
 		req.Config = copyConfig(a.cfg.GenerateContentConfig)
@@ -37,30 +37,29 @@ func (a *Agent) request(ctx agent.Context, h *history, prompt string) (*model.LL
 	if err != nil {
 		return nil, err
 	}
-	text, err := a.systemInstruction(ctx)
-	if err != nil {
+	texts := make([]string, 0, 8)
+	if given := req.Config.SystemInstruction; given != nil {
+		texts = append(texts, contentText(given))
+	}
+	if texts, err = a.systemInstruction(ctx, texts); err != nil {
 		return nil, err
 	}
 	for _, more := range []string{others, form} {
 		if more != "" {
-			text += "\n\n" + more
+			texts = append(texts, more)
 		}
 	}
-	if given := req.Config.SystemInstruction; given != nil {
-		text = strings.Join([]string{contentText(given), text}, "\n\n")
-	}
-	req.Config.SystemInstruction = genai.NewContentFromText(text, genai.RoleUser)
-	req.Contents = h.update(ctx.Session().Events())
-	if len(a.cfg.BeforeModelCallbacks) > 0 || len(a.cfg.OnModelErrorCallbacks) > 0 {
-		req.Contents = copyContents(req.Contents)
-	}
-	if n := len(req.Contents); n == 0 || req.Contents[n-1].Role != genai.RoleUser {
-		if prompt == "" {
-			prompt = goOn
-		}
-		req.Contents = append(req.Contents, genai.NewContentFromText(prompt, genai.RoleUser))
-	}
+	req.Config.SystemInstruction = genai.NewContentFromText(strings.Join(texts, "\n\n"), genai.RoleUser)
+	req.Contents = h.update(ctx)
 	return req, nil
+}
+
+// with is a conversation with what only this request has behind it.
+func with(list, more []*genai.Content) []*genai.Content {
+	if len(more) == 0 {
+		return list
+	}
+	return append(append(make([]*genai.Content, 0, len(list)+len(more)), list...), more...)
 }
 
 func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
@@ -83,9 +82,8 @@ func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 	return nil
 }
 
-// systemInstruction is the global instruction, the agent's own, and who it is.
-func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
-	var texts []string
+// systemInstruction adds to texts the global instruction, the agent's own, and who it is.
+func (a *Agent) systemInstruction(ctx agent.Context, texts []string) ([]string, error) {
 	add := func(what string, p InstructionProvider, t *template.Template) error {
 		text, err := fill(ctx, p, t)
 		if err != nil {
@@ -101,17 +99,21 @@ func (a *Agent) systemInstruction(ctx agent.Context) (string, error) {
 		top = root
 	}
 	if err := add("global instruction", top.cfg.GlobalInstructionProvider, top.global); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := add("instruction", a.cfg.InstructionProvider, a.instruction); err != nil {
-		return "", err
+		return nil, err
 	}
-	texts = append(texts, loopTexts(drive.At(ctx).Loop())...)
-	identity := fmt.Sprintf("You are an agent. Your internal name is %q.", a.Name())
+	return append(append(texts, loopTexts(drive.At(ctx).Loop())...), a.identity), nil
+}
+
+// whoIs is who a model is told to be.
+func whoIs(a agent.Agent) string {
+	text := fmt.Sprintf("You are an agent. Your internal name is %q.", a.Name())
 	if d := a.Description(); d != "" {
-		identity += fmt.Sprintf(" The description about you is %q.", d)
+		text += fmt.Sprintf(" The description about you is %q.", d)
 	}
-	return strings.Join(append(texts, identity), "\n\n"), nil
+	return text
 }
 
 // loopTexts is what the loops around the agent are for, the outermost first.

@@ -158,7 +158,7 @@ func TestModelIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// STYLE 18: cancelling ends the wait, with the cause, whatever callbacks have in
+// Cancelling ends the wait, with the cause, whatever callbacks have in
 // store; LOOP 23: so does the budget, without a wait, and each attempt counts.
 func TestNothingMakesUpForTheEnd(t *testing.T) {
 	instead := []llmagent.OnModelErrorCallback{

@@ -53,7 +53,7 @@ func mustModel(t testing.TB, llm model.LLM, err error) model.LLM {
 	return llm
 }
 
-// Issue 3, G10, LOOP 23: a provider that answers 429, 500, a cut stream and
+// G10, LOOP 23: a provider that answers 429, 500, a cut stream and
 // garbage, over each wire: what may pass is asked again, what may not is reported
 // as its kind; each request counts, what was said before is kept, and no
 // goroutine is left.

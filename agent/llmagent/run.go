@@ -44,7 +44,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	for more := r.resume(); more && !ctx.Ended(); {
 		more = r.turn()
 	}
-	a.kept.put(r.history)
+	r.history.keep(ctx)
 	if r.next != nil {
 		r.handOver(r.next)
 	}
@@ -62,13 +62,11 @@ func (r *run) turn() bool {
 	}
 	var actions session.EventActions // what callbacks and tools' preparations change
 	ctx := drive.NewCallbackContext(r.ctx, &actions)
-	req, err := r.request(ctx, r.history, r.prompt)
-	r.prompt = ""
+	req, err := r.request(ctx, r.history)
 	if err != nil {
 		r.yield(nil, err)
 		return false
 	}
-	r.tell(req)
 	last, ok := r.ask(ctx, req, &actions)
 	if !ok {
 		return false
@@ -118,16 +116,14 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 // returns the last event, and whether to go on.
 func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.EventActions) (last *session.Event, ok bool) {
 	r.tried = r.vain + 1
-	for _, f := range r.cfg.BeforeModelCallbacks {
-		resp, err := f(ctx, req)
-		if err != nil {
-			r.yield(nil, fmt.Errorf("before model callback: %w", err))
-			return nil, false
-		}
-		if resp != nil {
-			last = r.event(req, resp, actions)
-			return last, r.yield(last, nil)
-		}
+	theirs, resp, err := r.beforeModel(ctx, req)
+	if err != nil {
+		r.yield(nil, fmt.Errorf("before model callback: %w", err))
+		return nil, false
+	}
+	if resp != nil {
+		last = r.event(req, resp, actions)
+		return last, r.yield(last, nil)
 	}
 	tries := r.cfg.RequestRetry.first()
 	tries.before = r.vain
@@ -168,7 +164,7 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 			r.yield(nil, err)
 			return nil, false
 		}
-		resp, err := r.onModelError(ctx, req, err)
+		resp, err := r.onModelError(ctx, req, theirs, err)
 		if err != nil {
 			r.yield(nil, err)
 			return nil, false
@@ -212,14 +208,73 @@ func (r *run) attempt(ctx agent.Context, req *model.LLMRequest,
 	return true, nil
 }
 
-func (r *run) onModelError(ctx agent.Context, req *model.LLMRequest, err error) (*model.LLMResponse, error) {
+// beforeModel completes a request with what only it has, and lets callbacks change it.
+// Theirs is the request that they have, which stays theirs; nil if there are none. The
+// response is that of a callback that answers in the model's place.
+func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *model.LLMRequest,
+	resp *model.LLMResponse, err error) {
+	list, more := req.Contents, r.more(req.Contents)
+	req.Contents = with(list, more)
+	if len(r.cfg.BeforeModelCallbacks) > 0 {
+		theirs = copied(req)
+		theirs.Contents = with(r.history.copies.of(list), more)
+	}
+	for _, f := range r.cfg.BeforeModelCallbacks {
+		if resp, err = f(ctx, theirs); err != nil || resp != nil {
+			break
+		}
+	}
+	if theirs != nil {
+		*req = *theirs
+		req.Contents = r.history.copies.settle(theirs.Contents, list)
+		r.history.copies.suspect = r.history.copies.suspect || r.hasOtherCallbacks()
+	}
+	for _, f := range r.cfg.OnModelCalls {
+		if err == nil && resp == nil {
+			err = f(ctx)
+		}
+	}
+	return theirs, r.apart(resp), err
+}
+
+// hasOtherCallbacks reports whether there are callbacks besides those before the model,
+// which may change a request that these have kept.
+func (a *Agent) hasOtherCallbacks() bool {
+	c := &a.cfg
+	return len(c.AfterModelCallbacks)+len(c.OnModelErrorCallbacks)+len(c.BeforeToolCallbacks)+len(c.AfterToolCallbacks)+
+		len(c.OnToolErrorCallbacks)+len(c.BeforeAgentCallbacks)+len(c.AfterAgentCallbacks) > 0
+}
+
+// apart is a callback's response without contents that callbacks may still change.
+func (r *run) apart(resp *model.LLMResponse) *model.LLMResponse {
+	if resp == nil || r.history.copies.none() {
+		return resp
+	}
+	resp = copied(resp)
+	resp.Content = copyContent(resp.Content)
+	return resp
+}
+
+// onModelError lets callbacks make up for an error of the model. Theirs is the request
+// that callbacks had before; nil if there were none.
+func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err error) (*model.LLMResponse, error) {
+	if len(r.cfg.OnModelErrorCallbacks) > 0 {
+		contents := copyContents(req.Contents)
+		if theirs == nil {
+			theirs = new(model.LLMRequest)
+		} else {
+			contents = theirs.Contents
+		}
+		*theirs = *req
+		theirs.Contents = contents
+	}
 	for _, f := range r.cfg.OnModelErrorCallbacks {
-		resp, ferr := f(ctx, req, err)
+		resp, ferr := f(ctx, theirs, err)
 		if ferr != nil {
 			return nil, fmt.Errorf("on model error callback: %w", ferr)
 		}
 		if resp != nil {
-			return r.afterModel(ctx, resp)
+			return r.afterModel(ctx, r.apart(resp))
 		}
 	}
 	for _, f := range r.cfg.AfterModelCallbacks {
@@ -228,7 +283,7 @@ func (r *run) onModelError(ctx agent.Context, req *model.LLMRequest, err error) 
 			return nil, fmt.Errorf("after model callback: %w", ferr)
 		}
 		if resp != nil {
-			return resp, nil
+			return r.apart(resp), nil
 		}
 	}
 	return nil, fmt.Errorf("ask model %q: %w", r.cfg.Model.Name(), err)
@@ -241,7 +296,7 @@ func (r *run) afterModel(ctx agent.Context, resp *model.LLMResponse) (*model.LLM
 			return nil, fmt.Errorf("after model callback: %w", err)
 		}
 		if other != nil {
-			return other, nil
+			return r.apart(other), nil
 		}
 	}
 	return resp, nil

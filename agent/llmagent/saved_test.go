@@ -248,7 +248,7 @@ func TestSavingIsSaidOnce(t *testing.T) {
 	}
 }
 
-// Issue 3: what is left out is counted once: what an iteration allocates does not
+// What is left out is counted once: what an iteration allocates does not
 // depend on how many there were.
 func TestSavingsAreCountedOnce(t *testing.T) {
 	for _, seen := range []llmagent.ContextConfig{{Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 3}, {Policy: llmagent.ContextNone}, {Policy: llmagent.ContextDigest}} {

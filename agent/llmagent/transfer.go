@@ -27,12 +27,29 @@ func (a *Agent) CanTransferToParent() bool { return !a.cfg.DisallowTransferToPar
 // is somebody that it may be handed to, and returns what it is told of them. A
 // tool of that name that the agent has already is left in its place.
 func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, error) {
-	to, parent := a.successors(drive.At(ctx).Tree())
-	if len(to) == 0 || req.Tools[transferName] != nil {
+	tree := drive.At(ctx).Tree()
+	t := a.transfer.Load()
+	if t == nil || t.tree != tree {
+		t = a.newTransfer(tree)
+		a.transfer.Store(t)
+	}
+	if t.tool == nil || req.Tools[transferName] != nil {
 		return "", nil
 	}
-	if err := tool.Pack(req, &transferTool{to: to}); err != nil {
-		return "", err
+	return t.told, tool.Pack(req, t.tool)
+}
+
+// transfer is what an agent can do in a tree to hand the conversation over.
+type transfer struct {
+	tree *drive.Tree
+	tool *transferTool // nil if there is nobody to hand it to
+	told string        // what the model is told of them
+}
+
+func (a *Agent) newTransfer(tree *drive.Tree) *transfer {
+	to, parent := a.successors(tree)
+	if len(to) == 0 {
+		return &transfer{tree: tree}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Other agents work with you:\n")
@@ -48,7 +65,7 @@ func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, e
 	if parent != nil {
 		fmt.Fprintf(&b, " What is neither yours nor theirs goes to %s, who is above you.", parent.Name())
 	}
-	return b.String(), nil
+	return &transfer{tree: tree, tool: newTransferTool(to), told: b.String()}
 }
 
 // successors are the agents that this one may hand the conversation to: those
@@ -110,7 +127,26 @@ const transferName = "transfer_to_agent"
 
 // transferTool is the tool by which a model hands the conversation over.
 type transferTool struct {
-	to []agent.Agent
+	names []string
+	decl  genai.FunctionDeclaration
+}
+
+func newTransferTool(to []agent.Agent) *transferTool {
+	t := &transferTool{}
+	for _, a := range to {
+		t.names = append(t.names, a.Name())
+	}
+	t.decl = genai.FunctionDeclaration{
+		Name: transferName, Description: t.Description(),
+		Parameters: &genai.Schema{
+			Type: genai.TypeObject, Required: []string{"agent_name"},
+			Properties: map[string]*genai.Schema{"agent_name": {
+				Type: genai.TypeString, Format: "enum", Enum: t.names,
+				Description: "the name of the agent that goes on",
+			}},
+		},
+	}
+	return t
 }
 
 func (t *transferTool) Name() string      { return transferName }
@@ -119,35 +155,20 @@ func (*transferTool) Description() string {
 	return "Hands the conversation to another agent, which answers in your place."
 }
 
-func (t *transferTool) names() []string {
-	var names []string
-	for _, a := range t.to {
-		names = append(names, a.Name())
-	}
-	return names
-}
-
+// Declaration is a copy. The schema in it is shared.
 func (t *transferTool) Declaration() *genai.FunctionDeclaration {
-	return &genai.FunctionDeclaration{
-		Name: t.Name(), Description: t.Description(),
-		Parameters: &genai.Schema{
-			Type: genai.TypeObject, Required: []string{"agent_name"},
-			Properties: map[string]*genai.Schema{"agent_name": {
-				Type: genai.TypeString, Format: "enum", Enum: t.names(),
-				Description: "the name of the agent that goes on",
-			}},
-		},
-	}
+	d := t.decl
+	return &d
 }
 
 func (t *transferTool) Run(ctx tool.Context, args any) (map[string]any, error) {
 	m, _ := args.(map[string]any)
 	name, _ := m["agent_name"].(string)
 	if name == "" {
-		return nil, fmt.Errorf("agent_name is missing; give one of: %s", strings.Join(t.names(), ", "))
+		return nil, fmt.Errorf("agent_name is missing; give one of: %s", strings.Join(t.names, ", "))
 	}
-	if !slices.Contains(t.names(), name) {
-		return nil, noSuchAgent(name, t.names())
+	if !slices.Contains(t.names, name) {
+		return nil, noSuchAgent(name, t.names)
 	}
 	ctx.Actions().TransferToAgent = name
 	return map[string]any{}, nil

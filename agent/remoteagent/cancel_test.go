@@ -7,7 +7,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,25 +129,43 @@ func cut(w http.ResponseWriter) {
 	}
 }
 
-// cutFirst cuts the first stream of a server when now is closed.
-func (r *remote) cutFirst(now chan struct{}, calls *int) {
+// cutFirst cuts the first stream of a server when now is closed. It closes gone when
+// the server has noticed, and back when somebody listens to the task again.
+func (r *remote) cutFirst(now <-chan struct{}) (gone, back <-chan struct{}) {
+	var calls atomic.Int64
+	left, came := make(chan struct{}), make(chan struct{})
 	r.intercept(func(w http.ResponseWriter, req *http.Request) bool {
-		if req.Method != http.MethodPost {
-			return false
-		}
-		r.mu.Lock()
-		*calls++
-		first := *calls == 1
-		r.mu.Unlock()
-		if first {
+		switch again := strings.Contains(req.URL.Path, ":subscribe") || contains(req, `"SubscribeToTask"`) || contains(req, `"tasks/resubscribe"`); {
+		case again:
+			r.serve.ServeHTTP(&firstWrite{ResponseWriter: w, done: sync.OnceFunc(func() { close(came) })}, req)
+		case req.Method == http.MethodPost && calls.Add(1) == 1:
 			go func() {
 				<-now
 				r.Server.CloseClientConnections()
 			}()
+			r.serve.ServeHTTP(w, req)
+			close(left)
+		default:
+			return false
 		}
-		return false
+		return true
 	})
+	return left, came
 }
+
+// firstWrite calls done when something has been written.
+type firstWrite struct {
+	http.ResponseWriter
+	done func()
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.done()
+	return n, err
+}
+
+func (w *firstWrite) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
 
 // A stream that was cut is taken up where it is.
 func TestCutStreamIsTakenUp(t *testing.T) {
@@ -155,23 +175,23 @@ func TestCutStreamIsTakenUp(t *testing.T) {
 		}
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			now, calls := make(chan struct{}), 0
+			now := make(chan struct{})
+			var gone, back <-chan struct{}
 			r := serve(t, kind, func(_ context.Context, x *a2asrv.ExecutorContext, yield yield) {
 				ev := a2a.NewArtifactEvent(x, text("Once "))
 				if !begins(x, yield) || !yield(ev, nil) {
 					return
 				}
-				<-now
-				time.Sleep(150 * time.Millisecond)
+				<-gone
 				if !yield(a2a.NewArtifactUpdateEvent(x, ev.Artifact.ID, text("upon ")), nil) {
 					return
 				}
-				time.Sleep(400 * time.Millisecond)
+				<-back
 				if yield(a2a.NewArtifactUpdateEvent(x, ev.Artifact.ID, text("a time")), nil) {
 					ends(x, yield, a2a.TaskStateCompleted, nil)
 				}
 			})
-			r.cutFirst(now, &calls)
+			gone, back = r.cutFirst(now)
 			got := newTalk(t, made(t, r), nil).whenNoted(func() { close(now) }).say(t.Context(), "Hi")
 			if got.err != nil {
 				t.Fatal(got.err)

@@ -64,8 +64,9 @@ var kinds = []wireKind{
 // remote is a server of the SDK with an agent behind it.
 type remote struct {
 	*httptest.Server
-	card *a2a.AgentCard
-	work work
+	card  *a2a.AgentCard
+	work  work
+	serve http.Handler // answers a request, whatever before says
 
 	mu       sync.Mutex
 	messages []*a2a.Message
@@ -110,6 +111,7 @@ func serve(t testing.TB, kind wireKind, do work) *remote {
 			mux.ServeHTTP(w, req)
 		}
 	}))
+	r.serve = mux
 	r.card = &a2a.AgentCard{
 		Name: "remote", Version: "1", Capabilities: a2a.AgentCapabilities{Streaming: kind.streams},
 		SupportedInterfaces: []*a2a.AgentInterface{{URL: r.URL + "/invoke", ProtocolBinding: kind.binding, ProtocolVersion: kind.version}},
@@ -148,14 +150,19 @@ func (r *remote) refuseCancels() {
 		if req.Method != http.MethodPost {
 			return false
 		}
-		body, err := io.ReadAll(req.Body)
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		if refused := err != nil || bytes.Contains(body, []byte(`"CancelTask"`)); refused {
+		refused := contains(req, `"CancelTask"`)
+		if refused {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			return true
 		}
-		return false
+		return refused
 	})
+}
+
+// contains reports whether a request's body has a text.
+func contains(req *http.Request, text string) bool {
+	body, err := io.ReadAll(req.Body)
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return err == nil && bytes.Contains(body, []byte(text))
 }
 
 // said are the texts of the messages that arrived.

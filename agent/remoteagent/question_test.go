@@ -5,9 +5,10 @@ package remoteagent_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
@@ -101,7 +102,6 @@ func TestQuestionToAPerson(t *testing.T) {
 				if n := len(r.said()); n != 1 || r.cancels() != 0 || ev.Iteration != 1 {
 					t.Errorf("%d messages, %d cancels, in iteration %d", n, r.cancels(), ev.Iteration)
 				}
-				time.Sleep(50 * time.Millisecond) // the server's own work on the first message is over
 				got = tk.send(t.Context(), answerTo(q, tt.response))
 				if got.err != nil {
 					t.Fatal(got.err)
@@ -130,14 +130,25 @@ func TestSignedIn(t *testing.T) {
 					return
 				}
 				<-signedIn
-				time.Sleep(100 * time.Millisecond)
 				if yield(a2a.NewStatusUpdateEvent(x, a2a.TaskStateWorking, nil), nil) && yield(a2a.NewArtifactEvent(x, text("your mail")), nil) {
 					ends(x, yield, a2a.TaskStateCompleted, nil)
 				}
 			})
+			// The task goes on when its server has refused to be told.
+			var messages atomic.Int64
+			r.intercept(func(w http.ResponseWriter, req *http.Request) bool {
+				if !contains(req, `"messageId"`) {
+					return false
+				}
+				n := messages.Add(1)
+				r.serve.ServeHTTP(w, req)
+				if n == 2 {
+					close(signedIn)
+				}
+				return true
+			})
 			tk := newTalk(t, made(t, r), nil)
 			q, _ := questionIn(t, tk.say(t.Context(), "Read my mail."))
-			close(signedIn)
 			got := tk.send(t.Context(), answerTo(q, map[string]any{"confirmed": true}))
 			if got.err != nil {
 				t.Fatal(got.err)

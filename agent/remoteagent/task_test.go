@@ -168,7 +168,7 @@ func TestDataIsAValue(t *testing.T) {
 	}
 }
 
-// E10: pieces are shown as they come, if that is wanted.
+// Pieces are shown as they come, if that is wanted.
 func TestPiecesAreShown(t *testing.T) {
 	r := serve(t, kinds[0], writes("Once ", "upon a time"))
 	tk := newTalk(t, made(t, r), nil)

@@ -76,8 +76,9 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 		a.set = append(a.set, assignment{key, s.expression(field, cfg.Set[key], variables)})
 	}
 	a.expr = s.expression("Value", cfg.Value, variables)
+	_, both := cfg.Set[cfg.OutputKey] // reported
 	switch {
-	case cfg.Value == "" && cfg.OutputKey != "":
+	case cfg.Value == "" && cfg.OutputKey != "" && !both:
 		s.errorf("OutputKey is set, but no Value")
 	case cfg.Value != "" && cfg.OutputKey == "" && cfg.ResultKey == "" && cfg.ExitWhen == "":
 		s.errorf("Value is set, but no OutputKey")
@@ -95,22 +96,35 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 
+// Brief reports whether the agent only computes: expressions have a limit of their own. The
+// reason for an exit may read an artifact, and what must not be done twice is looked up.
+func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
+
 func (a *ExpressionAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	vals := values(ctx)
-	out := outcome{sets: make(map[string]any, len(a.set)), result: make(map[string]any, len(a.set)+1)}
+	vals := &scope{ctx: ctx, task: &a.task}
+	out := outcome{sets: make(map[string]any, len(a.set))}
+	if a.cfg.ResultKey != "" || a.exitWhen != nil { // somebody reads it
+		out.result = make(map[string]any, len(a.set)+1)
+	}
 	for _, as := range a.set {
-		v, err := as.expr.EvalContext(ctx, vals)
+		v, err := as.expr.EvalIn(ctx, vals)
 		if err != nil {
 			return outcome{}, evaluation(fmt.Sprintf("the new value of %q", as.key), err)
 		}
-		out.sets[as.key], out.result[as.key] = v, v
+		out.sets[as.key] = v
+		if out.result != nil {
+			out.result[as.key] = v
+		}
 	}
 	if a.expr != nil {
-		v, err := a.expr.EvalContext(ctx, vals)
+		v, err := a.expr.EvalIn(ctx, vals)
 		if err != nil {
 			return outcome{}, evaluation("the value", err)
 		}
-		out.output, out.result["value"] = v, v
+		out.output = v
+		if out.result != nil {
+			out.result["value"] = v
+		}
 	}
 	return out, nil
 }

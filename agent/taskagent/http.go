@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// defaultTimeout is how long a request may take.
-const defaultTimeout = 30 * time.Second
+// DefaultHTTPTimeout is how long a request may take if [HTTPConfig] does not give a Timeout.
+const DefaultHTTPTimeout = 30 * time.Second
 
 // HTTPConfig describes an agent that sends an HTTP request.
 type HTTPConfig struct {
@@ -44,7 +44,7 @@ type HTTPConfig struct {
 	BodyJSON any
 	// JSON says that the answer must be one JSON value, which is then written to OutputKey.
 	JSON bool
-	// Timeout is how long the whole request may take; the default is 30 seconds.
+	// Timeout is how long the whole request may take; the default is [DefaultHTTPTimeout].
 	Timeout time.Duration
 	// SizeLimit is the largest size of the answer's body in bytes, and of its headers if SizeLimit
 	// is more than 64 KiB; more is a [*LimitError]. The default is 1 MiB.
@@ -100,7 +100,7 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 		cfg.Method = http.MethodGet
 	}
 	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
+		cfg.Timeout = DefaultHTTPTimeout
 	}
 	if cfg.SizeLimit == 0 {
 		cfg.SizeLimit = defaultLimit

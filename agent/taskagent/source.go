@@ -29,6 +29,9 @@ type Read struct {
 type source struct {
 	reads []Read
 	errs  []error
+
+	keys    []string // of the state, that expressions read
+	allKeys bool     // they may read any
 }
 
 func (s *source) errorf(format string, args ...any) {
@@ -61,6 +64,8 @@ func (s *source) expression(field, text string, vars []expr.Var) *expr.Program {
 		s.errorf("%s: %w", field, err)
 		return nil
 	}
+	keys, all := p.Reads("state")
+	s.keys, s.allKeys = append(s.keys, keys...), s.allKeys || all
 	for _, root := range []struct{ variable, prefix string }{{"state", ""}, {"prev", "prev."}} {
 		keys, all := p.Reads(root.variable)
 		for _, key := range keys {
@@ -76,7 +81,7 @@ func (s *source) expression(field, text string, vars []expr.Var) *expr.Program {
 // condition compiles an expression that is true or false, about the result of a
 // task.
 func (s *source) condition(field, text string) *expr.Program {
-	p := s.expression(field, text, append([]expr.Var{{Name: "result", Type: expr.Map}}, variables...))
+	p := s.expression(field, text, Variables())
 	if p == nil {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"google.golang.org/genai"
@@ -28,6 +27,9 @@ type task struct {
 	reads      []Read
 	writes     []string
 	json       bool // its output is JSON
+
+	keys    []string // of the state, that its expressions read
+	allKeys bool     // they may read any
 }
 
 // outcome is what doing a task came to. One with a result can come with an
@@ -68,7 +70,7 @@ func (t *task) prepare(self agent.Agent, kind string, s *source) (*drive.Base, e
 			t.writes = slices.Insert(t.writes, 0, key)
 		}
 	}
-	t.reads = s.reads
+	t.reads, t.keys, t.allKeys = s.reads, s.keys, s.allKeys
 	if len(s.errs) > 0 {
 		return nil, fmt.Errorf("%s agent %q: %w", kind, cfg.Name, errors.Join(s.errs...))
 	}
@@ -120,8 +122,10 @@ func says(ev *session.Event) bool {
 
 // event is what a task that succeeded yields.
 func (t *task) event(ctx agent.InvocationContext, out *outcome) (*session.Event, error) {
-	delta := make(map[string]any, len(out.sets)+2)
-	maps.Copy(delta, out.sets)
+	delta := out.sets
+	if delta == nil {
+		delta = make(map[string]any, 2)
+	}
 	if t.cfg.OutputKey != "" {
 		delta[t.cfg.OutputKey] = out.output
 	}
@@ -153,21 +157,11 @@ func (t *task) event(ctx agent.InvocationContext, out *outcome) (*session.Event,
 
 // leave reports whether the task asks to leave the loop.
 func (t *task) leave(ctx agent.InvocationContext, delta, result map[string]any) (bool, error) {
-	vals := values(ctx)
-	state := vals["state"].(map[string]any)
-	for key, v := range delta {
-		if v == nil {
-			delete(state, key)
-		} else {
-			state[key] = v
-		}
-	}
-	vals["result"] = result
-	leave, err := t.exitWhen.EvalBool(vals)
+	leave, err := t.exitWhen.Test(t.after(ctx, delta, result))
 	if err != nil {
 		return false, evaluation("the exit condition", err)
 	}
-	return leave, nil
+	return leave.Holds, nil
 }
 
 // reason says why the task asks to leave the loop.

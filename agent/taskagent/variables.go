@@ -10,6 +10,12 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
+// Variables returns what ExitWhen can read. The other expressions of a task can read the same, but
+// for result.
+func Variables() []expr.Var {
+	return append([]expr.Var{{Name: "result", Type: expr.Map}}, variables...)
+}
+
 // variables are what every expression of a task can read.
 var variables = []expr.Var{
 	{Name: "state", Type: expr.Map},
@@ -21,28 +27,97 @@ var variables = []expr.Var{
 	{Name: "user_input"},
 }
 
-// values are their values in the step of ctx. The map of the state is a new one.
-func values(ctx agent.InvocationContext) map[string]any {
-	vals := map[string]any{
-		"state": maps.Collect(drive.At(ctx).State().All()), "prev": map[string]any{},
-		"iteration": 0, "max_iterations": 0, "score": nil, "best_score": nil, "user_input": "",
+// ExitScope has the values of [Variables] in the step of ctx, after a task that has changed the
+// state by delta, in which nil removes a key, and has this result.
+func ExitScope(ctx agent.InvocationContext, delta, result map[string]any) expr.Scope {
+	return (&task{allKeys: true}).after(ctx, delta, result)
+}
+
+// after is the scope of a task's exit condition.
+func (t *task) after(ctx agent.InvocationContext, delta, result map[string]any) *scope {
+	here := drive.At(ctx)
+	s := &scope{ctx: ctx, task: t, state: here.StateMap(here.Address(), t.keys, t.allKeys), result: result}
+	if len(delta) > 0 {
+		s.state = maps.Clone(s.state)
 	}
-	if v, ok := drive.At(ctx).Lookup("user_input"); ok {
-		vals["user_input"] = v
+	for key, v := range delta {
+		if v == nil {
+			delete(s.state, key)
+		} else {
+			s.state[key] = v
+		}
 	}
-	l := drive.At(ctx).Loop()
-	if l == nil {
-		return vals
+	return s
+}
+
+// scope has their values in the step of ctx, as far as an expression asks for them.
+type scope struct {
+	ctx    agent.InvocationContext
+	task   *task
+	state  map[string]any // of the keys that the task reads; nil if nobody has asked
+	result map[string]any
+}
+
+// Value implements [expr.Scope].
+func (s *scope) Value(name string) (any, bool) {
+	here := drive.At(s.ctx)
+	l := here.Loop()
+	switch name {
+	case "state":
+		if s.state == nil {
+			s.state = here.StateMap(here.Address(), s.task.keys, s.task.allKeys)
+		}
+		return s.state, true
+	case "result":
+		return s.result, true
+	case "prev":
+		if l == nil || l.Prev == nil {
+			return map[string]any{}, true
+		}
+		return l.Prev, true
+	case "iteration":
+		if l == nil {
+			return 0, true
+		}
+		return l.Iteration, true
+	case "max_iterations":
+		if l == nil {
+			return 0, true
+		}
+		return int(l.MaxIterations), true
+	case "score":
+		if l == nil || l.Score == nil {
+			return nil, true
+		}
+		return *l.Score, true
+	case "best_score":
+		if l == nil || l.BestScore == nil {
+			return nil, true
+		}
+		return *l.BestScore, true
+	case "user_input":
+		if v, ok := here.Lookup("user_input"); ok {
+			return v, true
+		}
+		return "", true
 	}
-	vals["iteration"], vals["max_iterations"] = l.Iteration, int(l.MaxIterations)
-	if l.Prev != nil {
-		vals["prev"] = l.Prev
+	return nil, false
+}
+
+// Key implements [expr.Keyed].
+func (s *scope) Key(variable, key string) (any, bool) {
+	if variable != "state" || s.state != nil {
+		return nil, false
 	}
-	if l.Score != nil {
-		vals["score"] = *l.Score
+	v, err := drive.At(s.ctx).State().Get(key)
+	return v, err == nil
+}
+
+// Number implements [expr.Scope].
+func (s *scope) Number(path string) (f float64, whole, ok bool) {
+	l := drive.At(s.ctx).Loop()
+	if path == "iteration" && l != nil {
+		return float64(l.Iteration), true, true
 	}
-	if l.BestScore != nil {
-		vals["best_score"] = *l.BestScore
-	}
-	return vals
+	return 0, false, false
 }

@@ -87,7 +87,7 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 }
 
 // refrain runs the command in this process.
-func refrain(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func refrain(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out, &errs)

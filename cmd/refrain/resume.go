@@ -109,16 +109,19 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 		return term.Failure(err)
 	}
 	view := session.ViewOf(got.Session)
+	view.Remember()
 	p, opts, err := f.program(view, id)
 	if err != nil {
 		return err
 	}
+	opts.View = view
 	def, err := p.Definition()
 	if err != nil {
 		return term.UsageError(err)
 	}
 	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true,
-		Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view)}
+		Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view),
+		View: view}
 	fo, err := live.NewFollower(e, s, f.progress, def, req, f.grace)
 	if err != nil {
 		return err

@@ -13,9 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// evoReader reads agents as Evo AI documents them and as it exports them: the
-// first have fields beside their type and name each other, the second have a
-// config and IDs.
+// evoReader reads the agents that Evo AI documents, whose fields stand beside their type and which
+// name each other, and those that it exports, which have a config and IDs.
 type evoReader struct {
 	*importer
 	all  []value
@@ -41,7 +40,7 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	}
 	r.index()
 	if len(r.all) == 0 {
-		r.fail(v.at(), "", "", "there are no agents in it: want {agents: […]} or one agent")
+		r.fail(v.at(), "", "", "the file has no agents: give {agents: […]} or one agent")
 		return nil
 	}
 	first, ok := r.first()
@@ -62,7 +61,7 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	return a
 }
 
-// apart says why an agent is not carried over.
+// apart says why an agent is left out.
 func (r *evoReader) apart(a value) string {
 	if r.used(a) {
 		return "no agent that is carried over contains it"
@@ -70,7 +69,7 @@ func (r *evoReader) apart(a value) string {
 	return "no other agent contains it"
 }
 
-// evoKey writes a label of the form, in English or Portuguese, as the JSON does.
+// evoKey is the JSON name of a form label, which may be English or Portuguese.
 func evoKey(key string) string {
 	key = strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(key, "✅🛑🎯⭐ :"),
 		func(r rune) bool { return r == ' ' || r == '-' }), "_"))
@@ -91,7 +90,7 @@ func evoKey(key string) string {
 	return key
 }
 
-// evoField is a field of an agent, beside its type or in its config.
+// evoField is a field of an agent: it stands beside the type, or in the config.
 func evoField(a value, key string) value {
 	for _, at := range []value{a, a.get("config")} {
 		for _, p := range at.pairs() {
@@ -106,7 +105,7 @@ func evoField(a value, key string) value {
 
 func evoName(a value) string { return evoField(a, "name").text() }
 
-// evoType is the type in small letters, without "agent" after it.
+// evoType is the type in lower case, without "agent" at its end.
 func evoType(a value) string {
 	t := strings.ToLower(strings.TrimSpace(evoField(a, "type").text()))
 	if n := strings.IndexByte(t, '('); n > 0 { // Workflow Agent (Sequential)
@@ -115,15 +114,15 @@ func evoType(a value) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(t), "agent"))
 }
 
-// agent reads one agent; nil if the report says why there is none. The loop is
-// the agent that has it, if that is one.
+// agent reads one agent; nil if the report says why it is left out. The loop is the agent around
+// it, if that is a loop.
 func (r *evoReader) agent(v value, around *agent) *agent {
 	if r.tooMany(v.at()) {
 		return nil
 	}
 	name := evoName(v)
 	if slices.ContainsFunc(r.open, func(o value) bool { return o.Node == v.Node }) {
-		r.fail(v.at(), name, "sub_agents", "the agent %q is in itself", name)
+		r.fail(v.at(), name, "sub_agents", "the agent %q contains itself", name)
 		return nil
 	}
 	r.open = append(r.open, v)
@@ -136,8 +135,8 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	if name == "" {
 		a.was = cmp.Or(v.get("id").text(), cmp.Or(kind, "llm")+"_agent")
 		a.name = a.was
-		r.changed(v.at(), a.was, "name", a.name, "it has no name").Advice = "give it one: others name it so, and a " +
-			"run is listed by it"
+		r.changed(v.at(), a.was, "name", a.name, "it has no name").Advice = "give it a name: other agents name " +
+			"it so, and runs are listed by it"
 	}
 	switch kind {
 	case "llm", "":
@@ -153,7 +152,7 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	case "external":
 		v.all()
 		r.dropped(v.at(), name, "type external", "an agent of type http can send the same request",
-			"it asks %s over an API of its own", cmp.Or(evoField(v, "provider").text(), "another service"))
+			"it calls %s through an API of its own", cmp.Or(evoField(v, "provider").text(), "another service"))
 		return nil
 	default:
 		it := r.fail(evoField(v, "type").at(), name, "type", "Invalid agent type: %s", kind)
@@ -170,7 +169,7 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 	return a
 }
 
-// common reads what all types have, and looks at every other field.
+// common reads the fields that all types have, and reports every field that is not read.
 func (r *evoReader) common(a *agent, v value, kind string) {
 	if a.was == "" {
 		a.was = a.name
@@ -205,8 +204,7 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 
 const elsewhereExit = "read its answer in the loop's stop_when, or in another agent's instructions"
 
-// mayExit reads who may end the loop around: what the loop says, and what the
-// agent says itself.
+// mayExit reads whether an agent may end its loop: from the loop and from the agent itself.
 func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 	own := evoField(v, "enable_exit_loop")
 	if own.isNull() {
@@ -223,7 +221,7 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 			r.dropped(own.at(), a.was, "exit_loop", "", "it ends a loop, but this agent is not in a loop")
 		}
 	case around.typ == "" && on: // it is a node of a graph
-		r.dropped(own.at(), a.was, "exit_loop", "", "a workflow goes on as its edges say, also in Evo AI")
+		r.dropped(own.at(), a.was, "exit_loop", "", "a workflow follows its edges, in Evo AI too")
 	case around.typ == "":
 	case on && a.outputKey == definition.LoopOutput:
 		r.dropped(own.at(), a.was, "exit_loop", "", "it runs after the loop has stopped")
@@ -236,8 +234,8 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 	}
 }
 
-// list finds the agents of a file: one agent, a list, or an export that has them
-// under agents, data or both. An agent that has the others beside itself is one of them.
+// list finds the agents of a file: one agent, a list, or an export that has them under agents, data
+// or both. An agent that stands beside the others is one of them.
 func (r *evoReader) list(v value) []value {
 	for range maxDepth {
 		inner := v.get("data")
@@ -265,8 +263,8 @@ func (r *evoReader) list(v value) []value {
 	return slices.DeleteFunc(all, func(a value) bool { return !a.isMap() })
 }
 
-// evoRef is the ID or the name by which a value means another agent: a text, or
-// an entry such as {agent_id: …}. It is empty for an agent that stands there.
+// evoRef is the ID or the name by which a value refers to another agent: a text, or an entry such
+// as {agent_id: …}. It is empty if the value is the agent itself.
 func evoRef(ref value) string {
 	if !ref.isMap() {
 		return ref.text()
@@ -288,8 +286,8 @@ func evoRef(ref value) string {
 	return evoName(ref)
 }
 
-// first is the agent to begin with: the one named in the options, or the only
-// one, or the only loop, that no other has.
+// first is the first agent to read: the one in the options, or the only agent, or the only loop,
+// that is in no other agent.
 func (r *evoReader) first() (value, bool) {
 	var names []string
 	for _, a := range r.all {
@@ -323,15 +321,15 @@ func (r *evoReader) first() (value, bool) {
 		for _, a := range tops {
 			names = append(names, evoName(a))
 		}
-		r.fail(place{file: r.report.File}, "", "", "there are several agents that are in no other: %s",
+		r.fail(place{file: r.report.File}, "", "", "several agents are in no other agent: %s",
 			strings.Join(names, ", ")).
-			Advice = "say which to begin with: --agent " + names[0]
+			Advice = "choose the first agent with --agent " + names[0]
 		return value{}, false
 	}
 	return tops[0], true
 }
 
-// used reports whether another agent names this one.
+// used reports whether another agent refers to this one.
 func (r *evoReader) used(a value) bool {
 	own := 0
 	for _, ref := range evoRefs(a) {
@@ -346,8 +344,8 @@ func (r *evoReader) used(a value) bool {
 	return n > own
 }
 
-// index notes by what names agents are known, those in others too, and which of
-// them are used.
+// index notes the names and IDs of all agents, also of those in others, and which of them are
+// referred to.
 func (r *evoReader) index() {
 	r.by, r.told, r.refs = make(map[string]value), make(map[*yaml.Node]string), make(map[string]int)
 	var add func(a value, depth int)
@@ -379,7 +377,7 @@ func (r *evoReader) names(ref string, a value) bool {
 	return ref != "" && (ref == a.get("id").text() || ref == r.told[a.Node])
 }
 
-// evoRefs are the values by which an agent names others.
+// evoRefs are the values by which an agent refers to others.
 func evoRefs(a value) []value {
 	a = a.peek()
 	config := a.get("config")
@@ -394,8 +392,8 @@ func evoRefs(a value) []value {
 	return refs
 }
 
-// times reads the times of a loop. Without any, they are those that Evo AI
-// documents: 300 seconds for an iteration, 1800 for all of them.
+// times reads the time limits of a loop. The defaults are those that Evo AI documents: 300 seconds
+// for an iteration, 1800 for the loop.
 func (r *evoReader) times(a *agent, v value) {
 	given := r.preset(a, v)
 	if !given {
@@ -420,11 +418,11 @@ func (r *evoReader) times(a *agent, v value) {
 	}
 	if !given {
 		r.add(Mapped, a.at, a.was, "time", "timeouts: standard",
-			"300 s for an iteration and so for each sub-agent, 1800 s in all")
+			"300 s for each iteration and each sub-agent, 1800 s in all")
 	}
 }
 
-// evoTime is a time of a loop: beside its other fields, or in its timeouts.
+// evoTime is a time limit of a loop: a field of its own, or one in timeouts.
 func evoTime(v value, key string) value {
 	if t := evoField(v, key); !t.empty() {
 		return t
@@ -457,8 +455,8 @@ func (r *evoReader) preset(a *agent, v value) bool {
 	return true
 }
 
-// subAgentTimes gives each step that has no time of its own the one that the loop
-// gives all of them, or each by its name.
+// subAgentTimes gives each step without a time limit the one that the loop gives to all steps, or
+// to this one by name.
 func (r *evoReader) subAgentTimes(a *agent, t value) {
 	give := func(sub *agent, t value) {
 		if !slices.ContainsFunc(sub.extra, func(f field) bool { return f.key == "timeout" }) {
@@ -482,7 +480,7 @@ func (r *evoReader) subAgentTimes(a *agent, t value) {
 	}
 }
 
-// stepTimeout reads how long an agent may take as a step.
+// stepTimeout reads the time limit of an agent as a step.
 func (r *evoReader) stepTimeout(a *agent, t value) {
 	if n, ok := seconds(t); ok {
 		a.set("timeout", n, t)

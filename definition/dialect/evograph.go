@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// evoLimit is how many agents run in a workflow of Evo AI before it ends.
+// evoLimit is the number of agent runs after which Evo AI ends a workflow.
 const evoLimit = 10
 
 var evoNodes = []string{"start-node", "agent-node", "condition-node", "message-node", "delay-node", "end-node"}
@@ -57,13 +57,12 @@ func (r *evoReader) graph(a *agent, v value) {
 		r.add(Mapped, v.at(), a.was, "workflow", string(a.typ), "")
 	}
 	if g.begun >= evoLimit {
-		r.changed(v.at(), a.was, "workflow", "", "Evo AI ends a workflow when %d agents have run; here all of them do",
+		r.changed(v.at(), a.was, "workflow", "", "Evo AI ends a workflow after %d agent runs; here all of them run",
 			evoLimit)
 	}
 }
 
-// after adds the agents that a workflow has besides its graph: they run when it
-// is over.
+// after adds the agents that a workflow has besides its graph. They run after it.
 func (r *evoReader) after(a *agent, v value) {
 	subs := evoField(v, "sub_agents")
 	if subs.empty() || len(a.subs) == 0 {
@@ -74,10 +73,10 @@ func (r *evoReader) after(a *agent, v value) {
 		a.typ, a.subs, a.extra = definition.TypeSequential, []*agent{inner}, nil
 	}
 	r.subAgents(a, subs)
-	r.changed(subs.at(), a.was, "sub_agents", "", "they run one after the other when the workflow is over, as in Evo AI")
+	r.changed(subs.at(), a.was, "sub_agents", "", "they run one after the other after the workflow, as in Evo AI")
 }
 
-// vertex reads a node; nil if the report says why there is none.
+// vertex reads a node; nil if the report says why it is left out.
 func (r *evoReader) vertex(a *agent, n value) *vertex {
 	data := n.get("data")
 	x := &vertex{id: n.get("id").text(), at: n.at(), kind: leftAside}
@@ -104,7 +103,7 @@ func (r *evoReader) vertex(a *agent, n value) *vertex {
 		x.kind = deciding
 		x.outcomes = func(said *agent) ([]outcome, bool) { return r.outcomes(a, n, x, said) }
 	default:
-		r.fail(n.get("type").at(), a.was, "workflow", "there is no type of node %q", kind).Advice = meant(kind,
+		r.fail(n.get("type").at(), a.was, "workflow", "there is no node type %q", kind).Advice = meant(kind,
 			evoNodes)
 		return nil
 	}
@@ -127,7 +126,7 @@ func (r *evoReader) graphAgent(a *agent, n value) *agent {
 	return r.ref(a, ref)
 }
 
-// message is an agent that says what a node says.
+// message is an agent that says the text of a node.
 func (r *evoReader) message(a *agent, n value) *agent {
 	data := n.get("data")
 	said := data.get("message")
@@ -144,7 +143,7 @@ func (r *evoReader) message(a *agent, n value) *agent {
 	return sub
 }
 
-// waits is how many seconds a node waits.
+// waits is the waiting time of a node, in seconds.
 func (r *evoReader) waits(a *agent, n value) float64 {
 	d := n.get("data").get("delay")
 	seconds, ok := d.get("value").number()
@@ -156,7 +155,7 @@ func (r *evoReader) waits(a *agent, n value) float64 {
 	case !ok && !d.get("value").isNull():
 		r.fail(d.get("value").at(), a.was, "delay", "a delay must be a number, got %s", d.get("value").what())
 	case seconds <= 0:
-		r.changed(n.at(), a.was, "delay", "1s", "it is not above 0, and then Evo AI waits a second")
+		r.changed(n.at(), a.was, "delay", "1s", "it is not above 0; Evo AI then waits one second")
 		return 1
 	}
 	return seconds * unit
@@ -170,7 +169,7 @@ func (r *evoReader) edge(a *agent, byID map[string]*vertex, e value) bool {
 		v   *vertex
 	}{{"source", from}, {"target", to}} {
 		if end.v == nil {
-			r.fail(e.at(), a.was, "workflow", "the edge from %q to %q has the %s %q, which is no node",
+			r.fail(e.at(), a.was, "workflow", "the edge from %q to %q has the %s %q, which is not a node",
 				e.get("source").text(), e.get("target").text(), end.key, e.get(end.key).text())
 			return false
 		}
@@ -185,7 +184,7 @@ func (r *evoReader) edge(a *agent, byID map[string]*vertex, e value) bool {
 	return true
 }
 
-// several says what Evo AI does with several edges from one node.
+// several reports what Evo AI does with several edges from one node.
 func (r *evoReader) several(a *agent, x *vertex) {
 	if x.kind == deciding {
 		last := make(map[string]*edge)
@@ -201,15 +200,15 @@ func (r *evoReader) several(a *agent, x *vertex) {
 		return
 	}
 	if len(x.out) > 1 {
-		r.changed(x.at, a.was, "node "+x.title, "parallel", "several edges lead on from it: here all are followed at "+
+		r.changed(x.at, a.was, "node "+x.title, "parallel", "several edges leave it: here all are followed at "+
 			"the same time, as drawn; Evo AI follows only the last").Advice =
-			"remove the other edges if you meant that"
+			"remove the other edges if you want that"
 	}
 }
 
-// outcomes are what may come of a condition node: Evo AI takes the edge of the
-// first condition that is met, and if none is, the one below, or it ends. A
-// condition without an edge takes another.
+// outcomes are the possible results of a condition node. Evo AI follows the edge of the first
+// condition that holds. If none holds it follows the edge below, or ends. A condition without an
+// edge uses another one.
 func (r *evoReader) outcomes(a *agent, n value, x *vertex, said *agent) ([]outcome, bool) {
 	if !r.comparable(a, n, said) {
 		return nil, false
@@ -244,7 +243,7 @@ func (r *evoReader) outcomes(a *agent, n value, x *vertex, said *agent) ([]outco
 				e = x.out[0]
 			}
 			r.changed(c.at(), a.was, "condition "+c.get("id").text(), "",
-				"no edge belongs to it, and then Evo AI takes another: %s", orEnd(e))
+				"it has no edge; Evo AI then takes another one: %s", orEnd(e))
 		}
 		list = append(list, outcome{e, met})
 	}
@@ -258,23 +257,23 @@ func orEnd(e *edge) string {
 	return e.String()
 }
 
-// comparable looks whether what an agent says is a text with a key of its own.
+// comparable reports whether the answer of an agent is a text, and gives it a state key.
 func (r *evoReader) comparable(a *agent, n value, said *agent) bool {
 	id := n.get("id").text()
 	switch {
 	case said.typ == definition.TypeParallel || said.typ == definition.TypeLoop:
-		r.fail(n.at(), a.was, "workflow", "the condition %q reads the last text, and before it %s", id, map[bool]string{true: "several agents speak at the same time", false: "is a cycle"}[said.typ == definition.TypeParallel]).Advice =
-			"put one agent before it, whose text it is about"
+		r.fail(n.at(), a.was, "workflow", "the condition %q reads the last text, but %s", id, map[bool]string{true: "several agents speak before it at the same time", false: "a cycle comes before it"}[said.typ == definition.TypeParallel]).Advice =
+			"put one agent before it, and let the condition read its text"
 		return false
 	case slices.ContainsFunc(said.extra, func(f field) bool { return f.key == "output_schema" }):
 		r.fail(n.at(), a.was, "workflow", "the condition %q reads the text of %s, which answers in JSON", id, said.was).Advice =
-			"take the output_schema away; or write a definition with stop_when: state." +
+			"remove the output_schema; or write a definition with stop_when: state." +
 				cmp.Or(said.outputKey, "KEY") + ".FIELD == …"
 		return false
 	case said.outputKey == "":
 		said.outputKey = strings.ReplaceAll(cleanName(said.name), "-", "_") + "_output"
 		r.changed(said.place("output_key"), said.was, "output_key", said.outputKey,
-			"it gets one, because the condition %q reads what it says", id)
+			"it gets one, because the condition %q reads its text", id)
 	}
 	return true
 }
@@ -287,7 +286,7 @@ var evoOperators = []string{
 	"greater_than_or_equal", "less_than", "less_than_or_equal", "matches", "not_matches",
 }
 
-// condition is the expression of one condition; nil if it is never met.
+// condition is the expression of one condition; nil if it never holds.
 func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() string, ok bool) {
 	data := c.get("data")
 	op, want := data.get("operator").text(), data.get("value").text()
@@ -302,7 +301,7 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 			c.get("type").what())
 		return nil, true
 	case fieldName != "content":
-		r.fail(c.at(), a.was, "workflow", "a condition reads %q, which belongs to Evo AI's own run", fieldName).Advice = "let it read content, which is what the agent before it said"
+		r.fail(c.at(), a.was, "workflow", "a condition reads %q, which belongs to Evo AI's own run", fieldName).Advice = "let it read content, the text of the agent before it"
 		return nil, false
 	}
 	switch op {

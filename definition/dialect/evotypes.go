@@ -13,8 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// evoKnown are fields that are read, and those that say nothing about what an
-// agent does.
+// evoKnown are the fields that are read, and those that do not change what an agent does.
 var (
 	evoKnown = []string{
 		"name", "type", "description", "config", "goal", "role", "instruction", "model", "output_key", "enable_exit_loop", "sub_agents",
@@ -34,20 +33,20 @@ var (
 		"api_key": "set the provider's variable in the environment: doc/models.md", "api_key_id": "set the provider's variable in the environment: doc/models.md",
 		"tools": "give MCP servers or commands in tools", "custom_tools": "give an MCP server, or http agents as tools: {agent: {…}}",
 		"custom_tool_ids": "give MCP servers or commands in tools", "mcp_servers": "write the server in tools: {mcp: {command: […]}}",
-		"custom_mcp_server_ids": "write the server in tools: {mcp: {url: …}}", "load_memory": "keep what is to be known in the state",
-		"preload_memory": "keep what is to be known in the state", "load_knowledge": "give an MCP server that searches",
-		"knowledge_tags": "give an MCP server that searches", "planner": "say in the instructions how to go about it",
+		"custom_mcp_server_ids": "write the server in tools: {mcp: {url: …}}", "load_memory": "keep the facts in the state",
+		"preload_memory": "keep the facts in the state", "load_knowledge": "give an MCP server that searches",
+		"knowledge_tags": "give an MCP server that searches", "planner": "describe the steps in the instructions",
 	}
 )
 
-// What to write in place of criteria, which Evo AI leaves to the models.
+// What to write instead of criteria, which Evo AI leaves to the models.
 const (
 	scoreAdvice = "write score: {key: KEY, label: Score, target: 8.0, min_delta: 0.1} in the loop, with the " +
 		"output_key of the agent that judges"
 	stopAdvice = "write it as an expression in stop_when, such as state.score >= 8.0"
 )
 
-// leftOver notes a field that is not read. A mistyped one is an error.
+// leftOver reports a field that is not read. A mistyped one is an error.
 func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
 	if in.asked(p.key) || p.value.blank() {
 		return
@@ -62,25 +61,25 @@ func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
 	case isBool && !on && gone:
 		r.add(Mapped, p.at, a.was, full, "", "it is off")
 	case slices.Contains(evoKnown, key):
-		r.dropped(p.at, a.was, full, "", "an agent of type %s, with the other fields that it has, does not read it",
+		r.dropped(p.at, a.was, full, "", "an agent of type %s with these fields does not read it",
 			cmp.Or(kind, "llm"))
 	case gone:
-		why := "it is kept in Evo AI's database, or works only there"
+		why := "it is stored in Evo AI's database, or works only there"
 		switch {
 		case strings.HasPrefix(key, "api_key"):
 			why = "keys are not copied"
 		case advice == scoreAdvice || advice == stopAdvice:
-			why = "Evo AI documents no field for it: there, the instructions of an agent say when to stop"
+			why = "Evo AI documents no such field; there, the instructions of an agent say when to stop"
 		}
 		r.dropped(p.at, a.was, full, advice, "%s", why)
 	case expr.Nearest(key, evoKnown) != "":
-		r.fail(p.at, a.was, full, "unknown field %q, which Evo AI passes over", p.key).Advice = meant(key, evoKnown)
+		r.fail(p.at, a.was, full, "unknown field %q; Evo AI ignores it", p.key).Advice = meant(key, evoKnown)
 	default:
 		r.dropped(p.at, a.was, full, "", "a definition has no such field")
 	}
 }
 
-// bookkeeping notes the fields that say nothing about what an agent does.
+// bookkeeping reports the fields that do not change what an agent does.
 func (r *evoReader) bookkeeping(a *agent, v value) {
 	var names []string
 	var first place
@@ -95,7 +94,7 @@ func (r *evoReader) bookkeeping(a *agent, v value) {
 		}
 	}
 	if len(names) > 0 {
-		r.dropped(first, a.was, strings.Join(names, ", "), "", "they say nothing about what an agent does")
+		r.dropped(first, a.was, strings.Join(names, ", "), "", "they do not change what an agent does")
 	}
 }
 
@@ -118,7 +117,7 @@ func (r *evoReader) llm(a *agent, v value) {
 	}
 	if a.instructions == "" {
 		a.instructions = "{{user_input}}"
-		r.changed(a.at, a.was, "instruction", "instructions", "it has none, so it gets what the user asks")
+		r.changed(a.at, a.was, "instruction", "instructions", "it has none, so the user's request takes its place")
 	}
 	r.schema(a, evoField(v, "output_schema"))
 	for _, key := range []string{"temperature", "max_tokens"} {
@@ -140,7 +139,7 @@ func (r *evoReader) llm(a *agent, v value) {
 	}
 }
 
-// schema reads a JSON Schema, or the fields of one alone.
+// schema reads a JSON Schema, or its properties alone.
 func (r *evoReader) schema(a *agent, v value) {
 	if v.empty() {
 		return
@@ -171,7 +170,7 @@ func (r *evoReader) mcp(a *agent, v value) {
 	}
 }
 
-// ref reads the agent that an ID, a name or an agent in its place means.
+// ref reads the agent that an ID or a name refers to, or that stands in its place.
 func (r *evoReader) ref(a *agent, ref value) *agent {
 	name := evoRef(ref)
 	if ref.isMap() && name == "" {
@@ -186,13 +185,13 @@ func (r *evoReader) ref(a *agent, ref value) *agent {
 	}
 	names := slices.Sorted(maps.Keys(r.by))
 	r.fail(ref.at(), a.was, "sub_agents", "Agent with ID %s not found", name).Advice =
-		cmp.Or(r.near(name, names), "export the agents together: it is in the list of another")
+		cmp.Or(r.near(name, names), "export the agents together: another agent lists it")
 	ref.all()
 	return nil
 }
 
-// entry reads what an entry such as {agent_id: …, timeout: 30} says of the agent
-// that it names, as a step of the agent around.
+// entry reads the fields beside a reference, such as {agent_id: …, timeout: 30}, for the agent as a
+// step.
 func (r *evoReader) entry(sub *agent, ref value, around *agent) {
 	for _, key := range []string{"agent_id", "id", "name"} {
 		ref.ask(key)
@@ -249,12 +248,12 @@ func (r *evoReader) composite(a *agent, v value, t definition.Type) {
 	for _, key := range []string{"goal", "role", "instruction"} {
 		if f := evoField(v, key); !f.empty() {
 			r.dropped(f.at(), a.was, key, "write it in the instructions of the agents in it",
-				"Evo AI does not show it to anybody either")
+				"Evo AI does not use it either")
 		}
 	}
 }
 
-// loop reads what only loops have.
+// loop reads the fields that only loops have.
 func (r *evoReader) loop(a *agent, v value) {
 	for _, key := range []string{"goal", "instruction"} {
 		f := evoField(v, key)
@@ -276,17 +275,17 @@ func (r *evoReader) loop(a *agent, v value) {
 			r.fail(n.at(), a.was, "max_iterations", "max_iterations must be a whole number, got %s", n.what())
 		}
 	} else {
-		r.changed(a.at, a.was, "max_iterations", "5", "it is not given, and then a loop ends after 5 here; in Evo AI "+
+		r.changed(a.at, a.was, "max_iterations", "5", "it is not given: here the loop then ends after 5 iterations; in Evo AI "+
 			"it may never end")
 	}
 	if c := evoField(v, "condition"); !c.empty() {
-		r.dropped(c.at(), a.was, "condition", stopAdvice, "Evo AI keeps %s and never looks at it", c.what())
+		r.dropped(c.at(), a.was, "condition", stopAdvice, "Evo AI stores %s and never reads it", c.what())
 	}
 	r.times(a, v)
 	r.exitList(a, v)
 }
 
-// step is the sub-agent of a loop that an ID or a name means; nil if none does.
+// step is the sub-agent of a loop with an ID or a name; nil if there is none.
 func (r *evoReader) step(a *agent, ref string) *agent {
 	if v, ok := r.by[ref]; ok {
 		for _, sub := range a.subs {
@@ -301,8 +300,8 @@ func (r *evoReader) step(a *agent, ref string) *agent {
 	return find(a.subs, ref)
 }
 
-// exitList reads the loop's own list of who may end it. Without one, and if no
-// agent says so itself, every model may, as in Evo AI.
+// exitList reads the list of agents that may end a loop. If there is no list and no agent has a
+// permission of its own, every model may, as in Evo AI.
 func (r *evoReader) exitList(a *agent, v value) {
 	list := evoField(v, "agents_exit_loop")
 	if list.isNull() {
@@ -337,20 +336,20 @@ func (r *evoReader) exitList(a *agent, v value) {
 	r.deny(a)
 	if len(list.items()) == 0 {
 		r.add(Mapped, list.at(), a.was, "agents_exit_loop", "can_exit_loop: false",
-			fmt.Sprintf("nobody of %s", plural(len(a.subs), "sub-agent")))
+			fmt.Sprintf("none of %s", plural(len(a.subs), "sub-agent")))
 	}
 }
 
-// task reads a task: a text, or tasks for agents. A model does it.
+// task reads a task: one text, or tasks for agents. An agent that asks a model does it.
 func (r *evoReader) task(a *agent, v value) *agent {
 	a.typ = definition.TypeLLM
 	text := evoField(v, "task")
 	if !text.empty() && text.isScalar() {
 		a.tell(text.text(), text, false)
 		a.set("context", "full")
-		r.changed(text.at(), a.was, "task_definition", "instructions", "a task is done by an agent that asks a "+
-			"model, and this is what it is told").Advice =
-			"what a program does is an agent of type command, expression or http"
+		r.changed(text.at(), a.was, "task_definition", "instructions", "an agent that asks a model does the "+
+			"task, with this text as its instructions").Advice =
+			"if a program does the task, write an agent of type command, expression or http"
 		if m := evoField(v, "model"); !m.empty() {
 			r.useModel(a, m, m.at(), "model", m.text())
 		}
@@ -376,11 +375,11 @@ func (r *evoReader) task(a *agent, v value) *agent {
 		return step
 	}
 	a.typ, a.subs = definition.TypeSequential, steps
-	r.changed(from.at(), a.was, "tasks", "sub_agents", "each is an agent that asks a model, one after the other")
+	r.changed(from.at(), a.was, "tasks", "sub_agents", "each task becomes an agent that asks a model; they run one after the other")
 	return a
 }
 
-// oneTask is the agent of a task with the task in its instructions.
+// oneTask is the agent that does a task, with the task in its instructions.
 func (r *evoReader) oneTask(a *agent, t value) *agent {
 	description := t.get("description")
 	if description.empty() {
@@ -396,8 +395,8 @@ func (r *evoReader) oneTask(a *agent, t value) *agent {
 	}
 	if step == nil || step.typ != definition.TypeLLM {
 		if step != nil {
-			r.dropped(t.at(), a.was, "tasks agent_id", "", "%s asks no model, so the task is done by an agent of "+
-				"its own", step.was)
+			r.dropped(t.at(), a.was, "tasks agent_id", "", "%s asks no model, so another agent does the "+
+				"task", step.was)
 		}
 		step = &agent{typ: definition.TypeLLM, name: a.name, was: a.was}
 		step.set("context", "full")
@@ -410,9 +409,9 @@ func (r *evoReader) oneTask(a *agent, t value) *agent {
 	}
 	step.tell(text, description, false)
 	r.changed(description.at(), a.was, "tasks", "instructions",
-		"the task and what is expected follow the instructions of the agent that does it")
+		"the task and the expected output are added to the instructions of the agent that does it")
 	if tools := t.get("enabled_tools"); !tools.empty() {
-		r.dropped(tools.at(), a.was, "tasks enabled_tools", "", "an agent has all of its tools")
+		r.dropped(tools.at(), a.was, "tasks enabled_tools", "", "an agent can always use all of its tools")
 	}
 	return step
 }
@@ -445,8 +444,7 @@ func (r *evoReader) workflow(a *agent, v value) *agent {
 	return a
 }
 
-// remote reads an agent that is asked elsewhere: where it is, or where its card
-// is.
+// remote reads a remote agent: its address, or the address of its card.
 func (r *evoReader) remote(a *agent, v value) *agent {
 	endpoint, card := evoField(v, "endpoint"), evoField(v, "card_url")
 	text, at := endpoint.text(), endpoint
@@ -454,9 +452,9 @@ func (r *evoReader) remote(a *agent, v value) *agent {
 	switch {
 	case card.empty() || endpoint.empty():
 	case usable:
-		r.dropped(card.at(), a.was, "agent_card_url", "", "endpoint says where it is")
+		r.dropped(card.at(), a.was, "agent_card_url", "", "endpoint gives the address")
 	default:
-		r.dropped(endpoint.at(), a.was, "endpoint", "", "it is no address, and agent_card_url says where the agent is")
+		r.dropped(endpoint.at(), a.was, "endpoint", "", "it is not an address; agent_card_url gives the address")
 	}
 	switch {
 	case usable:
@@ -477,7 +475,7 @@ func (r *evoReader) remote(a *agent, v value) *agent {
 			at = v.at()
 		}
 		r.fail(at, a.was, "endpoint", "the endpoint must be an address of http or https, got %s", endpoint.what()).Advice =
-			"write where the agent is, such as https://host/agent; what it is sent goes into payload"
+			"write the agent's address, such as https://host/agent; what it is sent goes into payload"
 		return nil
 	}
 	a.typ = definition.TypeA2A

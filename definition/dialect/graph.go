@@ -146,7 +146,7 @@ func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 	for first := true; v != nil && v != until; first = false {
 		if slices.Contains(g.open, v) && !first {
 			if in == nil || v != in.head {
-				g.fail(v.at, g.of.was, "workflow", "a way leads back to the node %s out of the middle of something else", v.title).Advice = "let the ways meet in one node, and go back from there"
+				g.fail(v.at, g.of.was, "workflow", "a path leads back to the node %s out of the middle of a branch or another cycle", v.title).Advice = "let the paths meet in one node, and lead back from there"
 			}
 			break
 		}
@@ -160,9 +160,9 @@ func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 			continue
 		}
 		if g.seen[v] {
-			g.fail(v.at, g.of.was, "workflow", "several ways lead to the node %s, and they do not begin at one node: "+
-				"what runs when cannot be said by sequences, parallel agents and loops", v.title).Advice =
-				"write it as a sequence of parallel agents: what has to be done before it, and then " + v.title
+			g.fail(v.at, g.of.was, "workflow", "several paths lead to the node %s and do not begin at one node: "+
+				"sequences, parallel agents and loops cannot express that", v.title).Advice =
+				"write a sequence: a parallel agent with all that must run before it, and then " + v.title
 			return nil
 		}
 		g.seen[v] = true
@@ -218,7 +218,7 @@ func (g *graph) delay(a *agent, v *vertex, key string, seconds float64, inLoop b
 	if !inLoop {
 		g.dropped(v.at, g.of.was, "node "+v.title, "write an agent of type command in its place, as command: [sleep, "+
 			fmt.Sprintf("%g", seconds)+"]",
-			"only the steps of a loop wait here, and it is in none")
+			"here only the steps of a loop can wait, and it is not in a loop")
 		return
 	}
 	a.set(key, text)
@@ -227,7 +227,7 @@ func (g *graph) delay(a *agent, v *vertex, key string, seconds float64, inLoop b
 
 func (g *graph) trailing(steps []*agent, v *vertex, seconds float64, in *cycle) {
 	if len(steps) == 0 {
-		g.dropped(v.at, g.of.was, "node "+v.title, "", "there is no agent that it comes before or after")
+		g.dropped(v.at, g.of.was, "node "+v.title, "", "no agent comes before or after it")
 		return
 	}
 	g.delay(steps[len(steps)-1], v, "delay_after", seconds, in != nil)
@@ -270,8 +270,8 @@ func (g *graph) fork(v *vertex, in *cycle, add func(*agent)) (*vertex, bool) {
 	for _, e := range v.out {
 		if in != nil && e.to == in.head || in != nil && join == nil {
 			g.fail(e.at, g.of.was, "workflow", "the edge %s is one of several from its node that lead back without "+
-				"coming together first", e).Advice =
-				"let them meet in one node, and go back from there"
+				"meeting first", e).Advice =
+				"let them meet in one node, and lead back from there"
 			return nil, false
 		}
 		branch := g.chain(e.to, join, nil)
@@ -309,8 +309,8 @@ func (g *graph) twice(v *vertex) {
 	}
 	g.told = append(g.told, v)
 	g.fail(v.in[len(v.in)-1].at, g.of.was, "edges", "%s runs once for each edge that leads to it, from %s: only a "+
-		"JoinNode waits for all of them, and a parallel agent does", v.title, strings.Join(from, " and ")).Advice =
-		"put a node of agent_class JoinNode before it, if it is meant to run once"
+		"JoinNode waits for all of them, as a parallel agent does here", v.title, strings.Join(from, " and ")).Advice =
+		"put a node of agent_class JoinNode before it if it must run once"
 }
 
 // meeting is the first vertex that all ways from one lead to; nil if there is
@@ -351,12 +351,12 @@ func (g *graph) routed(v *vertex) {
 		if e.route == "" {
 			continue
 		}
-		it := g.fail(e.at, g.of.was, "edges", "the edge %s is taken when %s says so, which is code and is not read", e,
+		it := g.fail(e.at, g.of.was, "edges", "the edge %s is taken if %s decides so, which is code and is not read", e,
 			v.title)
 		switch {
 		case !slices.ContainsFunc(v.out, func(o *edge) bool { return reaches(o.to, v) }):
-			it.Advice = "write the way that is taken as a SequentialAgent; or let one LlmAgent have both agents as " +
-				"AgentTool, and decide"
+			it.Advice = "write the path that is taken as a SequentialAgent; or give one LlmAgent both agents as " +
+				"AgentTool, and let it decide"
 		case !reaches(e.to, v):
 			it.Advice = "write the cycle as a LoopAgent, and a SequentialAgent around it with " + e.to.title +
 				" after it"
@@ -369,7 +369,7 @@ func (g *graph) routed(v *vertex) {
 			}
 			it.Advice = "write the cycle as a LoopAgent with sub_agents " + strings.Join(body, ", ") +
 				", and give the agent that decides tools: [{name: exit_loop}]; " +
-				"in a definition it is a loop with stop_when: an expression over what an agent said"
+				"in a definition it is a loop with stop_when: an expression over the text of an agent"
 		}
 	}
 }

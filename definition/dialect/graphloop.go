@@ -15,8 +15,8 @@ func (g *graph) loop(head *vertex) (*agent, *vertex) {
 	back := g.backTo(head)
 	if len(back) > 1 {
 		for _, e := range back[1:] {
-			g.fail(e.at, g.of.was, "workflow", "the edge %s is a second way back to %s: a loop has one end", e, head.title).Advice =
-				"let both ways meet in one node, and go back from there"
+			g.fail(e.at, g.of.was, "workflow", "the edge %s is a second path back to %s: a loop has one end", e, head.title).Advice =
+				"let both paths meet in one node, and lead back from there"
 		}
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (g *graph) loop(head *vertex) (*agent, *vertex) {
 		return nil, nil
 	}
 	if len(a.subs) == 0 {
-		g.fail(back[0].at, g.of.was, "workflow", "no agent is on the way back to %s", head.title)
+		g.fail(back[0].at, g.of.was, "workflow", "no agent is on the path back to %s", head.title)
 		return nil, nil
 	}
 	for _, s := range a.subs {
@@ -61,7 +61,7 @@ func (g *graph) bounds(a *agent, c *cycle, back *edge, begun int) {
 		}
 		n = max(1, (g.limit-begun+max(asked, 1)-1)/max(asked, 1))
 		g.changed(back.at, g.of.was, "edge "+back.String(), "max_iterations",
-			"a workflow ends there when %d agents have run; here the loop ends after %s, and what comes after it runs",
+			"Evo AI ends a workflow after %d agent runs; here the loop ends after %s, and the steps after it run",
 			g.limit, plural(n, "iteration"))
 	}
 	a.set("max_iterations", n)
@@ -80,17 +80,17 @@ func (g *graph) decision(v *vertex, in *cycle, add func(*agent)) (*vertex, bool)
 		for _, e := range v.out {
 			g.fail(e.at, g.of.was, "workflow", "the edge %s is taken only sometimes, and a definition has conditions "+
 				"only in loops", e).Advice =
-				"keep the edge that is taken, as a chain, and write the other as a definition of its own; or let a " +
-					"model decide, with both agents as its tools"
+				"keep the edge that is taken, and write the other path as a definition of its own; or give a " +
+					"model both agents as tools, and let it decide"
 		}
 		if len(v.out) == 0 {
-			g.dropped(v.at, g.of.was, "node "+v.title, "", "no edge leads on from it, so it decides nothing")
+			g.dropped(v.at, g.of.was, "node "+v.title, "", "no edge leaves it, so it decides nothing")
 		}
 		return nil, len(v.out) == 0
 	}
 	if in.said == nil {
-		g.fail(v.at, g.of.was, "workflow", "the node %s decides before any agent of its cycle has said something", v.title).Advice =
-			"let the edge that leads back lead to the agent before it"
+		g.fail(v.at, g.of.was, "workflow", "the node %s decides before any agent of its cycle has answered", v.title).Advice =
+			"let the edge that leads back go to the agent before it"
 		return nil, false
 	}
 	list, ok := v.outcomes(in.said)
@@ -160,7 +160,7 @@ func (g *graph) ways(v *vertex, in *cycle, list []outcome) (next *vertex, ok boo
 		case in.stays(o) && stays && to != next:
 			g.fail(o.edge.at, g.of.was, "workflow", "the edge %s is a branch in a cycle: the steps of a loop run one "+
 				"after the other, all of them", o.edge).Advice =
-				"let one agent do both, and say in its instructions when to do which"
+				"let one agent do both, and say in its instructions which to do when"
 			return nil, false
 		case in.stays(o):
 			next, stays = to, true
@@ -169,12 +169,12 @@ func (g *graph) ways(v *vertex, in *cycle, list []outcome) (next *vertex, ok boo
 			if o.edge != nil {
 				at, what = o.edge.at, "the edge "+o.edge.String()+" leaves the cycle for another node"
 			}
-			other := "another way ends the workflow"
+			other := "another path ends the workflow"
 			if in.exit != nil {
-				other = "another way goes on to " + in.exit.title
+				other = "another path continues to " + in.exit.title
 			}
-			g.fail(at, g.of.was, "workflow", "%s, and %s: after a loop there is one next step", what, other).Advice =
-				"let all ways out lead to one agent, and say in its instructions what to do when"
+			g.fail(at, g.of.was, "workflow", "%s, and %s: a loop has one next step", what, other).Advice =
+				"let all exits lead to one agent, and say in its instructions what to do in each case"
 			return nil, false
 		default:
 			in.exit, in.left = to, true

@@ -351,8 +351,8 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 	case len(tops) == 1:
 		return tops[0]
 	case len(tops) > 1:
-		r.fail(v.at(), "", "", "there are several agents that are in no other: %s", strings.Join(names, ", ")).
-			Advice = "say which to begin with: --agent " + names[0]
+		r.fail(v.at(), "", "", "several agents are in no other agent: %s", strings.Join(names, ", ")).
+			Advice = "choose the first agent with --agent " + names[0]
 	case agents > len(others):
 		r.fail(v.at(), "", "", "the agents lead in a circle")
 	default:

@@ -97,7 +97,7 @@ sub-agents:
 `, loop, first, second)
 }
 
-// A14, A15, A16, A17, A18, A19, A21, A22, B25, C1, C11, C14, C15, C16, F1, F6, F7, G1, U8, U9, U11: every option,
+// A14, A15, A16, A17, A18, A19, A21, A22, C1, C11, C14, C15, C16, F1, F6, F7, G1, U8, U9, U11: every option,
 // default, port and error of the Loop Agent node, by running it.
 func TestLoopAgentNode(t *testing.T) {
 	const order = "Custom Sub-Agents Order: "

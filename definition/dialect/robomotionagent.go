@@ -284,7 +284,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	}
 	if a.instructions == "" {
 		a.instructions = "{{user_input}}"
-		r.changed(a.at, a.was, "Instructions", "instructions", "it has none, so it gets what the user asks")
+		r.changed(a.at, a.was, "Instructions", "instructions", "it has none, so the user's request takes its place")
 	}
 	if p, ok := n.get("output key"); ok && r.given(a, p, "Output Key") {
 		a.outputKey = p.value.text()

@@ -41,10 +41,7 @@ func (n naming) keys() (found []mention, any bool, err error) {
 func exprKeys(text string, r role) (found []mention, any bool, err error) {
 	vars := vocabulary.ConditionVariables
 	if r == roleTask {
-		vars = []expr.Var{{Name: "state"}, {Name: "prev"}, {Name: "result"}}
-		for name := range vocabulary.TaskCounters {
-			vars = append(vars, expr.Var{Name: name})
-		}
+		vars = vocabulary.TaskVariables
 	}
 	p, err := expr.Compile(text, vars...)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition/edit"
+	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
 var tokens = regexp.MustCompile(`\b[kvcn][0-9]+\b`)
@@ -104,7 +105,7 @@ func changes(a *author, path string, up, w *written, at int) []change {
 // and the lines that are not concerned are the same bytes.
 func TestEditKeepsWhatIsNotConcerned(t *testing.T) {
 	refused := 0
-	const texts = 1000
+	texts := longtest.N(200, 1000)
 	for seed := range uint64(texts) {
 		a := &author{Rand: rand.New(rand.NewPCG(seed, 1))}
 		root, text := a.definition()

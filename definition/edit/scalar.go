@@ -140,10 +140,8 @@ func (s *sheet) inside(n *yaml.Node) []splice {
 			}
 			r, width := utf8.DecodeRuneInString(s.text[at:e.to])
 			if r == '\\' || r == '\'' { // it may begin an escape
-				w.Text = []rune(s.text[at:min(at+escapeLength, e.to)])
-				var runes int
-				r, runes = w.Next()
-				width = len(string(w.Text[:runes]))
+				w.Text = s.text[at:e.to]
+				r, width = w.Next()
 			}
 			switch {
 			case r == want:
@@ -159,6 +157,3 @@ func (s *sheet) inside(n *yaml.Node) []splice {
 	}
 	return out
 }
-
-// escapeLength is more than a character takes in a file, in bytes.
-const escapeLength = 16

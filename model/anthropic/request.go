@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/genaischema"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/model/internal/jsonschema"
 )
 
 // request puts a request in Anthropic's words. Settings that the API has no word
@@ -37,7 +37,7 @@ func (m *llm) request(req *model.LLMRequest) (*apiRequest, error) {
 		}
 	}
 	var output outputConfig
-	schema, err := jsonschema.Answer(cfg, jsonschema.Bare)
+	schema, err := genaischema.Answer(cfg, genaischema.Bare)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func tools(list []*genai.Tool) ([]tool, error) {
 			return nil, fmt.Errorf("a tool without function declarations: only functions are supported")
 		}
 		for _, f := range t.FunctionDeclarations {
-			schema, err := jsonschema.Parameters(f)
+			schema, err := genaischema.Parameters(f)
 			if err != nil {
 				return nil, err
 			}

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/genaischema"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/model/internal/jsonschema"
 )
 
 // request puts a request in OpenAI's words. Settings that Chat Completions has
@@ -87,7 +87,7 @@ func tools(list []*genai.Tool) ([]tool, error) {
 			return nil, fmt.Errorf("a tool without function declarations: Chat Completions has only functions")
 		}
 		for _, f := range t.FunctionDeclarations {
-			schema, err := jsonschema.Parameters(f)
+			schema, err := genaischema.Parameters(f)
 			if err != nil {
 				return nil, err
 			}
@@ -128,14 +128,14 @@ func toolChoice(c *genai.FunctionCallingConfig) any {
 
 // format is nil for an answer of any form.
 func format(cfg *genai.GenerateContentConfig) (*responseFormat, error) {
-	schema, err := jsonschema.Answer(cfg, jsonschema.Closed)
+	schema, err := genaischema.Answer(cfg, genaischema.Closed)
 	switch {
 	case err != nil:
 		return nil, err
 	case schema != nil:
 		own := &jsonSchema{Name: "answer", Schema: schema}
 		if s := cfg.ResponseSchema; cfg.ResponseJsonSchema == nil {
-			own.Strict = s.Type == genai.TypeObject && jsonschema.Strict(s)
+			own.Strict = s.Type == genai.TypeObject && genaischema.Strict(s)
 		}
 		return &responseFormat{Type: "json_schema", JSONSchema: own}, nil
 	case cfg.ResponseMIMEType == "application/json":

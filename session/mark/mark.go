@@ -69,6 +69,10 @@ type Mark struct {
 	Kind Kind `json:"kind"`
 	// Data is the kind's own record, as JSON.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Joins says that the agent that yields the mark goes on at once to its next event, and
+	// does nothing to the outside world before. A runner may store the two together. It is
+	// in no log.
+	Joins bool `json:"-"`
 }
 
 // StepFinished is the data of [KindStepFinished].
@@ -153,6 +157,9 @@ func New(kind Kind, v any) (*Mark, error) {
 
 // Decode reads the mark's data into v.
 func (m *Mark) Decode(v any) error {
+	if fin, ok := v.(*StepFinished); ok && fin.read(m.Data) {
+		return nil
+	}
 	if err := json.Unmarshal(m.Data, v); err != nil {
 		return fmt.Errorf("decode mark %s: %w", m.Kind, err)
 	}

@@ -24,8 +24,9 @@ import (
 // flaky is a network between a store and the server that breaks now and then:
 // it passes what a client says on, or does not, and hangs up before the answer.
 type flaky struct {
-	likely float64 // how likely a message of a client's is its last
-	cuts   atomic.Int64
+	likely  float64 // how likely a message of a client's is its last
+	cuts    atomic.Int64
+	refused atomic.Int64 // connections while the server was away
 }
 
 // between returns the DSN of the server behind such a network.
@@ -61,6 +62,7 @@ func (f *flaky) pass(wg *sync.WaitGroup, client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("unix", filepath.Join(cluster.dir, ".s.PGSQL.5432"))
 	if err != nil {
+		f.refused.Add(1)
 		return
 	}
 	defer server.Close()

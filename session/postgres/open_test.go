@@ -176,14 +176,14 @@ func TestPoolsAreBounded(t *testing.T) {
 		}
 		defer db.Close()
 		most := 0
-		for appended.Load() < 200 && !t.Failed() {
+		for (appended.Load() < 200 || most < 2) && !t.Failed() { // one listens, one writes
 			n := 0
 			if err := db.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", fmt.Sprint("pool", tt.want)).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			most = max(most, n)
 		}
-		if most > tt.want || most < 2 {
+		if most > tt.want {
 			t.Errorf("%d connections, want at most %d", most, tt.want)
 		}
 		cancel()

@@ -71,8 +71,15 @@ func server(t *testing.T, verb string) {
 
 // A server that goes away in mid-run is waited for; nothing is lost or doubled.
 func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
-	away := longtest.N(time.Second, 10*time.Second)
-	svc := open(t, postgres.Config{})
+	if cluster.missing != "" {
+		t.Skip(cluster.missing)
+	}
+	f := new(flaky)
+	svc, err := postgres.Open(t.Context(), f.between(t), postgres.Config{Schema: "outage"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { svc.Close() })
 	ctx, enough := context.WithCancel(t.Context())
 	var appending, watching sync.WaitGroup
 	var accepted, watched [2]atomic.Int64
@@ -103,20 +110,16 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 			}
 		})
 	}
-	for (accepted[0].Load() == 0 || accepted[1].Load() == 0) && !t.Failed() {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "both sessions have an event", func() bool { return accepted[0].Load() > 0 && accepted[1].Load() > 0 })
 	server(t, "down")
 	before := accepted[0].Load()
-	start := time.Now()
-	time.Sleep(away)
+	tries := longtest.N[int64](20, 150)
+	until(t, "the store has tried to connect", func() bool { return f.refused.Load() >= tries })
 	if during := accepted[0].Load(); during > before+1 {
 		t.Errorf("%d events were accepted without a server", during-before)
 	}
 	server(t, "up")
-	for accepted[0].Load() < before+20 && time.Since(start) < away+20*time.Second {
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "20 more events are accepted", func() bool { return accepted[0].Load() >= before+20 })
 	enough()
 	appending.Wait()
 	for i, s := range sessions { // one more each, for who watches and has seen all
@@ -129,7 +132,21 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 	for i, id := range []string{"s1", "s2"} {
 		wantCount(t, get(t, svc, id), int(accepted[i].Load()))
 	}
-	t.Logf("%d events before the server went away for %v, %d after", before, away, accepted[0].Load()-before)
+	t.Logf("%d events before the server went away for %d tries, %d after", before, f.refused.Load(), accepted[0].Load()-before)
+}
+
+// until waits for something that others bring about.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if t.Failed() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("waited in vain: %s", what)
+			return
+		}
+	}
 }
 
 func TestServerThatStaysAwayIsAnError(t *testing.T) {

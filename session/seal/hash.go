@@ -5,12 +5,11 @@ package seal
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"hash"
-	"time"
+	"strconv"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/internal/canonical"
 )
 
 // Hash is a hash over events, in their order. Whatever a store keeps of an
@@ -18,44 +17,51 @@ import (
 // gives another one. It does not depend on the store: an event that was read
 // back counts as the one that was written.
 type Hash struct {
-	h   hash.Hash
-	n   int
-	buf []byte
+	h      hash.Hash
+	n      int
+	buf    []byte
+	length [20]byte
 }
 
 // New returns the hash of no events.
 func New() *Hash { return &Hash{h: sha256.New()} }
 
 // Add adds the next event. It fails for one that JSON cannot hold.
-func (d *Hash) Add(ev *session.Event) error {
-	if ev.Omitted > 0 {
-		return fmt.Errorf("hash event %d: its long texts are cut off; read the event with View.Whole", ev.Seq)
+func (d *Hash) Add(ev *session.Event) (err error) {
+	if d.buf, err = ev.AppendCanonical(d.buf[:0]); err == nil {
+		d.add(d.buf)
 	}
-	plain := *ev.Kept()
-	plain.Timestamp = ev.Timestamp.UTC().Truncate(time.Microsecond) // as fine as stores are
-	if err := d.AddValue(&plain); err != nil {
-		return fmt.Errorf("hash event %d: %w", ev.Seq, err)
-	}
+	return err
+}
+
+// add adds the next event, which has that canonical JSON.
+func (d *Hash) add(data []byte) {
+	d.write(data)
 	d.n++
-	return nil
 }
 
 // AddValue adds something that is no event, such as a record of the events.
 // Whatever has the same JSON, the order of fields apart, is the same.
-func (d *Hash) AddValue(v any) error {
-	first, err := json.Marshal(v)
+func (d *Hash) AddValue(v any) (err error) {
+	if d.buf, err = canonical.AppendJSON(d.buf[:0], v); err == nil {
+		d.write(d.buf)
+	}
+	return err
+}
+
+// write takes in JSON, with its length.
+func (d *Hash) write(data []byte) {
+	d.h.Write(append(strconv.AppendInt(d.length[:0], int64(len(data)), 10), '\n'))
+	d.h.Write(data)
+}
+
+// clone returns a hash that is continued apart.
+func (d *Hash) clone() *Hash {
+	h, err := d.h.(hash.Cloner).Clone()
 	if err != nil {
-		return err
+		panic(err) // that of package crypto/sha256 has no error
 	}
-	// A struct in the state comes back as a map: only its fields in order are the same
-	// for both.
-	if d.buf, err = canonical(d.buf[:0], first); err != nil {
-		return err
-	}
-	text := d.buf
-	fmt.Fprintf(d.h, "%d\n", len(text))
-	d.h.Write(text)
-	return nil
+	return &Hash{h: h, n: d.n}
 }
 
 // Len is how many events were added, other values not counted.

@@ -4,6 +4,7 @@ package seal_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,16 @@ func TestDigestNoticesChanges(t *testing.T) {
 	} {
 		if got == same {
 			t.Errorf("%s: the digest is the same", name)
+		}
+	}
+}
+
+func BenchmarkDigest(b *testing.B) {
+	ev := &session.Event{Author: "writer"}
+	ev.Actions.StateDelta = map[string]any{"draft": strings.Repeat("A line of the draft, and \"more\".\n", 3000), "count": 3}
+	for b.Loop() {
+		if err := seal.New().Add(ev); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

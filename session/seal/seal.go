@@ -18,11 +18,17 @@ import (
 // [mark.RunEnded]. Events are those of the session, in their order. It fails for events that
 // JSON cannot hold, and leaves the end alone then.
 func Run(events iter.Seq[*session.Event], end *session.Event) error {
-	var data mark.RunEnded
-	if err := end.Mark.Decode(&data); err != nil {
+	d, last, err := hashRun(events, end)
+	if err != nil {
 		return err
 	}
-	d, last, err := hashRun(events, end)
+	return d.seal(end, last)
+}
+
+// seal seals the end of the run whose events are in the hash; last is the Seq of the last.
+func (d *Hash) seal(end *session.Event, last int64) error {
+	var data mark.RunEnded
+	err := end.Mark.Decode(&data)
 	if err != nil {
 		return err
 	}
@@ -35,7 +41,10 @@ func Run(events iter.Seq[*session.Event], end *session.Event) error {
 		return err
 	}
 	data.Seal = d.String()
-	end.Mark, err = mark.New(mark.KindRunEnded, data)
+	m, err := mark.New(mark.KindRunEnded, data)
+	if err == nil {
+		end.Mark = m
+	}
 	return err
 }
 

@@ -50,6 +50,7 @@ func (s *suite) several() {
 	if ev := s.append(held, says("fourth")); ev.Seq != 6 {
 		s.Errorf("the next event has Seq 6, got %d", ev.Seq)
 	}
+	s.severalShown(held)
 	many := s.make("s2", nil)
 	var lots []*session.Event
 	for i := range 40 {
@@ -64,6 +65,31 @@ func (s *suite) several() {
 	}
 	if v, err := got.State().Get("n"); err != nil || asJSON(s.T, v) != float64(39) {
 		s.Errorf("the state has n = %v, %v, want 39", v, err)
+	}
+}
+
+// severalShown: events that a view shows already, as a runner does with those that it stores
+// later, are not shown twice.
+func (s *suite) severalShown(held session.Session) {
+	v := session.ViewBehind(held)
+	svc, ok := s.svc.(store.BulkAppender)
+	if v == nil || !ok {
+		return
+	}
+	shown := []*session.Event{says("fifth"), sets(map[string]any{"c": 4}), says("sixth")}
+	for i, ev := range shown[:2] {
+		ev.Seq, ev.ID, ev.Timestamp = v.LastSeq()+1, "shown-"+strconv.Itoa(i), noon
+		v.Apply(ev)
+	}
+	if err := svc.AppendEvents(s.Context(), v, shown); err != nil {
+		s.Fatalf("append events that the view shows: %v", err)
+	}
+	texts := []string{"first", "", "second", "", "third", "fourth", "fifth", "", "sixth"}
+	s.wantTexts(held, texts, "events that were shown already are there once")
+	s.wantTexts(s.get("s1"), texts, "and are stored")
+	if shown[0].Seq != 7 || shown[0].ID != "shown-0" || !shown[0].Timestamp.Equal(noon) || shown[2].Seq != 9 {
+		s.Errorf("events that were shown keep their Seq, ID and Timestamp, got %d %q %v, and %d for the next", shown[0].Seq,
+			shown[0].ID, shown[0].Timestamp, shown[2].Seq)
 	}
 }
 

@@ -90,6 +90,9 @@ func (s *Service) AppendEvents(ctx context.Context, of session.Session, evs []*s
 	return s.guard(ctx, func() error { return s.store.AppendEvents(ctx, of, evs) })
 }
 
+// Commits is true: see [store.Committer].
+func (s *Service) Commits() bool { return true }
+
 // Start is that of [store.Starter], and fails as AppendEvent does.
 func (s *Service) Start(ctx context.Context, req *session.StartRequest) (resp *session.StartResponse, err error) {
 	err = s.guard(ctx, func() (err error) { resp, err = s.store.Start(ctx, req); return err })

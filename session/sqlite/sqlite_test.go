@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
@@ -197,33 +197,28 @@ func TestCanceledAppendStoresNothing(t *testing.T) {
 // Who watches in the process that appends need not wait until somebody looks
 // at the file again.
 func TestWatchIsToldAtOnceInOneProcess(t *testing.T) {
-	const rounds = 100
-	svc := open(t, filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{})
-	s := create(t, svc, "s1")
-	appendN(t, svc, s, 1)
-	appended := make(chan time.Time, rounds)
-	var late []time.Duration
-	for ev, err := range svc.Watch(t.Context(), lease.KeyOf(s), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seen := time.Now(); ev.Seq > 1 {
-			late = append(late, seen.Sub(<-appended))
-		}
-		if ev.Seq == rounds {
-			break
-		}
-		time.Sleep(time.Millisecond) // so that it waits for the next
-		time.AfterFunc(time.Millisecond, func() {
-			if err := svc.AppendEvent(t.Context(), s, numbered(int(ev.Seq)+1)); err != nil {
-				t.Error(err)
+	path := filepath.Join(t.TempDir(), "refrain.db")
+	synctest.Test(t, func(t *testing.T) {
+		svc := open(t, path, sqlite.Config{})
+		s := create(t, svc, "s1")
+		appendN(t, svc, s, 1)
+		var appended time.Time
+		for ev, err := range svc.Watch(t.Context(), lease.KeyOf(s), 0) {
+			if err != nil {
+				t.Fatal(err)
 			}
-			appended <- time.Now()
-		})
-	}
-	// A busy machine may be slow with some of them.
-	slices.Sort(late)
-	if d := late[len(late)/2]; d > 20*time.Millisecond {
-		t.Errorf("half of %d events were seen later than %v after they were appended", len(late), d)
-	}
+			if ev.Seq > 1 && !time.Now().Equal(appended) {
+				t.Errorf("event %d was seen %v after it was appended", ev.Seq, time.Since(appended))
+			}
+			if ev.Seq == 10 {
+				break
+			}
+			time.AfterFunc(time.Millisecond, func() { // when it waits for the next
+				appended = time.Now()
+				if err := svc.AppendEvent(t.Context(), s, numbered(int(ev.Seq)+1)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
 }

@@ -21,6 +21,14 @@ type BulkAppender interface {
 	AppendEvents(ctx context.Context, s session.Session, evs []*session.Event) error
 }
 
+// Committer is a BulkAppender that can say whether each append is a commit. An append to such
+// a service costs much more than an event, so a runner appends several events at once where
+// nobody can tell the difference.
+type Committer interface {
+	BulkAppender
+	Commits() bool
+}
+
 // AppendAll appends events to the end of a session's log. With a service that is a
 // [BulkAppender] all are stored, or none. Any other gets them one by one, and keeps
 // those before a failure.

@@ -67,7 +67,9 @@ func NewWith(cfg Config) (tool.Tool, error) {
 	if !ok {
 		return nil, fmt.Errorf("exit tool: a %T %w", made, tool.ErrUnusable)
 	}
-	return &exitTool{f}, nil
+	decl := f.Declaration()
+	decl.ParametersJsonSchema = schema()
+	return &exitTool{Function: f, decl: *decl}, nil
 }
 
 // Description returns the description of the tool for the model, with the criteria for ending the
@@ -81,17 +83,17 @@ func Description(criteria string) string {
 		"it: the loop goes on by itself."
 }
 
-// exitTool shows the model another schema than the one that it checks by.
+// exitTool shows the model another schema than the one that it checks by: without the
+// empty status, which is taken but which not every provider lets a schema have.
 type exitTool struct {
 	tool.Function
+	decl genai.FunctionDeclaration
 }
 
-// Declaration leaves out the empty status, which is taken but which not every
-// provider lets a schema have.
+// Declaration is a copy, as one of a function is. The schema in it is shared.
 func (t *exitTool) Declaration() *genai.FunctionDeclaration {
-	d := t.Function.Declaration()
-	d.ParametersJsonSchema = schema()
-	return d
+	d := t.decl
+	return &d
 }
 
 func (t *exitTool) ProcessRequest(_ tool.Context, req *model.LLMRequest) error {

@@ -90,6 +90,22 @@ func TestDeclaration(t *testing.T) {
 	}
 }
 
+// A request needs no more of the tool than a copy of its declaration.
+func TestDeclarationIsMadeOnce(t *testing.T) {
+	made, err := exitlooptool.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := made.(tool.Function)
+	f.Declaration().Description = "edited"
+	if d := f.Declaration(); d.Description == "edited" {
+		t.Error("declarations are shared")
+	}
+	if n := testing.AllocsPerRun(100, func() { f.Declaration() }); n > 1 {
+		t.Errorf("a declaration makes %v allocations", n)
+	}
+}
+
 // caller is an agent that calls a tool once and says what came of it, as an
 // agent with a model does.
 func caller(t *testing.T, name string, f tool.Function, args map[string]any) agent.Agent {

@@ -28,13 +28,17 @@ import (
 // Agent is a loop. [New] returns it.
 type Agent struct {
 	*drive.Base
-	cfg   Config
-	plan  *loop.Plan
-	plain bool    // it has no more to say than ADK's loop agent
-	looks bool    // a step looks at the iterations before
-	apart *beyond // keys to record with each outcome; nil if there are none
-	inner bool    // there is a loop inside this one
-	grace time.Duration
+	cfg    Config
+	plan   *loop.Plan
+	plain  bool    // it has no more to say than ADK's loop agent
+	looks  bool    // a step looks at the iterations before
+	apart  *beyond // keys to record with each outcome; nil if there are none
+	inner  bool    // there is a loop inside this one
+	models bool    // an agent in it asks a model
+	grace  time.Duration
+
+	reads    []string // what Reads returns
+	readsAll bool
 }
 
 // What the loop tells whoever runs it.
@@ -64,16 +68,28 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
 	a.plain = cfg.plain(a.plan)
-	a.inner = hasLoop(a.SubAgents())
+	a.inner = hasType(a.SubAgents(), agent.TypeLoop)
+	a.models = hasType(a.SubAgents(), agent.TypeLLM)
 	a.grace = drive.GraceAround(a, cmp.Or(cfg.AbandonAfter, drive.Grace))
 	a.looks = drive.ReadsHistory(cfg.AgentConfig.SubAgents)
+	a.reads, a.readsAll = a.Reads()
 	a.apart = a.beyond()
 	return a, nil
 }
 
-func hasLoop(agents []agent.Agent) bool {
+// goesOnAtOnce reports whether the loop goes on after a step or an iteration without waiting
+// for anything, and without calling anybody's code: see [mark.Mark.Joins].
+func (a *Agent) goesOnAtOnce() bool {
+	p := a.plan
+	waits := func(s loop.Step) bool { return s.DelayBefore > 0 || s.DelayAfter > 0 || s.Circuit != nil }
+	return len(a.cfg.BeforeIteration) == 0 && len(a.cfg.AfterIteration) == 0 && a.cfg.OnStop == nil &&
+		p.DelayBefore == 0 && p.DelayAfter == 0 && !slices.ContainsFunc(p.Steps, waits)
+}
+
+// hasType reports whether agents of a type are in some trees.
+func hasType(agents []agent.Agent, is agent.Type) bool {
 	return slices.ContainsFunc(agents, func(a agent.Agent) bool {
-		return agent.TypeOf(a) == agent.TypeLoop || hasLoop(a.SubAgents())
+		return agent.TypeOf(a) == is || hasType(a.SubAgents(), is)
 	})
 }
 

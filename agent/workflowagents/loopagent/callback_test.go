@@ -20,7 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// S1:34: callbacks watch each iteration, in order, inside those of the agent.
+// Callbacks watch each iteration, in order, inside those of the agent.
 func TestIterationCallbacksRunInOrder(t *testing.T) {
 	var got []string
 	note := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }

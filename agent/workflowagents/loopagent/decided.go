@@ -18,14 +18,13 @@ type beyond struct {
 }
 
 func (a *Agent) beyond() *beyond {
-	keys, all := a.Reads()
-	b := &beyond{all: all}
-	for _, k := range keys {
+	b := &beyond{all: a.readsAll}
+	for _, k := range a.reads {
 		if isBeyond(k) {
 			b.keys = append(b.keys, k)
 		}
 	}
-	if !all && b.keys == nil {
+	if !b.all && b.keys == nil {
 		return nil
 	}
 	return b
@@ -59,6 +58,7 @@ func (b *beyond) recorded(state, kept map[string]any) map[string]any {
 	if b == nil || kept == nil {
 		return state
 	}
+	state = maps.Clone(state) // others may have it, too
 	if b.all {
 		maps.DeleteFunc(state, func(k string, _ any) bool { return isBeyond(k) })
 	}

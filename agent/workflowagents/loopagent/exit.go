@@ -198,7 +198,7 @@ var exitCalls = []string{"exit_loop(", "exit_loop (", "exitLoop("}
 // writesExit reports whether a model of this loop has written a call of exit_loop, in
 // place of making it. What programs and people say is not meant for the tool.
 func (r *run) writesExit(said *session.Event) bool {
-	if said == nil || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.here)),
+	if said == nil || !r.models || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.here)),
 		"[") { // in a loop within
 		return false
 	}

@@ -70,32 +70,3 @@ func (f *fingerprint) sum() string {
 	}
 	return fmt.Sprintf("%016x", f.h.Sum64())
 }
-
-// sizeOf is about how many bytes a state takes as JSON.
-func sizeOf(v any) int64 {
-	switch x := v.(type) {
-	case string:
-		return int64(len(x)) + 2
-	case []byte:
-		return int64(len(x))
-	case map[string]any:
-		n := int64(2)
-		for k, v := range x {
-			n += int64(len(k)) + 4 + sizeOf(v)
-		}
-		return n
-	case []any:
-		n := int64(2)
-		for _, v := range x {
-			n += sizeOf(v) + 1
-		}
-		return n
-	case nil, bool, int, int64, float64:
-		return 8
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return 0
-	}
-	return int64(len(b))
-}

@@ -4,7 +4,6 @@ package loopagent
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -17,8 +16,11 @@ import (
 func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 	var fin mark.StepFinished
 	ev := r.over
-	if ev == nil {
-		if !r.pass(r.markOf(r.here, mark.KindStepStarted, nil)) {
+	switch {
+	case ev == nil:
+		begun := r.markOf(r.here, mark.KindStepStarted, nil)
+		begun.Mark.Joins = true // the end of the step follows
+		if !r.pass(begun) {
 			return false
 		}
 		if o.Failure != nil {
@@ -26,18 +28,21 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 			fin.Timeout = o.Failure.Kind == d.TimeoutKind && d.TimeoutKind != ""
 		}
 		ev = r.markOf(r.here, mark.KindStepFinished, nil)
-	} else if err := ev.Mark.Decode(&fin); err != nil {
-		r.yield(nil, err)
-		return false
+	case ev.Mark.Data == nil:
+		fin = *r.fin
+	default: // the step was left behind
+		if err := ev.Mark.Decode(&fin); err != nil {
+			r.yield(nil, err)
+			return false
+		}
 	}
 	fin.Again = o.Failure != nil && !guarded(r.err) && r.plan.Retries(&r.tally, *o)
 	fin.Canceled = o.Canceled != "" || isLost(context.Cause(r.ctx)) // then it is made again
 	kept := *o
 	kept.State = r.apart.of(o.State) // the log has the rest
-	data, err := json.Marshal(kept)
-	if err == nil {
-		fin.Outcome = data
-		ev.Mark, err = mark.New(mark.KindStepFinished, fin)
+	var err error
+	if ev.Mark, err = r.markFinished(&finished{fin, &kept}); err == nil {
+		ev.Mark.Joins = r.joins && o.Failure == nil && !fin.Canceled
 	}
 	if err != nil {
 		r.yield(nil, err)

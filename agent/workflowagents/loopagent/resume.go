@@ -68,7 +68,7 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult)
 		r.keep(d, res, o.Finished)
 	}
 	if r.looksAtState() {
-		o.State = r.apart.recorded(r.state(r.loop.Pass), o.State)
+		o.State = r.apart.recorded(r.seen(), o.State)
 	}
 	if res.Err != nil && o.Failure != nil {
 		r.err = res.Err
@@ -158,4 +158,12 @@ func (r *run) otherPlan() {
 // looksAtState reports whether what the loop decides depends on the state.
 func (r *run) looksAtState() bool {
 	return r.plan.StopWhen != nil || r.plan.Score != nil || r.plan.NoProgress != nil || r.plan.StateLimit > 0
+}
+
+// seen are the keys of the state that decide what the loop does; nil if none do.
+func (r *run) seen() map[string]any {
+	if len(r.reads) == 0 && !r.readsAll && !r.decides() {
+		return nil
+	}
+	return drive.At(r.ctx).StateMap(r.loop.Pass, r.reads, r.readsAll)
 }

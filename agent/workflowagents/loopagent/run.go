@@ -17,21 +17,28 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // run is one run of a loop: what package loop has decided, and what is needed
 // to carry it out.
 type run struct {
 	*Agent
-	ctx   agent.InvocationContext
-	yield func(*session.Event, error) bool
-	onEv  func(*session.Event) bool // run.event, bound once
-	loop  *drive.Loop
-	steps []*drive.Step     // by index in the plan, made when first run
-	at    []session.Address // where each is in this iteration
-	names int               // how long the steps' names are together
-	buf   []byte            // for place
-	timed bool              // the clock is read
+	ctx     agent.InvocationContext
+	yield   func(*session.Event, error) bool
+	onEv    func(*session.Event) bool // run.event, bound once
+	loop    *drive.Loop
+	steps   []*drive.Step     // by index in the plan, made when first run
+	watched []*drive.Step     // likewise, with a grace
+	lane    drive.Lane        // where those run
+	at      []session.Address // where each is in this iteration
+	names   int               // how long the steps' names are together
+	places  places
+	buf     []byte          // for placeFrom
+	text    []byte          // for markFinished
+	timed   bool            // the clock is read
+	joins   bool            // from the end of a step or iteration the loop goes on at once
+	hash    *seal.Following // of the loop's events; nil without marks
 
 	budget *budget.Meter // the loop's own; nil if nobody asks
 	held   *budget.Hold  // what is kept of it for the finalizer
@@ -39,9 +46,10 @@ type run struct {
 	cache  *cache        // nil if no step has one
 
 	tally loop.Tally
-	here  session.Address // of the step under way
-	over  *session.Event  // its last mark, held back until its outcome is known
-	work  *agent.Work     // what a pause waits for
+	here  session.Address    // of the step under way
+	over  *session.Event     // its last mark, held back until its outcome is known
+	fin   *mark.StepFinished // what that mark says, if the step ran
+	work  *agent.Work        // what a pause waits for
 
 	exit       *session.Exit // the request that the step made, if it is followed
 	waits      bool          // it waits for a person
@@ -73,7 +81,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		Agent: a, ctx: ctx, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
 		made:  candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
-		timed: a.Grace(drive.At(ctx).Marks()) > 0,
+		timed: a.Grace(drive.At(ctx).Marks()) > 0, joins: a.goesOnAtOnce(),
 		loop: &drive.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: drive.At(ctx).Loop(),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
@@ -84,11 +92,16 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		r.names += len(step.Name)
 	}
 	r.onEv = r.event
+	defer r.lane.Close()
 	r.loop.Started = r.now()
 	if r.timed {
 		defer r.spend()()
 	}
 	r.prepare()
+	if v := session.ViewBehind(ctx.Session()); v != nil && drive.At(ctx).Marks() {
+		r.hash = seal.FollowLoop(v, here, ctx.InvocationID())
+		defer r.hash.End()
+	}
 	if drive.At(ctx).Replays() {
 		r.otherPlan()
 	}
@@ -259,8 +272,8 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 		o.Exit = exitOf(r.refused)
 	}
 	if r.looksAtState() {
-		o.State = r.state(r.loop.Pass)
-		o.StateSize = sizeOf(o.State)
+		o.State = r.seen()
+		o.StateSize = drive.At(r.ctx).StateSize(r.loop.Pass)
 		o.Wrote = r.wrote()
 		o.Left = slices.Sorted(maps.Keys(r.written.left))
 	}
@@ -306,25 +319,55 @@ func isPanic(err error) bool {
 }
 
 // place makes the addresses of an iteration: that of the pass, and those of its
-// steps. They are cut from one text.
+// steps. They are cut from one text, which has those of some iterations.
 func (r *run) place(n int) {
-	buf := r.buf[:0]
-	steps := r.plan.Steps // each of them is large
-	for i := range steps {
-		buf = append(buf, r.loop.Address...)
-		buf = append(buf, '[')
-		buf = strconv.AppendInt(buf, int64(n), 10)
-		buf = append(buf, "]/"...)
-		buf = append(buf, steps[i].Name...)
+	if n < r.places.from || n >= r.places.from+len(r.places.ends) {
+		r.placeFrom(n)
 	}
-	text := session.Address(buf)
+	i := n - r.places.from
+	text := r.places.text[:r.places.ends[i]]
+	if i > 0 {
+		text = text[r.places.ends[i-1]:]
+	}
+	steps := r.plan.Steps                     // each of them is large
 	pass := (len(text) - r.names) / len(r.at) // what stands before each name
 	for i := range steps {
 		end := pass + len(steps[i].Name)
 		r.at[i], text = text[:end], text[end:]
 	}
 	r.loop.Pass = r.at[0][:pass-1]
-	r.buf = buf
+}
+
+// mostPlaces is how many iterations have one text at most.
+const mostPlaces = 32
+
+// places are the addresses of some iterations, one behind the other.
+type places struct {
+	from int // the first iteration
+	text session.Address
+	ends []int // of each iteration in the text
+}
+
+// placeFrom makes the addresses of some iterations, each time of twice as many.
+func (r *run) placeFrom(n int) {
+	p := &r.places
+	most := min(max(1, 2*len(p.ends)), mostPlaces)
+	if left := int(r.plan.MaxIterations) - n + 1; r.plan.MaxIterations > 0 && left > 0 {
+		most = min(most, left)
+	}
+	buf, ends := r.buf[:0], p.ends[:0]
+	steps := r.plan.Steps
+	for i := range most {
+		for k := range steps {
+			buf = append(buf, r.loop.Address...)
+			buf = append(buf, '[')
+			buf = strconv.AppendInt(buf, int64(n+i), 10)
+			buf = append(buf, "]/"...)
+			buf = append(buf, steps[k].Name...)
+		}
+		ends = append(ends, len(buf))
+	}
+	r.buf, *p = buf, places{n, session.Address(buf), ends}
 }
 
 // address is where a step runs. The finalizer is in no iteration; a judge's

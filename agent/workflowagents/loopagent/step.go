@@ -10,6 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // ending says how a step ended, besides its error.
@@ -52,6 +53,10 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult,
 	}
 	r.work = drive.At(r.ctx).Begin(r.cfg.AgentConfig.SubAgents[d.Step])
 	in := drive.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
+	if drive.At(r.ctx).Marks() {
+		r.fin = new(mark.StepFinished) // a step that is left behind may write into the last one still
+		in.Finished = r.fin
+	}
 	if d.Timeout == 0 && !r.timed {
 		res = r.stepAt(d.Step).RunAs(in, r.onEv)
 	} else {
@@ -71,9 +76,21 @@ func (r *run) stepAt(i int) *drive.Step {
 	return r.steps[i]
 }
 
-// newStep makes the step of an index. One with a grace is for one run.
+// watchedAt is stepAt for a step with a grace.
+func (r *run) watchedAt(i int) *drive.Step {
+	if r.watched == nil {
+		r.watched = make([]*drive.Step, len(r.plan.Steps))
+	}
+	if r.watched[i] == nil {
+		r.watched[i] = r.newStep(i, r.grace)
+	}
+	return r.watched[i]
+}
+
+// newStep makes the step of an index.
 func (r *run) newStep(i int, grace time.Duration) *drive.Step {
-	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace}
+	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace,
+		Lane: &r.lane}
 	if r.held != nil && r.finalizing {
 		cfg.Budget = r.held.Budget()
 	}

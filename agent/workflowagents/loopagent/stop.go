@@ -144,6 +144,23 @@ func said(c *genai.Content) *genai.Content {
 // the record. progress.Verify makes it again. The events are those of the log: a
 // resumed run that is canceled may not have come to all of them again.
 func (r *run) seal(rec *loop.StopRecord) error {
+	d, err := r.hash.Hash()
+	if err == nil && (d == nil || drive.At(r.ctx).Replaying()) { // what does not come again is in the log
+		d, err = r.hashLog()
+	}
+	if err != nil {
+		return err
+	}
+	rec.Events, rec.Digest = d.Len(), ""
+	if err := d.AddValue(rec); err != nil {
+		return err
+	}
+	rec.Digest = d.String()
+	return nil
+}
+
+// hashLog is the hash over the loop's events, read from the log.
+func (r *run) hashLog() (*seal.Hash, error) {
 	evs, gone := r.ctx.Session().Events(), mark.Spans(nil)
 	if v := session.ViewBehind(r.ctx.Session()); v != nil {
 		evs, gone = v.Log(), v.Superseded()
@@ -156,16 +173,11 @@ func (r *run) seal(rec *loop.StopRecord) error {
 	for i := from; i < evs.Len(); i++ {
 		if ev := evs.At(i); ev.Address.Under(r.loop.Address) && !gone.Has(ev.Seq) {
 			if err := d.Add(ev); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	rec.Events, rec.Digest = d.Len(), ""
-	if err := d.AddValue(rec); err != nil {
-		return err
-	}
-	rec.Digest = d.String()
-	return nil
+	return d, nil
 }
 
 // begins reports whether an event is the mark with which the loop's step began.
@@ -184,6 +196,7 @@ func (r *run) mark(kind mark.Kind, data any, ev *session.Event) bool {
 	if ev == nil {
 		ev = &session.Event{}
 	}
+	m.Joins = r.joins && (kind == mark.KindIterationFinished || kind == mark.KindLoopStarted)
 	ev.Mark = m
 	return r.yield(ev, nil)
 }

@@ -62,7 +62,10 @@ func (r *run) runFor(d *loop.Decision, in drive.StepRun) (drive.StepResult, endi
 		defer cancel()
 		in.Context = ctx
 	}
-	res := r.newStep(d.Step, r.grace).RunAs(in, r.onEv)
+	res := r.watchedAt(d.Step).RunAs(in, r.onEv)
+	if res.Abandoned {
+		r.watched[d.Step] = nil
+	}
 	switch {
 	case res.Err == nil:
 	case res.Err == in.Late:

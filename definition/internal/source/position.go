@@ -4,77 +4,82 @@ package source
 
 import (
 	"strconv"
+	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // Within is the place in the file of the character at a line and column of a
 // scalar's value. YAML folds lines, drops indentation and has escapes; what it
-// never does is to reorder characters or to drop one that is not space. So the
-// characters that are not space are counted in the value and found again in the
-// file. Where that fails, it is the place of the scalar.
+// never does is to reorder characters or to drop one that is not space. So each
+// character of the value that is not space is found again in the file. Where that
+// fails, it is the place of the scalar.
+//
+// Within goes on where the last call stopped if that was in the same scalar and not
+// further on: a text with thousands of placeholders is walked once.
 func (s *Source) Within(n *yaml.Node, line, column int) Span {
-	start := s.Of(n)
 	if n.Kind != yaml.ScalarNode {
-		return start
+		return s.Of(n)
 	}
-	before, at, ok := upTo(n.Value, line, column)
-	if !ok {
-		return start
+	c := s.last
+	if c == nil || c.node != n || c.line > line || c.line == line && c.column > column {
+		c = s.newCursor(n)
+		s.last = c
 	}
-	// Of a line as long as the file, only the part is looked at where it can be: a
-	// character takes at most ten in the file, and spaces that nobody writes.
-	most := 10*len(before) + 10_000
-	w := Walker{src: s, line: n.Line, Text: Runes(s.from(n.Line, n.Column), most), column: n.Column, most: most}
-	if !w.open(n) {
-		return start
+	if !c.goTo(line, column) {
+		return c.start
 	}
-	for _, want := range before {
-		if !w.find(want) {
-			return start
+	w := &c.file
+	if at, _ := utf8.DecodeRuneInString(c.rest); c.rest != "" && !unicode.IsSpace(at) {
+		if w.skipSpace(); !w.peek(at) {
+			return c.start
 		}
-	}
-	if at == 0 { // at the end, or at a space
-		return Span{s, w.line, w.column, 1}
-	}
-	if w.skipSpace(); !w.peek(at) {
-		return start
 	}
 	return Span{s, w.line, w.column, 1}
 }
 
-// upTo gives the characters of value before a line and column, spaces left out,
-// and the one that is there; 0 for a space or the end.
-func upTo(value string, line, column int) (before []rune, at rune, ok bool) {
-	l, c := 1, 1
-	for _, r := range value {
-		if l == line && c == column {
-			if unicode.IsSpace(r) {
-				r = 0
-			}
-			return before, r, true
+// cursor is a place in the value of a scalar, and the same place in the file.
+type cursor struct {
+	node  *yaml.Node
+	start Span // of the scalar
+
+	rest         string // of the value
+	line, column int    // of rest, in the value
+	file         Walker
+	lost         bool // the next character of rest is not in the file
+}
+
+func (s *Source) newCursor(n *yaml.Node) *cursor {
+	c := &cursor{node: n, start: s.Of(n), rest: n.Value, line: 1, column: 1}
+	c.file = Walker{src: s, line: n.Line, column: n.Column, Text: s.from(n.Line, n.Column)}
+	c.lost = !c.file.open(n)
+	return c
+}
+
+// goTo moves on to a line and column of the value, or to its end if it ends in that
+// line. It reports whether there is such a place and the file has all that is before.
+func (c *cursor) goTo(line, column int) bool {
+	for !c.lost && c.rest != "" && (c.line < line || c.line == line && c.column < column) {
+		r, n := utf8.DecodeRuneInString(c.rest)
+		if !unicode.IsSpace(r) && !c.file.find(r) {
+			c.lost = true
+			break
 		}
-		if l > line {
-			return nil, 0, false
-		}
-		if !unicode.IsSpace(r) {
-			before = append(before, r)
-		}
-		c++
+		c.rest, c.column = c.rest[n:], c.column+1
 		if r == '\n' {
-			l, c = l+1, 1
+			c.line, c.column = c.line+1, 1
 		}
 	}
-	return before, 0, l == line && c <= column
+	return !c.lost && c.line == line
 }
 
 // Walker reads a scalar as it stands in the file.
 type Walker struct {
 	src          *Source
 	line, column int
-	Text         []rune // the rest of the line
-	most         int    // characters of a line
+	Text         string // the rest of the line
 	Style        yaml.Style
 }
 
@@ -82,11 +87,13 @@ type Walker struct {
 func (w *Walker) open(n *yaml.Node) bool {
 	w.Style = n.Style
 	for w.skipSpace(); len(w.Text) > 0 && (w.Text[0] == '&' || w.Text[0] == '!'); w.skipSpace() {
-		for len(w.Text) > 0 && !unicode.IsSpace(w.Text[0]) {
-			w.advance(1)
+		name := strings.IndexFunc(w.Text, unicode.IsSpace)
+		if name < 0 {
+			name = len(w.Text)
 		}
+		w.advance(name)
 	}
-	first := rune(0)
+	first := byte(0)
 	if len(w.Text) > 0 {
 		first = w.Text[0]
 	}
@@ -103,8 +110,10 @@ func (w *Walker) open(n *yaml.Node) bool {
 	return true
 }
 
+// advance goes past n bytes.
 func (w *Walker) advance(n int) {
-	w.Text, w.column = w.Text[n:], w.column+n
+	w.column += utf8.RuneCountInString(w.Text[:n])
+	w.Text = w.Text[n:]
 }
 
 func (w *Walker) nextLine() bool {
@@ -112,18 +121,8 @@ func (w *Walker) nextLine() bool {
 		return false
 	}
 	w.line, w.column = w.line+1, 1
-	w.Text = Runes(w.src.Line(w.line), w.most)
+	w.Text = w.src.Line(w.line)
 	return true
-}
-
-// Runes returns the first characters of a text, no more than most.
-func Runes(text string, most int) []rune {
-	for i := range text {
-		if most--; most < 0 {
-			return []rune(text[:i])
-		}
-	}
-	return []rune(text)
 }
 
 // skipSpace goes on to the next character that is not space, also when it is
@@ -171,23 +170,23 @@ var escapes = map[rune]rune{
 
 var hexDigits = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// Next is the character here and how many it takes in the file.
+// Next is the character here and how many bytes it takes in the file.
 func (w *Walker) Next() (r rune, n int) {
-	r = w.Text[0]
+	r, n = utf8.DecodeRuneInString(w.Text)
 	switch {
-	case w.Style&yaml.SingleQuotedStyle != 0 && r == '\'' && len(w.Text) > 1 && w.Text[1] == '\'':
+	case w.Style&yaml.SingleQuotedStyle != 0 && strings.HasPrefix(w.Text, "''"):
 		return r, 2
 	case w.Style&yaml.DoubleQuotedStyle == 0 || r != '\\':
-		return r, 1
+		return r, n
 	case len(w.Text) == 1:
 		return ' ', 1 // the line goes on
 	}
-	c := w.Text[1]
+	c, n := utf8.DecodeRuneInString(w.Text[1:])
 	if digits := hexDigits[c]; digits > 0 {
 		if len(w.Text) < 2+digits {
 			return r, 1
 		}
-		v, err := strconv.ParseUint(string(w.Text[2:2+digits]), 16, 32)
+		v, err := strconv.ParseUint(w.Text[2:2+digits], 16, 32)
 		if err != nil {
 			return r, 1
 		}
@@ -196,5 +195,5 @@ func (w *Walker) Next() (r rune, n int) {
 	if e, ok := escapes[c]; ok {
 		return e, 2
 	}
-	return c, 2
+	return c, 1 + n
 }

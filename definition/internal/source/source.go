@@ -25,6 +25,7 @@ type Source struct {
 	Index int    // in the order of loading
 	lines []string
 	marks map[int][]int // of the long lines, by number: where each markEvery-th character is
+	last  *cursor       // of [Source.Within]
 
 	Secrets []string       // values that no excerpt shows
 	shown   map[int]string // lines without them, by number
@@ -152,8 +153,18 @@ func (s *Source) Of(n *yaml.Node) Span {
 		length += 2
 	}
 	rest := strings.TrimRight(s.from(n.Line, n.Column), " ")
-	if end := Runes(rest, length); length > 0 && len(end) == length {
+	if end := Runes(rest, length); length > 0 && utf8.RuneCountInString(end) == length {
 		sp.Length = length
 	}
 	return sp
+}
+
+// Runes returns the first characters of a text, no more than most.
+func Runes(text string, most int) string {
+	for i := range text {
+		if most--; most < 0 {
+			return text[:i]
+		}
+	}
+	return text
 }

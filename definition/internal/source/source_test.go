@@ -4,6 +4,7 @@ package source_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -22,6 +23,48 @@ func TestReadFindsPlaces(t *testing.T) {
 	}
 	if line := src.Excerpt(2); strings.Contains(line, "very-secret") {
 		t.Errorf("the excerpt shows a secret: %s", line)
+	}
+}
+
+// Within gives the same place whether it goes on from an earlier place, or begins anew.
+func TestWithinDoesNotDependOnTheOrder(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":  "text: one {{a}}\n  two {{b}}\n",
+		"single": "text: 'it''s {{a}}\n\n  é {{b}}'\n",
+		"double": "text: !!str \"\\u0041 {{a}}\\\n  \\t{{b}}\"\n",
+		"folded": "text: &x >-\n  {{a}}\n  𝄞 {{b}}\n\n  end\n",
+		"kept":   "text: |+\n    {{a}}\n      {{b}}\n\n",
+		"other":  "text: \"{{a}}\" # not here: {{b}}\n",
+	} {
+		read := func() (*source.Source, *source.Node) {
+			src := source.New("a", "a", 0, "")
+			n, faults := source.Read(strings.NewReader(text), src, new(int))
+			if n == nil || len(faults) > 0 {
+				t.Fatalf("%s: got %v, faults %v", name, n, faults)
+			}
+			return src, n.Content[1]
+		}
+		src, n := read()
+		var places [][2]int
+		for line := range 6 {
+			for column := range 20 {
+				places = append(places, [2]int{line + 1, column + 1})
+			}
+		}
+		for _, back := range []bool{false, true} {
+			if back {
+				slices.Reverse(places)
+			}
+			for _, p := range places {
+				at := src.Within(n, p[0], p[1])
+				fresh, m := read()
+				want := fresh.Within(m, p[0], p[1])
+				if at.Line != want.Line || at.Column != want.Column || at.Length != want.Length {
+					t.Errorf("%s: %v of the value is at %d:%d, and at %d:%d if asked first", name, p, at.Line, at.Column,
+						want.Line, want.Column)
+				}
+			}
+		}
 	}
 }
 

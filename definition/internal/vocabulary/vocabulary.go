@@ -15,7 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -99,24 +99,8 @@ func keyName(key string) bool {
 	return len(refs) == 1 && refs[0].Name == key && !refs[0].Optional && !refs[0].Single
 }
 
-// TaskCounters are the variables of a task's expressions besides those with
-// keys in them, and their names in texts.
-var TaskCounters = map[string]string{
-	"iteration": "iteration", "max_iterations": "max_iterations", "score": "score", "best_score": "best.score", "user_input": "user_input",
-}
-
-// TaskVariables are what the expressions of a task can read of a run; those that see its
-// result can read that too.
-func TaskVariables(result bool) []expr.Var {
-	vars := []expr.Var{{Name: "state"}, {Name: "prev"}}
-	if result {
-		vars = append(vars, expr.Var{Name: "result"})
-	}
-	for name := range TaskCounters {
-		vars = append(vars, expr.Var{Name: name})
-	}
-	return vars
-}
+// TaskVariables are what the expressions of a task can read; see taskagent.Config.
+var TaskVariables = taskagent.Variables()
 
 // ConditionVariables are what loop's expressions can read; see loop.Condition.
 var ConditionVariables = loop.Variables()

@@ -12,11 +12,11 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// LimitName is a limit of time, as the file has it.
+// LimitName names a time limit as the file gives it.
 func LimitName(l, step *definition.Agent, kind string, d time.Duration) string {
 	switch kind {
 	case loop.Timeout:
-		if step.Step != nil && step.Step.Adaptive != nil {
+		if step.Step != nil && step.Step.AdaptiveTimeout != nil {
 			return fmt.Sprintf("adaptive_timeout of %s: %s", step.Name, Brief(d))
 		}
 		return fmt.Sprintf("timeout of %s: %s", step.Name, Brief(d))
@@ -27,7 +27,7 @@ func LimitName(l, step *definition.Agent, kind string, d time.Duration) string {
 	return fmt.Sprintf("timeout of %s: %s%s", l.Name, Brief(l.Loop.Timeout), byPreset(l, "timeout"))
 }
 
-// byPreset says where a time comes from that the file does not give.
+// byPreset names the preset that a time limit comes from, if the file does not give the limit.
 func byPreset(l *definition.Agent, field string) string {
 	if _, given := l.FieldPosition(field); given {
 		return ""
@@ -38,7 +38,7 @@ func byPreset(l *definition.Agent, field string) string {
 	return " (the default)"
 }
 
-// Brief is a duration without parts that are nothing: 5m, 1h30m, 90s is 1m30s.
+// Brief writes a duration without its zero parts: 5m, 1h30m; 90s is 1m30s.
 func Brief(d time.Duration) string {
 	if d > 10*time.Second {
 		d = d.Round(time.Second)
@@ -53,7 +53,7 @@ func Brief(d time.Duration) string {
 	return s
 }
 
-// guard is what has ended a loop, as the file has it.
+// guard names what ended a loop, in the words of the file.
 func (w *walked) By(l *definition.Agent) string {
 	if w.Stop == nil {
 		return w.Guard
@@ -131,7 +131,7 @@ func (w *walked) failure(l *definition.Agent) string {
 	return "on_error: stop"
 }
 
-// Size is a number of bytes for people.
+// Size writes a number of bytes for people.
 func Size(n int64) string {
 	switch {
 	case n >= 1<<20:
@@ -142,8 +142,8 @@ func Size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Ending words how a loop has ended: "max_iterations after 5 iterations and 3m; hands
-// back the best, iteration 2".
+// Ending says how a loop ended: "max_iterations after 5 iterations and 3m; hands back the best,
+// iteration 2".
 func (w *walked) Ending() string {
 	if w.far {
 		return fmt.Sprintf("still running after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
@@ -180,7 +180,7 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// SizeOf is the size of a state, about: what a loop without a limit does not measure.
+// SizeOf estimates the size of a state. A loop without state_limit does not measure it.
 func SizeOf(state map[string]any) (bytes int64) {
 	for k, v := range state {
 		bytes += int64(len(k))

@@ -15,14 +15,13 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Hearing keeps what agents were told last. A nil one keeps nothing.
+// Hearing keeps the last request of each agent. A nil Hearing keeps nothing.
 type Hearing struct {
 	mu   sync.Mutex
 	told map[string]string
 }
 
-// note takes down a request. Where the agent's instruction tells what others have
-// said, the conversation does not count.
+// note keeps a request: the instruction alone if it quotes other agents, else the conversation too.
 func (h *Hearing) note(agent string, req *model.LLMRequest) {
 	if h == nil {
 		return
@@ -57,13 +56,13 @@ func texts(c *genai.Content) string {
 	return strings.Join(all, "\n")
 }
 
-// spoken finds what stand-ins say, with who does and the iterations of the loops
-// around, the outermost first.
+// spoken matches what a stand-in says: its name, and the iterations of the loops around it, from
+// the outermost.
 var spoken = regexp.MustCompile(`Words of ([^,\n]+), iteration (\d+(?:\.\d+)*)\.`)
 
-// HeardOf are the iterations of a loop of which an agent was told or, if it asks no model,
-// those of which it tells in its answer. What an agent in a loop within it says is of
-// the iteration of the loop that is meant.
+// HeardOf returns the iterations of a loop that an agent was told about. For an agent that asks no
+// model, it returns those that its answer names. The words of an agent in an inner loop count for
+// the iteration of l that they were said in.
 func (s *Stage) HeardOf(h *Hearing, l, agent *definition.Agent, answer string) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,11 +15,11 @@ import (
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 )
 
-// defaultModel is what agents ask that name no model.
+// defaultModel is the model of agents that name none.
 const defaultModel = "rehearsal/stand-in"
 
-// actor plays all models of one name. What it answers depends on who asks, and in
-// which place.
+// actor plays every model of one name. Its answer depends on the agent that asks, and on the place
+// in the run.
 type actor struct {
 	*play
 	name string
@@ -36,10 +36,10 @@ func newActor(p *play, name string) *actor {
 	return &actor{p, own}
 }
 
-// Name is that of the model that it plays: prices are for names.
+// Name returns the name of the model that the actor plays, as prices go by name.
 func (a *actor) Name() string { return a.name }
 
-// GenerateContent answers as a script of one answer would.
+// GenerateContent answers like a scripted model with one answer.
 func (a *actor) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
@@ -52,7 +52,7 @@ func (a *actor) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	}
 }
 
-// The names of a tool that takes an answer with a schema.
+// The tools that models call to give an answer with a schema.
 const answerTool, insideKey = "set_model_response", "response"
 
 func (a *actor) answer(ctx context.Context, req *model.LLMRequest) scripted.Answer {
@@ -102,14 +102,14 @@ func (a *actor) answer(ctx context.Context, req *model.LLMRequest) scripted.Answ
 	return a.called(out, at)
 }
 
-// What a request takes, unless the scene says something else.
+// The usage of a request, unless the scene gives another.
 const PromptTokens, OutputTokens = 1000, 300
 
 func exit(name string) scripted.Call {
 	return scripted.Call{Name: name, Args: map[string]any{"reason": "the rehearsal ends it here"}}
 }
 
-// called gives the calls of an answer IDs that belong to its place.
+// called gives the calls of an answer IDs that are unique to their place.
 func (a *actor) called(ans scripted.Answer, at study.Place) scripted.Answer {
 	calls := make([]scripted.Call, len(ans.Calls))
 	for i, c := range ans.Calls {

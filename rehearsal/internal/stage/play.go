@@ -24,8 +24,8 @@ type play struct {
 	script []scripted.Answer
 }
 
-// scripted is the answer of the config's script for an agent: the n-th one that
-// names it is for iteration n, and the last one for those behind it.
+// scripted returns the answer that the script of the config has for an agent: its n-th answer is
+// for iteration n, its last one for all later iterations.
 func (p *play) scripted(a *definition.Agent, at study.Place) (scripted.Answer, bool) {
 	var own []scripted.Answer
 	for _, ans := range p.script {
@@ -39,9 +39,9 @@ func (p *play) scripted(a *definition.Agent, at study.Place) (scripted.Answer, b
 	return own[min(at.Iteration(), len(own))-1], true
 }
 
-// line is what an agent says in a place, in the form that is asked of it. Where
-// nothing goes wrong a script has the say; else what the fault needs is put into
-// what the script has.
+// line is what an agent answers at a place, in the form that it is asked for. In a run without
+// faults the script decides. In others the values that the fault needs are put into the script's
+// answer.
 func (p *play) line(a *definition.Agent, at study.Place) study.Line {
 	form := p.Form(a, at)
 	own, scripted := p.scripted(a, at)
@@ -76,8 +76,8 @@ func (p *play) line(a *definition.Agent, at study.Place) study.Line {
 	return out
 }
 
-// wants adds to an agent's answer what a loop around it reads there, and reports
-// whether it is the agent's part to leave that loop now.
+// wants adds to an agent's answer what the loop l reads of it, and reports whether the agent has to
+// end that loop now.
 func (p *play) wants(a, l *definition.Agent, at study.Place, f *study.Form) (leave bool) {
 	g, n := p.Goals[l.Name], at.Loops[l.Name]
 	w, end := p.wayOf(p.Cast, l)
@@ -91,7 +91,7 @@ func (p *play) wants(a, l *definition.Agent, at study.Place, f *study.Form) (lea
 	return now && w.By == a
 }
 
-// mark is the score of a loop's iteration in the scene.
+// mark is the score that the scene gives to iteration n of a loop.
 func (p *play) mark(l *definition.Agent, at study.Place, n int) float64 {
 	sc := p.ScaleOf(l)
 	w, end := p.wayOf(p.Cast, l)
@@ -103,10 +103,10 @@ func (p *play) mark(l *definition.Agent, at study.Place, n int) float64 {
 	case end > 0:
 		return sc.Course(w, n, end)
 	}
-	return sc.At(0.4) // it stands still
+	return sc.At(0.4) // it does not change
 }
 
-// aim is what an iteration of a studied loop is to come to in the scene.
+// aim is the result that the scene wants of iteration n of a loop with a study.
 func (p *play) aim(l *definition.Agent, at study.Place, n int) study.Aim {
 	w, end := p.wayOf(p.Cast, l)
 	now := end > 0 && n >= end
@@ -120,8 +120,8 @@ func (p *play) aim(l *definition.Agent, at study.Place, n int) study.Aim {
 	return to
 }
 
-// writeSides has an agent write, when it is done, what its functions are supposed
-// to.
+// writeSides makes an agent write, when it ends, the keys that its Go functions are assumed to
+// write.
 func (p *play) writeSides(a *definition.Agent, cfg *llmagent.Config) {
 	keys := p.Needs.Side[a.Name]
 	if len(keys) == 0 {

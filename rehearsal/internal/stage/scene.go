@@ -15,31 +15,30 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// Scene is what stand-ins do in one run. Whatever they do depends on nothing but
-// the scene and their place in the run, so that a run that is resumed goes as the
-// one that was cut off. Each of the functions may be nil.
+// Scene is what the stand-ins do in one run. It depends on the scene and on the place in the run
+// alone, so that a resumed run does the same as the run that was cut off. Each function may be nil.
 type Scene struct {
-	Target *definition.Agent // the loop that it is about; nil for all
-	Way    study.Way         // in which that is to end
-	Never  bool              // it is not to end by any
+	Target *definition.Agent // the loop that the scene tests; nil for all
+	Way    study.Way         // how the target ends
+	Never  bool              // the target does not end by itself
 
-	Score    func(at study.Place) float64                             // of the target
-	Words    func(a *definition.Agent, at study.Place) (string, bool) // of any agent
+	Score    func(at study.Place) float64                             // of an iteration of the target
+	Words    func(a *definition.Agent, at study.Place) (string, bool) // the words of any agent
 	Usage    func(at study.Place) *scripted.Usage
 	Fail     func(a *definition.Agent, at study.Place) *scripted.Failure
-	Said     func(a *definition.Agent, at study.Place, out study.Line) study.Line // in place of what any agent would leave
-	Hearing  *Hearing                                                             // of what finalizers are told
-	Circles  *loop.NoProgress                                                     // of the target, in place of the file's
-	Escalate string                                                               // an agent that asks to leave at its end
+	Said     func(a *definition.Agent, at study.Place, out study.Line) study.Line // replaces what any agent leaves
+	Hearing  *Hearing                                                             // keeps what finalizers are told
+	Circles  *loop.NoProgress                                                     // replaces no_progress of the target
+	Escalate string                                                               // the agent that escalates when it ends
 
-	Iterations int   // of the target or, without one, of each loop: then the run is cut off
-	StateSize  int64 // so is one with a state of so many bytes
+	Iterations int   // cut the run off after these iterations of the target, or of any loop if there is no target
+	StateSize  int64 // cut the run off when the state of the target has more bytes
 
 	mu      sync.Mutex
 	courses map[string]*study.Course // by loop
 }
 
-// course is how the iterations of a loop go, the same in every run of the scene.
+// course is the course of a loop's iterations. It is the same in every run of the scene.
 func (s *Scene) course(l *definition.Agent) *study.Course {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +72,8 @@ func placeOf(ctx agent.InvocationContext) study.Place {
 	return at
 }
 
-// wayOf is how a loop is to end in the scene, and in which iteration; 0: it is
-// not to.
+// wayOf returns how a loop ends in the scene, and in which iteration; 0 if it does not end by
+// itself.
 func (s *Scene) wayOf(c *study.Cast, l *definition.Agent) (study.Way, int) {
 	if s.Target == l && s.Never {
 		return study.Way{}, 0

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage runs a definition with stand-ins. A scene says what they do, a take is
-// what the run has left, and a walk follows the rules of a loop from there, in time
-// that does not pass.
+// Package stage runs a definition with stand-ins. A scene says what they do. A take is what the run
+// recorded. A walk applies the rules of a loop to a take, with made-up times instead of real ones.
 //
 //	t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true})
 //	got := s.Walk(l, s.Plans[l.Name], t).Run()
@@ -46,10 +45,10 @@ type Stage struct {
 	Agent    func(*definition.Agent) (agent.Agent, bool) // in place of a stand-in; may be nil
 }
 
-// errEnough cuts off a run that has shown enough.
+// errEnough ends a run that has shown enough.
 var errEnough = errors.New("the rehearsal has seen enough")
 
-// Take is what a run has left.
+// Take is what a run recorded.
 type Take struct {
 	Log    []*session.Event
 	Loops  []*progress.Recording
@@ -60,7 +59,7 @@ type Take struct {
 	run    string
 }
 
-// open makes the agents of a scene. Enough is called when the run is to end.
+// open builds the agents of a scene. The run calls enough when it can end.
 func (s *Stage) open(ctx context.Context, sc *Scene, enough func()) (agent.Agent, error) {
 	p := &play{Cast: s.Cast, Scene: sc, script: s.Script}
 	functions, err := s.functions()
@@ -88,7 +87,7 @@ func (s *Stage) open(ctx context.Context, sc *Scene, enough func()) (agent.Agent
 	})
 }
 
-// prepareLLM takes the waiting out of an agent that asks a model.
+// prepareLLM removes the waits of an agent that asks a model.
 func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 	cfg.RequestRetry.Backoff, cfg.RequestRetry.MaxBackoff = 1, 1
 	p.writeSides(a, cfg)
@@ -101,8 +100,7 @@ func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 	}
 }
 
-// prepareLoop takes the time out of a loop: what limits of time lead to is for
-// the rules to say.
+// prepareLoop removes the time limits and the waits of a loop: a walk applies them afterwards.
 func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough func()) {
 	plan := *cfg.Plan
 	plan.Timeout, plan.IterationTimeout, plan.DelayBefore, plan.DelayAfter = 0, 0, 0, 0
@@ -136,7 +134,7 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 		func(ctx agent.Context, it loop.IterationRecord) error {
 			most := p.Iterations
 			if p.Target != nil && p.Target != a {
-				most *= 5 // it only has to come to its end
+				most *= 5 // a loop beside the target only has to end
 			}
 			tooMany := most > 0 && it.Number >= most
 			if tooMany || p.StateSize > 0 && p.Target == a && SizeOf(maps.Collect(ctx.State().All())) > p.StateSize {
@@ -146,7 +144,7 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 		})
 }
 
-// Run plays a scene to its end, or until it has shown enough.
+// Run plays a scene until it ends or has shown enough.
 func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -192,7 +190,7 @@ func (s *Stage) runConfig() agent.RunConfig {
 	return agent.RunConfig{Prices: prices, MaxLLMCalls: s.Def.MaxModelCalls}
 }
 
-// read takes from a store what a run has left there.
+// read fills the take from the store of its run.
 func (t *Take) read(store session.Service) error {
 	got, err := store.Get(context.Background(), &session.GetRequest{AppName: app, UserID: app, SessionID: app})
 	if err != nil {
@@ -212,7 +210,7 @@ func (t *Take) read(store session.Service) error {
 	return nil
 }
 
-// Of is the first run of a loop; nil if it has not begun.
+// Of returns the first run of a loop; nil if the loop did not start.
 func (t *Take) Of(l *definition.Agent) *progress.Recording {
 	for _, r := range t.Loops {
 		if r.Loop.Agent() == l.Name {
@@ -222,7 +220,7 @@ func (t *Take) Of(l *definition.Agent) *progress.Recording {
 	return nil
 }
 
-// functions are stand-ins for the Go functions that a definition names.
+// functions returns stand-ins for the Go functions that the definition names.
 func (s *Stage) functions() ([]tool.Tool, error) {
 	var all []tool.Tool
 	made := make(map[string]bool)
@@ -247,8 +245,8 @@ func (s *Stage) functions() ([]tool.Tool, error) {
 	return all, nil
 }
 
-// goAgents are for the names of Go agents that a definition has. Their stand-ins are
-// made instead.
+// goAgents returns agents for the Go agents that the definition names. They never run: stand-ins
+// replace them.
 func (s *Stage) goAgents() map[string]definition.NewAgent {
 	all := make(map[string]definition.NewAgent)
 	for a := range s.Def.Root.All {
@@ -259,15 +257,15 @@ func (s *Stage) goAgents() map[string]definition.NewAgent {
 	return all
 }
 
-// noTools stands for a server of tools: it has none.
+// noTools stands in for an MCP server, and has no tools.
 type noTools string
 
 func (n noTools) Name() string { return "stand-in of " + string(n) }
 
 func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, nil }
 
-// Resume takes a run up that was cut off behind its first k events, in another
-// process's agents.
+// Resume continues a take after its first k events, with agents that are built anew, as another
+// process does.
 func (s *Stage) Resume(ctx context.Context, sc *Scene, whole *Take, k int) (*Take, error) {
 	store := session.InMemoryService()
 	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app,
@@ -299,12 +297,12 @@ func (s *Stage) Resume(ctx context.Context, sc *Scene, whole *Take, k int) (*Tak
 		}
 	}
 	if errors.Is(t.Err, runner.ErrFinished) {
-		t.Err = whole.Err // there was nothing left to do
+		t.Err = whole.Err // nothing was left to do
 	}
 	return t, t.read(store)
 }
 
-// stored is an event as a database would give it back.
+// stored returns an event as a database would return it.
 func stored(ev *session.Event) (*session.Event, error) {
 	data, err := json.Marshal(ev)
 	if err != nil {

@@ -6,12 +6,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
@@ -19,8 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// standIn makes the agent in place of one that reaches out of the process and asks
-// no model; nil for all others, but for an expression that is not to end its loop.
+// standIn makes the stand-in of a task that reaches outside of the process, and of an expression
+// that must not end its loop; nil for all other agents.
 func (p *play) standIn(a *definition.Agent) (agent.Agent, error) {
 	if a.Type == definition.TypeExpression {
 		if p.Never && a.ExitWhen != "" && p.LoopAround(a) == p.Target {
@@ -34,7 +32,7 @@ func (p *play) standIn(a *definition.Agent) (agent.Agent, error) {
 	var leave *expr.Program
 	if a.ExitWhen != "" {
 		var err error
-		if leave, err = expr.Compile(a.ExitWhen, study.ConditionVars()...); err != nil {
+		if leave, err = expr.Compile(a.ExitWhen, taskagent.Variables()...); err != nil {
 			return nil, fmt.Errorf("exit_when of %q: %w", a.Name, err)
 		}
 	}
@@ -57,7 +55,7 @@ func (p *play) standIn(a *definition.Agent) (agent.Agent, error) {
 	})
 }
 
-// staying is an expression that never ends its loop.
+// staying is an expression agent without its exit_when.
 func (p *play) staying(a *definition.Agent) (agent.Agent, error) {
 	x := a.Expression
 	if len(x.Set) == 0 && (x.Value == "" || a.OutputKey == "" && a.ResultKey == "") {
@@ -70,7 +68,7 @@ func (p *play) staying(a *definition.Agent) (agent.Agent, error) {
 	})
 }
 
-// act is what a stand-in does in place of a task.
+// act is what a stand-in does instead of the task.
 func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.InvocationContext) (*session.Event, error) {
 	at := placeOf(ctx)
 	if p.Fail != nil && a.Type == definition.TypeA2A {
@@ -102,37 +100,13 @@ func (p *play) act(a *definition.Agent, leave *expr.Program, ctx agent.Invocatio
 	if leave == nil || p.Never && p.LoopAround(a) == p.Target {
 		return ev, nil
 	}
-	yes, err := leave.EvalBool(exitVals(ctx, delta, result))
+	yes, err := leave.Test(taskagent.ExitScope(ctx, delta, result))
 	if err != nil {
 		return nil, fmt.Errorf("evaluate the exit condition: %w", err)
 	}
-	if yes {
+	if yes.Holds {
 		ev.Actions.Escalate = true
 		ev.Actions.Exit = &session.Exit{By: a.Name, Reason: a.ExitWhen}
 	}
 	return ev, nil
-}
-
-// exitVals are the values of an exit_when.
-func exitVals(ctx agent.InvocationContext, delta, result map[string]any) map[string]any {
-	state := maps.Collect(drive.At(ctx).State().All())
-	maps.Copy(state, delta)
-	vals := study.ConditionVals(state, 0)
-	vals["result"], vals["score"], vals["best_score"] = result, nil, nil
-	if v, ok := drive.At(ctx).Lookup("user_input"); ok {
-		vals["user_input"] = v
-	}
-	if l := drive.At(ctx).Loop(); l != nil {
-		vals["iteration"], vals["max_iterations"] = l.Iteration, int(l.MaxIterations)
-		if l.Prev != nil {
-			vals["prev"] = l.Prev
-		}
-		if l.Score != nil {
-			vals["score"] = *l.Score
-		}
-		if l.BestScore != nil {
-			vals["best_score"] = *l.BestScore
-		}
-	}
-	return vals
 }

@@ -17,10 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// walk follows a loop's rules from outcome to outcome, with its limits of time,
-// which the stage has left out. What the steps have left is taken from a run on the
-// stage, and from its last iteration again and again where that was cut off; how
-// long they take is made up.
+// walk applies a loop's rules to the recorded outcomes of a run, with the time limits that the
+// stage removes. Where the run was cut off, the outcomes of its last iteration repeat. The
+// durations of the steps are made up.
 type walk struct {
 	*study.Cast
 	loop   *definition.Agent
@@ -29,26 +28,26 @@ type walk struct {
 	take   *Take
 	rec    *progress.Recording
 
-	// Hang says how long the attempt that a decision is about hangs, and whether
-	// it does; nil: none does. A time of 0 is for ever.
+	// Hang says whether the attempt of a decision hangs, and for how long; 0 is for ever. A nil
+	// Hang means that no attempt hangs.
 	Hang  func(loop.Decision) (time.Duration, bool)
-	outer bound // what the loops around leave it
+	outer bound // the time that the loops around leave
 
-	Judging *Judging // gives the scores in place of what was played; may be nil
-	Most    int      // iterations after which enough is seen; 0: they are not counted
+	Judging *Judging // replaces the recorded scores; may be nil
+	Most    int      // end the walk after these iterations; 0 means no limit
 
 	Tally   loop.Tally
 	elapsed time.Duration
 	seen    map[[2]int]int // by iteration and step
 	calls   int64
 
-	played *played // what the stage has of it; made when it is first asked for
+	played *played // made at first use
 }
 
-// played are the outcomes of a recording, to be found again and again.
+// played are the outcomes of a recording, by place.
 type played struct {
 	at         map[[2]int][]*loop.Outcome // by iteration and step
-	iterations map[int][]int              // by step: those in which it was played, in order
+	iterations map[int][]int              // by step: the recorded ones, in order
 }
 
 func playedIn(rec *progress.Recording) *played {
@@ -73,8 +72,8 @@ func playedIn(rec *progress.Recording) *played {
 	return p
 }
 
-// upTo are the outcomes of a step in the last iteration up to one in which it was
-// played.
+// upTo returns the outcomes of a step in an iteration or, if it has none there, in the last
+// iteration before that has some.
 func (p *played) upTo(step, iteration int) []*loop.Outcome {
 	its := p.iterations[step]
 	if i, found := slices.BinarySearch(its, iteration); found {
@@ -87,34 +86,34 @@ func (p *played) upTo(step, iteration int) []*loop.Outcome {
 	return p.at[[2]int{iteration, step}]
 }
 
-// bound is a limit of time around a loop.
+// bound is a time limit around a loop.
 type bound struct {
-	time time.Duration // 0 is none
+	time time.Duration // 0 means no limit
 	name string
 }
 
-// walked is what came of a walk.
+// walked is the result of a walk.
 type walked struct {
-	Stop  *loop.StopRecord // nil if it does not end by itself
+	Stop  *loop.StopRecord // nil if the loop does not end by itself
 	Fatal *loop.StepFailure
-	// Guard names what has ended it from outside of the loop; "": nothing has.
+	// Guard names the limit outside of the loop that ended it; empty if none did.
 	Guard      string
 	Elapsed    time.Duration
 	Iterations int
 	calls      int64
 	Hangs      int // attempts that were cut off
 	Failed     int
-	Hung       bool // for ever
-	far        bool // it was not followed to its end
+	Hung       bool // an attempt hung for ever
+	far        bool // the walk was given up before the loop ended
 
-	limit time.Duration // the loop's, of which a share is kept for the finalizer
+	limit time.Duration // of the loop; the finalizer's share is part of it
 	kept  float64
 }
 
-// maxWalk is how many steps show that nothing ends a loop.
+// maxWalk is the number of steps after which nothing ends a loop.
 const maxWalk = 100_000
 
-// begun is where walks begin in time: some moment, always the same.
+// begun is the time at which every walk begins.
 var begun = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (w *walk) Run() walked {
@@ -169,7 +168,7 @@ func (w *walk) Run() walked {
 		w.plan.Add(&w.Tally, o)
 	}
 	out.far = true
-	switch n := w.plan.MaxIterations; { // that far away, but there
+	switch n := w.plan.MaxIterations; { // a limit that the walk did not reach
 	case n > 0:
 		out.Guard = fmt.Sprintf("max_iterations: %d", n)
 	case w.plan.Timeout > 0 && w.elapsed > 0:
@@ -178,7 +177,8 @@ func (w *walk) Run() walked {
 	return done()
 }
 
-// outcome is what comes of a decision. Ever says that nothing in the loop ends it.
+// outcome is the outcome of a decision. It reports whether the attempt hung, and whether nothing in
+// the loop would have ended it.
 func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
 	o = loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: begun.Add(w.elapsed), Waited: d.Wait}
 	var took time.Duration
@@ -203,10 +203,10 @@ func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
 	if !hangs && d.Refuse == nil {
 		recorded, length := w.recorded(d)
 		recorded.Iteration, recorded.Step, recorded.Started, recorded.Waited = o.Iteration, o.Step, o.Started, o.Waited
-		recorded.Between = 0 // that was real time
+		recorded.Between = 0 // it was measured in real time
 		o, took = recorded, length
 		limited = d.Timeout > 0 && took > d.Timeout
-	} else if o.State == nil { // it has written nothing
+	} else if o.State == nil { // the attempt wrote nothing
 		o.State, o.Wrote = w.last(d), []string{}
 	}
 	if limited {
@@ -218,8 +218,8 @@ func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
 	return o, hangs, ever
 }
 
-// recorded is what a step has left on the stage: the same attempt in the same
-// iteration, or in the last one that was recorded.
+// recorded returns the recorded outcome of the same attempt in the same iteration, or in the last
+// recorded one.
 func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
 	at := [2]int{d.Iteration, d.Step}
 	n := w.seen[at]
@@ -234,7 +234,7 @@ func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
 	best := all[min(n, len(all)-1)]
 	o := *best
 	if o.Iteration < d.Iteration {
-		// In iterations that were not played nobody says the same twice.
+		// An iteration that was not recorded repeats no output and no exit.
 		o.Fingerprint = vary(o.Fingerprint, d.Iteration-o.Iteration)
 		o.Exit = nil
 	}
@@ -245,7 +245,7 @@ func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
 	return o, w.stepTime(w.loop.SubAgents[d.Step], addr)
 }
 
-// last is the state that the last recorded step has left.
+// last is the state after the last recorded step.
 func (w *walk) last(d *loop.Decision) map[string]any {
 	if w.rec == nil {
 		return nil
@@ -259,12 +259,11 @@ func (w *walk) last(d *loop.Decision) map[string]any {
 	return state
 }
 
-// vary keeps fingerprints of later iterations apart, in turns: where the last two
-// were alike they stay so.
+// vary makes the fingerprint of the n-th iteration after the recorded ones differ from all others.
 func vary(print string, n int) string { return cmp.Or(print, "nothing") + study.Decimal(float64(n)) }
 
-// stepTime is how long an agent's turn takes. At an address where loops in it were
-// played it is as long as their iterations together.
+// stepTime is the time of one run of an agent. If the loops in it were recorded at the address, it
+// is the time of all their iterations.
 func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
 	var all time.Duration
 	switch {
@@ -316,18 +315,18 @@ func (w *walk) recordingAt(at session.Address) *progress.Recording {
 
 func (w walked) Unscored() bool { return w.Stop == nil || w.Stop.BestScore == nil }
 
-// NoiseKey is where the rules find a score that was drawn.
+// NoiseKey is the state key of a drawn score.
 const NoiseKey = "rehearsal:judge"
 
-// Judging has the rules of a walk read scores that are drawn.
+// Judging replaces the scores of a walk by drawn ones.
 type Judging struct {
-	Step  int // that scores
+	Step  int // the step that gives the score
 	Draw  func() float64
 	value any
 	Dims  []string
 }
 
-// mark puts the score into the state that a step has left.
+// mark puts the drawn score into the state after a step.
 func (j *Judging) mark(o *loop.Outcome) {
 	if o.Step == j.Step && !o.Cached && o.Failure == nil || j.value == nil && o.Cached {
 		x := study.Tidy(j.Draw())
@@ -352,8 +351,8 @@ func (j *Judging) mark(o *loop.Outcome) {
 	}
 }
 
-// around is the least time that the loops around a loop, or around an agent in one,
-// leave it in their first iteration.
+// around is the shortest time limit that the loops around an agent leave it in their first
+// iteration.
 func (s *Stage) around(a *definition.Agent) bound {
 	var least bound
 	for l := s.LoopAround(a); l != nil; l = s.LoopAround(l) {
@@ -378,7 +377,7 @@ func (s *Stage) around(a *definition.Agent) bound {
 	return least
 }
 
-// Walk follows the rules of a loop from what was played.
+// Walk applies the rules of a loop to what was recorded.
 func (s *Stage) Walk(l *definition.Agent, plan *loop.Plan, t *Take) *walk {
 	w := &walk{Cast: s.Cast, loop: l, plan: plan, stepOf: s.StepTime, take: t, outer: s.around(l)}
 	if t != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Cast knows the agents of a definition by the parts that they play.
+// Cast is the agents of a definition, and the part that each plays.
 type Cast struct {
 	Def    *definition.Definition
-	Agents map[string]*definition.Agent // by name; tools are not among them
+	Agents map[string]*definition.Agent // by name
 	Parent map[*definition.Agent]*definition.Agent
-	tools  map[string]bool // agents that are tools, or in one
+	tools  map[string]bool // agents that are tools or are inside of one
 	Loops  []*definition.Agent
 	Plans  map[string]*loop.Plan // of the loops, as the file has them
-	Quiet  map[string]*loop.Plan // the same, with what they wait for silenced
+	Quiet  map[string]*loop.Plan // the same, without a score target and a stop condition
 
 	Needs *needs
 	Goals map[string]*goal // by loop
@@ -52,7 +52,7 @@ func (c *Cast) add(a, parent *definition.Agent, tool bool) {
 	}
 }
 
-// LoopAround is the nearest loop that an agent is in; nil if it is in none.
+// LoopAround is the nearest loop around an agent; nil if there is none.
 func (c *Cast) LoopAround(a *definition.Agent) *definition.Agent {
 	for p := c.Parent[a]; p != nil; p = c.Parent[p] {
 		if p.Type == definition.TypeLoop {
@@ -62,7 +62,8 @@ func (c *Cast) LoopAround(a *definition.Agent) *definition.Agent {
 	return nil
 }
 
-// StepIn is the step of a loop that an agent is, or is in; nil if it is not.
+// StepIn returns the step of a loop that an agent is or is inside of; nil if it is outside of the
+// loop.
 func (c *Cast) StepIn(a, l *definition.Agent) *definition.Agent {
 	for ; a != nil; a = c.Parent[a] {
 		if c.Parent[a] == l {
@@ -72,20 +73,19 @@ func (c *Cast) StepIn(a, l *definition.Agent) *definition.Agent {
 	return nil
 }
 
-// StepIndex is its place in the loop's plan.
+// StepIndex is the index of that step in the plan of the loop.
 func (c *Cast) StepIndex(a, l *definition.Agent) int {
 	return slices.Index(l.SubAgents, c.StepIn(a, l))
 }
 
-// Finalizes reports whether an agent is, or is in, the step of its loop that runs
-// when the loop is over.
+// Finalizes reports whether an agent is the finalizer of a loop or is inside of it.
 func (c *Cast) Finalizes(a, l *definition.Agent) bool {
 	s := c.StepIn(a, l)
 	return s != nil && s.OutputKey == definition.LoopOutput
 }
 
-// Steps are the agents that do something in each iteration of a loop, but for
-// those in a loop inside, in the order of the file.
+// Steps returns the agents that act in each iteration of a loop, in the order of the file, without
+// those in inner loops.
 func (c *Cast) Steps(l *definition.Agent) []*definition.Agent {
 	var all []*definition.Agent
 	for _, a := range c.Leaves(l) {
@@ -96,7 +96,7 @@ func (c *Cast) Steps(l *definition.Agent) []*definition.Agent {
 	return all
 }
 
-// Leaves are the agents below another one that run no others.
+// Leaves returns the agents in another one that have no sub-agents.
 func (c *Cast) Leaves(of *definition.Agent) []*definition.Agent {
 	if !of.Type.Workflow() {
 		return []*definition.Agent{of}
@@ -108,7 +108,7 @@ func (c *Cast) Leaves(of *definition.Agent) []*definition.Agent {
 	return all
 }
 
-// MayExit reports whether an agent has permission to end the loop around it.
+// MayExit reports whether an agent may end the loop around it.
 func (c *Cast) MayExit(a *definition.Agent) bool {
 	l := c.LoopAround(a)
 	if l == nil || c.tools[a.Name] || c.Finalizes(a, l) {
@@ -122,9 +122,8 @@ func (c *Cast) MayExit(a *definition.Agent) bool {
 	return false
 }
 
-// Reaches reports whether the real agent reaches out of the process: a model, a
-// program, a server, a person. Those that do not are what the file says, and
-// cannot hang.
+// Reaches reports whether the real agent reaches outside of the process: a model, a program, a
+// server or a person. The other agents run as the file says, and cannot hang.
 func Reaches(a *definition.Agent) bool {
 	switch a.Type {
 	case definition.TypeExpression, definition.TypeTemplate, definition.TypeSequential, definition.TypeParallel,
@@ -134,8 +133,8 @@ func Reaches(a *definition.Agent) bool {
 	return true
 }
 
-// Silenced is a plan that does not get what it waits for: its condition never holds,
-// and its score never reaches its target.
+// Silenced returns a plan whose stop condition never holds and whose score never reaches its
+// target.
 func Silenced(p *loop.Plan) *loop.Plan {
 	quiet := *p
 	if p.StopWhen != nil {

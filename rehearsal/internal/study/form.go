@@ -15,19 +15,19 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Form is how an answer looks: words, or a value with fields.
+// Form is the form of an answer: words, or a value with fields.
 type Form struct {
 	Words  string
-	lead   string // a number, or a label and one, before the words
+	lead   string // before the words: a number, or a label and a number
 	schema *genai.Schema
-	Need   *need          // what is read of it; nil if that does not matter
-	result *need          // the same of a task's result
-	Picks  picks          // what parts of it are to be
+	Need   *need          // what others read of it; nil if that does not matter
+	result *need          // what others read of a task's result
+	Picks  picks          // values that parts of it must have
 	Fields map[string]any // by path
-	Base   any            // what a script has, if that is JSON
+	Base   any            // the JSON of the script
 }
 
-// Pick takes choices, of this agent and of others.
+// Pick adds values that parts of answers must have, of this agent and of others.
 func (f *Form) Pick(some picks) {
 	if f.Picks == nil {
 		f.Picks = make(picks)
@@ -42,7 +42,7 @@ func (f *Form) set(field string, v any) {
 	f.Fields[field] = v
 }
 
-// property is the schema of a field; ok is false if there is none.
+// property is the schema of a field; ok is false if it has none.
 func (f *Form) property(field string) (s *genai.Schema, ok bool) {
 	s = f.schema
 	for name := range strings.SplitSeq(field, ".") {
@@ -54,7 +54,7 @@ func (f *Form) property(field string) (s *genai.Schema, ok bool) {
 	return s, s != nil
 }
 
-// value is the answer. One that is JSON is a text, unless it is a JSON task's.
+// value is the answer. A JSON value is written as text, except for a task with json: true.
 func (f *Form) value(task bool) any {
 	base := f.Base
 	switch {
@@ -73,7 +73,7 @@ func (f *Form) value(task bool) any {
 		base, some = put(base, field, f.Fields[field]), true
 	}
 	if m, ok := base.(map[string]any); ok && f.schema == nil && f.Base == nil {
-		if _, done := lengthen(m, nil, f.Words, f.Words); !done { // it says nothing yet
+		if _, done := lengthen(m, nil, f.Words, f.Words); !done { // it has no words yet
 			m["note"] = f.Words
 		}
 	}
@@ -94,10 +94,10 @@ func (f *Form) value(task bool) any {
 	return f.Words
 }
 
-// A text of more bytes than that stands only once in an answer that has several.
+// longText is the length, in bytes, above which a text appears only once in an answer.
 const longText = 1 << 10
 
-// compose is an answer with parts.
+// compose is an answer with fields.
 func (f *Form) compose(n *need, s *genai.Schema) any {
 	if len(f.Words) <= longText {
 		return n.value(s, f.Words, f.Picks)
@@ -107,7 +107,7 @@ func (f *Form) compose(n *need, s *genai.Schema) any {
 	return v
 }
 
-// lengthen puts a long text in place of the first short one.
+// lengthen replaces the first text that equals short by long, and reports whether there was one.
 func lengthen(v any, s *genai.Schema, short, long string) (any, bool) {
 	part := func(name string) *genai.Schema {
 		if s == nil {
@@ -151,7 +151,7 @@ func isText(v any) bool {
 	return text
 }
 
-// results are the fields of a task's result.
+// results are the chosen fields of a task's result, without json.
 func (f *Form) results() map[string]any {
 	all := make(map[string]any)
 	if f.result != nil {
@@ -172,7 +172,7 @@ func Encode(v any) string {
 	return string(data)
 }
 
-// Form is how an agent's answer looks before anything is asked of it.
+// Form is the form of an agent's answer before a loop asks anything of it.
 func (c *Cast) Form(a *definition.Agent, at Place) *Form {
 	f := &Form{Words: Speech(a, at), Need: c.Needs.output[a.Name], result: c.Needs.result[a.Name],
 		Fields: make(map[string]any)}
@@ -182,9 +182,9 @@ func (c *Cast) Form(a *definition.Agent, at Place) *Form {
 	return f
 }
 
-// Grade puts a score into an answer, where the loop will look for it.
+// Grade puts a score into an answer, where the loop reads it.
 func (c *Cast) Grade(a *definition.Agent, s *loop.Score, v float64, f *Form) {
-	if s.Expr != "" { // the study sees to it
+	if s.Expr != "" { // the study chooses the values that it is computed from
 		return
 	}
 	if f.schema != nil && (typeOf(f.schema) == genai.TypeNumber || typeOf(f.schema) == genai.TypeInteger) {
@@ -220,7 +220,7 @@ func (c *Cast) Grade(a *definition.Agent, s *loop.Score, v float64, f *Form) {
 	}
 }
 
-// Line is what comes of a form.
+// Line is the answer in this form.
 func (f *Form) Line(a *definition.Agent) Line {
 	out := Line{Value: f.value(jsonTask(a)), result: f.results()}
 	if text, ok := out.Value.(string); ok {
@@ -239,11 +239,11 @@ func (f *Form) Line(a *definition.Agent) Line {
 	return out
 }
 
-// put is a value with one of its fields set; where it is a text, the JSON in it.
+// put returns a value with one field set. If the value is a text, the field is set in its JSON.
 func put(old any, field string, v any) any {
 	if text, ok := old.(string); ok {
 		var inner any
-		_ = json.Unmarshal([]byte(text), &inner) // else there is nothing to keep
+		_ = json.Unmarshal([]byte(text), &inner) // a text without JSON is replaced
 		old = inner
 	}
 	m, _ := old.(map[string]any)

@@ -12,25 +12,25 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Way is one way in which a loop is meant to end.
+// Way is one way in which a loop can end.
 type Way struct {
 	Name   string
 	Reason loop.StopReason
 	By     *definition.Agent // who asks to leave
 }
 
-// goal is what the stand-ins in a loop have to leave behind for it to end.
+// goal is what has to happen for a loop to end.
 type goal struct {
 	Ways []Way
-	// Scorers are the stand-ins that give the score, and judged says that one of
-	// them asks a model.
+	// Scorers are the agents whose answers decide the score. Judged reports that one of them is a
+	// model or a remote agent.
 	Scorers []*definition.Agent
 	Judged  bool
-	// Study works out what is computed; nil if nothing is.
+	// Study chooses the values that expressions compute from; nil if none do.
 	Study *study
 }
 
-// Learn finds out what loops are waiting for. It needs the plans.
+// Learn finds out how each loop can end. The plans must be there.
 func (c *Cast) Learn(state map[string]any, script []scripted.Answer) {
 	for _, l := range c.Loops {
 		g := &goal{}
@@ -92,13 +92,13 @@ func okStatus(a *definition.Agent) []int {
 	return []int{200, 201, 202, 204}
 }
 
-// FinishAt is the iteration in which stand-ins bring loops to their end.
+// FinishAt is the iteration in which stand-ins end a loop.
 const FinishAt = 3
 
-// scale is the range in which the made-up scores of a loop are.
+// scale is the range of the made-up scores of a loop.
 type scale struct {
-	Goal, Span float64 // at the end, and how much less (or more) at the beginning
-	Sense      float64 // 1: higher is better
+	Goal, Span float64 // the last score, and its distance from the first
+	Sense      float64 // 1 if higher is better, else -1
 }
 
 func scaleOf(s *loop.Score) scale {
@@ -126,7 +126,7 @@ func scaleOf(s *loop.Score) scale {
 	return sc
 }
 
-// ScaleOf is that of a loop's score, within what it can be.
+// ScaleOf is the scale of a loop's score, limited to the scores that can be computed.
 func (c *Cast) ScaleOf(l *definition.Agent) scale {
 	sc := scaleOf(l.Loop.Score)
 	if s := c.Goals[l.Name].Study; s.Scores() {
@@ -135,14 +135,13 @@ func (c *Cast) ScaleOf(l *definition.Agent) scale {
 	return sc
 }
 
-// At is the score that far: 0 is the beginning, 1 the goal.
+// At is the score at a part of the way: 0 is the first score, 1 the goal.
 func (sc scale) At(far float64) float64 { return Tidy(sc.Goal - sc.Sense*sc.Span*(1-far)) }
 
 func Tidy(f float64) float64 { return math.Round(f*1e6) / 1e6 }
 
-// Course is how a loop's score goes in a run in which nothing goes wrong, and that
-// ends in the given way in iteration n: it rises, and is at its goal then only if
-// that is the way.
+// Course is the score of iteration i in a run without faults that ends in iteration n in the given
+// way. The score rises. It reaches the goal only if the way is the target.
 func (sc scale) Course(w Way, i, n int) float64 {
 	far := float64(min(i, n)-1) / float64(max(n-1, 1))
 	switch w.Reason {
@@ -165,7 +164,7 @@ func (w Way) String() string {
 	return w.Name
 }
 
-// ExpressionsOf are the expressions of a condition.
+// ExpressionsOf returns the expressions of a condition.
 func ExpressionsOf(c *loop.Condition) []string {
 	if c == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// instance is a value that fits a schema. A text in it is the words, as far as
-// the schema lets it.
+// instance is a value that fits a schema. Its texts are the given one, as far as the schema lets
+// them.
 func instance(s *genai.Schema, text string) any {
 	if s == nil {
 		return text
@@ -71,10 +71,10 @@ func instance(s *genai.Schema, text string) any {
 	return text
 }
 
-// typeOf is the type that a schema names, whatever the case.
+// typeOf is the type of a schema, in upper case.
 func typeOf(s *genai.Schema) genai.Type { return genai.Type(strings.ToUpper(string(s.Type))) }
 
-// leaveOut takes fields that are not required out of an object that has too many.
+// leaveOut removes optional fields from an object that has too many.
 func leaveOut(m map[string]any, required []string, most int64) {
 	for _, name := range slices.Backward(SortedKeys(m)) {
 		if int64(len(m)) > most && !slices.Contains(required, name) {
@@ -83,7 +83,7 @@ func leaveOut(m map[string]any, required []string, most int64) {
 	}
 }
 
-// fit brings a value within its schema; one of another type becomes one that fits.
+// fit changes a value so that it fits a schema. A value of another type is replaced.
 func fit(s *genai.Schema, v any, text string) any {
 	if typ := typeOf(s); len(s.Enum) > 0 {
 		return chosen(s, typ, v)
@@ -126,7 +126,7 @@ func fit(s *genai.Schema, v any, text string) any {
 	return instance(s, text)
 }
 
-// chosen is the value if it is one of those that there are, and else the first.
+// chosen is the value if the enum has it, else the first one of the enum.
 func chosen(s *genai.Schema, typ genai.Type, v any) any {
 	word := fmt.Sprint(v)
 	if f, ok := v.(float64); ok {
@@ -162,7 +162,7 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// within is the number that is nearest and that the schema lets pass.
+// within is the nearest number that the schema allows.
 func within(s *genai.Schema, x float64) float64 {
 	integer := typeOf(s) == genai.TypeInteger
 	if integer {
@@ -181,14 +181,14 @@ func within(s *genai.Schema, x float64) float64 {
 	return x
 }
 
-// formats are texts in the formats that schemas name.
+// formats are texts by the format of a schema.
 var formats = map[string]string{
 	"date-time": "2020-01-01T00:00:00Z", "date": "2020-01-01", "time": "00:00:00Z", "duration": "PT1M",
 	"email": "somebody@example.org", "uri": "https://example.org/", "url": "https://example.org/", "uri-reference": "/", "hostname": "example.org",
 	"uuid": "00000000-0000-4000-8000-000000000000", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
 }
 
-// spell is a text as the schema wants texts: the words as they are if it can be.
+// spell is a text that fits a schema: the given one if possible.
 func spell(s *genai.Schema, text string) string {
 	if s.Pattern != "" {
 		re, err := regexp.Compile(s.Pattern)
@@ -215,7 +215,7 @@ func lengthOf(s *genai.Schema) int {
 
 func fits(s *genai.Schema, text string) bool { return long(s, text) == text }
 
-// long cuts a text, or makes it longer.
+// long cuts or lengthens a text to the limits of a schema.
 func long(s *genai.Schema, x string) string {
 	if n := s.MaxLength; n != nil && int64(utf8.RuneCountInString(x)) > *n {
 		x = string([]rune(x)[:*n])

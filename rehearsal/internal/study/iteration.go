@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// iteration works one out. Its state is a new one.
+// iteration computes one iteration. It does not change the given state.
 func (s *study) iteration(state map[string]any, n int, to Aim, some picks) *seen {
 	at := &seen{state: maps.Clone(state)}
 	for _, a := range s.inOrder(s.loop) {
@@ -25,7 +25,7 @@ func (s *study) iteration(state map[string]any, n int, to Aim, some picks) *seen
 	return at
 }
 
-// step works out what an agent leaves in the state.
+// step computes what an agent writes into the state.
 func (s *study) step(a *definition.Agent, n int, to Aim, some picks, at *seen, prev map[string]any) {
 	switch {
 	case a.Expression != nil:
@@ -72,7 +72,7 @@ func (s *study) standsIn(a *definition.Agent, n int, to Aim, some picks) Line {
 	f := s.Form(a, here)
 	if own := s.answers(a); len(own) > 0 {
 		f.Need, f.Words = nil, own[min(max(n, 1), len(own))-1].Text
-		_ = json.Unmarshal([]byte(f.Words), &f.Base) // else it is no JSON
+		_ = json.Unmarshal([]byte(f.Words), &f.Base) // a text without JSON has no base
 		return f.Line(a)
 	}
 	f.Picks = some
@@ -86,7 +86,7 @@ func (s *study) standsIn(a *definition.Agent, n int, to Aim, some picks) Line {
 func (s *study) program(src string) *expr.Program {
 	p, known := s.programs[src]
 	if !known {
-		p, _ = expr.Compile(src, ConditionVars()...) // the definition was checked; else it is skipped
+		p, _ = expr.Compile(src, conditionVars()...) // nil is skipped; the definition was checked
 		s.programs[src] = p
 	}
 	return p
@@ -101,7 +101,7 @@ func (s *study) partsOf(src string) *loop.Condition {
 	return c
 }
 
-// compute works out an agent that is made of expressions.
+// compute computes what an expression agent writes.
 func (s *study) compute(a *definition.Agent, n int, at *seen, prev map[string]any) {
 	vals := s.values(at, n, prev)
 	next := maps.Clone(at.state)
@@ -131,7 +131,7 @@ func (s *study) compute(a *definition.Agent, n int, at *seen, prev map[string]an
 }
 
 func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
-	vals := ConditionVals(at.state, n)
+	vals := conditionVals(at.state, n)
 	if n > 1 && prev != nil {
 		vals["prev"] = prev
 	}
@@ -139,7 +139,7 @@ func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
 	return vals
 }
 
-// judge looks at an iteration as the loop does when it has ended.
+// judge evaluates the score and the stop condition after an iteration.
 func (s *study) judge(at *seen, n int, to Aim) {
 	if sc := s.loop.Loop.Score; sc != nil {
 		at.score, at.scored = s.score(sc, at, n)
@@ -177,8 +177,8 @@ func (s *study) score(sc *loop.Score, at *seen, n int) (float64, bool) {
 	return asNumber(v)
 }
 
-// far counts the parts of a condition that have to change for it to come to what is
-// wanted.
+// far counts the parts of a condition that would have to change for the condition to have the
+// wanted value.
 func (s *study) far(c *loop.Condition, want bool, vals map[string]any) float64 {
 	switch {
 	case c.Expr != "":
@@ -207,7 +207,7 @@ func (s *study) far(c *loop.Condition, want bool, vals map[string]any) float64 {
 	return least
 }
 
-// off says how far an iteration is from what it is to come to; 0 is there.
+// off is the distance of an iteration from its aim; 0 means that the aim is reached.
 func (s *study) off(to Aim, got *seen) float64 {
 	off := 1e6*float64(got.errs) + 1000*got.off
 	if to.Rated && s.computed {
@@ -231,9 +231,8 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// ConditionVars are what the expressions of conditions, of scores and of tasks can
-// read, all together.
-func ConditionVars() []expr.Var {
+// conditionVars are the variables of conditions, of scores and of tasks, all together.
+func conditionVars() []expr.Var {
 	return []expr.Var{
 		{Name: "state", Type: expr.Map}, {Name: "result", Type: expr.Map}, {Name: "prev", Type: expr.Map},
 		{Name: "score"}, {Name: "best_score"}, {Name: "scores", Type: expr.ListDouble},
@@ -242,8 +241,8 @@ func ConditionVars() []expr.Var {
 	}
 }
 
-// ConditionVals are values for them, at some iteration.
-func ConditionVals(state map[string]any, iteration int) map[string]any {
+// conditionVals are values of these variables.
+func conditionVals(state map[string]any, iteration int) map[string]any {
 	return map[string]any{
 		"state": state, "result": map[string]any{}, "prev": map[string]any{},
 		"score": 5.0, "best_score": 5.0, "scores": []float64{5}, "iteration": iteration, "max_iterations": 0,

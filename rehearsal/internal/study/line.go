@@ -15,25 +15,25 @@ import (
 // Line is what a stand-in leaves behind.
 type Line struct {
 	Words  string
-	Value  any            // for its output key; of a JSON task not a text
-	result map[string]any // fields of a task's result, by path
+	Value  any            // for its output key
+	result map[string]any // of a task, by path
 	Leave  bool
 }
 
-// Approving and editing report whether a person is asked for a yes, or for other
-// values of keys.
+// Approving reports whether a person is asked to approve. Editing reports whether a person is asked
+// to edit values of the state.
 func Approving(a *definition.Agent) bool {
 	return a.Human != nil && a.Human.Ask == mark.AskApproval
 }
 
 func Editing(a *definition.Agent) bool { return a.Human != nil && a.Human.Ask == mark.AskEdit }
 
-// jsonTask reports whether what a task leaves is no text.
+// jsonTask reports whether the output of a task is JSON.
 func jsonTask(a *definition.Agent) bool {
 	return Approving(a) || a.Command != nil && a.Command.JSON || a.HTTP != nil && a.HTTP.JSON
 }
 
-// Result is what a task's exit_when reads, and its result key gets.
+// Result is a task's result: what its exit_when reads and what its result key gets.
 func Result(a *definition.Agent, l Line) map[string]any {
 	var r map[string]any
 	switch {
@@ -57,25 +57,25 @@ func Result(a *definition.Agent, l Line) map[string]any {
 
 func Decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// Place is where in a run a stand-in plays.
+// Place is the place of a stand-in in a run.
 type Place struct {
 	Addr   session.Address
-	Loops  map[string]int // the loops around, with their iterations
-	Within string         // the nearest of them
-	Number string         // the iterations, the outermost first: 2.3
+	Loops  map[string]int // iterations of the loops around, by name
+	Within string         // the nearest loop
+	Number string         // the iterations, from the outermost loop: 2.3
 	Sample int            // of a judge, from 1
 }
 
-// First is the place with the first sample.
+// First is the same place with the first sample.
 func (p Place) First() Place {
 	p.Sample = 1
 	return p
 }
 
-// Iteration is that of the nearest loop; 1 outside loops.
+// Iteration is the iteration of the nearest loop; 1 outside of loops.
 func (p Place) Iteration() int { return max(1, p.Loops[p.Within]) }
 
-// Speech is what an agent says in a place. No two places have the same.
+// Speech is what an agent says at a place. It differs at every place.
 func Speech(a *definition.Agent, at Place) string {
 	if at.Number == "" {
 		return fmt.Sprintf("Words of %s.", a.Name)

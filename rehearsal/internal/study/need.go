@@ -11,24 +11,22 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// need is what the expressions and texts of a definition take a value for that a
-// stand-in leaves: its kind, its fields, what is in the list. Several names may
-// stand for the same one.
+// need is what is known of a value that a stand-in leaves, from the expressions and texts that read
+// it: its kind, its fields, its items. Several names may share one need.
 type need struct {
 	kind   kind
 	fields map[string]*need
-	item   *need // of a list
-	// parsed says that it is a text which holds JSON, and that the rest is about
-	// what is in it.
+	item   *need // of each item of a list
+	// parsed means that the value is a text with JSON in it, and that the rest describes the JSON.
 	parsed bool
-	near   []any         // what it is compared with
+	near   []any         // values that it is compared with
 	read   bool          // an expression reads it
-	word   bool          // it is one of a few words, such as "done"
-	schema *genai.Schema // that it has to fit; nil if the file has none
-	only   []any         // all that it can be; nil for anything
+	word   bool          // it is a word, such as "done"
+	schema *genai.Schema // nil if the file has none
+	only   []any         // all possible values; nil means any
 }
 
-// kind is what a value is taken for. The later ones are known better.
+// kind is the kind of a value. Later kinds are more certain.
 type kind uint8
 
 const (
@@ -40,7 +38,7 @@ const (
 	object
 )
 
-// field is the need of a part.
+// field is the need of a field.
 func (n *need) field(name string) *need {
 	if n.fields == nil {
 		n.fields = make(map[string]*need)
@@ -56,7 +54,7 @@ func (n *need) field(name string) *need {
 	return f
 }
 
-// items is the need of what is in a list.
+// items is the need of the items of a list.
 func (n *need) items() *need {
 	if n.item == nil {
 		n.item = &need{}
@@ -67,18 +65,18 @@ func (n *need) items() *need {
 	return n.item
 }
 
-// take notes for what the value is taken.
+// take sets the kind of the value, unless it is known.
 func (n *need) take(k kind) {
 	if n.kind == anything {
 		n.kind = k
 	}
 }
 
-// structured reports whether the value has parts.
+// structured reports whether the value has fields or items.
 func (n *need) structured() bool { return n != nil && (len(n.fields) > 0 || n.item != nil) }
 
-// leaves are the parts of a value that have none themselves, in order; of a list
-// also the list itself, which may be empty.
+// leaves returns the parts of a value that have no parts, in order. A list is a leaf too, as it may
+// be empty.
 func (n *need) leaves() []*need {
 	if !n.structured() {
 		return []*need{n}
@@ -93,11 +91,10 @@ func (n *need) leaves() []*need {
 	return all
 }
 
-// picks are the values of leaves that are not left to what is usual.
+// picks are values of leaves that replace the usual ones.
 type picks map[*need]any
 
-// value is one that the need is met by, and the schema: words where a text is asked
-// for.
+// value is a value that meets the need and fits the schema. Its texts are the given one.
 func (n *need) value(s *genai.Schema, text string, some picks) any {
 	if n == nil {
 		return instance(s, text)
@@ -122,14 +119,14 @@ func (n *need) value(s *genai.Schema, text string, some picks) any {
 	return v
 }
 
-// bare is the need of what is in a text, where that is made a text by others.
+// bare is the need of the JSON in a text, for a caller that encodes it.
 func (n *need) bare() *need {
 	own := *n
 	own.parsed = false
 	return &own
 }
 
-// within puts the parts that are needed into a value.
+// within adds the needed fields and items to a value.
 func (n *need) within(v any, s *genai.Schema, text string, some picks) any {
 	of := func(name string) *genai.Schema {
 		if s == nil {
@@ -158,7 +155,7 @@ func (n *need) within(v any, s *genai.Schema, text string, some picks) any {
 	return v
 }
 
-// usual is what a leaf is if nothing asks for something else.
+// usual is the value of a leaf without a pick.
 func (n *need) usual(text string) any {
 	switch {
 	case len(n.only) > 0:
@@ -177,8 +174,7 @@ func (n *need) usual(text string) any {
 	return 1.0
 }
 
-// needs finds out what is needed of each stand-in: of what its output key gets, and
-// of its result.
+// needs are the needs of all stand-ins: of the values of their output keys, and of their results.
 type needs struct {
 	output, result map[string]*need            // by agent
 	Side           map[string]map[string]*need // by agent and key
@@ -207,7 +203,7 @@ func readNeeds(c *Cast) *needs {
 		}
 	}
 	c.sides(r, n)
-	for range 3 { // what one expression computes another one reads
+	for range 3 { // an expression may read what another one computes
 		for a := range c.Def.Root.All {
 			r.agent(a, n.result[a.Name])
 		}
@@ -215,7 +211,7 @@ func readNeeds(c *Cast) *needs {
 	return n
 }
 
-// asks has the fields that a person's answer has.
+// asks sets the fields of a person's answer.
 func asks(a *definition.Agent, out *need) {
 	if Approving(a) {
 		out.kind = object
@@ -227,7 +223,7 @@ func asks(a *definition.Agent, out *need) {
 	}
 }
 
-// resultNeed has the fields that a task's result has.
+// resultNeed is the need of a task's result.
 func resultNeed(a *definition.Agent, out *need) *need {
 	n := &need{kind: object}
 	code := func(name string, codes []int) {

@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// matching is a text that a regular expression matches, of at least so many
-// characters if the expression leaves room for them; "" if it cannot be read. It is
-// a guess: what asserts something about what is around is left out.
+// matching is a text that a regular expression matches, with at least the given number of
+// characters if the expression allows them; "" if the expression cannot be parsed. It is a guess,
+// as assertions such as \b are left out.
 func matching(pattern string, least int) string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -29,10 +29,10 @@ func matching(pattern string, least int) string {
 	return short.String()
 }
 
-// maxSpelled bounds what is made of an expression.
+// maxSpelled limits the length of the text, in bytes.
 const maxSpelled = 4 << 10
 
-// spellOut writes a match; what may come again and again comes so many times.
+// spellOut writes a match. What may repeat is repeated often times.
 func spellOut(b *strings.Builder, re *syntax.Regexp, often int) {
 	if b.Len() > maxSpelled {
 		return
@@ -69,7 +69,7 @@ func spellOut(b *strings.Builder, re *syntax.Regexp, often int) {
 	}
 }
 
-// member is a character of a class, one that can be read if there is one.
+// member is a character of a class, a readable one if there is one.
 func member(ranges []rune) rune {
 	for _, good := range "ax1A0_- " {
 		for i := 0; i+1 < len(ranges); i += 2 {

@@ -17,12 +17,12 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// reading finds out which parts of the state expressions and texts use, and as what.
-// It is a guess: the study tries the values that come of it.
+// reading finds out which parts of the state are read by expressions and texts, and as which kind.
+// It is a guess: the study tries the values.
 type reading struct {
-	keys   map[string][]*need // what each key of the state may hold
-	result *need              // the result of the task whose expression is read; nil for no task
-	own    map[string][]*need // the variables of filter, map and the like
+	keys   map[string][]*need // the values that each key of the state may have
+	result *need              // the result of the task that the expression belongs to; nil if there is none
+	own    map[string][]*need // by variable of a macro, such as filter
 }
 
 // agent reads the expressions and texts of an agent.
@@ -55,7 +55,7 @@ func (r *reading) agent(a *definition.Agent, result *need) {
 	}
 }
 
-// alias notes that a key may hold a value that another key holds.
+// alias notes that a key may have the value of another key.
 func (r *reading) alias(key string, all []*need) {
 	for _, n := range all {
 		if key != "" && !slices.Contains(r.keys[key], n) && len(r.keys[key]) < 8 {
@@ -66,7 +66,7 @@ func (r *reading) alias(key string, all []*need) {
 
 var placeholder = regexp.MustCompile(`\{\{[#^/&]?\s*(?:(?:best|prev|rejected)\.)?([A-Za-z_]\w*)\.([A-Za-z_][\w.]*)\s*\}\}`)
 
-// text reads the placeholders of a text that name parts of a value.
+// text reads the placeholders that name fields of a value.
 func (r *reading) text(text string) {
 	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
 		all := r.keys[m[1]]
@@ -76,7 +76,7 @@ func (r *reading) text(text string) {
 	}
 }
 
-// each is a part of each of the values.
+// each returns one part of each value.
 func each(all []*need, part func(*need) *need) []*need {
 	var parts []*need
 	for _, n := range all {
@@ -87,7 +87,7 @@ func each(all []*need, part func(*need) *need) []*need {
 	return parts
 }
 
-// expression reads a source whose value is used as k.
+// expression reads an expression whose value is used as kind k.
 func (r *reading) expression(src string, k kind) []*need {
 	tree := parsed(src)
 	if tree == nil {
@@ -97,8 +97,8 @@ func (r *reading) expression(src string, k kind) []*need {
 	return r.as(tree.Expr(), k)
 }
 
-// parsed is an expression without its macros expanded: filter and the like stay
-// calls. It is nil if there is none, or if it cannot be parsed.
+// parsed is the syntax tree of an expression, in which macros such as filter stay calls; nil if
+// there is no expression or it cannot be parsed.
 func parsed(src string) *ast.AST {
 	if strings.TrimSpace(src) == "" {
 		return nil
@@ -114,7 +114,7 @@ func parsed(src string) *ast.AST {
 	return tree
 }
 
-// as reads an expression whose value is used as k.
+// as reads a part of an expression whose value is used as kind k.
 func (r *reading) as(e ast.Expr, k kind) []*need {
 	all := r.of(e)
 	for _, n := range all {
@@ -124,8 +124,8 @@ func (r *reading) as(e ast.Expr, k kind) []*need {
 	return all
 }
 
-// of are the values that an expression takes from the state as they are; none for
-// one that computes something else of them.
+// of returns the values of the state that an expression returns unchanged; nil if it computes
+// another value.
 func (r *reading) of(e ast.Expr) []*need {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -163,7 +163,7 @@ func isState(e ast.Expr) bool {
 	return e.Kind() == ast.IdentKind && (e.AsIdent() == "state" || e.AsIdent() == "prev")
 }
 
-// uses says as what functions and methods use what they are given.
+// uses are the kinds of the arguments of functions and methods.
 var uses = map[string]kind{
 	operators.LogicalAnd: yesNo, operators.LogicalOr: yesNo, operators.LogicalNot: yesNo,
 	operators.Subtract: number, operators.Multiply: number, operators.Divide: number, operators.Modulo: number, operators.Negate: number,
@@ -172,8 +172,7 @@ var uses = map[string]kind{
 	"replace": words, "substring": words, "split": words,
 }
 
-// call reads an operator, a function such as size(x), or a method such as
-// x.filter(…).
+// call reads an operator, a function such as size(x), or a method such as x.filter(…).
 func (r *reading) call(c ast.CallExpr) []*need {
 	args, name := c.Args(), c.FunctionName()
 	switch name {
@@ -255,7 +254,7 @@ func mapped[A, B any](all []A, f func(A) B) []B {
 	return out
 }
 
-// numbers reads what a function of math is given: numbers, or a list of them.
+// numbers reads the arguments of a function of math: numbers, or a list of numbers.
 func (r *reading) numbers(e ast.Expr) {
 	for _, n := range r.as(e, anything) {
 		if n.item != nil || n.kind == list {
@@ -266,8 +265,7 @@ func (r *reading) numbers(e ast.Expr) {
 	}
 }
 
-// loop reads what is done with each item of a list, and returns what list comes of
-// it.
+// loop reads a macro over a list, and returns the items of its result.
 func (r *reading) loop(lists []*need, name string, args []ast.Expr) []*need {
 	if len(args) < 2 || args[0].Kind() != ast.IdentKind {
 		return lists
@@ -293,7 +291,7 @@ func (r *reading) loop(lists []*need, name string, args []ast.Expr) []*need {
 	return nil
 }
 
-// compare reads two values that are to be of one kind, and near each other.
+// compare reads two values of one kind that are compared.
 func (r *reading) compare(x, y ast.Expr, usual kind) {
 	a, b := r.of(x), r.of(y)
 	for _, f := range []struct {
@@ -317,7 +315,7 @@ func (r *reading) compare(x, y ast.Expr, usual kind) {
 	}
 }
 
-// among reads a value that is looked for in a list.
+// among reads a value that is looked up in a list.
 func (r *reading) among(x, of ast.Expr) {
 	if of.Kind() == ast.ListKind {
 		for _, item := range of.AsList().Elements() {
@@ -332,7 +330,7 @@ func (r *reading) among(x, of ast.Expr) {
 	}
 }
 
-// near notes the literals that a value is compared with, or searched for.
+// near notes the literals that a value is compared with or searched for.
 func near(all []*need, args []ast.Expr) {
 	for _, a := range args {
 		for _, n := range all {
@@ -376,7 +374,7 @@ func kindOf(e ast.Expr) kind {
 	return anything
 }
 
-// parts is the condition that an expression is, as far as it is made with &&, || and !.
+// parts splits an expression at &&, || and ! into a condition.
 func parts(src string) *loop.Condition {
 	tree := parsed(src)
 	if tree == nil {
@@ -410,7 +408,7 @@ func visit(src string, f func(ast.Expr)) {
 	}
 }
 
-// keysIn are the keys of the state that an expression names.
+// keysIn returns the keys of the state that an expression names.
 func keysIn(src string) map[string]bool {
 	all := make(map[string]bool)
 	visit(src, func(e ast.Expr) {
@@ -430,7 +428,7 @@ func keysIn(src string) map[string]bool {
 	return all
 }
 
-// numbersIn are the numbers in an expression, and those beside them.
+// numbersIn returns the numbers in an expression, and the next ones below and above.
 func numbersIn(src string) []any {
 	var all []any
 	visit(src, func(e ast.Expr) {

@@ -12,11 +12,11 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// maxPairs bounds how many pairs of choices are tried.
+// maxPairs limits the number of pairs of choices that are tried.
 const maxPairs = 2_000
 
-// offer lists what each of the values may be: what it is compared with, what the
-// expressions and the state name, and what is usual.
+// offer lists the candidates for each value: literals that it is compared with, numbers of the
+// expressions and of the state, and usual values.
 func (s *study) offer() {
 	var numbers []any
 	for _, src := range s.sources() {
@@ -48,7 +48,7 @@ func (s *study) offer() {
 		default:
 			all = slices.Concat(n.near, []any{true, false, "", "made up"}, numbers)
 		}
-		if n.schema != nil { // it would become that in any case
+		if n.schema != nil { // the answer is changed in the same way
 			for i, v := range all {
 				all[i] = fit(n.schema, v, "made up")
 			}
@@ -58,7 +58,7 @@ func (s *study) offer() {
 		}
 		s.choices[n] = unique(all)
 	}
-	// What can be few things comes first: of two at a time not all can be tried.
+	// Values with few candidates come first, as not all pairs can be tried.
 	slices.SortStableFunc(s.free, func(a, b *need) int { return cmp.Compare(len(s.choices[a]), len(s.choices[b])) })
 }
 
@@ -72,7 +72,7 @@ func plainNumber(v any) any {
 	return v
 }
 
-// sources are the expressions that have a say in what the loop comes to.
+// sources returns the expressions that decide the result of an iteration.
 func (s *study) sources() []string {
 	var all []string
 	for a := range s.loop.All {
@@ -87,7 +87,7 @@ func (s *study) sources() []string {
 	return append(all, ExpressionsOf(s.loop.Loop.StopWhen)...)
 }
 
-// rate finds out between what the score can be, and whose it is.
+// rate finds the range of a computed score, and the agents whose answers change it.
 func (s *study) rate(g *goal) {
 	sc := s.loop.Loop.Score
 	if sc == nil || sc.Expr == "" && len(g.Scorers) > 0 {
@@ -115,10 +115,9 @@ func (s *study) rate(g *goal) {
 	}
 }
 
-// find looks for choices with which an iteration comes to what it is to. It begins
-// with some that may be right already and changes one at a time for the better; if it
-// is to try hard, then two. What it returns is the best that it has found, and
-// whether that is it.
+// find searches for values with which an iteration reaches its aim. It begins with the given ones,
+// and changes one value at a time as long as that helps; with hard, two values at a time. It
+// returns the best values that it found, and whether they reach the aim.
 func (s *study) find(state map[string]any, n int, to Aim, first picks, hard bool) (picks, bool) {
 	best := maps.Clone(first)
 	if best == nil {
@@ -172,7 +171,7 @@ func (s *study) find(state map[string]any, n int, to Aim, first picks, hard bool
 	return best, left == 0
 }
 
-// offered is what a value may be in an iteration: also what lies at the score.
+// offered returns the candidates for a value in an iteration, with those around the wanted score.
 func (s *study) offered(n *need, to Aim) []any {
 	all := s.choices[n]
 	if to.Rated && len(n.only) == 0 && (n.kind == number || n.kind == anything) && n.item == nil {
@@ -187,8 +186,8 @@ func (p picks) with(n *need, v any) picks {
 	return own
 }
 
-// approach looks for a number with which the score is what it is to be: between two
-// of those that are offered, by halves.
+// approach searches for a number that gives the wanted score, by bisection between two neighbouring
+// candidates.
 func (s *study) approach(state map[string]any, n int, to Aim, f *need, best picks, try func(picks) bool) bool {
 	score := func(x float64) (float64, bool) {
 		got := s.iteration(state, n, to, best.with(f, x))
@@ -229,7 +228,7 @@ func (s *study) approach(state map[string]any, n int, to Aim, f *need, best pick
 	return false
 }
 
-// reach brings a scale into what a computed score can be.
+// reach limits a scale to the scores that can be computed.
 func (s *study) reach(sc scale, free bool) scale {
 	span := s.high - s.low
 	if !s.computed || span <= 0 || math.IsInf(span, 0) {
@@ -247,7 +246,7 @@ func (s *study) reach(sc scale, free bool) scale {
 	return sc
 }
 
-// unique leaves out what comes again.
+// unique removes repeated values.
 func unique(all []any) []any {
 	var out []any
 	for _, v := range all {

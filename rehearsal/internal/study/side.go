@@ -10,9 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// sides finds the keys of the state that a loop waits for and no agent writes, where
-// an agent has Go functions as tools: a function may write them. The last agent of
-// the loop that has some stands in for that.
+// sides finds the keys that a loop reads and no agent writes. If agents of the loop have Go
+// functions as tools, a function may write the key: the last such agent writes it in the rehearsal.
 func (c *Cast) sides(r *reading, n *needs) {
 	for _, l := range c.Loops {
 		by := c.lastWithFunctions(l)
@@ -42,8 +41,8 @@ func (c *Cast) sides(r *reading, n *needs) {
 	}
 }
 
-// lastWithFunctions is the last agent of a loop that has Go functions; nil if none
-// has.
+// lastWithFunctions is the last agent of a loop that has Go functions as tools; nil if there is
+// none.
 func (c *Cast) lastWithFunctions(l *definition.Agent) *definition.Agent {
 	var last *definition.Agent
 	for _, a := range c.Steps(l) {
@@ -54,7 +53,7 @@ func (c *Cast) lastWithFunctions(l *definition.Agent) *definition.Agent {
 	return last
 }
 
-// written reports whether an agent writes a key of the state.
+// written reports whether an agent writes a key.
 func (c *Cast) written(key string) bool {
 	for a := range c.Def.Root.All {
 		if a.OutputKey == key || a.ResultKey == key {
@@ -69,7 +68,7 @@ func (c *Cast) written(key string) bool {
 	return false
 }
 
-// SideNotes say which keys are taken for what functions write.
+// SideNotes lists the keys that functions are assumed to write.
 func (c *Cast) SideNotes() []string {
 	var all []string
 	for _, name := range SortedKeys(c.Needs.Side) {

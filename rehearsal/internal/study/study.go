@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package study reads a definition, without running it, for what its stand-ins have
-// to answer: for what each loop waits, which values its expressions read, and with
-// which of them an iteration comes to a given score, a condition or an exit.
+// Package study finds out what the stand-ins of a definition have to answer, without running it: how
+// each loop can end, which values its expressions read, and which values lead to a given score, a
+// condition or an exit.
 //
 //	cast := study.NewCast(def)
-//	cast.Learn(state, nil) // what each loop waits for, in cast.Goals
+//	cast.Learn(state, nil) // how each loop can end, in cast.Goals
 package study
 
 import (
@@ -20,43 +20,42 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 )
 
-// study is of a loop whose end, or whose score, is computed by expressions from what
-// stand-ins leave: they have to leave what makes it come out as it is to. It works
-// out iterations with the real expressions, and looks for that.
+// study is about a loop whose end or score is computed from what stand-ins leave. It computes
+// iterations with the real expressions, and searches for values that reach an aim.
 type study struct {
 	*Cast
 	loop     *definition.Agent
 	script   []scripted.Answer
 	begin    map[string]any // the state before the loop
 	programs map[string]*expr.Program
-	parts    map[string]*loop.Condition // of expressions
-	free     []*need                    // what can be chosen
+	parts    map[string]*loop.Condition // of expressions, split at &&, || and !
+	free     []*need                    // the values that the study chooses
 	owner    map[*need]*definition.Agent
 	choices  map[*need][]any
-	known    map[Aim]picks // what has led there once, whatever the score
+	known    map[Aim]picks // values that reached the aim once; its score is ignored
 
-	computed  bool // the score is, and stand-ins can change it
+	computed  bool // the score is computed, and stand-ins can change it
 	low, high float64
 }
 
-// Aim is what an iteration is to come to.
+// Aim is the wanted result of an iteration.
 type Aim struct {
 	Score float64
 	Rated bool   // the score matters
 	Stop  bool   // stop_when holds
-	Exit  string // the expression that ends the loop; "": none
+	Exit  string // the agent whose exit_when ends the loop; empty if none does
 }
 
-// seen is what an iteration comes to.
+// seen is the result of an iteration.
 type seen struct {
 	state  map[string]any
 	score  float64
 	scored bool
-	errs   int     // expressions that cannot be evaluated
-	off    float64 // parts of conditions that have not come to what they are to
+	errs   int     // expressions that failed
+	off    float64 // parts of conditions that do not have the wanted value
 }
 
-// studied is the study of a loop, or nil if nothing in it has to be worked out.
+// studied is the study of a loop; nil if nothing in it is computed.
 func (c *Cast) studied(l *definition.Agent, g *goal, state map[string]any, script []scripted.Answer) *study {
 	s := &study{
 		Cast: c, loop: l, script: script, programs: make(map[string]*expr.Program),
@@ -91,14 +90,13 @@ func (c *Cast) studied(l *definition.Agent, g *goal, state map[string]any, scrip
 	return s
 }
 
-// Scores reports whether the score is worked out; that of a loop without a study is
-// not.
+// Scores reports whether the study chooses values for the score.
 func (s *study) Scores() bool { return s != nil && s.computed }
 
-// Ends reports whether a person's yes ends the loop: it is not there to be chosen.
+// Ends reports whether a person's approval ends the loop. The scene decides it, not the study.
 func Ends(a *definition.Agent) bool { return Approving(a) && a.CanExitLoop }
 
-// inOrder are the agents that do something, in the order in which they run.
+// inOrder returns the agents without sub-agents, in the order in which they run.
 func (c *Cast) inOrder(of *definition.Agent) []*definition.Agent {
 	if of.Loop == nil || len(of.Loop.Order) == 0 {
 		return c.Leaves(of)
@@ -117,12 +115,12 @@ func (c *Cast) inOrder(of *definition.Agent) []*definition.Agent {
 	return all
 }
 
-// answers are those of the script for an agent.
+// answers returns the answers of the script for an agent.
 func (s *study) answers(a *definition.Agent) []scripted.Answer {
 	return slices.DeleteFunc(slices.Clone(s.script), func(ans scripted.Answer) bool { return ans.Agent != a.Name })
 }
 
-// before works out the state with which the loop begins.
+// before computes the state at the beginning of the loop.
 func (s *study) before(state map[string]any) {
 	s.begin = maps.Clone(state)
 	if s.begin == nil {
@@ -136,16 +134,17 @@ func (s *study) before(state map[string]any) {
 	}
 }
 
-// Course is how the iterations of a studied loop go in a scene.
+// Course is the course of the iterations of a loop in a scene.
 type Course struct {
 	mu     sync.Mutex
 	states []map[string]any // before each iteration
-	firsts []picks          // what was found for each
+	firsts []picks          // the values found for each
 	found  map[string]picks
-	vain   map[Aim]bool // what was not found, whatever the score
+	vain   map[Aim]bool // aims that were not reached; their score is ignored
 }
 
-// At finds the choices for an iteration. Aims says what each is to come to.
+// At finds the values for iteration n with the aim to. The function aims gives the aim of each
+// earlier iteration.
 func (c *Course) At(s *study, n int, to Aim, aims func(int) Aim) picks {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,6 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/internal/canonical"
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
@@ -25,6 +25,9 @@ WHERE s.id = ? AND (CAST(? AS BIGINT) = 0 OR s.lease_token = ?)
 AND ? = 1 + COALESCE((SELECT max(e.seq) FROM events e WHERE e.session = s.id), 0)
 {share}
 ON CONFLICT (session, seq) DO NOTHING`
+
+// An event behind another one of the same transaction, which has looked at all that.
+const insertNext = `INSERT INTO events (session, seq, time, nonce, data, texts) VALUES (?, ?, ?, ?, ?, ?)`
 
 // What an append that was not inserted finds.
 const selectWhy = `
@@ -132,9 +135,10 @@ type appending struct {
 	lease int64 // token; 0: none
 	seq   int64
 	nonce int64
-	event session.Event // as it is stored
-	data  []byte        // JSON, without the long texts
-	texts []byte        // those; nil if there are none
+	id    string
+	at    time.Time
+	data  []byte // JSON, without the long texts
+	texts []byte // those; nil if there are none
 	state []value
 }
 
@@ -144,25 +148,27 @@ type value struct {
 	json []byte
 }
 
+// rowSize is more than the JSON of most events has bytes.
+const rowSize = 512
+
 // encode makes the event's row, and leaves the event itself alone.
 func (a *appending) encode(ev *session.Event) (err error) {
-	a.event = *ev.Kept()
-	a.event.Seq = a.seq
-	if a.event.ID == "" {
-		a.event.ID = strconv.FormatInt(a.seq, 10)
+	row := *ev.Kept()
+	row.Seq = a.seq
+	if row.ID == "" {
+		row.ID = strconv.FormatInt(a.seq, 10)
 	}
-	if a.event.Timestamp.IsZero() {
-		a.event.Timestamp = time.Now()
+	if row.Timestamp.IsZero() {
+		row.Timestamp = time.Now()
 	}
+	a.id, a.at = row.ID, row.Timestamp
 	if a.state, err = encodeState(ev.Actions.StateDelta); err != nil {
 		return err
 	}
-	short, texts, err := pull(&a.event, a.state)
-	if err != nil {
+	if a.texts, err = pull(&row, a.state); err != nil {
 		return err
 	}
-	a.texts = texts
-	if a.data, err = json.Marshal(short); err != nil {
+	if a.data, err = row.AppendJSON(make([]byte, 0, rowSize)); err != nil {
 		return fmt.Errorf("%w: the event has no JSON: %w", session.ErrInvalid, err)
 	}
 	return nil
@@ -172,6 +178,7 @@ func (a *appending) encode(ev *session.Event) (err error) {
 // writes several shared ones locks them in the same order as others.
 func encodeState(delta map[string]any) ([]value, error) {
 	var all []value
+	var w canonical.Writer // the values, one behind the other
 	for k, val := range delta {
 		if strings.HasPrefix(k, session.KeyPrefixTemp) || strings.HasPrefix(k, session.KeyPrefixIteration) {
 			continue
@@ -181,11 +188,11 @@ func encodeState(delta map[string]any) ([]value, error) {
 		}
 		v := value{key: k}
 		if val != nil {
-			data, err := json.Marshal(val)
-			if err != nil {
+			from := len(w.Buf)
+			if err := w.Value(val); err != nil {
 				return nil, fmt.Errorf("%w: the value of state key %q has no JSON: %w", session.ErrInvalid, k, err)
 			}
-			v.json = data
+			v.json = w.Buf[from:len(w.Buf):len(w.Buf)]
 		}
 		all = append(all, v)
 	}
@@ -215,7 +222,7 @@ func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 }
 
 func (a *appending) values(id int64) []any {
-	return []any{a.seq, a.event.Timestamp.UnixMicro(), a.nonce, a.data, a.texts, id, a.lease, a.lease, a.seq}
+	return []any{a.seq, a.at.UnixMicro(), a.nonce, a.data, a.texts, id, a.lease, a.lease, a.seq}
 }
 
 // why says why an event was not inserted. It may have been before: then the

@@ -31,6 +31,9 @@ func (s *Store) AppendEvents(ctx context.Context, of session.Session, evs []*ses
 	return nil
 }
 
+// Commits is true: see store.Committer.
+func (s *Store) Commits() bool { return true }
+
 // batch is what is appended at once. Its events have one nonce: they are stored
 // together, or not at all.
 type batch struct {
@@ -77,12 +80,9 @@ func (b *batch) write(tx *tx, _ bool) error {
 		return err
 	}
 	for _, a := range b.others {
-		n, err := tx.exec(insertEvent, a.values(id)...)
-		if err != nil {
+		// Nobody else can have been faster: the first one holds the place.
+		if _, err := tx.exec(insertNext, id, a.seq, a.at.UnixMicro(), a.nonce, a.data, a.texts); err != nil {
 			return err
-		}
-		if n != 1 { // nobody else can have been faster: the first one holds the place
-			return fmt.Errorf("event %d of several was not inserted", a.seq)
 		}
 	}
 	return tx.setState(b.first.key, id, b.state)
@@ -96,7 +96,10 @@ func (b *batch) applied(evs []*session.Event, v *session.View) {
 		if i > 0 {
 			a = b.others[i-1]
 		}
-		ev.Seq, ev.ID, ev.Timestamp = a.event.Seq, a.event.ID, a.event.Timestamp
+		if v != nil && v.LastSeq() >= a.seq {
+			continue // the caller has applied it already, and others may be reading it
+		}
+		ev.Seq, ev.ID, ev.Timestamp = a.seq, a.id, a.at
 		if v != nil {
 			v.Apply(ev)
 		}

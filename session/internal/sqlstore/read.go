@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/internal/eventjson"
 )
 
 const (
@@ -107,13 +108,14 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 	}
 	defer rows.Close()
 	var evs []*session.Event
+	var d eventjson.Decoder
 	for rows.Next() {
 		var seq, omitted int64
 		var data sql.RawBytes
 		if err := rows.Scan(&seq, &data, &omitted); err != nil {
 			return nil, err
 		}
-		ev, err := decodeEvent(seq, data, nil)
+		ev, err := decodeEvent(&d, seq, data, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -126,13 +128,14 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 func scanEvents(rows rows) ([]*session.Event, error) {
 	defer rows.Close()
 	var evs []*session.Event
+	var d eventjson.Decoder
 	for rows.Next() {
 		var seq int64
 		var data, texts sql.RawBytes
 		if err := rows.Scan(&seq, &data, &texts); err != nil {
 			return nil, err
 		}
-		ev, err := decodeEvent(seq, data, texts)
+		ev, err := decodeEvent(&d, seq, data, texts)
 		if err != nil {
 			return nil, err
 		}
@@ -142,9 +145,8 @@ func scanEvents(rows rows) ([]*session.Event, error) {
 }
 
 // decodeEvent makes an event of its row.
-func decodeEvent(seq int64, data, texts []byte) (*session.Event, error) {
-	ev := new(session.Event)
-	err := ev.Decode(data)
+func decodeEvent(d *eventjson.Decoder, seq int64, data, texts []byte) (*session.Event, error) {
+	ev, err := d.Event(data)
 	if err == nil && texts != nil {
 		err = put(ev, texts)
 	}

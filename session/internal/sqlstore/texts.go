@@ -55,18 +55,16 @@ type pulled struct {
 	texts  []string // of the places
 }
 
-// pull returns the event as its JSON has it, and its long texts as the column has
-// them: nil if there are none. State is the event's delta, as JSON.
-func pull(ev *session.Event, state []value) (*session.Event, []byte, error) {
+// pull leaves in a copy of an event what its JSON has, and returns the long texts as the column
+// has them: nil if there are none. State is the event's delta, as JSON.
+func pull(row *session.Event, state []value) ([]byte, error) {
 	var p pulled
-	short := *ev
-	short.Content = p.content(ev.Content)
-	short.Actions.StateDelta = p.state(ev.Actions.StateDelta, state)
+	row.Content = p.content(row.Content)
+	row.Actions.StateDelta = p.state(row.Actions.StateDelta, state)
 	if len(p.places) == 0 {
-		return ev, nil, nil
+		return nil, nil
 	}
-	texts, err := p.join()
-	return &short, texts, err
+	return p.join()
 }
 
 // cut notes a text and returns what is left in its place.
@@ -98,8 +96,9 @@ func (p *pulled) content(c *genai.Content) *genai.Content {
 }
 
 func (p *pulled) part(i int, part *genai.Part) *genai.Part {
-	if part == nil {
-		return nil
+	if part == nil || len(part.Text) < longText && part.InlineData == nil && part.FunctionCall == nil &&
+		part.FunctionResponse == nil {
+		return part
 	}
 	short := *part
 	if long(part.Text) {

@@ -86,8 +86,8 @@ func (f *follower) finish(end supervisor.Ending) error {
 			return term.Failure(err)
 		}
 	}
-	res := result{answer: f.fold.Answer(), stop: f.fold.Stop(), findings: f.diagnosis.Findings(),
-		used: f.meter.Used(f.taken)}
+	res := result{answer: f.sees.Fold.Answer(), stop: f.sees.Fold.Stop(), findings: f.sees.Diagnosis.Findings(),
+		used: f.meter.Used(f.sees.Resources)}
 	f.ended(end, &res)
 	err := f.out.finished(f.req, res)
 	switch {
@@ -109,7 +109,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 	_, isPaused := errors.AsType[*supervisor.PausedError](end.Err)
 	switch {
 	case end.Err == nil:
-		res.code = exitCode(nil, f.fold.Stops(), f.req.ZeroOnLimit)
+		res.code = exitCode(nil, f.sees.Fold.Stops(), f.req.ZeroOnLimit)
 		if f.req.lasts {
 			res.next = append(res.next, "Look into it with: refrain show "+id)
 		}
@@ -145,7 +145,11 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 			res.status = string(stands)
 		}
 		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.Changed // else it would come to the same
-		if f.req.lasts && again && (!stands.Over() || stands == mark.RunCanceled) {
+		switch {
+		case !f.req.lasts || !again:
+		case stands == mark.RunFailed:
+			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
+		case !stands.Over() || stands == mark.RunCanceled:
 			res.next = append(res.next, runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 		}
 	}

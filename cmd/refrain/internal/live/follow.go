@@ -31,8 +31,9 @@ type Request struct {
 	// Resumed says that the run goes on, and is not new, and changed that it does so
 	// with another program.
 	Resumed, Changed bool
-	// Stands is how a run stood that is resumed.
+	// Stands is how a run stood that is resumed, and View its session, as it was read for that.
 	Stands *mark.Run
+	View   *session.View
 	// lasts says that the run is kept, and can be resumed, and leaves that it can go
 	// on in the background.
 	lasts, leaves bool
@@ -51,16 +52,14 @@ type follower struct {
 	Supervisor *supervisor.Supervisor
 	meter      term.Meter
 
-	mu        sync.Mutex
-	begun     bool            // the output was told
-	leaving   bool            // the run is to go on in the background
-	seen      int64           // number of the last event
-	wholes    runstore.Wholes // of the log
-	fold      progress.Fold
-	diagnosis progress.Diagnosis
-	taken     progress.Resources
-	busy      clocks
-	broken    error // standard output cannot be written to
+	mu      sync.Mutex
+	begun   bool            // the output was told
+	leaving bool            // the run is to go on in the background
+	seen    int64           // number of the last event
+	wholes  runstore.Wholes // of the log
+	sees    progress.Watch
+	busy    clocks
+	broken  error // standard output cannot be written to
 
 	presses atomic.Int32 // of Ctrl-C, and signals like it
 	why     atomic.Value // a string: the signal, if it was none of a key
@@ -71,7 +70,7 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 	grace time.Duration) (*follower, error) {
 	req.definition, req.lasts, req.leaves = def.Name, s.Durable, s.Durable && !s.Recorded
 	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(),
-		fold: progress.Fold{Owned: true}}
+		sees: progress.Watch{Fold: progress.Fold{Owned: true}}}
 	var err error
 	if f.out, err = newOutput(e, mode, f); err != nil {
 		return nil, err
@@ -137,12 +136,10 @@ func (f *follower) show(ev *session.Event) error {
 	case ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed:
 		f.again(ev.Seq)
 	default:
-		f.diagnosis.Add(ev)
-		f.taken.Add(ev)
 		f.busy.add(ev)
-		lines = f.fold.Add(ev)
+		lines = f.sees.Add(ev)
 	}
-	return f.out.event(ev, lines, &f.fold)
+	return f.out.event(ev, lines, &f.sees.Fold)
 }
 
 // again folds the log anew up to an event, without the events that were superseded.
@@ -161,14 +158,12 @@ func (f *follower) again(seq int64) {
 
 // refold folds a log from its beginning. It returns what counts of it.
 func (f *follower) refold(log []*session.Event) []*session.Event {
-	f.fold, f.diagnosis = progress.Fold{Owned: true, Whole: f.wholes.Of}, progress.Diagnosis{}
-	f.busy, f.taken = clocks{}, progress.Resources{}
+	f.sees = progress.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
+	f.busy = clocks{}
 	log = session.Current(log)
 	for _, ev := range log {
-		f.fold.Add(ev)
-		f.diagnosis.Add(ev)
+		f.sees.Add(ev)
 		f.busy.add(ev)
-		f.taken.Add(ev)
 	}
 	return log
 }
@@ -176,8 +171,16 @@ func (f *follower) refold(log []*session.Event) []*session.Event {
 // log is the outline of the run's log as the store has it now; empty if the store is
 // gone. It is not kept: it grows with the run.
 func (f *follower) log() []*session.Event {
-	view, run, err := f.stock.View(context.Background(), f.req.Session)
-	if err != nil || run == nil {
+	view, run := f.req.View, (*mark.Run)(nil)
+	if view != nil && view.LastSeq() == f.seen {
+		run = session.RunOf(view)
+	} else {
+		var err error
+		if view, run, err = f.stock.View(context.Background(), f.req.Session); err != nil {
+			return nil
+		}
+	}
+	if run == nil {
 		return nil
 	}
 	var log []*session.Event

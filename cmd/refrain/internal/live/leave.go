@@ -63,7 +63,7 @@ func (f *follower) left(end supervisor.Ending) bool {
 // handOver lets the run go on in the background. The terminal may be gone by now.
 func (f *follower) handOver(ctx context.Context) error {
 	id := f.req.Session
-	err := inBackground(ctx, f.e, f.stock, Launch{id: id, Grace: f.grace, Brief: f.fold.Stop() != nil})
+	err := inBackground(ctx, f.e, f.stock, Launch{id: id, Grace: f.grace, Brief: f.sees.Fold.Stop() != nil})
 	if err != nil {
 		f.out.close()
 		return term.Failure(fmt.Errorf("run %s is paused, and does not go on in the background: %w. %s", id, err,

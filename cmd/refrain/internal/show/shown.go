@@ -138,8 +138,7 @@ func parseDiff(s string) (from, to int, err error) {
 // what is recent, and all of one iteration of a loop, such as refine[3].
 func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, error) {
 	var live progress.Live
-	fold := progress.Fold{Whole: r.Wholes.Of}
-	var diagnosis progress.Diagnosis
+	sees := progress.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
 	last := progress.LastRun(r.Events)
 	for ev := range r.Wholes.Recent(last) {
 		if pass != "" && ev.Address.Under(pass) {
@@ -148,14 +147,13 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 		live.Add(ev)
 	}
 	for _, ev := range session.Current(last) {
-		fold.Add(ev)
-		diagnosis.Add(ev)
+		sees.Add(ev)
 	}
 	sum := progress.Summarize(last)
 	s := &Shown{
 		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
 		Waits:  sum.Waits,
-		Answer: fold.Answer(), Stops: fold.Stops(), Findings: diagnosis.Findings(), Tree: live.Tree(),
+		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
 	}
 	s.main, s.now = s.Tree.Main(), s.Tree.Now
 	s.Seconds = s.now.Seconds()

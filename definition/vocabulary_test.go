@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package vocabulary_test
+package definition_test
 
 import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/expr"
 )
 
 func TestKeyIsRefusedWithItsReason(t *testing.T) {
@@ -39,9 +40,9 @@ func TestWhatIsBuiltInIsNoKey(t *testing.T) {
 			t.Errorf("%q is built in, and can be a key", name)
 		}
 	}
-	for name := range vocabulary.TaskCounters {
-		if wrong := vocabulary.Key(name, "state"); name != "best_score" && wrong == nil {
-			t.Errorf("%q is a variable of expressions, and can be a key", name)
+	for _, v := range vocabulary.TaskVariables {
+		if wrong := vocabulary.Key(v.Name, "state"); v.Type != expr.Map && v.Name != "best_score" && wrong == nil {
+			t.Errorf("%q is a variable of expressions, and can be a key", v.Name)
 		}
 	}
 }

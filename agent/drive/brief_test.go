@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive_test
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// brief is an agent that ends at once, or says so.
+type brief struct {
+	*drive.Base
+	says bool
+}
+
+func (b *brief) Brief() bool { return b.says }
+
+func newBrief(t *testing.T, cfg agent.Config, says bool, run drive.Body) agent.Agent {
+	t.Helper()
+	b := &brief{says: says}
+	var err error
+	if b.Base, err = drive.NewBase(cfg, b, run); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// embeds has a Run of its own: what the agent in it says of itself does not hold.
+type embeds struct{ agent.Agent }
+
+func (embeds) Brief() bool { return true }
+
+// goroutine is the name of the one that calls it, as "goroutine 7 ".
+func goroutine() string {
+	name, _, _ := strings.Cut(string(debug.Stack()), "[")
+	return name
+}
+
+// A step that ends at once needs no goroutine of its own, though it has a grace.
+func TestBriefStepRunsWhereItsCallerDoes(t *testing.T) {
+	here, caller := false, goroutine()
+	run := func(_ agent.InvocationContext, yield func(*session.Event, error) bool) {
+		here = goroutine() == caller
+		yield(says("one"), nil)
+	}
+	callback := func(agent.Context) (*genai.Content, error) { return nil, nil }
+	for name, tt := range map[string]struct {
+		agent agent.Agent
+		here  bool
+	}{
+		"brief":           {newBrief(t, agent.Config{Name: "a"}, true, run), true},
+		"not brief":       {newBrief(t, agent.Config{Name: "a"}, false, run), false},
+		"says nothing":    {custom(t, "a", run), false},
+		"one that embeds": {embeds{newBrief(t, agent.Config{Name: "a"}, true, run)}, false},
+		"before callback": {newBrief(t, agent.Config{Name: "a",
+			BeforeAgentCallbacks: []agent.BeforeAgentCallback{callback}}, true, run), false},
+		"after callback": {newBrief(t, agent.Config{Name: "a",
+			AfterAgentCallbacks: []agent.AfterAgentCallback{callback}}, true, run), false},
+	} {
+		events := 0
+		res := watch(t.Context(), tt.agent, func(*session.Event) bool { events++; return true })
+		if res.Err != nil || res.Said == nil || events != 1 || here != tt.here {
+			t.Errorf("%s: in the goroutine of the caller: %v, %d events, %+v", name, here, events, res)
+		}
+	}
+}
+
+// It ends as any other step does.
+func TestBriefStepEndsAsOthersDo(t *testing.T) {
+	run := func(_ agent.InvocationContext, yield func(*session.Event, error) bool) { yield(says("one"), nil) }
+	for _, is := range []bool{true, false} {
+		a := newBrief(t, agent.Config{Name: "a"}, is, run)
+		if res := watch(t.Context(), a, func(*session.Event) bool { return false }); !res.Left || res.Err != nil {
+			t.Errorf("brief %v, the consumer leaves: %+v", is, res)
+		}
+		func() {
+			defer func() {
+				if v := recover(); v != "crash" {
+					t.Errorf("brief %v: recovered %v", is, v)
+				}
+			}()
+			watch(t.Context(), a, func(*session.Event) bool { panic("crash") })
+			t.Errorf("brief %v: a panic of the consumer is lost", is)
+		}()
+		panics := newBrief(t, agent.Config{Name: "a"}, is,
+			func(agent.InvocationContext, func(*session.Event, error) bool) { panic("boom") })
+		var err *agent.PanicError
+		if res := watch(t.Context(), panics, func(*session.Event) bool { return true }); !errors.As(res.Err, &err) {
+			t.Errorf("brief %v, a panic: %+v", is, res)
+		}
+		synctest.Test(t, func(t *testing.T) { // what it says after its time has no effect
+			late := errors.New("late")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, late)
+			defer cancel()
+			slow := newBrief(t, agent.Config{Name: "a"}, is,
+				func(_ agent.InvocationContext, yield func(*session.Event, error) bool) {
+					time.Sleep(2 * time.Second)
+					yield(says("late"), nil)
+				})
+			inv := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
+			step := drive.NewStep(inv, drive.StepConfig{Agent: slow, Grace: 3 * time.Second})
+			res := step.RunAs(drive.StepRun{Context: ctx, Late: late, Abandoned: errors.New("abandoned")},
+				func(*session.Event) bool { t.Errorf("brief %v: it is heard", is); return true })
+			if res.Err != late || res.Abandoned {
+				t.Errorf("brief %v, late: %+v", is, res)
+			}
+		})
+	}
+}

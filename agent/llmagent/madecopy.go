@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"google.golang.org/genai"
+)
+
+// madeCopy is a copy of a content, and what it takes to see that it is unchanged.
+type madeCopy struct {
+	of, copy *genai.Content
+	role     string
+	parts    []madePart
+}
+
+// free is memory for copies: to look at them is quick if they lie one behind the other.
+type free struct {
+	contents []genai.Content
+	list     []*genai.Part
+	parts    []madePart
+	used     int
+}
+
+func take[T any](free *[]T, n, ahead int) []T {
+	if len(*free) < n {
+		*free = make([]T, n+ahead)
+	}
+	taken := (*free)[:n:n]
+	*free = (*free)[n:]
+	return taken
+}
+
+// makeCopy copies a content of a history, which is not nil.
+func (f *free) makeCopy(of *genai.Content) madeCopy {
+	n := len(of.Parts)
+	ahead := min(f.used, 63) // short histories need little
+	f.used++
+	m := madeCopy{of: of, role: of.Role, copy: &take(&f.contents, 1, ahead)[0], parts: take(&f.parts, n, ahead)}
+	m.copy.Role, m.copy.Parts = of.Role, take(&f.list, n, ahead)
+	for i, p := range of.Parts {
+		m.copy.Parts[i] = m.parts[i].make(p)
+	}
+	return m
+}
+
+func (m *madeCopy) unchanged() bool {
+	c := m.copy
+	if c.Role != m.role || len(c.Parts) != len(m.parts) {
+		return false
+	}
+	for i := range m.parts {
+		if p := &m.parts[i]; c.Parts[i] != p.copy() || !p.unchanged() {
+			return false
+		}
+	}
+	return true
+}
+
+// madePart is a copy of a part, likewise.
+type madePart struct {
+	part    genai.Part
+	of      *genai.Part
+	text    string
+	thought bool
+	kind    partKind
+	values  *madeValue // the arguments or the result of a callPart
+}
+
+type partKind uint8
+
+const (
+	noPart   partKind = iota // nil
+	textPart                 // nothing but text
+	callPart                 // with a call or an answer besides
+	anyPart                  // compared by reflection
+)
+
+// make copies a part into m.
+func (m *madePart) make(of *genai.Part) *genai.Part {
+	if of == nil {
+		return nil
+	}
+	m.of, m.text, m.thought, m.kind = of, of.Text, of.Thought, anyPart
+	if isText(of) {
+		m.part, m.kind = *of, textPart
+		return &m.part
+	}
+	m.part = *copyPart(of)
+	if values, ok := valuesOf(of); ok {
+		if v, ok := newMadeValue(values); ok {
+			m.kind, m.values = callPart, &v
+		}
+	}
+	return &m.part
+}
+
+// copy is what is handed out.
+func (m *madePart) copy() *genai.Part {
+	if m.kind == noPart {
+		return nil
+	}
+	return &m.part
+}
+
+func (m *madePart) unchanged() bool {
+	p := &m.part
+	switch m.kind {
+	case textPart:
+		return p.Text == m.text && p.Thought == m.thought && isText(p)
+	case callPart:
+		values, ok := valuesOf(p)
+		return ok && p.Text == m.text && p.Thought == m.thought && m.sameCall() && m.values.is(values)
+	case anyPart:
+		return reflect.DeepEqual(p, m.of)
+	}
+	return true
+}
+
+// isText reports whether a part is nothing but text.
+func isText(p *genai.Part) bool {
+	return p.FunctionCall == nil && p.FunctionResponse == nil && p.ThoughtSignature == nil && !hasMore(p)
+}
+
+// valuesOf returns the arguments of a part with a call, or the result of one with an
+// answer. It returns false for other parts, and for what is rare.
+func valuesOf(p *genai.Part) (map[string]any, bool) {
+	switch call, answer := p.FunctionCall, p.FunctionResponse; {
+	case hasMore(p):
+		return nil, false
+	case call != nil && answer == nil:
+		return call.Args, call.PartialArgs == nil && call.WillContinue == nil
+	case call == nil && answer != nil:
+		return answer.Response, answer.Parts == nil && answer.WillContinue == nil
+	}
+	return nil, false
+}
+
+// sameCall reports whether a callPart is still about the same call.
+func (m *madePart) sameCall() bool {
+	p, of := &m.part, m.of
+	if !sameBytes(p.ThoughtSignature, of.ThoughtSignature) {
+		return false
+	}
+	if call := p.FunctionCall; call != nil {
+		return of.FunctionCall != nil && call.ID == of.FunctionCall.ID && call.Name == of.FunctionCall.Name
+	}
+	answer, was := p.FunctionResponse, of.FunctionResponse
+	return was != nil && answer.ID == was.ID && answer.Name == was.Name && answer.Scheduling == was.Scheduling
+}
+
+// hasMore reports whether a part has something besides text, a call and an answer.
+func hasMore(p *genai.Part) bool {
+	return p.MediaResolution != nil || p.CodeExecutionResult != nil || p.ExecutableCode != nil || p.FileData != nil ||
+		p.InlineData != nil || p.VideoMetadata != nil || p.ToolCall != nil || p.ToolResponse != nil ||
+		p.PartMetadata != nil || p.AudioTranscription != nil || p.MediaProcessing != "" || p.SpeechMetadata != nil
+}
+
+// sameBytes reports whether two slices are one.
+func sameBytes(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 && (a == nil) == (b == nil) || len(a) > 0 && &a[0] == &b[0])
+}
+
+// madeValue is a JSON value as it was when a copy of it was made.
+type madeValue struct {
+	value any // of a scalar
+	kind  valueKind
+	none  bool        // a nil map or slice
+	keys  []string    // of a map
+	items []madeValue // of a map, in the order of keys, or of a slice
+}
+
+type valueKind uint8
+
+const (
+	aScalar valueKind = iota
+	aMap
+	aSlice
+)
+
+// newMadeValue returns false for what JSON does not have.
+func newMadeValue(v any) (m madeValue, ok bool) {
+	add := func(v any) bool {
+		item, ok := newMadeValue(v)
+		m.items = append(m.items, item)
+		return ok
+	}
+	switch v := v.(type) {
+	case nil, bool, string, float64, json.Number, int, int64:
+		return madeValue{value: v}, true
+	case map[string]any:
+		m = madeValue{kind: aMap, none: v == nil}
+		for key, v := range v {
+			if m.keys = append(m.keys, key); !add(v) {
+				return m, false
+			}
+		}
+		return m, true
+	case []any:
+		m = madeValue{kind: aSlice, none: v == nil}
+		for _, v := range v {
+			if !add(v) {
+				return m, false
+			}
+		}
+		return m, true
+	}
+	return m, false
+}
+
+// is reports whether a value is as it was.
+func (m *madeValue) is(v any) bool {
+	switch m.kind {
+	case aMap:
+		v, ok := v.(map[string]any)
+		if !ok || len(v) != len(m.keys) || (v == nil) != m.none {
+			return false
+		}
+		for i, key := range m.keys {
+			if v, ok := v[key]; !ok || !m.items[i].is(v) {
+				return false
+			}
+		}
+		return true
+	case aSlice:
+		v, ok := v.([]any)
+		if !ok || len(v) != len(m.items) || (v == nil) != m.none {
+			return false
+		}
+		for i := range v {
+			if !m.items[i].is(v[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return v == m.value
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// finished is a [mark.StepFinished] with its outcome, so that both become JSON at once.
+type finished struct {
+	mark.StepFinished
+	Outcome *loop.Outcome `json:"outcome"`
+}
+
+// markFinished is the mark that a step has finished. Most steps end without anything special:
+// their JSON is written here, and that of others by package json, which takes four times as
+// long.
+func (r *run) markFinished(f *finished) (*mark.Mark, error) {
+	if text, ok := appendFinished(r.text[:0], f); ok {
+		r.text = text
+		return &mark.Mark{Kind: mark.KindStepFinished, Data: bytes.Clone(text)}, nil
+	}
+	data, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("encode mark %s: %w", mark.KindStepFinished, err)
+	}
+	return &mark.Mark{Kind: mark.KindStepFinished, Data: data}, nil
+}
+
+// appendFinished appends the JSON of the end of an ordinary step, as package json has it. It
+// returns false for another one.
+func appendFinished(dst []byte, f *finished) (_ []byte, ok bool) {
+	o, seconds := f.Outcome, f.Seconds
+	if isSpecial(f) || seconds != 0 && (math.IsNaN(seconds) || math.Abs(seconds) < 1e-6 || math.Abs(seconds) >= 1e21) {
+		return dst, false
+	}
+	dst = strconv.AppendFloat(append(dst, `{"seconds":`...), seconds, 'f', -1, 64)
+	dst = strconv.AppendInt(append(dst, `,"outcome":{"iteration":`...), int64(o.Iteration), 10)
+	dst = strconv.AppendInt(append(dst, `,"step":`...), int64(o.Step), 10)
+	for _, at := range [...]struct {
+		name string
+		time time.Time
+	}{{`,"started":"`, o.Started}, {`,"finished":"`, o.Finished}} {
+		if at.time.IsZero() {
+			continue
+		}
+		text, err := at.time.AppendText(append(dst, at.name...))
+		if err != nil {
+			return dst, false
+		}
+		dst = append(text, '"')
+	}
+	dst = appendNumber(dst, `,"between_ns":`, int64(o.Between))
+	if dst, ok = appendTexts(dst, `,"left":[`, o.Left); !ok {
+		return dst, false
+	}
+	if dst, ok = appendTexts(dst, `,"wrote":[`, o.Wrote); !ok {
+		return dst, false
+	}
+	if o.Fingerprint != "" {
+		if !isPlain(o.Fingerprint) {
+			return dst, false
+		}
+		dst = append(append(append(dst, `,"fingerprint":"`...), o.Fingerprint...), '"')
+	}
+	dst = appendNumber(dst, `,"state_size":`, o.StateSize)
+	return append(dst, "}}"...), true
+}
+
+func appendNumber(dst []byte, name string, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, name...), n, 10)
+}
+
+// appendTexts appends a list of texts unless it is nil.
+func appendTexts(dst []byte, name string, texts []string) (_ []byte, ok bool) {
+	if texts == nil {
+		return dst, true
+	}
+	dst = append(dst, name...)
+	for i, s := range texts {
+		if !isPlain(s) {
+			return dst, false
+		}
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), s...), '"')
+	}
+	return append(dst, ']'), true
+}
+
+// isPlain reports whether a text is the same in JSON.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
+
+// isSpecial reports whether the end of a step says more than appendFinished writes.
+func isSpecial(f *finished) bool {
+	o := f.Outcome
+	return f.Error != "" || f.Kind != "" || f.Permanent || f.Budget != "" || f.RetryAfter != 0 || f.Timeout ||
+		f.Canceled || f.Again || f.At != "" || f.Usage != nil ||
+		o.Waited != 0 || o.Failure != nil || o.Canceled != "" || o.Exit != nil || o.ExitWords || o.State != nil ||
+		o.Usage != (loop.Usage{}) || o.Cached || o.RolledBack
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/refrain-dev/refrain/agent/llmagent"
+)
+
+// The loop agent alone.
+func loopAlone(t *testing.T, tb *table) {
+	ownPart(t, tb, "loop alone", 0.5, 1, func(i implementation) func(int) (op, error) { return i.direct })
+}
+
+// The same through the runner and a session in memory, which keeps the events.
+func throughRunner(t *testing.T, tb *table) {
+	ownPart(t, tb, "runner", 0.9, 0, func(i implementation) func(int) (op, error) { return i.runner })
+}
+
+// ownPart measures loops of 1,000 iterations. Our own part of an event's cost is all but
+// what it takes to make the event and drop it. A bound of 0 allocations is no bound.
+func ownPart(t *testing.T, tb *table, what string, micros, allocs float64,
+	of func(implementation) func(int) (op, error)) {
+	const iterations = 1000
+	event := eventsAlone(3 * iterations)
+	sides := []side{sampled("event", event)}
+	var eino op
+	for _, i := range implementations {
+		if of(i) == nil || i.name == "marks" {
+			continue
+		}
+		do, err := of(i)(iterations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.name == "eino" {
+			eino = do
+			continue
+		}
+		sides = append(sides, sampled(i.name, do))
+	}
+	got := rounds(t, 9, sides...)
+	ours, alone := got["ours"], got["event"]
+	tb.atMost(what+", own part", "µs/event", micros, ours.cpu().minus(alone.cpu()).in(us),
+		floor("the fresh event alone", "µs", alone.cpu().in(us)))
+	own := ours.allocs().minus(alone.allocs())
+	if note := floor("the fresh event alone", "allocs", alone.allocs()); allocs > 0 {
+		tb.atMost(what+", own part", "allocs/event", allocs, own, note)
+	} else {
+		tb.tell(what+", own part", "allocs/event", own)
+	}
+	tb.tell(what+", whole", "µs/event", ours.cpu().in(us))
+	tb.tell("  by hand, bare event", "µs/event", got["floor"].cpu().in(us))
+	tb.tell("  by hand, with ID and time as ADK's", "µs/event", got["floorid"].cpu().in(us))
+	tb.tell("  by hand, our event", "µs/event", got["floorevent"].cpu().in(us))
+	m, err := eino.sample(1) // once: it is quadratic
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb.tell("  Eino, 1,000 iterations", "µs/event", series{m.cpu}.in(us))
+}
+
+// The runner with marks, in memory. An event is one that an agent said: the marks
+// around it are part of its cost.
+func withMarks(t *testing.T, tb *table) {
+	const iterations = 1000
+	do, err := oursRunner(true)(iterations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rounds(t, 9, sampled("event", eventsAlone(3*iterations)), sampled("marks", do))
+	marks, alone := got["marks"], got["event"]
+	tb.atMost("runner with marks, in memory", "µs/event", 8, marks.cpu().in(us),
+		floor("the fresh event alone; Eino and ADK have no marks", "µs", alone.cpu().in(us)))
+	tb.atMost("runner with marks, in memory", "allocs/event", 40, marks.allocs(),
+		floor("the fresh event alone", "allocs", alone.allocs()))
+	tb.atMost("runner with marks, in memory", "B/event", 4000, marks.bytes(),
+		floor("the fresh event alone", "B", alone.bytes()))
+}
+
+// A turn of a model loop that sees the whole conversation, with and without a callback.
+func modelTurns(t *testing.T, tb *table) {
+	const few, many = 50, 500
+	var sides []side
+	name := func(callbacks, k int) string { return fmt.Sprint(callbacks, " ", k) }
+	for callbacks := range 2 {
+		for _, k := range []int{few, many} {
+			do, err := modelLoop(k, llmagent.ContextFull, []llmagent.BeforeModelCallback{nothing}[:callbacks]...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sides = append(sides, sampled(name(callbacks, k), do))
+		}
+	}
+	answers := instant{draft}
+	sides = append(sides, sampled("answer", func() (int, error) {
+		const n = 1000
+		for range n {
+			answered = answers.answer()
+			made = newEvent(t.Context(), "run-1")
+		}
+		return n, nil
+	}))
+	got := rounds(t, 7, sides...)
+	alone := got["answer"].cpu()
+	for callbacks, what := range []string{"model loop, full history", "the same with one callback"} {
+		long, short := got[name(callbacks, many)].cpu(), got[name(callbacks, few)].cpu()
+		tb.atMost(fmt.Sprintf("%s, k = %d", what, many), "µs/turn", 10, long.in(us),
+			floor("a fresh answer and a fresh event alone", "µs", alone.in(us)))
+		tb.atMost(fmt.Sprintf("%s, k = %d to k = %d", what, many, few), "times", 1.25, long.over(short),
+			floor(fmt.Sprintf("at k = %d", few), "µs", short.in(us)))
+	}
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package genaischema
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"google.golang.org/genai"
+)
+
+// Form is how much of JSON Schema a provider takes for structured answers.
+type Form int
+
+// The forms.
+const (
+	// Closed objects have no properties that the schema does not name.
+	Closed Form = iota
+	// Bare is Closed without limits on values, such as minimum: they are put in words into the
+	// description. Anthropic's structured answers need it.
+	Bare
+)
+
+// Parameters returns the schema of a function's parameters; an object without properties if it
+// has none. It fails if the schema does not marshal to a JSON object.
+func Parameters(f *genai.FunctionDeclaration) (map[string]any, error) {
+	var own any = &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
+	switch {
+	case f.ParametersJsonSchema != nil:
+		own = f.ParametersJsonSchema
+	case f.Parameters != nil:
+		own = Of(f.Parameters)
+	}
+	schema, err := members(own)
+	if err != nil {
+		return nil, fmt.Errorf("parameters of function %q: %w", f.Name, err)
+	}
+	return schema, nil
+}
+
+// Answer returns the schema that a config asks an answer to have, in a form; nil if it asks for
+// none. A schema that is not genai's is left as it is. It fails if the schema does not marshal to a
+// JSON object.
+func Answer(c *genai.GenerateContentConfig, form Form) (map[string]any, error) {
+	own := c.ResponseJsonSchema
+	switch {
+	case own != nil:
+	case c.ResponseSchema != nil:
+		s := Of(c.ResponseSchema)
+		closed(s, form)
+		own = s
+	default:
+		return nil, nil
+	}
+	schema, err := members(own)
+	if err != nil {
+		return nil, fmt.Errorf("response %w", err)
+	}
+	return schema, nil
+}
+
+// members returns the members of anything that marshals to an object. They keep their order, as
+// they are not decoded.
+func members(v any) (map[string]any, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("schema is not a JSON object: %w", err)
+	}
+	out := make(map[string]any, len(raw))
+	for name, m := range raw {
+		out[name] = m
+	}
+	return out, nil
+}
+
+// closed brings a schema and those in it into a form.
+func closed(s *jsonschema.Schema, form Form) {
+	if s == nil {
+		return
+	}
+	if s.Properties != nil {
+		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	}
+	if form == Bare {
+		for _, l := range limits(s) {
+			s.Description = strings.TrimSpace(s.Description + " (" + l + ")")
+		}
+		s.MinItems, s.MaxItems, s.MinLength, s.MaxLength, s.MinProperties, s.MaxProperties = nil, nil, nil, nil, nil, nil
+		s.Minimum, s.Maximum, s.Pattern = nil, nil, ""
+	}
+	closed(s.Items, form)
+	for _, sub := range s.AnyOf {
+		closed(sub, form)
+	}
+	for _, sub := range s.Properties {
+		closed(sub, form)
+	}
+}
+
+// limits are a schema's limits on values, in words.
+func limits(s *jsonschema.Schema) (words []string) {
+	for _, l := range []struct {
+		name string
+		n    *int
+	}{
+		{"minItems", s.MinItems}, {"maxItems", s.MaxItems}, {"minLength", s.MinLength}, {"maxLength", s.MaxLength},
+		{"minProperties", s.MinProperties}, {"maxProperties", s.MaxProperties},
+	} {
+		if l.n != nil {
+			words = append(words, fmt.Sprintf("%s: %d", l.name, *l.n))
+		}
+	}
+	if s.Minimum != nil {
+		words = append(words, fmt.Sprintf("minimum: %v", *s.Minimum))
+	}
+	if s.Maximum != nil {
+		words = append(words, fmt.Sprintf("maximum: %v", *s.Maximum))
+	}
+	if s.Pattern != "" {
+		words = append(words, "pattern: "+s.Pattern)
+	}
+	return words
+}
+
+// Strict reports whether a schema keeps to what OpenAI demands of strict ones: every property is
+// required, and no default or length is given.
+func Strict(s *genai.Schema) bool {
+	if s == nil {
+		return true
+	}
+	if s.Default != nil || s.MinLength != nil || s.MaxLength != nil || s.MinProperties != nil ||
+		s.MaxProperties != nil ||
+		len(s.Required) != len(s.Properties) || !Strict(s.Items) {
+		return false
+	}
+	for name, sub := range s.Properties {
+		if !slices.Contains(s.Required, name) || !Strict(sub) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.AnyOf, func(sub *genai.Schema) bool { return !Strict(sub) })
+}

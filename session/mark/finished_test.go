@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mark_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// FuzzStepFinished holds the ends of steps against what encoding/json makes of them.
+func FuzzStepFinished(f *testing.F) {
+	for _, data := range []string{
+		`{"seconds":0.001067093,"outcome":{"iteration":1,"step":0,"wrote":["n"],"state_size":28},"usage":{"calls":1}}`,
+		`{"error":"panic: \"no\"","kind":"panic","permanent":true,"budget":"b","retry_after_ns":1000000000,"timeout":true,` +
+			`"canceled":true,"again":true,"at":"a/b","seconds":1e-9}`,
+		`{"Error":"case"}`, `{"error":null,"seconds":null,"outcome":null}`, `{"seconds":1,"seconds":2}`, `{"unknown":1}`,
+		`{"retry_after_ns":1.5}`, `{"retry_after_ns":9223372036854775807}`, `{"seconds":1e999}`, `{"seconds":"1"}`,
+		` { "outcome" : [ 1 , "\ud83d\udc3b" ] , "seconds" : -0 } `, `{"outcome":"\ud800"}`, "{\"at\":\"\xff\"}", ``, `null`, `{}x`,
+	} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var got, want mark.StepFinished
+		err := (&mark.Mark{Kind: mark.KindStepFinished, Data: data}).Decode(&got)
+		failed := json.Unmarshal(data, &want)
+		switch {
+		case (err == nil) != (failed == nil):
+			t.Fatalf("%s: got error %v, want %v", data, err, failed)
+		case err != nil && err.Error() != fmt.Sprintf("decode mark step_finished: %v", failed):
+			t.Fatalf("%s: got error %v, want %v", data, err, failed)
+		case !reflect.DeepEqual(got, want):
+			t.Fatalf("%s: got %+v, want %+v", data, got, want)
+		}
+	})
+}
+
+// The end of a step is read without an allocation.
+func TestStepFinishedIsReadInPlace(t *testing.T) {
+	m, err := mark.New(mark.KindStepFinished, mark.StepFinished{Seconds: 0.25, Outcome: json.RawMessage(`{"iteration":3}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fin := new(mark.StepFinished)
+	if n := testing.AllocsPerRun(100, func() {
+		*fin = mark.StepFinished{}
+		if err := m.Decode(fin); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+	fin.Outcome = append(fin.Outcome, 'x')
+	if fin.Usage != nil || string(m.Data) != `{"seconds":0.25,"outcome":{"iteration":3}}` {
+		t.Errorf("got usage %s, and the mark is now %s", fin.Usage, m.Data)
+	}
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seal
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Following is the hash of a loop or of a run that is kept up while the events are added to
+// the view that drives it, so that nobody has to read the log at the end. A nil Following has
+// no hash.
+type Following struct {
+	view       *session.View
+	loop       session.Address // empty: the run as a whole
+	invocation string
+	gone       mark.Spans // what was superseded when it began
+	end        func()
+
+	mu    sync.Mutex
+	hash  *Hash // nil: events are missing in it
+	err   error // of the first event that has no JSON
+	known int64 // the Seq of the last event that was there when it began
+	last  int64 // the Seq of the last event
+}
+
+// recent is how many events a Following looks back: those of other branches since a loop has
+// begun.
+const recent = 64
+
+// FollowLoop follows the loop at an address, which has just begun, in the run with that
+// invocation ID. In a run that was resumed the loop may begin again: then the hash has the events
+// that were replayed so far, if they come in the order of the log.
+func FollowLoop(view *session.View, loop session.Address, invocation string) *Following {
+	f := &Following{view: view, loop: loop, invocation: invocation, gone: view.Superseded()}
+	if !f.begin() {
+		f.End()
+	}
+	return f
+}
+
+// FollowRun follows a run that has just begun in a new session.
+func FollowRun(view *session.View, invocation string) *Following {
+	f := &Following{view: view, invocation: invocation}
+	if !f.begin() {
+		f.End()
+	}
+	return f
+}
+
+// begin takes in the events that are in the log already. Those that come meanwhile wait. It
+// reports whether they are all there.
+func (f *Following) begin() bool {
+	var shown session.Events // so far; asked before f.mu is held: the view locks in the other order
+	if f.loop != "" && f.view.Replaying() {
+		shown = f.view.Events()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var log session.Events
+	log, f.end = f.view.Follow(f.loop, f.add)
+	if f.take(log) || shown == nil {
+		return f.hash != nil
+	}
+	return f.take(shown) // it begins again, in a run that was resumed: its events come again
+}
+
+// take takes in the events of a log, and reports whether the loop or the run begins in it, not too
+// far back.
+func (f *Following) take(log session.Events) bool {
+	n := log.Len()
+	from := n
+	for from > max(0, n-recent) && !f.begins(log.At(from-1)) {
+		from--
+	}
+	if from == 0 || !f.begins(log.At(from-1)) {
+		return false
+	}
+	f.known = log.At(n - 1).Seq
+	if f.hash, f.last = New(), f.known; f.loop == "" {
+		from-- // a loop's own beginning is not in its hash, that of a run is
+	}
+	for ; from < n && f.err == nil; from++ {
+		if ev := log.At(from); f.loop == "" || ev.Address.Under(f.loop) && f.counts(ev) {
+			f.err = f.hash.Add(ev)
+		}
+	}
+	return true
+}
+
+// begins reports whether the loop or the run begins with an event.
+func (f *Following) begins(ev *session.Event) bool {
+	if f.loop == "" {
+		return ev.Seq == 1 && ev.InvocationID == f.invocation
+	}
+	return ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == f.loop && f.counts(ev)
+}
+
+func (f *Following) counts(ev *session.Event) bool {
+	return ev.InvocationID == f.invocation && !f.gone.Has(ev.Seq)
+}
+
+// add adds an event that was added to the view.
+func (f *Following) add(ev *session.Event, data []byte, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.hash == nil || f.err != nil || f.loop != "" && !f.counts(ev):
+		return
+	case f.loop != "" && ev.Seq <= f.known:
+		return // it comes again, and is in the hash
+	case f.loop == "" && ev.Seq != f.last+1, ev.Seq <= f.last, ev.Omitted > 0:
+		f.hash = nil
+		return
+	}
+	if f.last, f.err = ev.Seq, err; err == nil {
+		f.hash.add(data)
+	}
+}
+
+// End ends the following. The hash stays as it is.
+func (f *Following) End() {
+	if f != nil {
+		f.end()
+	}
+}
+
+// Hash returns a copy of the hash over the events so far; nil if it lacks events, so that the
+// log has to be read. The error is that of [Hash.Add] for the first event that has no JSON.
+func (f *Following) Hash() (*Hash, error) {
+	d, _, err := f.upTo()
+	return d, err
+}
+
+// upTo is Hash, and the Seq of the last event.
+func (f *Following) upTo() (*Hash, int64, error) {
+	if f == nil || !slices.Equal(f.gone, f.view.Superseded()) && f.loop != "" {
+		return nil, 0, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.hash == nil || f.err != nil {
+		return nil, 0, f.err
+	}
+	return f.hash.clone(), f.last, nil
+}
+
+// Run is the function [Run] with the log of the session: it reads those events of the log that
+// were added after the ones that were followed.
+func (f *Following) Run(log session.Events, end *session.Event) error {
+	d, last, err := f.upTo()
+	if err != nil {
+		return err
+	}
+	i := log.Len()
+	for d != nil && i > 0 && log.At(i-1).Seq > last {
+		i--
+	}
+	if d == nil || i == 0 || log.At(i-1).Seq != last {
+		return Run(log.All(), end)
+	}
+	for ; i < log.Len() && log.At(i).Seq < end.Seq; i++ {
+		if err := d.Add(log.At(i)); err != nil {
+			return err
+		}
+		last = log.At(i).Seq
+	}
+	return d.seal(end, last)
+}

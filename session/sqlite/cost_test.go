@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/refrain-dev/refrain/internal/committest"
+	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/sqlite"
+)
+
+// An append is one transaction, with its state, and so are several events that are
+// appended together.
+func TestAppendIsOneTransaction(t *testing.T) {
+	committest.Start()
+	svc := open(t, filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{})
+	s := create(t, svc, "s1")
+	before := committest.Commits()
+	for range 50 {
+		if err := svc.AppendEvent(t.Context(), s, said()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := committest.Commits() - before; n != 50 {
+		t.Errorf("50 appends take %d transactions, want 50", n)
+	}
+	var evs []*session.Event
+	for range 50 {
+		evs = append(evs, said())
+	}
+	before = committest.Commits()
+	if err := svc.AppendEvents(t.Context(), s, evs); err != nil {
+		t.Fatal(err)
+	}
+	if n := committest.Commits() - before; n != 1 {
+		t.Errorf("an append of 50 events takes %d transactions, want 1", n)
+	}
+}
+
+// spent is what an event allocates.
+type spent struct{ allocs, bytes float64 }
+
+// perEvent measures what do allocates for n events: the least of three, since the runtime
+// may be at work too.
+func perEvent(n int, do func()) (least spent) {
+	for i := range 4 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		s := spent{float64(after.Mallocs-before.Mallocs) / float64(n), float64(after.TotalAlloc-before.TotalAlloc) / float64(n)}
+		switch i {
+		case 0: // warms up
+		case 1:
+			least = s
+		default:
+			least = spent{min(least.allocs, s.allocs), min(least.bytes, s.bytes)}
+		}
+	}
+	return least
+}
+
+// To read a session takes less than encoding/json takes for its events; and its newest
+// events cost the same, whatever is before them.
+func TestLoadCost(t *testing.T) {
+	const short, recent = 100, 20
+	long := longtest.N(2_000, 10_000)
+	svc := open(t, filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{Relaxed: true})
+	for _, n := range []int{short, long} {
+		var evs []*session.Event
+		for range n {
+			evs = append(evs, said())
+		}
+		if err := svc.AppendEvents(t.Context(), create(t, svc, "s"+strconv.Itoa(n)), evs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(n, newest int) func() {
+		return func() {
+			req := &session.GetRequest{AppName: app, UserID: ana, SessionID: "s" + strconv.Itoa(n), NumRecentEvents: newest}
+			resp, err := svc.Get(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ev := range resp.Session.Events().All() {
+				if ev.Author != "critic" || len(ev.Text()) < 40 {
+					t.Fatalf("event %+v", ev)
+				}
+			}
+		}
+	}
+	data, err := json.Marshal(said())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type plain session.Event // without our UnmarshalJSON
+	byHand := perEvent(long, func() {
+		for range long {
+			if err := json.Unmarshal(data, new(plain)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	all := perEvent(long, look(long, 0))
+	t.Logf("an event of %d: %.2f; by encoding/json %.2f", long, all, byHand)
+	if all.allocs > 0.65*byHand.allocs || all.bytes > 1.2*byHand.bytes {
+		t.Errorf("an event of %d takes %.2f to read, by encoding/json %.2f", long, all, byHand)
+	}
+	few, many := perEvent(recent, look(short, recent)), perEvent(recent, look(long, recent))
+	t.Logf("one of the newest %d: %.2f of %d, %.2f of %d", recent, few, short, many, long)
+	if many.allocs > few.allocs+2 || many.bytes > few.bytes+100 {
+		t.Errorf("one of the newest %d events of %d takes %.2f to read, of %d %.2f", recent, long, many, short, few)
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"maps"
+)
+
+// stateSizes are the sizes of a view's keys, kept up as they are written: a loop asks after each
+// step, and a state can be large. A zero stateSizes is that of a view that nobody has asked.
+type stateSizes struct {
+	of    map[string]int64
+	total int64
+}
+
+// put writes one key that is in no iteration. v.mu is held.
+func (v *View) put(key string, value any) {
+	v.whole = nil
+	if v.sizes.of != nil {
+		v.sizes.put(key, value)
+	}
+	if value == nil {
+		delete(v.state, key)
+		return
+	}
+	if v.state == nil {
+		v.state = make(map[string]any)
+	}
+	v.state[key] = value
+}
+
+func (s *stateSizes) put(key string, value any) {
+	if was, ok := s.of[key]; ok {
+		s.total -= was
+		delete(s.of, key)
+	}
+	if value != nil {
+		n := sizeOfKey(key) + StateSize(value)
+		s.of[key] = n
+		s.total += n
+	}
+}
+
+// Map returns the state as a map. Others may have the same one: do not change it.
+func (s stateAt) Map() map[string]any {
+	s.view.mu.Lock()
+	defer s.view.mu.Unlock()
+	if s.view.whole == nil {
+		if s.view.whole = maps.Clone(s.view.state); s.view.whole == nil {
+			s.view.whole = make(map[string]any)
+		}
+	}
+	if len(s.view.scoped) == 0 {
+		return s.view.whole
+	}
+	all := maps.Clone(s.view.whole)
+	for _, sv := range s.view.scoped {
+		if seen := s.view.scopedValue(sv.key, s.at); seen != nil {
+			all[sv.key] = seen.value
+		}
+	}
+	return all
+}
+
+// Size returns the [StateSize] of the state. Only values that were written since the last call
+// are measured.
+func (s stateAt) Size() int64 {
+	s.view.mu.Lock()
+	defer s.view.mu.Unlock()
+	sizes := &s.view.sizes
+	if sizes.of == nil {
+		sizes.of, sizes.total = make(map[string]int64, len(s.view.state)), StateSize(map[string]any{})
+		for k, value := range s.view.state {
+			sizes.put(k, value)
+		}
+	}
+	total := sizes.total
+	for i := range s.view.scoped {
+		sv := &s.view.scoped[i]
+		if s.view.scopedValue(sv.key, s.at) != sv {
+			continue // another one is seen in its place
+		}
+		if sv.size == 0 {
+			sv.size = sizeOfKey(sv.key) + StateSize(sv.value)
+		}
+		total += sv.size
+	}
+	return total
+}
+
+// StateSize returns about how many bytes a value of the state takes as JSON.
+func StateSize(v any) int64 {
+	switch x := v.(type) {
+	case string:
+		return int64(len(x)) + 2
+	case []byte:
+		return int64(len(x))
+	case map[string]any:
+		n := int64(2)
+		for k, v := range x {
+			n += sizeOfKey(k) + StateSize(v)
+		}
+		return n
+	case []any:
+		n := int64(2)
+		for _, v := range x {
+			n += StateSize(v) + 1
+		}
+		return n
+	case nil, bool, int, int64, float64:
+		return 8
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return int64(len(b))
+}
+
+// sizeOfKey is that of a key, its quotes, its colon and its comma.
+func sizeOfKey(key string) int64 { return int64(len(key)) + 4 }
