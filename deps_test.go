@@ -53,6 +53,7 @@ internal/credential:
 internal/genaischema:
 internal/requesttemplate: template
 internal/interpreter:
+internal/leaktest:
 internal/longtest:
 internal/pipe:
 internal/procgroup:

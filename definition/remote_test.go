@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
@@ -115,10 +114,9 @@ sub_agents:
   - {name: far, type: a2a, endpoint: %q, payload: hi, timeout: 300ms, output_key: said}
   - {name: report, text: "then: {{said}}"}
 `, a.serve(t)+"/x"))
-	began := time.Now()
 	stop, answer := stopOf(t, d, definition.BuildConfig{}, nil)
-	if answer != "then: " || stop.Timeouts != 1 || time.Since(began) > 5*time.Second {
-		t.Errorf("%q, %v after %s", answer, stop, time.Since(began))
+	if answer != "then: " || stop.Timeouts != 1 {
+		t.Errorf("%q, %v", answer, stop)
 	}
 }
 

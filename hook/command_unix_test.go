@@ -112,7 +112,7 @@ func TestNothingIsLeftOfACommand(t *testing.T) {
 	if err := sh(t, "exec 3>"+fifo+"; echo begun >&3; sleep 100 >/dev/null 2>&1 &", hook.Config{Veto: true}).Call(t.Context(), told); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := f.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := io.ReadAll(f); err != nil || string(data) != "begun\n" {

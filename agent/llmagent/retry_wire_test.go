@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/anthropic"
 	"github.com/refrain-dev/refrain/model/gemini"
@@ -87,7 +88,12 @@ func TestProviderThatFails(t *testing.T) {
 						transport := new(http.Transport)
 						script := scripted.Script{Answers: slices.Concat([]scripted.Answer{says("Hello."), calls("look")}, tt.answers)}
 						llm, srv := open(t, script, &http.Client{Transport: transport})
-						defer goleak.VerifyNone(t, goleak.IgnoreCurrent()) // before the server and the context end
+						running := goleak.IgnoreCurrent()
+						defer func() { // before the server and the context end
+							if err := leaktest.Find(running); err != nil {
+								t.Error(err)
+							}
+						}()
 						defer transport.CloseIdleConnections()
 						th := newThread(t, newAgent(t, llmagent.Config{
 							Name: "a", Model: llm, OutputKey: "doc", Tools: []tool.Tool{answering(t, "look", "a cat")},

@@ -5,6 +5,7 @@ package remoteagent_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,8 +84,13 @@ func TestResumedRunTakesUpTheTask(t *testing.T) {
 					// The process dies while it waits: it cancels nothing, and stores
 					// nothing of what it hears later.
 					r.refuseCancels()
-					store.at = func(ev *session.Event) bool { return ev.Author == "far" && ev.Content != nil }
-					time.AfterFunc(300*time.Millisecond, func() { close(finish) })
+					noted := sync.OnceFunc(func() { close(finish) })
+					store.at = func(ev *session.Event) bool {
+						if ev.Author == "far" && ev.CustomMetadata != nil {
+							noted()
+						}
+						return ev.Author == "far" && ev.Content != nil
+					}
 				}
 				for _, err := range newRunner(t, store, l()).Run(ctx, "ana", "s", user("Hi"), agent.RunConfig{}) {
 					if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errEnough) {

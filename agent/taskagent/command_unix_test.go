@@ -319,7 +319,7 @@ func readFIFO(t *testing.T, fifo string, then func()) (pid int) {
 // isGone waits until a process that has closed its files is dead.
 func isGone(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); alive(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("process %d, started by the command, is alive", pid)
 		}

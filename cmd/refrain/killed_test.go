@@ -217,7 +217,7 @@ func oneOf(text string, parts ...string) bool {
 func (k *attack) quiet() {
 	k.Helper()
 	var left []string
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		if left = orphans(nil); len(left) == 0 && k.w.idle() {
 			return
 		}

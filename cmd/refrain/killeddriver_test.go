@@ -56,7 +56,7 @@ func (r *refrains) start(args ...string) *process {
 }
 
 // mostTime is the longest that refrain may take to end when it was told to.
-const mostTime = 60 * time.Second
+const mostTime = 3 * time.Minute
 
 // end waits until the process has ended. One that hangs is an error, with its
 // goroutines.
@@ -71,7 +71,7 @@ func (r *refrains) end(p *process) {
 	_ = p.Process.Signal(syscall.SIGABRT)
 	select {
 	case <-p.ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		_ = p.Process.Kill()
 		<-p.ended
 	}

@@ -157,7 +157,7 @@ func (w *witness) look(rw http.ResponseWriter, req *http.Request) {
 // for what is under way, which may have outlived the process that began it.
 func (w *witness) find(id string) *effect {
 	for range 2 { // a command may be just about to begin
-		for until := time.Now().Add(10 * time.Second); hasProcess("REFRAIN_CALL_ID="+id) && time.Now().Before(until); {
+		for until := time.Now().Add(time.Minute); hasProcess("REFRAIN_CALL_ID="+id) && time.Now().Before(until); {
 			time.Sleep(5 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -30,7 +30,7 @@ const slowLoop = `
 name: slow
 sub_agents:
   - {name: draft, text: first draft}
-  - {name: wait, command: [sh, -c, "touch started; sleep 60"]}
+  - {name: wait, command: [sh, -c, "touch started; sleep 300"]}
 `
 
 // M16, T20: in a terminal, c pressed twice ends the run, and so does Ctrl-C, pressed
@@ -190,7 +190,7 @@ func (a *atTerminal) text() string {
 
 func (a *atTerminal) until(what string, ok func() bool) {
 	a.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
@@ -224,7 +224,7 @@ func (a *atTerminal) signal(s os.Signal) {
 // wait is how the process ends.
 func (a *atTerminal) wait() int {
 	a.t.Helper()
-	kill := time.AfterFunc(40*time.Second, func() { a.cmd.Process.Kill() })
+	kill := time.AfterFunc(2*time.Minute, func() { a.cmd.Process.Kill() })
 	defer kill.Stop()
 	err := a.cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

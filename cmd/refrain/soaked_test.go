@@ -102,7 +102,7 @@ func (s *soaking) descriptors() int {
 func (s *soaking) nothingIsLeft(descriptors, goroutines int) {
 	s.Helper()
 	var files, routines int
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		files, routines = s.descriptors(), runtime.NumGoroutine()
 		if files <= descriptors && routines <= goroutines {
 			break

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/progress"
@@ -27,11 +27,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// The one goroutine that is let pass is started by a dependency of genai when the
-// program starts.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
-}
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // ask runs a loop of the examples with the analyst at base, and the answers of a
 // script. It returns why it stopped, what the analyst's step has written, in order,

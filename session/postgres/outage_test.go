@@ -138,7 +138,7 @@ func TestServerThatGoesAwayIsWaitedFor(t *testing.T) {
 // until waits for something that others bring about.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if t.Failed() {
 			return
 		}
@@ -167,7 +167,7 @@ func TestServerThatStaysAwayIsAnError(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "does not answer") {
 			t.Errorf("get: got %v", err)
 		}
-		if d := time.Since(start); d > 10*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("two calls that wait for 700 ms took %v", d)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -13,8 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sessiontest"
@@ -60,7 +59,7 @@ func run(m *testing.M) int {
 	}()
 	cluster.dsn = strings.TrimSpace(string(out))
 	code := m.Run()
-	if err := goleak.Find(goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")); err != nil && code == 0 {
+	if err := leaktest.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -55,7 +55,7 @@ type watchSuite struct {
 
 // patient is a context that ends when a watch has surely failed.
 func (s *suite) patient() context.Context {
-	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), 3*time.Minute)
 	s.Cleanup(cancel)
 	return ctx
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -17,15 +16,13 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
 
-func TestMain(m *testing.M) {
-	// genai brings OpenCensus along, which starts a goroutine as it is loaded.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
-}
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // say hands an event on; false says that nobody listens any more.
 type say = func(*session.Event) bool

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -277,7 +278,12 @@ func TestExitLetsTheOthersFinish(t *testing.T) {
 
 // T19: outside a bubble, with real goroutines and in every place.
 func TestNoGoroutineIsLeft(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	running := goleak.IgnoreCurrent()
+	defer func() {
+		if err := leaktest.Find(running); err != nil {
+			t.Error(err)
+		}
+	}()
 	var subs []agent.Agent
 	for i := range 8 {
 		subs = append(subs, speaker(t, fmt.Sprint("a", i), "one", "two", "three"))

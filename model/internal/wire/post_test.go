@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/internal/wire"
 )
@@ -64,7 +65,7 @@ func both(t *testing.T, run func(t *testing.T, stream bool)) {
 		t.Run(fmt.Sprintf("stream=%v", stream), func(t *testing.T) {
 			running := goleak.IgnoreCurrent()
 			t.Cleanup(func() {
-				if err := goleak.Find(running); err != nil {
+				if err := leaktest.Find(running); err != nil {
 					t.Error(err)
 				}
 			})
@@ -248,7 +249,7 @@ func TestCancelClosesTheConnection(t *testing.T) {
 		}
 		select {
 		case <-left:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the connection is still open")
 		}
 	})
@@ -267,11 +268,11 @@ func TestConsumerThatStopsClosesTheConnection(t *testing.T) {
 	}
 	select {
 	case <-left:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the connection is still open")
 	}
 	srv.Close()
-	if err := goleak.Find(running); err != nil {
+	if err := leaktest.Find(running); err != nil {
 		t.Error(err)
 	}
 }

@@ -51,7 +51,7 @@ func TestRetryAfter(t *testing.T) {
 		{"Retry-After", "3", 3 * time.Second, 3 * time.Second},
 		{"Retry-After", " 0.25 ", 250 * time.Millisecond, 250 * time.Millisecond},
 		{"Retry-After-Ms", "1200", 1200 * time.Millisecond, 1200 * time.Millisecond},
-		{"Retry-After", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat), 50 * time.Second, time.Minute},
+		{"Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 50 * time.Minute, time.Hour},
 		{"Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT", 0, 0},
 		{"Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT", 24 * time.Hour, 24 * time.Hour},
 		{"Retry-After", "-5", 0, 0},

@@ -19,14 +19,13 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
+
+	"github.com/refrain-dev/refrain/internal/leaktest"
 )
 
 var update = flag.Bool("update", false, "rewrite the screens in testdata")
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
-}
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // terminal is a pseudo-terminal with the screen that somebody in front of it would
 // see.
@@ -138,7 +137,7 @@ func (x *terminal) written() string {
 // until waits for the screen to be as it should.
 func (x *terminal) until(what string, ok func(string) bool) {
 	x.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for !ok(x.text()) {
 		select {
 		case <-x.changed:
@@ -168,7 +167,7 @@ func (x *terminal) golden(name string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for x.text() != string(want) {
 		select {
 		case <-x.changed:
