@@ -84,6 +84,7 @@ agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session
 runner: agent agent/drive session session/store session/statekey session/lease session/mark artifact memory model tool/toolconfirmation
 progress: session session/statekey session/seal session/mark loop
+runlog: loop progress session session/lease session/mark session/seal session/statekey session/store
 hook: internal/credential internal/interpreter internal/procgroup
 definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
 rehearsal/internal/study: definition expr loop model/scripted session session/mark
@@ -93,19 +94,20 @@ supervisor: agent artifact loop memory progress runner session session/store ses
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
+definition/program: agent budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
 cmd/refrain: ...
 cmd/refrain/internal/tui: progress loop session
 cmd/refrain/internal/term: definition expr progress
-cmd/refrain/internal/deffile: cmd/refrain/internal/term agent budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
+cmd/refrain/internal/deffile: cmd/refrain/internal/term agent budget definition definition/dialect definition/program session/mark supervisor
 cmd/refrain/internal/graph: cmd/refrain/internal/term definition loop
-cmd/refrain/internal/check: cmd/refrain/internal/term definition
+cmd/refrain/internal/check: definition progress
 cmd/refrain/internal/backtest: cmd/refrain/internal/term expr loop progress session session/... yaml
-cmd/refrain/internal/doctor: cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore agent definition model model/provider session session/... tool/mcptoolset
-cmd/refrain/internal/show: cmd/refrain/internal/term cmd/refrain/internal/runstore expr loop progress session session/...
-cmd/refrain/internal/events: cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore expr loop progress session session/...
-cmd/refrain/internal/live: cmd/refrain/internal/tui cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore cmd/refrain/internal/events agent budget definition loop progress session session/... supervisor
-cmd/refrain/internal/runstore: cmd/refrain/internal/term cmd/refrain/internal/deffile artifact artifact/disk expr loop memory progress session session/... supervisor
+cmd/refrain/internal/doctor: cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore agent definition model model/provider progress session session/... tool/mcptoolset
+cmd/refrain/internal/show: cmd/refrain/internal/term cmd/refrain/internal/runstore expr loop progress runlog session session/...
+cmd/refrain/internal/events: cmd/refrain/internal/term cmd/refrain/internal/runstore definition/program expr loop progress session session/...
+cmd/refrain/internal/live: cmd/refrain/internal/tui cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore cmd/refrain/internal/events agent budget definition loop progress runlog session session/... supervisor
+cmd/refrain/internal/runstore: cmd/refrain/internal/term cmd/refrain/internal/deffile artifact artifact/disk definition/program expr memory progress runlog session session/... supervisor
 examples/...: ...
 `
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -53,11 +54,22 @@ type BuildConfig struct {
 	// Getenv reads an environment variable: for models, and for the variables that the file passes
 	// to tool servers. Nil uses os.Getenv.
 	Getenv func(string) string
+	// Transport sends what agents of the types http and a2a, webhooks and the clients of tool servers
+	// send; nil means http.DefaultTransport. Models have connections of their own.
+	Transport http.RoundTripper
 	// Cleanup receives functions that stop the tool servers; call them when the agents are no
 	// longer used. With nil the servers run until the process ends.
 	Cleanup func(func() error)
 	// StandIns replace what leaves the process, for rehearsals.
 	StandIns StandIns
+}
+
+// client sends what agents send; nil is each agent's own.
+func (cfg *BuildConfig) client() *http.Client {
+	if cfg.Transport == nil {
+		return nil
+	}
+	return &http.Client{Transport: cfg.Transport}
 }
 
 // Build makes the agents. Each call makes new ones, for one tree. ctx is for opening models; the
@@ -98,7 +110,7 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	case a.Type == TypeLLM:
 		return b.llm(a)
 	case a.Type == TypeA2A:
-		return newRemote(a, cb)
+		return newRemote(a, cb, b.cfg.client())
 	case a.Type == TypeHuman:
 		return newHuman(a, cb)
 	case a.Type == TypeFunc:

@@ -300,7 +300,8 @@ func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
 				return nil, trouble{cb.SecretEnv + ": " + err.Error(), ""}
 			}
 		}
-		h, err = hook.NewWebhook(hook.WebhookConfig{Config: cfg, URL: cb.Webhook, Secret: secret})
+		h, err = hook.NewWebhook(hook.WebhookConfig{Config: cfg, URL: cb.Webhook, Secret: secret,
+			Client: b.cfg.client()})
 	case cb.Command != nil:
 		h, err = hook.NewCommand(hook.CommandConfig{Config: cfg, Args: cb.Command, Dir: b.cfg.Root})
 	default:

@@ -256,7 +256,7 @@ func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 		h := find.HTTP
 		made, err = taskagent.NewHTTPReconcile(taskagent.HTTPConfig{
 			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-			Timeout: h.Timeout, SizeLimit: h.SizeLimit, RedirectHosts: h.RedirectHosts,
+			Timeout: h.Timeout, SizeLimit: h.SizeLimit, RedirectHosts: h.RedirectHosts, Client: cfg.client(),
 		})
 	}
 	if err != nil {

@@ -174,6 +174,7 @@ func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
 		return nil
 	}
 	own := mcpConfig(m, b.cfg.Root)
+	own.RoundTripper = b.cfg.Transport
 	own.ConnectTimeout = b.cfg.InitTimeout + time.Second // who waits for it says it better
 	for _, name := range m.PassEnv {
 		own.Env = append(own.Env, name+"="+b.getenv(name))

@@ -500,7 +500,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 		return taskagent.NewHTTP(taskagent.HTTPConfig{
 			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
 			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
-			RedirectHosts: h.RedirectHosts,
+			RedirectHosts: h.RedirectHosts, Client: cfg.client(),
 		})
 	case TypeTemplate:
 		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})

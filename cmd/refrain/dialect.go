@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition/dialect"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // dialectFlags are the flags of refrain import and refrain export where they
@@ -27,7 +27,7 @@ func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
 	if !f.json {
 		return r.Format(w)
 	}
-	enc := term.NewJSON(w)
+	enc := progress.NewJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)

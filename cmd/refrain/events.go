@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -116,7 +117,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 	switch status {
 	case string(mark.RunWaiting):
 		lines = append([]string{"run " + run.ID + " " + runstore.WaitsForPerson}, runstore.Asks(run.ID, sum)...)
-	case string(mark.RunIsPaused), runstore.StatusInterrupted:
+	case string(mark.RunIsPaused), runlog.StatusInterrupted:
 		lines = []string{"run " + run.ID + " is " + status, run.HowToResume()}
 	}
 	for _, l := range lines {
@@ -134,7 +135,7 @@ func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole
 	ev = whole(ev)
 	var line []byte
 	if f.json {
-		text, err := term.MarshalJSON(ev)
+		text, err := progress.MarshalJSON(ev)
 		if err != nil {
 			return term.Failure(fmt.Errorf("event %d: %w", ev.Seq, err))
 		}

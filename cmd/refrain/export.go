@@ -17,6 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition/dialect"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 )
 
 func newExport(e *term.Env) *cobra.Command {
@@ -73,7 +75,7 @@ func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
 			}
 			text := file.Data
 			if term.IsTerminal(e.Stdout) {
-				text = term.EscapeJSON(text)
+				text = progress.EscapeJSON(text)
 			}
 			if _, err := fmt.Fprintf(term.Exactly(e.Stdout), "# %s\n%s", file.Name, text); err != nil {
 				return err
@@ -190,8 +192,9 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 			return term.Failure(err)
 		}
 	}
+	opts := runlog.ExportOptions{Audit: f.audit, Version: term.Version()}
 	if f.out == "" || f.out == "-" {
-		if _, err := run.Export(term.Exactly(e.Stdout), f.audit); err != nil {
+		if _, err := run.Export(term.Exactly(e.Stdout), opts); err != nil {
 			return term.Failure(fmt.Errorf("export run %s: %w", run.ID, err))
 		}
 		return nil
@@ -208,7 +211,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	if err != nil {
 		return term.UsageError(fmt.Errorf("-o: %w", err))
 	}
-	hash, err := run.Export(file, f.audit)
+	hash, err := run.Export(file, opts)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return term.Failure(errors.Join(fmt.Errorf("export run %s: %w", run.ID, err), os.Remove(f.out)))
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition/dialect"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -83,7 +85,7 @@ func writeImported(e *term.Env, f dialectFlags, res *dialect.Result) error {
 	if f.out == "" {
 		text := res.YAML
 		if term.IsTerminal(e.Stdout) {
-			text = term.EscapeJSON(text)
+			text = progress.EscapeJSON(text)
 		}
 		_, err := term.Exactly(e.Stdout).Write(text)
 		return err
@@ -145,7 +147,7 @@ func holdsRun(name string) bool {
 		return false
 	}
 	defer f.Close()
-	line, err := runstore.ReadLine(bufio.NewReaderSize(f, 1<<16))
+	line, err := runlog.ReadLine(bufio.NewReaderSize(f, 1<<16))
 	var first struct{ Type, InvocationID string }
 	return (err == nil || errors.Is(err, io.EOF)) && json.Unmarshal(line, &first) == nil &&
 		(first.Type == "run" || first.InvocationID != "")
@@ -157,7 +159,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	if err != nil {
 		return err
 	}
-	run := &runstore.Run{File: log, Events: log.Events}
+	run := &runlog.Run{File: log, Events: log.Events}
 	if log.Head != nil {
 		run.ID, run.Initial = log.Head.ID, log.Head.State
 	}
@@ -185,7 +187,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 		return err
 	}
 	defer closeStore()
-	switch err := run.Save(ctx, store); {
+	switch err := run.Save(ctx, store, runstore.KeyOf(run.ID)); {
 	case errors.Is(err, session.ErrExists):
 		return term.Failure(fmt.Errorf("run %s exists already; import this one under another ID with --as, or remove "+
 			"that one with refrain rm", run.ID))

@@ -10,6 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/events"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/show"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -25,11 +26,11 @@ func FuzzReadLog(f *testing.F) {
 	}
 	f.Add(`{"type":"run","schema":1,"id":"r_1","events":1,"state":{"temp:x":1}}` + "\n" + `{"invocationId":"i","seq":1,"author":"user","actions":{}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		log, err := runstore.ReadLog("-", strings.NewReader(text))
+		log, err := runlog.ReadFile("-", strings.NewReader(text))
 		if err != nil || len(log.Events) == 0 {
 			return
 		}
-		run := &runstore.Run{ID: "r_1", File: log, Events: log.Events}
+		run := &runlog.Run{ID: "r_1", File: log, Events: log.Events}
 		if log.Head != nil {
 			run.Initial = log.Head.State
 		}
@@ -37,11 +38,11 @@ func FuzzReadLog(f *testing.F) {
 			return
 		}
 		store := session.InMemoryService()
-		if err := run.Save(t.Context(), store); err != nil {
+		if err := run.Save(t.Context(), store, runstore.KeyOf("r_1")); err != nil {
 			return
 		}
-		back := &runstore.Run{ID: "r_1", Store: store}
-		if err := back.Read(t.Context()); err != nil {
+		back, err := runlog.Read(t.Context(), store, runstore.KeyOf("r_1"))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if len(back.Events) != len(log.Events) {
@@ -52,7 +53,7 @@ func FuzzReadLog(f *testing.F) {
 				t.Errorf("line %q", line)
 			}
 		}
-		if _, err := show.Of(t.Context(), back, ""); err != nil {
+		if _, err := show.Of(t.Context(), &runstore.Run{Run: back}, ""); err != nil {
 			t.Error(err)
 		}
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/show"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -153,7 +154,7 @@ func resumed(t *testing.T, name string, root agent.Agent) (last *session.Event) 
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&runstore.Run{ID: "r", File: log, Events: log.Events, Initial: log.Head.State}).Save(t.Context(), store); err != nil {
+	if err := (&runlog.Run{ID: "r", File: log, Events: log.Events, Initial: log.Head.State}).Save(t.Context(), store, runstore.KeyOf("r")); err != nil {
 		t.Fatal(err)
 	}
 	r, err := runner.New(runner.Config{AppName: runstore.AppName, Agent: root, SessionService: store, Durable: true})
@@ -195,7 +196,7 @@ func TestStoredRunThatWaitsGoesOnWithTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&runstore.Run{ID: "r_e0000001", File: log, Events: log.Events}).Save(t.Context(), store); err != nil {
+	if err := (&runlog.Run{ID: "r_e0000001", File: log, Events: log.Events}).Save(t.Context(), store, runstore.KeyOf("r_e0000001")); err != nil {
 		t.Fatal(err)
 	}
 	sup := reviewing(t, store)
@@ -265,12 +266,12 @@ func makeWaiting(t *testing.T, file string) {
 	if _, err := run.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	one := &runstore.Run{ID: "r_e0000001", Store: store}
-	if err := one.Read(t.Context()); err != nil {
+	one, err := runlog.Read(t.Context(), store, runstore.KeyOf("r_e0000001"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if _, err := one.Export(&out, false); err != nil {
+	if _, err := one.Export(&out, runlog.ExportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {

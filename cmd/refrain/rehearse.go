@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/rehearsal"
 )
 
@@ -148,7 +149,7 @@ func writeRehearsal(w io.Writer, r *rehearsal.Report, asJSON bool) error {
 	if !asJSON {
 		return r.Format(w)
 	}
-	enc := term.NewJSON(w)
+	enc := progress.NewJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -131,15 +132,15 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	})
 }
 
-// deffile.Program is what the run goes on with. The process goes to where the run was
+// program is what the run goes on with. The process goes to where the run was
 // started: what its agents name is relative to that.
-func (f *resumeFlags) program(view *session.View, id string) (*deffile.Program, supervisor.ResumeOptions, error) {
+func (f *resumeFlags) program(view *session.View, id string) (*program.Program, supervisor.ResumeOptions, error) {
 	var opts supervisor.ResumeOptions
 	started, err := supervisor.StartedWith(view)
 	if err != nil {
 		return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
 	}
-	p, err := deffile.DecodeProgram(started)
+	p, err := program.Decode(started)
 	if err != nil {
 		return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
 	}
@@ -184,7 +185,7 @@ func (f *resumeFlags) program(view *session.View, id string) (*deffile.Program, 
 	return p, opts, nil
 }
 
-func (f *resumeFlags) definitionOf(p *deffile.Program) (*definition.Definition, error) {
+func (f *resumeFlags) definitionOf(p *program.Program) (*definition.Definition, error) {
 	if f.definition != "" {
 		return p.Read(f.definition)
 	}
@@ -200,7 +201,7 @@ func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
 
 // raise gives the program the limits of the flags. It returns whether there are any:
 // then a run goes on that had reached one.
-func (f *resumeFlags) raise(p *deffile.Program, def *definition.Definition) (bool, error) {
+func (f *resumeFlags) raise(p *program.Program, def *definition.Definition) (bool, error) {
 	if f.limits.Flags == nil {
 		return false, nil
 	}
@@ -231,7 +232,7 @@ func (f *resumeFlags) raise(p *deffile.Program, def *definition.Definition) (boo
 		return false, err
 	}
 	if b != nil {
-		p.Budget, raised = deffile.Merge(p.Budget, b), true
+		p.Budget, raised = program.Merge(p.Budget, b), true
 	}
 	if f.limits.Flags.Changed("max-model-calls") {
 		if p.MaxModelCalls, err = f.limits.MaxModelCalls(def); err != nil {

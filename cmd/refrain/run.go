@@ -162,7 +162,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	if err != nil {
 		return term.UsageError(err)
 	}
-	prog, err := p.Build(ctx, e, def) // before there is anything of the run
+	prog, err := deffile.Build(ctx, e, p, def) // before there is anything of the run
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,9 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -33,7 +32,7 @@ type runsFlags struct {
 // statuses are what --status takes.
 var statuses = []string{
 	string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting),
-	string(mark.RunCompleted), string(mark.RunFailed), string(mark.RunCanceled), runstore.StatusInterrupted, runstore.StatusNotBegun,
+	string(mark.RunCompleted), string(mark.RunFailed), string(mark.RunCanceled), runlog.StatusInterrupted, runlog.StatusNotBegun,
 }
 
 func newRuns(e *term.Env) *cobra.Command {
@@ -65,24 +64,7 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 
 // listedRun is one row of the list.
 type listedRun struct {
-	ID     string `json:"run"`
-	Name   string `json:"name,omitempty"`
-	Status string `json:"status"`
-	// DrivenBy is the process that runs it.
-	DrivenBy  string    `json:"driven_by,omitempty"`
-	Iteration int       `json:"iteration,omitempty"`
-	Score     *float64  `json:"score,omitempty"`
-	Started   time.Time `json:"started,omitzero"`
-	Updated   time.Time `json:"updated,omitzero"`
-	// Seconds are from its start to its last event, or until now.
-	Seconds    float64         `json:"seconds"`
-	StopReason string          `json:"stop_reason,omitempty"`
-	Error      string          `json:"error,omitempty"`
-	Paused     string          `json:"paused,omitempty"`
-	Waits      []mark.Question `json:"waits,omitempty"`
-	Deadline   time.Time       `json:"deadline,omitzero"`
-	Parent     *mark.RunParent `json:"parent,omitempty"`
-
+	runlog.Row
 	howToResume string
 }
 
@@ -123,7 +105,7 @@ func listRows(ctx context.Context, store session.Service, all []session.Session,
 		if f.limit > 0 && len(rows) == f.limit {
 			break
 		}
-		if r := session.RunOf(s); r != nil && f.status != "" && !maybe(r.Status, f.status) {
+		if r := session.RunOf(s); r != nil && f.status != "" && !runlog.MayHave(r.Status, f.status) {
 			continue
 		}
 		row, err := listOne(ctx, store, s)
@@ -138,66 +120,22 @@ func listRows(ctx context.Context, store session.Service, all []session.Session,
 	return rows, nil
 }
 
-// maybe reports whether a run that stands so by its log may be one that is looked
-// for.
-func maybe(by mark.RunStatus, want string) bool {
-	return string(by) == want || by == mark.RunRunning && want == runstore.StatusInterrupted
-}
-
-// recent is how many of a run's last events a list looks at.
-const recent = 32
-
-// listOne makes a row. How far the run is stands in the last events.
+// listOne makes a row.
 func listOne(ctx context.Context, store session.Service, s session.Session) (*listedRun, error) {
-	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName,
-		SessionID: s.ID(), NumRecentEvents: recent})
+	row, err := runlog.RowOf(ctx, store, s, runstore.OwnerIsDead)
 	if err != nil {
 		return nil, term.Failure(err)
 	}
-	last := slices.Collect(got.Session.Events().All())
-	sum := progress.Summarize(last)
-	if len(last) > 0 && last[0].Seq > 1 && last[0].InvocationID == sum.ID {
-		sum.Began = time.Time{} // it began before them
+	r := &listedRun{Row: *row}
+	if r.Status == runlog.StatusInterrupted {
+		r.howToResume = runstore.HowToResumeIn(ctx, store, s.ID())
 	}
-	row := &listedRun{
-		ID: s.ID(), Name: sum.Name, Iteration: sum.Iteration, Score: sum.Score,
-		Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
-	}
-	if sum.Stop != nil {
-		row.StopReason = string(sum.Stop.Reason)
-	}
-	by := sum.Status
-	if r := session.RunOf(got.Session); r != nil {
-		row.Name, row.Started = cmp.Or(r.Name, row.Name), r.Started
-		row.StopReason, row.Error = cmp.Or(r.Stop, row.StopReason), cmp.Or(r.Error, row.Error)
-		row.Deadline, row.Parent, by = r.Deadline, r.Parent, r.Status
-	}
-	if by != mark.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
-		row.StopReason = "" // the loop was only left for now
-	}
-	var held *lease.HeldError
-	if row.Status, held, err = runstore.Standing(ctx, store, s.ID(), by); err != nil {
-		return nil, err
-	}
-	switch {
-	case row.Status == runstore.StatusInterrupted && len(last) == 0:
-		row.Status = runstore.StatusNotBegun
-	case row.Status == runstore.StatusInterrupted:
-		row.howToResume = runstore.HowToResumeIn(ctx, store, s.ID())
-	}
-	until := row.Updated
-	if held != nil {
-		row.DrivenBy, until = held.Owner, time.Now()
-	}
-	if !row.Started.IsZero() {
-		row.Seconds = max(0, until.Sub(row.Started).Seconds())
-	}
-	return row, nil
+	return r, nil
 }
 
 func printRuns(e *term.Env, rows []listedRun, asJSON bool) error {
 	if asJSON {
-		enc := term.NewJSON(e.Stdout)
+		enc := progress.NewJSON(e.Stdout)
 		for _, r := range rows {
 			if err := enc.Encode(r); err != nil {
 				return err
@@ -243,9 +181,9 @@ func (r *listedRun) why() string {
 		return s
 	case r.DrivenBy != "":
 		return "by " + r.DrivenBy
-	case r.Status == runstore.StatusInterrupted:
+	case r.Status == runlog.StatusInterrupted:
 		return r.howToResume
-	case r.Status == runstore.StatusNotBegun:
+	case r.Status == runlog.StatusNotBegun:
 		return "it never began; begin it with: refrain run FILE --session " + r.ID
 	}
 	return cmp.Or(r.Paused, r.Error, r.StopReason, "-")

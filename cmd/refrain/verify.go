@@ -10,6 +10,8 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 )
 
 // verifyFlags are the flags of refrain verify.
@@ -71,7 +73,7 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 		return term.Failure(err)
 	}
 	if f.expect != "" && f.expect != v.Chain && v.Flaw == nil {
-		v.Flaw = &runstore.Flaw{Problem: "its hash is not the expected one, " + f.expect}
+		v.Flaw = &runlog.Flaw{Problem: "its hash is not the expected one, " + f.expect}
 	}
 	if err := printVerified(e, v, f.json); err != nil {
 		return term.Failure(fmt.Errorf("write the result: %w", err))
@@ -91,9 +93,9 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 	return nil
 }
 
-func printVerified(e *term.Env, v *runstore.Verified, asJSON bool) error {
+func printVerified(e *term.Env, v *runlog.Verified, asJSON bool) error {
 	if asJSON {
-		enc := term.NewJSON(e.Stdout)
+		enc := progress.NewJSON(e.Stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	}

@@ -30,7 +30,7 @@ func newDialer(cfg *Config) (dialer, error) {
 	case cfg.Transport != nil:
 		return given{cfg.Transport}, nil
 	case cfg.URL != "":
-		return newEndpoint(cfg.URL, cfg.Headers)
+		return newEndpoint(cfg.URL, cfg.Headers, cfg.RoundTripper)
 	case cfg.Command[0] == "":
 		return nil, errors.New("the Command is empty")
 	}

@@ -19,7 +19,7 @@ type endpoint struct {
 	client *http.Client
 }
 
-func newEndpoint(raw string, headers http.Header) (*endpoint, error) {
+func newEndpoint(raw string, headers http.Header, base http.RoundTripper) (*endpoint, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the URL: %w", err)
@@ -27,7 +27,9 @@ func newEndpoint(raw string, headers http.Header) (*endpoint, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("the URL %q is not one of a web server, such as https://host/mcp", u.Redacted())
 	}
-	base := http.DefaultTransport
+	if base == nil {
+		base = http.DefaultTransport
+	}
 	if t, ok := base.(*http.Transport); ok {
 		base = t.Clone() // its idle connections are ours to close
 	}

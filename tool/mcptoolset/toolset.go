@@ -56,6 +56,8 @@ type Config struct {
 	URL string
 	// Headers are sent with every request to that host, and to no other.
 	Headers http.Header
+	// RoundTripper sends the requests to URL; the default is that of package net/http.
+	RoundTripper http.RoundTripper
 
 	// Transport is any other connection to a server. If it can connect only once, so can the
 	// toolset.

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 )
@@ -86,7 +85,7 @@ func shortTime(d time.Duration) string {
 
 // PrintJSON writes all there is to know.
 func PrintJSON(out io.Writer, rec *progress.Recording, rows []Row) error {
-	enc := term.NewJSON(out)
+	enc := progress.NewJSON(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(map[string]any{"loop": rec.Loop, "policies": rows})
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // loopReport is how one loop can end.
@@ -44,7 +44,7 @@ type Report struct {
 
 // WriteJSON writes the report as JSON.
 func WriteJSON(w io.Writer, r Report) error {
-	enc := term.NewJSON(w)
+	enc := progress.NewJSON(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(r); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/dialect"
+	"github.com/refrain-dev/refrain/definition/program"
 )
 
 // Load reads a definition, or a file of another product with a note
@@ -30,7 +30,7 @@ func LoadWithOrigin(e *term.Env, file string) (*definition.Definition, Origin, e
 	if err == nil {
 		return def, Origin{}, nil
 	}
-	res, note, err := asDefinition(file, err)
+	res, note, err := program.Translate(file, err)
 	if note != "" {
 		fmt.Fprintln(e.Stderr, note)
 	}
@@ -38,23 +38,4 @@ func LoadWithOrigin(e *term.Env, file string) (*definition.Definition, Origin, e
 		return nil, Origin{}, err
 	}
 	return res.Definition, Origin{res}, nil
-}
-
-// asDefinition makes a definition of a file that is none, for the reason that
-// err gives, if it is one of another product. The note says that it is.
-func asDefinition(file string, err error) (res *dialect.Result, note string, _ error) {
-	res, other := dialect.Load(file, dialect.Options{})
-	if other != nil {
-		return nil, "", err
-	}
-	r := res.Report
-	note = fmt.Sprintf("%s: note: this is %s: %d changed, %d left out; refrain import says what",
-		file, r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped))
-	if err := res.Err(); err != nil {
-		if res.YAML == nil {
-			note = "" // the error says that, and more
-		}
-		return nil, note, err
-	}
-	return res, note, nil
 }

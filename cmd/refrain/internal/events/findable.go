@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -59,7 +59,7 @@ func agentsIn(events []*session.Event) []string {
 		if ev.Mark.Decode(&started) != nil {
 			continue
 		}
-		if p, err := deffile.DecodeProgram(started); err == nil {
+		if p, err := program.Decode(started); err == nil {
 			if def, err := p.Definition(); err == nil {
 				for a := range def.Root.All {
 					add(a.Name)

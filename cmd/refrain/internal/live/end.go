@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -158,7 +159,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 // storeGone is the end of a run whose store was taken from under it.
 func (f *follower) storeGone(err error, res *result) {
 	gone, _ := errors.AsType[*sqlite.RemovedError](err)
-	res.status, res.code, res.err = runstore.StatusInterrupted, term.ExitFailed, gone // once, whoever has met it
+	res.status, res.code, res.err = runlog.StatusInterrupted, term.ExitFailed, gone // once, whoever has met it
 	if gone.Kept == "" {
 		return
 	}

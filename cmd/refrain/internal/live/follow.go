@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -53,10 +54,10 @@ type follower struct {
 	meter      term.Meter
 
 	mu      sync.Mutex
-	begun   bool            // the output was told
-	leaving bool            // the run is to go on in the background
-	seen    int64           // number of the last event
-	wholes  runstore.Wholes // of the log
+	begun   bool          // the output was told
+	leaving bool          // the run is to go on in the background
+	seen    int64         // number of the last event
+	wholes  runlog.Wholes // of the log
 	sees    progress.Watch
 	busy    clocks
 	broken  error // standard output cannot be written to

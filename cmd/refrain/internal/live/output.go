@@ -261,9 +261,9 @@ func (j *ndjson) finished(req Request, res result) error {
 func (j *ndjson) close() {}
 
 func (j *ndjson) write(v any) error {
-	line, err := term.MarshalJSON(v)
+	line, err := progress.MarshalJSON(v)
 	if err != nil { // an event that is no JSON must not hide the others
-		line, _ = term.MarshalJSON(map[string]any{"type": "warning", "message": err.Error()})
+		line, _ = progress.MarshalJSON(map[string]any{"type": "warning", "message": err.Error()})
 	}
 	if _, err := j.out.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("write progress: %w", err)

@@ -14,9 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -59,7 +60,7 @@ func (d *driven) mark(kind mark.Kind, status mark.RunStatus, data any) {
 
 // watch follows the run from its beginning, and returns what it saw.
 func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err error) {
-	w := NewWatching(&runstore.Run{ID: "r_1", Store: d.store})
+	w := NewWatching(&runstore.Run{Run: &runlog.Run{ID: "r_1", Store: d.store}})
 	err = w.Follow(ctx, func(ev *session.Event) error {
 		kinds = append(kinds, ev.Mark.Kind)
 		return nil
@@ -131,7 +132,7 @@ func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
 		if _, ok := errors.AsType[*GoneError](err); !ok || time.Since(began) > 2*time.Second {
 			t.Errorf("ended after %v with %v", time.Since(began), err)
 		}
-		if status, _, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runstore.StatusInterrupted {
+		if status, _, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runlog.StatusInterrupted {
 			t.Errorf("it stands as %s, %v", status, err)
 		}
 	})
@@ -178,7 +179,7 @@ func TestStandingIsByTheLease(t *testing.T) {
 	if err := d.leaser.Release(t.Context(), d.lease); err != nil {
 		t.Fatal(err)
 	}
-	if status, held, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runstore.StatusInterrupted || held != nil {
+	if status, held, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runlog.StatusInterrupted || held != nil {
 		t.Errorf("not driven: %s, %v, %v", status, held, err)
 	}
 	d.mark(mark.KindRunEnded, mark.RunCompleted, nil)
@@ -190,7 +191,7 @@ func TestStandingIsByTheLease(t *testing.T) {
 // startedHere is what a run was started with in a folder.
 func startedHere(t *testing.T, dir string) mark.RunStarted {
 	t.Helper()
-	text, err := json.Marshal(&deffile.Program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": "name: story\ntext: hello\n"}, Dir: dir, Root: dir})
+	text, err := json.Marshal(&program.Program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": "name: story\ntext: hello\n"}, Dir: dir, Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

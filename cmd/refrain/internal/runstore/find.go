@@ -3,38 +3,24 @@
 package runstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/statekey"
 )
 
-// Run is the run that a command is about: one of a store, or in a file.
+// Run is the run that a command is about: one of a store, or in a file. Close it.
 type Run struct {
-	ID    string
-	Store session.Service // nil for a file
-	File  *LogFile        // nil for a store
-	// Events is the log of its session, which may have had other runs before: an outline,
-	// of which wholes has the texts.
-	Events []*session.Event
-	Wholes Wholes
-	view   *session.View // of a store: the session as it was when its log was read
-	// Initial has the state keys that the session was made with.
-	Initial map[string]any
-	Close   func() error
+	*runlog.Run
+	Close func() error
 }
 
 // Open opens the run that somebody means: by a file's name, or as Find
@@ -45,11 +31,11 @@ func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &Run{ID: word, File: log, Events: log.Events, Close: func() error { return nil }}
+		r := &runlog.Run{ID: word, File: log, Events: log.Events}
 		if log.Head != nil {
 			r.ID, r.Initial = log.Head.ID, log.Head.State
 		}
-		return r, nil
+		return &Run{Run: r, Close: func() error { return nil }}, nil
 	}
 	store, closeStore, err := OpenService(ctx, e, spec)
 	if none, ok := errors.AsType[noStore](err); ok && strings.ContainsAny(word, `./\`) {
@@ -58,9 +44,10 @@ func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Store: store, Close: closeStore}
-	if r.ID, err = Find(ctx, store, word); err == nil {
-		err = r.Read(ctx)
+	r := &Run{Close: closeStore}
+	id, err := Find(ctx, store, word)
+	if err == nil {
+		r.Run, err = Read(ctx, store, id)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
@@ -68,56 +55,26 @@ func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 	return r, nil
 }
 
-func (r *Run) fetch(ctx context.Context) (*session.View, error) {
-	got, err := r.Store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: r.ID})
-	if err != nil {
+// Read reads the log of a run in a store.
+func Read(ctx context.Context, store session.Service, id string) (*runlog.Run, error) {
+	r, err := runlog.Read(ctx, store, KeyOf(id))
+	switch {
+	case errors.Is(err, runlog.ErrNoEvents):
+		return nil, unbegun(ctx, store, id)
+	case err != nil:
 		return nil, term.Failure(err)
 	}
-	return session.ViewOf(got.Session), nil
+	return r, nil
 }
 
-// Read fetches the log.
-func (r *Run) Read(ctx context.Context) error {
-	view, err := r.fetch(ctx)
-	if err != nil {
-		return err
-	}
-	r.Wholes.Fetch, r.Wholes.view, r.view = r.fetch, view, view
-	for ev := range view.Outline() {
-		r.Events = append(r.Events, ev.Outlined())
-	}
-	if err := view.Err(); err != nil {
-		return term.Failure(err)
-	}
-	if len(r.Events) == 0 {
-		return unbegun(ctx, r.Store, r.ID)
-	}
-	r.Initial = statekey.OwnState(view.State())
-	for _, ev := range r.Events {
-		for key := range ev.Actions.StateDelta {
-			delete(r.Initial, key)
-		}
-	}
-	return nil
-}
-
-// Status is how the run stands. Of one in a file nobody can say whether it is
-// driven: it counts as interrupted if it has no end.
+// Status is how the run stands.
 func (r *Run) Status(ctx context.Context, by mark.RunStatus) (string, *lease.HeldError, error) {
-	if r.Store == nil && by == mark.RunRunning {
-		return StatusInterrupted, nil, nil
+	status, held, err := r.Standing(ctx, by, OwnerIsDead)
+	if err != nil {
+		err = term.Failure(err)
 	}
-	return Standing(ctx, r.Store, r.ID, by)
+	return status, held, err
 }
-
-// StatusInterrupted is how a run stands that is running by its log, and that
-// nobody drives: it can be resumed.
-const StatusInterrupted = "interrupted"
-
-// StatusNotBegun is how a run stands that has no event, and that nobody drives: the process
-// that made its session ended before it wrote one. Stores that are a store.Starter have
-// none, unless an older version has left it.
-const StatusNotBegun = "not_begun"
 
 // beginAgain says how a run begins that has not begun.
 func beginAgain(id string) string {
@@ -130,7 +87,7 @@ func unbegun(ctx context.Context, store session.Service, id string) error {
 	switch {
 	case err != nil:
 		return err
-	case held != nil || status != StatusInterrupted:
+	case held != nil || status != runlog.StatusInterrupted:
 		return term.UsageError(fmt.Errorf("nothing has happened in run %s yet", id))
 	}
 	return term.UsageError(fmt.Errorf("run %s never began, so there is nothing in it: %s", id, beginAgain(id)))
@@ -139,27 +96,11 @@ func unbegun(ctx context.Context, store session.Service, id string) error {
 // Standing is how a run stands, by its log and by its lease.
 func Standing(ctx context.Context, store session.Service, id string,
 	by mark.RunStatus) (string, *lease.HeldError, error) {
-	leaser, ok := store.(lease.Leaser)
-	if by != mark.RunRunning || !ok {
-		return string(by), nil, nil
-	}
-	held, err := leaser.Holder(ctx, KeyOf(id))
-	switch {
-	case err != nil:
-		return "", nil, term.Failure(err)
-	case held != nil && !OwnerIsDead(held.Owner):
-		return string(by), held, nil
-	}
-	// It may have ended meanwhile.
-	got, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
-		NumRecentEvents: 1})
+	status, held, err := runlog.Standing(ctx, store, KeyOf(id), by, OwnerIsDead)
 	if err != nil {
-		return "", nil, term.Failure(err)
+		err = term.Failure(err)
 	}
-	if r := session.RunOf(got.Session); r != nil && r.Status != mark.RunRunning {
-		return string(r.Status), nil, nil
-	}
-	return StatusInterrupted, nil, nil
+	return status, held, err
 }
 
 // Find is the ID of the run that somebody means: that ID, the beginning of
@@ -206,24 +147,9 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 
 // List are the sessions of all runs, the newest first, without their logs.
 func List(ctx context.Context, store session.Service) ([]session.Session, error) {
-	got, err := store.List(ctx, &session.ListRequest{AppName: AppName, UserID: UserName})
+	all, err := runlog.List(ctx, store, AppName, UserName)
 	if err != nil {
 		return nil, term.Failure(err)
 	}
-	began := make(map[string]time.Time, len(got.Sessions))
-	for _, s := range got.Sessions {
-		began[s.ID()] = s.LastUpdateTime()
-		if r := session.RunOf(s); r != nil && !r.Started.IsZero() {
-			began[s.ID()] = r.Started
-		}
-	}
-	slices.SortFunc(got.Sessions, func(a, b session.Session) int {
-		return cmp.Or(began[b.ID()].Compare(began[a.ID()]), cmp.Compare(a.ID(), b.ID()))
-	})
-	return got.Sessions, nil
-}
-
-// StateAfter is the state after an event of the log.
-func (r *Run) StateAfter(seq int64) map[string]any {
-	return progress.StateAfter(maps.Clone(r.Initial), r.Events, seq, r.Wholes.Of)
+	return all, nil
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/store"
 )
@@ -56,7 +58,7 @@ func (r *recorder) Start(ctx context.Context, req *session.StartRequest) (*sessi
 }
 
 func (r *recorder) write(ev *session.Event) error {
-	line, err := term.MarshalJSON(ev.Kept())
+	line, err := progress.MarshalJSON(ev.Kept())
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", ev.Seq, err)
 	}
@@ -69,7 +71,7 @@ func (r *recorder) write(ev *session.Event) error {
 // Close closes the file.
 func (r *recorder) Close() error { return r.file.Close() }
 
-// OpenRecord is ReadLog for commands: with an error that says what to do, and a
+// OpenRecord is runlog.ReadFile for commands: with an error that says what to do, and a
 // note on a file that was cut off.
 func OpenRecord(e *term.Env, name string) ([]*session.Event, error) {
 	log, err := OpenLog(e, name)
@@ -80,13 +82,13 @@ func OpenRecord(e *term.Env, name string) ([]*session.Event, error) {
 }
 
 // OpenLog is OpenRecord with all that is in the file.
-func OpenLog(e *term.Env, name string) (*LogFile, error) {
+func OpenLog(e *term.Env, name string) (*runlog.File, error) {
 	release, err := term.EndsReading(e)
 	defer release()
 	if err != nil {
 		return nil, &term.Exit{Code: term.ExitInterrupted, Err: err}
 	}
-	log, err := ReadLog(name, e.Stdin)
+	log, err := runlog.ReadFile(name, e.Stdin)
 	_, closed := errors.AsType[*fs.PathError](err)
 	switch {
 	case closed:
@@ -96,7 +98,7 @@ func OpenLog(e *term.Env, name string) (*LogFile, error) {
 	case len(log.Events) == 0:
 		return nil, term.UsageError(fmt.Errorf("%s: it has no events; write them with refrain export or refrain run "+
 			"--record FILE", name))
-	case log.cut:
+	case log.Cut:
 		fmt.Fprintf(e.Stderr, "%s: the last line was cut off and is left out\n", name)
 	}
 	return log, nil

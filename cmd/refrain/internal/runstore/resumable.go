@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -47,7 +47,7 @@ func (r *Run) HowToResume() string {
 		if err := writable(r.Store); err != nil {
 			return cannotResume(r.ID, err)
 		}
-		return HowToResume(r.Wholes.view, r.ID)
+		return HowToResume(r.View(), r.ID)
 	}
 	view := session.NewView(session.ViewConfig{State: make(map[string]any)})
 	for _, ev := range r.Events {
@@ -56,7 +56,7 @@ func (r *Run) HowToResume() string {
 	if _, err := resumable(view); err != nil {
 		return cannotResume(r.ID, err)
 	}
-	return "Take it into a store with: refrain import " + r.File.name
+	return "Take it into a store with: refrain import " + r.File.Name
 }
 
 // writable returns why no run of a store can go on; nil for a store that can be written.
@@ -78,7 +78,7 @@ func resumable(view *session.View) (flags string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := deffile.DecodeProgram(started)
+	p, err := program.Decode(started)
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +88,7 @@ func resumable(view *session.View) (flags string, err error) {
 		why = append(why, "its own definition cannot be read here")
 	}
 	for _, dir := range []string{p.Dir, p.Root} {
-		if deffile.IsFolder(dir) != nil {
+		if program.IsFolder(dir) != nil {
 			flags += " --dir FOLDER"
 			why = append(why, "its folder "+dir+" is not here")
 			break

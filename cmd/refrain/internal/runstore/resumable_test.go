@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/deffile"
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -16,7 +16,7 @@ import (
 // startedIn is what a run was started with in a folder, with a definition.
 func startedIn(t testing.TB, dir, definition string) mark.RunStarted {
 	t.Helper()
-	text, err := json.Marshal(&deffile.Program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": definition}, Dir: dir, Root: dir})
+	text, err := json.Marshal(&program.Program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": definition}, Dir: dir, Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Options are the flags of refrain show.
@@ -33,22 +30,7 @@ type Options struct {
 
 // Shown is what show tells of a run.
 type Shown struct {
-	Run      string             `json:"run"`
-	Name     string             `json:"name,omitempty"`
-	Status   string             `json:"status"`
-	DrivenBy string             `json:"driven_by,omitempty"`
-	Started  time.Time          `json:"started,omitzero"`
-	Updated  time.Time          `json:"updated,omitzero"`
-	Seconds  float64            `json:"active_seconds"`
-	Usage    *progress.Usage    `json:"usage,omitempty"`
-	Parent   *mark.RunParent    `json:"parent,omitempty"`
-	Error    string             `json:"error,omitempty"`
-	Paused   string             `json:"paused,omitempty"`
-	Waits    []mark.Question    `json:"waits,omitempty"`
-	Answer   string             `json:"answer,omitempty"`
-	Stops    []*loop.StopRecord `json:"stops,omitempty"`
-	Findings []progress.Finding `json:"findings,omitempty"`
-	Tree     *progress.Tree     `json:"tree,omitempty"`
+	*runlog.Report
 	// These are only there if they were asked for.
 	Iteration *progress.Iteration `json:"iteration,omitempty"`
 	State     map[string]any      `json:"state,omitempty"`
@@ -56,9 +38,6 @@ type Shown struct {
 	Diff      []progress.Change   `json:"diff,omitempty"`
 
 	main *progress.Step // whose iterations are meant
-	now  time.Duration
-	sum  *progress.Summary
-	log  []*session.Event // of the run
 
 	resume func() string // how it goes on
 
@@ -109,7 +88,7 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 	}
 	if f.Resources {
 		s.Resources = new(progress.Resources{Wall: s.Updated.Sub(s.Started)})
-		for _, ev := range session.Current(s.log) {
+		for _, ev := range session.Current(s.Log) {
 			s.Resources.Add(ev)
 		}
 	}
@@ -134,42 +113,14 @@ func parseDiff(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// Of folds the run's events into what there is to show. Of what steps said it has
-// what is recent, and all of one iteration of a loop, such as refine[3].
+// Of is what there is to show: of what steps said, what is recent and all of one iteration of a
+// loop, such as refine[3].
 func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, error) {
-	var live progress.Live
-	sees := progress.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
-	last := progress.LastRun(r.Events)
-	for ev := range r.Wholes.Recent(last) {
-		if pass != "" && ev.Address.Under(pass) {
-			ev = r.Wholes.Of(ev)
-		}
-		live.Add(ev)
+	rep, err := r.Report(ctx, pass, runstore.OwnerIsDead)
+	if err != nil {
+		err = term.Failure(err)
 	}
-	for _, ev := range session.Current(last) {
-		sees.Add(ev)
-	}
-	sum := progress.Summarize(last)
-	s := &Shown{
-		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
-		Waits:  sum.Waits,
-		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
-	}
-	s.main, s.now = s.Tree.Main(), s.Tree.Now
-	s.Seconds = s.now.Seconds()
-	if s.Tree.Root != nil {
-		if u := s.Tree.Root.Usage(); u.Calls > 0 {
-			s.Usage = &u
-		}
-	}
-	s.Parent, s.sum, s.log, s.resume = sum.Parent, sum, last, r.HowToResume
-	var held *lease.HeldError
-	var err error
-	s.Status, held, err = r.Status(ctx, sum.Status)
-	if held != nil {
-		s.DrivenBy = held.Owner
-	}
-	return s, cmp.Or(err, r.Wholes.Err)
+	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume}, err
 }
 
 // iterationIn is an iteration of a loop, with all that its steps said.

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -24,7 +25,7 @@ func (s *Shown) print(e *term.Env, f Options) error {
 		if f.One || f.Diff != "" {
 			s.Tree = nil
 		}
-		enc := term.NewJSON(e.Stdout)
+		enc := progress.NewJSON(e.Stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(s)
 	}
@@ -72,7 +73,7 @@ func (s *Shown) header(w io.Writer) {
 	}
 	fmt.Fprintln(w, progress.Clean(line))
 	if !s.Started.IsZero() {
-		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.now))
+		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.Tree.Now))
 		if u := s.Usage; u != nil {
 			fmt.Fprintf(w, ", %s", term.Counted(u.Calls, "model call"))
 			if u.Tokens() > 0 {
@@ -97,14 +98,14 @@ func (s *Shown) ending(w io.Writer) {
 	}
 	switch mark.RunStatus(s.Status) {
 	case mark.RunIsPaused:
-		fmt.Fprintf(w, "\n%s\n", strings.Join(runstore.PausedLines(s.log, s.sum), "\n"))
+		fmt.Fprintf(w, "\n%s\n", strings.Join(runstore.PausedLines(s.Log, s.Summary), "\n"))
 	case mark.RunWaiting:
-		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, strings.Join(runstore.Asks(s.Run, s.sum), "\n"))
+		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, strings.Join(runstore.Asks(s.Run, s.Summary), "\n"))
 	}
 	for _, f := range s.Findings {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(term.Note(f)))
 	}
-	if s.Status == runstore.StatusInterrupted || s.Status == string(mark.RunIsPaused) {
+	if s.Status == runlog.StatusInterrupted || s.Status == string(mark.RunIsPaused) {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
 	}
 	if s.Answer != "" {

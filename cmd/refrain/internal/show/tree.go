@@ -10,9 +10,9 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 )
 
 // PrintTree writes the run step by step: the iterations of its loop, and below
@@ -47,7 +47,7 @@ func (s *Shown) treePrinter(w io.Writer) *treePrinter {
 	if s.columns > 0 {
 		to = min(to, s.columns)
 	}
-	return &treePrinter{w: w, to: to, now: s.now, cut: s.Status == runstore.StatusInterrupted}
+	return &treePrinter{w: w, to: to, now: s.Tree.Now, cut: s.Status == runlog.StatusInterrupted}
 }
 
 // loop writes a loop's iterations and its finalizer. more says that something
@@ -106,7 +106,7 @@ func branches(last bool) (branch, stem string) {
 // Status is a status with the time that it took.
 func (p *treePrinter) status(s progress.Status, took time.Duration) string {
 	if p.cut && s == progress.StatusRunning {
-		s = runstore.StatusInterrupted
+		s = runlog.StatusInterrupted
 	}
 	text := "[" + strings.ToUpper(string(s)) + "]"
 	if s == progress.StatusPending || s == progress.StatusSkipped {
@@ -199,7 +199,7 @@ func stepNotes(s *progress.Step) string {
 func printIteration(w io.Writer, s *Shown) {
 	it := s.Iteration
 	p := s.treePrinter(w)
-	line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(s.now))
+	line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(s.Tree.Now))
 	if n := iterationNotes(s.main.Loop, it); n != "" {
 		line += "  " + n
 	}

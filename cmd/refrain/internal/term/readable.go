@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // readable is where text becomes terminal text: what is written to it goes on without
@@ -40,7 +42,7 @@ func (r *readable) Write(b []byte) (int, error) {
 		text = text[:len(text)-n]
 	}
 	clean := strings.Map(func(c rune) rune {
-		if isCommand(c) {
+		if progress.IsCommand(c) {
 			return -1
 		}
 		return c

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runstore
+package runlog
 
 import (
 	"fmt"
@@ -90,13 +90,13 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 }
 
 // audited reports whether each line should have its hash.
-func (l *LogFile) audited() bool { return l.Head != nil && l.Head.Audit }
+func (l *File) audited() bool { return l.Head != nil && l.Head.Audit }
 
 // Sealed reports whether the last line should have the hash of all.
-func (l *LogFile) Sealed() bool { return l.Head != nil && (l.Head.Audit || l.Head.Sealed) }
+func (l *File) Sealed() bool { return l.Head != nil && (l.Head.Audit || l.Head.Sealed) }
 
 // ending says what is wrong with a file's end, where the last hash is known.
-func (l *LogFile) ending(hash string) *Flaw {
+func (l *File) ending(hash string) *Flaw {
 	n := int64(len(l.Events))
 	switch {
 	case l.Head == nil:

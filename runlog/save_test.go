@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runstore
+package runlog
 
 import (
 	"context"
@@ -13,11 +13,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/sessiontest"
 )
+
+// keyOf is the session of a run.
+func keyOf(id string) lease.Key {
+	return lease.Key{AppName: "refrain", UserID: "user", SessionID: id}
+}
 
 // writing is a run of one event, which writes keys of all scopes.
 func writing(initial, delta map[string]any) *Run {
@@ -30,20 +35,20 @@ func writing(initial, delta map[string]any) *Run {
 func TestImportLeavesSharedKeysAlone(t *testing.T) {
 	store := session.InMemoryService()
 	made, err := store.Create(t.Context(), &session.CreateRequest{
-		AppName: AppName, UserID: UserName, SessionID: "other", State: map[string]any{"user:lang": "de", "app:limit": 3},
+		AppName: "refrain", UserID: "user", SessionID: "other", State: map[string]any{"user:lang": "de", "app:limit": 3},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := writing(map[string]any{"kept": 1, "app:limit": 9}, map[string]any{"own": 2, "user:lang": "en", "user:new": true})
-	if err := run.Save(t.Context(), store); err != nil {
+	if err := run.Save(t.Context(), store, keyOf(run.ID)); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]map[string]any{
 		"other": {"user:lang": "de", "app:limit": 3.0},
 		"r_1":   {"user:lang": "de", "app:limit": 3.0, "own": 2.0, "kept": 1.0},
 	} {
-		got, err := store.Get(t.Context(), &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id})
+		got, err := store.Get(t.Context(), &session.GetRequest{AppName: "refrain", UserID: "user", SessionID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +56,7 @@ func TestImportLeavesSharedKeysAlone(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", id, diff)
 		}
 	}
-	all, err := store.List(t.Context(), &session.ListRequest{AppName: AppName})
+	all, err := store.List(t.Context(), &session.ListRequest{AppName: "refrain"})
 	if err != nil || len(all.Sessions) != 2 {
 		t.Errorf("%d sessions, want %q and r_1; %v", len(all.Sessions), made.Session.ID(), err)
 	}
@@ -59,7 +64,7 @@ func TestImportLeavesSharedKeysAlone(t *testing.T) {
 
 // A store that fails in the middle is left without the run.
 func TestImportIsAllOrNothing(t *testing.T) {
-	log, err := OpenLog(&term.Env{Stderr: os.Stderr}, "../../testdata/v1/completed.jsonl")
+	log, err := ReadFile("../cmd/refrain/testdata/v1/completed.jsonl", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +74,8 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		// The last calls of a failed import may fail, too: then it cannot be helped.
 		store := &reliableDelete{Service: sessiontest.Faulty(inner, sessiontest.Faults{Seed: seed, Before: 0.01, After: 0.01}), inner: inner}
 		run := &Run{ID: "r_1", Events: slices.Clone(log.Events)}
-		err := run.Save(t.Context(), store)
-		got, getErr := inner.Get(t.Context(), &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: "r_1"})
+		err := run.Save(t.Context(), store, keyOf(run.ID))
+		got, getErr := inner.Get(t.Context(), &session.GetRequest{AppName: "refrain", UserID: "user", SessionID: "r_1"})
 		switch {
 		case err == nil && getErr == nil && got.Session.Events().Len() == len(log.Events):
 			whole++
@@ -98,7 +103,7 @@ func (r *reliableDelete) Delete(ctx context.Context, req *session.DeleteRequest)
 // G9: whatever is changed in a file for the audit is noticed, and the first event
 // that does not fit is named.
 func TestAuditNoticesEveryChange(t *testing.T) {
-	data, err := os.ReadFile("../../testdata/v1/audited.jsonl")
+	data, err := os.ReadFile("../cmd/refrain/testdata/v1/audited.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +115,7 @@ func TestAuditNoticesEveryChange(t *testing.T) {
 		if err := os.WriteFile(name, []byte(strings.Join(lines, "")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		log, err := OpenLog(&term.Env{Stderr: os.Stderr}, name)
+		log, err := ReadFile(name, nil)
 		if err != nil {
 			return // refused
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package term
+package progress
 
 import (
 	"encoding/json"
@@ -11,12 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// NewJSON is how everything here writes JSON that people may look at: what could
-// command a terminal, or turn the direction of a text, stands in it as \u009b. It is
-// the same value for every program that reads it.
+// NewJSON returns an encoder for JSON that people may look at: a character that could command a
+// terminal, or turn the direction of a text, is written as \u009b. Programs read the same value.
 func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(escaping{w}) }
 
-// MarshalJSON is NewJSON for a value on a line of its own, without its end.
+// MarshalJSON is NewJSON for one value on one line, without the line's end.
 func MarshalJSON(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	return EscapeJSON(text), err
@@ -33,9 +32,8 @@ func (e escaping) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// EscapeJSON writes the characters that nobody sees as JSON does those below U+0020.
-// They can stand only in strings, where each may be written so. YAML has the same
-// escapes between double quotes.
+// EscapeJSON returns a JSON text with its unseen characters written as JSON writes those below
+// U+0020. YAML has the same escapes between double quotes.
 func EscapeJSON(text []byte) []byte {
 	var out []byte
 	done := 0
@@ -44,7 +42,7 @@ func EscapeJSON(text []byte) []byte {
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRune(text[i:])
 		}
-		if isCommand(r) || r == utf8.RuneError && size == 1 {
+		if IsCommand(r) || r == utf8.RuneError && size == 1 {
 			out = append(out, text[done:i]...)
 			for _, u := range utf16.Encode([]rune{r}) {
 				out = fmt.Appendf(out, `\u%04x`, u)
@@ -59,8 +57,8 @@ func EscapeJSON(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// isCommand reports whether a character commands a terminal, or turns the direction
-// of a text. Line breaks and tabs do neither.
-func isCommand(r rune) bool {
+// IsCommand reports whether a character commands a terminal, or turns the direction of a text. Line
+// breaks and tabs do neither.
+func IsCommand(r rune) bool {
 	return r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || unicode.Is(unicode.Bidi_Control, r)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runstore
+package runlog
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/statekey"
 	"github.com/refrain-dev/refrain/session/store"
 )
@@ -46,26 +47,26 @@ func (r *Run) Sound() (*Verified, error) {
 	return v, nil
 }
 
-// Save makes the session, with all events, at once. Keys that other sessions share stay as
-// they are.
-func (r *Run) Save(ctx context.Context, svc session.Service) (err error) {
+// Save makes the session with that key, with all events, at once. Keys that other sessions share stay
+// as they are. It fails with [session.ErrExists] if there is one.
+func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err error) {
 	state := maps.Clone(r.Initial)
 	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) })
 	req := &session.StartRequest{
-		CreateRequest: session.CreateRequest{AppName: AppName, UserID: UserName, SessionID: r.ID, State: state},
+		CreateRequest: session.CreateRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, State: state},
 		Events:        r.Events,
 	}
 	if !slices.ContainsFunc(r.Events, writesShared) {
 		_, err := store.Start(ctx, svc, req)
 		return err
 	}
-	beside, err := svc.Create(ctx, &session.CreateRequest{AppName: AppName, UserID: UserName,
+	beside, err := svc.Create(ctx, &session.CreateRequest{AppName: key.AppName, UserID: key.UserID,
 		SessionID: "import_" + uuid.NewString()[:8]})
 	if err != nil {
 		return err
 	}
 	defer func() {
-		gone := &session.DeleteRequest{AppName: AppName, UserID: UserName, SessionID: beside.Session.ID()}
+		gone := &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID, SessionID: beside.Session.ID()}
 		err = errors.Join(err, svc.Delete(context.WithoutCancel(ctx), gone))
 	}()
 	before := sharedState(beside.Session)
@@ -74,8 +75,8 @@ func (r *Run) Save(ctx context.Context, svc session.Service) (err error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err := restoreShared(ctx, svc, beside.Session, before); err != nil {
-		return errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: AppName, UserID: UserName,
-			SessionID: r.ID}))
+		return errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID,
+			SessionID: key.SessionID}))
 	}
 	return nil
 }
@@ -104,7 +105,8 @@ func sharedState(s session.Session) map[string]any {
 // restoreShared gives the keys that other sessions share the values that they had before
 // an old log wrote them. It takes an event, which is in a session of its own.
 func restoreShared(ctx context.Context, store session.Service, beside session.Session, before map[string]any) error {
-	now, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: beside.ID()})
+	now, err := store.Get(ctx, &session.GetRequest{AppName: beside.AppName(), UserID: beside.UserID(),
+		SessionID: beside.ID()})
 	if err != nil {
 		return err
 	}

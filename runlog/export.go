@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runstore
+package runlog
 
 import (
 	"bufio"
 	"fmt"
 	"io"
 
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Export writes the run, and returns the hash of all.
-func (r *Run) Export(w io.Writer, audit bool) (hash string, err error) {
+// ExportOptions are the choices of [Run.Export].
+type ExportOptions struct {
+	// Audit writes a hash with each event, and not only at the end.
+	Audit bool
+	// Version is that of the program that writes the file.
+	Version string
+}
+
+// Export writes the run as JSON Lines: one line about the run, one for each event, and one with the
+// hash of everything, which Export returns.
+func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 	sum := progress.Summarize(r.Events)
 	head := ExportHead{
 		Type: "run", Schema: exportSchema, ID: r.ID, Name: sum.Name, Status: string(sum.Status),
-		Events: int64(len(r.Events)), State: r.Initial, Audit: audit, Sealed: true, Refrain: term.Version(),
+		Events: int64(len(r.Events)), State: r.Initial, Audit: opts.Audit, Sealed: true, Refrain: opts.Version,
 	}
 	c, err := newChain(r.ID, r.Initial)
 	if err != nil {
 		return "", err
 	}
 	buf := bufio.NewWriterSize(w, 1<<16)
-	enc := term.NewJSON(buf)
+	enc := progress.NewJSON(buf)
 	if err := enc.Encode(head); err != nil {
 		return "", err
 	}
@@ -33,7 +41,7 @@ func (r *Run) Export(w io.Writer, audit bool) (hash string, err error) {
 			return "", err
 		}
 		line := any(ev)
-		if audit {
+		if opts.Audit {
 			line = hashed{ev, c.last}
 		}
 		if err := enc.Encode(line); err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runstore
+package runlog
 
 import (
 	"bufio"
@@ -50,22 +50,22 @@ type exportTail struct {
 	Chain  string `json:"chain"`
 }
 
-// LogFile is what a file of events holds: one that export wrote, or run --record.
-type LogFile struct {
-	name   string
+// File is what a file of events holds: one that [Run.Export] wrote, or refrain run --record.
+type File struct {
+	Name   string
 	Head   *ExportHead // nil: it has none
 	Events []*session.Event
 	lines  []int    // of the events
 	hashes []string // of the events, "" where there is none
 	tail   *exportTail
-	cut    bool // the last line has no end, as after a crash; it is left out
+	Cut    bool // the last line has no end, as after a crash; it is left out
 }
 
 // maxLine bounds an event in a file.
 const maxLine = 64 << 20
 
-// ReadLog reads a file of events; "-" is stdin.
-func ReadLog(name string, stdin io.Reader) (*LogFile, error) {
+// ReadFile reads a file of events; "-" is stdin.
+func ReadFile(name string, stdin io.Reader) (*File, error) {
 	from := stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -75,7 +75,7 @@ func ReadLog(name string, stdin io.Reader) (*LogFile, error) {
 		defer f.Close()
 		from = f
 	}
-	log := &LogFile{name: name}
+	log := &File{Name: name}
 	r := bufio.NewReaderSize(from, 1<<16)
 	for n := 1; ; n++ {
 		line, err := ReadLine(r)
@@ -83,7 +83,7 @@ func ReadLog(name string, stdin io.Reader) (*LogFile, error) {
 		case errors.Is(err, io.EOF) && len(line) == 0:
 			return log, nil
 		case errors.Is(err, io.EOF) && !json.Valid(line):
-			log.cut = true
+			log.Cut = true
 			return log, nil
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
@@ -98,7 +98,7 @@ func ReadLog(name string, stdin io.Reader) (*LogFile, error) {
 }
 
 // add takes the n-th line.
-func (l *LogFile) add(line []byte, n int) error {
+func (l *File) add(line []byte, n int) error {
 	var kind struct{ Type, Chain string }
 	if err := json.Unmarshal(line, &kind); err != nil {
 		return fmt.Errorf("not a log of a run, which has one JSON object a line (refrain export writes one): %w", err)

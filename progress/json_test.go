@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package term
+package progress
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func TestJSONIsEscaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range bytes.Lines(out.Bytes()) {
-		if !utf8.Valid(line) || bytes.ContainsFunc(line, isCommand) {
+		if !utf8.Valid(line) || bytes.ContainsFunc(line, IsCommand) {
 			t.Errorf("there is a command in %q", line)
 		}
 	}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
+)
+
+// Env is what the process that makes the agents decides.
+type Env struct {
+	// Getenv reads an environment variable; nil means os.Getenv.
+	Getenv func(string) string
+	// Report is called with what goes wrong and does not fail a run, such as a callback. Nil ignores
+	// it. It is called by one goroutine at a time.
+	Report func(error)
+	// Transport sends what agents send over HTTP: see definition.BuildConfig.
+	Transport http.RoundTripper
+	// Check refuses programs. Optional.
+	Check func(*Program, *definition.Definition) error
+}
+
+// ModelError says that the model of all agents cannot be opened.
+type ModelError struct{ Err error }
+
+// Error returns the reason.
+func (e *ModelError) Error() string { return "--model: " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// config is what the program says about the agents. The function ends the servers of tools that
+// they have started.
+func (p *Program) config(ctx context.Context, env Env,
+	def *definition.Definition) (definition.BuildConfig, func(), error) {
+	cfg := definition.BuildConfig{
+		Root: p.Root, DefaultModel: p.DefaultModel, Getenv: env.Getenv, Transport: env.Transport,
+		MaxIterations: p.MaxIterations, Timeout: p.Timeout,
+	}
+	if p.Model != "" && asksModel(def) {
+		llm, err := provider.Open(ctx, p.Model, env.Getenv)
+		if err != nil {
+			return cfg, nil, &ModelError{err}
+		}
+		cfg.DefaultModel = p.Model
+		cfg.Model = func(context.Context, string) (model.LLM, error) { return llm, nil }
+	}
+	var told sync.Mutex
+	report := func(err error) {
+		told.Lock()
+		defer told.Unlock()
+		if env.Report != nil {
+			env.Report(err)
+		}
+	}
+	cfg.CallbackFailed = report
+	var closers []func() error
+	cfg.Cleanup = func(end func() error) { closers = append(closers, end) }
+	return cfg, func() {
+		for _, end := range closers {
+			if err := end(); err != nil {
+				report(err)
+			}
+		}
+	}, nil
+}
+
+func asksModel(def *definition.Definition) bool {
+	for a := range def.Root.All {
+		if a.Type == definition.TypeLLM {
+			return true
+		}
+	}
+	return false
+}

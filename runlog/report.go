@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runlog
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Report is what there is to tell of a run.
+type Report struct {
+	Run      string    `json:"run"`
+	Name     string    `json:"name,omitempty"`
+	Status   string    `json:"status"`
+	DrivenBy string    `json:"driven_by,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Updated  time.Time `json:"updated,omitzero"`
+	// Seconds is the time in which the run was active.
+	Seconds  float64            `json:"active_seconds"`
+	Usage    *progress.Usage    `json:"usage,omitempty"`
+	Parent   *mark.RunParent    `json:"parent,omitempty"`
+	Error    string             `json:"error,omitempty"`
+	Paused   string             `json:"paused,omitempty"`
+	Waits    []mark.Question    `json:"waits,omitempty"`
+	Answer   string             `json:"answer,omitempty"`
+	Stops    []*loop.StopRecord `json:"stops,omitempty"`
+	Findings []progress.Finding `json:"findings,omitempty"`
+	Tree     *progress.Tree     `json:"tree,omitempty"`
+
+	// Log are the events of the run, an outline, and Summary is what they come to.
+	Log     []*session.Event  `json:"-"`
+	Summary *progress.Summary `json:"-"`
+}
+
+// Report folds the run's events. Of what steps said it has what is recent, and all of one iteration
+// of a loop, such as refine[3], if pass names one. dead is as in [Run.Standing].
+func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string) bool) (*Report, error) {
+	var live progress.Live
+	sees := progress.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
+	last := progress.LastRun(r.Events)
+	for ev := range r.Wholes.Recent(last) {
+		if pass != "" && ev.Address.Under(pass) {
+			ev = r.Wholes.Of(ev)
+		}
+		live.Add(ev)
+	}
+	for _, ev := range session.Current(last) {
+		sees.Add(ev)
+	}
+	return r.report(ctx, last, &live, &sees, dead)
+}
+
+// report puts together what the folds of the last run's events say.
+func (r *Run) report(ctx context.Context, last []*session.Event, live *progress.Live, sees *progress.Watch,
+	dead func(string) bool) (*Report, error) {
+	sum := progress.Summarize(last)
+	s := &Report{
+		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
+		Waits: sum.Waits, Parent: sum.Parent,
+		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
+		Log: last, Summary: sum,
+	}
+	s.Seconds = s.Tree.Now.Seconds()
+	if s.Tree.Root != nil {
+		if u := s.Tree.Root.Usage(); u.Calls > 0 {
+			s.Usage = &u
+		}
+	}
+	var held *lease.HeldError
+	var err error
+	s.Status, held, err = r.Standing(ctx, sum.Status, dead)
+	if held != nil {
+		s.DrivenBy = held.Owner
+	}
+	return s, cmp.Or(err, r.Wholes.Err)
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runlog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Row is a run in a list of runs.
+type Row struct {
+	ID     string `json:"run"`
+	Name   string `json:"name,omitempty"`
+	Status string `json:"status"`
+	// DrivenBy is the process that drives it.
+	DrivenBy  string    `json:"driven_by,omitempty"`
+	Iteration int       `json:"iteration,omitempty"`
+	Score     *float64  `json:"score,omitempty"`
+	Started   time.Time `json:"started,omitzero"`
+	Updated   time.Time `json:"updated,omitzero"`
+	// Seconds are from its start to its last event, or until now if it is running.
+	Seconds    float64         `json:"seconds"`
+	StopReason string          `json:"stop_reason,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Paused     string          `json:"paused,omitempty"`
+	Waits      []mark.Question `json:"waits,omitempty"`
+	Deadline   time.Time       `json:"deadline,omitzero"`
+	Parent     *mark.RunParent `json:"parent,omitempty"`
+}
+
+// List returns the sessions of a user's runs, the newest run first, without their logs.
+func List(ctx context.Context, store session.Service, app, user string) ([]session.Session, error) {
+	got, err := store.List(ctx, &session.ListRequest{AppName: app, UserID: user})
+	if err != nil {
+		return nil, err
+	}
+	began := make(map[string]time.Time, len(got.Sessions))
+	for _, s := range got.Sessions {
+		began[s.ID()] = s.LastUpdateTime()
+		if r := session.RunOf(s); r != nil && !r.Started.IsZero() {
+			began[s.ID()] = r.Started
+		}
+	}
+	slices.SortFunc(got.Sessions, func(a, b session.Session) int {
+		return cmp.Or(began[b.ID()].Compare(began[a.ID()]), cmp.Compare(a.ID(), b.ID()))
+	})
+	return got.Sessions, nil
+}
+
+// recent is how many of a run's last events a row is made of.
+const recent = 32
+
+// RowOf makes the row of a run from the last events of its session, which s names. dead reports
+// whether the owner of a lease is known to have died; it may be nil. It fails with
+// [session.ErrNotFound] if somebody has removed the session.
+func RowOf(ctx context.Context, store session.Service, s session.Session, dead func(string) bool) (*Row, error) {
+	key := lease.KeyOf(s)
+	got, err := store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID,
+		SessionID: key.SessionID, NumRecentEvents: recent})
+	if err != nil {
+		return nil, err
+	}
+	last := slices.Collect(got.Session.Events().All())
+	sum := progress.Summarize(last)
+	if len(last) > 0 && last[0].Seq > 1 && last[0].InvocationID == sum.ID {
+		sum.Began = time.Time{} // it began before them
+	}
+	row := &Row{
+		ID: s.ID(), Name: sum.Name, Iteration: sum.Iteration, Score: sum.Score,
+		Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused, Waits: sum.Waits,
+	}
+	if sum.Stop != nil {
+		row.StopReason = string(sum.Stop.Reason)
+	}
+	by := sum.Status
+	if r := session.RunOf(got.Session); r != nil {
+		row.Name, row.Started = cmp.Or(r.Name, row.Name), r.Started
+		row.StopReason, row.Error = cmp.Or(r.Stop, row.StopReason), cmp.Or(r.Error, row.Error)
+		row.Deadline, row.Parent, by = r.Deadline, r.Parent, r.Status
+	}
+	if by != mark.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
+		row.StopReason = "" // the loop was only left for now
+	}
+	var held *lease.HeldError
+	if row.Status, held, err = Standing(ctx, store, key, by, dead); err != nil {
+		return nil, err
+	}
+	if row.Status == StatusInterrupted && len(last) == 0 {
+		row.Status = StatusNotBegun
+	}
+	until := row.Updated
+	if held != nil {
+		row.DrivenBy, until = held.Owner, time.Now()
+	}
+	if !row.Started.IsZero() {
+		row.Seconds = max(0, until.Sub(row.Started).Seconds())
+	}
+	return row, nil
+}
+
+// MayHave reports whether a run with this status in its log can have the status that is looked for.
+func MayHave(by mark.RunStatus, want string) bool {
+	return string(by) == want || by == mark.RunRunning && want == StatusInterrupted
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runlog reads the log of a run, in a store or in a file, and tells what it says: a row of
+// a list, a report, the state at any event, an export with hashes, and whether it was changed.
+//
+//	run, err := runlog.Read(ctx, store, lease.Key{AppName: "app", UserID: "ana", SessionID: id})
+//	if err != nil {
+//		return err
+//	}
+//	state := run.StateAfter(117)
+//	_, err = run.Export(w, runlog.ExportOptions{})
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/statekey"
+)
+
+// ErrNoEvents says that a session has no event: its run never began.
+var ErrNoEvents = errors.New("the run has no events")
+
+// Run is the log of one run. Its session may have had other runs before.
+type Run struct {
+	ID    string
+	Store session.Service // nil for a file
+	Key   lease.Key       // of the session in Store
+	File  *File           // nil for a store
+	// Events is the log of the session: an outline, of which Wholes has the texts.
+	Events []*session.Event
+	Wholes Wholes
+	// Initial has the state keys that the session was made with.
+	Initial map[string]any
+
+	view *session.View // of a store: the session as it was when its log was read
+}
+
+// Read reads the log of a run in a store. Errors to expect are [session.ErrNotFound] and
+// [ErrNoEvents].
+func Read(ctx context.Context, store session.Service, key lease.Key) (*Run, error) {
+	r := &Run{ID: key.SessionID, Store: store, Key: key}
+	view, err := r.fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Wholes.Fetch, r.Wholes.view, r.view = r.fetch, view, view
+	for ev := range view.Outline() {
+		r.Events = append(r.Events, ev.Outlined())
+	}
+	if err := view.Err(); err != nil {
+		return nil, err
+	}
+	if len(r.Events) == 0 {
+		return nil, fmt.Errorf("read run %q: %w", r.ID, ErrNoEvents)
+	}
+	r.Initial = statekey.OwnState(view.State())
+	for _, ev := range r.Events {
+		for key := range ev.Actions.StateDelta {
+			delete(r.Initial, key)
+		}
+	}
+	return r, nil
+}
+
+func (r *Run) fetch(ctx context.Context) (*session.View, error) {
+	got, err := r.Store.Get(ctx, &session.GetRequest{AppName: r.Key.AppName, UserID: r.Key.UserID,
+		SessionID: r.Key.SessionID})
+	if err != nil {
+		return nil, err
+	}
+	return session.ViewOf(got.Session), nil
+}
+
+// View returns the session as it was when the log was read; nil for a file.
+func (r *Run) View() *session.View { return r.view }
+
+// StateAfter returns the state after the event of the log with that sequence number.
+func (r *Run) StateAfter(seq int64) map[string]any {
+	return progress.StateAfter(maps.Clone(r.Initial), r.Events, seq, r.Wholes.Of)
+}
+
+// Standing says how the run stands, and which process drives it. by is its status in the log. A run
+// in a file counts as interrupted if it has no end. dead reports whether the owner of a lease is
+// known to have died; it may be nil.
+func (r *Run) Standing(ctx context.Context, by mark.RunStatus, dead func(string) bool) (string, *lease.HeldError, error) {
+	if r.Store == nil && by == mark.RunRunning {
+		return StatusInterrupted, nil, nil
+	}
+	return Standing(ctx, r.Store, r.Key, by, dead)
+}
+
+// StatusInterrupted is the status of a run that is running according to its log, and that no
+// process drives: it can be resumed.
+const StatusInterrupted = "interrupted"
+
+// StatusNotBegun is the status of a run without an event that no process drives: the process that
+// made its session ended before it wrote one. Stores that are a store.Starter have none, unless an
+// older version has left it.
+const StatusNotBegun = "not_begun"
+
+// Standing says how a run of a store stands: its status in the log, or [StatusInterrupted]. It
+// returns the process that drives it, nil if none does. See [Run.Standing].
+func Standing(ctx context.Context, store session.Service, key lease.Key, by mark.RunStatus,
+	dead func(string) bool) (string, *lease.HeldError, error) {
+	leaser, ok := store.(lease.Leaser)
+	if by != mark.RunRunning || !ok {
+		return string(by), nil, nil
+	}
+	held, err := leaser.Holder(ctx, key)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case held != nil && (dead == nil || !dead(held.Owner)):
+		return string(by), held, nil
+	}
+	// It may have ended meanwhile.
+	got, err := store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID,
+		SessionID: key.SessionID, NumRecentEvents: 1})
+	if err != nil {
+		return "", nil, err
+	}
+	if r := session.RunOf(got.Session); r != nil && r.Status != mark.RunRunning {
+		return string(r.Status), nil, nil
+	}
+	return StatusInterrupted, nil, nil
+}
