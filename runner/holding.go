@@ -92,7 +92,7 @@ func (r *run) hold(ev *session.Event) {
 	if ev.Timestamp.IsZero() {
 		ev.Timestamp = time.Now()
 	}
-	r.view.Apply(ev)
+	r.view.Hold(ev)
 	r.held = append(r.held, ev)
 }
 
@@ -120,7 +120,10 @@ func (r *run) flush() error {
 	return nil
 }
 
-func (r *run) release() { r.held, r.done, r.stored = nil, false, append(r.stored, r.held...) }
+func (r *run) release() {
+	r.view.Stored()
+	r.held, r.done, r.stored = nil, false, append(r.stored, r.held...)
+}
 
 // show shows the events that were held, and are in the log now.
 func (r *run) show(yield func(*session.Event) bool) bool {

@@ -194,6 +194,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	defer over()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	defer run.view.Share()()
 	ictx := drive.NewInvocation(ctx, drive.Invocation{
 		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
 		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),

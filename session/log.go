@@ -37,10 +37,13 @@ func (l eventLog) fork() eventLog {
 	return l
 }
 
-// drop forgets the first chunks. Copies keep them.
-func (l *eventLog) drop(chunks int) {
-	l.chunks = slices.Clone(l.chunks[chunks:])
-	l.n -= chunks * chunkSize
+// drop forgets the first events. Copies keep them.
+func (l *eventLog) drop(events int) {
+	all := *l
+	*l = eventLog{}
+	for i := events; i < all.n; i++ {
+		l.append(all.at(i))
+	}
 }
 
 func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] }
@@ -83,40 +86,4 @@ func (w *window) All() iter.Seq[*Event] {
 			}
 		}
 	}
-}
-
-// windowWeight bounds the events that a view holds, in bytes; those before them are in
-// the store.
-const windowWeight = 8 << 20
-
-// held says how much the events in a view's log weigh.
-type held struct {
-	weight int
-	chunks []int // of the log's chunks
-}
-
-// appended takes in the weight of the log's last event, and lets the oldest ones go
-// where the log has become too heavy.
-func (w *window) appended(h *held) {
-	n := weightOf(w.log.at(w.log.n - 1))
-	for len(h.chunks) < len(w.log.chunks) {
-		h.chunks = append(h.chunks, 0)
-	}
-	h.chunks[len(w.log.chunks)-1] += n
-	if h.weight += n; h.weight <= windowWeight {
-		return
-	}
-	k := 0
-	for ; k < len(h.chunks)-1 && h.weight > windowWeight/2; k++ {
-		h.weight -= h.chunks[k]
-	}
-	if k == 0 {
-		return
-	}
-	if w.before == 0 {
-		w.first = w.log.at(0).Seq
-	}
-	w.before += k * chunkSize
-	w.log.drop(k)
-	h.chunks = slices.Delete(h.chunks, 0, k)
 }

@@ -8,15 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// pageSize is how many older events are read at a time, and pagesWeight bounds what
-// is kept of them for the next look, in bytes.
-const (
-	pageSize    = 64
-	pagesWeight = 8 << 20
-)
+// pageSize is how many older events are read at a time.
+const pageSize = 64
 
 // older are events of a view that are read from their store when somebody looks at
-// them, page by page. The pages that were looked at last are kept.
+// them, page by page. The pages that were looked at last are kept, as many as the view's
+// share of the memory holds, and two at least.
 type older struct {
 	load    func(first, last int64) ([]*Event, error)
 	outline func(first, last int64) ([]*Event, error)
@@ -75,7 +72,7 @@ func (o *older) read(n, last int64) *page {
 	}
 	o.pages[n] = p
 	o.weight += p.weight
-	for o.weight > pagesWeight && len(o.pages) > 2 {
+	for o.weight > share() && len(o.pages) > 2 {
 		o.drop(n)
 	}
 	return p

@@ -17,19 +17,20 @@ type View struct {
 	appName, userID, id string
 	rec                 *record // the in-memory service's own; nil elsewhere
 
-	mu      sync.Mutex
-	events  window
-	weight  held         // of the events
-	shared  bool         // events is a snapshot of the record's log
-	seq     atomic.Int64 // written under mu, read without
-	state   map[string]any
-	whole   map[string]any // the state as it is now, for readers; nil if nobody has asked
-	sizes   stateSizes
-	scoped  []scopedValue // iteration: keys
-	updated time.Time
-	held    bool  // see HoldToLog
-	notes         // the log's own keys
-	past    *past // of a rewound view; else nil
+	mu       sync.Mutex
+	events   window
+	weight   int          // of the events
+	unstored int64        // see Hold; 0: the store has all
+	shared   bool         // events is a snapshot of the record's log
+	seq      atomic.Int64 // written under mu, read without
+	state    map[string]any
+	whole    map[string]any // the state as it is now, for readers; nil if nobody has asked
+	sizes    stateSizes
+	scoped   []scopedValue // iteration: keys
+	updated  time.Time
+	held     bool  // see HoldToLog
+	notes          // the log's own keys
+	past     *past // of a rewound view; else nil
 
 	followers []*follower
 	encoding  []byte // room for the JSON that they are told
@@ -46,7 +47,8 @@ type ViewConfig struct {
 	Events []*Event
 	// Older is the number of further events before them. Load reads events by their
 	// Seq, from first to last, when a caller asks for them. A view with a Load holds
-	// 8 MiB of events in memory and reads the others again.
+	// 8 MiB of events in memory, or less where many share it (see [View.Share]), and
+	// reads the others again.
 	Older int
 	Load  func(first, last int64) ([]*Event, error)
 	// Outline is like Load, but may cut off long texts and set [Event.Omitted]. It is
@@ -209,7 +211,7 @@ func (v *View) keep(ev *Event) {
 	}
 	v.events.log.append(ev)
 	if v.events.older != nil {
-		v.events.appended(&v.weight)
+		v.events.appended(&v.weight, v.unstored)
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
+
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/internal/committest"
 	"github.com/refrain-dev/refrain/internal/longtest"
@@ -116,5 +119,33 @@ func TestLoadCost(t *testing.T) {
 	t.Logf("one of the newest %d: %.2f of %d, %.2f of %d", recent, few, short, many, long)
 	if many.allocs > few.allocs+2 || many.bytes > few.bytes+100 {
 		t.Errorf("one of the newest %d events of %d takes %.2f to read, of %d %.2f", recent, long, many, short, few)
+	}
+}
+
+// The view of a session does not hold its log, nor does that of one that was just made.
+func TestViewLetsGoOfWhatIsStored(t *testing.T) {
+	const n, size = 200, 20_000
+	svc := open(t, filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{})
+	made := create(t, svc, "s1").(*session.View)
+	for range 5000 { // views share their memory
+		t.Cleanup(made.Share())
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range n {
+		ev := said()
+		ev.Content = genai.NewContentFromText(strings.Repeat("x", size), genai.RoleModel)
+		if err := svc.AppendEvent(t.Context(), made, ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > n*size/4 {
+		t.Errorf("the view of a new session with %d bytes of texts holds %d", n*size, held)
+	}
+	if got := made.Events().Len(); got != n || made.Events().At(0).Text() != strings.Repeat("x", size) {
+		t.Errorf("the view shows %d events, want all %d", got, n)
 	}
 }

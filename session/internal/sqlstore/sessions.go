@@ -62,11 +62,12 @@ func (s *Store) create(ctx context.Context, key lease.Key, state map[string]any)
 	if err != nil {
 		return nil, err
 	}
-	return session.NewView(c.cfg), nil
+	return c.view(), nil
 }
 
 // creation is a session on its way into the database.
 type creation struct {
+	store *Store
 	entry *entry
 	key   lease.Key
 	nonce int64
@@ -85,7 +86,7 @@ func (s *Store) newCreation(key lease.Key, state map[string]any) (*creation, err
 	}
 	first = slices.DeleteFunc(first, func(v value) bool { return v.json == nil })
 	return &creation{
-		entry: s.entry(key), key: key, nonce: newNonce(), state: first,
+		store: s, entry: s.entry(key), key: key, nonce: newNonce(), state: first,
 		cfg: session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID,
 			Updated: time.Now()},
 	}, nil
@@ -117,6 +118,13 @@ func (c *creation) insert(tx *tx) (stored bool, err error) {
 	}
 	c.cfg.State, err = scanState(rows)
 	return n == 0, err
+}
+
+// view is the new session's, once it is in the database.
+func (c *creation) view() *session.View {
+	id := c.entry.id.Load()
+	c.cfg.Load, c.cfg.Outline = c.store.load(c.key, id, (*snapshot).events), c.store.load(c.key, id, (*snapshot).outline)
+	return session.NewView(c.cfg)
 }
 
 // Delete removes a session with its events. See session.Service.

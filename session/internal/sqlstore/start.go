@@ -72,11 +72,9 @@ func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequ
 	if err != nil {
 		return nil, err
 	}
-	id := c.entry.id.Load()
-	c.cfg.Load, c.cfg.Outline = s.load(key, id, (*snapshot).events), s.load(key, id, (*snapshot).outline)
-	v := session.NewView(c.cfg)
+	v := c.view()
 	b.applied(evs, v)
-	s.hub.changed(id)
+	s.hub.changed(c.entry.id.Load())
 	resp := &session.StartResponse{Session: v}
 	if req.Owner != "" {
 		resp.Lease = &lease.Lease{Key: key, Owner: req.Owner, Token: token, Until: time.UnixMicro(h.until)}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "sync/atomic"
+
+// How many bytes of events the views of runs under way hold in memory, as weightOf counts them;
+// those before them are in the store. All views together have windowsWeight, of which one has
+// windowWeight at most, and leastWindow at least.
+const (
+	windowsWeight = 16 << 20
+	windowWeight  = 8 << 20
+	leastWindow   = 16 << 10
+)
+
+// sharing is how many views share windowsWeight.
+var sharing atomic.Int64
+
+// Share makes the view of a run under way share the memory for events with the views of all
+// other runs, until end is called: the more there are, the sooner each reads from its store what
+// it has held. A runner calls it.
+func (v *View) Share() (end func()) {
+	sharing.Add(1)
+	return func() { sharing.Add(-1) }
+}
+
+// share is what one view may hold.
+func share() int {
+	return min(windowWeight, max(leastWindow, windowsWeight/max(1, int(sharing.Load()))))
+}
+
+// Hold is Apply for an event that the store does not have yet, but will: until the caller says
+// so by Stored, the view has it in memory.
+func (v *View) Hold(ev *Event) {
+	v.mu.Lock()
+	if v.unstored == 0 {
+		v.unstored = ev.Seq
+	}
+	v.mu.Unlock()
+	v.Apply(ev)
+}
+
+// Stored says that the store has the events that the view was given by Hold.
+func (v *View) Stored() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.unstored = 0
+}
+
+// appended takes in the weight of the log's last event, and lets the oldest ones go where the
+// log has become too heavy. It keeps those from the sequence number unstored on.
+func (w *window) appended(weight *int, unstored int64) {
+	bound := share()
+	if *weight += weightOf(w.log.at(w.log.n - 1)); *weight <= bound {
+		return
+	}
+	*weight = 0
+	k := w.log.n // the first event that stays
+	for ; k > 0; k-- {
+		ev := w.log.at(k - 1)
+		n := weightOf(ev)
+		if k < w.log.n && *weight+n > bound/2 && (unstored == 0 || ev.Seq < unstored) {
+			break
+		}
+		*weight += n
+	}
+	if k == 0 {
+		return
+	}
+	if w.before == 0 {
+		w.first = w.log.at(0).Seq
+	}
+	w.before += k
+	w.log.drop(k)
+}
