@@ -28,27 +28,46 @@ type origin struct {
 	session string
 }
 
-// add takes in an event of the run, whether or not it counts.
-func (o *origins) add(ev *session.Event) error {
-	if ev.Address == "" {
+// originsOf reads the events of a run, whether or not they count. Where its calls have one name
+// throughout, it does not matter when they began.
+func originsOf(events []*session.Event) (o origins, err error) {
+	for _, ev := range events {
+		if ev.Address != "" {
+			continue
+		}
 		s, err := ev.Mark.NamesCalls()
+		if err != nil {
+			return o, err
+		}
 		if s != "" {
 			o.marks = append(o.marks, origin{ev.Seq, s})
 		}
-		return err
 	}
+	if len(o.marks) < 2 {
+		return o, nil
+	}
+	o.began = make(map[string]int64)
+	for _, ev := range events {
+		if ev.Address != "" {
+			o.add(ev)
+		}
+	}
+	return o, nil
+}
+
+// add takes in an event of a step.
+func (o *origins) add(ev *session.Event) {
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 		o.begin(string(ev.Address), ev.Seq)
 	}
 	if ev.Content == nil || ev.Content.Role != genai.RoleModel {
-		return nil
+		return
 	}
 	for _, p := range ev.Content.Parts {
 		if p != nil && p.FunctionCall != nil {
 			o.begin(string(ev.Address)+"\x00"+p.FunctionCall.ID, ev.Seq)
 		}
 	}
-	return nil
 }
 
 func (o *origins) begin(what string, seq int64) {

@@ -17,50 +17,52 @@ import (
 // was canceled. It returns the sequence numbers of those events.
 func (x *recording) supersede(tree *Tree) mark.Spans {
 	var gone []int64
-	x.root.supersede(tree, func(i int) {
+	x.root.supersede(tree, func(i int32) {
 		gone = append(gone, x.events[i].Seq)
 		x.owners[i] = nil
 	})
 	return mark.SpansOf(gone...)
 }
 
-func (r *record) supersede(tree *Tree, drop func(int)) {
-	for at := range r.runs {
-		for r.cutOff(at, tree, drop) {
+func (r *record) supersede(tree *Tree, drop func(int32)) {
+	open := make(map[session.Address]bool) // where a run did not come to its end
+	for _, w := range r.order {
+		if w.run != nil && w.run.end != finished {
+			open[w.run.address] = true
+		}
+	}
+	for i := len(r.order) - 1; i >= 0 && len(open) > 0; i-- {
+		if run := r.order[i].run; run != nil && open[run.address] && !r.cutOff(run, tree, drop) {
+			delete(open, run.address)
 		}
 	}
 }
 
 // cutOff is supersede for the last run at an address. It returns true if that is lost,
-// and another one is behind it: a step that was cut off, and then not come to.
-func (r *record) cutOff(at session.Address, tree *Tree, drop func(int)) (again bool) {
-	runs := r.runs[at]
-	last := runs[len(runs)-1]
+// and there may be another one before it: a step that was cut off, and then not come to.
+func (r *record) cutOff(last *record, tree *Tree, drop func(int32)) (again bool) {
 	switch {
-	case last.finished != nil:
+	case last.end == finished:
 		return false
 	case last.resumes(tree):
 		last.reopen(drop)
 		last.supersede(tree, drop)
 		return false
 	}
-	r.wasted = r.wasted.Add(last.used())
+	r.waste(last.used())
 	last.lose(drop)
-	r.repeat(at)
-	r.take(last.from)
-	if r.runs[at] = runs[:len(runs)-1]; len(runs) == 1 {
-		delete(r.runs, at)
-		return false
-	}
+	r.repeat(last.address)
+	r.take(int(last.place))
 	return true
 }
 
 // resumes reports whether a step goes on in the same attempt.
 func (r *record) resumes(tree *Tree) bool {
-	if r.started == nil || r.started.CustomMetadata[mark.MetadataNotRun] == true {
+	if !r.started || r.notRun {
 		return false
 	}
-	if len(r.runs) > 0 || len(r.again) > 0 {
+	if slices.ContainsFunc(r.order, func(w word) bool { return w.run != nil && !w.taken }) ||
+		r.more != nil && len(r.more.again) > 0 {
 		return true
 	}
 	a := tree.Find(r.address.Agent())
@@ -77,9 +79,9 @@ func continues(a agent.Agent) bool {
 }
 
 // lose drops all events of a run.
-func (r *record) lose(drop func(int)) {
-	r.lost = true
-	for i := r.from; i < len(r.of.events); i++ {
+func (r *record) lose(drop func(int32)) {
+	r.end = lost
+	for i := r.from; int(i) < len(r.of.owners); i++ {
 		if r.of.owners[i].within(r) {
 			drop(i)
 		}
@@ -87,20 +89,17 @@ func (r *record) lose(drop func(int)) {
 }
 
 // reopen drops what a step said of itself because it was canceled.
-func (r *record) reopen(drop func(int)) {
-	if all := r.used(); r.canceled != nil {
-		r.canceled = nil
-		r.wasted = r.wasted.Add(beyond(all, r.used()))
+func (r *record) reopen(drop func(int32)) {
+	if r.end == canceled {
+		all := r.used()
+		r.end = endless
+		r.waste(beyond(all, r.used()))
+		drop(r.to)
 	}
-	for i := r.from; i < len(r.of.events); i++ {
-		ev := r.of.events[i]
-		if r.of.owners[i] != r || ev.Address != r.address || !ofCancel(ev) {
-			continue
-		}
-		drop(i)
-		if slices.Contains(r.words, i) {
+	for i, w := range r.order {
+		if w.late && !w.aside {
+			drop(w.at)
 			r.take(i)
-			r.words = slices.DeleteFunc(r.words, func(w int) bool { return w == i })
 		}
 	}
 }
@@ -114,28 +113,39 @@ func ofCancel(ev *session.Event) bool {
 // fits refuses a recording of another tree, as far as that can be seen before
 // anything runs: the steps of an agent that runs its sub-agents are those.
 func (x *recording) fits(tree *Tree) error {
-	for i, ev := range x.events {
-		r := x.owners[i]
-		if r == nil || ev.Mark == nil || ev.Mark.Kind != mark.KindStepStarted && r.started != nil || r.parent == nil {
+	type pair struct{ above, name string }
+	var good pair // the last one that fits
+	for i, r := range x.owners {
+		if r == nil || r.parent == nil || int(r.from) != i {
 			continue
 		}
-		name := r.address.Agent()
-		if r.parent.parent == nil {
-			if tree.Find(name) == nil {
-				return &agent.DivergedError{Address: r.address, Recorded: describe(ev),
-					Said: fmt.Sprintf("it has no agent %q", name)}
-			}
+		at := pair{r.parent.address.Agent(), r.address.Agent()}
+		if at == good {
 			continue
 		}
-		above := tree.Find(r.parent.address.Agent())
-		if above == nil || !runsOnlySubAgents(above) || slices.ContainsFunc(above.SubAgents(),
-			func(a agent.Agent) bool { return a.Name() == name }) {
-			continue
+		if said := misfit(tree, r.parent.parent == nil, at.above, at.name); said != "" {
+			return &agent.DivergedError{Address: r.address, Recorded: describe(x.events[i]), Said: said}
 		}
-		return &agent.DivergedError{Address: r.address, Recorded: describe(ev),
-			Said: fmt.Sprintf("%q has no sub-agent %q", above.Name(), name)}
+		good = at
 	}
 	return nil
+}
+
+// misfit says why an agent cannot have run below another one; empty if it can. Of the root there is
+// nothing above.
+func misfit(tree *Tree, root bool, above, name string) string {
+	if root {
+		if tree.Find(name) == nil {
+			return fmt.Sprintf("it has no agent %q", name)
+		}
+		return ""
+	}
+	a := tree.Find(above)
+	if a == nil || !runsOnlySubAgents(a) || slices.ContainsFunc(a.SubAgents(),
+		func(a agent.Agent) bool { return a.Name() == name }) {
+		return ""
+	}
+	return fmt.Sprintf("%q has no sub-agent %q", above, name)
 }
 
 func runsOnlySubAgents(a agent.Agent) bool {

@@ -21,7 +21,7 @@ import (
 func usedIn(tree *Tree, whole func(*session.Event) *session.Event,
 	prices budget.Prices) func(*session.Event) budget.Usage {
 	return func(ev *session.Event) budget.Usage {
-		if ev.UsageMetadata == nil && ev.FinishReason == "" && ev.ModelVersion == "" {
+		if !answers(ev) {
 			return budget.Usage{} // a callback's words
 		}
 		if ev.UsageMetadata == nil && ev.Omitted > 0 {
@@ -33,6 +33,11 @@ func usedIn(tree *Tree, whole func(*session.Event) *session.Event,
 		}
 		return reported(ev, prices)
 	}
+}
+
+// answers reports whether an event can be an answer of a model.
+func answers(ev *session.Event) bool {
+	return ev.UsageMetadata != nil || ev.FinishReason != "" || ev.ModelVersion != ""
 }
 
 // reported is what an event says that a model has used. If its price is not known, it
@@ -63,56 +68,61 @@ func (x *recording) forget(ev *session.Event, fin *mark.StepFinished) {
 	at, used := ev.Address, x.used(ev)
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished {
 		used = budget.Usage{}
-		if r := x.latest[at]; r != nil && (r.lost || !r.closed()) {
+		if r := x.latest[at]; r != nil && (r.end == lost || !r.closed()) {
 			used = beyond(usageOf(fin.Usage), r.used())
 		}
 	}
 	for used != (budget.Usage{}) {
 		switch r := x.latest[at]; {
 		case at == "":
-			x.root.wasted = x.root.wasted.Add(used)
+			x.root.waste(used)
 			return
 		case r == nil:
-		case r.lost:
-			r.wasted = r.wasted.Add(used) // its own end takes that off
+		case r.end == lost:
+			r.waste(used) // its own end takes that off
 		case !r.closed():
-			r.wasted = r.wasted.Add(used)
+			r.waste(used)
 			return
 		}
 		at = at.Parent()
 	}
 }
 
+// waste adds what nothing in the record accounts for.
+func (r *record) waste(used budget.Usage) {
+	if used != (budget.Usage{}) {
+		s := r.spends()
+		s.wasted = s.wasted.Add(used)
+	}
+}
+
 // used is all that the log shows as used in a run.
 func (r *record) used() budget.Usage {
 	switch {
-	case r.finished != nil && r.usage != nil:
-		return usageOf(r.usage)
-	case r.canceled != nil:
-		var fin mark.StepFinished
-		if r.canceled.Mark.Decode(&fin) == nil && fin.Usage != nil {
-			return usageOf(fin.Usage)
-		}
+	case r.spent == nil:
+		return budget.Usage{}
+	case r.spent.ended != nil && (r.end == finished || r.end == canceled):
+		return *r.spent.ended
 	}
-	return r.wasted.Add(r.left())
+	return r.spent.wasted.Add(r.left())
 }
 
 // left is what the answers and the runs in a record used.
 func (r *record) left() (sum budget.Usage) {
-	add := func(words []int) {
-		for _, i := range words {
-			if ev := r.of.events[i]; ev != nil {
+	if r.spent == nil || r.content == nil {
+		return sum
+	}
+	for _, w := range r.order[r.head:] {
+		switch {
+		case w.taken:
+		case w.run != nil:
+			if w.run.spent != nil {
+				sum = sum.Add(w.run.used())
+			}
+		default:
+			if ev := r.of.events[w.at]; ev != nil && answers(ev) {
 				sum = sum.Add(r.of.used(ev))
 			}
-		}
-	}
-	add(r.words)
-	for _, words := range r.beside {
-		add(words)
-	}
-	for _, runs := range r.runs {
-		for _, run := range runs {
-			sum = sum.Add(run.used())
 		}
 	}
 	return sum
@@ -147,12 +157,12 @@ func (p Place) BookEarlier(b *budget.Meter) {
 func (i *invocation) bookEarlier(b *budget.Meter) {
 	r, rec := i.run.Replay, i.record
 	r.mu.Lock()
-	if rec.booked {
+	if rec.spent == nil || rec.spent.booked {
 		r.mu.Unlock()
 		return
 	}
-	rec.booked = true
-	lost, again := rec.wasted, rec.left()
+	rec.spent.booked = true
+	lost, again := rec.spent.wasted, rec.left()
 	r.mu.Unlock()
 	if again != (budget.Usage{}) {
 		b.BookAhead(again)

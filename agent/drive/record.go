@@ -3,7 +3,6 @@
 package drive
 
 import (
-	"encoding/json"
 	"iter"
 	"sync"
 
@@ -21,30 +20,59 @@ type record struct {
 	address session.Address
 	attempt int
 
-	started  *session.Event  // nil if the step was not run, and only its end is in the log
-	finished *session.Event  // the mark of its end; nil if it did not come to that
-	usage    json.RawMessage // of that mark
-	canceled *session.Event  // the mark that says so
-	lost     bool            // it was cut off, and does not count
-	from, to int             // its events are between these in the recording
+	from, to int32     // its events are between these in the recording; to is the mark of its end if it has finished
+	place    int32     // where it is in the order of its parent
+	end      end       // how the log has its end
+	started  bool      // false if the step was not run, and only its end is in the log
+	notRun   bool      // its start says so
+	spent    *spending // nil if nothing in the run, nor below it, has used anything
+	*content           // nil if nobody comes to it: the run has finished
+}
 
-	// A log has a record of each run of a step, and most are short. The maps are nil where they
-	// would be empty.
-	words  []int                         // what it said at its own address
-	beside map[session.Address][]int     // and at others
-	runs   map[session.Address][]*record // of steps under it, those that count
-	again  map[session.Address]int       // how many at an address do not count
+// end is how a run has ended in the log.
+type end byte
 
-	wasted budget.Usage // what the run used that nothing in the record accounts for
-	booked bool         // all that it used was booked
+const (
+	endless  end = iota // it did not come to that
+	finished            // there is the mark of its end
+	canceled            // there is a mark that says so
+	lost                // it was cut off, and does not count
+)
 
-	order []int        // of words and runs, where they begin
-	head  int          // the first in it that is in the record
-	taken map[int]bool // of those behind, what is not
+// content is what a resumed run can come to in a record.
+type content struct {
+	order []word
+	head  int   // the first that was not taken
+	own   int   // likewise of the step's own words, or one before it
+	run   int   // likewise of the runs
+	more  *more // nil in most
+}
+
+// word is an event that a step has said, or the beginning of a run of a step under it.
+type word struct {
+	run   *record // nil: an event
+	at    int32   // in the recording
+	taken bool
+	aside bool // said at another address than the step's own
+	late  bool // said because the step was canceled
+}
+
+// more is what few records have. It says where in the order something is.
+type more struct {
+	aside map[session.Address][]int // what the step said at other addresses
+	runs  map[session.Address][]int // all runs; nil until somebody asks for one out of order
+	again map[session.Address]int   // how many runs at an address do not count
+}
+
+// spending is what a run has used.
+type spending struct {
+	ended  *budget.Usage // by the mark of its end; nil if that does not say
+	wasted budget.Usage  // what nothing in the record accounts for
+	booked bool          // all of it was booked
 }
 
 // closed reports whether what comes after is not of this run.
-func (r *record) closed() bool { return r.finished != nil || r.canceled != nil || r.lost }
+func (r *record) closed() bool { return r.end != endless }
 
 func (r *record) within(outer *record) bool {
 	for ; r != nil; r = r.parent {
@@ -53,6 +81,14 @@ func (r *record) within(outer *record) bool {
 		}
 	}
 	return false
+}
+
+// spends notes that something was used in the run.
+func (r *record) spends() *spending {
+	for a := r; a != nil && a.spent == nil; a = a.parent {
+		a.spent = new(spending)
+	}
+	return r.spent
 }
 
 // events are all of a run, in their order, but for those that were taken.
@@ -71,20 +107,23 @@ func (r *record) events() iter.Seq[*session.Event] {
 
 // recording is the log of a run, by steps.
 type recording struct {
-	events []*session.Event // nil for one that a replay has taken
-	owners []*record        // nil for an event that does not count
-	root   *record          // whose one run is that of the root agent
-	latest map[session.Address]*record
-	failed map[session.Address]bool // where a step has failed, whether or not that counts
+	events []*session.Event            // nil for one that a replay has taken
+	owners []*record                   // nil for an event that does not count
+	root   *record                     // whose one run is that of the root agent
+	agent  string                      // the root agent's name; empty if it has not begun
+	latest map[session.Address]*record // by address the last run, unless that has finished
+	failed map[session.Address]bool    // where a step has failed, whether or not that counts
 	used   func(*session.Event) budget.Usage
 
-	fin mark.StepFinished // the one that is read
+	fin     mark.StepFinished // the one that is read
+	records []record          // those are not in use yet
+	spare   []*content        // of runs that have finished
 
 	mu sync.Mutex // guards the records and the events while a replay takes them
 }
 
 // at is an event, as long as it was not taken.
-func (x *recording) at(i int) *session.Event {
+func (x *recording) at(i int32) *session.Event {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.events[i]
@@ -105,11 +144,25 @@ func newRecording(events []*session.Event, superseded mark.Spans,
 			return nil, err
 		}
 	}
+	x.spare = nil
 	return x, nil
 }
 
+// newRecord makes a record, whose content may be one that was used before.
 func (x *recording) newRecord(parent *record, at session.Address, attempt int) *record {
-	return &record{of: x, parent: parent, address: at, attempt: attempt, from: len(x.events), to: len(x.events)}
+	if len(x.records) == 0 {
+		x.records = make([]record, 64)
+	}
+	r, c := &x.records[0], (*content)(nil)
+	x.records = x.records[1:]
+	if n := len(x.spare); n > 0 {
+		c, x.spare = x.spare[n-1], x.spare[:n-1]
+	} else {
+		c = new(content)
+	}
+	here := int32(len(x.events))
+	*r = record{of: x, parent: parent, address: at, attempt: attempt, from: here, to: here, content: c}
+	return r
 }
 
 // around is the run under way that an address is in.
@@ -151,133 +204,171 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 		if r == nil || r.closed() { // it was not run
 			r = x.begin(ev, false)
 		}
-		r.to = len(x.events)
-		if fin.Canceled {
-			r.canceled = ev
-		} else {
-			r.finished, r.usage = ev, fin.Usage
-		}
+		x.finish(r, fin)
 	case r == nil || r.closed():
 		r = x.around(at)
-		fallthrough
+		r.say(x, ev)
 	default:
-		r.say(at, len(x.events))
+		r.say(x, ev)
 	}
 	x.events, x.owners = append(x.events, ev), append(x.owners, r)
 	return nil
 }
 
 // begin opens a run.
-func (x *recording) begin(ev *session.Event, lost bool) *record {
+func (x *recording) begin(ev *session.Event, gone bool) *record {
 	parent := x.around(ev.Address)
+	if x.agent == "" && ev.Address.Parent() == "" {
+		x.agent = ev.Address.Agent()
+	}
 	r := x.newRecord(parent, ev.Address, ev.Attempt)
-	if open := x.latest[ev.Address]; lost && open != nil && !open.closed() {
+	if open := x.latest[ev.Address]; gone && open != nil && !open.closed() {
 		return r // the run was ended before it came to that step again, which goes on
 	}
 	x.latest[ev.Address] = r
 	if ev.Mark.Kind == mark.KindStepStarted {
-		r.started = ev
-		r.say(ev.Address, len(x.events))
+		r.started, r.notRun = true, ev.CustomMetadata[mark.MetadataNotRun] == true
+		r.say(x, ev)
 	}
-	if r.lost = lost; lost {
+	if gone {
+		r.end = lost
 		parent.repeat(ev.Address)
 		return r
 	}
-	if parent.runs == nil {
-		parent.runs = make(map[session.Address][]*record)
-	}
-	parent.runs[ev.Address] = append(parent.runs[ev.Address], r)
-	parent.order = append(parent.order, r.from)
+	r.place = int32(len(parent.order))
+	parent.order = append(parent.order, word{at: r.from, run: r})
 	return r
+}
+
+// finish ends a run with the next event.
+func (x *recording) finish(r *record, fin *mark.StepFinished) {
+	r.to = int32(len(x.events))
+	if fin.Usage != nil {
+		used := usageOf(fin.Usage)
+		r.spends().ended = &used
+	}
+	if r.end = finished; fin.Canceled {
+		r.end = canceled
+		return
+	}
+	delete(x.latest, r.address)
+	if r.spent == nil || r.spent.ended != nil { // nobody asks what is in it
+		clear(r.order)
+		*r.content = content{order: r.order[:0]}
+		x.spare, r.content = append(x.spare, r.content), nil
+	}
 }
 
 // repeat counts a run at an address that does not count.
 func (r *record) repeat(at session.Address) {
-	if r.again == nil {
-		r.again = make(map[session.Address]int)
+	m := r.rare()
+	if m.again == nil {
+		m.again = make(map[session.Address]int)
 	}
-	r.again[at]++
+	m.again[at]++
 }
 
-// say adds a word.
-func (r *record) say(at session.Address, i int) {
-	r.setWords(at, append(r.wordsAt(at), i))
-	r.order = append(r.order, i)
-}
-
-// wordsAt is what the step said at an address.
-func (r *record) wordsAt(at session.Address) []int {
-	if at == r.address {
-		return r.words
+func (c *content) rare() *more {
+	if c.more == nil {
+		c.more = new(more)
 	}
-	return r.beside[at]
+	return c.more
 }
 
-func (r *record) setWords(at session.Address, words []int) {
-	switch {
-	case at == r.address:
-		r.words = words
-	case len(words) == 0:
-		delete(r.beside, at)
-	default:
-		if r.beside == nil {
-			r.beside = make(map[session.Address][]int)
+// again is how many runs at an address do not count.
+func (r *record) again(at session.Address) int {
+	if r.content == nil || r.more == nil {
+		return 0
+	}
+	return r.more.again[at]
+}
+
+// say adds the next event of the recording as a word.
+func (r *record) say(x *recording, ev *session.Event) {
+	w := word{at: int32(len(x.events)), aside: ev.Address != r.address, late: ofCancel(ev)}
+	if w.aside {
+		all := &r.rare().aside
+		if *all == nil {
+			*all = make(map[session.Address][]int)
 		}
-		r.beside[at] = words
+		(*all)[ev.Address] = append((*all)[ev.Address], len(r.order))
+	}
+	r.order = append(r.order, w)
+	if answers(ev) {
+		r.spends()
 	}
 }
 
-// take takes what begins at a place out of the record.
-func (r *record) take(i int) {
-	if r.order[r.head] != i {
-		if r.taken == nil {
-			r.taken = make(map[int]bool)
-		}
-		r.taken[i] = true
-		return
-	}
-	for r.head++; r.head < len(r.order) && r.taken[r.order[r.head]]; r.head++ {
-		delete(r.taken, r.order[r.head])
+// take takes what is at a place in the order out of the record.
+func (r *record) take(place int) {
+	for r.order[place].taken = true; r.head < len(r.order) && r.order[r.head].taken; r.head++ {
 	}
 }
 
 // next is the next run at an address; nil if there is none.
 func (r *record) next(at session.Address) *record {
-	if runs := r.runs[at]; len(runs) > 0 {
-		return runs[0]
-	}
-	return nil
-}
-
-// begun takes a run that is next out of the record.
-func (r *record) begun(run *record) {
-	r.take(run.from)
-	if runs := r.runs[run.address]; len(runs) > 1 {
-		r.runs[run.address] = runs[1:]
-	} else {
-		delete(r.runs, run.address)
-	}
-}
-
-// word is what the step said next at an address; nil if it said no more.
-func (r *record) word(at session.Address) *session.Event {
-	if words := r.wordsAt(at); len(words) > 0 {
-		return r.of.events[words[0]]
-	}
-	return nil
-}
-
-// said takes the next word at an address out of the record.
-func (r *record) said(at session.Address) {
-	words := r.wordsAt(at)
-	r.take(words[0])
-	r.setWords(at, words[1:])
-}
-
-// unread is the first event that is still in the record; nil if there is none.
-func (r *record) unread() *session.Event {
-	if r.head == len(r.order) {
+	if r.content == nil {
 		return nil
 	}
-	return r.of.events[r.order[r.head]]
+	for r.run = max(r.run, r.head); r.run < len(r.order); r.run++ {
+		if w := &r.order[r.run]; w.run != nil && !w.taken {
+			break
+		}
+	}
+	switch {
+	case r.run == len(r.order):
+		return nil
+	case r.order[r.run].run.address == at:
+		return r.order[r.run].run
+	}
+	m := r.rare()
+	if m.runs == nil {
+		m.runs = make(map[session.Address][]int)
+		for i := r.run; i < len(r.order); i++ {
+			if run := r.order[i].run; run != nil {
+				m.runs[run.address] = append(m.runs[run.address], i)
+			}
+		}
+	}
+	if i := r.first(m.runs, at); i >= 0 {
+		return r.order[i].run
+	}
+	return nil
+}
+
+// first is the first of the places of an address that was not taken; -1 if all were.
+func (c *content) first(of map[session.Address][]int, at session.Address) int {
+	for places := of[at]; len(places) > 0; places = places[1:] {
+		if of[at] = places; !c.order[places[0]].taken {
+			return places[0]
+		}
+	}
+	delete(of, at)
+	return -1
+}
+
+// word is the place in the order of what the step said next at an address; -1 if it said no more.
+func (r *record) word(at session.Address) int {
+	switch {
+	case r.content == nil:
+		return -1
+	case at != r.address && (r.more == nil || r.more.aside == nil):
+		return -1
+	case at != r.address:
+		return r.first(r.more.aside, at)
+	}
+	for r.own = max(r.own, r.head); r.own < len(r.order); r.own++ {
+		if w := &r.order[r.own]; w.run == nil && !w.aside && !w.taken {
+			return r.own
+		}
+	}
+	return -1
+}
+
+// unread is the place in the recording of the first event that is still in the record; -1 if there is none.
+func (r *record) unread() int32 {
+	if r.content == nil || r.head == len(r.order) {
+		return -1
+	}
+	return r.order[r.head].at
 }

@@ -61,22 +61,26 @@ func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole
 			r.pending++
 		}
 	}
-	r.origins.began = make(map[string]int64)
-	for _, ev := range events {
-		if err := r.origins.add(ev); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+	r.origins, err = originsOf(events)
+	return r, err
 }
 
 // Recall tells each [Recaller] of the tree what it has said in the run.
 func (r *Replay) Recall() {
+	all := make(map[string]Recaller)
+	for _, name := range r.tree.Names() {
+		if a, ok := r.tree.Find(name).(Recaller); ok {
+			all[name] = a
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
 	for i, ev := range r.recording.events {
 		if r.recording.owners[i] == nil {
 			continue
 		}
-		if a, ok := r.tree.Find(ev.Author).(Recaller); ok {
+		if a := all[ev.Author]; a != nil {
 			if ev.Omitted > 0 {
 				ev = r.whole(ev)
 			}
@@ -90,14 +94,7 @@ func (r *Replay) Recall() {
 func (r *Replay) Superseded() mark.Spans { return r.superseded }
 
 // Root returns the name of the agent that the run began with, or "".
-func (r *Replay) Root() string {
-	for at := range r.recording.latest {
-		if at.Parent() == "" {
-			return at.Agent()
-		}
-	}
-	return ""
-}
+func (r *Replay) Root() string { return r.recording.agent }
 
 // Take reports whether an event that the run yields is in its log already. It reports that once
 // for each event.
@@ -194,29 +191,44 @@ func (r *Replay) diverge(err error) error {
 func (r *Replay) run(of *record, at session.Address) (next *record, again int, skipped *session.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	skipped = of.unread()
+	first := of.unread()
 	if next = of.next(at); next != nil {
-		if skipped == of.of.events[next.from] {
-			skipped = nil
+		if first == next.from {
+			first = -1
 		}
-		of.begun(next)
+		of.take(int(next.place))
 	}
-	return next, of.again[at], skipped
+	return next, of.again(at), r.eventAt(first)
+}
+
+// eventAt is an event of the recording; nil for a place of -1. r.mu is held.
+func (r *Replay) eventAt(i int32) *session.Event {
+	if i < 0 {
+		return nil
+	}
+	return r.recording.events[i]
 }
 
 // ended reports whether the next run of a step has come to its end.
 func (r *Replay) ended(of *record, at session.Address) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	runs := of.runs[at]
-	return len(runs) > 0 && runs[0].finished != nil
+	next := of.next(at)
+	return next != nil && next.end == finished
 }
 
 // unread is the first event of a step's record that the run has not come to.
 func (r *Replay) unread(of *record) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return of.unread()
+	return r.eventAt(of.unread())
+}
+
+// replays reports whether a step's record has an event that the run has not come to.
+func (r *Replay) replays(of *record) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return of.unread() >= 0
 }
 
 // again is the event as the log has it; the event itself if it is new. In order
@@ -224,20 +236,24 @@ func (r *Replay) unread(of *record) *session.Event {
 func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Event, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := of.word(ev.Address)
-	if first := of.unread(); inOrder && known != first {
+	place, at := of.word(ev.Address), int32(-1)
+	if place >= 0 {
+		at = of.order[place].at
+	}
+	if next := of.unread(); inOrder && next != at {
+		first := r.eventAt(next)
 		return nil, &agent.DivergedError{Address: first.Address, Recorded: describe(first), Said: describe(ev)}
 	}
-	if known == nil {
+	if place < 0 {
 		return ev, nil
 	}
-	known = r.event(known)
+	known := r.event(r.eventAt(at))
 	if known != ev && !(isPlan(known) && isPlan(ev)) { // by what it decides one sees whether it fits
 		if err := compare(known, ev); err != nil {
 			return nil, err
 		}
 	}
-	of.said(ev.Address)
+	of.take(place)
 	return known, nil
 }
 
@@ -252,7 +268,10 @@ func (p Place) Recorded() *session.Event {
 	r := inv.run.Replay
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.event(inv.record.word(inv.address))
+	if place := inv.record.word(inv.address); place >= 0 {
+		return r.event(r.eventAt(inv.record.order[place].at))
+	}
+	return nil
 }
 
 // Replays reports whether the log has events of the step that the resumed run has not reached
@@ -262,7 +281,7 @@ func (p Place) Replays() bool {
 	if inv == nil || inv.record == nil {
 		return false
 	}
-	return inv.run.Replay.unread(inv.record) != nil
+	return inv.run.Replay.replays(inv.record)
 }
 
 // Replaying reports whether the run was resumed and has not come to the end of its log yet.

@@ -168,7 +168,7 @@ func (s *Step) run(in *StepRun, yield func(*session.Event) bool) StepResult {
 	s.begin(in, yield)
 	switch rec := s.inv.record; {
 	case !s.check() || s.early():
-	case rec != nil && rec.finished != nil:
+	case rec != nil && rec.end == finished:
 		s.replay(rec)
 	default:
 		s.work()

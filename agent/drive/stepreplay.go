@@ -126,7 +126,7 @@ func (s *Step) Replay(in StepRun, yield func(*session.Event) bool) (res StepResu
 // replay hands up what the step said and ends it as it ended.
 func (s *Step) replay(rec *record) {
 	fin := new(mark.StepFinished)
-	_ = rec.finished.Mark.Decode(fin) // the recording could
+	_ = rec.of.at(rec.to).Mark.Decode(fin) // the recording could
 	s.book(fin.Usage)
 	for ev := range rec.events() {
 		if !s.pass(s.inv.run.Replay.handed(ev)) || !s.check() {
@@ -139,10 +139,11 @@ func (s *Step) replay(rec *record) {
 
 // book counts again what was used in an earlier part of the run.
 func (s *Step) book(usage json.RawMessage) {
-	var u budget.Usage
-	if usage == nil || json.Unmarshal(usage, &u) != nil {
+	if usage == nil {
 		return
 	}
-	s.inv.budget.Book(u)
-	s.inv.run.modelCalls.Add(u.Calls)
+	if u := usageOf(usage); u != (budget.Usage{}) {
+		s.inv.budget.Book(u)
+		s.inv.run.modelCalls.Add(u.Calls)
+	}
 }

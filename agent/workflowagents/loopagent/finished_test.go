@@ -3,9 +3,11 @@
 package loopagent
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // The end of a step is written as package json writes it, whichever fields are set: also one
-// that is added to the structs later.
+// that is added to the structs later. Its outcome is read as package json reads it, or left to it.
 func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"", "draft", "a b", "\"", "<", "é", "\x00", "\u2028"}
@@ -76,8 +78,36 @@ func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 		if fast++; string(got) != string(want) {
 			t.Fatalf("%+v\n got %s\nwant %s", f, got, want)
 		}
+		var parts struct{ Outcome json.RawMessage }
+		if err := json.Unmarshal(got, &parts); err != nil {
+			t.Fatal(err)
+		}
+		if read := (loop.Outcome{}); !readOrdinary(parts.Outcome, &read) {
+			t.Fatalf("%s is not read", parts.Outcome)
+		}
+		for range 8 {
+			readsAlike(t, parts.Outcome)
+			at := dice.IntN(len(parts.Outcome)) // and then a mistake
+			parts.Outcome = slices.Replace(bytes.Clone(parts.Outcome), at, min(at+dice.IntN(3), len(parts.Outcome)),
+				[]byte(`{}[]":,\-0129aT<é `)[dice.IntN(18):][:dice.IntN(2)]...)
+			if len(parts.Outcome) == 0 {
+				break
+			}
+		}
 	}
 	if fast < 5000 {
 		t.Errorf("%d of 20000 are written here", fast)
+	}
+}
+
+// readsAlike fails if an outcome is read here, and package json reads another one.
+func readsAlike(t *testing.T, data []byte) {
+	t.Helper()
+	var got, want loop.Outcome
+	if !readOrdinary(data, &got) {
+		return
+	}
+	if err := json.Unmarshal(data, &want); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%s is read as %+v, want %+v, %v", data, got, want, err)
 	}
 }
