@@ -167,7 +167,9 @@ func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
 		t.Idle = 0
 	}
 	t.IterationActive += max(0, took)
-	t.Ended = IterationRecord{}
+	if t.Ended.Number != 0 {
+		t.Ended = IterationRecord{}
+	}
 	t.Looked, t.Undone = false, false
 	t.Finalized, t.FinalizerFailure = false, ""
 	t.FinalUsage, t.FinalActive = Usage{}, 0
@@ -193,7 +195,7 @@ func (p *Plan) placeAfter(t *Tally, step int) int {
 // its reason to stop: no limit counts what comes then.
 func (t *Tally) count(o *incoming, after bool) (took time.Duration) {
 	took = o.active()
-	if t.Started.IsZero() {
+	if t.Started.IsZero() && !o.Started.IsZero() {
 		t.Started = o.Started
 	}
 	between := max(0, o.Between)

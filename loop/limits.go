@@ -117,8 +117,11 @@ func (p *Plan) spentWords(t *Tally) string {
 
 // late reports whether the loop's time is over.
 func (p *Plan) late(t *Tally) bool {
+	if t.TimedOut != "" || p.Timeout == 0 {
+		return t.TimedOut != ""
+	}
 	limit, _ := p.deadline()
-	return t.TimedOut != "" || p.Timeout > 0 && t.Active-t.FinalActive >= limit
+	return p.Timeout > 0 && t.Active-t.FinalActive >= limit
 }
 
 // Left returns the time that the loop has left after t, without the finalizer's share.

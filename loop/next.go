@@ -51,7 +51,7 @@ type Decision struct {
 // The first reason that holds is the stop reason, in the order canceled, error,
 // budget exceeded, time over, exit, stop_when, and at the end of an iteration
 // target, convergence, no progress, not worth it, budget spent, limit.
-func (p *Plan) Next(t *Tally, now time.Time) Decision {
+func (p *Plan) Next(t *Tally, now time.Time) (d Decision) {
 	_ = now
 	reason := p.reason(t)
 	final := p.Finalizer()
@@ -59,9 +59,10 @@ func (p *Plan) Next(t *Tally, now time.Time) Decision {
 	case t.RollbackDue && reason != ReasonCanceled && reason != ReasonError:
 		return Decision{Action: Rollback, Iteration: t.Iteration, Step: -1, To: t.BestIteration, Ended: t.fresh()}
 	case reason == "":
-		return p.step(t)
+		p.step(t, &d)
+		return d
 	case final >= 0 && !t.Finalized && reason != ReasonCanceled && reason != ReasonError:
-		d := Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(),
+		d = Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(),
 			Stop: p.record(t, reason)}
 		p.bound(t, &d, false, 0)
 		return d
@@ -77,9 +78,10 @@ func (t *Tally) fresh() IterationRecord {
 	return IterationRecord{}
 }
 
-// step is the decision to go on.
-func (p *Plan) step(t *Tally) Decision {
-	d := Decision{Action: RunStep, Iteration: t.Iteration}
+// step makes an empty decision the one to go on. It is filled in where it is: it is large, and
+// there is one for each step.
+func (p *Plan) step(t *Tally, d *Decision) {
+	d.Action, d.Iteration = RunStep, t.Iteration
 	if t.Fresh {
 		d.Ended = t.Ended
 	}
@@ -99,17 +101,16 @@ func (p *Plan) step(t *Tally) Decision {
 			d.Sample += t.Judge.Runs
 		}
 	}
-	w, around := p.wait(t, &d, begins)
+	w, around := p.wait(t, d, begins)
 	d.Wait = w
 	if wait, open := p.open(t, d.Step); open && t.Idle+1 < p.length() {
 		d.Wait = 0
 		d.Refuse = p.refusal(t, d.Step, wait)
-		return d
+		return
 	} else if open {
 		d.Wait = max(d.Wait, wait)
 	}
-	p.bound(t, &d, begins, around)
-	return d
+	p.bound(t, d, begins, around)
 }
 
 // reason is why the loop stops now, "" if it goes on. A loop that would stop for
@@ -176,7 +177,7 @@ func (p *Plan) converged(t *Tally) bool {
 // runnable is false for a plan that Check refuses because nothing would run.
 func (p *Plan) runnable(t *Tally) bool {
 	if len(p.Order) == 0 { // every place has a step
-		return p.length() > 0
+		return len(p.Steps) > 0 && !p.Steps[0].Finalizer || p.length() > 0
 	}
 	place := t.Place
 	if p.between(t) {

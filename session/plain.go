@@ -78,7 +78,15 @@ func normalize(state map[string]any) (_ map[string]any, copied bool, err error) 
 	return all, copied, err
 }
 
-func isKey(key string) bool { return utf8.ValidString(key) && strings.IndexByte(key, 0) < 0 }
+// isKey reports whether a text is UTF-8 without a zero byte.
+func isKey(key string) bool {
+	for i := range len(key) {
+		if b := key[i]; b == 0 || b >= utf8.RuneSelf {
+			return utf8.ValidString(key[i:]) && strings.IndexByte(key[i:], 0) < 0
+		}
+	}
+	return true
+}
 
 // Normalize makes the values of the state delta plain; see [Plain]. It replaces the map
 // and does not change it. The error wraps [ErrNotJSON] and names the key; the actions
@@ -114,9 +122,11 @@ func (e *Event) writable() error {
 			return fmt.Errorf("custom metadata: %w", err)
 		}
 	}
-	for id, c := range e.Actions.RequestedToolConfirmations {
-		if err := hasJSON(c.Payload); err != nil {
-			return fmt.Errorf("payload of the confirmation %q: %w", id, err)
+	if len(e.Actions.RequestedToolConfirmations) > 0 { // to begin a range over a map takes longer
+		for id, c := range e.Actions.RequestedToolConfirmations {
+			if err := hasJSON(c.Payload); err != nil {
+				return fmt.Errorf("payload of the confirmation %q: %w", id, err)
+			}
 		}
 	}
 	if e.Content == nil {

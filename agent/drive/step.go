@@ -390,9 +390,6 @@ func (s *Step) isSaidAgain(ev *session.Event) bool {
 // event does it; those above see an address below their own and leave it.
 func (s *Step) stamp(ev *session.Event) *session.Event {
 	own := s.inv.address
-	if s.isBelow(ev) && !s.isSaidAgain(ev) {
-		return ev
-	}
 	if ev.Seq != 0 { // said again by an agent that keeps its events, or those of another one: its own word now
 		again := *ev
 		again.Seq, again.ID, again.Timestamp, again.InvocationID, again.Branch = 0, "", time.Time{}, "", ""

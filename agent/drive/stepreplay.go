@@ -38,9 +38,11 @@ func (s *Step) told(ev *session.Event) *session.Event {
 		known, _ := s.inv.run.Replay.again(rec, ev, false)
 		return known
 	}
-	through := s.joins.through && s.isBelow(ev) // the step below has made it plain, and it is as it was
-	ev = s.stamp(ev)
-	if !through {
+	below := s.isBelow(ev)
+	if !below || s.isSaidAgain(ev) {
+		ev = s.stamp(ev)
+	}
+	if !below || !s.joins.through { // else the step below has made it plain, and it is as it was
 		if err := ev.Normalize(); err != nil { // before anybody else sees it
 			s.fail(err)
 			return nil

@@ -20,8 +20,8 @@ func (r *run) spend() func() {
 	if b := r.plan.Budget; b != nil {
 		limits = budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}
 	}
-	own := drive.At(r.ctx).Budget().Child(limits).Named(r.Name())
-	drive.At(r.ctx).BookEarlier(own)
+	own := r.me.Budget().Child(limits).Named(r.Name())
+	r.me.BookEarlier(own)
 	r.budget = own.Child(budget.Limits{}) // counts what is used from here on, and what is booked again
 	if r.plan.Finalizer() < 0 {
 		return func() {}
@@ -72,7 +72,10 @@ func isLost(err error) bool {
 // canceled is why the run is over, by somebody's will; nil if it is not. A log that
 // cannot be written is nobody's will, but a failure.
 func (r *run) canceled() error {
-	if err := context.Cause(r.ctx); err != nil && !isLost(err) {
+	if r.ctx.Err() == nil { // its cause takes longer
+		return nil
+	}
+	if err := context.Cause(r.ctx); !isLost(err) {
 		return err
 	}
 	return nil

@@ -78,7 +78,7 @@ func (r *run) keyOf(d *loop.Decision) *Cache {
 // as if the step had run.
 func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
 	at := r.address(d)
-	if !drive.At(r.ctx).Marks() {
+	if !r.me.Marks() {
 		return r.sayAgain(was, at)
 	}
 	if r.onEv(r.markOf(at, mark.KindStepStarted, nil)) {
@@ -113,7 +113,7 @@ func (r *run) sayAgain(was outcome, at session.Address) (res drive.StepResult) {
 
 // lookup finds names as the step would.
 func (r *run) lookup(d *loop.Decision) func(string) (any, bool) {
-	return drive.At(r.ctx).LookupAt(r.loop, r.address(d))
+	return r.me.LookupAt(r.loop, r.address(d))
 }
 
 // again is an event to be said once more, at another place.

@@ -57,7 +57,7 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 			Failures: it.Failures,
 		})
 	}
-	if drive.At(r.ctx).Marks() && !r.mark(mark.KindIterationFinished, it, nil) {
+	if r.me.Marks() && !r.mark(mark.KindIterationFinished, it, nil) {
 		return false
 	}
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(it)
@@ -137,7 +137,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	if a := &ev.Actions; len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() {
 		ev = nil
 	}
-	if ev = drive.At(r.ctx).Decided(ev); ev == nil {
+	if ev = r.me.Decided(ev); ev == nil {
 		return true
 	}
 	r.touch(ev)
@@ -227,7 +227,7 @@ func (r *run) leaves(d *loop.Decision) bool {
 // until done is called is the loop's time, unless it is an earlier part of the run
 // that is told again.
 func (r *run) inTime() (ctx agent.InvocationContext, done func()) {
-	if !r.timed || drive.At(r.ctx).Replays() {
+	if !r.timed || r.me.Replays() {
 		return r.ctx, func() {}
 	}
 	began, cancel := r.now(), func() {}

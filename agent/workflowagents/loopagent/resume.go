@@ -110,8 +110,8 @@ func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 // one that had stopped and goes on (LOOP 31), or one that was cut off and has other
 // limits now. If those end it here, it stops by them.
 func (r *run) continues() bool {
-	replays := drive.At(r.ctx).Replays()
-	reopened := drive.At(r.ctx).Continued()
+	replays := r.me.Replays()
+	reopened := r.me.Continued()
 	switch {
 	case !reopened && (!r.changed || replays):
 		return false
@@ -146,7 +146,7 @@ func (r *run) goOn() bool {
 // on.
 func (r *run) otherPlan() {
 	r.changed = false
-	known := drive.At(r.ctx).Recorded()
+	known := r.me.Recorded()
 	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted &&
 		known.Mark.Kind != mark.KindLoopContinued {
 		return
@@ -168,5 +168,5 @@ func (r *run) seen() map[string]any {
 	if len(r.reads) == 0 && !r.readsAll && !r.decides() {
 		return nil
 	}
-	return drive.At(r.ctx).StateMap(r.loop.Pass, r.reads, r.readsAll)
+	return r.me.StateMap(r.loop.Pass, r.reads, r.readsAll)
 }

@@ -28,7 +28,7 @@ func (r *run) rollBack(d *loop.Decision) bool {
 	r.written.left = to.left
 	ok := true
 	switch {
-	case drive.At(r.ctx).Marks():
+	case r.me.Marks():
 		ok = r.mark(mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To,
 			Reason: r.loop.Rejected.Reason}, ev)
 	case ev.Actions.StateDelta != nil:
@@ -64,13 +64,13 @@ func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
 		ev.Actions.Exit = &undone
 	}
-	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(drive.At(r.ctx).Again(ev), nil)
+	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(r.me.Again(ev), nil)
 }
 
 // state is what a step at an address sees. The map is the caller's, what is in
 // it is not.
 func (r *run) state(at session.Address) map[string]any {
-	return maps.Collect(drive.At(r.ctx).StateAt(at).All())
+	return maps.Collect(r.me.StateAt(at).All())
 }
 
 // snapshot is a state to go back to, with the keys in it that are left over.
@@ -105,7 +105,7 @@ func clone(v any) any {
 
 // forget ends the iteration: keys of the iterations at and below an address.
 func (r *run) forget(at session.Address) {
-	drive.At(r.ctx).EndIteration(at)
+	r.me.EndIteration(at)
 }
 
 // touch notes which keys the loop has changed, if there are others who change

@@ -25,6 +25,7 @@ import (
 type run struct {
 	*Agent
 	ctx     agent.InvocationContext
+	me      drive.Place // the loop as a step of the run
 	yield   func(*session.Event, error) bool
 	onEv    func(*session.Event) bool // run.event, bound once
 	loop    *drive.Loop
@@ -76,14 +77,15 @@ type run struct {
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	here := drive.At(ctx).Address()
+	me := drive.At(ctx)
+	here := me.Address()
 	r := &run{
-		Agent: a, ctx: ctx, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
+		Agent: a, ctx: ctx, me: me, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
 		made:  candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
-		timed: a.Grace(drive.At(ctx).Marks()) > 0, joins: a.goesOnAtOnce(),
+		timed: a.Grace(me.Marks()) > 0, joins: a.goesOnAtOnce(),
 		loop: &drive.Loop{
-			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: drive.At(ctx).Loop(),
+			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: me.Loop(),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
 			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},
@@ -98,14 +100,14 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.spend()()
 	}
 	r.prepare()
-	if v := session.ViewBehind(ctx.Session()); v != nil && drive.At(ctx).Marks() {
+	if v := session.ViewBehind(ctx.Session()); v != nil && me.Marks() {
 		r.hash = seal.FollowLoop(v, here, ctx.InvocationID())
 		defer r.hash.End()
 	}
-	if drive.At(ctx).Replays() {
+	if me.Replays() {
 		r.otherPlan()
 	}
-	if drive.At(ctx).Marks() && !r.mark(mark.KindLoopStarted, a.plan, nil) {
+	if me.Marks() && !r.mark(mark.KindLoopStarted, a.plan, nil) {
 		return
 	}
 	for r.next() {
@@ -131,7 +133,7 @@ func (r *run) prepare() {
 	case r.inner:
 		r.loop.Kept = new(sync.Map)
 	}
-	r.written.on = !r.plain || drive.At(r.ctx).Marks()
+	r.written.on = !r.plain || r.me.Marks()
 	r.inherit()
 	goesBack := r.plan.OnRegression == loop.RollbackOnWorse
 	if goesBack {
@@ -213,7 +215,7 @@ func (r *run) step(d *loop.Decision) bool {
 		r.before = r.snap(r.address(d))
 	}
 	r.here, r.over = r.address(d), nil
-	if drive.At(r.ctx).Replays() {
+	if r.me.Replays() {
 		if known, more := r.recall(d); known {
 			return more
 		}
@@ -240,7 +242,7 @@ func (r *run) step(d *loop.Decision) bool {
 	}
 	r.outcome(&o, d, res.Err, how)
 	o.ExitWords = o.Exit == nil && res.Err == nil && !r.finalizing && r.writesExit(res.Said)
-	if drive.At(r.ctx).Marks() && !r.record(d, &o) {
+	if r.me.Marks() && !r.record(d, &o) {
 		return false
 	}
 	r.add(d, &o, res.Err)
@@ -273,7 +275,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 	}
 	if r.looksAtState() {
 		o.State = r.seen()
-		o.StateSize = drive.At(r.ctx).StateSize(r.loop.Pass)
+		o.StateSize = r.me.StateSize(r.loop.Pass)
 		o.Wrote = r.wrote()
 		o.Left = slices.Sorted(maps.Keys(r.written.left))
 	}
@@ -358,11 +360,14 @@ func (r *run) placeFrom(n int) {
 	buf, ends := r.buf[:0], p.ends[:0]
 	steps := r.plan.Steps
 	for i := range most {
+		from := len(buf)
+		buf = append(append(buf, r.loop.Address...), '[')
+		buf = append(strconv.AppendInt(buf, int64(n+i), 10), "]/"...)
+		pass := buf[from:]
 		for k := range steps {
-			buf = append(buf, r.loop.Address...)
-			buf = append(buf, '[')
-			buf = strconv.AppendInt(buf, int64(n+i), 10)
-			buf = append(buf, "]/"...)
+			if k > 0 {
+				buf = append(buf, pass...)
+			}
 			buf = append(buf, steps[k].Name...)
 		}
 		ends = append(ends, len(buf))

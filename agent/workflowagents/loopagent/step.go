@@ -51,9 +51,9 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult,
 			return res, ended
 		}
 	}
-	r.work = drive.At(r.ctx).Begin(r.cfg.AgentConfig.SubAgents[d.Step])
+	r.work = r.me.Begin(r.cfg.AgentConfig.SubAgents[d.Step])
 	in := drive.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
-	if drive.At(r.ctx).Marks() {
+	if r.me.Marks() {
 		r.fin = new(mark.StepFinished) // a step that is left behind may write into the last one still
 		in.Finished = r.fin
 	}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -43,7 +42,7 @@ func (r *run) stop(rec *loop.StopRecord) {
 			rec = new(*rec) // it may still be looking at the other
 		}
 	}
-	if !r.plain || drive.At(r.ctx).Marks() {
+	if !r.plain || r.me.Marks() {
 		if !r.conclude(rec) {
 			return
 		}
@@ -104,7 +103,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 	if result != nil && r.cfg.OutputKey != "" && result.Text() != "" {
 		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
 	}
-	if drive.At(r.ctx).Marks() {
+	if r.me.Marks() {
 		if err := r.seal(rec); err != nil {
 			r.yield(nil, err)
 			return false
@@ -145,7 +144,7 @@ func said(c *genai.Content) *genai.Content {
 // resumed run that is canceled may not have come to all of them again.
 func (r *run) seal(rec *loop.StopRecord) error {
 	d, err := r.hash.Hash()
-	if err == nil && (d == nil || drive.At(r.ctx).Replaying()) { // what does not come again is in the log
+	if err == nil && (d == nil || r.me.Replaying()) { // what does not come again is in the log
 		d, err = r.hashLog()
 	}
 	if err != nil {
