@@ -18,13 +18,17 @@ const (
 
 // value takes the score of the iteration that has just ended into the tally.
 func (p *Plan) value(t *Tally, o *incoming) {
-	s, rec := p.Score, &t.Ended
 	got, ok := p.measure(t, o)
 	if !ok {
-		rec.Unscored = t.ScoreNote
+		t.Ended.Unscored = t.ScoreNote
 		return
 	}
-	m := o.numbers()
+	p.take(t, o, got)
+}
+
+// take makes a reading the score of the iteration that has just ended.
+func (p *Plan) take(t *Tally, o *incoming, got reading) {
+	s, rec, m := p.Score, &t.Ended, o.numbers()
 	m.score, m.recorded = got.score, got.score
 	t.Score, rec.Score = &m.score, &m.recorded
 	rec.Dimensions, t.Dimensions = got.dims, got.dims

@@ -8,162 +8,205 @@ import (
 	"time"
 )
 
-// conditions lists every condition of the plan, and names the one that came
-// closest without being the reason.
-func (p *Plan) conditions(t *Tally, reason StopReason) (recs []ConditionRecord, nearest string) {
+// rows lists every condition of the plan, and names the one that came closest without
+// being the reason. It is what stop records and ledgers are made of.
+func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row, nearest string) {
 	best := 0.0
-	add := func(c ConditionRecord, near float64) {
-		if c.Holds {
-			near = 1
+	part := func(r Row) {
+		if r.Holds {
+			r.Near = 1
 		}
-		if !c.Fired && near > best {
-			best, nearest = near, c.Name
-		}
-		recs = append(recs, c)
+		rows = append(rows, r)
 	}
-	add(p.exitRecord(t, reason), 0)
+	add := func(r Row) {
+		if r.Holds {
+			r.Near = 1
+		}
+		if !r.Fired && r.Near > best {
+			best, nearest = r.Near, r.Name
+		}
+		rows = append(rows, r)
+	}
+	add(p.exitRow(t, reason))
 	if n := p.MaxConsecutiveFailures; n > 0 {
-		add(ConditionRecord{
+		add(Row{ConditionRecord: ConditionRecord{
 			Name: "max_consecutive_failures", Value: fmt.Sprint(t.FailuresRunning), Threshold: fmt.Sprintf("≥ %d", n),
 			Holds: t.FailuresRunning >= n, Fired: t.Fatal != nil && t.Fatal.Running > 0,
-		}, float64(t.FailuresRunning)/float64(n))
+		}}.of(UnitFailures, float64(t.FailuresRunning), float64(n)))
 	}
-	p.limitRecords(t, reason, add)
+	p.limitRows(t, reason, add)
 	if p.StopWhen != nil {
 		i := 0
-		p.StopWhen.records("stop_when", t.Truths, &i, func(c ConditionRecord, near float64) {
-			root := c.Name == "stop_when"
-			c.Fired = root && reason == ReasonCondition
+		p.StopWhen.rows("stop_when", t.Truths, &i, func(r Row) {
+			root := r.Name == "stop_when"
+			r.Fired = root && reason == ReasonCondition
 			if root {
-				add(c, near)
+				add(r)
 			} else {
-				recs = append(recs, c)
+				part(r)
 			}
 		})
 	}
 	if p.Score != nil {
-		p.Score.records(t, reason == ReasonTarget, reason == ReasonConverged && p.converged(t), add)
+		p.Score.rows(t, reason == ReasonTarget, reason == ReasonConverged && p.converged(t), add)
 	}
-	p.circleRecords(t, reason, add)
+	p.circleRow(t, reason, add)
 	if p.NotWorth != nil {
-		c := ConditionRecord{
+		r := Row{ConditionRecord: ConditionRecord{
 			Name: "not_worth", Value: "not predictable", Threshold: fmt.Sprintf("< %s per %s", num(p.NotWorth.Gain),
 				p.NotWorth.per()),
 			Holds: p.notWorth(t), Fired: reason == ReasonConverged && !p.converged(t),
-		}
-		near := 0.0
+		}, Unit: UnitGain, Bound: &p.NotWorth.Gain, Tense: TenseUnknown}
 		if t.Worth != nil {
-			c.Value, near = num(*t.Worth), ratio(p.NotWorth.Gain, t.Worth)
+			r.Value, r.Have, r.Near, r.Tense = num(*t.Worth), t.Worth, ratio(p.NotWorth.Gain, t.Worth), ""
 		}
-		add(c, near)
+		add(r)
 	}
 	if n := p.MaxIterations; n > 0 {
 		ran := t.Iteration
 		if t.Ended.Number == 0 {
 			ran = max(0, ran-1)
 		}
-		add(ConditionRecord{
+		add(Row{ConditionRecord: ConditionRecord{
 			Name: "max_iterations", Value: fmt.Sprint(ran), Threshold: fmt.Sprintf("≥ %d", n),
 			Holds: uint(ran) >= n, Fired: reason == ReasonMaxIterations,
-		}, float64(ran)/float64(n))
+		}}.of(UnitIterations, float64(ran), float64(n)))
 	}
-	return recs, nearest
+	return rows, nearest
 }
 
-// limitRecords lists the time and the budget. What is kept for the finalizer is
+// of is the row with its numbers: it comes as near as the first is to the second.
+func (r Row) of(unit Unit, have, bound float64) Row {
+	r.Unit, r.Have, r.Bound, r.Near = unit, &have, &bound, have/bound
+	return r
+}
+
+// below is the row, which does not hold: it is nearly there at most.
+func (r Row) below(near float64) Row {
+	r.Near = min(near, nearly)
+	return r
+}
+
+// limitRows lists the time and the budget. What is kept for the finalizer is
 // taken off the thresholds.
-func (p *Plan) limitRecords(t *Tally, reason StopReason, add func(ConditionRecord, float64)) {
+func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 	if p.Timeout > 0 {
-		limit, _ := p.deadline()
+		limit, all := p.deadline()
 		active := t.Active - t.FinalActive
-		add(ConditionRecord{
+		r := Row{ConditionRecord: ConditionRecord{
 			Name: "timeout", Value: active.Round(time.Millisecond).String(), Threshold: "≥ " + limit.String(),
 			Holds: p.late(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
-		}, min(float64(active)/float64(limit), nearly))
+		}, Kept: (all - limit).Seconds()}.of(UnitSeconds, active.Seconds(), limit.Seconds())
+		add(r.below(float64(active) / float64(limit)))
 	} else if t.TimedOut != "" { // a limit from around the loop
-		add(ConditionRecord{Name: "timeout", Value: "out of time", Holds: true, Fired: reason == ReasonTimeout,
-			Note: t.TimedOut}, 1)
+		add(Row{ConditionRecord: ConditionRecord{Name: "timeout", Value: "out of time", Holds: true,
+			Fired: reason == ReasonTimeout, Note: t.TimedOut}})
 	}
 	for _, l := range p.budget(t) {
 		if l.name == "" {
 			continue
 		}
-		c := ConditionRecord{
+		r := Row{ConditionRecord: ConditionRecord{
 			Name: "budget." + l.name, Value: num(l.used), Threshold: "≥ " + num(l.limit),
 			Holds: l.used >= l.limit, Fired: reason == ReasonBudget && l.used >= l.limit,
-		}
+		}, Kept: tidy(p.Budget.whole(l.name) - l.limit)}.of(Unit(l.name), l.used, l.limit)
 		if l.name == "cost" && t.CostUnknown {
-			c.Note = "some prices are unknown and not counted"
+			r.Note = "some prices are unknown and not counted"
+			if l.used == 0 {
+				r.Have, r.Tense = nil, TenseUnknown
+			}
 		}
 		if n := t.Usage.EstimatedTokens - t.FinalUsage.EstimatedTokens; l.name == "tokens" && n > 0 {
-			c.Note = num(float64(n)) + " of them estimated"
+			r.Note = num(float64(n)) + " of them estimated"
 		}
-		add(c, min(l.used/l.limit, nearly))
+		add(r.below(l.used / l.limit))
 	}
 	if t.Spent != "" {
-		add(ConditionRecord{Name: "budget", Value: "a call was refused", Holds: true, Fired: reason == ReasonBudget,
-			Note: t.Spent}, 1)
+		add(Row{ConditionRecord: ConditionRecord{Name: "budget", Value: "a call was refused", Holds: true,
+			Fired: reason == ReasonBudget, Note: t.Spent}})
 	}
 }
 
-func (p *Plan) circleRecords(t *Tally, reason StopReason, add func(ConditionRecord, float64)) {
+// whole is a limit with what is kept of it.
+func (b *Budget) whole(name string) float64 {
+	switch Unit(name) {
+	case UnitCalls:
+		return float64(b.Calls)
+	case UnitTokens:
+		return float64(b.Tokens)
+	}
+	return *b.Cost
+}
+
+func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 	n := p.NoProgress
 	if n == nil {
 		return
 	}
-	add(ConditionRecord{
+	same, turns := float64(t.Repeats-1)/float64(n.repeats()), float64(t.Swings)/float64(n.swings()+1)
+	r := Row{ConditionRecord: ConditionRecord{
 		Name: "no_progress", Value: fmt.Sprintf("same %d, in turns %d", t.Repeats, t.Swings),
 		Threshold: fmt.Sprintf("same ≥ %d or in turns ≥ %d", n.repeats(), n.swings()),
 		Holds:     n.circling(t), Fired: reason == ReasonNoProgress,
-	}, max(float64(t.Repeats-1)/float64(n.repeats()), float64(t.Swings)/float64(n.swings()+1)))
+	}}.of(UnitTimes, float64(t.Repeats), float64(n.repeats()))
+	if t.Swings > 1 { // the first two results are one swing, if they differ
+		r = r.of(UnitTimes, float64(t.Swings), float64(n.swings()))
+	}
+	r.Near = max(same, turns, 0)
+	add(r)
 }
 
-func (p *Plan) exitRecord(t *Tally, reason StopReason) ConditionRecord {
-	c := ConditionRecord{Name: "exit_loop", Value: "not asked", Threshold: "any step"}
+func (p *Plan) exitRow(t *Tally, reason StopReason) Row {
+	r := Row{ConditionRecord: ConditionRecord{Name: "exit_loop", Value: "not asked", Threshold: "any step"}}
 	if p.CanExit != nil {
-		c.Threshold = strings.Join(p.CanExit, ", ")
+		r.Threshold, r.Who = strings.Join(p.CanExit, ", "), p.CanExit
 		if len(p.CanExit) == 0 {
-			c.Threshold = "nobody"
+			r.Threshold = "nobody"
 		}
 	}
 	if n := len(t.Refused); n > 0 {
-		c.Value = fmt.Sprintf("asked by %s, who may not", t.Refused[n-1].By)
+		r.Value = fmt.Sprintf("asked by %s, who may not", t.Refused[n-1].By)
 	}
 	if t.Exit != nil {
-		c.Value = "asked by " + t.Exit.By
-		c.Holds = true
-		c.Fired = reason == t.Exit.reason()
+		r.Value = "asked by " + t.Exit.By
+		r.Holds = true
+		r.Fired = reason == t.Exit.reason()
 	}
 	if t.Refusals > 0 {
-		c.Note = fmt.Sprintf("%s refused", plural(t.Refusals, "exit"))
+		r.Note = fmt.Sprintf("%s refused", plural(t.Refusals, "exit"))
 	}
-	return c
+	return r
 }
 
-// records lists the condition and its parts.
-func (c *Condition) records(name string, truths []truth, i *int, add func(ConditionRecord, float64)) {
-	rec := ConditionRecord{Name: name, Expr: c.String()}
-	near := 0.0
+// rows lists the condition and its parts.
+func (c *Condition) rows(name string, truths []truth, i *int, add func(Row)) {
+	r := Row{ConditionRecord: ConditionRecord{Name: name, Expr: c.String()}}
 	if *i < len(truths) {
 		t := truths[*i]
-		rec.Value, rec.Threshold = t.words()
-		rec.Holds, rec.Note, near = t.Holds, t.Note, t.Near
+		r.Value, r.Threshold = t.words()
+		r.Holds, r.Note, r.Near = t.Holds, t.Note, t.Near
+		if t.Op != "" {
+			r.Unit, r.Have, r.Bound = UnitValue, &t.Left, &t.Right
+		} else if t.Note != "" {
+			r.Tense = TenseUnknown
+		}
 		if c.For > 1 {
-			rec.Note = strings.TrimPrefix(rec.Note+fmt.Sprintf("; held for %d of %d iterations", t.Run, c.For), "; ")
+			r.Unit, r.Have, r.Bound = UnitTimes, new(float64(t.Run)), new(float64(c.For))
+			r.Note = strings.TrimPrefix(r.Note+fmt.Sprintf("; held for %d of %d iterations", t.Run, c.For), "; ")
 		}
 	} else {
-		rec.Note = "not looked at yet"
+		r.Note, r.Tense = "not looked at yet", TenseUnknown
 	}
 	*i++
-	add(rec, near)
+	add(r)
 	for n := range c.Any {
-		c.Any[n].records(fmt.Sprintf("%s.any[%d]", name, n), truths, i, add)
+		c.Any[n].rows(fmt.Sprintf("%s.any[%d]", name, n), truths, i, add)
 	}
 	for n := range c.All {
-		c.All[n].records(fmt.Sprintf("%s.all[%d]", name, n), truths, i, add)
+		c.All[n].rows(fmt.Sprintf("%s.all[%d]", name, n), truths, i, add)
 	}
 	if c.Not != nil {
-		c.Not.records(name+".not", truths, i, add)
+		c.Not.rows(name+".not", truths, i, add)
 	}
 }
 
@@ -186,40 +229,44 @@ func (s *Score) attained(t *Tally) string {
 	return strings.Join(parts, ", ")
 }
 
-// records lists the target and the convergence.
-func (s *Score) records(t *Tally, reached, converged bool, add func(ConditionRecord, float64)) {
+// rows lists the target and the convergence.
+func (s *Score) rows(t *Tally, reached, converged bool, add func(Row)) {
 	if s.Target != nil {
-		c := ConditionRecord{Name: "target", Expr: s.what(), Value: "no score",
-			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote}
-		near := 0.0
+		r := Row{ConditionRecord: ConditionRecord{Name: "target", Expr: s.what(), Value: "no score",
+			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached},
+			Unit: UnitScore, Bound: s.Target, Tense: TenseUnknown}
 		if t.Score != nil {
-			c.Value, c.Holds, near = num(*t.Score), !s.better(*s.Target, *t.Score), closeness(*t.Score, *s.Target)
+			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score), !s.better(*s.Target, *t.Score), t.Score, ""
+			r = r.below(closeness(*t.Score, *s.Target))
 		}
-		c.Fired = reached
-		add(c, min(near, nearly))
+		add(r)
 	}
 	if s.DimensionTarget != nil {
-		c := ConditionRecord{Name: "dimension_target", Value: "no dimensions",
-			Threshold: "every one " + s.sign() + " " + num(*s.DimensionTarget), Fired: reached}
-		near := 0.0
+		r := Row{ConditionRecord: ConditionRecord{Name: "dimension_target", Value: "no dimensions",
+			Threshold: "every one " + s.sign() + " " + num(*s.DimensionTarget), Fired: reached},
+			Unit: UnitScore, Bound: s.DimensionTarget, Tense: TenseUnknown}
 		if worst := s.weakest(t.Dimensions); worst != nil {
-			c.Value, near = worst.Name+" "+num(worst.Value), closeness(worst.Value, *s.DimensionTarget)
+			r.Value, r.Have, r.Tense = worst.Name+" "+num(worst.Value), &worst.Value, ""
+			r = r.below(closeness(worst.Value, *s.DimensionTarget))
 		} else if len(t.Dimensions) > 0 {
-			c.Value, c.Holds = "all of "+fmt.Sprint(len(t.Dimensions)), true
+			r.Value, r.Holds, r.Tense = "all of "+fmt.Sprint(len(t.Dimensions)), true, ""
+			r.Have = s.least(t.Dimensions)
 		}
-		add(c, min(near, nearly))
+		add(r)
 	}
 	if s.MinDelta == nil && s.MinDeltaPercent == nil {
 		return
 	}
-	c := ConditionRecord{Name: "converged", Expr: s.what(), Value: "N/A", Holds: s.converged(t), Fired: converged}
+	r := Row{ConditionRecord: ConditionRecord{Name: "converged", Expr: s.what(), Value: "N/A",
+		Holds: s.converged(t), Fired: converged,
+	}}.of(UnitTimes, float64(min(t.Flat, s.patience())), float64(s.patience()))
 	var parts []string
 	var part float64 // how close the last improvement came to a threshold
 	rec := t.Ended
 	if rec.Delta != nil {
-		c.Value = signed(*rec.Delta)
+		r.Value = signed(*rec.Delta)
 		if rec.Percent != nil {
-			c.Value += fmt.Sprintf(" (%.1f%%)", *rec.Percent)
+			r.Value += fmt.Sprintf(" (%.1f%%)", *rec.Percent)
 		}
 	}
 	if s.MinDelta != nil {
@@ -233,15 +280,26 @@ func (s *Score) records(t *Tally, reached, converged bool, add func(ConditionRec
 	if rec.Noise > 0 {
 		parts = append(parts, "≤ "+num(rec.Noise)+" (the judge's noise)")
 	}
-	c.Threshold = strings.Join(parts, " or ")
+	r.Threshold = strings.Join(parts, " or ")
 	if n := s.patience(); n > 1 {
-		c.Threshold += fmt.Sprintf(", %d times running", n)
-		c.Note = fmt.Sprintf("%d of %d", min(t.Flat, n), n)
+		r.Threshold += fmt.Sprintf(", %d times running", n)
+		r.Note = fmt.Sprintf("%d of %d", min(t.Flat, n), n)
 	}
 	if t.Flat > 0 {
 		part = 0 // the last one is counted already
 	}
-	add(c, min((float64(t.Flat)+part)/float64(s.patience()), nearly))
+	add(r.below((float64(t.Flat) + part) / float64(s.patience())))
+}
+
+// least is the worst of some dimensions.
+func (s *Score) least(dims []Dimension) *float64 {
+	worst := &dims[0].Value
+	for i := range dims {
+		if s.better(*worst, dims[i].Value) {
+			worst = &dims[i].Value
+		}
+	}
+	return worst
 }
 
 func (s *Score) what() string {

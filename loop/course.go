@@ -197,13 +197,18 @@ func (c *course) closest() fit {
 // curve that the scores do not speak against.
 func (c *course) interval(s *Score, flat uint, left int) (low, high int) {
 	low = left
-	limit := c.best.squares + doubt*doubt*c.spread*c.spread
-	try := func(f fit) {
+	c.likely(func(f fit) {
 		for _, luck := range [3]float64{-1, 0, 1} {
 			n, _, _ := c.ahead(s, f, luck*doubt/2*c.spread, flat, left)
 			low, high = min(low, n), max(high, n)
 		}
-	}
+	})
+	return low, high
+}
+
+// likely calls try with every curve that the scores do not speak against, the best first.
+func (c *course) likely(try func(fit)) {
+	limit := c.best.squares + doubt*doubt*c.spread*c.spread
 	try(c.best)
 	for i := range gridSize {
 		x := &grid[c.n][i]
@@ -211,7 +216,37 @@ func (c *course) interval(s *Score, flat uint, left int) (low, high int) {
 			try(f)
 		}
 	}
-	return low, high
+}
+
+// band is where the scores go in the next n iterations, over every curve that is likely.
+func (c *course) band(sign float64, iteration, n int) []BandPoint {
+	last := tidy(sign * (c.scores[c.n-1] + c.mean))
+	band := make([]BandPoint, n+1)
+	band[0] = BandPoint{iteration, last, last, last}
+	first := true
+	c.likely(func(f fit) {
+		at, gain := f.level, f.next
+		for i := 1; i <= n; i++ {
+			at += gain
+			gain *= f.ratio
+			b := &band[i]
+			if first {
+				*b = BandPoint{iteration + i, at, at, at}
+			}
+			b.Low, b.High = min(b.Low, at), max(b.High, at)
+		}
+		first = false
+	})
+	chance := max(c.noise, doubt/2*c.spread)
+	for i := 1; i <= n; i++ {
+		b := &band[i]
+		low, high := b.Low-chance, b.High+chance
+		if sign < 0 {
+			low, high = -high, -low
+		}
+		b.Low, b.Mid, b.High = tidy(low), tidy(sign*b.Mid), tidy(high)
+	}
+	return band
 }
 
 // ahead follows a curve until something ends the loop; until is "" if nothing

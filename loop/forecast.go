@@ -30,6 +30,9 @@ type Forecast struct {
 	Until StopReason `json:"until,omitzero"`
 	// Final is the score expected there.
 	Final float64 `json:"final,omitzero"`
+	// Band is where the scores are expected, from the last one on, up to the iteration that
+	// is High ahead. nil if nothing is expected to end the loop.
+	Band []BandPoint `json:"band,omitzero"`
 	// Time, Tokens and Cost are what an iteration has used on average; a nil
 	// Cost is unknown.
 	Time   time.Duration `json:"time_ns,omitzero"`
@@ -37,11 +40,49 @@ type Forecast struct {
 	Cost   *float64      `json:"cost,omitzero"`
 }
 
+// BandPoint is where a [Forecast] expects the score of one iteration. The first point of a
+// band is the last score, which is known: its three scores are the same. Of the others, Low
+// and High are as far from Mid as chance can be, and at least as far as the judge's noise.
+type BandPoint struct {
+	Iteration int     `json:"iteration"`
+	Low       float64 `json:"low"`
+	Mid       float64 `json:"mid"`
+	High      float64 `json:"high"`
+}
+
 // farAhead is as many iterations as a forecast looks ahead.
 const farAhead = 100
 
 // Forecast says what to expect after what t has counted.
 func (p *Plan) Forecast(t *Tally) Forecast {
+	f := averages(t)
+	if p.Score != nil {
+		p.forecast(&f, t, t.Iteration)
+	}
+	return f
+}
+
+// forecastAt is the forecast at a moment; u is t at that moment.
+func (p *Plan) forecastAt(t, u *Tally, m *Moment, provisional bool) Forecast {
+	whole, iteration := t, t.Iteration
+	if m.Began != nil && m.Iteration > 0 {
+		whole = m.Began
+	}
+	f := averages(whole)
+	switch {
+	case provisional:
+		iteration = m.Iteration
+	case m.Iteration > 0:
+		iteration = m.Iteration - 1
+	}
+	if p.Score != nil {
+		p.forecast(&f, u, iteration)
+	}
+	return f
+}
+
+// averages is a forecast of nothing but what an iteration uses.
+func averages(t *Tally) Forecast {
 	f := Forecast{Note: "not predictable yet: the loop is not scored"}
 	if n := t.Complete; n > 0 {
 		f.Time = (t.Active - t.FinalActive) / time.Duration(n)
@@ -50,14 +91,11 @@ func (p *Plan) Forecast(t *Tally) Forecast {
 			f.Cost = new((*t.Usage.Cost - t.FinalUsage.cost()) / float64(n))
 		}
 	}
-	if p.Score != nil {
-		p.forecast(&f, t.Scores, t.Judge.floor(), t.Iteration)
-	}
 	return f
 }
 
-func (p *Plan) forecast(f *Forecast, scores []float64, noise float64, iteration int) {
-	s := p.Score
+func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
+	s, scores, noise := p.Score, t.Scores, t.Judge.floor()
 	f.Trend = s.trend(scores, noise)
 	if n := len(scores); n < 3 {
 		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", plural(n, "score"))
@@ -74,7 +112,10 @@ func (p *Plan) forecast(f *Forecast, scores []float64, noise float64, iteration 
 		left = int(max(0, min(p.MaxIterations, 1<<40)))
 		left = max(0, min(left-iteration, farAhead))
 	}
-	flat := s.flatFor(scores, noise)
+	flat := t.Flat
+	if t.Scored == 0 { // nothing but the scores is known
+		flat = s.flatFor(scores, noise)
+	}
 	f.Iterations, f.Until, f.Final = c.ahead(s, c.best, 0, flat, left)
 	if f.Until == "" && p.MaxIterations > 0 && iteration+left >= int(p.MaxIterations) {
 		f.Until = ReasonMaxIterations
@@ -85,4 +126,5 @@ func (p *Plan) forecast(f *Forecast, scores []float64, noise float64, iteration 
 	}
 	f.Low, f.High = c.interval(s, flat, left)
 	f.Low, f.High = min(f.Low, f.Iterations), max(f.High, f.Iterations)
+	f.Band = c.band(s.sense(), iteration, f.High)
 }

@@ -12,7 +12,7 @@ func (p *Plan) Hits(scores []float64, until StopReason) (hits, made int) {
 	}
 	for n := 3; n < len(scores); n++ {
 		var f Forecast
-		p.forecast(&f, scores[:n], 0, n)
+		p.forecast(&f, &Tally{Scores: scores[:n]}, n)
 		if !f.Predictable || f.Until == "" {
 			continue
 		}

@@ -30,7 +30,11 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 		r.By, r.Scope = t.Exit.By, t.Exit.Scope
 	}
 	r.Detail = p.detail(t, reason)
-	r.Conditions, r.Nearest = p.conditions(t, reason)
+	rows, nearest := p.rows(t, reason)
+	r.Conditions, r.Nearest = make([]ConditionRecord, len(rows)), nearest
+	for i := range rows {
+		r.Conditions[i] = rows[i].ConditionRecord
+	}
 	return r
 }
 

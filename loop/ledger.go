@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"slices"
+	"time"
+)
+
+// Ledger is every stop condition of a loop at one moment: while the loop goes on, how it
+// can stop; when it is over, what stopped it. The rows are always the same, in the same
+// order.
+type Ledger struct {
+	// Reason is why the loop has stopped; "" while it goes on.
+	Reason StopReason `json:"reason,omitzero"`
+	// Nearest is the name of the row that is closest to being the reason without being
+	// it; "" if none is close.
+	Nearest string `json:"nearest,omitzero"`
+	Rows    []Row  `json:"rows"`
+	// Forecast is what to expect of the next iterations; nil when the loop has stopped.
+	Forecast *Forecast `json:"forecast,omitzero"`
+}
+
+// Row is one stop condition in a [Ledger].
+type Row struct {
+	ConditionRecord
+	Tense Tense `json:"tense"`
+	// Unit says what Have, Bound, Counted and Kept count. They are absent without it.
+	Unit Unit `json:"unit,omitzero"`
+	// Have is the value now, Bound the value at which the condition holds. A nil Have is
+	// unknown, which is not zero.
+	Have  *float64 `json:"have,omitzero"`
+	Bound *float64 `json:"bound,omitzero"`
+	// Counted is the part of Have that the iteration under way has counted.
+	Counted float64 `json:"counted,omitzero"`
+	// Kept is what the definition allows beyond Bound, for the finalizer.
+	Kept float64 `json:"kept,omitzero"`
+	// Near is how close the condition is to holding, from 0 to 1; 1 if it holds.
+	Near float64 `json:"near"`
+	// Provisional says that the value rests on the score of the iteration under way,
+	// which may change until it ends.
+	Provisional bool `json:"provisional,omitzero"`
+	// Who are the agents that may ask to leave; nil: any step. Only exit_loop has it.
+	Who []string `json:"who,omitzero"`
+}
+
+// Tense says how a stop condition stands.
+type Tense string
+
+// The tenses.
+const (
+	TenseFar      Tense = "far"       // it does not hold
+	TenseLikely   Tense = "likely"    // the forecast expects it to end the loop
+	TenseHolds    Tense = "holds"     // it holds, and is not the reason
+	TenseFired    Tense = "fired"     // it is the reason
+	TenseNotAsked Tense = "not_asked" // nobody who may has asked to leave
+	TenseUnknown  Tense = "unknown"   // its value is not known
+)
+
+// Unit is what the numbers of a [Row] count.
+type Unit string
+
+// The units.
+const (
+	UnitScore      Unit = "score"
+	UnitTimes      Unit = "times" // in a row
+	UnitIterations Unit = "iterations"
+	UnitFailures   Unit = "failures"
+	UnitSeconds    Unit = "seconds" // of active time
+	UnitCalls      Unit = "calls"
+	UnitTokens     Unit = "tokens"
+	UnitCost       Unit = "cost"  // in the currency of the price list
+	UnitGain       Unit = "gain"  // of the score; see NotWorth
+	UnitValue      Unit = "value" // of the state, or of anything else that an expression compares
+)
+
+// counts reports whether the unit adds up over the iterations.
+func (u Unit) counts() bool { return u != UnitScore && u != UnitGain && u != UnitValue && u != "" }
+
+// Moment is what is known of a loop besides the outcomes in its tally. Its zero value says
+// that nothing is: the loop is between two iterations.
+type Moment struct {
+	// Reason is why the loop has stopped; "" while it goes on.
+	Reason StopReason
+	// Iteration is the iteration under way; 0 if none is.
+	Iteration int
+	// Score and Dimensions are its score so far; nil if it has none yet. Samples of a judge
+	// that are in the tally come before them.
+	Score      *float64
+	Dimensions []Dimension
+	// Active and Usage are what the steps under way have used, which is in no outcome yet.
+	Active time.Duration
+	Usage  Usage
+	// Began is the tally as it was when the iteration began; nil: unknown.
+	Began *Tally
+}
+
+// Ledger says how the loop can stop, or why it has stopped, after what t has counted and m
+// adds to it. It decides nothing and changes nothing: the loop itself follows [Plan.Next].
+func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
+	u, provisional := p.at(t, &m)
+	l := Ledger{Reason: m.Reason}
+	l.Rows, l.Nearest = p.rows(&u, m.Reason)
+	if m.Reason == "" {
+		f := p.forecastAt(t, &u, &m, provisional)
+		l.Forecast = &f
+	}
+	var began []Row
+	if m.Began != nil && m.Iteration > 0 {
+		began, _ = p.rows(m.Began, "")
+	}
+	for i := range l.Rows {
+		r := &l.Rows[i]
+		if m.Reason == "" && m.Iteration > 0 {
+			r.underWay(&m, provisional)
+		}
+		if j := slices.IndexFunc(began, func(b Row) bool { return b.Name == r.Name && b.Unit == r.Unit }); j >= 0 {
+			r.since(&began[j])
+		}
+		r.Tense = r.tense(&l)
+	}
+	return l
+}
+
+// underWay is the row while an iteration is.
+func (r *Row) underWay(m *Moment, provisional bool) {
+	switch r.Name {
+	case "max_iterations": // it is one of them, though it has not ended
+		r.Have = new(float64(m.Iteration))
+		r.Near = min(*r.Have/(*r.Bound), nearly)
+		r.Holds = false
+	case "target", "dimension_target", "converged":
+		r.Provisional = provisional
+	}
+}
+
+// since says how much of it has come since the row was b.
+func (r *Row) since(b *Row) {
+	if r.Unit.counts() && r.Have != nil && b.Have != nil {
+		r.Counted = max(0, tidy(*r.Have-*b.Have))
+	}
+}
+
+// tense is how the row stands in the ledger.
+func (r *Row) tense(l *Ledger) Tense {
+	switch {
+	case r.Fired:
+		return TenseFired
+	case r.Holds:
+		return TenseHolds
+	case r.Name == "exit_loop":
+		return TenseNotAsked
+	case r.Tense == TenseUnknown:
+		return TenseUnknown
+	case l.Forecast != nil && l.Forecast.Until != "" && r.Name == likely[l.Forecast.Until]:
+		return TenseLikely
+	}
+	return TenseFar
+}
+
+// likely are the rows of the reasons that a forecast has.
+var likely = map[StopReason]string{
+	ReasonTarget: "target", ReasonConverged: "converged", ReasonMaxIterations: "max_iterations",
+}
+
+// at is the tally as it would be if the iteration under way ended now. Provisional reports
+// whether it has a score that is not final.
+func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
+	u = *t
+	u.Active += m.Active
+	u.Usage.add(&m.Usage)
+	if c := m.Usage.Cost; c != nil {
+		u.KnownCost += *c
+		if u.Usage.Cost = nil; !u.CostUnknown {
+			u.Usage.Cost = new(u.KnownCost)
+		}
+	}
+	if m.Reason != "" || m.Iteration == 0 {
+		return u, false
+	}
+	if p.between(t) && m.Iteration > t.Iteration {
+		u.IterationFailures, u.Judge.Runs = 0, 0
+	}
+	if p.Score == nil {
+		return u, false
+	}
+	got, noise := reading{dims: m.Dimensions}, u.Judge.floor()
+	if j, ok := p.Judged(&u); ok {
+		got, noise = reading{j.Score, u.Dimensions}, j.Noise
+	} else if m.Score == nil {
+		return u, false
+	} else {
+		got.score = *m.Score
+	}
+	u.Iteration = m.Iteration
+	u.Ended = IterationRecord{Number: m.Iteration, Complete: true, Failures: u.IterationFailures, Noise: noise}
+	p.take(&u, new(incoming), got)
+	return u, true
+}
+
+// Judgement is what the samples of a judge come to in the iteration under way.
+type Judgement struct {
+	Score   float64   `json:"score"`
+	Samples []float64 `json:"samples"`
+	// Noise is how much two such scores differ by chance; 0 if unknown.
+	Noise float64 `json:"noise,omitzero"`
+}
+
+// Judged returns what the samples of the iteration under way come to so far; ok is false if
+// there are none.
+func (p *Plan) Judged(t *Tally) (j Judgement, ok bool) {
+	n := len(t.Judge.Samples)
+	if p.Score == nil || p.Score.Judge == nil || t.Judge.Runs == 0 || n == 0 || t.Ended.Number != 0 {
+		return j, false
+	}
+	judge := t.Judge
+	return Judgement{Score: judge.pool(), Samples: slices.Clone(judge.Samples), Noise: judge.noise(n)}, true
+}
