@@ -80,7 +80,7 @@ func (u Unit) counts() bool { return u != UnitScore && u != UnitGain && u != Uni
 // Moment is what is known of a loop besides the outcomes in its tally. Its zero value says
 // that nothing is: the loop is between two iterations.
 type Moment struct {
-	// Reason is why the loop has stopped; "" while it goes on.
+	// Reason is why the loop has stopped; "": what the tally says.
 	Reason StopReason
 	// Iteration is the iteration under way; 0 if none is.
 	Iteration int
@@ -98,6 +98,9 @@ type Moment struct {
 // Ledger says how the loop can stop, or why it has stopped, after what t has counted and m
 // adds to it. It decides nothing and changes nothing: the loop itself follows [Plan.Next].
 func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
+	if m.Reason == "" {
+		m.Reason = p.reason(t) // known before the finalizer has run
+	}
 	u, provisional := p.at(t, &m)
 	l := Ledger{Reason: m.Reason}
 	l.Rows, l.Nearest = p.rows(&u, m.Reason)
@@ -196,6 +199,12 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	u.Ended = IterationRecord{Number: m.Iteration, Complete: true, Failures: u.IterationFailures, Noise: noise}
 	p.take(&u, new(incoming), got)
 	return u, true
+}
+
+// ForecastAt is [Plan.Forecast] with what m adds to t.
+func (p *Plan) ForecastAt(t *Tally, m Moment) Forecast {
+	u, provisional := p.at(t, &m)
+	return p.forecastAt(t, &u, &m, provisional)
 }
 
 // Judgement is what the samples of a judge come to in the iteration under way.

@@ -181,8 +181,8 @@ func TestLedgerFollowsRandomPlans(t *testing.T) {
 				agrees(t, seed, l, d.Stop)
 				break
 			}
-			if len(last.Rows) > 0 && last.Reason == "" && (l.Forecast == nil || len(last.Rows) > len(l.Rows)) {
-				t.Fatalf("seed %d: rows were lost: %+v, and before %+v", seed, l, last)
+			if len(last.Rows) > len(l.Rows) || (l.Reason == "") != (l.Forecast != nil) || d.Stop != nil && l.Reason != d.Stop.Reason {
+				t.Fatalf("seed %d: before %+v, and then %+v", seed, last, l)
 			}
 			last = l
 			o := w.carryOut(d)

@@ -15,10 +15,12 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// tally is what the plan has to know of the loop to look ahead: the iterations
-// that have ended.
-func (l *Loop) tally() loop.Tally {
-	var t loop.Tally
+// tally is what the plan knows of the loop. It is whole if it was counted as the loop itself did;
+// else it is put together from the records of the iterations that have ended.
+func (l *Loop) tally() (t loop.Tally, whole bool) {
+	if l.account.whole() {
+		return *l.account.now(l), true
+	}
 	noise := 0.0
 	for _, it := range l.Iterations {
 		if it.Record == nil {
@@ -32,7 +34,7 @@ func (l *Loop) tally() loop.Tally {
 		}
 		if t.Score = rec.Score; rec.Score != nil {
 			t.Scores = append(t.Scores, *rec.Score)
-			t.Scored++
+			t.Dimensions = rec.Dimensions
 			if noise = rec.Noise; rec.Best {
 				t.Best, t.BestIteration = rec.Score, rec.Number
 			}
@@ -46,18 +48,14 @@ func (l *Loop) tally() loop.Tally {
 	// A judge whose samples scatter so that they make the noise that was recorded:
 	// see the judge in package loop.
 	t.Judge.PastSquares, t.Judge.PastFreedom = noise*noise/8, 1
-	return t
+	return t, false
 }
 
 // Forecast returns the forecast from the iterations that have ended, and from the running one if it
 // has a provisional score.
 func (l *Loop) Forecast() loop.Forecast {
-	t := l.tally()
-	if it := l.Current(); it != nil && it.Status == StatusRunning && it.Provisional != nil {
-		t.Scores = append(t.Scores, *it.Provisional)
-		t.Iteration = it.Number
-	}
-	return l.Plan.Forecast(&t)
+	t, _ := l.tally()
+	return l.Plan.ForecastAt(&t, l.moment(0))
 }
 
 // Trend returns the loop's trend in words, such as "↗ Improving".
@@ -141,7 +139,7 @@ func (l *Live) provisional(ev *session.Event) {
 			continue
 		}
 		if x := ev.Actions.Exit; x != nil && x.Score != nil && x.Refused == "" {
-			it.Provisional = x.Score
+			it.Provisional, it.dimensions = x.Score, nil
 			continue
 		}
 		l.measure(s.Loop, it, at, ev)
@@ -170,14 +168,14 @@ func (l *Live) measure(lp *Loop, it *Iteration, at session.Address, ev *session.
 	alone := *score
 	alone.Judge = nil // one sample is what there is
 	p := loop.Plan{Steps: []loop.Step{{Name: "now"}}, Score: &alone}
-	t := lp.tally()
+	t, _ := lp.tally()
 	p.Add(&t, loop.Outcome{Iteration: it.Number, State: state})
 	switch {
 	case score.Key == "" && began:
 		it.before = t.Score
 	case score.Key == "" && reflect.DeepEqual(it.before, t.Score):
 	case t.Score != nil:
-		it.Provisional = t.Score
+		it.Provisional, it.dimensions = t.Score, t.Dimensions
 	}
 }
 

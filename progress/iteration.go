@@ -37,7 +37,8 @@ func (l *Loop) pass(n int, now time.Duration) *Iteration {
 			return it
 		}
 	}
-	it := &Iteration{Number: n, Status: StatusRunning, Began: now, Ended: now}
+	it := &Iteration{Number: n, Status: StatusRunning, Began: now, Ended: now, From: l.state}
+	l.account.begin()
 	for _, i := range l.Plan.Sequence() {
 		name := l.Plan.Steps[i].Name
 		it.Steps = append(it.Steps, &Step{
@@ -60,7 +61,7 @@ func (it *Iteration) end(rec loop.IterationRecord, now time.Duration) {
 		status = StatusFailed
 	}
 	it.close(status, now)
-	it.Record, it.Provisional = &rec, nil
+	it.Record, it.Provisional, it.dimensions = &rec, nil, nil
 }
 
 func (it *Iteration) close(as Status, now time.Duration) {
@@ -76,6 +77,7 @@ func (it *Iteration) close(as Status, now time.Duration) {
 // by the same.
 func (l *Loop) stop(rec *loop.StopRecord, now time.Duration) {
 	l.Stop = rec
+	l.account.end(rec.Reason)
 	for _, it := range l.Iterations {
 		switch {
 		case it.Status != StatusRunning:

@@ -18,6 +18,10 @@ import (
 //
 // For a run that was resumed, add its log first and then the new events.
 type Live struct {
+	// Whole reads an event of an outline in full; nil is for events that are complete. Without it, a
+	// [Loop.Ledger] does not know conditions on long texts of events that it has as an outline.
+	Whole Whole
+
 	tree       Tree
 	invocation string
 	began      time.Time     // of the first event
@@ -134,22 +138,32 @@ func (l *Live) mark(ev *session.Event, now time.Duration) {
 	case mark.KindStepStarted:
 		l.start(s, ev, now)
 	case mark.KindStepFinished:
-		s.finish(ev, now)
+		l.finish(s, ev, now)
 	case mark.KindLoopStarted:
 		p := new(loop.Plan)
 		if ev.Mark.Decode(p) == nil {
 			s.Loop = newLoop(p)
+			s.Loop.account = newAccount(p)
+		}
+	case mark.KindLoopContinued:
+		p := new(loop.Plan)
+		if ev.Mark.Decode(p) == nil {
+			s.loop().goOn(p)
 		}
 	case mark.KindIterationFinished:
 		var rec loop.IterationRecord
 		if ev.Mark.Decode(&rec) == nil && rec.Number > 0 {
 			s.loop().pass(rec.Number, now).end(rec, now)
+			s.Loop.state = rec.Number
+			s.Loop.account.check(&rec)
 			l.view.EndIteration(session.Address(passName(ev.Address, rec.Number)))
 		}
 	case mark.KindRolledBack:
 		var back mark.RolledBack
 		if ev.Mark.Decode(&back) == nil && back.Iteration > 0 {
-			s.loop().pass(back.Iteration, now).RolledBack = true
+			it := s.loop().pass(back.Iteration, now)
+			it.RolledBack, it.BackTo, s.Loop.state = true, back.To, back.To
+			s.Loop.account.add(s.Loop.Plan, loop.Outcome{Iteration: back.Iteration, Step: -1, RolledBack: true})
 		}
 	case mark.KindLoopStopped:
 		rec := new(loop.StopRecord)
@@ -257,7 +271,7 @@ func (l *Live) forget(s *Step) {
 }
 
 // finish ends a step, and whatever is still open below it.
-func (s *Step) finish(ev *session.Event, now time.Duration) {
+func (l *Live) finish(s *Step, ev *session.Event, now time.Duration) {
 	var fin mark.StepFinished
 	if ev.Mark.Decode(&fin) != nil {
 		return
@@ -273,11 +287,10 @@ func (s *Step) finish(ev *session.Event, now time.Duration) {
 			s.Error = fin.Error
 		}
 	}
-	var o struct {
-		Cached bool `json:"cached"`
-	}
+	var o loop.Outcome
 	if len(fin.Outcome) > 0 && json.Unmarshal(fin.Outcome, &o) == nil {
 		s.Cached = o.Cached
+		l.outcome(ev.Address, &o, fin.Canceled)
 	}
 	s.own.Add(recorded(fin.Usage))
 	s.live = Usage{}

@@ -92,7 +92,9 @@ type Loop struct {
 	// Stop is why the loop stopped; nil if it is running or paused.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
 
-	cut *loop.StopRecord // what was said of its stop when it was paused
+	cut     *loop.StopRecord // what was said of its stop when it was paused
+	account *account         // nil: no mark has said what the loop is
+	state   int              // the iteration after which the state is as it is now
 }
 
 // Iteration is one pass of a loop.
@@ -103,14 +105,20 @@ type Iteration struct {
 	Record *loop.IterationRecord `json:"record,omitempty"`
 	// Provisional is the score so far. It may change until the iteration ends.
 	Provisional *float64 `json:"provisional,omitempty"`
-	// RolledBack says that its changes to the state were undone.
+	// From is the iteration whose version the iteration was written from; 0 is the state at the
+	// loop's start. It is the one before, unless that was undone.
+	From int `json:"from"`
+	// RolledBack says that its changes to the state were undone, BackTo the iteration whose version
+	// was restored; 0 is the state at the loop's start.
 	RolledBack bool `json:"rolled_back,omitempty"`
+	BackTo     int  `json:"back_to,omitempty"`
 	// Began and Ended are as in a [Step].
 	Began time.Duration `json:"began_ns"`
 	Ended time.Duration `json:"ended_ns"`
 	Steps []*Step       `json:"steps"`
 
-	before any // the value of the loop's score expression when it began
+	before     any              // the value of the loop's score expression when it began
+	dimensions []loop.Dimension // of the provisional score
 }
 
 // Took returns how long the step has been running at a time of the run's clock.
@@ -236,6 +244,27 @@ func (t *Tree) Main() *Step {
 	}
 	visit(t.Root)
 	return found
+}
+
+// Loops yields the steps of the loops, outer ones before those in them.
+func (t *Tree) Loops() iter.Seq[*Step] {
+	return func(yield func(*Step) bool) {
+		var visit func(*Step) bool
+		visit = func(s *Step) bool {
+			if s.Loop != nil && !yield(s) {
+				return false
+			}
+			for c := range s.Children() {
+				if !visit(c) {
+					return false
+				}
+			}
+			return true
+		}
+		if t.Root != nil {
+			visit(t.Root)
+		}
+	}
 }
 
 // Current returns the running iteration, or else the last one; nil before the first.

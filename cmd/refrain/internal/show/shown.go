@@ -143,20 +143,11 @@ func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n in
 func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
 	var loops []string
 	var found *progress.Step
-	var visit func(*progress.Step)
-	visit = func(s *progress.Step) {
-		if s.Loop != nil {
-			loops = append(loops, string(s.Address))
-			if string(s.Address) == address {
-				found = s
-			}
+	for s := range t.Loops() {
+		loops = append(loops, string(s.Address))
+		if string(s.Address) == address {
+			found = s
 		}
-		for c := range s.Children() {
-			visit(c)
-		}
-	}
-	if t.Root != nil {
-		visit(t.Root)
 	}
 	switch {
 	case len(loops) == 0:

@@ -169,22 +169,15 @@ func isLimit(name string) bool {
 
 // planOf returns the plan of the loop that has a stop record; nil if it is not in the tree.
 func planOf(t *progress.Tree, rec *loop.StopRecord) *loop.Plan {
-	if t == nil || t.Root == nil || rec.Digest == "" {
+	if t == nil || rec.Digest == "" {
 		return nil
 	}
-	var find func(*progress.Step) *loop.Plan
-	find = func(s *progress.Step) *loop.Plan {
-		if s.Loop != nil && s.Loop.Stop != nil && s.Loop.Stop.Digest == rec.Digest {
+	for s := range t.Loops() {
+		if s.Loop.Stop != nil && s.Loop.Stop.Digest == rec.Digest {
 			return s.Loop.Plan
 		}
-		for child := range s.Children() {
-			if p := find(child); p != nil {
-				return p
-			}
-		}
-		return nil
 	}
-	return find(t.Root)
+	return nil
 }
 
 // wholeLimit is a limit as the definition has it, if a share of it is kept for the finalizer; else
