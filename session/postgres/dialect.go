@@ -44,6 +44,7 @@ func newDialect(config *pgx.ConnConfig, schema string) *sqlstore.Dialect {
 		Tables:     "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema()",
 		Numbered:   true,
 		Begin:      "BEGIN",
+		Snapshot:   "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 		// Two processes that make a schema at once would both fail. A user who
 		// may not make schemas may still use one that is there.
 		Lock: "SELECT pg_advisory_xact_lock(7234175, hashtext(" + literal +

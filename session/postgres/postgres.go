@@ -106,7 +106,7 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	writers = min(writers, conns/2)
 	s, err := sqlstore.New(ctx, sqlstore.Config{
 		Dialect: newDialect(config, schema), Reader: db, Writer: db,
-		Writers: writers, Batch: 1, Wait: cfg.Wait,
+		Readers: conns - 1 - writers, Writers: writers, Batch: 1, Wait: cfg.Wait,
 	})
 	if err != nil {
 		return nil, err

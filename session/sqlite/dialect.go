@@ -21,7 +21,7 @@ import (
 type dialect struct {
 	sqlstore.Dialect
 	path string
-	poll *sql.DB
+	side *sql.Conn
 }
 
 func newDialect(path string) *dialect {
@@ -35,6 +35,7 @@ func newDialect(path string) *dialect {
 		Migrations: files,
 		Tables:     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
 		Begin:      "BEGIN IMMEDIATE",
+		Snapshot:   "BEGIN",
 		Now:        "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
 		Classify:   classify,
 		Explain:    d.explain,
@@ -99,29 +100,12 @@ const (
 // listen looks at a number that SQLite changes whenever another connection has
 // committed. That reads no page of the database.
 func (d *dialect) listen(ctx context.Context, changed func(int64)) {
-	var conn *sql.Conn
-	defer func() {
-		if conn != nil {
-			conn.Close()
-		}
-	}()
-	var before int64
+	before := int64(-1)
 	delay := soon
 	for ctx.Err() == nil {
 		version := before
-		err := error(nil)
-		if conn == nil {
-			conn, err = d.poll.Conn(ctx)
-			before = -1
-		}
-		if err == nil {
-			err = conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version)
-		}
-		switch {
-		case err != nil && conn != nil:
-			conn.Close()
-			conn = nil
-		case err == nil && version != before:
+		err := d.side.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA data_version").Scan(&version)
+		if err == nil && version != before {
 			before, delay = version, soon
 			changed(0)
 		}

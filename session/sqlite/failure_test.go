@@ -299,6 +299,43 @@ func TestDatabaseThatStaysLockedIsAnError(t *testing.T) {
 	wantCount(t, get(t, svc, "s1"), 2)
 }
 
+// One caller writes what several wait for: when it gives up, the others' events are written still.
+func TestCallerThatGivesUpSparesTheOthers(t *testing.T) {
+	path := written(t, 1)
+	svc := open(t, path, sqlite.Config{Wait: time.Minute})
+	other := raw(t, path)
+	var held []session.Session
+	for i := range 5 {
+		held = append(held, create(t, svc, "s"+strconv.Itoa(i+2)))
+	}
+	exec(t, other, "BEGIN IMMEDIATE")
+	ended := make([]chan error, len(held))
+	cancels := make([]context.CancelFunc, len(held))
+	for i, s := range held {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended[i], cancels[i] = make(chan error, 1), cancel
+		go func() { ended[i] <- svc.AppendEvent(ctx, s, numbered(1)) }()
+	}
+	for i, cancel := range cancels[:3] {
+		cancel()
+		if err := <-ended[i]; !errors.Is(err, context.Canceled) {
+			t.Errorf("an append whose context has ended: got %v", err)
+		}
+	}
+	exec(t, other, "ROLLBACK")
+	for i, s := range held {
+		n := 0
+		if i >= 3 {
+			n = 1
+			if err := <-ended[i]; err != nil {
+				t.Errorf("an append that was not given up: got %v", err)
+			}
+		}
+		wantCount(t, get(t, svc, s.ID()), n)
+	}
+}
+
 func TestManyOpenANewDatabaseAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "a file?with#odd %41 name.db")
 	var wg sync.WaitGroup

@@ -113,7 +113,7 @@ func (s *Service) guard(ctx context.Context, add func() error) error {
 		if err := add(); err != nil {
 			return "", err
 		}
-		return s.file.keep(context.WithoutCancel(ctx), s.reader)
+		return s.file.keep(context.WithoutCancel(ctx), s.side)
 	})
 	return fmt.Errorf("append event: %w", err)
 }
@@ -143,7 +143,7 @@ func (f *file) rescue(replaced bool, keep func() (string, error)) *RemovedError 
 
 // keep copies the database to a file beside where it was: the connections that are
 // open still have it.
-func (f *file) keep(ctx context.Context, db *sql.DB) (name string, err error) {
+func (f *file) keep(ctx context.Context, conn *sql.Conn) (name string, err error) {
 	dir := filepath.Dir(f.path)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
@@ -159,23 +159,18 @@ func (f *file) keep(ctx context.Context, db *sql.DB) (name string, err error) {
 	if err := copied.Close(); err != nil {
 		return "", err
 	}
-	if err := vacuumInto(ctx, db, name); err != nil {
+	if err := vacuumInto(ctx, conn, name); err != nil {
 		return "", errors.Join(err, os.Remove(name))
 	}
 	return name, nil
 }
 
 // vacuumInto writes a copy of the database that a connection has open.
-func vacuumInto(ctx context.Context, db *sql.DB, name string) error {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
+func vacuumInto(ctx context.Context, conn *sql.Conn, name string) error {
 	if _, err := conn.ExecContext(ctx, "PRAGMA query_only(0)"); err != nil {
 		return err
 	}
-	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", name)
+	_, err := conn.ExecContext(ctx, "VACUUM INTO ?", name)
 	_, back := conn.ExecContext(ctx, "PRAGMA query_only(1)")
 	return errors.Join(err, back)
 }

@@ -58,7 +58,7 @@ type Config struct {
 type Service struct {
 	*store
 	file     *file
-	reader   *sql.DB
+	side     *sql.Conn
 	readOnly bool
 }
 
@@ -66,13 +66,20 @@ type Service struct {
 // Config.ReadOnly.
 func (s *Service) ReadOnly() bool { return s.readOnly }
 
+// Close waits for what is under way, and closes the database. Every later call fails with
+// session.ErrClosed.
+func (s *Service) Close() error {
+	_ = s.side.Close() // it may be closed
+	return s.store.Close()
+}
+
 type store = sqlstore.Store
 
 //go:embed migrations
 var migrations embed.FS
 
-// readers is how many reads may be under way at once. One connection more looks
-// for what other processes did.
+// readers is how many reads may be under way at once. One connection more, at the side, looks
+// for what other processes did, and is there still when the file is not.
 const readers = 4
 
 // Open opens the database at path, which is made if it is not there, and so is
@@ -111,20 +118,22 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", d.Name, err), writer.Close())
 	}
-	d.poll = reader
 	s, err := sqlstore.New(ctx, sqlstore.Config{
 		Dialect: &d.Dialect, Reader: reader, Writer: writer,
-		Writers: 1, Batch: 256, Wait: cmp.Or(cfg.Wait, 30*time.Second),
+		Readers: readers, Writers: 1, Batch: 256, Wait: cmp.Or(cfg.Wait, 30*time.Second),
 	})
 	if err != nil {
 		return nil, err
 	}
 	var mode string
-	if err := reader.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+	if d.side, err = reader.Conn(ctx); err == nil {
+		err = d.side.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	}
+	if err != nil || mode != "wal" {
 		return nil, errors.Join(fmt.Errorf("open %s: its disk does not support a write-ahead log (journal mode %q): "+
 			"move it to a local disk", d.Name, mode), err, s.Close())
 	}
-	return &Service{s, f, reader, cfg.ReadOnly}, nil
+	return &Service{s, f, d.side, cfg.ReadOnly}, nil
 }
 
 func openReadOnly(ctx context.Context, f *file, d *dialect, cfg Config) (*Service, error) {
@@ -132,15 +141,17 @@ func openReadOnly(ctx context.Context, f *file, d *dialect, cfg Config) (*Servic
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", d.Name, err)
 	}
-	d.poll = reader
 	s, err := sqlstore.New(ctx, sqlstore.Config{
-		Dialect: &d.Dialect, Reader: reader, Writer: reader, ReadOnly: true, Writers: 1, Batch: 1,
-		Wait: cmp.Or(cfg.Wait, 30*time.Second),
+		Dialect: &d.Dialect, Reader: reader, Writer: reader, ReadOnly: true,
+		Readers: readers - 1, Writers: 1, Batch: 1, Wait: cmp.Or(cfg.Wait, 30*time.Second),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Service{s, f, reader, cfg.ReadOnly}, nil
+	if d.side, err = reader.Conn(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", d.Name, err), s.Close())
+	}
+	return &Service{s, f, d.side, cfg.ReadOnly}, nil
 }
 
 // prepareFile makes the database's folder and an empty file that others cannot

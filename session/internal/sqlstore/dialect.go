@@ -21,8 +21,9 @@ type Dialect struct {
 	Tables string
 	// Numbered says that placeholders are $1, $2 and so on, not ?.
 	Numbered bool
-	// Begin starts a transaction that writes.
-	Begin string
+	// Begin starts a transaction that writes, and Snapshot one that reads the database as it
+	// is at one point in time.
+	Begin, Snapshot string
 	// Lock keeps other processes from migrating until the transaction ends;
 	// empty if Begin does.
 	Lock string
@@ -31,7 +32,8 @@ type Dialect struct {
 	// Share ends a SELECT from sessions s, and keeps its row from being changed
 	// by others until the transaction ends; empty if there is one writer.
 	Share string
-	// Timeout bounds the tries to write; 0 where the database always answers.
+	// Timeout bounds the tries to write; 0 where the database always answers, so that no
+	// statement has to be interrupted.
 	Timeout time.Duration
 
 	// Classify says what can be done about an error.

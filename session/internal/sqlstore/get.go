@@ -109,7 +109,7 @@ type reader func(q *snapshot, id, first, last int64) ([]*session.Event, error)
 // load reads a view's older events.
 func (s *Store) load(key lease.Key, id int64, read reader) func(first, last int64) ([]*session.Event, error) {
 	return func(first, last int64) (evs []*session.Event, err error) {
-		err = s.read(s.done, func(q *snapshot) (err error) {
+		err = s.readOne(s.done, func(q *snapshot) (err error) {
 			evs, err = read(q, id, first, last)
 			if err == nil && len(evs) == 0 {
 				err = missing(key)

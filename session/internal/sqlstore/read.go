@@ -5,8 +5,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/internal/eventjson"
@@ -17,17 +17,52 @@ const (
 	selectOutline = `SELECT seq, data, COALESCE(length(texts), 0) FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
 )
 
-// snapshot is a transaction that reads: whatever it looks at, it sees the
-// database at one point in time.
-type snapshot struct {
-	ctx   context.Context
-	store *Store
-	tx    *sql.Tx
+// snapshot is a connection that reads, and the transaction under way on it: whatever it looks at,
+// it sees the database at one point in time.
+type snapshot struct{ conn }
+
+// idle has the connections that read and that nobody uses.
+type idle struct {
+	slots chan struct{} // has one value for each that is in use
+
+	mu   sync.Mutex
+	free []*snapshot
+}
+
+// take waits for a connection: the one that was used last, which remembers most.
+func (i *idle) take(ctx context.Context) (*snapshot, error) {
+	select {
+	case i.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	last := len(i.free) - 1
+	q := i.free[last]
+	i.free = i.free[:last]
+	return q, nil
+}
+
+func (i *idle) release(q *snapshot) {
+	i.mu.Lock()
+	i.free = append(i.free, q)
+	i.mu.Unlock()
+	<-i.slots
 }
 
 // read runs queries in a snapshot. They run again if the database was away or
 // locked, for as long as the store is told to wait.
 func (s *Store) read(ctx context.Context, look func(q *snapshot) error) error {
+	return s.readIn(ctx, s.dialect.Snapshot, look)
+}
+
+// readOne is read for a look that runs one statement: that is a snapshot by itself.
+func (s *Store) readOne(ctx context.Context, look func(q *snapshot) error) error {
+	return s.readIn(ctx, "", look)
+}
+
+func (s *Store) readIn(ctx context.Context, begin string, look func(q *snapshot) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -35,8 +70,13 @@ func (s *Store) read(ctx context.Context, look func(q *snapshot) error) error {
 		return err
 	}
 	defer s.calls.Done()
+	q, err := s.readers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.readers.release(q)
 	for wait := s.patience(); ; wait.pause(ctx) {
-		err := s.tryRead(ctx, look)
+		err := q.try(ctx, begin, look)
 		if err == nil {
 			return nil
 		}
@@ -46,49 +86,28 @@ func (s *Store) read(ctx context.Context, look func(q *snapshot) error) error {
 	}
 }
 
-func (s *Store) tryRead(ctx context.Context, look func(q *snapshot) error) error {
-	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-	if err != nil {
+// try runs queries once, in a transaction that begin begins if it is not empty. Where the database
+// always answers, nobody watches the context while it does: that takes a goroutine for each query.
+func (q *snapshot) try(ctx context.Context, begin string, look func(q *snapshot) error) error {
+	if q.ctx = ctx; q.store.dialect.Timeout == 0 {
+		q.ctx = context.WithoutCancel(ctx)
+	}
+	if err := q.connect(); err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing was written
-	return look(&snapshot{ctx: ctx, store: s, tx: tx})
-}
-
-// reading lists the statements of snapshots. They are prepared when the store
-// is opened: to do it later would take a second connection, which may be the
-// last one's.
-var reading = []string{selectID, selectSession, selectState, selectBefore, selectEvents, selectOutline, selectNew,
-	selectThere, selectList, selectStates, selectAppState, selectUserStates, selectHolder}
-
-func (s *Store) prepare(ctx context.Context) error {
-	wait := s.patience()
-	for i := 0; i < len(reading); {
-		stmt, err := s.reader.PrepareContext(ctx, s.dialect.sql(reading[i]))
-		if err == nil {
-			s.queries[reading[i]] = stmt
-			i++
-			continue
+	if begin == "" {
+		err := look(q)
+		if err != nil && !isRefusal(err) && q.store.dialect.Classify(err) == Lost {
+			q.disconnect()
 		}
-		if end := wait.over(ctx, err); end != nil {
-			return end
-		}
-		wait.pause(ctx)
+		return err
 	}
-	return nil
-}
-
-func (q *snapshot) query(text string, args ...any) (*sql.Rows, error) {
-	return q.tx.StmtContext(q.ctx, q.store.queries[text]).QueryContext(q.ctx, args...)
-}
-
-// row reads one row, and reports whether there is one.
-func (q *snapshot) row(text string, args []any, dest ...any) (bool, error) {
-	err := q.tx.StmtContext(q.ctx, q.store.queries[text]).QueryRowContext(q.ctx, args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	if _, err := q.exec(begin); err != nil {
+		q.disconnect()
+		return err
 	}
-	return err == nil, err
+	defer q.rollback() // nothing was written
+	return look(q)
 }
 
 // events are those with a number from first to last.

@@ -22,8 +22,9 @@ type Config struct {
 	// Reader and Writer are pools of connections; they may be the same. The
 	// store closes both.
 	Reader, Writer *sql.DB
-	// Writers is how many transactions may be under way at once.
-	Writers int
+	// Readers and Writers are how many transactions that read, and that write, may be under
+	// way at once. Each takes a connection, and keeps it. 0: 1.
+	Readers, Writers int
 	// Batch is how many changes one transaction may hold, of those that wait at
 	// the same time. They then share one way to the disk.
 	Batch int
@@ -40,15 +41,15 @@ type Store struct {
 	reader, writer *sql.DB
 	batch          int
 	wait           time.Duration
-	jobs           chan *job
+	readers        idle
+	writers        queue
 	hub            hub
 	done           context.Context // ends when the store is closed
 	stop           context.CancelFunc
-	workers        sync.WaitGroup
-	queries        map[string]*sql.Stmt // for reading
+	workers        sync.WaitGroup // who write what no caller does
 
 	mu       sync.Mutex
-	calls    sync.WaitGroup // jobs and reads under way
+	calls    sync.WaitGroup // under way
 	closed   bool
 	sessions map[lease.Key]*entry
 }
@@ -68,8 +69,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		dialect: cfg.Dialect, reader: cfg.Reader, writer: cfg.Writer,
 		batch: max(cfg.Batch, 1), wait: cmp.Or(cfg.Wait, 30*time.Second),
-		jobs:     make(chan *job, 256),
-		queries:  make(map[string]*sql.Stmt),
+		readers:  idle{slots: make(chan struct{}, max(cfg.Readers, 1))},
 		sessions: make(map[lease.Key]*entry),
 	}
 	s.done, s.stop = context.WithCancel(context.Background())
@@ -80,7 +80,13 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	err := up(ctx)
 	if err == nil {
-		err = s.prepare(ctx)
+		for range cap(s.readers.slots) {
+			s.readers.free = append(s.readers.free, &snapshot{conn{store: s, pool: s.reader}})
+		}
+		err = s.readOne(ctx, func(q *snapshot) error { // so that one is connected from now on
+			_, err := q.row(selectID, []any{"", "", ""}, new(int64))
+			return err
+		})
 	}
 	if err != nil {
 		s.stop()
@@ -89,7 +95,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open %s: %w", s.dialect.Name, err)
 	}
 	for range max(cfg.Writers, 1) {
-		s.workers.Go(s.work)
+		s.writers.free = append(s.writers.free, &tx{conn{store: s, pool: s.writer}})
 	}
 	return s, nil
 }
@@ -107,11 +113,13 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.stop()
 	s.calls.Wait()
-	close(s.jobs)
 	s.workers.Wait()
 	s.hub.close()
-	for _, q := range s.queries {
-		q.Close()
+	for _, q := range s.readers.free {
+		q.disconnect()
+	}
+	for _, t := range s.writers.free {
+		t.disconnect()
 	}
 	err := s.reader.Close()
 	if s.writer != s.reader {

@@ -4,12 +4,9 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -20,17 +17,20 @@ type job struct {
 	// whether an earlier one may have been committed.
 	change func(tx *tx, unsure bool) error
 	unsure bool
-	taken  atomic.Bool // by a worker, or by the caller who gave it up
 	wait   patience
-	err    error
-	done   chan struct{}
+
+	err      error
+	finished bool          // by whoever writes it
+	done     chan struct{} // closed then, for a caller who waits
+	turn     chan *tx      // has the connection with which that caller writes, itself
 }
 
 // grace is how long a caller whose context has ended waits for a commit that is
 // under way: a moment later its outcome is known.
 const grace = 2 * time.Second
 
-// write runs a change in a transaction, together with others that wait.
+// write runs a change in a transaction. Whoever finds a connection free writes, and takes along
+// what others wait for; so nobody has to be woken where one caller writes alone.
 func (s *Store) write(ctx context.Context, change func(tx *tx, unsure bool) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -38,114 +38,165 @@ func (s *Store) write(ctx context.Context, change func(tx *tx, unsure bool) erro
 	if err := s.enter(); err != nil {
 		return err
 	}
-	j := &job{ctx: ctx, change: change, wait: s.patience(), done: make(chan struct{})}
-	select {
-	case s.jobs <- j:
-	case <-ctx.Done():
-		s.calls.Done()
-		return context.Cause(ctx)
+	defer s.calls.Done()
+	j := &job{ctx: ctx, change: change, wait: s.patience()}
+	t := s.writers.join(j)
+	if t == nil {
+		var err error
+		if t, err = s.writers.await(j); t == nil {
+			return err
+		}
 	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-	}
-	if j.taken.CompareAndSwap(false, true) {
-		return context.Cause(ctx)
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-time.After(grace):
-		return unknown(context.Cause(ctx))
-	}
+	t.lead(j)
+	return j.err
 }
 
 func unknown(err error) error {
 	return fmt.Errorf("%w; it is unknown whether the change was stored: get the session again to see", err)
 }
 
-// work is one worker: it takes what waits and writes it.
-func (s *Store) work() {
-	tx := &tx{store: s}
-	defer tx.disconnect()
-	for j := range s.jobs {
-		batch := s.take(nil, j)
-		for more := true; more && len(batch) < s.batch; {
-			select {
-			case j, more = <-s.jobs:
-				if more {
-					batch = s.take(batch, j)
-				}
-			default:
-				more = false
-			}
-		}
-		tx.commit(batch)
+// queue has the connections that write, and who waits for one.
+type queue struct {
+	mu      sync.Mutex
+	free    []*tx
+	waiting []*job
+}
+
+// join returns a free connection; nil where the job has to wait.
+func (q *queue) join(j *job) *tx {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := len(q.free); n > 0 {
+		t := q.free[n-1]
+		q.free = q.free[:n-1]
+		return t
+	}
+	j.done, j.turn = make(chan struct{}), make(chan *tx, 1)
+	q.waiting = append(q.waiting, j)
+	return nil
+}
+
+// await waits until somebody has written the job, and returns what became of it, or until it is
+// its caller's turn to write.
+func (q *queue) await(j *job) (*tx, error) {
+	select {
+	case <-j.done:
+		return nil, j.err
+	case t := <-j.turn:
+		return t, nil
+	case <-j.ctx.Done():
+	}
+	cause := context.Cause(j.ctx)
+	if q.leave(j) {
+		return nil, cause
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case <-j.done:
+		return nil, j.err
+	case t := <-j.turn:
+		q.release(t)
+		return nil, cause
+	case <-late.C:
+		return nil, unknown(cause)
 	}
 }
 
-// take adds a job to a batch unless its caller is gone.
-func (s *Store) take(batch []*job, j *job) []*job {
-	if !j.taken.CompareAndSwap(false, true) {
-		s.calls.Done()
-		return batch
+// leave takes back a job that nobody has taken.
+func (q *queue) leave(j *job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, j)
+	if i < 0 {
+		return false
 	}
-	return append(batch, j)
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	return true
 }
 
-func (s *Store) finish(j *job, err error) {
-	j.err = err
-	close(j.done)
-	s.calls.Done()
+// take adds jobs that wait to a batch, up to a number.
+func (q *queue) take(batch []*job, most int) []*job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(most-len(batch), len(q.waiting))
+	batch = append(batch, q.waiting[:n]...)
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	return batch
 }
 
-// tx is a worker's connection, and the transaction under way on it.
-type tx struct {
-	store *Store
-	ctx   context.Context // of the try under way
-
-	conn  *sql.Conn // nil: not connected
-	stmts map[string]*sql.Stmt
-}
-
-// commit writes a batch, and tells its callers. It tries until each job is
-// stored, refused, or has waited for too long.
-func (t *tx) commit(batch []*job) {
-	for len(batch) > 0 {
-		err := t.try(batch)
-		if err == nil {
-			for _, j := range batch {
-				t.store.finish(j, j.err)
-			}
-			return
-		}
-		if t.store.dialect.Classify(err) == Final && len(batch) > 1 {
-			for _, j := range batch { // one of them spoils it for the others
-				t.commit([]*job{j})
-			}
-			return
-		}
-		batch = t.patient(batch, err)
-		if len(batch) > 0 {
-			batch[0].wait.pause(batch[0].ctx)
-		}
+// release gives a connection to who has waited longest.
+func (q *queue) release(t *tx) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		q.free = append(q.free, t)
+		return
 	}
+	q.waiting[0].turn <- t
+	q.waiting = slices.Delete(q.waiting, 0, 1)
 }
 
-// patient tells those callers who have waited for too long, and returns the
-// jobs that go on.
-func (t *tx) patient(batch []*job, err error) []*job {
-	return slices.DeleteFunc(batch, func(j *job) bool {
+// tx is a connection that writes, and the transaction under way on it.
+type tx struct{ conn }
+
+// lead writes a job and those that wait beside it, until the job is finished. What is then left
+// is written in the background: its callers wait.
+func (t *tx) lead(j *job) {
+	s := t.store
+	rest := t.round(s.writers.take([]*job{j}, s.batch))
+	for len(rest) > 0 && !j.finished {
+		j.wait.pause(j.ctx)
+		rest = t.round(rest)
+	}
+	if len(rest) == 0 {
+		s.writers.release(t)
+		return
+	}
+	s.workers.Go(func() {
+		for len(rest) > 0 {
+			rest[0].wait.pause(rest[0].ctx)
+			rest = t.round(rest)
+		}
+		s.writers.release(t)
+	})
+}
+
+// round tries to write a batch once, and tells those callers whose job is stored or refused, or
+// has waited for too long. It returns the others' jobs.
+func (t *tx) round(batch []*job) (rest []*job) {
+	err := t.try(batch)
+	if err == nil {
+		for _, j := range batch {
+			j.finish(j.err)
+		}
+		return nil
+	}
+	if t.store.dialect.Classify(err) == Final && len(batch) > 1 {
+		for _, j := range batch { // one of them spoils it for the others
+			rest = append(rest, t.round([]*job{j})...)
+		}
+		return rest
+	}
+	for _, j := range batch {
 		end := j.wait.over(j.ctx, err)
-		if end != nil && j.unsure {
+		switch {
+		case end == nil:
+			rest = append(rest, j)
+			continue
+		case j.unsure:
 			end = unknown(end)
 		}
-		if end != nil {
-			t.store.finish(j, end)
-		}
-		return end != nil
-	})
+		j.finish(end)
+	}
+	return rest
+}
+
+func (j *job) finish(err error) {
+	j.err, j.finished = err, true
+	if j.done != nil {
+		close(j.done)
+	}
 }
 
 // try writes a batch in one transaction. The jobs' own refusals are in them; an
@@ -156,6 +207,7 @@ func (t *tx) try(batch []*job) (err error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
+		defer context.AfterFunc(batch[0].ctx, func() { time.AfterFunc(grace, cancel) })()
 	}
 	t.ctx = ctx
 	if err := t.connect(); err != nil {
@@ -176,7 +228,7 @@ func (t *tx) try(batch []*job) (err error) {
 		}
 	}
 	if _, err := t.exec("COMMIT"); err != nil {
-		if t.store.dialect.Classify(err) == Lost {
+		if ctx.Err() != nil || t.store.dialect.Classify(err) == Lost {
 			for _, j := range batch {
 				j.unsure = j.unsure || j.err == nil // one that was refused wrote nothing
 			}
@@ -184,83 +236,4 @@ func (t *tx) try(batch []*job) (err error) {
 		return err
 	}
 	return nil
-}
-
-func (t *tx) connect() error {
-	if t.conn != nil {
-		return nil
-	}
-	conn, err := t.store.writer.Conn(t.ctx)
-	if err != nil {
-		return err
-	}
-	t.conn, t.stmts = conn, make(map[string]*sql.Stmt)
-	return nil
-}
-
-// rollback ends the transaction. Where that does not work, the connection is
-// given up, which ends it too.
-func (t *tx) rollback() {
-	if _, err := t.exec("ROLLBACK"); err != nil {
-		t.disconnect()
-	}
-}
-
-func (t *tx) disconnect() {
-	if t.conn == nil {
-		return
-	}
-	for _, stmt := range t.stmts {
-		stmt.Close()
-	}
-	_ = t.conn.Raw(func(any) error { return driver.ErrBadConn }) // so that it is not used again
-	_ = t.conn.Close()
-	t.conn, t.stmts = nil, nil
-}
-
-// exec runs a statement, and says how many rows it changed.
-func (t *tx) exec(text string, args ...any) (int64, error) {
-	stmt, err := t.stmt(text)
-	if err != nil {
-		return 0, err
-	}
-	res, err := stmt.ExecContext(t.ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-// query runs a statement that yields rows.
-func (t *tx) query(text string, args ...any) (*sql.Rows, error) {
-	stmt, err := t.stmt(text)
-	if err != nil {
-		return nil, err
-	}
-	return stmt.QueryContext(t.ctx, args...)
-}
-
-// row reads one row, and reports whether there is one.
-func (t *tx) row(text string, args []any, dest ...any) (bool, error) {
-	stmt, err := t.stmt(text)
-	if err != nil {
-		return false, err
-	}
-	err = stmt.QueryRowContext(t.ctx, args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (t *tx) stmt(text string) (*sql.Stmt, error) {
-	if stmt := t.stmts[text]; stmt != nil {
-		return stmt, nil
-	}
-	stmt, err := t.conn.PrepareContext(t.ctx, t.store.dialect.sql(text))
-	if err != nil {
-		return nil, err
-	}
-	t.stmts[text] = stmt
-	return stmt, nil
 }
