@@ -12,6 +12,9 @@ import (
 // holds its old text twice from doubling in every iteration.
 const MaxText = 16 << 20
 
+// maxAhead is how much memory a filling takes before it needs it, in bytes.
+const maxAhead = 64 << 10
+
 // maxWork is how many tags and items of sections one filling goes through, so that
 // lists in lists of which nothing is written end too.
 const maxWork = 2_000_000
@@ -58,8 +61,10 @@ func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 	if lookup == nil {
 		lookup = func(string) (any, bool) { return nil, false }
 	}
-	f := &filler{lookup: lookup}
+	f := filler{lookup: lookup}
+	f.out.Grow(int(min(t.size.Load(), maxAhead)))
 	err := f.write(t.nodes)
+	t.size.Store(int64(f.out.Len()))
 	return Result{Text: f.out.String(), Unset: f.unset}, err
 }
 

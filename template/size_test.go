@@ -57,3 +57,20 @@ func TestEmptySectionsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A text that was filled before takes its memory at once.
+func TestFilledAgain(t *testing.T) {
+	tmpl, err := template.Parse(strings.Repeat("more: {{long}}\n", 20), template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var long any = strings.Repeat("words ", 200)
+	n := testing.AllocsPerRun(20, func() {
+		if _, err := tmpl.Execute(func(string) (any, bool) { return long, true }); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 3 {
+		t.Errorf("%v allocations", n)
+	}
+}

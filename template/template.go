@@ -27,6 +27,8 @@
 // else, as those of JSON do, are text.
 package template
 
+import "sync/atomic"
+
 // Dialect says which braces are placeholders.
 type Dialect int
 
@@ -42,10 +44,11 @@ type Options struct {
 	Dialect Dialect
 }
 
-// Template is a parsed text. It is immutable and may be shared.
+// Template is a parsed text. It may be shared, and must not be copied.
 type Template struct {
 	nodes []node
 	refs  []Ref
+	size  atomic.Int64 // of the last filled text: the next one has most likely about the same
 }
 
 // Ref is one place where a template names a key.

@@ -23,6 +23,20 @@ func stateAt(s session.Session, at session.Address) session.State {
 	return s.State()
 }
 
+// valueAt is what stateAt has for a key; it makes no state for that.
+func valueAt(s session.Session, at session.Address, key string) (any, error) {
+	switch s := s.(type) {
+	case callSession:
+		if val, changed, err := s.call.changed(key); changed {
+			return val, err
+		}
+		return valueAt(s.Session, at, key)
+	case fencedSession:
+		return valueAt(s.Session, at, key)
+	}
+	return stateAt(s, at).Get(key)
+}
+
 // StateAt returns the session's state as a step at another address sees it.
 func (p Place) StateAt(at session.Address) session.State { return stateAt(p.ctx.Session(), at) }
 
@@ -104,21 +118,28 @@ type callState struct {
 }
 
 func (s callState) Get(key string) (any, error) {
-	c := s.of.call
-	c.mu.Lock()
-	val, ok := c.actions.StateDelta[key]
-	c.mu.Unlock()
-	if !ok {
-		return s.State.Get(key)
+	if val, changed, err := s.of.call.changed(key); changed {
+		return val, err
 	}
-	val, err := session.Plain(val) // it may have been written to the actions directly
+	return s.State.Get(key)
+}
+
+// changed is what the call has set a key to, if it has.
+func (c *callContext) changed(key string) (val any, changed bool, err error) {
+	c.mu.Lock()
+	val, changed = c.actions.StateDelta[key]
+	c.mu.Unlock()
+	if !changed {
+		return nil, false, nil
+	}
+	val, err = session.Plain(val) // it may have been written to the actions directly
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("state key %q: %w", key, err)
+		return nil, true, fmt.Errorf("state key %q: %w", key, err)
 	case val == nil:
-		return nil, session.ErrStateKeyNotExist
+		return nil, true, session.ErrStateKeyNotExist
 	}
-	return val, nil
+	return val, true, nil
 }
 
 func (s callState) Set(key string, value any) error {

@@ -33,21 +33,26 @@ import (
 //	budget.remaining                       what model calls can still use, such as "12 calls, 3400 tokens, 0.52 cost"
 //	artifact.NAME                          the text of an artifact; an error if it has no text or cannot be read
 func (p Place) Lookup(name string) (any, bool) {
-	return lookup(p.ctx, p.State(), p.Loop(), name)
+	if v, err := valueAt(p.ctx.Session(), p.Address(), name); err == nil {
+		return v, true
+	}
+	return lookup(p.ctx, p.Loop(), name)
 }
 
 // LookupAt is [Place.Lookup] for a step that does not run yet: the step at an address in loop
 // l.
 func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, bool) {
 	state := stateAt(p.ctx.Session(), at)
-	return func(name string) (any, bool) { return lookup(p.ctx, state, l, name) }
+	return func(name string) (any, bool) {
+		if v, err := state.Get(name); err == nil {
+			return v, true
+		}
+		return lookup(p.ctx, l, name)
+	}
 }
 
-func lookup(ctx agent.InvocationContext, state interface{ Get(string) (any, error) }, loop *Loop,
-	name string) (any, bool) {
-	if v, err := state.Get(name); err == nil {
-		return v, true
-	}
+// lookup is for names that are no keys of the state.
+func lookup(ctx agent.InvocationContext, loop *Loop, name string) (any, bool) {
 	switch head, key, dotted := strings.Cut(name, "."); {
 	case dotted && head == "artifact":
 		return artifactText(ctx, key)

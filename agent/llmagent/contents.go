@@ -259,9 +259,14 @@ func mergeAnswer(parts []*genai.Part, p *genai.Part) []*genai.Part {
 	return append(parts, p)
 }
 
+const forContext = "For context:"
+
 // retell words what another agent said as context, as ADK does.
 func retell(author string, c *genai.Content) *genai.Content {
-	parts := []*genai.Part{{Text: "For context:"}}
+	if len(c.Parts) == 1 && c.Parts[0] != nil && !c.Parts[0].Thought && isText(c.Parts[0]) && c.Parts[0].Text != "" {
+		return newTexts(genai.RoleUser, forContext, "["+author+"] said: "+c.Parts[0].Text)
+	}
+	parts := []*genai.Part{{Text: forContext}}
 	for _, p := range c.Parts {
 		switch {
 		case p == nil || p.Thought:

@@ -13,7 +13,9 @@ import (
 // contents in another order, replace them, and edit them in place.
 //
 // Only what is new is copied. A copy is handed out again with the next request if it is
-// as it was made; to see that takes a few nanoseconds and allocates nothing.
+// as it was made. To see that, all contents are looked at with each request, which
+// allocates nothing and takes eight nanoseconds for a text: whoever has the request can
+// write to any of them, and only a look tells.
 //
 // When the callbacks have returned, the model gets for a copy that is unchanged the
 // content itself, and for any other content a copy of that. So what callbacks can reach
@@ -39,9 +41,9 @@ type copies struct {
 // of is a copy of a conversation, with no room to append to. What the conversation has
 // in common with the last one is not copied again.
 func (c *copies) of(list []*genai.Content) []*genai.Content {
-	from, cloned := 0, false
-	if n := len(c.made); !c.suspect && n > 0 && n <= len(list) && n == len(c.last) && &c.last[0] == &list[0] {
-		from = n // it is the last one, and goes on
+	cloned, from := false, len(c.made)
+	if c.suspect || from == 0 || from > len(list) || from != len(c.last) || &c.last[0] != &list[0] {
+		from = unchanged(c.made, c.list, list) // else it is the last one, and goes on
 	}
 	for i := from; i < len(list); i++ {
 		switch content := list[i]; {
@@ -77,26 +79,19 @@ func (c *copies) of(list []*genai.Content) []*genai.Content {
 // settle is what the model gets for what callbacks have made of a copy of a
 // conversation.
 func (c *copies) settle(theirs, list []*genai.Content) []*genai.Content {
-	same := 0                // the contents before this one are where they were, and unchanged
-	var own []*genai.Content // what the model gets; nil if all are
-	for i, content := range theirs {
-		if n, ok := c.index(content, i); ok && c.made[n].unchanged() {
+	same := unchanged(c.made, theirs, list)
+	c.suspect = same < len(c.made)
+	if same == len(theirs) {
+		return slices.Clip(list[:same])
+	}
+	own := append(make([]*genai.Content, 0, len(theirs)), list[:same]...)
+	for i, content := range theirs[same:] {
+		if n, ok := c.index(content, same+i); ok && c.made[n].unchanged() {
 			content = c.made[n].of
 		} else {
 			content = copyContent(content)
 		}
-		switch {
-		case own != nil:
-			own = append(own, content)
-		case i < len(list) && content == list[i]:
-			same++
-		default:
-			own = append(append(make([]*genai.Content, 0, len(theirs)), list[:i]...), content)
-		}
-	}
-	c.suspect = same < len(c.made)
-	if own == nil {
-		return slices.Clip(list[:len(theirs)])
+		own = append(own, content)
 	}
 	return own
 }

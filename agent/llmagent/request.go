@@ -49,7 +49,7 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 			texts = append(texts, more)
 		}
 	}
-	req.Config.SystemInstruction = genai.NewContentFromText(strings.Join(texts, "\n\n"), genai.RoleUser)
+	req.Config.SystemInstruction = newText(genai.RoleUser, strings.Join(texts, "\n\n"))
 	req.Contents = h.update(ctx)
 	return req, nil
 }
@@ -136,6 +136,34 @@ func fill(ctx agent.Context, p InstructionProvider, t *template.Template) (strin
 		return p(ctx)
 	}
 	return t.Execute(drive.At(ctx).Lookup)
+}
+
+// newText is a content of one text.
+func newText(role genai.Role, text string) *genai.Content {
+	c := &struct {
+		content genai.Content
+		list    [1]*genai.Part
+		parts   [1]genai.Part
+	}{}
+	return fillTexts(&c.content, c.list[:], c.parts[:], role, text)
+}
+
+// newTexts is a content of two.
+func newTexts(role genai.Role, first, second string) *genai.Content {
+	c := &struct {
+		content genai.Content
+		list    [2]*genai.Part
+		parts   [2]genai.Part
+	}{}
+	return fillTexts(&c.content, c.list[:], c.parts[:], role, first, second)
+}
+
+func fillTexts(c *genai.Content, list []*genai.Part, parts []genai.Part, role genai.Role, texts ...string) *genai.Content {
+	for i, text := range texts {
+		list[i], parts[i].Text = &parts[i], text
+	}
+	c.Role, c.Parts = string(role), list
+	return c
 }
 
 func contentText(c *genai.Content) string {

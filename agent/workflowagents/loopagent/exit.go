@@ -203,7 +203,8 @@ func (r *run) writesExit(said *session.Event) bool {
 		return false
 	}
 	text := said.Text()
-	if !slices.ContainsFunc(exitCalls, func(call string) bool { return strings.Contains(text, call) }) {
+	if !strings.Contains(text, "exit") || // as it nearly always is
+		!slices.ContainsFunc(exitCalls, func(call string) bool { return strings.Contains(text, call) }) {
 		return false
 	}
 	who := withName(r.cfg.AgentConfig.SubAgents, said.Author)
