@@ -52,6 +52,7 @@ internal/committest:
 internal/credential:
 internal/genaischema:
 internal/requesttemplate: template
+internal/heaptest:
 internal/interpreter:
 internal/leaktest:
 internal/longtest:

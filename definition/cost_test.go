@@ -85,7 +85,7 @@ func allocations(t *testing.T, from, to int, more string, keys int) float64 {
 
 // What an iteration costs grows neither with how many there were nor with the size of the state
 // that nobody reads or writes. A part that grew with either would be several times as large in the
-// second measurement; the tenth that is left free is the noise of pools, which the race detector
+// second measurement; the quarter that is left free is the noise of pools, which the race detector
 // empties at random.
 func TestIterationCostsTheSame(t *testing.T) {
 	for name, more := range map[string]string{
@@ -93,10 +93,10 @@ func TestIterationCostsTheSame(t *testing.T) {
 	} {
 		base := allocations(t, 20, 60, more, 0)
 		t.Logf("%s: %.1f allocations an iteration", name, base)
-		if late := allocations(t, 220, 260, more, 0); late > 1.1*base {
+		if late := allocations(t, 220, 260, more, 0); late > 1.25*base {
 			t.Errorf("%s: %.1f allocations in each of the first iterations, %.1f in later ones", name, base, late)
 		}
-		if large := allocations(t, 20, 60, more, 1000); large > 1.1*base {
+		if large := allocations(t, 20, 60, more, 1000); large > 1.25*base {
 			t.Errorf("%s: %.1f allocations in an iteration, %.1f with 1,000 more keys in the state", name, base, large)
 		}
 	}

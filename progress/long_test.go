@@ -4,13 +4,13 @@ package progress_test
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/heaptest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -56,10 +56,7 @@ func longLog(t *testing.T, n, size int, yield func(*session.Event)) {
 // What the folds of a run hold does not grow with what is said in it: an iteration of
 // 50 kB takes less than a tenth of that.
 func TestFoldsHoldNoTexts(t *testing.T) {
-	held := func(n int) int64 {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
+	folds := func(n int) any {
 		var live progress.Live
 		var fold progress.Fold
 		var diagnosis progress.Diagnosis
@@ -68,8 +65,6 @@ func TestFoldsHoldNoTexts(t *testing.T) {
 			fold.Add(ev)
 			diagnosis.Add(ev)
 		})
-		runtime.GC()
-		runtime.ReadMemStats(&after)
 		if want := draftText(n, 50_000); fold.Answer() != want {
 			t.Errorf("after %d iterations the answer is %.40q", n, fold.Answer())
 		}
@@ -80,12 +75,11 @@ func TestFoldsHoldNoTexts(t *testing.T) {
 		if text := its[0].Steps[0].Text; text == "" {
 			t.Error("of the first step the tree has nothing, want a text or its beginning")
 		}
-		runtime.KeepAlive(&live)
-		return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+		return []any{&live, &fold, &diagnosis}
 	}
-	few, many := held(400), held(2200)
-	if each := (many - few) / 1800; each > 5_000 {
-		t.Errorf("400 iterations hold %d bytes, 2200 hold %d: %d for each, want at most 5000", few, many, each)
+	few, many := heaptest.Held(func() any { return folds(500) }), heaptest.Held(func() any { return folds(1500) })
+	if each := (many - few) / 1000; each > 5_000 {
+		t.Errorf("500 iterations hold %d bytes, 1500 hold %d: %d for each, want at most 5000", few, many, each)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/internal/heaptest"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -80,20 +81,17 @@ var madeEvent *session.Event
 // What a run with marks keeps of itself in memory, for each event that an agent said: the
 // event and the marks around it.
 func TestKeptPerEvent(t *testing.T) {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
 	const iterations = 1000
-	svc := session.InMemoryService()
-	drain(t, ask(t.Context(), newRunner(t, durable(threeSteps(t, iterations), svc)), "Go"))
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	each := float64(after.HeapAlloc-before.HeapAlloc) / (3 * iterations)
+	held := heaptest.Held(func() any {
+		svc := session.InMemoryService()
+		drain(t, ask(t.Context(), newRunner(t, durable(threeSteps(t, iterations), svc)), "Go"))
+		return svc
+	})
+	each := float64(held) / (3 * iterations)
 	t.Logf("%.0f bytes an event", each)
 	if most := 2300.0; each > most {
 		t.Errorf("a run keeps %.0f bytes for each event that an agent said, at most %.0f are allowed", each, most)
 	}
-	runtime.KeepAlive(svc)
 }
 
 // raceEnabled reports whether the race detector is at work.

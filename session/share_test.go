@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/internal/heaptest"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -23,9 +24,9 @@ func sharing(t *testing.T, n int) {
 func TestViewsShareTheirMemory(t *testing.T) {
 	const n, size = 1000, 2000
 	view := func() any { return longView(n, size) }
-	alone := heldBy(view)
+	alone := heaptest.Held(view)
 	sharing(t, 500)
-	among := heldBy(view)
+	among := heaptest.Held(view)
 	if most := alone / 20; among > most {
 		t.Errorf("a view holds %d bytes, and %d among 500: want %d at most", alone, among, most)
 	}

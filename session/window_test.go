@@ -4,12 +4,12 @@ package session_test
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/heaptest"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -40,18 +40,6 @@ func longView(n, size int) *session.View {
 	return v
 }
 
-// heldBy is how many bytes what make returns holds.
-func heldBy(make func() any) int64 {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	made := make()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	runtime.KeepAlive(made)
-	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
-}
-
 // The memory of a view does not grow with its log: what it does not hold is read from
 // the store. Events of 50 kB; looking at all of them does not change it.
 func TestViewHoldsAWindowOfItsLog(t *testing.T) {
@@ -70,9 +58,9 @@ func TestViewHoldsAWindowOfItsLog(t *testing.T) {
 			return v
 		}
 	}
-	few, many := heldBy(view(500)), heldBy(view(5000))
+	few, many := heaptest.Held(view(500)), heaptest.Held(view(2500))
 	if many > few+few/4+1<<20 {
-		t.Errorf("a view of 500 events holds %d bytes, one of 5000 holds %d", few, many)
+		t.Errorf("a view of 500 events holds %d bytes, one of 2500 holds %d", few, many)
 	}
 	if most := int64(40 << 20); many > most {
 		t.Errorf("a view holds %d bytes, want no more than %d", many, most)
