@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run.view = view.Rewind(past.before, past.state)
-	run.others = append(run.others, resumed)
+	run.others, run.behind = append(run.others, resumed), append(past.behind(), resumed)
 	for _, ev := range past.events {
 		if ev.Seq <= past.before {
 			run.memo.restore(run.view, ev)
@@ -182,8 +183,21 @@ func (r *run) again(ev *session.Event) bool {
 	}
 	r.catchUp(ev.Seq)
 	r.view.Replay(ev)
+	if len(r.behind) > 0 && r.behind[0].Seq == ev.Seq {
+		r.behind[0] = ev // it is whole
+	}
+	r.retell(ev.Seq)
 	r.memo.restore(r.view, ev)
 	return true
+}
+
+// retell tells again of the events of the log up to a sequence number.
+func (r *run) retell(seq int64) {
+	for len(r.behind) > 0 && r.behind[0].Seq <= seq {
+		r.view.Retell(r.behind[0])
+		r.behind[0] = nil // a log may be long
+		r.behind = r.behind[1:]
+	}
 }
 
 // catchUp replays the events of no step that come before a sequence number.
@@ -265,6 +279,14 @@ func read(view *session.View, id string) (*past, error) {
 		return nil, ErrNotDurable
 	}
 	return p, nil
+}
+
+// behind is the log from the run's first event on.
+func (p *past) behind() []*session.Event {
+	i, _ := slices.BinarySearchFunc(p.log, p.first, func(ev *session.Event, seq int64) int {
+		return cmp.Compare(ev.Seq, seq)
+	})
+	return p.log[i:]
 }
 
 // resume is the mark that says that the run goes on. It undoes what the events

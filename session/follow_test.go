@@ -50,7 +50,7 @@ func TestFollowEncodesOnce(t *testing.T) {
 			heard := make(map[session.Address][]int64)
 			var ends []func()
 			for _, at := range []session.Address{"", "story", "story/refine", "other"} {
-				log, end := v.Follow(at, func(ev *session.Event, data []byte, err error) {
+				log, _, end := v.Follow(at, func(ev *session.Event, data []byte, err error) {
 					if want, _ := ev.AppendCanonical(nil); err != nil || string(want) != string(data) {
 						t.Errorf("%s: event %d: %s, %v", at, ev.Seq, data, err)
 					}

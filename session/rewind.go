@@ -82,7 +82,9 @@ func (v *View) Log() Events {
 
 // past is what a rewound view knows of the keys that events have written.
 type past struct {
+	of     *View // that was rewound
 	to     int64 // the last event that is shown; 0: all are, -1: none
+	told   int64 // the last event that its followers know; 0: all are known, -1: none
 	writes map[scopedKey]written
 }
 
@@ -114,18 +116,20 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 	}
 	back := &View{
 		appName: v.appName, userID: v.userID, id: v.id, events: v.events, shared: true, notes: v.notes, held: v.held,
-		state: state, updated: v.updated, past: &past{to: to, writes: make(map[scopedKey]written)},
+		state: state, updated: v.updated, past: &past{of: v, to: to, writes: make(map[scopedKey]written)},
 	}
 	if to < 1 {
 		back.past.to = -1
 	}
+	back.past.told = back.past.to
 	back.seq.Store(v.seq.Load())
 	return back
 }
 
 // Replay applies an event of a rewound view's log again. Events of parallel branches
 // may come in another order than before: if several wrote a key, the one with the
-// highest Seq counts. Replay does nothing in a view that was not rewound.
+// highest Seq counts. Replay does nothing in a view that was not rewound. It tells followers nothing:
+// [View.Retell] does, in the order of the log.
 func (v *View) Replay(ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -145,7 +149,6 @@ func (v *View) Replay(ev *Event) {
 		}
 		v.set(k, p.last(k, val, ev), ev.Address)
 	}
-	v.tell(ev)
 }
 
 // Replaying reports whether the view was rewound and nothing was appended since.
@@ -171,7 +174,7 @@ func (p *past) last(key string, val any, ev *Event) any {
 
 // appended notes an event that was appended while others may still be replayed.
 func (p *past) appended(ev *Event) {
-	p.to = 0
+	p.to, p.told = 0, 0
 	for k, val := range ev.Actions.StateDelta {
 		p.last(k, val, ev)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // drive runs a run until it is over or paused. One that begins is first; nil goes on.
@@ -140,6 +141,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			return segment{err: err}
 		}
 		view.Remember()
+		r.follow(view)
 		opts := []runner.ResumeOption{runner.WithView(view)}
 		if r.more {
 			opts = append(opts, runner.Continue())
@@ -169,6 +171,14 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		r.view, r.hash = nil, nil // they may have events that the runner held, and the log has not
 	}
 	return end
+}
+
+// follow keeps up the hash of a run that goes on, from its beginning unless that was done before.
+func (r *Run) follow(view *session.View) {
+	if !r.hash.Follows(view) {
+		r.hash.End()
+		r.hash = seal.FollowAgain(view, r.run.ID)
+	}
 }
 
 func (r *Run) show(ev *session.Event) {

@@ -32,7 +32,7 @@ type Run struct {
 	more   bool     // it is to go on although it has completed
 
 	view *session.View   // its session, as whoever drives it has seen it; nil before that
-	hash *seal.Following // of a run that was driven from its beginning; else nil
+	hash *seal.Following // of the run; nil before it is driven
 
 	mu      sync.Mutex
 	run     mark.Run      // as the log has it

@@ -25,6 +25,7 @@ type Following struct {
 	err   error // of the first event that has no JSON
 	known int64 // the Seq of the last event that was there when it began
 	last  int64 // the Seq of the last event
+	stuck bool  // of a run: the events behind the last are missing
 }
 
 // recent is how many events a Following looks back: those of other branches since a loop has
@@ -51,21 +52,28 @@ func FollowRun(view *session.View, invocation string) *Following {
 	return f
 }
 
+// FollowAgain follows a run that is about to be resumed, as its events come again: see
+// [session.View.Retell].
+func FollowAgain(view *session.View, invocation string) *Following {
+	f := &Following{view: view, invocation: invocation, hash: New()}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _, f.end = view.Follow("", f.add)
+	f.known = view.LastSeq()
+	return f
+}
+
 // begin takes in the events that are in the log already. Those that come meanwhile wait. It
 // reports whether they are all there.
 func (f *Following) begin() bool {
-	var shown session.Events // so far; asked before f.mu is held: the view locks in the other order
-	if f.loop != "" && f.view.Replaying() {
-		shown = f.view.Events()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var log session.Events
-	log, f.end = f.view.Follow(f.loop, f.add)
-	if f.take(log) || shown == nil {
+	var log, before session.Events
+	log, before, f.end = f.view.Follow(f.loop, f.add)
+	if f.take(log) || before == nil || f.loop == "" {
 		return f.hash != nil
 	}
-	return f.take(shown) // it begins again, in a run that was resumed: its events come again
+	return f.take(before) // it begins again, in a run that was resumed: its events come again
 }
 
 // take takes in the events of a log, and reports whether the loop or the run begins in it, not too
@@ -108,11 +116,13 @@ func (f *Following) add(ev *session.Event, data []byte, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case f.hash == nil || f.err != nil || f.loop != "" && !f.counts(ev):
+	case f.hash == nil || f.err != nil:
 		return
-	case f.loop != "" && ev.Seq <= f.known:
-		return // it comes again, and is in the hash
-	case f.loop == "" && ev.Seq != f.last+1, ev.Seq <= f.last, ev.Omitted > 0:
+	case f.loop == "" && !f.follows(ev):
+		return
+	case f.loop != "" && (!f.counts(ev) || ev.Seq <= f.known): // it comes again, and is in the hash
+		return
+	case f.loop != "" && (ev.Seq <= f.last || ev.Omitted > 0):
 		f.hash = nil
 		return
 	}
@@ -121,11 +131,34 @@ func (f *Following) add(ev *session.Event, data []byte, err error) {
 	}
 }
 
+// follows reports whether an event of the session is the next one of the run.
+func (f *Following) follows(ev *session.Event) bool {
+	switch {
+	case f.stuck || ev.Seq <= f.last:
+		return false
+	case f.last == 0: // before its first one, or new while none has come again
+		return ev.Seq <= f.known && ev.InvocationID == f.invocation && ev.Omitted == 0
+	}
+	f.stuck = ev.Seq != f.last+1 || ev.Omitted > 0
+	return !f.stuck
+}
+
 // End ends the following. The hash stays as it is.
 func (f *Following) End() {
 	if f != nil {
 		f.end()
 	}
+}
+
+// Follows reports whether the following is of that view and lacks no event in between, so that it
+// can go on there. A nil Following follows nothing.
+func (f *Following) Follows(view *session.View) bool {
+	if f == nil || f.view != view {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hash != nil && !f.stuck
 }
 
 // Hash returns a copy of the hash over the events so far; nil if it lacks events, so that the
@@ -155,11 +188,11 @@ func (f *Following) Run(log session.Events, end *session.Event) error {
 	if err != nil {
 		return err
 	}
-	i := log.Len()
-	for d != nil && i > 0 && log.At(i-1).Seq > last {
-		i--
+	i := log.Len() // behind the last of them
+	if d != nil && i > 0 {
+		i -= int(log.At(i-1).Seq - last)
 	}
-	if d == nil || i == 0 || log.At(i-1).Seq != last {
+	if d == nil || i < 1 || i > log.Len() || log.At(i-1).Seq != last {
 		return Run(log.All(), end)
 	}
 	for ; i < log.Len() && log.At(i).Seq < end.Seq; i++ {

@@ -5,6 +5,7 @@ package seal_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -12,7 +13,8 @@ import (
 )
 
 // A loop of a resumed run is followed as its events come again: its hash is the one that reading the
-// log gives. If they come in another order than in the log, or are not whole, it has none.
+// log gives, also if they come as an outline. If they come in another order than in the log, it has
+// none.
 func TestFollowingALoopThatComesAgain(t *testing.T) {
 	l := newLog(t)
 	began := l.add("p/l", mark.KindStepStarted, nil)
@@ -37,7 +39,7 @@ func TestFollowingALoopThatComesAgain(t *testing.T) {
 			short := *evs[3]
 			short.Omitted = 1000
 			evs[3] = &short
-		}, false},
+		}, true},
 	} {
 		again := slices.Clone(events)
 		tt.change(again)
@@ -45,6 +47,7 @@ func TestFollowingALoopThatComesAgain(t *testing.T) {
 		f := seal.FollowLoop(back.View, "p/l", "e-1")
 		for _, ev := range again[1:] {
 			back.Replay(ev)
+			back.Retell(ev)
 		}
 		if !tt.ok {
 			if d, err := f.Hash(); d != nil || err != nil {
@@ -71,8 +74,80 @@ func TestFollowingAShortLoopThatComesAgain(t *testing.T) {
 	defer f.End()
 	for ev := range l.Events().All() {
 		back.Replay(ev)
+		back.Retell(ev)
 	}
 	back.check(f, "l")
 	back.add("l[2]/a", "", nil)
 	back.check(f, "l")
+}
+
+// The seal of a run that was resumed is the one that reading the log gives, and the log is read
+// only from the event on that did not come again.
+func TestFollowingARunThatComesAgain(t *testing.T) {
+	const before, length = 10, 300
+	for _, tt := range []struct {
+		name       string
+		again, new int
+		read       int64 // the first event that is read for the seal; 0: none
+	}{
+		{"all", length, 100, 0},
+		{"a part", 120, 100, before + 121},
+		{"nothing", 0, 100, 1},
+		{"nothing new", length, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLog(t)
+			for i := range before + length {
+				l.add("a", "", nil).InvocationID = []string{"e-1", "e-0"}[min(1, max(0, before-i))]
+			}
+			first := int64(0)
+			stored := slices.Collect(l.Log().All())
+			v := session.NewView(session.ViewConfig{LastSeq: l.LastSeq(), Older: len(stored),
+				Load: func(from, to int64) ([]*session.Event, error) {
+					if first == 0 {
+						first = from
+					}
+					return stored[from-1 : to], nil
+				}})
+			f := seal.FollowAgain(v, "e-1")
+			defer f.End()
+			add := func(to ...*session.View) *session.Event {
+				ev := l.add("a", "", nil)
+				for _, v := range to {
+					v.Apply(ev)
+				}
+				return ev
+			}
+			resumed := add(v)
+			back := v.Rewind(0, nil)
+			again := append(slices.Clone(stored[before:]), resumed)[:tt.again+min(1, tt.again/length)]
+			for _, ev := range again {
+				back.Retell(ev)
+			}
+			for range tt.new {
+				add(back, v)
+			}
+			end := func() *session.Event {
+				ev, err := session.NewRunEvent(mark.Run{ID: "e-1"}, "refrain", mark.KindRunEnded, mark.RunEnded{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ev.Seq, ev.Timestamp = v.LastSeq()+1, time.Unix(9, 0)
+				return ev
+			}
+			got, want := end(), end()
+			if err := f.Run(v.Log(), got); err != nil {
+				t.Fatal(err)
+			}
+			if page := (tt.read + 63) / 64; (first+63)/64 != page {
+				t.Errorf("the log is read from event %d on, want page %d", first, page)
+			}
+			if err := seal.Run(l.Log().All(), want); err != nil {
+				t.Fatal(err)
+			}
+			if string(got.Mark.Data) != string(want.Mark.Data) {
+				t.Errorf("end %s, want %s", got.Mark.Data, want.Mark.Data)
+			}
+		})
+	}
 }

@@ -143,6 +143,14 @@ func said(c *genai.Content) *genai.Content {
 // the record. progress.Verify makes it again. The events are those of the log: a
 // resumed run that is canceled may not have come to all of them again.
 func (r *run) seal(rec *loop.StopRecord) error {
+	if known := r.me.Recorded(); known != nil && known.Mark != nil && known.Mark.Kind == mark.KindLoopStopped {
+		var sealed loop.StopRecord
+		if err := known.Mark.Decode(&sealed); err != nil {
+			return err
+		}
+		rec.Events, rec.Digest = sealed.Events, sealed.Digest // it was made when the loop stopped
+		return nil
+	}
 	d, err := r.hash.Hash()
 	if err == nil && (d == nil || r.me.Replaying()) { // what does not come again is in the log
 		d, err = r.hashLog()
