@@ -283,7 +283,7 @@ func TestEvalIsBounded(t *testing.T) {
 		if _, err := eval(src, st); err == nil {
 			t.Errorf("%s: no error", src)
 		}
-		if d := time.Since(start); d > 20*time.Second {
+		if d := time.Since(start); d > 2*time.Minute {
 			t.Errorf("%s: took %v", src, d)
 		}
 	}
