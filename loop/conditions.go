@@ -8,22 +8,11 @@ import (
 	"time"
 )
 
-// rows lists every condition of the plan, and names the one that came closest without
-// being the reason. It is what stop records and ledgers are made of.
-func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row, nearest string) {
-	best := 0.0
-	part := func(r Row) {
-		if r.Holds {
-			r.Near = 1
-		}
-		rows = append(rows, r)
-	}
+// rows lists every condition of the plan. It is what stop records and ledgers are made of.
+func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 	add := func(r Row) {
 		if r.Holds {
 			r.Near = 1
-		}
-		if !r.Fired && r.Near > best {
-			best, nearest = r.Near, r.Name
 		}
 		rows = append(rows, r)
 	}
@@ -38,13 +27,8 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row, nearest string) {
 	if p.StopWhen != nil {
 		i := 0
 		p.StopWhen.rows("stop_when", t.Truths, &i, func(r Row) {
-			root := r.Name == "stop_when"
-			r.Fired = root && reason == ReasonCondition
-			if root {
-				add(r)
-			} else {
-				part(r)
-			}
+			r.Fired = r.Name == "stop_when" && reason == ReasonCondition
+			add(r)
 		})
 	}
 	if p.Score != nil {
@@ -72,7 +56,7 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row, nearest string) {
 			Holds: uint(ran) >= n, Fired: reason == ReasonMaxIterations,
 		}}.of(UnitIterations, float64(ran), float64(n)))
 	}
-	return rows, nearest
+	return rows
 }
 
 // of is the row with its numbers: it comes as near as the first is to the second.

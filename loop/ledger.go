@@ -4,6 +4,7 @@ package loop
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -103,14 +104,14 @@ func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 	}
 	u, provisional := p.at(t, &m)
 	l := Ledger{Reason: m.Reason}
-	l.Rows, l.Nearest = p.rows(&u, m.Reason)
+	l.Rows = p.rows(&u, m.Reason)
 	if m.Reason == "" {
 		f := p.forecastAt(t, &u, &m, provisional)
 		l.Forecast = &f
 	}
 	var began []Row
 	if m.Began != nil && m.Iteration > 0 {
-		began, _ = p.rows(m.Began, "")
+		began = p.rows(m.Began, "")
 	}
 	for i := range l.Rows {
 		r := &l.Rows[i]
@@ -122,7 +123,20 @@ func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 		}
 		r.Tense = r.tense(&l)
 	}
+	l.Nearest = nearest(l.Rows)
 	return l
+}
+
+// nearest is the row that is closest to holding; "" if none is close.
+func nearest(rows []Row) (name string) {
+	best := 0.0
+	for i := range rows {
+		r := &rows[i]
+		if r.Near > best && !r.Fired && !strings.HasPrefix(r.Name, "stop_when.") {
+			best, name = r.Near, r.Name
+		}
+	}
+	return name
 }
 
 // underWay is the row while an iteration is.

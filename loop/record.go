@@ -30,8 +30,8 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 		r.By, r.Scope = t.Exit.By, t.Exit.Scope
 	}
 	r.Detail = p.detail(t, reason)
-	rows, nearest := p.rows(t, reason)
-	r.Conditions, r.Nearest = make([]ConditionRecord, len(rows)), nearest
+	rows := p.rows(t, reason)
+	r.Conditions, r.Nearest = make([]ConditionRecord, len(rows)), nearest(rows)
 	for i := range rows {
 		r.Conditions[i] = rows[i].ConditionRecord
 	}

@@ -84,7 +84,6 @@ func (l *Loop) Estimate(now time.Duration) string {
 		return "done"
 	}
 	f, cur := l.Forecast(), l.Current()
-	running := cur != nil && cur.Status == StatusRunning
 	number := 0
 	if cur != nil {
 		number = cur.Number
@@ -98,20 +97,13 @@ func (l *Loop) Estimate(now time.Duration) string {
 		}
 		return f.Note
 	}
-	low, n, high := f.Low, f.Iterations, f.High
-	if running && cur.Provisional == nil {
-		low, n, high = max(0, low-1), max(0, n-1), max(0, high-1)
+	r := l.ahead(&f, now)
+	s := more(r.Iterations)
+	if r.Low != r.High {
+		s += fmt.Sprintf(" (%d to %d)", r.Low, r.High)
 	}
-	s := more(n)
-	if low != high {
-		s += fmt.Sprintf(" (%d to %d)", low, high)
-	}
-	left := f.Time * time.Duration(n)
-	if running {
-		left += max(0, f.Time-cur.Took(now))
-	}
-	if left >= time.Second {
-		s += ", ~" + Clock(left)
+	if r.Left >= time.Second {
+		s += ", ~" + Clock(r.Left)
 	}
 	return s + ", until " + strings.ReplaceAll(string(f.Until), "_", " ")
 }

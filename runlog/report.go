@@ -33,6 +33,8 @@ type Report struct {
 	Stops    []*loop.StopRecord `json:"stops,omitempty"`
 	Findings []progress.Finding `json:"findings,omitempty"`
 	Tree     *progress.Tree     `json:"tree,omitempty"`
+	// Loops says how the outermost loops and those that go on stand: see [progress.Tree.Outlooks].
+	Loops []progress.Outlook `json:"loops,omitempty"`
 
 	// Log are the events of the run, an outline, and Summary is what they come to.
 	Log     []*session.Event  `json:"-"`
@@ -42,7 +44,7 @@ type Report struct {
 // Report folds the run's events. Of what steps said it has what is recent, and all of one iteration
 // of a loop, such as refine[3], if pass names one. dead is as in [Run.Standing].
 func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string) bool) (*Report, error) {
-	var live progress.Live
+	live := progress.Live{Whole: r.Wholes.Of}
 	sees := progress.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
 	last := progress.LastRun(r.Events)
 	for ev := range r.Wholes.Recent(last) {
@@ -67,7 +69,7 @@ func (r *Run) report(ctx context.Context, last []*session.Event, live *progress.
 		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
 		Log: last, Summary: sum,
 	}
-	s.Seconds = s.Tree.Now.Seconds()
+	s.Seconds, s.Loops = s.Tree.Now.Seconds(), s.Tree.Outlooks(progress.English)
 	if s.Tree.Root != nil {
 		if u := s.Tree.Root.Usage(); u.Calls > 0 {
 			s.Usage = &u

@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
@@ -23,7 +25,7 @@ import (
 func (s *Shown) print(e *term.Env, f Options) error {
 	if f.JSON {
 		if f.One || f.Diff != "" {
-			s.Tree = nil
+			s.Tree, s.Loops = nil, nil
 		}
 		enc := progress.NewJSON(e.Stdout)
 		enc.SetIndent("", "  ")
@@ -89,6 +91,12 @@ func (s *Shown) header(w io.Writer) {
 
 // ending says what came of it.
 func (s *Shown) ending(w io.Writer) {
+	for i := range s.Loops {
+		if o := &s.Loops[i]; o.Reason == "" && !mark.RunStatus(s.Status).Over() {
+			fmt.Fprintln(w)
+			printOutlook(w, o)
+		}
+	}
 	for _, rec := range s.Stops {
 		fmt.Fprintln(w)
 		printStop(w, rec, planOf(s.Tree, rec))
@@ -115,6 +123,30 @@ func (s *Shown) ending(w io.Writer) {
 		}
 		fmt.Fprintln(w, "\n"+title)
 		term.Indented(w, s.Answer, "  ")
+	}
+}
+
+// printOutlook writes how a loop that goes on stands, and how it can stop. What is likely has a star,
+// what is nearest a tilde.
+func printOutlook(w io.Writer, o *progress.Outlook) {
+	fmt.Fprintln(w, progress.Clean(string(o.Loop)+": "+o.Words.String()))
+	wide := 0
+	for i := range o.Ledger {
+		wide = max(wide, utf8.RuneCountInString(o.Ledger[i].Words.Title))
+	}
+	for i := range o.Ledger {
+		r := &o.Ledger[i]
+		mark := " "
+		switch {
+		case r.Tense == loop.TenseLikely:
+			mark = "*"
+		case r.Name == o.Nearest:
+			mark = "~"
+		}
+		parts := slices.DeleteFunc([]string{r.Words.Amount, r.Words.Tag, r.Words.Why}, func(s string) bool { return s == "" })
+		text := strings.Join(parts, "; ")
+		pad := strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(r.Words.Title)))
+		fmt.Fprintln(w, strings.TrimRight("  "+mark+" "+progress.Clean(r.Words.Title)+pad+"  "+progress.Clean(text), " "))
 	}
 }
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"strings"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Outlook is all that is to be said of one loop at one moment: the sentence, how it can stop or why
+// it has, and the forecast. Its words are in one language; everything else is data.
+type Outlook struct {
+	// Loop is the loop's address, Name its name.
+	Loop session.Address `json:"loop"`
+	Name string          `json:"name"`
+	// Sentence has the parts, Words says them.
+	Sentence Sentence `json:"sentence"`
+	Words    Words    `json:"words"`
+	// Reason is why the loop has stopped; empty while it goes on. Nearest is the name of the row
+	// that is closest to being the reason without being it; empty if none is close.
+	Reason  loop.StopReason `json:"reason,omitzero"`
+	Nearest string          `json:"nearest,omitzero"`
+	Ledger  []OutlookRow    `json:"ledger"`
+	// Forecast is what to expect of the next iterations; nil when the loop has stopped.
+	Forecast *loop.Forecast `json:"forecast,omitzero"`
+}
+
+// OutlookRow is a row of a ledger with its words.
+type OutlookRow struct {
+	loop.Row
+	Words RowWords `json:"words"`
+}
+
+// Outlooks are the outlooks of the run's outermost loops, and of those in them that go on, in a
+// language; outer ones come first.
+func (t *Tree) Outlooks(lang Language) []Outlook {
+	all := []Outlook{}
+	for s := range t.Loops() {
+		if s.Loop.Stop == nil || !strings.Contains(string(s.Address), "[") {
+			all = append(all, t.Outlook(s, lang))
+		}
+	}
+	return all
+}
+
+// Outlook is the outlook of one loop of the run in a language. s must be the step of a loop.
+func (t *Tree) Outlook(s *Step, lang Language) Outlook {
+	led := s.Loop.Ledger(t.Now)
+	o := Outlook{
+		Loop: s.Address, Name: s.Name, Sentence: s.Loop.Sentence(t.Now), Reason: led.Reason, Nearest: led.Nearest,
+		Ledger: make([]OutlookRow, len(led.Rows)), Forecast: led.Forecast,
+	}
+	o.Words = o.Sentence.In(lang)
+	for i := range led.Rows {
+		o.Ledger[i] = OutlookRow{led.Rows[i], s.Loop.RowIn(lang, &led, &led.Rows[i])}
+	}
+	return o
+}

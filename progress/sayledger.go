@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// RowWords are a row of a ledger in words.
+type RowWords struct {
+	// Title names the condition, Why explains it; Why may be empty.
+	Title string `json:"title"`
+	Why   string `json:"why,omitzero"`
+	// Amount is the value now, with the bound: "2 of 3 in a row".
+	Amount string `json:"amount"`
+	// Tag is a word about the tense: "likely". Most rows have none.
+	Tag string `json:"tag,omitzero"`
+}
+
+// RowIn puts a row of the loop's ledger into words of a language. led is the ledger that the row is
+// in. Names and expressions are those of the definition.
+func (l *Loop) RowIn(lang Language, led *loop.Ledger, r *loop.Row) RowWords {
+	w := l.titleIn(lang, r)
+	w.Amount = l.amountIn(lang, r)
+	switch {
+	case r.Tense == loop.TenseLikely:
+		w.Tag = lang.say(tagLikely)
+	case r.Tense == loop.TenseHolds:
+		w.Tag = lang.say(tagHolds)
+	case led.Reason != "" && led.Nearest == r.Name:
+		w.Tag = lang.say(tagNext)
+	}
+	return w
+}
+
+// titleIn names a condition, and explains it.
+func (l *Loop) titleIn(lang Language, r *loop.Row) (w RowWords) {
+	lower := l.Plan.Score != nil && l.Plan.Score.LowerIsBetter
+	choose := func(high, low phrase) phrase {
+		if lower {
+			return low
+		}
+		return high
+	}
+	bound := 0.0
+	if r.Bound != nil {
+		bound = *r.Bound
+	}
+	switch r.Name {
+	case "exit_loop":
+		return exitIn(lang, r)
+	case "target":
+		w.Title = lang.say(choose(rowTarget, rowTargetLow), bound)
+	case "dimension_target":
+		w.Title = lang.say(choose(rowDimensions, rowDimensionsLow), bound)
+	case "converged":
+		w.Title, w.Why = lang.say(rowConverged), l.gainIn(lang)
+	case "no_progress":
+		w.Title, w.Why = lang.say(rowCircles), lang.say(whyCircles)
+	case "max_iterations":
+		w.Title = lang.say(rowIterations)
+	case "max_consecutive_failures":
+		w.Title = lang.say(rowFailures)
+	case "not_worth":
+		w.Title, w.Why = lang.say(rowNotWorth), l.notWorthIn(lang)
+	case "timeout":
+		w.Title = lang.say(rowTime)
+	case "budget.tokens":
+		w.Title = lang.say(rowTokens)
+	case "budget.cost":
+		w.Title = lang.say(rowCost)
+	case "budget.calls":
+		w.Title = lang.say(rowCalls)
+	case "budget":
+		w.Title, w.Why = lang.say(rowBudget), r.Note
+	case "stop_when":
+		w.Title, w.Why = lang.say(rowCondition), r.Expr
+	default:
+		w.Title = r.Expr // a part of stop_when
+		if w.Title == "" {
+			w.Title = r.Name
+		}
+	}
+	if r.Kept > 0 {
+		w.Why = lang.say(whyKept, quantity(lang, r.Unit, r.Kept))
+	}
+	return w
+}
+
+// exitIn is the row of the steps that may ask to stop.
+func exitIn(lang Language, r *loop.Row) RowWords {
+	switch {
+	case r.Threshold == "nobody":
+		return RowWords{Title: lang.say(rowExit), Why: lang.say(whyNobody)}
+	case len(r.Who) == 0:
+		return RowWords{Title: lang.say(rowExit), Why: lang.say(whyAny)}
+	case len(r.Who) == 1:
+		return RowWords{Title: lang.say(rowExitOne, r.Who[0]), Why: lang.say(whyOnly)}
+	}
+	return RowWords{Title: lang.say(rowExit), Why: lang.say(whySome, strings.Join(r.Who, ", "))}
+}
+
+// gainIn says which gain is too small.
+func (l *Loop) gainIn(lang Language) string {
+	s := l.Plan.Score
+	if s == nil {
+		return ""
+	}
+	var parts []string
+	if s.MinDelta != nil {
+		parts = append(parts, lang.say(whyGain, *s.MinDelta))
+	}
+	if s.MinDeltaPercent != nil {
+		parts = append(parts, lang.say(whyGainPercent, *s.MinDeltaPercent))
+	}
+	if s.Judge != nil && s.Judge.Samples > 1 {
+		parts = append(parts, lang.say(whyNoise))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	text := parts[0]
+	for _, p := range parts[1:] {
+		text = lang.say(or, text, p)
+	}
+	return text
+}
+
+func (l *Loop) notWorthIn(lang Language) string {
+	n := l.Plan.NotWorth
+	if n == nil {
+		return ""
+	}
+	per := map[loop.Per]phrase{loop.PerMinute: perMinute, loop.PerKTokens: perKTokens, loop.PerCost: perCost}
+	unit, ok := per[n.Per]
+	if !ok {
+		unit = perIteration
+	}
+	return lang.say(whyNotWorth, n.Gain, lang.say(unit))
+}
+
+// amountIn is the value of a row, with its bound.
+func (l *Loop) amountIn(lang Language, r *loop.Row) string {
+	switch {
+	case r.Name == "exit_loop" && r.Tense == loop.TenseFired && l.Stop != nil:
+		return lang.say(amountAskedIn, l.Stop.Iteration)
+	case r.Name == "exit_loop" && r.Holds:
+		return lang.say(amountAsked)
+	case r.Name == "exit_loop":
+		return lang.say(amountNotAsked)
+	case r.Tense == loop.TenseUnknown:
+		return lang.say(amountUnknown)
+	case r.Have == nil && r.Threshold == "":
+		return r.Value
+	case r.Have == nil:
+		return r.Value + " (" + r.Threshold + ")"
+	case r.Unit == loop.UnitTimes:
+		return lang.say(timesOf, quantity(lang, r.Unit, *r.Have), quantity(lang, r.Unit, *r.Bound))
+	case r.Unit == loop.UnitValue:
+		return lang.number(*r.Have, shortest) + " (" + r.Threshold + ")"
+	}
+	return lang.say(valueOf, quantity(lang, r.Unit, *r.Have), quantity(lang, r.Unit, *r.Bound))
+}
+
+// quantity is a number of a unit.
+func quantity(lang Language, unit loop.Unit, n float64) string {
+	if unit == loop.UnitSeconds {
+		d := time.Duration(n * float64(time.Second))
+		return strings.TrimSuffix(strings.TrimSuffix(Clock(d), " 00s"), " 00m")
+	}
+	return lang.number(n, shortest)
+}
