@@ -4,12 +4,17 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// pageSize is how many older events are read at a time.
-const pageSize = 64
+// pageSize is how many older events are a page, and maxAhead how many pages are read at once at
+// most.
+const (
+	pageSize = 64
+	maxAhead = 8
+)
 
 // older are events of a view that are read from their store when somebody looks at
 // them, page by page. The pages that were looked at last are kept, as many as the view's
@@ -18,9 +23,11 @@ type older struct {
 	load    func(first, last int64) ([]*Event, error)
 	outline func(first, last int64) ([]*Event, error)
 
-	mu       sync.Mutex // held while a page is read
+	mu       sync.Mutex // held while pages are read
 	pages    map[int64]*page
 	weight   int      // of all pages
+	next     int64    // the page behind those that were read last
+	ahead    int      // how many those were
 	looks    int64    // counts looks at a page
 	remember bool     // the outlines that are read
 	outlines []*Event // those, one behind the other
@@ -52,30 +59,45 @@ func (o *older) at(seq, last int64) *Event {
 	return p.evs[i]
 }
 
-// read loads a page. After the first failure no other one is tried: whoever
+// read loads a page, and with it those behind it if the pages are read in their order: twice as
+// many as before, as long as they are light. After the first failure no other one is tried: whoever
 // goes through a long log must not wait for a lost store page after page.
 func (o *older) read(n, last int64) *page {
+	count := 1
+	if n == o.next && o.ahead > 0 && o.pages[n-1] != nil {
+		count = min(2*o.ahead, maxAhead, max(1, share()/4/o.pages[n-1].weight))
+	}
 	first := n*pageSize + 1
-	evs := readEvents(o.load, first, min(first+pageSize-1, last), &o.err)
+	evs := readEvents(o.load, first, min(first+int64(count)*pageSize-1, last), &o.err)
 	if evs == nil {
 		return nil
 	}
-	p := &page{evs: evs}
-	for _, ev := range evs {
-		p.weight += weightOf(ev)
-	}
 	if o.pages == nil {
 		o.pages = make(map[int64]*page)
+	}
+	o.next, o.ahead = n, 0
+	for some := range slices.Chunk(evs, pageSize) {
+		o.keep(o.next, some)
+		o.next++
+		o.ahead++
+	}
+	for o.weight > share() && len(o.pages) > 2 {
+		o.drop(n)
+	}
+	return o.pages[n]
+}
+
+// keep holds a page that was read.
+func (o *older) keep(n int64, evs []*Event) {
+	p := &page{evs: evs, looked: o.looks}
+	for _, ev := range evs {
+		p.weight += weightOf(ev)
 	}
 	if was := o.pages[n]; was != nil {
 		o.weight -= was.weight
 	}
 	o.pages[n] = p
 	o.weight += p.weight
-	for o.weight > share() && len(o.pages) > 2 {
-		o.drop(n)
-	}
-	return p
 }
 
 // readEvents reads events that are in the store; nil if that fails now or did before.

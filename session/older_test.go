@@ -74,6 +74,48 @@ func TestOlderEventsAreReadWhenLookedAt(t *testing.T) {
 	}
 }
 
+// Whoever goes through a log reads more at a time as it goes on, and each event once; but not where
+// the events are heavy, or somebody looks here and there.
+func TestOlderEventsAreReadAhead(t *testing.T) {
+	var loads [][2]int64
+	v := oldView(5000, 0, &loads, never)
+	for range v.Events().All() {
+	}
+	if len(loads) > 30 || loads[0] != [2]int64{1, 64} {
+		t.Errorf("5000 events are read by %d reads: %v", len(loads), loads)
+	}
+	for i, next := 0, int64(1); i < len(loads); i++ {
+		if loads[i][0] != next {
+			t.Fatalf("got reads %v, want each event read once", loads)
+		}
+		next = loads[i][1] + 1
+	}
+	loads = nil
+	v = oldView(5000, 0, &loads, never)
+	for _, i := range []int{3000, 70, 4000, 1000} {
+		v.Events().At(i)
+	}
+	for _, l := range loads {
+		if l[1]-l[0] > 64 {
+			t.Errorf("a look at one event reads %v", l)
+		}
+	}
+	most := int64(0)
+	v = session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1", LastSeq: 500, Older: 500,
+		Load: func(first, last int64) (evs []*session.Event, err error) {
+			most = max(most, last-first+1)
+			for seq := first; seq <= last; seq++ {
+				evs = append(evs, longEvent(seq, 20_000))
+			}
+			return evs, nil
+		}})
+	for range v.Events().All() {
+	}
+	if most != 64 {
+		t.Errorf("%d events of 40 kB are read at once, want 64", most)
+	}
+}
+
 func TestOlderEventsAreReadOnceByManyReaders(t *testing.T) {
 	var loads [][2]int64
 	v := oldView(500, 0, &loads, never)

@@ -7,7 +7,7 @@ import "github.com/refrain-dev/refrain/session/internal/jsonscan"
 // read reads the data of most marks of a log, without reflection and without a copy of what it
 // contains. It returns false, and changes nothing, if encoding/json has to read it.
 func (f *StepFinished) read(data []byte) bool {
-	s, got := jsonscan.New(data, nil), *f
+	s, got := jsonscan.New(data), *f
 	var seen uint64
 	ok := s.Object(func(key []byte) bool {
 		var field uint

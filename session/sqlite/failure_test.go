@@ -225,6 +225,20 @@ func TestDamagedAndForeignFilesAreRefused(t *testing.T) {
 	}
 }
 
+// An event that is not where it belongs is not taken for another one.
+func TestEventInAnothersPlaceIsAnError(t *testing.T) {
+	path := written(t, 100)
+	db := raw(t, path)
+	exec(t, db, "DELETE FROM events WHERE seq = 7")
+	exec(t, db, "UPDATE events SET seq = 7 WHERE seq = 6")
+	s := get(t, open(t, path, sqlite.Config{}), "s1").(*session.View)
+	for range s.Events().All() {
+	}
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "is damaged: it says that it is event") {
+		t.Errorf("got %v, want an error that says which event is damaged", err)
+	}
+}
+
 // A file that is cut off while it is used.
 func TestFileCutOffWhileInUseIsAnError(t *testing.T) {
 	path := written(t, 300)

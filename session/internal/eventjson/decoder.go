@@ -7,6 +7,7 @@ package eventjson
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -19,30 +20,51 @@ import (
 // themselves share memory, which is free when none of some dozen neighbours is in use. The zero value
 // is ready to use, by one goroutine.
 type Decoder struct {
-	names, addresses map[string]string
+	// Expect is how many events are still to come; 0 if nobody knows.
+	Expect int
+
+	grown            int             // how many events the memory was for that was made last
+	names, addresses [named]string   // that were read last, each where its hash is
 	texts            strings.Builder // whose beginning is in use
 	data             []byte          // so is this
 	events           []session.Event // those are not in use yet
 	marks            []mark.Mark
+	sayings          []saying
+	scanner          jsonscan.Scanner
 }
 
-// The sizes of the memory that values share: of few events, and of texts that are no longer than
-// short, in bytes.
+// saying is a content of one part, as most are.
+type saying struct {
+	content genai.Content
+	parts   [1]*genai.Part
+	part    genai.Part
+}
+
+// The memory that values share is for so many events at most, with so many bytes of texts each. A
+// text that is longer than short, and data longer than long, has its own.
 const (
-	slab  = 32
-	block = 4 << 10
+	most  = 32
+	block = 128
 	short = 64
-	named = 64 // different names, and addresses
+	long  = 1 << 10
+	named = 64 // names that are known, and addresses
 )
 
 // Event reads an event. It keeps nothing of data.
 func (d *Decoder) Event(data []byte) (*session.Event, error) {
 	if len(d.events) == 0 {
-		d.events = make([]session.Event, slab)
+		d.events = make([]session.Event, d.slab())
 	}
 	ev := &d.events[0]
-	p := parser{jsonscan.New(data, d), d}
-	if p.event(ev) && p.End() {
+	if d.scanner.Strings == nil {
+		d.scanner.Strings = d
+	}
+	d.scanner.Reset(data)
+	p := parser{&d.scanner, d}
+	ok := p.event(ev) && p.End()
+	d.scanner.Reset(nil)
+	d.Expect = max(d.Expect-1, 0)
+	if ok {
 		d.events = d.events[1:]
 		return ev, nil
 	}
@@ -54,6 +76,15 @@ func (d *Decoder) Event(data []byte) (*session.Event, error) {
 	return ev, nil
 }
 
+// slab is for how many events memory is made: for those that come, or for more each time.
+func (d *Decoder) slab() int {
+	if d.Expect > 0 {
+		return min(d.Expect, most)
+	}
+	d.grown = min(max(2*d.grown, 1), most)
+	return d.grown
+}
+
 // Text is a string that shares memory with others.
 func (d *Decoder) Text(b []byte) string {
 	switch {
@@ -63,7 +94,7 @@ func (d *Decoder) Text(b []byte) string {
 		return string(b)
 	case d.texts.Cap()-d.texts.Len() < len(b):
 		d.texts = strings.Builder{}
-		d.texts.Grow(block)
+		d.texts.Grow(max(len(b), d.slab()*block))
 	}
 	from := d.texts.Len()
 	d.texts.Write(b)
@@ -71,35 +102,28 @@ func (d *Decoder) Text(b []byte) string {
 }
 
 // Name is a string of which there are few.
-func (d *Decoder) Name(b []byte) string {
-	if len(b) > short {
-		return string(b)
-	}
-	return d.known(&d.names, b)
-}
+func (d *Decoder) Name(b []byte) string { return d.known(&d.names, b) }
 
-func (d *Decoder) known(all *map[string]string, b []byte) string {
-	if s, ok := (*all)[string(b)]; ok {
-		return s
+// known is a string that was read lately, or a new one.
+func (d *Decoder) known(all *[named]string, b []byte) string {
+	n := len(b)
+	if n == 0 || n > 4*short {
+		return d.Text(b)
 	}
-	if *all == nil {
-		*all = make(map[string]string)
+	place := &all[(n^int(b[0])^int(b[n/2])<<1^int(b[n-1])<<2)%named]
+	if *place != string(b) {
+		*place = d.Text(b)
 	}
-	if len(*all) >= named {
-		clear(*all)
-	}
-	s := d.Text(b)
-	(*all)[s] = s
-	return s
+	return *place
 }
 
 // bytes is a copy of some JSON.
 func (d *Decoder) bytes(b []byte) []byte {
-	if len(b) > block/4 {
+	if len(b) > long {
 		return append([]byte(nil), b...)
 	}
 	if cap(d.data)-len(d.data) < len(b) {
-		d.data = make([]byte, 0, block)
+		d.data = make([]byte, 0, max(len(b), d.slab()*block))
 	}
 	from := len(d.data)
 	d.data = append(d.data, b...)
@@ -108,16 +132,26 @@ func (d *Decoder) bytes(b []byte) []byte {
 
 func (d *Decoder) mark() *mark.Mark {
 	if len(d.marks) == 0 {
-		d.marks = make([]mark.Mark, slab)
+		d.marks = make([]mark.Mark, d.slab())
 	}
 	m := &d.marks[0]
 	d.marks = d.marks[1:]
 	return m
 }
 
+// saying is an empty content, and the place of its first part.
+func (d *Decoder) saying() *saying {
+	if len(d.sayings) == 0 {
+		d.sayings = make([]saying, d.slab())
+	}
+	s := &d.sayings[0]
+	d.sayings = d.sayings[1:]
+	return s
+}
+
 // parser reads what a row has.
 type parser struct {
-	jsonscan.Scanner
+	*jsonscan.Scanner
 	d *Decoder
 }
 
@@ -132,8 +166,7 @@ func (p *parser) event(ev *session.Event) bool {
 		case "id":
 			bit, ok = 1, p.Into(&ev.ID)
 		case "timestamp":
-			raw := p.Quoted()
-			bit, ok = 2, raw != nil && ev.Timestamp.UnmarshalJSON(raw) == nil
+			bit, ok = 2, p.time(&ev.Timestamp)
 		case "invocationId":
 			bit, ok = 3, p.NameInto(&ev.InvocationID)
 		case "branch":
@@ -221,16 +254,20 @@ func (p *parser) mark(m *mark.Mark) bool {
 // content reads a content whose parts are texts, and has others read.
 func (p *parser) content(to **genai.Content) bool {
 	from := p.Place()
-	c := new(genai.Content)
+	said := p.d.saying()
+	c := &said.content
 	var seen uint64
 	ok := p.Object(func(key []byte) bool {
 		switch string(key) {
 		case "role":
 			return p.NameInto(&c.Role) && jsonscan.Once(&seen, 1)
 		case "parts":
-			c.Parts = make([]*genai.Part, 0, 1)
+			c.Parts = said.parts[:0]
 			return jsonscan.Once(&seen, 2) && p.Array(func() bool {
-				part := new(genai.Part)
+				part := &said.part
+				if len(c.Parts) > 0 {
+					part = new(genai.Part)
+				}
 				c.Parts = append(c.Parts, part)
 				var seen uint64
 				return p.Object(func(key []byte) bool {
@@ -252,6 +289,49 @@ func (p *parser) content(to **genai.Content) bool {
 	}
 	p.Back(from)
 	return p.other(to)
+}
+
+// time reads a timestamp.
+func (p *parser) time(to *time.Time) bool {
+	raw := p.Quoted()
+	if at, ok := instant(raw); ok {
+		*to = at
+		return true
+	}
+	return raw != nil && to.UnmarshalJSON(raw) == nil
+}
+
+// instant reads a quoted time in UTC as stores write it: "2006-01-02T15:04:05.999999999Z", with
+// any number of decimals. It leaves others alone.
+func instant(raw []byte) (at time.Time, ok bool) {
+	const seconds = len(`"2006-01-02T15:04:05`)
+	if len(raw) < seconds+2 || len(raw) > seconds+len(`.999999999Z"`) || raw[len(raw)-2] != 'Z' ||
+		raw[5] != '-' || raw[8] != '-' || raw[11] != 'T' || raw[14] != ':' || raw[17] != ':' {
+		return at, false
+	}
+	ok = true
+	number := func(from, to int) (n int) {
+		for _, c := range raw[from:to] {
+			ok = ok && c-'0' <= 9
+			n = 10*n + int(c-'0')
+		}
+		return n
+	}
+	year, month, day := number(1, 5), number(6, 8), number(9, 11)
+	hour, minute, second := number(12, 14), number(15, 17), number(18, 20)
+	nanos := 0
+	if decimals := len(raw) - seconds - len(`.Z"`); decimals >= 0 {
+		ok = ok && decimals > 0 && raw[seconds] == '.'
+		nanos = number(seconds+1, seconds+1+decimals)
+		for range 9 - decimals {
+			nanos *= 10
+		}
+	}
+	if !ok || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 59 {
+		return at, false
+	}
+	at = time.Date(year, time.Month(month), day, hour, minute, second, nanos, time.UTC)
+	return at, day <= 28 || at.Day() == day // else the month has fewer days
 }
 
 func (p *parser) address(to *session.Address) bool {

@@ -89,7 +89,7 @@ func TestDecoderReadsWhatJSONReads(t *testing.T) {
 
 // What a decoder has returned stays as it is when it reads on.
 func TestEventsStayWhenOthersAreRead(t *testing.T) {
-	var d eventjson.Decoder
+	d := eventjson.Decoder{Expect: 500} // there are more
 	var all []*session.Event
 	event := func(i int) []byte {
 		return fmt.Appendf(nil, `{"id":"%d","author":"a%d","actions":{"stateDelta":{"k%d":"v%d"}},"seq":%d,"address":"l[%d]/s",`+

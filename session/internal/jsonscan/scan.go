@@ -5,6 +5,8 @@
 package jsonscan
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -14,7 +16,7 @@ import (
 // not as they expect it, or that encoding/json may read in another way: then the scanner is of no
 // further use.
 type Scanner struct {
-	strings Strings
+	Strings Strings // nil: each string is a copy
 	b       []byte
 	i       int
 	depth   int
@@ -27,8 +29,8 @@ type Strings interface {
 	Name([]byte) string
 }
 
-// New returns a scanner at the beginning of a text. If strings is nil each string is a copy.
-func New(text []byte, strings Strings) Scanner { return Scanner{strings: strings, b: text} }
+// New returns a scanner at the beginning of a text. Each string is a copy.
+func New(text []byte) Scanner { return Scanner{b: text} }
 
 // maxDepth bounds how deep values are nested. exact is where float64 begins to leave out integers.
 const (
@@ -36,7 +38,13 @@ const (
 	exact    = 1 << 53
 )
 
+// Reset begins another text, with the room that the scanner has.
+func (p *Scanner) Reset(text []byte) { p.b, p.i, p.depth = text, 0, 0 }
+
 func (p *Scanner) space() {
+	if p.i == len(p.b) || p.b[p.i] > ' ' { // as it mostly is
+		return
+	}
 	for p.i < len(p.b) && (p.b[p.i] == ' ' || p.b[p.i] == '\n' || p.b[p.i] == '\t' || p.b[p.i] == '\r') {
 		p.i++
 	}
@@ -45,11 +53,7 @@ func (p *Scanner) space() {
 // is reads a character, if it comes next.
 func (p *Scanner) is(c byte) bool {
 	p.space()
-	if p.i == len(p.b) || p.b[p.i] != c {
-		return false
-	}
-	p.i++
-	return true
+	return p.here(c, c)
 }
 
 // End reports whether nothing more comes.
@@ -108,25 +112,44 @@ func (p *Scanner) Array(element func() bool) bool {
 	}
 }
 
+// plain returns the index, from i on, of the first byte of a string that is not itself: its end, a
+// backslash, a control character, or a byte of a rune that is not ASCII. It looks at eight at a time.
+func plain(b []byte, i int) int {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := x^'"'*each, x^'\\'*each
+		// A byte's high bit is set where it is below a space, 0, 0, or has it. A carry makes
+		// wrong ones only behind a right one.
+		if found := ((x-' '*each)&^x | (quote-each)&^quote | (slash-each)&^slash | x) & high; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' && b[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
+}
+
 // Bytes reads a string. The result is valid until the next one is read.
 func (p *Scanner) Bytes() ([]byte, bool) {
 	if !p.is('"') {
 		return nil, false
 	}
 	from, ascii := p.i, true
-	for ; p.i < len(p.b); p.i++ {
-		switch c := p.b[p.i]; {
+	for i := plain(p.b, from); i < len(p.b); i = plain(p.b, i+1) {
+		switch c := p.b[i]; {
 		case c == '"':
-			s := p.b[from:p.i]
-			p.i++
+			s := p.b[from:i]
+			p.i = i + 1
 			return s, ascii || utf8.Valid(s)
 		case c == '\\':
+			p.i = i
 			return p.escaped(from)
 		case c < ' ':
 			return nil, false
-		case c >= utf8.RuneSelf:
-			ascii = false
 		}
+		ascii = false
 	}
 	return nil, false
 }
@@ -143,13 +166,15 @@ func (p *Scanner) escaped(from int) ([]byte, bool) {
 			return s, utf8.Valid(s)
 		case c < ' ':
 			return nil, false
-		case c != '\\':
-			s = append(s, c)
-		default:
+		case c == '\\':
 			var ok bool
 			if s, ok = p.escape(s); !ok {
 				return nil, false
 			}
+		default:
+			end := plain(p.b, p.i)
+			s = append(s, p.b[p.i-1:end]...)
+			p.i = end
 		}
 	}
 	return nil, false
@@ -231,17 +256,17 @@ func (p *Scanner) NameInto(to *string) bool {
 }
 
 func (p *Scanner) text(b []byte) string {
-	if p.strings == nil {
+	if p.Strings == nil {
 		return string(b)
 	}
-	return p.strings.Text(b)
+	return p.Strings.Text(b)
 }
 
 func (p *Scanner) name(b []byte) string {
-	if p.strings == nil {
+	if p.Strings == nil {
 		return string(b)
 	}
-	return p.strings.Name(b)
+	return p.Strings.Name(b)
 }
 
 // Quoted is a string without escapes, as it is written.
@@ -282,32 +307,36 @@ func (p *Scanner) Float(to *float64) bool {
 func (p *Scanner) number() (text []byte, whole bool) {
 	p.space()
 	from := p.i
-	digits := func() bool {
-		n := p.i
-		for p.i < len(p.b) && p.b[p.i] >= '0' && p.b[p.i] <= '9' {
-			p.i++
-		}
-		return p.i > n
-	}
 	p.here('-', '-')
 	switch {
 	case p.here('0', '0'):
-	case !digits():
+	case !p.digits():
 		return nil, false
 	}
 	whole = true
 	if p.here('.', '.') {
-		if whole = false; !digits() {
+		if whole = false; !p.digits() {
 			return nil, false
 		}
 	}
 	if p.here('e', 'E') {
 		p.here('+', '-')
-		if whole = false; !digits() {
+		if whole = false; !p.digits() {
 			return nil, false
 		}
 	}
 	return p.b[from:p.i], whole
+}
+
+// digits reads digits, if one comes next.
+func (p *Scanner) digits() bool {
+	i := p.i
+	for i < len(p.b) && p.b[i]-'0' <= 9 {
+		i++
+	}
+	n := i - p.i
+	p.i = i
+	return n > 0
 }
 
 // here reads one of two characters, if it comes next without a space.

@@ -12,9 +12,10 @@ import (
 	"github.com/refrain-dev/refrain/session/internal/eventjson"
 )
 
+// The rows of events come without their numbers, which the JSON has too.
 const (
-	selectEvents  = `SELECT seq, data, texts FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
-	selectOutline = `SELECT seq, data, COALESCE(length(texts), 0) FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+	selectEvents  = `SELECT data, texts FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+	selectOutline = `SELECT data, COALESCE(length(texts), 0) FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
 )
 
 // snapshot is a connection that reads, and the transaction under way on it: whatever it looks at,
@@ -116,7 +117,7 @@ func (q *snapshot) events(id, first, last int64) ([]*session.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scanEvents(rows)
+	return scanEvents(rows, first, last-first+1)
 }
 
 // outline are those with a number from first to last, without their long texts.
@@ -126,15 +127,14 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 		return nil, err
 	}
 	defer rows.Close()
-	var evs []*session.Event
-	var d eventjson.Decoder
+	evs, d := room(last - first + 1)
+	var data sql.RawBytes
+	var omitted int64
 	for rows.Next() {
-		var seq, omitted int64
-		var data sql.RawBytes
-		if err := rows.Scan(&seq, &data, &omitted); err != nil {
+		if err := rows.Scan(&data, &omitted); err != nil {
 			return nil, err
 		}
-		ev, err := decodeEvent(&d, seq, data, nil)
+		ev, err := decodeEvent(d, first+int64(len(evs)), data, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -144,17 +144,22 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 	return evs, rows.Err()
 }
 
-func scanEvents(rows rows) ([]*session.Event, error) {
+// room is for n events, or fewer.
+func room(n int64) ([]*session.Event, *eventjson.Decoder) {
+	n = min(n, 1024)
+	return make([]*session.Event, 0, n), &eventjson.Decoder{Expect: int(n)}
+}
+
+// scanEvents reads rows of events, n or fewer; the first one has that number.
+func scanEvents(rows rows, first, n int64) ([]*session.Event, error) {
 	defer rows.Close()
-	var evs []*session.Event
-	var d eventjson.Decoder
+	evs, d := room(n)
+	var data, texts sql.RawBytes
 	for rows.Next() {
-		var seq int64
-		var data, texts sql.RawBytes
-		if err := rows.Scan(&seq, &data, &texts); err != nil {
+		if err := rows.Scan(&data, &texts); err != nil {
 			return nil, err
 		}
-		ev, err := decodeEvent(&d, seq, data, texts)
+		ev, err := decodeEvent(d, first+int64(len(evs)), data, texts)
 		if err != nil {
 			return nil, err
 		}
@@ -163,15 +168,17 @@ func scanEvents(rows rows) ([]*session.Event, error) {
 	return evs, rows.Err()
 }
 
-// decodeEvent makes an event of its row.
+// decodeEvent makes an event of its row. A session has no gap in its numbers.
 func decodeEvent(d *eventjson.Decoder, seq int64, data, texts []byte) (*session.Event, error) {
 	ev, err := d.Event(data)
-	if err == nil && texts != nil {
+	switch {
+	case err == nil && ev.Seq != seq:
+		err = fmt.Errorf("it says that it is event %d", ev.Seq)
+	case err == nil && texts != nil:
 		err = put(ev, texts)
 	}
 	if err != nil {
 		return nil, refuse(fmt.Errorf("the stored event %d is damaged: %w", seq, err))
 	}
-	ev.Seq = seq
 	return ev, nil
 }

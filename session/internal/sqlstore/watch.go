@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	selectNew   = `SELECT seq, data, texts FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT 64`
+	selectNew   = `SELECT data, texts FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT 64`
 	selectThere = `SELECT id FROM sessions WHERE id = ?`
 )
 
@@ -89,7 +89,7 @@ func (s *Store) since(ctx context.Context, key lease.Key, id, seen int64) (evs [
 		if err != nil {
 			return err
 		}
-		if evs, err = scanEvents(rows); err != nil || len(evs) > 0 {
+		if evs, err = scanEvents(rows, seen+1, 0); err != nil || len(evs) > 0 {
 			return err
 		}
 		ok, err := q.row(selectThere, []any{id}, &id)
