@@ -27,6 +27,9 @@ type Finding struct {
 	Title      string `json:"title"`
 	Evidence   string `json:"evidence"`
 	Suggestion string `json:"suggestion"`
+	// Add is the suggestion as changes of the definition, for programs. nil: a person has to find
+	// out what to write.
+	Add []Fix `json:"add,omitzero"`
 }
 
 // FindingCode is a kind of [Finding].
@@ -69,6 +72,7 @@ type history struct {
 	fell    int                // of them, failed at last
 	failed  session.Address    // the step that has failed just now, "" if it did not
 	wrote   []string           // who has written exit_loop() in words, once for each time
+	models  []string           // the agents that ask models, in the order of their first answers
 }
 
 // Add takes the next event of the run.
@@ -81,6 +85,9 @@ func (d *Diagnosis) add(ev *heard) {
 				h.input = append(h.input, 0)
 			}
 			h.input[ev.Iteration] += int64(u.PromptTokenCount)
+			if name := ev.Address.Agent(); !slices.Contains(h.models, name) {
+				h.models = append(h.models, name)
+			}
 		}
 	}
 	if ev.Mark == nil {
@@ -180,6 +187,19 @@ func (d *Diagnosis) Findings() []Finding {
 		}
 	}
 	return all
+}
+
+// set is a fix of a field of the loop.
+func (h *history) set(field, value string) []Fix {
+	return []Fix{{Agent: h.at.Agent(), Field: field, Value: value}}
+}
+
+// tell is a fix that adds a line to the instructions of an agent; nil if it asks no model.
+func (h *history) tell(agent, line string) []Fix {
+	if !slices.Contains(h.models, agent) {
+		return nil
+	}
+	return []Fix{{Agent: agent, Field: "instructions", Value: line, Append: true}}
 }
 
 // condition is one of the conditions that the loop stopped with.

@@ -4,11 +4,14 @@ package progress_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -137,6 +140,9 @@ func TestDiagnosis(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &told{t: t}
+			asked := &session.Event{Address: "refine[1]/critic", Iteration: 1}
+			asked.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: 5}
+			l.evs = append(l.evs, asked)
 			l.run(&tt.plan, tt.outcomes...)
 			var d progress.Diagnosis
 			for _, ev := range l.evs {
@@ -151,10 +157,43 @@ func TestDiagnosis(t *testing.T) {
 						t.Errorf("no %q in %q", w, f)
 					}
 				}
+				taken(t, f)
 				return
 			}
 			t.Errorf("no finding %s in %v", tt.want, d.Findings())
 		})
+	}
+}
+
+// taken makes the changes that a finding suggests in a definition, which can be read then.
+func taken(t *testing.T, f progress.Finding) {
+	t.Helper()
+	if f.Add == nil { // what to change is for a person to say
+		if f.Code == progress.FindingCircles || slices.ContainsFunc([]string{"Check that a step writes", "when to call exit_loop", "more to go on", "clearer criteria"},
+			func(words string) bool { return strings.Contains(f.Suggestion, words) }) {
+			return
+		}
+		t.Errorf("no change is suggested by %q", f)
+		return
+	}
+	e, err := edit.New([]byte("name: refine\nscore: {key: review, judge: critic, target: 99}\nsub_agents:\n  - {name: writer, text: x, output_key: draft}\n" +
+		"  - {name: critic, model: scripted/x, instructions: \"Judge {{draft}}.\", output_key: review}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := string(e.Bytes())
+	for _, fix := range f.Add {
+		if fix.Append {
+			err = e.Append(fix.Agent, fix.Field, fix.Value)
+		} else {
+			err = e.Fix(fix.Agent, fix.Field, fix.Value)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", fix, err)
+		}
+	}
+	if _, err := definition.Parse("loop.yaml", e.Bytes(), definition.Options{}); err != nil || string(e.Bytes()) == before {
+		t.Errorf("with %v: %v\n%s", f.Add, err, e.Bytes())
 	}
 }
 

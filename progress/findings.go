@@ -23,6 +23,7 @@ func failures(h *history) (f Finding, ok bool) {
 		Code: FindingFailures, Title: "Most steps failed",
 		Evidence:   fmt.Sprintf("%d of %d steps, and the loop continued", h.fell, h.runs),
 		Suggestion: "Look at their errors first; max_consecutive_failures: 3 would have ended the loop early",
+		Add:        h.set("max_consecutive_failures", "3"),
 	}, true
 }
 
@@ -34,16 +35,18 @@ func neverDone(h *history) (f Finding, ok bool) {
 	}
 	f = Finding{Code: FindingNeverDone, Title: "The loop never reached its criterion"}
 	ran := fmt.Sprintf("%s after %s", s.Reason, count(len(h.records), "iteration"))
-	if target, _, scored := h.target(); scored && s.BestScore != nil {
+	if target, lower, scored := h.target(); scored && s.BestScore != nil {
 		f.Evidence = fmt.Sprintf("%s, best score %s of %s (iteration %d)", ran, num(*s.BestScore), num(target),
 			s.BestIteration)
 		switch ahead, err := h.forecast(); {
 		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget:
 			f.Suggestion = fmt.Sprintf("At this rate it takes %s more: set max_iterations to %d", about(ahead),
 				len(h.records)+ahead.High)
+			f.Add = h.set("max_iterations", strconv.Itoa(len(h.records)+ahead.High))
 		case err == nil && ahead.Predictable:
 			f.Suggestion = fmt.Sprintf("The scores level off near %s: lower the target, or give the writer better "+
 				"feedback", num(ahead.Final))
+			f.Add = h.set("score.target", num(attainable(ahead.Final, lower)))
 		default:
 			f.Suggestion = "Lower the target, raise max_iterations, or give the writer better feedback"
 		}
@@ -53,6 +56,7 @@ func neverDone(h *history) (f Finding, ok bool) {
 		f.Evidence = fmt.Sprintf("%s: %s, and nothing in the loop looks at the score", ran, still.Evidence)
 		f.Suggestion = "Give score a target, or min_delta with patience, so that the loop ends when the score gets " +
 			"no better"
+		f.Add = append(h.set("score.min_delta_percent", "5"), h.set("score.patience", "2")...)
 		return f, true
 	}
 	if len(s.Conditions) < 2 && s.Refusals == 0 {
@@ -74,7 +78,18 @@ func neverDone(h *history) (f Finding, ok bool) {
 	f.Evidence = ran + ", and no step asked to leave"
 	f.Suggestion = "Say in the instructions of the steps that may exit when to call exit_loop, or measure it with " +
 		"stop_when or a score"
+	if who, _, _ := strings.Cut(exit.Threshold, ", "); who != "any step" {
+		f.Add = h.tell(who, "Call the tool exit_loop as soon as nothing has to be changed any more.")
+	}
 	return f, true
+}
+
+// attainable is a score that is reached when another one is, with one decimal.
+func attainable(score float64, lower bool) float64 {
+	if lower {
+		return math.Ceil(score*10) / 10
+	}
+	return math.Floor(score*10) / 10
 }
 
 // exitInWords: somebody has meant to leave, and has not. T9
@@ -83,13 +98,17 @@ func exitInWords(h *history) (f Finding, ok bool) {
 		return f, false
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(h.wrote)))
-	return Finding{
+	f = Finding{
 		Code: FindingExitWords, Title: "A model wrote exit_loop() and did not call the tool",
 		Evidence: fmt.Sprintf("%s, %s; the loop took no notice of it", strings.Join(names, ", "),
 			count(len(h.wrote), "time")),
 		Suggestion: "Say in the instructions that it is to call the tool and write nothing, or take a model that " +
 			"calls tools",
-	}, true
+	}
+	for _, name := range names {
+		f.Add = append(f.Add, h.tell(name, "To end the loop, call the tool exit_loop. Do not write the call as text.")...)
+	}
+	return f, true
 }
 
 func about(f loop.Forecast) string {
@@ -116,6 +135,9 @@ func timeouts(h *history) (f Finding, ok bool) {
 		f.Evidence += fmt.Sprintf(", most of them in %s, which was given %s", name, short(took))
 		f.Suggestion = fmt.Sprintf("Make %s faster, raise its timeout to %s, or let it adapt with adaptive_timeout",
 			name, short(2*took))
+		if took > 0 {
+			f.Add = []Fix{{Agent: name, Field: "timeout", Value: short(2 * took)}}
+		}
 	}
 	return f, true
 }
@@ -163,11 +185,17 @@ func regression(h *history) (f Finding, ok bool) {
 	case undone == len(where) && h.stop.Rollbacks > 0:
 		f.Evidence += "; all were rolled back"
 		f.Suggestion = "Tell the critic why with {{rejected.reason}}: its feedback may contradict itself"
+		if len(h.models) > 0 {
+			f.Suggestion = fmt.Sprintf("Tell %s why with {{rejected.reason}}: the feedback may contradict itself", h.models[0])
+			f.Add = h.tell(h.models[0], "{{#rejected.reason}}The last try was undone: {{rejected.reason}}{{/rejected.reason}}")
+		}
 	case h.stop.Result.Source == loop.FromBest:
 		f.Suggestion = "Set on_regression: rollback so that the next iteration starts from the best, and let the " +
 			"critic see {{best.KEY}}"
+		f.Add = h.set("on_regression", "rollback")
 	default:
 		f.Suggestion = "Set on_regression: rollback, or a quality_gate, so that a worse version is not built upon"
+		f.Add = h.set("on_regression", "rollback")
 	}
 	return f, true
 }
@@ -199,6 +227,7 @@ func noise(h *history) (f Finding, ok bool) {
 	if hidden > 0 && samples > 0 {
 		if need := int(math.Ceil(float64(samples) * math.Pow(floor/hidden, 2))); need > samples && need <= 32 {
 			f.Suggestion += fmt.Sprintf("; samples: %d would tell a difference of %s", need, num(hidden))
+			f.Add = h.set("score.judge.samples", strconv.Itoa(need))
 		}
 	}
 	return f, true
@@ -232,11 +261,15 @@ func refused(h *history) (f Finding, ok bool) {
 		}
 	}
 	names := strings.Join(who, ", ")
-	return Finding{
+	f = Finding{
 		Code: FindingRefused, Title: "An exit was refused",
 		Evidence:   fmt.Sprintf("%s, asked by %s", count(h.stop.Refusals, "time"), names),
 		Suggestion: fmt.Sprintf("Give %s can_exit_loop: true, or tell it not to decide about the end", names),
-	}, true
+	}
+	for _, name := range who {
+		f.Add = append(f.Add, Fix{Agent: name, Field: "can_exit_loop", Value: "true"})
+	}
+	return f, true
 }
 
 // slow: the later half of many iterations brought less than a tenth, none brought
@@ -266,11 +299,11 @@ func slow(h *history) (f Finding, ok bool) {
 	case late*10 < all:
 		f.Evidence = fmt.Sprintf("iterations %d to %d brought %s of %s points", half+2, n, num(tidy(late)),
 			num(tidy(all)))
-		f.Suggestion = stopEarlier(scores, lower)
+		f.Suggestion, f.Add = stopEarlier(scores, lower), h.set("score.min_delta_percent", "5")
 	case even && most < 0.05:
 		f.Evidence = fmt.Sprintf("%s brought %s points, none more than %s%%", count(n-1, "iteration"), num(tidy(all)),
 			num(math.Ceil(most*1000)/10))
-		f.Suggestion = stopEarlier(scores, lower)
+		f.Suggestion, f.Add = stopEarlier(scores, lower), h.set("score.min_delta_percent", "5")
 	default:
 		return f, false
 	}

@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/rehearsal"
 )
@@ -222,56 +223,25 @@ func again(t *testing.T, src source, was *rehearsal.Finding) {
 	}
 }
 
-// added is with a field added to one of the agents, or to a map in it, as a person
-// would: a line, or into the braces.
+// added is with a field added to one of the agents, or to a map in it.
 func (s source) added(fix rehearsal.Fix) (source, error) {
 	def, err := s.definition()
 	if err != nil {
 		return s, err
 	}
-	var agent *definition.Agent
 	for a := range def.Root.All {
-		if a.Name == fix.Agent {
-			agent = a
+		if a.Name != fix.Agent {
+			continue
 		}
+		file := a.Position().File
+		e, err := edit.New(s.files[file].Data)
+		if err == nil {
+			err = e.Fix(fix.Agent, fix.Field, fix.Value)
+		}
+		if err != nil {
+			return s, err
+		}
+		return s.with(file, string(e.Bytes())), nil
 	}
-	if agent == nil {
-		return s, fmt.Errorf("there is no agent %q", fix.Agent)
-	}
-	outer, inner, nested := strings.Cut(fix.Field, ".")
-	if at, there := agent.FieldPosition(fix.Field); there {
-		return s.with(at.File, replace(strings.SplitAfter(string(s.files[at.File].Data), "\n"), at, fix.Value)), nil
-	}
-	at, field := agent.Position(), fmt.Sprintf("%s: %s", outer, fix.Value)
-	switch own, there := agent.FieldPosition(outer); {
-	case there && nested:
-		at, field = own, fmt.Sprintf("%s: %s", inner, fix.Value)
-	case nested:
-		field = fmt.Sprintf("%s: {%s: %s}", outer, inner, fix.Value)
-	}
-	lines := strings.SplitAfter(string(s.files[at.File].Data), "\n")
-	return s.with(at.File, insert(lines, at, field)), nil
-}
-
-// replace writes another value in place of one that is on its line.
-func replace(lines []string, at definition.Position, value string) string {
-	line := []rune(lines[at.Line-1])
-	end := at.Column - 1
-	for end < len(line) && !strings.ContainsRune(",}\n", line[end]) {
-		end++
-	}
-	lines[at.Line-1] = string(line[:at.Column-1]) + value + string(line[end:])
-	return strings.Join(lines, "")
-}
-
-// insert puts a field in front of what stands first in a map.
-func insert(lines []string, at definition.Position, field string) string {
-	line := lines[at.Line-1]
-	before, rest := string([]rune(line)[:at.Column-1]), string([]rune(line)[at.Column-1:])
-	if strings.HasPrefix(rest, "{") {
-		lines[at.Line-1] = before + "{" + field + ", " + rest[1:]
-	} else {
-		lines[at.Line-1] = before + field + "\n" + strings.Repeat(" ", at.Column-1) + rest
-	}
-	return strings.Join(lines, "")
+	return s, fmt.Errorf("there is no agent %q", fix.Agent)
 }

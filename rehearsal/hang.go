@@ -122,7 +122,7 @@ func (f *Finding) deadline(a *definition.Agent) {
 	case len(h.Options) > 0:
 		answer = study.Encode(h.Options[0])
 	}
-	f.Add = append(f.Add, Fix{a.Name, "default", answer})
+	f.Add = append(f.Add, Fix{Agent: a.Name, Field: "default", Value: answer})
 	f.Advice = fmt.Sprintf("deadline: 24h and default: %s on %s", answer, a.Name)
 }
 

@@ -3,11 +3,10 @@
 package rehearsal
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // Fault is a kind of fault.
@@ -156,29 +155,11 @@ func (r *Report) Open() []Finding {
 }
 
 // Fix is a field to add or change, so that a fault is caught.
-type Fix struct {
-	// Agent is the agent's name, and Field the field, such as budget.tokens.
-	Agent string `json:"agent"`
-	Field string `json:"field"`
-	// Value is what to write there, in YAML on one line.
-	Value string `json:"value"`
-}
-
-// String is the fix as a person would write it: "budget: {tokens: 200000} on improve".
-func (f Fix) String() string {
-	fields := strings.Split(f.Field, ".")
-	text := f.Value
-	for i, name := range slices.Backward(fields) {
-		if text = name + ": " + text; i > 0 {
-			text = "{" + text + "}"
-		}
-	}
-	return text + " on " + f.Agent
-}
+type Fix = progress.Fix
 
 // fix adds one to a finding. Besides, more says what would do as well, or what it
 // does.
 func (f *Finding) fix(agent, field, value, more string) {
-	one := Fix{agent, field, value}
+	one := Fix{Agent: agent, Field: field, Value: value}
 	f.Add, f.Advice = []Fix{one}, one.String()+more
 }
