@@ -60,11 +60,14 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 
 // What a watched run is doing.
 const (
-	working int32 = iota // the agent is
+	ready   int64 = iota // nothing yet
+	working              // the agent is
 	hearing              // the consumer has one of its events
 	awaited              // likewise, and the grace begins when it has done with it
 	gone                 // nobody waits any more
 	over                 // it has ended
+
+	phases = 7 // the bits of the above in a state; those of the run's number are beside them
 )
 
 // watched is what a step has that may be left behind. The agent runs in a goroutine of
@@ -77,11 +80,12 @@ type watched struct {
 	wake  chan struct{}             // something has happened: look
 
 	// Of one run.
+	run   int64 // its number, beside the phases
 	in    StepRun
 	ctx   context.Context // that bounds the run
 	yield func(*session.Event) bool
-	state atomic.Int32
-	ends  atomic.Bool // the consumer wants no more
+	state atomic.Int64 // the number of the run and its phase
+	ends  atomic.Bool  // the consumer wants no more, or the run's own context has ended
 
 	// Of the agent's goroutine, or of who waits when the state is gone or over.
 	left  bool             // the consumer has stopped listening, of its own will
@@ -106,7 +110,8 @@ func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
 	if in.Context != nil {
 		w.ctx = in.Context
 	}
-	w.state.Store(working)
+	w.run += phases + 1
+	w.state.Store(w.run | ready)
 	w.ends.Store(false)
 	w.left, w.whole, w.quits, w.crash, w.stack, w.res = false, false, false, nil, nil, StepResult{}
 	clear(w.open)
@@ -122,18 +127,16 @@ func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) StepResu
 	w := s.watched
 	w.begin(in, yield)
 	var res StepResult
-	if s.brief() { // nobody has to wait for it
-		w.run()
+	switch lane := s.cfg.Lane; {
+	case s.brief(): // nobody has to wait for it
+		w.work()
 		res = w.result()
-	} else {
-		lane := s.cfg.Lane
-		if lane == nil {
-			lane = new(Lane)
-		}
-		lane.run(w)
-		if res = w.wait(); lane != s.cfg.Lane || res.Abandoned || !w.whole { // the agent may have ended the goroutine
-			lane.Close()
-		}
+	case lane != nil && lane.step != nil:
+		res = lane.run(w)
+	default:
+		w.wake = make(chan struct{}, 1)
+		go w.work()
+		res = w.wait()
 	}
 	switch {
 	case w.crash != nil:
@@ -153,42 +156,10 @@ func (s *Step) brief() bool {
 		len(s.base.cfg.AfterAgentCallbacks) == 0 && b.Brief()
 }
 
-// Lane is a goroutine in which steps run, one after another: its stack grows once. The zero value
-// is ready to use. Call Close after the last run.
-type Lane struct{ runs chan *watched }
-
-// run lets the goroutine run a step.
-func (l *Lane) run(w *watched) {
-	if w.wake == nil {
-		w.wake = make(chan struct{}, 1)
-	}
-	if l.runs == nil {
-		l.runs = make(chan *watched, 1)
-		go serve(l.runs)
-	}
-	l.runs <- w
-}
-
-// serve runs steps until there are no more, an agent ends the goroutine, or a step is left behind
-// in it.
-func serve(runs chan *watched) {
-	for w := range runs {
-		if w.run(); w.state.Load() == gone {
-			return
-		}
-	}
-}
-
-// Close ends the goroutine, once it has nothing to do. The lane can be used again.
-func (l *Lane) Close() {
-	if l.runs != nil {
-		close(l.runs)
-		l.runs = nil
-	}
-}
-
-func (w *watched) run() {
+// work runs the agent.
+func (w *watched) work() {
 	defer w.end()
+	w.state.Store(w.run | working)
 	w.res = w.step.run(&w.in, w.hears)
 	w.whole = true
 }
@@ -197,15 +168,20 @@ func (w *watched) run() {
 // steps; any other is raised again by who waits.
 func (w *watched) end() {
 	v := recover()
-	if !w.state.CompareAndSwap(working, hearing) {
+	if !w.turns(working, hearing) {
 		return // gone
 	}
 	if v != nil {
 		w.crash, w.stack = v, debug.Stack()
 	}
-	w.state.Store(over)
-	w.look()
+	w.state.Store(w.run | over)
+	if l := w.step.cfg.Lane; l == nil || l.wake != w.wake { // in a lane the loop goes on after it, and nobody waits
+		w.look()
+	}
 }
+
+// turns goes from one phase to another, if the run is in the first.
+func (w *watched) turns(from, to int64) bool { return w.state.CompareAndSwap(w.run|from, w.run|to) }
 
 func (w *watched) look() {
 	select {
@@ -222,7 +198,7 @@ func (w *watched) pass(ev *session.Event) bool {
 			return false
 		}
 	}
-	return w.state.CompareAndSwap(working, hearing) && w.hear(ev)
+	return w.turns(working, hearing) && w.hear(ev)
 }
 
 func (w *watched) hear(ev *session.Event) (ok bool) {
@@ -235,8 +211,8 @@ func (w *watched) hear(ev *session.Event) (ok bool) {
 		if !ok {
 			w.ends.Store(true)
 		}
-		if !w.state.CompareAndSwap(hearing, working) {
-			w.state.Store(working)
+		if !w.turns(hearing, working) {
+			w.state.Store(w.run | working)
 			w.look()
 		} else if !ok {
 			w.look()
@@ -282,7 +258,7 @@ func (w *watched) note(ev *session.Event) {
 	}
 }
 
-// wait returns when the run has ended, or the grace is over.
+// wait returns when the run has ended, or the grace is over. In a lane, Lane.watch does the same.
 func (w *watched) wait() StepResult {
 	told, ending := w.ctx.Done(), false
 	var patience *time.Timer
@@ -296,13 +272,13 @@ func (w *watched) wait() StepResult {
 				w.step.fence.close(w.in.Late)
 			}
 		case <-expired:
-			if w.state.CompareAndSwap(working, gone) {
+			if w.turns(working, gone) {
 				return w.leave()
 			}
 			expired = nil
-			w.state.CompareAndSwap(hearing, awaited)
+			w.turns(hearing, awaited)
 		}
-		switch state := w.state.Load(); {
+		switch state := w.state.Load() & phases; {
 		case state == over:
 			return w.result()
 		case ending && expired == nil && state != awaited:

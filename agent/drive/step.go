@@ -58,8 +58,8 @@ type StepConfig struct {
 	// raised again in the goroutine that runs the step. Each run sees the loops around it as they
 	// are when it begins. A step that was left behind cannot run again. 0 waits without limit.
 	Grace time.Duration
-	// Lane is where the runs of a step with a grace take place, one at a time. Steps that never run
-	// at the same time can have one lane, as those of a loop do. nil is a lane for each run.
+	// Lane is where the runs of a step with a grace take place, one at a time: see [Lane]. nil is a
+	// goroutine for each run.
 	Lane *Lane
 }
 
@@ -264,7 +264,11 @@ func (s *Step) execute() {
 		}
 		if r := recover(); r != nil {
 			s.done = false // even after an error: the panic is the worse news
-			s.fail(&agent.PanicError{Value: r, Stack: debug.Stack()})
+			stack := s.inv.crashed
+			if s.inv.crashed = nil; stack == nil {
+				stack = debug.Stack()
+			}
+			s.fail(&agent.PanicError{Value: r, Stack: stack})
 		}
 	}()
 	if s.base.self != nil {

@@ -31,7 +31,7 @@ type run struct {
 	loop    *drive.Loop
 	steps   []*drive.Step     // by index in the plan, made when first run
 	watched []*drive.Step     // likewise, with a grace
-	lane    drive.Lane        // where those run
+	lane    *drive.Lane       // where those run; nil if nobody watches them
 	at      []session.Address // where each is in this iteration
 	names   int               // how long the steps' names are together
 	places  places
@@ -94,7 +94,6 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		r.names += len(step.Name)
 	}
 	r.onEv = r.event
-	defer r.lane.Close()
 	r.loop.Started = r.now()
 	if r.timed {
 		defer r.spend()()
@@ -110,10 +109,20 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	if me.Marks() && !r.mark(mark.KindLoopStarted, a.plan, nil) {
 		return
 	}
+	if r.timed && !a.brief {
+		r.lane = new(drive.Lane)
+		r.lane.Run(ctx, r.loopOn)
+	} else {
+		r.loopOn()
+	}
+}
+
+// loopOn runs the iterations.
+func (r *run) loopOn() {
 	for r.next() {
 	}
-	if !r.stopped && ctx.Err() != nil { // cut off while an event was on its way
-		r.fail(context.Cause(ctx))
+	if !r.stopped && r.ctx.Err() != nil { // cut off while an event was on its way
+		r.fail(context.Cause(r.ctx))
 	}
 }
 

@@ -90,7 +90,7 @@ func (r *run) watchedAt(i int) *drive.Step {
 // newStep makes the step of an index.
 func (r *run) newStep(i int, grace time.Duration) *drive.Step {
 	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace,
-		Lane: &r.lane}
+		Lane: r.lane}
 	if r.held != nil && r.finalizing {
 		cfg.Budget = r.held.Budget()
 	}
