@@ -212,6 +212,10 @@ func (w *eventWriter) data(data json.RawMessage) {
 // time writes a point in time; in a canonical form as fine as stores are.
 func (w *eventWriter) time(t time.Time) {
 	if !w.exactly {
+		if y := t.UTC().Year(); y >= 0 && y <= 9999 {
+			w.Buf = appendMicros(w.Buf, t.UTC())
+			return
+		}
 		t = t.UTC().Truncate(time.Microsecond)
 	}
 	text, err := t.AppendText(append(w.Buf, '"')) // in the format of its JSON
@@ -220,6 +224,34 @@ func (w *eventWriter) time(t time.Time) {
 		return
 	}
 	w.Buf = append(text, '"')
+}
+
+// appendMicros appends a point in time in UTC as its JSON has it, in microseconds. It takes a
+// third of the time that [time.Time.AppendText] takes, and every event of a sealed run has one.
+func appendMicros(dst []byte, t time.Time) []byte {
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	two := func(n int, then byte) { dst = append(dst, '0'+byte(n/10), '0'+byte(n%10), then) }
+	dst = append(dst, '"', '0'+byte(year/1000), '0'+byte(year/100%10))
+	two(year%100, '-')
+	two(int(month), '-')
+	two(day, 'T')
+	two(hour, ':')
+	two(minute, ':')
+	two(second, '.')
+	micros := t.Nanosecond() / 1000
+	if micros == 0 {
+		return append(dst[:len(dst)-1], 'Z', '"')
+	}
+	digits := 6
+	for ; micros%10 == 0; micros /= 10 {
+		digits--
+	}
+	dst = append(dst, "000000"[:digits]...)
+	for i := len(dst) - 1; micros > 0; i, micros = i-1, micros/10 {
+		dst[i] += byte(micros % 10)
+	}
+	return append(dst, 'Z', '"')
 }
 
 func (w *eventWriter) actions(a *EventActions) {

@@ -346,3 +346,22 @@ func FuzzCanonicalEvent(f *testing.F) {
 		}
 	})
 }
+
+// The timestamp of a canonical event is that of package time, in UTC and in microseconds.
+func TestCanonicalTimestamp(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	at := []time.Time{{}, time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC),
+		time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", -3600)), time.Date(-1, 1, 1, 0, 0, 0, 1, time.UTC),
+		time.Date(0, 1, 1, 0, 0, 0, 1000, time.UTC), time.Unix(-1, 1), time.Unix(1e9, 120_000_000)}
+	for range 2000 {
+		at = append(at, time.Unix(dice.Int64N(2e11)-5e10, dice.Int64N(1e9)).In(time.FixedZone("", dice.IntN(80000)-40000)),
+			time.Unix(dice.Int64N(2e9), dice.Int64N(1e3)*1e6))
+	}
+	for _, at := range at {
+		want, failed := json.Marshal(at.UTC().Truncate(time.Microsecond))
+		got, err := (&session.Event{Timestamp: at}).AppendCanonical(nil)
+		if (err == nil) != (failed == nil) || err == nil && !bytes.Contains(got, append([]byte(`"timestamp":`), want...)) {
+			t.Errorf("%v: got %s and error %v, want %s and error %v", at, got, err, want, failed)
+		}
+	}
+}

@@ -134,6 +134,9 @@ func (r *record) add(v *View, ev *Event) {
 // that follows it if there is one, and returns the event as it is stored. r.mu
 // is held, and v.mu.
 func (r *record) fold(ev *Event, v *View) *Event {
+	if len(ev.Actions.StateDelta) == 0 { // to begin a range over a map takes longer
+		return ev
+	}
 	temp := false
 	for k, val := range ev.Actions.StateDelta {
 		if strings.IndexByte(k, ':') < 0 { // most keys have no prefix

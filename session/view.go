@@ -219,8 +219,10 @@ func (v *View) keep(ev *Event) {
 func (v *View) advance(ev *Event) {
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
-	for k, val := range ev.Actions.StateDelta {
-		v.set(k, val, ev.Address)
+	if len(ev.Actions.StateDelta) > 0 { // to begin a range over a map takes longer
+		for k, val := range ev.Actions.StateDelta {
+			v.set(k, val, ev.Address)
+		}
 	}
 	v.tell(ev)
 }

@@ -47,14 +47,25 @@ func (s *Step) runMarked() {
 }
 
 func (s *Step) mark(kind mark.Kind, data any) bool {
-	m, err := mark.New(kind, data)
-	if err != nil {
-		s.fail(err)
-		return false
+	m := new(marked)
+	if m.Mark = (mark.Mark{Kind: kind}); data != nil {
+		full, err := mark.New(kind, data)
+		if err != nil {
+			s.fail(err)
+			return false
+		}
+		m.Mark = *full
 	}
-	m.Joins = s.joins.end || s.joins.start && kind == mark.KindStepStarted
-	ev := s.told(&session.Event{Mark: m})
+	m.Mark.Joins = s.joins.end || s.joins.start && kind == mark.KindStepStarted
+	m.Event.Mark = &m.Mark
+	ev := s.told(&m.Event)
 	return ev != nil && s.pass(ev)
+}
+
+// marked is an event with its mark: there are two for each step, and one allocation for each.
+type marked struct {
+	session.Event
+	Mark mark.Mark
 }
 
 // meter is a budget below b in which the step's calls count, and nobody else's.

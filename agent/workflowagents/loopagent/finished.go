@@ -20,26 +20,27 @@ type finished struct {
 	Outcome *loop.Outcome `json:"outcome"`
 }
 
-// markFinished is the mark that a step has finished. Most steps end without anything special:
-// their JSON is written here, and that of others by package json, which takes four times as
-// long.
-func (r *run) markFinished(f *finished) (*mark.Mark, error) {
-	if text, ok := appendFinished(r.text[:0], f); ok {
+// finished is the data of the mark that a step has finished. Most steps end without anything
+// special: their JSON is written here, and that of others by package json, which takes four times
+// as long.
+func (r *run) finished(fin *mark.StepFinished, o *loop.Outcome) (json.RawMessage, error) {
+	if text, ok := appendFinished(r.text[:0], fin, o); ok {
 		r.text = text
-		return &mark.Mark{Kind: mark.KindStepFinished, Data: bytes.Clone(text)}, nil
+		return bytes.Clone(text), nil
 	}
-	data, err := json.Marshal(f)
+	kept := *o // else each outcome would be allocated
+	data, err := json.Marshal(&finished{*fin, &kept})
 	if err != nil {
 		return nil, fmt.Errorf("encode mark %s: %w", mark.KindStepFinished, err)
 	}
-	return &mark.Mark{Kind: mark.KindStepFinished, Data: data}, nil
+	return data, nil
 }
 
 // appendFinished appends the JSON of the end of an ordinary step, as package json has it. It
 // returns false for another one.
-func appendFinished(dst []byte, f *finished) (_ []byte, ok bool) {
-	o, seconds := f.Outcome, f.Seconds
-	if isSpecial(f) || seconds != 0 && (math.IsNaN(seconds) || math.Abs(seconds) < 1e-6 || math.Abs(seconds) >= 1e21) {
+func appendFinished(dst []byte, f *mark.StepFinished, o *loop.Outcome) (_ []byte, ok bool) {
+	seconds := f.Seconds
+	if isSpecial(f, o) || seconds != 0 && (math.IsNaN(seconds) || math.Abs(seconds) < 1e-6 || math.Abs(seconds) >= 1e21) {
 		return dst, false
 	}
 	dst = strconv.AppendFloat(append(dst, `{"seconds":`...), seconds, 'f', -1, 64)
@@ -73,6 +74,23 @@ func appendFinished(dst []byte, f *finished) (_ []byte, ok bool) {
 	}
 	dst = appendNumber(dst, `,"state_size":`, o.StateSize)
 	return append(dst, "}}"...), true
+}
+
+// appendIteration appends the JSON of the record of an ordinary iteration, as package json has it.
+// It returns false for another one.
+func appendIteration(dst []byte, it *loop.IterationRecord) (_ []byte, ok bool) {
+	if it.Score != nil || it.Delta != nil || it.Percent != nil || it.Best || it.Met || it.Unscored != "" ||
+		it.Dimensions != nil || it.Samples != 0 || it.Noise != 0 || it.Rejected != "" ||
+		it.Warning != "" {
+		return dst, false
+	}
+	dst = strconv.AppendInt(append(dst, `{"number":`...), int64(it.Number), 10)
+	if it.Complete {
+		dst = append(dst, `,"complete":true`...)
+	}
+	dst = appendNumber(dst, `,"failures":`, int64(it.Failures))
+	dst = appendNumber(dst, `,"state_size":`, it.StateSize)
+	return append(dst, '}'), true
 }
 
 func appendNumber(dst []byte, name string, n int64) []byte {
@@ -111,8 +129,7 @@ func isPlain[T string | []byte](s T) bool {
 }
 
 // isSpecial reports whether the end of a step says more than appendFinished writes.
-func isSpecial(f *finished) bool {
-	o := f.Outcome
+func isSpecial(f *mark.StepFinished, o *loop.Outcome) bool {
 	return f.Error != "" || f.Kind != "" || f.Permanent || f.Budget != "" || f.RetryAfter != 0 || f.Timeout ||
 		f.Canceled || f.Again || f.At != "" || f.Usage != nil ||
 		o.Waited != 0 || o.Failure != nil || o.Canceled != "" || o.Exit != nil || o.ExitWords || o.State != nil ||

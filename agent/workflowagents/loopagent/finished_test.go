@@ -15,8 +15,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// The end of a step is written as package json writes it, whichever fields are set: also one
-// that is added to the structs later. Its outcome is read as package json reads it, or left to it.
+// The end of a step, and that of an iteration, are written as package json writes them, whichever
+// fields are set: also one that is added to the structs later. The outcome is read as package json
+// reads it, or left to it.
 func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"", "draft", "a b", "\"", "<", "é", "\x00", "\u2028"}
@@ -53,8 +54,18 @@ func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 			fill(v.Field(dice.IntN(v.NumField())))
 		}
 	}
-	fast := 0
+	fast, iterations := 0, 0
 	for range 20000 {
+		var it loop.IterationRecord
+		for range dice.IntN(3) {
+			fill(reflect.ValueOf(&it).Elem())
+		}
+		if got, ok := appendIteration(nil, &it); ok {
+			iterations++
+			if want, err := json.Marshal(it); err != nil || string(got) != string(want) {
+				t.Fatalf("%+v\n got %s\nwant %s, error %v", it, got, want, err)
+			}
+		}
 		f := finished{Outcome: &loop.Outcome{}}
 		for range dice.IntN(5) {
 			part := reflect.ValueOf(f.Outcome).Elem()
@@ -71,7 +82,7 @@ func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := appendFinished(nil, &f)
+		got, ok := appendFinished(nil, &f.StepFinished, f.Outcome)
 		if !ok {
 			continue
 		}
@@ -95,8 +106,8 @@ func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 			}
 		}
 	}
-	if fast < 5000 {
-		t.Errorf("%d of 20000 are written here", fast)
+	if fast < 5000 || iterations < 5000 {
+		t.Errorf("%d of 20000 steps and %d of 20000 iterations are written here", fast, iterations)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 func (r *run) beginIteration(n int) bool {
@@ -57,7 +56,7 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 			Failures: it.Failures,
 		})
 	}
-	if r.me.Marks() && !r.mark(mark.KindIterationFinished, it, nil) {
+	if r.me.Marks() && !r.markIteration(&it) {
 		return false
 	}
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(it)

@@ -14,8 +14,7 @@ import (
 // it: a recorded run can be held against another plan. A step that was not run
 // gets its marks here.
 func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
-	var fin mark.StepFinished
-	ev := r.over
+	fin, ev := r.fin, r.over
 	switch {
 	case ev == nil:
 		begun := r.markOf(r.here, mark.KindStepStarted, nil)
@@ -23,32 +22,31 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 		if !r.pass(begun) {
 			return false
 		}
+		fin = new(mark.StepFinished)
 		if o.Failure != nil {
 			fin.Error, fin.At = o.Failure.Message, string(r.here)
 			fin.Timeout = o.Failure.Kind == d.TimeoutKind && d.TimeoutKind != ""
 		}
 		ev = r.markOf(r.here, mark.KindStepFinished, nil)
-	case ev.Mark.Data == nil:
-		fin = *r.fin
-	default: // the step was left behind
-		if err := ev.Mark.Decode(&fin); err != nil {
+	case ev.Mark.Data != nil: // the step was left behind
+		fin = new(mark.StepFinished)
+		if err := ev.Mark.Decode(fin); err != nil {
 			r.yield(nil, err)
 			return false
 		}
 	}
 	fin.Again = o.Failure != nil && !guarded(r.err) && r.plan.Retries(&r.tally, *o)
-	fin.Canceled = o.Canceled != "" || isLost(context.Cause(r.ctx)) // then it is made again
-	kept := *o
-	kept.State = r.apart.of(o.State) // the log has the rest
-	var err error
-	if ev.Mark, err = r.markFinished(&finished{fin, &kept}); err == nil {
-		ev.Mark.Joins = r.joins && o.Failure == nil && !fin.Canceled
-	}
+	fin.Canceled = o.Canceled != "" || r.ctx.Err() != nil && isLost(context.Cause(r.ctx)) // then it is made again
+	state := o.State
+	o.State = r.apart.of(state) // the log has the rest
+	data, err := r.finished(fin, o)
+	o.State = state
 	if err != nil {
 		r.yield(nil, err)
 		return false
 	}
 	r.over = nil
+	ev.Mark.Data, ev.Mark.Joins = data, r.joins && o.Failure == nil && !fin.Canceled
 	return r.pass(ev)
 }
 

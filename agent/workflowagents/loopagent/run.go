@@ -158,14 +158,14 @@ func (r *run) prepare() {
 
 // next does what the plan says comes next and reports whether to go on.
 func (r *run) next() bool {
-	d := r.plan.Next(&r.tally, r.now())
+	d := r.plan.Next(&r.tally, time.Time{})
 	if d.Ended.Number > r.closed {
 		r.closed = d.Ended.Number
 		if !r.endIteration(d.Ended) {
 			return false
 		}
 		if r.leaves(&d) {
-			d = r.plan.Next(&r.tally, r.now())
+			d = r.plan.Next(&r.tally, time.Time{})
 		}
 	}
 	if r.stays == nil && r.continues() {
@@ -198,7 +198,7 @@ func (r *run) next() bool {
 // it of the loop's time.
 func (r *run) bounded(d *loop.Decision) *loop.Decision {
 	if r.tally.Between > 0 {
-		*d = r.plan.Next(&r.tally, r.now())
+		*d = r.plan.Next(&r.tally, time.Time{})
 	}
 	return d
 }
@@ -214,7 +214,7 @@ func (r *run) now() time.Time {
 func (r *run) step(d *loop.Decision) bool {
 	asked := r.exit
 	r.exit, r.refused, r.err = nil, nil, nil
-	r.written.keys = nil
+	r.written.keys = r.written.keys[:0]
 	switch {
 	case d.Attempt > 1:
 		if !r.undo(d, asked) {

@@ -54,13 +54,19 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult,
 	r.work = r.me.Begin(r.cfg.AgentConfig.SubAgents[d.Step])
 	in := drive.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
 	if r.me.Marks() {
-		r.fin = new(mark.StepFinished) // a step that is left behind may write into the last one still
+		if r.fin == nil {
+			r.fin = new(mark.StepFinished)
+		}
+		*r.fin = mark.StepFinished{}
 		in.Finished = r.fin
 	}
 	if d.Timeout == 0 && !r.timed {
 		res = r.stepAt(d.Step).RunAs(in, r.onEv)
 	} else {
 		res, how = r.runFor(d, in)
+	}
+	if res.Abandoned { // it may write into that still
+		r.fin = nil
 	}
 	if r.cache != nil {
 		r.keep(d, &res, time.Now())

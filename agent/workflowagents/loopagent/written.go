@@ -118,9 +118,12 @@ func (r *run) write(ev *session.Event) {
 	if !w.on || ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
 		return
 	}
-	r.learn(ev.Actions.StateDelta)
-	r.learn(temp)
-	w.keys = r.overwritten(r.overwrite(w.keys, ev), temp)
+	for _, delta := range [...]map[string]any{ev.Actions.StateDelta, temp} {
+		if len(delta) > 0 { // to begin a range over a map takes longer
+			r.learn(delta)
+			w.keys = r.overwritten(w.keys, delta)
+		}
+	}
 }
 
 // tells reports whether the log of a run tells later that a key was written: of temp:
