@@ -136,7 +136,10 @@ func (t *Tally) barren() bool {
 // first is the first reason that holds.
 func (p *Plan) first(t *Tally) StopReason {
 	ended := t.Ended.Number != 0
-	full, over := p.spent(t)
+	full, over := false, t.Spent != ""
+	if p.Budget != nil {
+		full, over = p.spent(t)
+	}
 	switch {
 	case t.Canceled != "":
 		return ReasonCanceled

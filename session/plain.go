@@ -56,9 +56,12 @@ func normalize(state map[string]any) (_ map[string]any, copied bool, err error) 
 	if len(state) == 0 { // to begin a range over a map takes longer
 		return state, false, nil
 	}
-	all, first := state, ""
+	all, first, left := state, "", len(state)
 	for key, v := range state {
-		if isPlain(v, 0) && isKey(key) {
+		if left--; isPlain(v, 0) && isKey(key) {
+			if left == 0 { // to look for another one takes longer
+				break
+			}
 			continue
 		}
 		p, failed := made(v, 0)

@@ -137,12 +137,16 @@ func (r *record) fold(ev *Event, v *View) *Event {
 	if len(ev.Actions.StateDelta) == 0 { // to begin a range over a map takes longer
 		return ev
 	}
-	temp := false
+	temp, left := false, len(ev.Actions.StateDelta)
 	for k, val := range ev.Actions.StateDelta {
+		left--
 		if strings.IndexByte(k, ':') < 0 { // most keys have no prefix
 			put(r.state, k, val)
 			if v != nil {
 				v.put(k, val)
+			}
+			if left == 0 { // to look for another one takes longer
+				break
 			}
 			continue
 		}

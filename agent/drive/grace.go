@@ -60,7 +60,7 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 
 // What a watched run is doing.
 const (
-	ready   int64 = iota // nothing yet
+	_       int64 = iota // it has not begun: the state is the number of the run
 	working              // the agent is
 	hearing              // the consumer has one of its events
 	awaited              // likewise, and the grace begins when it has done with it
@@ -111,7 +111,7 @@ func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
 		w.ctx = in.Context
 	}
 	w.run += phases + 1
-	w.state.Store(w.run | ready)
+	w.state.Store(w.run)
 	w.ends.Store(false)
 	w.left, w.whole, w.quits, w.crash, w.stack, w.res = false, false, false, nil, nil, StepResult{}
 	clear(w.open)

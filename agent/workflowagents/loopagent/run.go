@@ -349,8 +349,8 @@ func (r *run) place(n int) {
 	r.loop.Pass = r.at[0][:pass-1]
 }
 
-// mostPlaces is how many iterations have one text at most.
-const mostPlaces = 32
+// mostPlaces is how long the text of some iterations is at most, unless that of one is longer.
+const mostPlaces = 4 << 10
 
 // places are the addresses of some iterations, one behind the other.
 type places struct {
@@ -362,13 +362,16 @@ type places struct {
 // placeFrom makes the addresses of some iterations, each time of twice as many.
 func (r *run) placeFrom(n int) {
 	p := &r.places
-	most := min(max(1, 2*len(p.ends)), mostPlaces)
+	most := max(1, 2*len(p.ends))
 	if left := int(r.plan.MaxIterations) - n + 1; r.plan.MaxIterations > 0 && left > 0 {
 		most = min(most, left)
 	}
 	buf, ends := r.buf[:0], p.ends[:0]
 	steps := r.plan.Steps
 	for i := range most {
+		if i > 0 && len(buf)+len(buf)/i > mostPlaces {
+			break
+		}
 		from := len(buf)
 		buf = append(append(buf, r.loop.Address...), '[')
 		buf = append(strconv.AppendInt(buf, int64(n+i), 10), "]/"...)

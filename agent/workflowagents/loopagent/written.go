@@ -114,8 +114,11 @@ func (r *run) lookedUp(key string) lookedUp {
 // write takes down which keys an event of a step writes, before it does.
 func (r *run) write(ev *session.Event) {
 	w := &r.written
+	if !w.on {
+		return
+	}
 	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores leave them out of the delta
-	if !w.on || ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
+	if ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
 		return
 	}
 	for _, delta := range [...]map[string]any{ev.Actions.StateDelta, temp} {
