@@ -4,6 +4,7 @@ package runner_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -21,18 +22,23 @@ import (
 // counted by the database, whatever the runner asks of its store.
 func TestTransactionsOfAnIteration(t *testing.T) {
 	committest.Start()
-	after := func(iterations uint) int64 {
-		svc, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Config{Relaxed: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer svc.Close()
-		before := committest.Commits()
-		root := cycle(t, loopagent.Config{MaxIterations: iterations}, "loop", setter(t, "a", "iteration"), setter(t, "b", "state.a + 1"))
-		drain(t, ask(t.Context(), newRunner(t, durable(root, svc)), "go"))
-		return committest.Commits() - before
+	dir := t.TempDir()
+	after := func(iterations uint) (n int64) {
+		name := fmt.Sprint(iterations)
+		inBubble(t, name, func(t *testing.T) {
+			svc, err := sqlite.Open(t.Context(), filepath.Join(dir, name), sqlite.Config{Relaxed: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer svc.Close()
+			before := committest.Commits()
+			root := cycle(t, loopagent.Config{MaxIterations: iterations}, "loop", setter(t, "a", "iteration"), setter(t, "b", "state.a + 1"))
+			drain(t, ask(t.Context(), newRunner(t, durable(root, svc)), "go"))
+			n = committest.Commits() - before
+		})
+		return n
 	}
-	if few, many := after(10), after(110); many-few > 2*100 {
+	if few, many := after(10), after(110); many-few > 2*100 || few == 0 {
 		t.Errorf("100 iterations take %d transactions, want at most 200", many-few)
 	}
 }

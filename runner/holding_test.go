@@ -31,6 +31,13 @@ type commits struct {
 	fails  error // of the next ones
 }
 
+// inBubble runs a subtest in which work takes no time: where it takes long, events are held for
+// less, and there are more commits.
+func inBubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 func newCommits() *commits { return &commits{Service: session.InMemoryService()} }
 
 func (c *commits) Commits() bool { return true }
@@ -127,7 +134,7 @@ func TestCommitsOfAnIteration(t *testing.T) {
 			AfterIteration: []loopagent.AfterIterationCallback{func(agent.Context, loop.IterationRecord) error { return nil }},
 		}, func() []agent.Agent { return []agent.Agent{speaker(t, "a", "one")} }, 4, 4},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		inBubble(t, tt.name, func(t *testing.T) {
 			c := newCommits()
 			tt.cfg.MaxIterations = iterations
 			if err := runAll(t, c, cycle(t, tt.cfg, "loop", tt.steps()...)); err != nil {
