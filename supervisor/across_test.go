@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,7 +116,9 @@ func TestTwentyRunsOnOneFile(t *testing.T) {
 }
 
 // A process that has lost a run stops, and writes no more into it.
-func TestLeaseLost(t *testing.T) {
+func TestLeaseLost(t *testing.T) { synctest.Test(t, leaseLost) }
+
+func leaseLost(t *testing.T) {
 	store := session.InMemoryService()
 	w := newWorld("left")
 	dead := func(string) bool { return true }

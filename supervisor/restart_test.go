@@ -128,7 +128,9 @@ func final(t *testing.T, store session.Service, id string) map[string]any {
 
 // A store that fails at random loses nothing: whatever it does to a run, resumed
 // often enough it comes to the same.
-func TestFaultyStore(t *testing.T) {
+func TestFaultyStore(t *testing.T) { synctest.Test(t, faultyStore) }
+
+func faultyStore(t *testing.T) {
 	calm := session.InMemoryService()
 	whole := start(t, process(t, calm, newWorld().nested(t)))
 	completed(t, whole)
