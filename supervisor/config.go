@@ -35,6 +35,9 @@ type Config struct {
 	// copies files in ArtifactService. Both are optional.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
+	// Recovers limits [Supervisor.Recover] to the runs for which it returns true, by what they were
+	// started with. Nil means all runs.
+	Recovers func(mark.RunStarted) bool
 	// Owner names this process in the error that another process gets when it wants to drive the
 	// same run. The default names the process and its machine.
 	Owner string

@@ -212,3 +212,56 @@ func diesBeforeItSaysSo(t *testing.T, failed bool, last mark.Kind) {
 		t.Errorf("%d steps ran again", w.total()-ran)
 	}
 }
+
+// G8: what Close has paused goes on after a restart; what a person has paused does not, nor what
+// another kind of process has started.
+func TestRecoverAfterClose(t *testing.T) { synctest.Test(t, recoversAfterClose) }
+
+func recoversAfterClose(t *testing.T) {
+	store := session.InMemoryService()
+	w := newWorld("left")
+	old := process(t, store, w.nested(t), named("the old one"))
+	begin := func(name string) *supervisor.Run {
+		req := request()
+		req.Started.Name = name
+		run, err := old.Start(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-w.seen
+		return run
+	}
+	mine, others, paused := begin("mine"), begin("another's"), begin("mine")
+	if err := old.PauseNow(t.Context(), paused.ID(), "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, paused)
+	now, cancel := context.WithCancel(t.Context())
+	cancel() // cuts off the steps that wait at the gate
+	if err := old.Close(now); err != nil {
+		t.Fatal(err)
+	}
+	w.ungate("left")
+	next := process(t, store, w.nested(t), named("the next one"), func(c *supervisor.Config) {
+		c.Recovers = func(started mark.RunStarted) bool { return started.Name == "mine" }
+	})
+	got, err := next.Recover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, run := range got {
+		ids = append(ids, run.ID())
+		completed(t, run)
+	}
+	want := []string{mine.ID()}
+	if session.RunOf(view(t, store, mine.ID())).Status != mark.RunCompleted {
+		t.Errorf("the run is %v", session.RunOf(view(t, store, mine.ID())))
+	}
+	if diff := cmp.Diff(want, ids); diff != "" {
+		t.Errorf("recovered (-want +got):\n%s", diff)
+	}
+	if got := session.RunOf(view(t, store, others.ID())).Status; got != mark.RunIsPaused {
+		t.Errorf("another's run is %s", got)
+	}
+}

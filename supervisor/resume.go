@@ -150,10 +150,10 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 }
 
 // Recover continues all runs that were interrupted: those whose log says that they are running
-// while no process holds their lease, and those that wait for a person beyond the deadline. Call it
-// when a process that serves runs starts. The runs continue in the order in which they were
-// started, at most MaxRuns at once. A run that waits for a person continues when its deadline
-// passes. The error lists the runs that could not be continued.
+// while no process holds their lease, those that [Supervisor.Close] has paused, and those that wait
+// for a person beyond the deadline. Call it when a process that serves runs starts. The runs
+// continue in the order in which they were started, at most MaxRuns at once. A run that waits for a
+// person continues when its deadline passes. The error lists the runs that could not be continued.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	all, err := s.List(ctx)
 	if err != nil {
@@ -164,8 +164,15 @@ func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	var failed []error
 	for _, info := range all {
 		late := info.Run.Status == mark.RunWaiting && !info.Run.Deadline.IsZero()
+		if info.Here || info.Run.Status != mark.RunRunning && info.Run.Status != mark.RunIsPaused && !late {
+			continue
+		}
+		mine, err := s.recovers(ctx, info)
 		switch {
-		case info.Here || info.Run.Status != mark.RunRunning && !late:
+		case err != nil:
+			failed = append(failed, err)
+			continue
+		case !mine:
 			continue
 		case late && time.Now().Before(info.Run.Deadline):
 			s.alarm(info.ID, info.Run.Deadline)
@@ -183,6 +190,41 @@ func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 		taken = append(taken, r)
 	}
 	return taken, errors.Join(failed...)
+}
+
+// recovers reports whether Recover is to continue a run: it is one of its own, and if it is paused,
+// the end of a process has paused it.
+func (s *Supervisor) recovers(ctx context.Context, info Info) (bool, error) {
+	paused := info.Run.Status == mark.RunIsPaused
+	if !paused && s.cfg.Recovers == nil {
+		return true, nil
+	}
+	view, run, err := s.get(ctx, info.ID, paused)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil // somebody has removed it
+	}
+	if err != nil {
+		return false, err
+	}
+	if paused {
+		var p mark.RunPaused
+		last := view.Events()
+		if last.Len() == 0 || run.Status != mark.RunIsPaused {
+			return false, nil
+		}
+		m := last.At(last.Len() - 1).Mark
+		if m == nil || m.Kind != mark.KindRunPaused || m.Decode(&p) != nil || p.Reason != closing {
+			return false, nil
+		}
+		if s.cfg.Recovers == nil {
+			return true, nil
+		}
+		if view, run, err = s.get(ctx, info.ID, false); err != nil {
+			return false, err
+		}
+	}
+	started, err := startedWith(view, run.ID)
+	return err == nil && s.cfg.Recovers(started), nil
 }
 
 // alarm takes up a run that waits for a person when that has no more time.

@@ -52,7 +52,11 @@ func New(cfg Config) (*Supervisor, error) {
 // giveUp is how long Close waits for steps that it has cut off.
 const giveUp = 5 * time.Second
 
+// closing is the reason of a pause by Close, after which Recover continues the run.
+const closing = "the process that drives the run ends"
+
 // Close pauses each run that the supervisor drives at its next step boundary, and waits for it.
+// [Supervisor.Recover] continues these runs.
 // When ctx ends, it cuts off the steps that are still running; those runs can be resumed too, and
 // repeat these steps. The error names the runs that did not end even then. The session service
 // stays open.
@@ -68,7 +72,7 @@ func (s *Supervisor) Close(ctx context.Context) error {
 		runs = append(runs, r)
 	}
 	s.mu.Unlock()
-	why := &PausedError{By: s.cfg.Owner, Reason: "the process that drives the run ends"}
+	why := &PausedError{By: s.cfg.Owner, Reason: closing}
 	for _, r := range runs {
 		r.askPause(why)
 	}
