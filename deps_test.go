@@ -92,6 +92,7 @@ rehearsal/internal/study: definition expr loop model/scripted session session/ma
 rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
 rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
+server: agent artifact budget definition definition/edit definition/program internal/credential loop memory progress runlog session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
@@ -106,9 +107,9 @@ cmd/refrain/internal/check: definition progress
 cmd/refrain/internal/backtest: cmd/refrain/internal/term expr loop progress session session/... yaml
 cmd/refrain/internal/doctor: cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore agent definition model model/provider progress session session/... tool/mcptoolset
 cmd/refrain/internal/show: cmd/refrain/internal/term cmd/refrain/internal/runstore expr loop progress runlog session session/...
-cmd/refrain/internal/events: cmd/refrain/internal/term cmd/refrain/internal/runstore definition/program expr loop progress session session/...
+cmd/refrain/internal/events: cmd/refrain/internal/term cmd/refrain/internal/runstore definition/program expr loop progress runlog session session/...
 cmd/refrain/internal/live: cmd/refrain/internal/tui cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore cmd/refrain/internal/events agent budget definition loop progress runlog session session/... supervisor
-cmd/refrain/internal/runstore: cmd/refrain/internal/term cmd/refrain/internal/deffile artifact artifact/disk definition/program expr memory progress runlog session session/... supervisor
+cmd/refrain/internal/runstore: cmd/refrain/internal/term cmd/refrain/internal/deffile artifact artifact/disk definition/program expr memory progress runlog server session session/... supervisor
 examples/...: ...
 `
 

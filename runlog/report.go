@@ -56,18 +56,24 @@ func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string
 	for _, ev := range session.Current(last) {
 		sees.Add(ev)
 	}
-	return r.report(ctx, last, &live, &sees, dead)
+	s := Tell(r.ID, progress.Summarize(last), &live, &sees)
+	s.Log = last
+	var held *lease.HeldError
+	var err error
+	s.Status, held, err = r.Standing(ctx, s.Summary.Status, dead)
+	if held != nil {
+		s.DrivenBy = held.Owner
+	}
+	return s, cmp.Or(err, r.Wholes.Err)
 }
 
-// report puts together what the folds of the last run's events say.
-func (r *Run) report(ctx context.Context, last []*session.Event, live *progress.Live, sees *progress.Watch,
-	dead func(string) bool) (*Report, error) {
-	sum := progress.Summarize(last)
+// Tell puts together what the folds of a run's events say. The status is that of the log.
+func Tell(id string, sum *progress.Summary, live *progress.Live, sees *progress.Watch) *Report {
 	s := &Report{
-		Run: r.ID, Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
+		Run: id, Status: string(sum.Status), Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
 		Waits: sum.Waits, Parent: sum.Parent,
 		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
-		Log: last, Summary: sum,
+		Summary: sum,
 	}
 	s.Seconds, s.Loops = s.Tree.Now.Seconds(), s.Tree.Outlooks(progress.English)
 	if s.Tree.Root != nil {
@@ -75,11 +81,5 @@ func (r *Run) report(ctx context.Context, last []*session.Event, live *progress.
 			s.Usage = &u
 		}
 	}
-	var held *lease.HeldError
-	var err error
-	s.Status, held, err = r.Standing(ctx, sum.Status, dead)
-	if held != nil {
-		s.DrivenBy = held.Owner
-	}
-	return s, cmp.Or(err, r.Wholes.Err)
+	return s
 }

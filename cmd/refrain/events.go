@@ -128,7 +128,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 
 // print writes an event that is asked for.
 func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole) error {
-	if f.errors && events.Problem(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
+	if f.errors && runlog.ProblemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
 		f.iteration > 0 && !events.InIteration(ev, f.iteration) {
 		return nil
 	}

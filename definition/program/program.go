@@ -60,6 +60,8 @@ type Program struct {
 	// says that the definition came from a client of a server.
 	Served    bool `json:"served,omitempty"`
 	Untrusted bool `json:"untrusted,omitempty"`
+	// Request is a hash of the request that a server was sent, if its client may repeat it.
+	Request string `json:"request,omitempty"`
 
 	// Note says that the definition was a file of another product; empty if it was not.
 	Note string `json:"-"`

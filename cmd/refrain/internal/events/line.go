@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -35,7 +36,7 @@ func Line(ev *session.Event) string {
 		if said := saidIn(ev); said != "" && ev.Mark.Kind != mark.KindAsked {
 			what += ": " + said
 		}
-	} else if problem := Problem(ev); problem != "" {
+	} else if problem := runlog.ProblemIn(ev); problem != "" {
 		what = strings.TrimSuffix(problem+"; "+what, "; ")
 	}
 	if keys := slices.Sorted(maps.Keys(ev.Actions.StateDelta)); len(keys) > 0 {

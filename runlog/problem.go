@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package events
+package runlog
 
 import (
 	"strings"
@@ -10,8 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Problem is what an event says to have gone wrong; empty if nothing has.
-func Problem(ev *session.Event) string {
+// ProblemIn returns what an event says has gone wrong; empty if nothing has.
+func ProblemIn(ev *session.Event) string {
 	if ev.ErrorCode != "" || ev.ErrorMessage != "" {
 		return strings.TrimPrefix(ev.ErrorCode+": "+ev.ErrorMessage, ": ")
 	}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// acts does something to a run, once for each Idempotency-Key, and answers with the run. The body is
+// JSON; an empty one leaves req as it is. A request that was taken is carried out even if its client
+// has gone.
+func (s *Server) acts(w http.ResponseWriter, r *http.Request, req any, do func(ctx context.Context, id string) (int, any, error)) error {
+	body, err := s.body(w, r, "application/json")
+	if err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		if err := decode(body, req); err != nil {
+			return err
+		}
+	}
+	ctx := context.WithoutCancel(r.Context())
+	return s.doOnce(w, r, body, func() (int, any, error) {
+		id := r.PathValue("id")
+		status, v, err := do(ctx, id)
+		if err != nil || v != nil {
+			return status, v, err
+		}
+		row, err := s.row(ctx, id)
+		return status, row, err
+	})
+}
+
+// pause asks the run to pause at its next step boundary, or with now, cuts off what is running.
+func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Reason string `json:"reason"`
+		Now    bool   `json:"now"`
+	}
+	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
+		if req.Now {
+			return http.StatusAccepted, nil, s.sup.PauseNow(ctx, id, req.Reason)
+		}
+		return http.StatusAccepted, nil, s.sup.Pause(ctx, id, req.Reason)
+	})
+}
+
+// cancel ends the run now.
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Reason string `json:"reason"`
+	}
+	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
+		return http.StatusAccepted, nil, s.sup.Cancel(ctx, id, req.Reason)
+	})
+}
+
+// resumeRequest says how a run goes on.
+type resumeRequest struct {
+	// Definition and Text give the run another definition from here on.
+	Definition string `json:"definition"`
+	Text       string `json:"text"`
+	// AddIterations raises the limit of iterations; Limits replaces limits. With either a run goes on
+	// that a limit has stopped.
+	AddIterations uint   `json:"add_iterations"`
+	Limits        limits `json:"limits"`
+	// Retry tries the failed step of a failed run again.
+	Retry bool `json:"retry"`
+}
+
+func (s *Server) resume(w http.ResponseWriter, r *http.Request) error {
+	var req resumeRequest
+	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
+		return http.StatusAccepted, nil, s.goOn(ctx, id, &req)
+	})
+}
+
+// goOn continues a run.
+func (s *Server) goOn(ctx context.Context, id string, req *resumeRequest) error {
+	if s.draining.Load() {
+		return supervisor.ErrClosed
+	}
+	one, err := s.session(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	view := session.ViewOf(one)
+	view.Remember()
+	started, err := supervisor.StartedWith(view)
+	if err != nil {
+		return err
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return fault(http.StatusUnprocessableEntity, "no_definition", "The run cannot be resumed here", "%v", err)
+	}
+	if p.Dir != s.cfg.Dir {
+		return fault(http.StatusConflict, "another_folder", "The run was started in another folder",
+			"it was started in %s; resume it there with: refrain resume %s", p.Dir, id)
+	}
+	opts := supervisor.ResumeOptions{View: view}
+	def, changed, err := s.changed(p, req)
+	if err != nil {
+		return err
+	}
+	raised, err := req.Limits.put(p)
+	if err != nil {
+		return err
+	}
+	if req.AddIterations > 0 {
+		most := p.Most(def)
+		if req.Limits.MaxIterations != nil || most == 0 {
+			return bad("add_iterations: give either this or limits.max_iterations, for a loop that has a limit")
+		}
+		p.MaxIterations, raised = new(most+req.AddIterations), true
+	}
+	if run := session.RunOf(view); run != nil {
+		switch {
+		case req.Retry && run.Status == mark.RunCompleted:
+			return fault(http.StatusConflict, "not_failed", "The run has not failed", "it has completed")
+		case raised && !req.Retry && run.Status == mark.RunFailed:
+			return fault(http.StatusConflict, "failed", "The run has failed", "a higher limit does not change that; "+
+				"with retry the failed step is tried again")
+		}
+	}
+	if raised || changed {
+		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {
+			return fault(http.StatusUnprocessableEntity, "bad_limits", "The run cannot have these limits", "%v", err)
+		}
+		if err := p.Follows(view, def); err != nil {
+			return fault(http.StatusConflict, "bad_limits", "The run cannot have these limits", "%v", err)
+		}
+	}
+	opts.Continue = raised || req.Retry
+	if changed || raised {
+		now, err := p.Started(def)
+		if err != nil {
+			return err
+		}
+		opts.Program = now.Program
+	}
+	made, err := p.Build(ctx, s.env(), def) // before anything is written
+	if err != nil {
+		return cannotBuild(s.errHere(err))
+	}
+	made.Close()
+	_, err = s.sup.Resume(ctx, id, opts)
+	return err
+}
+
+// changed gives the program the definition that a request has, if it has one.
+func (s *Server) changed(p *program.Program, req *resumeRequest) (*definition.Definition, bool, error) {
+	if req.Definition == "" && req.Text == "" {
+		def, err := p.Definition()
+		return def, false, err
+	}
+	next, def, err := s.program(req.Definition, req.Text)
+	if err != nil {
+		return nil, false, err
+	}
+	p.File, p.Path, p.Files, p.Untrusted = next.File, next.Path, next.Files, p.Untrusted || next.Untrusted
+	return def, true, nil
+}
+
+// fork makes a new run of the beginning of another. It is paused, unless resume asks for more.
+func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		// Iteration and Loop, or Seq, say where; without them, it is behind the last iteration.
+		Iteration int             `json:"iteration"`
+		Loop      session.Address `json:"loop"`
+		Seq       int64           `json:"seq"`
+		Resume    bool            `json:"resume"`
+	}
+	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
+		if req.Iteration != 0 && req.Seq != 0 || req.Iteration < 0 || req.Seq < 0 {
+			return 0, nil, bad("give either an iteration or a seq, of at least 1")
+		}
+		forked, err := s.sup.Fork(ctx, id, supervisor.Checkpoint{Iteration: req.Iteration, Loop: req.Loop, Seq: req.Seq})
+		if err != nil {
+			return 0, nil, err
+		}
+		if req.Resume {
+			if err := s.goOn(ctx, forked, &resumeRequest{}); err != nil {
+				return 0, nil, err
+			}
+		}
+		row, err := s.row(ctx, forked)
+		w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(forked))
+		return http.StatusCreated, row, err
+	})
+}
+
+// answer answers a question of the run. A run that no process drives goes on when it has all answers
+// that it waits for.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		// Question is its ID; it may be left out if there is only one.
+		Question string          `json:"question"`
+		Value    json.RawMessage `json:"value"`
+		Reason   string          `json:"reason"`
+		By       string          `json:"by"`
+		// Wait leaves a run that no process drives as it is.
+		Wait bool `json:"wait"`
+	}
+	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
+		open, err := s.sup.Questions(ctx, id)
+		if err != nil {
+			return 0, nil, err
+		}
+		if req.Question == "" && len(open) == 1 {
+			req.Question = open[0].ID
+		}
+		a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, By: req.By}
+		for _, q := range open {
+			if q.ID != a.ID {
+				continue
+			}
+			if err := q.Check(&a); err != nil {
+				return 0, nil, fault(http.StatusUnprocessableEntity, "bad_answer", "The answer does not fit", "%v", err)
+			}
+		}
+		left, err := s.sup.Answer(ctx, id, a)
+		if err != nil {
+			return 0, nil, err
+		}
+		if len(left) == 0 && !req.Wait {
+			if err := s.wake(ctx, id); err != nil {
+				return 0, nil, err
+			}
+		}
+		return http.StatusOK, nil, nil
+	})
+}
+
+// wake continues a run that has its answers, unless somebody drives it or it cannot go on here.
+func (s *Server) wake(ctx context.Context, id string) error {
+	held, err := s.sup.Driver(ctx, id)
+	if err != nil || held != nil {
+		return err
+	}
+	err = s.goOn(ctx, id, &resumeRequest{})
+	if errors.Is(err, supervisor.ErrUnderWay) || errors.Is(err, supervisor.ErrOver) {
+		return nil
+	}
+	return err
+}
+
+// log reads the log of the run that a request is about.
+func (s *Server) log(r *http.Request) (*runlog.Run, error) {
+	return runlog.Read(r.Context(), s.cfg.Service, s.key(r.PathValue("id")))
+}

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
+	"github.com/refrain-dev/refrain/definition/program"
+)
+
+// defined is a definition as a client gets it.
+type defined struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+	ETag string `json:"etag"`
+	// Title, Description and Type are the root agent's; they are empty if the definition has errors.
+	Title       string              `json:"title,omitempty"`
+	Description string              `json:"description,omitempty"`
+	Type        definition.Type     `json:"type,omitempty"`
+	Valid       bool                `json:"valid"`
+	Inputs      []input             `json:"inputs,omitempty"`
+	Problems    definition.Problems `json:"problems,omitempty"`
+	Text        string              `json:"text,omitempty"`
+}
+
+// input is one of a run of the definition.
+type input struct {
+	Name        string               `json:"name"`
+	Type        definition.InputType `json:"type"`
+	Description string               `json:"description,omitempty"`
+	Required    bool                 `json:"required,omitempty"`
+	Default     any                  `json:"default,omitempty"`
+}
+
+// load reads a text as the definition in a file of the folder. files is what it may refer to.
+func load(files fs.FS, file string, text []byte) (*program.Program, *definition.Definition, error) {
+	p := new(program.Program)
+	def, err := p.ReadIn(files, file, file, text)
+	return p, def, err
+}
+
+// describe tells about a definition. A file that holds none, as others in a folder may, has ok false.
+func (s *Server) describe(name, file string, text []byte) (d *defined, ok bool) {
+	d = &defined{Name: name, File: file, ETag: tagOf(text)}
+	_, def, err := load(s.folder.root.FS(), file, text)
+	if err != nil {
+		if all, is := errors.AsType[definition.Problems](err); is {
+			d.Problems = all
+		} else {
+			d.Problems = definition.Problems{{File: file, Severity: definition.SeverityError, Code: definition.CodeFile, Message: err.Error()}}
+		}
+		return d, looksLikeOne(text)
+	}
+	d.fill(def)
+	return d, true
+}
+
+// fill tells what a definition says.
+func (d *defined) fill(def *definition.Definition) {
+	d.Title, d.Description, d.Type, d.Valid = def.Root.Shown(), def.Description, def.Root.Type, true
+	d.Problems = slices.Concat(def.Warnings(), def.Notes())
+	for _, in := range def.Inputs {
+		d.Inputs = append(d.Inputs, input{in.Name, in.Type, in.Description, in.Required, in.Default})
+	}
+}
+
+// looksLikeOne reports whether a text with mistakes is meant to be a definition.
+func looksLikeOne(text []byte) bool {
+	for line := range strings.Lines(string(text)) {
+		for _, field := range []string{"sub_agents:", "instructions:", "max_iterations:", "agent_class:", "command:", "question:"} {
+			if strings.HasPrefix(line, field) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *Server) listDefinitions(w http.ResponseWriter, r *http.Request) error {
+	names, files, err := s.folder.list()
+	if err != nil {
+		return err
+	}
+	all := []*defined{}
+	for _, name := range names {
+		text, err := s.folder.readFile(files[name])
+		if err != nil {
+			continue
+		}
+		if d, ok := s.describe(name, files[name], text); ok {
+			all = append(all, d)
+		}
+	}
+	return s.send(w, http.StatusOK, map[string]any{"definitions": all})
+}
+
+func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	file, text, err := s.folder.read(name)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", tagOf(text))
+	w.Header().Set("Vary", "Accept")
+	if matches(r.Header.Get("If-None-Match"), tagOf(text)) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	if strings.Contains(r.Header.Get("Accept"), "yaml") {
+		w.Header().Set("Content-Type", "application/yaml")
+		_ = s.inTime(w)
+		_, _ = w.Write(text)
+		return nil
+	}
+	d, _ := s.describe(name, file, text)
+	d.Text = string(text)
+	return s.send(w, http.StatusOK, d)
+}
+
+// matches reports whether a list of ETags has one.
+func matches(list, tag string) bool {
+	for one := range strings.SplitSeq(list, ",") {
+		if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == tag || one == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// yamlTypes are what the text of a definition can be called. JSON is YAML.
+var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
+
+func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if err := checkName(name); err != nil {
+		return err
+	}
+	text, err := s.body(w, r, yamlTypes...)
+	if err != nil {
+		return err
+	}
+	s.folder.mu.Lock()
+	defer s.folder.mu.Unlock()
+	file, old, err := s.folder.read(name)
+	status := http.StatusOK
+	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusNotFound {
+		file, status = places(name)[0], http.StatusCreated
+		if r.Header.Get("If-Match") != "" {
+			return fault(http.StatusPreconditionFailed, "changed", "The definition has changed", "it was removed")
+		}
+	} else if err != nil {
+		return err
+	} else if err := fresh(r, old); err != nil {
+		return err
+	}
+	if bytes.Equal(old, text) && status == http.StatusOK {
+		w.Header().Set("ETag", tagOf(text))
+		d, _ := s.describe(name, file, text)
+		return s.send(w, status, d)
+	}
+	p, def, err := load(parts{s.folder.root.FS()}, file, text)
+	if err != nil {
+		return err
+	}
+	if err := s.trusts(p, def, text); err != nil {
+		return err
+	}
+	if err := s.folder.write(file, text); err != nil {
+		return err
+	}
+	w.Header().Set("ETag", tagOf(text))
+	d := &defined{Name: name, File: file, ETag: tagOf(text)}
+	d.fill(def)
+	return s.send(w, status, d)
+}
+
+// fresh refuses a change of a text that the client has not seen.
+func fresh(r *http.Request, now []byte) error {
+	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+	switch {
+	case none != "" && matches(none, tagOf(now)):
+		return fault(http.StatusPreconditionFailed, "exists", "There is such a definition already", "")
+	case match == "" && none == "":
+		return fault(http.StatusPreconditionRequired, "no_etag", "Say which version you have seen",
+			"send its ETag as If-Match, so that nobody's change is lost")
+	case match != "" && !matches(match, tagOf(now)):
+		p := fault(http.StatusPreconditionFailed, "changed", "The definition has changed",
+			"somebody else has written it since you read it; read it again")
+		p.header = map[string]string{"ETag": tagOf(now)}
+		return p
+	}
+	return nil
+}
+
+func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error {
+	s.folder.mu.Lock()
+	defer s.folder.mu.Unlock()
+	file, text, err := s.folder.read(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	if err := fresh(r, text); err != nil {
+		return err
+	}
+	if err := s.folder.root.Remove(file); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// checked is what validate answers.
+type checked struct {
+	Valid    bool                 `json:"valid"`
+	Problems []foundProblem       `json:"problems"`
+	Agents   []agentLine          `json:"agents,omitempty"`
+	Worst    *definition.AtMost   `json:"worst,omitempty"`
+	Stops    []definition.StopWay `json:"stops,omitempty"`
+	Inputs   []input              `json:"inputs,omitempty"`
+}
+
+// foundProblem is a problem with the changes of the text that would solve it.
+type foundProblem struct {
+	*definition.Problem
+	Fixes []fix `json:"fixes,omitempty"`
+}
+
+// fix is one way to solve a problem: put Text in place of so many characters of a line.
+type fix struct {
+	Title  string `json:"title"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Length int    `json:"length"`
+	Text   string `json:"text"`
+}
+
+// agentLine is an agent of the definition, for a preview.
+type agentLine struct {
+	Name      string          `json:"name"`
+	Title     string          `json:"title,omitempty"`
+	Type      definition.Type `json:"type"`
+	Depth     int             `json:"depth"`
+	OutputKey string          `json:"output_key,omitempty"`
+	CanExit   bool            `json:"can_exit_loop,omitempty"`
+	Model     string          `json:"model,omitempty"`
+	Color     string          `json:"color,omitempty"`
+	Line      int             `json:"line,omitempty"`
+	// Runs is how often it runs at most, Calls how many requests it sends; null if there is no bound.
+	Runs  definition.Bound `json:"runs"`
+	Calls definition.Bound `json:"calls"`
+}
+
+// validate checks a text: the problems are the answer, and not an error.
+func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
+	text, err := s.body(w, r, yamlTypes...)
+	if err != nil {
+		return err
+	}
+	file := "definition.yaml"
+	if name := r.URL.Query().Get("name"); name != "" {
+		if err := checkName(name); err != nil {
+			return err
+		}
+		if file = places(name)[0]; nameIn(file) != "" {
+			if at, _, err := s.folder.read(name); err == nil {
+				file = at
+			}
+		}
+	}
+	out := &checked{Problems: []foundProblem{}}
+	p, def, err := load(parts{s.folder.root.FS()}, file, text)
+	all, is := errors.AsType[definition.Problems](err)
+	switch {
+	case is:
+	case err != nil:
+		return fault(http.StatusUnprocessableEntity, "bad_definition", "The definition has mistakes", "%v", err)
+	default:
+		out.describe(def)
+		all = def.Worst(definition.Assumed{}).Problems()
+		if err := s.trusts(p, def, text); err != nil {
+			out.Valid = false
+			all = append(all, &definition.Problem{File: file, Line: 1, Column: 1, Severity: definition.SeverityError,
+				Code: definition.CodeCannot, Message: problemOf(err).Detail})
+		}
+	}
+	for _, one := range all {
+		out.Problems = append(out.Problems, foundProblem{one, fixesOf(one)})
+	}
+	return s.send(w, http.StatusOK, out)
+}
+
+func (c *checked) describe(def *definition.Definition) {
+	var d defined
+	d.fill(def)
+	worst := def.Worst(definition.Assumed{})
+	c.Valid, c.Inputs, c.Worst, c.Stops = true, d.Inputs, &worst.Total, def.Root.Stops()
+	for _, a := range worst.Agents {
+		c.Agents = append(c.Agents, agentLine{
+			Name: a.Agent.Name, Title: a.Agent.DisplayName, Type: a.Agent.Type, Depth: a.Depth, OutputKey: a.Agent.OutputKey,
+			CanExit: a.Agent.CanExitLoop, Model: a.Model, Color: a.Agent.Color, Line: a.Agent.Position().Line,
+			Runs: a.Runs, Calls: a.Calls,
+		})
+	}
+}
+
+// fixesOf are the changes that a problem's hint names.
+func fixesOf(p *definition.Problem) []fix {
+	const meant = "did you mean "
+	i := strings.Index(p.Hint, meant)
+	if i < 0 || p.Line == 0 || p.Length == 0 {
+		return nil
+	}
+	word := p.Hint[i+len(meant):]
+	var text string
+	if strings.HasPrefix(word, `"`) {
+		end := strings.IndexByte(word[1:], '"')
+		if end < 0 || json.Unmarshal([]byte(word[:end+2]), &text) != nil {
+			return nil
+		}
+	} else {
+		text, _, _ = strings.Cut(strings.TrimRight(word, "?"), " ")
+		text = strings.TrimRight(text, ",?")
+	}
+	line := []rune(p.Excerpt)
+	if p.Column-1+p.Length > len(line) || text == "" {
+		return nil
+	}
+	if inner, ok := strings.CutPrefix(text, "{{"); ok && line[p.Column-1] != '{' {
+		text = strings.TrimSuffix(inner, "}}")
+	}
+	return []fix{{Title: "Write " + text, Line: p.Line, Column: p.Column, Length: p.Length, Text: text}}
+}
+
+// change is one edit of a text.
+type change struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+	Index int    `json:"index"`
+	From  int    `json:"from"`
+	To    int    `json:"to"`
+	Name  string `json:"name"`
+}
+
+// edit changes a text as a form does, and leaves the rest as it is written, comments too.
+func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Text    string   `json:"text"`
+		Changes []change `json:"changes"`
+	}
+	if err := s.read(w, r, &req); err != nil {
+		return err
+	}
+	e, err := edit.New([]byte(req.Text))
+	if err != nil {
+		return err
+	}
+	var renamed []edit.Renaming
+	for _, c := range req.Changes {
+		var ren edit.Renaming
+		err, named := error(nil), false
+		switch c.Op {
+		case "set":
+			err = e.Set(c.Path, c.Value)
+		case "remove":
+			err = e.Remove(c.Path)
+		case "insert":
+			err = e.Insert(c.Path, c.Index, c.Value)
+		case "move":
+			err = e.Move(c.Path, c.From, c.To)
+		case "duplicate":
+			err = e.Duplicate(c.Path, c.Name)
+		case "rename_agent":
+			ren, err = e.RenameAgent(c.Path, c.Name)
+			named = true
+		case "rename_key":
+			ren, err = e.RenameKey(c.Path, c.Name)
+			named = true
+		default:
+			return bad("there is no op %q: use set, remove, insert, move, duplicate, rename_agent or rename_key", c.Op)
+		}
+		if err != nil {
+			return fault(http.StatusUnprocessableEntity, "cannot_edit", "The text cannot be changed so", "%v", err)
+		}
+		if named {
+			renamed = append(renamed, ren)
+		}
+	}
+	return s.send(w, http.StatusOK, map[string]any{"text": string(e.Bytes()), "renamed": renamed})
+}
+
+func (s *Server) schema(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/schema+json")
+	_, _ = w.Write(definition.Schema())
+	return nil
+}
+
+// field is one that a form shows.
+type field struct {
+	Name  string            `json:"name"`
+	Types []definition.Type `json:"types,omitempty"`
+	Root  bool              `json:"root,omitempty"`
+	Doc   string            `json:"doc"`
+	Value string            `json:"value"`
+	Parts []part            `json:"parts,omitempty"`
+}
+
+type part struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Doc    string `json:"doc"`
+	Needed bool   `json:"needed,omitempty"`
+}
+
+func (s *Server) fields(w http.ResponseWriter, _ *http.Request) error {
+	var all []field
+	for _, f := range definition.Fields() {
+		one := field{Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Value: f.Value()}
+		for _, p := range f.Parts() {
+			one.Parts = append(one.Parts, part{p.Name, p.Value, p.Doc, p.Needed})
+		}
+		all = append(all, one)
+	}
+	return s.send(w, http.StatusOK, map[string]any{"fields": all, "codes": definition.Codes, "colors": definition.Colors()})
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server drives runs and tells about them over HTTP: an API of its own under /api/v1, which
+// openapi.json describes, and that of Google's ADK under /api.
+//
+//	srv, err := server.New(server.Config{
+//		Service: store, AppName: "refrain", UserID: "user", Dir: "loops",
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	if err := srv.Recover(ctx); err != nil {
+//		return err
+//	}
+//	go srv.Serve(listener)
+//	<-ctx.Done()
+//	return srv.Shutdown(context.Background())
+//
+// A run never depends on a connection: whoever leaves misses nothing, and comes back with the number
+// of the last event. A client that reads too slowly is dropped, and the run goes on.
+//
+// A definition that comes from a client is not trusted. It starts no programs and reaches no address
+// of the machine or of a private network, unless the config says so.
+package server
+
+import ()

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Times of a stream.
+const (
+	beat          = 15 * time.Second       // between signs of life
+	snapshotEvery = 100 * time.Millisecond // at least, between two snapshots
+	chunk         = 256 << 10              // bytes that are written at once
+)
+
+// events tells the events of a run: as a stream for browsers, as lines for scripts, or page by page,
+// by what the client accepts.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	accept := r.Header.Get("Accept")
+	w.Header().Set("Vary", "Accept")
+	switch {
+	case strings.Contains(accept, "text/event-stream"):
+		return s.stream(w, r)
+	case strings.Contains(accept, "ndjson") || strings.Contains(accept, "jsonl"):
+		return s.lines(w, r)
+	}
+	return s.page(w, r)
+}
+
+// after is the number of the last event that a client has.
+func after(r *http.Request) (int64, error) {
+	if text := r.Header.Get("Last-Event-ID"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return 0, bad("Last-Event-ID: %q is not the number of an event", text)
+		}
+		return n, nil
+	}
+	return number(r.URL.Query(), "after", 0, 0, 1<<62)
+}
+
+// place takes a place among the streams.
+func (s *Server) place() (func(), error) {
+	select {
+	case s.streams <- struct{}{}:
+		return func() { <-s.streams }, nil
+	default:
+	}
+	p := fault(http.StatusServiceUnavailable, "busy", "There are too many streams", "the limit is %d", cap(s.streams))
+	p.header = map[string]string{"Retry-After": "5"}
+	return nil, p
+}
+
+// stream sends events as server-sent events: each event of the log as "event", whose id is its number,
+// and, with include=snapshots, the run as a whole as "snapshot", at most ten times a second. It goes
+// on when the run has ended: it may be resumed.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
+	seen, err := after(r)
+	if err != nil {
+		return err
+	}
+	include := strings.Split(r.URL.Query().Get("include"), ",")
+	has := func(what string) bool {
+		return slices.Contains(include, what)
+	}
+	snapshots := has("snapshots")
+	c := &client{s: s, w: w, seen: seen, quiet: snapshots && !has("events"), format: sse}
+	leave, err := s.place()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f, err := s.follow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	if err := c.write([]byte("retry: 1000\n\n")); err != nil {
+		return nil
+	}
+	alive := time.NewTicker(beat)
+	defer alive.Stop()
+	var told int64 = -1
+	var at time.Time
+	for {
+		version, changed, err := c.catchUp(r.Context(), f)
+		if err != nil {
+			if !errors.Is(err, context.Canceled) {
+				_ = c.write([]byte("event: error\ndata: " + string(quoted(masked(err.Error()))) + "\n\n"))
+			}
+			return nil
+		}
+		var later <-chan time.Time
+		if snapshots && version != told {
+			if wait := snapshotEvery - time.Since(at); wait > 0 {
+				later = time.After(wait)
+			} else {
+				text, seq, err := f.snapshot(r.Context())
+				if err != nil {
+					return nil
+				}
+				head := "event: snapshot\n"
+				if c.quiet {
+					head += "id: " + strconv.FormatInt(seq, 10) + "\n"
+				}
+				if err := c.write([]byte(head), []byte("data: "), text, []byte("\n\n")); err != nil {
+					return nil
+				}
+				told, at = version, time.Now()
+			}
+		}
+		if later != nil {
+			changed = nil // all that comes until then is in one snapshot
+		}
+		select {
+		case <-changed:
+		case <-later:
+		case <-alive.C:
+			if err := c.write([]byte(": alive\n\n")); err != nil {
+				return nil
+			}
+		case <-r.Context().Done():
+			return nil
+		case <-s.closing:
+			return nil
+		}
+	}
+}
+
+func quoted(text string) []byte { return []byte(strconv.Quote(text)) }
+
+// client is somebody to whom events are sent.
+type client struct {
+	s      *Server
+	w      http.ResponseWriter
+	seen   int64 // the last event that was sent
+	quiet  bool  // no events are wanted
+	format func(*bytes.Buffer, int64, []byte)
+	buf    bytes.Buffer
+}
+
+// sse writes an event for a browser. JSON has no line breaks.
+func sse(b *bytes.Buffer, seq int64, text []byte) {
+	fmt.Fprintf(b, "id: %d\nevent: event\ndata: ", seq)
+	b.Write(text)
+	b.WriteString("\n\n")
+}
+
+// ndjson writes an event on a line.
+func ndjson(b *bytes.Buffer, _ int64, text []byte) {
+	b.Write(text)
+	b.WriteByte('\n')
+}
+
+// write sends something. A client that does not take it in time is dropped.
+func (c *client) write(parts ...[]byte) error {
+	if err := c.s.inTime(c.w); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if _, err := c.w.Write(part); err != nil {
+			return err
+		}
+	}
+	return http.NewResponseController(c.w).Flush()
+}
+
+// flush sends what has been written to the buffer.
+func (c *client) flush() error {
+	if c.buf.Len() == 0 {
+		return nil
+	}
+	defer c.buf.Reset()
+	return c.write(c.buf.Bytes())
+}
+
+// catchUp sends the events that the client lacks: from the feed, or, of an old one, from the store.
+func (c *client) catchUp(ctx context.Context, f *feed) (version int64, changed <-chan struct{}, err error) {
+	for {
+		lines, version, changed, ok, err := f.take(c.seen)
+		if err != nil {
+			return 0, nil, err
+		}
+		if c.quiet {
+			return version, changed, nil
+		}
+		if !ok {
+			if err := c.read(ctx, f); err != nil {
+				return 0, nil, err
+			}
+			continue
+		}
+		for _, l := range lines {
+			c.format(&c.buf, l.seq, l.text)
+			c.seen = l.seq
+			if c.buf.Len() >= chunk {
+				if err := c.flush(); err != nil {
+					return 0, nil, err
+				}
+			}
+		}
+		if err := c.flush(); err != nil {
+			return 0, nil, err
+		}
+		return version, changed, nil
+	}
+}
+
+// read sends events from the store, up to where the feed has them.
+func (c *client) read(ctx context.Context, f *feed) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for ev, err := range c.s.sup.Watch(ctx, f.id, c.seen) {
+		if err != nil {
+			return err
+		}
+		text, err := encoded(ev)
+		if err != nil {
+			return err
+		}
+		c.format(&c.buf, ev.Seq, text)
+		c.seen = ev.Seq
+		if c.buf.Len() >= chunk {
+			if err := c.flush(); err != nil {
+				return err
+			}
+		}
+		if _, _, _, ok, _ := f.take(c.seen); ok {
+			break
+		}
+	}
+	return c.flush()
+}
+
+// lines sends events as lines of JSON: those that there are, or, with follow=1, all until the run
+// ends, is paused, or waits for a person.
+func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
+	seen, err := after(r)
+	if err != nil {
+		return err
+	}
+	leave, err := s.place()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f, err := s.follow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	follow := isSet(r.URL.Query(), "follow")
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	c := &client{s: s, w: w, seen: seen, format: ndjson}
+	for {
+		f.mu.Lock()
+		ends := !follow || over(f.status)
+		f.mu.Unlock()
+		last := int64(-1)
+		if ends {
+			one, err := s.session(r.Context(), f.id, 1)
+			if err != nil {
+				return nil
+			}
+			last = session.LastSeen(one)
+		}
+		_, changed, err := c.catchUp(r.Context(), f)
+		if err != nil || ends && c.seen >= last {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return nil
+		case <-s.closing:
+			return nil
+		}
+	}
+}
+
+func isSet(q url.Values, name string) bool {
+	on, _ := strconv.ParseBool(q.Get(name))
+	return on
+}
+
+// page sends some events, oldest first: those behind after, or with before, the last ones before it.
+// address, author and kind choose some of them.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	limit, err := number(q, "limit", 100, 1, 1000)
+	if err != nil {
+		return err
+	}
+	from, err := number(q, "after", 0, 0, 1<<62)
+	if err != nil {
+		return err
+	}
+	before, err := number(q, "before", 0, 0, 1<<62)
+	if err != nil {
+		return err
+	}
+	one, err := s.session(r.Context(), r.PathValue("id"), 0)
+	if err != nil {
+		return err
+	}
+	view := session.ViewOf(one)
+	log := view.Log()
+	want := choice{q.Get("address"), q.Get("author"), q.Get("kind")}
+	var seqs []int64
+	var lines []string
+	take := func(ev *session.Event) (more bool, err error) {
+		if !want.has(ev) {
+			return true, nil
+		}
+		text, err := encoded(view.Whole(ev))
+		if err != nil {
+			return false, err
+		}
+		seqs, lines = append(seqs, ev.Seq), append(lines, string(text))
+		return int64(len(lines)) < limit, nil
+	}
+	n := log.Len()
+	if before > 0 { // backwards
+		for i := n - 1; i >= 0; i-- {
+			ev := log.At(i)
+			if ev.Seq >= before {
+				continue
+			}
+			more, err := take(ev)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+		for i, j := 0, len(lines)-1; i < j; i, j = i+1, j-1 {
+			lines[i], lines[j], seqs[i], seqs[j] = lines[j], lines[i], seqs[j], seqs[i]
+		}
+	} else {
+		for i := int(min(from, int64(n))); i < n; i++ {
+			ev := log.At(i)
+			if ev.Seq <= from {
+				continue
+			}
+			more, err := take(ev)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	if err := view.Err(); err != nil {
+		return err
+	}
+	out := fmt.Sprintf(`{"last":%d,"first_seq":%d,"last_seq":%d,"events":[%s]}`, view.LastSeq(), end(seqs, 0), end(seqs, -1), strings.Join(lines, ","))
+	w.Header().Set("Content-Type", "application/json")
+	_ = s.inTime(w)
+	_, _ = w.Write([]byte(out + "\n"))
+	return nil
+}
+
+// end is the first or the last number; 0 if there is none.
+func end(seqs []int64, i int) int64 {
+	switch {
+	case len(seqs) == 0:
+		return 0
+	case i < 0:
+		return seqs[len(seqs)-1]
+	}
+	return seqs[0]
+}
+
+// choice says which events somebody wants.
+type choice struct{ address, author, kind string }
+
+func (c *choice) has(ev *session.Event) bool {
+	kind := ""
+	if ev.Mark != nil {
+		kind = string(ev.Mark.Kind)
+	}
+	return (c.address == "" || ev.Address.Under(session.Address(c.address))) && (c.author == "" || ev.Author == c.author) &&
+		(c.kind == "" || c.kind == kind || c.kind == "said" && ev.Speaks() || c.kind == "problem" && runlog.ProblemIn(ev) != "")
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// feed follows one run for all clients that look at it: each event is read, encoded and folded once.
+// Clients take from it at their own pace, so a slow one holds up nobody.
+type feed struct {
+	s      *Server
+	id     string
+	cancel context.CancelFunc
+	ready  chan struct{} // closed when the log was folded
+	done   chan struct{} // closed when nobody follows the run any more
+
+	mu      sync.Mutex
+	users   int
+	idle    *time.Timer
+	changed chan struct{} // closed at the next change
+	version int64         // counts changes
+	err     error         // why the run is not followed
+	seq     int64         // of the last event that was told
+	folded  int64         // of the last event in the folds
+	ring    []line        // the last events
+	size    int           // of ring, in bytes
+
+	invocation string
+	live       *progress.Live
+	sees       *progress.Watch
+	last       []*session.Event // a few of the last events, for a summary
+	began      time.Time
+	status     string // as the log and the lease say
+	drivenBy   string
+
+	shown   []byte // the snapshot of a version
+	shownAt int64
+}
+
+// line is an event as clients get it.
+type line struct {
+	seq  int64
+	text []byte
+}
+
+// What a feed keeps.
+const (
+	ringMost    = 4 << 20 // bytes
+	lastMost    = 64      // events
+	linger      = 30 * time.Second
+	standsEvery = 2 * time.Second
+)
+
+// follow returns the feed of a run. Call leave.
+func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
+	s.mu.Lock()
+	f := s.feeds[id]
+	if f == nil {
+		s.mu.Unlock()
+		if _, err := s.session(ctx, id, 1); err != nil { // before there is anything of it
+			return nil, err
+		}
+		s.mu.Lock()
+		if f = s.feeds[id]; f == nil {
+			f = s.newFeed(id)
+			s.feeds[id] = f
+		}
+	}
+	f.mu.Lock()
+	f.users++
+	if f.idle != nil {
+		f.idle.Stop()
+		f.idle = nil
+	}
+	f.mu.Unlock()
+	s.mu.Unlock()
+	select {
+	case <-f.ready:
+	case <-ctx.Done():
+		f.leave()
+		return nil, context.Cause(ctx)
+	}
+	f.mu.Lock()
+	err := f.err
+	f.mu.Unlock()
+	if err != nil {
+		f.leave()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (s *Server) newFeed(id string) *feed {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &feed{s: s, id: id, cancel: cancel, ready: make(chan struct{}), done: make(chan struct{}), changed: make(chan struct{})}
+	go f.run(ctx)
+	return f
+}
+
+// leave gives the feed back. It goes on for a while: whoever reloads a page comes back.
+func (f *feed) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.users--; f.users > 0 {
+		return
+	}
+	after := linger
+	if f.err != nil {
+		after = 0
+	}
+	f.idle = time.AfterFunc(after, f.retire)
+}
+
+// retire ends a feed that nobody uses.
+func (f *feed) retire() {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.users == 0 && f.s.feeds[f.id] == f {
+		delete(f.s.feeds, f.id)
+		f.cancel()
+	}
+}
+
+// end ends the feed at once, and waits for it.
+func (f *feed) end() {
+	f.cancel()
+	<-f.done
+}
+
+// run reads the log, and follows it.
+func (f *feed) run(ctx context.Context) {
+	defer close(f.done)
+	err := f.fold(ctx)
+	if err == nil {
+		f.stands(ctx)
+	}
+	f.fail(err)
+	close(f.ready)
+	if err != nil {
+		return
+	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	beside.Go(func() { f.watchOver(inner) })
+	for ev, err := range f.s.sup.Watch(ctx, f.id, f.seq) {
+		if err == nil {
+			err = f.add(ctx, ev)
+		}
+		if err != nil {
+			f.fail(err)
+			return
+		}
+	}
+}
+
+// fail makes an error known to whoever waits.
+func (f *feed) fail(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	f.tell()
+}
+
+// tell wakes those who wait. f.mu is held.
+func (f *feed) tell() {
+	f.version++
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// fold reads the whole log.
+func (f *feed) fold(ctx context.Context) error {
+	log, err := runlog.Read(ctx, f.s.cfg.Service, f.s.key(f.id))
+	if errors.Is(err, runlog.ErrNoEvents) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.live, f.sees = new(progress.Live), new(progress.Watch)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	live, sees := new(progress.Live), &progress.Watch{Fold: progress.Fold{Whole: log.Wholes.Of}}
+	last := progress.LastRun(log.Events)
+	for ev := range log.Wholes.Recent(last) {
+		live.Add(ev)
+	}
+	for _, ev := range session.Current(last) {
+		sees.Add(ev)
+	}
+	if log.Wholes.Err != nil {
+		return log.Wholes.Err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.live, f.sees, f.invocation, f.began = live, sees, last[0].InvocationID, last[0].Timestamp
+	f.last = slices.Clone(last[max(0, len(last)-lastMost):])
+	if f.folded = log.Events[len(log.Events)-1].Seq; f.seq == 0 {
+		f.seq = f.folded
+	}
+	return nil
+}
+
+// add takes the next event. If it makes others count no more, or begins another run, the log is
+// folded again.
+func (f *feed) add(ctx context.Context, ev *session.Event) error {
+	text, err := encoded(ev)
+	if err != nil {
+		return err
+	}
+	again := ev.InvocationID != f.invocation || ev.Mark.Supersedes() != nil
+	if again {
+		if err := f.fold(ctx); err != nil {
+			return err
+		}
+	}
+	run := ev.Mark != nil && ev.Actions.StateDelta[mark.KeyRun] != nil
+	f.mu.Lock()
+	if !again && ev.Seq > f.folded {
+		f.folded = ev.Seq
+		f.live.Add(ev)
+		f.sees.Add(ev)
+		if f.last = append(f.last, ev); len(f.last) > 2*lastMost {
+			f.last = slices.Clone(f.last[len(f.last)-lastMost:])
+		}
+	}
+	f.seq = ev.Seq
+	f.ring, f.size = append(f.ring, line{ev.Seq, text}), f.size+len(text)
+	for f.size > ringMost && len(f.ring) > 1 {
+		f.size -= len(f.ring[0].text)
+		f.ring = f.ring[1:]
+	}
+	f.tell()
+	f.mu.Unlock()
+	if run {
+		f.stands(ctx)
+	}
+	return nil
+}
+
+// encoded is an event as clients get it.
+func encoded(ev *session.Event) ([]byte, error) {
+	text, err := progress.MarshalJSON(ev)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(masked(string(text))), nil
+}
+
+// hear takes an event from the supervisor. Only pieces of answers that are streamed are news: all
+// else comes from the log, from whichever process.
+func (s *Server) hear(id string, ev *session.Event) {
+	if !ev.Partial {
+		return
+	}
+	s.mu.Lock()
+	f := s.feeds[id]
+	s.mu.Unlock()
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.live != nil && ev.InvocationID == f.invocation {
+		f.live.Add(ev)
+		f.tell()
+	}
+}
+
+// watchOver looks from time to time whether a process still drives the run: that it has died is no event.
+func (f *feed) watchOver(ctx context.Context) {
+	tick := time.NewTicker(standsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f.mu.Lock()
+			running := !mark.RunStatus(f.status).Over()
+			f.mu.Unlock()
+			if running {
+				f.stands(ctx)
+			}
+		}
+	}
+}
+
+// stands finds out how the run stands.
+func (f *feed) stands(ctx context.Context) {
+	one, err := f.s.session(ctx, f.id, 1)
+	if err != nil {
+		return // the watch says it
+	}
+	by := mark.RunRunning
+	run := session.RunOf(one)
+	if run != nil {
+		by = run.Status
+	}
+	status, held, err := runlog.Standing(ctx, f.s.cfg.Service, f.s.key(f.id), by, f.s.cfg.Dead)
+	if err != nil {
+		return
+	}
+	if run == nil && status == runlog.StatusInterrupted {
+		status = runlog.StatusNotBegun
+	}
+	owner := ""
+	if held != nil {
+		owner = held.Owner
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status != status || f.drivenBy != owner {
+		f.status, f.drivenBy = status, owner
+		f.tell()
+	}
+}
+
+// look lets somebody read the tree while nobody changes it.
+func (f *feed) look(_ context.Context, read func(*progress.Tree) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return read(f.live.Tree())
+}
+
+// snapshot is a run at one moment.
+type snapshot struct {
+	// Seq is the number of the last event in it: a stream of events goes on behind it.
+	Seq int64 `json:"seq"`
+	*runlog.Report
+	Loops []loopView `json:"loops"`
+	// Now is the time of the server.
+	Now time.Time `json:"now"`
+}
+
+// loopView is what is computed of a loop. The iterations in the tree are the last ones of Count.
+type loopView struct {
+	Loop     session.Address `json:"loop"`
+	Count    int             `json:"count"`
+	Trend    string          `json:"trend"`
+	Estimate string          `json:"estimate"`
+	Forecast loop.Forecast   `json:"forecast"`
+}
+
+// How many iterations of a loop are in a snapshot: of an outermost one, and of one in another.
+const (
+	outerIterations = 30
+	innerIterations = 5
+)
+
+// snapshot tells all about the run, as JSON. It is made once for each change.
+func (f *feed) snapshot(_ context.Context) ([]byte, int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, 0, f.err
+	}
+	if f.shown != nil && f.shownAt == f.version {
+		return f.shown, f.folded, nil
+	}
+	sum := progress.Summarize(f.last)
+	if !f.began.IsZero() {
+		sum.Began = f.began
+	}
+	rep := runlog.Tell(f.id, sum, f.live, f.sees)
+	rep.Status, rep.DrivenBy = f.status, f.drivenBy
+	snap := snapshot{Seq: f.folded, Report: rep, Loops: []loopView{}, Now: time.Now()}
+	tree := *rep.Tree
+	each(tree.Root, func(step *progress.Step) {
+		if step.Loop != nil && step.Loop.Plan != nil && len(snap.Loops) < pageMost {
+			snap.Loops = append(snap.Loops, loopView{
+				Loop: step.Address, Count: len(step.Loop.Iterations), Trend: step.Loop.Trend(),
+				Estimate: step.Loop.Estimate(tree.Now), Forecast: step.Loop.Forecast(),
+			})
+		}
+	})
+	tree.Root = clip(tree.Root, outerIterations)
+	rep.Tree = &tree
+	text, err := progress.MarshalJSON(snap)
+	if err != nil {
+		return nil, 0, err
+	}
+	f.shown, f.shownAt = []byte(masked(string(text))), f.version
+	return f.shown, f.folded, nil
+}
+
+// clip is a copy of a step with the last iterations of its loops.
+func clip(step *progress.Step, most int) *progress.Step {
+	if step == nil {
+		return nil
+	}
+	one := *step
+	one.Steps = clipAll(step.Steps, most)
+	if step.Loop == nil {
+		return &one
+	}
+	l := *step.Loop
+	l.Iterations = nil
+	for _, it := range step.Loop.Iterations[max(0, len(step.Loop.Iterations)-most):] {
+		pass := *it
+		pass.Steps = clipAll(it.Steps, innerIterations)
+		l.Iterations = append(l.Iterations, &pass)
+	}
+	l.Finalizer = clip(l.Finalizer, most)
+	one.Loop = &l
+	return &one
+}
+
+func clipAll(steps []*progress.Step, most int) []*progress.Step {
+	if steps == nil {
+		return nil
+	}
+	all := make([]*progress.Step, len(steps))
+	for i, s := range steps {
+		all[i] = clip(s, most)
+	}
+	return all
+}
+
+// take returns the events behind one that the feed has, how far it is, and a channel that is closed at
+// the next change. ok is false if the feed has them no more: then they are in the store.
+func (f *feed) take(after int64) (lines []line, version int64, changed <-chan struct{}, ok bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if after < f.seq {
+		if len(f.ring) == 0 || f.ring[0].seq > after+1 {
+			return nil, f.version, f.changed, false, f.err
+		}
+		i, _ := slices.BinarySearchFunc(f.ring, after+1, func(l line, seq int64) int { return int(l.seq - seq) })
+		lines = slices.Clone(f.ring[i:])
+	}
+	return lines, f.version, f.changed, true, f.err
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// policy is what a browser may load for the page: what comes from here, and nothing else.
+const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; " +
+	"form-action 'self'; frame-ancestors 'none'"
+
+// guarded lets requests through that may come in: to one of the server's names, so that no other
+// name can be pointed here (DNS rebinding); from no page of another origin, if they change
+// something; and with the token, if there is one.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("X-Frame-Options", "DENY")
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			h.Set("Cache-Control", "no-store")
+		}
+		var p *problem
+		switch {
+		case !s.named(r.Host):
+			p = fault(http.StatusMisdirectedRequest, "wrong_host", "This server has another name",
+				"it does not answer for this Host; start it with --host to give it one more name")
+		case origin.Check(r) != nil:
+			p = fault(http.StatusForbidden, "cross_origin", "Another page may not do that",
+				"the request comes from a page of another origin")
+		case !s.open(r) && !s.proven(r):
+			p = fault(http.StatusUnauthorized, "no_token", "The token is missing or wrong",
+				"send it as Authorization: Bearer TOKEN")
+			p.header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
+		}
+		if p != nil {
+			s.cfg.Log.Warn("a request was refused", "why", p.Title, "method", r.Method, "path", r.URL.Path,
+				"from", r.RemoteAddr)
+			s.refuse(w, r, p)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// open reports whether a request needs no token: the page itself has nothing to hide, and whoever
+// watches over the server asks how it is.
+func (s *Server) open(r *http.Request) bool {
+	return s.cfg.Token == "" || !strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/api/v1/login"
+}
+
+// named reports whether the server has the name that a request is for.
+func (s *Server) named(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.IsLoopback() || s.cfg.AnyAddress || slices.Contains(s.cfg.Hosts, host)
+	}
+	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
+}
+
+// proven reports whether a request has the token, or the cookie that the page got for it.
+func (s *Server) proven(r *http.Request) bool {
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return same(token, s.cfg.Token)
+	}
+	cookie, err := r.Cookie(cookieName)
+	return err == nil && same(cookie.Value, s.cookie)
+}
+
+// same compares two secrets in a time that says nothing about them.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+const cookieName = "refrain"
+
+// login gives the page a cookie for the token: an EventSource cannot send headers.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Token string `json:"token"`
+	}
+	if err := s.read(w, r, &req); err != nil {
+		return err
+	}
+	if s.cfg.Token != "" && !same(req.Token, s.cfg.Token) {
+		s.cfg.Log.Warn("a wrong token was given", "from", r.RemoteAddr)
+		return fault(http.StatusUnauthorized, "no_token", "The token is missing or wrong", "")
+	}
+	if s.cfg.Token != "" {
+		http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.cookie, Path: "/",
+			HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// bodyTime is how long the body of a request may take.
+const bodyTime = 30 * time.Second
+
+// body reads a body of one of some types. A request that says no type may only be empty.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, types ...string) ([]byte, error) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	if err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, err
+		}
+		return nil, bad("read the body: %v", err)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if len(body) == 0 {
+		return nil, nil
+	}
+	given, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, given) {
+		return nil, fault(http.StatusUnsupportedMediaType, "wrong_type", "The body has the wrong type",
+			"send one of %s", strings.Join(types, ", "))
+	}
+	return body, nil
+}
+
+func bytesReader(b []byte) io.Reader { return bytes.NewReader(b) }
+
+// inTime gives a client the time that it has to read the next piece of an answer.
+func (s *Server) inTime(w http.ResponseWriter) error {
+	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
+
+// transport sends what agents send. Unless the config says otherwise, the addresses are checked
+// when the connection is made, after the name was looked up: no name can be pointed elsewhere in
+// between, and redirects are checked too. A proxy would connect in its own way, so there is none.
+func (s *Server) transport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if s.cfg.AllowPrivate || !ok {
+		return nil
+	}
+	t = t.Clone()
+	t.Proxy = nil
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, ControlContext: publicOnly}
+	t.DialContext = dialer.DialContext
+	return t
+}
+
+// errPrivate refuses a connection.
+var errPrivate = errors.New("the address is one of this machine or of a private network, which agents reach only " +
+	"if the server is started with --allow-private")
+
+// publicOnly refuses connections to addresses that the internet does not have.
+func publicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !public(at.Addr()) {
+		return errPrivate
+	}
+	return nil
+}
+
+// reserved are ranges that are not the internet's, besides those that package netip knows: of
+// carriers, for documentation and tests, and those in which an address of IPv4 is hidden.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
+}
+
+func public(addr netip.Addr) bool {
+	addr = addr.WithZone("").Unmap()
+	return addr.IsGlobalUnicast() && !addr.IsPrivate() &&
+		!slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(addr) })
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// problem is an error as a client gets it: RFC 9457.
+type problem struct {
+	// Type names the kind of problem, for programs.
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Problems are those of a definition.
+	Problems definition.Problems `json:"problems,omitempty"`
+
+	err    error             // the reason; it is logged if the server is to blame
+	header map[string]string // of the answer
+}
+
+func (p *problem) Error() string { return p.Title + ": " + p.Detail }
+
+func (p *problem) Unwrap() error { return p.err }
+
+// fault is a problem of a kind.
+func fault(status int, kind, title, format string, args ...any) *problem {
+	return &problem{Type: "urn:refrain:" + kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// bad is a request that makes no sense.
+func bad(format string, args ...any) *problem {
+	return fault(http.StatusBadRequest, "bad_request", "The request makes no sense", format, args...)
+}
+
+// known are errors that clients branch on.
+var known = []struct {
+	err         error
+	status      int
+	kind, title string
+}{
+	{supervisor.ErrNotFound, http.StatusNotFound, "run_not_found", "There is no such run"},
+	{session.ErrNotFound, http.StatusNotFound, "run_not_found", "There is no such run"},
+	{runlog.ErrNoEvents, http.StatusNotFound, "run_not_begun", "The run has not begun"},
+	{artifact.ErrNotFound, http.StatusNotFound, "artifact_not_found", "There is no such artifact"},
+	{artifact.ErrInvalid, http.StatusBadRequest, "bad_request", "The request makes no sense"},
+	{session.ErrExists, http.StatusConflict, "run_exists", "There is such a run already"},
+	{supervisor.ErrOver, http.StatusConflict, "run_over", "The run has ended"},
+	{supervisor.ErrPaused, http.StatusConflict, "run_paused", "The run is paused already"},
+	{supervisor.ErrUnderWay, http.StatusConflict, "run_under_way", "The run is running"},
+	{supervisor.ErrNoQuestion, http.StatusConflict, "no_question", "The run asks no such question"},
+	{supervisor.ErrNoCheckpoint, http.StatusUnprocessableEntity, "no_checkpoint", "There is no such checkpoint"},
+	{supervisor.ErrClosed, http.StatusServiceUnavailable, "closing", "The server is stopping"},
+	{agent.ErrDiverged, http.StatusConflict, "diverged", "The definition does not fit the run"},
+	{session.ErrInvalid, http.StatusUnprocessableEntity, "bad_value", "A value cannot be stored"},
+}
+
+// problemOf translates an error.
+func problemOf(err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if all, ok := errors.AsType[definition.Problems](err); ok {
+		p := fault(http.StatusUnprocessableEntity, "bad_definition", "The definition has mistakes", "%s", all.Summary())
+		p.Problems = all
+		return p
+	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fault(http.StatusRequestEntityTooLarge, "too_large", "The request is too large",
+			"the limit is %d bytes", large.Limit)
+	}
+	if held, ok := errors.AsType[*lease.HeldError](err); ok {
+		return fault(http.StatusConflict, "run_held", "Another process drives the run", "it is %s", held.Owner)
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return fault(k.status, k.kind, k.title, "%v", err)
+		}
+	}
+	if in, ok := errors.AsType[*definition.InputError](err); ok {
+		return fault(http.StatusUnprocessableEntity, "bad_input", "An input does not fit", "%v", in)
+	}
+	p := fault(http.StatusInternalServerError, "internal", "The server could not do that", "%v", err)
+	p.err = err
+	return p
+}
+
+// masked is a text without keys and passwords.
+func masked(text string) string {
+	text, _ = credential.Cleaned(text, "[secret]")
+	return credential.WithoutTokens(text, "[secret]")
+}
+
+// answering makes a handler of an operation: its error becomes a problem.
+func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			s.cfg.Log.Error("a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+			s.refuse(w, r, fault(http.StatusInternalServerError, "internal", "The server could not do that", "a panic"))
+		}()
+		if err := do(s, w, r); err != nil {
+			s.refuse(w, r, err)
+		}
+	})
+}
+
+// refuse answers with a problem. Nobody waits for the answer to a request that was canceled.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		return
+	}
+	p := problemOf(err)
+	p = new(*p) // it may be shared
+	p.Detail = masked(p.Detail)
+	if p.Status >= 500 && p.err != nil {
+		s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", p.Detail)
+	}
+	for name, value := range p.header {
+		w.Header().Set(name, value)
+	}
+	body, err := progress.MarshalJSON(p)
+	if err != nil {
+		body = []byte(`{"type":"urn:refrain:internal","title":"The server could not do that","status":500}`)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// send answers with JSON.
+func (s *Server) send(w http.ResponseWriter, status int, v any) error {
+	body, err := progress.MarshalJSON(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = s.inTime(w)
+	_, _ = w.Write(append(body, '\n'))
+	return nil
+}
+
+// read reads the body of a request, which is JSON, into v. An unknown field is a mistake. An empty
+// body leaves v as it is.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := s.body(w, r, "application/json")
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	return decode(body, v)
+}
+
+func decode(body []byte, v any) error {
+	d := json.NewDecoder(bytesReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return bad("read the body: %v", err)
+	}
+	if d.More() {
+		return bad("read the body: there is more than one value")
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net/http"
+	"strings"
+)
+
+// route is one operation. A path that ends in {id}:verb stands for an action on a run.
+type route struct {
+	method, path string
+	do           func(*Server, http.ResponseWriter, *http.Request) error
+}
+
+// v1 are the operations of the API, which openapi.json describes.
+var v1 = []route{
+	{"GET", "/definitions", (*Server).listDefinitions},
+	{"GET", "/definitions/{name}", (*Server).getDefinition},
+	{"PUT", "/definitions/{name}", (*Server).putDefinition},
+	{"DELETE", "/definitions/{name}", (*Server).deleteDefinition},
+	{"POST", "/definitions:validate", (*Server).validate},
+	{"POST", "/definitions:edit", (*Server).edit},
+	{"GET", "/schema/definition.json", (*Server).schema},
+	{"GET", "/schema/fields.json", (*Server).fields},
+
+	{"GET", "/runs", (*Server).listRuns},
+	{"POST", "/runs", (*Server).startRun},
+	{"GET", "/runs/{id}", (*Server).getRun},
+	{"DELETE", "/runs/{id}", (*Server).deleteRun},
+	{"GET", "/runs/{id}/events", (*Server).events},
+	{"GET", "/runs/{id}/iterations", (*Server).iterations},
+	{"GET", "/runs/{id}/scores", (*Server).scores},
+	{"GET", "/runs/{id}/state", (*Server).state},
+	{"GET", "/runs/{id}/diff", (*Server).diff},
+	{"GET", "/runs/{id}/export", (*Server).export},
+	{"GET", "/runs/{id}/definition", (*Server).runDefinition},
+	{"POST", "/runs/{id}:pause", (*Server).pause},
+	{"POST", "/runs/{id}:resume", (*Server).resume},
+	{"POST", "/runs/{id}:cancel", (*Server).cancel},
+	{"POST", "/runs/{id}:fork", (*Server).fork},
+	{"POST", "/runs/{id}:answer", (*Server).answer},
+
+	{"POST", "/login", (*Server).login},
+	{"GET", "/server", (*Server).about},
+	{"GET", "/openapi.json", (*Server).openAPI},
+}
+
+// routes is the handler of all paths.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	s.register(mux, "/api/v1", v1)
+	mux.Handle("GET /healthz", s.answering((*Server).healthy))
+	mux.Handle("GET /readyz", s.answering((*Server).ready))
+	mux.Handle("/api/", s.answering((*Server).noRoute))
+	if s.cfg.Page != nil {
+		mux.Handle("/", s.cfg.Page)
+	} else {
+		mux.Handle("GET /{$}", s.answering((*Server).index))
+	}
+	return mux
+}
+
+// register adds routes below a path. The mux has no patterns such as {id}:verb: those of one method
+// and path share a pattern, and the verb decides.
+func (s *Server) register(mux *http.ServeMux, below string, routes []route) {
+	verbs := make(map[string]map[string]http.Handler)
+	for _, r := range routes {
+		before, verb, acts := strings.Cut(r.path, "}:")
+		if !acts {
+			mux.Handle(r.method+" "+below+r.path, s.answering(r.do))
+			continue
+		}
+		pattern := r.method + " " + below + before + "}"
+		if verbs[pattern] == nil {
+			verbs[pattern] = make(map[string]http.Handler)
+		}
+		verbs[pattern][verb] = s.answering(r.do)
+	}
+	for pattern, byVerb := range verbs {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			id := r.PathValue("id")
+			i := strings.LastIndexByte(id, ':')
+			do := byVerb[id[i+1:]]
+			if i < 0 || do == nil {
+				do = s.answering((*Server).noRoute)
+			} else {
+				r.SetPathValue("id", id[:i])
+			}
+			do.ServeHTTP(w, r)
+		})
+	}
+}

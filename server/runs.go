@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Pages of lists.
+const (
+	pageSize = 50
+	pageMost = 500
+)
+
+// number reads a number of the query.
+func number(q url.Values, name string, otherwise, least, most int64) (int64, error) {
+	text := q.Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least {
+		return 0, bad("%s=%s: give a number of at least %d", name, text, least)
+	}
+	return min(n, most), nil
+}
+
+// listRuns lists the runs, the newest first. status, name, stop_reason and q choose some of them;
+// after is the ID of the last run of the page before.
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	limit, err := number(q, "limit", pageSize, 1, pageMost)
+	if err != nil {
+		return err
+	}
+	all, err := runlog.List(r.Context(), s.cfg.Service, s.cfg.AppName, s.cfg.UserID)
+	if err != nil {
+		return err
+	}
+	if after := q.Get("after"); after != "" {
+		i := slices.IndexFunc(all, func(one session.Session) bool { return one.ID() == after })
+		if i < 0 {
+			return bad("after=%s: there is no such run any more; read the list from its beginning", after)
+		}
+		all = all[i+1:]
+	}
+	out := struct {
+		Runs []*runlog.Row `json:"runs"`
+		// Next is what to give as after for the next page; empty at the end.
+		Next string `json:"next,omitempty"`
+	}{Runs: []*runlog.Row{}}
+	want := filter{statuses: q["status"], name: q.Get("definition"), reason: q.Get("stop_reason"), text: strings.ToLower(q.Get("q"))}
+	for _, one := range all {
+		if !want.mayHave(one) {
+			continue
+		}
+		row, err := runlog.RowOf(r.Context(), s.cfg.Service, one, s.cfg.Dead)
+		if errors.Is(err, session.ErrNotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if !want.has(row) {
+			continue
+		}
+		if int64(len(out.Runs)) == limit {
+			out.Next = out.Runs[limit-1].ID
+			break
+		}
+		out.Runs = append(out.Runs, row)
+	}
+	body, err := progress.MarshalJSON(out)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Cache-Control", "no-cache")
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = s.inTime(w)
+	_, _ = w.Write(append(body, '\n'))
+	return nil
+}
+
+// filter says which runs somebody wants to see.
+type filter struct {
+	statuses           []string
+	name, reason, text string
+}
+
+// mayHave leaves out what can be told without a run's log.
+func (f *filter) mayHave(one session.Session) bool {
+	run := session.RunOf(one)
+	if run == nil {
+		return len(f.statuses) == 0 && f.name == "" && f.reason == "" && strings.Contains(strings.ToLower(one.ID()), f.text)
+	}
+	fits := len(f.statuses) == 0 || slices.ContainsFunc(f.statuses, func(want string) bool { return runlog.MayHave(run.Status, want) })
+	return fits && (f.name == "" || run.Name == f.name) &&
+		strings.Contains(strings.ToLower(one.ID()+" "+run.Name+" "+run.Error), f.text)
+}
+
+func (f *filter) has(row *runlog.Row) bool {
+	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) && (f.reason == "" || row.StopReason == f.reason)
+}
+
+// row is a run as a list has it.
+func (s *Server) row(ctx context.Context, id string) (*runlog.Row, error) {
+	one, err := s.session(ctx, id, 1)
+	if err != nil {
+		return nil, err
+	}
+	return runlog.RowOf(ctx, s.cfg.Service, one, s.cfg.Dead)
+}
+
+// session fetches the session of a run, with so many of its last events; 0 is all.
+func (s *Server) session(ctx context.Context, id string, recent int) (session.Session, error) {
+	got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id,
+		NumRecentEvents: recent})
+	if err != nil {
+		return nil, err
+	}
+	return got.Session, nil
+}
+
+// getRun tells all about a run, but for iterations beyond the last ones of each loop.
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.follow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	body, seq, err := f.snapshot(r.Context())
+	if err != nil {
+		return err
+	}
+	tag := `W/"` + strconv.FormatInt(seq, 10) + "-" + strconv.Itoa(len(body)) + `"`
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Content-Type", "application/json")
+	_ = s.inTime(w)
+	_, _ = w.Write(append(slices.Clip(body), '\n'))
+	return nil
+}
+
+// deleteRun removes a run that nobody drives, with its mailbox. Its files stay.
+func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if _, err := s.session(r.Context(), id, 1); err != nil {
+		return err
+	}
+	held, err := s.sup.Driver(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if held != nil {
+		return held
+	}
+	for _, app := range []string{s.cfg.AppName, s.cfg.AppName + ".mail"} {
+		if err := s.cfg.Service.Delete(r.Context(), &session.DeleteRequest{AppName: app, UserID: s.cfg.UserID, SessionID: id}); err != nil {
+			return err
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// iterations are the iterations of a loop, with their steps: so many from a number on, or the last.
+func (s *Server) iterations(w http.ResponseWriter, r *http.Request) error {
+	return s.ofLoop(w, r, func(step *progress.Step, q url.Values) (any, error) {
+		all := step.Loop.Iterations
+		limit, err := number(q, "limit", pageSize, 1, pageMost)
+		if err != nil {
+			return nil, err
+		}
+		from, err := number(q, "from", 0, 0, 1<<40)
+		if err != nil {
+			return nil, err
+		}
+		first := max(0, len(all)-int(limit))
+		if q.Get("from") != "" {
+			first, _ = slices.BinarySearchFunc(all, from, func(it *progress.Iteration, n int64) int { return cmp.Compare(int64(it.Number), n) })
+		}
+		some := []*progress.Iteration{}
+		for _, it := range all[first:min(len(all), first+int(limit))] {
+			one := *it
+			one.Steps = clipAll(it.Steps, innerIterations)
+			some = append(some, &one)
+		}
+		return map[string]any{"loop": step.Address, "count": len(all), "iterations": some}, nil
+	})
+}
+
+// point is an iteration in a chart.
+type point struct {
+	Number     int                   `json:"number"`
+	Status     progress.Status       `json:"status"`
+	Score      *float64              `json:"score,omitempty"`
+	Began      int64                 `json:"began_ns"`
+	Ended      int64                 `json:"ended_ns"`
+	RolledBack bool                  `json:"rolled_back,omitempty"`
+	Record     *loop.IterationRecord `json:"record,omitempty"`
+}
+
+// scores are all iterations of a loop, without their steps.
+func (s *Server) scores(w http.ResponseWriter, r *http.Request) error {
+	return s.ofLoop(w, r, func(step *progress.Step, _ url.Values) (any, error) {
+		all := []point{}
+		for _, it := range step.Loop.Iterations {
+			p := point{Number: it.Number, Status: it.Status, Began: int64(it.Began), Ended: int64(it.Ended),
+				RolledBack: it.RolledBack, Record: it.Record, Score: it.Provisional}
+			if it.Record != nil {
+				p.Score = it.Record.Score
+			}
+			all = append(all, p)
+		}
+		return map[string]any{"loop": step.Address, "plan": step.Loop.Plan, "points": all}, nil
+	})
+}
+
+// ofLoop tells about the loop that the query names, or the one to show first.
+func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progress.Step, url.Values) (any, error)) error {
+	f, err := s.follow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	var body []byte
+	err = f.look(r.Context(), func(t *progress.Tree) error {
+		step := t.Main()
+		if at := r.URL.Query().Get("loop"); at != "" {
+			step = nil
+			each(t.Root, func(one *progress.Step) {
+				if one.Loop != nil && string(one.Address) == at {
+					step = one
+				}
+			})
+		}
+		if step == nil {
+			return fault(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
+		}
+		v, err := tell(step, r.URL.Query())
+		if err != nil {
+			return err
+		}
+		body, err = progress.MarshalJSON(v) // while nobody changes it
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = s.inTime(w)
+	_, _ = w.Write(append(body, '\n'))
+	return nil
+}
+
+// each visits a step and all below it.
+func each(step *progress.Step, visit func(*progress.Step)) {
+	if step == nil {
+		return
+	}
+	visit(step)
+	for c := range step.Children() {
+		each(c, visit)
+	}
+}
+
+// runDefinition is the text of the definition that a run keeps.
+func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
+	one, err := s.session(r.Context(), r.PathValue("id"), 0)
+	if err != nil {
+		return err
+	}
+	started, err := supervisor.StartedWith(one)
+	if err != nil {
+		return err
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return fault(http.StatusNotFound, "no_definition", "The run has no definition", "%v", err)
+	}
+	return s.send(w, http.StatusOK, map[string]any{
+		"name": started.Name, "path": p.Path, "text": masked(p.Files[p.Path]), "model": p.Model,
+	})
+}
+
+// over reports whether nothing more happens to a run by itself.
+func over(status string) bool {
+	return mark.RunStatus(status).Over() || status == string(mark.RunIsPaused) || status == string(mark.RunWaiting) ||
+		status == runlog.StatusInterrupted || status == runlog.StatusNotBegun
+}

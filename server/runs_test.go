@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// B2: a run is started, listed and told about; filters and pages choose runs.
+func TestRunsAreListed(t *testing.T) {
+	s := open(t, map[string]string{
+		"counting.yaml": counting, "broken.yaml": "name: broken\nset: {x: 1 / int(state.zero)}\nstate: {zero: 0}\n",
+	})
+	var ids []string
+	for range 5 {
+		ids = append([]string{s.run(map[string]any{"definition": "counting"}).Run}, ids...)
+	}
+	failed := s.run(map[string]any{"definition": "broken"}).Run
+	for _, id := range append(ids, failed) {
+		s.wait(id)
+	}
+	var page struct {
+		Runs []listed
+		Next string
+	}
+	var all []string
+	for next := ""; ; next = page.Next {
+		page.Next = ""
+		s.ok("GET", "/api/v1/runs?limit=2&definition=counting&status=completed&after="+next, nil, &page)
+		for _, r := range page.Runs {
+			all = append(all, r.Run)
+			if r.StopReason != "max_iterations" || r.Iteration != 40 {
+				t.Errorf("got %+v", r)
+			}
+		}
+		if page.Next == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff(ids, all); diff != "" {
+		t.Errorf("the runs (-want +got):\n%s", diff)
+	}
+	s.ok("GET", "/api/v1/runs?status=failed", nil, &page)
+	if len(page.Runs) != 1 || page.Runs[0].Run != failed || !strings.Contains(page.Runs[0].Error, "division by zero") {
+		t.Errorf("failed have %+v", page.Runs)
+	}
+	got := s.ok("GET", "/api/v1/runs?q=BROK", nil, &page)
+	if len(page.Runs) != 1 {
+		t.Errorf("found %+v", page.Runs)
+	}
+	if again := s.do("GET", "/api/v1/runs?q=BROK", nil, "If-None-Match", got.header.Get("ETag")); again.status != http.StatusNotModified {
+		t.Errorf("the same list again: %d", again.status)
+	}
+	s.refused(404, "run_not_found", "GET", "/api/v1/runs/nobody", nil)
+	s.refused(400, "bad_request", "GET", "/api/v1/runs?limit=none", nil)
+	s.ok("DELETE", "/api/v1/runs/"+failed, nil, nil)
+	s.refused(404, "run_not_found", "GET", "/api/v1/runs/"+failed+"/state", nil)
+}
+
+// G7, G9: state at any place, what changed, and the log with its hashes.
+func TestStateDiffAndExport(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	id := s.run(map[string]any{"definition": "counting", "state": map[string]any{"n": 100}}).Run
+	s.wait(id)
+	path := "/api/v1/runs/" + id
+	var state struct{ State map[string]any }
+	for at, want := range map[string]float64{"iteration/0": 100, "iteration/5": 105, "": 140} {
+		s.ok("GET", path+"/state?at="+at, nil, &state)
+		if state.State["n"] != want {
+			t.Errorf("at %q: %v", at, state.State)
+		}
+	}
+	var diff struct {
+		Changes []struct {
+			Key           string
+			Before, After any
+		}
+	}
+	s.ok("GET", path+"/diff?from=iteration/4&to=iteration/5", nil, &diff)
+	if fmt.Sprint(diff.Changes) != "[{n 104 105} {said It is 104. It is 105.}]" {
+		t.Errorf("changed has %v", diff.Changes)
+	}
+	text := string(s.ok("GET", path+"/export?audit=1", nil, nil).body)
+	if n := strings.Count(text, "\n"); n != len(s.log(id))+2 || !strings.Contains(text, `"type":"end"`) {
+		t.Errorf("the export has %d lines", n)
+	}
+	var its struct {
+		Count      int
+		Iterations []struct {
+			Number int
+			Steps  []struct{ Name string }
+		}
+	}
+	s.ok("GET", path+"/iterations?from=11&limit=3", nil, &its)
+	if its.Count != 40 || len(its.Iterations) != 3 || its.Iterations[0].Number != 11 || len(its.Iterations[0].Steps) != 2 {
+		t.Errorf("iterations: %+v", its)
+	}
+	var scores struct{ Points []struct{ Number int } }
+	s.ok("GET", path+"/scores", nil, &scores)
+	if len(scores.Points) != 40 {
+		t.Errorf("%d points", len(scores.Points))
+	}
+	s.refused(404, "iteration_not_found", "GET", path+"/state?at=iteration/41", nil)
+	s.refused(400, "bad_request", "GET", path+"/state?at=here", nil)
+	s.refused(404, "loop_not_found", "GET", path+"/iterations?loop=none", nil)
+}
+
+// LOOP 30, G7: pause, resume, cancel and fork, each once for a key.
+func TestControl(t *testing.T) {
+	g := newGate(t)
+	s := open(t, map[string]string{"gated.yaml": g.gated(3)}, private)
+	id := s.run(map[string]any{"definition": "gated"}).Run
+	path := "/api/v1/runs/" + id
+	<-g.came
+	s.refused(409, "run_under_way", "POST", path+":resume", nil)
+	s.ok("POST", path+":pause", map[string]any{"reason": "lunch"}, nil)
+	g.let <- struct{}{}
+	if got := s.wait(id); got != "paused" {
+		t.Fatalf("the run is %s", got)
+	}
+	s.refused(409, "run_paused", "POST", path+":pause", nil)
+	s.ok("POST", path+":resume", nil, nil, "Idempotency-Key", "k1")
+	<-g.came
+	if got := s.ok("POST", path+":resume", nil, nil, "Idempotency-Key", "k1"); got.header.Get("Idempotent-Replayed") == "" {
+		t.Error("resumed twice")
+	}
+	s.refused(422, "key_used", "POST", path+":resume", map[string]any{"retry": true}, "Idempotency-Key", "k1")
+	s.ok("POST", path+":cancel", map[string]any{"reason": "enough"}, nil)
+	if got := s.wait(id); got != "canceled" {
+		t.Fatalf("the run is %s", got)
+	}
+	s.refused(409, "run_over", "POST", path+":cancel", nil)
+	var forked listed
+	got := s.ok("POST", path+":fork", map[string]any{"iteration": 1}, &forked)
+	if forked.Status != "paused" || got.header.Get("Location") != "/api/v1/runs/"+forked.Run {
+		t.Errorf("the fork is %+v", forked)
+	}
+	s.refused(422, "no_checkpoint", "POST", path+":fork", map[string]any{"iteration": 9})
+	g.let <- struct{}{}
+	g.let <- struct{}{}
+	s.ok("POST", "/api/v1/runs/"+forked.Run+":resume", nil, nil)
+	if got := s.wait(forked.Run); got != "completed" {
+		t.Fatalf("the fork is %s", got)
+	}
+	// A limit has stopped it: with more it goes on.
+	g.let <- struct{}{}
+	s.refused(409, "run_over", "POST", "/api/v1/runs/"+forked.Run+":resume", nil)
+	s.ok("POST", "/api/v1/runs/"+forked.Run+":resume", map[string]any{"add_iterations": 1}, nil)
+	s.wait(forked.Run)
+	var row struct{ Runs []listed }
+	s.ok("GET", "/api/v1/runs?q="+forked.Run, nil, &row)
+	if len(row.Runs) != 1 || row.Runs[0].Iteration != 4 {
+		t.Errorf("got %+v", row.Runs)
+	}
+}
+
+// A question is answered, and the run goes on by itself.
+func TestAnswer(t *testing.T) {
+	s := open(t, map[string]string{"ask.yaml": `name: ask
+max_iterations: 1
+sub_agents:
+  - name: boss
+    question: Shall I?
+    ask: approve
+    output_key: review
+  - name: say
+    text: "{{review.approved}}"
+    output_key: loop_output
+`})
+	id := s.run(map[string]any{"definition": "ask"}).Run
+	if got := s.wait(id); got != "waiting" {
+		t.Fatalf("the run is %s", got)
+	}
+	path := "/api/v1/runs/" + id
+	s.refused(422, "bad_answer", "POST", path+":answer", map[string]any{"value": "perhaps"})
+	s.refused(409, "no_question", "POST", path+":answer", map[string]any{"question": "q9", "value": true})
+	s.ok("POST", path+":answer", map[string]any{"value": true, "by": "ana"}, nil)
+	if got := s.wait(id); got != "completed" {
+		t.Fatalf("the run is %s", got)
+	}
+	var run struct{ Answer string }
+	s.ok("GET", path, nil, &run)
+	if run.Answer != "true" {
+		t.Errorf("the answer is %q", run.Answer)
+	}
+}
+
+// The same request is the same run, whoever repeats it and whether or not the server was restarted.
+func TestStartIsIdempotent(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	req := map[string]any{"definition": "counting", "input": "x"}
+	first := s.run(req, "Idempotency-Key", "one")
+	s.wait(first.Run)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	got := s.ok("POST", "/api/v1/runs", req, nil, "Idempotency-Key", "one")
+	if got.status != http.StatusOK || got.header.Get("Location") != "/api/v1/runs/"+first.Run {
+		t.Errorf("got %d %s", got.status, got.header.Get("Location"))
+	}
+	if n := len(s.log(first.Run)); n == 0 || s.run(req, "Idempotency-Key", "two").Run == first.Run {
+		t.Error("another key is the same run")
+	}
+}
+
+// G8: a server that stops in order leaves its runs at a boundary, and the next one continues them.
+func TestShutdownAndRestart(t *testing.T) {
+	g := newGate(t)
+	s := open(t, map[string]string{"gated.yaml": g.gated(3)}, private)
+	id := s.run(map[string]any{"definition": "gated"}).Run
+	<-g.came
+	stopped := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	old := s.Server
+	go func() { stopped <- old.Shutdown(ctx) }()
+	for s.do("GET", "/readyz", nil).status == http.StatusOK {
+	}
+	s.refused(503, "closing", "POST", "/api/v1/runs", map[string]any{"definition": "gated"})
+	g.let <- struct{}{} // the step that is running ends
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	s.start(private)
+	if err := s.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.let <- struct{}{}
+	g.let <- struct{}{}
+	if got := s.wait(id); got != "completed" {
+		t.Fatalf("the run is %s", got)
+	}
+	var state struct{ State map[string]any }
+	s.ok("GET", "/api/v1/runs/"+id+"/state", nil, &state)
+	if state.State["n"] != 3.0 || len(g.came) != 2 {
+		t.Errorf("the state is %v, and the gate was passed %d more times", state.State, len(g.came))
+	}
+}

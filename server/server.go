@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Config describes a server.
+type Config struct {
+	// Service keeps the runs; see supervisor.Config. Required.
+	Service session.Service
+	// AppName and UserID own the runs. Required.
+	AppName, UserID string
+	// Dir is the folder of the definitions, and that in which their commands run. Required.
+	Dir string
+	// ArtifactService keeps the files of runs. The default keeps them in memory.
+	ArtifactService artifact.Service
+	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
+	Owner    string
+	Dead     func(owner string) bool
+	LeaseTTL time.Duration
+	MaxRuns  int
+	// Getenv reads an environment variable, for models; nil means os.Getenv.
+	Getenv func(string) string
+
+	// Token is what clients have to prove themselves with. Empty lets everybody in who reaches the
+	// address: give one unless that is a loopback address.
+	Token string
+	// Hosts are the names under which browsers may reach the server, without ports. "localhost" and
+	// the loopback addresses are always among them. AnyAddress adds all IP addresses, for a server
+	// that listens on all of the machine's.
+	Hosts      []string
+	AnyAddress bool
+	// AllowCommands lets definitions that come from clients start programs.
+	AllowCommands bool
+	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
+	// addresses, and lets them use the proxy of the environment.
+	AllowPrivate bool
+
+	// MaxBody is the largest body of a request in bytes; 0 means 4 MiB.
+	MaxBody int64
+	// MaxStreams is the largest number of streams of events; 0 means 2000.
+	MaxStreams int
+	// MaxConns is the largest number of connections; 0 means 4096. Others are closed at once.
+	MaxConns int
+	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
+	WriteTimeout time.Duration
+
+	// Page answers what is not below /api; the default is a short text.
+	Page http.Handler
+	// Log is told of requests that were refused and of internal errors; nil means slog.Default().
+	Log *slog.Logger
+	// Version is that of the program.
+	Version string
+}
+
+// Server serves runs. It is safe for concurrent use.
+type Server struct {
+	cfg     Config
+	sup     *supervisor.Supervisor
+	folder  *folder
+	handler http.Handler
+	http    *http.Server
+	cookie  string        // what a page has in place of the token, as long as the process lives
+	streams chan struct{} // a place for each
+	began   time.Time
+
+	closing  chan struct{} // closed when streams have to end
+	once     sync.Once
+	draining atomic.Bool
+	replies  replies
+
+	mu    sync.Mutex
+	feeds map[string]*feed
+}
+
+// New returns a server that drives no run yet. It fails if the config lacks something, and if the
+// folder cannot be opened.
+func New(cfg Config) (*Server, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("server: Config.Dir is empty")
+	}
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, 4<<20)
+	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, 2000)
+	cfg.MaxConns = cmp.Or(cfg.MaxConns, 4096)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, 10*time.Second)
+	if cfg.Getenv == nil {
+		cfg.Getenv = os.Getenv
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.ArtifactService == nil {
+		cfg.ArtifactService = artifact.InMemoryService()
+	}
+	var err error
+	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s := &Server{
+		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), began: time.Now(),
+		cookie: rand.Text(), closing: make(chan struct{}), feeds: make(map[string]*feed),
+	}
+	if s.folder, err = openFolder(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s.sup, err = supervisor.New(supervisor.Config{
+		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(s.env()),
+		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
+		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear,
+		Recovers: func(started mark.RunStarted) bool {
+			p, err := program.Decode(started)
+			return err == nil && p.Served
+		},
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("server: %w", err), s.folder.close())
+	}
+	s.handler = s.guarded(s.routes())
+	s.http = &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// Handler answers requests. Use it for a server of your own, in place of Serve.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Supervisor drives the runs.
+func (s *Server) Supervisor() *supervisor.Supervisor { return s.sup }
+
+// Recover continues the runs that a server of this store has left unfinished. The error lists those
+// that could not be continued.
+func (s *Server) Recover(ctx context.Context) error {
+	_, err := s.sup.Recover(ctx)
+	return err
+}
+
+// Serve accepts connections until Shutdown. It returns nil then.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.http.Serve(&limited{Listener: l, free: make(chan struct{}, s.cfg.MaxConns)})
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops in order: it starts no more runs, pauses those that it drives at their next step
+// boundary, ends the streams and closes the connections. When ctx ends, it cuts off the steps that
+// are still running. [Server.Recover] continues the runs.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.draining.Store(true)
+	err := s.sup.Close(ctx)
+	s.once.Do(func() { close(s.closing) })
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if late := s.http.Shutdown(within); late != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	s.mu.Lock()
+	feeds := s.feeds
+	s.feeds = make(map[string]*feed)
+	s.mu.Unlock()
+	for _, f := range feeds {
+		f.end()
+	}
+	return errors.Join(err, s.folder.close())
+}
+
+// key is the session of a run.
+func (s *Server) key(id string) lease.Key {
+	return lease.Key{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
+}
+
+// limited refuses connections beyond a number.
+type limited struct {
+	net.Listener
+	free chan struct{}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.free <- struct{}{}:
+			return &counted{Conn: conn, free: l.free}, nil
+		default:
+			_ = conn.Close()
+		}
+	}
+}
+
+// counted gives its place back when it is closed.
+type counted struct {
+	net.Conn
+	free chan struct{}
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { <-c.free })
+	return c.Conn.Close()
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// startRequest asks for a run: of a definition of the folder, or of a text.
+type startRequest struct {
+	Definition string `json:"definition"`
+	Text       string `json:"text"`
+	// Input is the user's message; the default is the definition's query.
+	Input string `json:"input"`
+	// State has values for the definition's inputs and for keys of its state.
+	State map[string]any `json:"state"`
+	// ID is the run's; if it is empty, one is made. That of a run that has ended continues its
+	// conversation.
+	ID     string `json:"id"`
+	Model  string `json:"model"`
+	Limits limits `json:"limits"`
+}
+
+// limits take the place of those of the definition.
+type limits struct {
+	MaxIterations *uint   `json:"max_iterations"`
+	Timeout       *string `json:"timeout"`
+	MaxModelCalls int     `json:"max_model_calls"`
+	Budget        *struct {
+		Calls  int64    `json:"calls"`
+		Tokens int64    `json:"tokens"`
+		Cost   *float64 `json:"cost"`
+	} `json:"budget"`
+}
+
+// put gives a program the limits. It returns whether there are any.
+func (l *limits) put(p *program.Program) (bool, error) {
+	any := false
+	if l.MaxIterations != nil {
+		p.MaxIterations, any = l.MaxIterations, true
+	}
+	if l.Timeout != nil {
+		d, err := time.ParseDuration(*l.Timeout)
+		if err != nil || d < 0 {
+			return false, bad("limits.timeout %q: write a time such as 30m, or 0s for no limit", *l.Timeout)
+		}
+		p.Timeout, any = &d, true
+	}
+	if l.MaxModelCalls != 0 {
+		p.MaxModelCalls, any = l.MaxModelCalls, true
+	}
+	if b := l.Budget; b != nil {
+		if b.Calls < 0 || b.Tokens < 0 || b.Cost != nil && !(*b.Cost >= 0) {
+			return false, bad("limits.budget: a limit is negative")
+		}
+		p.Budget, any = program.Merge(p.Budget, &budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}), true
+	}
+	return any, nil
+}
+
+// maxID is how many characters the ID of a run may have.
+const maxID = 64
+
+func checkID(id string) error {
+	odd := strings.ContainsFunc(id, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@", r))
+	})
+	if odd || len(id) > maxID || id == "last" || strings.HasPrefix(id, "-") || strings.Trim(id, ".") == "" {
+		return bad("%q cannot be the ID of a run: use up to %d letters, digits and - _ . @", id, maxID)
+	}
+	return nil
+}
+
+func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
+	body, err := s.body(w, r, "application/json")
+	if err != nil {
+		return err
+	}
+	var req startRequest
+	if err := decode(body, &req); err != nil {
+		return err
+	}
+	if req.ID != "" {
+		if err := checkID(req.ID); err != nil {
+			return err
+		}
+	}
+	p, def, err := s.program(req.Definition, req.Text)
+	if err != nil {
+		return err
+	}
+	key := r.Header.Get("Idempotency-Key")
+	if key != "" {
+		sum := sha256.Sum256(body)
+		p.Request = hex.EncodeToString(sum[:])
+		if req.ID == "" { // the same key is the same run, also after a restart
+			of := sha256.Sum256([]byte("run " + key))
+			req.ID = "r_" + hex.EncodeToString(of[:8])
+		}
+	}
+	return s.doOnce(w, r, body, func() (int, any, error) {
+		status := http.StatusCreated
+		switch was, known := s.startedBy(r, req.ID); {
+		case key != "" && known && was == p.Request:
+			w.Header().Set("Idempotent-Replayed", "true")
+			status = http.StatusOK
+		case key != "" && known && was != "":
+			return 0, nil, errKeyUsed
+		default:
+			if err := s.launch(r, p, def, &req); err != nil {
+				return 0, nil, err
+			}
+		}
+		row, err := s.row(r.Context(), req.ID)
+		w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(req.ID))
+		return status, row, err
+	})
+}
+
+// program reads the definition of a new run.
+func (s *Server) program(name, text string) (*program.Program, *definition.Definition, error) {
+	p := &program.Program{DefaultModel: s.cfg.Getenv("REFRAIN_MODEL")}
+	var def *definition.Definition
+	switch {
+	case (name == "") == (text == ""):
+		return nil, nil, bad("give either the name of a definition, or its text")
+	case text != "":
+		file := path.Join(filepath.ToSlash(s.cfg.Dir), "definition.yaml")
+		var err error
+		if def, err = p.ReadIn(parts{s.folder.root.FS()}, file, "definition.yaml", []byte(text)); err != nil {
+			return nil, nil, s.errHere(err)
+		}
+		p.Untrusted = true
+	default:
+		file, data, err := s.folder.read(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		at := path.Join(filepath.ToSlash(s.cfg.Dir), file)
+		if def, err = p.ReadIn(s.folder.root.FS(), at, file, data); err != nil {
+			return nil, nil, s.errHere(err)
+		}
+	}
+	p.Served, p.Dir, p.Root = true, s.cfg.Dir, s.cfg.Dir
+	if p.Untrusted {
+		if err := s.trusts(p, def, []byte(text)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p, def, nil
+}
+
+// launch starts a run, and sets the ID of the request. The run does not end with the request.
+func (s *Server) launch(r *http.Request, p *program.Program, def *definition.Definition, req *startRequest) error {
+	if s.draining.Load() {
+		return fault(http.StatusServiceUnavailable, "closing", "The server is stopping", "it starts no more runs")
+	}
+	if _, err := req.Limits.put(p); err != nil {
+		return err
+	}
+	if p.Model = req.Model; p.Model != "" {
+		if err := s.scriptIsHere(p.Model, "."); err != nil {
+			return err
+		}
+		if script, ok := strings.CutPrefix(p.Model, "scripted/"); ok && !filepath.IsAbs(script) {
+			p.Model = "scripted/" + filepath.Join(s.cfg.Dir, filepath.FromSlash(script))
+		}
+	}
+	values := make(map[string]string, len(req.State))
+	for key, v := range req.State {
+		text, ok := v.(string)
+		if !ok {
+			data, err := json.Marshal(v)
+			if err != nil {
+				return bad("state.%s: %v", key, err)
+			}
+			text = string(data)
+		}
+		values[key] = text
+	}
+	state, err := def.InitialState(values)
+	if err != nil {
+		return err
+	}
+	made, err := p.Build(r.Context(), s.env(), def)
+	if err != nil {
+		return cannotBuild(s.errHere(err))
+	}
+	started, err := p.Started(def)
+	if err != nil {
+		made.Close()
+		return err
+	}
+	input := req.Input
+	if input == "" {
+		input = def.Query
+	}
+	run, err := s.sup.Start(r.Context(), supervisor.Request{
+		SessionID: req.ID, Message: genai.NewContentFromText(input, genai.RoleUser), State: state, Started: started,
+		Program: made,
+	})
+	if err != nil {
+		return err
+	}
+	req.ID = run.ID()
+	return nil
+}
+
+// cannotBuild is the error of a definition that cannot be run here.
+func cannotBuild(err error) error {
+	if _, ok := errors.AsType[*problem](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[definition.Problems](err); ok {
+		return err
+	}
+	return fault(http.StatusUnprocessableEntity, "cannot_run", "The definition cannot run here", "%v", err)
+}
+
+// startedBy returns the hash of the request that started a run; known is false if there is no such
+// run.
+func (s *Server) startedBy(r *http.Request, id string) (request string, known bool) {
+	if id == "" {
+		return "", false
+	}
+	one, err := s.session(r.Context(), id, 0)
+	if err != nil {
+		return "", false
+	}
+	started, err := supervisor.StartedWith(one)
+	if err != nil {
+		return "", false
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return "", true
+	}
+	return p.Request, true
+}
+
+// errHere makes the files in problems those of the folder, as clients know them.
+func (s *Server) errHere(err error) error {
+	if all, ok := errors.AsType[definition.Problems](err); ok {
+		for _, one := range all {
+			one.File = strings.TrimPrefix(filepath.ToSlash(one.File), filepath.ToSlash(s.cfg.Dir)+"/")
+		}
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bufio"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// seqAt is the event that a place stands for: iteration/5, seq/117, or empty for the end. The
+// iteration is one of the loop at an address, or of the loop to show first.
+func seqAt(run *runlog.Run, place, at string) (int64, error) {
+	kind, text, _ := strings.Cut(place, "/")
+	if place == "" || place == "end" {
+		return run.Events[len(run.Events)-1].Seq, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
+	}
+	switch kind {
+	case "seq":
+		return n, nil
+	case "iteration":
+		if at == "" {
+			var live progress.Live
+			for _, ev := range progress.LastRun(run.Events) {
+				live.Add(ev)
+			}
+			if main := live.Tree().Main(); main != nil {
+				at = string(main.Address)
+			}
+		}
+		if seq := progress.IterationSeq(run.Events, session.Address(at), int(n)); seq > 0 {
+			return seq, nil
+		}
+		return 0, fault(http.StatusNotFound, "iteration_not_found", "The loop has no such iteration", "%d", n)
+	}
+	return 0, bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
+}
+
+// state is the state at a place.
+func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
+	run, err := s.log(r)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	seq, err := seqAt(run, q.Get("at"), q.Get("loop"))
+	if err != nil {
+		return err
+	}
+	state := run.StateAfter(seq)
+	if run.Wholes.Err != nil {
+		return run.Wholes.Err
+	}
+	return s.sendMasked(w, map[string]any{"seq": seq, "state": state})
+}
+
+// diff is what changed in the state between two places.
+func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
+	run, err := s.log(r)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	if q.Get("from") == "" {
+		return bad("give from, such as iteration/4, and to")
+	}
+	from, err := seqAt(run, q.Get("from"), q.Get("loop"))
+	if err != nil {
+		return err
+	}
+	to, err := seqAt(run, q.Get("to"), q.Get("loop"))
+	if err != nil {
+		return err
+	}
+	changes := progress.Diff(run.StateAfter(from), run.StateAfter(to))
+	if changes == nil {
+		changes = []progress.Change{}
+	}
+	if run.Wholes.Err != nil {
+		return run.Wholes.Err
+	}
+	return s.sendMasked(w, map[string]any{"from": from, "to": to, "changes": changes})
+}
+
+// sendMasked answers with JSON without keys and passwords.
+func (s *Server) sendMasked(w http.ResponseWriter, v any) error {
+	body, err := progress.MarshalJSON(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = s.inTime(w)
+	_, _ = w.Write([]byte(masked(string(body)) + "\n"))
+	return nil
+}
+
+// export is the whole log with its hashes, as refrain export writes it. Nothing is masked in it: a
+// change would break the hashes.
+func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
+	run, err := s.log(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(run.ID)+`.jsonl"`)
+	out := bufio.NewWriterSize(&timely{s, w}, chunk)
+	_, err = run.Export(out, runlog.ExportOptions{Audit: isSet(r.URL.Query(), "audit"), Version: s.cfg.Version})
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		s.cfg.Log.Warn("an export was cut off", "run", run.ID, "error", masked(err.Error()))
+		panic(http.ErrAbortHandler) // the client sees that the end is missing
+	}
+	return nil
+}
+
+// timely gives a client the same time for each piece.
+type timely struct {
+	s *Server
+	w http.ResponseWriter
+}
+
+func (t *timely) Write(b []byte) (int, error) {
+	if err := t.s.inTime(t.w); err != nil {
+		return 0, err
+	}
+	return t.w.Write(b)
+}

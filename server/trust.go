@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net/http"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/internal/credential"
+)
+
+// env is what the server decides about the agents of its runs.
+func (s *Server) env() program.Env {
+	return program.Env{
+		Getenv:    s.cfg.Getenv,
+		Report:    func(err error) { s.cfg.Log.Warn("a run reports", "error", masked(err.Error())) },
+		Transport: s.transport(),
+		Check: func(p *program.Program, def *definition.Definition) error {
+			if !p.Untrusted {
+				return nil
+			}
+			return s.trusts(p, def, nil)
+		},
+	}
+}
+
+// trusts refuses what a definition that came from a client may not do: start programs, read a script
+// from outside the folder, and bring keys with it, which the log would then have.
+func (s *Server) trusts(p *program.Program, def *definition.Definition, text []byte) error {
+	if !s.cfg.AllowCommands {
+		for a := range def.Root.All {
+			if what := starts(a); what != "" {
+				return fault(http.StatusForbidden, "commands", "This server starts no programs for its clients",
+					"agent %q has %s; put the definition into the server's folder by hand, or start the server with "+
+						"--allow-commands", a.Name, what)
+			}
+		}
+	}
+	if credential.Token(string(text)) {
+		return fault(http.StatusUnprocessableEntity, "secret", "The definition contains a key",
+			"set it in the environment of the server: the log of a run keeps its definition, and shows it to others")
+	}
+	for a := range def.Root.All {
+		file := filepath.ToSlash(a.Position().File)
+		file = strings.TrimPrefix(file, filepath.ToSlash(s.cfg.Dir)+"/")
+		if err := s.scriptIsHere(a.Model, path.Dir(file)); err != nil {
+			return err
+		}
+	}
+	return s.scriptIsHere(p.Model, ".")
+}
+
+// scriptIsHere refuses a scripted model whose script is not a file of the folder.
+func (s *Server) scriptIsHere(model, dir string) error {
+	script, ok := strings.CutPrefix(model, "scripted/")
+	if !ok {
+		return nil
+	}
+	script = filepath.ToSlash(script)
+	if at := filepath.ToSlash(s.cfg.Dir) + "/"; strings.HasPrefix(script, at) {
+		script = strings.TrimPrefix(script, at)
+	} else {
+		script = path.Join(dir, script)
+	}
+	f, err := parts{s.folder.root.FS()}.Open(script)
+	if err != nil {
+		return fault(http.StatusForbidden, "script", "The script is not one of the server's folder", "%q", script)
+	}
+	return f.Close()
+}
+
+// starts says what of an agent would start a program; empty if nothing does.
+func starts(a *definition.Agent) string {
+	switch {
+	case a.Command != nil:
+		return "a command"
+	case a.Reconcile != nil && a.Reconcile.Command != nil:
+		return "a command in reconcile"
+	}
+	for _, all := range a.Callbacks {
+		for _, cb := range all {
+			if cb.Command != nil {
+				return "a callback that is a command"
+			}
+		}
+	}
+	if a.LLM != nil {
+		for _, t := range a.LLM.Tools {
+			if t.MCP != nil && len(t.MCP.Command) > 0 {
+				return "a tool server that is a command"
+			}
+		}
+	}
+	return ""
+}
