@@ -55,6 +55,14 @@ type window struct {
 	first  int64  // the sequence number of the first of those
 	log    eventLog
 	from   int
+	start  int64 // of the in-memory service's: the number of its first event; 0 is 1
+}
+
+// skip leaves out the first events.
+func (w *window) skip(n int) {
+	w.start = max(w.start, 1) + int64(n)
+	older := min(n, w.before)
+	w.before, w.first, w.from = w.before-older, w.first+int64(older), w.from+n-older
 }
 
 func (w *window) Len() int { return w.before + w.log.n - w.from }

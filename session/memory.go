@@ -17,7 +17,9 @@ import (
 )
 
 // InMemoryService returns a service that keeps sessions in the memory of this process.
-// Appending takes constant time; readers share the events. The service is also a
+// Appending takes constant time; readers share the events. About 16 MiB of events are held
+// as they are. Older ones, of sessions to which nothing was appended for some time, are
+// packed into bytes: each reader gets events of its own then. The service is also a
 // [lease.Leaser], a store.Watcher, a store.Starter and a store.BulkAppender.
 func InMemoryService() Service {
 	return &memory{
@@ -34,6 +36,7 @@ type (
 
 type memory struct {
 	leases atomic.Int64 // how many were given out
+	room   room         // for events
 
 	mu       sync.RWMutex
 	sessions map[sessionKey]*record
@@ -52,6 +55,7 @@ func (m *memory) Create(_ context.Context, req *CreateRequest) (*CreateResponse,
 		return nil, fmt.Errorf("create session %q: %w", req.SessionID, err)
 	}
 	m.sessions[rec.key] = rec
+	m.room.enter(rec)
 	return &CreateResponse{Session: rec.view()}, nil
 }
 
@@ -105,6 +109,7 @@ func (m *memory) Start(_ context.Context, req *StartRequest) (*StartResponse, er
 	}
 	rec.mu.Unlock()
 	m.sessions[rec.key] = rec
+	m.room.enter(rec)
 	return resp, nil
 }
 
@@ -127,10 +132,10 @@ func (m *memory) Get(_ context.Context, req *GetRequest) (*GetResponse, error) {
 	}
 	v := rec.view()
 	if !req.After.IsZero() {
-		v.events.from += firstFrom(&v.events, req.After)
+		v.events.skip(firstFrom(&v.events, req.After))
 	}
 	if n := req.NumRecentEvents; n > 0 && v.events.Len() > n {
-		v.events.from = v.events.log.n - n
+		v.events.skip(v.events.Len() - n)
 	}
 	return &GetResponse{Session: v}, nil
 }
@@ -163,7 +168,7 @@ func (m *memory) List(_ context.Context, req *ListRequest) (*ListResponse, error
 	resp := &ListResponse{Sessions: make([]Session, len(recs))}
 	for i, rec := range recs {
 		v := rec.view()
-		v.events.from = v.events.log.n
+		v.events.skip(v.events.Len())
 		resp.Sessions[i] = v
 	}
 	return resp, nil
@@ -187,6 +192,9 @@ func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
 	}
 	m.mu.Unlock()
 	rec.mu.Lock()
+	if !rec.deleted {
+		m.room.leave(rec)
+	}
 	rec.deleted = true
 	rec.tell()
 	rec.mu.Unlock()
@@ -221,6 +229,7 @@ func (m *memory) AppendEvent(ctx context.Context, s Session, ev *Event) error {
 	if err := rec.append(ctx, s, v, ev); err != nil {
 		return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
 	}
+	m.room.make()
 	return nil
 }
 
@@ -258,5 +267,6 @@ func (m *memory) AppendEvents(ctx context.Context, s Session, evs []*Event) erro
 	if err := rec.append(ctx, s, v, evs...); err != nil {
 		return fmt.Errorf("append %d events to session %q: %w", len(evs), rec.key.id, err)
 	}
+	m.room.make()
 	return nil
 }

@@ -13,14 +13,17 @@ import (
 func (m *memory) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		rec, err := m.find(sessionKey{key.AppName, key.UserID, key.SessionID})
+		var w window
 		for seen := max(after, 0); err == nil; {
-			var log eventLog
 			var more <-chan struct{}
-			if log, more, err = rec.since(seen); err != nil {
+			if more, err = rec.since(seen, &w); err != nil {
 				break
 			}
-			for ; seen < int64(log.n) && ctx.Err() == nil; seen++ {
-				if !yield(log.at(int(seen)), nil) {
+			for ev := range w.All() {
+				if ctx.Err() != nil {
+					break
+				}
+				if seen = ev.Seq; !yield(ev, nil) {
 					return
 				}
 			}
@@ -37,21 +40,22 @@ func (m *memory) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq
 	}
 }
 
-// since returns the log, and a channel that is closed when there are more than
-// seen events in it.
-func (r *record) since(seen int64) (eventLog, <-chan struct{}, error) {
+// since makes w the window of the events behind the first seen ones, and returns a channel that
+// is closed when there are such events.
+func (r *record) since(seen int64, w *window) (<-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deleted {
-		return eventLog{}, nil, fmt.Errorf("session %q of user %q: %w", r.key.id, r.key.user, ErrNotFound)
+		return nil, fmt.Errorf("session %q of user %q: %w", r.key.id, r.key.user, ErrNotFound)
 	}
-	if int64(r.log.n) > seen {
-		return r.log, closed, nil
+	w.start = seen + 1
+	if r.show(w); r.last() > seen {
+		return closed, nil
 	}
 	if r.changed == nil {
 		r.changed = make(chan struct{})
 	}
-	return r.log, r.changed, nil
+	return r.changed, nil
 }
 
 var closed = func() <-chan struct{} {

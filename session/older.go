@@ -22,6 +22,7 @@ const (
 type older struct {
 	load    func(first, last int64) ([]*Event, error)
 	outline func(first, last int64) ([]*Event, error)
+	fixed   bool // the view lets none of its own events go
 
 	mu       sync.Mutex // held while pages are read
 	pages    map[int64]*page

@@ -19,8 +19,10 @@ type record struct {
 	app     *scope
 	user    *scope
 
+	slot int // in the service's list of all records
+
 	mu      sync.Mutex
-	log     eventLog
+	held                   // the events
 	ids     string         // those of the log's last chunk, one behind the other
 	state   map[string]any // keys without a prefix
 	updated time.Time
@@ -72,7 +74,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 			return err
 		}
 	}
-	next := int64(r.log.n) + 1
+	next := r.last() + 1
 	for i, ev := range evs {
 		want := ev.Seq
 		switch {
@@ -94,7 +96,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 
 // add adds an event that may be added. r.mu is held.
 func (r *record) add(v *View, ev *Event) {
-	if next := int64(r.log.n) + 1; ev.Seq != next { // else others may be reading it: see below
+	if next := r.last() + 1; ev.Seq != next { // else others may be reading it: see below
 		ev.Seq = next
 	}
 	if id := r.id(ev.Seq); ev.ID == "" {
@@ -105,7 +107,7 @@ func (r *record) add(v *View, ev *Event) {
 	}
 	r.updated = ev.Timestamp
 	if v == nil || v.rec != r {
-		r.log.append(r.fold(ev, nil))
+		r.keep(r.fold(ev, nil))
 		if v != nil && v.LastSeq() < ev.Seq { // else the caller has applied it already
 			v.Apply(ev)
 		}
@@ -114,17 +116,17 @@ func (r *record) add(v *View, ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.shared {
-		r.log.append(r.fold(ev, nil))
+		r.keep(r.fold(ev, nil))
 		if v.seq.Load() < ev.Seq { // else the caller has applied it already
 			v.add(ev)
 		}
 		return
 	}
-	for i := v.seq.Load(); i < ev.Seq-1; i++ { // missed, where the Seq was preset
-		v.advance(r.log.at(int(i)))
+	for i := v.seq.Load() + 1; i < ev.Seq; i++ { // missed, where the Seq was preset
+		v.advance(r.at(i))
 	}
-	r.log.append(r.fold(ev, v))
-	v.events.log = r.log
+	r.keep(r.fold(ev, v))
+	r.show(&v.events)
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
 	v.tell(ev)
@@ -206,9 +208,10 @@ func (r *record) view() *View {
 	maps.Copy(state, r.state)
 	v := &View{
 		appName: r.key.app, userID: r.key.user, id: r.key.id, rec: r,
-		events: window{log: r.log}, shared: true, state: state, updated: r.updated,
+		shared: true, state: state, updated: r.updated,
 	}
-	v.seq.Store(int64(r.log.n))
+	r.show(&v.events)
+	v.seq.Store(r.last())
 	v.adopt()
 	return v
 }

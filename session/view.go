@@ -210,7 +210,7 @@ func (v *View) keep(ev *Event) {
 		return
 	}
 	v.events.log.append(ev)
-	if v.events.older != nil {
+	if o := v.events.older; o != nil && !o.fixed {
 		v.events.appended(&v.weight, v.unstored)
 	}
 }
