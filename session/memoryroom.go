@@ -8,8 +8,11 @@ import (
 	"sync/atomic"
 )
 
+// roomWeight is how many bytes of events as such an in-memory service holds, as weightOf counts them.
+const roomWeight = 16 << 20
+
 // room bounds the memory that the sessions of an in-memory service take. The last events of
-// each are held as such. When all of these weigh more than windowsWeight, those of a session to
+// each are held as such. When all of these weigh more than roomWeight, those of a session to
 // which nothing was appended for some time are packed. Long ones stay, as their texts take the same
 // memory in either form.
 type room struct {
@@ -44,9 +47,9 @@ func (m *room) leave(r *record) {
 // caller.
 func (m *room) make() {
 	switch n := m.weight.Load(); {
-	case n <= windowsWeight:
+	case n <= roomWeight:
 		return
-	case n > windowsWeight+windowsWeight/8:
+	case n > roomWeight+roomWeight/8:
 		m.mu.Lock()
 	case !m.mu.TryLock():
 		return
@@ -66,7 +69,7 @@ func (m *room) make() {
 			m.weight.Add(-int64(r.pack(&m.buf)))
 		}
 		r.mu.Unlock()
-		if m.weight.Load() <= windowsWeight {
+		if m.weight.Load() <= roomWeight {
 			return
 		}
 	}
@@ -133,7 +136,7 @@ func (r *record) show(w *window) {
 // has many. r.mu is held.
 func (r *record) pack(buf *[]byte) (weight int) {
 	n := r.log.n
-	if r.weight > windowsWeight/2 {
+	if r.weight > roomWeight/2 {
 		n /= 2
 	}
 	if n == 0 {

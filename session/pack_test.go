@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/heaptest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -356,7 +357,7 @@ func TestViewOfASessionThatIsPackedLater(t *testing.T) {
 // Sessions to which nothing is appended take a fraction of the memory that their events took.
 func TestIdleSessionsArePacked(t *testing.T) {
 	const sessions, events = 500, 100
-	held := heldBy(func() any {
+	held := heaptest.Held(func() any {
 		svc := session.InMemoryService()
 		for range sessions {
 			made, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana"})

@@ -5,12 +5,10 @@ package session
 import "sync/atomic"
 
 // How many bytes of events the views of runs under way hold in memory, as weightOf counts them;
-// those before them are in the store. All views together have windowsWeight, of which one has
-// windowWeight at most, and leastWindow at least.
+// those before them are in the store. Each has its share, and leastWindow at least.
 const (
-	windowsWeight = 16 << 20
-	windowWeight  = 8 << 20
-	leastWindow   = 16 << 10
+	windowsWeight = 8 << 20
+	leastWindow   = 8 << 10
 )
 
 // sharing is how many views share windowsWeight.
@@ -26,7 +24,7 @@ func (v *View) Share() (end func()) {
 
 // share is what one view may hold.
 func share() int {
-	return min(windowWeight, max(leastWindow, windowsWeight/max(1, int(sharing.Load()))))
+	return max(leastWindow, windowsWeight/max(1, int(sharing.Load())))
 }
 
 // Hold is Apply for an event that the store does not have yet, but will: until the caller says
