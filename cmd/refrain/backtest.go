@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/backtest"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // backtestFlags are the flags of refrain backtest.
@@ -17,13 +19,14 @@ type backtestFlags struct {
 	loop           string
 	sets, policies []string
 	file           string
+	sweep          string
 	json           bool
 }
 
 func newBacktest(e *term.Env) *cobra.Command {
 	var f backtestFlags
 	cmd := &cobra.Command{
-		Use:   "backtest FILE",
+		Use:   "backtest FILE...",
 		Short: "Replay a recorded run under other stop policies",
 		Long: `Replay a run that was recorded with refrain run --record FILE under other stop
 policies. For each policy, the table shows where the run would have stopped, why, with
@@ -33,12 +36,24 @@ would have happened after the end of the record is shown as unknown.
 A policy changes fields of the recorded plan, by their JSON names: max_iterations,
 score.target, score.min_delta_percent, score.patience, stop_when, timeout,
 budget.tokens, no_progress.repeats, steps.NAME.on_error and others. The value null
-removes a field. --json shows the whole plan.`,
+removes a field. --json shows the whole plan.
+
+--sweep moves one field over all values at which any of the runs in the files would
+have ended otherwise, and says for each how many results would have been lost.`,
 		Example: `  refrain backtest run.jsonl --set plan.max_iterations=3
   refrain backtest run.jsonl --policy 'strict: score.target=9' --policy 'early: score.min_delta_percent=10, score.patience=1'
-  refrain backtest run.jsonl --policies policies.yaml --loop story/refine`,
-		Args: term.Args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error { return runBacktest(e, f, args[0]) },
+  refrain backtest run.jsonl --policies policies.yaml --loop story/refine
+  refrain backtest runs/*.jsonl --sweep score.min_delta_percent`,
+		Args: term.Args(1, maxRecords),
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case f.sweep != "":
+				return runSweep(e, f, args)
+			case len(args) > 1:
+				return term.UsageError(errors.New("several files are compared with --sweep only"))
+			}
+			return runBacktest(e, f, args[0])
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.loop, "loop", "", "`address` of the loop (default: the only outermost loop)")
@@ -47,8 +62,52 @@ removes a field. --json shows the whole plan.`,
 	fl.StringArrayVar(&f.policies, "policy", nil, "a policy, as `'NAME: field=value, field=value'`; repeat the flag "+
 		"for more policies")
 	fl.StringVar(&f.file, "policies", "", "`file` with more policies, in YAML or JSON: NAME: {field: value}")
+	fl.StringVar(&f.sweep, "sweep", "", "move one `field` of the plan over all values that matter, for all files")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd
+}
+
+// maxRecords is how many files can be swept.
+const maxRecords = 10_000
+
+// runSweep moves a field of the plans of recorded runs.
+func runSweep(e *term.Env, f backtestFlags, names []string) error {
+	var runs []*progress.Recording
+	for _, name := range names {
+		rec, err := openRecording(e, f, name)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, rec)
+	}
+	s, err := progress.NewSweep(runs, f.sweep)
+	if err != nil {
+		return term.UsageError(fmt.Errorf("--sweep: %w", err))
+	}
+	if f.json {
+		enc := progress.NewJSON(e.Stdout)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(s)
+	} else {
+		err = backtest.PrintSweep(e.Stdout, s)
+	}
+	if err != nil {
+		return term.Failure(fmt.Errorf("write the result: %w", err))
+	}
+	return nil
+}
+
+// openRecording reads the recording of a loop in a file.
+func openRecording(e *term.Env, f backtestFlags, name string) (*progress.Recording, error) {
+	events, err := runstore.OpenRecord(e, name)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := backtest.Recording(events, f.loop)
+	if err != nil {
+		return nil, term.Failure(fmt.Errorf("%s: %w", name, err))
+	}
+	return rec, nil
 }
 
 func runBacktest(e *term.Env, f backtestFlags, name string) error {
@@ -56,13 +115,9 @@ func runBacktest(e *term.Env, f backtestFlags, name string) error {
 	if err != nil {
 		return err
 	}
-	events, err := runstore.OpenRecord(e, name)
+	rec, err := openRecording(e, f, name)
 	if err != nil {
 		return err
-	}
-	rec, err := backtest.Recording(events, f.loop)
-	if err != nil {
-		return term.Failure(fmt.Errorf("%s: %w", name, err))
 	}
 	rows, err := backtest.Compare(rec, policies)
 	if err != nil {

@@ -115,18 +115,12 @@ func splitOutside(text string) []string {
 
 // apply is the plan with the policy's changes, checked.
 func (p policy) apply(recorded *loop.Plan) (*loop.Plan, error) {
-	text, err := json.Marshal(recorded)
-	if err != nil {
-		return nil, err
-	}
+	plan := recorded
 	for _, s := range p.settings {
-		if text, err = set(text, s); err != nil {
+		var err error
+		if plan, err = plan.With(s.path, s.value); err != nil {
 			return nil, fmt.Errorf("policy %s: %w", p.name, err)
 		}
-	}
-	plan := new(loop.Plan)
-	if err := strictly(text, plan); err != nil {
-		return nil, fmt.Errorf("policy %s: %w", p.name, err)
 	}
 	if err := plan.Check(); err != nil {
 		return nil, fmt.Errorf("policy %s: %w", p.name, err)

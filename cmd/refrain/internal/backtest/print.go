@@ -83,6 +83,29 @@ func shortTime(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
+// PrintSweep writes a table, a line for each level.
+func PrintSweep(out io.Writer, s *progress.Sweep) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\tsame\tkept\tlost\tunknown\tsaves iterations\ttokens\tcost\n", s.Field)
+	for i := range s.Levels {
+		l := &s.Levels[i]
+		note := ""
+		if s.Now != nil && l.Value == *s.Now {
+			note = "  now"
+		}
+		if i == s.Safe {
+			note += "  saves most without a loss"
+		}
+		cost := strconv.FormatFloat(l.Saved.Cost, 'g', 4, 64)
+		if l.Saved.Unpriced {
+			cost = "unknown"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s%s\n", strconv.FormatFloat(l.Value, 'g', -1, 64), l.Same, l.Kept,
+			l.Lost, l.Unknown, l.Saved.Iterations, l.Saved.Tokens, cost, note)
+	}
+	return w.Flush()
+}
+
 // PrintJSON writes all there is to know.
 func PrintJSON(out io.Writer, rec *progress.Recording, rows []Row) error {
 	enc := progress.NewJSON(out)

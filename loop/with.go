@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package backtest
+package loop
 
 import (
 	"bytes"
@@ -14,30 +14,34 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/loop"
 )
 
-// set changes one field of a plan in JSON.
-func set(text []byte, s setting) ([]byte, error) {
+// With returns a copy of the plan with another value of one field, for back-tests and forms. The path
+// has the JSON names of the fields, with dots: score.min_delta_percent, or steps.critic.retry.attempts.
+// The value is in JSON, but texts need no quotes, a time can be 90s or a number of seconds, and null
+// removes the field. The result is not checked; see [Plan.Check].
+func (p *Plan) With(path, value string) (*Plan, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber() // as they stand
 	var plan any
 	if err := d.Decode(&plan); err != nil {
 		return nil, err
 	}
-	w := walk(s)
-	plan, err := w.into(plan, reflect.TypeFor[loop.Plan](), strings.Split(strings.NewReplacer("[", ".", "]",
-		"").Replace(s.path), "."))
+	w := walk{path, value}
+	plan, err = w.into(plan, reflect.TypeFor[Plan](), strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(path), "."))
 	if err != nil {
 		return nil, err
 	}
-	changed, err := json.Marshal(plan)
-	if err != nil {
+	if text, err = json.Marshal(plan); err != nil {
 		return nil, err
 	}
-	// Told here, so that the error names the setting.
-	if err := strictly(changed, new(loop.Plan)); err != nil {
-		return nil, fmt.Errorf("%s=%s: %w", s.path, s.value, inWords(err))
+	changed := new(Plan)
+	if err := strictly(text, changed); err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", path, value, inWords(err))
 	}
 	return changed, nil
 }
@@ -82,7 +86,7 @@ func (w walk) into(v any, t reflect.Type, rest []string) (any, error) {
 		return w.leaf(t)
 	}
 	switch {
-	case t == reflect.TypeFor[loop.Condition]():
+	case t == reflect.TypeFor[Condition]():
 		if expr, plain := v.(string); plain {
 			v = map[string]any{"expr": expr}
 		}
@@ -188,7 +192,7 @@ func (w walk) leaf(t reflect.Type) (any, error) {
 		return nil, nil
 	}
 	switch {
-	case t == reflect.TypeFor[loop.Duration]():
+	case t == reflect.TypeFor[Duration]():
 		if seconds, err := strconv.ParseFloat(w.value, 64); err == nil {
 			return time.Duration(seconds * float64(time.Second)).String(), nil
 		}
@@ -196,7 +200,7 @@ func (w walk) leaf(t reflect.Type) (any, error) {
 			return nil, fmt.Errorf("%s=%s: give a time such as 90s or 5m", w.path, w.value)
 		}
 		return w.value, nil
-	case t.Kind() == reflect.String, t == reflect.TypeFor[loop.Condition]() && !strings.HasPrefix(w.value, "{"):
+	case t.Kind() == reflect.String, t == reflect.TypeFor[Condition]() && !strings.HasPrefix(w.value, "{"):
 		return w.value, nil
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String && !strings.HasPrefix(w.value, "["):
 		list := []any{}
