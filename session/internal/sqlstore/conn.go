@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"io"
 )
 
 // conn is a connection that the store keeps, with its statements: to take one from the pool for
@@ -19,6 +20,7 @@ type conn struct {
 
 	sql   *sql.Conn // nil: not connected
 	stmts map[string]*sql.Stmt
+	many  map[string]driver.Stmt // of each
 }
 
 func (c *conn) connect() error {
@@ -29,7 +31,7 @@ func (c *conn) connect() error {
 	if err != nil {
 		return err
 	}
-	c.sql, c.stmts = conn, make(map[string]*sql.Stmt)
+	c.sql, c.stmts, c.many = conn, make(map[string]*sql.Stmt), make(map[string]driver.Stmt)
 	return nil
 }
 
@@ -48,9 +50,14 @@ func (c *conn) disconnect() {
 	for _, stmt := range c.stmts {
 		stmt.Close()
 	}
-	_ = c.sql.Raw(func(any) error { return driver.ErrBadConn }) // so that it is not used again
+	_ = c.sql.Raw(func(any) error {
+		for _, stmt := range c.many {
+			stmt.Close()
+		}
+		return driver.ErrBadConn // so that it is not used again
+	})
 	_ = c.sql.Close()
-	c.sql, c.stmts = nil, nil
+	c.sql, c.stmts, c.many = nil, nil, nil
 }
 
 // exec runs a statement, and says how many rows it changed.
@@ -73,6 +80,42 @@ func (c *conn) query(text string, args ...any) (*sql.Rows, error) {
 		return nil, err
 	}
 	return stmt.QueryContext(c.ctx, args...)
+}
+
+// each runs a statement that yields many rows, of so many columns, and has them read one by one,
+// without what package sql does for each. The row is valid until the next one.
+func (c *conn) each(text string, columns int, read func(row []driver.Value) error, args ...int64) error {
+	return c.sql.Raw(func(raw any) error {
+		stmt := c.many[text]
+		if stmt == nil {
+			var err error
+			stmt, err = raw.(driver.ConnPrepareContext).PrepareContext(c.ctx, c.store.dialect.sql(text))
+			if err != nil {
+				return err
+			}
+			c.many[text] = stmt
+		}
+		named := make([]driver.NamedValue, len(args))
+		for i, arg := range args {
+			named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
+		}
+		rows, err := stmt.(driver.StmtQueryContext).QueryContext(c.ctx, named)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for row := make([]driver.Value, columns); ; {
+			switch err := rows.Next(row); {
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return err
+			}
+			if err := read(row); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // row reads one row, and reports whether there is one.

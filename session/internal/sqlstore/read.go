@@ -4,7 +4,7 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"sync"
 
@@ -113,59 +113,31 @@ func (q *snapshot) try(ctx context.Context, begin string, look func(q *snapshot)
 
 // events are those with a number from first to last.
 func (q *snapshot) events(id, first, last int64) ([]*session.Event, error) {
-	rows, err := q.query(selectEvents, id, first, last)
-	if err != nil {
-		return nil, err
-	}
-	return scanEvents(rows, first, last-first+1)
+	return q.scan(selectEvents, first, last-first+1, id, first, last)
 }
 
 // outline are those with a number from first to last, without their long texts.
 func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
-	rows, err := q.query(selectOutline, id, first, last)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	evs, d := room(last - first + 1)
-	var data sql.RawBytes
-	var omitted int64
-	for rows.Next() {
-		if err := rows.Scan(&data, &omitted); err != nil {
-			return nil, err
-		}
-		ev, err := decodeEvent(d, first+int64(len(evs)), data, nil)
-		if err != nil {
-			return nil, err
-		}
-		ev.Omitted = omitted
-		evs = append(evs, ev)
-	}
-	return evs, rows.Err()
+	return q.scan(selectOutline, first, last-first+1, id, first, last)
 }
 
-// room is for n events, or fewer.
-func room(n int64) ([]*session.Event, *eventjson.Decoder) {
+// scan reads rows of events, n or fewer, of which the first one has that number; with a n of 0
+// nobody knows how many. Beside the event's JSON is its texts, or how many bytes they have.
+func (q *snapshot) scan(text string, first, n int64, args ...int64) ([]*session.Event, error) {
 	n = min(n, 1024)
-	return make([]*session.Event, 0, n), &eventjson.Decoder{Expect: int(n)}
-}
-
-// scanEvents reads rows of events, n or fewer; the first one has that number.
-func scanEvents(rows rows, first, n int64) ([]*session.Event, error) {
-	defer rows.Close()
-	evs, d := room(n)
-	var data, texts sql.RawBytes
-	for rows.Next() {
-		if err := rows.Scan(&data, &texts); err != nil {
-			return nil, err
+	evs := make([]*session.Event, 0, n)
+	d := eventjson.Decoder{Expect: int(n)}
+	err := q.each(text, 2, func(row []driver.Value) error {
+		data, _ := row[0].([]byte)
+		texts, _ := row[1].([]byte)
+		ev, err := decodeEvent(&d, first+int64(len(evs)), data, texts)
+		if err == nil {
+			ev.Omitted, _ = row[1].(int64)
+			evs = append(evs, ev)
 		}
-		ev, err := decodeEvent(d, first+int64(len(evs)), data, texts)
-		if err != nil {
-			return nil, err
-		}
-		evs = append(evs, ev)
-	}
-	return evs, rows.Err()
+		return err
+	}, args...)
+	return evs, err
 }
 
 // decodeEvent makes an event of its row. A session has no gap in its numbers.

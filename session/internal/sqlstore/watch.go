@@ -85,11 +85,8 @@ func (s *Store) watch(ctx context.Context, key lease.Key, seen int64, yield func
 // since reads the next events after one.
 func (s *Store) since(ctx context.Context, key lease.Key, id, seen int64) (evs []*session.Event, err error) {
 	err = s.read(ctx, func(q *snapshot) error {
-		rows, err := q.query(selectNew, id, seen)
-		if err != nil {
-			return err
-		}
-		if evs, err = scanEvents(rows, seen+1, 0); err != nil || len(evs) > 0 {
+		var err error
+		if evs, err = q.scan(selectNew, seen+1, 0, id, seen); err != nil || len(evs) > 0 {
 			return err
 		}
 		ok, err := q.row(selectThere, []any{id}, &id)
