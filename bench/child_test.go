@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,9 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
 // The runs at once, and the iterations of each.
@@ -25,48 +21,13 @@ const (
 	iterations = 20
 )
 
-// childVar tells a process of this test binary to do one of children once, in the
-// folder that folderVar names.
-const (
-	childVar  = "REFRAIN_BENCH_CHILD"
-	folderVar = "REFRAIN_BENCH_FOLDER"
-)
-
-// children is work that a process of its own does, as its memory is measured. It
-// returns the number of events.
-var children = map[string]func(folder string) (int, error){
-	"nothing": func(string) (int, error) { return 0, nil },
-	"plain":   func(string) (int, error) { return manyRuns(session.InMemoryService(), false, sessions, iterations) },
-	"marks":   func(string) (int, error) { return manyRuns(session.InMemoryService(), true, sessions, iterations) },
-	"sqlite": func(folder string) (n int, err error) {
-		svc, err := sqlite.Open(context.Background(), filepath.Join(folder, "runs.db"), sqlite.Config{})
-		if err != nil {
-			return 0, err
-		}
-		n, err = manyRuns(svc, true, sessions, iterations)
-		return n, errors.Join(err, svc.Close())
-	},
-}
-
-// done is what a child prints: how many events, in how many nanoseconds.
+// done is what ./atonce prints: how many events, in how many nanoseconds.
 type done struct {
 	Events int
 	Wall   time.Duration
 }
 
 func TestMain(m *testing.M) {
-	if name := os.Getenv(childVar); name != "" {
-		began := time.Now()
-		n, err := children[name](os.Getenv(folderVar))
-		if err == nil {
-			err = json.NewEncoder(os.Stdout).Encode(done{n, time.Since(began)})
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	// Eino's memory grows fast. Near the limit the collector works harder; its guard
 	// gives up.
 	debug.SetMemoryLimit(memoryLimit)
@@ -110,18 +71,20 @@ const exitLimit = 3
 // folderOfPrograms is where build has put them; empty before.
 var folderOfPrograms string
 
-// built is the programs that are measured.
-type built struct{ refrain, spent string }
+// built is the programs that are measured, and the one that measures.
+type built struct{ refrain, spent, atonce string }
 
-// build makes refrain as people get it, and spent, once.
+// build makes refrain as people get it, and the programs beside the tests, once.
 var build = sync.OnceValues(func() (b built, err error) {
 	if folderOfPrograms, err = os.MkdirTemp("", "refrain-gates-"); err != nil {
 		return b, err
 	}
 	b.refrain, b.spent = filepath.Join(folderOfPrograms, "refrain"), filepath.Join(folderOfPrograms, "spent")
+	b.atonce = filepath.Join(folderOfPrograms, "atonce")
 	for _, args := range [][]string{
 		{"build", "-C", "..", "-ldflags=-s -w", "-o", b.refrain, "./cmd/refrain"},
 		{"build", "-ldflags=-s -w", "-o", b.spent, "./spent"},
+		{"build", "-ldflags=-s -w", "-o", b.atonce, "./atonce"},
 	} {
 		if out, err := exec.CommandContext(context.Background(), "go", args...).CombinedOutput(); err != nil {
 			return b, fmt.Errorf("go %v: %w\n%s", args, err, out)

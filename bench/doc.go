@@ -31,7 +31,8 @@
 // are in the folder that TMPDIR names, which has to be on a disk.
 //
 // Programs that are measured as a whole run below ./spent, which reports their time, the
-// peak of their memory, and how many bytes they have read.
+// peak of their memory, and how many bytes they have read. Many runs at once are the
+// program ./atonce: the process of these tests has Eino in it, which takes 17 MB.
 //
 // The exact half of each goal is an ordinary test beside the code that it is about, so
 // that CI fails where it is missed: allocations and bytes of an event, commits, reads of

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/schema"
+	"github.com/refrain-dev/refrain/bench/ours"
 )
 
 // memoryLimit is the memory in bytes at which a run of the peer is given up.
@@ -42,7 +43,7 @@ func (a *einoAgent) Run(ctx context.Context, _ *adk.AgentInput, _ ...adk.AgentRu
 func einoLoop(iterations int) (adk.Agent, error) {
 	var subs []adk.Agent
 	g := new(guard)
-	for _, name := range names {
+	for _, name := range ours.Names {
 		subs = append(subs, &einoAgent{name: name, guard: g})
 	}
 	return adk.NewLoopAgent(context.Background(), &adk.LoopAgentConfig{

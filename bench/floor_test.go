@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/refrain-dev/refrain/bench/ours"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -50,7 +51,7 @@ var (
 	}
 	fullEvent = floorKind[session.Event]{
 		event: func(author string, iteration int) *session.Event {
-			ev := newEvent(context.Background(), "run-1")
+			ev := ours.NewEvent(context.Background(), "run-1")
 			ev.Author, ev.Iteration = author, iteration
 			return ev
 		},
@@ -66,7 +67,7 @@ func (k floorKind[E]) agent(name string, iteration int) iter.Seq2[*E, error] {
 func (k floorKind[E]) loop(iterations int) iter.Seq2[*E, error] {
 	return func(yield func(*E, error) bool) {
 		for i := range iterations {
-			for _, name := range names {
+			for _, name := range ours.Names {
 				for ev, err := range k.agent(name, i+1) {
 					if !yield(ev, err) {
 						return
@@ -130,7 +131,7 @@ func bareConcurrent[E any](k floorKind[E]) func(int, int) (op, error) {
 		return func() (int, error) {
 			var mu sync.Mutex
 			kept := make(map[string]*thread[E])
-			return atOnce(sessions, func(id string) (int, error) {
+			return ours.AtOnce(sessions, func(id string) (int, error) {
 				s := newThread[E]()
 				mu.Lock()
 				kept[id] = s
@@ -157,7 +158,7 @@ func count[E any](events iter.Seq2[E, error]) (n int, err error) {
 func eventsAlone(n int) op {
 	return func() (int, error) {
 		for range n {
-			made = newEvent(context.Background(), "run-1")
+			made = ours.NewEvent(context.Background(), "run-1")
 		}
 		return n, nil
 	}

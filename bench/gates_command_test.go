@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -174,14 +175,9 @@ sub_agents:
 // 1,000 runs of 20 iterations at once: how fast in this process, and how much memory a
 // process of its own takes. Those on SQLite take long, so both are measured there.
 func manyAtOnce(t *testing.T, tb *table) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	peaks, disk := make(map[string]series), series(nil)
 	child := func(name string) {
-		folder := newFolder(t)
-		one := spend(t, folder, []string{childVar + "=" + name, folderVar + "=" + folder}, exe)
+		one := spend(t, newFolder(t), nil, programs(t).atonce, name, strconv.Itoa(sessions), strconv.Itoa(iterations))
 		var d done
 		if err := json.Unmarshal([]byte(one.Stdout), &d); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/bench/ours"
 )
 
 // The loop agent alone.
@@ -99,7 +100,7 @@ func modelTurns(t *testing.T, tb *table) {
 		const n = 1000
 		for range n {
 			answered = answers.answer()
-			made = newEvent(t.Context(), "run-1")
+			made = ours.NewEvent(t.Context(), "run-1")
 		}
 		return n, nil
 	}))

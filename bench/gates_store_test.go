@@ -18,6 +18,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/bench/ours"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -51,12 +52,12 @@ func commits(t *testing.T, tb *table) {
 			t.Fatal(err)
 		}
 		svc, _ := openStore(t, sqlite.Config{Relaxed: true})
-		r, err := newRunner(root, svc, true)
+		r, err := ours.NewRunner(root, svc, true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := committed.Load()
-		if _, err := said(runIn(r, "s")); err != nil {
+		if _, err := ours.Said(ours.Run(r, "s")); err != nil {
 			t.Fatal(err)
 		}
 		return float64(committed.Load() - before)
@@ -93,7 +94,7 @@ func newSession(t *testing.T, svc session.Service) session.Session {
 
 // appended is an event as a step says it.
 func appended() *session.Event {
-	ev := newEvent(context.Background(), "e-1")
+	ev := ours.NewEvent(context.Background(), "e-1")
 	ev.Author, ev.Address, ev.Iteration, ev.Attempt = "critic", "story/refine[3]/critic", 3, 1
 	return ev
 }
@@ -343,7 +344,7 @@ func resume(t *testing.T, tb *table) {
 		rounds int
 	}{{1_000, 50, 7}, {10_000, 500, 5}} {
 		path, id := cutOff(t, g.at)
-		loop, err := oursLoop(g.at + 10)
+		loop, err := ours.Loop(g.at + 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,15 +367,15 @@ func resume(t *testing.T, tb *table) {
 func cutOff(t *testing.T, iterations int) (path, id string) {
 	t.Helper()
 	svc, path := openStore(t, sqlite.Config{Relaxed: true})
-	loop, err := oursLoop(iterations + 10)
+	loop, err := ours.Loop(iterations + 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRunner(loop, svc, true)
+	r, err := ours.NewRunner(loop, svc, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ev, err := range runIn(r, "s") {
+	for ev, err := range ours.Run(r, "s") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +401,7 @@ func resumeCopy(t *testing.T, loop agent.Agent, path, id string) (c cost, err er
 	}
 	data = nil
 	svc := openAt(t, copied, sqlite.Config{})
-	r, err := newRunner(loop, svc, true)
+	r, err := ours.NewRunner(loop, svc, true)
 	if err != nil {
 		return c, err
 	}

@@ -4,19 +4,16 @@ package bench
 
 import (
 	"fmt"
+	"github.com/refrain-dev/refrain/bench/ours"
 	"slices"
 	"testing"
 )
 
-// What every event says: 40 bytes of text and one key.
+// What every event says, by whom and where.
 const (
-	text = "The critic says: shorten the last line.\n"
-	key  = "draft"
+	text, key = ours.Text, ours.Key
+	app, user = ours.App, ours.User
 )
-
-var _ = [1]int{}[len(text)-40] // it is 40 bytes
-
-var names = []string{"writer", "critic", "editor"}
 
 // implementation is one way to do the work.
 type implementation struct {
