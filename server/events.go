@@ -4,6 +4,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -112,7 +114,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 			if wait := snapshotEvery - time.Since(at); wait > 0 {
 				later = time.After(wait)
 			} else {
-				text, seq, err := f.snapshot(r.Context())
+				text, seq, err := f.snapshot(languageOf(r))
 				if err != nil {
 					return nil
 				}
@@ -142,6 +144,12 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
+}
+
+// languageOf is the language in which somebody wants to read: lang in the query, or what the browser
+// says.
+func languageOf(r *http.Request) progress.Language {
+	return progress.LanguageOf(cmp.Or(r.URL.Query().Get("lang"), r.Header.Get("Accept-Language")))
 }
 
 func quoted(text string) []byte { return []byte(strconv.Quote(text)) }

@@ -123,7 +123,6 @@ func TestSnapshots(t *testing.T) {
 		Loops []struct {
 			Loop  string
 			Count int
-			Trend string
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -155,6 +154,13 @@ func TestSnapshots(t *testing.T) {
 	}
 	var direct snap
 	s.ok("GET", "/api/v1/runs/"+id, nil, &direct)
+	var said struct {
+		Outlooks []struct{ Words struct{ Sentence string } }
+	}
+	text := s.ok("GET", "/api/v1/runs/"+id+"?lang=pt-BR", nil, &said).body
+	if len(said.Outlooks) != 1 {
+		t.Errorf("the outlooks are %s", text)
+	}
 	if direct.Seq != last.Seq || direct.Status != "completed" {
 		t.Errorf("the run is %+v", direct)
 	}

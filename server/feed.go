@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -44,8 +43,13 @@ type feed struct {
 	status     string // as the log and the lease say
 	drivenBy   string
 
-	shown   []byte // the snapshot of a version
-	shownAt int64
+	shown map[progress.Language]shown
+}
+
+// shown is the snapshot of a version.
+type shown struct {
+	text    []byte
+	version int64
 }
 
 // line is an event as clients get it.
@@ -198,7 +202,7 @@ func (f *feed) fold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	live, sees := new(progress.Live), &progress.Watch{Fold: progress.Fold{Whole: log.Wholes.Of}}
+	live, sees := &progress.Live{Whole: log.Wholes.Of}, &progress.Watch{Fold: progress.Fold{Whole: log.Wholes.Of}}
 	last := progress.LastRun(log.Events)
 	for ev := range log.Wholes.Recent(last) {
 		live.Add(ev)
@@ -347,17 +351,16 @@ type snapshot struct {
 	Seq int64 `json:"seq"`
 	*runlog.Report
 	Loops []loopView `json:"loops"`
+	// Outlooks are what is to be said of the loops: the sentence, the ledger, the forecast.
+	Outlooks []progress.Outlook `json:"outlooks"`
 	// Now is the time of the server.
 	Now time.Time `json:"now"`
 }
 
-// loopView is what is computed of a loop. The iterations in the tree are the last ones of Count.
+// loopView tells how many iterations a loop has; those in the tree are the last ones.
 type loopView struct {
-	Loop     session.Address `json:"loop"`
-	Count    int             `json:"count"`
-	Trend    string          `json:"trend"`
-	Estimate string          `json:"estimate"`
-	Forecast loop.Forecast   `json:"forecast"`
+	Loop  session.Address `json:"loop"`
+	Count int             `json:"count"`
 }
 
 // How many iterations of a loop are in a snapshot: of an outermost one, and of one in another.
@@ -366,15 +369,15 @@ const (
 	innerIterations = 5
 )
 
-// snapshot tells all about the run, as JSON. It is made once for each change.
-func (f *feed) snapshot(_ context.Context) ([]byte, int64, error) {
+// snapshot tells all about the run, as JSON. It is made once for each change and language.
+func (f *feed) snapshot(lang progress.Language) ([]byte, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return nil, 0, f.err
 	}
-	if f.shown != nil && f.shownAt == f.version {
-		return f.shown, f.folded, nil
+	if was := f.shown[lang]; was.text != nil && was.version == f.version {
+		return was.text, f.folded, nil
 	}
 	sum := progress.Summarize(f.last)
 	if !f.began.IsZero() {
@@ -386,20 +389,22 @@ func (f *feed) snapshot(_ context.Context) ([]byte, int64, error) {
 	tree := *rep.Tree
 	each(tree.Root, func(step *progress.Step) {
 		if step.Loop != nil && step.Loop.Plan != nil && len(snap.Loops) < pageMost {
-			snap.Loops = append(snap.Loops, loopView{
-				Loop: step.Address, Count: len(step.Loop.Iterations), Trend: step.Loop.Trend(),
-				Estimate: step.Loop.Estimate(tree.Now), Forecast: step.Loop.Forecast(),
-			})
+			snap.Loops = append(snap.Loops, loopView{step.Address, len(step.Loop.Iterations)})
 		}
 	})
+	snap.Outlooks = f.live.Tree().Outlooks(lang)
 	tree.Root = clip(tree.Root, outerIterations)
 	rep.Tree = &tree
 	text, err := progress.MarshalJSON(snap)
 	if err != nil {
 		return nil, 0, err
 	}
-	f.shown, f.shownAt = []byte(masked(string(text))), f.version
-	return f.shown, f.folded, nil
+	now := shown{[]byte(masked(string(text))), f.version}
+	if f.shown == nil {
+		f.shown = make(map[progress.Language]shown)
+	}
+	f.shown[lang] = now
+	return now.text, f.folded, nil
 }
 
 // clip is a copy of a step with the last iterations of its loops.

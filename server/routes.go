@@ -46,10 +46,35 @@ var v1 = []route{
 	{"GET", "/openapi.json", (*Server).openAPI},
 }
 
+// adk are the operations of ADK's REST API.
+var adk = []route{
+	{"GET", "/list-apps", (*Server).adkApps},
+	{"POST", "/run", (*Server).adkRun},
+	{"POST", "/run_sse", (*Server).adkRunSSE},
+	{"GET", "/run_live", (*Server).adkNotHere},
+	{"GET", "/apps/{app}/users/{user}/sessions", (*Server).adkSessions},
+	{"POST", "/apps/{app}/users/{user}/sessions", (*Server).adkCreate},
+	{"GET", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkSession},
+	{"POST", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkCreate},
+	{"PATCH", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkPatch},
+	{"DELETE", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkDelete},
+	{"GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts", (*Server).adkArtifacts},
+	{"GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", (*Server).adkArtifact},
+	{"GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}/versions/{version}", (*Server).adkArtifact},
+	{"DELETE", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", (*Server).adkDeleteArtifact},
+	{"GET", "/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", (*Server).adkNotHere},
+	{"GET", "/debug/trace/{event}", (*Server).adkNotHere},
+	{"GET", "/debug/trace/session/{session}", (*Server).adkSessionTrace},
+	{"GET", "/apps/{app}/eval_sets", (*Server).adkNotHere},
+	{"POST", "/apps/{app}/eval_sets/{set}", (*Server).adkNotHere},
+	{"GET", "/apps/{app}/eval_results", (*Server).adkNotHere},
+}
+
 // routes is the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	s.register(mux, "/api/v1", v1)
+	s.register(mux, "/api", adk)
 	mux.Handle("GET /healthz", s.answering((*Server).healthy))
 	mux.Handle("GET /readyz", s.answering((*Server).ready))
 	mux.Handle("/api/", s.answering((*Server).noRoute))

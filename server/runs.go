@@ -152,12 +152,11 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.leave()
-	body, seq, err := f.snapshot(r.Context())
+	body, _, err := f.snapshot(languageOf(r))
 	if err != nil {
 		return err
 	}
-	tag := `W/"` + strconv.FormatInt(seq, 10) + "-" + strconv.Itoa(len(body)) + `"`
-	w.Header().Set("ETag", tag)
+	w.Header().Set("Vary", "Accept-Language")
 	w.Header().Set("Content-Type", "application/json")
 	_ = s.inTime(w)
 	_, _ = w.Write(append(slices.Clip(body), '\n'))

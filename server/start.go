@@ -3,6 +3,7 @@
 package server
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -73,6 +74,9 @@ func (l *limits) put(p *program.Program) (bool, error) {
 	}
 	return any, nil
 }
+
+// newID makes up an ID.
+func newID() string { return "r_" + strings.ToLower(rand.Text()[:8]) }
 
 // maxID is how many characters the ID of a run may have.
 const maxID = 64
@@ -257,8 +261,10 @@ func (s *Server) startedBy(r *http.Request, id string) (request string, known bo
 // errHere makes the files in problems those of the folder, as clients know them.
 func (s *Server) errHere(err error) error {
 	if all, ok := errors.AsType[definition.Problems](err); ok {
+		here := filepath.ToSlash(s.cfg.Dir) + "/"
 		for _, one := range all {
-			one.File = strings.TrimPrefix(filepath.ToSlash(one.File), filepath.ToSlash(s.cfg.Dir)+"/")
+			one.File = strings.TrimPrefix(filepath.ToSlash(one.File), here)
+			one.Message, one.Hint = strings.ReplaceAll(one.Message, here, ""), strings.ReplaceAll(one.Hint, here, "")
 		}
 	}
 	return err

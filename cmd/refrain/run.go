@@ -34,6 +34,7 @@ type runFlags struct {
 	model       string
 	record      string
 	zeroOnLimit bool
+	watch       bool
 }
 
 func newRun(e *term.Env) *cobra.Command {
@@ -99,6 +100,8 @@ providers and the keys that they need.`,
 	graceFlag(fl, &f.grace)
 	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain "+
 		"verify and refrain backtest")
+	fl.BoolVar(&f.watch, "watch", false, "say where the run can be watched in a browser, if refrain serve serves the "+
+		"same store")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
@@ -182,6 +185,13 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	req := supervisor.Request{
 		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
 		State: state, Started: started, Program: prog,
+	}
+	if f.watch {
+		say := "no server serves this store; start one with: refrain serve"
+		if at := s.Served(e, f.session); at != "" {
+			say = "Watch it at " + at
+		}
+		fmt.Fprintln(e.Stderr, say)
 	}
 	if f.detach {
 		return live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Brief: live.AsksFirst(def.Root)})

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// U4, U12: definitions are written, and nobody's change is lost.
+func TestDefinitions(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting, "other/loop.yaml": counting, "values.yaml": "image: nginx\n"})
+	var list struct {
+		Definitions []struct {
+			Name, File string
+			Valid      bool
+		}
+	}
+	s.ok("GET", "/api/v1/definitions", nil, &list)
+	var names []string
+	for _, d := range list.Definitions {
+		names = append(names, d.Name+" "+d.File)
+	}
+	if diff := cmp.Diff([]string{"counting counting.yaml", "other other/loop.yaml"}, names); diff != "" {
+		t.Errorf("definitions (-want +got):\n%s", diff)
+	}
+	path := "/api/v1/definitions/counting"
+	first := s.ok("GET", path, nil, nil).header.Get("ETag")
+	if got := s.ok("GET", path, nil, nil, "Accept", "application/yaml"); string(got.body) != counting {
+		t.Errorf("the text is %s", got.body)
+	}
+	if got := s.do("GET", path, nil, "If-None-Match", first); got.status != http.StatusNotModified {
+		t.Errorf("the same again: %d", got.status)
+	}
+	changed := strings.Replace(counting, "max_iterations: 40", "max_iterations: 4 # fewer", 1)
+	s.refused(428, "no_etag", "PUT", path, changed)
+	s.refused(412, "changed", "PUT", path, changed, "If-Match", `"old"`)
+	s.refused(412, "exists", "PUT", path, changed, "If-None-Match", "*")
+	s.refused(422, "bad_definition", "PUT", path, "name: counting\nmax_iteration: 4\n", "If-Match", first)
+	second := s.ok("PUT", path, changed, nil, "If-Match", first).header.Get("ETag")
+	s.refused(412, "changed", "PUT", path, counting, "If-Match", first)
+	s.refused(412, "changed", "DELETE", path, nil, "If-Match", first)
+	if text, err := os.ReadFile(filepath.Join(s.dir, "counting.yaml")); err != nil || string(text) != changed {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	s.ok("DELETE", path, nil, nil, "If-Match", second)
+	s.refused(404, "definition_not_found", "GET", path, nil)
+	if got := s.ok("PUT", "/api/v1/definitions/new", counting, nil); got.status != http.StatusCreated {
+		t.Errorf("a new one: %d", got.status)
+	}
+	s.refused(412, "changed", "PUT", "/api/v1/definitions/gone", counting, "If-Match", first)
+}
+
+// C20: the problems of a text have their positions, and the changes that solve them.
+func TestValidate(t *testing.T) {
+	s := open(t, nil)
+	type checked struct {
+		Valid    bool
+		Problems []struct {
+			Line, Column, Length int
+			Code, Severity       string
+			Fixes                []struct {
+				Line, Column, Length int
+				Text                 string
+			}
+		}
+		Agents []struct{ Name, Type string }
+		Stops  []struct{ Reason string }
+	}
+	var got checked
+	s.ok("POST", "/api/v1/definitions:validate", strings.Replace(counting, "max_iterations", "max_iteration", 1), &got)
+	if got.Valid || len(got.Problems) == 0 || got.Problems[0].Line != 2 || len(got.Problems[0].Fixes) != 1 ||
+		got.Problems[0].Fixes[0].Text != "max_iterations" {
+		t.Errorf("got %+v", got)
+	}
+	got = checked{}
+	s.ok("POST", "/api/v1/definitions:validate", counting, &got)
+	if !got.Valid || len(got.Agents) != 3 || got.Agents[0].Type != "loop" || len(got.Stops) == 0 {
+		t.Errorf("got %+v", got)
+	}
+	got = checked{}
+	s.ok("POST", "/api/v1/definitions:validate", "name: x\ncommand: [ls]\n", &got)
+	if got.Valid {
+		t.Error("a command of a client is valid")
+	}
+	s.ok("POST", "/api/v1/definitions:validate", "a: [", &got)
+}
+
+// U5, U6: a form changes the text, and leaves comments as they are.
+func TestEdit(t *testing.T) {
+	s := open(t, nil)
+	text := "name: counting # ours\n" + strings.TrimPrefix(counting, "name: counting\n")
+	var got struct{ Text string }
+	s.ok("POST", "/api/v1/definitions:edit", map[string]any{"text": text, "changes": []map[string]any{
+		{"op": "set", "path": "max_iterations", "value": 7},
+		{"op": "move", "path": "sub_agents", "from": 1, "to": 0},
+		{"op": "rename_agent", "path": "say", "name": "tell"},
+	}}, &got)
+	if !strings.Contains(got.Text, "name: counting # ours") || !strings.Contains(got.Text, "max_iterations: 7") ||
+		strings.Index(got.Text, "name: tell") > strings.Index(got.Text, "name: count\n") {
+		t.Errorf("the text is\n%s", got.Text)
+	}
+	s.refused(422, "cannot_edit", "POST", "/api/v1/definitions:edit", map[string]any{"text": text, "changes": []map[string]any{{"op": "remove", "path": "nothing"}}})
+	s.refused(400, "bad_request", "POST", "/api/v1/definitions:edit", map[string]any{"text": text, "changes": []map[string]any{{"op": "explode"}}})
+}

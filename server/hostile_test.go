@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refrain-dev/refrain/server"
+)
+
+// A name that is pointed at the server, and a page of another origin, get nothing.
+func TestWrongHostAndOrigin(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	for _, host := range []string{"evil.example", "evil.example:8080", "127.0.0.1.evil.example", "169.254.169.254", ""} {
+		if host != "" {
+			s.refused(421, "wrong_host", "GET", "/api/v1/runs", nil, "Host", host)
+		}
+	}
+	for _, host := range []string{"localhost:1", "127.0.0.1", "[::1]:8080", "LOCALHOST"} {
+		s.ok("GET", "/api/v1/runs", nil, nil, "Host", host)
+	}
+	req := map[string]any{"definition": "counting"}
+	s.refused(403, "cross_origin", "POST", "/api/v1/runs", req, "Origin", "https://evil.example")
+	s.refused(403, "cross_origin", "POST", "/api/v1/runs", req, "Sec-Fetch-Site", "cross-site")
+	s.refused(403, "cross_origin", "DELETE", "/api/v1/definitions/counting", nil, "Origin", "null")
+	s.ok("POST", "/api/v1/runs", req, nil, "Origin", s.url)
+	if text := s.logs.String(); !strings.Contains(text, "a request was refused") {
+		t.Errorf("the log has %q", text)
+	}
+	got := s.do("GET", "/", nil)
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "default-src 'self'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Cross-Origin-Resource-Policy": "same-origin",
+	} {
+		if !strings.Contains(got.header.Get(name), want) {
+			t.Errorf("%s: %q", name, got.header.Get(name))
+		}
+	}
+}
+
+// A token is needed where there is one, and is in no log.
+func TestToken(t *testing.T) {
+	const token = "correct-horse-battery"
+	s := open(t, nil, func(c *server.Config) { c.Token = token })
+	for _, given := range []string{"", "Bearer wrong-horse-battery", "Bearer ", "Basic " + token, token} {
+		s.refused(401, "no_token", "GET", "/api/v1/runs", nil, "Authorization", given)
+	}
+	s.ok("GET", "/api/v1/runs", nil, nil, "Authorization", "Bearer "+token)
+	s.ok("GET", "/healthz", nil, nil)
+	s.refused(401, "no_token", "POST", "/api/v1/login", map[string]any{"token": "wrong-horse-battery"})
+	got := s.ok("POST", "/api/v1/login", map[string]any{"token": token}, nil)
+	cookie := got.header.Get("Set-Cookie")
+	if !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") || strings.Contains(cookie, token) {
+		t.Errorf("the cookie is %q", cookie)
+	}
+	pair, _, _ := strings.Cut(cookie, ";")
+	s.ok("GET", "/api/v1/runs", nil, nil, "Cookie", pair)
+	s.refused(401, "no_token", "GET", "/api/v1/runs", nil, "Cookie", pair+"x")
+	if text := s.logs.String(); strings.Contains(text, "horse") {
+		t.Errorf("the log has %q", text)
+	}
+}
+
+// No name leads out of the folder, whatever way it is written, and no link does.
+func TestNamesStayInTheFolder(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	secret := filepath.Join(t.TempDir(), "secret.yaml")
+	if err := os.WriteFile(secret, []byte("name: secret\ntext: classified\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(s.dir, "link.yaml")); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{"..%2Fsecret", "%2E%2E%2fsecret", "%2Fetc%2Fpasswd", "a%00b", "..", ".hidden", "a%5C..%5Cb", "link", "con%20x"} {
+		for _, method := range []string{"GET", "PUT", "DELETE"} {
+			got := s.do(method, "/api/v1/definitions/"+name, "name: x\ntext: y\n", "If-Match", "*")
+			if got.status < 300 || strings.Contains(string(got.body), "classified") {
+				t.Errorf("%s %s: %d %s", method, name, got.status, got.body)
+			}
+		}
+	}
+	for _, id := range []string{"../x", "a/b", "last", "-x", "", strings.Repeat("x", 65), "a\x00b", "a b"} {
+		if id != "" {
+			s.refused(400, "bad_request", "POST", "/api/v1/runs", map[string]any{"definition": "counting", "id": id})
+		}
+	}
+	if text, err := os.ReadFile(secret); err != nil || string(text) != "name: secret\ntext: classified\n" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+}
+
+// What a client sends starts no programs, reads no files besides the folder's definitions, and brings
+// no keys.
+func TestDefinitionsOfClientsAreNotTrusted(t *testing.T) {
+	s := open(t, map[string]string{
+		"trusted.yaml": "name: trusted\ncommand: [echo, hello]\n", ".env": "SECRET: hidden\n", "notes.txt": "hidden: [\n",
+		".git/config.yaml": "hidden: [\n",
+	})
+	for what, text := range map[string]string{
+		"a command":     "name: x\ncommand: [touch, pwned]\n",
+		"in a loop":     "name: x\nmax_iterations: 1\nsub_agents:\n  - name: y\n    command: [touch, pwned]\n",
+		"a callback":    "name: x\ntext: y\ncallbacks:\n  after_agent: [{command: [touch, pwned]}]\n",
+		"a tool server": "name: x\nmodel: ollama/x\ninstructions: y\ntools:\n  - mcp: {command: [touch, pwned]}\n",
+		"a part":        "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: trusted.yaml\n",
+	} {
+		if got := s.do("POST", "/api/v1/runs", map[string]any{"text": text}); got.status != http.StatusForbidden {
+			t.Errorf("%s: started: %d %s", what, got.status, got.body)
+		}
+		if got := s.do("PUT", "/api/v1/definitions/new", text); got.status != http.StatusForbidden {
+			t.Errorf("%s: written: %d %s", what, got.status, got.body)
+		}
+	}
+	for what, text := range map[string]string{
+		"/etc/passwd":      "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: /etc/passwd\n",
+		"the folder above": "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: ../../etc/passwd\n",
+		"a hidden file":    "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: .env\n",
+		"a hidden folder":  "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: .git/config.yaml\n",
+		"another file":     "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: notes.txt\n",
+		"a script":         "name: x\nmodel: scripted/notes.txt\ninstructions: y\n",
+		"a script outside": "name: x\nmodel: scripted//etc/passwd\ninstructions: y\n",
+		"a key":            "name: x\ntext: sk-ant-api03-" + strings.Repeat("a1B2", 24) + "\n",
+	} {
+		got := s.do("POST", "/api/v1/runs", map[string]any{"text": text})
+		if got.status < 400 || strings.Contains(string(got.body), "hidden:") || strings.Contains(string(got.body), "root:") {
+			t.Errorf("%s: %d %s", what, got.status, got.body)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "pwned")); err == nil {
+		t.Error("a program was started")
+	}
+	// What a person has put there may do it.
+	id := s.run(map[string]any{"definition": "trusted"}).Run
+	if got := s.wait(id); got != "completed" {
+		t.Errorf("the trusted run is %s", got)
+	}
+	// And so may clients, if the server was told so.
+	s.start(func(c *server.Config) { c.AllowCommands = true })
+	s.ok("PUT", "/api/v1/definitions/new", "name: new\ncommand: [echo, x]\n", nil)
+}
+
+// Agents reach no address of the machine or of a private network, also not by a name or a redirect.
+func TestPrivateAddresses(t *testing.T) {
+	reached := make(chan string, 100)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			reached <- conn.RemoteAddr().String()
+			conn.Close()
+		}
+	}()
+	s := open(t, nil)
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1", "192.168.1.1", "172.16.0.1",
+		"100.64.0.1", "[fe80::1]", "[fc00::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "0.0.0.0", "[::]"} {
+		for kind, text := range map[string]string{
+			"http": fmt.Sprintf("name: x\nurl: http://%s:%s/latest/meta-data\noutput_key: out\n", host, port),
+			"a2a":  fmt.Sprintf("name: x\nendpoint: http://%s:%s/a2a\noutput_key: out\n", host, port),
+		} {
+			got := s.do("POST", "/api/v1/runs", map[string]any{"text": text})
+			if got.status != http.StatusCreated {
+				t.Errorf("%s %s: %d %s", kind, host, got.status, got.body)
+				continue
+			}
+			id := got.header.Get("Location")[len("/api/v1/runs/"):]
+			if status := s.wait(id); status != "failed" {
+				t.Errorf("%s %s: the run is %s", kind, host, status)
+			}
+			var row struct{ Runs []listed }
+			s.ok("GET", "/api/v1/runs?q="+id, nil, &row)
+			if len(row.Runs) != 1 || !strings.Contains(row.Runs[0].Error, "private network") {
+				t.Errorf("%s %s: %+v", kind, host, row.Runs)
+			}
+		}
+	}
+	if len(reached) > 0 {
+		t.Errorf("the machine was reached from %s", <-reached)
+	}
+}
+
+// Bodies have limits and types, and what is in them is known.
+func TestOddBodies(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting}, func(c *server.Config) { c.MaxBody = 1 << 16 })
+	s.refused(413, "too_large", "POST", "/api/v1/runs", map[string]any{"text": strings.Repeat("x", 1<<17)})
+	s.refused(413, "too_large", "PUT", "/api/v1/definitions/big", strings.Repeat("# x\n", 1<<15))
+	s.refused(415, "wrong_type", "POST", "/api/v1/runs", "definition: counting")
+	s.refused(400, "bad_request", "POST", "/api/v1/runs", map[string]any{"definition": "counting", "definitoin": "x"})
+	s.refused(400, "bad_request", "POST", "/api/v1/runs", []string{"counting"})
+	s.refused(400, "bad_request", "POST", "/api/v1/runs", nil)
+	s.refused(404, "no_route", "POST", "/api/v1/runs/x:explode", nil)
+	s.refused(404, "no_route", "GET", "/api/v2/runs", nil)
+	// A gigabyte that is announced is refused before it is sent.
+	conn, err := net.Dial("tcp", hostOf(t, s.url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n%s",
+		strings.Repeat("x", 1<<17))
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %v, %v", resp, err)
+	}
+}
+
+func hostOf(t *testing.T, address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// tight is a listener whose connections have hardly room for what nobody reads.
+type tight struct{ net.Listener }
+
+func (l tight) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		err = conn.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	}
+	return conn, err
+}
+
+// A client that does not read is dropped, and neither its run nor other clients wait for it.
+func TestSlowReaders(t *testing.T) {
+	s := open(t, map[string]string{"long.yaml": strings.Replace(counting, "It is {{n}}.", strings.Repeat("It is {{n}}. ", 2000), 1)},
+		func(c *server.Config) { c.WriteTimeout = 200 * time.Millisecond; c.MaxStreams = 4 })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(tight{l}) }()
+	id := s.run(map[string]any{"definition": "long"}).Run
+	for range 4 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.(*net.TCPConn).SetReadBuffer(1024)
+		fmt.Fprintf(conn, "GET /api/v1/runs/%s/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", id)
+	}
+	if got := s.wait(id); got != "completed" {
+		t.Fatalf("the run is %s", got)
+	}
+	// Their places become free when they are dropped.
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for {
+		got := s.do("GET", "/api/v1/runs/"+id+"/events", nil, "Accept", "application/x-ndjson")
+		if got.status == http.StatusOK {
+			if n := strings.Count(string(got.body), "\n"); n != len(s.log(id)) {
+				t.Errorf("%d of %d lines", n, len(s.log(id)))
+			}
+			return
+		}
+		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+			t.Fatalf("got %d %s", got.status, got.body)
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("the slow clients keep their places")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Connections beyond the limit are closed; those within it are served.
+func TestManyConnections(t *testing.T) {
+	s := open(t, nil, func(c *server.Config) { c.MaxConns = 8 })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	var held []net.Conn
+	for range 8 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, conn)
+		fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(soon))
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("there is an answer beyond the limit")
+		} else if late, ok := err.(net.Error); ok && late.Timeout() {
+			t.Error("a connection beyond the limit stays open")
+		}
+		conn.Close()
+	}
+	fmt.Fprint(held[0], "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if _, err := http.ReadResponse(bufio.NewReader(held[0]), nil); err != nil {
+		t.Errorf("a connection that is held: %v", err)
+	}
+	for _, conn := range held {
+		conn.Close()
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// What a model or a definition says commands no terminal and turns no text: it is JSON, escaped.
+func TestTextIsHarmless(t *testing.T) {
+	s := open(t, map[string]string{"odd.yaml": "name: odd\ntext: \"<script>alert(1)</script>\\u202e\\u009b\"\n"})
+	id := s.run(map[string]any{"definition": "odd"}).Run
+	s.wait(id)
+	for _, path := range []string{"", "/events", "/state", "/export"} {
+		got := s.ok("GET", "/api/v1/runs/"+id+path, nil, nil)
+		if strings.ContainsAny(string(got.body), "\u202e\u009b") || !strings.Contains(got.header.Get("Content-Type"), "json") ||
+			got.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v %q", path, got.header, got.body)
+		}
+	}
+}
