@@ -85,7 +85,7 @@ func (r *run) joins(ev *session.Event) bool {
 
 // hold takes an event into the run's view, with the number that it will have in the log.
 func (r *run) hold(ev *session.Event) {
-	r.retell(math.MaxInt64)
+	r.retell(math.MaxInt64, nil)
 	r.complete(ev)
 	ev.Seq = r.view.LastSeq() + 1
 	if ev.ID == "" {

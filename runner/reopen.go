@@ -11,11 +11,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// replay is the replay of the run. The spans are the events that the resumed run leaves
+// begin begins the replay of the run. The spans are the events that the resumed run leaves
 // out: those of steps that were cut off and, with cont, those of the run's end.
-func (p *past) replay(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, mark.Spans, error) {
-	count := p.counting()
-	end, err := drive.End(count)
+func (p *past) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, mark.Spans, error) {
+	end, err := drive.End(p.ends)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,29 +27,42 @@ func (p *past) replay(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.
 	case !cont:
 		return nil, nil, ErrFinished
 	case end.Error != "":
-		back, err = drive.Failed(count, tree)
+		back, err = drive.Failed(p.counting(), tree)
 	default:
-		loops, back, err = drive.StoppedLoops(count, tree)
+		loops, back, err = drive.StoppedLoops(p.counting(), tree)
+	}
+	if err == nil && back != nil {
+		err = p.readAgain(back, tree, cfg)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	replay, err := drive.NewReplay(p.events, p.superseded.Union(back), tree, p.view.Whole, cfg.Prices)
-	if err != nil {
+	if err := p.replay.Begin(p.reader()); err != nil {
 		return nil, nil, err
 	}
-	replay.Reopen(loops...)
-	return replay, back.Union(replay.Superseded()), nil
+	p.replay.Reopen(loops...)
+	return p.replay, back.Union(p.replay.Superseded()), nil
+}
+
+// readAgain reads the run's events without some more of them.
+func (p *past) readAgain(without mark.Spans, tree *drive.Tree, cfg agent.RunConfig) error {
+	whole := p.reader()
+	p.replay = drive.NewReplay(p.superseded.Union(without), tree, cfg.Prices)
+	for ev := range p.outline() {
+		if ev.InvocationID != p.id {
+			continue
+		}
+		if err := p.replay.Add(ev, whole); err != nil {
+			return err
+		}
+	}
+	return p.view.Err()
 }
 
 // counting are the run's events that count.
-func (p *past) counting() []*session.Event {
-	if len(p.superseded) == 0 {
-		return p.events
-	}
-	var count []*session.Event
-	for _, ev := range p.events {
-		if !p.superseded.Has(ev.Seq) {
+func (p *past) counting() (count []*session.Event) {
+	for ev := range p.outline() {
+		if ev.InvocationID == p.id && !p.superseded.Has(ev.Seq) {
 			count = append(count, ev)
 		}
 	}

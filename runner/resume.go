@@ -3,7 +3,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
@@ -134,7 +134,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 			free()
 		}
 	}()
-	past, err := read(view, id)
+	past, err := r.read(view, id, cfg, view.Superseded(), o.view == nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +143,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free, holding: r.holding(),
 	}
 	var gone mark.Spans
-	if run.replay, gone, err = past.replay(r.tree, o.cont, cfg); err != nil {
+	if run.replay, gone, err = past.begin(r.tree, o.cont, cfg); err != nil {
 		return nil, nil, err
 	}
 	resumed, err := past.resume(view, id, r.cfg.Agent.Name(), gone)
@@ -156,11 +156,9 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run.view = view.Rewind(past.before, past.state)
-	run.others, run.behind = append(run.others, resumed), append(past.behind(), resumed)
-	for _, ev := range past.events {
-		if ev.Seq <= past.before {
-			run.memo.restore(run.view, ev)
-		}
+	run.others, run.behind = append(run.others, resumed), behind{past.first, resumed.Seq, past.reader()}
+	for _, ev := range past.early {
+		run.memo.restore(run.view, ev)
 	}
 	if run.agent = r.tree.Find(run.replay.Root()); run.agent == nil {
 		run.agent, err = r.who(view.Rewind(past.first-1, nil).Events(), run.msg)
@@ -183,20 +181,33 @@ func (r *run) again(ev *session.Event) bool {
 	}
 	r.catchUp(ev.Seq)
 	r.view.Replay(ev)
-	if len(r.behind) > 0 && r.behind[0].Seq == ev.Seq {
-		r.behind[0] = ev // it is whole
-	}
-	r.retell(ev.Seq)
+	r.retell(ev.Seq, ev)
 	r.memo.restore(r.view, ev)
 	return true
 }
 
-// retell tells again of the events of the log up to a sequence number.
-func (r *run) retell(seq int64) {
-	for len(r.behind) > 0 && r.behind[0].Seq <= seq {
-		r.view.Retell(r.behind[0])
-		r.behind[0] = nil // a log may be long
-		r.behind = r.behind[1:]
+// behind are the events of a log from the run's first one on that nobody was told of again yet.
+type behind struct {
+	next, last int64
+	read       func(seq int64) *session.Event
+}
+
+// retell tells again of the events of the log up to a sequence number. One of them may be known.
+func (r *run) retell(upTo int64, known *session.Event) {
+	if r.behind.read == nil {
+		return
+	}
+	for ; r.behind.next <= min(upTo, r.behind.last); r.behind.next++ {
+		ev := known
+		if ev == nil || ev.Seq != r.behind.next {
+			ev = r.behind.read(r.behind.next)
+		}
+		if ev != nil { // else it is missing in a session of somebody else
+			r.view.Retell(ev)
+		}
+	}
+	if r.behind.next > r.behind.last {
+		r.behind = behind{}
 	}
 }
 
@@ -218,39 +229,50 @@ func (r *run) note(ev *session.Event) {
 	r.notes = false
 }
 
-// past is what a session's log says of one run. Its events are an outline: the whole
-// ones are in the view's store.
+// past is what a session's log says of one run.
 type past struct {
+	id         string
 	view       *session.View
-	log        []*session.Event
+	log        []*session.Event // its outline; nil if the view remembers it
 	superseded mark.Spans
 	msg        *genai.Content   // that the run was started with
-	events     []*session.Event // the run's own
+	replay     *drive.Replay    // with the run's events
+	ends       []*session.Event // the marks of the run's own step that count
+	early      []*session.Event // the run's, before its first step
 	others     []*session.Event // behind its first step that are no step's, or another run's
-	first      int64            // the first of them
+	first      int64            // the first of the run's events; 0: there are none
 	before     int64            // the last event before its first step
-	state      map[string]any   // as it was then
+	state      map[string]any   // as it was before its first step
 }
 
-func read(view *session.View, id string) (*past, error) {
-	p := &past{view: view, log: slices.Collect(view.Outline()), superseded: view.Superseded(), before: view.LastSeq()}
-	for _, ev := range p.log {
+// read reads the log once, and keeps its outline if nobody else does. superseded are the events that
+// do not count, as far as that is known.
+func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, superseded mark.Spans, keep bool) (*past, error) {
+	p := &past{id: id, view: view, superseded: superseded, before: view.LastSeq(),
+		replay: drive.NewReplay(superseded, r.tree, cfg.Prices)}
+	state, whole := fold{}, view.Reader()
+	began, marked := false, false
+	for ev := range view.Outline() {
+		if keep {
+			p.log = append(p.log, ev)
+		}
 		if s := ev.Mark.Supersedes(); s != nil {
 			p.superseded = p.superseded.Union(s)
 		}
-	}
-	state := fold{}
-	began, marked := false, false
-	for _, ev := range p.log {
-		mine := ev.InvocationID == id
+		mine, counts := ev.InvocationID == id, !p.superseded.Has(ev.Seq)
 		if mine {
-			if p.events == nil {
+			if p.first == 0 {
 				p.first = ev.Seq
 			}
-			p.events = append(p.events, ev)
+			if err := p.replay.Add(ev, whole); err != nil {
+				return nil, err
+			}
 			marked = marked || ev.Mark != nil
 			if ev.Address == "" && ev.Author == "user" && p.msg == nil {
 				p.msg = view.Whole(ev).Content
+			}
+			if counts && isEnd(ev) {
+				p.ends = append(p.ends, ev)
 			}
 		}
 		if !began && mine && ev.Address != "" {
@@ -260,12 +282,18 @@ func read(view *session.View, id string) (*past, error) {
 				state.add(ev)
 			}
 		}
-		switch counts := !p.superseded.Has(ev.Seq); {
+		switch {
 		case !began && (counts || noted(ev)):
 			state.add(ev)
 		case began && counts && (!mine || ev.Address == ""):
 			p.others = append(p.others, ev)
 		}
+		if !began && mine {
+			p.early = append(p.early, ev)
+		}
+	}
+	if !slices.Equal(p.superseded, superseded) { // the session's state does not tell
+		return r.read(view, id, cfg, p.superseded, keep)
 	}
 	if p.state = state.all(view); !began {
 		p.state = statekey.OwnState(view.State())
@@ -273,7 +301,7 @@ func read(view *session.View, id string) (*past, error) {
 	switch err := view.Err(); {
 	case err != nil:
 		return nil, err
-	case p.events == nil:
+	case p.first == 0:
 		return nil, ErrRunNotFound
 	case began && !marked:
 		return nil, ErrNotDurable
@@ -281,12 +309,32 @@ func read(view *session.View, id string) (*past, error) {
 	return p, nil
 }
 
-// behind is the log from the run's first event on.
-func (p *past) behind() []*session.Event {
-	i, _ := slices.BinarySearchFunc(p.log, p.first, func(ev *session.Event, seq int64) int {
-		return cmp.Compare(ev.Seq, seq)
-	})
-	return p.log[i:]
+// outline is that of the log, read once more or not.
+func (p *past) outline() iter.Seq[*session.Event] {
+	if p.log != nil {
+		return slices.Values(p.log)
+	}
+	return p.view.Outline()
+}
+
+// reader reads an event of the log in full, by its sequence number.
+func (p *past) reader() func(seq int64) *session.Event {
+	log, read := p.log, p.view.Reader()
+	if log == nil {
+		return read
+	}
+	return func(seq int64) *session.Event {
+		if i := seq - log[0].Seq; i >= 0 && i < int64(len(log)) && log[i].Seq == seq && log[i].Omitted == 0 {
+			return log[i]
+		}
+		return read(seq)
+	}
+}
+
+// isEnd reports whether an event tells the beginning or the end of a run's own step.
+func isEnd(ev *session.Event) bool {
+	return ev.Mark != nil && (ev.Mark.Kind == mark.KindStepStarted || ev.Mark.Kind == mark.KindStepFinished) &&
+		ev.Address != "" && ev.Address.Parent() == ""
 }
 
 // resume is the mark that says that the run goes on. It undoes what the events
@@ -302,7 +350,7 @@ func (p *past) resume(view *session.View, id, author string, gone mark.Spans) (*
 	}
 	all := p.superseded.Union(gone)
 	left, touched := fold{}, make(map[string]bool)
-	for _, e := range p.log {
+	for e := range p.outline() {
 		switch {
 		case noted(e) || !all.Has(e.Seq):
 			left.add(e)

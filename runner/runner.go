@@ -265,7 +265,7 @@ type run struct {
 
 	replay *drive.Replay    // of a run that is resumed; else nil
 	others []*session.Event // that are no step's, and are still to be replayed
-	behind []*session.Event // of the log from the run's beginning on, that nobody was told of again yet
+	behind behind
 }
 
 // start fetches the session and appends the user's message.
@@ -405,7 +405,7 @@ func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return r.flush()
 	}
-	r.retell(math.MaxInt64)
+	r.retell(math.MaxInt64, nil)
 	r.complete(ev)
 	if err := r.store(ev); err != nil {
 		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", ev.Author, err)}

@@ -136,23 +136,35 @@ func (v *View) Outline() iter.Seq[*Event] {
 	v.mu.Lock()
 	w := v.events
 	v.mu.Unlock()
-	return w.outline()
+	return w.outline(nil)
 }
 
-func (w *window) outline() iter.Seq[*Event] {
-	if w.older == nil || w.older.outline == nil {
-		return w.All()
-	}
+// Marked is Outline without the events that have no mark of one of the kinds. Of a log that the view
+// remembers it looks at no others.
+func (v *View) Marked(kinds ...mark.Kind) iter.Seq[*Event] {
+	v.mu.Lock()
+	w := v.events
+	v.mu.Unlock()
+	return w.outline(kinds)
+}
+
+func (w *window) outline(kinds []mark.Kind) iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
-		if w.before > 0 {
-			for ev := range w.older.outlined(w.first, w.first+int64(w.before)-1) {
+		log := window{log: w.log, from: w.from}
+		if w.older == nil || !w.older.outlines() {
+			log = *w
+		} else if w.before > 0 {
+			for ev := range w.older.outlined(w.first, w.first+int64(w.before)-1, kinds) {
 				if !yield(ev) {
 					return
 				}
 			}
 		}
-		log := window{log: w.log, from: w.from}
-		log.All()(yield)
+		for ev := range log.All() {
+			if isOf(ev, kinds) && !yield(ev) {
+				return
+			}
+		}
 	}
 }
 

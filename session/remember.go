@@ -5,11 +5,15 @@ package session
 import (
 	"iter"
 	"maps"
+	"slices"
+	"sort"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Remember makes the view keep the events that Outline reads from the store, until Forget: a second
 // Outline of the view, or of a view that was rewound from it, reads nothing. Whoever takes up a run
-// reads its log several times. A log that is kept takes about a kilobyte of memory an event.
+// reads its log several times. A log that is kept takes some 150 bytes of memory an event.
 func (v *View) Remember() {
 	if o := v.stored(); o != nil {
 		o.mu.Lock()
@@ -18,13 +22,62 @@ func (v *View) Remember() {
 	}
 }
 
-// Forget is the end of what Remember has begun.
+// Forget is the end of what Remember has begun. A function that Reader has returned still has
+// what it kept.
 func (v *View) Forget() {
 	if o := v.stored(); o != nil {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.remember, o.outlines = false, nil
+		o.remember, o.kept = false, nil
 	}
+}
+
+// Reader returns a function that reads an event of the log, as it is now, by its sequence number,
+// with all its texts; nil if there is no such event. What the view remembers it does not read from
+// the store.
+func (v *View) Reader() func(seq int64) *Event {
+	v.mu.Lock()
+	w := v.events
+	v.mu.Unlock()
+	var kept *packed
+	if w.older != nil {
+		w.older.mu.Lock()
+		kept = w.older.kept
+		w.older.mu.Unlock()
+	}
+	return func(seq int64) *Event {
+		if kept != nil && seq < w.first+int64(w.before) {
+			if ev := w.older.unpacked(kept, seq); ev != nil && ev.Omitted == 0 {
+				return ev
+			}
+		}
+		return w.numbered(seq)
+	}
+}
+
+// numbered is the event with a sequence number; nil if there is none.
+func (w *window) numbered(seq int64) *Event {
+	n := w.Len()
+	if i := seq - w.base(); i >= 0 && i < int64(n) {
+		if ev := w.At(int(i)); ev.Seq == seq {
+			return ev
+		}
+	}
+	i := sort.Search(n, func(i int) bool { return w.At(i).Seq >= seq }) // somebody else's session, with gaps
+	if i < n && w.At(i).Seq == seq {
+		return w.At(i)
+	}
+	return nil
+}
+
+// unpacked is an event that is remembered; nil if it is not.
+func (o *older) unpacked(kept *packed, seq int64) *Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := seq - kept.first; i >= 0 && i < int64(kept.len()) {
+		return kept.at(int(i))
+	}
+	return nil
 }
 
 // stored are the view's events that are in its store; nil if none are.
@@ -62,39 +115,62 @@ func (v *View) Renew(later *View) bool {
 }
 
 // outlined yields the outlines of events that are in the store, from first to last: those that are
-// remembered, and page by page the others.
-func (o *older) outlined(first, last int64) iter.Seq[*Event] {
+// remembered, and page by page the others. If kinds is not nil it yields those with such a mark.
+func (o *older) outlined(first, last int64, kinds []mark.Kind) iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
 		for seq := first; seq <= last; {
-			page := o.outlinePage(first, seq, last)
-			if page == nil {
-				page = []*Event{o.unread(seq)}
-			}
+			page, next := o.outlinePage(first, seq, last, kinds)
 			for _, ev := range page {
-				if seq++; !yield(ev) {
+				if isOf(ev, kinds) && !yield(ev) {
 					return
 				}
 			}
+			seq = next
 		}
 	}
 }
 
-// outlinePage are the next outlines from seq on, of those from first to last; nil if they cannot be
-// read.
-func (o *older) outlinePage(first, seq, last int64) []*Event {
+// outlines reports whether the store makes outlines, or whole events are remembered in their place.
+func (o *older) outlines() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.outlines) > 0 {
-		if from := o.outlines[0].Seq; seq >= from && seq < from+int64(len(o.outlines)) {
-			known := o.outlines[seq-from:]
-			return known[:min(int64(len(known)), last-seq+1)]
+	return o.outline != nil || o.remember
+}
+
+// isOf reports whether an event has a mark of one of the kinds; nil are all events.
+func isOf(ev *Event, kinds []mark.Kind) bool {
+	return kinds == nil || ev.Mark != nil && slices.Contains(kinds, ev.Mark.Kind)
+}
+
+// outlinePage are the next outlines from seq on, of those from first to last, and the number behind
+// them. Of those that are remembered it may leave out what has no such mark.
+func (o *older) outlinePage(first, seq, last int64, kinds []mark.Kind) (page []*Event, next int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kept != nil && seq >= o.kept.first && seq < o.kept.first+int64(o.kept.len()) {
+		next = min(o.kept.first+int64(o.kept.len()), last+1)
+		for ; seq < next && len(page) < packSize; seq++ {
+			if i := int(seq - o.kept.first); kinds == nil || slices.Contains(kinds, o.kept.kind(i)) {
+				page = append(page, o.kept.at(i))
+			}
+		}
+		return page, seq
+	}
+	read := o.outline
+	if read == nil {
+		read = o.load
+	}
+	page = readEvents(read, seq, min(seq+outlineSize-1, last), &o.err)
+	if page == nil {
+		return []*Event{o.unread(seq)}, seq + 1
+	}
+	if o.remember && (o.kept == nil && seq == first || o.kept != nil && o.kept.first+int64(o.kept.len()) == seq) {
+		if o.kept == nil {
+			o.kept = new(packed)
+		}
+		for _, ev := range page {
+			o.kept.add(ev)
 		}
 	}
-	evs := readEvents(o.outline, seq, min(seq+outlineSize-1, last), &o.err)
-	if o.remember && evs != nil {
-		if n := len(o.outlines); n == 0 && seq == first || n > 0 && o.outlines[n-1].Seq == seq-1 {
-			o.outlines = append(o.outlines, evs...)
-		}
-	}
-	return evs
+	return page, seq + int64(len(page))
 }

@@ -125,8 +125,8 @@ func StartedWith(s session.Session) (mark.RunStarted, error) {
 
 func startedWith(view *session.View, id string) (started mark.RunStarted, err error) {
 	found := false
-	for ev := range view.Outline() {
-		if ev.InvocationID != id || ev.Mark == nil {
+	for ev := range view.Marked(mark.KindRunStarted, mark.KindRunTaken) {
+		if ev.InvocationID != id {
 			continue
 		}
 		switch ev.Mark.Kind {

@@ -129,8 +129,8 @@ func (r *Run) restore() error {
 	}
 	var paused mark.RunPaused
 	ended := mark.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
-	for ev := range view.Outline() {
-		if ev.InvocationID != r.run.ID || ev.Mark == nil {
+	for ev := range view.Marked(mark.KindRunPaused, mark.KindRunEnded) {
+		if ev.InvocationID != r.run.ID {
 			continue
 		}
 		switch ev.Mark.Kind {
@@ -284,9 +284,20 @@ func earliest(open []mark.Question) (at time.Time) {
 	return at
 }
 
+// asks reports whether there is a question in a log.
+func asks(view *session.View) bool {
+	for range view.Marked(mark.KindAsked) {
+		return true
+	}
+	return false
+}
+
 // unanswered are the questions of a run that nobody has answered, in the order in
 // which they were asked.
 func unanswered(view *session.View, id string) (open []mark.Question, err error) {
+	if !asks(view) {
+		return nil, view.Err()
+	}
 	type asked struct {
 		mark.Question
 		at session.Address

@@ -89,23 +89,20 @@ func (r *Replay) answer(id string) *mark.Answer {
 	return r.answers[id]
 }
 
-// answersIn are the answers in a log. The first one to a question counts.
-func answersIn(events []*session.Event) (map[string]*mark.Answer, error) {
-	var found map[string]*mark.Answer
-	for _, ev := range events {
-		if ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered || ev.Address != "" {
-			continue
-		}
-		a := new(mark.Answer)
-		if err := ev.Mark.Decode(a); err != nil {
-			return nil, err
-		}
-		if found == nil {
-			found = make(map[string]*mark.Answer)
-		}
-		if found[a.ID] == nil {
-			found[a.ID] = a
-		}
+// answered takes in an event about the run as a whole. The first answer to a question counts.
+func (r *Replay) answered(ev *session.Event) error {
+	if ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered {
+		return nil
 	}
-	return found, nil
+	a := new(mark.Answer)
+	if err := ev.Mark.Decode(a); err != nil {
+		return err
+	}
+	if r.answers == nil {
+		r.answers = make(map[string]*mark.Answer)
+	}
+	if r.answers[a.ID] == nil {
+		r.answers[a.ID] = a
+	}
+	return nil
 }

@@ -28,31 +28,25 @@ type origin struct {
 	session string
 }
 
-// originsOf reads the events of a run, whether or not they count. Where its calls have one name
-// throughout, it does not matter when they began.
-func originsOf(events []*session.Event) (o origins, err error) {
-	for _, ev := range events {
-		if ev.Address != "" {
-			continue
-		}
-		s, err := ev.Mark.NamesCalls()
-		if err != nil {
-			return o, err
-		}
-		if s != "" {
-			o.marks = append(o.marks, origin{ev.Seq, s})
-		}
+// name takes in an event about the run as a whole.
+func (o *origins) name(ev *session.Event) error {
+	s, err := ev.Mark.NamesCalls()
+	if s != "" {
+		o.marks = append(o.marks, origin{ev.Seq, s})
 	}
+	return err
+}
+
+// read reads when the steps of a recording, and their calls, began. Where calls have one name
+// throughout, that does not matter.
+func (o *origins) read(x *recording) {
 	if len(o.marks) < 2 {
-		return o, nil
+		return
 	}
 	o.began = make(map[string]int64)
-	for _, ev := range events {
-		if ev.Address != "" {
-			o.add(ev)
-		}
+	for _, seq := range x.seqs {
+		o.add(x.whole(seq))
 	}
-	return o, nil
 }
 
 // add takes in an event of a step.

@@ -28,7 +28,7 @@ func (p Place) Continued() bool {
 	r := inv.run.Replay
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if next := r.eventAt(inv.record.unread()); next != nil {
+	if next := r.event(inv.record.unread()); next != nil {
 		return next.Address == inv.address && next.Mark != nil && next.Mark.Kind == mark.KindLoopContinued
 	}
 	i := slices.Index(r.reopened, inv.address)

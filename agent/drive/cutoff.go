@@ -18,7 +18,7 @@ import (
 func (x *recording) supersede(tree *Tree) mark.Spans {
 	var gone []int64
 	x.root.supersede(tree, func(i int32) {
-		gone = append(gone, x.events[i].Seq)
+		gone = append(gone, x.seqs[i])
 		x.owners[i] = nil
 	})
 	return mark.SpansOf(gone...)
@@ -124,7 +124,7 @@ func (x *recording) fits(tree *Tree) error {
 			continue
 		}
 		if said := misfit(tree, r.parent.parent == nil, at.above, at.name); said != "" {
-			return &agent.DivergedError{Address: r.address, Recorded: describe(x.events[i]), Said: said}
+			return &agent.DivergedError{Address: r.address, Recorded: describe(x.whole(x.seqs[i])), Said: said}
 		}
 		good = at
 	}

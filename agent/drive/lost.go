@@ -115,14 +115,10 @@ func (r *record) left() (sum budget.Usage) {
 	for _, w := range r.order[r.head:] {
 		switch {
 		case w.taken:
-		case w.run != nil:
-			if w.run.spent != nil {
-				sum = sum.Add(w.run.used())
-			}
-		default:
-			if ev := r.of.events[w.at]; ev != nil && answers(ev) {
-				sum = sum.Add(r.of.used(ev))
-			}
+		case w.run != nil && w.run.spent != nil:
+			sum = sum.Add(w.run.used())
+		case w.spent && r.of.owners[w.at] != nil:
+			sum = sum.Add(r.of.used(r.of.whole(r.of.seqs[w.at])))
 		}
 	}
 	return sum

@@ -3,7 +3,6 @@
 package drive
 
 import (
-	"iter"
 	"sync"
 
 	"github.com/refrain-dev/refrain/budget"
@@ -55,6 +54,7 @@ type word struct {
 	taken bool
 	aside bool // said at another address than the step's own
 	late  bool // said because the step was canceled
+	spent bool // perhaps an answer of a model
 }
 
 // more is what few records have. It says where in the order something is.
@@ -91,61 +91,30 @@ func (r *record) spends() *spending {
 	return r.spent
 }
 
-// events are all of a run, in their order, but for those that were taken.
-func (r *record) events() iter.Seq[*session.Event] {
-	return func(yield func(*session.Event) bool) {
-		for i := r.from; i <= r.to; i++ {
-			if !r.of.owners[i].within(r) {
-				continue
-			}
-			if ev := r.of.at(i); ev != nil && !yield(ev) {
-				return
-			}
-		}
-	}
-}
-
-// recording is the log of a run, by steps.
+// recording is the log of a run, by steps. It has no events: a log may be long.
 type recording struct {
-	events []*session.Event            // nil for one that a replay has taken
-	owners []*record                   // nil for an event that does not count
+	seqs   []int64                     // of the events, in order
+	owners []*record                   // nil for an event that does not count, or was taken
 	root   *record                     // whose one run is that of the root agent
 	agent  string                      // the root agent's name; empty if it has not begun
 	latest map[session.Address]*record // by address the last run, unless that has finished
 	failed map[session.Address]bool    // where a step has failed, whether or not that counts
 	used   func(*session.Event) budget.Usage
+	whole  func(seq int64) *session.Event
 
 	fin     mark.StepFinished // the one that is read
 	records []record          // those are not in use yet
 	spare   []*content        // of runs that have finished
 
-	mu sync.Mutex // guards the records and the events while a replay takes them
+	mu sync.Mutex // guards the records while a replay takes what is in them
 }
 
-// at is an event, as long as it was not taken.
-func (x *recording) at(i int32) *session.Event {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.events[i]
-}
-
-// newRecording reads the events of one run. Of those that are superseded, only how
-// often steps were run and what they used is of interest; used says that of an answer.
-func newRecording(events []*session.Event, superseded mark.Spans,
-	used func(*session.Event) budget.Usage) (*recording, error) {
-	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool), used: used,
-		events: make([]*session.Event, 0, len(events)), owners: make([]*record, 0, len(events))}
+// newRecording is empty. Of the events that are superseded, only how often steps were run and what
+// they used is of interest; used says that of an answer.
+func newRecording(used func(*session.Event) budget.Usage) *recording {
+	x := &recording{latest: make(map[session.Address]*record), failed: make(map[session.Address]bool), used: used}
 	x.root = x.newRecord(nil, "", 0)
-	for _, ev := range events {
-		if ev.Address == "" {
-			continue // the user's, or about the whole run
-		}
-		if err := x.add(ev, superseded.Has(ev.Seq)); err != nil {
-			return nil, err
-		}
-	}
-	x.spare = nil
-	return x, nil
+	return x
 }
 
 // newRecord makes a record, whose content may be one that was used before.
@@ -160,7 +129,7 @@ func (x *recording) newRecord(parent *record, at session.Address, attempt int) *
 	} else {
 		c = new(content)
 	}
-	here := int32(len(x.events))
+	here := int32(len(x.seqs))
 	*r = record{of: x, parent: parent, address: at, attempt: attempt, from: here, to: here, content: c}
 	return r
 }
@@ -175,6 +144,7 @@ func (x *recording) around(at session.Address) *record {
 	return x.root
 }
 
+// add adds the next event of a step.
 func (x *recording) add(ev *session.Event, gone bool) error {
 	at := ev.Address
 	r := x.latest[at]
@@ -211,7 +181,7 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 	default:
 		r.say(x, ev)
 	}
-	x.events, x.owners = append(x.events, ev), append(x.owners, r)
+	x.seqs, x.owners = append(x.seqs, ev.Seq), append(x.owners, r)
 	return nil
 }
 
@@ -242,7 +212,7 @@ func (x *recording) begin(ev *session.Event, gone bool) *record {
 
 // finish ends a run with the next event.
 func (x *recording) finish(r *record, fin *mark.StepFinished) {
-	r.to = int32(len(x.events))
+	r.to = int32(len(x.seqs))
 	if fin.Usage != nil {
 		used := usageOf(fin.Usage)
 		r.spends().ended = &used
@@ -285,7 +255,7 @@ func (r *record) again(at session.Address) int {
 
 // say adds the next event of the recording as a word.
 func (r *record) say(x *recording, ev *session.Event) {
-	w := word{at: int32(len(x.events)), aside: ev.Address != r.address, late: ofCancel(ev)}
+	w := word{at: int32(len(x.seqs)), aside: ev.Address != r.address, late: ofCancel(ev)}
 	if w.aside {
 		all := &r.rare().aside
 		if *all == nil {
@@ -293,10 +263,10 @@ func (r *record) say(x *recording, ev *session.Event) {
 		}
 		(*all)[ev.Address] = append((*all)[ev.Address], len(r.order))
 	}
-	r.order = append(r.order, w)
-	if answers(ev) {
+	if w.spent = answers(ev); w.spent {
 		r.spends()
 	}
+	r.order = append(r.order, w)
 }
 
 // take takes what is at a place in the order out of the record.
@@ -355,19 +325,27 @@ func (r *record) word(at session.Address) int {
 	case at != r.address && (r.more == nil || r.more.aside == nil):
 		return -1
 	case at != r.address:
-		return r.first(r.more.aside, at)
+		return r.there(r.first(r.more.aside, at))
 	}
 	for r.own = max(r.own, r.head); r.own < len(r.order); r.own++ {
 		if w := &r.order[r.own]; w.run == nil && !w.aside && !w.taken {
-			return r.own
+			return r.there(r.own)
 		}
 	}
 	return -1
 }
 
+// there is a place in the order; -1 if its event was handed up without the step.
+func (r *record) there(place int) int {
+	if place < 0 || r.of.owners[r.order[place].at] == nil {
+		return -1
+	}
+	return place
+}
+
 // unread is the place in the recording of the first event that is still in the record; -1 if there is none.
 func (r *record) unread() int32 {
-	if r.content == nil || r.head == len(r.order) {
+	if r.content == nil || r.head == len(r.order) || r.there(r.head) < 0 {
 		return -1
 	}
 	return r.order[r.head].at

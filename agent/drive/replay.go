@@ -23,46 +23,58 @@ type Replay struct {
 	recording  *recording
 	origins    origins
 	tree       *Tree
+	gone       mark.Spans // of the session, that did not count before
 	superseded mark.Spans
-	whole      func(*session.Event) *session.Event
 	err        atomic.Pointer[error]
 	answers    map[string]*mark.Answer // by the question's ID
 	reopened   []session.Address       // loops that go on from here
 
-	mu      *sync.Mutex              // the recording's
-	seqs    []int64                  // of the recording's events, in order
-	next    int                      // where the next event is likely to be
-	pending int                      // how many events are still to be taken
-	read    map[int64]*session.Event // those of an outline that were read, until they are taken
+	mu      *sync.Mutex      // the recording's
+	next    int              // where the next event is likely to be
+	pending int              // how many events are still to be taken
+	held    []*session.Event // those that were handed out, until they are taken; they are few
 }
 
-// NewReplay reads the events of one run, in order. superseded are the events of the session
-// that do not count any more; what they used is counted at these prices. If the events are an
-// outline, whole reads an event in full when the run needs it. NewReplay returns an
-// [*agent.DivergedError] if the tree does not fit the events, and an error for events that it
-// cannot read.
-func NewReplay(events []*session.Event, superseded mark.Spans, tree *Tree, whole func(*session.Event) *session.Event,
-	prices budget.Prices) (*Replay, error) {
-	x, err := newRecording(events, superseded, usedIn(tree, whole, prices))
-	if err != nil {
-		return nil, err
+// NewReplay returns a replay of a run: give it all events of the run by Add, and then call Begin.
+// superseded are the events of the session that do not count any more; what they used is counted at
+// these prices.
+func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay {
+	r := &Replay{tree: tree, gone: superseded}
+	r.recording = newRecording(usedIn(tree, func(ev *session.Event) *session.Event { return r.recording.whole(ev.Seq) }, prices))
+	r.mu = &r.recording.mu
+	return r
+}
+
+// Add takes in the next event of the run, in the order of the log. It may be that of an outline, and
+// is not kept. whole reads events in full, by their sequence numbers. Add returns an error for an
+// event that it cannot read.
+func (r *Replay) Add(ev *session.Event, whole func(seq int64) *session.Event) error {
+	r.recording.whole = whole
+	if ev.Address != "" {
+		return r.recording.add(ev, r.gone.Has(ev.Seq))
 	}
-	if err := x.fits(tree); err != nil {
-		return nil, err
+	if err := r.answered(ev); err != nil {
+		return err
 	}
-	answers, err := answersIn(events)
-	if err != nil {
-		return nil, err
+	return r.origins.name(ev)
+}
+
+// Begin ends the reading. From now on whole reads an event when the run comes to it. Begin returns
+// an [*agent.DivergedError] if the tree does not fit the events.
+func (r *Replay) Begin(whole func(seq int64) *session.Event) error {
+	x := r.recording
+	x.whole, x.spare = whole, nil
+	if err := x.fits(r.tree); err != nil {
+		return err
 	}
-	r := &Replay{mu: &x.mu, answers: answers, tree: tree, recording: x, superseded: x.supersede(tree), whole: whole,
-		seqs: make([]int64, len(x.events)), read: make(map[int64]*session.Event)}
-	for i, ev := range x.events {
-		if r.seqs[i] = ev.Seq; x.owners[i] != nil {
+	r.superseded = x.supersede(r.tree)
+	for _, owner := range x.owners {
+		if owner != nil {
 			r.pending++
 		}
 	}
-	r.origins, err = originsOf(events)
-	return r, err
+	r.origins.read(x)
+	return nil
 }
 
 // Recall tells each [Recaller] of the tree what it has said in the run.
@@ -76,15 +88,12 @@ func (r *Replay) Recall() {
 	if len(all) == 0 {
 		return
 	}
-	for i, ev := range r.recording.events {
+	for i, seq := range r.recording.seqs {
 		if r.recording.owners[i] == nil {
 			continue
 		}
-		if a := all[ev.Author]; a != nil {
-			if ev.Omitted > 0 {
-				ev = r.whole(ev)
-			}
-			a.Recall(ev)
+		if ev := r.recording.whole(seq); all[ev.Author] != nil {
+			all[ev.Author].Recall(ev)
 		}
 	}
 }
@@ -108,48 +117,57 @@ func (r *Replay) Take(ev *session.Event) bool {
 	if i < 0 {
 		return false
 	}
-	r.recording.events[i] = nil // a log may be long
+	r.recording.owners[i] = nil
+	r.held = slices.DeleteFunc(r.held, func(h *session.Event) bool { return h == ev })
 	r.next = i + 1
-	r.pending--
-	delete(r.read, ev.Seq)
+	if r.pending--; r.pending == 0 {
+		r.recording.whole = nil // what it reads may be much
+	}
 	return true
 }
 
-// waits is the place of an event, as the log or its outline has it, that is still to be
-// taken; -1 if it is not. r.mu is held.
+// waits is the place of an event that was handed out and is still to be taken; -1 if it is not
+// such a one. r.mu is held.
 func (r *Replay) waits(ev *session.Event) int {
-	i := r.next
-	if i >= len(r.seqs) || r.seqs[i] != ev.Seq {
-		var found bool
-		if i, found = slices.BinarySearch(r.seqs, ev.Seq); !found {
-			return -1
-		}
+	if !slices.Contains(r.held, ev) {
+		return -1
 	}
-	known := r.recording.events[i]
-	if known == nil || r.recording.owners[i] == nil || known != ev && r.read[ev.Seq] != ev {
+	seqs := r.recording.seqs
+	i := r.next
+	if i >= len(seqs) || seqs[i] != ev.Seq {
+		i, _ = slices.BinarySearch(seqs, ev.Seq)
+	}
+	if r.recording.owners[i] == nil {
 		return -1
 	}
 	return i
 }
 
-// event is an event of the recording with all its texts. r.mu is held.
-func (r *Replay) event(ev *session.Event) *session.Event {
-	if ev == nil || ev.Omitted == 0 {
-		return ev
+// event is an event of the recording with all its texts, which is to be taken; nil for a place of -1.
+// r.mu is held.
+func (r *Replay) event(i int32) *session.Event {
+	if i < 0 {
+		return nil
 	}
-	if whole := r.read[ev.Seq]; whole != nil {
-		return whole
+	seq := r.recording.seqs[i]
+	for _, ev := range r.held {
+		if ev.Seq == seq {
+			return ev
+		}
 	}
-	whole := r.whole(ev)
-	r.read[ev.Seq] = whole
-	return whole
+	ev := r.recording.whole(seq)
+	r.held = append(r.held, ev)
+	return ev
 }
 
-// handed is event for one that is handed on.
-func (r *Replay) handed(ev *session.Event) *session.Event {
+// handed is an event of a record to hand on; nil if it was taken.
+func (r *Replay) handed(of *record, i int32) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.event(ev)
+	if !r.recording.owners[i].within(of) {
+		return nil
+	}
+	return r.event(i)
 }
 
 // comes reports whether an event of the log is still to be taken.
@@ -198,15 +216,7 @@ func (r *Replay) run(of *record, at session.Address) (next *record, again int, s
 		}
 		of.take(int(next.place))
 	}
-	return next, of.again(at), r.eventAt(first)
-}
-
-// eventAt is an event of the recording; nil for a place of -1. r.mu is held.
-func (r *Replay) eventAt(i int32) *session.Event {
-	if i < 0 {
-		return nil
-	}
-	return r.recording.events[i]
+	return next, of.again(at), r.event(first)
 }
 
 // ended reports whether the next run of a step has come to its end.
@@ -221,7 +231,7 @@ func (r *Replay) ended(of *record, at session.Address) bool {
 func (r *Replay) unread(of *record) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.eventAt(of.unread())
+	return r.event(of.unread())
 }
 
 // replays reports whether a step's record has an event that the run has not come to.
@@ -241,13 +251,13 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 		at = of.order[place].at
 	}
 	if next := of.unread(); inOrder && next != at {
-		first := r.eventAt(next)
+		first := r.event(next)
 		return nil, &agent.DivergedError{Address: first.Address, Recorded: describe(first), Said: describe(ev)}
 	}
 	if place < 0 {
 		return ev, nil
 	}
-	known := r.event(r.eventAt(at))
+	known := r.event(at)
 	if known != ev && !(isPlan(known) && isPlan(ev)) { // by what it decides one sees whether it fits
 		if err := compare(known, ev); err != nil {
 			return nil, err
@@ -269,7 +279,7 @@ func (p Place) Recorded() *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if place := inv.record.word(inv.address); place >= 0 {
-		return r.event(r.eventAt(inv.record.order[place].at))
+		return r.event(inv.record.order[place].at)
 	}
 	return nil
 }

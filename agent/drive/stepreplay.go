@@ -106,8 +106,8 @@ func (s *Step) rest(rec *record) bool {
 	case !failed:
 		return true
 	}
-	for ev := range rec.events() {
-		if r.comes(ev) && !s.pass(r.handed(ev)) {
+	for i := rec.from; i <= rec.to; i++ {
+		if ev := r.handed(rec, i); ev != nil && !s.pass(ev) {
 			return false
 		}
 	}
@@ -127,11 +127,13 @@ func (s *Step) Replay(in StepRun, yield func(*session.Event) bool) (res StepResu
 
 // replay hands up what the step said and ends it as it ended.
 func (s *Step) replay(rec *record) {
-	fin := new(mark.StepFinished)
-	_ = rec.of.at(rec.to).Mark.Decode(fin) // the recording could
+	r, fin := s.inv.run.Replay, new(mark.StepFinished)
+	if end := r.handed(rec, rec.to); end != nil {
+		_ = end.Mark.Decode(fin) // the recording could
+	}
 	s.book(fin.Usage)
-	for ev := range rec.events() {
-		if !s.pass(s.inv.run.Replay.handed(ev)) || !s.check() {
+	for i := rec.from; i <= rec.to; i++ {
+		if ev := r.handed(rec, i); ev != nil && (!s.pass(ev) || !s.check()) {
 			return
 		}
 	}

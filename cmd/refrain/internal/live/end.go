@@ -131,7 +131,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		} else {
 			res.answer = ""
 		}
-		res.next = append(runstore.PausedLines(f.log(), f.summary()),
+		res.next = append(runstore.PausedLines(slices.Collect(f.log()), f.summary()),
 			runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 	case errors.As(end.Err, new(*sqlite.RemovedError)):
 		f.storeGone(end.Err, res)
@@ -186,4 +186,4 @@ func (f *follower) lost(waits bool, res *result) {
 }
 
 // summary is how the run stands, by its log.
-func (f *follower) summary() *progress.Summary { return progress.Summarize(f.log()) }
+func (f *follower) summary() *progress.Summary { return progress.Summarize(slices.Collect(f.log())) }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"iter"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,52 +146,69 @@ func (f *follower) show(ev *session.Event) error {
 
 // again folds the log anew up to an event, without the events that were superseded.
 func (f *follower) again(seq int64) {
-	log := f.log()
-	for len(log) > 0 && log[len(log)-1].Seq > seq {
-		log = log[:len(log)-1]
-	}
-	log = f.refold(log)
+	log := f.current(seq)
+	f.refold(log)
 	if p, ok := f.out.(interface {
 		past(iter.Seq[*session.Event])
 	}); ok {
-		p.past(f.wholes.Recent(log))
+		p.past(f.wholes.Recent(slices.Collect(log)))
 	}
 }
 
-// refold folds a log from its beginning. It returns what counts of it.
-func (f *follower) refold(log []*session.Event) []*session.Event {
+// refold folds a log from its beginning.
+func (f *follower) refold(log iter.Seq[*session.Event]) {
 	f.sees = progress.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
 	f.busy = clocks{}
-	log = session.Current(log)
-	for _, ev := range log {
+	for ev := range log {
 		f.sees.Add(ev)
 		f.busy.add(ev)
 	}
-	return log
 }
 
-// log is the outline of the run's log as the store has it now; empty if the store is
-// gone. It is not kept: it grows with the run.
-func (f *follower) log() []*session.Event {
+// current is the log up to an event, without the events that were superseded by then.
+func (f *follower) current(upTo int64) iter.Seq[*session.Event] {
+	var gone mark.Spans
+	for ev := range f.log(mark.KindRunResumed) {
+		if ev.Seq <= upTo {
+			gone = gone.Union(ev.Mark.Supersedes())
+		}
+	}
+	log := f.log()
+	return func(yield func(*session.Event) bool) {
+		for ev := range log {
+			if ev.Seq > upTo || !gone.Has(ev.Seq) && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// log is the outline of the run's log as the store has it now, or what has a mark of some kind;
+// empty if the store is gone. It is not kept: it grows with the run.
+func (f *follower) log(kinds ...mark.Kind) iter.Seq[*session.Event] {
 	view, run := f.req.View, (*mark.Run)(nil)
 	if view != nil && view.LastSeq() == f.seen {
 		run = session.RunOf(view)
 	} else {
 		var err error
 		if view, run, err = f.stock.View(context.Background(), f.req.Session); err != nil {
-			return nil
+			run = nil
 		}
 	}
 	if run == nil {
-		return nil
+		return func(func(*session.Event) bool) {}
 	}
-	var log []*session.Event
-	for ev := range view.Outline() {
-		if ev.InvocationID == run.ID {
-			log = append(log, ev)
+	all := view.Outline()
+	if kinds != nil {
+		all = view.Marked(kinds...)
+	}
+	return func(yield func(*session.Event) bool) {
+		for ev := range all {
+			if ev.InvocationID == run.ID && !yield(ev) {
+				return
+			}
 		}
 	}
-	return log
 }
 
 // ask asks the supervisor for something; what goes wrong is told.

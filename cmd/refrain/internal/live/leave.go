@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
@@ -94,7 +95,7 @@ func (f *follower) overAlready(view *session.View, run *mark.Run) error {
 			v.more(view.Whole(ev))
 		}
 	}
-	f.refold(f.log())
+	f.refold(f.current(math.MaxInt64))
 	f.mu.Unlock()
 	if err := view.Err(); err != nil {
 		return term.Failure(err)
