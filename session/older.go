@@ -26,12 +26,12 @@ type older struct {
 
 	mu       sync.Mutex // held while pages are read
 	pages    map[int64]*page
-	weight   int     // of all pages
-	next     int64   // the page behind those that were read last
-	ahead    int     // how many those were
-	looks    int64   // counts looks at a page
-	remember bool    // the outlines that are read
-	kept     *packed // those; nil if there are none
+	weight   int         // of all pages
+	next     int64       // the page behind those that were read last
+	ahead    int         // how many those were
+	looks    int64       // counts looks at a page
+	remember bool        // the outlines that are read
+	kept     *remembered // those; nil if there are none
 	err      atomic.Pointer[error]
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Remember makes the view keep the events that Outline reads from the store, until Forget: a second
 // Outline of the view, or of a view that was rewound from it, reads nothing. Whoever takes up a run
-// reads its log several times. A log that is kept takes some 150 bytes of memory an event.
+// reads its log several times. A log that is kept takes some 60 bytes of memory an event.
 func (v *View) Remember() {
 	if o := v.stored(); o != nil {
 		o.mu.Lock()
@@ -39,7 +39,7 @@ func (v *View) Reader() func(seq int64) *Event {
 	v.mu.Lock()
 	w := v.events
 	v.mu.Unlock()
-	var kept *packed
+	var kept *remembered
 	if w.older != nil {
 		w.older.mu.Lock()
 		kept = w.older.kept
@@ -71,7 +71,7 @@ func (w *window) numbered(seq int64) *Event {
 }
 
 // unpacked is an event that is remembered; nil if it is not.
-func (o *older) unpacked(kept *packed, seq int64) *Event {
+func (o *older) unpacked(kept *remembered, seq int64) *Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if i := seq - kept.first; i >= 0 && i < int64(kept.len()) {
@@ -149,8 +149,8 @@ func (o *older) outlinePage(first, seq, last int64, kinds []mark.Kind) (page []*
 	defer o.mu.Unlock()
 	if o.kept != nil && seq >= o.kept.first && seq < o.kept.first+int64(o.kept.len()) {
 		next = min(o.kept.first+int64(o.kept.len()), last+1)
-		for ; seq < next && len(page) < packSize; seq++ {
-			if i := int(seq - o.kept.first); kinds == nil || slices.Contains(kinds, o.kept.kind(i)) {
+		for ; seq < next && len(page) < packed; seq++ {
+			if i := int(seq - o.kept.first); kinds == nil || o.kept.is(i, kinds) {
 				page = append(page, o.kept.at(i))
 			}
 		}
@@ -166,7 +166,7 @@ func (o *older) outlinePage(first, seq, last int64, kinds []mark.Kind) (page []*
 	}
 	if o.remember && (o.kept == nil && seq == first || o.kept != nil && o.kept.first+int64(o.kept.len()) == seq) {
 		if o.kept == nil {
-			o.kept = new(packed)
+			o.kept = new(remembered)
 		}
 		for _, ev := range page {
 			o.kept.add(ev)

@@ -49,7 +49,7 @@ func drawn(dice *rand.Rand, seq int64) *session.Event {
 	if dice.IntN(3) == 0 {
 		values := []any{nil, true, false, "", "text", 0.5, -1e300, int64(-1 << 60), uint64(1 << 63), []any{1.5}, map[string]any{"a": 1.5}}
 		ev.Actions.StateDelta = make(map[string]any)
-		for i := range dice.IntN(3) {
+		for i := range 1 + dice.IntN(3) {
 			ev.Actions.StateDelta[fmt.Sprint("key", i, dice.IntN(3))] = values[dice.IntN(len(values))]
 		}
 	}
@@ -58,6 +58,17 @@ func drawn(dice *rand.Rand, seq int64) *session.Event {
 			Data: []json.RawMessage{nil, {}, json.RawMessage(`{"seconds":1.5}`)}[dice.IntN(3)], Joins: dice.IntN(9) == 0}
 	}
 	return ev
+}
+
+// alike reports whether two events have the same JSON, and lack the same of their texts.
+func alike(t *testing.T, a, b *session.Event) bool {
+	t.Helper()
+	one, err := a.AppendJSON(nil)
+	other, err2 := b.AppendJSON(nil)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	return string(one) == string(other) && a.Seq == b.Seq && a.Omitted == b.Omitted
 }
 
 // What a view remembers of its log is what its store has read, whatever the events have, for whoever
@@ -81,7 +92,7 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 	reads = 0
 	at, made := 0, 0
 	for ev := range v.Outline() {
-		if !reflect.DeepEqual(ev, all[at]) {
+		if !alike(t, ev, all[at]) {
 			t.Fatalf("event %d is remembered as %+v, want %+v", at+1, ev, all[at])
 		}
 		if ev != all[at] {
@@ -99,7 +110,7 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 	for ev := range v.Marked(mark.KindStepFinished, mark.KindAsked) {
 		for ; all[i].Mark == nil || all[i].Mark.Kind != mark.KindStepFinished; i++ {
 		}
-		if !reflect.DeepEqual(ev, all[i]) {
+		if !alike(t, ev, all[i]) {
 			t.Fatalf("event %d has the mark, got %+v", i+1, ev)
 		}
 		i++
@@ -112,7 +123,7 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 	read := v.Reader()
 	v.Forget()
 	for seq := int64(1); seq <= n; seq++ {
-		if ev := read(seq); !reflect.DeepEqual(ev, all[seq-1]) {
+		if ev := read(seq); !alike(t, ev, all[seq-1]) {
 			t.Fatalf("event %d is read as %+v, want %+v", seq, ev, all[seq-1])
 		}
 	}
