@@ -40,6 +40,7 @@ var v1 = []route{
 	{"POST", "/runs/{id}:cancel", (*Server).cancel},
 	{"POST", "/runs/{id}:fork", (*Server).fork},
 	{"POST", "/runs/{id}:answer", (*Server).answer},
+	{"POST", "/runs:backtest", (*Server).backtest},
 
 	{"POST", "/login", (*Server).login},
 	{"GET", "/server", (*Server).about},

@@ -191,6 +191,31 @@ sub_agents:
 	}
 }
 
+// Runs are replayed under another policy, and over all values of a limit.
+func TestBacktest(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	ids := []string{s.run(map[string]any{"definition": "counting"}).Run, s.run(map[string]any{"definition": "counting"}).Run}
+	for _, id := range ids {
+		s.wait(id)
+	}
+	var got struct {
+		Balance struct{ Runs int }
+		Trials  []struct{ Stops, Was int }
+		Sweep   struct{ Field string }
+	}
+	s.ok("POST", "/api/v1/runs:backtest", map[string]any{"runs": ids, "set": map[string]any{"max_iterations": 7}}, &got)
+	if got.Balance.Runs != 2 || len(got.Trials) != 2 || got.Trials[0].Stops != 7 || got.Trials[0].Was != 40 {
+		t.Errorf("got %+v", got)
+	}
+	s.ok("POST", "/api/v1/runs:backtest", map[string]any{"runs": ids, "sweep": "max_iterations"}, &got)
+	if got.Sweep.Field != "max_iterations" {
+		t.Errorf("got %+v", got)
+	}
+	s.refused(400, "bad_request", "POST", "/api/v1/runs:backtest", map[string]any{"runs": ids, "set": map[string]any{"max_iteration": 7}})
+	s.refused(400, "bad_request", "POST", "/api/v1/runs:backtest", map[string]any{"runs": ids})
+	s.refused(404, "run_not_found", "POST", "/api/v1/runs:backtest", map[string]any{"runs": []string{"none"}, "sweep": "max_iterations"})
+}
+
 // The same request is the same run, whoever repeats it and whether or not the server was restarted.
 func TestStartIsIdempotent(t *testing.T) {
 	s := open(t, map[string]string{"counting.yaml": counting})
