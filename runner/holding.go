@@ -35,7 +35,7 @@ import (
 const (
 	maxHeld      = 64                   // events
 	maxHeldTime  = 5 * time.Millisecond // since the first of them
-	maxHeldBytes = 64 << 10             // of texts in one event; a larger one is stored at once
+	maxHeldBytes = 64 << 10             // of one event; a larger one is stored at once
 )
 
 // holding are the events of a run that are not stored yet.
@@ -77,7 +77,7 @@ func (r *run) joins(ev *session.Event) bool {
 			r.at = ""
 		}
 	}
-	if !joins || len(r.held) >= maxHeld || bytesIn(ev.Actions.StateDelta) > maxHeldBytes {
+	if !joins || len(r.held) >= maxHeld || ev.Weight() > maxHeldBytes {
 		return false
 	}
 	return len(r.held) == 0 || time.Since(r.held[0].Timestamp) < maxHeldTime
@@ -137,21 +137,4 @@ func (r *run) show(yield func(*session.Event) bool) bool {
 		}
 	}
 	return true
-}
-
-// bytesIn is about how long the texts in a value are.
-func bytesIn(v any) (n int) {
-	switch v := v.(type) {
-	case string:
-		return len(v)
-	case map[string]any:
-		for key, val := range v {
-			n += len(key) + bytesIn(val)
-		}
-	case []any:
-		for _, val := range v {
-			n += 16 + bytesIn(val)
-		}
-	}
-	return n
 }

@@ -233,7 +233,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		}
 		return run.show(show) && show(ev)
 	})
-	if !left && stored == nil {
+	if !left && stored == nil && run.replay.Err() == nil {
 		if stored = run.flush(); stored == nil {
 			run.show(show)
 		}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// roomWeight is how many bytes of events as such an in-memory service holds, as weightOf counts them.
+// roomWeight is how many bytes of events as such an in-memory service holds, as [Event.Weight] counts them.
 const roomWeight = 16 << 20
 
 // room bounds the memory that the sessions of an in-memory service take. The last events of
@@ -102,7 +102,7 @@ func (p *packs) len() int64 {
 
 // keep puts an event at the end of the log. r.mu is held.
 func (r *record) keep(ev *Event) {
-	n := weightOf(ev)
+	n := ev.Weight()
 	r.log.append(ev)
 	r.weight += n
 	r.used = true
@@ -149,7 +149,7 @@ func (r *record) pack(buf *[]byte) (weight int) {
 	evs := make([]*Event, 0, packed)
 	for i := range n {
 		ev := r.log.at(i)
-		weight += weightOf(ev)
+		weight += ev.Weight()
 		if evs = append(evs, ev); len(evs) == packed || i == n-1 {
 			next.all = append(next.all, next.book.pack(evs, buf))
 			evs = evs[:0]

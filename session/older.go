@@ -92,7 +92,7 @@ func (o *older) read(n, last int64) *page {
 func (o *older) keep(n int64, evs []*Event) {
 	p := &page{evs: evs, looked: o.looks}
 	for _, ev := range evs {
-		p.weight += weightOf(ev)
+		p.weight += ev.Weight()
 	}
 	if was := o.pages[n]; was != nil {
 		o.weight -= was.weight

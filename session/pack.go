@@ -67,7 +67,7 @@ func (b *book) pack(evs []*Event, room *[]byte) *pack {
 	w := packer{book: b, buf: (*room)[:0]}
 	for _, ev := range evs {
 		n, at, address := len(w.buf), w.at, w.address
-		if weightOf(ev) > maxPacked || !common(ev) || !w.event(ev) {
+		if ev.Weight() > maxPacked || !common(ev) || !w.event(ev) {
 			w.buf, w.at, w.address = append(w.buf[:n], 0), at, address
 			p.kept = append(p.kept, ev)
 		}

@@ -4,7 +4,7 @@ package session
 
 import "sync/atomic"
 
-// How many bytes of events the views of runs under way hold in memory, as weightOf counts them;
+// How many bytes of events the views of runs under way hold in memory, as [Event.Weight] counts them;
 // those before them are in the store. Each has its share, and leastWindow at least.
 const (
 	windowsWeight = 8 << 20
@@ -49,14 +49,14 @@ func (v *View) Stored() {
 // log has become too heavy. It keeps those from the sequence number unstored on.
 func (w *window) appended(weight *int, unstored int64) {
 	bound := share()
-	if *weight += weightOf(w.log.at(w.log.n - 1)); *weight <= bound {
+	if *weight += w.log.at(w.log.n - 1).Weight(); *weight <= bound {
 		return
 	}
 	*weight = 0
 	k := w.log.n // the first event that stays
 	for ; k > 0; k-- {
 		ev := w.log.at(k - 1)
-		n := weightOf(ev)
+		n := ev.Weight()
 		if k < w.log.n && *weight+n > bound/2 && (unstored == 0 || ev.Seq < unstored) {
 			break
 		}

@@ -2,11 +2,11 @@
 
 package session
 
-// weightOf estimates how many bytes of memory an event takes.
-func weightOf(ev *Event) int {
+// Weight estimates how many bytes of memory the event takes.
+func (e *Event) Weight() int {
 	n := 1 << 10
-	if ev.Content != nil {
-		for _, p := range ev.Content.Parts {
+	if e.Content != nil {
+		for _, p := range e.Content.Parts {
 			if p == nil {
 				continue
 			}
@@ -22,13 +22,13 @@ func weightOf(ev *Event) int {
 			}
 		}
 	}
-	if ev.Mark != nil {
-		n += len(ev.Mark.Data)
+	if e.Mark != nil {
+		n += len(e.Mark.Data)
 	}
-	return n + weightOfValue(ev.Actions.StateDelta)
+	return n + weightOfValue(e.Actions.StateDelta)
 }
 
-// weightOfValue is weightOf for a value of the state.
+// weightOfValue is Weight for a value of the state.
 func weightOfValue(v any) int {
 	n := 16
 	switch v := v.(type) {
