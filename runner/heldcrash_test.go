@@ -151,7 +151,9 @@ func (d death) die(t *testing.T, seed uint64, want outcome) {
 	}
 	w.commit = nil
 	next := startWired(t, seed, w)
+	first.ledger.mu.Lock()
 	next.paid, next.calls = maps.Clone(first.paid), maps.Clone(first.calls)
+	first.ledger.mu.Unlock()
 	err = next.through(next.Resume(t.Context(), "ana", "s1", log[0].InvocationID, agent.RunConfig{}))
 	if strings.Contains(fmt.Sprint(err), "the run has ended") { // it died behind its end
 		return

@@ -225,6 +225,27 @@ func TestTheEndOfAnEffectIsNotHeldWhileAStepComputes(t *testing.T) {
 	}
 }
 
+// Nor is it held while the key of a cache is asked for.
+func TestTheEndOfAnEffectIsNotHeldWhileACacheAsks(t *testing.T) {
+	c := newCommits()
+	asked := 0
+	key := func(func(string) (any, bool)) (string, error) {
+		if asked++; stepEnds(t, c)["loud"] != asked {
+			t.Errorf("when the key is asked for the %d. time, the store has these ends: %v", asked, stepEnds(t, c))
+		}
+		return fmt.Sprint(asked), nil
+	}
+	root := cycle(t, loopagent.Config{
+		MaxIterations: 3, Steps: map[string]loopagent.StepPolicy{"a": {Cache: &loopagent.Cache{Key: key}}},
+	}, "loop", speaker(t, "loud", "words"), setter(t, "a", "1"))
+	if err := runAll(t, c, root); err != nil {
+		t.Fatal(err)
+	}
+	if asked != 3 {
+		t.Errorf("the key was asked for %d times, want 3", asked)
+	}
+}
+
 // A step in a branch waits where the run is to be paused, until those beside it have ended. The
 // end of the step before it is in the store by then.
 func TestTheEndOfAnEffectIsNotHeldWhileAPauseWaits(t *testing.T) {

@@ -87,6 +87,11 @@ func New(cfg Config) (agent.Agent, error) {
 func (a *Agent) goesOnAtOnce() bool {
 	p := a.plan
 	waits := func(s loop.Step) bool { return s.DelayBefore > 0 || s.DelayAfter > 0 || s.Circuit != nil }
+	for _, s := range a.cfg.Steps {
+		if s.Cache != nil { // it asks for its key
+			return false
+		}
+	}
 	return len(a.cfg.BeforeIteration) == 0 && len(a.cfg.AfterIteration) == 0 && a.cfg.OnStop == nil &&
 		p.DelayBefore == 0 && p.DelayAfter == 0 && !slices.ContainsFunc(p.Steps, waits)
 }
