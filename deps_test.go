@@ -92,12 +92,15 @@ rehearsal/internal/study: definition expr loop model/scripted session session/ma
 rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
 rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
-server: agent artifact budget definition definition/edit definition/program internal/credential loop memory progress runlog session session/lease session/mark supervisor
+server: agent artifact budget definition definition/edit definition/form definition/program internal/credential loop memory progress runlog server/internal/runpage session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
 definition/program: agent budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
+definition/form: definition definition/internal/... definition/edit
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
+webui:
+server/internal/runpage: loop progress session session/mark
 cmd/refrain: ...
 cmd/refrain/internal/tui: progress loop session
 cmd/refrain/internal/term: definition expr progress

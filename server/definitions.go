@@ -344,10 +344,12 @@ type change struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
-	Index int    `json:"index"`
-	From  int    `json:"from"`
-	To    int    `json:"to"`
-	Name  string `json:"name"`
+	// YAML is the value as it is written, in place of Value.
+	YAML  *string `json:"yaml"`
+	Index int     `json:"index"`
+	From  int     `json:"from"`
+	To    int     `json:"to"`
+	Name  string  `json:"name"`
 }
 
 // edit changes a text as a form does, and leaves the rest as it is written, comments too.
@@ -367,6 +369,9 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	for _, c := range req.Changes {
 		var ren edit.Renaming
 		err, named := error(nil), false
+		if c.YAML != nil {
+			c.Value = edit.YAML(*c.YAML)
+		}
 		switch c.Op {
 		case "set":
 			err = e.Set(c.Path, c.Value)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server/internal/runpage"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -44,6 +45,12 @@ type feed struct {
 	drivenBy   string
 
 	shown map[progress.Language]shown
+
+	page             runpage.Page
+	parent           *mark.RunParent
+	name, definition string
+	heads            map[progress.Language][]byte // the heads of a version, by language
+	headsAt          int64
 }
 
 // shown is the snapshot of a version.
@@ -197,6 +204,7 @@ func (f *feed) fold(ctx context.Context) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.live, f.sees = new(progress.Live), new(progress.Watch)
+		f.page = runpage.Page{Live: f.live, Watch: f.sees}
 		return nil
 	}
 	if err != nil {
@@ -207,8 +215,10 @@ func (f *feed) fold(ctx context.Context) error {
 	for ev := range log.Wholes.Recent(last) {
 		live.Add(ev)
 	}
+	shown := runpage.Page{Live: live, Watch: sees}
 	for _, ev := range session.Current(last) {
 		sees.Add(ev)
+		shown.Add(ev)
 	}
 	if log.Wholes.Err != nil {
 		return log.Wholes.Err
@@ -216,6 +226,8 @@ func (f *feed) fold(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.live, f.sees, f.invocation, f.began = live, sees, last[0].InvocationID, last[0].Timestamp
+	f.page = shown
+	f.begun(last)
 	f.last = slices.Clone(last[max(0, len(last)-lastMost):])
 	if f.folded = log.Events[len(log.Events)-1].Seq; f.seq == 0 {
 		f.seq = f.folded
@@ -242,6 +254,10 @@ func (f *feed) add(ctx context.Context, ev *session.Event) error {
 		f.folded = ev.Seq
 		f.live.Add(ev)
 		f.sees.Add(ev)
+		f.page.Add(ev)
+		if f.name == "" {
+			f.begun([]*session.Event{ev})
+		}
 		if f.last = append(f.last, ev); len(f.last) > 2*lastMost {
 			f.last = slices.Clone(f.last[len(f.last)-lastMost:])
 		}
@@ -332,6 +348,9 @@ func (f *feed) stands(ctx context.Context) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if run != nil {
+		f.parent = run.Parent
+	}
 	if f.status != status || f.drivenBy != owner {
 		f.status, f.drivenBy = status, owner
 		f.tell()

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/server"
+	"github.com/refrain-dev/refrain/webui"
 )
 
 // serveFlags are the flags of refrain serve.
@@ -105,7 +106,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	cfg := s.Serving(e)
 	cfg.Dir, cfg.Token, cfg.Hosts, cfg.AnyAddress = ".", f.token, names(host, any, f.hosts), any
 	cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = f.commands, f.private, f.maxRuns
-	cfg.Version = term.Version()
+	cfg.Version, cfg.Page = term.Version(), webui.Handler(webui.Files())
 	cfg.Log = slog.New(slog.NewTextHandler(e.Stderr, nil))
 	srv, err := server.New(cfg)
 	if err != nil {

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package form
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// Option is something that can be written at a place.
+type Option struct {
+	Label string `json:"label"`
+	// Insert is what to write, if it is not Label.
+	Insert string `json:"insert,omitzero"`
+	Detail string `json:"detail,omitzero"`
+	Doc    string `json:"doc,omitzero"`
+	// Kind is property, enum or variable.
+	Kind string `json:"kind"`
+}
+
+var (
+	aKey         = regexp.MustCompile(`^(\s*)((?:- +)*)([\w]*):(\s|$)`)
+	placeholders = regexp.MustCompile(`\{\{\s*([\w.]*)$`)
+)
+
+// Complete returns what can be written at a place of a text, whose line and column count from 1.
+// The text need not be valid, nor YAML.
+func Complete(text string, line, column int) []Option {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) {
+		return nil
+	}
+	runes := []rune(lines[line-1])
+	before := string(runes[:min(max(column-1, 0), len(runes))])
+	if placeholders.MatchString(before) {
+		return keys(text)
+	}
+	if m := aKey.FindStringSubmatch(before); m != nil {
+		return values(text, m[3])
+	}
+	if strings.ContainsAny(strings.TrimLeft(before, " -"), ` :"'{[`) {
+		return nil
+	}
+	return names(lines, line, before)
+}
+
+// names are the fields that the agent at a line can have.
+func names(lines []string, line int, before string) []Option {
+	indent := depth(before)
+	own, parent := siblings(lines, line-1, indent)
+	if parent != "" && parent != "sub_agents" && parent != "config" {
+		for _, f := range Fields() {
+			if f.Name == parent {
+				var out []Option
+				for _, p := range f.Parts {
+					out = append(out, Option{Label: p.Name, Insert: p.Name + ": ", Detail: p.Value, Doc: p.Doc, Kind: "property"})
+				}
+				return out
+			}
+		}
+		return nil
+	}
+	given := own["type"]
+	var have []string
+	for name := range own {
+		have = append(have, name)
+	}
+	kind := definition.TypeOf(given, have...)
+	root := parent == ""
+	var out []Option
+	for _, f := range Fields() {
+		_, taken := own[f.Name]
+		if f.Root && !root || kind != "" && f.Types != nil && !slices.Contains(f.Types, kind) || taken && f.Name != strings.TrimLeft(before, " -") {
+			continue
+		}
+		out = append(out, Option{Label: f.Name, Insert: f.Name + ": ", Detail: f.Value, Doc: f.Doc, Kind: "property"})
+	}
+	return out
+}
+
+// depth is the column in which a key begins, from 0: after the dash of a list.
+func depth(line string) int {
+	return len(line) - len(strings.TrimLeft(line, " -"))
+}
+
+// siblings are the keys beside a line, with their values, and the key of the map that they are in.
+func siblings(lines []string, at, indent int) (own map[string]string, parent string) {
+	own = make(map[string]string)
+	take := func(l string) (key string, d int, ok bool) {
+		m := aKey.FindStringSubmatch(l)
+		if m == nil {
+			return "", depth(l), false
+		}
+		return m[3], len(m[1]) + len(m[2]), true
+	}
+	begins := strings.HasPrefix(strings.TrimLeft(lines[at], " "), "-")
+	for i := at - 1; i >= 0 && !begins; i-- {
+		key, d, ok := take(lines[i])
+		if strings.TrimSpace(lines[i]) == "" || d > indent {
+			continue
+		}
+		if d < indent {
+			break
+		}
+		if ok {
+			own[key] = value(lines[i])
+		}
+		begins = strings.HasPrefix(strings.TrimLeft(lines[i], " "), "-")
+	}
+	for _, l := range lines[at+1:] {
+		key, d, ok := take(l)
+		if strings.TrimSpace(l) == "" || d > indent {
+			continue
+		}
+		if d < indent || strings.HasPrefix(strings.TrimLeft(l, " "), "-") {
+			break
+		}
+		if ok {
+			own[key] = value(l)
+		}
+	}
+	for i := at - 1; i >= 0; i-- {
+		key, d, ok := take(lines[i])
+		if ok && d < indent && key != "" && !(strings.HasPrefix(strings.TrimLeft(lines[i], " "), "-") && d >= indent) {
+			return own, key
+		}
+	}
+	return own, ""
+}
+
+func value(line string) string {
+	_, v, _ := strings.Cut(line, ":")
+	return strings.Trim(strings.TrimSpace(v), `"'`)
+}
+
+// values are what a field can be.
+func values(text, name string) []Option {
+	for _, f := range Fields() {
+		if f.Name != name {
+			continue
+		}
+		var out []Option
+		for _, c := range f.Choices {
+			out = append(out, Option{Label: c, Kind: "enum"})
+		}
+		if f.Bool {
+			out = append(out, Option{Label: "true", Kind: "enum"}, Option{Label: "false", Kind: "enum"})
+		}
+		if len(out) == 0 {
+			out = append(out, Option{Label: f.Name, Insert: " ", Detail: f.Value, Doc: f.Doc, Kind: "property"})
+		}
+		return out
+	}
+	return nil
+}
+
+var written = regexp.MustCompile(`(?m)^\s*(?:- +)?(?:output_key|result_key):\s*([\w-]+)`)
+
+// keys are the state keys that a text writes.
+func keys(text string) []Option {
+	out := []Option{{Label: "user_input", Detail: "the request of the run", Kind: "variable"}}
+	seen := []string{"user_input"}
+	add := func(key, detail string) {
+		if key != "" && !slices.Contains(seen, key) {
+			seen = append(seen, key)
+			out = append(out, Option{Label: key, Detail: detail, Kind: "variable"})
+		}
+	}
+	for _, m := range written.FindAllStringSubmatch(text, -1) {
+		add(m[1], "written by a step")
+	}
+	o := Read("text", []byte(text), definition.Options{})
+	if len(o.Agents) > 0 {
+		var visit func(a *Agent)
+		visit = func(a *Agent) {
+			for _, name := range []string{"inputs", "state", "set"} {
+				m, _ := a.Fields[name].(map[string]any)
+				for _, key := range sorted(m) {
+					add(key, name)
+				}
+			}
+			for _, s := range a.Steps {
+				visit(s)
+			}
+		}
+		visit(o.Agents[0])
+	}
+	return out
+}
+
+func sorted(m map[string]any) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package form says what a form and an editor show of a definition while it is being written:
+// its agents with the fields that the text gives them, the problems with their fields and fixes,
+// how it can end, and what can be written at a place.
+//
+//	o := form.Read("refine.yaml", text, definition.Options{})
+//	for _, a := range o.Agents {
+//		fmt.Println(a.Name, a.Type, a.Fields["output_key"])
+//	}
+//
+// Unlike package definition, it reads texts that are not valid yet as far as they go. Package
+// edit makes the changes.
+package form
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
+	"github.com/refrain-dev/refrain/definition/internal/source"
+)
+
+// Outline is what a form shows of a text.
+type Outline struct {
+	// Valid says that the text can be run: it has no error.
+	Valid bool `json:"valid"`
+	// Title, Description and Query are those of the definition, Inputs what a run can give.
+	Title       string  `json:"title,omitzero"`
+	Description string  `json:"description,omitzero"`
+	Query       string  `json:"query,omitzero"`
+	Inputs      []Input `json:"inputs,omitzero"`
+	// Agents is the root; empty if the text is not YAML of an agent.
+	Agents   []*Agent  `json:"agents"`
+	Problems []Problem `json:"problems"`
+	// Ends are the loops with the ways in which they can end, Worst is what the agents can use at
+	// most. They are empty if the text is not valid.
+	Ends  []Ends  `json:"ends,omitzero"`
+	Worst []Worst `json:"worst,omitzero"`
+}
+
+// Input is an input of a run.
+type Input struct {
+	Name        string               `json:"name"`
+	Type        definition.InputType `json:"type"`
+	Description string               `json:"description,omitzero"`
+	Required    bool                 `json:"required,omitzero"`
+	Default     any                  `json:"default,omitzero"`
+}
+
+// Agent is an agent as it is written.
+type Agent struct {
+	// Path is where it is, as package edit names places; "" is the root.
+	Path string `json:"path"`
+	Name string `json:"name"`
+	// Type is empty if the text does not tell it yet. Ref is the file that describes the agent.
+	Type definition.Type `json:"type"`
+	Ref  string          `json:"ref,omitzero"`
+	// Final says that it writes the loop's result, after the loop.
+	Final bool `json:"final,omitzero"`
+	// Line is where it begins, from 1.
+	Line int `json:"line"`
+	// Fields are the values that the text gives, as JSON has them.
+	Fields map[string]any `json:"fields"`
+	// Steps are those of a workflow agent; nil for others.
+	Steps []*Agent `json:"steps,omitzero"`
+}
+
+// Problem is one of the definition's, with the path of its field and what may mend it.
+type Problem struct {
+	*definition.Problem
+	// Path is that of the innermost field at the problem's place; empty if there is none.
+	Path  string `json:"path,omitzero"`
+	Fixes []Fix  `json:"fixes,omitzero"`
+}
+
+// Fix replaces the text at a problem's place.
+type Fix struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+}
+
+// Ends are the ways in which a loop can end, in words.
+type Ends struct {
+	Loop string   `json:"loop"`
+	Ways []string `json:"ways"`
+}
+
+// Worst is the most that an agent can use in a run. A nil value is unknown, or has no limit.
+type Worst struct {
+	Name     string   `json:"name"`
+	Path     string   `json:"path"`
+	Level    int      `json:"level"`
+	Runs     *float64 `json:"runs"`
+	Requests *float64 `json:"requests"`
+	Tokens   *float64 `json:"tokens"`
+	Cost     *float64 `json:"cost"`
+	Seconds  *float64 `json:"seconds"`
+}
+
+// Read reads a text. It does not fail: what is wrong is in the outline's problems.
+func Read(name string, text []byte, opts definition.Options) *Outline {
+	o := &Outline{Agents: []*Agent{}, Problems: []Problem{}}
+	src := source.New(name, name, 0, string(text))
+	var root *source.Node
+	if _, what := source.Unreadable(string(text)); what == "" {
+		root, _ = source.Parse(src, string(text), new(int))
+	}
+	if root != nil && root.Kind == source.Map {
+		o.Agents = append(o.Agents, agentOf(root, ""))
+	}
+	def, err := definition.Parse(name, text, opts)
+	var problems definition.Problems
+	switch {
+	case errors.As(err, &problems):
+	case err != nil:
+		problems = definition.Problems{{Severity: definition.SeverityError, Code: definition.CodeFile, Message: err.Error()}}
+	default:
+		o.Valid = true
+		worst := def.Worst(definition.Assumed{})
+		problems = worst.Problems()
+		o.of(def, worst)
+	}
+	places := placesOf(root)
+	for _, p := range problems {
+		o.Problems = append(o.Problems, Problem{p, places.at(p.Line, p.Column), fixes(p)})
+	}
+	return o
+}
+
+// of takes what only a valid definition tells.
+func (o *Outline) of(def *definition.Definition, worst *definition.WorstCase) {
+	o.Title, o.Description, o.Query = def.Name, def.Description, def.Query
+	for _, in := range def.Inputs {
+		o.Inputs = append(o.Inputs, Input{in.Name, in.Type, in.Description, in.Required, in.Default})
+	}
+	for a := range def.Root.All {
+		if a.Type != definition.TypeLoop {
+			continue
+		}
+		e := Ends{Loop: a.Name}
+		for _, way := range worst.Stops(a) {
+			e.Ways = append(e.Ways, way.Text)
+		}
+		o.Ends = append(o.Ends, e)
+	}
+	for _, a := range worst.Agents {
+		o.Worst = append(o.Worst, Worst{
+			Name: a.Agent.Name, Path: a.Agent.Name, Level: a.Depth, Runs: bound(a.Runs), Requests: bound(a.Calls),
+			Tokens: bound(a.Tokens), Cost: bound(a.Cost), Seconds: bound(a.Seconds),
+		})
+	}
+}
+
+func bound(b definition.Bound) *float64 {
+	if b.Unbounded() {
+		return nil
+	}
+	return new(float64(b))
+}
+
+// agentOf reads an agent as far as it is written.
+func agentOf(n *source.Node, path string) *Agent {
+	a := &Agent{Path: path, Line: n.Line, Fields: make(map[string]any)}
+	var names []string
+	var steps *source.Node
+	take := func(m *source.Node) {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			key, val := m.Content[i].Value, source.Deref(m.Content[i+1])
+			names = append(names, key)
+			if key == "sub_agents" {
+				steps = val
+				continue
+			}
+			if key == "config" {
+				continue
+			}
+			var v any
+			if val.Decode(&v) == nil {
+				a.Fields[key] = v
+			}
+		}
+	}
+	take(n)
+	if config := field(n, "config"); config != nil && config.Kind == source.Map {
+		take(config)
+	}
+	a.Name, _ = a.Fields["name"].(string)
+	a.Ref, _ = a.Fields["ref"].(string)
+	given, _ := a.Fields["type"].(string)
+	a.Type = definition.TypeOf(given, names...)
+	a.Final = a.Fields["output_key"] == definition.LoopOutput
+	if steps == nil || steps.Kind != source.List {
+		if a.Type.Workflow() {
+			a.Steps = []*Agent{}
+		}
+		return a
+	}
+	a.Steps = []*Agent{}
+	list := "sub_agents"
+	if path != "" {
+		list = path + ".sub_agents"
+	}
+	for i, c := range steps.Content {
+		if c = source.Deref(c); c.Kind == source.Map {
+			a.Steps = append(a.Steps, agentOf(c, list+edit.FieldPath(i)))
+		}
+	}
+	return a
+}
+
+func field(n *source.Node, name string) *source.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return source.Deref(n.Content[i+1])
+		}
+	}
+	return nil
+}
+
+// meant finds what a hint proposes.
+var meant = regexp.MustCompile(`^did you mean (?:"([^"]+)"|(\{\{[^}]+\}\}))`)
+
+// fixes are what the hint of a problem proposes in its place.
+func fixes(p *definition.Problem) []Fix {
+	m := meant.FindStringSubmatch(p.Hint)
+	if m == nil || p.Length == 0 {
+		return nil
+	}
+	text := m[1] + m[2]
+	return []Fix{{Label: "Use " + text, Text: text}}
+}
+
+// places are the fields of a text by where they begin.
+type places []place
+
+type place struct {
+	line, column int
+	path         string
+}
+
+func placesOf(root *source.Node) places {
+	var all places
+	var visit func(n *source.Node, path []any)
+	visit = func(n *source.Node, path []any) {
+		switch n.Kind {
+		case source.Map:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				at := append(slices.Clone(path), n.Content[i].Value)
+				all = append(all, place{n.Content[i].Line, n.Content[i].Column, edit.FieldPath(at...)})
+				visit(n.Content[i+1], at)
+			}
+		case source.List:
+			for i, c := range n.Content {
+				at := append(slices.Clone(path), i)
+				all = append(all, place{c.Line, c.Column, edit.FieldPath(at...)})
+				visit(c, at)
+			}
+		}
+	}
+	if root != nil {
+		visit(root, nil)
+	}
+	return all
+}
+
+// at is the path of the last field of an agent that begins at or before a place: of
+// sub_agents[1].score.key it is sub_agents[1].score.
+func (ps places) at(line, column int) string {
+	if line == 0 {
+		return ""
+	}
+	best := ""
+	for _, p := range ps {
+		if p.line < line || p.line == line && p.column <= column {
+			best = p.path
+		}
+	}
+	return best
+}
+
+// Match reports whether a path is a field or one within it.
+func Match(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runpage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Part is some of the iterations of a loop.
+type Part struct {
+	Loop session.Address `json:"loop"`
+	// Total is the number of the last iteration that there is.
+	Total      int         `json:"total"`
+	Iterations []Iteration `json:"iterations"`
+}
+
+// Iteration is a row of the tree, with the rows in it. Those of a loop in it are not there: they
+// are asked for by the loop's address.
+type Iteration struct {
+	Number      int             `json:"number"`
+	Status      progress.Status `json:"status"`
+	From        int             `json:"from,omitzero"`
+	Score       *float64        `json:"score,omitzero"`
+	Delta       *float64        `json:"delta,omitzero"`
+	WithinNoise bool            `json:"within_noise,omitzero"`
+	Provisional bool            `json:"provisional,omitzero"`
+	Best        bool            `json:"best,omitzero"`
+	Undone      bool            `json:"undone,omitzero"`
+	Left        bool            `json:"left,omitzero"`
+	Failed      bool            `json:"failed,omitzero"`
+	Running     bool            `json:"running,omitzero"`
+	Complete    bool            `json:"complete,omitzero"`
+	Note        string          `json:"note,omitzero"`
+	Took        time.Duration   `json:"took_ns,omitzero"`
+	Tokens      int64           `json:"tokens,omitzero"`
+	Steps       []Step          `json:"steps"`
+}
+
+// Step is a row of the tree.
+type Step struct {
+	Name     string          `json:"name"`
+	Address  session.Address `json:"address,omitzero"`
+	Status   progress.Status `json:"status"`
+	Attempt  int             `json:"attempt,omitzero"`
+	Asks     bool            `json:"asks,omitzero"`
+	Doing    string          `json:"doing,omitzero"`
+	Says     string          `json:"says,omitzero"`
+	Note     string          `json:"note,omitzero"`
+	Error    string          `json:"error,omitzero"`
+	Exit     bool            `json:"exit,omitzero"`
+	CanExit  bool            `json:"can_exit,omitzero"`
+	Cached   bool            `json:"cached,omitzero"`
+	Parallel bool            `json:"parallel,omitzero"`
+	Loop     bool            `json:"loop,omitzero"`
+	Took     time.Duration   `json:"took_ns,omitzero"`
+	Tokens   int64           `json:"tokens,omitzero"`
+	Steps    []Step          `json:"steps,omitzero"`
+}
+
+// ErrNoLoop says that the run has no loop at an address.
+type ErrNoLoop struct{ Address session.Address }
+
+// NotFound says what kind of error it is.
+func (e ErrNoLoop) NotFound() bool { return true }
+
+// Error names the address.
+func (e ErrNoLoop) Error() string { return fmt.Sprintf("the run has no loop at %q", e.Address) }
+
+// Iterations returns at most limit iterations of a loop, from a number on.
+func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
+	t := p.Live.Tree()
+	s := find(t, at)
+	if s == nil || s.Loop == nil {
+		return Part{}, ErrNoLoop{at}
+	}
+	part := Part{Loop: at, Iterations: []Iteration{}}
+	best := best(s.Loop)
+	for _, it := range s.Loop.Iterations {
+		part.Total = it.Number
+		if it.Number >= from && it.Number < from+limit {
+			part.Iterations = append(part.Iterations, iterationOf(s.Loop, it, best, t.Now))
+		}
+	}
+	return part, nil
+}
+
+// latest are the last two iterations of a loop: the one under way, and the one that it may have
+// just ended.
+func latest(s *progress.Step, now time.Duration) Part {
+	its := s.Loop.Iterations
+	part := Part{Loop: s.Address, Iterations: []Iteration{}}
+	best := best(s.Loop)
+	for _, it := range its[max(0, len(its)-2):] {
+		part.Total = it.Number
+		part.Iterations = append(part.Iterations, iterationOf(s.Loop, it, best, now))
+	}
+	return part
+}
+
+// find returns the step at an address; nil if there is none.
+func find(t *progress.Tree, at session.Address) *progress.Step {
+	s := t.Root
+	for s != nil && s.Address != at {
+		var next *progress.Step
+		for c := range s.Children() {
+			if c.Address != "" && at.Under(c.Address) {
+				next = c
+			}
+		}
+		s = next
+	}
+	return s
+}
+
+func best(l *progress.Loop) (n int) {
+	for _, it := range l.Iterations {
+		if it.Record != nil && it.Record.Best {
+			n = it.Number
+		}
+	}
+	return n
+}
+
+func iterationOf(l *progress.Loop, it *progress.Iteration, best int, now time.Duration) Iteration {
+	out := Iteration{
+		Number: it.Number, Status: it.Status, From: it.From, Undone: it.RolledBack, Best: it.Number == best,
+		Failed: it.Failed(), Running: it.Status == progress.StatusRunning, Took: it.Took(now), Tokens: it.Usage().Tokens(),
+		Steps: make([]Step, 0, len(it.Steps)),
+	}
+	if rec := it.Record; rec != nil {
+		out.Score, out.Delta, out.Complete = rec.Score, rec.Delta, rec.Complete
+		out.WithinNoise = rec.Delta != nil && rec.Noise > 0 && *rec.Delta < rec.Noise && *rec.Delta > -rec.Noise
+		out.Note = note(rec)
+	} else if it.Provisional != nil {
+		out.Score, out.Provisional = it.Provisional, true
+	}
+	out.Left = l.Stop != nil && l.Stop.Iteration == it.Number && (l.Stop.Reason == loop.ReasonExit || l.Stop.Reason == loop.ReasonEscalated)
+	for _, s := range it.Steps {
+		if !s.Finalizer {
+			out.Steps = append(out.Steps, stepOf(s, now))
+		}
+	}
+	return out
+}
+
+func note(rec *loop.IterationRecord) string {
+	switch {
+	case rec.Rejected != "":
+		return shorten(rec.Rejected, 120)
+	case rec.Unscored != "":
+		return shorten(rec.Unscored, 120)
+	}
+	return shorten(rec.Warning, 120)
+}
+
+func stepOf(s *progress.Step, now time.Duration) Step {
+	out := Step{
+		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: s.Doing,
+		Error: shorten(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
+		Cached: s.Cached, Loop: s.Loop != nil, Took: s.Took(now), Tokens: s.Usage().Tokens(),
+	}
+	if s.Status == progress.StatusRunning {
+		out.Says = tail(s.Text, 120)
+	}
+	if s.Exit != nil {
+		out.Note = shorten(s.Exit.Reason, 160)
+	}
+	for _, c := range s.Steps {
+		out.Steps = append(out.Steps, stepOf(c, now))
+	}
+	return out
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// tail is the end of the last line of a text.
+func tail(s string, most int) string {
+	s = strings.TrimRight(s, "\n")
+	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
+		s = s[i+1:]
+	}
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	return "…" + string(r[len(r)-most:])
+}

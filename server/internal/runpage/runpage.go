@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runpage makes of a run's events what its page shows: the head, with the ledger, the
+// scores and the questions, and the iterations, as many as are asked for. The browser draws it
+// and computes nothing.
+//
+//	p := runpage.Page{Live: new(progress.Live), Watch: new(progress.Watch)}
+//	for _, ev := range events {
+//		p.Live.Add(ev)
+//		p.Watch.Add(ev)
+//		p.Add(ev)
+//	}
+//	head := p.Head(runpage.Standing{Status: "running"})
+package runpage
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Page follows one run. Live and Watch are folds of the same events, which it reads; it keeps what
+// they do not. It is not safe for concurrent use.
+type Page struct {
+	Live  *progress.Live
+	Watch *progress.Watch
+
+	seq     int64
+	began   time.Time
+	message string
+	asked   []question
+	error   string
+	spans   map[session.Address]span
+}
+
+// span is where in the log the events of a step are.
+type span struct{ first, last int64 }
+
+// question is one that is open.
+type question struct {
+	mark.Question
+	at session.Address
+	n  int
+}
+
+// Add takes the next event, which Live and Watch have taken.
+func (p *Page) Add(ev *session.Event) {
+	if ev.Partial {
+		return
+	}
+	if p.spans == nil {
+		p.spans = make(map[session.Address]span)
+	}
+	p.seq = max(p.seq, ev.Seq)
+	if p.began.IsZero() {
+		p.began = ev.Timestamp
+	}
+	if ev.Author == "user" && p.message == "" && ev.Mark == nil {
+		p.message = shorten(ev.Text(), 400)
+	}
+	for at := range around(ev.Address) {
+		s, ok := p.spans[at]
+		if !ok {
+			s.first = ev.Seq
+		}
+		s.last = max(s.last, ev.Seq)
+		p.spans[at] = s
+	}
+	if ev.Mark != nil {
+		p.mark(ev)
+	}
+}
+
+// around yields an address and those above it, iterations too: "a/b[2]/c", "a/b[2]", "a/b", "a".
+func around(at session.Address) iter.Seq[session.Address] {
+	return func(yield func(session.Address) bool) {
+		for s := string(at); s != ""; {
+			if !yield(session.Address(s)) {
+				return
+			}
+			if strings.HasSuffix(s, "]") {
+				s = s[:strings.LastIndexByte(s, '[')]
+				continue
+			}
+			s = s[:max(0, strings.LastIndexByte(s, '/'))]
+		}
+	}
+}
+
+func (p *Page) mark(ev *session.Event) {
+	switch ev.Mark.Kind {
+	case mark.KindAsked:
+		var q mark.Question
+		if ev.Mark.Decode(&q) == nil {
+			p.asked = slices.DeleteFunc(p.asked, func(o question) bool { return o.ID == q.ID })
+			p.asked = append(p.asked, question{q, ev.Address, ev.Iteration})
+		}
+	case mark.KindAnswered:
+		var a mark.Answer
+		if ev.Mark.Decode(&a) == nil {
+			p.asked = slices.DeleteFunc(p.asked, func(o question) bool { return o.ID == a.ID })
+		}
+	case mark.KindRunEnded:
+		var ended mark.RunEnded
+		if ev.Mark.Decode(&ended) == nil {
+			p.error, p.asked = ended.Error, nil
+		}
+	case mark.KindRunResumed:
+		p.error = ""
+	}
+}
+
+// Seq is the number of the last event that the page has.
+func (p *Page) Seq() int64 { return p.seq }
+
+// Span returns the numbers of the first and the last event of a step and of what is below it.
+func (p *Page) Span(at session.Address) (first, last int64, ok bool) {
+	s, ok := p.spans[at]
+	return s.first, s.last, ok
+}
+
+// Standing is what is known of a run besides its log.
+type Standing struct {
+	ID, Name string
+	// Status is that of package runlog.
+	Status string
+	// Definition is the file in the server's folder; empty if it is in none.
+	Definition string
+	Parent     *mark.RunParent
+	// Here says that the run can be driven by who asks.
+	Here bool
+	// Language is that of sentences.
+	Language progress.Language
+}
+
+// Head is what the page of a run shows above its iterations.
+type Head struct {
+	Seq        int64           `json:"seq"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Status     string          `json:"status"`
+	Message    string          `json:"message,omitzero"`
+	Definition string          `json:"definition,omitzero"`
+	Parent     *mark.RunParent `json:"parent,omitzero"`
+	Began      time.Time       `json:"began,omitzero"`
+	Updated    time.Time       `json:"updated,omitzero"`
+	Error      string          `json:"error,omitzero"`
+	// Active is the time on the run's clock, which goes on if ClockRunning.
+	Active       time.Duration      `json:"active_ns"`
+	ClockRunning bool               `json:"clock_running,omitzero"`
+	Keys         Keys               `json:"keys"`
+	Sentence     *progress.Words    `json:"sentence,omitzero"`
+	Result       *Result            `json:"result,omitzero"`
+	Questions    []Question         `json:"questions,omitzero"`
+	Findings     []progress.Finding `json:"findings,omitzero"`
+	Checkpoints  []Checkpoint       `json:"checkpoints,omitzero"`
+	Where        []Spent            `json:"where,omitzero"`
+	// Loop is the loop to show first, Loops all that can be chosen.
+	Loop      *Loop  `json:"loop,omitzero"`
+	Loops     []Loop `json:"loops,omitzero"`
+	Finalizer *Step  `json:"finalizer,omitzero"`
+	// Changed are the iterations that may have changed since the last event.
+	Changed []Part `json:"changed,omitzero"`
+	Can     Can    `json:"can"`
+}
+
+// Keys are the key figures.
+type Keys struct {
+	Iteration int   `json:"iteration,omitzero"`
+	Of        int   `json:"of,omitzero"`
+	Best      *Best `json:"best,omitzero"`
+	Tokens    int64 `json:"tokens,omitzero"`
+	// Cost is nil if none of it is known; CostAtLeast says that a part of it is not.
+	Cost        *float64 `json:"cost,omitzero"`
+	CostAtLeast bool     `json:"cost_at_least,omitzero"`
+}
+
+// Best is the best score.
+type Best struct {
+	Score     float64 `json:"score"`
+	Iteration int     `json:"iteration"`
+}
+
+// Result is what the run has handed back.
+type Result struct {
+	Text      string `json:"text"`
+	By        string `json:"by,omitzero"`
+	Iteration int    `json:"iteration,omitzero"`
+	Best      bool   `json:"best,omitzero"`
+}
+
+// Question is one that a person is asked.
+type Question struct {
+	mark.Question
+	Agent     string `json:"agent,omitzero"`
+	Iteration int    `json:"iteration,omitzero"`
+}
+
+// Checkpoint is a place from which the run can be forked.
+type Checkpoint struct {
+	Iteration int      `json:"iteration"`
+	Score     *float64 `json:"score,omitzero"`
+	Best      bool     `json:"best,omitzero"`
+	Undone    bool     `json:"undone,omitzero"`
+	Bytes     int64    `json:"bytes,omitzero"`
+}
+
+// Spent is what all runs of a step have taken.
+type Spent struct {
+	Step   string        `json:"step"`
+	Runs   int           `json:"runs"`
+	Time   time.Duration `json:"time_ns"`
+	Tokens int64         `json:"tokens,omitzero"`
+	Cost   *float64      `json:"cost,omitzero"`
+}
+
+// Can says which actions the run allows now.
+type Can struct {
+	Pause  bool `json:"pause,omitzero"`
+	Resume bool `json:"resume,omitzero"`
+	Retry  bool `json:"retry,omitzero"`
+	More   bool `json:"more,omitzero"`
+	Cancel bool `json:"cancel,omitzero"`
+	Fork   bool `json:"fork,omitzero"`
+	Remove bool `json:"remove,omitzero"`
+}
+
+// Loop is one loop: its scores and its ledger.
+type Loop struct {
+	Address session.Address `json:"address"`
+	Label   string          `json:"label"`
+	// Total is the number of its last iteration.
+	Total         int           `json:"total"`
+	MaxIterations int64         `json:"max_iterations,omitzero"`
+	Target        *float64      `json:"target,omitzero"`
+	Scored        bool          `json:"scored"`
+	Judged        string        `json:"judged,omitzero"`
+	Now           time.Duration `json:"now_ns"`
+	// Points are the scores, thinned to at most 300; the extremes are kept.
+	Points  []Point          `json:"points"`
+	Plateau *Stretch         `json:"plateau,omitzero"`
+	Outlook progress.Outlook `json:"outlook"`
+	Stop    *Stop            `json:"stop,omitzero"`
+}
+
+// Stop is why a loop has stopped.
+type Stop struct {
+	Iteration int             `json:"iteration"`
+	Reason    loop.StopReason `json:"reason"`
+	// Kind is good, warn or bad.
+	Kind string `json:"kind"`
+}
+
+// Stretch is from one iteration to another.
+type Stretch struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// Point is the score of an iteration.
+type Point struct {
+	Number      int           `json:"number"`
+	From        int           `json:"from,omitzero"`
+	Score       *float64      `json:"score,omitzero"`
+	Delta       *float64      `json:"delta,omitzero"`
+	Noise       float64       `json:"noise,omitzero"`
+	Best        bool          `json:"best,omitzero"`
+	Undone      bool          `json:"undone,omitzero"`
+	Rejected    bool          `json:"rejected,omitzero"`
+	Provisional bool          `json:"provisional,omitzero"`
+	Running     bool          `json:"running,omitzero"`
+	Began       time.Duration `json:"began_ns"`
+	Ended       time.Duration `json:"ended_ns"`
+}
+
+// mostPoints is as many as a chart can show.
+const mostPoints = 300
+
+// Head returns the head at this moment.
+func (p *Page) Head(s Standing) *Head {
+	t := p.Live.Tree()
+	h := &Head{
+		Seq: p.seq, ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition,
+		Parent: s.Parent, Began: p.began, Updated: t.At, Error: p.error, Active: t.Now,
+	}
+	h.ClockRunning = s.Status == string(mark.RunRunning)
+	main := t.Main()
+	for _, q := range p.asked {
+		h.Questions = append(h.Questions, Question{q.Question, q.at.Agent(), q.n})
+	}
+	if t.Root != nil {
+		p.used(h, t.Root)
+	}
+	if main != nil {
+		p.shown(h, t, main, s.Language)
+	}
+	h.Status = statusOf(s.Status, h)
+	if h.Loop != nil {
+		h.Sentence = &h.Loop.Outlook.Words
+	}
+	if over(h.Status) {
+		h.Where = where(t)
+		if text := p.Watch.Fold.Answer(); text != "" {
+			h.Result = result(text, main)
+		}
+	}
+	h.Findings = p.Watch.Diagnosis.Findings()
+	h.Can = can(s, h)
+	return h
+}
+
+// statusOf is the status as people see it: a limit is not the run's own criterion, and a
+// question is more than a pause.
+func statusOf(status string, h *Head) string {
+	switch {
+	case len(h.Questions) > 0 && (status == string(mark.RunWaiting) || status == string(mark.RunRunning)):
+		return "asks"
+	case status == string(mark.RunCompleted) && h.Loop != nil && h.Loop.Stop != nil && h.Loop.Stop.Kind == "warn":
+		return "limit"
+	}
+	return status
+}
+
+func over(status string) bool {
+	return slices.Contains([]string{string(mark.RunCompleted), "limit", string(mark.RunFailed), string(mark.RunCanceled)}, status)
+}
+
+func can(s Standing, h *Head) Can {
+	if !s.Here {
+		return Can{}
+	}
+	running := s.Status == string(mark.RunRunning) || s.Status == string(mark.RunWaiting)
+	ended := over(h.Status)
+	return Can{
+		Pause:  s.Status == string(mark.RunRunning),
+		Resume: s.Status == string(mark.RunIsPaused) || s.Status == "interrupted",
+		Retry:  s.Status == string(mark.RunFailed),
+		More:   h.Status == "limit",
+		Cancel: running || s.Status == string(mark.RunIsPaused) || s.Status == "interrupted",
+		Fork:   h.Loop != nil,
+		Remove: ended,
+	}
+}
+
+// used is what model calls have used.
+func (p *Page) used(h *Head, root *progress.Step) {
+	u := root.Usage()
+	h.Keys.Tokens = u.Tokens()
+	h.Keys.Cost, h.Keys.CostAtLeast = costOf(u)
+}
+
+func costOf(u progress.Usage) (cost *float64, atLeast bool) {
+	if u.Calls == 0 || u.Unknown && u.Cost == 0 {
+		return nil, false
+	}
+	return &u.Cost, u.Unknown
+}
+
+// shown is the part of the head that a loop has.
+func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang progress.Language) {
+	l := loopOf(main, t, lang)
+	h.Loop = &l
+	h.Keys.Iteration, h.Keys.Of = l.Total, int(l.MaxIterations)
+	for i := range l.Points {
+		if l.Points[i].Best {
+			h.Keys.Best = &Best{*l.Points[i].Score, l.Points[i].Number}
+		}
+	}
+	if main.Loop.Finalizer != nil {
+		f := stepOf(main.Loop.Finalizer, t.Now)
+		h.Finalizer = &f
+	}
+	h.Checkpoints = checkpoints(main.Loop)
+	h.Changed = append(h.Changed, latest(main, t.Now))
+	h.Loops = append(h.Loops, l)
+	for s := range nested(main) {
+		inner := loopOf(s, t, lang)
+		if n := len(h.Loops); n < 20 {
+			h.Loops = append(h.Loops, inner)
+		}
+		if s.Status == progress.StatusRunning {
+			h.Changed = append(h.Changed, latest(s, t.Now))
+		}
+	}
+	if len(h.Loops) == 1 {
+		h.Loops = nil
+	}
+}
+
+// nested yields the loops within the iterations that may still change.
+func nested(main *progress.Step) func(func(*progress.Step) bool) {
+	return func(yield func(*progress.Step) bool) {
+		its := main.Loop.Iterations
+		var visit func(s *progress.Step) bool
+		visit = func(s *progress.Step) bool {
+			if s.Loop != nil && s.Address != "" && !yield(s) {
+				return false
+			}
+			for c := range s.Children() {
+				if !visit(c) {
+					return false
+				}
+			}
+			return true
+		}
+		for _, it := range its[max(0, len(its)-1):] {
+			for _, s := range it.Steps {
+				if !visit(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func loopOf(s *progress.Step, t *progress.Tree, lang progress.Language) Loop {
+	lp := s.Loop
+	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, MaxIterations: int64(lp.Plan.MaxIterations), Outlook: t.Outlook(s, lang), Points: []Point{}}
+	if cur := lp.Current(); cur != nil {
+		l.Total = cur.Number
+	}
+	if score := lp.Plan.Score; score != nil {
+		l.Scored, l.Judged, l.Target = true, cmp.Or(score.Key, score.Expr), score.Target
+	}
+	l.Points = thin(points(lp))
+	if st := lp.Stop; st != nil {
+		l.Stop = &Stop{Iteration: st.Iteration, Reason: st.Reason, Kind: kindOf(st.Reason)}
+	}
+	if say := l.Outlook.Sentence; l.Stop == nil && say.Trend == loop.Plateau && say.Since > 0 && say.Since < l.Total {
+		l.Plateau = &Stretch{say.Since, l.Total}
+	}
+	return l
+}
+
+func kindOf(r loop.StopReason) string {
+	switch {
+	case r.Failed():
+		return "bad"
+	case r.Limit(), r == loop.ReasonCanceled, r == loop.ReasonImpossible, r == loop.ReasonBlocked:
+		return "warn"
+	}
+	return "good"
+}
+
+func points(l *progress.Loop) []Point {
+	out := make([]Point, 0, len(l.Iterations))
+	best := -1
+	for _, it := range l.Iterations {
+		pt := Point{
+			Number: it.Number, From: it.From, Undone: it.RolledBack, Began: it.Began, Ended: it.Ended,
+			Running: it.Status == progress.StatusRunning,
+		}
+		if rec := it.Record; rec != nil {
+			pt.Score, pt.Delta, pt.Noise, pt.Rejected = rec.Score, rec.Delta, rec.Noise, rec.Rejected != ""
+			if rec.Best {
+				best = len(out)
+			}
+		} else if it.Provisional != nil {
+			pt.Score, pt.Provisional = it.Provisional, true
+		}
+		out = append(out, pt)
+	}
+	if best >= 0 {
+		out[best].Best = true
+	}
+	return out
+}
+
+// thin leaves as many points as a chart can show: of each stretch the lowest and the highest, and
+// all that are special.
+func thin(points []Point) []Point {
+	if len(points) <= mostPoints {
+		return points
+	}
+	keep := make([]bool, len(points))
+	keep[0], keep[len(points)-1] = true, true
+	stretch := (2*len(points) + mostPoints - 1) / mostPoints
+	for from := 0; from < len(points); from += stretch {
+		low, high := -1, -1
+		for i := from; i < min(from+stretch, len(points)); i++ {
+			p := &points[i]
+			if p.Best || p.Provisional || p.Running {
+				keep[i] = true
+			}
+			if p.Score == nil {
+				continue
+			}
+			if low < 0 || *p.Score < *points[low].Score {
+				low = i
+			}
+			if high < 0 || *p.Score > *points[high].Score {
+				high = i
+			}
+		}
+		for _, i := range []int{low, high} {
+			if i >= 0 {
+				keep[i] = true
+			}
+		}
+	}
+	out := make([]Point, 0, mostPoints+8)
+	for i, k := range keep {
+		if k {
+			out = append(out, points[i])
+		}
+	}
+	return out
+}
+
+// checkpoints are the last places to fork from, the newest first, and the one before the first.
+func checkpoints(l *progress.Loop) []Checkpoint {
+	var out []Checkpoint
+	best := 0
+	for _, it := range l.Iterations {
+		if it.Record != nil && it.Record.Best {
+			best = it.Number
+		}
+	}
+	for _, it := range slices.Backward(l.Iterations) {
+		if it.Record == nil {
+			continue
+		}
+		if len(out) == 20 && it.Number != best {
+			continue
+		}
+		out = append(out, Checkpoint{it.Number, it.Record.Score, it.Number == best, it.RolledBack, it.Record.StateSize})
+	}
+	return append(out, Checkpoint{})
+}
+
+// where sums what each agent has taken, in the order in which they ran first.
+func where(t *progress.Tree) []Spent {
+	var out []Spent
+	index := make(map[string]int)
+	var visit func(s *progress.Step)
+	visit = func(s *progress.Step) {
+		leaf := true
+		for c := range s.Children() {
+			leaf = false
+			visit(c)
+		}
+		if !leaf || s.Address == "" {
+			return
+		}
+		name := s.Address.Agent()
+		i, ok := index[name]
+		if !ok {
+			i = len(out)
+			index[name] = i
+			out = append(out, Spent{Step: name})
+		}
+		u := s.Usage()
+		out[i].Runs++
+		out[i].Time += s.Took(t.Now)
+		out[i].Tokens += u.Tokens()
+		if cost, _ := costOf(u); cost != nil {
+			out[i].Cost = new(*cost + deref(out[i].Cost))
+		}
+	}
+	if t.Root != nil {
+		visit(t.Root)
+	}
+	return out
+}
+
+func deref(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+func result(text string, main *progress.Step) *Result {
+	r := &Result{Text: text}
+	if main == nil || main.Loop.Stop == nil {
+		return r
+	}
+	st := main.Loop.Stop
+	r.Iteration = st.Result.Iteration
+	switch st.Result.Source {
+	case loop.FromFinalizer:
+		if f := main.Loop.Finalizer; f != nil {
+			r.By = f.Name
+		}
+	case loop.FromBest:
+		r.Best = true
+	}
+	return r
+}
+
+// shorten cuts a text at a character.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	return string(r[:most]) + "…"
+}

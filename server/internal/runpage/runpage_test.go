@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runpage_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/server/internal/runpage"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// loops scores 2, 4, and then 3 twice, as the third iteration is undone. Each has a loop in it.
+const loops = `
+name: outer
+max_iterations: 4
+state: {n: 0, m: 0, draft: ""}
+score: {key: mark}
+on_regression: rollback
+sub_agents:
+  - {name: count, set: {n: state.n + 1, tries: state.n + 1}, effect: pure}
+  - name: inner
+    max_iterations: 2
+    sub_agents:
+      - {name: more, set: {m: state.m + 1}}
+  - {name: write, text: "draft {{n}}", output_key: draft}
+  - {name: judge, set: {mark: "[2.0, 4.0, 3.0][state.n - 1]"}}
+`
+
+// record runs a definition, durably, and returns its log.
+func record(t *testing.T, text string) []*session.Event {
+	t.Helper()
+	d, err := definition.Parse("loop.yaml", []byte(text), definition.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := d.Build(t.Context(), definition.BuildConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := d.InitialState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := session.InMemoryService()
+	r, err := runner.New(runner.Config{AppName: "test", Agent: a, SessionService: store, AutoCreateSession: true, Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range r.Run(t.Context(), "u", "s", genai.NewContentFromText("a <b>draft</b>", genai.RoleUser), agent.RunConfig{}, runner.WithStateDelta(state)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := store.Get(context.Background(), &session.GetRequest{AppName: "test", UserID: "u", SessionID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(got.Session.Events().All())
+}
+
+// page is one with its folds.
+type page struct{ runpage.Page }
+
+func newPage() *page {
+	return &page{runpage.Page{Live: new(progress.Live), Watch: new(progress.Watch)}}
+}
+
+func (p *page) take(ev *session.Event) {
+	p.Live.Add(ev)
+	p.Watch.Add(ev)
+	p.Add(ev)
+}
+
+// log is that of a run, in memory.
+type log []*session.Event
+
+func (l log) Between(first, last int64) ([]*session.Event, error) {
+	var out []*session.Event
+	for _, ev := range l {
+		if ev.Seq >= first && ev.Seq <= last {
+			out = append(out, ev)
+		}
+	}
+	return out, nil
+}
+
+func (l log) StateAfter(seq int64) map[string]any { return progress.StateAfter(nil, l, seq, nil) }
+
+func (l log) Line(ev *session.Event) string { return fmt.Sprint(ev.Author, " ", ev.Seq) }
+
+// M9 to M16: the head of a run that is over, and of the same run at every moment before.
+func TestHead(t *testing.T) {
+	events := record(t, loops)
+	p := newPage()
+	for i, ev := range events {
+		p.take(ev)
+		h := p.Head(runpage.Standing{ID: "r", Name: "outer", Status: "running"})
+		if _, err := json.Marshal(h); err != nil {
+			t.Fatalf("after %d events: %v", i+1, err)
+		}
+		if h.Seq != ev.Seq {
+			t.Errorf("after event %d the head says %d", ev.Seq, h.Seq)
+		}
+	}
+	h := p.Head(runpage.Standing{ID: "r", Name: "outer", Status: string(mark.RunCompleted), Here: true})
+	if h.Status != "limit" || h.Message != "a <b>draft</b>" || h.Keys.Iteration != 4 || h.Keys.Best == nil || h.Keys.Best.Iteration != 2 {
+		t.Errorf("the head says %s, %q, %+v", h.Status, h.Message, h.Keys)
+	}
+	if h.Loop == nil || h.Loop.Stop == nil || h.Loop.Stop.Kind != "warn" || len(h.Loop.Outlook.Ledger) == 0 || h.Sentence.Lead == "" {
+		t.Fatalf("the loop is %+v", h.Loop)
+	}
+	var drawn []string
+	for _, pt := range h.Loop.Points {
+		drawn = append(drawn, fmt.Sprintf("%d from %d: %v undone %v best %v", pt.Number, pt.From, *pt.Score, pt.Undone, pt.Best))
+	}
+	want := []string{
+		"1 from 0: 2 undone false best false", "2 from 1: 4 undone false best true",
+		"3 from 2: 3 undone true best false", "4 from 2: 3 undone true best false",
+	}
+	if !slices.Equal(drawn, want) {
+		t.Errorf("the chart has %q", drawn)
+	}
+	if h.Result == nil || !h.Can.Fork || !h.Can.More || h.Can.Pause {
+		t.Errorf("the result is %+v, one can %+v", h.Result, h.Can)
+	}
+	if len(h.Checkpoints) != 5 || h.Checkpoints[4].Iteration != 0 {
+		t.Errorf("the checkpoints are %+v", h.Checkpoints)
+	}
+}
+
+// Rows come in pages, and those of a loop within by its address.
+func TestIterations(t *testing.T) {
+	p := newPage()
+	for _, ev := range record(t, loops) {
+		p.take(ev)
+	}
+	part, err := p.Iterations("outer", 2, 2)
+	if err != nil || part.Total != 4 || len(part.Iterations) != 2 || part.Iterations[0].Number != 2 {
+		t.Fatalf("%+v, %v", part, err)
+	}
+	var names []string
+	for _, s := range part.Iterations[0].Steps {
+		names = append(names, s.Name)
+	}
+	if got := strings.Join(names, " "); got != "count inner write judge" {
+		t.Errorf("the steps are %s", got)
+	}
+	inner, err := p.Iterations(part.Iterations[0].Steps[1].Address, 1, 10)
+	if err != nil || inner.Total != 2 || len(inner.Iterations) != 2 {
+		t.Errorf("the inner loop: %+v, %v", inner, err)
+	}
+	if _, err := p.Iterations("outer/none", 1, 10); err == nil {
+		t.Error("a loop that is not there has iterations")
+	}
+}
+
+func TestDetail(t *testing.T) {
+	events := record(t, loops)
+	p := newPage()
+	for _, ev := range events {
+		p.take(ev)
+	}
+	d, err := p.Detail("outer[2]/write", log(events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Output != "draft 2" || d.Against != 1 || len(d.Words) == 0 || d.EventsTotal == 0 || len(d.Raw) == 0 {
+		t.Errorf("the step is %+v", d)
+	}
+	if len(d.Changes) != 1 || d.Changes[0].Key != "draft" {
+		t.Errorf("it changed %+v", d.Changes)
+	}
+	whole, err := p.Detail("outer[2]", log(events))
+	if err != nil || len(whole.Changes) < 3 {
+		t.Errorf("iteration 2 changed %+v, %v", whole, err)
+	}
+	if _, err := p.Detail("outer[9]/write", log(events)); err == nil {
+		t.Error("a step that is not there has a detail")
+	}
+}
+
+// However long the run, a chart gets as many points as it can show, and the extremes.
+func TestPointsAreThinned(t *testing.T) {
+	p := newPage()
+	for _, ev := range record(t, `
+name: long
+max_iterations: 1000
+state: {n: 0}
+score: {key: mark}
+sub_agents:
+  - {name: count, set: {n: state.n + 1}}
+  - {name: judge, set: {mark: "state.n == 500 ? 100.0 : double(state.n % 7)"}}
+`) {
+		p.take(ev)
+	}
+	h := p.Head(runpage.Standing{Status: string(mark.RunCompleted)})
+	if n := len(h.Loop.Points); n > 320 || n < 100 {
+		t.Errorf("%d points", n)
+	}
+	if !slices.ContainsFunc(h.Loop.Points, func(p runpage.Point) bool { return *p.Score == 100 && p.Best }) {
+		t.Error("the best is not among the points")
+	}
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// slow is a loop with a score whose step takes a while, so that it can be watched.
+const slow = `# A comment that stays.
+name: climb
+description: Climbs until it is high enough
+max_iterations: 300
+state: {n: 0}
+score: {key: height, target: 500.0}
+sub_agents:
+  - {name: count, set: {n: state.n + 1}}
+  - {name: say, text: "Step <b>{{n}}</b> & so on", output_key: words, delay_after: 300ms}
+  - {name: measure, set: {height: "double(state.n)"}}
+`
+
+const quick = `# A comment that stays.
+name: climb
+description: Climbs until it is high enough
+max_iterations: 6
+state: {n: 0}
+score: {key: height, target: 50.0}
+sub_agents:
+  - {name: count, set: {n: state.n + 1}}
+  - {name: say, text: "Step <b>{{n}}</b> & so on", output_key: words}
+  - {name: measure, set: {height: "double(state.n)"}}
+`
+
+const asking = `name: consent
+max_iterations: 2
+sub_agents:
+  - {name: boss, question: "May we go on?", output_key: may}
+  - {name: done, text: "may: {{may}}", output_key: out}
+`
+
+// post sends JSON to the API and returns the answer.
+func (s *site) post(t *testing.T, path string, body any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Post(s.url+"/api/v1"+path, "application/json", strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		t.Fatalf("POST %s: %s %s %v", path, res.Status, answer, err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(answer, &v); err != nil {
+		t.Fatalf("POST %s: %s: %v", path, answer, err)
+	}
+	return v
+}
+
+func (s *site) start(t *testing.T, name string) string {
+	t.Helper()
+	id, _ := s.post(t, "/runs", map[string]any{"definition": name})["run"].(string)
+	if id == "" {
+		t.Fatal("the run has no ID")
+	}
+	return id
+}
+
+// U1 to U7, U10, U12, M16: a loop is built in the form from nothing, run, watched, paused and resumed.
+func TestBuildAndRun(t *testing.T) {
+	s := serve(t, nil)
+	p := open(t, s)
+	p.visit("/definitions")
+	p.sees("No definition in this folder yet.")
+	p.press("New loop…")
+	p.fill("Name", "story")
+	p.press("nothing")
+	p.press("Create")
+	p.until("the editor", `location.pathname === '/definitions/story' && !!document.querySelector('.yaml').shadowRoot?.querySelector('.cm-content')`)
+	p.fill("goal", "A story that a child likes")
+	p.until("the goal in the text", `document.querySelector('.yaml').shadowRoot.querySelector('.cm-content').innerText.includes('goal: A story')`)
+	p.addStep("teller", "text")
+	p.addStep("counter", "expression")
+	p.fill("set", "{counter: 'double(size(state.teller))'}")
+	p.press("Close counter")
+	p.press("Open teller")
+	p.fill("text", "once upon a time")
+	p.fill("max iterations", "3")
+	p.fill("score", "counter")
+	p.sees("valid")
+	p.press("Save")
+	p.until("the file", `document.body.innerText.includes('saved')`)
+	text, err := os.ReadFile(filepath.Join(s.dir, "story.yaml"))
+	if err != nil || !strings.Contains(string(text), "once upon a time") || !strings.Contains(string(text), "score: counter") {
+		t.Fatalf("the file is %s, %v", text, err)
+	}
+	p.press("Run")
+	p.fill("Request", "a cat")
+	p.js(`document.querySelector('dialog form').requestSubmit()`)
+	p.until("the run's page", `location.pathname.startsWith('/runs/')`)
+	p.sees("at a limit")
+	p.sees("once upon a time")
+	p.sees("“a cat”")
+	p.sees("Why it stopped")
+	p.press("Runs")
+	p.sees("story")
+	p.sees("1 of 1")
+}
+
+// addStep adds a step of a kind.
+func (t *tab) addStep(name, kind string) {
+	t.Helper()
+	t.press("Add a step…")
+	t.until("the dialog", `!!document.querySelector('dialog[open] input[name=step]')`)
+	t.do(chromedp.Focus(`dialog[open] input[name=step]`), chromedp.KeyEvent(name))
+	t.js(`(() => { const s = document.querySelector('dialog[open] select[name=kind]'); s.value = [...s.options].find(o => o.innerText === ` + quote(kind) + `).value; s.dispatchEvent(new Event('change', {bubbles: true})); document.querySelector('dialog[open] form').requestSubmit(); return true })()`)
+	t.until("the step "+name, `!!document.querySelector('[data-step='+JSON.stringify(`+quote(name)+`)+']')`)
+}
+
+// M9 to M15: a run is watched while it goes on, paused, loaded again, resumed and canceled; text of
+// a model is never HTML.
+func TestWatchAndControl(t *testing.T) {
+	s := serve(t, map[string]string{"climb.yaml": slow})
+	p := open(t, s)
+	id := s.start(t, "climb")
+	p.visit("/runs/" + id)
+	p.sees("running")
+	p.sees("How it can stop")
+	p.until("two scores", `document.querySelectorAll('.chart g[role=button]').length >= 2`)
+	p.press("Pause")
+	p.sees("paused")
+	before := p.text()
+	p.do(chromedp.Reload(), chromedp.WaitVisible("main"))
+	p.sees("paused")
+	if !strings.Contains(before, "Iteration 1") || !strings.Contains(p.text(), "Iteration 1") {
+		t.Error("the iterations are gone after a reload")
+	}
+	p.press("Resume")
+	p.sees("running")
+	p.js(`document.querySelector('[data-key$="[1]"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
+	p.js(`document.querySelector('[data-key$="[1]"] .fold').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
+	p.until("the step", `!!document.querySelector('[data-key$="[1]/say"]')`)
+	p.js(`document.querySelector('[data-key$="[1]/say"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
+	p.sees("Step <b>1</b> & so on")
+	p.until("the address of the step", `location.hash === '#1/say/output'`)
+	p.press("Cancel…")
+	p.sees("cannot be resumed")
+	p.press("Cancel the run")
+	p.sees("canceled")
+}
+
+// A question is answered where it is asked, and a run is forked from an iteration.
+func TestAnswerAndFork(t *testing.T) {
+	s := serve(t, map[string]string{"consent.yaml": asking, "climb.yaml": quick})
+	p := open(t, s)
+	p.visit("/runs/" + s.start(t, "consent"))
+	p.sees("May we go on?")
+	p.press("Yes")
+	p.sees("2 of 2")
+	p.press("No")
+	p.seesNot("asks you")
+
+	id := s.start(t, "climb")
+	p.visit("/runs/" + id)
+	p.sees("at a limit")
+	p.js(`[...document.querySelectorAll('.cps tr')].find(r => r.innerText.trim().startsWith('2')).querySelector('button').click()`)
+	p.press("Fork")
+	p.until("the fork's page", `location.pathname.startsWith('/runs/') && !location.pathname.endsWith(`+quote(id)+`)`)
+	p.sees("forked from " + id)
+}
+
+// YAML with a mistake is underlined where it is, and mended by its fix; comments stay.
+func TestEditYAML(t *testing.T) {
+	s := serve(t, map[string]string{"climb.yaml": strings.Replace(slow, "max_iterations", "max_iteratons", 1)})
+	p := open(t, s)
+	p.visit("/definitions/climb")
+	p.sees("1 error")
+	p.sees("unknown field")
+	p.until("the underline", `!!document.querySelector('.yaml').shadowRoot.querySelector('.cm-lintRange-error')`)
+	p.press("Use max_iterations")
+	p.sees("valid")
+	p.press("Save")
+	p.until("saved", `[...document.querySelectorAll('.st')].some(s => s.innerText.trim() === 'saved')`)
+	text, err := os.ReadFile(filepath.Join(s.dir, "climb.yaml"))
+	if err != nil || string(text) != slow {
+		t.Errorf("the file is\n%s\n%v", text, err)
+	}
+}
+
+// Every page, in light, in dark and on a phone: axe finds nothing, nothing scrolls sideways, and
+// both languages are there.
+func TestEveryPage(t *testing.T) {
+	s := serve(t, map[string]string{"climb.yaml": quick, "consent.yaml": asking})
+	p := open(t, s)
+	id := s.start(t, "climb")
+	waits := s.start(t, "consent")
+	p.visit("/runs/" + id)
+	p.sees("at a limit")
+	p.until("the chart", `document.querySelectorAll('.chart g[role=button]').length > 2`)
+	p.accessible("run")
+	p.visit("/runs/" + waits)
+	p.sees("May we go on?")
+	p.accessible("question")
+	p.visit("/")
+	p.sees("climb")
+	p.accessible("runs")
+	p.visit("/definitions")
+	p.sees("consent")
+	p.accessible("definitions")
+	p.visit("/definitions/climb")
+	p.until("the editor", `!!document.querySelector('.yaml').shadowRoot?.querySelector('.cm-content')`)
+	p.sees("Before it runs")
+	p.accessible("definition")
+	p.press("Português")
+	p.sees("Definições")
+	p.visit("/runs/" + id)
+	p.sees("Por que parou")
+	p.picture("run-portuguese")
+}

@@ -1,0 +1,140 @@
+// What the page asks of the server. Nothing else in the page calls fetch.
+
+// Problem is an answer of the server that says what is wrong (RFC 9457).
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || `HTTP ${status}`)
+    this.status = status
+    this.body = body
+    this.problems = body.problems || []
+  }
+}
+
+const token = () => sessionStorage.getItem('token')
+export const setToken = t => sessionStorage.setItem('token', t)
+
+async function call(method, path, { body, type, headers = {}, signal } = {}) {
+  const sent = { Accept: 'application/json', 'Accept-Language': document.documentElement.lang, ...headers }
+  if (token()) sent.Authorization = 'Bearer ' + token()
+  if (body !== undefined) {
+    sent['Content-Type'] = type || 'application/json'
+    if (!type) body = JSON.stringify(body)
+  }
+  const answer = await fetch('/api/v1' + path, { method, body, headers: sent, signal })
+  if (!answer.ok) {
+    let problem = {}
+    try {
+      problem = await answer.json()
+    } catch {
+      // Something before our server has answered, say a proxy.
+    }
+    throw new Problem(answer.status, problem)
+  }
+  return answer
+}
+
+const json = async (...args) => {
+  const answer = await call(...args)
+  return answer.status === 204 ? null : answer.json()
+}
+
+// once gives a request a key, so that sending it again does not do it again.
+const once = () => ({ 'Idempotency-Key': crypto.randomUUID() })
+const run = id => '/runs/' + encodeURIComponent(id)
+const definition = name => '/definitions/' + encodeURIComponent(name)
+const query = values => {
+  const q = new URLSearchParams()
+  for (const [key, value] of Object.entries(values)) for (const one of [].concat(value)) if (one !== undefined && one !== '' && one !== null) q.append(key, one)
+  return q.size ? '?' + q : ''
+}
+
+export const api = {
+  get: path => json('GET', path),
+  runs: (filter, signal) => json('GET', '/runs' + query(filter), { signal }),
+  start: request => json('POST', '/runs', { body: request, headers: once() }),
+  scores: id => json('GET', run(id) + '/scores'),
+  iterations: (id, loop, from, limit) => json('GET', run(id) + '/view/iterations' + query({ loop, from, limit })),
+  step: (id, address) => json('GET', run(id) + '/view/step' + query({ address })),
+  events: (id, filter) => json('GET', run(id) + '/events' + query(filter)),
+  state: (id, at) => json('GET', run(id) + '/state' + query({ at })),
+  diff: (id, from, to) => json('GET', run(id) + '/diff' + query({ from, to })),
+  act: (id, verb, body = {}) => json('POST', run(id) + ':' + verb, { body, headers: once() }),
+  remove: id => json('DELETE', run(id)),
+  exportURL: id => '/api/v1' + run(id) + '/export',
+
+  definitions: () => json('GET', '/definitions'),
+  async definition(name) {
+    const answer = await call('GET', definition(name), { headers: { Accept: 'application/yaml' } })
+    return { text: await answer.text(), etag: answer.headers.get('ETag') }
+  },
+  async save(name, text, etag) {
+    const headers = etag ? { 'If-Match': etag } : { 'If-None-Match': '*' }
+    const answer = await call('PUT', definition(name), { body: text, type: 'application/yaml', headers })
+    return answer.headers.get('ETag')
+  },
+  removeDefinition: (name, etag) => json('DELETE', definition(name), { headers: { 'If-Match': etag } }),
+  outline: text => json('POST', '/definitions:outline', { body: text, type: 'application/yaml' }),
+  edit: (text, changes) => json('POST', '/definitions:edit', { body: { text, changes } }),
+  complete: (text, line, column) => json('POST', '/definitions:complete', { body: { text, line, column } }),
+  backtest: request => json('POST', '/runs:backtest', { body: request }),
+}
+
+// follow keeps a stream of server-sent events open, from where it was, as long as the page can
+// be seen: a browser allows six connections to a host, and a hidden tab has no use for one.
+// on is called with the name and the value of each; state with 'live', 'off' or 'gone'.
+export function follow(path, on, state = () => {}) {
+  let source, closed, last, again, wait = 500
+  const open = () => {
+    if (closed || source || document.hidden) return
+    const at = last === undefined ? '' : (path.includes('?') ? '&' : '?') + 'after=' + encodeURIComponent(last)
+    const control = new AbortController()
+    source = control
+    read(path + at, control.signal).then(ended => finish(ended), err => finish(err.name === 'AbortError' ? 'hidden' : err))
+  }
+  const finish = how => {
+    source = undefined
+    if (closed || how === 'hidden') return
+    if (how === 'done') return state('done')
+    if (how instanceof Problem && how.status < 500) return state('gone', how)
+    state('off')
+    again = setTimeout(open, wait)
+    wait = Math.min(wait * 2, 10_000)
+  }
+  // read is EventSource with headers: a token does not belong into an address.
+  const read = async (at, signal) => {
+    const answer = await call('GET', at, { headers: { Accept: 'text/event-stream' }, signal })
+    state('live')
+    wait = 500
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+    let text = '', done = false
+    for (;;) {
+      const { value, done: over } = await reader.read()
+      if (over) return done ? 'done' : 'cut'
+      text += value
+      const parts = text.split(/\r?\n\r?\n/)
+      text = parts.pop()
+      for (const part of parts) {
+        let name = 'message', data = ''
+        for (const line of part.split(/\r?\n/)) {
+          if (line.startsWith('event:')) name = line.slice(6).trim()
+          else if (line.startsWith('data:')) data += line.slice(5).trimStart() + '\n'
+          else if (line.startsWith('id:')) last = line.slice(3).trim()
+        }
+        if (name === 'end') done = true
+        if (data) on(name, JSON.parse(data))
+      }
+    }
+  }
+  const seen = () => {
+    if (!document.hidden) open()
+    else if (source) source.abort()
+  }
+  document.addEventListener('visibilitychange', seen)
+  open()
+  return () => {
+    closed = true
+    clearTimeout(again)
+    document.removeEventListener('visibilitychange', seen)
+    if (source) source.abort()
+  }
+}

@@ -1,0 +1,193 @@
+import { html, useEffect, useRef, useState, useCallback, announce } from '../ui.js'
+import { route, go, guard } from '../route.js'
+import { t } from '../words.js'
+import { api } from '../api.js'
+import { lock } from '../app.js'
+import { number, duration, money, clock, none } from '../format.js'
+import { Icon } from '../parts/icon.js'
+import { Dialog } from '../parts/dialog.js'
+import { Yaml } from '../parts/yaml.js'
+import { Form } from '../parts/form.js'
+import { LinesDiff } from '../parts/lines-diff.js'
+
+const draftKey = name => 'draft:' + name
+
+// Definition is a file, as text and as a form. They are one: the form changes the text by edits
+// that keep comments, and shows what the text says.
+export function Definition({ name }) {
+  const [disk, setDisk] = useState(null)
+  const [text, setText] = useState('')
+  const [outline, setOutline] = useState(null)
+  const [good, setGood] = useState(null)
+  const [problem, setProblem] = useState('')
+  const [cursor, setCursor] = useState([1, 1])
+  const [asking, setAsking] = useState(null)
+  const [busy, setBusy] = useState(false)
+  const yaml = useRef()
+  const latest = useRef(0)
+
+  useEffect(() => {
+    document.title = name + ' · Refrain'
+    api.definition(name).then(
+      d => {
+        setDisk(d)
+        let kept = localStorage.getItem(draftKey(name))
+        if (kept) kept = JSON.parse(kept)
+        setText(kept && kept.text !== d.text ? kept.text : d.text)
+        if (kept && kept.etag !== d.etag && kept.text !== d.text) setProblem(t('changed.on.disk'))
+      },
+      e => {
+        const kept = localStorage.getItem(draftKey(name))
+        if (e.status === 401) lock()
+        else if (e.status === 404 && kept) {
+          setDisk({ text: '', etag: null })
+          setText(JSON.parse(kept).text)
+        } else setProblem(e.message)
+      },
+    )
+  }, [name])
+
+  const dirty = disk && text !== disk.text
+  useEffect(() => {
+    if (!disk) return
+    // What is typed survives a reload, and a server that is gone.
+    if (dirty) localStorage.setItem(draftKey(name), JSON.stringify({ text, etag: disk.etag, at: Date.now() }))
+    else localStorage.removeItem(draftKey(name))
+    const turn = ++latest.current
+    const timer = setTimeout(async () => {
+      try {
+        const o = await api.outline(text)
+        if (turn !== latest.current) return
+        setOutline(o)
+        if (o.valid) setGood({ ...o, at: new Date() })
+      } catch (e) {
+        if (turn === latest.current) setProblem(e.message)
+      }
+    }, 200)
+    return () => clearTimeout(timer)
+  }, [text, disk])
+
+  const edit = useCallback(async edits => {
+    try {
+      const r = await api.edit(text, edits)
+      setText(r.text)
+      setProblem('')
+      return true
+    } catch (e) {
+      setProblem(e.message)
+      return false
+    }
+  }, [text])
+
+  // A finding brings its change along: it is shown before it is made.
+  useEffect(() => {
+    const wanted = route.value.query.edit
+    if (!wanted || !disk) return
+    api.edit(disk.text, [].concat(JSON.parse(wanted))).then(r => setAsking({ change: r.text }), e => setProblem(e.message))
+  }, [disk])
+
+  const save = async () => {
+    setBusy(true)
+    try {
+      const etag = await api.save(name, text, disk.etag)
+      setDisk({ text, etag })
+      setProblem('')
+      announce(t('saved'))
+      return true
+    } catch (e) {
+      setProblem(e.status === 412 ? t('changed.on.disk') : e.message)
+      return false
+    } finally {
+      setBusy(false)
+    }
+  }
+  useEffect(() => {
+    const on = e => {
+      if ((e.ctrlKey || e.metaKey) && e.key === 's') {
+        e.preventDefault()
+        if (dirty) save()
+      }
+    }
+    addEventListener('keydown', on)
+    return () => removeEventListener('keydown', on)
+  })
+  useEffect(() => guard(() => true), [])
+
+  if (!disk) return html`<main id="main" tabindex="-1"><p class="crumb"><a href="/definitions">${t('definitions')}</a> / <span class="mono">${name}</span></p>${problem ? html`<p class="panel pad st bad" role="alert">${problem}</p>` : html`<p class="mute">${t('loading')}</p>`}</main>`
+  const problems = outline?.problems || []
+  const errors = problems.filter(p => p.severity === 'error')
+  const shown = outline?.agents?.length ? outline : good
+  return html`<main id="main" tabindex="-1">
+    <p class="crumb"><a href="/definitions">${t('definitions')}</a> / <span class="mono">${name}.yaml</span></p>
+    <div class="head"><div><div class="row"><h1>${outline?.title || name}</h1>${dirty ? html`<span class="st off box"><${Icon} name="wait" />${t('draft.kept')}</span>` : html`<span class="st good box"><${Icon} name="ok" />${t('saved')}</span>`}</div>
+        <p class="said">${outline?.description || ''}</p></div>
+      <div class="acts">${dirty && html`<button class="btn" onClick=${() => setAsking('discard')}>${t('discard')}</button>`}
+        <button class="btn" disabled=${!dirty || busy} title=${dirty ? null : t('nothing.to.save')} onClick=${save}>${t('save')}</button>
+        <button class="btn primary" disabled=${errors.length > 0 || !outline} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : t('run.it')}</button></div></div>
+    ${problem && html`<p class="panel pad st bad" role="alert">${problem} <button class="btn quiet s" onClick=${() => setProblem('')}>${t('close')}</button></p>`}
+    <div class="grid edit">
+      <div class="stack">${shown && html`<${Form} outline=${shown} frozen=${!outline?.agents?.length} problems=${problems} edit=${edit} goto=${(l, c) => yaml.current?.goto(l, c)} />`}</div>
+      <div class="stack">
+        <section class="panel clip" aria-labelledby="h-yaml"><header><h2 id="h-yaml" class="mono">${name}.yaml</h2>
+            <span class=${'push st small ' + (errors.length ? 'bad' : 'good')}><${Icon} name=${errors.length ? 'bang' : 'ok'} />${errors.length ? t('n.errors', { n: errors.length }) : t('valid')}</span>
+            ${problems.length > errors.length && html`<span class="mute small">${t('n.notes', { n: problems.length - errors.length })}</span>`}
+            ${problems.length > 0 && html`<button class="btn quiet s" onClick=${() => yaml.current?.next()}><kbd>F8</kbd> ${t('next')}</button>`}</header>
+          <${Yaml} text=${text} problems=${problems} onChange=${setText} onCursor=${(l, c) => setCursor([l, c])} label=${name + '.yaml'} handle=${yaml} />
+          ${problems.length > 0 && html`<ul class="problems">${problems.map(p => html`<li key=${p.line + p.code + p.message}><button class="linklike" onClick=${() => yaml.current?.goto(p.line, p.column)}>
+              <span class=${'st ' + (p.severity === 'error' ? 'bad' : 'warn')}><${Icon} name=${p.severity === 'error' ? 'bang' : 'warn'} />${p.line ? t('line', { n: p.line }) : ''}</span> ${p.message} <span class="mono mute small">${p.code}</span></button>${p.hint && html`<span class="hint">${p.hint}</span>`}
+              ${(p.fixes || []).map(f => html`<button key=${f.label} class="btn s" onClick=${() => setText(applyFix(text, p, f))}>${f.label}</button>`)}</li>`)}</ul>`}
+          <footer class="row"><span>${t('cursor', { line: cursor[0], column: cursor[1] })}</span><span class="push mute">${t('one.text')}</span></footer></section>
+        ${good && html`<${Before} outline=${good} old=${errors.length > 0} />`}
+      </div>
+    </div>
+    ${asking === 'discard' && html`<${Dialog} title=${t('discard.title')} onClose=${() => setAsking(null)}><p>${t('discard.what')}</p><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn danger" onClick=${() => { setText(disk.text); setAsking(null) }}>${t('discard')}</button></p><//>`}
+    ${asking?.change && html`<${Dialog} title=${t('the.change')} onClose=${() => setAsking(null)}><${LinesDiff} before=${disk.text} after=${asking.change} /><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn primary" onClick=${() => { setText(asking.change); setAsking(null); go('/definitions/' + encodeURIComponent(name), { replace: true }) }}>${t('take.change')}</button></p><//>`}
+    ${asking === 'run' && html`<${RunIt} name=${name} outline=${outline} dirty=${dirty} save=${save} onClose=${() => setAsking(null)} />`}
+  </main>`
+}
+
+// applyFix puts the text of a fix in the place of its problem.
+export function applyFix(text, p, f) {
+  const lines = text.split('\n')
+  const line = [...lines[p.line - 1]]
+  line.splice(p.column - 1, p.length || 0, f.text)
+  lines[p.line - 1] = line.join('')
+  return lines.join('\n')
+}
+
+function Before({ outline, old }) {
+  const w = outline.worst || []
+  return html`<section class="panel" aria-labelledby="h-before"><header><h2 id="h-before">${t('before.it.runs')}</h2>${old && html`<span class="push st warn small"><${Icon} name="warn" />${t('of.last.good', { time: clock(outline.at) })}</span>`}</header>
+    <div class="pad"><p>${(outline.ends || []).map(e => html`<span key=${e.loop}><b>${t('ends', { loop: e.loop, n: e.ways.length })}</b>: ${e.ways.join('; ')}. </span>`)}</p></div>
+    <div class="scroll-x" tabindex="0" role="group" aria-label=${t('at.the.most')}><table class="ledger"><caption class="sr">${t('at.the.most')}</caption>
+      <thead><tr><th scope="col">${t('at.the.most')}</th><th scope="col" class="num">${t('times.run')}</th><th scope="col" class="num">${t('requests')}</th><th scope="col" class="num">${t('tokens')}</th><th scope="col" class="num">${t('cost')}</th><th scope="col" class="num">${t('time')}</th></tr></thead>
+      <tbody>${w.map(r => html`<tr key=${r.path}><th scope="row" style=${{ paddingLeft: 16 + r.level * 16 + 'px', fontWeight: r.level ? 400 : 650 }}>${r.name}</th><td class="num">${amount(r.runs)}</td><td class="num">${amount(r.requests)}</td><td class="num">${amount(r.tokens)}</td><td class="num">${r.cost === null ? t('worst.unknown') : r.cost ? money(r.cost) : none}</td><td class="num">${r.seconds === null ? t('worst.none') : r.seconds ? duration(r.seconds * 1e9) : none}</td></tr>`)}</tbody></table></div></section>`
+}
+const amount = v => (v === null ? t('worst.none') : v ? number(v, 0) : none)
+
+function RunIt({ name, outline, dirty, save, onClose }) {
+  const [values, setValues] = useState({})
+  const [message, setMessage] = useState('')
+  const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
+  const send = async e => {
+    e.preventDefault()
+    setBusy(true)
+    if (dirty && !(await save())) return setBusy(false)
+    try {
+      const inputs = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== ''))
+      const run = await api.start({ definition: name, input: message || undefined, state: Object.keys(inputs).length ? inputs : undefined })
+      go('/runs/' + encodeURIComponent(run.run))
+    } catch (e) {
+      setProblem(e.message)
+      setBusy(false)
+    }
+  }
+  return html`<${Dialog} title=${t('run.title', { name: outline.title || name })} onClose=${onClose}><form onSubmit=${send}>
+    <label>${t('message')}<textarea rows="3" autofocus value=${message} placeholder=${outline.query || ''} onInput=${e => setMessage(e.target.value)}></textarea></label>
+    ${(outline.inputs || []).map(i => html`<label key=${i.name}>${i.name}${i.required ? ' *' : ''}<input required=${i.required} value=${values[i.name] ?? ''} placeholder=${i.default ?? ''} onInput=${e => setValues({ ...values, [i.name]: e.target.value })} />${i.description && html`<span class="small mute">${i.description}</span>`}</label>`)}
+    ${dirty && html`<p class="soft small">${t('saves.first')}</p>`}
+    ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
+    <p class="row acts"><button type="button" class="btn" onClick=${onClose}>${t('back')}</button><button class="btn primary" disabled=${busy}><${Icon} name="play" />${t('run.it')}</button></p>
+  </form><//>`
+}

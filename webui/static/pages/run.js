@@ -1,0 +1,305 @@
+import { html, useEffect, useMemo, useState, useKeys, announce } from '../ui.js'
+import { route, go, setHash } from '../route.js'
+import { t, lang } from '../words.js'
+import { api, follow } from '../api.js'
+import { link, lock } from '../app.js'
+import { Store } from '../store.js'
+import { number, duration, money, bytes, clock, exactTime, none } from '../format.js'
+import { Icon } from '../parts/icon.js'
+import { Status } from '../parts/status.js'
+import { Ledger } from '../parts/ledger.js'
+import { Chart, ChartTable } from '../parts/chart.js'
+import { Tree } from '../parts/tree.js'
+import { Inspector, Copy } from '../parts/inspector.js'
+import { Question } from '../parts/question.js'
+import { Dialog } from '../parts/dialog.js'
+import { Findings } from '../parts/findings.js'
+
+// useRun keeps a store in step with a run.
+function useRun(id) {
+  const store = useMemo(() => new Store(id), [id])
+  const [problem, setProblem] = useState('')
+  useEffect(() => {
+    const stop = follow(`/runs/${encodeURIComponent(id)}/view?lang=${lang.value}`, (name, value) => name === 'view' && store.setHead(value), (s, e) => {
+      if (s === 'gone' && e?.status === 401) lock()
+      else if (s === 'gone') setProblem(e?.message || t('link.gone'))
+      link.value = s === 'done' ? 'idle' : s === 'gone' ? 'off' : s
+    })
+    return () => {
+      stop()
+      link.value = 'idle'
+    }
+  }, [id, lang.value])
+  return [store, problem]
+}
+
+// useActive is the active time, which goes on by the server's clock while the run runs.
+function useActive(head) {
+  const [extra, setExtra] = useState(0)
+  useEffect(() => {
+    setExtra(0)
+    if (!head?.clock_running) return
+    const began = performance.now()
+    const timer = setInterval(() => link.value === 'live' && setExtra((performance.now() - began) * 1e6), 1000)
+    return () => clearInterval(timer)
+  }, [head?.seq, head?.clock_running])
+  return (head?.active_ns || 0) + extra
+}
+
+function title(head) {
+  const n = head.keys.iteration ? `${head.keys.iteration}${head.keys.of ? '/' + head.keys.of : ''}` : ''
+  const best = head.keys.best ? number(head.keys.best.score) : ''
+  const sign = { running: '●', asks: '?', completed: '✓', limit: '■', failed: '×' }[head.status] || '‖'
+  return [sign, n, best && '· ' + best, head.name, '· Refrain'].filter(Boolean).join(' ')
+}
+
+function Sentence({ head }) {
+  const s = head.sentence
+  if (!s) return null
+  const kind = head.status === 'completed' ? ' good' : head.status === 'limit' ? ' warn' : head.status === 'failed' ? ' bad' : ''
+  return html`<section class=${'panel lead' + kind} aria-label=${t('how.it.stands')}>
+    <p class="say"><b>${s.lead}</b> ${s.rest}${s.basis && html`<span class="basis">${s.basis}</span>`}</p>
+    <${Figures} head=${head} />
+  </section>`
+}
+
+function Figures({ head }) {
+  const active = useActive(head)
+  const k = head.keys
+  return html`<dl class="keys">
+    <div><dt>${t('iteration')}</dt><dd>${k.iteration || none} ${k.of > 0 && html`<span>${t('of', { bound: k.of })}</span>`}</dd></div>
+    ${k.best && html`<div><dt>${t('best')}</dt><dd>${number(k.best.score)} <span>${t('in.n', { n: k.best.iteration })}</span></dd></div>`}
+    <div><dt>${t('active')}</dt><dd>${duration(active)}</dd></div>
+    ${k.tokens > 0 && html`<div><dt>${t('tokens')}</dt><dd>${number(k.tokens, 0)}</dd></div>`}
+    ${k.cost !== undefined && html`<div><dt>${t('cost')}</dt><dd>${k.cost_at_least && html`<span>${t('at.least')}</span> `}${money(k.cost)}</dd></div>`}
+  </dl>`
+}
+
+function Result({ head }) {
+  const r = head.result
+  return html`<section class=${'panel result ' + (head.loop?.stop?.kind || 'good')} aria-labelledby="h-result">
+    <header><h2 id="h-result">${t('result')}</h2><span class="mute small">${[r.by, r.iteration > 0 && t('from.iteration', { n: r.iteration }), r.best && t('the.best')].filter(Boolean).join(', ')}</span>
+      <span class="push row"><${Copy} text=${r.text} label=${t('copy')} /></span></header>
+    <div class="pad resulttext" tabindex="0" role="group" aria-label=${t('result')}><p class="prose pre">${r.text}</p></div>
+    <footer><${Figures} head=${head} /></footer>
+  </section>`
+}
+
+// Ask asks before something is lost, and says what is kept.
+function Ask({ title, what, verb, danger, fields, onSend, onClose }) {
+  const [values, setValues] = useState({})
+  const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
+  const send = async e => {
+    e.preventDefault()
+    setBusy(true)
+    try {
+      await onSend(values)
+      onClose()
+    } catch (e) {
+      setProblem(e.message)
+      setBusy(false)
+    }
+  }
+  return html`<${Dialog} title=${title} onClose=${onClose}><form onSubmit=${send}>
+    <p>${what}</p>
+    ${(fields || []).map(f => html`<label key=${f.name}>${f.label}<input name=${f.name} value=${values[f.name] ?? ''} placeholder=${f.placeholder || ''} inputmode=${f.number ? 'decimal' : null} onInput=${e => setValues({ ...values, [f.name]: e.target.value })} /></label>`)}
+    ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
+    <p class="row acts"><button type="button" class="btn" autofocus onClick=${onClose}>${t('back')}</button><button class=${danger ? 'btn danger' : 'btn primary'} disabled=${busy}>${verb}</button></p>
+  </form><//>`
+}
+
+function Actions({ head, say, ask }) {
+  const can = head.can || {}
+  const act = async (verb, body) => {
+    try {
+      await api.act(head.id, verb, body)
+    } catch (e) {
+      say(e.message)
+    }
+  }
+  return html`<div class="acts">
+    ${can.pause && html`<button class="btn" onClick=${() => act('pause')}><${Icon} name="pause" />${t('pause')}</button>`}
+    ${can.resume && html`<button class="btn primary" onClick=${() => act('resume')}><${Icon} name="play" />${t('resume')}</button>`}
+    ${can.retry && html`<button class="btn primary" onClick=${() => act('resume', { retry: true })}><${Icon} name="play" />${t('try.again')}</button>`}
+    ${can.more && html`<button class="btn" onClick=${() => ask('more')}><${Icon} name="play" />${t('go.on.more')}</button>`}
+    ${can.fork && html`<button class="btn" onClick=${() => ask('fork')}><${Icon} name="fork" />${t('fork')}</button>`}
+    ${can.cancel && html`<button class="btn" onClick=${() => ask('cancel')}>${t('cancel')}</button>`}
+    <a class="btn" href=${api.exportURL(head.id)} download><${Icon} name="download" />${t('export')}</a>
+    ${can.remove && html`<button class="btn icon" aria-label=${t('remove')} title=${t('remove')} onClick=${() => ask('remove')}><${Icon} name="cross" /></button>`}
+  </div>`
+}
+
+function Checkpoints({ head, onFork, onMore }) {
+  const list = head.checkpoints || []
+  if (!list.length) return null
+  return html`<section class="panel" aria-labelledby="h-checkpoints"><header><h2 id="h-checkpoints">${t('checkpoints')}</h2><span class="push mute small">${t('fork.is.new')}</span></header>
+    <table class="ledger cps"><caption class="sr">${t('checkpoints')}</caption><thead><tr><th scope="col">${t('after.iteration')}</th><th scope="col" class="num">${t('score')}</th><th scope="col" class="num">${t('state')}</th><th scope="col"><span class="sr">${t('action')}</span></th></tr></thead>
+    <tbody>${list.map((c, i) => html`<tr key=${c.iteration}><th scope="row"><b>${c.iteration}</b> ${c.best && html`<span class="tag good">${t('best')}</span>`}${c.undone && html`<span class="tag warn">${t('status.undone')}</span>`}${c.iteration === 0 && html`<span class="mute">${t('before.first')}</span>`}</th>
+      <td class="num">${c.score === undefined ? '' : number(c.score)}</td><td class="num soft">${c.bytes ? bytes(c.bytes) : ''}</td>
+      <td class="num">${i === 0 && head.can?.more ? html`<button class="btn s" onClick=${onMore}>${t('go.on.more')}</button>` : html`<button class="btn s" onClick=${() => onFork(c.iteration)}><${Icon} name="fork" />${t('fork.here')}</button>`}</td></tr>`)}</tbody></table>
+  </section>`
+}
+
+function Where({ head }) {
+  if (!head.where?.length) return null
+  return html`<section class="panel" aria-labelledby="h-where"><header><h2 id="h-where">${t('where.it.went')}</h2></header>
+    <div class="scroll-x" tabindex="0" role="group" aria-label=${t('where.it.went')}><table class="ledger"><caption class="sr">${t('where.it.went')}</caption>
+    <thead><tr><th scope="col">${t('step')}</th><th scope="col" class="num">${t('times.run')}</th><th scope="col" class="num">${t('time')}</th><th scope="col" class="num">${t('tokens')}</th><th scope="col" class="num">${t('cost')}</th></tr></thead>
+    <tbody>${head.where.map(w => html`<tr key=${w.step}><th scope="row">${w.step}</th><td class="num">${number(w.runs, 0)}</td><td class="num">${duration(w.time_ns)}</td><td class="num">${w.tokens ? number(w.tokens, 0) : none}</td><td class="num">${w.cost === undefined ? none : money(w.cost)}</td></tr>`)}</tbody></table></div></section>`
+}
+
+// find opens what the address names: "4/writer/state" is a tab of a step in iteration 4.
+function parse(hash) {
+  const [n, name, tab] = hash.split('/')
+  return { iteration: Number(n) || 0, name: name || '', tab: tab || 'output' }
+}
+
+export function Run({ id }) {
+  const [store, problem] = useRun(id)
+  const head = store.head.value
+  const [axis, setAxis] = useState('iterations')
+  const [loopAt, setLoopAt] = useState('')
+  const [onlyErrors, setOnlyErrors] = useState(false)
+  const [following, setFollowing] = useState(true)
+  const [open, setOpen] = useState(new Set())
+  const [row, setRow] = useState(null)
+  const [tab, setTabIn] = useState(parse(route.value.hash).tab)
+  const [asking, setAsking] = useState(null)
+  const [said, say] = useState('')
+  const version = store.version.value
+
+  const main = head?.loop
+  const loop = head && ((head.loops || []).find(l => l.address === loopAt) || main)
+  useEffect(() => {
+    if (main) store.want(main.address)
+  }, [main?.address])
+
+  // Open what the address names, once its iteration is known.
+  useEffect(() => {
+    const want = parse(route.value.hash)
+    if (!main || row || !want.iteration) return
+    const it = store.loop(main.address)?.iterations.get(want.iteration)
+    if (!it) {
+      store.load(main.address, want.iteration)
+      return
+    }
+    setFollowing(false)
+    const key = `${main.address}[${want.iteration}]`
+    setOpen(new Set([...open, key]))
+    const s = want.name && (it.steps || []).find(s => s.name === want.name)
+    setRow(s ? { key: s.address, kind: 'step', data: s, iteration: it.number } : { key, kind: 'iteration', data: it, number: it.number, loop: main.address })
+  }, [main?.address, version])
+
+  // The iteration under way is open while it is followed.
+  const running = main?.total
+  useEffect(() => {
+    if (main && following) setOpen(now => new Set([...now, `${main.address}[${running}]`]))
+  }, [running, following])
+
+  const sentence = head?.sentence && `${head.sentence.lead} ${head.sentence.rest || ''}`
+  useEffect(() => {
+    if (sentence) announce(sentence)
+  }, [head?.keys.iteration, head?.status])
+  useEffect(() => {
+    if (head) document.title = title(head)
+  })
+  useKeys({
+    a: () => document.querySelector('#ask .q')?.focus(),
+    l: () => setFollowing(true),
+  })
+
+  if (problem) return html`<main id="main" tabindex="-1"><p class="crumb"><a href="/">${t('runs')}</a> / <span class="mono">${id}</span></p><section class="panel pad"><h1>${t('no.run')}</h1><p class="soft" role="alert">${problem}</p></section></main>`
+  if (!head) return html`<main id="main" tabindex="-1" aria-busy="true"><p class="mute">${t('loading')}</p></main>`
+
+  // A row that is chosen shows what it is now, not what it was when it was chosen.
+  const current = row && fresh(store, row)
+  const select = r => {
+    setRow(r)
+    const n = r.kind === 'iteration' ? r.number : r.iteration
+    if (n) setHash(r.kind === 'iteration' ? `${n}` : `${n}/${r.data.name}/${tab}`)
+  }
+  const setTab = name => {
+    setTabIn(name)
+    if (row?.kind === 'step' && row.iteration) setHash(`${row.iteration}/${row.data.name}/${name}`)
+  }
+  const selectIteration = n => {
+    store.load(main.address, n)
+    const key = `${main.address}[${n}]`
+    setFollowing(false)
+    setOpen(new Set([...open, key]))
+    setRow({ key, kind: 'iteration', data: store.loop(main.address)?.iterations.get(n), number: n, loop: main.address })
+    setHash(`${n}`)
+  }
+  const over = ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
+  const fork = async iteration => {
+    const made = await api.act(id, 'fork', { iteration, resume: true })
+    go('/runs/' + encodeURIComponent(made.run))
+  }
+
+  return html`<main id="main" tabindex="-1">
+    <p class="crumb"><a href="/">${t('runs')}</a> / <span class="mono">${id}</span><${Copy} text=${id} /></p>
+    <div class="head"><div><div class="row"><h1>${head.name}</h1><${Status} status=${head.status} box />
+        ${head.questions?.length > 0 && html`<a href="#ask" class="st ask" onClick=${e => { e.preventDefault(); document.querySelector('#ask .q')?.focus() }}><${Icon} name="ask" />${t('n.questions', { n: head.questions.length })}</a>`}</div>
+      <p class="said">${head.message && html`<q>${head.message}</q> · `}<time title=${exactTime(head.began)}>${t('started.at', { time: clock(head.began) })}</time>
+        ${head.definition && html` · <a href=${'/definitions/' + encodeURIComponent(head.definition)}>${t('definition')} ${head.definition}</a>`}
+        ${head.parent && html` · <a href=${'/runs/' + encodeURIComponent(head.parent.session_id)}>${t('forked.from', { run: head.parent.session_id })}</a>`}</p></div>
+      <${Actions} head=${head} say=${say} ask=${setAsking} /></div>
+    ${said && html`<p class="panel pad st bad" role="alert">${said} <button class="btn quiet s" onClick=${() => say('')}>${t('close')}</button></p>`}
+    ${link.value === 'off' && html`<p class="banner" role="status" tabindex="0">${t('link.banner')}</p>`}
+    ${(head.questions || []).map((q, i) => html`<${Question} key=${q.id} id=${id} question=${q} first=${i === 0} />`)}
+    ${!(over && head.result) && html`<${Sentence} head=${head} />`}
+    ${head.error && html`<section class="panel pad errorbox" aria-label=${t('status.failed')}><p class="st bad"><${Icon} name="cross" />${t('failed.with')}</p><pre class="block">${head.error}</pre></section>`}
+    <div class="grid cols">
+      ${over && head.result && html`<${Result} head=${head} />`}
+      ${loop && over && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} verified=${head.verified} />`}
+      ${loop && html`<section class="panel tall" aria-labelledby="h-score"><header><h2 id="h-score">${t('score')}</h2><span class="mute small hide-s">${loop.judged}</span>
+          <span class="push seg s" role="group" aria-label=${t('axis')}>${['iterations', 'time', 'table'].map(a => html`<button key=${a} aria-pressed=${axis === a} onClick=${() => setAxis(a)}>${t('axis.' + a)}</button>`)}</span></header>
+        <div class="pad">${axis === 'table' ? html`<${ChartTable} loop=${loop} onSelect=${selectIteration} />` : html`<${Chart} loop=${loop} axis=${axis} selected=${row?.number} onSelect=${selectIteration} />`}</div>
+        ${!over && html`<${Findings} findings=${(head.findings || []).slice(0, 1)} definition=${head.definition} />`}</section>`}
+      ${loop && !over && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
+      ${loop && over && html`<${Checkpoints} head=${head} onFork=${n => setAsking({ fork: n })} onMore=${() => setAsking('more')} />`}
+      ${main && html`<section class="panel" aria-labelledby="h-iterations"><header><h2 id="h-iterations">${t('iterations')}</h2>
+          ${!over && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
+          <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
+        <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
+          follow=${following && !over} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
+      <${Inspector} id=${id} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${r => setAsking({ fork: r.number })} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
+      ${over && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
+      ${over && html`<${Where} head=${head} />`}
+    </div>
+    ${asking === 'cancel' && html`<${Ask} title=${t('cancel.title', { name: head.name })} what=${t('cancel.what')} verb=${t('cancel.do')} danger onClose=${() => setAsking(null)} onSend=${() => api.act(id, 'cancel')} />`}
+    ${asking === 'remove' && html`<${Ask} title=${t('remove.title', { name: head.name })} what=${t('remove.what')} verb=${t('remove')} danger onClose=${() => setAsking(null)} onSend=${async () => { await api.remove(id); go('/') }} />`}
+    ${asking === 'more' && html`<${Ask} title=${t('more.title')} what=${t('more.what')} verb=${t('go.on')} onClose=${() => setAsking(null)} fields=${[{ name: 'max_iterations', label: t('more.iterations'), number: true }, { name: 'timeout', label: t('more.timeout'), placeholder: '30m' }]} onSend=${v => api.act(id, 'resume', { limits: { ...(v.max_iterations && { max_iterations: Number(v.max_iterations) }), ...(v.timeout && { timeout: v.timeout }) } })} />`}
+    ${(asking === 'fork' || asking?.fork !== undefined) && html`<${Ask} title=${t('fork.title')} what=${t('fork.what')} verb=${t('fork.do')} onClose=${() => setAsking(null)}
+      fields=${asking === 'fork' ? [{ name: 'iteration', label: t('after.iteration'), number: true, placeholder: String(main?.total || 0) }] : []}
+      onSend=${v => fork(asking === 'fork' ? Number(v.iteration || main?.total || 1) : asking.fork)} />`}
+  </main>`
+}
+
+function Stops({ loop, head, loopAt, setLoopAt, verified }) {
+  const many = head.loops?.length > 1
+  return html`<section class="panel tall" aria-labelledby="h-stop"><header><h2 id="h-stop">${loop.stop ? t('why.stopped') : t('how.stop')}</h2>${!loop.stop && html`<span class="mute small hide-s">${t('first.wins')}</span>`}
+      ${many && html`<label class="sr" for="which-loop">${t('loop')}</label><select id="which-loop" class="s push" value=${loopAt || head.loop.address} onChange=${e => setLoopAt(e.target.value)}>${head.loops.map(l => html`<option key=${l.address} value=${l.address} selected=${l.address === (loopAt || head.loop.address)}>${l.label}</option>`)}</select>`}
+      ${verified && html`<span class=${'push st small ' + (verified === 'ok' ? 'good' : 'bad')}><${Icon} name=${verified === 'ok' ? 'ok' : 'cross'} />${t('verified.' + verified)}</span>`}</header>
+    ${loop.stop && html`<p class="pad stopline"><b>${loop.outlook.words.lead}</b> ${loop.outlook.words.rest}</p>`}
+    <${Ledger} outlook=${loop.outlook} caption=${loop.stop ? t('ledger.done') : t('ledger.live')} /></section>`
+}
+
+// fresh finds the row again in what is known now.
+function fresh(store, row) {
+  if (row.kind === 'iteration') return { ...row, data: store.loop(row.loop)?.iterations.get(row.number) || row.data }
+  const find = steps => {
+    for (const s of steps || []) {
+      if (s.address === row.key) return s
+      const below = find(s.steps)
+      if (below) return below
+    }
+  }
+  for (const loop of store.loops.values()) {
+    const it = loop.iterations.get(row.iteration)
+    const s = it && find(it.steps)
+    if (s) return { ...row, data: s }
+  }
+  return row
+}

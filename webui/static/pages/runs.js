@@ -1,0 +1,164 @@
+import { html, useEffect, useRef, useState, useKeys } from '../ui.js'
+import { route, go, setQuery } from '../route.js'
+import { t } from '../words.js'
+import { api } from '../api.js'
+import { link, lock } from '../app.js'
+import { number, duration, clock, exactTime, dayName, none } from '../format.js'
+import { Icon } from '../parts/icon.js'
+import { Status } from '../parts/status.js'
+import { Spark } from '../parts/chart.js'
+
+// asked is what each filter asks of the server; reasons of limits are told from a loop's own.
+const asked = {
+  all: {}, asks: { status: 'waiting' }, running: { status: 'running' }, completed: { status: 'completed', stop_reason: 'own' },
+  limit: { status: 'completed', stop_reason: 'limit' }, failed: { status: 'failed' }, hold: { status: ['paused', 'interrupted', 'canceled', 'not_begun'] },
+}
+const limits = ['max_iterations', 'timeout', 'budget']
+
+// shown is a row in the words of the page.
+const shown = r => ({ ...r, id: r.run, status: r.status === 'waiting' ? 'asks' : r.status === 'completed' && limits.includes(r.stop_reason) ? 'limit' : r.status === 'not_begun' ? 'pending' : r.status, live: r.status === 'running' })
+
+const filters = ['all', 'asks', 'running', 'completed', 'limit', 'failed', 'hold']
+
+// groups puts what goes on above the days.
+function groups(runs) {
+  const out = []
+  const live = runs.filter(r => r.live || r.status === 'asks')
+  if (live.length) out.push([t('now'), live])
+  for (const r of runs) {
+    if (live.includes(r)) continue
+    const day = dayName(r.updated)
+    const last = out[out.length - 1]
+    if (last && last[0] === day && last !== out[0]) last[1].push(r)
+    else if (last && last[0] === day && !live.length) last[1].push(r)
+    else out.push([day, [r]])
+  }
+  return out
+}
+
+// why says in a line what the run waits for, or what it came to.
+function why(r) {
+  if (r.waits?.length) return r.waits[0].text
+  if (r.error) return r.error.split('\n')[0]
+  if (r.paused) return r.paused
+  return r.stop_reason ? t('reason.' + r.stop_reason) : ''
+}
+
+// Scores draws the scores of a run. They are asked for once for each state of a run, a few at a time.
+const drawn = new Map()
+let queue = Promise.resolve()
+function Scores({ run: r }) {
+  const key = r.id + r.updated
+  const [, again] = useState(0)
+  useEffect(() => {
+    if (drawn.has(key) || !r.iteration || r.score === undefined) return
+    let gone = false
+    queue = queue.then(async () => {
+      if (gone || drawn.has(key)) return
+      try {
+        const s = await api.scores(r.id)
+        let best
+        for (const p of s.points) if (p.record?.best) best = p.number
+        const list = s.points.slice(-60)
+        drawn.set(key, { target: s.plan?.score?.target, scores: list.map(p => ({ score: p.score, undone: p.rolled_back, best: p.number === best })) })
+      } catch {
+        drawn.set(key, null) // the row says enough without
+      }
+      if (!gone) again(n => n + 1)
+    })
+    return () => (gone = true)
+  }, [key])
+  const got = drawn.get(key)
+  if (!got) return r.score === undefined && r.iteration ? html`<span class="mute small">${t('unscored')}</span>` : ''
+  return html`<${Spark} scores=${got.scores} target=${got.target} end=${r.live ? '' : r.status === 'limit' ? 'warn' : r.status === 'failed' ? 'bad' : r.status === 'completed' ? 'good' : ''} />`
+}
+
+function Row({ run: r, focused, onFocus }) {
+  const href = '/runs/' + encodeURIComponent(r.id)
+  return html`<tr class=${focused ? 'focused' : ''} onMouseDown=${onFocus}>
+    <td class="nowrap s1"><${Status} status=${r.status} /></td>
+    <td class="s2"><a class="ttl" href=${href} data-run=${r.id} onFocus=${onFocus}>${r.name || r.id}</a> <span class="mono mute small">${r.id}</span></td>
+    <td class="num s3">${r.iteration || none}</td>
+    <td class="num s4"><b>${r.score === undefined ? html`<span class="mute">${none}</span>` : number(r.score)}</b></td>
+    <td class="s5"><${Scores} run=${r} /></td>
+    <td class="s6">${why(r)}${r.waits?.length > 0 && r.deadline && html`<span class="two">${t('until', { time: clock(r.deadline) })}</span>`}</td>
+    <td class="num soft s7">${r.seconds ? duration(r.seconds * 1e9) : none}</td>
+    <td class="num mute s9"><time title=${exactTime(r.started)}>${clock(r.started)}</time></td>
+  </tr>`
+}
+
+// Runs is the list: what asks and what goes on first, then the days.
+export function Runs() {
+  const q = route.value.query
+  const [page, setPage] = useState(null)
+  const [problem, setProblem] = useState('')
+  const [limit, setLimit] = useState(50)
+  const [at, setAt] = useState(-1)
+  const search = useRef()
+  const filter = { ...asked[q.status || 'all'], definition: q.definition, q: q.q, limit, ...(q.reason && { stop_reason: q.reason }) }
+  const key = JSON.stringify(filter)
+  useEffect(() => {
+    const control = new AbortController()
+    let timer, last
+    const load = async () => {
+      try {
+        const p = await api.runs(filter, control.signal)
+        const text = JSON.stringify(p)
+        if (text !== last) setPage({ ...p, runs: p.runs.map(shown) })
+        last = text
+        setProblem('')
+        link.value = 'live'
+      } catch (e) {
+        if (e.name === 'AbortError') return
+        if (e.status === 401) return lock()
+        if (e.status) setProblem(e.message)
+        link.value = 'off'
+      }
+      timer = setTimeout(load, document.hidden ? 10_000 : 1500)
+    }
+    load()
+    return () => {
+      control.abort()
+      clearTimeout(timer)
+      link.value = 'idle'
+    }
+  }, [key])
+  useEffect(() => {
+    const asks = page?.counts?.asks || 0
+    document.title = (asks ? `? ${asks} · ` : '') + t('runs') + ' · Refrain'
+  }, [page])
+  const runs = page?.runs || []
+  const parts = groups(runs)
+  const flat = parts.flatMap(p => p[1])
+  const moveTo = i => {
+    const r = flat[Math.max(0, Math.min(flat.length - 1, i))]
+    if (!r) return
+    setAt(flat.indexOf(r))
+    document.querySelector(`a[data-run="${CSS.escape(r.id)}"]`)?.focus()
+  }
+  useKeys({ j: () => moveTo(at + 1), k: () => moveTo(at - 1), '/': () => search.current.focus() }, [flat, at])
+  const status = q.status || 'all'
+  const count = page?.counts || {}
+  return html`<main id="main" tabindex="-1">
+    <div class="row"><h1>${t('runs')}</h1><span class="mute">${[count.running && t('n.running', { n: count.running }), count.asks && t('n.asks', { n: count.asks })].filter(Boolean).join(', ')}</span>
+      <span class="push row"><a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a></span></div>
+    <div class="filters">
+      <div class="seg scroll" role="group" aria-label=${t('status')}>${filters.map(f => html`<button key=${f} aria-pressed=${status === f} onClick=${() => setQuery({ status: f === 'all' ? '' : f })}>${f === 'asks' && html`<${Icon} name="ask" />`}${t('filter.' + f)} <span class="c">${count[f] === undefined ? '' : number(count[f], 0)}</span></button>`)}</div>
+      <label class="sr" for="by-definition">${t('definition')}</label>
+      <select id="by-definition" value=${q.definition || ''} onChange=${e => setQuery({ definition: e.target.value })}><option value="">${t('all.definitions')}</option>${(page?.definitions || []).map(d => html`<option key=${d} value=${d} selected=${d === q.definition}>${d}</option>`)}</select>
+      <label class="sr" for="by-reason">${t('reason')}</label>
+      <select id="by-reason" value=${q.reason || ''} onChange=${e => setQuery({ reason: e.target.value })}><option value="">${t('any.reason')}</option>${(page?.reasons || []).map(r => html`<option key=${r} value=${r} selected=${r === q.reason}>${t('reason.' + r)}</option>`)}</select>
+      <div class="search push"><${Icon} name="find" /><label class="sr" for="search">${t('search')}</label><input id="search" ref=${search} type="search" placeholder=${t('search.in')} value=${q.q || ''} onInput=${e => setQuery({ q: e.target.value })} onKeyDown=${e => e.key === 'Escape' && e.target.blur()} /><kbd>/</kbd></div>
+    </div>
+    ${problem && html`<p class="panel pad st bad" role="alert">${problem}</p>`}
+    ${page && !runs.length && html`<section class="panel pad empty"><p>${q.status || q.q || q.definition || q.reason ? t('runs.none.match') : t('runs.none')}</p>
+      ${!(q.status || q.q) && html`<p class="soft">${t('runs.first')} <code>refrain run FILE</code></p>`}</section>`}
+    ${runs.length > 0 && html`<div class="panel clip"><table class="tbl runs"><caption class="sr">${t('runs.caption')}</caption>
+      <thead><tr><th scope="col">${t('status')}</th><th scope="col">${t('run')}</th><th scope="col" class="num">${t('iteration')}</th><th scope="col" class="num">${t('best')}</th><th scope="col">${t('score')}</th><th scope="col">${t('why')}</th><th scope="col" class="num">${t('active')}</th><th scope="col" class="num">${t('started')}</th></tr></thead>
+      <tbody>${parts.map(([day, list]) => html`<tr class="grp" key=${'g' + day}><td colspan="8">${day}</td></tr>${list.map(r => html`<${Row} key=${r.id} run=${r} focused=${flat[at]?.id === r.id} onFocus=${() => setAt(flat.indexOf(r))} />`)}`)}</tbody></table></div>
+      <div class="row below"><span class="mute">${t('n.of', { n: runs.length, all: page.next ? number(page.counts?.all ?? page.runs.length, 0) : page.runs.length })}</span>
+        ${page.next && html`<button class="btn s" onClick=${() => setLimit(limit + 50)}>${t('more.50')}</button>`}
+        <span class="push mute small hide-s"><kbd>J</kbd> <kbd>K</kbd> ${t('keys.move')} · <kbd>Enter</kbd> ${t('keys.open')} · <kbd>/</kbd> ${t('keys.search')}</span></div>`}
+  </main>`
+}
+void go

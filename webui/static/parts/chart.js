@@ -1,0 +1,179 @@
+import { html, useRef, useState, useWidth } from '../ui.js'
+import { t } from '../words.js'
+import { number, duration, none } from '../format.js'
+
+// ticks are round values, at most so many, that lie within a range.
+export function ticks(low, high, most = 5) {
+  const span = high - low || 1
+  const rough = span / most
+  const power = 10 ** Math.floor(Math.log10(rough))
+  const step = [1, 2, 5, 10].map(m => m * power).find(s => span / s <= most) || 10 * power
+  const out = []
+  for (let v = Math.ceil(low / step) * step; v <= high + step / 1e6; v += step) out.push(Math.round(v / step) * step + 0)
+  return out
+}
+
+// place is the box in which a chart is drawn, and where a value lies in it.
+function place(loop, axis, width) {
+  const points = loop.points
+  const forecast = loop.outlook.forecast
+  const limit = loop.max_iterations || 0
+  const last = points.length ? points[points.length - 1].number : 1
+  const shownTo = Math.max(last + (forecast?.predictable ? forecast.high || forecast.iterations || 0 : 0), Math.min(limit, last + 4), 2)
+  const values = points.flatMap(p => (p.score === undefined ? [] : [p.score - (p.noise || 0) / 2, p.score + (p.noise || 0) / 2]))
+  if (loop.target !== undefined) values.push(loop.target)
+  if (forecast?.predictable) for (const b of forecast.band || []) values.push(b.low, b.high)
+  let low = Math.min(...values), high = Math.max(...values)
+  if (!values.length) [low, high] = [0, 1]
+  if (low === high) [low, high] = [low - 1, high + 1]
+  const room = (high - low) * 0.08
+  low -= room
+  high += room
+  const left = 38, right = width < 480 ? 12 : 72, top = 26, bottom = 26, height = width < 480 ? 220 : 272
+  const inner = width - left - right
+  const time = axis === 'time'
+  const first = points.length ? points[0].began_ns : 0
+  const span = Math.max(1, (loop.now_ns || 0) - first, ...points.map(p => p.ended_ns - first))
+  const x = p => {
+    if (time && typeof p === 'object') return left + ((p.ended_ns - first) / span) * inner
+    const n = typeof p === 'object' ? p.number : p
+    return left + ((n - 1) / Math.max(1, shownTo - 1)) * inner
+  }
+  const y = v => top + (1 - (v - low) / (high - low)) * (height - top - bottom)
+  return { left, right, top, bottom, height, width, low, high, x, y, shownTo, time, first, span }
+}
+
+function Barline({ x, top, bottom, kind, label, faint }) {
+  return html`<g><g class=${faint ? 'faint' : ''}><rect class=${kind} x=${x - 4} y=${top} width="1.4" height=${bottom - top} /><rect class=${kind} x=${x - 0.5} y=${top} width="4" height=${bottom - top} /></g>
+    ${label && html`<text class=${kind === 'ghost' ? 'now' : ''} x=${x} y=${top - 6} text-anchor="middle">${label}</text>`}</g>`
+}
+
+const described = p => {
+  const words = [t('chart.point', { n: p.number, score: p.score === undefined ? t('unscored') : number(p.score) })]
+  if (p.best) words.push(t('best'))
+  if (p.undone) words.push(t('status.undone'))
+  else if (p.rejected) words.push(t('rejected'))
+  if (p.provisional) words.push(t('provisional'))
+  return words.join(', ')
+}
+
+// Chart is the score by iteration. The line follows the lineage: from each iteration to those that
+// were written from its version; an undone one is a dead end.
+export function Chart({ loop, axis, selected, onSelect }) {
+  const ref = useRef()
+  const width = useWidth(ref)
+  const [focus, setFocus] = useState(-1)
+  const points = loop.points
+  const scored = points.filter(p => p.score !== undefined)
+  const p = place(loop, axis, width)
+  const { x, y } = p
+  const byNumber = new Map(points.map(p => [p.number, p]))
+  const foot = p.height - p.bottom
+  const forecast = loop.outlook.forecast
+  const lines = []
+  for (const at of scored) {
+    const from = at.from === undefined ? null : byNumber.get(at.from)
+    if (!from || from.score === undefined) continue
+    const kind = at.undone || at.rejected ? 'dead' : at.provisional ? 'toprov' : 'ln'
+    lines.push(html`<line key=${at.number} class=${kind} x1=${x(from)} y1=${y(from.score)} x2=${x(at)} y2=${y(at.score)} />`)
+  }
+  const best = scored.find(p => p.best)
+  const crowded = scored.length * 14 > width
+  const labelled = at => !crowded || at.best || at.provisional || at === scored[0] || at.number === selected || (at.undone && scored.length * 30 < width)
+  const columns = []
+  if (p.time) {
+    for (const v of ticks(0, p.span / 1e9, Math.max(2, Math.floor(width / 110)))) {
+      columns.push(html`<text key=${'x' + v} x=${p.left + ((v * 1e9) / p.span) * (width - p.left - p.right)} y=${p.height - 6} text-anchor="middle">${duration(v * 1e9)}</text>`)
+    }
+  } else {
+    const every = Math.max(1, Math.ceil(p.shownTo / Math.max(2, Math.floor(width / 46))))
+    for (let n = 1; n <= p.shownTo; n++) {
+      if (n !== 1 && n % every) continue
+      const now = byNumber.get(n)?.provisional || byNumber.get(n)?.running
+      columns.push(html`<text key=${'x' + n} class=${now ? 'now' : ''} x=${x(n)} y=${p.height - 6} text-anchor="middle">${n}</text>`)
+    }
+  }
+  const move = (e, i) => {
+    const to = { ArrowLeft: i - 1, ArrowRight: i + 1, Home: 0, End: scored.length - 1 }[e.key]
+    if (e.key === 'Enter' || e.key === ' ') {
+      e.preventDefault()
+      onSelect(scored[i].number)
+    } else if (to !== undefined && scored[to]) {
+      e.preventDefault()
+      setFocus(to)
+      ref.current.querySelectorAll('g[role=button]')[to]?.focus()
+    }
+  }
+  const tab = focus < 0 ? scored.length - 1 : Math.min(focus, scored.length - 1)
+  const plateau = loop.plateau
+  const likely = !p.time && forecast?.predictable && forecast.iterations
+  const lastNumber = points.length ? points[points.length - 1].number - (points[points.length - 1].running ? 1 : 0) : 0
+  const band = !p.time && forecast?.predictable ? forecast.band || [] : []
+  const cone = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.high)}`).join('L') + 'L' + [...band].reverse().map(b => `${x(b.iteration)} ${y(b.low)}`).join('L') + 'Z' : ''
+  const mid = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.mid)}`).join('L') : ''
+  return html`<div ref=${ref} class="chartbox">
+    ${!scored.length && html`<p class="mute">${loop.scored ? t('chart.none') : t('chart.unscored')}</p>`}
+    ${scored.length > 0 && html`<svg class="chart" viewBox=${`0 0 ${width} ${p.height}`} width=${width} height=${p.height} role="group" aria-label=${t('chart.label', { n: scored.length })}>
+      ${ticks(p.low, p.high).map(v => html`<line key=${'g' + v} class="g" x1=${p.left - 14} x2=${width - p.right + 12} y1=${y(v)} y2=${y(v)} /><text key=${'l' + v} x=${p.left - 20} y=${y(v) + 4} text-anchor="end">${number(v)}</text>`)}
+      ${columns}
+      ${best && best.noise > 0 && html`<rect class="noise" x=${x(best)} y=${y(best.score + best.noise / 2)} width=${Math.max(0, width - p.right - x(best))} height=${Math.max(0, y(best.score - best.noise / 2) - y(best.score + best.noise / 2))} />`}
+      ${plateau && !p.time && html`<path class="plat" d=${`M${x(plateau.from)} ${foot - 8}v5H${x(plateau.to)}v-5`} />`}
+      ${loop.target !== undefined && html`<line class="tgt" x1=${p.left - 14} x2=${width - p.right + 12} y1=${y(loop.target)} y2=${y(loop.target)} /><text class="good halo" x=${width < 480 ? width - 4 : width - p.right + 16} y=${y(loop.target) + (width < 480 ? -6 : 4)} text-anchor=${width < 480 ? 'end' : 'start'}>${t('target', { target: number(loop.target) })}</text>`}
+      ${cone && html`<path class="cone" d=${cone} /><path class="mid" d=${mid} />`}
+      ${!p.time && loop.max_iterations > 0 && loop.max_iterations <= p.shownTo && html`<${Barline} x=${x(loop.max_iterations)} top=${p.top - 4} bottom=${foot} kind="lim" faint label=${t('limit', { n: loop.max_iterations })} />`}
+      ${likely > 0 && html`<${Barline} x=${x(lastNumber + forecast.iterations)} top=${p.top - 4} bottom=${foot} kind="ghost" faint label=${t('likely.stop', { n: lastNumber + forecast.iterations })} />`}
+      ${loop.stop && scored.length > 0 && html`<${Barline} x=${(p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10} top=${p.top - 4} bottom=${foot} kind=${loop.stop.kind} />`}
+      ${lines}
+      ${scored.map(at => labelled(at) && html`<text key=${'t' + at.number} aria-hidden="true" class=${'halo v ' + (at.best ? 'good' : at.undone ? 'warn' : at.provisional ? 'now' : '')} x=${x(at)} y=${at.undone ? y(at.score) + 24 : y(at.score) - 14} text-anchor="middle">
+          ${at.best ? t('chart.best', { score: number(at.score) }) : at.undone ? t('chart.undone', { score: number(at.score) }) : at.provisional ? t('chart.sofar', { score: number(at.score) }) : number(at.score)}</text>`)}
+      ${scored.map((at, i) => html`<g key=${at.number} role="button" tabindex=${i === tab ? 0 : -1} aria-label=${described(at)} aria-pressed=${at.number === selected} onFocus=${() => setFocus(i)} onKeyDown=${e => move(e, i)} onClick=${() => onSelect(at.number)}>
+        ${at.noise > 0 && !crowded && html`<path class="whisk" d=${`M${x(at) - 3} ${y(at.score + at.noise / 2)}h6m-3 0V${y(at.score - at.noise / 2)}m-3 0h6`} />`}
+        <circle class="hit" cx=${x(at)} cy=${y(at.score)} r="12" />
+        ${at.undone || at.rejected
+          ? html`<circle class="rej" cx=${x(at)} cy=${y(at.score)} r="6" /><path class="rej cross" d=${`M${x(at) - 2.4} ${y(at.score) - 2.4}l4.8 4.8m0 -4.8l-4.8 4.8`} />`
+          : html`<circle class=${at.best ? 'best' : at.provisional ? 'prov pulse' : 'pt'} cx=${x(at)} cy=${y(at.score)} r=${at.best ? 7 : at.provisional ? 6 : crowded ? 3 : 5} />`}
+      </g>`)}
+    </svg>`}
+  </div>`
+}
+
+// ChartTable says the same as the chart.
+export function ChartTable({ loop, onSelect }) {
+  return html`<div class="scroll-x tablebox" tabindex="0" role="group" aria-label=${t('chart.table')}><table class="ledger">
+    <caption class="sr">${t('chart.table')}</caption>
+    <thead><tr><th scope="col">${t('iteration')}</th><th scope="col" class="num">${t('score')}</th><th scope="col" class="num">${t('change')}</th><th scope="col">${t('from')}</th><th scope="col"></th></tr></thead>
+    <tbody>${loop.points.map(p => html`<tr key=${p.number}><th scope="row"><button class="linklike" onClick=${() => onSelect(p.number)}>${p.number}</button></th>
+      <td class="num">${p.score === undefined ? none : number(p.score)}</td><td class="num">${p.delta === undefined ? '' : number(p.delta)}</td>
+      <td>${p.from || none}</td><td class="of">${[p.best && t('best'), p.undone && t('status.undone'), p.provisional && t('provisional')].filter(Boolean).join(', ')}</td></tr>`)}</tbody>
+  </table></div>`
+}
+
+// Spark is the chart of a row in a list: the line, the best, the end.
+export function Spark({ scores, target, end, width = 96, height = 26 }) {
+  const values = scores.filter(s => s.score !== undefined)
+  if (!values.length) return html`<span class="mute small">${t('unscored')}</span>`
+  const all = values.map(s => s.score).concat(target === undefined ? [] : [target])
+  let low = Math.min(...all), high = Math.max(...all)
+  if (low === high) [low, high] = [low - 1, high + 1]
+  const last = Math.max(scores.length - 1, 1)
+  const x = i => 4 + (i / last) * (width - 20)
+  const y = v => 3 + (1 - (v - low) / (high - low)) * (height - 6)
+  let path = '', pen = false
+  const marks = []
+  scores.forEach((s, i) => {
+    if (s.score === undefined) return
+    if (s.undone) {
+      marks.push(html`<circle key=${i} class="rej" cx=${x(i)} cy=${y(s.score)} r="2" />`)
+      return
+    }
+    path += `${pen ? 'L' : 'M'}${x(i)} ${y(s.score)}`
+    pen = true
+    if (s.best) marks.push(html`<circle key=${i} class="best" cx=${x(i)} cy=${y(s.score)} r="3" />`)
+  })
+  const at = x(scores.length - 1) + 6
+  return html`<svg class="spark" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${t('spark', { scores: values.slice(-8).map(s => number(s.score)).join(', ') })}>
+    ${target !== undefined && html`<line class="tgt" x1="0" x2=${width} y1=${y(target)} y2=${y(target)} />`}
+    <path class="ln" d=${path} />${marks}
+    ${end && html`<g class=${'end ' + end}><rect x=${at} y="3" width="1.2" height=${height - 6} /><rect x=${at + 3} y="3" width="3" height=${height - 6} /></g>`}
+  </svg>`
+}

@@ -1,0 +1,173 @@
+import { html, useEffect, useRef, useState, announce } from '../ui.js'
+import { t } from '../words.js'
+import { api } from '../api.js'
+import { Icon } from './icon.js'
+import { Dialog } from './dialog.js'
+
+// The fields of a kind of agent that most people set, in the order of the form. All others are
+// behind "More fields": the list of the server names every one.
+const usual = {
+  loop: ['goal', 'max_iterations', 'timeout', 'score', 'stop_when', 'on_regression', 'no_progress', 'budget'],
+  llm: ['model', 'instructions', 'output_key', 'can_exit_loop'],
+  command: ['command', 'output_key', 'exit_when'],
+  http: ['url', 'method', 'output_key', 'exit_when'],
+  expression: ['set', 'exit_when'],
+  template: ['text', 'output_key'],
+  human: ['question', 'ask', 'output_key', 'can_exit_loop'],
+  a2a: ['endpoint', 'output_key'],
+  func: ['func', 'output_key'],
+  sequential: [],
+  parallel: ['max_concurrency'],
+}
+const steps = ['llm', 'command', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
+
+let known // the fields, from the server, once
+const fields = async () => (known ||= (await api.get('/definitions:fields')).fields)
+
+const path = (at, field) => (at ? `${at}.${field}` : field)
+
+// Form is the definition as fields. Each change becomes an edit of the text.
+export function Form({ outline, problems, edit, goto, frozen }) {
+  const [all, setAll] = useState(known)
+  const [open, setOpen] = useState(new Set())
+  useEffect(() => void fields().then(setAll), [])
+  const root = outline.agents[0]
+  const props = { all: all || [], problems, edit, goto, open, setOpen }
+  const loopish = root.steps !== undefined
+  return html`<fieldset class="formset" disabled=${frozen}>
+    ${frozen && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('form.frozen')}</p>`}
+    <section class="panel" aria-labelledby="h-what"><header><h2 id="h-what">${t('what.it.is')}</h2></header>
+      <div class="pad fields">${['name', 'description', ...(usual[root.type] || []).filter(f => f === 'goal'), 'model'].filter(f => has(all, root, f)).map(f => html`<${Field} key=${f} agent=${root} name=${f} ...${props} />`)}</div></section>
+    ${loopish && html`<section class="panel" aria-labelledby="h-steps"><header><h2 id="h-steps">${t('order.of', { kind: root.type === 'loop' ? 'loop' : root.type })}</h2><span class="push mute small hide-s">${t('drag.or')} <kbd>Alt</kbd> <kbd>↑</kbd> <kbd>↓</kbd></span></header>
+      <${Steps} agent=${root} ...${props} /></section>`}
+    ${root.type === 'loop' && html`<section class="panel" aria-labelledby="h-stops"><header><h2 id="h-stops">${t('when.it.stops')}</h2><span class="push mute small">${t('first.wins')}</span></header>
+      <div class="pad fields">${['max_iterations', 'timeout', 'stop_when', 'score', 'quality_gate', 'on_regression', 'no_progress', 'not_worth', 'budget', 'max_consecutive_failures'].map(f => html`<${Field} key=${f} agent=${root} name=${f} ...${props} />`)}</div></section>`}
+    <section class="panel"><${More} agent=${root} ...${props} skip=${['name', 'description', 'goal', 'model', 'max_iterations', 'timeout', 'stop_when', 'score', 'quality_gate', 'on_regression', 'no_progress', 'not_worth', 'budget', 'max_consecutive_failures', 'sub_agents']} /></section>
+  </fieldset>`
+}
+
+const has = (all, agent, name) => (all || []).some(f => f.name === name && applies(f, agent))
+const applies = (f, agent) => (!f.types || f.types.includes(agent.type)) && (!f.root || agent.path === '')
+
+function More({ agent, all, skip, ...rest }) {
+  const list = all.filter(f => applies(f, agent) && !skip.includes(f.name) && f.name !== 'sub_agents')
+  const set = list.filter(f => agent.fields[f.name] !== undefined)
+  return html`${set.length > 0 && html`<div class="pad fields">${set.map(f => html`<${Field} key=${f.name} agent=${agent} name=${f.name} all=${all} ...${rest} />`)}</div>`}
+    <details class="more"><summary>${t('more.fields', { n: list.length - set.length })}</summary><div class="pad fields">${list.filter(f => agent.fields[f.name] === undefined).map(f => html`<${Field} key=${f.name} agent=${agent} name=${f.name} all=${all} ...${rest} />`)}</div></details>`
+}
+
+// asText is how a value stands in a field of the form.
+const asText = v => (v === undefined ? '' : typeof v === 'string' ? v : typeof v === 'number' || typeof v === 'boolean' ? String(v) : JSON.stringify(v))
+
+// Field is one field: a box to tick, a choice, a line or a text. What was typed is written when one
+// leaves it.
+function Field({ agent, name, all, problems, edit, goto }) {
+  const f = all.find(f => f.name === name)
+  const value = agent.fields[name]
+  const [text, setText] = useState(asText(value))
+  useEffect(() => setText(asText(value)), [asText(value)])
+  if (!f) return null
+  const id = `f-${agent.path || 'root'}-${name}`.replace(/[^\w-]/g, '_')
+  const mine = problems.filter(p => p.path && p.path === path(agent.path, name))
+  const write = async v => {
+    if (v === text && v === asText(value)) return
+    const at = path(agent.path, name)
+    if (v === '') {
+      if (value !== undefined) await edit([{ op: 'remove', path: at }])
+    } else await edit([{ op: 'set', path: at, ...(f.text ? { value: v } : { yaml: v }) }])
+  }
+  const described = [`${id}-doc`, mine.length && `${id}-bad`].filter(Boolean).join(' ')
+  const bad = mine.some(p => p.severity === 'error')
+  let control
+  if (f.bool) control = html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => edit([e.target.checked ? { op: 'set', path: path(agent.path, name), value: true } : value === undefined ? { op: 'set', path: path(agent.path, name), value: false } : { op: 'remove', path: path(agent.path, name) }])} /></span>`
+  else if (f.choices) control = html`<select id=${id} aria-describedby=${described} onChange=${e => write(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${f.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !f.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
+  else if (f.long) control = html`<textarea id=${id} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => write(e.target.value)}></textarea>`
+  else control = html`<input id=${id} class=${f.text ? '' : 'mono'} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => write(e.target.value)} onKeyDown=${e => e.key === 'Enter' && write(e.target.value)} />`
+  return html`<label for=${id}>${name.replaceAll('_', ' ')}</label><div class="ctl">${control}<span id=${id + '-doc'} class="doc">${f.doc}</span>
+    ${mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}</div>`
+}
+
+function Steps({ agent, ...props }) {
+  const { edit, open, setOpen } = props
+  const [adding, setAdding] = useState(false)
+  const [dragged, setDragged] = useState(-1)
+  const list = useRef()
+  const at = path(agent.path, 'sub_agents')
+  const move = async (from, to) => {
+    if (to < 0 || to >= agent.steps.length || from === to) return
+    const name = agent.steps[from].name
+    if (await edit([{ op: 'move', path: at, from, to }])) {
+      announce(t('moved', { name, n: to + 1 }))
+      requestAnimationFrame(() => list.current?.querySelector(`[data-step="${CSS.escape(name)}"] .hand`)?.focus())
+    }
+  }
+  return html`<ol class="steps" ref=${list}>${agent.steps.map((s, i) => html`<${StepRow} key=${s.name} s=${s} i=${i} n=${agent.steps.length} move=${move} drag=${[dragged, setDragged]} list=${at} ...${props} />`)}</ol>
+    <footer class="row"><button type="button" class="btn s" onClick=${() => setAdding(true)}><${Icon} name="plus" />${t('add.step')}</button></footer>
+    ${adding && html`<${Add} at=${at} n=${agent.steps.length} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => setOpen(new Set([...open, name]))} inLoop=${agent.type === 'loop'} />`}`
+}
+
+function StepRow({ s, i, n, move, drag, list, ...props }) {
+  const { edit, open, setOpen, problems } = props
+  const [dragged, setDragged] = drag
+  const isOpen = open.has(s.name)
+  const toggle = () => {
+    const next = new Set(open)
+    isOpen ? next.delete(s.name) : next.add(s.name)
+    setOpen(next)
+  }
+  const mine = problems.filter(p => p.severity === 'error' && p.path && (p.path === s.path || p.path.startsWith(s.path + '.')))
+  const usualHere = (usual[s.type] || []).filter(f => has(props.all, s, f))
+  const last = s.final
+  return html`<li class=${'step' + (mine.length ? ' bad' : '') + (dragged === i ? ' dragged' : '')} data-step=${s.name}
+      onDragOver=${e => dragged >= 0 && e.preventDefault()} onDrop=${e => { e.preventDefault(); e.stopPropagation(); if (dragged >= 0) move(dragged, i); setDragged(-1) }}>
+    <div class="bar1"><button type="button" class="hand" draggable="true" aria-label=${t('move.step', { name: s.name, n: i + 1 })}
+        onDragStart=${e => { setDragged(i); e.dataTransfer.effectAllowed = 'move'; e.dataTransfer.setData('text/plain', s.name) }} onDragEnd=${() => setDragged(-1)}
+        onKeyDown=${e => { if (e.altKey && (e.key === 'ArrowUp' || e.key === 'ArrowDown')) { e.preventDefault(); move(i, i + (e.key === 'ArrowUp' ? -1 : 1)) } }}><${Icon} name="grip" /></button>
+      ${last ? html`<span class="star"><${Icon} name="star" /></span>` : html`<span class="no">${i + 1}</span>`}<b>${s.name}</b><span class="k">${t('kind.' + s.type)}</span>
+      ${mine.length > 0 && html`<span class="st bad small"><${Icon} name="bang" />${t('n.errors', { n: mine.length })}</span>`}
+      <span class="push row">${s.fields.can_exit_loop === true || s.fields.exit_when ? html`<span class="tag"><${Icon} name="exit" />${t('may.stop')}</span>` : ''}${s.fields.output_key && html`<span class="mono mute hide-s">→ ${s.fields.output_key}</span>`}
+        <button type="button" class="btn quiet s icon" aria-expanded=${isOpen} aria-label=${t(isOpen ? 'fold' : 'unfold', { name: s.name })} onClick=${toggle}><${Icon} name=${isOpen ? 'down' : 'right'} /></button></span></div>
+    ${isOpen && html`<div class="stepbody"><div class="fields">${['name', ...usualHere].map(f => html`<${Field} key=${f} agent=${s} name=${f} ...${props} />`)}</div>
+      <${More} agent=${s} ...${props} skip=${['name', ...usualHere]} />
+      <p class="row acts"><button type="button" class="btn s" disabled=${i === 0} onClick=${() => move(i, i - 1)}><${Icon} name="up" />${t('up')}</button><button type="button" class="btn s" disabled=${i === n - 1} onClick=${() => move(i, i + 1)}><${Icon} name="below" />${t('down')}</button>
+        <button type="button" class="btn s" onClick=${() => edit([{ op: 'duplicate', path: `${list}[${i}]` }])}>${t('duplicate')}</button><button type="button" class="btn s" onClick=${() => edit([{ op: 'remove', path: `${list}[${i}]` }])}>${t('remove')}</button></p></div>`}
+    ${s.steps && html`<div class="nest"><${Steps} agent=${s} ...${props} /></div>`}
+  </li>`
+}
+
+const skeleton = {
+  llm: n => `name: ${n}\ninstructions: ""\noutput_key: ${n}`,
+  command: n => `name: ${n}\ncommand: [echo, hello]\noutput_key: ${n}`,
+  http: n => `name: ${n}\nurl: http://localhost:8000/\noutput_key: ${n}`,
+  a2a: n => `name: ${n}\nendpoint: http://localhost:8000/\noutput_key: ${n}`,
+  human: n => `name: ${n}\nquestion: Is it good enough?\noutput_key: ${n}`,
+  expression: n => `name: ${n}\nset: {${n}: "1"}`,
+  template: n => `name: ${n}\ntext: hello\noutput_key: ${n}`,
+  loop: n => `name: ${n}\nmax_iterations: 3\nsub_agents:\n  - name: ${n}_step\n    text: hello`,
+  sequential: n => `name: ${n}\ntype: sequential\nsub_agents:\n  - name: ${n}_step\n    text: hello`,
+  parallel: n => `name: ${n}\ntype: parallel\nsub_agents:\n  - name: ${n}_one\n    text: hello`,
+}
+
+function Add({ at, n, edit, onClose, onAdded, inLoop }) {
+  const [final, setFinal] = useState(false)
+  const [problem, setProblem] = useState('')
+  const add = async e => {
+    e.preventDefault()
+    e.stopPropagation()
+    const name = e.target.elements.step.value, type = e.target.elements.kind.value
+    if (!/^[A-Za-z][\w-]*$/.test(name)) return setProblem(t('name.rule'))
+    let yaml = skeleton[type](name)
+    if (final) yaml = yaml.replace(/\noutput_key: .*/, '') + '\noutput_key: loop_output'
+    if (await edit([{ op: 'insert', path: at, index: n, yaml }])) {
+      onAdded(name)
+      onClose()
+    }
+  }
+  return html`<${Dialog} title=${t('add.step')} onClose=${onClose}><form onSubmit=${add}>
+    <label>${t('name')}<input name="step" autofocus /></label>
+    <label>${t('kind')}<select name="kind">${steps.map(k => html`<option key=${k} value=${k}>${t('kind.' + k)}</option>`)}</select></label>
+    ${inLoop && html`<label class="sw"><input type="checkbox" checked=${final} onChange=${e => setFinal(e.target.checked)} /> ${t('is.final')}</label>`}
+    ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
+    <p class="row acts"><button type="button" class="btn" onClick=${onClose}>${t('back')}</button><button class="btn primary">${t('add')}</button></p>
+  </form><//>`
+}

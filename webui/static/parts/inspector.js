@@ -1,0 +1,91 @@
+import { html, useEffect, useRef, useState, useKeys, copy, announce } from '../ui.js'
+import { t } from '../words.js'
+import { api } from '../api.js'
+import { number, duration, money, clock, exactTime } from '../format.js'
+import { Icon } from './icon.js'
+import { WordsDiff, Changes } from './words-diff.js'
+
+const tabs = ['output', 'prompt', 'state', 'events', 'raw']
+
+// Inspector is what a step said, was told, changed and left in the log.
+export function Inspector({ id, row, tab, setTab, version, onFork, onBack }) {
+  const [step, setStep] = useState(null)
+  const [problem, setProblem] = useState('')
+  const [text, setText] = useState(false)
+  const at = row && (row.kind === 'iteration' ? row.key : row.data.address)
+  const live = row?.data?.status === 'running'
+  const ref = useRef()
+  useEffect(() => {
+    if (!at) return setStep(null)
+    let over = false
+    api.step(id, at).then(s => !over && (setStep(s), setProblem('')), e => !over && setProblem(e.message))
+    return () => (over = true)
+  }, [at, live && version, row?.data?.status])
+  useKeys(Object.fromEntries(tabs.map((name, i) => [String(i + 1), () => at && setTab(name)])), [at])
+  if (!row) return html`<section class="panel insp" aria-label=${t('inspector')}><p class="pad mute">${t('choose')}</p></section>`
+  const d = row.data || {}
+  const move = e => {
+    const i = tabs.indexOf(tab)
+    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 }[e.key]
+    if (e.key === 'Escape') return onBack()
+    if (to === undefined || !tabs[to]) return
+    e.preventDefault()
+    setTab(tabs[to])
+    ref.current.querySelector(`#tab-${tabs[to]}`).focus()
+  }
+  const count = { state: step?.changes?.length, events: step?.events_total }
+  return html`<section class="panel insp" aria-label=${t('inspector')} ref=${ref}>
+    <header class="plain"><h2>${row.kind === 'iteration' ? t('iteration.n', { n: row.number }) : d.name}</h2>
+      ${row.iteration > 0 && html`<span class="mute">${t('iteration.n', { n: row.iteration })}</span>`}
+      ${row.kind === 'iteration' && d.complete && html`<span class="push row"><button class="btn s" onClick=${() => onFork(row)}><${Icon} name="fork" />${t('fork.here')}</button></span>`}</header>
+    <div class="pad meta"><span><b>${duration(d.took_ns)}</b></span>
+      ${step?.input_tokens !== undefined && html`<span><b>${number(step.input_tokens, 0)}</b> ${t('in')}, <b>${number(step.output_tokens, 0)}</b> ${t('out')}</span>`}
+      ${step?.cost !== undefined && html`<span><b>${money(step.cost)}</b></span>`}
+      ${step?.model && html`<span class="mono">${step.model}</span>`}
+      ${d.attempt > 1 && html`<span>${t('attempt', { n: d.attempt })}</span>`}
+      ${d.from > 0 && html`<span>${t('written.from', { n: d.from })}</span>`}</div>
+    <div class="tabs" role="tablist" aria-label=${t('inspector')} onKeyDown=${move}>
+      ${tabs.map(name => html`<button key=${name} role="tab" id=${'tab-' + name} aria-controls="tabpanel" aria-selected=${tab === name} tabindex=${tab === name ? 0 : -1} onClick=${() => setTab(name)}>${t('tab.' + name)} ${count[name] > 0 && html`<span class="mute">${number(count[name], 0)}</span>`}</button>`)}
+    </div>
+    <div class="pad panelbody" role="tabpanel" id="tabpanel" aria-labelledby=${'tab-' + tab} tabindex="0">
+      ${problem && html`<p class="st bad">${problem}</p>`}
+      ${!step && !problem ? html`<p class="mute">${t('loading')}</p>` : step && html`<${Body} tab=${tab} step=${step} live=${live} d=${d} text=${text} setText=${setText} />`}
+    </div>
+  </section>`
+}
+
+function Body({ tab, step, live, text, setText }) {
+  switch (tab) {
+    case 'output':
+      return html`${step.error && html`<pre class="block bad">${step.error}</pre>`}
+        ${step.words && html`<div class="row gap"><div class="seg s" role="group" aria-label=${t('tab.output')}>
+            <button aria-pressed=${!text} onClick=${() => setText(false)}>${t('changes')}</button><button aria-pressed=${text} onClick=${() => setText(true)}>${t('text')}</button></div>
+          <span class="mute small">${t('against', { n: step.against })}</span><${Copy} text=${step.output} /></div>`}
+        ${step.output === '' && !live && html`<p class="mute">${t('said.nothing')}</p>`}
+        ${step.words && !text ? html`<${WordsDiff} edits=${step.words} />` : html`<div class="row">${!step.words && step.output && html`<${Copy} text=${step.output} />`}</div><p class="prose pre">${step.output}${live && html`<span class="caret pulse"></span>`}</p>`}
+        ${step.shortened && html`<p class="mute small">${t('shortened')}</p>`}`
+    case 'prompt':
+      if (!step.prompt?.length) return html`<p class="mute">${t('no.prompt')}</p>`
+      return html`${step.prompt.map((m, i) => html`<p class="who" key=${'w' + i}>${m.role}</p><div class="block pre" key=${i}>${m.text}</div>`)}`
+    case 'state':
+      return html`<${Changes} changes=${step.changes || []} none=${t('no.changes')} />`
+    case 'events':
+      if (!step.events?.length) return html`<p class="mute">${t('no.events')}</p>`
+      return html`<ol class="evs">${step.events.map(e => html`<li key=${e.seq}><span class="mute mono">${e.seq}</span> <time title=${exactTime(e.time)}>${clock(e.time)}</time> <span>${e.text}</span></li>`)}</ol>
+        ${step.events_total > step.events.length && html`<p class="mute small">${t('events.more', { n: step.events_total - step.events.length })}</p>`}`
+    case 'raw':
+      return html`<${Copy} text=${JSON.stringify(step.raw, null, 2)} /><pre class="raw">${JSON.stringify(step.raw, null, 2)}</pre>`
+  }
+}
+
+export function Copy({ text, label }) {
+  const [done, set] = useState(false)
+  const click = async () => {
+    if (await copy(text)) {
+      set(true)
+      announce(t('copied'))
+      setTimeout(() => set(false), 1500)
+    }
+  }
+  return html`<button class=${label ? 'btn s' : 'btn quiet s icon push'} aria-label=${label ? null : t('copy')} title=${t('copy')} onClick=${click}><${Icon} name=${done ? 'ok' : 'copy'} />${label}</button>`
+}

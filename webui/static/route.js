@@ -1,0 +1,52 @@
+// Everything has an address: the path says the page, the query its filters, and what follows the
+// # what is open in it, such as #4/writer/state.
+import { signal, batch } from './ui.js'
+
+const read = () => ({
+  path: location.pathname,
+  query: Object.fromEntries(new URLSearchParams(location.search)),
+  hash: decodeURIComponent(location.hash.slice(1)),
+})
+
+export const route = signal(read())
+addEventListener('popstate', () => (route.value = read()))
+addEventListener('hashchange', () => (route.value = read()))
+
+// leaving is asked before another page is opened; it returns false to stay.
+let leaving = null
+export const guard = f => {
+  leaving = f
+  return () => leaving === f && (leaving = null)
+}
+
+export function go(to, { replace } = {}) {
+  const next = new URL(to, location.href)
+  if (next.pathname !== location.pathname && leaving && !leaving()) return
+  history[replace ? 'replaceState' : 'pushState'](null, '', next)
+  const before = route.value.path
+  batch(() => (route.value = read()))
+  if (before !== route.value.path) {
+    scrollTo(0, 0)
+    document.getElementById('main')?.focus({ preventScroll: true })
+  }
+}
+
+// setQuery changes the filters in the address, without a step in the history.
+export function setQuery(values) {
+  const q = new URLSearchParams(location.search)
+  for (const [key, value] of Object.entries(values)) value ? q.set(key, value) : q.delete(key)
+  go(location.pathname + (q.size ? '?' + q : '') + location.hash, { replace: true })
+}
+
+export function setHash(hash) {
+  go(location.pathname + location.search + (hash ? '#' + encodeURI(hash) : ''), { replace: true })
+}
+
+// Links within the page do not load it again.
+document.addEventListener('click', e => {
+  const a = e.target.closest && e.target.closest('a[href^="/"]')
+  if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || a.target || a.hasAttribute('download')) return
+  if (a.pathname.startsWith('/api/')) return
+  e.preventDefault()
+  go(a.href)
+})

@@ -1,0 +1,65 @@
+// The only file that imports the vendored libraries for drawing.
+import { h, render, Fragment } from './vendor/preact.js'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from './vendor/hooks.js'
+import { signal, computed, effect, batch } from './vendor/signals.js'
+import htm from './vendor/htm.js'
+
+export const html = htm.bind(h)
+export { h, render, Fragment, useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback, signal, computed, effect, batch }
+
+// useKeys listens for keys of the page while no field has the focus.
+export function useKeys(keys, deps = []) {
+  useEffect(() => {
+    const on = e => {
+      if (e.ctrlKey || e.metaKey || e.altKey || !singleKeys.value) return
+      const t = e.composedPath()[0]
+      if (t.closest && t.closest('input, textarea, select, [contenteditable=true], dialog, .cm-editor')) return
+      const f = keys[e.key]
+      if (f && f(e) !== false) e.preventDefault()
+    }
+    document.addEventListener('keydown', on)
+    return () => document.removeEventListener('keydown', on)
+  }, deps)
+}
+
+// singleKeys says whether single letters are commands; people who dictate switch them off.
+export const singleKeys = signal(localStorage.getItem('keys') !== 'off')
+export function setSingleKeys(on) {
+  singleKeys.value = on
+  localStorage.setItem('keys', on ? 'on' : 'off')
+}
+
+// useWidth is the width of an element's box in pixels, so that a chart is drawn at its size.
+export function useWidth(ref, before = 720) {
+  const [width, set] = useState(before)
+  useLayoutEffect(() => {
+    const seen = new ResizeObserver(entries => set(Math.round(entries[0].contentRect.width)))
+    if (ref.current) {
+      set(Math.round(ref.current.getBoundingClientRect().width))
+      seen.observe(ref.current)
+    }
+    return () => seen.disconnect()
+  }, [])
+  return width
+}
+
+// announce says a sentence to a screen reader, once.
+export function announce(text) {
+  const at = document.getElementById('said')
+  if (at) at.textContent = text
+}
+
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    const area = document.createElement('textarea')
+    area.value = text
+    document.body.append(area)
+    area.select()
+    const done = document.execCommand('copy')
+    area.remove()
+    return done
+  }
+}

@@ -1,0 +1,10 @@
+// The parts of CodeMirror that the YAML editor uses, as one module. vendor.sh bundles it.
+export { EditorState, Compartment, StateEffect, StateField } from '@codemirror/state'
+export { EditorView, keymap, lineNumbers, highlightActiveLine, highlightActiveLineGutter, hoverTooltip, drawSelection, highlightSpecialChars } from '@codemirror/view'
+export { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
+export { syntaxHighlighting, HighlightStyle, indentOnInput, bracketMatching, foldGutter, foldKeymap, indentUnit } from '@codemirror/language'
+export { autocompletion, completionKeymap, startCompletion } from '@codemirror/autocomplete'
+export { setDiagnostics, lintGutter, lintKeymap, nextDiagnostic, forEachDiagnostic } from '@codemirror/lint'
+export { search, searchKeymap, highlightSelectionMatches } from '@codemirror/search'
+export { yaml } from '@codemirror/lang-yaml'
+export { tags } from '@lezer/highlight'

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webui is the page: the files that a browser loads to watch runs, answer their
+// questions and write definitions. They are served as they are written, without a build, and
+// they talk only to /api/v1 of the server that serves them.
+//
+//	mux.Handle("/", webui.Handler(webui.Files()))
+//
+// static/vendor holds libraries of others; static/vendor/VENDOR.md names them.
+package webui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed static
+var static embed.FS
+
+// Files returns the files of the page, index.html at the root.
+func Files() fs.FS {
+	files, err := fs.Sub(static, "static")
+	if err != nil {
+		panic(err) // the name above is wrong
+	}
+	return files
+}
+
+// ContentSecurityPolicy is what the page may do: load from its own server alone, and run no
+// script that is not a file of it.
+const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Handler serves the files of the page. Any other path without a file extension is an address
+// within the page, such as /runs/r_1, and gets index.html. Files are compressed once and kept in
+// memory; a browser asks whether they have changed each time.
+func Handler(files fs.FS) http.Handler {
+	return &handler{files: files, kept: map[string]*file{}}
+}
+
+type handler struct {
+	files fs.FS
+
+	mu   sync.Mutex
+	kept map[string]*file
+}
+
+// file is one file as it is sent.
+type file struct {
+	kind, tag      string
+	plain, zipped  []byte
+	compressesWell bool
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the page is only read", http.StatusMethodNotAllowed)
+		return
+	}
+	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
+	if path.Ext(name) == "" || name == "index.html" {
+		name = "index.html"
+	}
+	f, err := h.load(name)
+	if err != nil {
+		http.Error(w, "the page has no file "+name, http.StatusNotFound)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Security-Policy", ContentSecurityPolicy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Content-Type", f.kind)
+	header.Set("Vary", "Accept-Encoding")
+	body, tag := f.plain, f.tag
+	if f.compressesWell && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		header.Set("Content-Encoding", "gzip")
+		body, tag = f.zipped, f.tag+"z"
+	}
+	tag = `"` + tag + `"`
+	header.Set("ETag", tag)
+	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body)
+	}
+}
+
+func (h *handler) load(name string) (*file, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.kept[name]; f != nil {
+		return f, nil
+	}
+	plain, err := fs.ReadFile(h.files, name)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(plain)
+	f := &file{kind: kindOf(name), tag: hex.EncodeToString(sum[:8]), plain: plain}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = io.Copy(z, bytes.NewReader(plain)) // to memory: it does not fail
+	_ = z.Close()
+	f.zipped, f.compressesWell = zipped.Bytes(), zipped.Len() < len(plain)*9/10
+	h.kept[name] = f
+	return f, nil
+}
+
+// kindOf does not ask the machine, whose table may say anything about .js.
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	case ".md":
+		return "text/plain; charset=utf-8"
+	}
+	if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
+		return kind
+	}
+	return "application/octet-stream"
+}
