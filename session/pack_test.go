@@ -98,7 +98,7 @@ func TestPackedEventHasAllFields(t *testing.T) {
 		*ev = *v.Interface().(*session.Event)
 	})
 	each(reflect.TypeFor[mark.Mark](), func(ev *session.Event, v reflect.Value) { ev.Mark = v.Interface().(*mark.Mark) })
-	each(reflect.TypeOf(session.Event{}.LLMResponse), func(ev *session.Event, v reflect.Value) {
+	each(reflect.TypeFor[model.LLMResponse](), func(ev *session.Event, v reflect.Value) {
 		reflect.ValueOf(ev).Elem().FieldByName("LLMResponse").Set(v.Elem())
 	})
 	each(reflect.TypeFor[session.EventActions](), func(ev *session.Event, v reflect.Value) {
@@ -147,9 +147,9 @@ func setField(v reflect.Value) {
 			v.Set(reflect.ValueOf(time.Unix(1234567890, 123456789)))
 			return
 		}
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				setField(v.Field(i))
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				setField(field)
 			}
 		}
 	case reflect.String:

@@ -95,7 +95,6 @@ func TestBuildAndRun(t *testing.T) {
 	p.addStep("counter", "expression")
 	p.fill("set", "{counter: 'double(size(state.teller))'}")
 	p.press("Close counter")
-	p.press("Open teller")
 	p.fill("text", "once upon a time")
 	p.fill("max iterations", "3")
 	p.fill("score", "counter")
