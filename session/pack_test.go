@@ -19,6 +19,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/internal/heaptest"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"

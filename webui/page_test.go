@@ -78,13 +78,13 @@ func (s *site) start(t *testing.T, name string) string {
 	return id
 }
 
-// U1 to U7, U10, U12, M16: a loop is built in the form from nothing, run, watched, paused and resumed.
+// U1, U10, U12, M16: a loop is built in the form from nothing, run, watched, paused and resumed.
 func TestBuildAndRun(t *testing.T) {
 	s := serve(t, nil)
 	p := open(t, s)
 	p.visit("/definitions")
 	p.sees("No definition in this folder yet.")
-	p.press("New loop…")
+	p.press("New agent…")
 	p.fill("Name", "story")
 	p.press("nothing")
 	p.press("Create")
@@ -98,9 +98,8 @@ func TestBuildAndRun(t *testing.T) {
 	p.fill("text", "once upon a time")
 	p.fill("max iterations", "3")
 	p.fill("score", "counter")
-	p.sees("valid")
 	p.press("Save")
-	p.until("the file", `document.body.innerText.includes('saved')`)
+	p.saved()
 	text, err := os.ReadFile(filepath.Join(s.dir, "story.yaml"))
 	if err != nil || !strings.Contains(string(text), "once upon a time") || !strings.Contains(string(text), "score: counter") {
 		t.Fatalf("the file is %s, %v", text, err)
@@ -111,11 +110,17 @@ func TestBuildAndRun(t *testing.T) {
 	p.until("the run's page", `location.pathname.startsWith('/runs/')`)
 	p.sees("at a limit")
 	p.sees("once upon a time")
-	p.sees("“a cat”")
+	p.sees("a cat")
 	p.sees("Why it stopped")
 	p.press("Runs")
 	p.sees("story")
 	p.sees("1 of 1")
+}
+
+// saved waits until the page says that its text is on the disk.
+func (t *tab) saved() {
+	t.Helper()
+	t.until("it to be saved", `[...document.querySelectorAll('.head .st')].some(s => s.innerText.trim() === 'saved')`)
 }
 
 // addStep adds a step of a kind.
@@ -191,7 +196,7 @@ func TestEditYAML(t *testing.T) {
 	p.press("Use max_iterations")
 	p.sees("valid")
 	p.press("Save")
-	p.until("saved", `[...document.querySelectorAll('.st')].some(s => s.innerText.trim() === 'saved')`)
+	p.saved()
 	text, err := os.ReadFile(filepath.Join(s.dir, "climb.yaml"))
 	if err != nil || string(text) != slow {
 		t.Errorf("the file is\n%s\n%v", text, err)

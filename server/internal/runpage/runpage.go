@@ -62,7 +62,7 @@ func (p *Page) Add(ev *session.Event) {
 	if p.began.IsZero() {
 		p.began = ev.Timestamp
 	}
-	if ev.Author == "user" && p.message == "" && ev.Mark == nil {
+	if ev.Author == "user" && p.message == "" {
 		p.message = shorten(ev.Text(), 400)
 	}
 	for at := range around(ev.Address) {

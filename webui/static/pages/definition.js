@@ -67,17 +67,26 @@ export function Definition({ name }) {
     return () => clearTimeout(timer)
   }, [text, disk])
 
-  const edit = useCallback(async edits => {
-    try {
-      const r = await api.edit(text, edits)
-      setText(r.text)
-      setProblem('')
-      return true
-    } catch (e) {
-      setProblem(e.message)
-      return false
-    }
-  }, [text])
+  // Edits are made one after another, each in what the last one has left. Whoever saves waits for them.
+  const now = useRef('')
+  now.current = text
+  const pending = useRef(Promise.resolve())
+  const edit = useCallback(edits => {
+    const turn = pending.current.then(async () => {
+      try {
+        const r = await api.edit(now.current, edits)
+        now.current = r.text
+        setText(r.text)
+        setProblem('')
+        return true
+      } catch (e) {
+        setProblem(e.message)
+        return false
+      }
+    })
+    pending.current = turn
+    return turn
+  }, [])
 
   // A finding brings its change along: it is shown before it is made.
   useEffect(() => {
@@ -89,8 +98,10 @@ export function Definition({ name }) {
   const save = async () => {
     setBusy(true)
     try {
-      const etag = await api.save(name, text, disk.etag)
-      setDisk({ text, etag })
+      await pending.current
+      const written = now.current
+      const etag = await api.save(name, written, disk.etag)
+      setDisk({ text: written, etag })
       setProblem('')
       announce(t('saved'))
       return true
