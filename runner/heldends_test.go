@@ -284,7 +284,7 @@ func TestHeldEventsAreStoredAtTheEnd(t *testing.T) {
 	checkShown(t, w, shown)
 }
 
-// T20, LOOP 67: a step is left behind while the run goes on, and speaks while the run holds
+// T20, LOOP 22: a step is left behind while the run goes on, and speaks while the run holds
 // events of later steps. Nobody hears it, and the attempt after it counts.
 func TestLateWordsWhileEventsAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
