@@ -234,8 +234,8 @@ func TestEventInAnothersPlaceIsAnError(t *testing.T) {
 	s := get(t, open(t, path, sqlite.Config{}), "s1").(*session.View)
 	for range s.Events().All() {
 	}
-	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "is damaged: it says that it is event") {
-		t.Errorf("got %v, want an error that says which event is damaged", err)
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "of the events 1 to") {
+		t.Errorf("got %v, want an error that says that events are missing", err)
 	}
 }
 

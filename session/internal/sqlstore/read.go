@@ -127,24 +127,26 @@ func (q *snapshot) scan(text string, first, n int64, args ...int64) ([]*session.
 	n = min(n, 1024)
 	evs := make([]*session.Event, 0, n)
 	d := eventjson.Decoder{Expect: int(n)}
+	next := first
 	err := q.each(text, 2, func(row []driver.Value) error {
 		data, _ := row[0].([]byte)
 		texts, _ := row[1].([]byte)
-		ev, err := decodeEvent(&d, first+int64(len(evs)), data, texts)
+		ev, err := decodeEvent(&d, next, data, texts)
 		if err == nil {
 			ev.Omitted, _ = row[1].(int64)
-			evs = append(evs, ev)
+			evs, next = append(evs, ev), ev.Seq+1
 		}
 		return err
 	}, args...)
 	return evs, err
 }
 
-// decodeEvent makes an event of its row. A session has no gap in its numbers.
+// decodeEvent makes an event of the row that is to have a number, or a later one: whoever needs the
+// events in between notices that they are missing.
 func decodeEvent(d *eventjson.Decoder, seq int64, data, texts []byte) (*session.Event, error) {
 	ev, err := d.Event(data)
 	switch {
-	case err == nil && ev.Seq != seq:
+	case err == nil && ev.Seq < seq:
 		err = fmt.Errorf("it says that it is event %d", ev.Seq)
 	case err == nil && texts != nil:
 		err = put(ev, texts)
