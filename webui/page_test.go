@@ -153,12 +153,12 @@ func TestWatchAndControl(t *testing.T) {
 	}
 	p.press("Resume")
 	p.sees("running")
-	p.js(`document.querySelector('[data-key$="[1]"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
-	p.js(`document.querySelector('[data-key$="[1]"] .fold').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
-	p.until("the step", `!!document.querySelector('[data-key$="[1]/say"]')`)
-	p.js(`document.querySelector('[data-key$="[1]/say"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
+	p.visit("/runs/" + id + "#1/say/output") // a step has an address
+	p.do(chromedp.Reload(), chromedp.WaitVisible("main"))
+	p.until("the step", `document.querySelector('[data-key$="[1]/say"]')?.getAttribute('aria-selected') === 'true'`)
 	p.sees("Step <b>1</b> & so on")
-	p.until("the address of the step", `location.hash === '#1/say/output'`)
+	p.js(`document.querySelector('#tab-state').click()`)
+	p.until("the address of the tab", `location.hash === '#1/say/state'`)
 	p.press("Cancel…")
 	p.sees("cannot be resumed")
 	p.press("Cancel the run")
