@@ -279,7 +279,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 	c := &client{s: s, w: w, seen: seen, format: ndjson}
 	for {
 		f.mu.Lock()
-		ends := !follow || over(f.status)
+		ends, changed := !follow || over(f.status), f.changed // one moment: what comes behind it wakes us
 		f.mu.Unlock()
 		last := int64(-1)
 		if ends {
@@ -289,8 +289,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 			}
 			last = session.LastSeen(one)
 		}
-		_, changed, err := c.catchUp(r.Context(), f)
-		if err != nil || ends && c.seen >= last {
+		if _, _, err := c.catchUp(r.Context(), f); err != nil || ends && c.seen >= last {
 			return nil
 		}
 		select {
