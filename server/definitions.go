@@ -4,7 +4,6 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
+	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/definition/program"
 )
 
@@ -230,16 +230,7 @@ type checked struct {
 // foundProblem is a problem with the changes of the text that would solve it.
 type foundProblem struct {
 	*definition.Problem
-	Fixes []fix `json:"fixes,omitempty"`
-}
-
-// fix is one way to solve a problem: put Text in place of so many characters of a line.
-type fix struct {
-	Title  string `json:"title"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-	Length int    `json:"length"`
-	Text   string `json:"text"`
+	Fixes []form.Fix `json:"fixes,omitempty"`
 }
 
 // agentLine is an agent of the definition, for a preview.
@@ -292,7 +283,7 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	for _, one := range all {
-		out.Problems = append(out.Problems, foundProblem{one, fixesOf(one)})
+		out.Problems = append(out.Problems, foundProblem{one, form.FixesOf(one)})
 	}
 	return s.send(w, http.StatusOK, out)
 }
@@ -309,34 +300,6 @@ func (c *checked) describe(def *definition.Definition) {
 			Runs: a.Runs, Calls: a.Calls,
 		})
 	}
-}
-
-// fixesOf are the changes that a problem's hint names.
-func fixesOf(p *definition.Problem) []fix {
-	const meant = "did you mean "
-	i := strings.Index(p.Hint, meant)
-	if i < 0 || p.Line == 0 || p.Length == 0 {
-		return nil
-	}
-	word := p.Hint[i+len(meant):]
-	var text string
-	if strings.HasPrefix(word, `"`) {
-		end := strings.IndexByte(word[1:], '"')
-		if end < 0 || json.Unmarshal([]byte(word[:end+2]), &text) != nil {
-			return nil
-		}
-	} else {
-		text, _, _ = strings.Cut(strings.TrimRight(word, "?"), " ")
-		text = strings.TrimRight(text, ",?")
-	}
-	line := []rune(p.Excerpt)
-	if p.Column-1+p.Length > len(line) || text == "" {
-		return nil
-	}
-	if inner, ok := strings.CutPrefix(text, "{{"); ok && line[p.Column-1] != '{' {
-		text = strings.TrimSuffix(inner, "}}")
-	}
-	return []fix{{Title: "Write " + text, Line: p.Line, Column: p.Column, Length: p.Length, Text: text}}
 }
 
 // change is one edit of a text.
@@ -383,6 +346,12 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 			err = e.Move(c.Path, c.From, c.To)
 		case "duplicate":
 			err = e.Duplicate(c.Path, c.Name)
+		case "fix": // as a finding suggests: the agent by its name, and its field
+			text, _ := c.Value.(string)
+			err = e.Fix(c.Path, c.Name, text)
+		case "append":
+			text, _ := c.Value.(string)
+			err = e.Append(c.Path, c.Name, text)
 		case "rename_agent":
 			ren, err = e.RenameAgent(c.Path, c.Name)
 			named = true
@@ -390,7 +359,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 			ren, err = e.RenameKey(c.Path, c.Name)
 			named = true
 		default:
-			return bad("there is no op %q: use set, remove, insert, move, duplicate, rename_agent or rename_key", c.Op)
+			return bad("there is no op %q: use set, remove, insert, move, duplicate, fix, append, rename_agent or rename_key", c.Op)
 		}
 		if err != nil {
 			return fault(http.StatusUnprocessableEntity, "cannot_edit", "The text cannot be changed so", "%v", err)
@@ -408,31 +377,33 @@ func (s *Server) schema(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// field is one that a form shows.
-type field struct {
-	Name  string            `json:"name"`
-	Types []definition.Type `json:"types,omitempty"`
-	Root  bool              `json:"root,omitempty"`
-	Doc   string            `json:"doc"`
-	Value string            `json:"value"`
-	Parts []part            `json:"parts,omitempty"`
-}
-
-type part struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Doc    string `json:"doc"`
-	Needed bool   `json:"needed,omitempty"`
-}
-
+// fields are all fields as a form asks for them, the codes of problems, and the colors.
 func (s *Server) fields(w http.ResponseWriter, _ *http.Request) error {
-	var all []field
-	for _, f := range definition.Fields() {
-		one := field{Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Value: f.Value()}
-		for _, p := range f.Parts() {
-			one.Parts = append(one.Parts, part{p.Name, p.Value, p.Doc, p.Needed})
-		}
-		all = append(all, one)
+	return s.send(w, http.StatusOK, map[string]any{"fields": form.Fields(), "codes": definition.Codes, "colors": definition.Colors()})
+}
+
+// outline says what a form shows of a text: problems are the answer, and not an error.
+func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
+	text, err := s.body(w, r, yamlTypes...)
+	if err != nil {
+		return err
 	}
-	return s.send(w, http.StatusOK, map[string]any{"fields": all, "codes": definition.Codes, "colors": definition.Colors()})
+	return s.send(w, http.StatusOK, form.Read("definition.yaml", text, definition.Options{FS: parts{s.folder.root.FS()}}))
+}
+
+// complete says what can be written at a place of a text.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Text   string `json:"text"`
+		Line   int    `json:"line"`
+		Column int    `json:"column"`
+	}
+	if err := s.read(w, r, &req); err != nil {
+		return err
+	}
+	options := form.Complete(req.Text, req.Line, req.Column)
+	if options == nil {
+		options = []form.Option{}
+	}
+	return s.send(w, http.StatusOK, map[string]any{"options": options})
 }

@@ -79,21 +79,32 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	snapshots := has("snapshots")
 	c := &client{s: s, w: w, seen: seen, quiet: snapshots && !has("events"), format: sse}
-	leave, err := s.place()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	f, err := s.follow(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	defer f.leave()
-	h := w.Header()
+	if !snapshots {
+		return s.tell(r, c, f, "", nil)
+	}
+	lang := languageOf(r)
+	return s.tell(r, c, f, "snapshot", func() ([]byte, int64, error) { return f.snapshot(lang) })
+}
+
+// tell keeps a stream open, for as long as the client listens: it sends the events that the client
+// lacks and, each time that the run has changed, what whole makes of it, under a name. A nil whole is
+// for events alone.
+func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func() ([]byte, int64, error)) error {
+	leave, err := s.place()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	h := c.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
+	c.w.WriteHeader(http.StatusOK)
 	if err := c.write([]byte("retry: 1000\n\n")); err != nil {
 		return nil
 	}
@@ -110,15 +121,15 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		var later <-chan time.Time
-		if snapshots && version != told {
+		if whole != nil && version != told {
 			if wait := snapshotEvery - time.Since(at); wait > 0 {
 				later = time.After(wait)
 			} else {
-				text, seq, err := f.snapshot(languageOf(r))
+				text, seq, err := whole()
 				if err != nil {
 					return nil
 				}
-				head := "event: snapshot\n"
+				head := "event: " + name + "\n"
 				if c.quiet {
 					head += "id: " + strconv.FormatInt(seq, 10) + "\n"
 				}

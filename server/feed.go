@@ -44,16 +44,20 @@ type feed struct {
 	status     string // as the log and the lease say
 	drivenBy   string
 
-	shown map[progress.Language]shown
+	shown map[shownKey]shown
 
 	page             runpage.Page
 	parent           *mark.RunParent
 	name, definition string
-	heads            map[progress.Language][]byte // the heads of a version, by language
-	headsAt          int64
 }
 
-// shown is the snapshot of a version.
+// shownKey says what was made of the run: its snapshot or the head of its page, in a language.
+type shownKey struct {
+	what string
+	lang progress.Language
+}
+
+// shown is what was made of a version.
 type shown struct {
 	text    []byte
 	version int64
@@ -388,42 +392,49 @@ const (
 	innerIterations = 5
 )
 
-// snapshot tells all about the run, as JSON. It is made once for each change and language.
-func (f *feed) snapshot(lang progress.Language) ([]byte, int64, error) {
+// made is something about the run as JSON, without secrets. It is made once for each change.
+func (f *feed) made(key shownKey, of func() any) ([]byte, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return nil, 0, f.err
 	}
-	if was := f.shown[lang]; was.text != nil && was.version == f.version {
+	if was := f.shown[key]; was.text != nil && was.version == f.version {
 		return was.text, f.folded, nil
 	}
-	sum := progress.Summarize(f.last)
-	if !f.began.IsZero() {
-		sum.Began = f.began
-	}
-	rep := runlog.Tell(f.id, sum, f.live, f.sees)
-	rep.Status, rep.DrivenBy = f.status, f.drivenBy
-	snap := snapshot{Seq: f.folded, Report: rep, Loops: []loopView{}, Now: time.Now()}
-	tree := *rep.Tree
-	each(tree.Root, func(step *progress.Step) {
-		if step.Loop != nil && step.Loop.Plan != nil && len(snap.Loops) < pageMost {
-			snap.Loops = append(snap.Loops, loopView{step.Address, len(step.Loop.Iterations)})
-		}
-	})
-	snap.Outlooks = f.live.Tree().Outlooks(lang)
-	tree.Root = clip(tree.Root, outerIterations)
-	rep.Tree = &tree
-	text, err := progress.MarshalJSON(snap)
+	text, err := progress.MarshalJSON(of())
 	if err != nil {
 		return nil, 0, err
 	}
 	now := shown{[]byte(masked(string(text))), f.version}
 	if f.shown == nil {
-		f.shown = make(map[progress.Language]shown)
+		f.shown = make(map[shownKey]shown)
 	}
-	f.shown[lang] = now
+	f.shown[key] = now
 	return now.text, f.folded, nil
+}
+
+// snapshot tells all about the run.
+func (f *feed) snapshot(lang progress.Language) ([]byte, int64, error) {
+	return f.made(shownKey{"snapshot", lang}, func() any {
+		sum := progress.Summarize(f.last)
+		if !f.began.IsZero() {
+			sum.Began = f.began
+		}
+		rep := runlog.Tell(f.id, sum, f.live, f.sees)
+		rep.Status, rep.DrivenBy = f.status, f.drivenBy
+		snap := snapshot{Seq: f.folded, Report: rep, Loops: []loopView{}, Now: time.Now()}
+		tree := *rep.Tree
+		each(tree.Root, func(step *progress.Step) {
+			if step.Loop != nil && step.Loop.Plan != nil && len(snap.Loops) < pageMost {
+				snap.Loops = append(snap.Loops, loopView{step.Address, len(step.Loop.Iterations)})
+			}
+		})
+		snap.Outlooks = f.live.Tree().Outlooks(lang)
+		tree.Root = clip(tree.Root, outerIterations)
+		rep.Tree = &tree
+		return snap
+	})
 }
 
 // clip is a copy of a step with the last iterations of its loops.

@@ -23,7 +23,6 @@ var v1 = []route{
 	{"POST", "/definitions:edit", (*Server).edit},
 	{"POST", "/definitions:outline", (*Server).outline},
 	{"POST", "/definitions:complete", (*Server).complete},
-	{"GET", "/definitions:fields", (*Server).formFields},
 	{"GET", "/schema/definition.json", (*Server).schema},
 	{"GET", "/schema/fields.json", (*Server).fields},
 

@@ -66,7 +66,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 		// Next is what to give as after for the next page; empty at the end.
 		Next string `json:"next,omitempty"`
 	}{Runs: []*runlog.Row{}}
-	want := filter{statuses: q["status"], name: q.Get("definition"), reason: q.Get("stop_reason"), text: strings.ToLower(q.Get("q"))}
+	want := filter{statuses: q["status"], name: q.Get("definition"), reasons: q["stop_reason"], text: strings.ToLower(q.Get("q"))}
 	for _, one := range all {
 		if !want.mayHave(one) {
 			continue
@@ -107,15 +107,15 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 
 // filter says which runs somebody wants to see.
 type filter struct {
-	statuses           []string
-	name, reason, text string
+	statuses, reasons []string
+	name, text        string
 }
 
 // mayHave leaves out what can be told without a run's log.
 func (f *filter) mayHave(one session.Session) bool {
 	run := session.RunOf(one)
 	if run == nil {
-		return len(f.statuses) == 0 && f.name == "" && f.reason == "" && strings.Contains(strings.ToLower(one.ID()), f.text)
+		return len(f.statuses) == 0 && f.name == "" && len(f.reasons) == 0 && strings.Contains(strings.ToLower(one.ID()), f.text)
 	}
 	fits := len(f.statuses) == 0 || slices.ContainsFunc(f.statuses, func(want string) bool { return runlog.MayHave(run.Status, want) })
 	return fits && (f.name == "" || run.Name == f.name) &&
@@ -123,7 +123,7 @@ func (f *filter) mayHave(one session.Session) bool {
 }
 
 func (f *filter) has(row *runlog.Row) bool {
-	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) && (f.reason == "" || row.StopReason == f.reason)
+	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) && (len(f.reasons) == 0 || slices.Contains(f.reasons, row.StopReason))
 }
 
 // row is a run as a list has it.

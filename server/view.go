@@ -3,15 +3,11 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
@@ -38,77 +34,17 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 		_, _ = w.Write(append(text, '\n'))
 		return nil
 	}
-	leave, err := s.place()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	c := &client{s: s, w: w}
-	alive := time.NewTicker(beat)
-	defer alive.Stop()
-	var told []byte
-	var at time.Time
-	for {
-		f.mu.Lock()
-		changed := f.changed
-		f.mu.Unlock()
-		var later <-chan time.Time
-		if wait := snapshotEvery - time.Since(at); wait > 0 {
-			later, changed = time.After(wait), nil // all that comes until then is in one view
-		} else {
-			text, seq, err := f.head(lang)
-			if err != nil {
-				return nil
-			}
-			if !bytes.Equal(text, told) {
-				if err := c.write([]byte("id: "+strconv.FormatInt(seq, 10)+"\nevent: view\ndata: "), text, []byte("\n\n")); err != nil {
-					return nil
-				}
-				told, at = text, time.Now()
-				continue
-			}
-		}
-		select {
-		case <-changed:
-		case <-later:
-		case <-alive.C:
-			if err := c.write([]byte(": alive\n\n")); err != nil {
-				return nil
-			}
-		case <-r.Context().Done():
-			return nil
-		case <-s.closing:
-			return nil
-		}
-	}
+	c := &client{s: s, w: w, quiet: true}
+	return s.tell(r, c, f, "view", func() ([]byte, int64, error) { return f.head(lang) })
 }
 
-// head is the head of the run's page as JSON. It is made once for each change and language.
+// head is the head of the run's page as JSON.
 func (f *feed) head(lang progress.Language) ([]byte, int64, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err != nil {
-		return nil, 0, f.err
-	}
-	if f.heads == nil || f.headsAt != f.version {
-		f.heads, f.headsAt = make(map[progress.Language][]byte), f.version
-	}
-	if text := f.heads[lang]; text != nil {
-		return text, f.folded, nil
-	}
-	text, err := progress.MarshalJSON(f.page.Head(runpage.Standing{
-		ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Here: true, Language: lang,
-	}))
-	if err != nil {
-		return nil, 0, err
-	}
-	f.heads[lang] = []byte(masked(string(text)))
-	return f.heads[lang], f.folded, nil
+	return f.made(shownKey{"view", lang}, func() any {
+		return f.page.Head(runpage.Standing{
+			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,
+		})
+	})
 }
 
 // begun takes down from which file of the folder the run was started.
@@ -177,7 +113,7 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 	}
 	f.mu.Unlock()
 	if err != nil {
-		if missing, ok := err.(interface{ NotFound() bool }); ok && missing.NotFound() {
+		if _, missing := errors.AsType[*runpage.MissingError](err); missing {
 			return fault(http.StatusNotFound, "not_in_run", "The run has no such thing", "%v", err)
 		}
 		return err
@@ -213,35 +149,4 @@ func (l stored) Line(ev *session.Event) string {
 		text += " …"
 	}
 	return ev.Author + ": " + text
-}
-
-// outline says what a form shows of a text: problems are the answer, and not an error.
-func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
-	text, err := s.body(w, r, yamlTypes...)
-	if err != nil {
-		return err
-	}
-	return s.send(w, http.StatusOK, form.Read("definition.yaml", text, definition.Options{FS: parts{s.folder.root.FS()}}))
-}
-
-// complete says what can be written at a place of a text.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
-	var req struct {
-		Text   string `json:"text"`
-		Line   int    `json:"line"`
-		Column int    `json:"column"`
-	}
-	if err := s.read(w, r, &req); err != nil {
-		return err
-	}
-	options := form.Complete(req.Text, req.Line, req.Column)
-	if options == nil {
-		options = []form.Option{}
-	}
-	return s.send(w, http.StatusOK, map[string]any{"options": options})
-}
-
-// formFields are the fields as a form asks for them.
-func (s *Server) formFields(w http.ResponseWriter, _ *http.Request) error {
-	return s.send(w, http.StatusOK, map[string]any{"fields": form.Fields()})
 }

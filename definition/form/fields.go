@@ -31,6 +31,8 @@ type Part struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Doc   string `json:"doc"`
+	// Needed says that the map has to have it.
+	Needed bool `json:"needed,omitzero"`
 }
 
 // long are the texts that people write in lines.
@@ -49,7 +51,7 @@ func Fields() []Field {
 			ff.Choices = choices(v)
 		}
 		for _, p := range f.Parts() {
-			ff.Parts = append(ff.Parts, Part{p.Name, p.Value, p.Doc})
+			ff.Parts = append(ff.Parts, Part{p.Name, p.Value, p.Doc, p.Needed})
 		}
 		out = append(out, ff)
 	}

@@ -77,10 +77,13 @@ type Problem struct {
 	Fixes []Fix  `json:"fixes,omitzero"`
 }
 
-// Fix replaces the text at a problem's place.
+// Fix is a change that solves a problem: Text goes in place of so many characters of a line.
 type Fix struct {
-	Label string `json:"label"`
-	Text  string `json:"text"`
+	Title  string `json:"title"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Length int    `json:"length"`
+	Text   string `json:"text"`
 }
 
 // Ends are the ways in which a loop can end, in words.
@@ -126,7 +129,7 @@ func Read(name string, text []byte, opts definition.Options) *Outline {
 	}
 	places := placesOf(root)
 	for _, p := range problems {
-		o.Problems = append(o.Problems, Problem{p, places.at(p.Line, p.Column), fixes(p)})
+		o.Problems = append(o.Problems, Problem{p, places.at(p.Line, p.Column), FixesOf(p)})
 	}
 	return o
 }
@@ -221,17 +224,20 @@ func field(n *source.Node, name string) *source.Node {
 	return nil
 }
 
-// meant finds what a hint proposes.
-var meant = regexp.MustCompile(`^did you mean (?:"([^"]+)"|(\{\{[^}]+\}\}))`)
+// meant finds what a hint proposes: a word in quotes, or a placeholder.
+var meant = regexp.MustCompile(`did you mean (?:"([^"]+)"|(\{\{[^}]+\}\}))`)
 
-// fixes are what the hint of a problem proposes in its place.
-func fixes(p *definition.Problem) []Fix {
+// FixesOf are the changes that the hint of a problem proposes in its place.
+func FixesOf(p *definition.Problem) []Fix {
 	m := meant.FindStringSubmatch(p.Hint)
-	if m == nil || p.Length == 0 {
+	if m == nil || p.Line == 0 || p.Length == 0 {
 		return nil
 	}
 	text := m[1] + m[2]
-	return []Fix{{Label: "Use " + text, Text: text}}
+	if line := []rune(p.Excerpt); p.Column <= len(line) && line[p.Column-1] != '{' { // the braces stay
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "{{"), "}}")
+	}
+	return []Fix{{Title: "Use " + text, Line: p.Line, Column: p.Column, Length: p.Length, Text: text}}
 }
 
 // places are the fields of a text by where they begin.
@@ -280,10 +286,4 @@ func (ps places) at(line, column int) string {
 		}
 	}
 	return best
-}
-
-// Match reports whether a path is a field or one within it.
-func Match(path, field string) bool {
-	rest, ok := strings.CutPrefix(path, field)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

@@ -38,7 +38,7 @@ func Example() {
 	}
 	for _, p := range o.Problems {
 		if len(p.Fixes) > 0 {
-			fmt.Println(p.Path, p.Fixes[0].Label)
+			fmt.Println(p.Path, p.Fixes[0].Title)
 		}
 	}
 	// Output:

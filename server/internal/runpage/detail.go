@@ -66,7 +66,7 @@ type Log interface {
 func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 	first, last, ok := p.Span(at)
 	if !ok {
-		return nil, ErrNoStep{at}
+		return nil, &MissingError{"step", at}
 	}
 	events, err := log.Between(first, last)
 	if err != nil {
@@ -126,12 +126,3 @@ func (p *Page) against(t *progress.Tree, at session.Address, d *Detail) {
 		}
 	}
 }
-
-// ErrNoStep says that the run has no step at an address.
-type ErrNoStep struct{ Address session.Address }
-
-// NotFound says what kind of error it is.
-func (e ErrNoStep) NotFound() bool { return true }
-
-// Error names the address.
-func (e ErrNoStep) Error() string { return "the run has no step at " + string(e.Address) }

@@ -63,24 +63,26 @@ type Step struct {
 	Steps    []Step          `json:"steps,omitzero"`
 }
 
-// ErrNoLoop says that the run has no loop at an address.
-type ErrNoLoop struct{ Address session.Address }
+// MissingError says that the run has no loop, or no step, at an address.
+type MissingError struct {
+	What    string // loop or step
+	Address session.Address
+}
 
-// NotFound says what kind of error it is.
-func (e ErrNoLoop) NotFound() bool { return true }
-
-// Error names the address.
-func (e ErrNoLoop) Error() string { return fmt.Sprintf("the run has no loop at %q", e.Address) }
+// Error names what is missing, and its address.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("the run has no %s at %q", e.What, e.Address)
+}
 
 // Iterations returns at most limit iterations of a loop, from a number on.
 func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
 	t := p.Live.Tree()
 	s := find(t, at)
 	if s == nil || s.Loop == nil {
-		return Part{}, ErrNoLoop{at}
+		return Part{}, &MissingError{"loop", at}
 	}
 	part := Part{Loop: at, Iterations: []Iteration{}}
-	best := best(s.Loop)
+	best := bestOf(s.Loop)
 	for _, it := range s.Loop.Iterations {
 		part.Total = it.Number
 		if it.Number >= from && it.Number < from+limit {
@@ -95,7 +97,7 @@ func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
 func latest(s *progress.Step, now time.Duration) Part {
 	its := s.Loop.Iterations
 	part := Part{Loop: s.Address, Iterations: []Iteration{}}
-	best := best(s.Loop)
+	best := bestOf(s.Loop)
 	for _, it := range its[max(0, len(its)-2):] {
 		part.Total = it.Number
 		part.Iterations = append(part.Iterations, iterationOf(s.Loop, it, best, now))
@@ -116,15 +118,6 @@ func find(t *progress.Tree, at session.Address) *progress.Step {
 		s = next
 	}
 	return s
-}
-
-func best(l *progress.Loop) (n int) {
-	for _, it := range l.Iterations {
-		if it.Record != nil && it.Record.Best {
-			n = it.Number
-		}
-	}
-	return n
 }
 
 func iterationOf(l *progress.Loop, it *progress.Iteration, best int, now time.Duration) Iteration {

@@ -114,7 +114,7 @@ func TestHead(t *testing.T) {
 			t.Errorf("after event %d the head says %d", ev.Seq, h.Seq)
 		}
 	}
-	h := p.Head(runpage.Standing{ID: "r", Name: "outer", Status: string(mark.RunCompleted), Here: true})
+	h := p.Head(runpage.Standing{ID: "r", Name: "outer", Status: string(mark.RunCompleted)})
 	if h.Status != "limit" || h.Message != "a <b>draft</b>" || h.Keys.Iteration != 4 || h.Keys.Best == nil || h.Keys.Best.Iteration != 2 {
 		t.Errorf("the head says %s, %q, %+v", h.Status, h.Message, h.Keys)
 	}

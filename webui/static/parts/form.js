@@ -22,7 +22,7 @@ const usual = {
 const steps = ['llm', 'command', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
 
 let known // the fields, from the server, once
-const fields = async () => (known ||= (await api.get('/definitions:fields')).fields)
+const fields = async () => (known ||= (await api.get('/schema/fields.json')).fields)
 
 const path = (at, field) => (at ? `${at}.${field}` : field)
 
