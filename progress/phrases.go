@@ -19,8 +19,8 @@ const (
 	Portuguese Language = "pt"
 )
 
-// LanguageOf returns the language for a tag such as "pt-BR"; English for one that there are no words
-// in.
+// LanguageOf returns the language of a tag such as "pt-BR", or English if the sentences are not
+// translated to it.
 func LanguageOf(tag string) Language {
 	if primary, _, _ := strings.Cut(strings.ReplaceAll(tag, "_", "-"), "-"); strings.EqualFold(primary, "pt") {
 		return Portuguese

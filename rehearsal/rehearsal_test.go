@@ -53,7 +53,7 @@ func results(r *rehearsal.Report) []string {
 	return all
 }
 
-// X1: a few loops, with every fault. They were examples once; those that there are now,
+// X1: these loops with every fault. They were examples once; those that there are now,
 // TestAdviceCanBeTaken looks at. The short form rehearses only the first of them twice.
 func TestExamples(t *testing.T) {
 	for i, tt := range []struct {

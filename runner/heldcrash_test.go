@@ -114,7 +114,7 @@ func TestDeathAtACommit(t *testing.T) {
 	t.Logf("%d deaths", points)
 }
 
-// death is when a process dies: at a commit, or at the first one behind so many payments.
+// death is the moment at which a process dies: at a commit, or at the first commit after so many payments.
 type death struct {
 	commit, payment int
 	lost            bool // what was to be committed

@@ -25,7 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// counting is a definition without models: so many iterations, each with two steps.
+// counting is the text of a definition without models, with n iterations of two steps.
 const counting = `name: counting
 max_iterations: 40
 state: {n: 0}

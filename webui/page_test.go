@@ -114,7 +114,11 @@ func TestBuildAndRun(t *testing.T) {
 	p.sees("Why it stopped")
 	p.press("Runs")
 	p.sees("story")
-	p.sees("1 of 1")
+	p.sees("1 run")
+	p.press("Own criterion")
+	p.sees("No run matches")
+	p.press("At a limit")
+	p.sees("1 run")
 }
 
 // saved waits until the page says that its text is on the disk.

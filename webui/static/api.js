@@ -1,7 +1,7 @@
 // What the page asks of the server. Nothing else in the page calls fetch.
 
 // Problem is an answer of the server that says what is wrong (RFC 9457).
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `HTTP ${status}`)
     this.status = status
@@ -55,9 +55,6 @@ export const api = {
   scores: id => json('GET', run(id) + '/scores'),
   iterations: (id, loop, from, limit) => json('GET', run(id) + '/view/iterations' + query({ loop, from, limit })),
   step: (id, address) => json('GET', run(id) + '/view/step' + query({ address })),
-  events: (id, filter) => json('GET', run(id) + '/events' + query(filter)),
-  state: (id, at) => json('GET', run(id) + '/state' + query({ at })),
-  diff: (id, from, to) => json('GET', run(id) + '/diff' + query({ from, to })),
   act: (id, verb, body = {}) => json('POST', run(id) + ':' + verb, { body, headers: once() }),
   remove: id => json('DELETE', run(id)),
   exportURL: id => '/api/v1' + run(id) + '/export',
@@ -72,7 +69,6 @@ export const api = {
     const answer = await call('PUT', definition(name), { body: text, type: 'application/yaml', headers })
     return answer.headers.get('ETag')
   },
-  removeDefinition: (name, etag) => json('DELETE', definition(name), { headers: { 'If-Match': etag } }),
   outline: text => json('POST', '/definitions:outline', { body: text, type: 'application/yaml' }),
   edit: (text, changes) => json('POST', '/definitions:edit', { body: { text, changes } }),
   complete: (text, line, column) => json('POST', '/definitions:complete', { body: { text, line, column } }),

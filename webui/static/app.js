@@ -1,8 +1,7 @@
 import { html, render, signal, useEffect, useState, useKeys, singleKeys, setSingleKeys } from './ui.js'
-import { route, go } from './route.js'
+import { route } from './route.js'
 import { t, lang, setLang } from './words.js'
 import { api, setToken } from './api.js'
-import { Icon } from './parts/icon.js'
 import { Dialog } from './parts/dialog.js'
 import { Runs } from './pages/runs.js'
 import { Run } from './pages/run.js'
@@ -122,4 +121,3 @@ function App() {
 }
 
 render(html`<${App} />`, document.getElementById('app'))
-void go

@@ -12,16 +12,8 @@ export const route = signal(read())
 addEventListener('popstate', () => (route.value = read()))
 addEventListener('hashchange', () => (route.value = read()))
 
-// leaving is asked before another page is opened; it returns false to stay.
-let leaving = null
-export const guard = f => {
-  leaving = f
-  return () => leaving === f && (leaving = null)
-}
-
 export function go(to, { replace } = {}) {
   const next = new URL(to, location.href)
-  if (next.pathname !== location.pathname && leaving && !leaving()) return
   history[replace ? 'replaceState' : 'pushState'](null, '', next)
   const before = route.value.path
   batch(() => (route.value = read()))

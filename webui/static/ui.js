@@ -1,11 +1,11 @@
 // The only file that imports the vendored libraries for drawing.
-import { h, render, Fragment } from './vendor/preact.js'
+import { h, render } from './vendor/preact.js'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from './vendor/hooks.js'
-import { signal, computed, effect, batch } from './vendor/signals.js'
+import { signal, computed, batch } from './vendor/signals.js'
 import htm from './vendor/htm.js'
 
 export const html = htm.bind(h)
-export { h, render, Fragment, useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback, signal, computed, effect, batch }
+export { h, render, useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback, signal, computed, batch }
 
 // useKeys listens for keys of the page while no field has the focus.
 export function useKeys(keys, deps = []) {

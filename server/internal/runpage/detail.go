@@ -62,7 +62,7 @@ type Log interface {
 	Line(ev *session.Event) string
 }
 
-// Detail reads what there is of a step, or of an iteration, such as "refine[3]".
+// Detail reads what a step or an iteration, such as "refine[3]", was given, said and changed.
 func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 	first, last, ok := p.Span(at)
 	if !ok {

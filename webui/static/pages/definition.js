@@ -1,5 +1,5 @@
 import { html, useEffect, useRef, useState, useCallback, announce } from '../ui.js'
-import { route, go, guard } from '../route.js'
+import { route, go } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
 import { lock } from '../app.js'
@@ -122,7 +122,6 @@ export function Definition({ name }) {
     addEventListener('keydown', on)
     return () => removeEventListener('keydown', on)
   })
-  useEffect(() => guard(() => true), [])
 
   if (!disk) return html`<main id="main" tabindex="-1"><p class="crumb"><a href="/definitions">${t('definitions')}</a> / <span class="mono">${name}</span></p>${problem ? html`<p class="panel pad st bad" role="alert">${problem}</p>` : html`<p class="mute">${t('loading')}</p>`}</main>`
   const problems = outline?.problems || []
@@ -146,7 +145,7 @@ export function Definition({ name }) {
           <${Yaml} text=${text} problems=${problems} onChange=${setText} onCursor=${(l, c) => setCursor([l, c])} label=${name + '.yaml'} handle=${yaml} />
           ${problems.length > 0 && html`<ul class="problems">${problems.map(p => html`<li key=${p.line + p.code + p.message}><button class="linklike" onClick=${() => yaml.current?.goto(p.line, p.column)}>
               <span class=${'st ' + (p.severity === 'error' ? 'bad' : 'warn')}><${Icon} name=${p.severity === 'error' ? 'bang' : 'warn'} />${p.line ? t('line', { n: p.line }) : ''}</span> ${p.message} <span class="mono mute small">${p.code}</span></button>${p.hint && html`<span class="hint">${p.hint}</span>`}
-              ${(p.fixes || []).map(f => html`<button key=${f.label} class="btn s" onClick=${() => setText(applyFix(text, p, f))}>${f.label}</button>`)}</li>`)}</ul>`}
+              ${(p.fixes || []).map(f => html`<button key=${f.title} class="btn s" onClick=${() => setText(applyFix(text, f))}>${f.title}</button>`)}</li>`)}</ul>`}
           <footer class="row"><span>${t('cursor', { line: cursor[0], column: cursor[1] })}</span><span class="push mute">${t('one.text')}</span></footer></section>
         ${good && html`<${Before} outline=${good} old=${errors.length > 0} />`}
       </div>
@@ -157,12 +156,12 @@ export function Definition({ name }) {
   </main>`
 }
 
-// applyFix puts the text of a fix in the place of its problem.
-export function applyFix(text, p, f) {
+// applyFix puts the text of a fix in its place.
+function applyFix(text, f) {
   const lines = text.split('\n')
-  const line = [...lines[p.line - 1]]
-  line.splice(p.column - 1, p.length || 0, f.text)
-  lines[p.line - 1] = line.join('')
+  const line = [...lines[f.line - 1]]
+  line.splice(f.column - 1, f.length, f.text)
+  lines[f.line - 1] = line.join('')
   return lines.join('\n')
 }
 

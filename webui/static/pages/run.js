@@ -137,7 +137,7 @@ function Checkpoints({ head, onFork, onMore }) {
     <table class="ledger cps"><caption class="sr">${t('checkpoints')}</caption><thead><tr><th scope="col">${t('after.iteration')}</th><th scope="col" class="num">${t('score')}</th><th scope="col" class="num">${t('state')}</th><th scope="col"><span class="sr">${t('action')}</span></th></tr></thead>
     <tbody>${list.map((c, i) => html`<tr key=${c.iteration}><th scope="row"><b>${c.iteration}</b> ${c.best && html`<span class="tag good">${t('best')}</span>`}${c.undone && html`<span class="tag warn">${t('status.undone')}</span>`}${c.iteration === 0 && html`<span class="mute">${t('before.first')}</span>`}</th>
       <td class="num">${c.score === undefined ? '' : number(c.score)}</td><td class="num soft">${c.bytes ? bytes(c.bytes) : ''}</td>
-      <td class="num">${i === 0 && head.can?.more ? html`<button class="btn s" onClick=${onMore}>${t('go.on.more')}</button>` : html`<button class="btn s" onClick=${() => onFork(c.iteration)}><${Icon} name="fork" />${t('fork.here')}</button>`}</td></tr>`)}</tbody></table>
+      <td class="num">${i === 0 && head.can?.more ? html`<button class="btn s" onClick=${onMore}>${t('go.on.more')}</button>` : html`<button class="btn s" onClick=${() => onFork(c.seq ? { seq: c.seq } : { iteration: c.iteration })}><${Icon} name="fork" />${t('fork.here')}</button>`}</td></tr>`)}</tbody></table>
   </section>`
 }
 
@@ -232,8 +232,9 @@ export function Run({ id }) {
     setHash(`${n}`)
   }
   const over = ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
-  const fork = async iteration => {
-    const made = await api.act(id, 'fork', { iteration, resume: true })
+  // fork makes a new run of this one's beginning: from is {iteration} or {seq}.
+  const fork = async from => {
+    const made = await api.act(id, 'fork', { ...from, resume: true })
     go('/runs/' + encodeURIComponent(made.run))
   }
 
@@ -252,19 +253,19 @@ export function Run({ id }) {
     ${head.error && html`<section class="panel pad errorbox" aria-label=${t('status.failed')}><p class="st bad"><${Icon} name="cross" />${t('failed.with')}</p><pre class="block">${head.error}</pre></section>`}
     <div class="grid cols">
       ${over && head.result && html`<${Result} head=${head} />`}
-      ${loop && over && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} verified=${head.verified} />`}
+      ${loop && over && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
       ${loop && html`<section class="panel tall" aria-labelledby="h-score"><header><h2 id="h-score">${t('score')}</h2><span class="mute small hide-s">${loop.judged}</span>
           <span class="push seg s" role="group" aria-label=${t('axis')}>${['iterations', 'time', 'table'].map(a => html`<button key=${a} aria-pressed=${axis === a} onClick=${() => setAxis(a)}>${t('axis.' + a)}</button>`)}</span></header>
         <div class="pad">${axis === 'table' ? html`<${ChartTable} loop=${loop} onSelect=${selectIteration} />` : html`<${Chart} loop=${loop} axis=${axis} selected=${row?.number} onSelect=${selectIteration} />`}</div>
         ${!over && html`<${Findings} findings=${(head.findings || []).slice(0, 1)} definition=${head.definition} />`}</section>`}
       ${loop && !over && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
-      ${loop && over && html`<${Checkpoints} head=${head} onFork=${n => setAsking({ fork: n })} onMore=${() => setAsking('more')} />`}
+      ${loop && over && html`<${Checkpoints} head=${head} onFork=${from => setAsking({ fork: from })} onMore=${() => setAsking('more')} />`}
       ${main && html`<section class="panel" aria-labelledby="h-iterations"><header><h2 id="h-iterations">${t('iterations')}</h2>
           ${!over && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
         <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
           follow=${following && !over} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
-      <${Inspector} id=${id} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${r => setAsking({ fork: r.number })} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
+      <${Inspector} id=${id} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${r => setAsking({ fork: { iteration: r.number } })} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
       ${over && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
       ${over && html`<${Where} head=${head} />`}
     </div>
@@ -273,15 +274,14 @@ export function Run({ id }) {
     ${asking === 'more' && html`<${Ask} title=${t('more.title')} what=${t('more.what')} verb=${t('go.on')} onClose=${() => setAsking(null)} fields=${[{ name: 'max_iterations', label: t('more.iterations'), number: true }, { name: 'timeout', label: t('more.timeout'), placeholder: '30m' }]} onSend=${v => api.act(id, 'resume', { limits: { ...(v.max_iterations && { max_iterations: Number(v.max_iterations) }), ...(v.timeout && { timeout: v.timeout }) } })} />`}
     ${(asking === 'fork' || asking?.fork !== undefined) && html`<${Ask} title=${t('fork.title')} what=${t('fork.what')} verb=${t('fork.do')} onClose=${() => setAsking(null)}
       fields=${asking === 'fork' ? [{ name: 'iteration', label: t('after.iteration'), number: true, placeholder: String(main?.total || 0) }] : []}
-      onSend=${v => fork(asking === 'fork' ? Number(v.iteration || main?.total || 1) : asking.fork)} />`}
+      onSend=${v => fork(asking === 'fork' ? { iteration: Number(v.iteration || main?.total || 1) } : asking.fork)} />`}
   </main>`
 }
 
-function Stops({ loop, head, loopAt, setLoopAt, verified }) {
+function Stops({ loop, head, loopAt, setLoopAt }) {
   const many = head.loops?.length > 1
   return html`<section class="panel tall" aria-labelledby="h-stop"><header><h2 id="h-stop">${loop.stop ? t('why.stopped') : t('how.stop')}</h2>${!loop.stop && html`<span class="mute small hide-s">${t('first.wins')}</span>`}
-      ${many && html`<label class="sr" for="which-loop">${t('loop')}</label><select id="which-loop" class="s push" value=${loopAt || head.loop.address} onChange=${e => setLoopAt(e.target.value)}>${head.loops.map(l => html`<option key=${l.address} value=${l.address} selected=${l.address === (loopAt || head.loop.address)}>${l.label}</option>`)}</select>`}
-      ${verified && html`<span class=${'push st small ' + (verified === 'ok' ? 'good' : 'bad')}><${Icon} name=${verified === 'ok' ? 'ok' : 'cross'} />${t('verified.' + verified)}</span>`}</header>
+      ${many && html`<label class="sr" for="which-loop">${t('loop')}</label><select id="which-loop" class="s push" value=${loopAt || head.loop.address} onChange=${e => setLoopAt(e.target.value)}>${head.loops.map(l => html`<option key=${l.address} value=${l.address} selected=${l.address === (loopAt || head.loop.address)}>${l.label}</option>`)}</select>`}</header>
     ${loop.stop && html`<p class="pad stopline"><b>${loop.outlook.words.lead}</b> ${loop.outlook.words.rest}</p>`}
     <${Ledger} outlook=${loop.outlook} caption=${loop.stop ? t('ledger.done') : t('ledger.live')} /></section>`
 }

@@ -1,5 +1,5 @@
 import { html, useEffect, useRef, useState, useKeys } from '../ui.js'
-import { route, go, setQuery } from '../route.js'
+import { route, setQuery } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
 import { link, lock } from '../app.js'
@@ -8,17 +8,23 @@ import { Icon } from '../parts/icon.js'
 import { Status } from '../parts/status.js'
 import { Spark } from '../parts/chart.js'
 
-// asked is what each filter asks of the server; reasons of limits are told from a loop's own.
-const asked = {
-  all: {}, asks: { status: 'waiting' }, running: { status: 'running' }, completed: { status: 'completed', stop_reason: 'own' },
-  limit: { status: 'completed', stop_reason: 'limit' }, failed: { status: 'failed' }, hold: { status: ['paused', 'interrupted', 'canceled', 'not_begun'] },
-}
+// A loop ends by a criterion of its own, or at a limit.
+const own = ['exit_loop', 'escalated', 'impossible', 'blocked', 'condition', 'target_reached', 'converged', 'no_progress']
 const limits = ['max_iterations', 'timeout', 'budget']
+
+// asked is what each filter asks of the server.
+const asked = {
+  all: {}, asks: { status: 'waiting' }, running: { status: 'running' }, completed: { status: 'completed', stop_reason: own },
+  limit: { status: 'completed', stop_reason: limits }, failed: { status: 'failed' }, hold: { status: ['paused', 'interrupted', 'canceled', 'not_begun'] },
+}
 
 // shown is a row in the words of the page.
 const shown = r => ({ ...r, id: r.run, status: r.status === 'waiting' ? 'asks' : r.status === 'completed' && limits.includes(r.stop_reason) ? 'limit' : r.status === 'not_begun' ? 'pending' : r.status, live: r.status === 'running' })
 
-const filters = ['all', 'asks', 'running', 'completed', 'limit', 'failed', 'hold']
+const filters = Object.keys(asked)
+
+// options are the values that the rows have, and the one that is chosen.
+const options = (values, chosen) => [...new Set([...values, chosen])].filter(Boolean).sort()
 
 // groups puts what goes on above the days.
 function groups(runs) {
@@ -124,7 +130,7 @@ export function Runs() {
     }
   }, [key])
   useEffect(() => {
-    const asks = page?.counts?.asks || 0
+    const asks = (page?.runs || []).filter(r => r.status === 'asks').length
     document.title = (asks ? `? ${asks} · ` : '') + t('runs') + ' · Refrain'
   }, [page])
   const runs = page?.runs || []
@@ -138,16 +144,18 @@ export function Runs() {
   }
   useKeys({ j: () => moveTo(at + 1), k: () => moveTo(at - 1), '/': () => search.current.focus() }, [flat, at])
   const status = q.status || 'all'
-  const count = page?.counts || {}
+  const count = s => runs.filter(r => r.status === s).length
+  const names = options(runs.map(r => r.name), q.definition)
+  const reasons = options(runs.map(r => r.stop_reason), q.reason)
   return html`<main id="main" tabindex="-1">
-    <div class="row"><h1>${t('runs')}</h1><span class="mute">${[count.running && t('n.running', { n: count.running }), count.asks && t('n.asks', { n: count.asks })].filter(Boolean).join(', ')}</span>
+    <div class="row"><h1>${t('runs')}</h1><span class="mute">${[count('running') && t('n.running', { n: count('running') }), count('asks') && t('n.asks', { n: count('asks') })].filter(Boolean).join(', ')}</span>
       <span class="push row"><a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a></span></div>
     <div class="filters">
-      <div class="seg scroll" role="group" aria-label=${t('status')}>${filters.map(f => html`<button key=${f} aria-pressed=${status === f} onClick=${() => setQuery({ status: f === 'all' ? '' : f })}>${f === 'asks' && html`<${Icon} name="ask" />`}${t('filter.' + f)} <span class="c">${count[f] === undefined ? '' : number(count[f], 0)}</span></button>`)}</div>
+      <div class="seg scroll" role="group" aria-label=${t('status')}>${filters.map(f => html`<button key=${f} aria-pressed=${status === f} onClick=${() => setQuery({ status: f === 'all' ? '' : f })}>${f === 'asks' && html`<${Icon} name="ask" />`}${t('filter.' + f)}</button>`)}</div>
       <label class="sr" for="by-definition">${t('definition')}</label>
-      <select id="by-definition" value=${q.definition || ''} onChange=${e => setQuery({ definition: e.target.value })}><option value="">${t('all.definitions')}</option>${(page?.definitions || []).map(d => html`<option key=${d} value=${d} selected=${d === q.definition}>${d}</option>`)}</select>
+      <select id="by-definition" value=${q.definition || ''} onChange=${e => setQuery({ definition: e.target.value })}><option value="">${t('all.definitions')}</option>${names.map(d => html`<option key=${d} value=${d} selected=${d === q.definition}>${d}</option>`)}</select>
       <label class="sr" for="by-reason">${t('reason')}</label>
-      <select id="by-reason" value=${q.reason || ''} onChange=${e => setQuery({ reason: e.target.value })}><option value="">${t('any.reason')}</option>${(page?.reasons || []).map(r => html`<option key=${r} value=${r} selected=${r === q.reason}>${t('reason.' + r)}</option>`)}</select>
+      <select id="by-reason" value=${q.reason || ''} onChange=${e => setQuery({ reason: e.target.value })}><option value="">${t('any.reason')}</option>${reasons.map(r => html`<option key=${r} value=${r} selected=${r === q.reason}>${t('reason.' + r)}</option>`)}</select>
       <div class="search push"><${Icon} name="find" /><label class="sr" for="search">${t('search')}</label><input id="search" ref=${search} type="search" placeholder=${t('search.in')} value=${q.q || ''} onInput=${e => setQuery({ q: e.target.value })} onKeyDown=${e => e.key === 'Escape' && e.target.blur()} /><kbd>/</kbd></div>
     </div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem}</p>`}
@@ -156,9 +164,8 @@ export function Runs() {
     ${runs.length > 0 && html`<div class="panel clip"><table class="tbl runs"><caption class="sr">${t('runs.caption')}</caption>
       <thead><tr><th scope="col">${t('status')}</th><th scope="col">${t('run')}</th><th scope="col" class="num">${t('iteration')}</th><th scope="col" class="num">${t('best')}</th><th scope="col">${t('score')}</th><th scope="col">${t('why')}</th><th scope="col" class="num">${t('active')}</th><th scope="col" class="num">${t('started')}</th></tr></thead>
       <tbody>${parts.map(([day, list]) => html`<tr class="grp" key=${'g' + day}><td colspan="8">${day}</td></tr>${list.map(r => html`<${Row} key=${r.id} run=${r} focused=${flat[at]?.id === r.id} onFocus=${() => setAt(flat.indexOf(r))} />`)}`)}</tbody></table></div>
-      <div class="row below"><span class="mute">${t('n.of', { n: runs.length, all: page.next ? number(page.counts?.all ?? page.runs.length, 0) : page.runs.length })}</span>
+      <div class="row below"><span class="mute">${t('n.runs', { n: runs.length })}</span>
         ${page.next && html`<button class="btn s" onClick=${() => setLimit(limit + 50)}>${t('more.50')}</button>`}
         <span class="push mute small hide-s"><kbd>J</kbd> <kbd>K</kbd> ${t('keys.move')} · <kbd>Enter</kbd> ${t('keys.open')} · <kbd>/</kbd> ${t('keys.search')}</span></div>`}
   </main>`
 }
-void go

@@ -23,7 +23,7 @@ function Bar({ row }) {
 }
 
 const limits = /^(max_iterations|timeout|budget|max_calls|failures|consecutive_failures|state_limit)/
-export const isLimit = row => limits.test(row.name)
+const isLimit = row => limits.test(row.name)
 
 function Row({ row }) {
   const kinds = []

@@ -1,5 +1,4 @@
 import { html, useEffect, useRef } from '../ui.js'
-import { t } from '../words.js'
 import { api } from '../api.js'
 
 // The editor is loaded when a page wants it: it is as large as all the rest twice.
@@ -72,7 +71,7 @@ function show(cm, v, problems) {
       source: p.code,
       message: p.message + (p.hint ? '\n' + p.hint : ''),
       actions: (p.fixes || []).map(f => ({
-        name: f.label,
+        name: f.title,
         apply: (view, a, b) => view.dispatch({ changes: { from: a, to: b, insert: f.text }, userEvent: 'input.fix' }),
       })),
     }
@@ -173,4 +172,3 @@ function editor(cm, root, text, label, now) {
   }
   return new cm.EditorView({ state, root, parent: root })
 }
-void t
