@@ -96,6 +96,13 @@ func (s *Server) goOn(ctx context.Context, id string, req *resumeRequest) error 
 		return err
 	}
 	view := session.ViewOf(one)
+	if run := session.RunOf(view); run != nil && run.Driver != "" {
+		if *req != (resumeRequest{}) {
+			return fault(http.StatusConflict, "other_driver", "The run is not driven here", "it belongs to %s, which "+
+				"continues it as it is; resume it without a change", run.Driver)
+		}
+		return s.sup.HandTo(ctx, id, run.Driver)
+	}
 	view.Remember()
 	started, err := supervisor.StartedWith(view)
 	if err != nil {

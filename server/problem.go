@@ -64,6 +64,7 @@ var known = []struct {
 	{supervisor.ErrOver, http.StatusConflict, "run_over", "The run has ended"},
 	{supervisor.ErrPaused, http.StatusConflict, "run_paused", "The run is paused already"},
 	{supervisor.ErrUnderWay, http.StatusConflict, "run_under_way", "The run is running"},
+	{supervisor.ErrDriver, http.StatusConflict, "other_driver", "The run is not driven here"},
 	{supervisor.ErrNoQuestion, http.StatusConflict, "no_question", "The run asks no such question"},
 	{supervisor.ErrNoCheckpoint, http.StatusUnprocessableEntity, "no_checkpoint", "There is no such checkpoint"},
 	{supervisor.ErrClosed, http.StatusServiceUnavailable, "closing", "The server is stopping"},

@@ -4,12 +4,16 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // B2: a run is started, listed and told about; filters and pages choose runs.
@@ -188,6 +192,37 @@ sub_agents:
 	s.ok("GET", path, nil, &run)
 	if run.Answer != "true" {
 		t.Errorf("the answer is %q", run.Answer)
+	}
+}
+
+// A run of another driver, such as a cluster, is not continued here: it is handed to its driver.
+func TestRunOfAnotherDriver(t *testing.T) {
+	g := newGate(t)
+	s := open(t, map[string]string{"gated.yaml": g.gated(3)}, private)
+	id := s.run(map[string]any{"definition": "gated"}).Run
+	path := "/api/v1/runs/" + id
+	<-g.came
+	s.ok("POST", path+":pause", nil, nil)
+	g.let <- struct{}{}
+	s.wait(id)
+	sup, err := supervisor.New(supervisor.Config{Service: s.store, AppName: "app", UserID: "ana",
+		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) { return nil, errors.ErrUnsupported }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sup.HandTo(t.Context(), id, "cluster"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sup.Pause(t.Context(), id, "lunch"); err != nil {
+		t.Fatal(err)
+	}
+	s.refused(409, "other_driver", "POST", path+":resume", map[string]any{"add_iterations": 1})
+	if st, err := sup.Standing(t.Context(), id); err != nil || st.Run.HandOver {
+		t.Errorf("before it is resumed it stands as %+v, %v", st, err)
+	}
+	s.ok("POST", path+":resume", nil, nil)
+	if st, err := sup.Standing(t.Context(), id); err != nil || st.Run.Status != mark.RunIsPaused || !st.Run.HandOver {
+		t.Errorf("after it was resumed it stands as %+v, %v", st, err)
 	}
 }
 

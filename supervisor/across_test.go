@@ -23,7 +23,7 @@ import (
 // LOOP 33: of two processes that resume a run one goes on, and the other says who
 // does.
 func TestOneDriverAtATime(t *testing.T) {
-	for name, store := range map[string]session.Service{"memory": session.InMemoryService(), "sqlite": database(t)} {
+	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld("plan")
 			one, two := process(t, store, w.nested(t), named("process 1 on laptop")), process(t, store, w.nested(t), named("process 2 on server"))
@@ -47,7 +47,7 @@ func TestOneDriverAtATime(t *testing.T) {
 
 // What a process wants of a run, the one that drives it does.
 func TestAskAnotherProcess(t *testing.T) {
-	for name, store := range map[string]session.Service{"memory": session.InMemoryService(), "sqlite": database(t)} {
+	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld("plan")
 			one, two := process(t, store, w.nested(t), named("one")), process(t, store, w.nested(t), named("two"))

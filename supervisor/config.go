@@ -44,9 +44,17 @@ type Config struct {
 	// Dead reports whether the owner of a lease is known to have died: then its run is taken over
 	// at once, not only when the lease expires. Nil means that no owner is known to have died.
 	Dead func(owner string) bool
+	// Driver names what decides where runs are driven, such as a cluster that this process works for.
+	// A run that was submitted for a driver is continued by supervisors of that driver only: by others
+	// Resume fails with [ErrDriver], and Recover leaves it alone. Pause, Cancel and Answer work for all
+	// runs. Empty means runs without a driver.
+	Driver string
 	// LeaseTTL is how long a run still belongs to a process that has died, and how long a run
 	// continues while the store cannot be reached; 0 means 15 s.
 	LeaseTTL time.Duration
+	// LeaseRenew is how often the lease is renewed; 0 means three times in LeaseTTL. Frequent renewals
+	// let others see that a driver is alive, see [ResumeOptions.TakeOver].
+	LeaseRenew time.Duration
 	// MaxRuns is the largest number of runs driven at once; others wait in the order in which they
 	// were started. 0 means no limit.
 	MaxRuns int
@@ -84,6 +92,9 @@ type Request struct {
 	Message *genai.Content
 	// State changes the session's state together with the message.
 	State map[string]any
+	// Driver is what is to drive the run, see [Config.Driver]. Start refuses a driver that is not the
+	// supervisor's own.
+	Driver string
 	// Started is recorded with the run and given to Build. By is filled in.
 	Started mark.RunStarted
 	// Program is used instead of calling Build. The supervisor closes it, also if Start fails.
@@ -106,6 +117,10 @@ var (
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrNoCheckpoint: a run cannot be forked there.
 	ErrNoCheckpoint = errors.New("no such checkpoint")
+	// ErrDriver: the run belongs to a driver that this supervisor does not work for.
+	ErrDriver = errors.New("the run has another driver")
+	// ErrChanged: somebody has paused, answered or ended the run since [ResumeOptions.After].
+	ErrChanged = errors.New("the run was paused, answered or ended meanwhile")
 	// ErrClosed: the supervisor was closed.
 	ErrClosed = errors.New("the supervisor is closed")
 )
@@ -123,11 +138,18 @@ func (c *Config) check() error {
 		return errors.New("supervisor needs an AppName and a UserID")
 	case c.Build == nil:
 		return errors.New("supervisor needs a Build function")
-	case c.MaxRuns < 0 || c.LeaseTTL < 0:
-		return fmt.Errorf("supervisor: MaxRuns %d and LeaseTTL %s must not be negative", c.MaxRuns, c.LeaseTTL)
+	case c.MaxRuns < 0 || c.LeaseTTL < 0 || c.LeaseRenew < 0:
+		return fmt.Errorf("supervisor: MaxRuns %d, LeaseTTL %s and LeaseRenew %s must not be negative", c.MaxRuns,
+			c.LeaseTTL, c.LeaseRenew)
 	}
 	if c.LeaseTTL == 0 {
 		c.LeaseTTL = 15 * time.Second
+	}
+	if c.LeaseRenew == 0 {
+		c.LeaseRenew = c.LeaseTTL / 3
+	}
+	if c.LeaseRenew >= c.LeaseTTL {
+		return fmt.Errorf("supervisor: LeaseRenew %s must be shorter than LeaseTTL %s", c.LeaseRenew, c.LeaseTTL)
 	}
 	if c.Owner == "" {
 		host, err := os.Hostname()

@@ -95,7 +95,7 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 		return false, err
 	}
 	key := s.key(id)
-	l, err := s.acquire(ctx, key)
+	l, err := s.acquire(ctx, key, &ResumeOptions{})
 	if held, ok := errors.AsType[*lease.HeldError](err); ok {
 		w.To = held.Token
 		return s.send(ctx, key, w)
@@ -108,8 +108,12 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 	if err != nil {
 		return false, err
 	}
-	r := &Run{s: s, key: key, lease: l, ctx: lease.With(context.WithoutCancel(ctx), l), run: *run}
-	return true, r.idle(view, w)
+	return true, s.undriven(ctx, l, run).idle(view, w)
+}
+
+// undriven is a run that nobody drives while l is held.
+func (s *Supervisor) undriven(ctx context.Context, l *lease.Lease, run *mark.Run) *Run {
+	return &Run{s: s, key: l.Key, owner: l.Owner, lease: l, ctx: lease.With(context.WithoutCancel(ctx), l), run: *run}
 }
 
 // idle does something to a run that nobody drives.
@@ -126,14 +130,14 @@ func (r *Run) idle(view *session.View, w *wish) error {
 		return r.end(&CanceledError{By: w.By, Reason: w.Reason})
 	case w.Do == doAnswer:
 		return r.idleAnswer(w.Answer)
-	case status != mark.RunRunning:
+	case status != mark.RunRunning && !r.run.HandOver:
 		return ErrPaused
 	}
 	if w.Reason == "" {
 		w.Reason = "it was interrupted before"
 	}
 	return r.write(mark.KindRunPaused, mark.RunPaused{By: w.By, Reason: w.Reason}, func(run *mark.Run) {
-		run.Status = mark.RunIsPaused
+		run.Status, run.HandOver = mark.RunIsPaused, false
 	})
 }
 
@@ -149,7 +153,7 @@ func (r *Run) idleAnswer(a *mark.Answer) error {
 	}
 	return r.write(mark.KindRunPaused, data, func(run *mark.Run) {
 		if run.Deadline = earliest(open); len(open) == 0 {
-			run.Status = mark.RunIsPaused
+			run.Status, run.HandOver = mark.RunIsPaused, true
 		}
 	})
 }

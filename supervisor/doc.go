@@ -28,4 +28,8 @@
 // Every run ends with a mark in its log: [mark.KindRunPaused] if it can go on,
 // [mark.KindRunEnded] if it cannot. If a process dies, the log still says that the run is
 // running; its lease expires, and [Supervisor.Recover] or [Supervisor.Resume] continues the run.
+//
+// Something else can decide which process drives a run, such as a cluster: see [Config.Driver]. It
+// learns how runs stand from [Supervisor.List] and [Supervisor.Standing], continues them with
+// [ResumeOptions.After], and moves them with [Run.HandOver].
 package supervisor

@@ -35,7 +35,7 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	r.outcome = Ending{r.run, err}
 	r.mu.Unlock()
 	r.s.release(r.lease)
-	if r.run.Status == mark.RunWaiting {
+	if r.run.Status == mark.RunWaiting && r.run.Driver == "" {
 		r.s.alarm(r.ID(), r.run.Deadline)
 	}
 	r.dismiss()
@@ -232,7 +232,7 @@ func (end *segment) read(view *session.View, id string) error {
 // lasts, the run ends: somebody else may drive it.
 func (r *Run) keep(ctx context.Context) {
 	ttl := r.s.cfg.LeaseTTL
-	tick := time.NewTicker(ttl / 3)
+	tick := time.NewTicker(r.s.cfg.LeaseRenew)
 	defer tick.Stop()
 	last := time.Now()
 	for {

@@ -227,6 +227,11 @@ func database(t testing.TB) session.Service {
 	return svc
 }
 
+// stores are what a run can be in.
+func stores(t testing.TB) map[string]session.Service {
+	return map[string]session.Service{"memory": session.InMemoryService(), "sqlite": database(t)}
+}
+
 func request() supervisor.Request {
 	return supervisor.Request{Message: genai.NewContentFromText("go", genai.RoleUser), Started: mark.RunStarted{Name: "test"}}
 }

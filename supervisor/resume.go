@@ -34,6 +34,17 @@ type ResumeOptions struct {
 	// Program, or one that failed, by trying the failed step again. See [runner.Continue]. If the
 	// run cannot continue, it stays ended.
 	Continue bool
+	// After, if it is not 0, is the last event that the caller knows of. If somebody has paused the
+	// run, answered one of several questions or ended the run since, Resume fails with [ErrChanged] or
+	// [ErrOver]. A pause with [mark.Run.HandOver] does not count.
+	After int64
+	// Owner names who drives the run; "" means Config.Owner.
+	Owner string
+	// TakeOver reports whether to take the run from the process that drives it, for a caller who knows
+	// that this process has died or is not to drive the run any more. It is called at most once, and
+	// may compare the end of the lease with that of an earlier call: a driver that is alive has renewed
+	// it. Nil means never.
+	TakeOver func(held *lease.HeldError) bool
 	// View is the run's session as the caller has read it, and does not use it until the run has
 	// ended. If nobody has appended since, the log is not read again. Optional.
 	View *session.View
@@ -41,8 +52,8 @@ type ResumeOptions struct {
 
 // Resume continues a run that is paused, waits, was interrupted or canceled. It returns as soon as
 // that is in the log; if MaxRuns runs are driven already, the run continues later. Errors to expect
-// are [ErrNotFound], [ErrOver], [ErrUnderWay] and a [*lease.HeldError], which names the process
-// that drives the run.
+// are [ErrNotFound], [ErrOver], [ErrChanged], [ErrDriver], [ErrUnderWay] and a [*lease.HeldError],
+// which names the process that drives the run.
 func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
 	r, err := s.takeUp(ctx, id, opts)
 	if err != nil {
@@ -53,7 +64,7 @@ func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) 
 }
 
 func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
-	r, err := s.enroll(ctx, id)
+	r, err := s.enroll(ctx, id, &opts)
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +75,16 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	}
 	switch {
 	case err != nil:
+	case run.Driver != s.cfg.Driver:
+		err = fmt.Errorf("%w: %q", ErrDriver, run.Driver)
 	case run.Status == mark.RunCompleted && !opts.Continue:
 		err = fmt.Errorf("%w: it completed", ErrOver)
 	case run.Status == mark.RunFailed && !opts.Continue:
 		err = fmt.Errorf("%w: it failed: %s", ErrOver, run.Error)
 	case run.Status == mark.RunCompleted && run.Stop != "" && !limited(view, run):
 		err = fmt.Errorf("%w: its loop stopped by %s, and no limit changes that", ErrOver, run.Stop)
+	case opts.After > 0 && changed(view, run, opts.After):
+		err = fmt.Errorf("%w: it is %s", ErrChanged, run.Status)
 	default:
 		r.run, r.before, r.more = *run, *run, opts.Continue
 		err = r.take(view, opts)
@@ -79,6 +94,19 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		return nil, err
 	}
 	return r, nil
+}
+
+// changed reports whether what the run is now was wanted by somebody after an event.
+func changed(view *session.View, run *mark.Run, after int64) bool {
+	if run.Status == mark.RunRunning || run.HandOver {
+		return false
+	}
+	for ev := range view.Marked(mark.KindRunPaused, mark.KindRunEnded) {
+		if ev.InvocationID == run.ID && ev.Seq > after {
+			return true
+		}
+	}
+	return false
 }
 
 // limited reports whether a limit has stopped a loop of the run: the last one, or one
@@ -99,7 +127,7 @@ func limited(view *session.View, run *mark.Run) bool {
 
 // take writes down that the run goes on.
 func (r *Run) take(view *session.View, opts ResumeOptions) error {
-	r.taken = &taken{RunTaken: mark.RunTaken{By: r.s.cfg.Owner, Program: opts.Program}}
+	r.taken = &taken{RunTaken: mark.RunTaken{By: r.owner, Program: opts.Program}}
 	if opts.Program != nil {
 		started, err := startedWith(view, r.run.ID)
 		if err != nil {
@@ -108,7 +136,8 @@ func (r *Run) take(view *session.View, opts ResumeOptions) error {
 		r.taken.was = started.Program
 	}
 	return r.write(mark.KindRunTaken, r.taken.RunTaken, func(run *mark.Run) {
-		*run = mark.Run{ID: run.ID, Name: run.Name, Status: mark.RunRunning, Started: run.Started, Parent: run.Parent}
+		*run = mark.Run{ID: run.ID, Name: run.Name, Status: mark.RunRunning, Started: run.Started,
+			Parent: run.Parent, Driver: run.Driver}
 	})
 }
 
@@ -153,7 +182,7 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 // while no process holds their lease, those that [Supervisor.Close] has paused, and those that wait
 // for a person beyond the deadline. Call it when a process that serves runs starts. The runs
 // continue in the order in which they were started, at most MaxRuns at once. A run that waits for a
-// person continues when its deadline passes. The error lists the runs that could not be continued.
+// person continues when its deadline passes. Runs of another driver are left to it. The error lists the runs that could not be continued.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	all, err := s.List(ctx)
 	if err != nil {
@@ -164,7 +193,7 @@ func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	var failed []error
 	for _, info := range all {
 		late := info.Run.Status == mark.RunWaiting && !info.Run.Deadline.IsZero()
-		if info.Here || info.Run.Status != mark.RunRunning && info.Run.Status != mark.RunIsPaused && !late {
+		if info.Here || info.Run.Driver != s.cfg.Driver || info.Run.Status != mark.RunRunning && info.Run.Status != mark.RunIsPaused && !late {
 			continue
 		}
 		mine, err := s.recovers(ctx, info)

@@ -20,6 +20,7 @@ type Run struct {
 	s      *Supervisor
 	key    lease.Key
 	lease  *lease.Lease
+	owner  string // who drives it
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	place  chan struct{} // in the queue
@@ -54,7 +55,11 @@ type Ending struct {
 }
 
 // PausedError says who paused a run, and why. errors.Is finds [agent.ErrPaused] in it.
-type PausedError struct{ By, Reason string }
+type PausedError struct {
+	By, Reason string
+	// HandOver is true if the run paused only because its driver ended: see [mark.Run.HandOver].
+	HandOver bool
+}
 
 func (e *PausedError) Error() string { return "paused" + byReason(e.By, e.Reason) }
 
@@ -108,11 +113,40 @@ func (r *Run) Queued() bool {
 	}
 }
 
-// askPause asks for a pause at the next step boundary. The first cause counts.
+// HandOver pauses the run at its next step boundary, so that another process can continue it: see
+// [mark.Run.HandOver]. When ctx ends, it cuts off the steps that are still running; whoever continues
+// the run repeats them. It waits until this supervisor no longer drives the run. A pause that a person
+// has asked for stays theirs.
+func (r *Run) HandOver(ctx context.Context) {
+	why := &PausedError{By: r.owner, Reason: closing, HandOver: true}
+	r.askPause(why)
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		r.cut(why)
+		<-r.done
+	}
+}
+
+// cut ends the steps that are running, for a cause or for the pause that was asked for before.
+func (r *Run) cut(cause error) {
+	r.mu.Lock()
+	if r.asked != nil {
+		cause = r.asked
+	}
+	r.mu.Unlock()
+	r.cancel(cause)
+}
+
+// askPause asks for a pause at the next step boundary. The first cause counts, but a hand-over
+// gives way to a person.
 func (r *Run) askPause(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.asked != nil {
+		if handsOver(r.asked) {
+			r.asked = cause
+		}
 		return
 	}
 	r.asked = cause
@@ -120,6 +154,12 @@ func (r *Run) askPause(cause error) {
 	if r.pause != nil {
 		r.pause.Ask(cause)
 	}
+}
+
+// handsOver reports whether a pause is one that nobody wants.
+func handsOver(cause error) bool {
+	paused, ok := errors.AsType[*PausedError](cause)
+	return ok && paused.HandOver
 }
 
 // newPause is for what comes next.
@@ -161,7 +201,7 @@ func (s *Supervisor) register(ctx context.Context, id string) (*Run, error) {
 }
 
 // enroll is register for a run whose session is there. It takes its lease first.
-func (s *Supervisor) enroll(ctx context.Context, id string) (*Run, error) {
+func (s *Supervisor) enroll(ctx context.Context, id string, opts *ResumeOptions) (*Run, error) {
 	s.mu.Lock()
 	if err := s.free(id); err != nil {
 		s.mu.Unlock()
@@ -171,7 +211,7 @@ func (s *Supervisor) enroll(ctx context.Context, id string) (*Run, error) {
 	s.work.Add(1)
 	s.mu.Unlock()
 
-	l, err := s.acquire(ctx, s.key(id))
+	l, err := s.acquire(ctx, s.key(id), opts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.coming, id)
@@ -184,6 +224,7 @@ func (s *Supervisor) enroll(ctx context.Context, id string) (*Run, error) {
 		return nil, err
 	}
 	r := s.add(ctx, id)
+	r.owner = l.Owner
 	r.hold(l)
 	return r, nil
 }
@@ -202,7 +243,7 @@ func (s *Supervisor) free(id string) error {
 // add makes a run one that is driven here. s.mu is held.
 func (s *Supervisor) add(ctx context.Context, id string) *Run {
 	r := &Run{
-		s: s, key: s.key(id), place: s.queue.join(),
+		s: s, key: s.key(id), owner: s.cfg.Owner, place: s.queue.join(),
 		wake: make(chan struct{}), began: make(chan error, 1), done: make(chan struct{}),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -230,12 +271,16 @@ func (r *Run) dismiss() {
 }
 
 // acquire takes the lease of a session, also from an owner that is dead.
-func (s *Supervisor) acquire(ctx context.Context, key lease.Key) (*lease.Lease, error) {
-	l, err := s.leaser.Acquire(ctx, key, s.cfg.Owner, s.cfg.LeaseTTL)
+func (s *Supervisor) acquire(ctx context.Context, key lease.Key, opts *ResumeOptions) (*lease.Lease, error) {
+	owner := opts.Owner
+	if owner == "" {
+		owner = s.cfg.Owner
+	}
+	l, err := s.leaser.Acquire(ctx, key, owner, s.cfg.LeaseTTL)
 	held, isHeld := errors.AsType[*lease.HeldError](err)
 	switch {
-	case isHeld && s.cfg.Dead != nil && s.cfg.Dead(held.Owner):
-		l, err = s.leaser.TakeOver(ctx, held, s.cfg.Owner, s.cfg.LeaseTTL)
+	case isHeld && (s.cfg.Dead != nil && s.cfg.Dead(held.Owner) || opts.TakeOver != nil && opts.TakeOver(held)):
+		l, err = s.leaser.TakeOver(ctx, held, owner, s.cfg.LeaseTTL)
 	case errors.Is(err, session.ErrNotFound):
 		err = fmt.Errorf("%w: %q", ErrNotFound, key.SessionID)
 	}

@@ -88,7 +88,7 @@ func (r *Run) close() bool {
 // over writes down that the run has come to its end.
 func (r *Run) over(end *segment) error {
 	failed := end.err
-	data := mark.RunEnded{Status: mark.RunCompleted, By: r.s.cfg.Owner}
+	data := mark.RunEnded{Status: mark.RunCompleted, By: r.owner}
 	if end.fin.Error != "" {
 		data.Status, data.Error = mark.RunFailed, end.fin.Error
 		if failed == nil || errors.Is(failed, runner.ErrFinished) {
@@ -128,7 +128,7 @@ func (r *Run) restore() error {
 		return err
 	}
 	var paused mark.RunPaused
-	ended := mark.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.s.cfg.Owner}
+	ended := mark.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.owner}
 	for ev := range view.Marked(mark.KindRunPaused, mark.KindRunEnded) {
 		if ev.InvocationID != r.run.ID {
 			continue
@@ -148,7 +148,10 @@ func (r *Run) restore() error {
 	if err := view.Err(); err != nil {
 		return err
 	}
-	back := func(run *mark.Run) { *run = r.before }
+	back := func(run *mark.Run) {
+		*run = r.before
+		run.HandOver = false // it cannot go on by itself
+	}
 	if !r.before.Status.Over() {
 		paused.Session = "" // a fork begins once
 		return r.write(mark.KindRunPaused, paused, back)
@@ -184,7 +187,7 @@ func (r *Run) giveBack() error {
 	if r.taken == nil || r.taken.Program == nil {
 		return nil
 	}
-	return r.write(mark.KindRunTaken, mark.RunTaken{By: r.s.cfg.Owner, Program: r.taken.was}, func(*mark.Run) {})
+	return r.write(mark.KindRunTaken, mark.RunTaken{By: r.owner, Program: r.taken.was}, func(*mark.Run) {})
 }
 
 // interrupt writes down that the run does not go on now, and why.
@@ -201,7 +204,7 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 			return errors.Join(why, err)
 		}
 	}
-	data := mark.RunPaused{By: r.s.cfg.Owner}
+	data := mark.RunPaused{By: r.owner}
 	status := mark.RunIsPaused
 	switch paused, ok := errors.AsType[*PausedError](why); {
 	case ok:
@@ -215,7 +218,7 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 		data.Waits = append(data.Waits, q.ID)
 	}
 	err := r.write(mark.KindRunPaused, data, func(run *mark.Run) {
-		run.Status, run.Deadline = status, time.Time{}
+		run.Status, run.Deadline, run.HandOver = status, time.Time{}, handsOver(why)
 		if status == mark.RunWaiting {
 			run.Deadline = earliest(open)
 		}
@@ -227,7 +230,7 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 func (r *Run) end(why *CanceledError) error {
 	data := mark.RunEnded{Status: mark.RunCanceled, Error: why.Reason, By: why.By}
 	return r.finish(data, func(run *mark.Run) {
-		run.Status, run.Error, run.Deadline = mark.RunCanceled, why.Error(), time.Time{}
+		run.Status, run.Error, run.Deadline, run.HandOver = mark.RunCanceled, why.Error(), time.Time{}, false
 	})
 }
 

@@ -49,6 +49,9 @@ func (s *Supervisor) Submit(ctx context.Context, req Request) (string, error) {
 // start starts a run in a new session, or behind the last run of one that is there. It
 // is driven here, or left to others.
 func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run, error) {
+	if drive && req.Driver != s.cfg.Driver {
+		return nil, fmt.Errorf("%w: %q: submit it", ErrDriver, req.Driver)
+	}
 	req.Started.By, req.Started.Sealed = s.cfg.Owner, true
 	id := req.SessionID
 	if id == "" {
@@ -75,7 +78,8 @@ func newRunID() string { return "r_" + uuid.NewString()[:8] }
 
 // newRun is what a session says of a run that begins.
 func newRun(req *Request) mark.Run {
-	return mark.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: mark.RunRunning, Started: time.Now()}
+	return mark.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: mark.RunRunning, Started: time.Now(),
+		Driver: req.Driver}
 }
 
 // startNew makes the session of the run. It fails with session.ErrExists if there is one.
@@ -168,7 +172,7 @@ func (s *Supervisor) forget(r *Run) {
 
 // startBehind starts a run in a session that is there.
 func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, drive bool) (*Run, error) {
-	r, err := s.enroll(ctx, id)
+	r, err := s.enroll(ctx, id, &ResumeOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -72,15 +72,15 @@ func (s *Supervisor) Close(ctx context.Context) error {
 		runs = append(runs, r)
 	}
 	s.mu.Unlock()
-	why := &PausedError{By: s.cfg.Owner, Reason: closing}
+	why := func(r *Run) *PausedError { return &PausedError{By: r.owner, Reason: closing, HandOver: true} }
 	for _, r := range runs {
-		r.askPause(why)
+		r.askPause(why(r))
 	}
 	for _, r := range runs {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			r.cancel(why)
+			r.cut(why(r))
 		}
 	}
 	ended := make(chan struct{})

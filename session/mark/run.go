@@ -40,6 +40,12 @@ type Run struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Parent is the run that this one was forked from.
 	Parent *RunParent `json:"parent,omitempty"`
+	// Driver names what decides where the run is driven, such as a cluster; empty if any process
+	// may continue it. See supervisor.Config.Driver.
+	Driver string `json:"driver,omitempty"`
+	// HandOver says of a paused run that nobody wants the pause: its process ended, or its questions
+	// are answered. Whoever drives such runs may continue it. False in logs of older versions.
+	HandOver bool `json:"hand_over,omitempty"`
 }
 
 // RunParent is the place where a run was forked from another.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Standing is how a run stands.
+type Standing struct {
+	// Run is its status according to the log.
+	Run mark.Run
+	// Seq is the last event of the log.
+	Seq int64
+	// Open are the IDs of the questions that a waiting run asks. It is nil for a run with another
+	// status, see [Supervisor.Questions].
+	Open []string
+}
+
+// Standing returns how a run stands, from the last event of its log alone. The error to expect is
+// [ErrNotFound].
+func (s *Supervisor) Standing(ctx context.Context, id string) (Standing, error) {
+	view, run, err := s.get(ctx, id, true)
+	if err != nil {
+		return Standing{}, err
+	}
+	st := Standing{Run: *run, Seq: view.LastSeq()}
+	if evs := view.Events(); run.Status == mark.RunWaiting && evs.Len() > 0 {
+		var p mark.RunPaused
+		if m := evs.At(evs.Len() - 1).Mark; m != nil && m.Kind == mark.KindRunPaused && m.Decode(&p) == nil {
+			st.Open = p.Waits
+		}
+	}
+	return st, nil
+}
+
+// HandTo gives a run to a driver: see [Config.Driver]; "" means any process. A paused run is paused
+// with [mark.Run.HandOver] from then on, so that its driver continues it; a waiting run goes on
+// waiting. The run must not be driven at the moment. Errors to expect are [ErrNotFound], [ErrUnderWay],
+// [ErrOver] and a [*lease.HeldError], which names the process that drives the run.
+func (s *Supervisor) HandTo(ctx context.Context, id, driver string) error {
+	if err := s.handTo(ctx, id, driver); err != nil {
+		return fmt.Errorf("hand run %q to %q: %w", id, driver, err)
+	}
+	return nil
+}
+
+func (s *Supervisor) handTo(ctx context.Context, id, driver string) error {
+	if s.driving(id) != nil {
+		return fmt.Errorf("%w: this process drives it", ErrUnderWay)
+	}
+	l, err := s.acquire(ctx, s.key(id), &ResumeOptions{})
+	if err != nil {
+		return err
+	}
+	defer s.release(l)
+	view, run, err := s.get(ctx, id, false)
+	if err != nil {
+		return err
+	}
+	open, err := unanswered(view, run.ID)
+	switch {
+	case err != nil:
+		return err
+	case run.Status.Over():
+		return fmt.Errorf("%w: it is %s", ErrOver, run.Status)
+	case run.Driver == driver && (run.HandOver || run.Status == mark.RunRunning):
+		return nil
+	}
+	data := mark.RunPaused{By: s.cfg.Owner, Reason: "handed to " + driver}
+	if driver == "" {
+		data.Reason = "handed to any process"
+	}
+	for _, q := range open {
+		data.Waits = append(data.Waits, q.ID)
+	}
+	r := s.undriven(ctx, l, run)
+	r.view = view
+	return r.write(mark.KindRunPaused, data, func(run *mark.Run) {
+		if run.Driver = driver; run.Status == mark.RunWaiting && len(open) > 0 {
+			return
+		}
+		run.Status, run.HandOver, run.Deadline = mark.RunIsPaused, true, time.Time{}
+	})
+}
