@@ -26,6 +26,8 @@ type Sweep struct {
 	Levels []Level `json:"levels"`
 	// Safe is the index of the level that saves most and loses no result that is known; -1: none.
 	Safe int `json:"safe"`
+
+	runs []*swept
 }
 
 // Level is an interval of values for which each run ends in the same way. Only the time that a limit
@@ -44,6 +46,10 @@ type Level struct {
 
 // SweepFields are the fields that [NewSweep] can move.
 func SweepFields() []string { return slices.Clone(sweepFields) }
+
+// FieldValue is the value of one of [SweepFields] that the plans of all runs have; nil if they have
+// none, or not the same. Times are in seconds.
+func FieldValue(runs []*Recording, field string) *float64 { return commonValue(runs, field) }
 
 var sweepFields = []string{
 	"score.min_delta", "score.min_delta_percent", "score.patience", "score.target", "score.dimension_target",
@@ -65,6 +71,7 @@ func NewSweep(runs []*Recording, field string) (*Sweep, error) {
 		own[i] = &swept{r: r, field: field, ticks: r.ticks(field), used: r.used(), known: make(map[int]Trial)}
 		ticks = append(ticks, own[i].ticks...)
 	}
+	s.runs = own
 	slices.Sort(ticks)
 	ticks = slices.Compact(ticks)
 	type end struct {
@@ -99,6 +106,15 @@ func NewSweep(runs []*Recording, field string) (*Sweep, error) {
 	}
 	s.safest()
 	return s, nil
+}
+
+// Trials are the trials of a level, in the order of the runs.
+func (s *Sweep) Trials(level int) []Trial {
+	all := make([]Trial, len(s.runs))
+	for i, o := range s.runs {
+		all[i] = *o.at(s.Levels[level].Value)
+	}
+	return all
 }
 
 // With is the change of a plan that sets the field of the sweep to a value, for [Backtest].

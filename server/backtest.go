@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,18 +42,10 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	}
 	var recs []*progress.Recording
 	for _, id := range req.Runs {
-		run, err := runlog.Read(r.Context(), s.cfg.Service, s.key(id))
-		if err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
-		}
-		all, err := progress.Recordings(slices.Collect(run.Wholes.All(run.Events)))
-		if err == nil {
-			err = run.Wholes.Err
-		}
+		_, rec, err := s.recording(r.Context(), id, req.Loop)
 		if err != nil {
 			return err
 		}
-		rec := chosen(all, req.Loop)
 		if rec == nil {
 			return fault(http.StatusNotFound, "loop_not_found", "The run has no such loop", "run %s, loop %q", id, req.Loop)
 		}
@@ -84,6 +77,19 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	}
 	balance, trials := progress.Backtest(recs, change)
 	return s.send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials})
+}
+
+// recording reads the log of a run, and the loop at an address in it; nil if there is none.
+func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *progress.Recording, error) {
+	run, err := runlog.Read(ctx, s.cfg.Service, s.key(id))
+	if err != nil {
+		return nil, nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	all, err := progress.Recordings(slices.Collect(run.Wholes.All(run.Events)))
+	if err == nil {
+		err = run.Wholes.Err
+	}
+	return run, chosen(all, loop), err
 }
 
 // chosen is the loop at an address, or the last outermost one; nil if there is none.

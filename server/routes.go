@@ -46,6 +46,7 @@ var v1 = []route{
 	{"POST", "/runs/{id}:fork", (*Server).fork},
 	{"POST", "/runs/{id}:answer", (*Server).answer},
 	{"POST", "/runs:backtest", (*Server).backtest},
+	{"GET", "/runs:backtest", (*Server).study},
 
 	{"POST", "/login", (*Server).login},
 	{"GET", "/server", (*Server).about},

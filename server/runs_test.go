@@ -251,6 +251,73 @@ func TestBacktest(t *testing.T) {
 	s.refused(404, "run_not_found", "POST", "/api/v1/runs:backtest", map[string]any{"runs": []string{"none"}, "sweep": "max_iterations"})
 }
 
+// The page of back-tests gets, for each value at which a run changes, where each run would stop, and
+// what to write into the file.
+func TestBacktestStudy(t *testing.T) {
+	s := open(t, map[string]string{"up.yaml": `name: climb
+max_iterations: 5
+state: {n: 0}
+score: {key: height, min_delta: 0.5}
+sub_agents:
+  - {name: count, set: {n: state.n + 1, height: "10.0 - 8.0 / double(state.n + 1)"}}
+`, "counting.yaml": counting})
+	for _, name := range []string{"up", "up", "counting"} {
+		s.wait(s.run(map[string]any{"definition": name, "input": "go " + name}).Run)
+	}
+	type study struct {
+		Definitions []struct {
+			Name string
+			Runs int
+		}
+		File, Agent, Field string
+		Now                float64
+		At, Safe           int
+		Levels             []struct {
+			Value float64
+			Saved struct{ Iterations int }
+			Ends  []int
+		}
+		Runs []struct {
+			Message string
+			Scores  []struct {
+				Score float64
+				Best  bool
+			}
+			Ends []struct {
+				Verdict string
+				Stops   int
+			}
+		}
+	}
+	var none, got study
+	s.ok("GET", "/api/v1/runs:backtest", nil, &none)
+	if len(none.Definitions) != 1 || none.Definitions[0].Name != "climb" || none.Definitions[0].Runs != 2 || none.Levels != nil {
+		t.Errorf("without a definition: %+v", none)
+	}
+	s.ok("GET", "/api/v1/runs:backtest?definition=climb", nil, &got)
+	if got.File != "up" || got.Agent != "climb" || got.Field != "score.min_delta" || got.Now != 0.5 {
+		t.Errorf("got %+v", got)
+	}
+	if len(got.Runs) != 2 || got.Runs[0].Message != "go up" || len(got.Runs[0].Scores) < 3 || len(got.Levels) < 3 {
+		t.Fatalf("got %+v", got)
+	}
+	now := got.Levels[got.At]
+	if end := got.Runs[0].Ends[now.Ends[0]]; now.Value != 0.5 || now.Saved.Iterations != 0 || end.Verdict != "same" {
+		t.Errorf("with the value that was: %+v, %+v", now, end)
+	}
+	most := got.Levels[len(got.Levels)-1]
+	if end := got.Runs[0].Ends[most.Ends[0]]; most.Saved.Iterations == 0 || end.Verdict != "lost" || end.Stops >= len(got.Runs[0].Scores) {
+		t.Errorf("with %v: %+v, %+v", most.Value, most, end)
+	}
+	var other study
+	s.ok("GET", "/api/v1/runs:backtest?definition=climb&field=max_iterations", nil, &other)
+	if other.Field != "max_iterations" || other.Now != 5 || len(other.Levels) < 3 {
+		t.Errorf("moving the limit: %+v", other)
+	}
+	s.refused(400, "bad_request", "GET", "/api/v1/runs:backtest?definition=climb&field=name", nil)
+	s.ok("GET", "/api/v1/runs:backtest?definition=nobody", nil, &none)
+}
+
 // The same request is the same run, whoever repeats it and whether or not the server was restarted.
 func TestStartIsIdempotent(t *testing.T) {
 	s := open(t, map[string]string{"counting.yaml": counting})

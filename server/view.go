@@ -57,19 +57,27 @@ func (f *feed) begun(events []*session.Event) {
 		if ev.Mark.Decode(&started) != nil {
 			return
 		}
-		f.name = started.Name
-		var p struct {
-			Path string `json:"path"`
-		}
-		if json.Unmarshal(started.Program, &p) == nil {
-			if name := nameIn(p.Path); name != "" {
-				if _, _, err := f.s.folder.read(name); err == nil {
-					f.definition = name
-				}
-			}
-		}
+		f.name, f.definition = started.Name, f.s.definitionOf(&started)
 		return
 	}
+}
+
+// definitionOf is the file of the folder that a run was started from; empty if there is none.
+func (s *Server) definitionOf(started *mark.RunStarted) string {
+	var p struct {
+		Path string `json:"path"`
+	}
+	if json.Unmarshal(started.Program, &p) != nil {
+		return ""
+	}
+	name := nameIn(p.Path)
+	if name == "" {
+		return ""
+	}
+	if _, _, err := s.folder.read(name); err != nil {
+		return ""
+	}
+	return name
 }
 
 // viewIterations are rows of the page's tree.

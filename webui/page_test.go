@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // slow is a loop with a score whose step takes a while, so that it can be watched.
@@ -205,6 +206,64 @@ func TestEditYAML(t *testing.T) {
 	if err != nil || string(text) != slow {
 		t.Errorf("the file is\n%s\n%v", text, err)
 	}
+}
+
+// saving is a loop whose score hardly improves in the end.
+const saving = `# A comment that stays.
+name: polish
+max_iterations: 8
+state: {n: 0}
+score: {key: quality, min_delta: 0.3}
+sub_agents:
+  - {name: count, set: {n: state.n + 1, quality: "10.0 - 8.0 / double(state.n + 1)"}}
+`
+
+// A threshold is moved over past runs, from the run's page to the definition.
+func TestBacktestPage(t *testing.T) {
+	s := serve(t, map[string]string{"polish.yaml": saving})
+	p := open(t, s)
+	p.visit("/backtest")
+	p.sees("No run has ended with a score yet.")
+	for range 2 {
+		p.visit("/runs/" + s.start(t, "polish"))
+		p.sees("Why it stopped")
+	}
+	p.press("Back-test…")
+	p.until("the page of back-tests", `location.pathname === '/backtest'`)
+	p.until("both runs", `document.querySelectorAll('.bt tbody tr:not(.grp)').length === 2`)
+	p.sees("No difference")
+	p.until("the value that was", `document.querySelector('#bt-value').value === '0.3'`)
+	// From the keyboard: each arrow is a level, and the end of the slider loses results.
+	key := func(name string) {
+		p.js(`document.querySelector('#bt-slider').focus()`)
+		p.do(chromedp.KeyEvent(name))
+	}
+	key(kb.ArrowRight)
+	p.until("another value", `document.querySelector('#bt-value').value !== '0.3'`)
+	key(kb.End)
+	p.sees("Would have lost something")
+	p.until("a figure of losses", `document.querySelector('.balance .down')?.innerText === '2'`)
+	key(kb.Home)
+	p.seesNot("Would have lost something")
+	p.fill("score.min_delta", "1")
+	p.sees("With 1 in place of 0.3")
+	p.accessible("backtest")
+	p.press("Put 1 into the file…")
+	p.sees("The change")
+	p.until("the new line", `[...document.querySelectorAll('dialog .diff .add')].some(d => d.innerText.includes('min_delta: 1'))`)
+	p.press("Take it into the draft")
+	p.press("Save")
+	p.saved()
+	text, err := os.ReadFile(filepath.Join(s.dir, "polish.yaml"))
+	if err != nil || !strings.Contains(string(text), "# A comment that stays.") || !strings.Contains(string(text), "min_delta: 1") {
+		t.Errorf("the file is\n%s\n%v", text, err)
+	}
+	p.press("Português")
+	p.press("Reteste")
+	p.sees("Escolha uma definição")
+	p.visit("/backtest?definition=polish&field=max_iterations")
+	p.sees("Iterações, no máximo")
+	p.picture("backtest-portuguese")
 }
 
 // Every page, in light, in dark and on a phone: axe finds nothing, nothing scrolls sideways, and

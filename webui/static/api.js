@@ -72,7 +72,7 @@ export const api = {
   outline: text => json('POST', '/definitions:outline', { body: text, type: 'application/yaml' }),
   edit: (text, changes) => json('POST', '/definitions:edit', { body: { text, changes } }),
   complete: (text, line, column) => json('POST', '/definitions:complete', { body: { text, line, column } }),
-  backtest: request => json('POST', '/runs:backtest', { body: request }),
+  study: choice => json('GET', '/runs:backtest' + query(choice)),
 }
 
 // follow keeps a stream of server-sent events open, from where it was, as long as the page can

@@ -7,6 +7,7 @@ import { Runs } from './pages/runs.js'
 import { Run } from './pages/run.js'
 import { Definitions } from './pages/definitions.js'
 import { Definition } from './pages/definition.js'
+import { Backtest } from './pages/backtest.js'
 
 // link says whether the server is heard: live, off (asking again) or idle.
 export const link = signal('idle')
@@ -30,7 +31,7 @@ function Top({ page }) {
   return html`<header class="top">
     <a class="brand" href="/" aria-label="Refrain"><${Mark} /><span>Refrain</span></a>
     <nav aria-label=${t('nav')}>
-      ${tab('/', 'runs', t('runs'))} ${tab('/definitions', 'definitions', t('definitions'))}
+      ${tab('/', 'runs', t('runs'))} ${tab('/definitions', 'definitions', t('definitions'))} ${tab('/backtest', 'backtest', t('backtest'))}
     </nav>
     ${link.value !== 'idle' &&
     html`<span class=${'push link-state hide-s' + (link.value === 'live' ? '' : ' off')}><i></i>${t('link.' + link.value)}</span>`}
@@ -61,7 +62,7 @@ function Keys() {
     <table class="ledger keytable"><caption class="sr">${t('keys')}</caption><tbody>
       ${row(['J', 'K'], t('keys.move'))} ${row(['Enter'], t('keys.open'))} ${row(['/'], t('keys.search'))}
       ${row(['↑', '↓', '←', '→', 'Home', 'End'], t('keys.tree'))} ${row(['1', '…', '5'], t('keys.tabs'))} ${row(['A'], t('keys.ask'))}
-      ${row(['L'], t('keys.live'))} ${row(['Alt', '↑', '↓'], t('keys.order'))} ${row(['F8'], t('keys.problem'))} ${row(['Ctrl', '.'], t('keys.fix'))}
+      ${row(['L'], t('keys.live'))} ${row(['←', '→'], t('keys.slider'))} ${row(['Alt', '↑', '↓'], t('keys.order'))} ${row(['F8'], t('keys.problem'))} ${row(['Ctrl', '.'], t('keys.fix'))}
       ${row(['?'], t('keys.this'))}
     </tbody></table>
     <label class="sw"><input type="checkbox" checked=${singleKeys.value} onChange=${e => setSingleKeys(e.target.checked)} /> ${t('keys.single')}</label>
@@ -102,6 +103,9 @@ function App() {
   else if (parts[0] === 'definitions') {
     page = 'definitions'
     shown = parts[1] ? html`<${Definition} name=${parts[1]} key=${parts[1]} />` : html`<${Definitions} />`
+  } else if (parts[0] === 'backtest' && parts.length === 1) {
+    page = 'backtest'
+    shown = html`<${Backtest} />`
   } else {
     page = ''
     shown = html`<main id="main" tabindex="-1"><h1>${t('nothing')}</h1><p class="soft">${t('nothing.here', { path })}</p><p><a href="/">${t('runs')}</a></p></main>`

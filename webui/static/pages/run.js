@@ -124,6 +124,7 @@ function Actions({ head, say, ask }) {
     ${can.retry && html`<button class="btn primary" onClick=${() => act('resume', { retry: true })}><${Icon} name="play" />${t('try.again')}</button>`}
     ${can.more && html`<button class="btn" onClick=${() => ask('more')}><${Icon} name="play" />${t('go.on.more')}</button>`}
     ${can.fork && html`<button class="btn" onClick=${() => ask('fork')}><${Icon} name="fork" />${t('fork')}</button>`}
+    ${over(head) && head.loop?.scored && html`<a class="btn" href=${'/backtest?definition=' + encodeURIComponent(head.name)}>${t('backtest.it')}</a>`}
     ${can.cancel && html`<button class="btn" onClick=${() => ask('cancel')}>${t('cancel')}</button>`}
     <a class="btn" href=${api.exportURL(head.id)} download><${Icon} name="download" />${t('export')}</a>
     ${can.remove && html`<button class="btn icon" aria-label=${t('remove')} title=${t('remove')} onClick=${() => ask('remove')}><${Icon} name="cross" /></button>`}
@@ -148,6 +149,8 @@ function Where({ head }) {
     <thead><tr><th scope="col">${t('step')}</th><th scope="col" class="num">${t('times.run')}</th><th scope="col" class="num">${t('time')}</th><th scope="col" class="num">${t('tokens')}</th><th scope="col" class="num">${t('cost')}</th></tr></thead>
     <tbody>${head.where.map(w => html`<tr key=${w.step}><th scope="row">${w.step}</th><td class="num">${number(w.runs, 0)}</td><td class="num">${duration(w.time_ns)}</td><td class="num">${w.tokens ? number(w.tokens, 0) : none}</td><td class="num">${w.cost === undefined ? none : money(w.cost)}</td></tr>`)}</tbody></table></div></section>`
 }
+
+const over = head => ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
 
 // find opens what the address names: "4/writer/state" is a tab of a step in iteration 4.
 function parse(hash) {
@@ -231,7 +234,7 @@ export function Run({ id }) {
     setRow({ key, kind: 'iteration', data: store.loop(main.address)?.iterations.get(n), number: n, loop: main.address })
     setHash(`${n}`)
   }
-  const over = ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
+  const ended = over(head)
   // fork makes a new run of this one's beginning: from is {iteration} or {seq}.
   const fork = async from => {
     const made = await api.act(id, 'fork', { ...from, resume: true })
@@ -249,25 +252,25 @@ export function Run({ id }) {
     ${said && html`<p class="panel pad st bad" role="alert">${said} <button class="btn quiet s" onClick=${() => say('')}>${t('close')}</button></p>`}
     ${link.value === 'off' && html`<p class="banner" role="status" tabindex="0">${t('link.banner')}</p>`}
     ${(head.questions || []).map((q, i) => html`<${Question} key=${q.id} id=${id} question=${q} first=${i === 0} />`)}
-    ${!(over && head.result) && html`<${Sentence} head=${head} />`}
+    ${!(ended && head.result) && html`<${Sentence} head=${head} />`}
     ${head.error && html`<section class="panel pad errorbox" aria-label=${t('status.failed')}><p class="st bad"><${Icon} name="cross" />${t('failed.with')}</p><pre class="block">${head.error}</pre></section>`}
     <div class="grid cols">
-      ${over && head.result && html`<${Result} head=${head} />`}
-      ${loop && over && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
+      ${ended && head.result && html`<${Result} head=${head} />`}
+      ${loop && ended && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
       ${loop && html`<section class="panel tall" aria-labelledby="h-score"><header><h2 id="h-score">${t('score')}</h2><span class="mute small hide-s">${loop.judged}</span>
           <span class="push seg s" role="group" aria-label=${t('axis')}>${['iterations', 'time', 'table'].map(a => html`<button key=${a} aria-pressed=${axis === a} onClick=${() => setAxis(a)}>${t('axis.' + a)}</button>`)}</span></header>
         <div class="pad">${axis === 'table' ? html`<${ChartTable} loop=${loop} onSelect=${selectIteration} />` : html`<${Chart} loop=${loop} axis=${axis} selected=${row?.number} onSelect=${selectIteration} />`}</div>
-        ${!over && html`<${Findings} findings=${(head.findings || []).slice(0, 1)} definition=${head.definition} />`}</section>`}
-      ${loop && !over && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
-      ${loop && over && html`<${Checkpoints} head=${head} onFork=${from => setAsking({ fork: from })} onMore=${() => setAsking('more')} />`}
+        ${!ended && html`<${Findings} findings=${(head.findings || []).slice(0, 1)} definition=${head.definition} />`}</section>`}
+      ${loop && !ended && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
+      ${loop && ended && html`<${Checkpoints} head=${head} onFork=${from => setAsking({ fork: from })} onMore=${() => setAsking('more')} />`}
       ${main && html`<section class="panel" aria-labelledby="h-iterations"><header><h2 id="h-iterations">${t('iterations')}</h2>
-          ${!over && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
+          ${!ended && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
         <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
-          follow=${following && !over} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
+          follow=${following && !ended} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
       <${Inspector} id=${id} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${r => setAsking({ fork: { iteration: r.number } })} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
-      ${over && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
-      ${over && html`<${Where} head=${head} />`}
+      ${ended && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
+      ${ended && html`<${Where} head=${head} />`}
     </div>
     ${asking === 'cancel' && html`<${Ask} title=${t('cancel.title', { name: head.name })} what=${t('cancel.what')} verb=${t('cancel.do')} danger onClose=${() => setAsking(null)} onSend=${() => api.act(id, 'cancel')} />`}
     ${asking === 'remove' && html`<${Ask} title=${t('remove.title', { name: head.name })} what=${t('remove.what')} verb=${t('remove')} danger onClose=${() => setAsking(null)} onSend=${async () => { await api.remove(id); go('/') }} />`}
