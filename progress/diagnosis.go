@@ -169,18 +169,22 @@ func (d *Diagnosis) loop(at session.Address) *history {
 	return h
 }
 
-// Findings returns the findings about the loops that have stopped, the most serious of each loop
-// first.
-func (d *Diagnosis) Findings() []Finding {
+// Findings returns the findings about the loops that have stopped, in English, the most serious of
+// each loop first.
+func (d *Diagnosis) Findings() []Finding { return d.FindingsIn(English) }
+
+// FindingsIn returns the findings in words of a language. Names, fields and what a Fix writes are those
+// of the definition.
+func (d *Diagnosis) FindingsIn(lang Language) []Finding {
 	var all []Finding
 	for _, h := range d.loops {
 		if h.stop == nil {
 			continue
 		}
-		for _, rule := range []func(*history) (Finding, bool){
+		for _, rule := range []func(*history, Language) (Finding, bool){
 			failures, neverDone, timeouts, regression, noise, circles, refused, exitInWords, slow, contextGrowth,
 		} {
-			if f, ok := rule(h); ok {
+			if f, ok := rule(h, lang); ok {
 				f.Loop = h.at
 				all = append(all, f)
 			}

@@ -4,6 +4,7 @@ package progress_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -158,10 +159,29 @@ func TestDiagnosis(t *testing.T) {
 					}
 				}
 				taken(t, f)
+				inPortuguese(t, d.Findings(), d.FindingsIn(progress.Portuguese))
 				return
 			}
 			t.Errorf("no finding %s in %v", tt.want, d.Findings())
 		})
+	}
+}
+
+// inPortuguese wants the same findings with the same changes, in other words.
+func inPortuguese(t *testing.T, en, pt []progress.Finding) {
+	t.Helper()
+	if len(en) != len(pt) {
+		t.Fatalf("%d findings in English, %d in Portuguese", len(en), len(pt))
+	}
+	english := regexp.MustCompile(`(?i)\b(the|of|and|is|was|iterations?|times|let|give|with)\b|%!`)
+	for i, f := range pt {
+		if f.Code != en[i].Code || f.Loop != en[i].Loop || !slices.Equal(f.Add, en[i].Add) {
+			t.Errorf("another finding: %+v for %+v", f, en[i])
+		}
+		quoted := strings.NewReplacer("max_iterations", "", `state has no key "none"`, "").Replace(f.String())
+		if f.Title == en[i].Title || f.Evidence == en[i].Evidence || f.Suggestion == en[i].Suggestion || english.MatchString(quoted) {
+			t.Errorf("in Portuguese: %s", f)
+		}
 	}
 }
 

@@ -14,48 +14,44 @@ import (
 )
 
 // failures: what most steps could not do, no further iteration will. G5
-func failures(h *history) (f Finding, ok bool) {
+func failures(h *history, in Language) (f Finding, ok bool) {
 	if h.stop.Reason == loop.ReasonError && !strings.HasPrefix(h.stop.Detail, loop.NoneSucceeded) || h.runs < 2 ||
 		h.fell*2 <= h.runs {
 		return f, false
 	}
 	return Finding{
-		Code: FindingFailures, Title: "Most steps failed",
-		Evidence:   fmt.Sprintf("%d of %d steps, and the loop continued", h.fell, h.runs),
-		Suggestion: "Look at their errors first; max_consecutive_failures: 3 would have ended the loop early",
+		Code: FindingFailures, Title: in.say(failuresTitle),
+		Evidence:   in.say(failuresHow, h.fell, h.runs),
+		Suggestion: in.say(failuresDo),
 		Add:        h.set("max_consecutive_failures", "3"),
 	}, true
 }
 
 // neverDone: a limit ended a loop that had something to reach.
-func neverDone(h *history) (f Finding, ok bool) {
+func neverDone(h *history, in Language) (f Finding, ok bool) {
 	s := h.stop
 	if !s.Reason.Limit() || len(h.records) == 0 {
 		return f, false
 	}
-	f = Finding{Code: FindingNeverDone, Title: "The loop never reached its criterion"}
-	ran := fmt.Sprintf("%s after %s", s.Reason, count(len(h.records), "iteration"))
+	f = Finding{Code: FindingNeverDone, Title: in.say(neverTitle)}
+	ran := in.say(neverAfter, string(s.Reason), in.iterations(len(h.records)))
 	if target, lower, scored := h.target(); scored && s.BestScore != nil {
-		f.Evidence = fmt.Sprintf("%s, best score %s of %s (iteration %d)", ran, num(*s.BestScore), num(target),
-			s.BestIteration)
+		f.Evidence = in.say(neverBest, ran, in.num(*s.BestScore), in.num(target), s.BestIteration)
 		switch ahead, err := h.forecast(); {
 		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget:
-			f.Suggestion = fmt.Sprintf("At this rate it takes %s more: set max_iterations to %d", about(ahead),
-				len(h.records)+ahead.High)
+			f.Suggestion = in.say(neverRate, in.about(ahead), len(h.records)+ahead.High)
 			f.Add = h.set("max_iterations", strconv.Itoa(len(h.records)+ahead.High))
 		case err == nil && ahead.Predictable:
-			f.Suggestion = fmt.Sprintf("The scores level off near %s: lower the target, or give the writer better "+
-				"feedback", num(ahead.Final))
-			f.Add = h.set("score.target", num(attainable(ahead.Final, lower)))
+			f.Suggestion = in.say(neverLevel, in.num(ahead.Final))
+			f.Add = h.set("score.target", English.num(attainable(ahead.Final, lower)))
 		default:
-			f.Suggestion = "Lower the target, raise max_iterations, or give the writer better feedback"
+			f.Suggestion = in.say(neverElse)
 		}
 		return f, true
 	}
-	if still, is := slow(h); is && !h.criterion() {
-		f.Evidence = fmt.Sprintf("%s: %s, and nothing in the loop looks at the score", ran, still.Evidence)
-		f.Suggestion = "Give score a target, or min_delta with patience, so that the loop ends when the score gets " +
-			"no better"
+	if still, is := slow(h, in); is && !h.criterion() {
+		f.Evidence = in.say(neverBlind, ran, still.Evidence)
+		f.Suggestion = in.say(neverBlindDo)
 		f.Add = append(h.set("score.min_delta_percent", "5"), h.set("score.patience", "2")...)
 		return f, true
 	}
@@ -64,20 +60,18 @@ func neverDone(h *history) (f Finding, ok bool) {
 	}
 	exit, _ := h.condition("exit_loop")
 	if stop, has := h.condition("stop_when"); has && !stop.Holds {
-		why := fmt.Sprintf(" is %s, wanted %s", orUnknown(stop.Value), orUnknown(stop.Threshold))
+		f.Evidence = in.say(neverWhen, ran, stop.Expr, in.orUnknown(stop.Value), in.orUnknown(stop.Threshold))
 		if stop.Value == "" && stop.Note != "" {
-			why = ": " + stop.Note
+			f.Evidence = in.say(neverWhenNote, ran, stop.Expr, stop.Note)
 		}
-		f.Evidence = fmt.Sprintf("%s, stop_when never held: %s%s", ran, stop.Expr, why)
-		f.Suggestion = "Check that a step writes what the condition reads, or make it easier to meet"
+		f.Suggestion = in.say(neverWhenDo)
 		return f, true
 	}
 	if exit.Threshold == "nobody" || exit.Holds || len(s.Conditions) > 2 {
 		return f, false
 	}
-	f.Evidence = ran + ", and no step asked to leave"
-	f.Suggestion = "Say in the instructions of the steps that may exit when to call exit_loop, or measure it with " +
-		"stop_when or a score"
+	f.Evidence = in.say(neverAsked, ran)
+	f.Suggestion = in.say(neverAskedDo)
 	if who, _, _ := strings.Cut(exit.Threshold, ", "); who != "any step" {
 		f.Add = h.tell(who, "Call the tool exit_loop as soon as nothing has to be changed any more.")
 	}
@@ -93,17 +87,15 @@ func attainable(score float64, lower bool) float64 {
 }
 
 // exitInWords: somebody has meant to leave, and has not. T9
-func exitInWords(h *history) (f Finding, ok bool) {
+func exitInWords(h *history, in Language) (f Finding, ok bool) {
 	if len(h.wrote) == 0 {
 		return f, false
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(h.wrote)))
 	f = Finding{
-		Code: FindingExitWords, Title: "A model wrote exit_loop() and did not call the tool",
-		Evidence: fmt.Sprintf("%s, %s; the loop took no notice of it", strings.Join(names, ", "),
-			count(len(h.wrote), "time")),
-		Suggestion: "Say in the instructions that it is to call the tool and write nothing, or take a model that " +
-			"calls tools",
+		Code: FindingExitWords, Title: in.say(exitWordsTitle),
+		Evidence:   in.say(exitWordsHow, strings.Join(names, ", "), in.counted(len(h.wrote), times1, timesN)),
+		Suggestion: in.say(exitWordsDo),
 	}
 	for _, name := range names {
 		f.Add = append(f.Add, h.tell(name, "To end the loop, call the tool exit_loop. Do not write the call as text.")...)
@@ -111,30 +103,30 @@ func exitInWords(h *history) (f Finding, ok bool) {
 	return f, true
 }
 
-func about(f loop.Forecast) string {
+// about is how many iterations a forecast expects: "3 to 5 iterations".
+func (lang Language) about(f loop.Forecast) string {
 	if f.Low == f.High {
-		return count(f.Low, "iteration")
+		return lang.iterations(f.Low)
 	}
-	return fmt.Sprintf("%d to %d iterations", f.Low, f.High)
+	return lang.say(iterationsRange, f.Low, f.High)
 }
 
 // timeouts: two or more, in a fifth of the iterations or more.
-func timeouts(h *history) (f Finding, ok bool) {
+func timeouts(h *history, in Language) (f Finding, ok bool) {
 	n := max(h.stop.Timeouts, len(h.late))
 	if n < 2 || n*5 < len(h.records) {
 		return f, false
 	}
 	f = Finding{
-		Code: FindingTimeouts, Title: "Steps often run out of time",
-		Evidence:   fmt.Sprintf("%s in %s", count(n, "timeout"), count(len(h.records), "iteration")),
-		Suggestion: "Make the steps faster, or raise timeout and iteration_timeout",
+		Code: FindingTimeouts, Title: in.say(timeoutsTitle),
+		Evidence:   in.say(timeoutsHow, in.counted(n, timeouts1, timeoutsN), in.iterations(len(h.records))),
+		Suggestion: in.say(timeoutsDo),
 	}
 	if len(h.late) > 0 {
 		name := mostFrequent(h.late)
 		took := time.Duration(h.longest[name] * float64(time.Second))
-		f.Evidence += fmt.Sprintf(", most of them in %s, which was given %s", name, short(took))
-		f.Suggestion = fmt.Sprintf("Make %s faster, raise its timeout to %s, or let it adapt with adaptive_timeout",
-			name, short(2*took))
+		f.Evidence += in.say(timeoutsMost, name, short(took))
+		f.Suggestion = in.say(timeoutsMostDo, name, short(2*took))
 		if took > 0 {
 			f.Add = []Fix{{Agent: name, Field: "timeout", Value: short(2 * took)}}
 		}
@@ -155,7 +147,7 @@ func mostFrequent(names []string) string {
 
 // regression: the score fell by more than the judge's noise, in an iteration that
 // did not do what was wanted all the same.
-func regression(h *history) (f Finding, ok bool) {
+func regression(h *history, in Language) (f Finding, ok bool) {
 	var where []string
 	undone := 0
 	for _, it := range h.records {
@@ -166,7 +158,7 @@ func regression(h *history) (f Finding, ok bool) {
 		if met && it.Number == h.stop.Result.Iteration {
 			continue
 		}
-		where = append(where, fmt.Sprintf("%d (to %s)", it.Number, num(*it.Score)))
+		where = append(where, in.say(fellTo, it.Number, in.num(*it.Score)))
 		if it.Rejected != "" {
 			undone++
 		}
@@ -175,33 +167,35 @@ func regression(h *history) (f Finding, ok bool) {
 		return f, false
 	}
 	f = Finding{
-		Code: FindingRegression, Title: "The score fell",
-		Evidence: "in " + noun(len(where), "iteration") + " " + strings.Join(where, ", "),
+		Code: FindingRegression, Title: in.say(fellTitle),
+		Evidence: in.say(fellInN, strings.Join(where, ", ")),
+	}
+	if len(where) == 1 {
+		f.Evidence = in.say(fellIn1, where[0])
 	}
 	if h.stop.BestScore != nil {
-		f.Evidence += fmt.Sprintf("; the best is %s in iteration %d", num(*h.stop.BestScore), h.stop.BestIteration)
+		f.Evidence += in.say(fellBest, in.num(*h.stop.BestScore), h.stop.BestIteration)
 	}
 	switch {
 	case undone == len(where) && h.stop.Rollbacks > 0:
-		f.Evidence += "; all were rolled back"
-		f.Suggestion = "Tell the critic why with {{rejected.reason}}: its feedback may contradict itself"
+		f.Evidence += in.say(fellUndone)
+		f.Suggestion = in.say(fellTellCritic)
 		if len(h.models) > 0 {
-			f.Suggestion = fmt.Sprintf("Tell %s why with {{rejected.reason}}: the feedback may contradict itself", h.models[0])
+			f.Suggestion = in.say(fellTell, h.models[0])
 			f.Add = h.tell(h.models[0], "{{#rejected.reason}}The last try was undone: {{rejected.reason}}{{/rejected.reason}}")
 		}
 	case h.stop.Result.Source == loop.FromBest:
-		f.Suggestion = "Set on_regression: rollback so that the next iteration starts from the best, and let the " +
-			"critic see {{best.KEY}}"
+		f.Suggestion = in.say(fellBestDo)
 		f.Add = h.set("on_regression", "rollback")
 	default:
-		f.Suggestion = "Set on_regression: rollback, or a quality_gate, so that a worse version is not built upon"
+		f.Suggestion = in.say(fellDo)
 		f.Add = h.set("on_regression", "rollback")
 	}
 	return f, true
 }
 
 // noise: the judge's spread hides most improvements.
-func noise(h *history) (f Finding, ok bool) {
+func noise(h *history, in Language) (f Finding, ok bool) {
 	var floor, hidden float64
 	samples, below, scored := 0, 0, 0
 	for _, it := range h.records {
@@ -219,14 +213,13 @@ func noise(h *history) (f Finding, ok bool) {
 		return f, false
 	}
 	f = Finding{
-		Code: FindingNoise, Title: "The judge is too noisy",
-		Evidence: fmt.Sprintf("differences of up to %s count for nothing, and %d of %d were below that", num(floor),
-			below, scored),
-		Suggestion: "Give the judge clearer criteria, a lower temperature, or a scale with fewer steps",
+		Code: FindingNoise, Title: in.say(noiseTitle),
+		Evidence:   in.say(noiseHow, in.num(floor), below, scored),
+		Suggestion: in.say(noiseDo),
 	}
 	if hidden > 0 && samples > 0 {
 		if need := int(math.Ceil(float64(samples) * math.Pow(floor/hidden, 2))); need > samples && need <= 32 {
-			f.Suggestion += fmt.Sprintf("; samples: %d would tell a difference of %s", need, num(hidden))
+			f.Suggestion += in.say(noiseSamples, need, in.num(hidden))
 			f.Add = h.set("score.judge.samples", strconv.Itoa(need))
 		}
 	}
@@ -234,23 +227,22 @@ func noise(h *history) (f Finding, ok bool) {
 }
 
 // circles: the same results, or two in turns, or scores that swing.
-func circles(h *history) (f Finding, ok bool) {
-	f = Finding{Code: FindingCircles, Title: "The loop goes round in circles"}
+func circles(h *history, in Language) (f Finding, ok bool) {
+	f = Finding{Code: FindingCircles, Title: in.say(circlesTitle)}
 	switch {
 	case h.stop.Reason == loop.ReasonNoProgress:
-		f.Evidence = h.stop.Detail
+		f.Evidence = in.circling(h.stop.Detail)
 	case h.stop.Trend == loop.Oscillating:
-		f.Evidence = "the scores swing: " + join(h.scores())
+		f.Evidence = in.say(circlesSwing, in.list(h.scores()))
 	default:
 		return f, false
 	}
-	f.Suggestion = "Let the critic see all earlier feedback, or raise the temperature of the step that should find " +
-		"something new"
+	f.Suggestion = in.say(circlesDo)
 	return f, true
 }
 
 // refused: somebody wanted to leave and might not.
-func refused(h *history) (f Finding, ok bool) {
+func refused(h *history, in Language) (f Finding, ok bool) {
 	if h.stop.Refusals == 0 {
 		return f, false
 	}
@@ -262,9 +254,9 @@ func refused(h *history) (f Finding, ok bool) {
 	}
 	names := strings.Join(who, ", ")
 	f = Finding{
-		Code: FindingRefused, Title: "An exit was refused",
-		Evidence:   fmt.Sprintf("%s, asked by %s", count(h.stop.Refusals, "time"), names),
-		Suggestion: fmt.Sprintf("Give %s can_exit_loop: true, or tell it not to decide about the end", names),
+		Code: FindingRefused, Title: in.say(refusedTitle),
+		Evidence:   in.say(refusedHow, in.counted(h.stop.Refusals, times1, timesN), names),
+		Suggestion: in.say(refusedDo, names),
 	}
 	for _, name := range who {
 		f.Add = append(f.Add, Fix{Agent: name, Field: "can_exit_loop", Value: "true"})
@@ -274,7 +266,7 @@ func refused(h *history) (f Finding, ok bool) {
 
 // slow: the later half of many iterations brought less than a tenth, none brought
 // more than five per cent, or none brought anything.
-func slow(h *history) (f Finding, ok bool) {
+func slow(h *history, in Language) (f Finding, ok bool) {
 	scores := h.scores()
 	n := len(scores)
 	if n < 5 || h.stop.Reason == loop.ReasonConverged {
@@ -289,31 +281,23 @@ func slow(h *history) (f Finding, ok bool) {
 	}
 	half := n / 2
 	all, late := gain(scores[0], scores[n-1]), gain(scores[half], scores[n-1])
-	f = Finding{Code: FindingSlow, Title: "Many iterations, little improvement"}
+	f = Finding{Code: FindingSlow, Title: in.say(slowTitle)}
 	switch most, even := largest(scores, gain); {
 	case all == 0 && even && most == 0:
-		f.Evidence = fmt.Sprintf("the score stayed at %s for %s", num(scores[0]), count(n, "iteration"))
-		f.Suggestion = "Give the steps more to go on: have the critic name one concrete improvement at a time"
+		f.Evidence = in.say(slowStayed, in.num(scores[0]), in.iterations(n))
+		f.Suggestion = in.say(slowStayedDo)
 	case all <= 0 || late < 0:
 		return f, false
 	case late*10 < all:
-		f.Evidence = fmt.Sprintf("iterations %d to %d brought %s of %s points", half+2, n, num(tidy(late)),
-			num(tidy(all)))
-		f.Suggestion, f.Add = stopEarlier(scores, lower), h.set("score.min_delta_percent", "5")
+		f.Evidence = in.say(slowLate, half+2, n, in.num(tidy(late)), in.num(tidy(all)))
+		f.Suggestion, f.Add = in.say(slowDo, flatAt(scores, lower)), h.set("score.min_delta_percent", "5")
 	case even && most < 0.05:
-		f.Evidence = fmt.Sprintf("%s brought %s points, none more than %s%%", count(n-1, "iteration"), num(tidy(all)),
-			num(math.Ceil(most*1000)/10))
-		f.Suggestion, f.Add = stopEarlier(scores, lower), h.set("score.min_delta_percent", "5")
+		f.Evidence = in.say(slowEven, in.iterations(n-1), in.num(tidy(all)), in.num(math.Ceil(most*1000)/10))
+		f.Suggestion, f.Add = in.say(slowDo, flatAt(scores, lower)), h.set("score.min_delta_percent", "5")
 	default:
 		return f, false
 	}
 	return f, true
-}
-
-func stopEarlier(scores []float64, lower bool) string {
-	return fmt.Sprintf("Stop earlier with min_delta_percent: 5 (about iteration %d), or have the critic name one "+
-		"concrete improvement at a time",
-		flatAt(scores, lower))
 }
 
 // largest is the largest improvement from one score to the next, as a share of the
@@ -346,7 +330,7 @@ func flatAt(scores []float64, lower bool) int {
 }
 
 // contextGrowth: the input of an iteration grew to twice that of the first.
-func contextGrowth(h *history) (f Finding, ok bool) {
+func contextGrowth(h *history, in Language) (f Finding, ok bool) {
 	var used []int64
 	for _, n := range h.input {
 		if n > 0 {
@@ -362,36 +346,51 @@ func contextGrowth(h *history) (f Finding, ok bool) {
 		}
 	}
 	return Finding{
-		Code: FindingContext, Title: "Every iteration sends more than the one before",
-		Evidence:   fmt.Sprintf("%d input tokens in the first, %d in the last", used[0], used[len(used)-1]),
-		Suggestion: "Show models less of what was said before: context: iteration, or context: {last: 2}",
+		Code: FindingContext, Title: in.say(contextTitle),
+		Evidence:   in.say(contextHow, in.num(float64(used[0])), in.num(float64(used[len(used)-1]))),
+		Suggestion: in.say(contextDo),
 	}, true
 }
 
-func count(n int, what string) string { return strconv.Itoa(n) + " " + noun(n, what) }
+// iterations are "1 iteration" or "3 iterations".
+func (lang Language) iterations(n int) string { return lang.counted(n, iterations1, iterationsN) }
 
-func noun(n int, what string) string {
-	if n == 1 {
-		return what
+// circling says why a loop ended that went in circles, out of the detail of its stop record.
+func (lang Language) circling(detail string) string {
+	for _, p := range []phrase{circlesSame, circlesTurns} {
+		var n int
+		if _, err := fmt.Sscanf(detail, strings.Replace(phrases[p].english, "%s", "%d", 1), &n); err == nil {
+			return lang.say(p, n)
+		}
 	}
-	return what + "s"
+	return detail
 }
 
-func num(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
+// num is a number of a finding: in English with a point and no groups, as the log has it.
+func (lang Language) num(f float64) string {
+	if lang == English {
+		return strconv.FormatFloat(f, 'g', 6, 64)
+	}
+	return lang.number(f, shortest)
+}
 
 func tidy(f float64) float64 { return math.Round(f*1e9) / 1e9 }
 
-func join(scores []float64) string {
+func (lang Language) list(scores []float64) string {
 	words := make([]string, len(scores))
 	for i, s := range scores {
-		words[i] = num(s)
+		words[i] = lang.num(s)
 	}
-	return strings.Join(words, ", ")
+	between := ", "
+	if lang == Portuguese { // whose numbers have commas
+		between = "; "
+	}
+	return strings.Join(words, between)
 }
 
-func orUnknown(s string) string {
+func (lang Language) orUnknown(s string) string {
 	if s == "" {
-		return "unknown"
+		return lang.say(amountUnknown)
 	}
 	return s
 }

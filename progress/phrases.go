@@ -188,6 +188,69 @@ const (
 	tagLikely
 	tagHolds
 	tagNext
+
+	failuresTitle
+	failuresHow
+	failuresDo
+	neverTitle
+	neverAfter
+	neverBest
+	neverRate
+	neverLevel
+	neverElse
+	neverBlind
+	neverBlindDo
+	neverWhen
+	neverWhenNote
+	neverWhenDo
+	neverAsked
+	neverAskedDo
+	exitWordsTitle
+	exitWordsHow
+	exitWordsDo
+	timeoutsTitle
+	timeoutsHow
+	timeoutsDo
+	timeoutsMost
+	timeoutsMostDo
+	fellTitle
+	fellTo
+	fellIn1
+	fellInN
+	fellBest
+	fellUndone
+	fellTellCritic
+	fellTell
+	fellBestDo
+	fellDo
+	noiseTitle
+	noiseHow
+	noiseDo
+	noiseSamples
+	circlesTitle
+	circlesSame
+	circlesTurns
+	circlesSwing
+	circlesDo
+	refusedTitle
+	refusedHow
+	refusedDo
+	slowTitle
+	slowStayed
+	slowStayedDo
+	slowLate
+	slowEven
+	slowDo
+	contextTitle
+	contextHow
+	contextDo
+	iterations1
+	iterationsN
+	iterationsRange
+	times1
+	timesN
+	timeouts1
+	timeoutsN
 	phraseCount
 )
 
@@ -292,4 +355,97 @@ var phrases = [phraseCount]struct{ english, portuguese string }{
 	tagLikely:        {"likely", "provável"},
 	tagHolds:         {"holds", "se cumpre"},
 	tagNext:          {"would have been next", "seria a próxima"},
+
+	failuresTitle: {"Most steps failed", "A maioria dos passos falhou"},
+	failuresHow:   {"%s of %s steps, and the loop continued", "%s de %s passos, e o loop continuou"},
+	failuresDo: {"Look at their errors first; max_consecutive_failures: 3 would have ended the loop early",
+		"Veja primeiro os erros deles; max_consecutive_failures: 3 teria encerrado o loop cedo"},
+	neverTitle: {"The loop never reached its criterion", "O loop nunca chegou ao seu critério"},
+	neverAfter: {"%s after %s", "%s depois de %s"},
+	neverBest:  {"%s, best score %s of %s (iteration %s)", "%s, melhor score %s de %s (iteração %s)"},
+	neverRate: {"At this rate it takes %s more: set max_iterations to %s",
+		"Nesse ritmo ainda leva %s: ponha max_iterations em %s"},
+	neverLevel: {"The scores level off near %s: lower the target, or give the writer better feedback",
+		"Os scores param perto de %s: baixe a meta, ou dê a quem escreve um retorno melhor"},
+	neverElse: {"Lower the target, raise max_iterations, or give the writer better feedback",
+		"Baixe a meta, aumente max_iterations, ou dê a quem escreve um retorno melhor"},
+	neverBlind: {"%s: %s, and nothing in the loop looks at the score",
+		"%s: %s, e nada no loop olha para o score"},
+	neverBlindDo: {"Give score a target, or min_delta with patience, so that the loop ends when the score gets no better",
+		"Dê a score um target, ou min_delta com patience, para o loop terminar quando o score já não melhora"},
+	neverWhen: {"%s, stop_when never held: %s is %s, wanted %s",
+		"%s, stop_when nunca se cumpriu: %s é %s, era para ser %s"},
+	neverWhenNote: {"%s, stop_when never held: %s: %s", "%s, stop_when nunca se cumpriu: %s: %s"},
+	neverWhenDo: {"Check that a step writes what the condition reads, or make it easier to meet",
+		"Confira se algum passo escreve o que a condição lê, ou torne-a mais fácil de cumprir"},
+	neverAsked: {"%s, and no step asked to leave", "%s, e nenhum passo pediu para sair"},
+	neverAskedDo: {"Say in the instructions of the steps that may exit when to call exit_loop, or measure it with stop_when or a score",
+		"Diga nas instruções dos passos que podem sair quando chamar exit_loop, ou meça isso com stop_when ou um score"},
+	exitWordsTitle: {"A model wrote exit_loop() and did not call the tool",
+		"Um modelo escreveu exit_loop() e não chamou a ferramenta"},
+	exitWordsHow: {"%s, %s; the loop took no notice of it", "%s, %s; o loop não percebeu"},
+	exitWordsDo: {"Say in the instructions that it is to call the tool and write nothing, or take a model that calls tools",
+		"Diga nas instruções que ele deve chamar a ferramenta e não escrever nada, ou use um modelo que chame ferramentas"},
+	timeoutsTitle: {"Steps often run out of time", "Passos ficam sem tempo com frequência"},
+	timeoutsHow:   {"%s in %s", "%s em %s"},
+	timeoutsDo: {"Make the steps faster, or raise timeout and iteration_timeout",
+		"Torne os passos mais rápidos, ou aumente timeout e iteration_timeout"},
+	timeoutsMost: {", most of them in %s, which was given %s", ", a maioria em %s, que tinha %s"},
+	timeoutsMostDo: {"Make %s faster, raise its timeout to %s, or let it adapt with adaptive_timeout",
+		"Torne %s mais rápido, aumente seu timeout para %s, ou deixe-o se adaptar com adaptive_timeout"},
+	fellTitle:  {"The score fell", "O score caiu"},
+	fellTo:     {"%s (to %s)", "%s (para %s)"},
+	fellIn1:    {"in iteration %s", "na iteração %s"},
+	fellInN:    {"in iterations %s", "nas iterações %s"},
+	fellBest:   {"; the best is %s in iteration %s", "; o melhor é %s, na iteração %s"},
+	fellUndone: {"; all were rolled back", "; todas foram desfeitas"},
+	fellTellCritic: {"Tell the critic why with {{rejected.reason}}: its feedback may contradict itself",
+		"Diga ao crítico por quê, com {{rejected.reason}}: seu retorno pode se contradizer"},
+	fellTell: {"Tell %s why with {{rejected.reason}}: the feedback may contradict itself",
+		"Diga a %s por quê, com {{rejected.reason}}: o retorno pode se contradizer"},
+	fellBestDo: {"Set on_regression: rollback so that the next iteration starts from the best, and let the critic see {{best.KEY}}",
+		"Use on_regression: rollback para a próxima iteração partir da melhor, e deixe o crítico ver {{best.KEY}}"},
+	fellDo: {"Set on_regression: rollback, or a quality_gate, so that a worse version is not built upon",
+		"Use on_regression: rollback, ou um quality_gate, para não se continuar de uma versão pior"},
+	noiseTitle: {"The judge is too noisy", "O avaliador varia demais"},
+	noiseHow: {"differences of up to %s count for nothing, and %s of %s were below that",
+		"diferenças de até %s não valem nada, e %s de %s ficaram abaixo disso"},
+	noiseDo: {"Give the judge clearer criteria, a lower temperature, or a scale with fewer steps",
+		"Dê ao avaliador critérios mais claros, uma temperatura menor, ou uma escala com menos graus"},
+	noiseSamples: {"; samples: %s would tell a difference of %s",
+		"; samples: %s perceberia uma diferença de %s"},
+	circlesTitle: {"The loop goes round in circles", "O loop anda em círculos"},
+	circlesSame:  {"the same result %s times running", "o mesmo resultado %s vezes seguidas"},
+	circlesTurns: {"two results take turns, %s times running",
+		"dois resultados se alternam, %s vezes seguidas"},
+	circlesSwing: {"the scores swing: %s", "os scores oscilam: %s"},
+	circlesDo: {"Let the critic see all earlier feedback, or raise the temperature of the step that should find something new",
+		"Deixe o crítico ver todo o retorno anterior, ou aumente a temperatura do passo que deve achar algo novo"},
+	refusedTitle: {"An exit was refused", "Uma saída foi recusada"},
+	refusedHow:   {"%s, asked by %s", "%s, pedida por %s"},
+	refusedDo: {"Give %s can_exit_loop: true, or tell it not to decide about the end",
+		"Dê a %s can_exit_loop: true, ou diga-lhe que não decida sobre o fim"},
+	slowTitle:  {"Many iterations, little improvement", "Muitas iterações, pouca melhora"},
+	slowStayed: {"the score stayed at %s for %s", "o score ficou em %s por %s"},
+	slowStayedDo: {"Give the steps more to go on: have the critic name one concrete improvement at a time",
+		"Dê mais aos passos em que se apoiar: que o crítico aponte uma melhora concreta de cada vez"},
+	slowLate: {"iterations %s to %s brought %s of %s points",
+		"as iterações %s a %s trouxeram %s de %s pontos"},
+	slowEven: {"%s brought %s points, none more than %s%%",
+		"%s trouxeram %s pontos, nenhuma mais que %s%%"},
+	slowDo: {"Stop earlier with min_delta_percent: 5 (about iteration %s), or have the critic name one concrete improvement at a time",
+		"Pare antes com min_delta_percent: 5 (perto da iteração %s), ou que o crítico aponte uma melhora concreta de cada vez"},
+	contextTitle: {"Every iteration sends more than the one before",
+		"Cada iteração envia mais que a anterior"},
+	contextHow: {"%s input tokens in the first, %s in the last",
+		"%s tokens de entrada na primeira, %s na última"},
+	contextDo: {"Show models less of what was said before: context: iteration, or context: {last: 2}",
+		"Mostre aos modelos menos do que já foi dito: context: iteration, ou context: {last: 2}"},
+	iterations1:     {"1 iteration", "1 iteração"},
+	iterationsN:     {"%s iterations", "%s iterações"},
+	iterationsRange: {"%s to %s iterations", "%s a %s iterações"},
+	times1:          {"1 time", "1 vez"},
+	timesN:          {"%s times", "%s vezes"},
+	timeouts1:       {"1 timeout", "1 tempo esgotado"},
+	timeoutsN:       {"%s timeouts", "%s tempos esgotados"},
 }

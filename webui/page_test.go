@@ -294,5 +294,6 @@ func TestEveryPage(t *testing.T) {
 	p.sees("Definições")
 	p.visit("/runs/" + id)
 	p.sees("Por que parou")
+	p.sees("O loop nunca chegou ao seu critério.")
 	p.picture("run-portuguese")
 }

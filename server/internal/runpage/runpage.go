@@ -260,7 +260,7 @@ func (p *Page) Head(s Standing) *Head {
 			h.Result = result(text, main)
 		}
 	}
-	h.Findings = p.Watch.Diagnosis.Findings()
+	h.Findings = p.Watch.Diagnosis.FindingsIn(s.Language)
 	h.Can = can(s, h)
 	return h
 }
