@@ -99,10 +99,13 @@ func TestBuildAndRun(t *testing.T) {
 	p.fill("text", "once upon a time")
 	p.fill("max iterations", "3")
 	p.fill("score", "counter")
+	p.press("Parts of score")
+	p.fill("target", "100")
+	p.until("the target in the text", `document.querySelector('.yaml').shadowRoot.querySelector('.cm-content').innerText.includes('target: 100')`)
 	p.press("Save")
 	p.saved()
 	text, err := os.ReadFile(filepath.Join(s.dir, "story.yaml"))
-	if err != nil || !strings.Contains(string(text), "once upon a time") || !strings.Contains(string(text), "score: counter") {
+	if err != nil || !strings.Contains(string(text), "once upon a time") || !strings.Contains(string(text), "key: counter") {
 		t.Fatalf("the file is %s, %v", text, err)
 	}
 	p.press("Run")

@@ -43,8 +43,11 @@ func (e *Editor) Fix(agent, field, value string) error {
 	return nil
 }
 
-// shorthand are the fields that a text in place of a map stands for.
-var shorthand = map[string]string{"score": "key", "judge": "step"}
+// Shorthand returns the name in a field's map that a plain value in place of the map stands for:
+// score: review is short for score: {key: review}. It is empty for other fields.
+func Shorthand(field string) string { return shorthand[field] }
+
+var shorthand = map[string]string{"score": "key", "judge": "step", "retry": "attempts", "request_retry": "attempts"}
 
 // nested is a value in maps, on one line.
 func nested(names []string, value string) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 )
 
 // Field is how a form asks for a field.
@@ -15,6 +16,25 @@ type Field struct {
 	Types []definition.Type `json:"types,omitzero"` // nil: every agent
 	Root  bool              `json:"root,omitzero"`
 	Doc   string            `json:"doc"`
+	Control
+	// Parts are the names in it, if it can be a map. Short is the one that a plain value stands for.
+	Parts []Part `json:"parts,omitzero"`
+	Short string `json:"short,omitzero"`
+	// Keyed says that it is a map of maps: people choose the names, and each has the parts.
+	Keyed bool `json:"keyed,omitzero"`
+}
+
+// Part is a name in a field that can be a map.
+type Part struct {
+	Name string `json:"name"`
+	Doc  string `json:"doc"`
+	Control
+	// Needed says that the map has to have it.
+	Needed bool `json:"needed,omitzero"`
+}
+
+// Control says what a value can be, and so what a form shows for it.
+type Control struct {
 	// Value says in words what it can be.
 	Value string `json:"value"`
 	// Choices are the words that it can be; Bool says that it is true or false, Text that it is a
@@ -23,17 +43,18 @@ type Field struct {
 	Bool    bool     `json:"bool,omitzero"`
 	Text    bool     `json:"text,omitzero"`
 	Long    bool     `json:"long,omitzero"`
-	Parts   []Part   `json:"parts,omitzero"`
 }
 
-// Part is a name in a field that can be a map.
-type Part struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	Doc   string `json:"doc"`
-	// Needed says that the map has to have it.
-	Needed bool `json:"needed,omitzero"`
+func controlOf(name, value string) Control {
+	c := Control{Value: value, Text: value == "text" || value == "name", Bool: value == "true or false", Long: slices.Contains(long, name)}
+	if name == "type" || oneWord(value) {
+		c.Choices = choices(value)
+	}
+	return c
 }
+
+// keyed are the fields that are maps of maps.
+var keyed = []string{"inputs", "prices"}
 
 // long are the texts that people write in lines.
 var long = []string{"instructions", "text", "question", "goal", "query", "stdin"}
@@ -42,16 +63,12 @@ var long = []string{"instructions", "text", "question", "goal", "query", "stdin"
 func Fields() []Field {
 	var out []Field
 	for _, f := range definition.Fields() {
-		v := f.Value()
 		ff := Field{
-			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Value: v,
-			Text: v == "text" || v == "name", Bool: v == "true or false", Long: slices.Contains(long, f.Name),
-		}
-		if f.Name == "type" || oneWord(v) {
-			ff.Choices = choices(v)
+			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Control: controlOf(f.Name, f.Value()),
+			Short: edit.Shorthand(f.Name), Keyed: slices.Contains(keyed, f.Name),
 		}
 		for _, p := range f.Parts() {
-			ff.Parts = append(ff.Parts, Part{p.Name, p.Value, p.Doc, p.Needed})
+			ff.Parts = append(ff.Parts, Part{p.Name, p.Doc, controlOf("", p.Value), p.Needed})
 		}
 		out = append(out, ff)
 	}

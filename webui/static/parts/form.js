@@ -59,32 +59,50 @@ function More({ agent, all, skip, ...rest }) {
 // asText is how a value stands in a field of the form.
 const asText = v => (v === undefined ? '' : typeof v === 'string' ? v : typeof v === 'number' || typeof v === 'boolean' ? String(v) : JSON.stringify(v))
 
-// Field is one field: a box to tick, a choice, a line or a text. What was typed is written when one
-// leaves it.
-function Field({ agent, name, all, problems, edit, goto }) {
-  const f = all.find(f => f.name === name)
-  const value = agent.fields[name]
+// Control is what one value is written in: a box to tick, a choice, a line or a text. What was
+// typed is written when one leaves it.
+function Control({ spec, id, value, bad, described, write }) {
   const [text, setText] = useState(asText(value))
   useEffect(() => setText(asText(value)), [asText(value)])
+  const leave = v => v !== asText(value) && write(v)
+  if (spec.bool) return html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => write(e.target.checked ? 'true' : value === undefined ? 'false' : '')} /></span>`
+  if (spec.choices) return html`<select id=${id} aria-describedby=${described} onChange=${e => leave(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${spec.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !spec.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
+  if (spec.long) return html`<textarea id=${id} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)}></textarea>`
+  return html`<input id=${id} class=${spec.text ? '' : 'mono'} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)} onKeyDown=${e => e.key === 'Enter' && leave(e.target.value)} />`
+}
+
+// set is the edit that writes what was typed: texts are quoted where they need it, all else is YAML.
+const set = (spec, at, v) => ({ op: 'set', path: at, ...(spec.text ? { value: v } : { yaml: v }) })
+
+// Field is one field with what it is for and what is wrong with it. One that can be a map has its
+// parts below.
+function Field({ agent, name, all, problems, edit, goto }) {
+  const f = all.find(f => f.name === name)
   if (!f) return null
+  const value = agent.fields[name]
+  const at = path(agent.path, name)
   const id = `f-${agent.path || 'root'}-${name}`.replace(/[^\w-]/g, '_')
-  const mine = problems.filter(p => p.path && p.path === path(agent.path, name))
-  const write = async v => {
-    if (v === text && v === asText(value)) return
-    const at = path(agent.path, name)
-    if (v === '') {
-      if (value !== undefined) await edit([{ op: 'remove', path: at }])
-    } else await edit([{ op: 'set', path: at, ...(f.text ? { value: v } : { yaml: v }) }])
-  }
-  const described = [`${id}-doc`, mine.length && `${id}-bad`].filter(Boolean).join(' ')
+  const within = f.parts && !f.keyed
+  const mine = problems.filter(p => p.path && (p.path === at || (within && p.path.startsWith(at + '.'))))
   const bad = mine.some(p => p.severity === 'error')
-  let control
-  if (f.bool) control = html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => edit([e.target.checked ? { op: 'set', path: path(agent.path, name), value: true } : value === undefined ? { op: 'set', path: path(agent.path, name), value: false } : { op: 'remove', path: path(agent.path, name) }])} /></span>`
-  else if (f.choices) control = html`<select id=${id} aria-describedby=${described} onChange=${e => write(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${f.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !f.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
-  else if (f.long) control = html`<textarea id=${id} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => write(e.target.value)}></textarea>`
-  else control = html`<input id=${id} class=${f.text ? '' : 'mono'} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => write(e.target.value)} onKeyDown=${e => e.key === 'Enter' && write(e.target.value)} />`
-  return html`<label for=${id}>${name.replaceAll('_', ' ')}</label><div class="ctl">${control}<span id=${id + '-doc'} class="doc">${f.doc}</span>
-    ${mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}</div>`
+  const described = [`${id}-doc`, mine.length && `${id}-bad`].filter(Boolean).join(' ')
+  const write = v => (v !== '' ? edit([set(f, at, v)]) : value !== undefined && edit([{ op: 'remove', path: at }]))
+  const isMap = value !== null && typeof value === 'object' && !Array.isArray(value)
+  return html`<label for=${id}>${name.replaceAll('_', ' ')}</label><div class="ctl"><${Control} spec=${f} id=${id} value=${value} bad=${bad} described=${described} write=${write} /><span id=${id + '-doc'} class="doc">${f.doc}</span>
+    ${mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}
+    ${within && (isMap || value === undefined || (f.short && typeof value !== 'object')) && html`<${Parts} f=${f} agent=${agent} at=${at} id=${id} value=${isMap || value === undefined ? value : { [f.short]: value }} open=${isMap} edit=${edit} />`}</div>`
+}
+
+// Parts are the names in a map, each with a control of its own. A plain value becomes a map where
+// it has to.
+function Parts({ f, agent, at, id, value, open, edit }) {
+  const write = (p, v) => {
+    if (v !== '') return edit([{ op: 'fix', path: agent.name, name: `${f.name}.${p.name}`, value: p.text && !/^[A-Za-z_]\w*$/.test(v) ? JSON.stringify(v) : v }])
+    if (value?.[p.name] !== undefined) edit([{ op: 'remove', path: Object.keys(value).length === 1 ? at : `${at}.${p.name}` }])
+  }
+  const named = f.name.replaceAll('_', ' ')
+  return html`<details class="more" open=${open}><summary>${t('parts.of', { name: named })}</summary><div class="fields" role="group" aria-label=${named}>${f.parts.map(p => html`<label key=${p.name} for=${`${id}-${p.name}`}>${p.name.replaceAll('_', ' ')}${p.needed ? ' *' : ''}</label>
+    <div class="ctl" key=${p.name + '-ctl'}><${Control} spec=${p} id=${`${id}-${p.name}`} value=${value?.[p.name]} described=${`${id}-${p.name}-doc`} write=${v => write(p, v)} /><span id=${`${id}-${p.name}-doc`} class="doc">${p.doc}</span></div>`)}</div></details>`
 }
 
 function Steps({ agent, ...props }) {

@@ -274,6 +274,7 @@ export default {
   'order.of': 'Each iteration, in this order',
   'drag.or': 'drag, or',
   'when.it.stops': 'When it stops',
+  'parts.of': 'Parts of {name}',
   'more.fields': 'More fields ({n})',
   'not.set': 'not set',
   moved: '{name} is now step {n}',

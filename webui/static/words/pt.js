@@ -274,6 +274,7 @@ export default {
   'order.of': 'Cada iteração, nesta ordem',
   'drag.or': 'arraste, ou',
   'when.it.stops': 'Quando para',
+  'parts.of': 'Partes de {name}',
   'more.fields': 'Mais campos ({n})',
   'not.set': 'não definido',
   moved: '{name} agora é o passo {n}',
