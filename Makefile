@@ -4,7 +4,7 @@
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## compile everything
@@ -37,6 +37,10 @@ bench: ## run the benchmarks, which are a module of their own
 .PHONY: gates
 gates: ## measure what users do against its goals and floors; ONLY=resume for one row
 	cd bench && go test -run 'TestGates/$(ONLY)' -v -gates -count 1 -timeout 30m
+
+.PHONY: bench-server
+bench-server: ## measure the server and its page under load; ONLY=long for one part
+	cd bench && go test -run 'TestServer/$(ONLY)' -v -server -count 1 -timeout 30m
 
 .PHONY: fmt
 fmt: ## format, and apply go fix
