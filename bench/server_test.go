@@ -273,11 +273,11 @@ func oneRunWatched(t *testing.T, tb *table) {
 	tb.tellLate("ten iterations a second, 200 clients: append to client", h.late)
 }
 
-// 1,000 runs that go on, an iteration a second each, and 200 browsers that watch: as many runs, and
+// 1,000 runs that go on, an iteration each 5 s, and 200 browsers that watch: as many runs, and
 // then the list of all.
 func manyWatched(t *testing.T, tb *table) {
 	dir := newFolder(t)
-	write(t, dir, "slow.yaml", climbing("slow", 100_000, "1s"))
+	write(t, dir, "slow.yaml", climbing("slow", 100_000, "5s"))
 	s := serveFolder(t, dir)
 	alone := s.memory()
 	var ids []string
@@ -289,7 +289,7 @@ func manyWatched(t *testing.T, tb *table) {
 		time.Sleep(time.Duration(seconds) * time.Second)
 		return (s.cpu() - before) / float64(seconds) / 1e7
 	}
-	tb.tell("1,000 runs going on, an iteration a second each", "% of a processor", series{busy(5)})
+	tb.tell("1,000 runs going on, an iteration each 5 s", "% of a processor", series{busy(5)})
 	driven := s.memory()
 	tb.tell("  a run that goes on", "kB", series{(driven - alone) / goingOn}.in(1e3))
 	look := func(what string, paths []string, stamp string) {

@@ -3,9 +3,7 @@
 package progress
 
 import (
-	"cmp"
 	"maps"
-	"slices"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -155,11 +153,8 @@ func (l *Live) stateOf(a *account, pass session.Address, recorded map[string]any
 
 // wholeValue reads a value that an outline has cut; nil if it cannot be read.
 func (l *Live) wholeValue(key string, seq int64) any {
-	i, ok := slices.BinarySearchFunc(l.log, seq, func(ev *session.Event, seq int64) int {
-		return cmp.Compare(ev.Seq, seq)
-	})
-	if !ok || l.Whole == nil {
+	if l.Whole == nil {
 		return nil
 	}
-	return l.Whole.of(l.log[i]).Actions.StateDelta[key]
+	return l.Whole(&session.Event{Seq: seq, Omitted: 1}).Actions.StateDelta[key]
 }

@@ -3,6 +3,7 @@
 package progress
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -44,10 +45,7 @@ func (l *Live) Tree() *Tree { return &l.tree }
 // Add takes the next event. The first event decides which invocation l follows; events of others
 // are ignored. Pieces of a streamed answer may be added too.
 func (l *Live) Add(ev *session.Event) {
-	if l.invocation == "" {
-		l.invocation = ev.InvocationID
-	}
-	if ev.InvocationID != l.invocation {
+	if !l.follows(ev) {
 		return
 	}
 	now := l.clock(ev)
@@ -74,6 +72,24 @@ func (l *Live) Add(ev *session.Event) {
 		}
 	}
 	l.tree.Now = now
+}
+
+// AddOnce is Add for whoever knows whether the event counts: one that a later event supersedes does
+// not, and only its time is taken. l keeps no event then. When one comes that supersedes others, begin
+// again with a new Live.
+func (l *Live) AddOnce(ev *session.Event, counts bool) {
+	switch {
+	case !l.follows(ev):
+	case counts:
+		l.fold(ev, l.clock(ev))
+	default:
+		l.tree.Now = l.clock(ev)
+	}
+}
+
+func (l *Live) follows(ev *session.Event) bool {
+	l.invocation = cmp.Or(l.invocation, ev.InvocationID)
+	return ev.InvocationID == l.invocation
 }
 
 // clock is the time of an event, on the run's own clock. It never goes back.

@@ -3,9 +3,11 @@
 package progress
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // maxText bounds what a tree keeps of what a step says, in bytes.
@@ -56,6 +58,22 @@ func (l *Live) hear(ev *session.Event) {
 		})
 	}
 	s.Text = s.said // pieces that were streamed are in it now
+}
+
+// Said is what a step says by its events: all of its last attempt, one paragraph for each message.
+// [Step.Text] may have only a part of it.
+func Said(events []*session.Event) string {
+	var said []string
+	for _, ev := range events {
+		if ev.Mark != nil {
+			if ev.Mark.Kind == mark.KindStepStarted {
+				said = nil
+			}
+		} else if text := wordsFor(ev); text != "" && ev.Author != "user" && !ev.Partial {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, "\n\n")
 }
 
 // bounded leaves the end of a text that is too long: that is what is new.

@@ -88,18 +88,21 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 		return s.tell(r, c, f, "", nil)
 	}
 	lang := languageOf(r)
-	return s.tell(r, c, f, "snapshot", func() ([]byte, int64, error) { return f.snapshot(lang) })
+	return s.tell(r, c, f, "snapshot", func(old time.Duration) (shown, error) { return f.snapshot(lang, old) })
 }
 
 // tell keeps a stream open, for as long as the client listens: it sends the events that the client
-// lacks and, each time that the run has changed, what whole makes of it, under a name. A nil whole is
-// for events alone.
-func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func() ([]byte, int64, error)) error {
+// lacks and, each time that the run has changed, what whole makes of it, under a name; all clients get
+// the same, at most ten times a second. A nil whole is for events alone.
+func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func(old time.Duration) (shown, error)) error {
 	leave, err := s.place()
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if !c.quiet {
+		defer f.read()()
+	}
 	h := c.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -111,7 +114,6 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
 	var told int64 = -1
-	var at time.Time
 	for {
 		version, changed, err := c.catchUp(r.Context(), f)
 		if err != nil {
@@ -121,22 +123,23 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 			return nil
 		}
 		var later <-chan time.Time
-		if whole != nil && version != told {
-			if wait := snapshotEvery - time.Since(at); wait > 0 {
-				later = time.After(wait)
-			} else {
-				text, seq, err := whole()
-				if err != nil {
-					return nil
-				}
+		if whole != nil && version > told {
+			now, err := whole(snapshotEvery)
+			if err != nil {
+				return nil
+			}
+			if now.version > told {
 				head := "event: " + name + "\n"
 				if c.quiet {
-					head += "id: " + strconv.FormatInt(seq, 10) + "\n"
+					head += "id: " + strconv.FormatInt(now.seq, 10) + "\n"
 				}
-				if err := c.write([]byte(head), []byte("data: "), text, []byte("\n\n")); err != nil {
+				if err := c.write([]byte(head), []byte("data: "), now.text, []byte("\n\n")); err != nil {
 					return nil
 				}
-				told, at = version, time.Now()
+				told = now.version
+			}
+			if told < version {
+				later = time.After(snapshotEvery - time.Since(now.at))
 			}
 		}
 		if later != nil {
@@ -285,6 +288,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.leave()
+	defer f.read()()
 	follow := isSet(r.URL.Query(), "follow")
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	c := &client{s: s, w: w, seen: seen, format: ndjson}

@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -32,22 +31,29 @@ type feed struct {
 	version int64         // counts changes
 	err     error         // why the run is not followed
 	seq     int64         // of the last event that was told
-	folded  int64         // of the last event in the folds
+	readers int           // of events; without any, ring is empty
 	ring    []line        // the last events
 	size    int           // of ring, in bytes
 
+	folds
+	status   string // as the log and the lease say
+	drivenBy string
+	parent   *mark.RunParent
+
+	shown map[shownKey]shown
+}
+
+// folds are what the events of a run come to. Each event is folded once; none is kept but the last.
+type folds struct {
+	folded     int64 // the number of the last event
 	invocation string
 	live       *progress.Live
 	sees       *progress.Watch
+	page       runpage.Page
+	whole      *runlog.Wholes   // reads what the folds have in outline
 	last       []*session.Event // a few of the last events, for a summary
 	began      time.Time
-	status     string // as the log and the lease say
-	drivenBy   string
 
-	shown map[shownKey]shown
-
-	page             runpage.Page
-	parent           *mark.RunParent
 	name, definition string
 }
 
@@ -57,10 +63,11 @@ type shownKey struct {
 	lang progress.Language
 }
 
-// shown is what was made of a version.
+// shown is what was made of a version of the run, up to an event.
 type shown struct {
-	text    []byte
-	version int64
+	text         []byte
+	version, seq int64
+	at           time.Time
 }
 
 // line is an event as clients get it.
@@ -71,8 +78,10 @@ type line struct {
 
 // What a feed keeps.
 const (
-	ringMost    = 4 << 20 // bytes
+	ringMost    = 1 << 20 // bytes
 	lastMost    = 64      // events
+	wholeMost   = 8 << 20 // bytes of long texts that a fold has, and
+	wholeEvents = 4096    // the events in which they are looked for
 	linger      = 30 * time.Second
 	standsEvery = 2 * time.Second
 )
@@ -201,73 +210,106 @@ func (f *feed) tell() {
 	f.changed = make(chan struct{})
 }
 
-// fold reads the whole log.
+// fold reads the whole log, once. Of long texts the folds get the newest.
 func (f *feed) fold(ctx context.Context) error {
-	log, err := runlog.Read(ctx, f.s.cfg.Service, f.s.key(f.id))
-	if errors.Is(err, runlog.ErrNoEvents) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.live, f.sees = new(progress.Live), new(progress.Watch)
-		f.page = runpage.Page{Live: f.live, Watch: f.sees}
-		return nil
-	}
+	one, err := f.s.session(ctx, f.id, 0)
 	if err != nil {
 		return err
 	}
-	live, sees := &progress.Live{Whole: log.Wholes.Of}, &progress.Watch{Fold: progress.Fold{Whole: log.Wholes.Of}}
-	last := progress.LastRun(log.Events)
-	for ev := range log.Wholes.Recent(last) {
-		live.Add(ev)
+	view, whole := session.ViewOf(one), &runlog.Wholes{Fetch: f.view}
+	now := folds{live: &progress.Live{Whole: whole.Of}, sees: &progress.Watch{Fold: progress.Fold{Whole: whole.Of}}, whole: whole}
+	now.page = runpage.Page{Live: now.live, Watch: now.sees}
+	if n := view.Log().Len(); n > 0 {
+		now.invocation = view.Log().At(n - 1).InvocationID
 	}
-	shown := runpage.Page{Live: live, Watch: sees}
-	for _, ev := range session.Current(last) {
-		sees.Add(ev)
-		shown.Add(ev)
+	gone := view.Superseded()
+	take := func(ev *session.Event) { now.put(f.s, ev, !gone.Has(ev.Seq)) }
+	var behind []*session.Event // those of the newest with a long text, and what follows them
+	var texts int64
+	for ev := range view.Outline() {
+		ev = ev.Outlined()
+		behind = append(behind, ev)
+		for texts += ev.Omitted; len(behind) > 0 && (behind[0].Omitted == 0 || texts > wholeMost || len(behind) > wholeEvents); behind = behind[1:] {
+			texts -= behind[0].Omitted
+			take(behind[0])
+		}
 	}
-	if log.Wholes.Err != nil {
-		return log.Wholes.Err
+	for _, ev := range behind {
+		take(view.Whole(ev))
+	}
+	if err := view.Err(); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.live, f.sees, f.invocation, f.began = live, sees, last[0].InvocationID, last[0].Timestamp
-	f.page = shown
-	f.begun(last)
-	f.last = slices.Clone(last[max(0, len(last)-lastMost):])
-	if f.folded = log.Events[len(log.Events)-1].Seq; f.seq == 0 {
+	if f.folds = now; f.seq == 0 {
 		f.seq = f.folded
 	}
 	return nil
 }
 
+// view fetches the session of the run.
+func (f *feed) view(ctx context.Context) (*session.View, error) {
+	one, err := f.s.session(ctx, f.id, 0)
+	if err != nil {
+		return nil, err
+	}
+	return session.ViewOf(one), nil
+}
+
+// put takes the next event of the log. One that is superseded does not count.
+func (f *folds) put(s *Server, ev *session.Event, counts bool) {
+	f.folded = ev.Seq
+	f.page.Wrote(ev)
+	if ev.InvocationID != f.invocation {
+		return
+	}
+	if f.began.IsZero() {
+		f.began = ev.Timestamp
+	}
+	if f.last = append(f.last, ev); len(f.last) > 2*lastMost {
+		f.last = slices.Clone(f.last[lastMost:])
+	}
+	f.live.AddOnce(ev, counts)
+	if !counts {
+		return
+	}
+	f.sees.Add(ev)
+	f.page.Add(ev)
+	if f.name == "" {
+		f.begun(s, ev)
+	}
+}
+
 // add takes the next event. If it makes others count no more, or begins another run, the log is
 // folded again.
 func (f *feed) add(ctx context.Context, ev *session.Event) error {
-	text, err := encoded(ev)
-	if err != nil {
-		return err
-	}
-	again := ev.InvocationID != f.invocation || ev.Mark.Supersedes() != nil
+	f.mu.Lock()
+	again, read := ev.InvocationID != f.invocation || ev.Mark.Supersedes() != nil, f.readers > 0
+	f.mu.Unlock()
 	if again {
 		if err := f.fold(ctx); err != nil {
 			return err
 		}
 	}
-	run := ev.Mark != nil && ev.Actions.StateDelta[mark.KeyRun] != nil
-	f.mu.Lock()
-	if !again && ev.Seq > f.folded {
-		f.folded = ev.Seq
-		f.live.Add(ev)
-		f.sees.Add(ev)
-		f.page.Add(ev)
-		if f.name == "" {
-			f.begun([]*session.Event{ev})
-		}
-		if f.last = append(f.last, ev); len(f.last) > 2*lastMost {
-			f.last = slices.Clone(f.last[len(f.last)-lastMost:])
+	var text []byte
+	if read {
+		var err error
+		if text, err = encoded(ev); err != nil {
+			return err
 		}
 	}
+	run := ev.Mark != nil && ev.Actions.StateDelta[mark.KeyRun] != nil
+	f.mu.Lock()
+	if ev.Seq > f.folded {
+		f.put(f.s, ev, true)
+	}
 	f.seq = ev.Seq
-	f.ring, f.size = append(f.ring, line{ev.Seq, text}), f.size+len(text)
+	if text == nil || f.readers == 0 {
+		f.ring, f.size = nil, 0
+	} else {
+		f.ring, f.size = append(f.ring, line{ev.Seq, text}), f.size+len(text)
+	}
 	for f.size > ringMost && len(f.ring) > 1 {
 		f.size -= len(f.ring[0].text)
 		f.ring = f.ring[1:]
@@ -278,6 +320,20 @@ func (f *feed) add(ctx context.Context, ev *session.Event) error {
 		f.stands(ctx)
 	}
 	return nil
+}
+
+// read says that a client begins to read events; end, that it has ended.
+func (f *feed) read() (end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.readers++
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.readers--; f.readers == 0 {
+			f.ring, f.size = nil, 0
+		}
+	}
 }
 
 // encoded is an event as clients get it.
@@ -392,31 +448,35 @@ const (
 	innerIterations = 5
 )
 
-// made is something about the run as JSON, without secrets. It is made once for each change.
-func (f *feed) made(key shownKey, of func() any) ([]byte, int64, error) {
+// made is something about the run as JSON, without secrets, as it is or as it was no longer ago than
+// that. However many want it, it is made once for a change.
+func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
-		return nil, 0, f.err
+		return shown{}, f.err
 	}
-	if was := f.shown[key]; was.text != nil && was.version == f.version {
-		return was.text, f.folded, nil
+	if was := f.shown[key]; was.text != nil && (was.version == f.version || time.Since(was.at) < old) {
+		return was, nil
 	}
+	at := time.Now()
 	text, err := progress.MarshalJSON(of())
-	if err != nil {
-		return nil, 0, err
+	if err == nil && f.whole.Err != nil {
+		err, *f.whole = f.whole.Err, runlog.Wholes{Fetch: f.view} // the next time it may be there
 	}
-	now := shown{[]byte(masked(string(text))), f.version}
+	if err != nil {
+		return shown{}, err
+	}
 	if f.shown == nil {
 		f.shown = make(map[shownKey]shown)
 	}
-	f.shown[key] = now
-	return now.text, f.folded, nil
+	f.shown[key] = shown{[]byte(masked(string(text))), f.version, f.folded, at}
+	return f.shown[key], nil
 }
 
 // snapshot tells all about the run.
-func (f *feed) snapshot(lang progress.Language) ([]byte, int64, error) {
-	return f.made(shownKey{"snapshot", lang}, func() any {
+func (f *feed) snapshot(lang progress.Language, old time.Duration) (shown, error) {
+	return f.made(shownKey{"snapshot", lang}, old, func() any {
 		sum := progress.Summarize(f.last)
 		if !f.began.IsZero() {
 			sum.Began = f.began

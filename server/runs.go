@@ -152,14 +152,14 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.leave()
-	body, _, err := f.snapshot(languageOf(r))
+	snap, err := f.snapshot(languageOf(r), 0)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Vary", "Accept-Language")
 	w.Header().Set("Content-Type", "application/json")
 	_ = s.inTime(w)
-	_, _ = w.Write(append(slices.Clip(body), '\n'))
+	_, _ = w.Write(append(slices.Clip(snap.text), '\n'))
 	return nil
 }
 

@@ -5,11 +5,13 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -25,40 +27,33 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 	defer f.leave()
 	lang := languageOf(r)
 	if !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-		text, _, err := f.head(lang)
+		head, err := f.head(lang, 0)
 		if err != nil {
 			return err
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = s.inTime(w)
-		_, _ = w.Write(append(text, '\n'))
+		_, _ = w.Write(append(slices.Clip(head.text), '\n'))
 		return nil
 	}
 	c := &client{s: s, w: w, quiet: true}
-	return s.tell(r, c, f, "view", func() ([]byte, int64, error) { return f.head(lang) })
+	return s.tell(r, c, f, "view", func(old time.Duration) (shown, error) { return f.head(lang, old) })
 }
 
 // head is the head of the run's page as JSON.
-func (f *feed) head(lang progress.Language) ([]byte, int64, error) {
-	return f.made(shownKey{"view", lang}, func() any {
+func (f *feed) head(lang progress.Language, old time.Duration) (shown, error) {
+	return f.made(shownKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,
 		})
 	})
 }
 
-// begun takes down from which file of the folder the run was started.
-func (f *feed) begun(events []*session.Event) {
-	for _, ev := range events {
-		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
-			continue
-		}
-		var started mark.RunStarted
-		if ev.Mark.Decode(&started) != nil {
-			return
-		}
-		f.name, f.definition = started.Name, f.s.definitionOf(&started)
-		return
+// begun takes down from which file of the folder the run was started, if that is what the event says.
+func (f *folds) begun(s *Server, ev *session.Event) {
+	var started mark.RunStarted
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&started) == nil {
+		f.name, f.definition = started.Name, s.definitionOf(&started)
 	}
 }
 
@@ -99,11 +94,11 @@ func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 // viewStep is what the page shows of a step, or of an iteration.
 func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	at := session.Address(r.URL.Query().Get("address"))
-	run, err := s.log(r)
+	one, err := s.session(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}
-	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, stored{run}) })
+	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, stored{session.ViewOf(one)}) })
 }
 
 // ofPage answers with something of a run's page, which nobody changes meanwhile.
@@ -132,17 +127,19 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 	return nil
 }
 
-// stored is the log of a run for its page.
-type stored struct{ *runlog.Run }
+// stored is the log of a run for its page, of which it reads what the page asks for.
+type stored struct{ *session.View }
 
-func (l stored) Between(first, last int64) ([]*session.Event, error) {
-	var out []*session.Event
-	for _, ev := range l.Events {
-		if ev.Seq >= first && ev.Seq <= last {
-			out = append(out, l.Wholes.Of(ev))
+func (l stored) Between(first, last int64) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		log := l.Log()
+		before := l.LastSeq() - int64(log.Len()) // that the log has no more
+		for i := max(first-before, 1); i <= last-before && i <= int64(log.Len()); i++ {
+			if !yield(log.At(int(i - 1))) {
+				return
+			}
 		}
 	}
-	return out, l.Wholes.Err
 }
 
 func (l stored) Line(ev *session.Event) string {

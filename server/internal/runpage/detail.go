@@ -3,6 +3,7 @@
 package runpage
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -50,34 +51,30 @@ const (
 	mostEvents = 200
 	mostRaw    = 40
 	mostText   = 64 << 10
+	mostRead   = 2000 // of its events, of which there may be far more in a loop
 )
 
-// Log is where a Detail's events and states come from.
+// Log is where a Detail's events come from.
 type Log interface {
-	// Between yields the events with these numbers, whole.
-	Between(first, last int64) ([]*session.Event, error)
-	// StateAfter is the state after an event.
-	StateAfter(seq int64) map[string]any
+	// Between yields the events with these numbers, whole, and reads no others.
+	Between(first, last int64) iter.Seq[*session.Event]
+	// Err is why events could not be read.
+	Err() error
 	// Line says in words what an event is about; empty if nothing can be said.
 	Line(ev *session.Event) string
 }
 
 // Detail reads what a step or an iteration, such as "refine[3]", was given, said and changed.
 func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
-	first, last, ok := p.Span(at)
+	sp, ok := p.spans[at]
 	if !ok {
 		return nil, &MissingError{"step", at}
 	}
-	events, err := log.Between(first, last)
-	if err != nil {
-		return nil, err
-	}
-	d := &Detail{Address: at, Events: []Entry{}, Raw: []any{}}
-	for _, ev := range events {
+	d := &Detail{Address: at, Events: []Entry{}, Raw: []any{}, EventsTotal: sp.events}
+	for ev := range log.Between(sp.first, min(sp.last, sp.first+mostRead-1)) {
 		if !ev.Address.Under(at) {
 			continue
 		}
-		d.EventsTotal++
 		if len(d.Raw) < mostRaw {
 			d.Raw = append(d.Raw, ev)
 		}
@@ -90,22 +87,66 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 	}
 	t := p.Live.Tree()
 	if s := find(t, at); s != nil {
-		d.Output, d.Error = s.Text, s.Error
+		d.Output, d.Error = p.said(s, log), s.Error
 		if u := s.Usage(); u.Calls > 0 {
 			d.InputTokens, d.OutputTokens = &u.InputTokens, &u.OutputTokens
 			d.Cost, _ = costOf(u)
 		}
-		p.against(t, at, d)
+		p.against(t, at, d, log)
 	}
 	if len(d.Output) > mostText {
 		d.Output, d.Shortened, d.Words = shorten(d.Output, mostText/4), true, nil
 	}
-	d.Changes = progress.Diff(log.StateAfter(first-1), log.StateAfter(last))
-	return d, nil
+	d.Changes = p.changes(sp, log)
+	return d, log.Err()
+}
+
+// said is what a step says, from the log: of what an old one said the tree may have the beginning only.
+func (p *Page) said(s *progress.Step, log Log) string {
+	sp, ok := p.spans[s.Address]
+	if !ok || s.Status == progress.StatusRunning || sp.last-sp.first >= mostRead {
+		return s.Text
+	}
+	var own []*session.Event
+	for ev := range log.Between(sp.first, sp.last) {
+		if ev.Address == s.Address {
+			own = append(own, ev)
+		}
+	}
+	return progress.Said(own)
+}
+
+// changes are the state keys that were written from one event to another, with their values before
+// and after. It reads these values, and none between.
+func (p *Page) changes(sp span, log Log) []progress.Change {
+	before, after := make(map[string]any), make(map[string]any)
+	value := func(state map[string]any, key string, seq int64) {
+		for ev := range log.Between(seq, seq) {
+			if v := ev.Actions.StateDelta[key]; v != nil {
+				state[key] = v
+			}
+		}
+	}
+	newest := make(map[string]int64) // of the keys of several iterations the newest counts
+	for at, seqs := range p.writes {
+		i, _ := slices.BinarySearch(seqs, sp.first)
+		j, _ := slices.BinarySearch(seqs, sp.last+1)
+		if i == j || newest[at.key] > seqs[j-1] {
+			continue
+		}
+		newest[at.key] = seqs[j-1]
+		delete(before, at.key)
+		delete(after, at.key)
+		if i > 0 {
+			value(before, at.key, seqs[i-1])
+		}
+		value(after, at.key, seqs[j-1])
+	}
+	return progress.Diff(before, after)
 }
 
 // against finds what the step said in the iteration from which this one was written.
-func (p *Page) against(t *progress.Tree, at session.Address, d *Detail) {
+func (p *Page) against(t *progress.Tree, at session.Address, d *Detail, log Log) {
 	l := find(t, at.Parent())
 	if l == nil || l.Loop == nil {
 		return
@@ -119,8 +160,11 @@ func (p *Page) against(t *progress.Tree, at session.Address, d *Detail) {
 				continue
 			}
 			for _, s := range before.Steps {
-				if s.Name == at.Agent() && s.Text != "" && d.Output != "" && len(s.Text)+len(d.Output) < mostText {
-					d.Words, d.Against = progress.DiffWords(s.Text, d.Output), before.Number
+				if s.Name != at.Agent() || s.Text == "" || d.Output == "" {
+					continue
+				}
+				if was := p.said(s, log); len(was)+len(d.Output) < mostText {
+					d.Words, d.Against = progress.DiffWords(was, d.Output), before.Number
 				}
 			}
 		}

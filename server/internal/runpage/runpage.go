@@ -9,6 +9,7 @@
 //		p.Live.Add(ev)
 //		p.Watch.Add(ev)
 //		p.Add(ev)
+//		p.Wrote(ev)
 //	}
 //	head := p.Head(runpage.Standing{Status: "running"})
 package runpage
@@ -26,7 +27,7 @@ import (
 )
 
 // Page follows one run. Live and Watch are folds of the same events, which it reads; it keeps what
-// they do not. It is not safe for concurrent use.
+// they do not, and no event. It is not safe for concurrent use.
 type Page struct {
 	Live  *progress.Live
 	Watch *progress.Watch
@@ -37,10 +38,20 @@ type Page struct {
 	asked   []question
 	error   string
 	spans   map[session.Address]span
+	writes  map[slot][]int64
 }
 
-// span is where in the log the events of a step are.
-type span struct{ first, last int64 }
+// slot is a state key. One that lives as long as an iteration is another one in each.
+type slot struct {
+	pass session.Address
+	key  string
+}
+
+// span is where in the log the events of a step are, and of those below it, and how many they are.
+type span struct {
+	first, last int64
+	events      int
+}
 
 // question is one that is open.
 type question struct {
@@ -69,11 +80,29 @@ func (p *Page) Add(ev *session.Event) {
 		if !ok {
 			s.first = ev.Seq
 		}
-		s.last = max(s.last, ev.Seq)
+		s.last, s.events = max(s.last, ev.Seq), s.events+1
 		p.spans[at] = s
 	}
 	if ev.Mark != nil {
 		p.mark(ev)
+	}
+}
+
+// Wrote takes down which state keys an event has written. It is for each event of the session, also
+// for those of earlier runs and those that count no more: the state is made of all.
+func (p *Page) Wrote(ev *session.Event) {
+	for key := range ev.Actions.StateDelta {
+		if strings.HasPrefix(key, session.KeyPrefixTemp) || strings.HasPrefix(key, mark.KeyPrefix) {
+			continue
+		}
+		at := slot{key: key}
+		if strings.HasPrefix(key, session.KeyPrefixIteration) {
+			at.pass = ev.Address[:strings.LastIndexByte(string(ev.Address), ']')+1]
+		}
+		if p.writes == nil {
+			p.writes = make(map[slot][]int64)
+		}
+		p.writes[at] = append(p.writes[at], ev.Seq)
 	}
 }
 
@@ -118,12 +147,6 @@ func (p *Page) mark(ev *session.Event) {
 
 // Seq is the number of the last event that the page has.
 func (p *Page) Seq() int64 { return p.seq }
-
-// Span returns the numbers of the first and the last event of a step and of what is below it.
-func (p *Page) Span(at session.Address) (first, last int64, ok bool) {
-	s, ok := p.spans[at]
-	return s.first, s.last, ok
-}
 
 // Standing is what is known of a run besides its log.
 type Standing struct {

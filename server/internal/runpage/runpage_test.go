@@ -3,9 +3,12 @@
 package runpage_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -81,22 +84,23 @@ func (p *page) take(ev *session.Event) {
 	p.Live.Add(ev)
 	p.Watch.Add(ev)
 	p.Add(ev)
+	p.Wrote(ev)
 }
 
 // log is that of a run, in memory.
 type log []*session.Event
 
-func (l log) Between(first, last int64) ([]*session.Event, error) {
-	var out []*session.Event
-	for _, ev := range l {
-		if ev.Seq >= first && ev.Seq <= last {
-			out = append(out, ev)
+func (l log) Between(first, last int64) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		for _, ev := range l {
+			if ev.Seq >= first && ev.Seq <= last && !yield(ev) {
+				return
+			}
 		}
 	}
-	return out, nil
 }
 
-func (l log) StateAfter(seq int64) map[string]any { return progress.StateAfter(nil, l, seq, nil) }
+func (l log) Err() error { return nil }
 
 func (l log) Line(ev *session.Event) string { return fmt.Sprint(ev.Author, " ", ev.Seq) }
 
@@ -185,6 +189,25 @@ func TestDetail(t *testing.T) {
 	whole, err := p.Detail("outer[2]", log(events))
 	if err != nil || len(whole.Changes) < 3 {
 		t.Errorf("iteration 2 changed %+v, %v", whole, err)
+	}
+	// What changed is the difference of the states before and after, wherever somebody looks.
+	at := map[session.Address]bool{}
+	for _, ev := range events {
+		for a := ev.Address; a != ""; a = a.Parent() {
+			at[a] = true
+		}
+	}
+	for a := range at {
+		first, last := int64(0), int64(0)
+		for _, ev := range session.Current(events) {
+			if ev.Address.Under(a) {
+				first, last = cmp.Or(first, ev.Seq), ev.Seq
+			}
+		}
+		want := progress.Diff(progress.StateAfter(nil, events, first-1, nil), progress.StateAfter(nil, events, last, nil))
+		if d, err := p.Detail(a, log(events)); err != nil || !reflect.DeepEqual(d.Changes, want) {
+			t.Errorf("%s changed %+v, want %+v; %v", a, d.Changes, want, err)
+		}
 	}
 	if _, err := p.Detail("outer[9]/write", log(events)); err == nil {
 		t.Error("a step that is not there has a detail")
