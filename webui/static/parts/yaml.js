@@ -15,7 +15,7 @@ export function Yaml({ text, problems, onChange, onCursor, label, handle }) {
   useEffect(() => {
     let over = false
     load().then(cm => {
-      if (over) return
+      if (over || !box.current) return
       const root = box.current.shadowRoot || box.current.attachShadow({ mode: 'open' })
       view.current = editor(cm, root, text, label, now)
       if (handle) handle.current = {
