@@ -80,6 +80,8 @@ export function Chart({ loop, axis, selected, onSelect }) {
   const best = scored.find(p => p.best)
   const crowded = scored.length * 14 > width
   const labelled = at => !crowded || at.best || at.provisional || at === scored[0] || at.number === selected || (at.undone && scored.length * 30 < width)
+  // A text over the last point would stand on the barline.
+  const beside = at => loop.stop && at.number === loop.stop.iteration
   const columns = []
   if (p.time) {
     for (const v of ticks(0, p.span / 1e9, Math.max(2, Math.floor(width / 110)))) {
@@ -107,6 +109,7 @@ export function Chart({ loop, axis, selected, onSelect }) {
   const tab = focus < 0 ? scored.length - 1 : Math.min(focus, scored.length - 1)
   const plateau = loop.plateau
   const likely = !p.time && forecast?.predictable && forecast.iterations
+  const atLimit = !p.time && loop.stop && loop.stop.iteration === loop.max_iterations
   const lastNumber = points.length ? points[points.length - 1].number - (points[points.length - 1].running ? 1 : 0) : 0
   const band = !p.time && forecast?.predictable ? forecast.band || [] : []
   const cone = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.high)}`).join('L') + 'L' + [...band].reverse().map(b => `${x(b.iteration)} ${y(b.low)}`).join('L') + 'Z' : ''
@@ -120,11 +123,11 @@ export function Chart({ loop, axis, selected, onSelect }) {
       ${plateau && !p.time && html`<path class="plat" d=${`M${x(plateau.from)} ${foot - 8}v5H${x(plateau.to)}v-5`} />`}
       ${loop.target !== undefined && html`<line class="tgt" x1=${p.left - 14} x2=${width - p.right + 12} y1=${y(loop.target)} y2=${y(loop.target)} /><text class="good halo" x=${width < 480 ? width - 4 : width - p.right + 16} y=${y(loop.target) + (width < 480 ? -6 : 4)} text-anchor=${width < 480 ? 'end' : 'start'}>${t('target', { target: number(loop.target) })}</text>`}
       ${cone && html`<path class="cone" d=${cone} /><path class="mid" d=${mid} />`}
-      ${!p.time && loop.max_iterations > 0 && loop.max_iterations <= p.shownTo && html`<${Barline} x=${x(loop.max_iterations)} top=${p.top - 4} bottom=${foot} kind="lim" faint label=${t('limit', { n: loop.max_iterations })} />`}
+      ${!p.time && loop.max_iterations > 0 && loop.max_iterations <= p.shownTo && !atLimit && html`<${Barline} x=${x(loop.max_iterations)} top=${p.top - 4} bottom=${foot} kind="lim" faint label=${t('limit', { n: loop.max_iterations })} />`}
       ${likely > 0 && html`<${Barline} x=${x(lastNumber + forecast.iterations)} top=${p.top - 4} bottom=${foot} kind="ghost" faint label=${t('likely.stop', { n: lastNumber + forecast.iterations })} />`}
-      ${loop.stop && scored.length > 0 && html`<${Barline} x=${(p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10} top=${p.top - 4} bottom=${foot} kind=${loop.stop.kind} />`}
+      ${loop.stop && scored.length > 0 && html`<${Barline} x=${(p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10} top=${p.top - 4} bottom=${foot} kind=${loop.stop.kind} label=${atLimit ? t('limit', { n: loop.max_iterations }) : null} />`}
       ${lines}
-      ${scored.map(at => labelled(at) && html`<text key=${'t' + at.number} aria-hidden="true" class=${'halo v ' + (at.best ? 'good' : at.undone ? 'warn' : at.provisional ? 'now' : '')} x=${x(at)} y=${at.undone ? y(at.score) + 24 : y(at.score) - 14} text-anchor="middle">
+      ${scored.map(at => labelled(at) && html`<text key=${'t' + at.number} aria-hidden="true" class=${'halo v ' + (at.best ? 'good' : at.undone ? 'warn' : at.provisional ? 'now' : '')} x=${x(at) + (beside(at) ? 8 : 0)} y=${at.undone ? y(at.score) + 24 : y(at.score) - 14} text-anchor=${beside(at) ? 'end' : 'middle'}>
           ${at.best ? t('chart.best', { score: number(at.score) }) : at.undone ? t('chart.undone', { score: number(at.score) }) : at.provisional ? t('chart.sofar', { score: number(at.score) }) : number(at.score)}</text>`)}
       ${scored.map((at, i) => html`<g key=${at.number} role="button" tabindex=${i === tab ? 0 : -1} aria-label=${described(at)} aria-pressed=${at.number === selected} onFocus=${() => setFocus(i)} onKeyDown=${e => move(e, i)} onClick=${() => onSelect(at.number)}>
         ${at.noise > 0 && !crowded && html`<path class="whisk" d=${`M${x(at) - 3} ${y(at.score + at.noise / 2)}h6m-3 0V${y(at.score - at.noise / 2)}m-3 0h6`} />`}
