@@ -4,7 +4,6 @@ package definition
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -18,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -290,10 +290,10 @@ func (a *Agent) Shown() string {
 	return a.Name
 }
 
-var hexColor = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
+var hexColor = lazyregexp.New(`^#[0-9A-Fa-f]{6}$`)
 
 func colorShape() shape {
-	hex := &jsonschema.Schema{Type: "string", Pattern: hexColor.String(), Title: `"#rrggbb"`}
+	hex := &jsonschema.Schema{Type: "string", Pattern: hexColor().String(), Title: `"#rrggbb"`}
 	return either(oneOf(colors...), hex)
 }
 
@@ -318,14 +318,14 @@ func (r *reader) displayName(n *source.Node, _ string) (string, bool) {
 
 func (r *reader) color(n *source.Node, _ string) (string, bool) {
 	text, ok := r.text(n, "color")
-	if !ok || slices.Contains(colors, text) || hexColor.MatchString(text) {
+	if !ok || slices.Contains(colors, text) || hexColor().MatchString(text) {
 		return text, ok
 	}
 	hint := "the colors are " + strings.Join(colors, ", ") + `, or "#rrggbb"`
-	if short := []rune(text); len(short) == 4 && hexColor.MatchString("#000"+text[1:]) {
+	if short := []rune(text); len(short) == 4 && hexColor().MatchString("#000"+text[1:]) {
 		hint = strings.ToLower(`write "#` + string([]rune{short[1], short[1], short[2], short[2], short[3], short[3]}) +
 			`"`)
-	} else if hexColor.MatchString("#" + text) {
+	} else if hexColor().MatchString("#" + text) {
 		hint = `write "#` + text + `"`
 	}
 	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, "%q", hint)

@@ -84,7 +84,7 @@ var callbackParts = parts[Callback]{rows: []row[Callback]{
 
 // variableShape is the name of an environment variable that holds a secret.
 func variableShape() shape {
-	return &jsonschema.Schema{Type: "string", Pattern: variable.String(),
+	return &jsonschema.Schema{Type: "string", Pattern: variable().String(),
 		Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text"}
 }
 
@@ -159,7 +159,7 @@ const secretPrefix = "whsec_"
 // variableName reads the name of an environment variable.
 func (r *reader) variableName(n *source.Node, what string) (string, bool) {
 	text, ok := r.text(n, what)
-	if ok && (!variable.MatchString(text) || strings.HasPrefix(text, secretPrefix)) {
+	if ok && (!variable().MatchString(text) || strings.HasPrefix(text, secretPrefix)) {
 		r.report(r.src.Of(n), CodeValue, "%s must be the name of an environment variable", what).
 			Hint = "put the secret into a variable, such as HOOK_SECRET, and its name here"
 		return "", false

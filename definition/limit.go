@@ -5,7 +5,6 @@ package definition
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -191,11 +191,11 @@ func moreTime(need float64) string {
 }
 
 // longTime is a time as Go writes it.
-var longTime = regexp.MustCompile(`\b([0-9]+h)?[0-9]+m0s\b`)
+var longTime = lazyregexp.New(`\b([0-9]+h)?[0-9]+m0s\b`)
 
 // briefWords is a message with its times as people write them.
 func briefWords(msg string) string {
-	return longTime.ReplaceAllStringFunc(msg, func(s string) string {
+	return longTime().ReplaceAllStringFunc(msg, func(s string) string {
 		d, err := time.ParseDuration(s)
 		if err != nil {
 			return s

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )
@@ -80,7 +80,7 @@ func (r *reader) mcp(a *Agent, field string, n *source.Node) *MCP {
 }
 
 // variable is what the name of an environment variable can be.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func mcpEnvShape() shape {
 	variables := list(text())
@@ -105,7 +105,7 @@ func takesMCPEnv(p place, n *source.Node, m *MCP) (ok bool) {
 		}
 		name, value, set := strings.Cut(text, "=")
 		switch {
-		case !variable.MatchString(name):
+		case !variable().MatchString(name):
 			p.report(p.src.Of(item), CodeValue, "%q is not the name of an environment variable", name).Hint = "write NAME to pass it on, or NAME=value"
 		case set:
 			if m.Env == nil {
@@ -143,7 +143,7 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 		c.report(a.at(field+".headers"), CodeConflict, "headers belong to a url")
 	case len(m.Command) == 0 && (m.Env != nil || m.PassEnv != nil):
 		c.report(a.at(field+".env"), CodeConflict, "env belongs to a command")
-	case m.Prefix != "" && !toolName.MatchString(m.Prefix):
+	case m.Prefix != "" && !toolName().MatchString(m.Prefix):
 		c.report(a.at(field+".prefix"), CodeTool, "the name of a tool cannot begin with %q: "+toolNameRule, m.Prefix)
 	default:
 		c.confirm(a, field, m)

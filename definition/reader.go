@@ -5,13 +5,13 @@ package definition
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // reader reads the values of one file.
@@ -198,13 +198,13 @@ func (l *loader) hint(text string) {
 }
 
 // leadingZero is a number that YAML 1.1 reads in base 8, and a person in base 10.
-var leadingZero = regexp.MustCompile(`^([-+]?)0+([0-9]+)$`)
+var leadingZero = lazyregexp.New(`^([-+]?)0+([0-9]+)$`)
 
 // ambiguous reports a number with a leading zero: 010 is 8 to some readers of YAML
 // and 10 to others.
 func (r *reader) ambiguous(n *source.Node, what string) bool {
 	n = source.Deref(n)
-	m := leadingZero.FindStringSubmatch(n.Value)
+	m := leadingZero().FindStringSubmatch(n.Value)
 	if n.Kind != source.Scalar || m == nil || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
 		return false
 	}
@@ -280,7 +280,7 @@ func (r *reader) duration(n *source.Node, what string) (time.Duration, bool) {
 }
 
 // spelledOut is a time with its unit in words.
-var spelledOut = regexp.MustCompile(`^\s*([0-9]+) *(ms|milli|s|m|h|d)[a-z]*\s*$`)
+var spelledOut = lazyregexp.New(`^\s*([0-9]+) *(ms|milli|s|m|h|d)[a-z]*\s*$`)
 
 // longest says what bounds a time. Each unit has as many digits as never come to
 // more than Go's durations can be.
@@ -288,7 +288,7 @@ const longest = "the longest times are 99999h, or 1000000000 seconds as a number
 
 // durationHint is how a time that a person has written in words is written.
 func durationHint(text string) string {
-	m := spelledOut.FindStringSubmatch(strings.ToLower(text))
+	m := spelledOut().FindStringSubmatch(strings.ToLower(text))
 	if m == nil {
 		return ""
 	}
@@ -300,13 +300,13 @@ func durationHint(text string) string {
 		days, _ := strconv.Atoi(m[1])
 		better = fmt.Sprintf("%dh", 24*days)
 	}
-	if !spans.MatchString(better) {
+	if !spans().MatchString(better) {
 		return longest
 	}
 	return "write " + better
 }
 
-var spans = regexp.MustCompile(spanPattern)
+var spans = lazyregexp.New(spanPattern)
 
 // spanOf is the time that a value is: text as the schema has it, or a number of
 // seconds. It may be nothing, or negative.
@@ -326,7 +326,7 @@ func spanOf(n *source.Node) (time.Duration, bool) {
 	if rest, negative := strings.CutPrefix(text, "-"); negative {
 		text, sign = rest, -1
 	}
-	if !source.PlainText(n) || !spans.MatchString(text) {
+	if !source.PlainText(n) || !spans().MatchString(text) {
 		return 0, false
 	}
 	if d, err := time.ParseDuration(text); err == nil {
@@ -374,8 +374,8 @@ func (r *reader) size(n *source.Node, what string) (int64, bool) {
 		return v, true
 	}
 	r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
-	if m := spelledSize.FindStringSubmatch(strings.ToLower(n.Value)); m != nil {
-		if better := m[1] + strings.ToUpper(m[2]) + "B"; sizes.MatchString(better) {
+	if m := spelledSize().FindStringSubmatch(strings.ToLower(n.Value)); m != nil {
+		if better := m[1] + strings.ToUpper(m[2]) + "B"; sizes().MatchString(better) {
 			r.hint("write " + better)
 		}
 	}
@@ -386,12 +386,12 @@ func (r *reader) size(n *source.Node, what string) (int64, bool) {
 }
 
 // spelledSize is a number of bytes with its unit in words.
-var spelledSize = regexp.MustCompile(`^\s*([0-9]+) *([kmg])(ilo|ega|iga)?( ?bytes?)?\s*$`)
+var spelledSize = lazyregexp.New(`^\s*([0-9]+) *([kmg])(ilo|ega|iga)?( ?bytes?)?\s*$`)
 
-var sizes = regexp.MustCompile(sizePattern)
+var sizes = lazyregexp.New(sizePattern)
 
 func parseSize(s string) (int64, bool) {
-	if !sizes.MatchString(s) || !strings.ContainsAny(s, "123456789") {
+	if !sizes().MatchString(s) || !strings.ContainsAny(s, "123456789") {
 		return 0, false
 	}
 	s = strings.ToUpper(strings.TrimSpace(s))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -434,7 +434,7 @@ func taskErrors(err error) []error {
 func fileWord(name string) string {
 	word, own := map[string]string{"Args": "command", "Header": "headers", "BodyJSON": "body"}[name]
 	if !own {
-		word = strings.ToLower(wordEnds.ReplaceAllString(name, "${1}_$2"))
+		word = strings.ToLower(wordEnds().ReplaceAllString(name, "${1}_$2"))
 	}
 	if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == word && word != "name" }) {
 		return ""
@@ -443,15 +443,15 @@ func fileWord(name string) string {
 }
 
 var (
-	wordEnds    = regexp.MustCompile(`([a-z]|OK)([A-Z])`)
-	configName  = regexp.MustCompile(`\b[A-Z]\w*`)
-	configField = regexp.MustCompile(`^([A-Z]\w*)(?:\[("(?:[^"\\]|\\.)*"|\d+)\])?(: )?`)
+	wordEnds    = lazyregexp.New(`([a-z]|OK)([A-Z])`)
+	configName  = lazyregexp.New(`\b[A-Z]\w*`)
+	configField = lazyregexp.New(`^([A-Z]\w*)(?:\[("(?:[^"\\]|\\.)*"|\d+)\])?(: )?`)
 )
 
 // splitField cuts the field off an error of taskagent, such as `Set["n"]: …`,
 // and gives it in the words of a file.
 func splitField(msg string) (field, rest string) {
-	m := configField.FindStringSubmatch(msg)
+	m := configField().FindStringSubmatch(msg)
 	if m == nil {
 		return "", msg
 	}
@@ -470,7 +470,7 @@ func splitField(msg string) (field, rest string) {
 }
 
 func inFileWords(msg string) string {
-	return configName.ReplaceAllStringFunc(msg, func(name string) string {
+	return configName().ReplaceAllStringFunc(msg, func(name string) string {
 		if name == "JSON" { // not the field
 			return name
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/agenttool"
@@ -103,7 +103,7 @@ func (r *reader) function(a *Agent, field string, n *source.Node, name string) {
 	switch {
 	case isExit(name):
 		r.report(r.src.Of(n), CodeTool, "%s is not a function", name).Hint = "write its name alone"
-	case !toolName.MatchString(name):
+	case !toolName().MatchString(name):
 		r.report(r.src.Of(n), CodeTool, "%q cannot be the name of a function: "+toolNameRule, name)
 	default:
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Func: name, field: field})
@@ -222,7 +222,7 @@ func (c *checker) agentTool(a *Agent) {
 	switch {
 	case a.Name == exitlooptool.Name || a.Name == exitlooptool.Alias:
 		c.report(a.at("name"), CodeTool, "the tool %q has the name of the exit tool", a.Name)
-	case !toolName.MatchString(a.Name) && vocabulary.AgentName(a.Name) == "":
+	case !toolName().MatchString(a.Name) && vocabulary.AgentName(a.Name) == "":
 		c.report(a.at("name"), CodeTool, "the tool %q cannot have that name: "+toolNameRule, a.Name)
 	case a.Description == "":
 		c.warn(a.at("name"), CodeTool, "the tool %q has no description: the model cannot know what it is for", a.Name)
@@ -230,7 +230,7 @@ func (c *checker) agentTool(a *Agent) {
 }
 
 // toolName is what every provider lets the name of a tool be.
-var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+var toolName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 const toolNameRule = "providers take ASCII letters, digits, _ and -, at most 64"
 

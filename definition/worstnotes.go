@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -140,8 +140,8 @@ func (w *WorstCase) roomNote(l *loader, a *Agent) {
 		out = min(out, int64(a.LLM.MaxTokens))
 	}
 	var in int64
-	if text := a.LLM.Instructions; !sections.MatchString(text) {
-		in = (int64(len(placeholders.ReplaceAllString(text, ""))) + 2) / 3 // as a run reckons before the first answer
+	if text := a.LLM.Instructions; !sections().MatchString(text) {
+		in = (int64(len(placeholders().ReplaceAllString(text, ""))) + 2) / 3 // as a run reckons before the first answer
 	}
 	price, priced := w.of.price(a)
 	for _, b := range w.of.budgetsOn(a) {
@@ -159,8 +159,8 @@ func (w *WorstCase) roomNote(l *loader, a *Agent) {
 
 // placeholders, and texts between sections, may stand for nothing.
 var (
-	placeholders = regexp.MustCompile(`\{\{?[^{}]*\}\}?`)
-	sections     = regexp.MustCompile(`\{\{[#^]`)
+	placeholders = lazyregexp.New(`\{\{?[^{}]*\}\}?`)
+	sections     = lazyregexp.New(`\{\{[#^]`)
 )
 
 // besideNote says that branches which are meant to work at once wait for each other,

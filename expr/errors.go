@@ -5,13 +5,14 @@ package expr
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // Error is one mistake in an expression.
@@ -59,7 +60,7 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("%s has no key %q", e.Path, e.Key)
 }
 
-var undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'.*`)
+var undeclared = lazyregexp.New(`^undeclared reference to '([^']*)'.*`)
 
 func compileErrors(issues *cel.Issues, env *cel.Env, vars []Var) Errors {
 	var out Errors
@@ -68,7 +69,7 @@ func compileErrors(issues *cel.Issues, env *cel.Env, vars []Var) Errors {
 		if syntax, ok := strings.CutPrefix(msg, "Syntax error: "); ok {
 			return Errors{syntaxError(issues.Errors(), e, syntax)}
 		}
-		if m := undeclared.FindStringSubmatch(msg); m != nil {
+		if m := undeclared().FindStringSubmatch(msg); m != nil {
 			msg = fmt.Sprintf("nothing is called %q", m[1])
 			if near := Nearest(m[1], names(env, vars)); near != "" {
 				msg += fmt.Sprintf(" (did you mean %q?)", near)

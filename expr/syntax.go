@@ -4,27 +4,28 @@ package expr
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/common"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // CEL's grammar words what it cannot read in two ways, and goes on: after a quote
 // that is missing nothing is what it was meant to be, and each character of the
 // rest may be an error of its own. So a source has one error of syntax.
 var (
-	noToken    = regexp.MustCompile(`(?s)^token recognition error at: '(.*)'$`)
-	unexpected = regexp.MustCompile(`(?s)^(?:mismatched input|extraneous input|no viable alternative at input|missing .* at) '(.*?)'(?: expecting .*)?$`)
+	noToken    = lazyregexp.New(`(?s)^token recognition error at: '(.*)'$`)
+	unexpected = lazyregexp.New(`(?s)^(?:mismatched input|extraneous input|no viable alternative at input|missing .* at) '(.*?)'(?: expecting .*)?$`)
 )
 
 // syntaxError is what is wrong with a source that cannot be read: a quote that is
 // missing if there is one, else the first thing that was found.
 func syntaxError(all []*common.Error, first *common.Error, msg string) *Error {
 	for _, e := range all {
-		if m := noToken.FindStringSubmatch(strings.TrimPrefix(e.Message, "Syntax error: ")); m != nil && isQuote(m[1]) {
+		if m := noToken().FindStringSubmatch(strings.TrimPrefix(e.Message, "Syntax error: ")); m != nil && isQuote(m[1]) {
 			return at(e, "the text that begins here does not end: a quote is missing, or one too many (write "+
 				"'it\\'s' for it's)")
 		}
@@ -48,14 +49,14 @@ var instead = map[rune]string{
 }
 
 func syntaxWords(msg string) string {
-	if m := noToken.FindStringSubmatch(msg); m != nil {
+	if m := noToken().FindStringSubmatch(msg); m != nil {
 		r, _ := utf8.DecodeRuneInString(m[1])
 		if better := instead[r]; better != "" {
 			return fmt.Sprintf("%q is nothing in an expression: %s", r, better)
 		}
 		return fmt.Sprintf("%q is nothing in an expression", r)
 	}
-	m := unexpected.FindStringSubmatch(msg)
+	m := unexpected().FindStringSubmatch(msg)
 	switch {
 	case m == nil:
 		return clean(msg)

@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // ErrNoNumber says that a text holds no number.
@@ -20,14 +21,14 @@ var ErrNoNumber = errors.New("no number in the text")
 // ErrNoJSON says that a text holds no JSON.
 var ErrNoJSON = errors.New("no JSON in the text")
 
-var numberPattern = regexp.MustCompile(`[-+−]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
+var numberPattern = lazyregexp.New(`[-+−]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
 
 // Number returns the first number in a text. A number at the end of a word (the 4 of GPT-4, the 1
 // of F1) is skipped, so "F1: 0.83" is 0.83; "1,234.5" is 1234.5, and a comma before one or two
 // digits is a decimal comma, so "Nota: 7,5" is 7.5. Without a number it returns [ErrNoNumber].
 func Number(text string) (float64, error) {
 	for from := 0; from < len(text); {
-		loc := numberPattern.FindStringIndex(text[from:])
+		loc := numberPattern().FindStringIndex(text[from:])
 		if loc == nil {
 			break
 		}

@@ -4,12 +4,12 @@ package loop
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // maxSpoken is how many bytes of a judge's words are looked at.
@@ -28,7 +28,7 @@ func spoken(text string) (float64, error) {
 	tiers := [3][]float64{}
 	var labels [][]int
 	if slices.ContainsFunc(labelParts, func(part string) bool { return strings.Contains(lower, part) }) {
-		labels = labelled.FindAllStringSubmatchIndex(text, -1)
+		labels = labelled().FindAllStringSubmatchIndex(text, -1)
 	}
 	for _, m := range labels {
 		tier := 2
@@ -48,14 +48,14 @@ func spoken(text string) (float64, error) {
 		}
 	}
 	bare := strings.TrimLeft(text, decoration)
-	begins := bare != "" && strings.ContainsRune("+-.0123456789", rune(bare[0])) && !listed.MatchString(bare)
-	if begins && !counts.MatchString(bare) {
+	begins := bare != "" && strings.ContainsRune("+-.0123456789", rune(bare[0])) && !listed().MatchString(bare)
+	if begins && !counts().MatchString(bare) {
 		return expr.Number(bare)
 	}
 	var found []float64
 	var parts [][]int
 	if strings.Contains(lower, "/") || strings.Contains(lower, "out of") {
-		parts = fractions.FindAllStringIndex(text, -1)
+		parts = fractions().FindAllStringIndex(text, -1)
 	}
 	for _, m := range parts {
 		if m[1] < len(text) && text[m[1]] == '/' || m[0] > 0 && text[m[0]-1] == '/' { // a date
@@ -90,16 +90,16 @@ const (
 )
 
 var (
-	labelled = regexp.MustCompile(`(?i)\b(?:(overall|final|total)\s+)?(?:score|rating|grade|nota|pontuação)[\s*_"'` +
+	labelled = lazyregexp.New(`(?i)\b(?:(overall|final|total)\s+)?(?:score|rating|grade|nota|pontuação)[\s*_"'` +
 		"`" + `]*(?:[:=]|is|of)[\s*_"'` + "`" + `]*([-+−]?[.]?[0-9])`)
-	fractions = regexp.MustCompile(`(?i)[-+−]?[0-9]+(?:[.,][0-9]+)?\s*(?:/|out of)\s*(?:5|10|20|100)\b`)
+	fractions = lazyregexp.New(`(?i)[-+−]?[0-9]+(?:[.,][0-9]+)?\s*(?:/|out of)\s*(?:5|10|20|100)\b`)
 	// labelParts are in the words of labelled, however their letters are written: one of
 	// them is in a text that has a label. Most long texts have none, and to find that out
 	// by the expression takes a hundred times as long.
 	labelParts = []string{"core", "ating", "grade", "nota", "pontua"}
 
-	listed = regexp.MustCompile(`^[0-9]+[.)]\s+\S`)
-	counts = regexp.MustCompile(`^[-+−]?[0-9.,]+\s+[\pL]`)
+	listed = lazyregexp.New(`^[0-9]+[.)]\s+\S`)
+	counts = lazyregexp.New(`^[-+−]?[0-9.,]+\s+[\pL]`)
 )
 
 // excerpt is the beginning of a text, on one line.

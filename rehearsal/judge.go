@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
@@ -70,7 +70,7 @@ func (s *bench) noiseOf(l *definition.Agent) noise {
 	r := s.ScaleOf(l)
 	if sc := l.Loop.Score; sc.Target == nil && sc.DimensionTarget == nil {
 		for _, src := range study.ExpressionsOf(l.Loop.StopWhen) {
-			if m := awaitsScore.FindStringSubmatch(src); m != nil {
+			if m := awaitsScore().FindStringSubmatch(src); m != nil {
 				if x, err := strconv.ParseFloat(m[1], 64); err == nil {
 					r.Goal = x
 				}
@@ -103,8 +103,8 @@ func (l luck) rare(share float64) bool {
 
 // Conditions that read the score, and that compare it with a number.
 var (
-	readsScore  = regexp.MustCompile(`(^|[^.\w])scores?\b`)
-	awaitsScore = regexp.MustCompile(`(?:^|[^.\w])score\s*[<>]=?\s*(-?[0-9]+(?:\.[0-9]+)?)`)
+	readsScore  = lazyregexp.New(`(^|[^.\w])scores?\b`)
+	awaitsScore = lazyregexp.New(`(?:^|[^.\w])score\s*[<>]=?\s*(-?[0-9]+(?:\.[0-9]+)?)`)
 )
 
 // toss plays a loop often, with a judge by the rules that are given.
@@ -112,7 +112,7 @@ func (s *bench) toss(l *definition.Agent, t *stage.Take, n noise, judge *loop.Ju
 	plan, sc := *s.Plans[l.Name], *l.Loop.Score
 	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = stage.NoiseKey, "", "", "", judge
 	plan.Score = &sc
-	byScore := slices.ContainsFunc(study.ExpressionsOf(l.Loop.StopWhen), readsScore.MatchString)
+	byScore := slices.ContainsFunc(study.ExpressionsOf(l.Loop.StopWhen), readsScore().MatchString)
 	dims := sc.Dimensions
 	if dims == nil && sc.DimensionTarget != nil {
 		dims = []string{"all"}

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
@@ -244,7 +244,7 @@ func withoutNumbers(l study.Line) study.Line {
 	if json.Unmarshal([]byte(l.Words), &v) == nil {
 		l.Words = strings.ReplaceAll(study.Encode(eachNumber(v, notNumber)), `"`+notNumber+`"`, "NaN")
 	} else if !strings.HasPrefix(l.Words, "Words of ") {
-		if at := numeral.FindStringIndex(l.Words); at != nil {
+		if at := numeral().FindStringIndex(l.Words); at != nil {
 			l.Words = l.Words[:at[0]] + "NaN" + l.Words[at[1]:]
 		}
 	}
@@ -258,7 +258,7 @@ func withoutNumbers(l study.Line) study.Line {
 
 const notNumber = "not a number"
 
-var numeral = regexp.MustCompile(`[-+]?[0-9]+(?:\.[0-9]+)?`)
+var numeral = lazyregexp.New(`[-+]?[0-9]+(?:\.[0-9]+)?`)
 
 // eachNumber is a value with something else in place of each number.
 func eachNumber(v any, other any) any {

@@ -12,10 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // folder holds the definitions. Nothing outside it is read or written, whatever names and links say.
@@ -35,10 +36,10 @@ func openFolder(dir string) (*folder, error) {
 func (f *folder) close() error { return f.root.Close() }
 
 // nameOf is what a definition can be called: a word, in a path and in a file system.
-var nameOf = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+var nameOf = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 func checkName(name string) error {
-	if !nameOf.MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
+	if !nameOf().MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
 		return bad("%q cannot be the name of a definition: use up to 63 letters, digits and _ . -", name)
 	}
 	return nil

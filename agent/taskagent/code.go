@@ -5,15 +5,15 @@ package taskagent
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/interpreter"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
 
 // onePlaceholder is an argument that is a value and nothing else.
-var onePlaceholder = regexp.MustCompile(`^\{\{\{?&?\s*[^{}#^/!&\s]+\s*\}?\}\}$`)
+var onePlaceholder = lazyregexp.New(`^\{\{\{?&?\s*[^{}#^/!&\s]+\s*\}?\}\}$`)
 
 var errPart = errors.New("a value may only be a whole argument; give it one of its own, " +
 	`or join the parts in a script: sh -c 'cat "$1/$2"' sh {{a}} {{b}}`)
@@ -34,7 +34,7 @@ func (a *CommandAgent) checkCode(s *source) {
 			return
 		case place == interpreter.None:
 			a.refuse(s, fmt.Sprintf("Args[%d]", i), err)
-		case place == interpreter.Whole && !onePlaceholder.MatchString(strings.TrimSpace(a.cfg.Args[i])):
+		case place == interpreter.Whole && !onePlaceholder().MatchString(strings.TrimSpace(a.cfg.Args[i])):
 			a.refuse(s, fmt.Sprintf("Args[%d]", i), errPart)
 		}
 	}

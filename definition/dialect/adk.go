@@ -6,11 +6,11 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // adkReader reads Agent Config, a file for each agent.
@@ -153,7 +153,7 @@ func (r *adkReader) class(a *agent, v value) (definition.Type, bool) {
 	return "", false
 }
 
-var pythonName = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_]*$`)
+var pythonName = lazyregexp.New(`^[\p{L}_][\p{L}\p{N}_]*$`)
 
 func (r *adkReader) name(a *agent, v value) {
 	switch {
@@ -162,7 +162,7 @@ func (r *adkReader) name(a *agent, v value) {
 	case a.was == "user":
 		r.fail(v.at(), a.was, "name", `an agent cannot be named "user": that name stands for the person`)
 	case cleanName(a.was) != a.was: // a name of its own is told when all are known
-	case !pythonName.MatchString(a.was):
+	case !pythonName().MatchString(a.was):
 		r.add(Mapped, v.at(), a.was, "name", "", "ADK for Python refuses it: there it is an identifier, of letters, "+
 			"digits and _")
 	default:

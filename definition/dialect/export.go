@@ -5,13 +5,13 @@ package dialect
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -460,12 +460,12 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 	if sections {
 		e.dropped(at(a, "instructions"), a.Name, "sections {{#key}}…{{/key}}", "say in words when it applies",
 			"ADK has no sections, so their text is always there")
-		return sectionTag.ReplaceAllString(b.String(), "")
+		return sectionTag().ReplaceAllString(b.String(), "")
 	}
 	return b.String()
 }
 
-var sectionTag = regexp.MustCompile(`\{\{\s*[#^/][^{}]*\}\}`)
+var sectionTag = lazyregexp.New(`\{\{\s*[#^/][^{}]*\}\}`)
 
 // adkKey is a key that ADK's braces can name. A dot would make it text there,
 // which the model would see.

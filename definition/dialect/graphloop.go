@@ -202,7 +202,7 @@ type lazy func() string
 
 // stateKey is how an expression names the output key of an agent.
 func stateKey(a *agent) string {
-	if plainName.MatchString(a.outputKey) {
+	if plainName().MatchString(a.outputKey) {
 		return "state." + a.outputKey
 	}
 	return "state[" + strconv.Quote(a.outputKey) + "]"

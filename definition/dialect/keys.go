@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -27,9 +28,9 @@ type keys struct {
 	renamed map[string]string
 }
 
-var plainName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+var plainName = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-var plainKey = regexp.MustCompile(`^(?:(?:app|user|temp|iteration):)?[\p{L}_][\p{L}\p{N}_-]*$`)
+var plainKey = lazyregexp.New(`^(?:(?:app|user|temp|iteration):)?[\p{L}_][\p{L}\p{N}_-]*$`)
 
 // outputKeys makes sure that a key can be one.
 func (i *importer) outputKeys(root *agent) *keys {
@@ -49,7 +50,7 @@ func (i *importer) outputKeys(root *agent) *keys {
 			a.outputKey = "output_of_" + a.name
 		case slices.Contains(builtIn, was):
 			a.outputKey = "my_" + was
-		case !plainKey.MatchString(was):
+		case !plainKey().MatchString(was):
 			a.outputKey = strings.ReplaceAll(cleanName(was), "-", "_")
 		}
 		if a.outputKey != was {
@@ -188,7 +189,7 @@ func splitKey(name string) (key, rest string) {
 // read notes a key that may need an input.
 func (i *importer) read(a *agent, ref template.Ref, key string, k *keys, need map[string]*readKey) {
 	switch {
-	case k.written[key] || ref.Inner || !plainKey.MatchString(key):
+	case k.written[key] || ref.Inner || !plainKey().MatchString(key):
 		return
 	case strings.HasPrefix(key, "app:") || strings.HasPrefix(key, "user:"):
 		return

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // value is a value of a foreign file.
@@ -115,7 +115,7 @@ func (i *importer) measure(n *yaml.Node, depth int) bool {
 
 // surrogates are how JSON writes a character that needs two escapes. YAML has
 // another way.
-var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+var surrogates = lazyregexp.New(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
 // escaped are the columns, by line, of characters that are 12 long in JSON and 1
 // in the YAML that is read in its place.
@@ -128,7 +128,7 @@ func fromJSON(data []byte) ([]byte, escaped) {
 	var out []byte
 	var at []int
 	done := 0
-	for _, pair := range surrogates.FindAllIndex(data, -1) {
+	for _, pair := range surrogates().FindAllIndex(data, -1) {
 		out = append(out, data[done:pair[0]]...)
 		at = append(at, len(out))
 		out = append(out, paired(data[pair[0]:pair[1]])...)
@@ -345,12 +345,12 @@ func meant(typed string, names []string) string {
 	return ""
 }
 
-var withUnit = regexp.MustCompile(`^\d+(?:\.\d+)?\s*(?:s|m|h)?$`)
+var withUnit = lazyregexp.New(`^\d+(?:\.\d+)?\s*(?:s|m|h)?$`)
 
 // seconds writes a time as a definition does; 300 and 300s are the same.
 func seconds(v value) (string, bool) {
 	text := strings.ReplaceAll(strings.TrimSpace(v.text()), " ", "")
-	if !withUnit.MatchString(text) || strings.Trim(text, "0.smh") == "" {
+	if !withUnit().MatchString(text) || strings.Trim(text, "0.smh") == "" {
 		return "", false
 	}
 	if last := text[len(text)-1]; last >= '0' && last <= '9' {

@@ -4,11 +4,11 @@ package dialect
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // robomotionReader reads the nodes of a flow: agents, and which is connected to
@@ -156,17 +156,17 @@ func (n *robomotionNode) prop(in value, p pair) {
 }
 
 var (
-	sdkPrefix = regexp.MustCompile(`^(?:in|opt|out)([A-Z])`)
-	brackets  = regexp.MustCompile(`\s*\([^)]*\)`)
-	humps     = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+	sdkPrefix = lazyregexp.New(`^(?:in|opt|out)([A-Z])`)
+	brackets  = lazyregexp.New(`\s*\([^)]*\)`)
+	humps     = lazyregexp.New(`([a-z0-9])([A-Z])`)
 )
 
 // label writes "Custom Sub-Agents Order", optSubAgentsOrder and the like in one
 // way.
 func label(key string) string {
-	sdk := sdkPrefix.MatchString(key)
-	key = sdkPrefix.ReplaceAllString(key, "$1")
-	key = humps.ReplaceAllString(brackets.ReplaceAllString(key, ""), "$1 $2")
+	sdk := sdkPrefix().MatchString(key)
+	key = sdkPrefix().ReplaceAllString(key, "$1")
+	key = humps().ReplaceAllString(brackets().ReplaceAllString(key, ""), "$1 $2")
 	key = strings.Join(strings.FieldsFunc(strings.ToLower(key),
 		func(r rune) bool { return r == ' ' || r == '-' || r == '_' }), " ")
 	switch key {

@@ -5,12 +5,12 @@ package dialect
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // The defaults of a Loop Agent node.
@@ -260,7 +260,7 @@ func (r *robomotionReader) query(a *agent, n *robomotionNode) {
 	r.add(Mapped, a.at, a.was, "initialization", "init_timeout", "30 s, as there, with the same error")
 }
 
-var fileRef = regexp.MustCompile(`\{\{\s*file:([^{}\s]+)\s*\}\}`)
+var fileRef = lazyregexp.New(`\{\{\s*file:([^{}\s]+)\s*\}\}`)
 
 // llm reads an LLM Agent.
 func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
@@ -273,8 +273,8 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	} else if ok {
 		a.tell(p.value.text(), p.value, false)
 		r.mapped(p.at, a.was, "Instructions", "instructions")
-		if fileRef.MatchString(a.instructions) {
-			a.instructions = fileRef.ReplaceAllString(a.instructions, "{{artifact.$1}}")
+		if fileRef().MatchString(a.instructions) {
+			a.instructions = fileRef().ReplaceAllString(a.instructions, "{{artifact.$1}}")
 			r.changed(p.at, a.was, "{{file:…}}", "{{artifact.…}}", "files are artifacts of the session")
 		}
 	}
@@ -351,7 +351,7 @@ func (r *robomotionReader) color(a *agent, p prop) {
 	if text == "grey" {
 		text = "gray"
 	}
-	if !hexColor.MatchString(text) && !slices.Contains(definition.Colors(), text) {
+	if !hexColor().MatchString(text) && !slices.Contains(definition.Colors(), text) {
 		r.dropped(p.at, a.was, "Color", "colors here are "+strings.Join(definition.Colors(), ", ")+` and "#rrggbb"`,
 			"there is no color %s", p.value.what())
 		return
@@ -360,7 +360,7 @@ func (r *robomotionReader) color(a *agent, p prop) {
 	r.mapped(p.at, a.was, "Color", "color")
 }
 
-var hexColor = regexp.MustCompile(`^#[0-9a-f]{6}$`)
+var hexColor = lazyregexp.New(`^#[0-9a-f]{6}$`)
 
 // continues reads Continue On Error.
 func (r *robomotionReader) continues(a *agent, n *robomotionNode) (bool, prop) {

@@ -133,7 +133,7 @@ func unicodeEscape(s string) (r string, n int) {
 		if v, ok := hex(2, 4); ok {
 			return string(v), 4
 		}
-	case surrogates.MatchString(s[:min(len(s), 12)]):
+	case surrogates().MatchString(s[:min(len(s), 12)]):
 		return paired([]byte(s[:12])), 12
 	case strings.HasPrefix(s, `\u{`):
 		if end := strings.IndexByte(s, '}'); end > 3 && end < 11 {

@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // FieldPath writes a path to a value, as [Editor] reads it: texts are keys of maps,
@@ -56,13 +56,13 @@ func (h hop) in(path string) string {
 }
 
 // hopText is the first element of a path.
-var hopText = regexp.MustCompile(`^(?:\.?([^.\[\]"]+)|\[([0-9]{1,9})\]|\[("(?:[^"\\]|\\.)*")\])`)
+var hopText = lazyregexp.New(`^(?:\.?([^.\[\]"]+)|\[([0-9]{1,9})\]|\[("(?:[^"\\]|\\.)*")\])`)
 
 // hops takes a path apart.
 func hops(path string) ([]hop, error) {
 	var all []hop
 	for rest := path; rest != ""; {
-		m := hopText.FindStringSubmatch(rest)
+		m := hopText().FindStringSubmatch(rest)
 		if m == nil || rest[0] == '.' && len(all) == 0 || rest[0] != '.' && rest[0] != '[' && len(all) > 0 {
 			return nil, fmt.Errorf("%q is no path to a field: one is written sub_agents[0].text, or prices[\"a.b\"]",
 				path)

@@ -3,11 +3,11 @@
 package form
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // Option is something that can be written at a place.
@@ -22,8 +22,8 @@ type Option struct {
 }
 
 var (
-	aKey         = regexp.MustCompile(`^(\s*)((?:- +)*)([\w]*):(\s|$)`)
-	placeholders = regexp.MustCompile(`\{\{\s*([\w.]*)$`)
+	aKey         = lazyregexp.New(`^(\s*)((?:- +)*)([\w]*):(\s|$)`)
+	placeholders = lazyregexp.New(`\{\{\s*([\w.]*)$`)
 )
 
 // Complete returns what can be written at a place of a text, whose line and column count from 1.
@@ -35,10 +35,10 @@ func Complete(text string, line, column int) []Option {
 	}
 	runes := []rune(lines[line-1])
 	before := string(runes[:min(max(column-1, 0), len(runes))])
-	if placeholders.MatchString(before) {
+	if placeholders().MatchString(before) {
 		return keys(text)
 	}
-	if m := aKey.FindStringSubmatch(before); m != nil {
+	if m := aKey().FindStringSubmatch(before); m != nil {
 		return values(text, m[3])
 	}
 	if strings.ContainsAny(strings.TrimLeft(before, " -"), ` :"'{[`) {
@@ -90,7 +90,7 @@ func depth(line string) int {
 func siblings(lines []string, at, indent int) (own map[string]string, parent string) {
 	own = make(map[string]string)
 	take := func(l string) (key string, d int, ok bool) {
-		m := aKey.FindStringSubmatch(l)
+		m := aKey().FindStringSubmatch(l)
 		if m == nil {
 			return "", depth(l), false
 		}
@@ -157,7 +157,7 @@ func values(text, name string) []Option {
 	return nil
 }
 
-var written = regexp.MustCompile(`(?m)^\s*(?:- +)?(?:output_key|result_key):\s*([\w-]+)`)
+var written = lazyregexp.New(`(?m)^\s*(?:- +)?(?:output_key|result_key):\s*([\w-]+)`)
 
 // keys are the state keys that a text writes.
 func keys(text string) []Option {
@@ -169,7 +169,7 @@ func keys(text string) []Option {
 			out = append(out, Option{Label: key, Detail: detail, Kind: "variable"})
 		}
 	}
-	for _, m := range written.FindAllStringSubmatch(text, -1) {
+	for _, m := range written().FindAllStringSubmatch(text, -1) {
 		add(m[1], "written by a step")
 	}
 	o := Read("text", []byte(text), definition.Options{})

@@ -15,13 +15,13 @@ package form
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // Outline is what a form shows of a text.
@@ -225,11 +225,11 @@ func field(n *source.Node, name string) *source.Node {
 }
 
 // meant finds what a hint proposes: a word in quotes, or a placeholder.
-var meant = regexp.MustCompile(`did you mean (?:"([^"]+)"|(\{\{[^}]+\}\}))`)
+var meant = lazyregexp.New(`did you mean (?:"([^"]+)"|(\{\{[^}]+\}\}))`)
 
 // FixesOf are the changes that the hint of a problem proposes in its place.
 func FixesOf(p *definition.Problem) []Fix {
-	m := meant.FindStringSubmatch(p.Hint)
+	m := meant().FindStringSubmatch(p.Hint)
 	if m == nil || p.Line == 0 || p.Length == 0 {
 		return nil
 	}

@@ -4,29 +4,30 @@ package credential
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // hidden stands in place of each character of a secret where a line is shown.
 const hidden = "*"
 
 var (
-	nameParts = regexp.MustCompile(`[A-Z]*[a-z0-9]+|[A-Z]+`)
+	nameParts = lazyregexp.New(`[A-Z]*[a-z0-9]+|[A-Z]+`)
 	// tokens are texts that are secrets whatever they are called.
-	tokens = regexp.MustCompile(`(?i:bearer|basic)\s+[A-Za-z0-9+/=._~-]{16,}|\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{6,}|\bAIza[A-Za-z0-9_-]{20,}|\bgh[opsu]_[A-Za-z0-9]{20,}|` +
+	tokens = lazyregexp.New(`(?i:bearer|basic)\s+[A-Za-z0-9+/=._~-]{16,}|\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{6,}|\bAIza[A-Za-z0-9_-]{20,}|\bgh[opsu]_[A-Za-z0-9]{20,}|` +
 		`\bgithub_pat_[A-Za-z0-9_]{20,}|\bxox[abps]-[A-Za-z0-9-]{10,}|\bAKIA[A-Z0-9]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
 	// userInfo is the name and password in an address, queryParts what it asks with.
-	userInfo   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"']*)@`)
-	queryParts = regexp.MustCompile(`([?&;#])([^=?&;#\s"']+)=([^&;#\s"']*)`)
+	userInfo   = lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"']*)@`)
+	queryParts = lazyregexp.New(`([?&;#])([^=?&;#\s"']+)=([^&;#\s"']*)`)
 )
 
 // Named reports whether something of that name is a secret: api_key, apiKey,
 // X-Auth-Token, but not output_key or max_tokens.
 func Named(name string) bool {
 	before := ""
-	for _, word := range nameParts.FindAllString(name[:min(len(name), 200)], -1) {
+	for _, word := range nameParts().FindAllString(name[:min(len(name), 200)], -1) {
 		word = strings.ToLower(word)
 		switch word {
 		case "apikey", "token", "secret", "password", "passwd", "passphrase", "pwd", "auth", "authorization",
@@ -43,10 +44,10 @@ func Named(name string) bool {
 }
 
 // Token reports whether a text has a known kind of key or token in it.
-func Token(text string) bool { return tokens.MatchString(text) }
+func Token(text string) bool { return tokens().MatchString(text) }
 
 // WithoutTokens puts other words in place of known kinds of keys and tokens.
-func WithoutTokens(text, with string) string { return tokens.ReplaceAllString(text, with) }
+func WithoutTokens(text, with string) string { return tokens().ReplaceAllString(text, with) }
 
 // Cleaned is a text without the secrets in the addresses in it: names and
 // passwords are taken out, and with stands in place of keys in a query.
@@ -54,15 +55,15 @@ func Cleaned(text, with string) (_ string, found bool) {
 	if !strings.Contains(text, "://") {
 		return text, false
 	}
-	out := userInfo.ReplaceAllString(text, "$1")
+	out := userInfo().ReplaceAllString(text, "$1")
 	found = out != text
-	out = queryParts.ReplaceAllStringFunc(out, func(part string) string {
-		m := queryParts.FindStringSubmatch(part)
-		if m[3] == "" || m[3] == with || strings.Contains(m[3], "{") && !tokens.MatchString(m[3]) {
+	out = queryParts().ReplaceAllStringFunc(out, func(part string) string {
+		m := queryParts().FindStringSubmatch(part)
+		if m[3] == "" || m[3] == with || strings.Contains(m[3], "{") && !tokens().MatchString(m[3]) {
 			return part
 		}
 		name, err := url.QueryUnescape(m[2])
-		if err != nil || Named(name) || strings.EqualFold(name, "key") || tokens.MatchString(m[3]) {
+		if err != nil || Named(name) || strings.EqualFold(name, "key") || tokens().MatchString(m[3]) {
 			found = true
 			return m[1] + m[2] + "=" + with
 		}
@@ -82,18 +83,18 @@ func Mask(line string, secrets []string) string {
 			}
 		}
 	}
-	line = userInfo.ReplaceAllStringFunc(line, func(s string) string {
-		m := userInfo.FindStringSubmatch(s)
+	line = userInfo().ReplaceAllStringFunc(line, func(s string) string {
+		m := userInfo().FindStringSubmatch(s)
 		return m[1] + mask(m[2]) + "@"
 	})
-	line = queryParts.ReplaceAllStringFunc(line, func(s string) string {
-		m := queryParts.FindStringSubmatch(s)
+	line = queryParts().ReplaceAllStringFunc(line, func(s string) string {
+		m := queryParts().FindStringSubmatch(s)
 		if Named(m[2]) || strings.EqualFold(m[2], "key") {
 			return m[1] + m[2] + "=" + mask(m[3])
 		}
 		return s
 	})
-	return tokens.ReplaceAllStringFunc(line, mask)
+	return tokens().ReplaceAllStringFunc(line, mask)
 }
 
 // breaks reports whether a line ends with a character, for YAML.

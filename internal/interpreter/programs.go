@@ -4,8 +4,9 @@ package interpreter
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // kind is what a program does with its arguments and its standard input.
@@ -56,11 +57,11 @@ func named(lists map[kind]string) map[string]kind {
 }
 
 // version is what may follow the bare name of a program, as in python3.12.
-var version = regexp.MustCompile(`[-.]?[0-9][0-9.]*[a-z]?(\.so[.0-9]*)?$`)
+var version = lazyregexp.New(`[-.]?[0-9][0-9.]*[a-z]?(\.so[.0-9]*)?$`)
 
 // loader is a name of the dynamic loader, which starts the program in its arguments:
 // ld-linux-x86-64.so.2.
-var loader = regexp.MustCompile(`^ld[-_.0-9a-z]*\.so`)
+var loader = lazyregexp.New(`^ld[-_.0-9a-z]*\.so`)
 
 // kindOf is what a program is, by the last part of its path.
 func kindOf(program string) (name string, k kind) {
@@ -71,10 +72,10 @@ func kindOf(program string) (name string, k kind) {
 	if k, known := programs[name]; known {
 		return name, k
 	}
-	if loader.MatchString(name) {
+	if loader().MatchString(name) {
 		return name, launcher
 	}
-	return name, programs[version.ReplaceAllString(name, "")]
+	return name, programs[version().ReplaceAllString(name, "")]
 }
 
 // Variable reports whether a variable of the environment may hold any value: no

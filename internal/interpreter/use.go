@@ -5,9 +5,10 @@ package interpreter
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // Place says what a value may be in an argument.
@@ -83,7 +84,7 @@ func ReadsCode(args []string) error {
 		rest := args[i+1:]
 		code := !slices.ContainsFunc(rest, func(arg string) bool {
 			option := arg == "" || arg[0] == '-' || arg[0] == '+'
-			return !option && !fromStdin(arg) || givesCode.MatchString(arg)
+			return !option && !fromStdin(arg) || givesCode().MatchString(arg)
 		})
 		if code {
 			return fmt.Errorf("%s runs its standard input as code; give it a script", name)
@@ -115,12 +116,12 @@ func fromStdin(arg string) bool {
 var (
 	// shellFlags are options of shells that neither take a value nor read the script
 	// from elsewhere; commandFlags have c among them.
-	shellFlags = regexp.MustCompile(
+	shellFlags = lazyregexp.New(
 		`^[-+][aefhuvxlnkptBCEHPT]+$|^--(norc|noprofile|posix|login|restricted|no-config|no-rcs)$`)
-	commandFlags = regexp.MustCompile(`^-[aefhuvxlnkptBCEHPT]*c$|^-[aefhuvxlnkptBCEHPT]*co$`)
-	shellOption  = regexp.MustCompile(`^[-+][aefhuvxlnkptBCEHPT]*[oO]$`)
-	givesCode    = regexp.MustCompile(`^-[a-zA-Z]*[cemrE]$|^--(eval|execute|run|command)`)
-	pythonFlags  = regexp.MustCompile(`^-[uBEIOsSqRbv]+$`)
+	commandFlags = lazyregexp.New(`^-[aefhuvxlnkptBCEHPT]*c$|^-[aefhuvxlnkptBCEHPT]*co$`)
+	shellOption  = lazyregexp.New(`^[-+][aefhuvxlnkptBCEHPT]*[oO]$`)
+	givesCode    = lazyregexp.New(`^-[a-zA-Z]*[cemrE]$|^--(eval|execute|run|command)`)
+	pythonFlags  = lazyregexp.New(`^-[uBEIOsSqRbv]+$`)
 )
 
 // shellScript is the index of a shell's script, be it a file or the code after -c.
@@ -128,14 +129,14 @@ func shellScript(args []string) int {
 	command := false
 	for i := 1; i < len(args); i++ {
 		switch arg := args[i]; {
-		case commandFlags.MatchString(arg):
+		case commandFlags().MatchString(arg):
 			command = true
 			if strings.HasSuffix(arg, "o") {
 				i++
 			}
-		case shellOption.MatchString(arg):
+		case shellOption().MatchString(arg):
 			i++
-		case shellFlags.MatchString(arg):
+		case shellFlags().MatchString(arg):
 		case arg == "--" && command:
 		case arg == "" || arg[0] == '-' || arg[0] == '+':
 			return -1
@@ -152,7 +153,7 @@ func pythonScript(args []string) int {
 		switch arg := args[i]; {
 		case arg == "-c" && i+1 < len(args):
 			return i + 1
-		case pythonFlags.MatchString(arg):
+		case pythonFlags().MatchString(arg):
 		case arg == "" || arg[0] == '-':
 			return -1
 		default:

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -19,7 +20,7 @@ type rule struct {
 	match, matchRequest *regexp.Regexp
 }
 
-var internalName = regexp.MustCompile(`Your internal name is "([^"]*)"`)
+var internalName = lazyregexp.New(`Your internal name is "([^"]*)"`)
 
 // Take returns the next answer to a request and marks it as given, as GenerateContent does. It is
 // for code that sends the answers in another way, such as a server with a provider's format. Calls
@@ -27,7 +28,7 @@ var internalName = regexp.MustCompile(`Your internal name is "([^"]*)"`)
 func (m *Model) Take(req *model.LLMRequest) (Answer, error) {
 	system := systemText(req)
 	agent := ""
-	if found := internalName.FindStringSubmatch(system); found != nil {
+	if found := internalName().FindStringSubmatch(system); found != nil {
 		agent = found[1]
 	}
 	last, all := lastUserText(req.Contents), ""

@@ -4,15 +4,16 @@ package functiontool
 
 import (
 	"reflect"
-	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 var (
-	typeArguments = regexp.MustCompile(`\[.*\]`)
-	anonymous     = regexp.MustCompile(`^(func|gowrap)?\d+$`) // what the compiler calls a function without a name
-	notInNames    = regexp.MustCompile(`[^A-Za-z0-9]+`)
+	typeArguments = lazyregexp.New(`\[.*\]`)
+	anonymous     = lazyregexp.New(`^(func|gowrap)?\d+$`) // what the compiler calls a function without a name
+	notInNames    = lazyregexp.New(`[^A-Za-z0-9]+`)
 )
 
 // nameOf is a function's name without its package, as a model may call it: Search
@@ -23,11 +24,11 @@ func nameOf(f any) string {
 	if !v.IsValid() || v.IsNil() {
 		return "function"
 	}
-	name := typeArguments.ReplaceAllString(runtime.FuncForPC(v.Pointer()).Name(), "")
+	name := typeArguments().ReplaceAllString(runtime.FuncForPC(v.Pointer()).Name(), "")
 	name = strings.TrimSuffix(name[strings.LastIndex(name, "/")+1:], "-fm")
 	_, name, _ = strings.Cut(name, ".")
-	if last := name[strings.LastIndex(name, ".")+1:]; !anonymous.MatchString(last) {
+	if last := name[strings.LastIndex(name, ".")+1:]; !anonymous().MatchString(last) {
 		name = last
 	}
-	return strings.Trim(notInNames.ReplaceAllString(name, "_"), "_")
+	return strings.Trim(notInNames().ReplaceAllString(name, "_"), "_")
 }

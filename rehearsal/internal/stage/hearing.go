@@ -3,7 +3,6 @@
 package stage
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -30,7 +30,7 @@ func (h *Hearing) note(agent string, req *model.LLMRequest) {
 	if req.Config != nil && req.Config.SystemInstruction != nil {
 		text = texts(req.Config.SystemInstruction)
 	}
-	if !spoken.MatchString(text) {
+	if !spoken().MatchString(text) {
 		for _, c := range req.Contents {
 			text += "\n" + texts(c)
 		}
@@ -58,7 +58,7 @@ func texts(c *genai.Content) string {
 
 // spoken matches what a stand-in says: its name, and the iterations of the loops around it, from
 // the outermost.
-var spoken = regexp.MustCompile(`Words of ([^,\n]+), iteration (\d+(?:\.\d+)*)\.`)
+var spoken = lazyregexp.New(`Words of ([^,\n]+), iteration (\d+(?:\.\d+)*)\.`)
 
 // HeardOf returns the iterations of a loop that an agent was told about. For an agent that asks no
 // model, it returns those that its answer names. The words of an agent in an inner loop count for
@@ -75,7 +75,7 @@ func (s *Stage) HeardOf(h *Hearing, l, agent *definition.Agent, answer string) [
 		depth++
 	}
 	var all []int
-	for _, m := range spoken.FindAllStringSubmatch(text, -1) {
+	for _, m := range spoken().FindAllStringSubmatch(text, -1) {
 		numbers := strings.Split(m[2], ".")
 		if who := s.Agents[m[1]]; who == nil || s.StepIn(who, l) == nil || len(numbers) <= depth {
 			continue

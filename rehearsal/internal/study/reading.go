@@ -3,7 +3,6 @@
 package study
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"cel.dev/cel-go/parser"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -64,11 +64,11 @@ func (r *reading) alias(key string, all []*need) {
 	}
 }
 
-var placeholder = regexp.MustCompile(`\{\{[#^/&]?\s*(?:(?:best|prev|rejected)\.)?([A-Za-z_]\w*)\.([A-Za-z_][\w.]*)\s*\}\}`)
+var placeholder = lazyregexp.New(`\{\{[#^/&]?\s*(?:(?:best|prev|rejected)\.)?([A-Za-z_]\w*)\.([A-Za-z_][\w.]*)\s*\}\}`)
 
 // text reads the placeholders that name fields of a value.
 func (r *reading) text(text string) {
-	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+	for _, m := range placeholder().FindAllStringSubmatch(text, -1) {
 		all := r.keys[m[1]]
 		for name := range strings.SplitSeq(m[2], ".") {
 			all = each(all, func(n *need) *need { return n.field(name) })

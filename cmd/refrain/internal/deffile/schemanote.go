@@ -10,17 +10,17 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // SchemaLine is how a definition says which schema an editor checks it by.
 const SchemaLine = "# yaml-language-server: $schema="
 
 // namedSchema is the schema that one of the first lines of a file names.
-var namedSchema = regexp.MustCompile(`^#\s*yaml-language-server:\s*\$schema=(\S+)`)
+var namedSchema = lazyregexp.New(`^#\s*yaml-language-server:\s*\$schema=(\S+)`)
 
 // NoteSchema says if the copy of the schema that a definition names is missing,
 // or is not this version's: the editor would then say other things than refrain.
@@ -37,7 +37,7 @@ func NoteSchema(w io.Writer, file string) {
 	defer f.Close()
 	lines := bufio.NewScanner(io.LimitReader(f, 4<<10))
 	for n := 1; lines.Scan() && strings.HasPrefix(lines.Text(), "#"); n++ {
-		m := namedSchema.FindStringSubmatch(lines.Text())
+		m := namedSchema().FindStringSubmatch(lines.Text())
 		if m == nil || strings.Contains(m[1], "://") || !filepath.IsLocal(m[1]) {
 			continue
 		}

@@ -10,12 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/postgres"
@@ -71,14 +71,14 @@ func Spec(e *term.Env, spec string) (kind, where string, err error) {
 // userInfo is the name and the password in an address, and passwordIn one in a DSN
 // of words. They are found too where nothing else makes sense.
 var (
-	userInfo   = regexp.MustCompile(`//[^/]*@|//[^@]*@`)
-	passwordIn = regexp.MustCompile(`(?i)((?:password|sslpassword)\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&]+)`)
+	userInfo   = lazyregexp.New(`//[^/]*@|//[^@]*@`)
+	passwordIn = lazyregexp.New(`(?i)((?:password|sslpassword)\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&]+)`)
 )
 
 // withoutPassword is a store, or another address, as it can be shown.
 func withoutPassword(s string) string {
-	s = userInfo.ReplaceAllString(s, "//[secret]@")
-	return passwordIn.ReplaceAllString(s, "${1}[secret]")
+	s = userInfo().ReplaceAllString(s, "//[secret]@")
+	return passwordIn().ReplaceAllString(s, "${1}[secret]")
 }
 
 // postgresConns is how many connections to PostgreSQL a process has at most: of the 97
