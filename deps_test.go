@@ -103,6 +103,7 @@ definition/dialect: agent/llmagent definition expr internal/credential model/pro
 webui:
 server/internal/runpage: loop progress session session/mark
 cmd/refrain: ...
+cmd/refrain/internal/firstgc:
 cmd/refrain/internal/tui: progress loop session
 cmd/refrain/internal/term: definition expr progress
 cmd/refrain/internal/deffile: cmd/refrain/internal/term agent budget definition definition/dialect definition/program session/mark supervisor

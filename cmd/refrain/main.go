@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 
+	_ "github.com/refrain-dev/refrain/cmd/refrain/internal/firstgc" // a short command needs no collection
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 )
 
