@@ -103,12 +103,7 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 	if !c.quiet {
 		defer f.read()()
 	}
-	h := c.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	c.w.WriteHeader(http.StatusOK)
-	if err := c.write([]byte("retry: 1000\n\n")); err != nil {
+	if err := c.begin(); err != nil {
 		return nil
 	}
 	alive := time.NewTicker(beat)
@@ -117,9 +112,7 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 	for {
 		version, changed, err := c.catchUp(r.Context(), f)
 		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				_ = c.write([]byte("event: error\ndata: " + string(quoted(masked(err.Error()))) + "\n\n"))
-			}
+			c.fail(err)
 			return nil
 		}
 		var later <-chan time.Time
@@ -176,6 +169,23 @@ type client struct {
 	quiet  bool  // no events are wanted
 	format func(*bytes.Buffer, int64, []byte)
 	buf    bytes.Buffer
+}
+
+// begin begins a stream of server-sent events.
+func (c *client) begin() error {
+	h := c.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	c.w.WriteHeader(http.StatusOK)
+	return c.write([]byte("retry: 1000\n\n"))
+}
+
+// fail says why a stream ends.
+func (c *client) fail(err error) {
+	if !errors.Is(err, context.Canceled) {
+		_ = c.write([]byte("event: error\ndata: " + string(quoted(masked(err.Error()))) + "\n\n"))
+	}
 }
 
 // sse writes an event for a browser. JSON has no line breaks.

@@ -345,10 +345,11 @@ func encoded(ev *session.Event) ([]byte, error) {
 	return []byte(masked(string(text))), nil
 }
 
-// hear takes an event from the supervisor. Only pieces of answers that are streamed are news: all
-// else comes from the log, from whichever process.
+// hear takes an event from the supervisor. Only pieces of answers that are streamed are news to who
+// follows the run: all else comes from the log, from whichever process.
 func (s *Server) hear(id string, ev *session.Event) {
 	if !ev.Partial {
+		s.list.hear(ev)
 		return
 	}
 	s.mu.Lock()

@@ -3,8 +3,11 @@
 package server_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/refrain-dev/refrain/server"
@@ -52,4 +55,87 @@ func TestAPageReadsTheLogOnce(t *testing.T) {
 			t.Errorf("%d events: a step read %d events, and %d whole", head.Seq, svc.Outlined(), svc.Loaded())
 		}
 	}
+}
+
+// climb is a loop with a score that rises, and ends at its limit.
+const climb = `name: climb
+max_iterations: 6
+state: {n: 0}
+score: {key: height, target: 50.0}
+sub_agents:
+  - {name: count, set: {n: state.n + 1}}
+  - {name: measure, set: {height: "double(state.n)"}}
+`
+
+// drawn is a row with its scores.
+type drawn struct {
+	listed
+	Scores []struct {
+		Score float64
+		Best  bool
+	}
+	Target float64
+}
+
+// U3, M16: who watches the list of runs is told of each change in the runs that were asked for.
+func TestTheListIsLive(t *testing.T) {
+	g := newGate(t)
+	s := open(t, map[string]string{"gated.yaml": g.gated(2), "climb.yaml": climb}, private)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	type page struct{ Runs []drawn }
+	heard := make(chan page, 1000)
+	s.wait(s.run(map[string]any{"definition": "climb"}).Run)
+	var watch sync.WaitGroup
+	stop, end := context.WithCancel(ctx)
+	defer end()
+	for range 20 {
+		watch.Go(func() {
+			s.listen(stop, "/api/v1/runs?status=running&status=completed&scores=1", 0, func(m message) bool {
+				var p page
+				if err := json.Unmarshal([]byte(m.data), &p); err != nil || m.event != "runs" {
+					t.Error(m, err)
+				}
+				heard <- p
+				return true
+			})
+		})
+	}
+	// until waits until every client has heard that a run has a status.
+	until := func(id, status string) (last drawn) {
+		t.Helper()
+		for n := 0; n < 20; {
+			select {
+			case p := <-heard:
+				for _, r := range p.Runs {
+					if r.Run == id && r.Status == status {
+						last = r
+						n++
+					}
+				}
+			case <-ctx.Done():
+				t.Fatalf("the run is not %s", status)
+			}
+		}
+		return last
+	}
+	id := s.run(map[string]any{"definition": "gated"}).Run
+	<-g.came
+	until(id, "running")
+	g.let <- struct{}{}
+	g.let <- struct{}{}
+	until(id, "completed")
+	other := s.run(map[string]any{"definition": "climb"}).Run
+	got := until(other, "completed")
+	if len(got.Scores) != 6 || got.Scores[5].Score != 6 || !got.Scores[5].Best || got.Scores[0].Best || got.Target != 50 {
+		t.Errorf("the row is %+v", got)
+	}
+	end()
+	watch.Wait()
+	var p page
+	s.ok("GET", "/api/v1/runs?scores=1&limit=1", nil, &p)
+	if len(p.Runs) != 1 || len(p.Runs[0].Scores) != 6 {
+		t.Errorf("the list has %+v", p)
+	}
+	s.refused(400, "bad_request", "GET", "/api/v1/runs?limit=none", nil, "Accept", "text/event-stream")
 }

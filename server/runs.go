@@ -5,14 +5,10 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/loop"
@@ -40,90 +36,6 @@ func number(q url.Values, name string, otherwise, least, most int64) (int64, err
 		return 0, bad("%s=%s: give a number of at least %d", name, text, least)
 	}
 	return min(n, most), nil
-}
-
-// listRuns lists the runs, the newest first. status, name, stop_reason and q choose some of them;
-// after is the ID of the last run of the page before.
-func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	limit, err := number(q, "limit", pageSize, 1, pageMost)
-	if err != nil {
-		return err
-	}
-	all, err := runlog.List(r.Context(), s.cfg.Service, s.cfg.AppName, s.cfg.UserID)
-	if err != nil {
-		return err
-	}
-	if after := q.Get("after"); after != "" {
-		i := slices.IndexFunc(all, func(one session.Session) bool { return one.ID() == after })
-		if i < 0 {
-			return bad("after=%s: there is no such run any more; read the list from its beginning", after)
-		}
-		all = all[i+1:]
-	}
-	out := struct {
-		Runs []*runlog.Row `json:"runs"`
-		// Next is what to give as after for the next page; empty at the end.
-		Next string `json:"next,omitempty"`
-	}{Runs: []*runlog.Row{}}
-	want := filter{statuses: q["status"], name: q.Get("definition"), reasons: q["stop_reason"], text: strings.ToLower(q.Get("q"))}
-	for _, one := range all {
-		if !want.mayHave(one) {
-			continue
-		}
-		row, err := runlog.RowOf(r.Context(), s.cfg.Service, one, s.cfg.Dead)
-		if errors.Is(err, session.ErrNotFound) {
-			continue // removed meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		if !want.has(row) {
-			continue
-		}
-		if int64(len(out.Runs)) == limit {
-			out.Next = out.Runs[limit-1].ID
-			break
-		}
-		out.Runs = append(out.Runs, row)
-	}
-	body, err := progress.MarshalJSON(out)
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(body)
-	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
-	w.Header().Set("ETag", tag)
-	w.Header().Set("Cache-Control", "no-cache")
-	if r.Header.Get("If-None-Match") == tag {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = s.inTime(w)
-	_, _ = w.Write(append(body, '\n'))
-	return nil
-}
-
-// filter says which runs somebody wants to see.
-type filter struct {
-	statuses, reasons []string
-	name, text        string
-}
-
-// mayHave leaves out what can be told without a run's log.
-func (f *filter) mayHave(one session.Session) bool {
-	run := session.RunOf(one)
-	if run == nil {
-		return len(f.statuses) == 0 && f.name == "" && len(f.reasons) == 0 && strings.Contains(strings.ToLower(one.ID()), f.text)
-	}
-	fits := len(f.statuses) == 0 || slices.ContainsFunc(f.statuses, func(want string) bool { return runlog.MayHave(run.Status, want) })
-	return fits && (f.name == "" || run.Name == f.name) &&
-		strings.Contains(strings.ToLower(one.ID()+" "+run.Name+" "+run.Error), f.text)
-}
-
-func (f *filter) has(row *runlog.Row) bool {
-	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) && (len(f.reasons) == 0 || slices.Contains(f.reasons, row.StopReason))
 }
 
 // row is a run as a list has it.

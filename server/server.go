@@ -91,6 +91,8 @@ type Server struct {
 	draining atomic.Bool
 	replies  replies
 
+	list *board
+
 	mu    sync.Mutex
 	feeds map[string]*feed
 }
@@ -122,6 +124,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), began: time.Now(),
 		cookie: rand.Text(), closing: make(chan struct{}), feeds: make(map[string]*feed),
 	}
+	s.list = newBoard(s)
 	if s.folder, err = openFolder(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

@@ -50,7 +50,8 @@ const query = values => {
 
 export const api = {
   get: path => json('GET', path),
-  runs: (filter, signal) => json('GET', '/runs' + query(filter), { signal }),
+  runs: filter => json('GET', '/runs' + query(filter)),
+  followRuns: (filter, on, state) => follow('/runs' + query(filter), on, state),
   start: request => json('POST', '/runs', { body: request, headers: once() }),
   scores: id => json('GET', run(id) + '/scores'),
   iterations: (id, loop, from, limit) => json('GET', run(id) + '/view/iterations' + query({ loop, from, limit })),

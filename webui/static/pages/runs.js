@@ -50,33 +50,10 @@ function why(r) {
   return r.stop_reason ? t('reason.' + r.stop_reason) : ''
 }
 
-// Scores draws the scores of a run. They are asked for once for each state of a run, a few at a time.
-const drawn = new Map()
-let queue = Promise.resolve()
+// Scores draws the last scores of a run.
 function Scores({ run: r }) {
-  const key = r.id + r.updated
-  const [, again] = useState(0)
-  useEffect(() => {
-    if (drawn.has(key) || !r.iteration || r.score === undefined) return
-    let gone = false
-    queue = queue.then(async () => {
-      if (gone || drawn.has(key)) return
-      try {
-        const s = await api.scores(r.id)
-        let best
-        for (const p of s.points) if (p.record?.best) best = p.number
-        const list = s.points.slice(-60)
-        drawn.set(key, { target: s.plan?.score?.target, scores: list.map(p => ({ score: p.score, undone: p.rolled_back, best: p.number === best })) })
-      } catch {
-        drawn.set(key, null) // the row says enough without
-      }
-      if (!gone) again(n => n + 1)
-    })
-    return () => (gone = true)
-  }, [key])
-  const got = drawn.get(key)
-  if (!got) return r.score === undefined && r.iteration ? html`<span class="mute small">${t('unscored')}</span>` : ''
-  return html`<${Spark} scores=${got.scores} target=${got.target} end=${r.live ? '' : r.status === 'limit' ? 'warn' : r.status === 'failed' ? 'bad' : r.status === 'completed' ? 'good' : ''} />`
+  if (!r.scores) return r.score === undefined && r.iteration ? html`<span class="mute small">${t('unscored')}</span>` : ''
+  return html`<${Spark} scores=${r.scores} target=${r.target} end=${r.live ? '' : r.status === 'limit' ? 'warn' : r.status === 'failed' ? 'bad' : r.status === 'completed' ? 'good' : ''} />`
 }
 
 function Row({ run: r, focused, onFocus }) {
@@ -101,31 +78,23 @@ export function Runs() {
   const [limit, setLimit] = useState(50)
   const [at, setAt] = useState(-1)
   const search = useRef()
-  const filter = { ...asked[q.status || 'all'], definition: q.definition, q: q.q, limit, ...(q.reason && { stop_reason: q.reason }) }
+  const filter = { ...asked[q.status || 'all'], definition: q.definition, q: q.q, limit, scores: 1, ...(q.reason && { stop_reason: q.reason }) }
   const key = JSON.stringify(filter)
   useEffect(() => {
-    const control = new AbortController()
-    let timer, last
-    const load = async () => {
-      try {
-        const p = await api.runs(filter, control.signal)
-        const text = JSON.stringify(p)
-        if (text !== last) setPage({ ...p, runs: p.runs.map(shown) })
-        last = text
-        setProblem('')
-        link.value = 'live'
-      } catch (e) {
-        if (e.name === 'AbortError') return
-        if (e.status === 401) return lock()
-        if (e.status) setProblem(e.message)
-        link.value = 'off'
-      }
-      timer = setTimeout(load, document.hidden ? 10_000 : 1500)
+    const take = p => {
+      setPage({ ...p, runs: p.runs.map(shown) })
+      setProblem('')
     }
-    load()
+    const stop = api.followRuns(filter, (name, value) => name === 'runs' && take(value), (s, e) => {
+      if (s === 'gone' && e?.status === 401) return lock()
+      if (s === 'gone') setProblem(e?.message || '')
+      link.value = s === 'gone' ? 'off' : s
+    })
+    // Nothing is streamed to a page that cannot be seen; its title says when a run asks.
+    const timer = setInterval(() => document.hidden && api.runs(filter).then(take, () => {}), 10_000)
     return () => {
-      control.abort()
-      clearTimeout(timer)
+      stop()
+      clearInterval(timer)
       link.value = 'idle'
     }
   }, [key])

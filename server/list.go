@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Times and sizes of the list of runs.
+const (
+	listEvery  = time.Second            // between two looks at the store, while somebody watches
+	listSoon   = 200 * time.Millisecond // at least, also if a run begins or ends
+	rowsMost   = 2000                   // that are kept
+	drawMost   = 60                     // scores of a row
+	drawEvents = 640                    // the last events of a run in which they are looked for
+)
+
+// listRuns lists the runs, the newest first. status, name, stop_reason and q choose some of them;
+// after is the ID of the last run of the page before; scores asks for the last scores of each. Who
+// accepts a stream gets the list each time that it has changed.
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	limit, err := number(q, "limit", pageSize, 1, pageMost)
+	if err != nil {
+		return err
+	}
+	want := &filter{
+		statuses: q["status"], name: q.Get("definition"), reasons: q["stop_reason"], text: strings.ToLower(q.Get("q")),
+		after: q.Get("after"), scores: isSet(q, "scores"), limit: int(limit),
+	}
+	w.Header().Set("Vary", "Accept")
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		return s.streamRuns(w, r, q, want)
+	}
+	all, err := runlog.List(r.Context(), s.cfg.Service, s.cfg.AppName, s.cfg.UserID)
+	if err != nil {
+		return err
+	}
+	body, err := s.list.page(r.Context(), all, want, 0)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Cache-Control", "no-cache")
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = s.inTime(w)
+	_, _ = w.Write(append(slices.Clip(body), '\n'))
+	return nil
+}
+
+// streamRuns sends the list as "runs", now and each time that it has changed, as long as the client
+// listens.
+func (s *Server) streamRuns(w http.ResponseWriter, r *http.Request, q url.Values, want *filter) error {
+	leave, err := s.place()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	defer s.list.join()()
+	c := &client{s: s, w: w}
+	if err := c.begin(); err != nil {
+		return nil
+	}
+	alive := time.NewTicker(beat)
+	defer alive.Stop()
+	var told []byte
+	for {
+		text, changed, err := s.list.now(r.Context(), q.Encode(), want)
+		if err != nil {
+			c.fail(err)
+			return nil
+		}
+		if text != nil && !bytes.Equal(text, told) {
+			if c.write([]byte("event: runs\ndata: "), text, []byte("\n\n")) != nil {
+				return nil
+			}
+			told = text
+		}
+		select {
+		case <-changed:
+		case <-alive.C:
+			if c.write([]byte(": alive\n\n")) != nil {
+				return nil
+			}
+		case <-r.Context().Done():
+			return nil
+		case <-s.closing:
+			return nil
+		}
+	}
+}
+
+// filter says which runs somebody wants to see, and what of them.
+type filter struct {
+	statuses, reasons []string
+	name, text, after string
+	scores            bool
+	limit             int
+}
+
+// mayHave leaves out what can be told without a run's log.
+func (f *filter) mayHave(one session.Session) bool {
+	run := session.RunOf(one)
+	if run == nil {
+		return len(f.statuses) == 0 && f.name == "" && len(f.reasons) == 0 && strings.Contains(strings.ToLower(one.ID()), f.text)
+	}
+	fits := len(f.statuses) == 0 || slices.ContainsFunc(f.statuses, func(want string) bool { return runlog.MayHave(run.Status, want) })
+	return fits && (f.name == "" || run.Name == f.name) &&
+		strings.Contains(strings.ToLower(one.ID()+" "+run.Name+" "+run.Error), f.text)
+}
+
+func (f *filter) has(row *runlog.Row) bool {
+	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) && (len(f.reasons) == 0 || slices.Contains(f.reasons, row.StopReason))
+}
+
+// board is the list of runs for all who watch it: the store is read once for all of them, and so is
+// each run that has changed.
+type board struct {
+	s *Server
+
+	making sync.Mutex // held while a page is made
+	rows   map[string]*kept
+	pages  map[string]shown // by the query
+
+	mu      sync.Mutex
+	users   int
+	end     func()
+	wake    chan struct{}
+	version int64 // counts looks at the store
+	looked  bool  // since somebody watches
+	all     []session.Session
+	err     error
+	changed chan struct{} // closed at the next look
+}
+
+func newBoard(s *Server) *board {
+	return &board{s: s, rows: make(map[string]*kept), pages: make(map[string]shown), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+// join begins to watch; leave ends it.
+func (b *board) join() (leave func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.users++; b.users == 1 {
+		b.looked = false
+		ctx, cancel := context.WithCancel(context.Background())
+		var looks sync.WaitGroup
+		looks.Go(func() { b.watch(ctx) })
+		b.end = func() {
+			cancel()
+			looks.Wait()
+		}
+	}
+	return func() {
+		b.mu.Lock()
+		end := b.end
+		b.users--
+		last := b.users == 0
+		b.mu.Unlock()
+		if last {
+			end()
+		}
+	}
+}
+
+// watch looks at the store from time to time, and soon after a run of this process has begun or ended.
+func (b *board) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		all, err := runlog.List(ctx, b.s.cfg.Service, b.s.cfg.AppName, b.s.cfg.UserID)
+		if ctx.Err() == nil {
+			b.mu.Lock()
+			b.all, b.err, b.looked = all, err, true
+			b.version++
+			close(b.changed)
+			b.changed = make(chan struct{})
+			b.mu.Unlock()
+		}
+		soon, late := time.After(listSoon), time.After(listEvery)
+		select {
+		case <-ctx.Done():
+		case <-late:
+		case <-b.wake:
+			select {
+			case <-ctx.Done():
+			case <-soon:
+			}
+		}
+	}
+}
+
+// hear takes an event of a run that this process drives.
+func (b *board) hear(ev *session.Event) {
+	if ev.Mark != nil && ev.Actions.StateDelta[mark.KeyRun] != nil {
+		select {
+		case b.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// now is the page that a query asks for, made once for all who ask the same; nil before the first look.
+// changed is closed when it may have changed.
+func (b *board) now(ctx context.Context, query string, want *filter) (text []byte, changed <-chan struct{}, err error) {
+	b.mu.Lock()
+	all, version, looked, changed, err := b.all, b.version, b.looked, b.changed, b.err
+	b.mu.Unlock()
+	if !looked || err != nil {
+		return nil, changed, err
+	}
+	b.making.Lock()
+	defer b.making.Unlock()
+	if p, ok := b.pages[query]; ok && p.version >= version {
+		return p.text, changed, nil
+	}
+	if text, err = b.make(ctx, all, want, 2*listEvery); err != nil {
+		return nil, nil, err
+	}
+	for other, p := range b.pages {
+		if p.version < version-1 { // nobody asks for it any more
+			delete(b.pages, other)
+		}
+	}
+	b.pages[query] = shown{text: text, version: version}
+	return text, changed, nil
+}
+
+func (b *board) page(ctx context.Context, all []session.Session, want *filter, old time.Duration) ([]byte, error) {
+	b.making.Lock()
+	defer b.making.Unlock()
+	return b.make(ctx, all, want, old)
+}
+
+// make makes a page. Rows of runs that go on may be so old; b.making is held.
+func (b *board) make(ctx context.Context, all []session.Session, want *filter, old time.Duration) ([]byte, error) {
+	if want.after != "" {
+		i := slices.IndexFunc(all, func(one session.Session) bool { return one.ID() == want.after })
+		if i < 0 {
+			return nil, bad("after=%s: there is no such run any more; read the list from its beginning", want.after)
+		}
+		all = all[i+1:]
+	}
+	out := struct {
+		Runs []any `json:"runs"`
+		// Next is what to give as after for the next page; empty at the end.
+		Next string `json:"next,omitempty"`
+	}{Runs: []any{}}
+	last := ""
+	for _, one := range all {
+		if !want.mayHave(one) {
+			continue
+		}
+		k, err := b.row(ctx, one, want.scores, old)
+		if errors.Is(err, session.ErrNotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !want.has(k.row) {
+			continue
+		}
+		if len(out.Runs) == want.limit {
+			out.Next = last
+			break
+		}
+		last = k.row.ID
+		if want.scores {
+			out.Runs = append(out.Runs, drawnRow{k.row, k.drawn.points, k.drawn.target})
+		} else {
+			out.Runs = append(out.Runs, k.row)
+		}
+	}
+	text, err := progress.MarshalJSON(out)
+	return []byte(masked(string(text))), err
+}
+
+// kept is the row of a run as it was when its log had so many events.
+type kept struct {
+	row     *runlog.Row
+	seq     int64
+	updated time.Time
+	at      time.Time
+	drawn   drawing
+}
+
+// drawnRow is a row with its last scores.
+type drawnRow struct {
+	*runlog.Row
+	Scores []drawnScore `json:"scores,omitzero"`
+	Target *float64     `json:"target,omitzero"`
+}
+
+// row is the row of a run: the one that there is, if the run has not changed.
+func (b *board) row(ctx context.Context, one session.Session, scores bool, old time.Duration) (*kept, error) {
+	id, seq, updated := one.ID(), session.LastSeen(one), one.LastUpdateTime()
+	k := b.rows[id]
+	if k == nil || k.seq != seq || !k.updated.Equal(updated) || goesOn(k.row.Status) && time.Since(k.at) >= old {
+		row, err := runlog.RowOf(ctx, b.s.cfg.Service, one, b.s.cfg.Dead)
+		if err != nil {
+			return nil, err
+		}
+		if k == nil || k.seq > seq { // another run has the ID now
+			if len(b.rows) >= rowsMost {
+				clear(b.rows)
+			}
+			k = new(kept)
+			b.rows[id] = k
+		}
+		k.row, k.seq, k.updated, k.at = row, seq, updated, time.Now()
+	}
+	if scores && k.row.Iteration > 0 && k.drawn.seq < seq {
+		whole, err := b.s.session(ctx, id, 0)
+		if err != nil {
+			return nil, err
+		}
+		if err := k.drawn.read(session.ViewOf(whole)); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// goesOn reports whether a run can change without an event: who drives it may have died.
+func goesOn(status string) bool {
+	return status == string(mark.RunRunning) || status == runlog.StatusInterrupted || status == runlog.StatusNotBegun
+}
+
+// drawing is what a row draws: the last scores of the run's last outermost loop.
+type drawing struct {
+	seq    int64 // of the last event in it
+	points []drawnScore
+	target *float64
+	begun  bool // the target was looked for
+}
+
+// drawnScore is the score of an iteration; nil if it has none.
+type drawnScore struct {
+	Iteration int      `json:"iteration"`
+	Score     *float64 `json:"score,omitzero"`
+	Best      bool     `json:"best,omitzero"`
+	Undone    bool     `json:"undone,omitzero"`
+}
+
+// read takes the new events of a log, or the last ones of a long one.
+func (d *drawing) read(view *session.View) error {
+	log, gone := view.Log(), view.Superseded()
+	n := log.Len()
+	before := view.LastSeq() - int64(n)
+	from := max(0, int(d.seq-before), n-drawEvents)
+	points := slices.Clone(d.points) // those that are shown do not change
+	take := func(ev *session.Event) {
+		if ev.Mark == nil || ev.Iteration != 0 || gone.Has(ev.Seq) {
+			return
+		}
+		switch ev.Mark.Kind {
+		case mark.KindLoopStarted, mark.KindLoopContinued:
+			var p loop.Plan
+			if ev.Mark.Decode(&p) == nil && p.Score != nil {
+				d.target = p.Score.Target
+			}
+			if d.begun = true; ev.Mark.Kind == mark.KindLoopStarted {
+				points = nil
+			}
+		case mark.KindIterationFinished:
+			var it loop.IterationRecord
+			if ev.Mark.Decode(&it) != nil {
+				return
+			}
+			points = slices.DeleteFunc(points, func(p drawnScore) bool { return p.Iteration >= it.Number })
+			if it.Best {
+				for i := range points {
+					points[i].Best = false
+				}
+			}
+			points = append(points, drawnScore{Iteration: it.Number, Score: it.Score, Best: it.Best})
+		case mark.KindRolledBack:
+			var back mark.RolledBack
+			if ev.Mark.Decode(&back) == nil {
+				for i := range points {
+					points[i].Undone = points[i].Undone || points[i].Iteration == back.Iteration
+				}
+			}
+		}
+	}
+	if !d.begun { // the plan is at the beginning
+		for i := range min(from, drawBegin) {
+			take(log.At(i))
+		}
+		points, d.begun = nil, true
+	}
+	for i := from; i < n; i++ {
+		take(log.At(i))
+	}
+	d.points, d.seq = slices.Clone(points[max(0, len(points)-drawMost):]), view.LastSeq()
+	return view.Err()
+}
+
+// drawBegin is in how many of the first events of a log the loop's plan is looked for.
+const drawBegin = 16
