@@ -4,6 +4,7 @@ package runlog
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -17,6 +18,10 @@ type ExportOptions struct {
 	Audit bool
 	// Version is that of the program that writes the file.
 	Version string
+	// Mask strikes secrets out of a line of JSON; nil means that all is written as it is. The file
+	// says how many lines it has changed: its hashes are then those of the file, and no longer those
+	// of the run, so such a file can be read and not imported or verified.
+	Mask func(line string) string
 }
 
 // Export writes the run as JSON Lines: one line about the run, one for each event, and one with the
@@ -27,7 +32,14 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 		Type: "run", Schema: exportSchema, ID: r.ID, Name: sum.Name, Status: string(sum.Status),
 		Events: int64(len(r.Events)), State: r.Initial, Audit: opts.Audit, Sealed: true, Refrain: opts.Version,
 	}
-	c, err := newChain(r.ID, r.Initial)
+	out := &exporter{mask: opts.Mask}
+	if r.File != nil {
+		out.masked = r.File.Masked()
+	}
+	if head.State, err = masked(out, r.Initial); err != nil {
+		return "", err
+	}
+	c, err := newChain(r.ID, head.State)
 	if err != nil {
 		return "", err
 	}
@@ -37,6 +49,9 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 		return "", err
 	}
 	for ev := range r.Wholes.All(r.Events) {
+		if ev, err = masked(out, ev); err != nil {
+			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
+		}
 		if err := c.add(ev); err != nil {
 			return "", err
 		}
@@ -51,10 +66,37 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 	if r.Wholes.Err != nil {
 		return "", r.Wholes.Err
 	}
-	if err := enc.Encode(exportTail{Type: "end", Events: head.Events, Chain: c.last}); err != nil {
+	if err := enc.Encode(exportTail{Type: "end", Events: head.Events, Chain: c.last, Masked: out.masked}); err != nil {
 		return "", err
 	}
 	return c.last, buf.Flush()
+}
+
+// exporter masks what is exported, and counts what it has changed.
+type exporter struct {
+	mask   func(string) string
+	masked int64
+}
+
+// masked is a value without its secrets: v itself if it has none.
+func masked[T any](out *exporter, v T) (T, error) {
+	if out.mask == nil {
+		return v, nil
+	}
+	text, err := progress.MarshalJSON(v)
+	if err != nil {
+		return v, err
+	}
+	without := out.mask(string(text))
+	if without == string(text) {
+		return v, nil
+	}
+	out.masked++
+	var now T
+	if err := json.Unmarshal([]byte(without), &now); err != nil {
+		return v, fmt.Errorf("strike out its secrets: %w", err)
+	}
+	return now, nil
 }
 
 // hashed is an event with the hash of the chain up to it.

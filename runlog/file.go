@@ -48,6 +48,8 @@ type exportTail struct {
 	Type   string `json:"type"` // end
 	Events int64  `json:"events"`
 	Chain  string `json:"chain"`
+	// Masked is how many lines had secrets, which were struck out.
+	Masked int64 `json:"masked,omitempty"`
 }
 
 // File is what a file of events holds: one that [Run.Export] wrote, or refrain run --record.
@@ -59,6 +61,15 @@ type File struct {
 	hashes []string // of the events, "" where there is none
 	tail   *exportTail
 	Cut    bool // the last line has no end, as after a crash; it is left out
+}
+
+// Masked returns how many lines of the file had secrets that were struck out when it was written: see
+// [ExportOptions]. With any, its hashes are not those of the run.
+func (l *File) Masked() int64 {
+	if l.tail == nil {
+		return 0
+	}
+	return l.tail.Masked
 }
 
 // maxLine bounds an event in a file.

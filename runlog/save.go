@@ -25,7 +25,7 @@ func (r *Run) Sound() (*Verified, error) {
 		return nil, err
 	}
 	switch _, bad := v.Seals(); {
-	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0): // or else the seals say more
+	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0 || r.File != nil && r.File.Masked() > 0): // or else the seals say more
 		return nil, fmt.Errorf("the log was changed, or is incomplete: %s", v.Flaw)
 	case r.Events[0].Seq != 1:
 		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; export all of it with "+

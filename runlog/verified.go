@@ -96,6 +96,10 @@ func (r *Run) Verified() (v *Verified, err error) {
 	if v.Chain, v.Flaw, err = r.Chained(); err != nil {
 		return nil, err
 	}
+	if r.File != nil && r.File.Masked() > 0 && v.Flaw == nil {
+		v.Flaw = &Flaw{Problem: fmt.Sprintf("secrets were struck out of %d of its lines when it was written, so its hashes "+
+			"are not those of the run; take it out of its store with refrain export", r.File.Masked())}
+	}
 	stops := stopsBySeq(r.Events)
 	for _, s := range progress.Verify(r.Events, r.Wholes.Of) {
 		one := verifiedLoop{Seal: s}

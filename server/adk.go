@@ -203,7 +203,7 @@ func (s *Server) adkSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.sendMasked(w, out)
+	return s.sendMasked(w, http.StatusOK, out)
 }
 
 func (s *Server) adkSessions(w http.ResponseWriter, r *http.Request) error {

@@ -4,6 +4,7 @@ package server_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server"
 )
 
@@ -330,6 +332,54 @@ func TestManyConnections(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A key that got into a log is shown nowhere: not in events, states, differences and lists, and not in
+// an export, which says that it is not the run any more.
+func TestSecretsAreMaskedEverywhere(t *testing.T) {
+	const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEF"
+	s := open(t, map[string]string{
+		"leaks.yaml": "name: leaks\nmax_iterations: 2\nsub_agents:\n  - {name: say, text: \"The key is " + key + "\", output_key: said}\n",
+		"plain.yaml": "name: plain\nmax_iterations: 2\nsub_agents:\n  - {name: say, text: hello, output_key: said}\n",
+	})
+	id := s.run(map[string]any{"definition": "leaks", "input": "with https://ana:hunter2hunter2@example.org"}).Run
+	s.wait(id)
+	path := "/api/v1/runs/" + id
+	for _, at := range []string{"", "/events", "/state", "/diff?from=iteration/0&to=iteration/1", "/iterations", "/scores",
+		"/view", "/view/iterations?loop=leaks", "/view/step?address=leaks%5B1%5D/say", "/definition", "/export", "/export?audit=1"} {
+		body := string(s.ok("GET", path+at, nil, nil).body)
+		if strings.Contains(body, key) || strings.Contains(body, "hunter2hunter2") {
+			t.Errorf("%s has the secret: %s", at, body)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	read := func(id string) *runlog.Run {
+		t.Helper()
+		if err := os.WriteFile(file, s.ok("GET", "/api/v1/runs/"+id+"/export?audit=1", nil, nil).body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		log, err := runlog.ReadFile(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &runlog.Run{ID: log.Head.ID, Initial: log.Head.State, File: log, Events: log.Events}
+	}
+	leaks := read(id)
+	if _, flaw, err := leaks.Chained(); flaw != nil || err != nil || leaks.File.Masked() == 0 {
+		t.Errorf("the export is not whole: %v, %v, %d lines masked", flaw, err, leaks.File.Masked())
+	}
+	if _, err := leaks.Sound(); err == nil || !strings.Contains(err.Error(), "secrets were struck out") {
+		t.Errorf("a masked file can be imported: %v", err)
+	}
+	var again bytes.Buffer
+	if _, err := leaks.Export(&again, runlog.ExportOptions{}); err != nil || !strings.Contains(again.String(), `"masked":`) {
+		t.Errorf("exported again it is a run: %v", err)
+	}
+	id = s.run(map[string]any{"definition": "plain"}).Run
+	s.wait(id)
+	if _, err := read(id).Sound(); err != nil {
+		t.Errorf("an export without secrets: %v", err)
 	}
 }
 

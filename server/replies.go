@@ -41,7 +41,7 @@ func (s *Server) doOnce(w http.ResponseWriter, r *http.Request, body []byte, do 
 		if err != nil {
 			return err
 		}
-		return s.send(w, code, data)
+		return s.sendMasked(w, code, data)
 	}
 	if len(key) > 255 {
 		return bad("the Idempotency-Key has more than 255 characters")
@@ -59,7 +59,7 @@ func (s *Server) doOnce(w http.ResponseWriter, r *http.Request, body []byte, do 
 	if rep.err != nil {
 		return rep.err
 	}
-	return s.send(w, rep.code, rep.data)
+	return s.sendMasked(w, rep.code, rep.data)
 }
 
 var errKeyUsed = fault(http.StatusUnprocessableEntity, "key_used", "The Idempotency-Key was used already",

@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -183,7 +184,7 @@ func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progr
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = s.inTime(w)
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = io.WriteString(w, masked(string(body))+"\n")
 	return nil
 }
 

@@ -4,6 +4,7 @@ package server
 
 import (
 	"bufio"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,7 +62,7 @@ func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
 	if run.Wholes.Err != nil {
 		return run.Wholes.Err
 	}
-	return s.sendMasked(w, map[string]any{"seq": seq, "state": state})
+	return s.sendMasked(w, http.StatusOK, map[string]any{"seq": seq, "state": state})
 }
 
 // diff is what changed in the state between two places.
@@ -89,23 +90,24 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
 	if run.Wholes.Err != nil {
 		return run.Wholes.Err
 	}
-	return s.sendMasked(w, map[string]any{"from": from, "to": to, "changes": changes})
+	return s.sendMasked(w, http.StatusOK, map[string]any{"from": from, "to": to, "changes": changes})
 }
 
 // sendMasked answers with JSON without keys and passwords.
-func (s *Server) sendMasked(w http.ResponseWriter, v any) error {
+func (s *Server) sendMasked(w http.ResponseWriter, status int, v any) error {
 	body, err := progress.MarshalJSON(v)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	_ = s.inTime(w)
-	_, _ = w.Write([]byte(masked(string(body)) + "\n"))
+	_, _ = io.WriteString(w, masked(string(body))+"\n")
 	return nil
 }
 
-// export is the whole log with its hashes, as refrain export writes it. Nothing is masked in it: a
-// change would break the hashes.
+// export is the whole log with its hashes, as refrain export writes it, but without keys and passwords.
+// If there are any, the file says so: its hashes are not those of the run.
 func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 	run, err := s.log(r)
 	if err != nil {
@@ -114,7 +116,8 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(run.ID)+`.jsonl"`)
 	out := bufio.NewWriterSize(&timely{s, w}, chunk)
-	_, err = run.Export(out, runlog.ExportOptions{Audit: isSet(r.URL.Query(), "audit"), Version: s.cfg.Version})
+	_, err = run.Export(out, runlog.ExportOptions{Audit: isSet(r.URL.Query(), "audit"), Version: s.cfg.Version,
+		Mask: masked})
 	if err == nil {
 		err = out.Flush()
 	}

@@ -49,11 +49,11 @@ func chrome(t *testing.T) string {
 
 // site is a server with the page, and a folder of definitions.
 type site struct {
-	url, dir string
-	server   *server.Server
+	url, dir, token string
+	server          *server.Server
 }
 
-func serve(t *testing.T, files map[string]string) *site {
+func serve(t *testing.T, files map[string]string, change ...func(*server.Config)) *site {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -61,10 +61,14 @@ func serve(t *testing.T, files map[string]string) *site {
 			t.Fatal(err)
 		}
 	}
-	srv, err := server.New(server.Config{
+	cfg := server.Config{
 		Service: session.InMemoryService(), AppName: "refrain", UserID: "user", Dir: dir,
 		Page: webui.Handler(webui.Files()), Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	srv, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +85,7 @@ func serve(t *testing.T, files map[string]string) *site {
 			t.Error(err)
 		}
 	})
-	return &site{url: "http://" + l.Addr().String(), dir: dir, server: srv}
+	return &site{url: "http://" + l.Addr().String(), dir: dir, token: cfg.Token, server: srv}
 }
 
 // tab is a tab of a browser of its own. What the page complains of fails the test, and so does a

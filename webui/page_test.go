@@ -10,9 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server"
 )
 
 // slow is a loop with a score whose step takes a while, so that it can be watched.
@@ -54,7 +59,15 @@ func (s *site) post(t *testing.T, path string, body any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.Post(s.url+"/api/v1"+path, "application/json", strings.NewReader(string(text)))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/api/v1"+path, strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +280,46 @@ func TestBacktestPage(t *testing.T) {
 	p.visit("/backtest?definition=polish&field=max_iterations")
 	p.sees("Iterações, no máximo")
 	p.picture("backtest-portuguese")
+}
+
+// A server with a token: the page asks for it, and what it saves is the whole log.
+func TestTokenAndExport(t *testing.T) {
+	s := serve(t, map[string]string{"climb.yaml": quick}, func(c *server.Config) { c.Token = "open sesame" })
+	p := open(t, s)
+	saved := t.TempDir()
+	call(p, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: "allow", DownloadPath: saved, EventsEnabled: new(true)})
+	done := make(chan string, 1)
+	if err := chromedp.Listen(p.ctx, func(ev any) {
+		if ev, ok := ev.(*browser.EventDownloadProgress); ok && ev.State != "inProgress" {
+			select {
+			case done <- string(ev.State):
+			default:
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	id := s.start(t, "climb")
+	p.visit("/runs/" + id)
+	p.fill("Token", "wrong")
+	p.press("Open")
+	p.until("an empty field", `document.querySelector('#token')?.value === ''`)
+	p.fill("Token", s.token)
+	p.press("Open")
+	p.sees("at a limit")
+	p.press("Export")
+	select {
+	case how := <-done:
+		if how != "completed" {
+			t.Fatal("the download was", how)
+		}
+	case <-time.After(patience):
+		t.Fatal("nothing was saved:", p.text())
+	}
+	log, err := runlog.ReadFile(filepath.Join(saved, id+".jsonl"), nil)
+	if err != nil || log.Head.ID != id || len(log.Events) == 0 || !log.Sealed() {
+		t.Errorf("what was saved: %+v, %v", log, err)
+	}
 }
 
 // Every page, in light, in dark and on a phone: axe finds nothing, nothing scrolls sideways, and

@@ -118,6 +118,7 @@ function Actions({ head, say, ask }) {
       say(e.message)
     }
   }
+  const save = () => api.download(head.id).catch(e => say(e.message))
   return html`<div class="acts">
     ${can.pause && html`<button class="btn" onClick=${() => act('pause')}><${Icon} name="pause" />${t('pause')}</button>`}
     ${can.resume && html`<button class="btn primary" onClick=${() => act('resume')}><${Icon} name="play" />${t('resume')}</button>`}
@@ -126,7 +127,7 @@ function Actions({ head, say, ask }) {
     ${can.fork && html`<button class="btn" onClick=${() => ask('fork')}><${Icon} name="fork" />${t('fork')}</button>`}
     ${over(head) && head.loop?.scored && html`<a class="btn" href=${'/backtest?definition=' + encodeURIComponent(head.name)}>${t('backtest.it')}</a>`}
     ${can.cancel && html`<button class="btn" onClick=${() => ask('cancel')}>${t('cancel')}</button>`}
-    <a class="btn" href=${api.exportURL(head.id)} download><${Icon} name="download" />${t('export')}</a>
+    <button class="btn" onClick=${save}><${Icon} name="download" />${t('export')}</button>
     ${can.remove && html`<button class="btn icon" aria-label=${t('remove')} title=${t('remove')} onClick=${() => ask('remove')}><${Icon} name="cross" /></button>`}
   </div>`
 }
