@@ -36,6 +36,7 @@ func newDialect(path string) *dialect {
 		Tables:     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
 		Begin:      "BEGIN IMMEDIATE",
 		Snapshot:   "BEGIN",
+		Insert:     "INSERT OR IGNORE",
 		Now:        "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
 		Classify:   classify,
 		Explain:    d.explain,

@@ -18,13 +18,23 @@ import (
 
 // The number of an event must be the next one, and the lease, if the writer has
 // one, must be the session's. Otherwise nothing is inserted.
-const insertEvent = `
+const (
+	insertEvent = `
 INSERT INTO events (session, seq, time, nonce, data, texts)
-SELECT s.id, ?, ?, ?, ?, ? FROM sessions s
-WHERE s.id = ? AND (CAST(? AS BIGINT) = 0 OR s.lease_token = ?)
-AND ? = 1 + COALESCE((SELECT max(e.seq) FROM events e WHERE e.session = s.id), 0)
+SELECT s.id, ?, ?, ?, ?, ? FROM sessions s` + ifNext + `
 {share}
 ON CONFLICT (session, seq) DO NOTHING`
+
+	// For a database that makes a temporary table for each INSERT of a SELECT that reads the same
+	// table, as SQLite does. An event without a session is left out.
+	insertValues = `
+{insert} INTO events (session, seq, time, nonce, data, texts)
+VALUES ((SELECT s.id FROM sessions s` + ifNext + `), ?, ?, ?, ?, ?)`
+
+	ifNext = `
+WHERE s.id = ? AND (CAST(? AS BIGINT) = 0 OR s.lease_token = ?)
+AND ? = 1 + COALESCE((SELECT max(e.seq) FROM events e WHERE e.session = s.id), 0)`
+)
 
 // An event behind another one of the same transaction, which has looked at all that.
 const insertNext = `INSERT INTO events (session, seq, time, nonce, data, texts) VALUES (?, ?, ?, ?, ?, ?)`
@@ -214,15 +224,21 @@ func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 		}
 		a.entry.id.Store(id)
 	}
-	n, err := tx.exec(insertEvent, a.values(id)...)
+	n, err := a.insertInto(tx, id)
 	if err != nil || n == 1 {
 		return id, false, err
 	}
 	return a.why(tx, names, id)
 }
 
-func (a *appending) values(id int64) []any {
-	return []any{a.seq, a.at.UnixMicro(), a.nonce, a.data, a.texts, id, a.lease, a.lease, a.seq}
+// insertInto inserts the event, if it is the next one of the session, and returns how many rows that
+// makes.
+func (a *appending) insertInto(tx *tx, id int64) (int64, error) {
+	at := a.at.UnixMicro()
+	if tx.store.dialect.Insert == "" {
+		return tx.exec(insertEvent, a.seq, at, a.nonce, a.data, a.texts, id, a.lease, a.lease, a.seq)
+	}
+	return tx.exec(insertValues, id, a.lease, a.lease, a.seq, a.seq, at, a.nonce, a.data, a.texts)
 }
 
 // why says why an event was not inserted. It may have been before: then the

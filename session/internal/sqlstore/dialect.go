@@ -32,6 +32,9 @@ type Dialect struct {
 	// Share ends a SELECT from sessions s, and keeps its row from being changed
 	// by others until the transaction ends; empty if there is one writer.
 	Share string
+	// Insert begins an INSERT that leaves out a row with a NULL where there may be none, as "INSERT OR
+	// IGNORE" does; empty if the database has no such words.
+	Insert string
 	// Timeout bounds the tries to write; 0 where the database always answers, so that no
 	// statement has to be interrupted.
 	Timeout time.Duration
@@ -61,9 +64,9 @@ const (
 )
 
 // sql puts a statement into the dialect: ? becomes a numbered placeholder,
-// {now} and {share} the dialect's words.
+// {now}, {share} and {insert} the dialect's words.
 func (d *Dialect) sql(text string) string {
-	text = strings.NewReplacer("{now}", d.Now, "{share}", d.Share).Replace(text)
+	text = strings.NewReplacer("{now}", d.Now, "{share}", d.Share, "{insert}", d.Insert).Replace(text)
 	if !d.Numbered {
 		return text
 	}
