@@ -123,7 +123,7 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 
 // scan reads rows of events, n or fewer, of which the first one has that number; with a n of 0
 // nobody knows how many. Beside the event's JSON is its texts, or how many bytes they have.
-func (q *snapshot) scan(text string, first, n int64, args ...int64) ([]*session.Event, error) {
+func (q *snapshot) scan(text string, first, n int64, args ...any) ([]*session.Event, error) {
 	n = min(n, 1024)
 	evs := make([]*session.Event, 0, n)
 	d := eventjson.Decoder{Expect: int(n)}
