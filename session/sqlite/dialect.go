@@ -24,14 +24,14 @@ type dialect struct {
 	side *sql.Conn
 }
 
-func newDialect(path string) *dialect {
+func newDialect(f *file) *dialect {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the name is above
 	}
-	d := &dialect{path: path}
+	d := &dialect{path: f.path}
 	d.Dialect = sqlstore.Dialect{
-		Name:       "SQLite database " + path,
+		Name:       "SQLite database " + f.path,
 		Migrations: files,
 		Tables:     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
 		Begin:      "BEGIN IMMEDIATE",
@@ -41,6 +41,7 @@ func newDialect(path string) *dialect {
 		Classify:   classify,
 		Explain:    d.explain,
 		Listen:     d.listen,
+		Committed:  f.look,
 	}
 	return d
 }

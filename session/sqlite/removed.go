@@ -51,7 +51,7 @@ func (e *RemovedError) Unwrap() error { return e.Err }
 type file struct {
 	path string
 	info os.FileInfo // as it was opened
-	away atomic.Bool // gone is set
+	away atomic.Bool // it was not there when it was looked at last
 
 	mu   sync.Mutex
 	gone *RemovedError // since it was found to be away
@@ -102,27 +102,44 @@ func (s *Service) Start(ctx context.Context, req *session.StartRequest) (resp *s
 	return resp, nil
 }
 
-// guard appends to a file that is there.
+// guard appends to a file that is still there when the event is on the disk.
 func (s *Service) guard(ctx context.Context, add func() error) error {
-	same, replaced := s.file.there()
-	if same {
-		s.file.found()
-		return add()
+	var err error
+	added := false
+	if s.file.away.Load() {
+		if same, _ := s.file.there(); same {
+			s.file.found()
+		}
 	}
-	err := s.file.rescue(replaced, func() (string, error) {
-		if err := add(); err != nil {
+	if !s.file.away.Load() {
+		if err, added = add(), true; err != nil {
+			s.file.look() // it may be why
+		}
+		if !s.file.away.Load() {
+			return err
+		}
+	}
+	_, replaced := s.file.there()
+	return fmt.Errorf("append event: %w", s.file.rescue(replaced, func() (string, error) {
+		if !added {
+			err = add()
+		}
+		if err != nil {
 			return "", err
 		}
 		return s.file.keep(context.WithoutCancel(ctx), s.side)
-	})
-	return fmt.Errorf("append event: %w", err)
+	}))
+}
+
+// look notes whether the file is away. The store looks after each commit, before anybody hears of it.
+func (f *file) look() {
+	if same, _ := f.there(); !same {
+		f.away.Store(true)
+	}
 }
 
 // found forgets that the file was away.
 func (f *file) found() {
-	if !f.away.Load() {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.gone = nil
@@ -136,7 +153,6 @@ func (f *file) rescue(replaced bool, keep func() (string, error)) *RemovedError 
 	if f.gone == nil || f.gone.Kept == "" {
 		f.gone = &RemovedError{Path: f.path, Replaced: replaced}
 		f.gone.Kept, f.gone.Err = keep()
-		f.away.Store(true)
 	}
 	return f.gone
 }

@@ -9,8 +9,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
@@ -84,6 +87,27 @@ func TestMovedFileComesBack(t *testing.T) {
 		t.Fatal("it was taken when the file was removed")
 	}
 	wantCount(t, get(t, open(t, gone.Kept, sqlite.Config{}), "s"), 4)
+}
+
+// Appends that are committed together are refused together.
+func TestRemovedFileUnderManyRuns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.db")
+	svc := open(t, path, sqlite.Config{})
+	var sessions []session.Session
+	for i := range 20 {
+		sessions = append(sessions, create(t, svc, "s"+strconv.Itoa(i)))
+	}
+	must(t, os.Remove(path))
+	var all sync.WaitGroup
+	for _, s := range sessions {
+		all.Go(func() {
+			gone, ok := errors.AsType[*sqlite.RemovedError](svc.AppendEvent(t.Context(), s, numbered(1)))
+			if !ok || gone.Kept == "" {
+				t.Errorf("append to %s: %v", s.ID(), gone)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func must(t *testing.T, err error) {

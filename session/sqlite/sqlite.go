@@ -106,7 +106,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := newDialect(path)
+	d := newDialect(f)
 	if cfg.ReadOnly {
 		return openReadOnly(ctx, f, d, cfg)
 	}

@@ -48,6 +48,8 @@ type Dialect struct {
 	// with 0 where it does not know which, until the context ends. It starts
 	// with changed(0) as soon as nothing can escape it any more.
 	Listen func(ctx context.Context, changed func(session int64))
+	// Committed is called after each commit, before anybody hears of it; nil: nothing is.
+	Committed func()
 }
 
 // Class is what can be done about an error of the database.

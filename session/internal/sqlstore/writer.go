@@ -235,5 +235,8 @@ func (t *tx) try(batch []*job) (err error) {
 		}
 		return err
 	}
+	if t.store.dialect.Committed != nil {
+		t.store.dialect.Committed()
+	}
 	return nil
 }
