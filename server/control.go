@@ -208,46 +208,48 @@ func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// answer answers a question of the run. A run that no process drives goes on when it has all answers
-// that it waits for.
+// answerRequest answers a question of a run.
+type answerRequest struct {
+	// Question is its ID; it may be left out if there is only one.
+	Question string          `json:"question"`
+	Value    json.RawMessage `json:"value"`
+	Reason   string          `json:"reason"`
+	By       string          `json:"by"`
+	// Wait leaves a run that no process drives as it is.
+	Wait bool `json:"wait"`
+}
+
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
-	var req struct {
-		// Question is its ID; it may be left out if there is only one.
-		Question string          `json:"question"`
-		Value    json.RawMessage `json:"value"`
-		Reason   string          `json:"reason"`
-		By       string          `json:"by"`
-		// Wait leaves a run that no process drives as it is.
-		Wait bool `json:"wait"`
-	}
+	var req answerRequest
 	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
-		open, err := s.sup.Questions(ctx, id)
-		if err != nil {
-			return 0, nil, err
-		}
-		if req.Question == "" && len(open) == 1 {
-			req.Question = open[0].ID
-		}
-		a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, By: req.By}
-		for _, q := range open {
-			if q.ID != a.ID {
-				continue
-			}
-			if err := q.Check(&a); err != nil {
-				return 0, nil, fault(http.StatusUnprocessableEntity, "bad_answer", "The answer does not fit", "%v", err)
-			}
-		}
-		left, err := s.sup.Answer(ctx, id, a)
-		if err != nil {
-			return 0, nil, err
-		}
-		if len(left) == 0 && !req.Wait {
-			if err := s.wake(ctx, id); err != nil {
-				return 0, nil, err
-			}
-		}
-		return http.StatusOK, nil, nil
+		return http.StatusOK, nil, s.answerTo(ctx, id, &req)
 	})
+}
+
+// answerTo answers a question of the run. A run that no process drives goes on when it has all answers
+// that it waits for.
+func (s *Server) answerTo(ctx context.Context, id string, req *answerRequest) error {
+	open, err := s.sup.Questions(ctx, id)
+	if err != nil {
+		return err
+	}
+	if req.Question == "" && len(open) == 1 {
+		req.Question = open[0].ID
+	}
+	a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, By: req.By}
+	for _, q := range open {
+		if q.ID != a.ID {
+			continue
+		}
+		if err := q.Check(&a); err != nil {
+			return fault(http.StatusUnprocessableEntity, "bad_answer", "The answer does not fit", "%v", err)
+		}
+	}
+	left, err := s.sup.Answer(ctx, id, a)
+	if err != nil || len(left) > 0 || req.Wait {
+		return err
+	}
+	return s.wake(ctx, id)
 }
 
 // wake continues a run that has its answers, unless somebody drives it or it cannot go on here.

@@ -84,10 +84,19 @@ func looksLikeOne(text []byte) bool {
 	return false
 }
 
-func (s *Server) listDefinitions(w http.ResponseWriter, r *http.Request) error {
-	names, files, err := s.folder.list()
+func (s *Server) listDefinitions(w http.ResponseWriter, _ *http.Request) error {
+	all, err := s.definitions()
 	if err != nil {
 		return err
+	}
+	return s.send(w, http.StatusOK, map[string]any{"definitions": all})
+}
+
+// definitions describes all definitions of the folder.
+func (s *Server) definitions() ([]*defined, error) {
+	names, files, err := s.folder.list()
+	if err != nil {
+		return nil, err
 	}
 	all := []*defined{}
 	for _, name := range names {
@@ -99,7 +108,7 @@ func (s *Server) listDefinitions(w http.ResponseWriter, r *http.Request) error {
 			all = append(all, d)
 		}
 	}
-	return s.send(w, http.StatusOK, map[string]any{"definitions": all})
+	return all, nil
 }
 
 func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {

@@ -48,11 +48,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return s.streamRuns(w, r, q, want)
 	}
-	all, err := runlog.List(r.Context(), s.cfg.Service, s.cfg.AppName, s.cfg.UserID)
-	if err != nil {
-		return err
-	}
-	body, err := s.list.page(r.Context(), all, want, 0)
+	body, err := s.runs(r.Context(), want)
 	if err != nil {
 		return err
 	}
@@ -68,6 +64,15 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	_ = s.inTime(w)
 	_, _ = w.Write(append(slices.Clip(body), '\n'))
 	return nil
+}
+
+// runs is a page of the list as it is now.
+func (s *Server) runs(ctx context.Context, want *filter) ([]byte, error) {
+	all, err := runlog.List(ctx, s.cfg.Service, s.cfg.AppName, s.cfg.UserID)
+	if err != nil {
+		return nil, err
+	}
+	return s.list.page(ctx, all, want, 0)
 }
 
 // streamRuns sends the list as "runs", now and each time that it has changed, as long as the client

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -100,41 +101,50 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(body, &req); err != nil {
 		return err
 	}
-	if req.ID != "" {
-		if err := checkID(req.ID); err != nil {
-			return err
-		}
-	}
-	p, def, err := s.program(req.Definition, req.Text)
-	if err != nil {
-		return err
-	}
-	key := r.Header.Get("Idempotency-Key")
-	if key != "" {
-		sum := sha256.Sum256(body)
-		p.Request = hex.EncodeToString(sum[:])
-		if req.ID == "" { // the same key is the same run, also after a restart
-			of := sha256.Sum256([]byte("run " + key))
-			req.ID = "r_" + hex.EncodeToString(of[:8])
-		}
-	}
 	return s.doOnce(w, r, body, func() (int, any, error) {
+		again, err := s.start(r.Context(), &req, r.Header.Get("Idempotency-Key"), body)
+		if err != nil {
+			return 0, nil, err
+		}
 		status := http.StatusCreated
-		switch was, known := s.startedBy(r, req.ID); {
-		case key != "" && known && was == p.Request:
+		if again {
 			w.Header().Set("Idempotent-Replayed", "true")
 			status = http.StatusOK
-		case key != "" && known && was != "":
-			return 0, nil, errKeyUsed
-		default:
-			if err := s.launch(r, p, def, &req); err != nil {
-				return 0, nil, err
-			}
 		}
 		row, err := s.row(r.Context(), req.ID)
 		w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(req.ID))
 		return status, row, err
 	})
+}
+
+// start starts the run that a client asks for, and sets the ID of the request. With a key the same
+// request, by its text, is the same run, also after a restart: again says that there was this run. The
+// run does not end with ctx.
+func (s *Server) start(ctx context.Context, req *startRequest, key string, text []byte) (again bool, err error) {
+	if req.ID != "" {
+		if err := checkID(req.ID); err != nil {
+			return false, err
+		}
+	}
+	p, def, err := s.program(req.Definition, req.Text)
+	if err != nil {
+		return false, err
+	}
+	if key != "" {
+		sum := sha256.Sum256(text)
+		p.Request = hex.EncodeToString(sum[:])
+		if req.ID == "" {
+			of := sha256.Sum256([]byte("run " + key))
+			req.ID = "r_" + hex.EncodeToString(of[:8])
+		}
+		switch was, known := s.startedBy(ctx, req.ID); {
+		case known && was == p.Request:
+			return true, nil
+		case known && was != "":
+			return false, errKeyUsed
+		}
+	}
+	return false, s.launch(ctx, p, def, req)
 }
 
 // program reads the definition of a new run.
@@ -170,8 +180,8 @@ func (s *Server) program(name, text string) (*program.Program, *definition.Defin
 	return p, def, nil
 }
 
-// launch starts a run, and sets the ID of the request. The run does not end with the request.
-func (s *Server) launch(r *http.Request, p *program.Program, def *definition.Definition, req *startRequest) error {
+// launch starts a run of a program, and sets the ID of the request. The run does not end with ctx.
+func (s *Server) launch(ctx context.Context, p *program.Program, def *definition.Definition, req *startRequest) error {
 	if s.draining.Load() {
 		return fault(http.StatusServiceUnavailable, "closing", "The server is stopping", "it starts no more runs")
 	}
@@ -202,7 +212,7 @@ func (s *Server) launch(r *http.Request, p *program.Program, def *definition.Def
 	if err != nil {
 		return err
 	}
-	made, err := p.Build(r.Context(), s.env(), def)
+	made, err := p.Build(ctx, s.env(), def)
 	if err != nil {
 		return cannotBuild(s.errHere(err))
 	}
@@ -215,7 +225,7 @@ func (s *Server) launch(r *http.Request, p *program.Program, def *definition.Def
 	if input == "" {
 		input = def.Query
 	}
-	run, err := s.sup.Start(r.Context(), supervisor.Request{
+	run, err := s.sup.Start(ctx, supervisor.Request{
 		SessionID: req.ID, Message: genai.NewContentFromText(input, genai.RoleUser), State: state, Started: started,
 		Program: made,
 	})
@@ -239,11 +249,11 @@ func cannotBuild(err error) error {
 
 // startedBy returns the hash of the request that started a run; known is false if there is no such
 // run.
-func (s *Server) startedBy(r *http.Request, id string) (request string, known bool) {
+func (s *Server) startedBy(ctx context.Context, id string) (request string, known bool) {
 	if id == "" {
 		return "", false
 	}
-	one, err := s.session(r.Context(), id, 0)
+	one, err := s.session(ctx, id, 0)
 	if err != nil {
 		return "", false
 	}
