@@ -63,7 +63,7 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.Cast),
 		Endings: []Ending{}, Findings: []Finding{}}
 	var err error
-	if s.State, err = s.initial(rep); err != nil {
+	if s.State, rep.Notes, err = s.initial(); err != nil {
 		return nil, err
 	}
 	s.Learn(s.State, cfg.script())
@@ -119,7 +119,7 @@ var injections = map[Fault]func(*bench, context.Context) ([]Finding, error){
 
 // initial is the state that runs begin with. Inputs that are required and not given
 // are made up.
-func (s *bench) initial(rep *Report) (map[string]any, error) {
+func (s *bench) initial() (state map[string]any, notes []string, err error) {
 	values := make(map[string]string)
 	maps.Copy(values, s.cfg.Values)
 	for _, in := range s.Def.Inputs {
@@ -127,9 +127,10 @@ func (s *bench) initial(rep *Report) (map[string]any, error) {
 			continue
 		}
 		values[in.Name] = madeUp[in.Type]
-		rep.Notes = append(rep.Notes, fmt.Sprintf("input %q is required; it was made up: %q", in.Name, madeUp[in.Type]))
+		notes = append(notes, fmt.Sprintf("input %q is required; it was made up: %q", in.Name, madeUp[in.Type]))
 	}
-	return s.Def.InitialState(values)
+	state, err = s.Def.InitialState(values)
+	return state, notes, err
 }
 
 var madeUp = map[definition.InputType]string{

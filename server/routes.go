@@ -23,6 +23,7 @@ var v1 = []route{
 	{"POST", "/definitions:edit", (*Server).edit},
 	{"POST", "/definitions:outline", (*Server).outline},
 	{"POST", "/definitions:complete", (*Server).complete},
+	{"POST", "/definitions:try", (*Server).try},
 	{"GET", "/schema/definition.json", (*Server).schema},
 	{"GET", "/schema/fields.json", (*Server).fields},
 

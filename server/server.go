@@ -84,6 +84,7 @@ type Server struct {
 	http    *http.Server
 	cookie  string        // what a page has in place of the token, as long as the process lives
 	streams chan struct{} // a place for each
+	tries   chan struct{} // a place for each
 	began   time.Time
 
 	closing  chan struct{} // closed when streams have to end
@@ -121,7 +122,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), began: time.Now(),
+		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), began: time.Now(),
 		cookie: rand.Text(), closing: make(chan struct{}), feeds: make(map[string]*feed),
 	}
 	s.list = newBoard(s)

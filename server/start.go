@@ -196,17 +196,9 @@ func (s *Server) launch(ctx context.Context, p *program.Program, def *definition
 			p.Model = "scripted/" + filepath.Join(s.cfg.Dir, filepath.FromSlash(script))
 		}
 	}
-	values := make(map[string]string, len(req.State))
-	for key, v := range req.State {
-		text, ok := v.(string)
-		if !ok {
-			data, err := json.Marshal(v)
-			if err != nil {
-				return bad("state.%s: %v", key, err)
-			}
-			text = string(data)
-		}
-		values[key] = text
+	values, err := asTexts(req.State)
+	if err != nil {
+		return err
 	}
 	state, err := def.InitialState(values)
 	if err != nil {
@@ -234,6 +226,23 @@ func (s *Server) launch(ctx context.Context, p *program.Program, def *definition
 	}
 	req.ID = run.ID()
 	return nil
+}
+
+// asTexts are values as an input of a definition takes them.
+func asTexts(state map[string]any) (map[string]string, error) {
+	values := make(map[string]string, len(state))
+	for key, v := range state {
+		text, ok := v.(string)
+		if !ok {
+			data, err := json.Marshal(v)
+			if err != nil {
+				return nil, bad("state.%s: %v", key, err)
+			}
+			text = string(data)
+		}
+		values[key] = text
+	}
+	return values, nil
 }
 
 // cannotBuild is the error of a definition that cannot be run here.

@@ -163,11 +163,15 @@ func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 		return nil, err
 	}
 	t := &Take{}
+	size := int64(0)
 	for ev, err := range r.Run(ctx, app, app, s.message(), s.runConfig()) {
 		if err != nil {
 			t.Err = err
-		} else {
-			t.run = ev.InvocationID
+			continue
+		}
+		t.run = ev.InvocationID
+		if size += eventSize + int64(len(ev.Text())) + SizeOf(ev.Actions.StateDelta); sc.LogSize > 0 && size > sc.LogSize {
+			cancel(errEnough)
 		}
 	}
 	if errors.Is(t.Err, errEnough) {
@@ -179,6 +183,9 @@ func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 }
 
 const app = "rehearsal"
+
+// eventSize is about what an event takes, in bytes, besides what it says and writes.
+const eventSize = 512
 
 func (s *Stage) message() *genai.Content {
 	return genai.NewContentFromText(s.Input, genai.RoleUser)

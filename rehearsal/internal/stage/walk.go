@@ -100,11 +100,16 @@ type walked struct {
 	Guard      string
 	Elapsed    time.Duration
 	Iterations int
-	calls      int64
-	Hangs      int // attempts that were cut off
-	Failed     int
-	Hung       bool // an attempt hung for ever
-	far        bool // the walk was given up before the loop ended
+	// Records are the iterations that have ended, and Ended says when. Undone has those that were rolled
+	// back, with the iterations whose state came back.
+	Records []loop.IterationRecord
+	Ended   []time.Duration
+	Undone  map[int]int
+	calls   int64
+	Hangs   int // attempts that were cut off
+	Failed  int
+	Hung    bool // an attempt hung for ever
+	far     bool // the walk was given up before the loop ended
 
 	limit time.Duration // of the loop; the finalizer's share is part of it
 	kept  float64
@@ -130,11 +135,18 @@ func (w *walk) Run() walked {
 	}
 	for range maxWalk {
 		d := w.plan.Next(&w.Tally, begun)
+		if n := len(out.Records); d.Ended.Number > 0 && (n == 0 || out.Records[n-1].Number != d.Ended.Number) {
+			out.Records, out.Ended = append(out.Records, d.Ended), append(out.Ended, w.elapsed)
+		}
 		switch d.Action {
 		case loop.Stop:
 			out.Stop = d.Stop
 			return done()
 		case loop.Rollback:
+			if out.Undone == nil {
+				out.Undone = make(map[int]int)
+			}
+			out.Undone[d.Iteration] = d.To
 			w.plan.Add(&w.Tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
 			continue
 		}

@@ -21,7 +21,13 @@ type Cast struct {
 
 	Needs *needs
 	Goals map[string]*goal // by loop
+
+	// Over says that nobody waits for what is being studied: the search ends with what it has. Nil
+	// means that it goes on to its end.
+	Over func() bool
 }
+
+func (c *Cast) over() bool { return c.Over != nil && c.Over() }
 
 func NewCast(def *definition.Definition) *Cast {
 	c := &Cast{

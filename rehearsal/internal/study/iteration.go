@@ -19,6 +19,9 @@ import (
 func (s *study) iteration(state map[string]any, n int, to Aim, some picks) *seen {
 	at := &seen{state: maps.Clone(state)}
 	for _, a := range s.inOrder(s.loop) {
+		if s.over() {
+			return at
+		}
 		s.step(a, n, to, some, at, state)
 	}
 	s.judge(at, n, to)

@@ -29,6 +29,9 @@ func (s *study) offer() {
 	}
 	numbers = append(numbers, 0.0, 1.0, 2.0, 10.0, 100.0, 1000.0)
 	for _, n := range s.free {
+		if s.over() {
+			return
+		}
 		var all []any
 		switch {
 		case len(n.only) > 0:

@@ -334,7 +334,7 @@ func costOf(u progress.Usage) (cost *float64, atLeast bool) {
 
 // shown is the part of the head that a loop has.
 func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang progress.Language) {
-	l := loopOf(main, t, lang)
+	l := LoopOf(main, t, lang)
 	h.Loop = &l
 	h.Keys.Iteration, h.Keys.Of = l.Total, int(l.MaxIterations)
 	for i := range l.Points {
@@ -350,7 +350,7 @@ func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang progre
 	h.Changed = append(h.Changed, latest(main, t.Now))
 	h.Loops = append(h.Loops, l)
 	for s := range nested(main) {
-		inner := loopOf(s, t, lang)
+		inner := LoopOf(s, t, lang)
 		if n := len(h.Loops); n < 20 {
 			h.Loops = append(h.Loops, inner)
 		}

@@ -62,7 +62,8 @@ type Point struct {
 // mostPoints is as many as a chart can show.
 const mostPoints = 300
 
-func loopOf(s *progress.Step, t *progress.Tree, lang progress.Language) Loop {
+// LoopOf is the loop of a step of a run's tree, in a language.
+func LoopOf(s *progress.Step, t *progress.Tree, lang progress.Language) Loop {
 	lp := s.Loop
 	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, MaxIterations: int64(lp.Plan.MaxIterations), Outlook: t.Outlook(s, lang), Points: []Point{}}
 	if cur := lp.Current(); cur != nil {
