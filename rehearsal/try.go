@@ -74,8 +74,8 @@ type TriedLoop struct {
 
 // A try is cut off when its log or its state is that large, in bytes.
 const (
-	tryLog   = 32 << 20
-	tryState = 4 << 20
+	tryLog   = 8 << 20
+	tryState = 1 << 20
 )
 
 // tryIterations is after how many iterations a loop counts as one that nothing ends.

@@ -156,7 +156,7 @@ sub_agents:
 	}
 	var many strings.Builder
 	many.WriteString("name: search\nmax_iterations: 50\nstop_when: state.k0 > 1\nsub_agents:\n")
-	for i := range 300 {
+	for i := range 60 {
 		fmt.Fprintf(&many, "  - {name: c%d, command: [x], output_key: k%d, json: true, exit_when: \"result.json.a%d > %d && state.k%d == %d\"}\n", i, i, i, i, i, i)
 	}
 	def, err := definition.Parse("loop.yaml", []byte(many.String()), definition.Options{})

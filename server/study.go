@@ -179,8 +179,11 @@ func runOf(id string, run *runlog.Run, rec *progress.Recording) studyRun {
 }
 
 func firstRunes(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "…"
+		}
 	}
 	return text
 }

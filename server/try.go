@@ -15,11 +15,13 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Bounds of a try: the text, the time, and how many there are at once.
+// Bounds of a try: the text, the time, how many there are at once, and what is told of the answer, in
+// characters.
 const (
-	tryText = 64 << 10
-	tryTime = 15 * time.Second
-	tryMost = 2
+	tryText   = 64 << 10
+	tryTime   = 15 * time.Second
+	tryMost   = 2
+	tryAnswer = 20_000
 )
 
 // triedLoop is a loop as a chart and a ledger show it, with how it went.
@@ -83,6 +85,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		*rehearsal.Tried
 		Loops []triedLoop `json:"loops"`
 	}{tried, []triedLoop{}}
+	tried.Answer, tried.Error = firstRunes(tried.Answer, tryAnswer), firstRunes(tried.Error, tryAnswer)
 	lang := languageOf(r)
 	for _, l := range tried.Loops {
 		step := &progress.Step{Name: l.Name, Address: session.Address(l.Name), Status: progress.StatusCompleted, Loop: l.Loop}

@@ -322,6 +322,50 @@ func TestTokenAndExport(t *testing.T) {
 	}
 }
 
+// judged is a loop whose judge is a model, and which runs a command.
+const judged = `name: judged
+max_iterations: 8
+timeout: 30m
+score: {key: review, target: 8.0, min_delta: 0.1, patience: 2}
+on_regression: rollback
+sub_agents:
+  - {name: writer, model: openai/none, instructions: "Improve {{draft?}}", output_key: draft}
+  - {name: check, command: [touch, made], output_key: seen}
+  - {name: judge, model: openai/none, instructions: "Score {{draft}}", output_key: review}
+`
+
+// A definition is tried as it stands in the editor, without a model and without a trace.
+func TestTryPage(t *testing.T) {
+	s := serve(t, map[string]string{"judged.yaml": judged})
+	p := open(t, s)
+	p.visit("/definitions/judged")
+	p.until("the editor", `!!document.querySelector('.yaml').shadowRoot?.querySelector('.cm-content')`)
+	p.press("Try")
+	p.sees("The score reached 8 in iteration 4.")
+	p.sees("writer, judge (model); check (command)")
+	p.until("a chart of four scores", `document.querySelectorAll('.try .chart g[role=button]').length === 4`)
+	p.press("Gets worse")
+	p.press("Try")
+	p.sees("It hardly improved any more after iteration 4.")
+	p.sees("5.8 undone")
+	p.accessible("try")
+	p.fill("max iterations", "2")
+	p.sees("This was the text before the last change.")
+	p.press("Never enough")
+	p.press("Try")
+	p.sees("Stopped after 2 iterations, without reaching 8.")
+	p.press("Português")
+	p.press("Experimentar")
+	p.sees("Parou depois de 2 iterações, sem chegar a 8.")
+	p.picture("portuguese")
+	p.visit("/")
+	p.sees("Ainda não há execuções.")
+	files, err := os.ReadDir(s.dir)
+	if err != nil || len(files) != 1 {
+		t.Errorf("the folder has %v, %v", files, err)
+	}
+}
+
 // Every page, in light, in dark and on a phone: axe finds nothing, nothing scrolls sideways, and
 // both languages are there.
 func TestEveryPage(t *testing.T) {

@@ -81,6 +81,7 @@ export const api = {
   },
   outline: text => json('POST', '/definitions:outline', { body: text, type: 'application/yaml' }),
   edit: (text, changes) => json('POST', '/definitions:edit', { body: { text, changes } }),
+  try: request => json('POST', '/definitions:try', { body: request }),
   complete: (text, line, column) => json('POST', '/definitions:complete', { body: { text, line, column } }),
   study: choice => json('GET', '/runs:backtest' + query(choice)),
 }

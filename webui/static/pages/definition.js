@@ -8,6 +8,7 @@ import { Icon } from '../parts/icon.js'
 import { Dialog } from '../parts/dialog.js'
 import { Yaml } from '../parts/yaml.js'
 import { Form } from '../parts/form.js'
+import { Try } from '../parts/try.js'
 import { LinesDiff } from '../parts/lines-diff.js'
 
 const draftKey = name => 'draft:' + name
@@ -148,6 +149,7 @@ export function Definition({ name }) {
               ${(p.fixes || []).map(f => html`<button key=${f.title} class="btn s" onClick=${() => setText(applyFix(text, f))}>${f.title}</button>`)}</li>`)}</ul>`}
           <footer class="row"><span>${t('cursor', { line: cursor[0], column: cursor[1] })}</span><span class="push mute">${t('one.text')}</span></footer></section>
         ${good && html`<${Before} outline=${good} old=${errors.length > 0} />`}
+        <${Try} text=${text} errors=${errors.length} query=${outline?.query} />
       </div>
     </div>
     ${asking === 'discard' && html`<${Dialog} title=${t('discard.title')} onClose=${() => setAsking(null)}><p>${t('discard.what')}</p><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn danger" onClick=${() => { setText(disk.text); setAsking(null) }}>${t('discard')}</button></p><//>`}
