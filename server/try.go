@@ -96,7 +96,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Loops = append(out.Loops, one)
 	}
-	return s.sendMasked(w, out)
+	return s.sendMasked(w, http.StatusOK, out)
 }
 
 var errTryTime = errors.New("the time of the try is over")
