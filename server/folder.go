@@ -21,11 +21,14 @@ import (
 
 // folder holds the definitions. Nothing outside it is read or written, whatever names and links say.
 type folder struct {
-	root *os.Root
+	root *os.Root   // nil: there are none
 	mu   sync.Mutex // held while a definition is compared and written
 }
 
 func openFolder(dir string) (*folder, error) {
+	if dir == "" {
+		return new(folder), nil
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -33,7 +36,12 @@ func openFolder(dir string) (*folder, error) {
 	return &folder{root: root}, nil
 }
 
-func (f *folder) close() error { return f.root.Close() }
+func (f *folder) close() error {
+	if f.root == nil {
+		return nil
+	}
+	return f.root.Close()
+}
 
 // nameOf is what a definition can be called: a word, in a path and in a file system.
 var nameOf = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
@@ -68,6 +76,9 @@ const mostFiles = 2000
 // list names the definitions, each with its file.
 func (f *folder) list() (names []string, files map[string]string, err error) {
 	files = make(map[string]string)
+	if f.root == nil {
+		return nil, files, nil
+	}
 	look := func(dir string) error {
 		entries, err := fs.ReadDir(f.root.FS(), dir)
 		if err != nil {
@@ -124,6 +135,9 @@ func (f *folder) read(name string) (file string, text []byte, err error) {
 
 // readFile reads a file that is one: opening a pipe would wait for a writer.
 func (f *folder) readFile(file string) ([]byte, error) {
+	if f.root == nil {
+		return nil, fs.ErrNotExist
+	}
 	info, err := f.root.Stat(file)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,7 @@ func (s *Server) about(w http.ResponseWriter, _ *http.Request) error {
 	return s.send(w, http.StatusOK, map[string]any{
 		"version": s.cfg.Version, "started": s.began, "now": time.Now(), "stopping": s.draining.Load(),
 		"allow_commands": s.cfg.AllowCommands, "allow_private": s.cfg.AllowPrivate, "token": s.cfg.Token != "",
+		"read_only": s.cfg.ReadOnly,
 	})
 }
 

@@ -383,6 +383,61 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 	}
 }
 
+// A server that is only read shows runs whole, and does nothing to them.
+func TestReadOnly(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting, "asks.yaml": "name: asks\nquestion: Is it so?\n"})
+	id, asks := s.run(map[string]any{"definition": "counting"}).Run, s.run(map[string]any{"definition": "asks"}).Run
+	s.wait(id)
+	s.wait(asks)
+	log := s.log(id)
+	s.start(func(c *server.Config) { c.Dir, c.ReadOnly = "", true })
+	before := s.log(id)
+	if len(before) != len(log) {
+		t.Fatalf("%d events, and %d before", len(before), len(log))
+	}
+	for _, run := range []string{id, asks} {
+		var head struct {
+			Status string
+			Can    map[string]bool
+		}
+		s.ok("GET", "/api/v1/runs/"+run+"/view", nil, &head)
+		if len(head.Can) != 0 || head.Status == "" {
+			t.Errorf("run %s, which is %s, can %v", run, head.Status, head.Can)
+		}
+	}
+	path := "/api/v1/runs/" + id
+	for _, at := range []string{"", "/events", "/iterations", "/scores", "/view/iterations?loop=counting", "/view/step?address=counting%5B1%5D/say",
+		"/state?at=iteration/5", "/diff?from=iteration/4&to=iteration/5", "/export", "/definition"} {
+		s.ok("GET", path+at, nil, nil)
+	}
+	s.ok("GET", "/api/v1/definitions", nil, nil)
+	s.ok("POST", "/api/v1/runs:backtest", map[string]any{"runs": []string{id}, "set": map[string]any{"max_iterations": 3}}, nil)
+	var about struct {
+		ReadOnly bool `json:"read_only"`
+	}
+	if s.ok("GET", "/api/v1/server", nil, &about); !about.ReadOnly {
+		t.Error("the server does not say that it is only read")
+	}
+	for _, r := range [][2]string{
+		{"POST", path + ":pause"}, {"POST", path + ":resume"}, {"POST", path + ":cancel"}, {"POST", path + ":fork"}, {"POST", "/api/v1/runs/" + asks + ":answer"},
+		{"DELETE", path}, {"POST", "/api/v1/runs"}, {"PUT", "/api/v1/definitions/counting"}, {"DELETE", "/api/v1/definitions/counting"},
+		{"POST", "/api/v1/definitions:validate"}, {"POST", "/api/v1/definitions:edit"}, {"POST", "/api/v1/definitions:outline"},
+	} {
+		got := s.do(r[0], r[1], map[string]any{})
+		if got.status != http.StatusForbidden || !strings.Contains(string(got.body), "urn:refrain:read_only") {
+			t.Errorf("%s %s: %d %s", r[0], r[1], got.status, got.body)
+		}
+	}
+	for _, r := range [][2]string{{"POST", "/api/run"}, {"GET", "/api/list-apps"}, {"GET", "/api/v1/definitions/counting"}} {
+		if got := s.do(r[0], r[1], map[string]any{}); got.status != http.StatusNotFound {
+			t.Errorf("%s %s: %d %s", r[0], r[1], got.status, got.body)
+		}
+	}
+	if after := s.log(id); len(after) != len(before) {
+		t.Errorf("the run had %d events and has %d", len(before), len(after))
+	}
+}
+
 // What a model or a definition says commands no terminal and turns no text: it is JSON, escaped.
 func TestTextIsHarmless(t *testing.T) {
 	s := open(t, map[string]string{"odd.yaml": "name: odd\ntext: \"<script>alert(1)</script>\\u202e\\u009b\"\n"})

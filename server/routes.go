@@ -4,6 +4,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -81,8 +82,12 @@ var adk = []route{
 // routes is the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	s.register(mux, "/api/v1", v1)
-	s.register(mux, "/api", adk)
+	if s.cfg.ReadOnly {
+		s.register(mux, "/api/v1", looking())
+	} else {
+		s.register(mux, "/api/v1", v1)
+		s.register(mux, "/api", adk)
+	}
 	mux.Handle("GET /healthz", s.answering((*Server).healthy))
 	mux.Handle("GET /readyz", s.answering((*Server).ready))
 	mux.Handle("/api/", s.answering((*Server).noRoute))
@@ -92,6 +97,21 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET /{$}", s.answering((*Server).index))
 	}
 	return mux
+}
+
+// looking are the operations of a server that is only read: the others refuse what they are asked.
+func looking() []route {
+	all := slices.Clone(v1)
+	for i, r := range all {
+		if r.method != "GET" && r.path != "/login" && r.path != "/runs:backtest" {
+			all[i].do = (*Server).onlyRead
+		}
+	}
+	return all
+}
+
+func (s *Server) onlyRead(http.ResponseWriter, *http.Request) error {
+	return fault(http.StatusForbidden, "read_only", "This server changes nothing", "it shows runs as they were written down")
 }
 
 // register adds routes below a path. The mux has no patterns such as {id}:verb: those of one method

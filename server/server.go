@@ -32,8 +32,12 @@ type Config struct {
 	Service session.Service
 	// AppName and UserID own the runs. Required.
 	AppName, UserID string
-	// Dir is the folder of the definitions, and that in which their commands run. Required.
+	// Dir is the folder of the definitions, and that in which their commands run. Required, unless the
+	// server is ReadOnly: then it is not used.
 	Dir string
+	// ReadOnly serves the runs of the store to who wants to look at them, without definitions and
+	// without ADK's layout. What would change something is refused.
+	ReadOnly bool
 	// ArtifactService keeps the files of runs. The default keeps them in memory.
 	ArtifactService artifact.Service
 	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
@@ -101,7 +105,7 @@ type Server struct {
 // New returns a server that drives no run yet. It fails if the config lacks something, and if the
 // folder cannot be opened.
 func New(cfg Config) (*Server, error) {
-	if cfg.Dir == "" {
+	if cfg.Dir == "" && !cfg.ReadOnly {
 		return nil, errors.New("server: Config.Dir is empty")
 	}
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, 4<<20)
@@ -118,7 +122,9 @@ func New(cfg Config) (*Server, error) {
 		cfg.ArtifactService = artifact.InMemoryService()
 	}
 	var err error
-	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
+	if cfg.ReadOnly {
+		cfg.Dir = ""
+	} else if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s := &Server{

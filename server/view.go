@@ -45,6 +45,7 @@ func (f *feed) head(lang progress.Language, old time.Duration) (shown, error) {
 	return f.made(shownKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,
+			ReadOnly: f.s.cfg.ReadOnly,
 		})
 	})
 }

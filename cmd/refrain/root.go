@@ -40,7 +40,7 @@ refrain help definition lists every field of a definition.`,
 	}{
 		{"Write a definition:", []*cobra.Command{newInit(e), newValidate(e), newCheck(e), newGraph(e), newRehearse(e), newSchema(e)}},
 		{"Run it:", []*cobra.Command{newRun(e), newServe(e), newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e)}},
-		{"Look at runs:", []*cobra.Command{newRuns(e), newShow(e), newEvents(e), newWatch(e), newVerify(e), newBacktest(e)}},
+		{"Look at runs:", []*cobra.Command{newRuns(e), newShow(e), newEvents(e), newWatch(e), newView(e), newVerify(e), newBacktest(e)}},
 		{"Move, remove, check:", []*cobra.Command{newExportRun(e), newImportRun(e), newRm(e), newDoctor(e)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -10,9 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -129,9 +126,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	go func() { served <- srv.Serve(l) }()
 	fmt.Fprintf(e.Stderr, "refrain serves %s\n", where)
 	if f.open {
-		if err := openBrowser(where); err != nil {
-			term.PrintError(e.Stderr, fmt.Errorf("--open: %w", err))
-		}
+		openOrSay(e, where)
 	}
 	return untilStopped(ctx, e, srv, served, f.grace)
 }
@@ -181,21 +176,4 @@ func browsed(addr string, any bool) string {
 		return addr
 	}
 	return net.JoinHostPort("127.0.0.1", port)
-}
-
-// openBrowser shows an address in the browser of whoever sits at the machine.
-func openBrowser(where string) error {
-	name, args := "xdg-open", []string{where}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = filepath.Join(os.Getenv("SYSTEMROOT"), "System32", "rundll32.exe"), []string{"url.dll,FileProtocolHandler", where}
-	}
-	cmd := exec.Command(name, args...)
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() { _ = cmd.Wait() }() // it is not ours to end
-	return nil
 }

@@ -13,6 +13,11 @@ import { Backtest } from './pages/backtest.js'
 export const link = signal('idle')
 const keysOpen = signal(false)
 
+// readOnly says that the server shows runs of a file, and changes nothing.
+export const readOnly = signal(false)
+const ask = () => api.get('/server').then(s => (readOnly.value = s.read_only), () => {})
+ask()
+
 function Mark() {
   return html`<svg viewBox="0 0 20 20" aria-hidden="true"><g fill="currentColor"><circle cx="4" cy="7" r="1.9" /><circle cx="4" cy="13" r="1.9" /><rect x="9" y="2" width="1.6" height="16" /><rect x="13" y="2" width="4.5" height="16" /></g></svg>`
 }
@@ -31,7 +36,7 @@ function Top({ page }) {
   return html`<header class="top">
     <a class="brand" href="/" aria-label="Refrain"><${Mark} /><span>Refrain</span></a>
     <nav aria-label=${t('nav')}>
-      ${tab('/', 'runs', t('runs'))} ${tab('/definitions', 'definitions', t('definitions'))} ${tab('/backtest', 'backtest', t('backtest'))}
+      ${tab('/', 'runs', t('runs'))} ${!readOnly.value && tab('/definitions', 'definitions', t('definitions'))} ${tab('/backtest', 'backtest', t('backtest'))}
     </nav>
     ${link.value !== 'idle' &&
     html`<span class=${'push link-state hide-s' + (link.value === 'live' ? '' : ' off')}><i></i>${t('link.' + link.value)}</span>`}
@@ -80,6 +85,7 @@ function Locked() {
     try {
       await api.runs({ limit: 1 })
       locked.value = false
+      ask()
     } catch {
       set('')
     }

@@ -158,6 +158,8 @@ type Standing struct {
 	Parent     *mark.RunParent
 	// Language is that of sentences.
 	Language progress.Language
+	// ReadOnly says that nothing can be done to the run where it is shown.
+	ReadOnly bool
 }
 
 // Head is what the page of a run shows above its iterations.
@@ -253,6 +255,7 @@ type Can struct {
 	Cancel bool `json:"cancel,omitzero"`
 	Fork   bool `json:"fork,omitzero"`
 	Remove bool `json:"remove,omitzero"`
+	Answer bool `json:"answer,omitzero"`
 }
 
 // Head returns the head at this moment.
@@ -305,6 +308,9 @@ func over(status string) bool {
 }
 
 func can(s Standing, h *Head) Can {
+	if s.ReadOnly {
+		return Can{}
+	}
 	running := s.Status == string(mark.RunRunning) || s.Status == string(mark.RunWaiting)
 	ended := over(h.Status)
 	return Can{
@@ -315,6 +321,7 @@ func can(s Standing, h *Head) Can {
 		Cancel: running || s.Status == string(mark.RunIsPaused) || s.Status == "interrupted",
 		Fork:   h.Loop != nil,
 		Remove: ended,
+		Answer: len(h.Questions) > 0,
 	}
 }
 

@@ -2,7 +2,7 @@ import { html, useEffect, useMemo, useState, useKeys, announce } from '../ui.js'
 import { route, go, setHash } from '../route.js'
 import { t, lang } from '../words.js'
 import { api, follow } from '../api.js'
-import { link, lock } from '../app.js'
+import { link, lock, readOnly } from '../app.js'
 import { Store } from '../store.js'
 import { number, duration, money, bytes, clock, exactTime, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
@@ -135,11 +135,11 @@ function Actions({ head, say, ask }) {
 function Checkpoints({ head, onFork, onMore }) {
   const list = head.checkpoints || []
   if (!list.length) return null
-  return html`<section class="panel" aria-labelledby="h-checkpoints"><header><h2 id="h-checkpoints">${t('checkpoints')}</h2><span class="push mute small">${t('fork.is.new')}</span></header>
+  return html`<section class="panel" aria-labelledby="h-checkpoints"><header><h2 id="h-checkpoints">${t('checkpoints')}</h2>${head.can?.fork && html`<span class="push mute small">${t('fork.is.new')}</span>`}</header>
     <table class="ledger cps"><caption class="sr">${t('checkpoints')}</caption><thead><tr><th scope="col">${t('after.iteration')}</th><th scope="col" class="num">${t('score')}</th><th scope="col" class="num">${t('state')}</th><th scope="col"><span class="sr">${t('action')}</span></th></tr></thead>
     <tbody>${list.map((c, i) => html`<tr key=${c.iteration}><th scope="row"><b>${c.iteration}</b> ${c.best && html`<span class="tag good">${t('best')}</span>`}${c.undone && html`<span class="tag warn">${t('status.undone')}</span>`}${c.iteration === 0 && html`<span class="mute">${t('before.first')}</span>`}</th>
       <td class="num">${c.score === undefined ? '' : number(c.score)}</td><td class="num soft">${c.bytes ? bytes(c.bytes) : ''}</td>
-      <td class="num">${i === 0 && head.can?.more ? html`<button class="btn s" onClick=${onMore}>${t('go.on.more')}</button>` : html`<button class="btn s" onClick=${() => onFork(c.seq ? { seq: c.seq } : { iteration: c.iteration })}><${Icon} name="fork" />${t('fork.here')}</button>`}</td></tr>`)}</tbody></table>
+      <td class="num">${i === 0 && head.can?.more ? html`<button class="btn s" onClick=${onMore}>${t('go.on.more')}</button>` : head.can?.fork && html`<button class="btn s" onClick=${() => onFork(c.seq ? { seq: c.seq } : { iteration: c.iteration })}><${Icon} name="fork" />${t('fork.here')}</button>`}</td></tr>`)}</tbody></table>
   </section>`
 }
 
@@ -251,8 +251,9 @@ export function Run({ id }) {
         ${head.parent && html` · <a href=${'/runs/' + encodeURIComponent(head.parent.session_id)}>${t('forked.from', { run: head.parent.session_id })}</a>`}</p></div>
       <${Actions} head=${head} say=${say} ask=${setAsking} /></div>
     ${said && html`<p class="panel pad st bad" role="alert">${said} <button class="btn quiet s" onClick=${() => say('')}>${t('close')}</button></p>`}
+    ${readOnly.value && html`<p class="banner" role="note">${t('read.only')}</p>`}
     ${link.value === 'off' && html`<p class="banner" role="status" tabindex="0">${t('link.banner')}</p>`}
-    ${(head.questions || []).map((q, i) => html`<${Question} key=${q.id} id=${id} question=${q} first=${i === 0} />`)}
+    ${(head.questions || []).map((q, i) => html`<${Question} key=${q.id} id=${id} question=${q} first=${i === 0} open=${head.can.answer} />`)}
     ${!(ended && head.result) && html`<${Sentence} head=${head} />`}
     ${head.error && html`<section class="panel pad errorbox" aria-label=${t('status.failed')}><p class="st bad"><${Icon} name="cross" />${t('failed.with')}</p><pre class="block">${head.error}</pre></section>`}
     <div class="grid cols">
@@ -265,11 +266,11 @@ export function Run({ id }) {
       ${loop && !ended && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
       ${loop && ended && html`<${Checkpoints} head=${head} onFork=${from => setAsking({ fork: from })} onMore=${() => setAsking('more')} />`}
       ${main && html`<section class="panel" aria-labelledby="h-iterations"><header><h2 id="h-iterations">${t('iterations')}</h2>
-          ${!ended && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
+          ${!ended && !readOnly.value && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
         <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
           follow=${following && !ended} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
-      <${Inspector} id=${id} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${r => setAsking({ fork: { iteration: r.number } })} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
+      <${Inspector} id=${id} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${head.can?.fork && (r => setAsking({ fork: { iteration: r.number } }))} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
       ${ended && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
       ${ended && html`<${Where} head=${head} />`}
     </div>

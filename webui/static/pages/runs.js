@@ -2,7 +2,7 @@ import { html, useEffect, useRef, useState, useKeys } from '../ui.js'
 import { route, setQuery } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
-import { link, lock } from '../app.js'
+import { link, lock, readOnly } from '../app.js'
 import { number, duration, clock, exactTime, dayName, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
 import { Status } from '../parts/status.js'
@@ -118,7 +118,7 @@ export function Runs() {
   const reasons = options(runs.map(r => r.stop_reason), q.reason)
   return html`<main id="main" tabindex="-1">
     <div class="row"><h1>${t('runs')}</h1><span class="mute">${[count('running') && t('n.running', { n: count('running') }), count('asks') && t('n.asks', { n: count('asks') })].filter(Boolean).join(', ')}</span>
-      <span class="push row"><a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a></span></div>
+      <span class="push row">${!readOnly.value && html`<a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a>`}</span></div>
     <div class="filters">
       <div class="seg scroll" role="group" aria-label=${t('status')}>${filters.map(f => html`<button key=${f} aria-pressed=${status === f} onClick=${() => setQuery({ status: f === 'all' ? '' : f })}>${f === 'asks' && html`<${Icon} name="ask" />`}${t('filter.' + f)}</button>`)}</div>
       <label class="sr" for="by-definition">${t('definition')}</label>

@@ -37,7 +37,7 @@ export function Inspector({ id, row, tab, setTab, version, onFork, onBack }) {
   return html`<section class="panel insp" aria-label=${t('inspector')} ref=${ref}>
     <header class="plain"><h2>${row.kind === 'iteration' ? t('iteration.n', { n: row.number }) : d.name}</h2>
       ${row.iteration > 0 && html`<span class="mute">${t('iteration.n', { n: row.iteration })}</span>`}
-      ${row.kind === 'iteration' && d.complete && html`<span class="push row"><button class="btn s" onClick=${() => onFork(row)}><${Icon} name="fork" />${t('fork.here')}</button></span>`}</header>
+      ${row.kind === 'iteration' && d.complete && onFork && html`<span class="push row"><button class="btn s" onClick=${() => onFork(row)}><${Icon} name="fork" />${t('fork.here')}</button></span>`}</header>
     <div class="pad meta"><span><b>${duration(d.took_ns)}</b></span>
       ${step?.input_tokens !== undefined && html`<span><b>${number(step.input_tokens, 0)}</b> ${t('in')}, <b>${number(step.output_tokens, 0)}</b> ${t('out')}</span>`}
       ${step?.cost !== undefined && html`<span><b>${money(step.cost)}</b></span>`}

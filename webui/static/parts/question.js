@@ -6,7 +6,7 @@ import { Icon } from './icon.js'
 
 // Question is one that a step asks a person. What is typed is lost neither by a new drawing nor
 // by an answer that was too late.
-export function Question({ id, question: q, first }) {
+export function Question({ id, question: q, first, open }) {
   const [text, setText] = useState('')
   const [keys, setKeys] = useState(() => Object.fromEntries(Object.entries(q.keys || {}).map(([k, v]) => [k, typeof v === 'string' ? v : JSON.stringify(v)])))
   const [state, setState] = useState('open')
@@ -46,7 +46,7 @@ export function Question({ id, question: q, first }) {
   }
   return html`<form class="askbox" id=${first ? 'ask' : null} aria-labelledby=${label} ref=${ref} onSubmit=${e => e.preventDefault()}>
     <${Icon} name="ask" /><p class="q pre" id=${label} tabindex="-1">${q.text}</p>
-    <div class="do">${controls}</div>
+    ${open && html`<div class="do">${controls}</div>`}
     <p class="small">${[q.agent && (q.iteration ? t('asked.by.in', { who: q.agent, n: q.iteration }) : q.agent), q.deadline && t('until', { time: clock(q.deadline) }),
       q.default !== undefined && t('then', { answer: typeof q.default === 'string' ? q.default : JSON.stringify(q.default) }), t('waiting.free')].filter(Boolean).join('. ')}
       ${state === 'sending' && ' ' + t('sending')}${state === 'sent' && ' ' + t('sent')}</p>

@@ -14,6 +14,7 @@ export default {
   'link.live': 'Live',
   'link.off': 'Not connected',
   'link.gone': 'The server does not know this.',
+  'read.only': 'An exported run, to look at only. It is shown as it was when it was written.',
   'link.banner': 'The server cannot be reached. Runs go on without this page; it asks again by itself.',
   nothing: 'Nothing here',
   'nothing.here': 'There is no page {path}.',

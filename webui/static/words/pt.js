@@ -14,6 +14,7 @@ export default {
   'link.live': 'Ao vivo',
   'link.off': 'Sem conexão',
   'link.gone': 'O servidor não conhece isto.',
+  'read.only': 'Uma execução exportada, só para ver. Aparece como estava quando foi gravada.',
   'link.banner': 'O servidor não responde. As execuções seguem sem esta página, que continua tentando sozinha.',
   nothing: 'Não há nada aqui',
   'nothing.here': 'Não existe a página {path}.',
