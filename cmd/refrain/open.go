@@ -18,12 +18,17 @@ import (
 // says so: the address has been printed.
 func openOrSay(e *term.Env, where string) {
 	cmd := browser(e.Getenv("BROWSER"), where)
-	cmd.Stderr = e.Stderr
+	say := func(err error) {
+		if err != nil {
+			term.PrintError(e.Stderr, fmt.Errorf("--open: %s: %w; open the address yourself, or name a browser in BROWSER",
+				filepath.Base(cmd.Path), err))
+		}
+	}
 	if err := cmd.Start(); err != nil {
-		term.PrintError(e.Stderr, fmt.Errorf("--open: %w; open the address yourself, or name a browser in BROWSER", err))
+		say(err)
 		return
 	}
-	go func() { _ = cmd.Wait() }() // it is not ours to end
+	go func() { say(cmd.Wait()) }() // it is not ours to end
 }
 
 // browser is the command that shows an address. chosen is the value of BROWSER: the commands to try, in

@@ -34,7 +34,7 @@ type runFlags struct {
 	model       string
 	record      string
 	zeroOnLimit bool
-	watch       bool
+	watch, open bool
 }
 
 func newRun(e *term.Env) *cobra.Command {
@@ -102,6 +102,7 @@ providers and the keys that they need.`,
 		"verify and refrain backtest")
 	fl.BoolVar(&f.watch, "watch", false, "say where the run can be watched in a browser, if refrain serve serves the "+
 		"same store")
+	fl.BoolVar(&f.open, "open", false, "open the run in a browser, if refrain serve serves the same store")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
@@ -186,15 +187,25 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
 		State: state, Started: started, Program: prog,
 	}
-	if f.watch {
+	page := ""
+	if f.watch || f.open {
 		say := "no server serves this store; start one with: refrain serve"
-		if at := s.Served(e, f.session); at != "" {
-			say = "Watch it at " + at
+		if page = s.Served(ctx, e, f.session); page != "" {
+			say = "Watch it at " + page
 		}
 		fmt.Fprintln(e.Stderr, say)
 	}
+	begun := func() { // there is something to see
+		if f.open && page != "" {
+			openOrSay(e, page)
+		}
+	}
 	if f.detach {
-		return live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Brief: live.AsksFirst(def.Root)})
+		err := live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Brief: live.AsksFirst(def.Root)})
+		if err == nil {
+			begun()
+		}
+		return err
 	}
 	shown := live.Request{File: file, Session: f.session, Input: input, State: state, Config: prog.RunConfig,
 		ZeroOnLimit: f.zeroOnLimit, Most: p.Most(def)}
@@ -203,5 +214,11 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		prog.Close()
 		return err
 	}
-	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) { return fo.Supervisor.Start(ctx, req) })
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+		run, err := fo.Supervisor.Start(ctx, req)
+		if err == nil {
+			begun()
+		}
+		return run, err
+	})
 }

@@ -3,10 +3,13 @@
 package runstore
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
 	"github.com/refrain-dev/refrain/server"
@@ -59,12 +62,29 @@ func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) 
 	}, err
 }
 
-// Served is the address of a run in the server of the store; empty if none serves it.
-func (s *Stock) Served(e *term.Env, id string) string {
+// Served is the address of a run in the server of the store; empty if none serves it. A server that was
+// killed has left its file: it is believed only if it answers.
+func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
 	text, err := os.ReadFile(s.servedFile(e))
 	var at served
-	if err != nil || json.Unmarshal(text, &at) != nil || OwnerIsDead(at.Owner) {
+	if err != nil || json.Unmarshal(text, &at) != nil || OwnerIsDead(at.Owner) || !answers(ctx, at.URL) {
 		return ""
 	}
 	return at.URL + "/runs/" + url.PathEscape(id)
+}
+
+// answers reports whether a server says that it is healthy.
+func answers(ctx context.Context, at string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
