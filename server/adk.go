@@ -452,11 +452,19 @@ func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map
 			continue
 		}
 		switch ev.Mark.Kind {
-		case mark.KindRunPaused:
-			return nil
-		case mark.KindRunEnded:
+		case mark.KindRunPaused, mark.KindRunEnded:
+			if _, err := s.sup.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
+				return err
+			}
+			one, err := s.session(ctx, id, 1)
+			if err != nil {
+				return err
+			}
+			if session.LastSeen(one) > ev.Seq {
+				continue // an answer has come meanwhile
+			}
 			var end mark.RunEnded
-			if ev.Mark.Decode(&end) == nil && end.Status == mark.RunFailed {
+			if ev.Mark.Kind == mark.KindRunEnded && ev.Mark.Decode(&end) == nil && end.Status == mark.RunFailed {
 				return fault(http.StatusInternalServerError, "run_failed", "The run has failed", "%s", end.Error)
 			}
 			return nil

@@ -7,11 +7,15 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -154,4 +158,135 @@ func TestADKStream(t *testing.T) {
 	}
 	s.ok("GET", "/api/v1/runs/gated%2Fana%2Fs1", nil, nil)
 	s.ok("GET", "/api/v1/runs/gated%2Fana%2Fs1/state", nil, nil)
+}
+
+// The routes of ADK answer with the fields that its clients know, and with no others.
+func TestADKBodies(t *testing.T) {
+	files := artifact.InMemoryService()
+	s := open(t, map[string]string{
+		"greeter.yaml": adkApp,
+		"broken.yaml":  "name: broken\nset: {x: 1 / int(state.zero)}\nstate: {zero: 0}\n",
+		"asks.yaml":    "name: asks\nmax_iterations: 1\nsub_agents:\n  - {name: boss, question: Shall I?, ask: answer, output_key: may}\n",
+	}, func(c *server.Config) { c.ArtifactService = files })
+	sessions := "/api/apps/greeter/users/ana/sessions"
+	var one map[string]any
+	knows := func(what string, got map[string]any, want ...string) {
+		t.Helper()
+		for key := range got {
+			if !slices.Contains(want, key) {
+				t.Errorf("%s has the field %q", what, key)
+			}
+		}
+	}
+	fields := []string{"id", "appName", "userId", "state", "events", "lastUpdateTime"}
+	s.ok("POST", sessions, nil, &one) // an empty body
+	knows("a new session", one, fields...)
+	s.ok("POST", sessions+"/s1", map[string]any{"state": map[string]any{"who": "Ana"}}, &one)
+	s.ok("GET", sessions+"/s1", nil, &one)
+	knows("a session", one, fields...)
+	for _, key := range fields {
+		if _, ok := one[key]; !ok {
+			t.Errorf("a session lacks %q", key)
+		}
+	}
+	var list []map[string]any
+	s.ok("GET", sessions, nil, &list)
+	for _, l := range list {
+		knows("a session of the list", l, fields...)
+	}
+	// Every field of a request is taken, and every frame of a stream is bare.
+	frames := func(app, session string) (events []map[string]any, failed string) {
+		t.Helper()
+		got := s.ok("POST", "/api/run_sse", map[string]any{
+			"appName": app, "userId": "ana", "sessionId": session, "streaming": true, "stateDelta": map[string]any{"mood": "good"},
+			"functionCallEventId": "", "newMessage": map[string]any{"role": "user", "parts": []any{map[string]any{"text": "hi"}}},
+		}, nil)
+		if got.header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("the stream has %v", got.header)
+		}
+		for frame := range strings.SplitSeq(strings.TrimSuffix(string(got.body), "\n\n"), "\n\n") {
+			if data, ok := strings.CutPrefix(frame, "event: error\ndata: "); ok {
+				var e map[string]string
+				if err := json.Unmarshal([]byte(data), &e); err != nil || len(e) != 1 {
+					t.Errorf("the error is %q, %v", data, err)
+				}
+				failed = e["error"]
+				continue
+			}
+			data, ok := strings.CutPrefix(frame, "data: ")
+			var ev map[string]any
+			if err := json.Unmarshal([]byte(data), &ev); !ok || err != nil || strings.Contains(data, "\n") {
+				t.Fatalf("a frame is %q, %v", frame, err)
+			}
+			actions, ok := ev["actions"].(map[string]any)
+			if !ok || ev["id"] == "" || ev["invocationId"] == "" || ev["author"] == "" {
+				t.Errorf("an event is %v", ev)
+			}
+			knows("an event's actions", actions, "stateDelta", "artifactDelta", "escalate", "transferToAgent", "skipSummarization", "requestedToolConfirmations")
+			events = append(events, ev)
+		}
+		return events, failed
+	}
+	events, failed := frames("greeter", "s1")
+	if n := len(events); n < 2 || failed != "" {
+		t.Errorf("%d events, %q", n, failed)
+	}
+	s.ok("POST", "/api/apps/broken/users/ana/sessions/s2", nil, nil)
+	if _, failed := frames("broken", "s2"); !strings.Contains(failed, "division by zero") {
+		t.Errorf("the error is %q", failed)
+	}
+	// An answer is the next message, as a text or as what a function has returned.
+	for id, part := range map[string]map[string]any{
+		"t": {"text": "by all means"},
+		"f": {"functionResponse": map[string]any{"id": "q", "name": "ask", "response": map[string]any{"result": "by all means"}}},
+	} {
+		s.ok("POST", "/api/apps/asks/users/ana/sessions/"+id, nil, nil)
+		run := map[string]any{"appName": "asks", "userId": "ana", "sessionId": id, "newMessage": map[string]any{"parts": []any{map[string]any{"text": "go"}}}}
+		s.ok("POST", "/api/run", run, nil)
+		run["newMessage"] = map[string]any{"role": "user", "parts": []any{part}}
+		s.ok("POST", "/api/run", run, nil)
+		s.ok("GET", "/api/apps/asks/users/ana/sessions/"+id, nil, &one)
+		if state, _ := one["state"].(map[string]any); state["may"] != "by all means" {
+			t.Errorf("%s: the answer is %v", id, one)
+		}
+	}
+	// Artifacts, by name and by version.
+	for _, text := range []string{"first", "second"} {
+		_, err := files.Save(t.Context(), &artifact.SaveRequest{AppName: "app", UserID: "ana", SessionID: "greeter/ana/s1", FileName: "notes.txt",
+			Part: genai.NewPartFromText(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := sessions + "/s1/artifacts"
+	var names []string
+	s.ok("GET", at, nil, &names)
+	if diff := cmp.Diff([]string{"notes.txt"}, names); diff != "" {
+		t.Error(diff)
+	}
+	for path, want := range map[string]string{"": "second", "?version=1": "first", "/versions/1": "first", "/versions/2": "second"} {
+		var part map[string]any
+		if s.ok("GET", at+"/notes.txt"+path, nil, &part); part["text"] != want {
+			t.Errorf("%q is %v, want %s", path, part, want)
+		}
+	}
+	s.refused(400, "bad_request", "GET", at+"/notes.txt/versions/none", nil)
+	s.ok("DELETE", at+"/notes.txt", nil, nil)
+	s.refused(404, "artifact_not_found", "GET", at+"/notes.txt", nil)
+	// What is not here says so, and does not break the trace of ADK Web.
+	for _, path := range []string{"/api/run_live", "/api/debug/trace/e1", sessions + "/s1/events/e1/graph", "/api/apps/greeter/eval_sets",
+		"/api/apps/greeter/eval_results"} {
+		s.refused(501, "not_here", "GET", path, nil)
+	}
+	s.refused(501, "not_here", "POST", "/api/apps/greeter/eval_sets/x", nil)
+	var spans []any
+	s.ok("GET", "/api/debug/trace/session/s1", nil, &spans)
+	s.refused(501, "no_events", "POST", sessions, map[string]any{"state": map[string]any{}, "events": []any{map[string]any{"author": "user"}}})
+	s.refused(409, "no_question", "POST", "/api/run", func() map[string]any {
+		s.ok("POST", "/api/apps/asks/users/ana/sessions/w", nil, nil)
+		run := map[string]any{"appName": "asks", "userId": "ana", "sessionId": "w"}
+		s.ok("POST", "/api/run", run, nil)
+		return run
+	}())
+	s.ok("DELETE", sessions+"/none", nil, nil) // as ADK does
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/program"
@@ -252,18 +253,40 @@ func (s *Server) answerTo(ctx context.Context, id string, req *answerRequest) er
 	return s.wake(ctx, id)
 }
 
-// wake continues a run that has its answers, unless somebody drives it or it cannot go on here.
+// wake continues a run that has its answers, unless somebody drives it or it cannot go on here. The
+// process that has paused it drives it for a moment longer, and may take the answers or not.
 func (s *Server) wake(ctx context.Context, id string) error {
-	held, err := s.sup.Driver(ctx, id)
-	if err != nil || held != nil {
-		return err
+	over := time.After(letsGo)
+	for {
+		held, err := s.sup.Driver(ctx, id)
+		if err != nil {
+			return err
+		}
+		if held == nil {
+			if err = s.goOn(ctx, id, &resumeRequest{}); !errors.Is(err, supervisor.ErrUnderWay) {
+				if errors.Is(err, supervisor.ErrOver) {
+					err = nil
+				}
+				return err
+			}
+		}
+		one, err := s.session(ctx, id, 1)
+		if err != nil {
+			return err
+		}
+		if run := session.RunOf(one); run == nil || run.Status != mark.RunWaiting {
+			return nil // it goes on
+		}
+		select {
+		case <-over:
+			return nil // whoever drives it has the answers
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	err = s.goOn(ctx, id, &resumeRequest{})
-	if errors.Is(err, supervisor.ErrUnderWay) || errors.Is(err, supervisor.ErrOver) {
-		return nil
-	}
-	return err
 }
+
+// letsGo is how long a process may take to let go of a run that waits.
+const letsGo = 10 * time.Second
 
 // log reads the log of the run that a request is about.
 func (s *Server) log(r *http.Request) (*runlog.Run, error) {

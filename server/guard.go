@@ -53,7 +53,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			p.header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
 		}
 		if p != nil {
-			s.cfg.Log.Warn("a request was refused", "why", p.Title, "method", r.Method, "path", r.URL.Path,
+			s.cfg.Log.Warn("a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
 				"from", r.RemoteAddr)
 			s.refuse(w, r, p)
 			return
@@ -156,9 +156,9 @@ func (s *Server) inTime(w http.ResponseWriter) error {
 // transport sends what agents send. Unless the config says otherwise, the addresses are checked
 // when the connection is made, after the name was looked up: no name can be pointed elsewhere in
 // between, and redirects are checked too. A proxy would connect in its own way, so there is none.
-func (s *Server) transport() http.RoundTripper {
+func transport(cfg *Config) http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
-	if s.cfg.AllowPrivate || !ok {
+	if cfg.AllowPrivate || !ok {
 		return nil
 	}
 	t = t.Clone()

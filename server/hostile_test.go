@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,8 +70,25 @@ func TestToken(t *testing.T) {
 	pair, _, _ := strings.Cut(cookie, ";")
 	s.ok("GET", "/api/v1/runs", nil, nil, "Cookie", pair)
 	s.refused(401, "no_token", "GET", "/api/v1/runs", nil, "Cookie", pair+"x")
-	if text := s.logs.String(); strings.Contains(text, "horse") {
-		t.Errorf("the log has %q", text)
+	// Nobody gets in by trying, and each try is in the log, but not what was tried.
+	before := strings.Count(s.logs.String(), "\n")
+	for i := range 200 {
+		s.refused(401, "no_token", "GET", "/api/v1/runs", nil, "Authorization", fmt.Sprint("Bearer ", token[:i%len(token)]))
+	}
+	text := s.logs.String()
+	if n := strings.Count(text, "\n") - before; n != 200 || strings.Contains(text, "horse") || strings.Contains(text, "correct") {
+		t.Errorf("%d lines of the log say so: %q", n, text)
+	}
+	s.logged("a wrong token was given", "a request was refused", "from=")
+}
+
+// logged fails unless the log has some words.
+func (s *site) logged(words ...string) {
+	s.Helper()
+	for text, i := s.logs.String(), 0; i < len(words); i++ {
+		if !strings.Contains(text, words[i]) {
+			s.Errorf("the log does not say %q: %q", words[i], text)
+		}
 	}
 }
 
@@ -96,6 +115,16 @@ func TestNamesStayInTheFolder(t *testing.T) {
 			s.refused(400, "bad_request", "POST", "/api/v1/runs", map[string]any{"definition": "counting", "id": id})
 		}
 	}
+	for _, path := range []string{
+		"/api/v1/runs/..%2F..%2Fsecret/export", "/api/v1/runs/%2Fetc%2Fpasswd/definition", "/api/apps/..%2Fsecret/users/a/sessions",
+		"/api/apps/counting/users/..%2F..%2Fetc/sessions", "/api/apps/counting/users/a/sessions/..%2Fx",
+		"/api/apps/counting/users/a/sessions/x/artifacts/..%2F..%2Fsecret.yaml", "/pages/..%2F..%2Fsecret.yaml", "/..%2Fsecret.yaml",
+	} {
+		if got := s.do("GET", path, nil); got.status < 300 || strings.Contains(string(got.body), "classified") {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	s.logged("a request was refused")
 	if text, err := os.ReadFile(secret); err != nil || string(text) != "name: secret\ntext: classified\n" {
 		t.Errorf("the file has %q, %v", text, err)
 	}
@@ -136,6 +165,10 @@ func TestDefinitionsOfClientsAreNotTrusted(t *testing.T) {
 		if got.status < 400 || strings.Contains(string(got.body), "hidden:") || strings.Contains(string(got.body), "root:") {
 			t.Errorf("%s: %d %s", what, got.status, got.body)
 		}
+	}
+	s.logged("a request was refused")
+	if text := s.logs.String(); strings.Contains(text, "hidden:") || strings.Contains(text, "a1B2a1B2") {
+		t.Errorf("the log has %q", text)
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "pwned")); err == nil {
 		t.Error("a program was started")
@@ -220,6 +253,31 @@ func TestOddBodies(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %v, %v", resp, err)
 	}
+	// One that is not announced is cut off.
+	sent := new(zeros)
+	if resp, err := http.Post(s.url+"/api/v1/runs", "application/json", sent); err == nil {
+		if resp.Body.Close(); resp.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("got %v", resp)
+		}
+	}
+	if n := sent.read.Load(); n > gigabyte/2 {
+		t.Errorf("%d bytes were read", n)
+	}
+	s.logged("The request is too large")
+}
+
+const gigabyte = 1 << 30
+
+// zeros is a body of a gigabyte, which does not say how long it is.
+type zeros struct{ read atomic.Int64 }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	if z.read.Load() >= gigabyte {
+		return 0, io.EOF
+	}
+	clear(b)
+	z.read.Add(int64(len(b)))
+	return len(b), nil
 }
 
 func hostOf(t *testing.T, address string) string {
@@ -307,7 +365,7 @@ func TestManyConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 100 {
+	for range 10_000 {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -323,6 +381,10 @@ func TestManyConnections(t *testing.T) {
 	fmt.Fprint(held[0], "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if _, err := http.ReadResponse(bufio.NewReader(held[0]), nil); err != nil {
 		t.Errorf("a connection that is held: %v", err)
+	}
+	s.logged("a connection was refused")
+	if n := strings.Count(s.logs.String(), "a connection was refused"); n > 10 {
+		t.Errorf("the log says it %d times", n)
 	}
 	for _, conn := range held {
 		conn.Close()

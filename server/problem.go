@@ -136,8 +136,13 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	p = new(*p) // it may be shared
 	p.Detail = masked(p.Detail)
+	switch p.Status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge:
+		s.cfg.Log.Warn("a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
+			"from", r.RemoteAddr)
+	}
 	if p.Status >= 500 && p.err != nil {
-		s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", p.Detail)
+		s.cfg.Log.Error("a request failed", "method", r.Method, "path", masked(r.URL.Path), "error", p.Detail)
 	}
 	for name, value := range p.header {
 		w.Header().Set(name, value)

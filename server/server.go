@@ -81,15 +81,16 @@ type Config struct {
 
 // Server serves runs. It is safe for concurrent use.
 type Server struct {
-	cfg     Config
-	sup     *supervisor.Supervisor
-	folder  *folder
-	handler http.Handler
-	http    *http.Server
-	cookie  string        // what a page has in place of the token, as long as the process lives
-	streams chan struct{} // a place for each
-	tries   chan struct{} // a place for each
-	began   time.Time
+	cfg      Config
+	sup      *supervisor.Supervisor
+	folder   *folder
+	handler  http.Handler
+	http     *http.Server
+	cookie   string        // what a page has in place of the token, as long as the process lives
+	streams  chan struct{} // a place for each
+	tries    chan struct{} // a place for each
+	began    time.Time
+	outgoing http.RoundTripper // of agents; nil is the default one
 
 	closing  chan struct{} // closed when streams have to end
 	once     sync.Once
@@ -131,7 +132,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), began: time.Now(),
 		cookie: rand.Text(), closing: make(chan struct{}), feeds: make(map[string]*feed),
 	}
-	s.list = newBoard(s)
+	s.list, s.outgoing = newBoard(s), transport(&cfg)
 	if s.folder, err = openFolder(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -170,7 +171,7 @@ func (s *Server) Recover(ctx context.Context) error {
 
 // Serve accepts connections until Shutdown. It returns nil then.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(&limited{Listener: l, free: make(chan struct{}, s.cfg.MaxConns)})
+	err := s.http.Serve(&limited{Listener: l, free: make(chan struct{}, s.cfg.MaxConns), log: s.cfg.Log})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -208,6 +209,8 @@ func (s *Server) key(id string) lease.Key {
 type limited struct {
 	net.Listener
 	free chan struct{}
+	log  *slog.Logger
+	told time.Time // when it has said so; a flood is said once in a while
 }
 
 func (l *limited) Accept() (net.Conn, error) {
@@ -221,6 +224,10 @@ func (l *limited) Accept() (net.Conn, error) {
 			return &counted{Conn: conn, free: l.free}, nil
 		default:
 			_ = conn.Close()
+			if time.Since(l.told) > time.Minute {
+				l.told = time.Now()
+				l.log.Warn("a connection was refused", "why", "there are too many", "limit", cap(l.free), "from", conn.RemoteAddr())
+			}
 		}
 	}
 }

@@ -18,7 +18,7 @@ func (s *Server) env() program.Env {
 	return program.Env{
 		Getenv:    s.cfg.Getenv,
 		Report:    func(err error) { s.cfg.Log.Warn("a run reports", "error", masked(err.Error())) },
-		Transport: s.transport(),
+		Transport: s.outgoing,
 		Check: func(p *program.Program, def *definition.Definition) error {
 			if !p.Untrusted {
 				return nil
