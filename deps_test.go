@@ -87,6 +87,7 @@ agent/workflowagents/parallelagent: agent agent/drive session
 runner: agent agent/drive session session/store session/statekey session/lease session/mark artifact memory model tool/toolconfirmation
 progress: session session/statekey session/seal session/mark loop
 runlog: loop progress session session/lease session/mark session/seal session/statekey session/store
+runlog/prompt: agent agent/drive agent/llmagent agent/workflowagents/loopagent definition definition/program model runlog runner session session/lease session/mark session/store supervisor tool
 hook: internal/credential internal/interpreter internal/procgroup
 definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
 rehearsal/internal/study: definition expr loop model/scripted session session/mark

@@ -3,10 +3,12 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -34,14 +36,25 @@ func (e *ModelError) Error() string { return "--model: " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *ModelError) Unwrap() error { return e.Err }
 
+// BuildConfig is what the program says of how its agents are made. The process adds the models and the
+// environment.
+func (p *Program) BuildConfig() definition.BuildConfig {
+	return definition.BuildConfig{
+		Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), MaxIterations: p.MaxIterations, Timeout: p.Timeout,
+	}
+}
+
+// RunConfig is what the program says of how its agents are run.
+func (p *Program) RunConfig(def *definition.Definition) agent.RunConfig {
+	return agent.RunConfig{Prices: def.Prices, Budget: p.Budget, MaxLLMCalls: p.MaxModelCalls}
+}
+
 // config is what the program says about the agents. The function ends the servers of tools that
 // they have started.
 func (p *Program) config(ctx context.Context, env Env,
 	def *definition.Definition) (definition.BuildConfig, func(), error) {
-	cfg := definition.BuildConfig{
-		Root: p.Root, DefaultModel: p.DefaultModel, Getenv: env.Getenv, Transport: env.Transport,
-		MaxIterations: p.MaxIterations, Timeout: p.Timeout,
-	}
+	cfg := p.BuildConfig()
+	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
 	if p.Model != "" && asksModel(def) {
 		llm, err := provider.Open(ctx, p.Model, env.Getenv)
 		if err != nil {

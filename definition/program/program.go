@@ -29,7 +29,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/dialect"
@@ -185,8 +184,7 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 		return nil, err
 	}
 	return &supervisor.Program{
-		Agent: root, Close: closeTools,
-		RunConfig: agent.RunConfig{Prices: def.Prices, Budget: p.Budget, MaxLLMCalls: p.MaxModelCalls},
+		Agent: root, Close: closeTools, RunConfig: p.RunConfig(def),
 	}, nil
 }
 
