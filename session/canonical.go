@@ -21,7 +21,7 @@ import (
 // sorted by name, except in the data of its mark. It is for stores, as it is several times as
 // fast. It fails for an event that JSON cannot hold.
 func (e *Event) AppendJSON(dst []byte) ([]byte, error) {
-	w := eventWriter{Writer: canonical.Writer{Buf: dst}, exactly: true}
+	w := eventWriter{Writer: canonical.Writer{Buf: dst}, exactly: true, delta: deltaOf(e.Actions.StateDelta)}
 	if w.event(e); w.err != nil {
 		return dst, w.err
 	}
@@ -53,8 +53,12 @@ func (e *Event) AppendCanonical(dst []byte) ([]byte, error) {
 // appendCanonical appends the event's canonical JSON as the event is. same says that the event
 // has the same JSON when it was read back.
 func (e *Event) appendCanonical(dst []byte) (_ []byte, same bool, err error) {
-	w := eventWriter{Writer: canonical.Writer{Buf: dst}}
-	w.event(e.Kept())
+	w := eventWriter{Writer: canonical.Writer{Buf: dst}, delta: deltaOf(e.Actions.StateDelta)}
+	if len(w.delta.all) > 0 && !(w.delta.one && !temporary(w.delta.key, nil)) {
+		e = e.Kept()
+		w.delta = deltaOf(e.Actions.StateDelta)
+	}
+	w.event(e)
 	return w.Buf, !w.Other, w.err
 }
 
@@ -63,6 +67,7 @@ func (e *Event) appendCanonical(dst []byte) (_ []byte, same bool, err error) {
 type eventWriter struct {
 	canonical.Writer
 	exactly bool  // the timestamp
+	delta   delta // the event's
 	err     error // the first one
 }
 
@@ -267,7 +272,12 @@ func (w *eventWriter) actions(a *EventActions) {
 	}
 	w.rare(`,"requestedToolConfirmations":`, len(a.RequestedToolConfirmations) > 0, a.RequestedToolConfirmations)
 	w.claim(`,"skipSummarization":`, a.SkipSummarization)
-	w.values(`,"stateDelta":`, a.StateDelta)
+	if d := &w.delta; d.one {
+		w.name(`,"stateDelta":`)
+		w.note(w.Field(d.key, d.value))
+	} else {
+		w.values(`,"stateDelta":`, d.all)
+	}
 	w.text(`,"transferToAgent":`, a.TransferToAgent)
 	w.close()
 }

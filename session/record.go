@@ -59,10 +59,14 @@ func put(m map[string]any, key string, value any) {
 
 // append adds events to the log, or none of them.
 func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) error {
-	for _, ev := range evs {
-		if err := ev.Actions.Normalize(); err != nil {
-			return err
+	d, err := normalized(evs[0])
+	for _, ev := range evs[1:] {
+		if err == nil {
+			err = ev.Actions.Normalize()
 		}
+	}
+	if err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,14 +92,16 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 		}
 	}
 	defer r.tell()
-	for _, ev := range evs {
-		r.add(v, ev)
+	r.add(v, evs[0], &d)
+	for _, ev := range evs[1:] {
+		d = deltaOf(ev.Actions.StateDelta)
+		r.add(v, ev, &d)
 	}
 	return nil
 }
 
-// add adds an event that may be added. r.mu is held.
-func (r *record) add(v *View, ev *Event) {
+// add adds an event that may be added, with its delta. r.mu is held.
+func (r *record) add(v *View, ev *Event, d *delta) {
 	if next := r.last() + 1; ev.Seq != next { // else others may be reading it: see below
 		ev.Seq = next
 	}
@@ -107,7 +113,7 @@ func (r *record) add(v *View, ev *Event) {
 	}
 	r.updated = ev.Timestamp
 	if v == nil || v.rec != r {
-		r.keep(r.fold(ev, nil))
+		r.take(ev, d, nil)
 		if v != nil && v.LastSeq() < ev.Seq { // else the caller has applied it already
 			v.Apply(ev)
 		}
@@ -116,7 +122,7 @@ func (r *record) add(v *View, ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.shared {
-		r.keep(r.fold(ev, nil))
+		r.take(ev, d, nil)
 		if v.seq.Load() < ev.Seq { // else the caller has applied it already
 			v.add(ev)
 		}
@@ -125,45 +131,48 @@ func (r *record) add(v *View, ev *Event) {
 	for i := v.seq.Load() + 1; i < ev.Seq; i++ { // missed, where the Seq was preset
 		v.advance(r.at(i))
 	}
-	r.keep(r.fold(ev, v))
+	r.take(ev, d, v)
 	r.show(&v.events)
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
 	v.tell(ev)
 }
 
-// fold takes an event's delta into the stored state, and into that of the view
-// that follows it if there is one, and returns the event as it is stored. r.mu
-// is held, and v.mu.
-func (r *record) fold(ev *Event, v *View) *Event {
-	if len(ev.Actions.StateDelta) == 0 { // to begin a range over a map takes longer
-		return ev
-	}
-	temp, left := false, len(ev.Actions.StateDelta)
-	for k, val := range ev.Actions.StateDelta {
-		left--
-		if strings.IndexByte(k, ':') < 0 { // most keys have no prefix
-			put(r.state, k, val)
-			if v != nil {
-				v.put(k, val)
-			}
-			if left == 0 { // to look for another one takes longer
-				break
-			}
-			continue
-		}
-		temp = temp || strings.HasPrefix(k, KeyPrefixTemp)
-		if durable(k) {
-			r.set(k, val)
-		}
-		if v != nil {
-			v.set(k, val, ev.Address)
+// take takes an event into the log, and its delta into the stored state, and into that of the view
+// that follows it if there is one. r.mu is held, and v.mu.
+func (r *record) take(ev *Event, d *delta, v *View) {
+	temp := false
+	if d.one {
+		temp = r.fold(d.key, d.value, ev.Address, v)
+	} else {
+		for key, value := range d.all {
+			temp = r.fold(key, value, ev.Address, v) || temp
 		}
 	}
 	if temp {
-		return ev.Kept()
+		ev = ev.Kept()
+		kept := deltaOf(ev.Actions.StateDelta)
+		d = &kept
 	}
-	return ev
+	r.keep(ev, d)
+}
+
+// fold takes one key of a delta in, and reports whether the log leaves it out.
+func (r *record) fold(key string, value any, at Address, v *View) (temp bool) {
+	if strings.IndexByte(key, ':') < 0 { // most keys have no prefix
+		put(r.state, key, value)
+		if v != nil {
+			v.put(key, value)
+		}
+		return false
+	}
+	if durable(key) {
+		r.set(key, value)
+	}
+	if v != nil {
+		v.set(key, value, at)
+	}
+	return temporary(key, nil)
 }
 
 // id is the ID of the next event, its sequence number. Those of a chunk are

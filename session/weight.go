@@ -4,6 +4,12 @@ package session
 
 // Weight estimates how many bytes of memory the event takes.
 func (e *Event) Weight() int {
+	d := deltaOf(e.Actions.StateDelta)
+	return e.weight(&d)
+}
+
+// weight is Weight of an event with that delta.
+func (e *Event) weight(d *delta) int {
 	n := 1 << 10
 	if e.Content != nil {
 		for _, p := range e.Content.Parts {
@@ -25,12 +31,15 @@ func (e *Event) Weight() int {
 	if e.Mark != nil {
 		n += len(e.Mark.Data)
 	}
-	return n + weightOfValue(e.Actions.StateDelta)
+	return n + d.weight()
 }
+
+// leastWeight is what a value takes besides what is in it.
+const leastWeight = 16
 
 // weightOfValue is Weight for a value of the state.
 func weightOfValue(v any) int {
-	n := 16
+	n := leastWeight
 	switch v := v.(type) {
 	case string:
 		n += len(v)

@@ -141,7 +141,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	}
 	r.touch(ev)
 	if r.written.on {
-		r.written.before = r.overwrite(r.written.before, ev)
+		r.written.before = r.written.overwrite(r.written.before, ev)
 	}
 	switch a := &ev.Actions; {
 	case !a.AsksToLeave():

@@ -121,10 +121,22 @@ func (r *run) write(ev *session.Event) {
 	if ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
 		return
 	}
+	step := r.learner()
 	for _, delta := range [...]map[string]any{ev.Actions.StateDelta, temp} {
-		if len(delta) > 0 { // to begin a range over a map takes longer
-			r.learn(delta)
-			w.keys = r.overwritten(w.keys, delta)
+		left := len(delta)
+		if left == 0 { // to begin a range over a map takes longer
+			continue
+		}
+		for k := range delta {
+			if w.tells(k) {
+				if step >= 0 {
+					r.learn(step, k)
+				}
+				w.keys = w.overwritten(w.keys, k)
+			}
+			if left--; left == 0 { // to look for another one takes longer
+				break
+			}
 		}
 	}
 }
@@ -137,48 +149,49 @@ func (w *writing) tells(key string) bool {
 
 // overwrite adds the keys that an event writes to a sorted list. They are left over
 // no more.
-func (r *run) overwrite(keys []string, ev *session.Event) []string {
-	return r.overwritten(keys, ev.Actions.StateDelta)
-}
-
-func (r *run) overwritten(keys []string, delta map[string]any) []string {
-	w := &r.written
-	for k := range delta {
-		if !w.tells(k) {
-			continue
-		}
-		if i, ok := slices.BinarySearch(keys, k); !ok {
-			keys = slices.Insert(keys, i, k)
-		}
-		if w.left[k] {
-			w.left = maps.Clone(w.left)
-			delete(w.left, k)
+func (w *writing) overwrite(keys []string, ev *session.Event) []string {
+	for k := range ev.Actions.StateDelta {
+		if w.tells(k) {
+			keys = w.overwritten(keys, k)
 		}
 	}
 	return keys
 }
 
-// learn finds out whether a step works on what was there before it: such a one makes
-// something, and does not only judge.
-func (r *run) learn(delta map[string]any) {
-	step := slices.Index(r.at, r.here)
-	if r.finalizing || step < 0 || len(r.at) == 1 {
+func (w *writing) overwritten(keys []string, k string) []string {
+	if i, ok := slices.BinarySearch(keys, k); !ok {
+		keys = slices.Insert(keys, i, k)
+	}
+	if w.left[k] {
+		w.left = maps.Clone(w.left)
+		delete(w.left, k)
+	}
+	return keys
+}
+
+// learner is the step under way, if the loop finds out what it works on; else -1.
+func (r *run) learner() int {
+	if r.finalizing || len(r.at) == 1 {
+		return -1
+	}
+	return slices.Index(r.at, r.here)
+}
+
+// learn finds out from a key that a step writes whether it works on what was there before it: such
+// a one makes something, and does not only judge.
+func (r *run) learn(step int, k string) {
+	s, w := &r.made.steps[step], &r.written
+	by, written := w.by[k]
+	if written && by == step {
 		return
 	}
-	s, w := &r.made.steps[step], &r.written
-	for k := range delta {
-		by, written := w.by[k]
-		if written && by == step || !w.tells(k) {
-			continue
+	if !written {
+		if w.by == nil {
+			w.by = make(map[string]int)
 		}
-		if !written {
-			if w.by == nil {
-				w.by = make(map[string]int)
-			}
-			w.by[k] = step
-		}
-		s.works = s.works || written || r.plan.MayExit(r.plan.Steps[step].Name) && r.given(k)
+		w.by[k] = step
 	}
+	s.works = s.works || written || r.plan.MayExit(r.plan.Steps[step].Name) && r.given(k)
 }
 
 // given reports whether a key is in the state, and not left over from an earlier pass or

@@ -117,6 +117,16 @@ func (w *Writer) Text(s string) {
 // Map is Value for a map.
 func (w *Writer) Map(m map[string]any) error { return w.object(m, 0) }
 
+// Field is Map for a map with one key.
+func (w *Writer) Field(key string, v any) error {
+	w.Buf = append(w.Buf, '{')
+	w.Text(key)
+	w.Buf = append(w.Buf, ':')
+	err := w.value(v, 0)
+	w.Buf = append(w.Buf, '}')
+	return err
+}
+
 // JSON appends a value by way of json.Marshal.
 func (w *Writer) JSON(v any) (err error) {
 	w.Buf, err = AppendJSON(w.Buf, v)
