@@ -13,8 +13,11 @@ import (
 // Add adds an outcome to the tally. It reads o.State and keeps nothing of it. After the
 // loop has its reason to stop, an outcome changes only usage and time, unless it is the
 // finalizer's or a rollback's.
-func (p *Plan) Add(t *Tally, o Outcome) {
-	in := incoming{Outcome: o}
+func (p *Plan) Add(t *Tally, o Outcome) { p.Take(t, &o) }
+
+// Take is [Plan.Add] for an outcome that need not be copied. It does not change the outcome.
+func (p *Plan) Take(t *Tally, o *Outcome) {
+	in := incoming{o, &rooms{}}
 	stopped := p.reason(t) != ""
 	p.add(t, &in, stopped)
 	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 {
@@ -33,8 +36,8 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 		p.rolledBack(t, o)
 		return
 	}
-	final := p.Finalizer()
-	if stopped || final >= 0 && o.Step == final {
+	if stopped || p.isFinalizer(o.Step) {
+		final := p.Finalizer()
 		if stopped && final >= 0 && !t.Finalized && (o.Step == final || o.Canceled != "") {
 			t.finalize(o)
 		}
@@ -89,14 +92,14 @@ func (p *Plan) pending(t *Tally, o *incoming) bool {
 	t.RetryAfter = 0
 	if o.Failure != nil {
 		if f := p.asksTooMuch(o.Step, t.Attempt+1, o.Failure); f != nil {
-			o.Failure = f
+			o.fails(f)
 			return false
 		}
 		if !p.again(o.Step, t.Attempt+1, o.Failure) {
 			return false
 		}
 		if p.iterationLate(t) {
-			o.Failure = &Failure{Kind: IterationTimeout, Message: "no time to try again: " + o.Failure.Message}
+			o.fails(&Failure{Kind: IterationTimeout, Message: "no time to try again: " + o.Failure.Message})
 			return false
 		}
 		t.Attempt++

@@ -4,15 +4,29 @@ package loop
 
 import "maps"
 
-// incoming is an outcome on its way into a tally, with the room for what it
+// incoming is an outcome on its way into a tally, with the rooms for what it
 // leaves there. A copy of a tally shares what it points to, so nothing that a
-// tally has pointed to is ever written again: an outcome brings its own room,
+// tally has pointed to is ever written again: an outcome brings its own rooms,
 // in as few allocations as there can be.
+//
+// It has pointers to two things on the stack of its maker, and not the things:
+// an outcome is large, and to copy one that was just written takes as long as
+// all the rest of [Plan.Take] for a plain loop.
 type incoming struct {
-	Outcome
+	*Outcome
+	*rooms
+}
+
+type rooms struct {
 	room *moment
 	page *page
 	own  map[string]any // see seen
+}
+
+// fails gives the outcome another failure. That of the caller stays as it is.
+func (o *incoming) fails(f *Failure) {
+	o.Outcome = new(*o.Outcome)
+	o.Failure = f
 }
 
 // moment has the numbers that an outcome leaves in the tally and in its record,

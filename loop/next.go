@@ -54,13 +54,14 @@ type Decision struct {
 func (p *Plan) Next(t *Tally, now time.Time) (d Decision) {
 	_ = now
 	reason := p.reason(t)
+	if reason == "" && !t.RollbackDue {
+		p.step(t, &d)
+		return d
+	}
 	final := p.Finalizer()
 	switch {
 	case t.RollbackDue && reason != ReasonCanceled && reason != ReasonError:
 		return Decision{Action: Rollback, Iteration: t.Iteration, Step: -1, To: t.BestIteration, Ended: t.fresh()}
-	case reason == "":
-		p.step(t, &d)
-		return d
 	case final >= 0 && !t.Finalized && reason != ReasonCanceled && reason != ReasonError:
 		d = Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(),
 			Stop: p.record(t, reason)}

@@ -171,7 +171,7 @@ func TestPauseWaitsForNoAbandonedStep(t *testing.T) {
 		context.AfterFunc(own, func() { stop(errBoom) })
 		gone := errors.New("gone")
 		res := drive.NewStep(inv, drive.StepConfig{Agent: line, Grace: 3 * time.Second}).
-			RunAs(drive.StepRun{Context: timed, Late: errBoom, Abandoned: gone}, func(*session.Event) bool { return true })
+			RunAs(&drive.StepRun{Context: timed, Late: errBoom, Abandoned: gone}, func(*session.Event) bool { return true })
 		if !res.Abandoned || res.Err != gone {
 			t.Errorf("got %+v", res)
 		}

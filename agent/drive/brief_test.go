@@ -110,7 +110,7 @@ func TestBriefStepEndsAsOthersDo(t *testing.T) {
 				})
 			inv := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
 			step := drive.NewStep(inv, drive.StepConfig{Agent: slow, Grace: 3 * time.Second})
-			res := step.RunAs(drive.StepRun{Context: ctx, Late: late, Abandoned: errors.New("abandoned")},
+			res := step.RunAs(&drive.StepRun{Context: ctx, Late: late, Abandoned: errors.New("abandoned")},
 				func(*session.Event) bool { t.Errorf("brief %v: it is heard", is); return true })
 			if res.Err != late || res.Abandoned {
 				t.Errorf("brief %v, late: %+v", is, res)

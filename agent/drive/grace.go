@@ -91,7 +91,6 @@ type watched struct {
 	left  bool             // the consumer has stopped listening, of its own will
 	open  []*session.Event // marks of steps that have begun and not finished
 	whole bool             // the run has come to its end
-	res   StepResult       // if it has
 	quits bool             // the consumer has not come back: by runtime.Goexit, as t.FailNow, unless by a panic
 	crash any              // that panic
 	stack []byte
@@ -113,7 +112,7 @@ func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
 	w.run += phases + 1
 	w.state.Store(w.run)
 	w.ends.Store(false)
-	w.left, w.whole, w.quits, w.crash, w.stack, w.res = false, false, false, nil, nil, StepResult{}
+	w.left, w.whole, w.quits, w.crash, w.stack = false, false, false, nil, nil
 	clear(w.open)
 	w.open = w.open[:0]
 	if s.fence == nil || s.fence == w.outer.fence || s.fence.closed() {
@@ -123,10 +122,10 @@ func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
 }
 
 // runWatched is Run for a step with a grace.
-func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) StepResult {
+func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	w := s.watched
 	w.begin(in, yield)
-	var res StepResult
+	var res *StepResult
 	switch lane := s.cfg.Lane; {
 	case s.brief(): // nobody has to wait for it
 		w.work()
@@ -160,7 +159,7 @@ func (s *Step) brief() bool {
 func (w *watched) work() {
 	defer w.end()
 	w.state.Store(w.run | working)
-	w.res = w.step.run(&w.in, w.hears)
+	w.step.run(&w.in, w.hears)
 	w.whole = true
 }
 
@@ -259,7 +258,7 @@ func (w *watched) note(ev *session.Event) {
 }
 
 // wait returns when the run has ended, or the grace is over. In a lane, Lane.watch does the same.
-func (w *watched) wait() StepResult {
+func (w *watched) wait() *StepResult {
 	told, ending := w.ctx.Done(), false
 	var patience *time.Timer
 	var expired <-chan time.Time
@@ -294,17 +293,20 @@ func (w *watched) wait() StepResult {
 }
 
 // result is that of a run that is over.
-func (w *watched) result() StepResult {
+func (w *watched) result() *StepResult {
+	res := &w.step.res
 	if !w.whole {
-		w.res.Err = &agent.StepError{Address: w.step.inv.address, Err: errors.New("the agent left its goroutine")}
+		*res = StepResult{
+			Err: &agent.StepError{Address: w.step.inv.address, Err: errors.New("the agent left its goroutine")},
+		}
 	}
-	w.res.Left = w.left
-	return w.res
+	res.Left = w.left
+	return res
 }
 
 // leave leaves a run behind that does not end: nothing of what it does from now on has
 // an effect, be it in the state or an artifact, and whatever it looks at stays as it is.
-func (w *watched) leave() StepResult {
+func (w *watched) leave() *StepResult {
 	s := w.step
 	err := context.Cause(s.parent.Context)
 	said := err
@@ -325,7 +327,7 @@ func (w *watched) leave() StepResult {
 	if !w.left {
 		w.finish(said)
 	}
-	return StepResult{Left: w.left, Err: err, Abandoned: true}
+	return &StepResult{Left: w.left, Err: err, Abandoned: true}
 }
 
 // finish writes the marks that the step and those in it cannot write any more, the

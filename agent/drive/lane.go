@@ -99,7 +99,7 @@ func (l *Lane) serve() {
 }
 
 // run runs a step in the lane. The loop calls it.
-func (l *Lane) run(w *watched) StepResult {
+func (l *Lane) run(w *watched) *StepResult {
 	w.wake = l.wake
 	l.under.Store(w)
 	if l.ctx.Err() != nil { // whoever watches may have seen it already, and is to wait for this step too

@@ -284,15 +284,13 @@ func (p Place) Recorded() *session.Event {
 	return nil
 }
 
+// Resumed reports whether the step goes on with what it did in an earlier part of the run. If not,
+// Replays and Continued are false to its end.
+func (p Place) Resumed() bool { return p.inv != nil && p.inv.record != nil }
+
 // Replays reports whether the log has events of the step that the resumed run has not reached
 // yet.
-func (p Place) Replays() bool {
-	inv := p.inv
-	if inv == nil || inv.record == nil {
-		return false
-	}
-	return inv.run.Replay.replays(inv.record)
-}
+func (p Place) Replays() bool { return p.Resumed() && p.inv.run.Replay.replays(p.inv.record) }
 
 // Replaying reports whether the run was resumed and has not come to the end of its log yet.
 func (p Place) Replaying() bool {

@@ -150,21 +150,22 @@ type StepRun struct {
 	Work *agent.Work
 }
 
-// RunAs is [Step.Run] with the details of the run.
-func (s *Step) RunAs(in StepRun, yield func(*session.Event) bool) StepResult {
-	if s.cfg.Grace > 0 {
-		return s.runWatched(&in, yield)
+// RunAs is [Step.Run] with the details of the run, which it does not keep. The result is valid until
+// the step's next run.
+func (s *Step) RunAs(in *StepRun, yield func(*session.Event) bool) *StepResult {
+	if s.watched != nil {
+		return s.runWatched(in, yield)
 	}
-	return s.run(&in, yield)
+	return s.run(in, yield)
 }
 
 // Run runs the step's agent and passes each of its events to yield. After yield has returned
 // false it gets no more events, except marks if the context has ended.
 func (s *Step) Run(yield func(*session.Event) bool) StepResult {
-	return s.RunAs(StepRun{}, yield)
+	return *s.RunAs(&StepRun{}, yield)
 }
 
-func (s *Step) run(in *StepRun, yield func(*session.Event) bool) StepResult {
+func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	s.begin(in, yield)
 	switch rec := s.inv.record; {
 	case !s.check() || s.early():
@@ -174,7 +175,7 @@ func (s *Step) run(in *StepRun, yield func(*session.Event) bool) StepResult {
 		s.work()
 	}
 	s.yield = nil
-	return s.res
+	return &s.res
 }
 
 // work runs the agent, unless the run is to be paused.

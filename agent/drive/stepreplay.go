@@ -117,10 +117,10 @@ func (s *Step) rest(rec *record) bool {
 // Replay is [Step.RunAs] for a step that has finished in an earlier part of the run. For any
 // other step it does nothing and returns false. No code of the agent runs, so in.Context need
 // not limit it.
-func (s *Step) Replay(in StepRun, yield func(*session.Event) bool) (res StepResult, ok bool) {
+func (s *Step) Replay(in *StepRun, yield func(*session.Event) bool) (res *StepResult, ok bool) {
 	around := s.parent.record
 	if around == nil || !s.parent.run.Replay.ended(around, in.Address) {
-		return StepResult{}, false
+		return nil, false
 	}
 	return s.RunAs(in, yield), true
 }

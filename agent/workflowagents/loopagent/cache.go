@@ -45,18 +45,18 @@ type outcome struct {
 func newCache() *cache { return new(cache) }
 
 // cached says a step's earlier events again, if it has any for the same key.
-func (r *run) cached(d *loop.Decision) (drive.StepResult, bool) {
+func (r *run) cached(d *loop.Decision) (*drive.StepResult, bool) {
 	c := r.cache
 	policy := r.keyOf(d)
 	if c.key == "" || d.Step >= len(c.kept) {
-		return drive.StepResult{}, false
+		return nil, false
 	}
 	was, ok := c.kept[d.Step][c.key]
 	if !ok || policy.TTL > 0 && time.Since(was.when) >= policy.TTL {
-		return drive.StepResult{}, false
+		return nil, false
 	}
 	c.key = "" // it is kept already
-	return r.replay(d, was), true
+	return new(r.replay(d, was)), true
 }
 
 // keyOf makes the key of a step that is about to run, if it has a cache; empty if
@@ -78,7 +78,7 @@ func (r *run) keyOf(d *loop.Decision) *Cache {
 // as if the step had run.
 func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
 	at := r.address(d)
-	if !r.me.Marks() {
+	if !r.marks {
 		return r.sayAgain(was, at)
 	}
 	if r.onEv(r.markOf(at, mark.KindStepStarted, nil)) {

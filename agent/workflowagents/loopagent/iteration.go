@@ -21,7 +21,9 @@ func (r *run) beginIteration(n int) bool {
 		r.loop.History = new(drive.History)
 	}
 	r.place(n)
-	r.made.begin(n)
+	if r.sums {
+		r.made.begin(n)
+	}
 	r.written.before = nil
 	return len(r.cfg.BeforeIteration) == 0 || r.callBefore(n)
 }
@@ -41,8 +43,10 @@ func (r *run) callAfter(it loop.IterationRecord) bool {
 }
 
 // endIteration takes down what an iteration came to.
-func (r *run) endIteration(it loop.IterationRecord) bool {
-	r.made.end(&it, r.value())
+func (r *run) endIteration(it *loop.IterationRecord) bool {
+	if r.sums {
+		r.made.end(it, r.value())
+	}
 	r.loop.Score = it.Score
 	if it.Best {
 		r.loop.BestScore = it.Score
@@ -56,10 +60,10 @@ func (r *run) endIteration(it loop.IterationRecord) bool {
 			Failures: it.Failures,
 		})
 	}
-	if r.me.Marks() && !r.markIteration(&it) {
+	if r.marks && !r.markIteration(it) {
 		return false
 	}
-	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(it)
+	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(*it)
 	r.loop.Rejected = nil
 	if it.Rejected != "" {
 		r.loop.Rejected = &drive.Rejected{Iteration: it.Number, Reason: it.Rejected}

@@ -23,7 +23,7 @@ func (r *run) recall(d *loop.Decision) (known, more bool) {
 	if r.cache != nil {
 		r.keyOf(d)
 	}
-	res, known := r.stepAt(d.Step).Replay(drive.StepRun{Address: r.address(d), Attempt: d.Attempt}, r.onEv)
+	res, known := r.stepAt(d.Step).Replay(&drive.StepRun{Address: r.address(d), Attempt: d.Attempt}, r.onEv)
 	if !known || res.Left {
 		return known, false
 	}
@@ -34,7 +34,7 @@ func (r *run) recall(d *loop.Decision) (known, more bool) {
 		r.yield(nil, fmt.Errorf("what became of %s: %w", r.here, err))
 		return true, false
 	}
-	return true, r.recalled(d, &o, &res)
+	return true, r.recalled(d, &o, res)
 }
 
 // readOutcome reads an outcome of the log, with all digits of the numbers in its state.
@@ -110,6 +110,9 @@ func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 // one that had stopped and goes on (LOOP 31), or one that was cut off and has other
 // limits now. If those end it here, it stops by them.
 func (r *run) continues() bool {
+	if !r.resumed {
+		return false
+	}
 	replays := r.me.Replays()
 	reopened := r.me.Continued()
 	switch {

@@ -28,7 +28,7 @@ func (r *run) rollBack(d *loop.Decision) bool {
 	r.written.left = to.left
 	ok := true
 	switch {
-	case r.me.Marks():
+	case r.marks:
 		ok = r.mark(mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To,
 			Reason: r.loop.Rejected.Reason}, ev)
 	case ev.Actions.StateDelta != nil:

@@ -38,6 +38,9 @@ type run struct {
 	buf     []byte          // for placeFrom
 	text    []byte          // for markFinished
 	timed   bool            // the clock is read
+	marks   bool            // the run writes marks
+	resumed bool            // the log has an earlier part of the loop
+	sums    bool            // the loop says at its end what it came to
 	joins   bool            // from the end of a step or iteration the loop goes on at once
 	hash    *seal.Following // of the loop's events; nil without marks
 
@@ -83,7 +86,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		Agent: a, ctx: ctx, me: me, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
 		made:  candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
-		timed: a.Grace(me.Marks()) > 0, joins: a.goesOnAtOnce(),
+		timed: a.Grace(me.Marks()) > 0, marks: me.Marks(), resumed: me.Resumed(), sums: !a.plain || me.Marks(),
+		joins: a.goesOnAtOnce(),
 		loop: &drive.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: me.Loop(),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
@@ -99,14 +103,14 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.spend()()
 	}
 	r.prepare()
-	if v := session.ViewBehind(ctx.Session()); v != nil && me.Marks() {
+	if v := session.ViewBehind(ctx.Session()); v != nil && r.marks {
 		r.hash = seal.FollowLoop(v, here, ctx.InvocationID())
 		defer r.hash.End()
 	}
 	if me.Replays() {
 		r.otherPlan()
 	}
-	if me.Marks() && !r.mark(mark.KindLoopStarted, a.plan, nil) {
+	if r.marks && !r.mark(mark.KindLoopStarted, a.plan, nil) {
 		return
 	}
 	if r.timed && !a.brief {
@@ -142,7 +146,7 @@ func (r *run) prepare() {
 	case r.inner:
 		r.loop.Kept = new(sync.Map)
 	}
-	r.written.on = !r.plain || r.me.Marks()
+	r.written.on = r.sums
 	r.inherit()
 	goesBack := r.plan.OnRegression == loop.RollbackOnWorse
 	if goesBack {
@@ -161,7 +165,7 @@ func (r *run) next() bool {
 	d := r.plan.Next(&r.tally, time.Time{})
 	if d.Ended.Number > r.closed {
 		r.closed = d.Ended.Number
-		if !r.endIteration(d.Ended) {
+		if !r.endIteration(&d.Ended) {
 			return false
 		}
 		if r.leaves(&d) {
@@ -224,7 +228,7 @@ func (r *run) step(d *loop.Decision) bool {
 		r.before = r.snap(r.address(d))
 	}
 	r.here, r.over = r.address(d), nil
-	if r.me.Replays() {
+	if r.resumed && r.me.Replays() {
 		if known, more := r.recall(d); known {
 			return more
 		}
@@ -235,11 +239,15 @@ func (r *run) step(d *loop.Decision) bool {
 		before = r.budget.Used()
 	}
 	res, how := r.carryOut(d, &o)
-	defer r.done()
+	if r.work != nil {
+		defer r.done()
+	}
 	if res.Left {
 		return false
 	}
-	r.heard(d.Step, res.Said)
+	if r.sums {
+		r.heard(d.Step, res.Said)
+	}
 	// A log keeps no monotonic clock: what it gives back must be the same span.
 	if now := r.now(); r.timed {
 		span := now.Sub(o.Started)
@@ -251,7 +259,7 @@ func (r *run) step(d *loop.Decision) bool {
 	}
 	r.outcome(&o, d, res.Err, how)
 	o.ExitWords = o.Exit == nil && res.Err == nil && !r.finalizing && r.writesExit(res.Said)
-	if r.me.Marks() && !r.record(d, &o) {
+	if r.marks && !r.record(d, &o) {
 		return false
 	}
 	r.add(d, &o, res.Err)
@@ -265,7 +273,7 @@ func (r *run) done() {
 }
 
 func (r *run) add(d *loop.Decision, o *loop.Outcome, err error) {
-	r.plan.Add(&r.tally, *o)
+	r.plan.Take(&r.tally, o)
 	if o.Failure != nil {
 		r.failed = r.err
 	}

@@ -28,19 +28,19 @@ const noTime = time.Nanosecond
 
 // carryOut does what a decision to run a step says: it waits, and runs the step
 // for as long as it may take.
-func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult, how ending) {
+func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult, how ending) {
 	if d.Refuse != nil {
-		return drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
+		return &drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
 	}
 	if d.Wait > 0 {
 		if err := r.wait(d.Wait); err != nil {
-			return drive.StepResult{Err: err}, ended
+			return &drive.StepResult{Err: err}, ended
 		}
 		o.Waited = d.Wait
 	}
 	if (d.Wait > 0 || o.Between > 0) && d.Timeout <= noTime && d.Timeout > 0 {
 		late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name}
-		return drive.StepResult{Err: r.stepError(d, late)}, timedOut
+		return &drive.StepResult{Err: r.stepError(d, late)}, timedOut
 	}
 	if r.prints != nil {
 		r.prints.reset()
@@ -52,8 +52,8 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult,
 		}
 	}
 	r.work = r.me.Begin(r.cfg.AgentConfig.SubAgents[d.Step])
-	in := drive.StepRun{Address: r.address(d), Attempt: d.Attempt, Work: r.work}
-	if r.me.Marks() {
+	in := drive.StepRun{Address: r.here, Attempt: d.Attempt, Work: r.work}
+	if r.marks {
 		if r.fin == nil {
 			r.fin = new(mark.StepFinished)
 		}
@@ -61,15 +61,15 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res drive.StepResult,
 		in.Finished = r.fin
 	}
 	if d.Timeout == 0 && !r.timed {
-		res = r.stepAt(d.Step).RunAs(in, r.onEv)
+		res = r.stepAt(d.Step).RunAs(&in, r.onEv)
 	} else {
-		res, how = r.runFor(d, in)
+		res, how = r.runFor(d, &in)
 	}
 	if res.Abandoned { // it may write into that still
 		r.fin = nil
 	}
 	if r.cache != nil {
-		r.keep(d, &res, time.Now())
+		r.keep(d, res, time.Now())
 	}
 	return res, how
 }

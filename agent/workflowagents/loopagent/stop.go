@@ -43,7 +43,7 @@ func (r *run) stop(rec *loop.StopRecord) {
 			rec = new(*rec) // it may still be looking at the other
 		}
 	}
-	if !r.plain || r.me.Marks() {
+	if r.sums {
 		if !r.conclude(rec) {
 			return
 		}
@@ -104,7 +104,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 	if result != nil && r.cfg.OutputKey != "" && result.Text() != "" {
 		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
 	}
-	if r.me.Marks() {
+	if r.marks {
 		if err := r.seal(rec); err != nil {
 			r.yield(nil, err)
 			return false

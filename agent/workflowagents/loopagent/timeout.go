@@ -52,9 +52,10 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // runFor runs a step that is left behind if it does not heed its context: when its time
 // is over, or the run is canceled, the loop waits for it for the loop's grace.
-func (r *run) runFor(d *loop.Decision, in drive.StepRun) (drive.StepResult, ending) {
-	late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name, After: d.Timeout}
+func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, ending) {
+	var late *TimeoutError
 	if d.Timeout > 0 {
+		late = &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name, After: d.Timeout}
 		gone := *late // the step may be looking at the other
 		gone.Abandoned = true
 		in.Late, in.Abandoned = late, r.stepError(d, &gone)
@@ -67,7 +68,7 @@ func (r *run) runFor(d *loop.Decision, in drive.StepRun) (drive.StepResult, endi
 		r.watched[d.Step] = nil
 	}
 	switch {
-	case res.Err == nil:
+	case res.Err == nil || late == nil:
 	case res.Err == in.Late:
 		res.Err = r.stepError(d, late)
 		return res, timedOut
