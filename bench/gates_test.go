@@ -237,6 +237,11 @@ func sampled(name string, do op) side {
 	return side{name, func() (cost, error) { return do.sample(100 * time.Millisecond) }}
 }
 
+// brief measures an op for at least a fiftieth of a second.
+func brief(name string, do op) side {
+	return side{name, func() (cost, error) { return do.sample(20 * time.Millisecond) }}
+}
+
 // rounds measures the sides in turn, n times. One round before warms up.
 func rounds(t *testing.T, n int, sides ...side) map[string]costs {
 	t.Helper()

@@ -53,39 +53,34 @@ type Decision struct {
 // target, convergence, no progress, not worth it, budget spent, limit.
 func (p *Plan) Next(t *Tally, now time.Time) (d Decision) {
 	_ = now
-	reason := p.reason(t)
-	if reason == "" && !t.RollbackDue {
-		p.step(t, &d)
-		return d
-	}
-	final := p.Finalizer()
-	switch {
-	case t.RollbackDue && reason != ReasonCanceled && reason != ReasonError:
-		return Decision{Action: Rollback, Iteration: t.Iteration, Step: -1, To: t.BestIteration, Ended: t.fresh()}
-	case final >= 0 && !t.Finalized && reason != ReasonCanceled && reason != ReasonError:
-		d = Decision{Action: Finalize, Iteration: t.Iteration, Step: final, Attempt: 1, Ended: t.fresh(),
-			Stop: p.record(t, reason)}
-		p.bound(t, &d, false, 0)
-		return d
-	}
-	return Decision{Action: Stop, Iteration: t.Iteration, Step: -1, Ended: t.fresh(), Stop: p.record(t, reason)}
+	p.Decide(t, &d)
+	return d
 }
 
-// fresh is the iteration that the last outcome has ended.
-func (t *Tally) fresh() IterationRecord {
-	if t.Fresh {
-		return t.Ended
-	}
-	return IterationRecord{}
-}
-
-// step makes an empty decision the one to go on. It is filled in where it is: it is large, and
-// there is one for each step.
-func (p *Plan) step(t *Tally, d *Decision) {
-	d.Action, d.Iteration = RunStep, t.Iteration
+// Decide is [Plan.Next] for a decision that need not be copied: it sets all of d.
+func (p *Plan) Decide(t *Tally, d *Decision) {
+	*d = Decision{Iteration: t.Iteration, Step: -1}
 	if t.Fresh {
 		d.Ended = t.Ended
 	}
+	reason := p.reason(t)
+	switch fails := reason == ReasonCanceled || reason == ReasonError; {
+	case t.RollbackDue && !fails:
+		d.Action, d.To = Rollback, t.BestIteration
+	case reason == "":
+		p.step(t, d)
+	case !fails && !t.Finalized && p.Finalizer() >= 0:
+		d.Action, d.Step, d.Attempt = Finalize, p.Finalizer(), 1
+		d.Stop = p.record(t, reason)
+		p.bound(t, d, false, 0)
+	default:
+		d.Action, d.Stop = Stop, p.record(t, reason)
+	}
+}
+
+// step makes a decision the one to go on.
+func (p *Plan) step(t *Tally, d *Decision) {
+	d.Action = RunStep
 	place, begins := t.Place, p.between(t)
 	if begins {
 		d.Iteration++

@@ -168,9 +168,11 @@ func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	s.begin(in, yield)
 	switch rec := s.inv.record; {
-	case !s.check() || s.early():
+	case !s.check() || s.skipped != nil && s.early():
 	case rec != nil && rec.end == finished:
 		s.replay(rec)
+	case s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent):
+		s.workPausable()
 	default:
 		s.work()
 	}
@@ -178,15 +180,17 @@ func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	return &s.res
 }
 
-// work runs the agent, unless the run is to be paused.
-func (s *Step) work() {
-	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
-		s.inv.work = s.parent.run.RunConfig.Pause.Begin(s.inv, s.fence, s.parent.stranger)
-		defer s.inv.work.Done()
-		if !s.check() {
-			return
-		}
+// workPausable is work, unless the run is to be paused.
+func (s *Step) workPausable() {
+	s.inv.work = s.parent.run.RunConfig.Pause.Begin(s.inv, s.fence, s.parent.stranger)
+	defer s.inv.work.Done()
+	if s.check() {
+		s.work()
 	}
+}
+
+// work runs the agent.
+func (s *Step) work() {
 	if s.parent.run.Marks {
 		s.runMarked()
 	} else {
@@ -272,10 +276,13 @@ func (s *Step) execute() {
 			s.fail(&agent.PanicError{Value: r, Stack: stack})
 		}
 	}()
-	if s.base.self != nil {
-		s.base.execute(s.inv, s.emit)
-	} else {
+	switch {
+	case s.base.self == nil:
 		each(s.cfg.Agent.Run(s.inv), s.emit)
+	case s.base.bare():
+		s.base.do(s.inv, s.emit)
+	default:
+		s.base.execute(s.inv, s.emit)
 	}
 	if !s.done {
 		s.check() // it may have ended because of the context, without a word
@@ -301,12 +308,14 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 		}
 		return false
 	}
-	if ev != nil && ev.Mark != nil && s.isSaidAgain(ev) && ev != At(s.inv).Recorded() {
-		return s.check() // a mark is a fact: once is enough
-	}
 	if ev != nil {
-		if ev.Mark != nil && ev.Mark.Joins && !s.joins.through {
-			ev.Mark.Joins = false
+		if ev.Mark != nil {
+			if s.isSaidAgain(ev) && ev != At(s.inv).Recorded() {
+				return s.check() // a mark is a fact: once is enough
+			}
+			if ev.Mark.Joins && !s.joins.through {
+				ev.Mark.Joins = false
+			}
 		}
 		if ev = s.told(ev); ev == nil || !s.pass(ev) {
 			return false
@@ -354,10 +363,10 @@ func isLater(ev, other *session.Event) bool { return other == nil || ev.Seq == 0
 func (s *Step) canceled() bool { return s.inv.Context.Err() != nil && !s.res.Left }
 
 // check ends the step if its context is over.
-func (s *Step) check() bool {
-	if s.inv.Context.Err() == nil {
-		return true
-	}
+func (s *Step) check() bool { return s.inv.Context.Err() == nil || s.over() }
+
+// over ends the step, as its context is over.
+func (s *Step) over() bool {
 	s.fail(context.Cause(s.inv.Context))
 	return false
 }

@@ -22,9 +22,9 @@ func (s *Step) find(around *record) {
 }
 
 // early ends a step that begins before the one around it has come to all that it
-// did before.
+// did before: something was skipped.
 func (s *Step) early() bool {
-	if s.skipped == nil || s.parent.agent == nil || !serial(s.parent.agent) || s.parent.Err() != nil {
+	if s.parent.agent == nil || !serial(s.parent.agent) || s.parent.Err() != nil {
 		return false
 	}
 	return s.missed(s.skipped, "a run of "+string(s.inv.address))
@@ -39,10 +39,13 @@ func (s *Step) told(ev *session.Event) *session.Event {
 		return known
 	}
 	below := s.isBelow(ev)
+	if below && s.joins.through && ev.Seq == 0 {
+		return ev // the step below has stamped it and made it plain, and it is as it was
+	}
 	if !below || s.isSaidAgain(ev) {
 		ev = s.stamp(ev)
 	}
-	if !below || !s.joins.through { // else the step below has made it plain, and it is as it was
+	if !below || !s.joins.through {
 		if err := ev.Normalize(); err != nil { // before anybody else sees it
 			s.fail(err)
 			return nil

@@ -162,14 +162,15 @@ func (r *run) prepare() {
 
 // next does what the plan says comes next and reports whether to go on.
 func (r *run) next() bool {
-	d := r.plan.Next(&r.tally, time.Time{})
+	var d loop.Decision
+	r.plan.Decide(&r.tally, &d)
 	if d.Ended.Number > r.closed {
 		r.closed = d.Ended.Number
 		if !r.endIteration(&d.Ended) {
 			return false
 		}
 		if r.leaves(&d) {
-			d = r.plan.Next(&r.tally, time.Time{})
+			r.plan.Decide(&r.tally, &d)
 		}
 	}
 	if r.stays == nil && r.continues() {
@@ -202,7 +203,7 @@ func (r *run) next() bool {
 // it of the loop's time.
 func (r *run) bounded(d *loop.Decision) *loop.Decision {
 	if r.tally.Between > 0 {
-		*d = r.plan.Next(&r.tally, time.Time{})
+		r.plan.Decide(&r.tally, d)
 	}
 	return d
 }
@@ -233,7 +234,8 @@ func (r *run) step(d *loop.Decision) bool {
 			return more
 		}
 	}
-	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: r.now(), Between: r.tally.Between}
+	var o loop.Outcome // set in place: a literal with a call in it is made elsewhere, and copied
+	o.Iteration, o.Step, o.Started, o.Between = d.Iteration, d.Step, r.now(), r.tally.Between
 	var before budget.Usage
 	if r.budget != nil {
 		before = r.budget.Used()
