@@ -37,6 +37,9 @@ func (u Usage) Add(v Usage) Usage {
 // Sub returns what was used since the same budget's usage was before. If the cost was unknown then,
 // the result's cost is unknown.
 func (u Usage) Sub(before Usage) Usage {
+	if u == before { // as after most steps, which ask no model
+		return Usage{}
+	}
 	a, b := u.internal(Price{}, false), before.internal(Price{}, false)
 	d := usage{
 		calls: a.calls - b.calls, input: a.input - b.input, cached: a.cached - b.cached, output: a.output - b.output,

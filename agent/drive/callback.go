@@ -49,7 +49,9 @@ func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) 
 }
 
 // bare reports whether the agent has no callbacks, so that do is all of execute.
-func (b *Base) bare() bool { return len(b.cfg.BeforeAgentCallbacks)+len(b.cfg.AfterAgentCallbacks) == 0 }
+func (b *Base) bare() bool {
+	return len(b.cfg.BeforeAgentCallbacks)+len(b.cfg.AfterAgentCallbacks) == 0
+}
 
 // do is what the agent does itself.
 func (b *Base) do(inv *invocation, yield func(*session.Event, error) bool) {

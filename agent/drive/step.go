@@ -83,6 +83,7 @@ type Step struct {
 	yield   func(*session.Event) bool
 	yielded bool               // the consumer is at work
 	fin     *mark.StepFinished // see StepRun.Finished
+	began   time.Time          // see StepRun.Began
 	skipped *session.Event     // what a resumed run did before this one, and has not come to
 	done    bool
 	res     StepResult
@@ -104,6 +105,9 @@ type StepResult struct {
 	// Recorded is the mark with the end of the step, if it finished in an earlier part of the
 	// run. It is nil if the step ran now.
 	Recorded *mark.StepFinished
+	// Ended is when the agent ended. It is zero in a run without marks, and for a step that did
+	// not run to its end now.
+	Ended time.Time
 }
 
 // NewStep prepares a step under ctx.
@@ -148,6 +152,9 @@ type StepRun struct {
 	// Work is what an [agent.Pause] waits for until the caller calls its Done. If it is nil the
 	// step does both.
 	Work *agent.Work
+	// Began is when the run begins, for a caller who has just read the clock. The zero time means
+	// now.
+	Began time.Time
 }
 
 // RunAs is [Step.Run] with the details of the run, which it does not keep. The result is valid until
@@ -255,7 +262,7 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	if inv.work = p.work; in.Work != nil {
 		inv.work = in.Work
 	}
-	s.fin = in.Finished
+	s.fin, s.began = in.Finished, in.Began
 	s.yield, s.done, s.yielded = yield, false, false
 	s.res = StepResult{}
 }

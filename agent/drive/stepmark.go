@@ -14,11 +14,14 @@ import (
 
 // runMarked is execute between two marks.
 func (s *Step) runMarked() {
-	started, before, doubts := time.Now(), s.spent.Used(), s.watch()
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	before, doubts := s.spent.Used(), s.watch()
 	if s.inv.record != nil && agent.TypeOf(s.cfg.Agent) != agent.TypeLoop { // it calls BookEarlier itself
 		s.inv.bookEarlier(s.inv.budget)
 	}
-	if s.mark(mark.KindStepStarted, nil) {
+	if s.mark(mark.KindStepStarted, nil, s.began) {
 		s.execute()
 	}
 	if s.res.Left || s.inv.run.Replay.Err() != nil {
@@ -31,7 +34,8 @@ func (s *Step) runMarked() {
 		return
 	}
 	s.res.Err = doubts.with(s.res.Err)
-	fin := mark.StepFinished{Seconds: time.Since(started).Seconds(), Canceled: s.parent.own.Err() != nil}
+	s.res.Ended = time.Now()
+	fin := mark.StepFinished{Seconds: s.res.Ended.Sub(s.began).Seconds(), Canceled: s.parent.own.Err() != nil}
 	if s.res.Err != nil {
 		note(&fin, s.res.Err)
 	}
@@ -40,14 +44,16 @@ func (s *Step) runMarked() {
 	}
 	if s.fin != nil {
 		*s.fin = fin
-		s.mark(mark.KindStepFinished, nil)
+		s.mark(mark.KindStepFinished, nil, s.res.Ended)
 		return
 	}
-	s.mark(mark.KindStepFinished, fin)
+	s.mark(mark.KindStepFinished, fin, s.res.Ended)
 }
 
-func (s *Step) mark(kind mark.Kind, data any) bool {
+// mark yields a mark of the step. It is stored at once, so that its time need not be read again.
+func (s *Step) mark(kind mark.Kind, data any, at time.Time) bool {
 	m := new(marked)
+	m.Timestamp = at
 	if m.Mark = (mark.Mark{Kind: kind}); data != nil {
 		full, err := mark.New(kind, data)
 		if err != nil {

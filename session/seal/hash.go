@@ -17,11 +17,14 @@ import (
 // gives another one. It does not depend on the store: an event that was read
 // back counts as the one that was written.
 type Hash struct {
-	h      hash.Hash
-	n      int
-	buf    []byte
-	length [20]byte
+	h       hash.Hash
+	n       int
+	buf     []byte
+	waiting []byte // what h has not got yet: it takes one long text in less time than many short ones
 }
+
+// block is how much a Hash lets wait.
+const block = 1 << 10
 
 // New returns the hash of no events.
 func New() *Hash { return &Hash{h: sha256.New()} }
@@ -51,12 +54,22 @@ func (d *Hash) AddValue(v any) (err error) {
 
 // write takes in JSON, with its length.
 func (d *Hash) write(data []byte) {
-	d.h.Write(append(strconv.AppendInt(d.length[:0], int64(len(data)), 10), '\n'))
-	d.h.Write(data)
+	d.waiting = append(strconv.AppendInt(d.waiting, int64(len(data)), 10), '\n')
+	if d.waiting = append(d.waiting, data...); len(d.waiting) >= block {
+		d.flush()
+	}
+}
+
+func (d *Hash) flush() {
+	d.h.Write(d.waiting)
+	if d.waiting = d.waiting[:0]; cap(d.waiting) > 2*block { // of a long text
+		d.waiting = nil
+	}
 }
 
 // clone returns a hash that is continued apart.
 func (d *Hash) clone() *Hash {
+	d.flush()
 	h, err := d.h.(hash.Cloner).Clone()
 	if err != nil {
 		panic(err) // that of package crypto/sha256 has no error
@@ -68,4 +81,7 @@ func (d *Hash) clone() *Hash {
 func (d *Hash) Len() int { return d.n }
 
 // String is the hash so far, as "sha256:" and 64 hexadecimal digits.
-func (d *Hash) String() string { return "sha256:" + hex.EncodeToString(d.h.Sum(nil)) }
+func (d *Hash) String() string {
+	d.flush()
+	return "sha256:" + hex.EncodeToString(d.h.Sum(nil))
+}

@@ -24,7 +24,7 @@ type finished struct {
 // special: their JSON is written here, and that of others by package json, which takes four times
 // as long.
 func (r *run) finished(fin *mark.StepFinished, o *loop.Outcome) (json.RawMessage, error) {
-	if text, ok := appendFinished(r.text[:0], fin, o); ok {
+	if text, ok := r.clock.appendFinished(r.text[:0], fin, o); ok {
 		r.text = text
 		return bytes.Clone(text), nil
 	}
@@ -38,7 +38,7 @@ func (r *run) finished(fin *mark.StepFinished, o *loop.Outcome) (json.RawMessage
 
 // appendFinished appends the JSON of the end of an ordinary step, as package json has it. It
 // returns false for another one.
-func appendFinished(dst []byte, f *mark.StepFinished, o *loop.Outcome) (_ []byte, ok bool) {
+func (c *clock) appendFinished(dst []byte, f *mark.StepFinished, o *loop.Outcome) (_ []byte, ok bool) {
 	seconds := f.Seconds
 	if isSpecial(f, o) || seconds != 0 && (math.IsNaN(seconds) || math.Abs(seconds) < 1e-6 || math.Abs(seconds) >= 1e21) {
 		return dst, false
@@ -53,11 +53,10 @@ func appendFinished(dst []byte, f *mark.StepFinished, o *loop.Outcome) (_ []byte
 		if at.time.IsZero() {
 			continue
 		}
-		text, err := at.time.AppendText(append(dst, at.name...))
-		if err != nil {
+		if dst, ok = c.append(append(dst, at.name...), at.time); !ok {
 			return dst, false
 		}
-		dst = append(text, '"')
+		dst = append(dst, '"')
 	}
 	dst = appendNumber(dst, `,"between_ns":`, int64(o.Between))
 	if dst, ok = appendTexts(dst, `,"left":[`, o.Left); !ok {
@@ -74,6 +73,35 @@ func appendFinished(dst []byte, f *mark.StepFinished, o *loop.Outcome) (_ []byte
 	}
 	dst = appendNumber(dst, `,"state_size":`, o.StateSize)
 	return append(dst, "}}"...), true
+}
+
+// clock writes times as package json has them. It keeps the text of the second that it wrote last:
+// steps that take less have their times in it, and to make it of a time takes five times as long.
+type clock struct {
+	second int64
+	zone   *time.Location
+	text   []byte // such as 2006-01-02T15:04:05+02:00
+}
+
+func (c *clock) append(dst []byte, t time.Time) (_ []byte, ok bool) {
+	if c.text == nil || t.Unix() != c.second || t.Location() != c.zone {
+		text, err := t.Add(-time.Duration(t.Nanosecond())).AppendText(c.text[:0])
+		if err != nil { // the text may be half written
+			c.text = nil
+			return dst, false
+		}
+		c.second, c.zone, c.text = t.Unix(), t.Location(), text
+	}
+	const date = len("2006-01-02T15:04:05")
+	dst = append(dst, c.text[:date]...)
+	if nanos := t.Nanosecond(); nanos != 0 {
+		dst = append(dst, '.')
+		for unit := 100_000_000; nanos > 0; unit /= 10 {
+			dst = append(dst, '0'+byte(nanos/unit))
+			nanos %= unit
+		}
+	}
+	return append(dst, c.text[date:]...), true
 }
 
 // appendIteration appends the JSON of the record of an ordinary iteration, as package json has it.

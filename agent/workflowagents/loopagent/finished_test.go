@@ -21,6 +21,7 @@ import (
 func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"", "draft", "a b", "\"", "<", "é", "\x00", "\u2028"}
+	var recent time.Time
 	var fill func(v reflect.Value)
 	fill = func(v reflect.Value) {
 		switch v.Kind() {
@@ -48,13 +49,19 @@ func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 		case reflect.Struct:
 			if v.Type() == reflect.TypeFor[time.Time]() {
 				zone := time.FixedZone("", (dice.IntN(25)-12)*3600)
-				v.Set(reflect.ValueOf(time.Unix(dice.Int64N(1e9), dice.Int64N(1e9)).In(zone)))
+				at := time.Unix(dice.Int64N(1e9), dice.Int64N(1e9)).In(zone)
+				if dice.IntN(2) == 0 { // in the second, and the zone, of the one before
+					at = recent.Truncate(time.Second).Add(time.Duration(dice.Int64N(1e9)))
+				}
+				recent = at
+				v.Set(reflect.ValueOf(at))
 				return
 			}
 			fill(v.Field(dice.IntN(v.NumField())))
 		}
 	}
 	fast, iterations := 0, 0
+	var c clock
 	for range 20000 {
 		var it loop.IterationRecord
 		for range dice.IntN(3) {
@@ -82,7 +89,7 @@ func TestFinishedIsWrittenAsPackageJSONDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := appendFinished(nil, &f.StepFinished, f.Outcome)
+		got, ok := c.appendFinished(nil, &f.StepFinished, f.Outcome)
 		if !ok {
 			continue
 		}

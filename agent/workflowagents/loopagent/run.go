@@ -35,8 +35,9 @@ type run struct {
 	at      []session.Address // where each is in this iteration
 	names   int               // how long the steps' names are together
 	places  places
-	buf     []byte          // for placeFrom
-	text    []byte          // for markFinished
+	buf     []byte // for placeFrom
+	text    []byte // for markFinished
+	clock   clock
 	timed   bool            // the clock is read
 	marks   bool            // the run writes marks
 	resumed bool            // the log has an earlier part of the loop
@@ -251,8 +252,12 @@ func (r *run) step(d *loop.Decision) bool {
 		r.heard(d.Step, res.Said)
 	}
 	// A log keeps no monotonic clock: what it gives back must be the same span.
-	if now := r.now(); r.timed {
-		span := now.Sub(o.Started)
+	if r.timed {
+		end := res.Ended
+		if end.IsZero() {
+			end = r.now()
+		}
+		span := end.Sub(o.Started)
 		o.Started = o.Started.Round(0)
 		o.Finished = o.Started.Add(span)
 	}

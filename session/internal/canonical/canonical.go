@@ -219,7 +219,7 @@ func (r *reader) object(dst []byte) (_ []byte, err error) {
 // sorted brings the fields that were written from start on into order: it writes them once
 // more, behind what is there, and moves them.
 func sorted(dst []byte, start int, fields []field) []byte {
-	slices.SortStableFunc(fields, func(a, b field) int { return bytes.Compare(a.name, b.name) })
+	sortFields(fields)
 	end := len(dst)
 	for i, f := range fields {
 		if i+1 < len(fields) && bytes.Equal(fields[i+1].name, f.name) {
@@ -231,6 +231,26 @@ func sorted(dst []byte, start int, fields []field) []byte {
 		dst = append(dst, dst[f.from:f.to]...)
 	}
 	return dst[:start+copy(dst[start:], dst[end:])]
+}
+
+// sortFields sorts fields by name; those of one name stay in their order. Most objects have a few
+// fields, in which a place is found sooner than package slices has begun.
+func sortFields(fields []field) {
+	if len(fields) > 16 {
+		slices.SortStableFunc(fields, func(a, b field) int { return bytes.Compare(a.name, b.name) })
+		return
+	}
+	for i := 1; i < len(fields); i++ {
+		at := i
+		for at > 0 && string(fields[i].name) < string(fields[at-1].name) {
+			at--
+		}
+		if at < i {
+			f := fields[i]
+			copy(fields[at+1:i+1], fields[at:i])
+			fields[at] = f
+		}
+	}
 }
 
 // text is one as it stands in the JSON, with its quotes.

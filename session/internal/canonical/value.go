@@ -32,7 +32,9 @@ func appendString(dst []byte, s string) (_ []byte, valid bool) {
 	for i := 0; i < len(s); {
 		b := s[i]
 		if itself[b] {
-			i++
+			if i++; i+4 <= len(s) && itself[s[i]] && itself[s[i+1]] && itself[s[i+2]] && itself[s[i+3]] {
+				i += 4 // as most texts are longer than names
+			}
 			continue
 		}
 		if b >= utf8.RuneSelf {
