@@ -15,6 +15,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session/internal/canonical"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // AppendJSON appends the event's JSON: what json.Marshal returns, with the fields of all objects
@@ -177,7 +178,7 @@ func (w *eventWriter) event(e *Event) {
 		w.open()
 		if len(m.Data) > 0 {
 			w.name(`,"data":`)
-			w.data(m.Data)
+			w.data(m)
 		}
 		w.must(`,"kind":`, string(m.Kind))
 		w.close()
@@ -196,9 +197,11 @@ func (w *eventWriter) event(e *Event) {
 }
 
 // data writes the data of a mark.
-func (w *eventWriter) data(data json.RawMessage) {
+func (w *eventWriter) data(m *mark.Mark) {
 	var err error
-	switch {
+	switch data := m.Data; {
+	case m.Sorted:
+		w.Buf = append(w.Buf, data...)
 	case !w.exactly:
 		w.Buf, err = canonical.Append(w.Buf, data)
 	case bytes.ContainsAny(data, "<>&\u2028\u2029"): // json.Marshal escapes them

@@ -73,6 +73,10 @@ type Mark struct {
 	// does nothing to the outside world before. A runner may store the two together. It is
 	// in no log.
 	Joins bool `json:"-"`
+	// Sorted says that Data is JSON in the one form that seals are made over: as encoding/json
+	// writes it, and with the fields of all objects sorted by name. Whoever writes that anyway saves
+	// a run that is sealed the work of reading it again. It is in no log.
+	Sorted bool `json:"-"`
 }
 
 // StepFinished is the data of [KindStepFinished].

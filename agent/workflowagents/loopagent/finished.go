@@ -20,59 +20,58 @@ type finished struct {
 	Outcome *loop.Outcome `json:"outcome"`
 }
 
-// finished is the data of the mark that a step has finished. Most steps end without anything
-// special: their JSON is written here, and that of others by package json, which takes four times
-// as long.
-func (r *run) finished(fin *mark.StepFinished, o *loop.Outcome) (json.RawMessage, error) {
-	if text, ok := r.clock.appendFinished(r.text[:0], fin, o); ok {
+// finish gives the mark that a step has finished its data. Most steps end without anything special:
+// their JSON is written here, and that of others by package json, which takes four times as long.
+func (r *run) finish(m *mark.Mark, fin *mark.StepFinished, o *loop.Outcome) (err error) {
+	var text []byte
+	if text, m.Sorted = r.clock.appendFinished(r.text[:0], fin, o); m.Sorted {
 		r.text = text
-		return bytes.Clone(text), nil
+		m.Data = bytes.Clone(text)
+		return nil
 	}
 	kept := *o // else each outcome would be allocated
-	data, err := json.Marshal(&finished{*fin, &kept})
-	if err != nil {
-		return nil, fmt.Errorf("encode mark %s: %w", mark.KindStepFinished, err)
+	if m.Data, err = json.Marshal(&finished{*fin, &kept}); err != nil {
+		return fmt.Errorf("encode mark %s: %w", mark.KindStepFinished, err)
 	}
-	return data, nil
+	return nil
 }
 
-// appendFinished appends the JSON of the end of an ordinary step, as package json has it. It
-// returns false for another one.
+// appendFinished appends the JSON of the end of an ordinary step, with the fields of objects sorted by
+// name, as seals need them: see [mark.Mark.Sorted]. It returns false for another one.
 func (c *clock) appendFinished(dst []byte, f *mark.StepFinished, o *loop.Outcome) (_ []byte, ok bool) {
 	seconds := f.Seconds
 	if isSpecial(f, o) || seconds != 0 && (math.IsNaN(seconds) || math.Abs(seconds) < 1e-6 || math.Abs(seconds) >= 1e21) {
 		return dst, false
 	}
-	dst = strconv.AppendFloat(append(dst, `{"seconds":`...), seconds, 'f', -1, 64)
-	dst = strconv.AppendInt(append(dst, `,"outcome":{"iteration":`...), int64(o.Iteration), 10)
-	dst = strconv.AppendInt(append(dst, `,"step":`...), int64(o.Step), 10)
-	for _, at := range [...]struct {
-		name string
-		time time.Time
-	}{{`,"started":"`, o.Started}, {`,"finished":"`, o.Finished}} {
-		if at.time.IsZero() {
-			continue
-		}
-		if dst, ok = c.append(append(dst, at.name...), at.time); !ok {
-			return dst, false
-		}
-		dst = append(dst, '"')
-	}
-	dst = appendNumber(dst, `,"between_ns":`, int64(o.Between))
-	if dst, ok = appendTexts(dst, `,"left":[`, o.Left); !ok {
-		return dst, false
-	}
-	if dst, ok = appendTexts(dst, `,"wrote":[`, o.Wrote); !ok {
-		return dst, false
+	dst = append(dst, `{"outcome":{`...)
+	if o.Between != 0 {
+		dst = append(strconv.AppendInt(append(dst, `"between_ns":`...), int64(o.Between), 10), ',')
 	}
 	if o.Fingerprint != "" {
 		if !isPlain(o.Fingerprint) {
 			return dst, false
 		}
-		dst = append(append(append(dst, `,"fingerprint":"`...), o.Fingerprint...), '"')
+		dst = append(append(append(dst, `"fingerprint":"`...), o.Fingerprint...), `",`...)
 	}
-	dst = appendNumber(dst, `,"state_size":`, o.StateSize)
-	return append(dst, "}}"...), true
+	if dst, ok = c.append(dst, `"finished":"`, o.Finished); !ok {
+		return dst, false
+	}
+	dst = append(strconv.AppendInt(append(dst, `"iteration":`...), int64(o.Iteration), 10), ',')
+	if dst, ok = appendTexts(dst, `"left":[`, o.Left); !ok {
+		return dst, false
+	}
+	if dst, ok = c.append(dst, `"started":"`, o.Started); !ok {
+		return dst, false
+	}
+	if o.StateSize != 0 {
+		dst = append(strconv.AppendInt(append(dst, `"state_size":`...), o.StateSize, 10), ',')
+	}
+	dst = append(strconv.AppendInt(append(dst, `"step":`...), int64(o.Step), 10), ',')
+	if dst, ok = appendTexts(dst, `"wrote":[`, o.Wrote); !ok {
+		return dst, false
+	}
+	dst = append(dst[:len(dst)-1], `},"seconds":`...)
+	return append(strconv.AppendFloat(dst, seconds, 'f', -1, 64), '}'), true
 }
 
 // clock writes times as package json has them. It keeps the text of the second that it wrote last:
@@ -83,7 +82,11 @@ type clock struct {
 	text   []byte // such as 2006-01-02T15:04:05+02:00
 }
 
-func (c *clock) append(dst []byte, t time.Time) (_ []byte, ok bool) {
+// append appends a field with a time, and a comma, unless the time is zero.
+func (c *clock) append(dst []byte, name string, t time.Time) (_ []byte, ok bool) {
+	if t.IsZero() {
+		return dst, true
+	}
 	if c.text == nil || t.Unix() != c.second || t.Location() != c.zone {
 		text, err := t.Add(-time.Duration(t.Nanosecond())).AppendText(c.text[:0])
 		if err != nil { // the text may be half written
@@ -93,7 +96,7 @@ func (c *clock) append(dst []byte, t time.Time) (_ []byte, ok bool) {
 		c.second, c.zone, c.text = t.Unix(), t.Location(), text
 	}
 	const date = len("2006-01-02T15:04:05")
-	dst = append(dst, c.text[:date]...)
+	dst = append(append(dst, name...), c.text[:date]...)
 	if nanos := t.Nanosecond(); nanos != 0 {
 		dst = append(dst, '.')
 		for unit := 100_000_000; nanos > 0; unit /= 10 {
@@ -101,7 +104,7 @@ func (c *clock) append(dst []byte, t time.Time) (_ []byte, ok bool) {
 			nanos %= unit
 		}
 	}
-	return append(dst, c.text[date:]...), true
+	return append(append(dst, c.text[date:]...), `",`...), true
 }
 
 // appendIteration appends the JSON of the record of an ordinary iteration, as package json has it.
@@ -128,7 +131,7 @@ func appendNumber(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(dst, name...), n, 10)
 }
 
-// appendTexts appends a list of texts unless it is nil.
+// appendTexts appends a field with a list of texts, and a comma, unless the list is nil.
 func appendTexts(dst []byte, name string, texts []string) (_ []byte, ok bool) {
 	if texts == nil {
 		return dst, true
@@ -143,7 +146,7 @@ func appendTexts(dst []byte, name string, texts []string) (_ []byte, ok bool) {
 		}
 		dst = append(append(append(dst, '"'), s...), '"')
 	}
-	return append(dst, ']'), true
+	return append(dst, "],"...), true
 }
 
 // isPlain reports whether a text is the same in JSON.

@@ -10,38 +10,65 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// readOrdinary reads the outcome of an ordinary step as appendFinished has written it. It returns
-// false, and changes nothing, for anything else: package json reads that, which takes longer.
+// readOrdinary reads the outcome of an ordinary step as appendFinished writes it, or as it was written
+// in another order of its fields. It returns false, and changes nothing, for anything else: package
+// json reads that, which takes longer.
 func readOrdinary(data []byte, o *loop.Outcome) bool {
 	p := scanned{rest: data}
 	var got loop.Outcome
-	got.Iteration, got.Step = int(p.number(`{"iteration":`)), int(p.number(`,"step":`))
-	if p.has(`,"started":`) {
-		p.time(&got.Started)
+	seen := 0
+	for p.bad = !p.has("{"); !p.bad; {
+		if field := p.field(&got); field == 0 || seen&field != 0 { // package json takes the last of two
+			return false
+		} else {
+			seen |= field
+		}
+		if p.has("}") {
+			break
+		}
+		p.bad = p.bad || !p.has(",")
 	}
-	if p.has(`,"finished":`) {
-		p.time(&got.Finished)
-	}
-	if p.next(`,"between_ns":`) {
-		got.Between = time.Duration(p.number(`,"between_ns":`))
-	}
-	if p.has(`,"left":[`) {
-		got.Left = p.texts()
-	}
-	if p.has(`,"wrote":[`) {
-		got.Wrote = p.texts()
-	}
-	if p.has(`,"fingerprint":`) {
-		got.Fingerprint = string(p.text())
-	}
-	if p.next(`,"state_size":`) {
-		got.StateSize = p.number(`,"state_size":`)
-	}
-	if p.bad || string(p.rest) != "}" {
+	if p.bad || len(p.rest) > 0 {
 		return false
 	}
 	*o = got
 	return true
+}
+
+// field reads a field of an outcome, and returns a number of its own, one bit; 0 for another field.
+func (p *scanned) field(o *loop.Outcome) int {
+	name := p.text()
+	p.bad = p.bad || !p.has(":")
+	switch string(name) {
+	case "iteration":
+		o.Iteration = int(p.number())
+		return 1 << 0
+	case "step":
+		o.Step = int(p.number())
+		return 1 << 1
+	case "started":
+		p.time(&o.Started)
+		return 1 << 2
+	case "finished":
+		p.time(&o.Finished)
+		return 1 << 3
+	case "between_ns":
+		o.Between = time.Duration(p.number())
+		return 1 << 4
+	case "left":
+		o.Left = p.texts()
+		return 1 << 5
+	case "wrote":
+		o.Wrote = p.texts()
+		return 1 << 6
+	case "fingerprint":
+		o.Fingerprint = string(p.text())
+		return 1 << 7
+	case "state_size":
+		o.StateSize = p.number()
+		return 1 << 8
+	}
+	return 0
 }
 
 // scanned is JSON that is read from its beginning.
@@ -50,23 +77,17 @@ type scanned struct {
 	bad  bool // it is not as it is written here
 }
 
-func (p *scanned) next(text string) bool { return bytes.HasPrefix(p.rest, []byte(text)) }
-
 // has reports whether a text comes next, and reads it then.
 func (p *scanned) has(text string) bool {
-	if !p.next(text) {
+	if !bytes.HasPrefix(p.rest, []byte(text)) {
 		return false
 	}
 	p.rest = p.rest[len(text):]
 	return true
 }
 
-// number reads an integer behind its name.
-func (p *scanned) number(name string) int64 {
-	if !p.has(name) {
-		p.bad = true
-		return 0
-	}
+// number reads an integer.
+func (p *scanned) number() int64 {
 	i := 0
 	for i < len(p.rest) && (p.rest[i] == '-' && i == 0 || p.rest[i] >= '0' && p.rest[i] <= '9') {
 		i++
@@ -92,8 +113,9 @@ func (p *scanned) text() []byte {
 	return nil
 }
 
-// texts reads a list behind its bracket.
+// texts reads a list of texts.
 func (p *scanned) texts() []string {
+	p.bad = p.bad || !p.has("[")
 	all := []string{}
 	for !p.bad && !p.has("]") {
 		if len(all) > 0 && !p.has(",") {

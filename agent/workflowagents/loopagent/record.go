@@ -39,14 +39,14 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 	fin.Canceled = o.Canceled != "" || r.ctx.Err() != nil && isLost(context.Cause(r.ctx)) // then it is made again
 	state := o.State
 	o.State = r.apart.of(state) // the log has the rest
-	data, err := r.finished(fin, o)
+	err := r.finish(ev.Mark, fin, o)
 	o.State = state
 	if err != nil {
 		r.yield(nil, err)
 		return false
 	}
 	r.over = nil
-	ev.Mark.Data, ev.Mark.Joins = data, r.joins && o.Failure == nil && !fin.Canceled
+	ev.Mark.Joins = r.joins && o.Failure == nil && !fin.Canceled
 	return r.pass(ev)
 }
 
