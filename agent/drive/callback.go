@@ -109,7 +109,9 @@ func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions 
 	if actions == nil {
 		actions = new(session.EventActions)
 	}
-	return &callContext{InvocationContext: ctx, callID: functionCallID, actions: actions, confirmation: confirmation}
+	c := &callContext{InvocationContext: ctx, callID: functionCallID, actions: actions, confirmation: confirmation}
+	c.session = callSession{ctx.Session(), c}
+	return c
 }
 
 // callContext is the Context of a callback or of a tool call.
@@ -118,6 +120,7 @@ type callContext struct {
 	callID       string
 	actions      *session.EventActions
 	confirmation *toolconfirmation.ToolConfirmation
+	session      callSession
 
 	mu sync.Mutex // guards actions.StateDelta
 }
@@ -128,7 +131,7 @@ func (c *callContext) AppName() string                { return c.Session().AppNa
 func (c *callContext) SessionID() string              { return c.Session().ID() }
 func (c *callContext) Actions() *session.EventActions { return c.actions }
 func (c *callContext) FunctionCallID() string         { return c.callID }
-func (c *callContext) Session() session.Session       { return callSession{c.InvocationContext.Session(), c} }
+func (c *callContext) Session() session.Session       { return &c.session }
 func (c *callContext) State() session.State           { return At(c).State() }
 func (c *callContext) ReadonlyState() session.ReadonlyState {
 	return At(c).State()

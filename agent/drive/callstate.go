@@ -26,7 +26,7 @@ func stateAt(s session.Session, at session.Address) session.State {
 // valueAt is what stateAt has for a key; it makes no state for that.
 func valueAt(s session.Session, at session.Address, key string) (any, error) {
 	switch s := s.(type) {
-	case callSession:
+	case *callSession:
 		if val, changed, err := s.call.changed(key); changed {
 			return val, err
 		}
@@ -99,22 +99,22 @@ type callSession struct {
 }
 
 // Unwrap is the session itself, for those who want to know it again.
-func (s callSession) Unwrap() session.Session { return s.Session }
+func (s *callSession) Unwrap() session.Session { return s.Session }
 
-func (s callSession) State() session.State { return callState{s.Session.State(), s} }
+func (s *callSession) State() session.State { return callState{s.Session.State(), s} }
 
-func (s callSession) StateAt(at session.Address) session.State {
+func (s *callSession) StateAt(at session.Address) session.State {
 	return callState{stateAt(s.Session, at), s}
 }
 
-func (s callSession) EndIteration(pass session.Address) {
+func (s *callSession) EndIteration(pass session.Address) {
 	endIteration(s.Session, pass)
 }
 
 // callState is a state with the changes of one call.
 type callState struct {
 	session.State
-	of callSession
+	of *callSession
 }
 
 func (s callState) Get(key string) (any, error) {

@@ -78,8 +78,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 
 // hear takes in what came of the request. The room of a whole answer is given back
 // before anybody else sees the answer.
-func (r *run) hear(resp *model.LLMResponse, err error) {
-	c := r.call
+func (c *modelCall) hear(r *run, resp *model.LLMResponse, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

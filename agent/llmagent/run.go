@@ -60,22 +60,21 @@ func (r *run) turn() bool {
 		r.yield(nil, err)
 		return false
 	}
-	var actions session.EventActions // what callbacks and tools' preparations change
-	ctx := drive.NewCallbackContext(r.ctx, &actions)
-	req, err := r.request(ctx, r.history)
-	if err != nil {
+	x := &exchange{run: r}
+	x.ctx = drive.NewCallbackContext(r.ctx, &x.actions)
+	var err error
+	if x.req, err = r.request(x.ctx, r.history); err != nil {
 		r.yield(nil, err)
 		return false
 	}
-	last, ok := r.ask(ctx, req, &actions)
-	if !ok {
+	if !x.ask() {
 		return false
 	}
-	if last == nil { // the model said nothing, but callbacks may have changed something
-		r.act(&session.Event{Author: r.Name(), Actions: actions})
+	if x.last == nil { // the model said nothing, but callbacks may have changed something
+		r.act(&session.Event{Author: r.Name(), Actions: x.actions})
 		return false
 	}
-	return r.follow(req, last)
+	return r.follow(x.req, x.last)
 }
 
 // follow does what the model's answer asks for. It reports whether there is to be
@@ -112,38 +111,42 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 	return true
 }
 
-// ask gets the model's answer and yields it, piece by piece if it comes so. It
-// returns the last event, and whether to go on.
-func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.EventActions) (last *session.Event, ok bool) {
+// exchange is one turn: a request, and what the model says to it.
+type exchange struct {
+	*run
+	ctx     agent.Context // of callbacks
+	req     *model.LLMRequest
+	actions session.EventActions // what callbacks and tools' preparations change
+	tries   attempts
+	last    *session.Event // of the answer; nil before it
+	failed  error          // how the model failed in the last attempt
+	unheard bool           // nobody listens any more
+}
+
+// ask gets the model's answer and yields it, piece by piece if it comes so. It reports
+// whether to go on.
+func (x *exchange) ask() bool {
+	r, req := x.run, x.req
 	r.tried = r.vain + 1
-	theirs, resp, err := r.beforeModel(ctx, req)
+	theirs, resp, err := r.beforeModel(x.ctx, req)
 	if err != nil {
 		r.yield(nil, fmt.Errorf("before model callback: %w", err))
-		return nil, false
+		return false
 	}
 	if resp != nil {
-		last = r.event(req, resp, actions)
-		return last, r.yield(last, nil)
+		x.last = r.event(req, resp, &x.actions)
+		return r.yield(x.last, nil)
 	}
-	tries := r.cfg.RequestRetry.first()
-	tries.before = r.vain
-	defer func() { r.tried = tries.all() }()
-	give := func(resp *model.LLMResponse) bool {
-		further := last != nil && !last.Partial
-		last = r.event(req, resp, actions)
-		r.note(last, &tries)
-		if further {
-			noteFurther(last)
-		}
-		return r.yield(last, nil)
-	}
+	x.tries = r.cfg.RequestRetry.first()
+	x.tries.before = r.vain
+	defer func() { r.tried = x.tries.all() }()
 	var asked question
 	asked.keep(req)
 	var failed error // how the model failed before
 	for {
-		listens, err := r.attempt(ctx, req, give)
-		if !listens {
-			return nil, false
+		err := x.attempt()
+		if x.unheard {
+			return false
 		}
 		if err == nil {
 			break
@@ -153,59 +156,83 @@ func (r *run) ask(ctx agent.Context, req *model.LLMRequest, actions *session.Eve
 			err = fmt.Errorf("%w; the last call: %w", err, failed)
 		}
 		failed = err
-		if r.ctx.Err() == nil && (last == nil || last.Partial) && !outOfBudget(err) {
-			if err = tries.again(r.ctx, err); err == nil {
-				last = nil
+		if r.ctx.Err() == nil && (x.last == nil || x.last.Partial) && !outOfBudget(err) {
+			if err = x.tries.again(r.ctx, err); err == nil {
+				x.last = nil
 				continue
 			}
 		}
 		if r.ctx.Err() != nil || errors.Is(err, agent.ErrTooManyModelCalls) ||
 			outOfBudget(err) { // nothing makes up for that
 			r.yield(nil, err)
-			return nil, false
+			return false
 		}
-		resp, err := r.onModelError(ctx, req, theirs, err)
+		resp, err := r.onModelError(x.ctx, req, theirs, err)
 		if err != nil {
 			r.yield(nil, err)
-			return nil, false
+			return false
 		}
-		ok = give(resp)
-		return last, ok
+		return x.give(resp)
 	}
-	if last != nil && last.Partial {
+	if x.last != nil && x.last.Partial {
 		r.yield(nil, fmt.Errorf("model %q ended its stream with a partial response", r.cfg.Model.Name()))
-		return nil, false
+		return false
 	}
-	return last, true
+	return true
 }
 
-// attempt asks the model once and gives on what it says. It reports whether to
-// go on, and how the model failed.
-func (r *run) attempt(ctx agent.Context, req *model.LLMRequest,
-	give func(*model.LLMResponse) bool) (listens bool, failed error) {
-	if err := r.reserve(req); err != nil {
-		return true, err
+// give yields what the model says. It reports whether somebody listens.
+func (x *exchange) give(resp *model.LLMResponse) bool {
+	further := x.last != nil && !x.last.Partial
+	x.last = x.event(x.req, resp, &x.actions)
+	x.note(x.last, &x.tries)
+	if further {
+		noteFurther(x.last)
+	}
+	return x.yield(x.last, nil)
+}
+
+// attempt asks the model once and gives on what it says. It returns how the model
+// failed.
+func (x *exchange) attempt() error {
+	r := x.run
+	if err := r.reserve(x.req); err != nil {
+		return err
 	}
 	defer r.commit()
 	call := r.call
 	defer context.AfterFunc(r.ctx, func() { r.settle(call) })()
+	x.failed = nil
 	stream := r.ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
-	for resp, err := range r.cfg.Model.GenerateContent(r.ctx, req, stream) {
-		r.hear(resp, err)
-		if err != nil {
-			return true, err
+	for resp, err := range r.cfg.Model.GenerateContent(r.ctx, x.req, stream) {
+		if !x.hear(resp, err) {
+			break
 		}
-		call.park(true)
-		if resp, err = r.afterModel(ctx, resp); err != nil {
-			r.yield(nil, err)
-			return false, nil
-		}
-		if resp != nil && (resp.Content != nil || resp.ErrorCode != "" || resp.Interrupted) && !give(resp) {
-			return false, nil
-		}
-		call.park(false)
 	}
-	return true, nil
+	return x.failed
+}
+
+// hear takes in a piece of an answer, or the model's error. It reports whether there may be
+// another.
+func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
+	call := x.call
+	call.hear(x.run, resp, err)
+	if err != nil {
+		x.failed = err
+		return false
+	}
+	call.park(true)
+	if resp, err = x.afterModel(x.ctx, resp); err != nil {
+		x.yield(nil, err)
+		x.unheard = true
+		return false
+	}
+	if resp != nil && (resp.Content != nil || resp.ErrorCode != "" || resp.Interrupted) && !x.give(resp) {
+		x.unheard = true
+		return false
+	}
+	call.park(false)
+	return true
 }
 
 // beforeModel completes a request with what only it has, and lets callbacks change it.

@@ -203,7 +203,7 @@ func (r *run) writesExit(said *session.Event) bool {
 		return false
 	}
 	text := said.Text()
-	if !strings.Contains(text, "exit") || // as it nearly always is
+	if strings.IndexByte(text, '(') < 0 || // as it nearly always is
 		!slices.ContainsFunc(exitCalls, func(call string) bool { return strings.Contains(text, call) }) {
 		return false
 	}
