@@ -15,7 +15,7 @@ import (
 // The rows of events come without their numbers, which the JSON has too.
 const (
 	selectEvents  = `SELECT data, texts FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
-	selectOutline = `SELECT data, COALESCE(length(texts), 0) FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+	selectOutline = `SELECT data, CASE WHEN texts IS NULL THEN 0 ELSE length(texts) END FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
 )
 
 // snapshot is a connection that reads, and the transaction under way on it: whatever it looks at,
