@@ -252,6 +252,9 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 		replay: drive.NewReplay(superseded, r.tree, cfg.Prices)}
 	state, whole := fold{}, view.Reader()
 	began, marked := false, false
+	if keep {
+		p.log = make([]*session.Event, 0, p.before)
+	}
 	for ev := range view.Outline() {
 		if keep {
 			p.log = append(p.log, ev)

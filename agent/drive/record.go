@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/refrain-dev/refrain/budget"
@@ -181,8 +182,17 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 	default:
 		r.say(x, ev)
 	}
-	x.seqs, x.owners = append(x.seqs, ev.Seq), append(x.owners, r)
+	x.seqs, x.owners = append(doubled(x.seqs), ev.Seq), append(doubled(x.owners), r)
 	return nil
+}
+
+// doubled is a list with room for one more: for as many as it has, since append makes room for a
+// quarter where it is long, and a long log would be copied often.
+func doubled[T any](list []T) []T {
+	if len(list) == cap(list) {
+		return slices.Grow(list, max(len(list), 8))
+	}
+	return list
 }
 
 // begin opens a run.
@@ -206,7 +216,7 @@ func (x *recording) begin(ev *session.Event, gone bool) *record {
 		return r
 	}
 	r.place = int32(len(parent.order))
-	parent.order = append(parent.order, word{at: r.from, run: r})
+	parent.order = append(doubled(parent.order), word{at: r.from, run: r})
 	return r
 }
 
