@@ -38,6 +38,7 @@ var v1 = []route{
 	{"GET", "/runs/{id}/view", (*Server).view},
 	{"GET", "/runs/{id}/view/iterations", (*Server).viewIterations},
 	{"GET", "/runs/{id}/view/step", (*Server).viewStep},
+	{"GET", "/runs/{id}/prompt", (*Server).prompt},
 	{"GET", "/runs/{id}/state", (*Server).state},
 	{"GET", "/runs/{id}/diff", (*Server).diff},
 	{"GET", "/runs/{id}/export", (*Server).export},

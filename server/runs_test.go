@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -249,6 +250,63 @@ func TestBacktest(t *testing.T) {
 	s.refused(400, "bad_request", "POST", "/api/v1/runs:backtest", map[string]any{"runs": ids, "set": map[string]any{"max_iteration": 7}})
 	s.refused(400, "bad_request", "POST", "/api/v1/runs:backtest", map[string]any{"runs": ids})
 	s.refused(404, "run_not_found", "POST", "/api/v1/runs:backtest", map[string]any{"runs": []string{"none"}, "sweep": "max_iterations"})
+}
+
+// What a step has sent to its model is rebuilt from the log, without secrets.
+func TestPrompt(t *testing.T) {
+	const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEF"
+	s := open(t, map[string]string{
+		"refine.yaml": `name: refine
+model: scripted/script.yaml
+max_iterations: 2
+sub_agents:
+  - {name: writer, instructions: "Write it better than {{draft?}}", output_key: draft}
+  - name: critic
+    instructions: "Judge {{draft}}"
+    output_key: feedback
+    tools: [exit_loop]
+  - {name: done, set: {n: "1"}}
+`,
+		"script.yaml": `answers:
+  - {agent: writer, text: The first draft.}
+  - {agent: critic, text: Too short.}
+  - {agent: writer, text: The second draft.}
+  - {agent: critic, calls: [{name: exit_loop, args: {reason: good}}]}
+`,
+	})
+	id := s.run(map[string]any{"definition": "refine", "input": "a story, " + key}).Run
+	s.wait(id)
+	type asked struct {
+		Number, Count int
+		System        string
+		Messages      []struct{ Role, Text string }
+		Tools         []struct{ Name string }
+	}
+	var got asked
+	path := "/api/v1/runs/" + id + "/prompt?address="
+	answer := s.ok("GET", path+url.QueryEscape("refine[2]/critic"), nil, &got)
+	if !strings.HasPrefix(got.System, "Judge The second draft.") || got.Count != 1 || len(got.Tools) != 1 || got.Tools[0].Name != "exit_loop" {
+		t.Errorf("got %+v", got)
+	}
+	if n := len(got.Messages); n < 2 || got.Messages[0].Role != "user" || !strings.HasPrefix(got.Messages[0].Text, "a story") {
+		t.Errorf("got %+v", got.Messages)
+	}
+	if strings.Contains(string(answer.body), key) {
+		t.Errorf("the prompt has the key: %s", answer.body)
+	}
+	got = asked{}
+	s.ok("GET", path+url.QueryEscape("refine[1]/writer")+"&request=1", nil, &got)
+	if !strings.HasPrefix(got.System, "Write it better than \n") {
+		t.Errorf("got %q", got.System)
+	}
+	s.refused(404, "not_asked", "GET", path+url.QueryEscape("refine[1]/done"), nil)
+	s.refused(404, "not_asked", "GET", path+url.QueryEscape("refine[1]/writer")+"&request=2", nil)
+	s.refused(400, "bad_request", "GET", path, nil)
+	s.refused(404, "run_not_found", "GET", "/api/v1/runs/none/prompt?address=x", nil)
+	var page struct{ Runs []listed }
+	if s.ok("GET", "/api/v1/runs", nil, &page); len(page.Runs) != 1 {
+		t.Errorf("the runs are now %+v", page.Runs)
+	}
 }
 
 // The page of back-tests gets, for each value at which a run changes, where each run would stop, and

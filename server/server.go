@@ -89,6 +89,7 @@ type Server struct {
 	cookie   string        // what a page has in place of the token, as long as the process lives
 	streams  chan struct{} // a place for each
 	tries    chan struct{} // a place for each
+	prompts  chan struct{} // a place for each that is rebuilt
 	began    time.Time
 	outgoing http.RoundTripper // of agents; nil is the default one
 
@@ -129,7 +130,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), began: time.Now(),
+		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost), began: time.Now(),
 		cookie: rand.Text(), closing: make(chan struct{}), feeds: make(map[string]*feed),
 	}
 	s.list, s.outgoing = newBoard(s), transport(&cfg)

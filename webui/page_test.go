@@ -366,6 +366,41 @@ func TestTryPage(t *testing.T) {
 	}
 }
 
+// asked is a loop whose models answer from a script.
+const asked = `name: refine
+model: scripted/script.yaml
+max_iterations: 2
+sub_agents:
+  - {name: writer, instructions: "Write it better than {{draft?}}", output_key: draft}
+  - {name: critic, instructions: "Judge {{draft}}", output_key: feedback, tools: [exit_loop]}
+  - {name: plain, set: {n: "1"}}
+`
+
+const script = `answers:
+  - {agent: writer, text: The first draft.}
+  - {agent: critic, text: Too short.}
+  - {agent: writer, text: The second draft.}
+  - {agent: critic, calls: [{name: exit_loop, args: {reason: good}}]}
+`
+
+// The inspector shows what a step has sent to its model.
+func TestPromptAsSent(t *testing.T) {
+	s := serve(t, map[string]string{"refine.yaml": asked, "script.yaml": script})
+	p := open(t, s)
+	id := s.start(t, "refine")
+	p.visit("/runs/" + id)
+	p.sees("Why it stopped")
+	p.visit("/runs/" + id + "#2/critic/prompt")
+	p.do(chromedp.Reload(), chromedp.WaitVisible("main"))
+	p.sees("As sent, rebuilt from the log")
+	p.sees("Judge The second draft.")
+	p.sees("exit_loop")
+	p.accessible("prompt")
+	p.visit("/runs/" + id + "#1/plain/prompt")
+	p.do(chromedp.Reload(), chromedp.WaitVisible("main"))
+	p.sees("No model was asked.")
+}
+
 // Every page, in light, in dark and on a phone: axe finds nothing, nothing scrolls sideways, and
 // both languages are there.
 func TestEveryPage(t *testing.T) {

@@ -55,6 +55,7 @@ export const api = {
   start: request => json('POST', '/runs', { body: request, headers: once() }),
   scores: id => json('GET', run(id) + '/scores'),
   iterations: (id, loop, from, limit) => json('GET', run(id) + '/view/iterations' + query({ loop, from, limit })),
+  prompt: (id, address, request, signal) => json('GET', run(id) + '/prompt' + query({ address, request: request || '' }), { signal }),
   step: (id, address) => json('GET', run(id) + '/view/step' + query({ address })),
   act: (id, verb, body = {}) => json('POST', run(id) + ':' + verb, { body, headers: once() }),
   remove: id => json('DELETE', run(id)),

@@ -26,17 +26,10 @@ type Detail struct {
 	InputTokens  *int64            `json:"input_tokens,omitzero"`
 	OutputTokens *int64            `json:"output_tokens,omitzero"`
 	Cost         *float64          `json:"cost,omitzero"`
-	Prompt       []Message         `json:"prompt,omitzero"`
 	Changes      []progress.Change `json:"changes,omitzero"`
 	Events       []Entry           `json:"events"`
 	EventsTotal  int               `json:"events_total"`
 	Raw          []any             `json:"raw"`
-}
-
-// Message is a part of a request to a model.
-type Message struct {
-	Role string `json:"role"`
-	Text string `json:"text"`
 }
 
 // Entry is a line about an event.

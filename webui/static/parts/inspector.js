@@ -3,6 +3,7 @@ import { t } from '../words.js'
 import { api } from '../api.js'
 import { number, duration, money, clock, exactTime } from '../format.js'
 import { Icon } from './icon.js'
+import { Prompt } from './prompt.js'
 import { WordsDiff, Changes } from './words-diff.js'
 
 const tabs = ['output', 'prompt', 'state', 'events', 'raw']
@@ -49,12 +50,12 @@ export function Inspector({ id, row, tab, setTab, version, onFork, onBack }) {
     </div>
     <div class="pad panelbody" role="tabpanel" id="tabpanel" aria-labelledby=${'tab-' + tab} tabindex="0">
       ${problem && html`<p class="st bad">${problem}</p>`}
-      ${!step && !problem ? html`<p class="mute">${t('loading')}</p>` : step && html`<${Body} tab=${tab} step=${step} live=${live} d=${d} text=${text} setText=${setText} />`}
+      ${!step && !problem ? html`<p class="mute">${t('loading')}</p>` : step && html`<${Body} id=${id} tab=${tab} step=${step} live=${live} d=${d} text=${text} setText=${setText} />`}
     </div>
   </section>`
 }
 
-function Body({ tab, step, live, text, setText }) {
+function Body({ id, tab, step, live, d, text, setText }) {
   switch (tab) {
     case 'output':
       return html`${step.error && html`<pre class="block bad">${step.error}</pre>`}
@@ -65,8 +66,7 @@ function Body({ tab, step, live, text, setText }) {
         ${step.words && !text ? html`<${WordsDiff} edits=${step.words} />` : html`<div class="row">${!step.words && step.output && html`<${Copy} text=${step.output} />`}</div><p class="prose pre">${step.output}${live && html`<span class="caret pulse"></span>`}</p>`}
         ${step.shortened && html`<p class="mute small">${t('shortened')}</p>`}`
     case 'prompt':
-      if (!step.prompt?.length) return html`<p class="mute">${t('no.prompt')}</p>`
-      return html`${step.prompt.map((m, i) => html`<p class="who" key=${'w' + i}>${m.role}</p><div class="block pre" key=${i}>${m.text}</div>`)}`
+      return d.address ? html`<${Prompt} id=${id} at=${d.address} version=${d.status} />` : html`<p class="mute">${t('no.prompt')}</p>`
     case 'state':
       return html`<${Changes} changes=${step.changes || []} none=${t('no.changes')} />`
     case 'events':
