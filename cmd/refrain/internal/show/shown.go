@@ -16,12 +16,14 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/runlog/prompt"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // Options are the flags of refrain show.
 type Options struct {
 	Store, Loop, Diff string
+	Prompt            string // the address or the name of a step
 	Iteration         int
 	One               bool // --iteration is given
 	State, JSON       bool
@@ -36,8 +38,10 @@ type Shown struct {
 	State     map[string]any      `json:"state,omitempty"`
 	Resources *progress.Resources `json:"resources,omitempty"`
 	Diff      []progress.Change   `json:"diff,omitempty"`
+	Prompt    *prompt.Request     `json:"prompt,omitempty"`
 
-	main *progress.Step // whose iterations are meant
+	main *progress.Step  // whose iterations are meant
+	step session.Address // whose prompt is shown
 
 	resume func() string // how it goes on
 
@@ -52,6 +56,9 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 	}
 	if f.Diff != "" && (f.One || f.State) {
 		return errors.New("--diff is about two iterations; leave out --iteration and --state")
+	}
+	if f.Prompt != "" && (f.Diff != "" || f.State) {
+		return errors.New("--prompt is about one step; leave out --diff and --state")
 	}
 	run, err := runstore.Open(ctx, e, f.Store, word)
 	if err != nil {
@@ -83,6 +90,11 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 	}
 	if f.Diff != "" {
 		if s.Diff, err = diffOf(run, s.main, from, to); err != nil {
+			return err
+		}
+	}
+	if f.Prompt != "" {
+		if s.step, s.Prompt, err = s.promptOf(ctx, run, f.Prompt, f.Iteration); err != nil {
 			return err
 		}
 	}

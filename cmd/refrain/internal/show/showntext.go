@@ -24,7 +24,7 @@ import (
 // print writes what was asked for.
 func (s *Shown) print(e *term.Env, f Options) error {
 	if f.JSON {
-		if f.One || f.Diff != "" {
+		if f.One || f.Diff != "" || f.Prompt != "" {
 			s.Tree, s.Loops = nil, nil
 		}
 		enc := progress.NewJSON(e.Stdout)
@@ -35,6 +35,9 @@ func (s *Shown) print(e *term.Env, f Options) error {
 	switch {
 	case f.Diff != "":
 		printDiff(w, s.Diff)
+		return w.Flush()
+	case f.Prompt != "":
+		printPrompt(w, s.step, s.Prompt)
 		return w.Flush()
 	case f.One:
 		if s.Iteration != nil {
