@@ -264,16 +264,9 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	file := "definition.yaml"
-	if name := r.URL.Query().Get("name"); name != "" {
-		if err := checkName(name); err != nil {
-			return err
-		}
-		if file = places(name)[0]; nameIn(file) != "" {
-			if at, _, err := s.folder.read(name); err == nil {
-				file = at
-			}
-		}
+	file, err := s.meant(r)
+	if err != nil {
+		return err
 	}
 	out := &checked{Problems: []foundProblem{}}
 	p, def, err := load(parts{s.folder.root.FS()}, file, text)
@@ -295,6 +288,22 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 		out.Problems = append(out.Problems, foundProblem{one, form.FixesOf(one)})
 	}
 	return s.send(w, http.StatusOK, out)
+}
+
+// meant is the file that a text is meant for, by the name in the query: what it refers to is relative
+// to that.
+func (s *Server) meant(r *http.Request) (string, error) {
+	name := r.URL.Query().Get("name")
+	if name == "" {
+		return "definition.yaml", nil
+	}
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	if file, _, err := s.folder.read(name); err == nil {
+		return file, nil
+	}
+	return places(name)[0], nil
 }
 
 func (c *checked) describe(def *definition.Definition) {
@@ -397,7 +406,11 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, form.Read("definition.yaml", text, definition.Options{FS: parts{s.folder.root.FS()}}))
+	file, err := s.meant(r)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, form.Read(file, text, definition.Options{FS: parts{s.folder.root.FS()}}))
 }
 
 // complete says what can be written at a place of a text.

@@ -80,7 +80,7 @@ export const api = {
     const answer = await call('PUT', definition(name), { body: text, type: 'application/yaml', headers })
     return answer.headers.get('ETag')
   },
-  outline: text => json('POST', '/definitions:outline', { body: text, type: 'application/yaml' }),
+  outline: (text, name) => json('POST', '/definitions:outline' + query({ name }), { body: text, type: 'application/yaml' }),
   edit: (text, changes) => json('POST', '/definitions:edit', { body: { text, changes } }),
   try: request => json('POST', '/definitions:try', { body: request }),
   complete: (text, line, column) => json('POST', '/definitions:complete', { body: { text, line, column } }),

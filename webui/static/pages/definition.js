@@ -57,7 +57,7 @@ export function Definition({ name }) {
     const turn = ++latest.current
     const timer = setTimeout(async () => {
       try {
-        const o = await api.outline(text)
+        const o = await api.outline(text, name)
         if (turn !== latest.current) return
         setOutline(o)
         if (o.valid) setGood({ ...o, at: new Date() })
@@ -137,7 +137,7 @@ export function Definition({ name }) {
         <button class="btn primary" disabled=${errors.length > 0 || !outline} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : t('run.it')}</button></div></div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem} <button class="btn quiet s" onClick=${() => setProblem('')}>${t('close')}</button></p>`}
     <div class="grid edit">
-      <div class="stack">${shown && html`<${Form} outline=${shown} frozen=${!outline?.agents?.length} problems=${problems} edit=${edit} goto=${(l, c) => yaml.current?.goto(l, c)} />`}</div>
+      <div class="stack">${shown && html`<${Form} name=${name} outline=${shown} frozen=${!outline?.agents?.length} problems=${problems} edit=${edit} goto=${(l, c) => yaml.current?.goto(l, c)} />`}</div>
       <div class="stack">
         <section class="panel clip" aria-labelledby="h-yaml"><header><h2 id="h-yaml" class="mono">${name}.yaml</h2>
             <span class=${'push st small ' + (errors.length ? 'bad' : 'good')}><${Icon} name=${errors.length ? 'bang' : 'ok'} />${errors.length ? t('n.errors', { n: errors.length }) : t('valid')}</span>

@@ -5,6 +5,7 @@ import { api } from '../api.js'
 import { lock } from '../app.js'
 import { Icon } from '../parts/icon.js'
 import { Dialog } from '../parts/dialog.js'
+import { types, typeName, skeletonOf } from '../parts/type.js'
 
 const kinds = ['refine', 'fix', 'poll', 'empty']
 
@@ -78,6 +79,7 @@ sub_agents:
 
 function New({ taken, onClose }) {
   const [name, setName] = useState('')
+  const [type, setType] = useState('loop')
   const [kind, setKind] = useState('refine')
   const [problem, setProblem] = useState('')
   const make = e => {
@@ -85,12 +87,13 @@ function New({ taken, onClose }) {
     if (!/^[A-Za-z][\w-]*$/.test(name)) return setProblem(t('name.rule'))
     if (taken.includes(name)) return setProblem(t('name.taken', { name }))
     // It is a draft of this browser until it is saved: the server keeps no text with errors.
-    localStorage.setItem('draft:' + name, JSON.stringify({ text: starts[kind](name), etag: null, at: Date.now() }))
+    localStorage.setItem('draft:' + name, JSON.stringify({ text: type === 'loop' ? starts[kind](name) : skeletonOf(type, name), etag: null, at: Date.now() }))
     go('/definitions/' + encodeURIComponent(name))
   }
   return html`<${Dialog} title=${t('new.loop')} onClose=${onClose}><form onSubmit=${make}>
     <label>${t('name')}<input name="name" autofocus value=${name} onInput=${e => setName(e.target.value)} /></label>
-    <fieldset><legend>${t('start.from')}</legend>${kinds.map(k => html`<label class="sw" key=${k}><input type="radio" name="kind" value=${k} checked=${kind === k} onChange=${() => setKind(k)} /> ${t('start.' + k)}</label>`)}</fieldset>
+    <label>${t('type')}<select name="type" onChange=${e => setType(e.target.value)}>${types.map(k => html`<option key=${k} value=${k} selected=${k === type}>${typeName(k)}</option>`)}</select><span class="small mute">${t('type.' + type)}</span></label>
+    ${type === 'loop' && html`<fieldset><legend>${t('start.from')}</legend>${kinds.map(k => html`<label class="sw" key=${k}><input type="radio" name="kind" value=${k} checked=${kind === k} onChange=${() => setKind(k)} /> ${t('start.' + k)}</label>`)}</fieldset>`}
     ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
     <p class="row acts"><button type="button" class="btn" onClick=${onClose}>${t('back')}</button><button class="btn primary">${t('create')}</button></p>
   </form><//>`

@@ -3,6 +3,12 @@ import { t } from '../words.js'
 import { api } from '../api.js'
 import { Icon } from './icon.js'
 import { Dialog } from './dialog.js'
+import { Type } from './type.js'
+
+// The fields that say what the whole is, above its steps.
+const first = ['name', 'display_name', 'description', 'goal', 'instructions', 'model', 'color']
+// The fields that say when a loop stops.
+const stops = ['max_iterations', 'timeout', 'stop_when', 'score', 'quality_gate', 'on_regression', 'no_progress', 'not_worth', 'budget', 'max_consecutive_failures']
 
 // The fields of a kind of agent that most people set, in the order of the form. All others are
 // behind "More fields": the list of the server names every one.
@@ -19,30 +25,38 @@ const usual = {
   sequential: [],
   parallel: ['max_concurrency'],
 }
-const steps = ['llm', 'command', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
+export const steps = ['llm', 'command', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
 
 let known // the fields, from the server, once
-const fields = async () => (known ||= (await api.get('/schema/fields.json')).fields)
+let colors = []
+const fields = async () => {
+  if (!known) ({ fields: known, colors } = await api.get('/schema/fields.json'))
+  return known
+}
+
+// examples are the fields that show one while they are empty.
+const examples = ['name', 'display_name', 'description', 'goal', 'instructions', 'model', 'color', 'output_key']
 
 const path = (at, field) => (at ? `${at}.${field}` : field)
 
 // Form is the definition as fields. Each change becomes an edit of the text.
-export function Form({ outline, problems, edit, goto, frozen }) {
+export function Form({ name, outline, problems, edit, goto, frozen }) {
   const [all, setAll] = useState(known)
   const [open, setOpen] = useState(new Set())
   useEffect(() => void fields().then(setAll), [])
   const root = outline.agents[0]
-  const props = { all: all || [], problems, edit, goto, open, setOpen }
-  const loopish = root.steps !== undefined
+  const props = { all: all || [], problems, edit, goto, open, setOpen, file: name }
+  const shown = [...first, ...(usual[root.type] || []).filter(f => !first.includes(f))].filter(f => (root.type !== 'loop' || first.includes(f)) && has(all, root, f))
   return html`<fieldset class="formset" disabled=${frozen}>
     ${frozen && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('form.frozen')}</p>`}
+    <datalist id="colors">${colors.map(c => html`<option key=${c} value=${c} />`)}</datalist>
     <section class="panel" aria-labelledby="h-what"><header><h2 id="h-what">${t('what.it.is')}</h2></header>
-      <div class="pad fields">${['name', 'description', ...(usual[root.type] || []).filter(f => f === 'goal'), 'model'].filter(f => has(all, root, f)).map(f => html`<${Field} key=${f} agent=${root} name=${f} ...${props} />`)}</div></section>
-    ${loopish && html`<section class="panel" aria-labelledby="h-steps"><header><h2 id="h-steps">${t('order.of', { kind: root.type === 'loop' ? 'loop' : root.type })}</h2><span class="push mute small hide-s">${t('drag.or')} <kbd>Alt</kbd> <kbd>↑</kbd> <kbd>↓</kbd></span></header>
+      <div class="pad fields">${all && html`<${Type} agent=${root} all=${all} edit=${edit} />`}${shown.map(f => html`<${Field} key=${f} agent=${root} name=${f} ...${props} />`)}</div></section>
+    ${root.steps && html`<section class="panel" aria-labelledby="h-steps"><header><h2 id="h-steps">${t(root.type === 'loop' ? 'order.of' : root.type === 'parallel' ? 'order.parallel' : 'order.once')}</h2><span class="push mute small hide-s">${t('drag.or')} <kbd>Alt</kbd> <kbd>↑</kbd> <kbd>↓</kbd></span></header>
       <${Steps} agent=${root} ...${props} /></section>`}
     ${root.type === 'loop' && html`<section class="panel" aria-labelledby="h-stops"><header><h2 id="h-stops">${t('when.it.stops')}</h2><span class="push mute small">${t('first.wins')}</span></header>
-      <div class="pad fields">${['max_iterations', 'timeout', 'stop_when', 'score', 'quality_gate', 'on_regression', 'no_progress', 'not_worth', 'budget', 'max_consecutive_failures'].map(f => html`<${Field} key=${f} agent=${root} name=${f} ...${props} />`)}</div></section>`}
-    <section class="panel"><${More} agent=${root} ...${props} skip=${['name', 'description', 'goal', 'model', 'max_iterations', 'timeout', 'stop_when', 'score', 'quality_gate', 'on_regression', 'no_progress', 'not_worth', 'budget', 'max_consecutive_failures', 'sub_agents']} /></section>
+      <div class="pad fields">${stops.map(f => html`<${Field} key=${f} agent=${root} name=${f} ...${props} />`)}</div></section>`}
+    <section class="panel"><${More} agent=${root} ...${props} skip=${['type', ...shown, ...(root.type === 'loop' ? stops : [])]} /></section>
   </fieldset>`
 }
 
@@ -61,14 +75,14 @@ const asText = v => (v === undefined ? '' : typeof v === 'string' ? v : typeof v
 
 // Control is what one value is written in: a box to tick, a choice, a line or a text. What was
 // typed is written when one leaves it.
-function Control({ spec, id, value, bad, described, write }) {
+function Control({ spec, id, value, bad, described, write, example }) {
   const [text, setText] = useState(asText(value))
   useEffect(() => setText(asText(value)), [asText(value)])
   const leave = v => v !== asText(value) && write(v)
   if (spec.bool) return html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => write(e.target.checked ? 'true' : value === undefined ? 'false' : '')} /></span>`
   if (spec.choices) return html`<select id=${id} aria-describedby=${described} onChange=${e => leave(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${spec.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !spec.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
-  if (spec.long) return html`<textarea id=${id} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)}></textarea>`
-  return html`<input id=${id} class=${spec.text ? '' : 'mono'} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)} onKeyDown=${e => e.key === 'Enter' && leave(e.target.value)} />`
+  if (spec.long) return html`<textarea id=${id} placeholder=${example} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)}></textarea>`
+  return html`<input id=${id} class=${spec.text ? '' : 'mono'} placeholder=${example} list=${spec.name === 'color' ? 'colors' : null} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)} onKeyDown=${e => e.key === 'Enter' && leave(e.target.value)} />`
 }
 
 // set is the edit that writes what was typed: texts are quoted where they need it, all else is YAML.
@@ -88,7 +102,7 @@ function Field({ agent, name, all, problems, edit, goto }) {
   const described = [`${id}-doc`, mine.length && `${id}-bad`].filter(Boolean).join(' ')
   const write = v => (v !== '' ? edit([set(f, at, v)]) : value !== undefined && edit([{ op: 'remove', path: at }]))
   const isMap = value !== null && typeof value === 'object' && !Array.isArray(value)
-  return html`<label for=${id}>${name.replaceAll('_', ' ')}</label><div class="ctl"><${Control} spec=${f} id=${id} value=${value} bad=${bad} described=${described} write=${write} /><span id=${id + '-doc'} class="doc">${f.doc}</span>
+  return html`<label for=${id}>${name.replaceAll('_', ' ')}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} value=${value} bad=${bad} described=${described} write=${write} /><span id=${id + '-doc'} class="doc">${f.doc}</span>
     ${mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}
     ${within && (isMap || value === undefined || (f.short && typeof value !== 'object')) && html`<${Parts} f=${f} agent=${agent} at=${at} id=${id} value=${isMap || value === undefined ? value : { [f.short]: value }} open=${isMap} edit=${edit} />`}</div>`
 }
@@ -113,40 +127,47 @@ function Steps({ agent, ...props }) {
   const at = path(agent.path, 'sub_agents')
   const move = async (from, to) => {
     if (to < 0 || to >= agent.steps.length || from === to) return
-    const name = agent.steps[from].name
+    const name = called(agent.steps[from])
     if (await edit([{ op: 'move', path: at, from, to }])) {
       announce(t('moved', { name, n: to + 1 }))
       requestAnimationFrame(() => list.current?.querySelector(`[data-step="${CSS.escape(name)}"] .hand`)?.focus())
     }
   }
-  return html`<ol class="steps" ref=${list}>${agent.steps.map((s, i) => html`<${StepRow} key=${s.name} s=${s} i=${i} n=${agent.steps.length} move=${move} drag=${[dragged, setDragged]} list=${at} ...${props} />`)}</ol>
+  return html`<ol class="steps" ref=${list}>${agent.steps.map((s, i) => html`<${StepRow} key=${called(s)} s=${s} i=${i} n=${agent.steps.length} move=${move} drag=${[dragged, setDragged]} list=${at} ...${props} />`)}</ol>
     <footer class="row"><button type="button" class="btn s" onClick=${() => setAdding(true)}><${Icon} name="plus" />${t('add.step')}</button></footer>
-    ${adding && html`<${Add} at=${at} n=${agent.steps.length} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => setOpen(new Set([...open, name]))} inLoop=${agent.type === 'loop'} />`}`
+    ${adding && html`<${Add} at=${at} n=${agent.steps.length} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => setOpen(new Set([...open, name]))} inLoop=${agent.type === 'loop'} file=${props.file} />`}`
 }
+
+// called is the name of a step: of one in a file of its own, it is the file's.
+const called = s => s.name || definitionIn(s.ref || '')
+
+// definitionIn is the name of the definition in a file of the folder.
+const definitionIn = file => file.replace(/(^|\/)(loop|root_agent)\.ya?ml$/, '').replace(/\.ya?ml$/, '').replace(/^\.\//, '')
 
 function StepRow({ s, i, n, move, drag, list, ...props }) {
   const { edit, open, setOpen, problems } = props
   const [dragged, setDragged] = drag
-  const isOpen = open.has(s.name)
+  const name = called(s)
+  const isOpen = open.has(name)
   const toggle = () => {
     const next = new Set(open)
-    isOpen ? next.delete(s.name) : next.add(s.name)
+    isOpen ? next.delete(name) : next.add(name)
     setOpen(next)
   }
   const mine = problems.filter(p => p.severity === 'error' && p.path && (p.path === s.path || p.path.startsWith(s.path + '.')))
   const usualHere = (usual[s.type] || []).filter(f => has(props.all, s, f))
   const last = s.final
-  return html`<li class=${'step' + (mine.length ? ' bad' : '') + (dragged === i ? ' dragged' : '')} data-step=${s.name}
+  return html`<li class=${'step' + (mine.length ? ' bad' : '') + (dragged === i ? ' dragged' : '')} data-step=${name}
       onDragOver=${e => dragged >= 0 && e.preventDefault()} onDrop=${e => { e.preventDefault(); e.stopPropagation(); if (dragged >= 0) move(dragged, i); setDragged(-1) }}>
-    <div class="bar1"><button type="button" class="hand" draggable="true" aria-label=${t('move.step', { name: s.name, n: i + 1 })}
-        onDragStart=${e => { setDragged(i); e.dataTransfer.effectAllowed = 'move'; e.dataTransfer.setData('text/plain', s.name) }} onDragEnd=${() => setDragged(-1)}
+    <div class="bar1"><button type="button" class="hand" draggable="true" aria-label=${t('move.step', { name, n: i + 1 })}
+        onDragStart=${e => { setDragged(i); e.dataTransfer.effectAllowed = 'move'; e.dataTransfer.setData('text/plain', name) }} onDragEnd=${() => setDragged(-1)}
         onKeyDown=${e => { if (e.altKey && (e.key === 'ArrowUp' || e.key === 'ArrowDown')) { e.preventDefault(); move(i, i + (e.key === 'ArrowUp' ? -1 : 1)) } }}><${Icon} name="grip" /></button>
-      ${last ? html`<span class="star"><${Icon} name="star" /></span>` : html`<span class="no">${i + 1}</span>`}<b>${s.name}</b><span class="k">${t('kind.' + s.type)}</span>
+      ${last ? html`<span class="star"><${Icon} name="star" /></span>` : html`<span class="no">${i + 1}</span>`}${s.fields.color && html`<i class="dot" style=${{ background: s.fields.color }}></i>`}<b>${s.fields.display_name || name}</b><span class="k">${t('kind.' + (s.ref ? 'ref' : s.type))}</span>
       ${mine.length > 0 && html`<span class="st bad small"><${Icon} name="bang" />${t('n.errors', { n: mine.length })}</span>`}
       <span class="push row">${s.fields.can_exit_loop === true || s.fields.exit_when ? html`<span class="tag"><${Icon} name="exit" />${t('may.stop')}</span>` : ''}${s.fields.output_key && html`<span class="mono mute hide-s">→ ${s.fields.output_key}</span>`}
-        <button type="button" class="btn quiet s icon" aria-expanded=${isOpen} aria-label=${t(isOpen ? 'fold' : 'unfold', { name: s.name })} onClick=${toggle}><${Icon} name=${isOpen ? 'down' : 'right'} /></button></span></div>
-    ${isOpen && html`<div class="stepbody"><div class="fields">${['name', ...usualHere].map(f => html`<${Field} key=${f} agent=${s} name=${f} ...${props} />`)}</div>
-      <${More} agent=${s} ...${props} skip=${['name', ...usualHere]} />
+        <button type="button" class="btn quiet s icon" aria-expanded=${isOpen} aria-label=${t(isOpen ? 'fold' : 'unfold', { name })} onClick=${toggle}><${Icon} name=${isOpen ? 'down' : 'right'} /></button></span></div>
+    ${isOpen && html`<div class="stepbody">${s.ref ? html`<p><a href=${'/definitions/' + encodeURIComponent(definitionIn(s.ref))}>${t('ref.open', { file: s.ref })}</a></p>` : html`<div class="fields">${['name', ...usualHere].map(f => html`<${Field} key=${f} agent=${s} name=${f} ...${props} />`)}</div>
+      <${More} agent=${s} ...${props} skip=${['name', ...usualHere]} />`}
       <p class="row acts"><button type="button" class="btn s" disabled=${i === 0} onClick=${() => move(i, i - 1)}><${Icon} name="up" />${t('up')}</button><button type="button" class="btn s" disabled=${i === n - 1} onClick=${() => move(i, i + 1)}><${Icon} name="below" />${t('down')}</button>
         <button type="button" class="btn s" onClick=${() => edit([{ op: 'duplicate', path: `${list}[${i}]` }])}>${t('duplicate')}</button><button type="button" class="btn s" onClick=${() => edit([{ op: 'remove', path: `${list}[${i}]` }])}>${t('remove')}</button></p></div>`}
     ${s.steps && html`<div class="nest"><${Steps} agent=${s} ...${props} /></div>`}
@@ -166,26 +187,43 @@ const skeleton = {
   parallel: n => `name: ${n}\ntype: parallel\nsub_agents:\n  - name: ${n}_one\n    text: hello`,
 }
 
-function Add({ at, n, edit, onClose, onAdded, inLoop }) {
+function Add({ at, n, edit, onClose, onAdded, inLoop, file }) {
   const [final, setFinal] = useState(false)
+  const [kind, setKind] = useState(steps[0])
+  const [files, setFiles] = useState([])
   const [problem, setProblem] = useState('')
+  useEffect(() => void api.definitions().then(r => setFiles(below(file, r.definitions)), () => {}), [])
   const add = async e => {
     e.preventDefault()
     e.stopPropagation()
-    const name = e.target.elements.step.value, type = e.target.elements.kind.value
-    if (!/^[A-Za-z][\w-]*$/.test(name)) return setProblem(t('name.rule'))
-    let yaml = skeleton[type](name)
-    if (final) yaml = yaml.replace(/\noutput_key: .*/, '') + '\noutput_key: loop_output'
-    if (await edit([{ op: 'insert', path: at, index: n, yaml }])) {
+    const of = e.target.elements
+    let name, step
+    if (of.kind.value === 'ref') {
+      name = definitionIn(of.file.value)
+      step = { value: { ref: of.file.value } }
+    } else {
+      name = of.step.value
+      if (!/^[A-Za-z][\w-]*$/.test(name)) return setProblem(t('name.rule'))
+      step = { yaml: skeleton[of.kind.value](name) }
+      if (final) step.yaml = step.yaml.replace(/\noutput_key: .*/, '') + '\noutput_key: loop_output'
+    }
+    if (await edit([{ op: 'insert', path: at, index: n, ...step }])) {
       onAdded(name)
       onClose()
     }
   }
   return html`<${Dialog} title=${t('add.step')} onClose=${onClose}><form onSubmit=${add}>
-    <label>${t('name')}<input name="step" autofocus /></label>
-    <label>${t('kind')}<select name="kind">${steps.map(k => html`<option key=${k} value=${k}>${t('kind.' + k)}</option>`)}</select></label>
-    ${inLoop && html`<label class="sw"><input type="checkbox" checked=${final} onChange=${e => setFinal(e.target.checked)} /> ${t('is.final')}</label>`}
+    <label>${t('kind')}<select name="kind" onChange=${e => setKind(e.target.value)}>${[...steps, ...(files.length ? ['ref'] : [])].map(k => html`<option key=${k} value=${k} selected=${k === kind}>${t('kind.' + k)}</option>`)}</select></label>
+    ${kind === 'ref' ? html`<label key="file">${t('definition')}<select name="file">${files.map(d => html`<option key=${d.file} value=${d.file}>${d.title || d.name}${d.description ? ': ' + d.description : ''}</option>`)}</select></label>` : html`<label key="step">${t('name')}<input name="step" autofocus placeholder=${t('example.name')} /></label>`}
+    ${inLoop && kind !== 'ref' && html`<label class="sw"><input type="checkbox" checked=${final} onChange=${e => setFinal(e.target.checked)} /> ${t('is.final')}</label>`}
     ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
     <p class="row acts"><button type="button" class="btn" onClick=${onClose}>${t('back')}</button><button class="btn primary">${t('add')}</button></p>
   </form><//>`
+}
+
+// below are the definitions that the one with a name can refer to: those in its folder, and below.
+function below(name, all) {
+  const own = all.find(d => d.name === name)?.file || name + '.yaml'
+  const folder = own.slice(0, own.lastIndexOf('/') + 1)
+  return all.filter(d => d.valid && d.file !== own && d.file.startsWith(folder)).map(d => ({ ...d, file: d.file.slice(folder.length) }))
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// choose takes an option of the list with a label.
+func (t *tab) choose(label, option string) {
+	t.Helper()
+	find := `(() => { const l = [...document.querySelectorAll('label')].find(l => l.offsetParent !== null && l.innerText.trim().split('\n')[0].toLowerCase() === ` + quote(strings.ToLower(label)) +
+		`); const s = l && (l.control || l.querySelector('select')); return s && [...s.options].some(o => o.text === ` + quote(option) + `) ? s : null })()`
+	t.until("a list "+label+" with "+option, `!!`+find)
+	t.js(`(() => { const s = ` + find + `; s.value = [...s.options].find(o => o.text === ` + quote(option) + `).value; s.dispatchEvent(new Event('change', {bubbles: true})); return true })()`)
+}
+
+// reads waits until a file of the folder has some texts.
+func (t *tab) reads(name string, want ...string) {
+	t.Helper()
+	var text []byte
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+		text, _ = os.ReadFile(filepath.Join(t.site.dir, name))
+		has := true
+		for _, w := range want {
+			has = has && strings.Contains(string(text), w)
+		}
+		if has {
+			return
+		}
+	}
+	t.Fatalf("%s lacks one of %q:\n%s", name, want, text)
+}
+
+// shows waits until the form has, or has not, a field with a label.
+func (t *tab) shows(label string, is bool) {
+	t.Helper()
+	t.until(label+" to be as it should", `[...document.querySelectorAll('.formset label')].some(l => l.offsetParent !== null && l.innerText.trim().toLowerCase() === `+quote(strings.ToLower(label))+`) === `+map[bool]string{true: "true", false: "false"}[is])
+}
+
+// U1, U2, U3, U4, U7, U11, U12: an agent is made in a form, with its type, and used as a step of another;
+// what a loop has is there if it is one.
+func TestTypesAndReuse(t *testing.T) {
+	s := serve(t, nil)
+	p := open(t, s)
+	p.visit("/definitions")
+	p.press("New agent…")
+	p.until("a loop", `document.querySelector('dialog select[name=type]').selectedOptions[0].text === 'Loop agent' && !!document.querySelector('dialog [name=kind]')`)
+	p.fill("Name", "greeter")
+	p.choose("Type", "text")
+	p.until("no loop", `!document.querySelector('dialog [name=kind]')`)
+	p.press("Create")
+	p.until("the editor", `!!document.querySelector('.yaml')?.shadowRoot?.querySelector('.cm-content')`)
+	p.shows("Max iterations", false)
+	p.fill("Text", "Hello {{user_input}}")
+	p.fill("Description", "Greets whoever comes")
+	p.fill("Output key", "greeting")
+	p.press("Save")
+	p.saved()
+	p.reads("greeter.yaml", "type: template", "Hello {{user_input}}", "output_key: greeting")
+
+	p.visit("/definitions")
+	p.press("New agent…")
+	p.fill("Name", "party")
+	p.press("nothing")
+	p.press("Create")
+	p.until("the editor", `!!document.querySelector('.yaml')?.shadowRoot?.querySelector('.cm-content')`)
+	for field, example := range map[string]string{
+		"name": "content_improver", "description": "Improves a text", "goal": "A clear and convincing text", "instructions": "Write about {{user_input}}",
+	} {
+		p.until("an example for "+field, `document.querySelector('#f-root-`+field+`')?.placeholder.startsWith(`+quote(example)+`)`)
+	}
+	for _, field := range []string{"Type", "Name", "Display name", "Description", "Goal", "Instructions", "Model", "Color", "Max iterations", "Score"} {
+		p.shows(field, true)
+	}
+	p.fill("Color", "orange")
+	p.fill("Display name", "The party")
+	p.press("Add a step…")
+	p.choose("Kind", "agent of this folder")
+	p.until("the other definition", `document.querySelector('dialog select[name=file]')?.value === 'greeter.yaml'`)
+	p.js(`document.querySelector('dialog[open] form').requestSubmit()`)
+	p.until("the step", `!!document.querySelector('[data-step="greeter"]')`)
+	p.addStep("guest", "text")
+	p.fill("max iterations", "2")
+	p.press("Save")
+	p.saved()
+	p.reads("party.yaml", "color: orange", "display_name: The party", "ref: greeter.yaml", "name: guest")
+	p.press("Run")
+	p.fill("Request", "Ana")
+	p.js(`document.querySelector('dialog form').requestSubmit()`)
+	p.until("the run's page", `location.pathname.startsWith('/runs/')`)
+	p.sees("at a limit")
+	p.sees("greeter")
+
+	// Another type takes away what it has not, and asks before that.
+	p.visit("/definitions/party")
+	p.until("the editor", `!!document.querySelector('.yaml')?.shadowRoot?.querySelector('.cm-content')`)
+	p.choose("Type", "sequence")
+	p.sees("Make it a sequence?")
+	p.sees("max_iterations")
+	p.press("Change the type")
+	p.shows("Max iterations", false)
+	p.sees("Once, in this order")
+	p.press("Save")
+	p.saved()
+	p.reads("party.yaml", "type: sequential", "ref: greeter.yaml")
+	p.choose("Type", "Loop agent")
+	p.shows("Max iterations", true)
+	p.sees("Each iteration, in this order")
+	p.press("Open greeter")
+	p.press("Open greeter.yaml")
+	p.until("the other form", `location.pathname === '/definitions/greeter'`)
+	p.sees("Greets whoever comes")
+	p.accessible("text")
+}
