@@ -11,6 +11,8 @@ import (
 
 // New gives a function that returns the compiled pattern. Its first call compiles, and panics if the pattern is not
 // valid.
+//
+//go:noinline
 func New(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
