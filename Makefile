@@ -41,6 +41,7 @@ gates: ## measure what users do against its goals and floors; ONLY=resume for on
 .PHONY: bench-server
 bench-server: ## measure the server and its page under load; ONLY=long for one part
 	cd bench && go test -run 'TestServer/$(ONLY)' -v -server -count 1 -timeout 30m
+	go test ./webui -run TestALongRunIsDrawnInPart -v -paint -count 1
 
 .PHONY: fmt
 fmt: ## format, and apply go fix
