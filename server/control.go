@@ -127,11 +127,13 @@ func (s *Server) goOn(ctx context.Context, id string, req *resumeRequest) error 
 		return err
 	}
 	if req.AddIterations > 0 {
-		most := p.Most(def)
-		if req.Limits.MaxIterations != nil || most == 0 {
-			return bad("add_iterations: give either this or limits.max_iterations, for a loop that has a limit")
+		if req.Limits.MaxIterations != nil {
+			return bad("give either add_iterations or limits.max_iterations")
 		}
-		p.MaxIterations, raised = new(most+req.AddIterations), true
+		if err := p.AddIterations(def, req.AddIterations); err != nil {
+			return bad("add_iterations: %v", err)
+		}
+		raised = true
 	}
 	if run := session.RunOf(view); run != nil {
 		switch {

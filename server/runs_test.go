@@ -156,6 +156,7 @@ func TestControl(t *testing.T) {
 	// A limit has stopped it: with more it goes on.
 	g.let <- struct{}{}
 	s.refused(409, "run_over", "POST", "/api/v1/runs/"+forked.Run+":resume", nil)
+	s.refused(400, "bad_request", "POST", "/api/v1/runs/"+forked.Run+":resume", map[string]any{"add_iterations": uint64(1<<64 - 2)})
 	s.ok("POST", "/api/v1/runs/"+forked.Run+":resume", map[string]any{"add_iterations": 1}, nil)
 	s.wait(forked.Run)
 	var row struct{ Runs []listed }

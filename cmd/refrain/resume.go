@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -210,15 +209,13 @@ func (f *resumeFlags) raise(p *program.Program, def *definition.Definition) (boo
 		p.MaxIterations, raised = n, true
 	}
 	if f.add > 0 {
-		most := p.Most(def)
-		if raised || most == 0 {
-			return false, errors.New("--add-iterations: give either this or --max-iterations, for a loop that has " +
-				"a limit")
+		if raised {
+			return false, errors.New("--add-iterations: give either this or --max-iterations")
 		}
-		if f.add > math.MaxInt32-min(most, math.MaxInt32) {
-			return false, fmt.Errorf("--add-iterations %d: that is more than a loop can have", f.add)
+		if err := p.AddIterations(def, f.add); err != nil {
+			return false, fmt.Errorf("--add-iterations: %w", err)
 		}
-		p.MaxIterations, raised = new(most+f.add), true
+		raised = true
 	}
 	d, err := f.limits.Time()
 	if err != nil {

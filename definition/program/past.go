@@ -3,7 +3,9 @@
 package program
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -23,6 +25,20 @@ func (p *Program) Most(def *definition.Definition) uint {
 		return l.Loop.MaxIterations
 	}
 	return 0
+}
+
+// AddIterations raises the iteration limit of the loop to which limits apply. It fails if the loop has
+// none, or if that is more than a loop can have.
+func (p *Program) AddIterations(def *definition.Definition, n uint) error {
+	most := p.Most(def)
+	switch {
+	case most == 0:
+		return errors.New("the loop has no limit of iterations")
+	case n > math.MaxInt32-min(most, math.MaxInt32):
+		return fmt.Errorf("%d more iterations are more than a loop can have", n)
+	}
+	p.MaxIterations = new(most + n)
+	return nil
 }
 
 // limitedLoop is the loop that limits are for: the root, or the only one; nil if there
