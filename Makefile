@@ -43,6 +43,10 @@ bench-server: ## measure the server and its page under load; ONLY=long for one p
 	cd bench && go test -run 'TestServer/$(ONLY)' -v -server -count 1 -timeout 30m
 	go test ./webui -run TestALongRunIsDrawnInPart -v -paint -count 1
 
+.PHONY: pictures
+pictures: ## make the pictures in the README again
+	REFRAIN_PICTURES=$(CURDIR)/doc go test ./webui -run Pictures -count 1
+
 .PHONY: fmt
 fmt: ## format, and apply go fix
 	gofmt -w .
