@@ -36,7 +36,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("X-Frame-Options", "DENY")
-		if strings.HasPrefix(r.URL.Path, "/api/") {
+		if closed(r) {
 			h.Set("Cache-Control", "no-store")
 		}
 		var p *problem
@@ -65,7 +65,12 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 // open reports whether a request needs no token: the page itself has nothing to hide, and whoever
 // watches over the server asks how it is.
 func (s *Server) open(r *http.Request) bool {
-	return s.cfg.Token == "" || !strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/api/v1/login"
+	return s.cfg.Token == "" || !closed(r) || r.URL.Path == "/api/v1/login"
+}
+
+// closed reports whether a request is for the API, or for a client of MCP.
+func closed(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == mcpPath
 }
 
 // named reports whether the server has the name that a request is for.

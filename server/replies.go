@@ -31,6 +31,7 @@ type reply struct {
 const (
 	repliesTime = 24 * time.Hour
 	repliesMost = 10_000
+	keyMost     = 255
 )
 
 // once does what a request asks for, or gives the answer that the same request got.
@@ -43,8 +44,8 @@ func (s *Server) doOnce(w http.ResponseWriter, r *http.Request, body []byte, do 
 		}
 		return s.sendMasked(w, code, data)
 	}
-	if len(key) > 255 {
-		return bad("the Idempotency-Key has more than 255 characters")
+	if len(key) > keyMost {
+		return bad("the Idempotency-Key has more than %d characters", keyMost)
 	}
 	rep, err := s.replies.begin(r.Method+" "+r.URL.Path+" "+key, sha256.Sum256(body))
 	if err != nil {

@@ -80,6 +80,9 @@ var adk = []route{
 	{"GET", "/apps/{app}/eval_results", (*Server).adkNotHere},
 }
 
+// mcpPath is where clients of the Model Context Protocol are served.
+const mcpPath = "/mcp"
+
 // routes is the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -91,6 +94,7 @@ func (s *Server) routes() http.Handler {
 	}
 	mux.Handle("GET /healthz", s.answering((*Server).healthy))
 	mux.Handle("GET /readyz", s.answering((*Server).ready))
+	mux.Handle(mcpPath, s.answering(s.overMCP()))
 	mux.Handle("/api/", s.answering((*Server).noRoute))
 	if s.cfg.Page != nil {
 		mux.Handle("/", s.cfg.Page)

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/memory"
@@ -97,6 +99,7 @@ type Server struct {
 	once     sync.Once
 	draining atomic.Bool
 	replies  replies
+	mcp      func() *mcp.Server // made when it is first needed
 
 	list *board
 
@@ -149,6 +152,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("server: %w", err), s.folder.close())
 	}
+	s.mcp = sync.OnceValue(s.newMCP)
 	s.handler = s.guarded(s.routes())
 	s.http = &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,

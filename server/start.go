@@ -41,14 +41,14 @@ type startRequest struct {
 
 // limits take the place of those of the definition.
 type limits struct {
-	MaxIterations *uint   `json:"max_iterations"`
-	Timeout       *string `json:"timeout"`
-	MaxModelCalls int     `json:"max_model_calls"`
+	MaxIterations *uint   `json:"max_iterations,omitempty" jsonschema:"of the outermost loop"`
+	Timeout       *string `json:"timeout,omitempty" jsonschema:"a time such as 30m; 0s is no limit"`
+	MaxModelCalls int     `json:"max_model_calls,omitempty"`
 	Budget        *struct {
-		Calls  int64    `json:"calls"`
-		Tokens int64    `json:"tokens"`
-		Cost   *float64 `json:"cost"`
-	} `json:"budget"`
+		Calls  int64    `json:"calls,omitempty"`
+		Tokens int64    `json:"tokens,omitempty"`
+		Cost   *float64 `json:"cost,omitempty" jsonschema:"in US dollars"`
+	} `json:"budget,omitempty"`
 }
 
 // put gives a program the limits. It returns whether there are any.

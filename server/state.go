@@ -115,7 +115,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(run.ID)+`.jsonl"`)
-	out := bufio.NewWriterSize(&timely{s, w}, chunk)
+	out := bufio.NewWriterSize(timely{w, s}, chunk)
 	_, err = run.Export(out, runlog.ExportOptions{Audit: isSet(r.URL.Query(), "audit"), Version: s.cfg.Version,
 		Mask: masked})
 	if err == nil {
@@ -130,13 +130,16 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 
 // timely gives a client the same time for each piece.
 type timely struct {
+	http.ResponseWriter
 	s *Server
-	w http.ResponseWriter
 }
 
-func (t *timely) Write(b []byte) (int, error) {
-	if err := t.s.inTime(t.w); err != nil {
+func (t timely) Write(b []byte) (int, error) {
+	if err := t.s.inTime(t.ResponseWriter); err != nil {
 		return 0, err
 	}
-	return t.w.Write(b)
+	return t.ResponseWriter.Write(b)
 }
+
+// Unwrap lets a [http.ResponseController] flush.
+func (t timely) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -59,8 +59,8 @@ server is started again. The second Ctrl-C cuts these steps off.`,
 			if err := checkGrace(f.grace); err != nil {
 				return err
 			}
-			if f.maxRuns < 0 {
-				return fmt.Errorf("--max-runs %d: give a number of runs, or 0 for no limit", f.maxRuns)
+			if err := checkMaxRuns(f.maxRuns); err != nil {
+				return err
 			}
 			return serve(cmd.Context(), e, f)
 		},
@@ -131,23 +131,37 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	return untilStopped(ctx, e, srv, served, f.grace)
 }
 
-// untilStopped waits for a signal, and stops in order.
+func checkMaxRuns(n int) error {
+	if n < 0 {
+		return fmt.Errorf("--max-runs %d: give a number of runs, or 0 for no limit", n)
+	}
+	return nil
+}
+
+// untilStopped waits for a signal, or until nobody is served any more, and stops in order.
 func untilStopped(ctx context.Context, e *term.Env, srv *server.Server, served <-chan error, grace time.Duration) error {
+	var err error
+	stopped := false
 	select {
-	case err := <-served:
-		return term.Failure(errors.Join(err, srv.Shutdown(ctx)))
+	case err = <-served:
 	case <-ctx.Done():
+		stopped = true
+		fmt.Fprintf(e.Stderr, "Pausing the runs after their running steps, within %s. Ctrl-C again cuts the steps off.\n", grace)
 	}
 	ctx, cut := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cut()
 	release := term.OnInterrupt(ctx, func(os.Signal) { cut() })
 	defer release()
-	fmt.Fprintf(e.Stderr, "Pausing the runs after their running steps, within %s. Ctrl-C again cuts the steps off.\n", grace)
-	err := srv.Shutdown(ctx)
-	if err = errors.Join(err, <-served); err != nil {
+	err = errors.Join(err, srv.Shutdown(ctx))
+	if stopped {
+		err = errors.Join(err, <-served)
+	}
+	if err != nil {
 		return term.Failure(err)
 	}
-	fmt.Fprintln(e.Stderr, "Stopped. The runs that are paused now go on when the server is started again.")
+	if stopped {
+		fmt.Fprintln(e.Stderr, "Stopped. The runs that are paused now go on when the server is started again.")
+	}
 	return nil
 }
 

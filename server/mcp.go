@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// mcpInstructions tell a client's model what the server is for.
+const mcpInstructions = "Refrain runs loops of agents that know when to stop. list_definitions tells what can be run, run runs " +
+	"it, and watch follows a run. A run goes on when nobody waits for it. A run with the status waiting asks a person: " +
+	"show the question to the user, and pass on the user's own answer with the tool answer."
+
+// newMCP makes the server of the Model Context Protocol: the functions of the API as tools, and the
+// definitions and runs as resources.
+func (s *Server) newMCP() *mcp.Server {
+	m := mcp.NewServer(&mcp.Implementation{Name: "refrain", Title: "Refrain", Version: s.cfg.Version}, &mcp.ServerOptions{
+		Instructions: mcpInstructions,
+		// Nothing is told of changes: a run is watched with a tool.
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+	})
+	s.addTools(m)
+	s.addResources(m)
+	m.AddReceivingMiddleware(s.mcpGuarded)
+	return m
+}
+
+// ServeMCP serves a client of the Model Context Protocol that writes a request a line to in and reads
+// answers from out, until in ends or [Server.Shutdown]. It returns nil then; what is read from in
+// afterwards is lost. Requests of more than Config.MaxBody bytes are refused, and one that is four times
+// as large ends the connection with an error.
+func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
+	most := int(min(4*s.cfg.MaxBody, 1<<30))
+	session, err := s.mcp().Connect(context.Background(), &mcp.IOTransport{
+		Reader: io.NopCloser(in), Writer: unclosed{out}, MaxLineLength: most,
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("serve MCP: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	select {
+	case err = <-ended:
+	case <-s.closing:
+		_ = session.Close()
+		<-ended
+		return nil
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, mcp.ErrConnectionClosed) {
+		return fmt.Errorf("serve MCP: %w", err)
+	}
+	return nil
+}
+
+// unclosed is a writer that is not ours to close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// overMCP answers at /mcp. Each request stands for itself: a client has no session that could get lost.
+func (s *Server) overMCP() func(*Server, http.ResponseWriter, *http.Request) error {
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp() }, &mcp.StreamableHTTPOptions{
+		Stateless: true, MaxRequestBodyBytes: s.cfg.MaxBody,
+		DisableLocalhostProtection: true, // guarded knows by which names the server may be called
+	})
+	return func(_ *Server, w http.ResponseWriter, r *http.Request) error {
+		if r.Method == http.MethodPost {
+			body, err := s.body(w, r, "application/json")
+			if err != nil {
+				return err
+			}
+			r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		h.ServeHTTP(timely{w, s}, r)
+		return nil
+	}
+}
+
+// requestKey is under what a tool finds the context of the HTTP request, which ends when the client leaves.
+type requestKey struct{}
+
+// withRequest is the context of a tool, and ends with the HTTP request, too.
+func withRequest(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	request, ok := ctx.Value(requestKey{}).(context.Context)
+	if !ok {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(request, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// mcpGuarded refuses arguments that are too large, survives a panic, and masks secrets in whatever is
+// answered.
+func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				s.cfg.Log.Error("a request panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+				res, err = nil, errors.New("the server could not do that: a panic")
+			}
+			if err == nil {
+				masks(res)
+			}
+		}()
+		if call, ok := req.(*mcp.CallToolRequest); ok && int64(len(call.Params.Arguments)) > s.cfg.MaxBody {
+			large := new(mcp.CallToolResult)
+			large.SetError(toolError(fault(http.StatusRequestEntityTooLarge, "too_large", "The request is too large",
+				"the limit is %d bytes; put the text into a file of the server's folder", s.cfg.MaxBody)))
+			return large, nil
+		}
+		if list, ok := req.(*mcp.ListResourcesRequest); ok {
+			return s.listResources(ctx, list)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// masks masks the secrets in a result.
+func masks(res mcp.Result) {
+	switch r := res.(type) {
+	case *mcp.CallToolResult:
+		for _, c := range r.Content {
+			if text, ok := c.(*mcp.TextContent); ok {
+				text.Text = masked(text.Text)
+			}
+		}
+		if text, ok := r.StructuredContent.(json.RawMessage); ok {
+			r.StructuredContent = json.RawMessage(masked(string(progress.EscapeJSON(text))))
+		}
+	case *mcp.ReadResourceResult:
+		for _, c := range r.Contents {
+			c.Text = masked(c.Text)
+		}
+	}
+}
+
+// toolError is an error as a tool tells it: what is wrong, and what to do next.
+func toolError(p *problem) error {
+	var text strings.Builder
+	text.WriteString(p.Error())
+	for i, one := range p.Problems {
+		if i == problemsMost {
+			text.WriteString(fmt.Sprintf("\n… and %d more", len(p.Problems)-i))
+			break
+		}
+		text.WriteString("\n" + one.Error())
+	}
+	if next := nextSteps[p.Type]; next != "" {
+		text.WriteString("\nNext: " + next + ".")
+	}
+	return errors.New(text.String())
+}
+
+// problemsMost is how many problems of a definition an error of a tool lists.
+const problemsMost = 20
+
+// nextSteps say what to do about a problem, by its type.
+var nextSteps = map[string]string{
+	"urn:refrain:definition_not_found": "list_definitions lists the names",
+	"urn:refrain:bad_definition":       "correct the definition, and call the tool again",
+	"urn:refrain:bad_input":            "list_definitions tells the inputs of a definition; give them in state",
+	"urn:refrain:run_not_found":        "list_runs lists the runs",
+	"urn:refrain:run_over":             "start another run with run; resume continues one that a limit has stopped, with add_iterations, or one that failed, with retry",
+	"urn:refrain:run_paused":           "resume continues it",
+	"urn:refrain:run_under_way":        "watch follows it",
+	"urn:refrain:run_held":             "watch follows it",
+	"urn:refrain:no_question":          "watch tells the questions of a run, with their IDs",
+	"urn:refrain:bad_answer":           "watch tells what the answer has to be",
+	"urn:refrain:closing":              "call the tool again when the server is back",
+	"urn:refrain:busy":                 "call the tool again later, or with wait: false",
+}

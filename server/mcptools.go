@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// waits says whether a tool waits for a run.
+type waits struct {
+	Wait    *bool `json:"wait,omitempty" jsonschema:"false returns at once; the default waits until the run has ended, is paused or asks a person"`
+	Seconds uint  `json:"seconds,omitempty" jsonschema:"wait at most this long; the default, 0, has no limit"`
+}
+
+// The arguments of the tools.
+type (
+	listRunsArgs struct {
+		Status     string `json:"status,omitempty" jsonschema:"only runs with this status: running, waiting, paused, completed, failed, canceled or interrupted"`
+		Definition string `json:"definition,omitempty" jsonschema:"only runs of the definition with this name"`
+		Text       string `json:"text,omitempty" jsonschema:"only runs with this in their ID, name or error"`
+		Limit      int    `json:"limit,omitempty" jsonschema:"at most so many; the default is 50, the most 500"`
+		After      string `json:"after,omitempty" jsonschema:"what next was in the answer before"`
+	}
+	runArgs struct {
+		Definition string         `json:"definition,omitempty" jsonschema:"the name of a definition; list_definitions lists them"`
+		Text       string         `json:"text,omitempty" jsonschema:"a definition as YAML, in place of a name"`
+		Input      string         `json:"input,omitempty" jsonschema:"the user's message; the default is the definition's query"`
+		State      map[string]any `json:"state,omitempty" jsonschema:"values for the definition's inputs, and for keys of its state"`
+		Model      string         `json:"model,omitempty" jsonschema:"a model such as openai/gpt-4o for the agents that name none"`
+		Limits     limits         `json:"limits,omitzero" jsonschema:"limits in place of those of the definition"`
+		Key        string         `json:"key,omitempty" jsonschema:"any text that you have not used before; a call with the same key and arguments is the same run, so that you can repeat a call that got no answer"`
+		waits
+	}
+	watchArgs struct {
+		Run string `json:"run" jsonschema:"the ID of the run"`
+		waits
+	}
+	pauseArgs struct {
+		Run    string `json:"run" jsonschema:"the ID of the run"`
+		Reason string `json:"reason,omitempty" jsonschema:"why, for people"`
+		Now    bool   `json:"now,omitempty" jsonschema:"cut off the steps that are running; a resumed run repeats them"`
+	}
+	cancelArgs struct {
+		Run    string `json:"run" jsonschema:"the ID of the run"`
+		Reason string `json:"reason,omitempty" jsonschema:"why, for people"`
+	}
+	resumeArgs struct {
+		Run           string `json:"run" jsonschema:"the ID of the run"`
+		AddIterations uint   `json:"add_iterations,omitempty" jsonschema:"so many more iterations than the limit allowed"`
+		Limits        limits `json:"limits,omitzero" jsonschema:"limits in place of those that the run has"`
+		Retry         bool   `json:"retry,omitempty" jsonschema:"try the failed step of a failed run again"`
+		Definition    string `json:"definition,omitempty" jsonschema:"the name of a definition for the rest of the run"`
+		Text          string `json:"text,omitempty" jsonschema:"a definition as YAML for the rest of the run"`
+		waits
+	}
+	answerArgs struct {
+		Run      string `json:"run" jsonschema:"the ID of the run"`
+		Question string `json:"question,omitempty" jsonschema:"the ID of the question; it may be left out if there is only one"`
+		Value    any    `json:"value" jsonschema:"the person's answer, as next says it of the question: true or false to approve, a text, or an object"`
+		Reason   string `json:"reason,omitempty" jsonschema:"the person's comment"`
+		waits
+	}
+)
+
+// The results of the tools.
+type (
+	toldDefinitions struct {
+		Definitions []toldDefinition `json:"definitions"`
+	}
+	toldDefinition struct {
+		Name        string  `json:"name"`
+		Title       string  `json:"title,omitempty"`
+		Description string  `json:"description,omitempty"`
+		Type        string  `json:"type,omitempty"`
+		Valid       bool    `json:"valid"`
+		Inputs      []input `json:"inputs,omitempty" jsonschema:"what state can have"`
+		Problem     string  `json:"problem,omitempty" jsonschema:"why it is not valid"`
+	}
+	toldRuns struct {
+		Runs []toldRun `json:"runs"`
+		Next string    `json:"next,omitempty" jsonschema:"give it as after for more runs"`
+	}
+	// toldRun has fields of a runlog.Row.
+	toldRun struct {
+		Run        string          `json:"run" jsonschema:"the ID"`
+		Name       string          `json:"name,omitempty" jsonschema:"of its definition"`
+		Status     string          `json:"status" jsonschema:"running, waiting (for a person), paused, completed, failed, canceled or interrupted"`
+		Iteration  int             `json:"iteration,omitempty" jsonschema:"the last one of its loop"`
+		Score      *float64        `json:"score,omitempty" jsonschema:"the last accepted score, or the best one after the loop has stopped"`
+		StopReason string          `json:"stop_reason,omitempty"`
+		Error      string          `json:"error,omitempty"`
+		Paused     string          `json:"paused,omitempty" jsonschema:"why and by whom"`
+		Waits      []mark.Question `json:"waits,omitempty" jsonschema:"the questions that it asks"`
+		Started    time.Time       `json:"started,omitzero"`
+		Updated    time.Time       `json:"updated,omitzero"`
+	}
+	toldResult struct {
+		toldRun
+		Result string `json:"result,omitempty" jsonschema:"what the run has made, when it has ended"`
+		Next   string `json:"next,omitempty" jsonschema:"what can be done now"`
+	}
+)
+
+const leaves = " If you cancel the call, or leave, the run goes on: watch follows it, and the tool cancel ends it."
+
+func (s *Server) addTools(m *mcp.Server) {
+	addTool(s, m, "list_definitions", "List definitions", reads, "List the definitions that can be run, with their inputs.",
+		s.toolDefinitions)
+	addTool(s, m, "list_runs", "List runs", reads, "List runs, the newest first.", s.toolRuns)
+	addTool(s, m, "run", "Run a definition", changes, "Run a definition. The call waits until the run has ended, is paused or asks a "+
+		"person, and returns its result and why it stopped, or the question; with wait: false it returns the run's ID at once. "+
+		"It sends progress for each iteration."+leaves, s.toolRun)
+	addTool(s, m, "watch", "Watch a run", reads, "Tell how a run stands, and wait until it has ended, is paused or asks a person. The call "+
+		"sends progress for each iteration."+leaves, s.toolWatch)
+	addTool(s, m, "pause", "Pause a run", changes, "Ask a run to pause when its running steps have ended. resume continues it.", s.toolPause)
+	addTool(s, m, "resume", "Resume a run", changes, "Continue a run that is paused, interrupted or canceled, one that failed, with retry, "+
+		"or one that a limit stopped, with add_iterations or limits. The call waits as run does."+leaves, s.toolResume)
+	addTool(s, m, "cancel", "Cancel a run", ends, "End a run now. resume can continue it later.", s.toolCancel)
+	addTool(s, m, "answer", "Answer a question", changes, "Answer a question that a run asks a person. Ask the user: do not make up the "+
+		"answer. The run goes on when it has all answers, and the call waits as run does."+leaves, s.toolAnswer)
+}
+
+// What tools do: read, change, or end something.
+var (
+	reads   = mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
+	changes = mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(true)}
+	ends    = mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}
+)
+
+// told is a result, with a text for clients that read no data.
+type told interface{ text() string }
+
+// addTool adds a tool. An error of the API becomes one of the tool.
+func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, does mcp.ToolAnnotations, about string,
+	do func(context.Context, *mcp.CallToolRequest, *In) (Out, error)) {
+	mcp.AddTool(m, &mcp.Tool{Name: name, Title: title, Description: about, Annotations: &does},
+		func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+			ctx, cancel := withRequest(ctx)
+			defer cancel()
+			out, err := do(ctx, req, &in)
+			if err != nil {
+				p := problemOf(err)
+				if p.Status >= 500 && p.err != nil {
+					s.cfg.Log.Error("a request failed", "tool", name, "error", masked(p.Detail))
+				}
+				return nil, out, toolError(p)
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: out.text()}}}, out, nil
+		})
+}
+
+func (s *Server) toolDefinitions(context.Context, *mcp.CallToolRequest, *struct{}) (*toldDefinitions, error) {
+	all, err := s.definitions()
+	if err != nil {
+		return nil, err
+	}
+	out := &toldDefinitions{Definitions: []toldDefinition{}}
+	for _, d := range all {
+		one := toldDefinition{Name: d.Name, Title: d.Title, Description: d.Description, Type: string(d.Type), Valid: d.Valid, Inputs: d.Inputs}
+		if !d.Valid && len(d.Problems) > 0 {
+			one.Problem = d.Problems[0].Error()
+		}
+		out.Definitions = append(out.Definitions, one)
+	}
+	return out, nil
+}
+
+func (t *toldDefinitions) text() string {
+	if len(t.Definitions) == 0 {
+		return "There are no definitions in the folder. Give run the text of one."
+	}
+	var b strings.Builder
+	for _, d := range t.Definitions {
+		b.WriteString(d.Name)
+		if d.Description != "" {
+			b.WriteString(": " + d.Description)
+		}
+		for i, in := range d.Inputs {
+			b.WriteString(map[bool]string{true: "; inputs: ", false: ", "}[i == 0] + in.Name + " (" + string(in.Type))
+			if in.Required {
+				b.WriteString(", required")
+			}
+			b.WriteString(")")
+		}
+		if !d.Valid {
+			b.WriteString(" (it has mistakes: " + d.Problem + ")")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listRunsArgs) (*toldRuns, error) {
+	want := &filter{name: in.Definition, text: strings.ToLower(in.Text), after: in.After, limit: pageSize}
+	if in.Status != "" {
+		want.statuses = []string{in.Status}
+	}
+	if in.Limit < 0 {
+		return nil, bad("limit %d: give a number of at least 1", in.Limit)
+	}
+	if in.Limit > 0 {
+		want.limit = min(in.Limit, pageMost)
+	}
+	return s.toldRuns(ctx, want)
+}
+
+func (s *Server) toldRuns(ctx context.Context, want *filter) (*toldRuns, error) {
+	text, err := s.runs(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	out := new(toldRuns)
+	return out, json.Unmarshal(text, out)
+}
+
+func (t *toldRuns) text() string {
+	if len(t.Runs) == 0 {
+		return "There are no such runs."
+	}
+	var b strings.Builder
+	for _, r := range t.Runs {
+		b.WriteString(r.sentence() + "\n")
+	}
+	if t.Next != "" {
+		b.WriteString("There are more: call list_runs with after " + t.Next + ".\n")
+	}
+	return b.String()
+}
+
+func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runArgs) (*toldResult, error) {
+	start := &startRequest{Definition: in.Definition, Text: in.Text, Input: in.Input, State: in.State, Model: in.Model, Limits: in.Limits}
+	text, err := json.Marshal(start)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Key) > keyMost {
+		return nil, bad("the key has more than %d characters", keyMost)
+	}
+	// A call that was taken is carried out even if its client has gone.
+	if _, err := s.start(context.WithoutCancel(ctx), start, in.Key, text); err != nil {
+		return nil, err
+	}
+	return s.after(ctx, req, start.ID, &in.waits)
+}
+
+func (s *Server) toolWatch(ctx context.Context, req *mcp.CallToolRequest, in *watchArgs) (*toldResult, error) {
+	return s.after(ctx, req, in.Run, &in.waits)
+}
+
+func (s *Server) toolPause(ctx context.Context, _ *mcp.CallToolRequest, in *pauseArgs) (*toldResult, error) {
+	pause := s.sup.Pause
+	if in.Now {
+		pause = s.sup.PauseNow
+	}
+	if err := pause(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
+		return nil, err
+	}
+	return s.standing(ctx, in.Run)
+}
+
+func (s *Server) toolCancel(ctx context.Context, _ *mcp.CallToolRequest, in *cancelArgs) (*toldResult, error) {
+	if err := s.sup.Cancel(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
+		return nil, err
+	}
+	return s.standing(ctx, in.Run)
+}
+
+func (s *Server) toolResume(ctx context.Context, req *mcp.CallToolRequest, in *resumeArgs) (*toldResult, error) {
+	err := s.goOn(context.WithoutCancel(ctx), in.Run, &resumeRequest{
+		Definition: in.Definition, Text: in.Text, AddIterations: in.AddIterations, Limits: in.Limits, Retry: in.Retry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.after(ctx, req, in.Run, &in.waits)
+}
+
+func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *answerArgs) (*toldResult, error) {
+	value, err := json.Marshal(in.Value)
+	if err != nil {
+		return nil, err
+	}
+	a := &answerRequest{Question: in.Question, Value: value, Reason: in.Reason, By: "a client over MCP"}
+	if c := req.ClientInfo(); c != nil && c.Name != "" {
+		a.By = firstRunes(c.Name, 64) + " over MCP"
+	}
+	if err := s.answerTo(context.WithoutCancel(ctx), in.Run, a); err != nil {
+		return nil, err
+	}
+	return s.after(ctx, req, in.Run, &in.waits)
+}
+
+// after waits for a run as a tool's arguments say, and tells how it stands.
+func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string, w *waits) (*toldResult, error) {
+	if w.Wait != nil && !*w.Wait {
+		return s.standing(ctx, id)
+	}
+	waiting := ctx
+	if w.Seconds > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, time.Duration(min(w.Seconds, 1<<30))*time.Second)
+		defer cancel()
+	}
+	var tell func(*mcp.ProgressNotificationParams) error
+	if token := req.Params.GetProgressToken(); token != nil {
+		tell = func(p *mcp.ProgressNotificationParams) error {
+			p.ProgressToken = token
+			return req.Session.NotifyProgress(ctx, p)
+		}
+	}
+	if err := s.untilRest(waiting, id, tell); err != nil && (waiting.Err() == nil || ctx.Err() != nil) {
+		return nil, err
+	}
+	return s.standing(ctx, id)
+}
+
+// untilRest waits until a run has ended, is paused or asks a person, or until nobody drives it. tell is
+// called after an iteration, at most ten times a second; it may be nil.
+func (s *Server) untilRest(ctx context.Context, id string, tell func(*mcp.ProgressNotificationParams) error) error {
+	leave, err := s.place()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f, err := s.follow(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	rests := make(chan error, 1)
+	go func() {
+		_, err := s.sup.Wait(ctx, id)
+		rests <- err
+	}()
+	defer func() { cancel(); <-rests }()
+	var last mcp.ProgressNotificationParams
+	for {
+		_, _, changed, _, err := f.take(math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		var soon <-chan time.Time
+		if tell == nil {
+			changed = nil
+		} else if now := f.passed(); now.Progress > last.Progress {
+			if last = now; tell(&now) != nil {
+				tell = nil // the client has gone, which ends ctx, too
+			}
+			changed, soon = nil, time.After(snapshotEvery)
+		}
+		select {
+		case <-changed:
+		case <-soon:
+		case err := <-rests:
+			rests <- nil
+			if err != nil && !errors.Is(err, supervisor.ErrInterrupted) {
+				return err
+			}
+			if err := s.catchUp(ctx, f); err != nil {
+				return err
+			}
+			if now := f.passed(); tell != nil && now.Progress > last.Progress {
+				_ = tell(&now)
+			}
+			return nil
+		case <-s.closing:
+			return supervisor.ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// catchUp waits until the feed has the last event that is in the store now.
+func (s *Server) catchUp(ctx context.Context, f *feed) error {
+	one, err := s.session(ctx, f.id, 1)
+	if err != nil {
+		return err
+	}
+	for last := session.LastSeen(one); ; {
+		f.mu.Lock()
+		folded, changed, err := f.folded, f.changed, f.err
+		f.mu.Unlock()
+		if folded >= last || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-s.closing:
+			return supervisor.ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// passed is how far the outermost loops of the run are.
+func (f *feed) passed() (p mcp.ProgressNotificationParams) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tree := f.live.Tree()
+	for step := range tree.Loops() {
+		if strings.Contains(string(step.Address), "[") || step.Loop.Plan == nil {
+			continue
+		}
+		ended := 0
+		for _, it := range step.Loop.Iterations {
+			if it.Record != nil {
+				ended = it.Number
+				p.Progress++
+			}
+		}
+		if step == tree.Root {
+			p.Total = float64(step.Loop.Plan.MaxIterations)
+		}
+		if ended > 0 {
+			p.Message = passedIn(step.Loop.Sentence(tree.Now), ended)
+		}
+	}
+	return p
+}
+
+// passedIn says how far a loop is: "iteration 3 of 10, best 7.2".
+func passedIn(s progress.Sentence, ended int) string {
+	text := "iteration " + strconv.Itoa(ended)
+	if s.Limit > 0 {
+		text += " of " + strconv.Itoa(s.Limit)
+	}
+	if s.Best != nil {
+		text += ", best " + strconv.FormatFloat(*s.Best, 'f', s.Decimals, 64)
+	}
+	return text
+}
+
+// standing tells how a run stands.
+func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
+	f, err := s.follow(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer f.leave()
+	row, err := s.row(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := &toldResult{toldRun: toldRun{
+		Run: row.ID, Name: row.Name, Status: row.Status, Iteration: row.Iteration, Score: row.Score, StopReason: row.StopReason,
+		Error: row.Error, Paused: row.Paused, Waits: row.Waits, Started: row.Started, Updated: row.Updated,
+	}}
+	if mark.RunStatus(row.Status).Over() {
+		if err := s.catchUp(ctx, f); err != nil {
+			return nil, err
+		}
+		if out.Result, err = f.answer(); err != nil {
+			return nil, err
+		}
+	}
+	out.Next = out.next()
+	return out, nil
+}
+
+// answer is what the run has said in the end.
+func (f *feed) answer() (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := f.sees.Fold.Answer()
+	if err := f.whole.Err; err != nil {
+		*f.whole = runlog.Wholes{Fetch: f.view} // the next time it may be there
+		return "", err
+	}
+	return text, f.err
+}
+
+// next says what can be done about a run.
+func (t *toldRun) next() string {
+	var all []string
+	switch t.Status {
+	case string(mark.RunRunning):
+		return "watch waits for it; pause and cancel stop it"
+	case string(mark.RunIsPaused), runlog.StatusInterrupted, string(mark.RunCanceled):
+		all = append(all, "resume continues it")
+	case string(mark.RunFailed):
+		return "resume with retry: true tries the failed step again"
+	case string(mark.RunCompleted):
+		if loop.StopReason(t.StopReason).Limit() {
+			return "resume with add_iterations continues it"
+		}
+		return ""
+	}
+	for _, q := range t.Waits {
+		all = append(all, fmt.Sprintf("show the user this question, and call answer with run %q, question %q and a value that is %s",
+			t.Run, q.ID, valueOf(&q)))
+	}
+	return strings.Join(all, "; ")
+}
+
+// valueOf says what the answer to a question is.
+func valueOf(q *mark.Question) string {
+	switch q.Kind {
+	case mark.AskApproval:
+		return "true or false"
+	case mark.AskEdit:
+		return "an object with new values for some of the keys"
+	case mark.AskConfirmation:
+		return `{"confirmed": true} or {"confirmed": false}`
+	case mark.AskResolution:
+		return `{"action": "retry"}, {"action": "skip"} or {"action": "result", "result": TEXT}`
+	}
+	if len(q.Options) > 0 {
+		return "one of " + strings.Join(q.Options, ", ")
+	}
+	return "a text"
+}
+
+// sentence says in a line how a run stands.
+func (t *toldRun) sentence() string {
+	var text strings.Builder
+	text.WriteString("Run " + t.Run)
+	if t.Name != "" {
+		text.WriteString(" of " + t.Name)
+	}
+	text.WriteString(" is " + t.Status)
+	if t.Iteration > 0 {
+		text.WriteString(", iteration " + strconv.Itoa(t.Iteration))
+	}
+	if t.Score != nil {
+		text.WriteString(", score " + strconv.FormatFloat(*t.Score, 'g', 6, 64))
+	}
+	if t.StopReason != "" {
+		text.WriteString(", stopped by " + t.StopReason)
+	}
+	for _, why := range []string{t.Error, t.Paused} {
+		if why != "" {
+			text.WriteString(": " + why)
+		}
+	}
+	return text.String() + "."
+}
+
+func (t *toldResult) text() string {
+	var text strings.Builder
+	text.WriteString(t.sentence())
+	for _, q := range t.Waits {
+		text.WriteString("\nQuestion " + q.ID + ": " + q.Text)
+		if len(q.Options) > 0 {
+			text.WriteString(" (" + strings.Join(q.Options, ", ") + ")")
+		}
+	}
+	if t.Next != "" {
+		text.WriteString("\nNext: " + t.Next + ".")
+	}
+	if t.Result != "" {
+		text.WriteString("\nResult:\n" + t.Result)
+	}
+	return text.String()
+}
