@@ -133,9 +133,16 @@ func Of(ctx context.Context, run *runlog.Run, at session.Address, n int) (*Reque
 // too: that of a step that is under way, or has failed.
 func asked(events []*session.Event, at session.Address) (before []int) {
 	open := false // the step has begun, or a tool has answered
+	id := ""
+	for _, ev := range slices.Backward(events) {
+		if ev.Address == at {
+			id = ev.InvocationID // the last run of the session that has the step
+			break
+		}
+	}
 	for i, ev := range events {
 		switch {
-		case ev.Address != at || ev.Partial:
+		case ev.Address != at || ev.InvocationID != id || ev.Partial:
 		case ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted:
 			open = true
 		case ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished:
@@ -152,7 +159,11 @@ func asked(events []*session.Event, at session.Address) (before []int) {
 		}
 	}
 	if open {
-		before = append(before, len(events))
+		last := len(events)
+		for last > 0 && events[last-1].InvocationID != id {
+			last--
+		}
+		before = append(before, last)
 	}
 	return before
 }
@@ -168,14 +179,11 @@ var errElsewhere = errors.New("the run does not come to it again")
 func rebuild(ctx context.Context, initial map[string]any, events []*session.Event, at session.Address) (*Request, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	svc := session.InMemoryService()
-	made, err := store.Start(ctx, svc, &session.StartRequest{
-		CreateRequest: session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: initial}, Events: events,
-	})
+	svc, made, err := stored(ctx, initial, events)
 	if err != nil {
 		return nil, err
 	}
-	started, err := supervisor.StartedWith(made.Session)
+	started, err := supervisor.StartedWith(made)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +215,7 @@ func rebuild(ctx context.Context, initial map[string]any, events []*session.Even
 	cfg := p.RunConfig(def)
 	cfg.Pause = new(agent.Pause)
 	var failed error
-	for _, err := range r.Resume(ctx, app, app, session.RunOf(made.Session).ID, cfg) {
+	for _, err := range r.Resume(ctx, app, app, session.RunOf(made).ID, cfg) {
 		if err != nil {
 			failed = err
 		}
@@ -224,6 +232,39 @@ func rebuild(ctx context.Context, initial map[string]any, events []*session.Even
 	}
 	e.req.Missing = missing(def, at.Agent())
 	return e.req, nil
+}
+
+// stored puts some events into a session in memory, whose run can be resumed.
+func stored(ctx context.Context, initial map[string]any, events []*session.Event) (session.Service, session.Session, error) {
+	if len(events) == 0 {
+		return nil, nil, errElsewhere
+	}
+	start := func() (session.Service, session.Session, error) {
+		svc := session.InMemoryService()
+		made, err := store.Start(ctx, svc, &session.StartRequest{
+			CreateRequest: session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: initial}, Events: events,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return svc, made.Session, nil
+	}
+	id := events[len(events)-1].InvocationID
+	svc, made, err := start()
+	if err != nil {
+		return nil, nil, err
+	}
+	if run := session.RunOf(made); run != nil && run.ID == id {
+		return svc, made, nil
+	}
+	// What a fork has copied says of no run how it stands: the fork says so at its end, which is cut off.
+	ev, err := session.NewRunEvent(mark.Run{ID: id, Status: mark.RunIsPaused, Started: events[0].Timestamp}, app,
+		mark.KindRunPaused, mark.RunPaused{Reason: "cut off"})
+	if err != nil {
+		return nil, nil, err
+	}
+	events = append(slices.Clip(events), ev)
+	return start()
 }
 
 // missing is what the log cannot tell of an agent's requests.

@@ -70,7 +70,7 @@ func calls(name string, args map[string]any) *model.LLMResponse {
 }
 
 // play runs a definition and returns its log, and what its models were sent.
-func play(t *testing.T, text string, answer func(string, int) *model.LLMResponse) (*runlog.Run, map[session.Address][]*Request) {
+func play(t *testing.T, text string, answer func(string, int) *model.LLMResponse, more ...string) (log, fork *runlog.Run, sent map[session.Address][]*Request) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "loop.yaml")
@@ -102,22 +102,31 @@ func play(t *testing.T, text string, answer func(string, int) *model.LLMResponse
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := sup.Start(t.Context(), supervisor.Request{SessionID: "r_1", Started: started, State: state,
-		Message: genai.NewContentFromText("a landing page", genai.RoleUser)})
+	for _, message := range append([]string{"a landing page"}, more...) {
+		_, err := sup.Start(t.Context(), supervisor.Request{SessionID: "r_1", Started: started, State: state,
+			Message: genai.NewContentFromText(message, genai.RoleUser)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, err := sup.Wait(t.Context(), "r_1"); err != nil || end.Status != mark.RunCompleted {
+			t.Fatalf("%+v, %v", end, err)
+		}
+	}
+	other, err := sup.Fork(t.Context(), "r_1", supervisor.Checkpoint{Iteration: 1})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if end, err := sup.Wait(t.Context(), run.ID()); err != nil || end.Status != mark.RunCompleted {
-		t.Fatalf("%+v, %v", end, err)
 	}
 	if err := sup.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	log, err := runlog.Read(t.Context(), svc, lease.Key{AppName: "app", UserID: "ana", SessionID: "r_1"})
-	if err != nil {
-		t.Fatal(err)
+	read := func(id string) *runlog.Run {
+		log, err := runlog.Read(t.Context(), svc, lease.Key{AppName: "app", UserID: "ana", SessionID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return log
 	}
-	return log, m.sent
+	return read("r_1"), read(other), m.sent
 }
 
 // What is rebuilt is what the model was really sent: in each iteration, sample and turn, with tools,
@@ -161,7 +170,7 @@ sub_agents:
 	} {
 		t.Run(name, func(t *testing.T) {
 			scores := []string{"5", "5.2", "7", "7.2", "3", "3.1", "8", "8.1"}
-			log, sent := play(t, text, func(agent string, n int) *model.LLMResponse {
+			log, fork, sent := play(t, text, func(agent string, n int) *model.LLMResponse {
 				switch {
 				case agent == "judge":
 					return says("Score: " + scores[(n-1)%len(scores)])
@@ -179,6 +188,7 @@ sub_agents:
 			if len(sent) < 8 {
 				t.Fatalf("%d steps have asked a model", len(sent))
 			}
+			forked := 0
 			for at, want := range sent {
 				for i, w := range want {
 					got, err := Of(t.Context(), log, at, i+1)
@@ -196,12 +206,40 @@ sub_agents:
 				if err != nil || first.System != want[0].System || first.Number != 1 {
 					t.Errorf("%s, without an answer: %+v, %v", at, first, err)
 				}
+				if len(asked(fork.Events, at)) > 0 { // a fork has the same events
+					copied, err := Of(t.Context(), fork, at, 1)
+					if err != nil || copied.System != want[0].System {
+						t.Errorf("%s, of a fork: %+v, %v", at, copied, err)
+					}
+					forked++
+				}
 				last, err := Of(t.Context(), log, at, 0)
 				if err != nil || last.Number != len(want) {
 					t.Errorf("%s: the last one: %+v, %v", at, last, err)
 				}
 			}
+			if forked == 0 {
+				t.Error("the fork has no requests")
+			}
 		})
+	}
+}
+
+// Of a conversation of two runs, the requests are those of the last one.
+func TestRequestsOfAConversation(t *testing.T) {
+	text := "name: x\nmax_iterations: 1\nsub_agents:\n  - {name: chat, instructions: Talk, output_key: said}\n"
+	log, _, sent := play(t, text, func(_ string, n int) *model.LLMResponse { return says(fmt.Sprint("words ", n)) }, "and then")
+	want := sent["x[1]/chat"]
+	if len(want) != 2 {
+		t.Fatalf("%d requests were sent", len(want))
+	}
+	got, err := Of(t.Context(), log, "x[1]/chat", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want[1].Number, want[1].Count = 1, 1
+	if diff := cmp.Diff(want[1], got); diff != "" {
+		t.Errorf("(-sent +rebuilt):\n%s", diff)
 	}
 }
 
@@ -213,7 +251,7 @@ sub_agents:
   - {name: a, instructions: "First", output_key: a}
   - {name: b, instructions: "Then {{a}}", output_key: b, on_error: skip_step, request_retry: 1}
 `
-	log, _ := play(t, text, func(agent string, _ int) *model.LLMResponse {
+	log, _, _ := play(t, text, func(agent string, _ int) *model.LLMResponse {
 		if agent == "b" {
 			return nil
 		}
@@ -234,7 +272,7 @@ sub_agents:
   - {name: sh, command: [echo, hello], output_key: h}
   - {name: w, instructions: "Go on", output_key: out}
 `
-	log, _ := play(t, text, func(string, int) *model.LLMResponse { return says("words") })
+	log, _, _ := play(t, text, func(string, int) *model.LLMResponse { return says("words") })
 	for _, at := range []session.Address{"x[1]/c", "x[1]/sh", "x[2]/w", "x"} {
 		if _, err := Of(t.Context(), log, at, 0); !errors.Is(err, ErrNotAsked) {
 			t.Errorf("%s: %v", at, err)

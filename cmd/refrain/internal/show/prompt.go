@@ -41,7 +41,10 @@ func (s *Shown) stepNamed(name string, n int) (session.Address, error) {
 	var names []string
 	var found session.Address
 	see := func(step *progress.Step) {
-		if names = append(names, step.Name); step.Name == name && step.Address != "" {
+		if step.Status == progress.StatusPending || step.Address == "" {
+			return
+		}
+		if names = append(names, step.Name); step.Name == name {
 			found = step.Address
 		}
 	}
@@ -75,7 +78,7 @@ func (s *Shown) stepNamed(name string, n int) (session.Address, error) {
 	if near := expr.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return "", fmt.Errorf("no step is called %q (%s)", name, hint)
+	return "", fmt.Errorf("no step that has run is called %q (%s)", name, hint)
 }
 
 // printPrompt writes what a step has sent to its model.
