@@ -319,7 +319,7 @@ func manyWatched(t *testing.T, tb *table) {
 	}
 	look("a run's page each", views, "updated")
 	look("the page of the same run", slices.Repeat(views[:1], watchers), "updated")
-	look("the list of runs", slices.Repeat([]string{"/runs?limit=50&" + url.Values{"status": {"running"}}.Encode()}, watchers), "updated")
+	look("the list of runs", slices.Repeat([]string{"/runs?limit=50&" + url.Values{"status": {"running"}, "scores": {"1"}}.Encode()}, watchers), "")
 }
 
 // A run of 10,000 iterations and 100,000 events whose page is opened.

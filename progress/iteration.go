@@ -30,11 +30,12 @@ func (s *Step) loop() *Loop {
 }
 
 // pass is an iteration of the loop. One that begins now has the steps of the plan
-// before it.
+// before it. They are in the order of their numbers.
 func (l *Loop) pass(n int, now time.Duration) *Iteration {
-	for _, it := range slices.Backward(l.Iterations) {
-		if it.Number == n {
-			return it
+	at := len(l.Iterations)
+	for at > 0 && l.Iterations[at-1].Number >= n {
+		if at--; l.Iterations[at].Number == n {
+			return l.Iterations[at]
 		}
 	}
 	it := &Iteration{Number: n, Status: StatusRunning, Began: now, Ended: now, From: l.state}
@@ -47,7 +48,7 @@ func (l *Loop) pass(n int, now time.Duration) *Iteration {
 			Finalizer: l.Plan.Steps[i].Finalizer,
 		})
 	}
-	l.Iterations = append(l.Iterations, it)
+	l.Iterations = slices.Insert(l.Iterations, at, it)
 	return it
 }
 

@@ -53,7 +53,6 @@ export const api = {
   runs: filter => json('GET', '/runs' + query(filter)),
   followRuns: (filter, on, state) => follow('/runs' + query(filter), on, state),
   start: request => json('POST', '/runs', { body: request, headers: once() }),
-  scores: id => json('GET', run(id) + '/scores'),
   iterations: (id, loop, from, limit) => json('GET', run(id) + '/view/iterations' + query({ loop, from, limit })),
   prompt: (id, address, request, signal) => json('GET', run(id) + '/prompt' + query({ address, request: request || '' }), { signal }),
   step: (id, address) => json('GET', run(id) + '/view/step' + query({ address })),
