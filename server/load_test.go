@@ -77,7 +77,7 @@ type drawn struct {
 	Target float64
 }
 
-// U3, M16: who watches the list of runs is told of each change in the runs that were asked for.
+// M16: who watches the list of runs is told of each change in the runs that were asked for.
 func TestTheListIsLive(t *testing.T) {
 	g := newGate(t)
 	s := open(t, map[string]string{"gated.yaml": g.gated(2), "climb.yaml": climb}, private)

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // choose takes an option of the list with a label.
@@ -116,4 +119,49 @@ func TestTypesAndReuse(t *testing.T) {
 	p.until("the other form", `location.pathname === '/definitions/greeter'`)
 	p.sees("Greets whoever comes")
 	p.accessible("text")
+}
+
+// U4, U5, U6, U7, U8, U9, U11: the order of the steps is that of the list, by the keyboard too; each step
+// shows whether it may stop the loop, what it writes, and whether it gives the result; a loop has its
+// callbacks, delays and what an error does to it.
+func TestStepsOfALoop(t *testing.T) {
+	s := serve(t, map[string]string{"story.yaml": `name: story
+max_iterations: 2
+sub_agents:
+  - {name: judge, instructions: "Judge {{draft?}}", output_key: verdict}
+  - {name: teller, text: "once upon a time", output_key: draft}
+`})
+	p := open(t, s)
+	p.visit("/definitions/story")
+	p.until("the editor", `!!document.querySelector('.yaml')?.shadowRoot?.querySelector('.cm-content')`)
+	p.until("the steps in their order", `[...document.querySelectorAll('[data-step]')].map(s => s.dataset.step).join() === 'judge,teller'`)
+	p.js(`(() => { document.querySelector('[data-step="teller"] .hand').focus(); return true })()`)
+	p.do(chromedp.KeyEvent(kb.ArrowUp, chromedp.KeyModifiers(chromedp.ModifierAlt)))
+	p.until("the other order", `[...document.querySelectorAll('[data-step]')].map(s => s.dataset.step).join() === 'teller,judge'`)
+	p.until("the focus where it was", `document.activeElement === document.querySelector('[data-step="teller"] .hand')`)
+
+	p.until("no step that may stop", `![...document.querySelectorAll('[data-step] .tag')].some(t => t.innerText.includes('may stop'))`)
+	p.press("Open judge")
+	p.shows("Can exit loop", true)
+	p.shows("Output key", true)
+	p.js(`document.querySelector('[data-step="judge"] [id$=can_exit_loop]').click()`)
+	p.until("a step that may stop", `document.querySelector('[data-step="judge"] .bar1').innerText.includes('may stop')`)
+	p.until("what it writes", `document.querySelector('[data-step="judge"] .bar1').innerText.includes('→ verdict')`)
+
+	p.press("Add a step…")
+	p.press("final answer: runs once, after the loop")
+	p.until("the dialog", `document.querySelector('dialog[open] input[type=checkbox]').checked`)
+	p.js(`(() => { const d = document.querySelector('dialog[open]'), s = d.querySelector('select[name=kind]'); s.value = 'template'; s.dispatchEvent(new Event('change', {bubbles: true})); d.querySelector('input[name=step]').value = 'publish'; d.querySelector('form').requestSubmit(); return true })()`)
+	p.until("the star", `!!document.querySelector('[data-step="publish"] .star')`)
+	p.fill("Text", "The end: {{draft}}")
+
+	p.js(`document.querySelectorAll('.formset > .panel:last-child details').forEach(d => d.open = true)`)
+	for _, field := range []string{"Callbacks", "Iteration delay", "Delay before", "Delay after", "Continue on error", "On error"} {
+		p.shows(field, true)
+	}
+	p.until("a switch", `document.querySelector('#f-root-continue_on_error').type === 'checkbox'`)
+	p.fill("Iteration delay", "2s")
+	p.press("Save")
+	p.saved()
+	p.reads("story.yaml", "iteration_delay: 2s", "can_exit_loop: true", "output_key: loop_output")
 }
