@@ -26,6 +26,10 @@ long: ## run the tests that draw their cases with many of them, as CI does
 fuzz: ## run every fuzz test; FUZZTIME=30s for longer
 	./.ci/fuzz
 
+.PHONY: temporal
+temporal: ## check and test package temporal, a module of its own, against a real server
+	./.ci/temporal
+
 .PHONY: soak
 soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer
 	./.ci/soak

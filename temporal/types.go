@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Names in a Temporal cluster. They are part of the history of runs, and do not change.
+const (
+	// Workflow is the type of a run's workflow. Its ID is the run's.
+	Workflow = "refrain.Run"
+	// Query answers with the [Standing] that the workflow knows. It is not newer than the last time
+	// that the run waited, was paused, or was asked for something; the heartbeat of the activity
+	// says where a run is that is being driven.
+	Query = "refrain.standing"
+	// Update asks for something: its argument is a [Request], and its result a [Standing].
+	Update = "refrain.ask"
+	// Look is a signal without a value: something has been written into the log of the run.
+	Look = "refrain.look"
+
+	activityDrive = "refrain.Drive"
+	activityAsk   = "refrain.Ask"
+)
+
+// Search attributes of a run's workflow, all of the type Keyword. They are set if
+// [Config.SearchAttributes] says so.
+const (
+	AttributeDefinition = "RefrainDefinition"
+	AttributeStatus     = "RefrainStatus"
+	AttributeStop       = "RefrainStop"
+)
+
+// Driver is what a supervisor calls the workers of a task queue: see supervisor.Config.Driver.
+func Driver(taskQueue string) string { return "temporal:" + taskQueue }
+
+// What a [Request] can ask for.
+const (
+	// Pause pauses the run at its next step boundary, PauseNow cuts off the steps that are running.
+	Pause    = "pause"
+	PauseNow = "pause_now"
+	// Cancel ends the run.
+	Cancel = "cancel"
+	// Answer answers the question Request.Answer.ID.
+	Answer = "answer"
+	// Resume continues a run that is paused, waits or was canceled, with Program and Continue also one
+	// that a limit has stopped or that has failed.
+	Resume = "resume"
+	// look only looks how the run stands.
+	look = "look"
+)
+
+// Kinds of the application errors with which [Ask] fails, as their type says.
+const (
+	KindNotFound   = "not_found"   // there is no such run
+	KindOver       = "over"        // the run has ended
+	KindPaused     = "paused"      // the run is paused already
+	KindRunning    = "running"     // the run is running already
+	KindNoQuestion = "no_question" // the run asks no such question, or it has its answer
+	KindDriver     = "driver"      // the run belongs to another driver
+	KindRequest    = "request"     // the request makes no sense
+	KindFailed     = "failed"      // of the workflow: the run has failed
+)
+
+// Request asks for something to be done to a run.
+type Request struct {
+	// Do is what: [Pause], [PauseNow], [Cancel], [Answer] or [Resume].
+	Do string `json:"do"`
+	// Reason is why, for the log. Optional.
+	Reason string `json:"reason,omitempty"`
+	// Answer is the answer to a question.
+	Answer *mark.Answer `json:"answer,omitempty"`
+	// Program and Continue are those of supervisor.ResumeOptions.
+	Program  json.RawMessage `json:"program,omitempty"`
+	Continue bool            `json:"continue,omitempty"`
+}
+
+// Standing is how a run stands.
+type Standing struct {
+	RunID string `json:"run_id"`
+	// Name is that of the definition.
+	Name     string         `json:"name,omitempty"`
+	Status   mark.RunStatus `json:"status"`
+	HandOver bool           `json:"hand_over,omitempty"` // see mark.Run
+	Stop     string         `json:"stop,omitempty"`
+	// Error is why the run has failed or why it is paused, if nobody wanted the pause.
+	Error    string    `json:"error,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Seq is the last event of the log.
+	Seq int64 `json:"seq"`
+	// Open are the IDs of the questions for which the run waits.
+	Open []string `json:"open,omitempty"`
+	// Worker has told this. Iteration and Score are those that its leg of the run has come to.
+	Worker    string   `json:"worker,omitempty"`
+	Iteration int      `json:"iteration,omitempty"`
+	Score     *float64 `json:"score,omitempty"`
+}
+
+// Progress is what the heartbeats of a run that is being driven say.
+type Progress struct {
+	Worker string `json:"worker"`
+	// Step is the address of the last step that has begun or ended, Iteration and Score are those of
+	// its loop.
+	Step      string   `json:"step,omitempty"`
+	Iteration int      `json:"iteration,omitempty"`
+	Score     *float64 `json:"score,omitempty"`
+}
+
+// Input is that of the workflow. [Start] makes it.
+type Input struct {
+	RunID string `json:"run_id"`
+	// Heartbeat is how long a worker may be silent before another one gets the run; 0: 10 s.
+	Heartbeat time.Duration `json:"heartbeat,omitempty"`
+	// Attributes says that the namespace has the search attributes.
+	Attributes bool `json:"attributes,omitempty"`
+	// Now is how the run stood when the workflow continued as this one.
+	Now *Standing `json:"now,omitempty"`
+}
+
+// leg is the input of Drive: the run up to its end, its next pause or its next question.
+type leg struct {
+	RunID string `json:"run_id"`
+	// After is the last event that the workflow knows of: what somebody wanted since stands.
+	After    int64           `json:"after"`
+	Program  json.RawMessage `json:"program,omitempty"`
+	Continue bool            `json:"continue,omitempty"`
+}
+
+// asking is the input of Ask.
+type asking struct {
+	RunID string `json:"run_id"`
+	Request
+}
+
+func standingOf(id, worker string, st supervisor.Standing) Standing {
+	r := st.Run
+	return Standing{
+		RunID: id, Name: r.Name, Status: r.Status, HandOver: r.HandOver, Stop: r.Stop, Error: r.Error,
+		Deadline: r.Deadline, Seq: st.Seq, Open: st.Open, Worker: worker,
+	}
+}
+
+// goesOn reports whether a worker is to drive the run.
+func (s *Standing) goesOn() bool { return s.Status == mark.RunRunning || s.HandOver }

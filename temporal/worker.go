@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// DefaultTaskQueue is the task queue of workers and runs that name none.
+const DefaultTaskQueue = "refrain"
+
+const (
+	defaultHeartbeat = 10 * time.Second
+	defaultGrace     = 30 * time.Second
+	defaultLook      = 5 * time.Second
+	defaultRuns      = 50
+)
+
+// Config describes a worker.
+type Config struct {
+	// Supervisor says which runs there are, and how their agents are made. Its store must be one that
+	// all workers share. Owner names the worker. Driver and MaxRuns are filled in; LeaseTTL is 30 s by
+	// default, and LeaseRenew 2 s, or half of Heartbeat if that is less.
+	Supervisor supervisor.Config
+	// TaskQueue is that of the runs; "" means [DefaultTaskQueue]. Requests for runs use a second one,
+	// TaskQueue + "-ask", so that they do not wait for runs to end.
+	TaskQueue string
+	// Heartbeat is the one with which this worker starts runs that have no workflow yet; 0 means 10 s.
+	// See [Input].
+	Heartbeat time.Duration
+	// SearchAttributes says that the namespace has the search attributes, such as [AttributeStatus].
+	SearchAttributes bool
+	// MaxRuns is the largest number of runs driven at once; 0 means 50.
+	MaxRuns int
+	// Grace is how long a worker that stops waits for its runs to come to a step boundary, before it
+	// cuts off their steps; 0 means 30 s.
+	Grace time.Duration
+	// Look is how often the worker looks in the store for runs of its task queue that somebody has
+	// written there, without Temporal: runs that were submitted, and paused or waiting ones that can
+	// go on; 0 means 5 s.
+	Look time.Duration
+	// Log gets what goes wrong beside the runs. Nil means slog.Default.
+	Log *slog.Logger
+}
+
+// Worker drives runs. Make one with [NewWorker].
+type Worker struct {
+	cfg      Config
+	client   client.Client
+	sup      *supervisor.Supervisor
+	runs     worker.Worker
+	requests worker.Worker
+	stopping chan struct{} // closed when the worker is to stop
+
+	mu      sync.Mutex
+	drivers map[string]*driver   // by run
+	told    map[string]time.Time // of what was written last when a workflow was woken, by run
+}
+
+// NewWorker returns a worker that does nothing before [Worker.Run]. It fails if the config of the
+// supervisor is not valid, and if a number or a time is negative. The client stays the caller's.
+func NewWorker(c client.Client, cfg Config) (*Worker, error) {
+	if cfg.MaxRuns < 0 || cfg.Heartbeat < 0 || cfg.Grace < 0 || cfg.Look < 0 {
+		return nil, fmt.Errorf("temporal worker: MaxRuns %d, Heartbeat %s, Grace %s and Look %s must not be negative",
+			cfg.MaxRuns, cfg.Heartbeat, cfg.Grace, cfg.Look)
+	}
+	cfg.defaults()
+	w := &Worker{client: c, stopping: make(chan struct{}), drivers: make(map[string]*driver),
+		told: make(map[string]time.Time)}
+	each := cfg.Supervisor.OnEvent
+	cfg.Supervisor.OnEvent = func(id string, ev *session.Event) {
+		w.saw(id, ev)
+		if each != nil {
+			each(id, ev)
+		}
+	}
+	var err error
+	if w.sup, err = supervisor.New(cfg.Supervisor); err != nil {
+		return nil, fmt.Errorf("temporal worker: %w", err)
+	}
+	w.cfg = cfg
+	opts := worker.Options{
+		MaxConcurrentActivityExecutionSize: cfg.MaxRuns,
+		WorkerStopTimeout:                  cfg.Grace + 10*time.Second,
+		MaxHeartbeatThrottleInterval:       2 * time.Second,
+		DisableRegistrationAliasing:        true,
+	}
+	w.runs = worker.New(c, cfg.TaskQueue, opts)
+	w.runs.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: Workflow})
+	w.runs.RegisterActivityWithOptions(w.drive, activity.RegisterOptions{Name: activityDrive})
+	w.requests = worker.New(c, askQueue(cfg.TaskQueue), worker.Options{DisableWorkflowWorker: true})
+	w.requests.RegisterActivityWithOptions(w.ask, activity.RegisterOptions{Name: activityAsk})
+	return w, nil
+}
+
+func (c *Config) defaults() {
+	if c.TaskQueue == "" {
+		c.TaskQueue = DefaultTaskQueue
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = defaultHeartbeat
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	if c.Look == 0 {
+		c.Look = defaultLook
+	}
+	if c.MaxRuns == 0 {
+		c.MaxRuns = defaultRuns
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	s := &c.Supervisor
+	s.Driver, s.MaxRuns = Driver(c.TaskQueue), 0
+	if s.LeaseTTL == 0 {
+		s.LeaseTTL = 30 * time.Second
+	}
+	if s.LeaseRenew == 0 {
+		s.LeaseRenew = min(2*time.Second, c.Heartbeat/2, s.LeaseTTL/3)
+	}
+}
+
+// askQueue is the task queue of requests: runs may take all the slots of the other.
+func askQueue(taskQueue string) string { return taskQueue + "-ask" }
+
+// Run drives runs until ctx ends. Then it hands those that are under way over to other workers, at
+// their next step boundary, and waits for that as long as Config.Grace. It fails if Temporal cannot be
+// reached at the start. Call it once.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.requests.Start(); err != nil {
+		return fmt.Errorf("start temporal worker: %w", err)
+	}
+	defer w.requests.Stop()
+	if err := w.runs.Start(); err != nil {
+		return fmt.Errorf("start temporal worker: %w", err)
+	}
+	tick := time.NewTicker(w.cfg.Look)
+	defer tick.Stop()
+	for {
+		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+			w.cfg.Log.Warn("look for runs that wait for a worker", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			close(w.stopping)
+			w.runs.Stop()
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			return w.sup.Close(late)
+		}
+	}
+}
+
+// Look starts the workflows of the runs in the store that wait for a worker, and wakes those whose
+// runs can go on because of what somebody has written into the log. Run calls it.
+func (w *Worker) Look(ctx context.Context) error {
+	all, err := w.sup.List(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	there := make(map[string]bool)
+	for _, info := range all {
+		there[info.ID] = true
+		if info.Here || info.Run.Driver != w.cfg.Supervisor.Driver || info.Run.Status.Over() {
+			continue
+		}
+		if err := w.wake(ctx, &info); err != nil {
+			failed = append(failed, fmt.Errorf("wake run %q: %w", info.ID, err))
+		}
+	}
+	w.mu.Lock()
+	maps.DeleteFunc(w.told, func(id string, _ time.Time) bool { return !there[id] })
+	w.mu.Unlock()
+	return errors.Join(failed...)
+}
+
+// wake has the workflow of a run look how it stands, once for what was written last.
+func (w *Worker) wake(ctx context.Context, info *supervisor.Info) error {
+	if st := standingOf(info.ID, "", supervisor.Standing{Run: info.Run}); !st.goesOn() {
+		return nil
+	}
+	w.mu.Lock()
+	known := w.told[info.ID].Equal(info.Updated)
+	w.mu.Unlock()
+	if known {
+		return nil
+	}
+	held, err := w.sup.Driver(ctx, info.ID)
+	if held != nil || err != nil {
+		return err
+	}
+	if info.Run.HandOver {
+		err = Wake(ctx, w.client, info.ID, w.starts())
+	} else {
+		err = begin(ctx, w.client, info.ID, w.starts())
+	}
+	if err == nil {
+		w.mu.Lock()
+		w.told[info.ID] = info.Updated
+		w.mu.Unlock()
+	}
+	return err
+}
+
+// starts is how this worker starts workflows.
+func (w *Worker) starts() Options {
+	return Options{TaskQueue: w.cfg.TaskQueue, Heartbeat: w.cfg.Heartbeat, SearchAttributes: w.cfg.SearchAttributes}
+}
+
+// watch has a driver see the events of a run; nil ends that.
+func (w *Worker) watch(id string, d *driver) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d == nil {
+		delete(w.drivers, id)
+		return
+	}
+	w.drivers[id] = d
+}
+
+func (w *Worker) saw(id string, ev *session.Event) {
+	w.mu.Lock()
+	d := w.drivers[id]
+	w.mu.Unlock()
+	if d != nil {
+		d.saw(ev)
+	}
+}
+
+func (w *Worker) standing(ctx context.Context, id string) (Standing, error) {
+	st, err := w.sup.Standing(ctx, id)
+	if err != nil {
+		return Standing{}, err
+	}
+	return standingOf(id, w.cfg.Supervisor.Owner, st), nil
+}
