@@ -23,7 +23,9 @@
 //	floor       the least that the same work costs in the same run, as its median
 //
 // A round measures ours and its floors in turn. "Own part" is the cost of an event less
-// what it costs to make the event and drop it, round by round. Above the table stand the
+// what it costs to make the event and drop it, round by round: rounds are short and many
+// there, as other work on the machine comes and goes. Allocations "of 1,000 iterations
+// more" are those by which a loop of 2,000 is longer. Above the table stand the
 // machine, the time that its disk takes for a write and sync, and the load average. CPU
 // times are those of the whole process, in user and system mode, garbage collection
 // included. On a machine with other work, trust them, the allocations and the bytes;

@@ -52,11 +52,16 @@ func ownPart(t *testing.T, tb *table, what string, micros, allocs float64,
 	got := rounds(t, 9, sides...)
 	tb.atMost(what+", own part", "µs/event", micros, ours.cpu().minus(alone.cpu()).in(us),
 		floor("the fresh event alone", "µs", alone.cpu().in(us)))
-	own := ours.allocs().minus(alone.allocs())
-	if note := floor("the fresh event alone", "allocs", alone.allocs()); allocs > 0 {
-		tb.atMost(what+", own part", "allocs/event", allocs, own, note)
-	} else {
-		tb.tell(what+", own part", "allocs/event", own)
+	tb.tell(what+", own part and set-up of 1,000 iterations", "allocs/event", ours.allocs().minus(alone.allocs()))
+	if allocs > 0 {
+		longer, err := of(implementationNamed("ours"))(2 * iterations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		more := rounds(t, 9, brief("event", event), brief("once", mine), brief("twice", longer))
+		tb.atMost(what+", own part, of 1,000 iterations more, to a hundredth", "allocs/event", allocs,
+			slope(more["once"], more["twice"]).minus(more["event"].allocs()).to(100),
+			floor("the fresh event alone", "allocs", alone.allocs()))
 	}
 	tb.tell(what+", whole", "µs/event", ours.cpu().in(us))
 	tb.tell("  by hand, bare event", "µs/event", got["floor"].cpu().in(us))
@@ -67,6 +72,12 @@ func ownPart(t *testing.T, tb *table, what string, micros, allocs float64,
 		t.Fatal(err)
 	}
 	tb.tell("  Eino, 1,000 iterations", "µs/event", series{m.cpu}.in(us))
+}
+
+// slope is how many allocations an event takes of those by which a loop that is twice as long is longer:
+// what a loop allocates once is not among them.
+func slope(once, twice costs) series {
+	return twice.allocs().each(once.allocs(), func(twice, once float64) float64 { return 2*twice - once })
 }
 
 // The runner with marks, in memory. An event is one that an agent said: the marks

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -212,6 +213,11 @@ func (s series) over(o series) series  { return s.each(o, func(a, b float64) flo
 // in is s in another unit.
 func (s series) in(unit float64) series {
 	return s.each(s, func(a, _ float64) float64 { return a / unit })
+}
+
+// to is s rounded to parts of one.
+func (s series) to(parts float64) series {
+	return s.each(s, func(a, _ float64) float64 { return math.Round(a*parts) / parts })
 }
 
 // perSecond returns how often something happens in a second if it takes ns nanoseconds.

@@ -22,7 +22,8 @@ import (
 // sorted by name, except in the data of its mark. It is for stores, as it is several times as
 // fast. It fails for an event that JSON cannot hold.
 func (e *Event) AppendJSON(dst []byte) ([]byte, error) {
-	w := eventWriter{Writer: canonical.Writer{Buf: dst}, exactly: true, delta: deltaOf(e.Actions.StateDelta)}
+	w := eventWriter{Writer: canonical.Writer{Buf: dst}, exactly: true}
+	w.delta.read(e.Actions.StateDelta)
 	if w.event(e); w.err != nil {
 		return dst, w.err
 	}
@@ -54,10 +55,11 @@ func (e *Event) AppendCanonical(dst []byte) ([]byte, error) {
 // appendCanonical appends the event's canonical JSON as the event is. same says that the event
 // has the same JSON when it was read back.
 func (e *Event) appendCanonical(dst []byte) (_ []byte, same bool, err error) {
-	w := eventWriter{Writer: canonical.Writer{Buf: dst}, delta: deltaOf(e.Actions.StateDelta)}
+	w := eventWriter{Writer: canonical.Writer{Buf: dst}}
+	w.delta.read(e.Actions.StateDelta)
 	if len(w.delta.all) > 0 && !(w.delta.one && !temporary(w.delta.key, nil)) {
 		e = e.Kept()
-		w.delta = deltaOf(e.Actions.StateDelta)
+		w.delta.read(e.Actions.StateDelta)
 	}
 	w.event(e)
 	return w.Buf, !w.Other, w.err

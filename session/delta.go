@@ -11,27 +11,26 @@ type delta struct {
 	value any
 }
 
-func deltaOf(m map[string]any) delta {
-	d := delta{all: m}
-	if len(m) == 1 {
+// read makes d the delta m.
+func (d *delta) read(m map[string]any) {
+	d.all, d.one = m, len(m) == 1
+	if d.one {
 		for d.key, d.value = range m {
-			d.one = true
 			break // to look for another one takes as long again
 		}
 	}
-	return d
 }
 
-// normalized makes the delta of an event plain, as [EventActions.Normalize] does, and returns it.
-func normalized(ev *Event) (delta, error) {
-	d := deltaOf(ev.Actions.StateDelta)
-	if len(d.all) == 0 || d.one && isPlain(d.value, 0) && isKey(d.key) {
-		return d, nil
+// normalize makes the delta of an event plain, as [EventActions.Normalize] does, and d that delta.
+func (d *delta) normalize(ev *Event) error {
+	if d.read(ev.Actions.StateDelta); len(d.all) == 0 || d.one && isPlain(d.value, 0) && isKey(d.key) {
+		return nil
 	}
 	if err := ev.Actions.Normalize(); err != nil {
-		return d, err
+		return err
 	}
-	return deltaOf(ev.Actions.StateDelta), nil
+	d.read(ev.Actions.StateDelta)
+	return nil
 }
 
 // weight is [weightOfValue] of the delta.

@@ -102,7 +102,8 @@ func (m *memory) Start(_ context.Context, req *StartRequest) (*StartResponse, er
 	resp := &StartResponse{Session: v}
 	rec.mu.Lock()
 	for _, ev := range evs {
-		d := deltaOf(ev.Actions.StateDelta)
+		var d delta
+		d.read(ev.Actions.StateDelta)
 		rec.add(v, ev, &d)
 	}
 	if req.Owner != "" {

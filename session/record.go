@@ -59,7 +59,8 @@ func put(m map[string]any, key string, value any) {
 
 // append adds events to the log, or none of them.
 func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) error {
-	d, err := normalized(evs[0])
+	var d delta
+	err := d.normalize(evs[0])
 	for _, ev := range evs[1:] {
 		if err == nil {
 			err = ev.Actions.Normalize()
@@ -94,7 +95,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 	defer r.tell()
 	r.add(v, evs[0], &d)
 	for _, ev := range evs[1:] {
-		d = deltaOf(ev.Actions.StateDelta)
+		d.read(ev.Actions.StateDelta)
 		r.add(v, ev, &d)
 	}
 	return nil
@@ -151,8 +152,8 @@ func (r *record) take(ev *Event, d *delta, v *View) {
 	}
 	if temp {
 		ev = ev.Kept()
-		kept := deltaOf(ev.Actions.StateDelta)
-		d = &kept
+		d = new(delta)
+		d.read(ev.Actions.StateDelta)
 	}
 	r.keep(ev, d)
 }

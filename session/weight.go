@@ -4,7 +4,8 @@ package session
 
 // Weight estimates how many bytes of memory the event takes.
 func (e *Event) Weight() int {
-	d := deltaOf(e.Actions.StateDelta)
+	var d delta
+	d.read(e.Actions.StateDelta)
 	return e.weight(&d)
 }
 

@@ -365,7 +365,7 @@ func (r *run) place(n int) {
 }
 
 // mostPlaces is how long the text of some iterations is at most, unless that of one is longer.
-const mostPlaces = 4 << 10
+const mostPlaces = 8 << 10
 
 // places are the addresses of some iterations, one behind the other.
 type places struct {
