@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/server"
+
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -375,6 +377,12 @@ sub_agents:
 	}
 	s.refused(400, "bad_request", "GET", "/api/v1/runs:backtest?definition=climb&field=name", nil)
 	s.ok("GET", "/api/v1/runs:backtest?definition=nobody", nil, &none)
+	s.start(func(c *server.Config) { c.Dir, c.ReadOnly = "", true })
+	var read study
+	s.ok("GET", "/api/v1/runs:backtest?definition=climb", nil, &read)
+	if read.File != "" || len(read.Levels) != len(got.Levels) {
+		t.Errorf("of a server that is only read: %+v", read)
+	}
 }
 
 // The same request is the same run, whoever repeats it and whether or not the server was restarted.
