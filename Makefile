@@ -57,5 +57,7 @@ fmt: ## format, and apply go fix
 	go fix ./...
 
 .PHONY: tidy
-tidy: ## bring go.mod and go.sum up to date
+tidy: ## bring go.mod and go.sum up to date, those of the modules below too
 	go mod tidy
+	cd bench && go mod tidy
+	cd temporal && go mod tidy
