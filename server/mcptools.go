@@ -5,9 +5,7 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -15,11 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // waits says whether a tool waits for a run.
@@ -317,136 +312,18 @@ func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string,
 		waiting, cancel = context.WithTimeout(ctx, time.Duration(min(w.Seconds, 1<<30))*time.Second)
 		defer cancel()
 	}
-	var tell func(*mcp.ProgressNotificationParams) error
+	var tell func(*passed) error
 	if token := req.Params.GetProgressToken(); token != nil {
-		tell = func(p *mcp.ProgressNotificationParams) error {
-			p.ProgressToken = token
-			return req.Session.NotifyProgress(ctx, p)
+		tell = func(p *passed) error {
+			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: token, Progress: float64(p.iterations), Total: float64(p.most), Message: p.message,
+			})
 		}
 	}
 	if err := s.untilRest(waiting, id, tell); err != nil && (waiting.Err() == nil || ctx.Err() != nil) {
 		return nil, err
 	}
 	return s.standing(ctx, id)
-}
-
-// untilRest waits until a run has ended, is paused or asks a person, or until nobody drives it. tell is
-// called after an iteration, at most ten times a second; it may be nil.
-func (s *Server) untilRest(ctx context.Context, id string, tell func(*mcp.ProgressNotificationParams) error) error {
-	leave, err := s.place()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	f, err := s.follow(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer f.leave()
-	ctx, cancel := context.WithCancel(ctx)
-	rests := make(chan error, 1)
-	go func() {
-		_, err := s.sup.Wait(ctx, id)
-		rests <- err
-	}()
-	defer func() { cancel(); <-rests }()
-	var last mcp.ProgressNotificationParams
-	for {
-		_, _, changed, _, err := f.take(math.MaxInt64)
-		if err != nil {
-			return err
-		}
-		var soon <-chan time.Time
-		if tell == nil {
-			changed = nil
-		} else if now := f.passed(); now.Progress > last.Progress {
-			if last = now; tell(&now) != nil {
-				tell = nil // the client has gone, which ends ctx, too
-			}
-			changed, soon = nil, time.After(snapshotEvery)
-		}
-		select {
-		case <-changed:
-		case <-soon:
-		case err := <-rests:
-			rests <- nil
-			if err != nil && !errors.Is(err, supervisor.ErrInterrupted) {
-				return err
-			}
-			if err := s.catchUp(ctx, f); err != nil {
-				return err
-			}
-			if now := f.passed(); tell != nil && now.Progress > last.Progress {
-				_ = tell(&now)
-			}
-			return nil
-		case <-s.closing:
-			return supervisor.ErrClosed
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// catchUp waits until the feed has the last event that is in the store now.
-func (s *Server) catchUp(ctx context.Context, f *feed) error {
-	one, err := s.session(ctx, f.id, 1)
-	if err != nil {
-		return err
-	}
-	for last := session.LastSeen(one); ; {
-		f.mu.Lock()
-		folded, changed, err := f.folded, f.changed, f.err
-		f.mu.Unlock()
-		if folded >= last || err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-s.closing:
-			return supervisor.ErrClosed
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// passed is how far the outermost loops of the run are.
-func (f *feed) passed() (p mcp.ProgressNotificationParams) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	tree := f.live.Tree()
-	for step := range tree.Loops() {
-		if strings.Contains(string(step.Address), "[") || step.Loop.Plan == nil {
-			continue
-		}
-		ended := 0
-		for _, it := range step.Loop.Iterations {
-			if it.Record != nil {
-				ended = it.Number
-				p.Progress++
-			}
-		}
-		if step == tree.Root {
-			p.Total = float64(step.Loop.Plan.MaxIterations)
-		}
-		if ended > 0 {
-			p.Message = passedIn(step.Loop.Sentence(tree.Now), ended)
-		}
-	}
-	return p
-}
-
-// passedIn says how far a loop is: "iteration 3 of 10, best 7.2".
-func passedIn(s progress.Sentence, ended int) string {
-	text := "iteration " + strconv.Itoa(ended)
-	if s.Limit > 0 {
-		text += " of " + strconv.Itoa(s.Limit)
-	}
-	if s.Best != nil {
-		text += ", best " + strconv.FormatFloat(*s.Best, 'f', s.Decimals, 64)
-	}
-	return text
 }
 
 // standing tells how a run stands.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// untilRest waits until a run has ended, is paused or asks a person, or until nobody drives it. tell is
+// called after an iteration, at most ten times a second; it may be nil.
+func (s *Server) untilRest(ctx context.Context, id string, tell func(*passed) error) error {
+	leave, err := s.place()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f, err := s.follow(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	rests := make(chan error, 1)
+	go func() {
+		_, err := s.sup.Wait(ctx, id)
+		rests <- err
+	}()
+	defer func() { cancel(); <-rests }()
+	var last passed
+	for {
+		_, _, changed, _, err := f.take(math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		var soon <-chan time.Time
+		if tell == nil {
+			changed = nil
+		} else if now := f.passed(); now.iterations > last.iterations {
+			if last = now; tell(&now) != nil {
+				tell = nil // the client has gone, which ends ctx, too
+			}
+			changed, soon = nil, time.After(snapshotEvery)
+		}
+		select {
+		case <-changed:
+		case <-soon:
+		case err := <-rests:
+			rests <- nil
+			if err != nil && !errors.Is(err, supervisor.ErrInterrupted) {
+				return err
+			}
+			if err := s.catchUp(ctx, f); err != nil {
+				return err
+			}
+			if now := f.passed(); tell != nil && now.iterations > last.iterations {
+				_ = tell(&now)
+			}
+			return nil
+		case <-s.closing:
+			return supervisor.ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// catchUp waits until the feed has the last event that is in the store now.
+func (s *Server) catchUp(ctx context.Context, f *feed) error {
+	one, err := s.session(ctx, f.id, 1)
+	if err != nil {
+		return err
+	}
+	for last := session.LastSeen(one); ; {
+		f.mu.Lock()
+		folded, changed, err := f.folded, f.changed, f.err
+		f.mu.Unlock()
+		if folded >= last || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-s.closing:
+			return supervisor.ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// passed is how far the outermost loops of a run are.
+type passed struct {
+	iterations int // that have ended
+	most       int // if one loop is all of the run and has a limit
+	message    string
+}
+
+func (f *feed) passed() (p passed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tree := f.live.Tree()
+	for step := range tree.Loops() {
+		if strings.Contains(string(step.Address), "[") || step.Loop.Plan == nil {
+			continue
+		}
+		ended := 0
+		for _, it := range step.Loop.Iterations {
+			if it.Record != nil {
+				ended = it.Number
+				p.iterations++
+			}
+		}
+		if step == tree.Root {
+			p.most = int(min(step.Loop.Plan.MaxIterations, 1<<30))
+		}
+		if ended > 0 {
+			p.message = passedIn(step.Loop.Sentence(tree.Now), ended)
+		}
+	}
+	return p
+}
+
+// passedIn says how far a loop is: "iteration 3 of 10, best 7.2".
+func passedIn(s progress.Sentence, ended int) string {
+	text := "iteration " + strconv.Itoa(ended)
+	if s.Limit > 0 {
+		text += " of " + strconv.Itoa(s.Limit)
+	}
+	if s.Best != nil {
+		text += ", best " + strconv.FormatFloat(*s.Best, 'f', s.Decimals, 64)
+	}
+	return text
+}
