@@ -1,5 +1,5 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../ui.js'
-import { t } from '../words.js'
+import { t, lang } from '../words.js'
 import { number, signed, duration } from '../format.js'
 import { Icon } from './icon.js'
 import { glyphOf } from './status.js'
@@ -66,6 +66,9 @@ const glyph = row => {
   return [colour === 'off' ? 'g-wait' : colour === 'good' ? 'g-ok' : 'g-' + colour, name]
 }
 
+// margin is how many rows are drawn above and below those in sight.
+const margin = 8
+
 const height = () => (matchMedia('(max-width: 720px)').matches ? 44 : 30)
 
 // Tree shows the iterations and the steps in them. Only the rows in sight are in the document.
@@ -81,21 +84,27 @@ export function Tree({ store, loop, finalizer, selected, onSelect, onlyErrors, f
   const focused = list.findIndex(r => r.key === selected)
 
   useEffect(() => {
+    // Once a frame, and the rows are drawn anew only when others have come into sight.
+    let frame = 0
     const measure = () => {
-      const at = box.current.getBoundingClientRect()
-      setView({ top: Math.max(0, -at.top), height: innerHeight })
+      frame = 0
+      const top = Math.max(0, -box.current.getBoundingClientRect().top)
+      const next = { top: Math.floor(top / rowHeight / margin) * margin * rowHeight, height: innerHeight }
+      setView(was => (was.top === next.top && was.height === next.height ? was : next))
     }
+    const soon = () => (frame ||= requestAnimationFrame(measure))
     measure()
-    addEventListener('scroll', measure, { passive: true })
-    addEventListener('resize', measure)
+    addEventListener('scroll', soon, { passive: true })
+    addEventListener('resize', soon)
     return () => {
-      removeEventListener('scroll', measure)
-      removeEventListener('resize', measure)
+      cancelAnimationFrame(frame)
+      removeEventListener('scroll', soon)
+      removeEventListener('resize', soon)
     }
-  }, [])
+  }, [rowHeight])
 
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - 8)
-  const last = Math.min(list.length, Math.ceil((view.top + view.height) / rowHeight) + 8)
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - margin)
+  const last = Math.min(list.length, Math.ceil((view.top + view.height) / rowHeight) + 2 * margin)
   const seen = list.slice(first, last)
   if (focused >= 0 && (focused < first || focused >= last)) seen.push(list[focused]) // a row with the focus stays
 
@@ -160,31 +169,56 @@ export function Tree({ store, loop, finalizer, selected, onSelect, onlyErrors, f
   }
   const longest = Math.max(1, ...seen.filter(r => r.level === 0 && r.data).map(r => r.data.took_ns || 0))
 
+  // A row that is as it was is not drawn anew: Preact leaves alone what it is given again.
+  const drawn = useRef(new Map())
+  const before = drawn.current
+  drawn.current = new Map()
+  const draw = (row, i) => {
+    const is = [row.data, i, row.key === selected, open.has(row.key), focused < 0 && i === 0, row.best, lang.value]
+    const was = before.get(row.key)
+    const now = was && is.every((v, n) => v === was.is[n]) ? was : { is, row: drawRow(row, ...is) }
+    drawn.current.set(row.key, now)
+    return now.row
+  }
+  const rowOf = e => {
+    const key = e.target.closest('[data-key]')?.dataset.key
+    return key && list.find(r => r.key === key)
+  }
+  const click = e => {
+    const row = rowOf(e)
+    if (!row) return
+    if (e.target.closest('.fold')) return toggle(row, !open.has(row.key))
+    onSelect(row)
+    setFollow(false)
+  }
+  const enter = e => {
+    const row = rowOf(e)
+    if (row && row.key !== selected) onSelect(row)
+  }
+  const twice = e => {
+    const row = rowOf(e)
+    if (row && expandable(row) && !e.target.closest('.fold')) toggle(row, !open.has(row.key))
+  }
   return html`<div class="tree" role="treegrid" aria-label=${t('tree')} aria-rowcount=${list.length + 1} onKeyDown=${keys}>
     <div class="tr h" role="row" aria-rowindex="1"><span role="columnheader">${t('step')}</span><span role="columnheader" class="num">${t('score')}</span><span role="columnheader" class="num">${t('change')}</span><span role="columnheader" class="num">${t('time')}</span><span role="columnheader" class="num">${t('tokens')}</span></div>
-    <div ref=${box} class="treebox" role="presentation" style=${{ height: list.length * rowHeight + 'px' }}>
-      ${seen.map(row => {
-        const i = list.indexOf(row)
-        const d = row.data
-        const [colour, name] = glyph(row)
-        const isOpen = open.has(row.key)
-        const can = expandable(row)
-        const sel = row.key === selected
-        const running = d?.status === 'running'
-        return html`<div key=${row.key} data-key=${row.key} class=${`tr${row.kind !== 'step' ? ' it' : ''}${running ? ' run' : ''}`} role="row" aria-rowindex=${i + 2} aria-level=${row.level + 1}
-            aria-expanded=${can ? isOpen : null} aria-selected=${sel} tabindex=${sel || (focused < 0 && i === 0) ? 0 : -1}
-            style=${{ '--lv': row.level, top: i * rowHeight + 'px' }}
-            onClick=${() => { onSelect(row); setFollow(false) }} onFocus=${() => !sel && onSelect(row)}
-            onDblClick=${() => can && toggle(row, !isOpen)}>
-          <span class="nm" role="gridcell">${can ? html`<span class="fold" onClick=${e => { e.stopPropagation(); toggle(row, !isOpen) }}><${Icon} name=${isOpen ? 'down' : 'right'} /></span>` : html`<span class="nofold"></span>`}
-            <span class=${colour}><${Icon} name=${name} spin=${running && name === 'run'} /></span><span class="sr">${t('status.' + (d?.undone ? 'undone' : d?.asks ? 'asks' : d?.status || 'pending'))}</span>
-            ${row.kind === 'iteration' ? html`<${IterationName} row=${row} />` : row.kind === 'final' ? html`<span class="t">${d.name}</span><span class="key">${t('finalizer')}</span>` : row.kind === 'more' ? html`<span class="key">${t('loading')}</span>` : html`<${StepName} s=${d} />`}</span>
-          <span class="num" role="gridcell">${d?.score === undefined ? '' : d.provisional ? html`<b class="now">${number(d.score)}</b>` : number(d.score)}</span>
-          <span class=${'num ' + (d?.within_noise ? 'mute' : d?.delta > 0 ? 'up' : 'down')} role="gridcell">${d?.within_noise ? t('noise') : d?.delta === undefined ? '' : signed(d.delta)}</span>
-          <span class="num soft tm" role="gridcell" style=${{ '--p': row.level === 0 && d ? (d.took_ns || 0) / longest : 0 }}>${d?.took_ns ? duration(d.took_ns) : ''}</span>
-          <span class="num soft" role="gridcell">${d?.tokens ? number(d.tokens, 0) : ''}</span>
-        </div>`
-      })}
+    <div ref=${box} class="treebox" role="presentation" style=${{ height: list.length * rowHeight + 'px', '--longest': longest, '--h': rowHeight + 'px' }} onClick=${click} onDblClick=${twice} onFocusIn=${enter}>
+      ${seen.map((row, i) => draw(row, i < last - first ? first + i : focused))}
     </div>
+  </div>`
+}
+
+function drawRow(row, d, i, sel, isOpen, entry) {
+  const [colour, name] = glyph(row)
+  const can = expandable(row)
+  const running = d?.status === 'running'
+  return html`<div key=${row.key} data-key=${row.key} class=${`tr${row.kind !== 'step' ? ' it' : ''}${running ? ' run' : ''}`} role="row" aria-rowindex=${i + 2} aria-level=${row.level + 1}
+      aria-expanded=${can ? isOpen : null} aria-selected=${sel} tabindex=${sel || entry ? 0 : -1} style=${{ '--lv': row.level, '--i': i }}>
+    <span class="nm" role="gridcell">${can ? html`<span class="fold"><${Icon} name=${isOpen ? 'down' : 'right'} /></span>` : html`<span class="nofold"></span>`}
+      <span class=${colour}><${Icon} name=${name} spin=${running && name === 'run'} /></span><span class="sr">${t('status.' + (d?.undone ? 'undone' : d?.asks ? 'asks' : d?.status || 'pending'))}</span>
+      ${row.kind === 'iteration' ? html`<${IterationName} row=${row} />` : row.kind === 'final' ? html`<span class="t">${d.name}</span><span class="key">${t('finalizer')}</span>` : row.kind === 'more' ? html`<span class="key">${t('loading')}</span>` : html`<${StepName} s=${d} />`}</span>
+    <span class="num" role="gridcell">${d?.score === undefined ? '' : d.provisional ? html`<b class="now">${number(d.score)}</b>` : number(d.score)}</span>
+    <span class=${'num ' + (d?.within_noise ? 'mute' : d?.delta > 0 ? 'up' : 'down')} role="gridcell">${d?.within_noise ? t('noise') : d?.delta === undefined ? '' : signed(d.delta)}</span>
+    <span class="num soft tm" role="gridcell" style=${{ '--took': row.level === 0 && d ? d.took_ns || 0 : 0 }}>${d?.took_ns ? duration(d.took_ns) : ''}</span>
+    <span class="num soft" role="gridcell">${d?.tokens ? number(d.tokens, 0) : ''}</span>
   </div>`
 }
