@@ -106,19 +106,36 @@ func (h *handler) load(name string) (*file, error) {
 	if f := h.kept[name]; f != nil {
 		return f, nil
 	}
-	plain, err := fs.ReadFile(h.files, name)
+	plain, zipped, err := h.read(name)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(plain)
 	f := &file{kind: kindOf(name), tag: hex.EncodeToString(sum[:8]), plain: plain}
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	_, _ = io.Copy(z, bytes.NewReader(plain)) // to memory: it does not fail
-	_ = z.Close()
-	f.zipped, f.compressesWell = zipped.Bytes(), zipped.Len() < len(plain)*9/10
+	f.zipped, f.compressesWell = zipped, len(zipped) < len(plain)*9/10
 	h.kept[name] = f
 	return f, nil
+}
+
+// read returns a file and its compressed form. A large one is there as NAME.gz alone.
+func (h *handler) read(name string) (plain, zipped []byte, err error) {
+	if plain, err = fs.ReadFile(h.files, name); err == nil {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, _ = z.Write(plain) // to memory: it does not fail
+		_ = z.Close()
+		return plain, out.Bytes(), nil
+	}
+	zipped, missing := fs.ReadFile(h.files, name+".gz")
+	if missing != nil {
+		return nil, nil, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return nil, nil, err
+	}
+	plain, err = io.ReadAll(z)
+	return plain, zipped, err
 }
 
 // kindOf does not ask the machine, whose table may say anything about .js.

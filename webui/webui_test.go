@@ -124,8 +124,8 @@ var (
 func TestImportsAreThere(t *testing.T) {
 	for name, text := range ours(t) {
 		for _, m := range imported.FindAllStringSubmatch(text, -1) {
-			if _, err := fs.Stat(webui.Files(), path.Join(path.Dir(name), m[1])); err != nil {
-				t.Errorf("%s imports %s: %v", name, m[1], err)
+			if file := "/" + path.Join(path.Dir(name), m[1]); ask(t, file, nil).StatusCode != http.StatusOK {
+				t.Errorf("%s imports %s, which is not served", name, file)
 			}
 		}
 	}

@@ -26,6 +26,7 @@ copy @preact/signals/dist/signals.mjs signals.js
 copy htm/dist/htm.mjs htm.js
 node_modules/.bin/esbuild codemirror.js --bundle --minify --format=esm --target=es2022 \
 	--legal-comments=none --log-level=warning --outfile="$out/codemirror.js"
+gzip -9nf "$out/codemirror.js" # it is most of what the command embeds
 cp node_modules/axe-core/axe.min.js "$axe"
 
 {
@@ -46,7 +47,7 @@ cp node_modules/axe-core/axe.min.js "$axe"
 	row "$out/signals-core.js" @preact/signals-core
 	row "$out/signals.js" @preact/signals
 	row "$out/htm.js" htm
-	row "$out/codemirror.js" @codemirror/view
+	row "$out/codemirror.js.gz" @codemirror/view
 	row "$axe" axe-core
 	echo
 	echo 'codemirror.js also holds:'
