@@ -41,8 +41,8 @@ func Files() fs.FS {
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Handler serves the files of the page. Any other path without a file extension is an address
-// within the page, such as /runs/r_1, and gets index.html. Files are compressed once and kept in
+// Handler serves the files of the page. An address within the page, such as /runs/ana.1, and any other
+// path without a file extension gets index.html. Files are compressed once and kept in
 // memory; a browser asks whether they have changed each time.
 func Handler(files fs.FS) http.Handler {
 	return &handler{files: files, kept: map[string]*file{}}
@@ -69,7 +69,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
-	if path.Ext(name) == "" || name == "index.html" {
+	switch first, _, _ := strings.Cut(name, "/"); {
+	case first == "runs", first == "definitions", first == "backtest", path.Ext(name) == "":
 		name = "index.html"
 	}
 	f, err := h.load(name)

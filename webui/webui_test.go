@@ -64,6 +64,8 @@ func TestHandler(t *testing.T) {
 	for target, want := range map[string]string{
 		"/":                       "200 text/html; charset=utf-8",
 		"/runs/r_1":               "200 text/html; charset=utf-8",
+		"/runs/ana.1":             "200 text/html; charset=utf-8",
+		"/definitions/loop.v2":    "200 text/html; charset=utf-8",
 		"/definitions/x":          "200 text/html; charset=utf-8",
 		"/app.js":                 "200 text/javascript; charset=utf-8",
 		"/parts/tree.js":          "200 text/javascript; charset=utf-8",
