@@ -93,7 +93,7 @@ func ReadFile(name string, stdin io.Reader) (*File, error) {
 		switch {
 		case errors.Is(err, io.EOF) && len(line) == 0:
 			return log, nil
-		case errors.Is(err, io.EOF) && !json.Valid(line):
+		case errors.Is(err, io.EOF) && !json.Valid(line) && (n > 1 || bytes.HasPrefix(line, []byte("{"))):
 			log.Cut = true
 			return log, nil
 		case err != nil && !errors.Is(err, io.EOF):
