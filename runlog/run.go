@@ -105,6 +105,14 @@ const StatusInterrupted = "interrupted"
 // older version has left it.
 const StatusNotBegun = "not_begun"
 
+// AllStatuses are those that [Standing] and [RowOf] tell.
+func AllStatuses() []string {
+	return []string{
+		string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting), string(mark.RunCompleted),
+		string(mark.RunFailed), string(mark.RunCanceled), StatusInterrupted, StatusNotBegun,
+	}
+}
+
 // Standing says how a run of a store stands: its status in the log, or [StatusInterrupted]. It
 // returns the process that drives it, nil if none does. See [Run.Standing].
 func Standing(ctx context.Context, store session.Service, key lease.Key, by mark.RunStatus,

@@ -36,7 +36,7 @@ func (s *Server) acts(w http.ResponseWriter, r *http.Request, req any, do func(c
 		id := r.PathValue("id")
 		status, v, err := do(ctx, id)
 		if err != nil || v != nil {
-			return status, v, err
+			return status, v, noRun(id, err)
 		}
 		row, err := s.row(ctx, id)
 		return status, row, err
@@ -292,5 +292,7 @@ const letsGo = 10 * time.Second
 
 // log reads the log of the run that a request is about.
 func (s *Server) log(r *http.Request) (*runlog.Run, error) {
-	return runlog.Read(r.Context(), s.cfg.Service, s.key(r.PathValue("id")))
+	id := r.PathValue("id")
+	run, err := runlog.Read(r.Context(), s.cfg.Service, s.key(id))
+	return run, noRun(id, err)
 }

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -146,8 +145,6 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, types ...string) (
 	}
 	return body, nil
 }
-
-func bytesReader(b []byte) io.Reader { return bytes.NewReader(b) }
 
 // inTime gives a client the time that it has to read the next piece of an answer.
 func (s *Server) inTime(w http.ResponseWriter) error {

@@ -53,7 +53,3 @@ func (s *Server) about(w http.ResponseWriter, _ *http.Request) error {
 		"read_only": s.cfg.ReadOnly,
 	})
 }
-
-func (s *Server) noRoute(http.ResponseWriter, *http.Request) error {
-	return fault(http.StatusNotFound, "no_route", "There is no such path", "GET /api/v1/openapi.json lists the paths")
-}

@@ -230,6 +230,43 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
+// A path that has other methods says which, and a run that is not there is named.
+func TestOddMethodsAndRuns(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	for _, tt := range []struct{ method, path, allow string }{
+		{"PATCH", "/api/v1/runs", "GET, HEAD, POST"},
+		{"OPTIONS", "/api/v1/runs", "GET, HEAD, POST"},
+		{"PUT", "/api/v1/runs:backtest", "GET, HEAD, POST"},
+		{"POST", "/api/v1/runs/ana.1", "DELETE, GET, HEAD"},
+		{"PUT", "/api/v1/runs/x:pause", "POST"},
+		{"PUT", "/api/v1/runs/a%2Fb", "DELETE, GET, HEAD"},
+		{"POST", "/api/v1/definitions/loop.v2", "DELETE, GET, HEAD, PUT"},
+		{"GET", "/api/v1/definitions:edit", "POST"},
+		{"DELETE", "/api/list-apps", "GET, HEAD"},
+		{"POST", "/healthz", "GET, HEAD"},
+		{"DELETE", "/readyz", "GET, HEAD"},
+	} {
+		s.refused(405, "wrong_method", tt.method, tt.path, nil)
+		if got := s.do(tt.method, tt.path, nil).header.Get("Allow"); got != tt.allow {
+			t.Errorf("%s %s: Allow: %s, want %s", tt.method, tt.path, got, tt.allow)
+		}
+	}
+	for _, ask := range []string{
+		"GET /", "DELETE /", "GET /events", "GET /view", "GET /export", "GET /state", "GET /prompt?address=x",
+		"POST :pause", "POST :cancel", "POST :resume", "POST :fork", "POST :answer",
+	} {
+		method, rest, _ := strings.Cut(ask, " ")
+		if got := s.refused(404, "run_not_found", method, "/api/v1/runs/nosuch"+strings.TrimSuffix(rest, "/"), nil); got != `there is no run "nosuch"` {
+			t.Errorf("%s: %s", ask, got)
+		}
+	}
+	s.ok("GET", "/api/v1/runs?status=&status=completed", nil, nil)
+	got := s.refused(400, "bad_request", "GET", "/api/v1/runs?status=runing", nil)
+	if !strings.Contains(got, `there is no status "runing" (did you mean "running"?); use some of running, paused`) {
+		t.Error(got)
+	}
+}
+
 // Bodies have limits and types, and what is in them is known.
 func TestOddBodies(t *testing.T) {
 	s := open(t, map[string]string{"counting.yaml": counting}, func(c *server.Config) { c.MaxBody = 1 << 16 })
@@ -241,6 +278,26 @@ func TestOddBodies(t *testing.T) {
 	s.refused(400, "bad_request", "POST", "/api/v1/runs", nil)
 	s.refused(404, "no_route", "POST", "/api/v1/runs/x:explode", nil)
 	s.refused(404, "no_route", "GET", "/api/v2/runs", nil)
+	for _, tt := range []struct{ body, want string }{
+		{`{"definition": "nope"}}`, "the body has more than one JSON value: something follows the first"},
+		{`{"definition": "counting"} {}`, "the body has more than one JSON value: something follows the first"},
+		{``, "the body is empty: send JSON"},
+		{` `, "the body is empty: send JSON"},
+		{`{"definition": "coun`, "the body is no whole JSON: it ends too early"},
+		{`{definition: 1}`, "the body is no JSON: byte 2: invalid character 'd' looking for beginning of object key string"},
+		{`{"input": 1}`, "input must be text and not number"},
+		{`{"limits": {"max_iterations": -1}}`, "limits.max_iterations must be a whole number of at least 0 and not number -1"},
+		{`{"limits": {"max_model_calls": 1.5}}`, "limits.max_model_calls must be a whole number and not number 1.5"},
+		{`{"state": []}`, "state must be an object and not array"},
+		{`"counting"`, "the body must be an object and not string"},
+		{`{"definitoin": "x"}`, `there is no field "definitoin"`},
+		{`{"definition": "counting", "limits": {"max_model_calls": -1}}`, "limits.max_model_calls is negative"},
+	} {
+		got := s.refused(400, "bad_request", "POST", "/api/v1/runs", tt.body, "Content-Type", "application/json")
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
+		}
+	}
 	// A gigabyte that is announced is refused before it is sent.
 	conn, err := net.Dial("tcp", hostOf(t, s.url))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
@@ -40,8 +42,12 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	statuses, err := statusesOf(q["status"])
+	if err != nil {
+		return err
+	}
 	want := &filter{
-		statuses: q["status"], name: q.Get("definition"), reasons: q["stop_reason"], text: strings.ToLower(q.Get("q")),
+		statuses: statuses, name: q.Get("definition"), reasons: q["stop_reason"], text: strings.ToLower(q.Get("q")),
 		after: q.Get("after"), scores: isSet(q, "scores"), limit: int(limit),
 	}
 	w.Header().Set("Vary", "Accept")
@@ -64,6 +70,25 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	_ = s.inTime(w)
 	_, _ = w.Write(append(slices.Clip(body), '\n'))
 	return nil
+}
+
+// statusesOf are those that somebody asks for; an empty one is none.
+func statusesOf(asked []string) (statuses []string, err error) {
+	all := runlog.AllStatuses()
+	for _, one := range asked {
+		switch {
+		case one == "":
+		case slices.Contains(all, one):
+			statuses = append(statuses, one)
+		default:
+			hint := ""
+			if near := expr.Nearest(one, all); near != "" {
+				hint = fmt.Sprintf(" (did you mean %q?)", near)
+			}
+			return nil, bad("there is no status %q%s; use some of %s", one, hint, strings.Join(all, ", "))
+		}
+	}
+	return statuses, nil
 }
 
 // runs is a page of the list as it is now.

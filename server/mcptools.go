@@ -202,9 +202,12 @@ func (t *toldDefinitions) text() string {
 }
 
 func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listRunsArgs) (*toldRuns, error) {
-	want := &filter{name: in.Definition, text: strings.ToLower(in.Text), after: in.After, limit: pageSize}
-	if in.Status != "" {
-		want.statuses = []string{in.Status}
+	statuses, err := statusesOf([]string{in.Status})
+	if err != nil {
+		return nil, err
+	}
+	want := &filter{
+		statuses: statuses, name: in.Definition, text: strings.ToLower(in.Text), after: in.After, limit: pageSize,
 	}
 	if in.Limit < 0 {
 		return nil, bad("limit %d: give a number of at least 1", in.Limit)
@@ -264,14 +267,14 @@ func (s *Server) toolPause(ctx context.Context, _ *mcp.CallToolRequest, in *paus
 		pause = s.sup.PauseNow
 	}
 	if err := pause(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
-		return nil, err
+		return nil, noRun(in.Run, err)
 	}
 	return s.standing(ctx, in.Run)
 }
 
 func (s *Server) toolCancel(ctx context.Context, _ *mcp.CallToolRequest, in *cancelArgs) (*toldResult, error) {
 	if err := s.sup.Cancel(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
-		return nil, err
+		return nil, noRun(in.Run, err)
 	}
 	return s.standing(ctx, in.Run)
 }

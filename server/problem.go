@@ -3,12 +3,17 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"reflect"
 	"runtime/debug"
+	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
@@ -108,6 +113,16 @@ func masked(text string) string {
 	return credential.WithoutTokens(text, "[secret]")
 }
 
+// noRun is err, or if it says that there is no such run, a problem with the run's ID.
+func noRun(id string, err error) error {
+	if !errors.Is(err, session.ErrNotFound) && !errors.Is(err, supervisor.ErrNotFound) {
+		return err
+	}
+	p := fault(http.StatusNotFound, "run_not_found", "There is no such run", "there is no run %q", id)
+	p.err = err
+	return p
+}
+
 // answering makes a handler of an operation: its error becomes a problem.
 func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -180,13 +195,52 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) error {
 }
 
 func decode(body []byte, v any) error {
-	d := json.NewDecoder(bytesReader(body))
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return bad("read the body: %v", err)
+		return badBody(body, err)
 	}
-	if d.More() {
-		return bad("read the body: there is more than one value")
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return bad("the body has more than one JSON value: something follows the first")
 	}
 	return nil
+}
+
+// badBody says what is wrong with a body that cannot be read.
+func badBody(body []byte, err error) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return bad("the body is empty: send JSON")
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return bad("the body is no whole JSON: it ends too early")
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return bad("the body is no JSON: byte %d: %v", syntax.Offset, syntax)
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return bad("%s must be %s and not %s", cmp.Or(wrong.Field, "the body"), kindOf(wrong.Type), wrong.Value)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return bad("there is no field %s", name)
+	}
+	return bad("read the body: %v", err)
+}
+
+// kindOf is what a type of Go is in JSON.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Uint:
+		return "a whole number of at least 0"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "an object"
 }

@@ -80,6 +80,12 @@ var adk = []route{
 	{"GET", "/apps/{app}/eval_results", (*Server).adkNotHere},
 }
 
+// health are the operations of whoever watches over the server.
+var health = []route{
+	{"GET", "/healthz", (*Server).healthy},
+	{"GET", "/readyz", (*Server).ready},
+}
+
 // mcpPath is where clients of the Model Context Protocol are served.
 const mcpPath = "/mcp"
 
@@ -92,10 +98,11 @@ func (s *Server) routes() http.Handler {
 		s.register(mux, "/api/v1", v1)
 		s.register(mux, "/api", adk)
 	}
-	mux.Handle("GET /healthz", s.answering((*Server).healthy))
-	mux.Handle("GET /readyz", s.answering((*Server).ready))
+	s.register(mux, "", health)
 	mux.Handle(mcpPath, s.answering(s.overMCP()))
-	mux.Handle("/api/", s.answering((*Server).noRoute))
+	for _, rest := range []string{"/api/", "/healthz", "/readyz"} {
+		mux.Handle(rest, s.answering((*Server).noRoute))
+	}
 	if s.cfg.Page != nil {
 		mux.Handle("/", s.cfg.Page)
 	} else {
@@ -124,6 +131,7 @@ func (s *Server) onlyRead(http.ResponseWriter, *http.Request) error {
 func (s *Server) register(mux *http.ServeMux, below string, routes []route) {
 	verbs := make(map[string]map[string]http.Handler)
 	for _, r := range routes {
+		s.known = append(s.known, route{method: r.method, path: below + r.path})
 		before, verb, acts := strings.Cut(r.path, "}:")
 		if !acts {
 			mux.Handle(r.method+" "+below+r.path, s.answering(r.do))
@@ -148,4 +156,41 @@ func (s *Server) register(mux *http.ServeMux, below string, routes []route) {
 			do.ServeHTTP(w, r)
 		})
 	}
+}
+
+// noRoute is the answer to a request that no operation takes: its path may have other methods.
+func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
+	var methods []string
+	for _, known := range s.known {
+		if !known.has(r.URL.EscapedPath()) {
+			continue
+		}
+		if methods = append(methods, known.method); known.method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	if len(methods) == 0 {
+		return fault(http.StatusNotFound, "no_route", "There is no such path", "GET /api/v1/openapi.json lists the paths")
+	}
+	slices.Sort(methods)
+	allow := strings.Join(slices.Compact(methods), ", ")
+	p := fault(http.StatusMethodNotAllowed, "wrong_method", "The path has no such method", "the methods of this path are %s", allow)
+	p.header = map[string]string{"Allow": allow}
+	return p
+}
+
+// has reports whether the path of a request, which is escaped, is one of the route's.
+func (r *route) has(path string) bool {
+	want, got := strings.Split(r.path, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(want, got, func(want, got string) bool {
+		name, verb, acts := strings.Cut(want, "}:")
+		switch {
+		case !strings.HasPrefix(want, "{"):
+			return want == got
+		case acts:
+			id, found := strings.CutSuffix(got, ":"+verb)
+			return found && id != ""
+		}
+		return got != "" && !(name == "{id}" && strings.Contains(got, ":")) // what acts on a run has its own routes
+	})
 }

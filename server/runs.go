@@ -53,7 +53,7 @@ func (s *Server) session(ctx context.Context, id string, recent int) (session.Se
 	got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id,
 		NumRecentEvents: recent})
 	if err != nil {
-		return nil, err
+		return nil, noRun(id, err)
 	}
 	return got.Session, nil
 }

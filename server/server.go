@@ -87,6 +87,7 @@ type Server struct {
 	sup      *supervisor.Supervisor
 	folder   *folder
 	handler  http.Handler
+	known    []route // that the handler has, with their whole paths
 	http     *http.Server
 	cookie   string        // what a page has in place of the token, as long as the process lives
 	streams  chan struct{} // a place for each

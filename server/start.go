@@ -64,7 +64,10 @@ func (l *limits) put(p *program.Program) (bool, error) {
 		}
 		p.Timeout, any = &d, true
 	}
-	if l.MaxModelCalls != 0 {
+	if l.MaxModelCalls < 0 {
+		return false, bad("limits.max_model_calls is negative")
+	}
+	if l.MaxModelCalls > 0 {
 		p.MaxModelCalls, any = l.MaxModelCalls, true
 	}
 	if b := l.Budget; b != nil {

@@ -30,10 +30,7 @@ type runsFlags struct {
 }
 
 // statuses are what --status takes.
-var statuses = []string{
-	string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting),
-	string(mark.RunCompleted), string(mark.RunFailed), string(mark.RunCanceled), runlog.StatusInterrupted, runlog.StatusNotBegun,
-}
+var statuses = runlog.AllStatuses()
 
 func newRuns(e *term.Env) *cobra.Command {
 	var f runsFlags
