@@ -3,7 +3,8 @@
 // Problem is an answer of the server that says what is wrong (RFC 9457).
 class Problem extends Error {
   constructor(status, body) {
-    super(body.detail || body.title || `HTTP ${status}`)
+    const { title, detail } = body
+    super(title && detail && title !== detail ? `${title}: ${detail}` : detail || title || `HTTP ${status}`)
     this.status = status
     this.body = body
     this.problems = body.problems || []
@@ -38,8 +39,9 @@ const json = async (...args) => {
   return answer.status === 204 ? null : answer.json()
 }
 
-// once gives a request a key, so that sending it again does not do it again.
-const once = () => ({ 'Idempotency-Key': crypto.randomUUID() })
+// once gives a request a key, so that sending it again does not do it again. A browser has
+// randomUUID only for https and for its own machine.
+const once = () => ({ 'Idempotency-Key': Array.from(crypto.getRandomValues(new Uint8Array(16)), b => b.toString(16).padStart(2, '0')).join('') })
 const run = id => '/runs/' + encodeURIComponent(id)
 const definition = name => '/definitions/' + encodeURIComponent(name)
 const query = values => {

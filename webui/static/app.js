@@ -1,5 +1,5 @@
 import { html, render, signal, useEffect, useState, useKeys, singleKeys, setSingleKeys } from './ui.js'
-import { route } from './route.js'
+import { route, decoded } from './route.js'
 import { t, lang, setLang } from './words.js'
 import { api, setToken } from './api.js'
 import { Dialog } from './parts/dialog.js'
@@ -79,6 +79,7 @@ const locked = signal(false)
 export const lock = () => (locked.value = true)
 function Locked() {
   const [value, set] = useState('')
+  const [problem, setProblem] = useState('')
   const send = async e => {
     e.preventDefault()
     setToken(value)
@@ -86,14 +87,16 @@ function Locked() {
       await api.runs({ limit: 1 })
       locked.value = false
       ask()
-    } catch {
-      set('')
+    } catch (e) {
+      if (e.status === 401) set('')
+      setProblem(e.status === 401 ? t('token.wrong') : e.message)
     }
   }
   return html`<main id="main"><form class="panel pad narrowform" onSubmit=${send}>
     <h1>${t('token')}</h1><p class="soft">${t('token.why')}</p>
     <label for="token">${t('token.label')}</label>
-    <input id="token" type="password" autocomplete="current-password" value=${value} onInput=${e => set(e.target.value)} />
+    <input id="token" type="password" autocomplete="current-password" aria-invalid=${!!problem} value=${value} onInput=${e => set(e.target.value)} />
+    ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
     <button class="btn primary">${t('open')}</button>
   </form></main>`
 }
@@ -101,7 +104,7 @@ function Locked() {
 function App() {
   const { path, query } = route.value
   useKeys({ '?': () => (keysOpen.value = true) })
-  const parts = path.split('/').filter(Boolean).map(decodeURIComponent)
+  const parts = path.split('/').filter(Boolean).map(decoded)
   let page = 'runs', shown
   if (locked.value) shown = html`<${Locked} />`
   else if (!parts.length || (parts[0] === 'runs' && parts.length === 1)) shown = html`<${Runs} />`

@@ -2,10 +2,19 @@
 // # what is open in it, such as #4/writer/state.
 import { signal, batch } from './ui.js'
 
+// decoded is what an encoded text says; one that is badly encoded stands for itself.
+export const decoded = text => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
 const read = () => ({
   path: location.pathname,
   query: Object.fromEntries(new URLSearchParams(location.search)),
-  hash: decodeURIComponent(location.hash.slice(1)),
+  hash: decoded(location.hash.slice(1)),
 })
 
 export const route = signal(read())

@@ -93,7 +93,13 @@ export function Definition({ name }) {
   useEffect(() => {
     const wanted = route.value.query.edit
     if (!wanted || !disk) return
-    api.edit(disk.text, [].concat(JSON.parse(wanted))).then(r => setAsking({ change: r.text }), e => setProblem(e.message))
+    let edits
+    try {
+      edits = [].concat(JSON.parse(wanted))
+    } catch {
+      return setProblem(t('change.unread'))
+    }
+    api.edit(disk.text, edits).then(r => setAsking({ change: r.text }), e => setProblem(e.message))
   }, [disk])
 
   const save = async () => {

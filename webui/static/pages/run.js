@@ -23,7 +23,7 @@ function useRun(id) {
     const stop = follow(`/runs/${encodeURIComponent(id)}/view?lang=${lang.value}`, (name, value) => name === 'view' && store.setHead(value), (s, e) => {
       if (s === 'gone' && e?.status === 401) lock()
       else if (s === 'gone') setProblem(e?.message || t('link.gone'))
-      link.value = s === 'done' ? 'idle' : s === 'gone' ? 'off' : s
+      link.value = s === 'done' || s === 'gone' ? 'idle' : s
     })
     return () => {
       stop()

@@ -88,7 +88,7 @@ export function Runs() {
     const stop = api.followRuns(filter, (name, value) => name === 'runs' && take(value), (s, e) => {
       if (s === 'gone' && e?.status === 401) return lock()
       if (s === 'gone') setProblem(e?.message || '')
-      link.value = s === 'gone' ? 'off' : s
+      link.value = s === 'gone' ? 'idle' : s
     })
     // Nothing is streamed to a page that cannot be seen; its title says when a run asks.
     const timer = setInterval(() => document.hidden && api.runs(filter).then(take, () => {}), 10_000)
