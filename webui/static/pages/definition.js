@@ -11,10 +11,14 @@ import { Form } from '../parts/form.js'
 import { Try } from '../parts/try.js'
 import { LinesDiff } from '../parts/lines-diff.js'
 
+// nothing stands for a file that is not there.
+const nothing = { text: '', etag: null }
+
 const draftKey = name => 'draft:' + name
 
 // Definition is a file, as text and as a form. They are one: the form changes the text by edits
-// that keep comments, and shows what the text says.
+// that keep comments, and shows what the text says. Its etag stays that of the file which the draft
+// was made from, until a person has seen what another has changed since.
 export function Definition({ name }) {
   const [disk, setDisk] = useState(null)
   const [text, setText] = useState('')
@@ -31,18 +35,19 @@ export function Definition({ name }) {
     document.title = name + ' · Refrain'
     api.definition(name).then(
       d => {
-        setDisk(d)
-        let kept = localStorage.getItem(draftKey(name))
-        if (kept) kept = JSON.parse(kept)
-        setText(kept && kept.text !== d.text ? kept.text : d.text)
-        if (kept && kept.etag !== d.etag && kept.text !== d.text) setProblem(t('changed.on.disk'))
+        const kept = JSON.parse(localStorage.getItem(draftKey(name)))
+        const draft = kept && kept.text !== d.text
+        setDisk({ text: d.text, etag: draft ? kept.etag : d.etag })
+        setText(draft ? kept.text : d.text)
+        if (draft && kept.etag !== d.etag) setAsking({ theirs: d })
       },
       e => {
-        const kept = localStorage.getItem(draftKey(name))
+        const kept = JSON.parse(localStorage.getItem(draftKey(name)))
         if (e.status === 401) lock()
         else if (e.status === 404 && kept) {
-          setDisk({ text: '', etag: null })
-          setText(JSON.parse(kept).text)
+          setDisk({ text: '', etag: kept.etag })
+          setText(kept.text)
+          if (kept.etag) setAsking({ theirs: nothing })
         } else setProblem(e.message)
       },
     )
@@ -102,22 +107,48 @@ export function Definition({ name }) {
     api.edit(disk.text, edits).then(r => setAsking({ change: r.text }), e => setProblem(e.message))
   }, [disk])
 
-  const save = async () => {
+  // save gives what has kept it from saving. Where another has changed the file, it asks.
+  const save = async (seen = disk.etag) => {
     setBusy(true)
     try {
       await pending.current
       const written = now.current
-      const etag = await api.save(name, written, disk.etag)
-      setDisk({ text: written, etag })
+      try {
+        setDisk({ text: written, etag: await api.save(name, written, seen) })
+      } catch (e) {
+        if (e.status !== 412) throw e
+        const theirs = await current()
+        if (theirs.text !== written) {
+          setDisk({ text: theirs.text, etag: seen })
+          setAsking({ theirs })
+          return t('changed.on.disk')
+        }
+        setDisk(theirs)
+      }
       setProblem('')
       announce(t('saved'))
-      return true
+      return ''
     } catch (e) {
-      setProblem(e.status === 412 ? t('changed.on.disk') : e.message)
-      return false
+      setProblem(e.message)
+      return e.message
     } finally {
       setBusy(false)
     }
+  }
+  // current is the file as it is now.
+  const current = () => api.definition(name).catch(e => {
+    if (e.status === 404) return nothing
+    throw e
+  })
+  // take puts a file in the place of the draft.
+  const take = file => {
+    setAsking(null)
+    setProblem('')
+    setDisk(file)
+    setText(file.text)
+    if (file.etag) return
+    localStorage.removeItem(draftKey(name))
+    go('/definitions')
   }
   useEffect(() => {
     const on = e => {
@@ -139,7 +170,7 @@ export function Definition({ name }) {
     <div class="head"><div><div class="row"><h1>${outline?.title || name}</h1>${dirty ? html`<span class="st off box"><${Icon} name="wait" />${t('draft.kept')}</span>` : html`<span class="st good box"><${Icon} name="ok" />${t('saved')}</span>`}</div>
         <p class="said">${outline?.description || ''}</p></div>
       <div class="acts">${dirty && html`<button class="btn" onClick=${() => setAsking('discard')}>${t('discard')}</button>`}
-        <button class="btn" disabled=${!dirty || busy} title=${dirty ? null : t('nothing.to.save')} onClick=${save}>${t('save')}</button>
+        <button class="btn" disabled=${!dirty || busy} title=${dirty ? null : t('nothing.to.save')} onClick=${() => save()}>${t('save')}</button>
         <button class="btn primary" disabled=${errors.length > 0 || !outline} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : t('run.it')}</button></div></div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem} <button class="btn quiet s" onClick=${() => setProblem('')}>${t('close')}</button></p>`}
     <div class="grid edit">
@@ -158,7 +189,9 @@ export function Definition({ name }) {
         <${Try} text=${text} errors=${errors.length} query=${outline?.query} />
       </div>
     </div>
-    ${asking === 'discard' && html`<${Dialog} title=${t('discard.title')} onClose=${() => setAsking(null)}><p>${t('discard.what')}</p><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn danger" onClick=${() => { setText(disk.text); setAsking(null) }}>${t('discard')}</button></p><//>`}
+    ${asking === 'discard' && html`<${Dialog} title=${t('discard.title')} onClose=${() => setAsking(null)}><p>${t('discard.what')}</p><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn danger" onClick=${() => current().then(take, e => { setAsking(null); setProblem(e.message) })}>${t('discard')}</button></p><//>`}
+    ${asking?.theirs && html`<${Dialog} title=${t('changed.title')} onClose=${() => setAsking(null)}><p>${t(asking.theirs.etag ? 'changed.on.disk' : 'removed.on.disk')}</p><${LinesDiff} before=${asking.theirs.text} after=${text} />
+      <p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn" onClick=${() => take(asking.theirs)}>${t('take.theirs')}</button><button class="btn danger" onClick=${() => { setAsking(null); save(asking.theirs.etag) }}>${t('overwrite')}</button></p><//>`}
     ${asking?.change && html`<${Dialog} title=${t('the.change')} onClose=${() => setAsking(null)}><${LinesDiff} before=${disk.text} after=${asking.change} /><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn primary" onClick=${() => { setText(asking.change); setAsking(null); go('/definitions/' + encodeURIComponent(name), { replace: true }) }}>${t('take.change')}</button></p><//>`}
     ${asking === 'run' && html`<${RunIt} name=${name} outline=${outline} dirty=${dirty} save=${save} onClose=${() => setAsking(null)} />`}
   </main>`
@@ -191,8 +224,9 @@ function RunIt({ name, outline, dirty, save, onClose }) {
   const send = async e => {
     e.preventDefault()
     setBusy(true)
-    if (dirty && !(await save())) return setBusy(false)
     try {
+      const refused = dirty && (await save())
+      if (refused) throw new Error(refused)
       const inputs = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== ''))
       const run = await api.start({ definition: name, input: message || undefined, state: Object.keys(inputs).length ? inputs : undefined })
       go('/runs/' + encodeURIComponent(run.run))

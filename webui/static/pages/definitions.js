@@ -7,6 +7,9 @@ import { Icon } from '../parts/icon.js'
 import { Dialog } from '../parts/dialog.js'
 import { types, typeName, skeletonOf } from '../parts/type.js'
 
+// drafts are the names of the texts that this browser keeps.
+const drafts = () => Object.keys(localStorage).filter(k => k.startsWith('draft:')).map(k => k.slice('draft:'.length)).sort()
+
 const kinds = ['refine', 'fix', 'poll', 'empty']
 
 // Definitions are the files in the server's folder.
@@ -18,18 +21,19 @@ export function Definitions() {
     document.title = t('definitions') + ' · Refrain'
     api.definitions().then(r => setList(r.definitions), e => (e.status === 401 ? lock() : setProblem(e.message)))
   }, [])
+  const unsaved = list ? drafts().filter(name => !list.some(d => d.name === name)) : []
   return html`<main id="main" tabindex="-1">
     <div class="row headrow"><h1>${t('definitions')}</h1><span class="mute">${list && list.length > 0 && t('n.files', { n: list.length })}</span>
       <span class="push"><button class="btn primary" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.loop')}</button></span></div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem}</p>`}
-    ${list && !list.length && html`<section class="panel pad empty"><p>${t('definitions.none')}</p></section>`}
-    ${list?.length > 0 && html`<div class="panel clip"><table class="tbl defs"><caption class="sr">${t('definitions')}</caption>
+    ${list && !list.length && !unsaved.length && html`<section class="panel pad empty"><p>${t('definitions.none')}</p></section>`}
+    ${list?.length + unsaved.length > 0 && html`<div class="panel clip"><table class="tbl defs"><caption class="sr">${t('definitions')}</caption>
       <thead><tr><th scope="col">${t('name')}</th><th scope="col">${t('what.it.is')}</th><th scope="col">${t('problems')}</th><th scope="col"><span class="sr">${t('runs')}</span></th></tr></thead>
-      <tbody>${list.map(d => html`<tr key=${d.name}><td class="s2"><a class="ttl" href=${'/definitions/' + encodeURIComponent(d.name)}>${d.title || d.name}</a> <span class="mono mute small">${d.file}</span></td>
+      <tbody>${unsaved.map(name => html`<tr key=${'draft:' + name}><td class="s2"><a class="ttl" href=${'/definitions/' + encodeURIComponent(name)}>${name}</a></td><td class="soft"></td><td><span class="st off"><${Icon} name="wait" />${t('draft.kept')}</span></td><td></td></tr>`)}${list.map(d => html`<tr key=${d.name}><td class="s2"><a class="ttl" href=${'/definitions/' + encodeURIComponent(d.name)}>${d.title || d.name}</a> <span class="mono mute small">${d.file}</span></td>
         <td class="soft">${d.description}</td>
         <td>${!d.valid ? html`<span class="st bad"><${Icon} name="bang" />${t('n.errors', { n: (d.problems || []).filter(p => p.severity === 'error').length })}</span>` : html`<span class="st good"><${Icon} name="ok" />${t('valid')}</span>`}</td>
         <td class="num"><a href=${'/?definition=' + encodeURIComponent(d.title || d.name)}>${t('runs')}</a></td></tr>`)}</tbody></table></div>`}
-    ${making && html`<${New} taken=${(list || []).map(d => d.name)} onClose=${() => setMaking(false)} />`}
+    ${making && html`<${New} taken=${[...(list || []).map(d => d.name), ...drafts()]} onClose=${() => setMaking(false)} />`}
   </main>`
 }
 
