@@ -205,6 +205,13 @@ func TestAnswerAndFork(t *testing.T) {
 	p.press("Fork")
 	p.until("the fork's page", `location.pathname.startsWith('/runs/') && !location.pathname.endsWith(`+quote(id)+`)`)
 	p.sees("forked from " + id)
+	p.sees("at a limit")
+	p.press("Fork…") // a number has to be one
+	p.until("the dialog", `!!document.querySelector('dialog [name=iteration]')`)
+	for value, refused := range map[string]string{"0": "rangeUnderflow", "1.5": "stepMismatch", "e": "badInput"} {
+		p.fill("After iteration", value)
+		p.until(value+" to be refused", `document.querySelector('dialog [name=iteration]').validity.`+refused)
+	}
 }
 
 // YAML with a mistake is underlined where it is, and mended by its fix; comments stay.
@@ -414,6 +421,9 @@ func TestEveryPage(t *testing.T) {
 	p.sees("at a limit")
 	p.until("the chart", `document.querySelectorAll('.chart g[role=button]').length > 2`)
 	p.accessible("run")
+	p.do(chromedp.EmulateViewport(390, 844))
+	p.until("the switch of the theme on a phone", `document.querySelector('.tools [aria-label="Theme: system"]')?.offsetWidth > 20`)
+	p.do(chromedp.ResetViewport())
 	p.visit("/runs/" + waits)
 	p.sees("May we go on?")
 	p.accessible("question")

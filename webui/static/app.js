@@ -3,6 +3,7 @@ import { route, decoded } from './route.js'
 import { t, lang, setLang } from './words.js'
 import { api, setToken } from './api.js'
 import { Dialog } from './parts/dialog.js'
+import { Icon } from './parts/icon.js'
 import { Runs } from './pages/runs.js'
 import { Run } from './pages/run.js'
 import { Definitions } from './pages/definitions.js'
@@ -47,6 +48,7 @@ function Top({ page }) {
       </button>
       <button
         class="btn quiet s"
+        aria-label=${t('theme') + ': ' + t('theme.' + theme.value)}
         title=${t('theme.next', { theme: t('theme.' + next) })}
         onClick=${() => {
           theme.value = next
@@ -54,7 +56,7 @@ function Top({ page }) {
           applyTheme()
         }}
       >
-        ${t('theme')}: ${t('theme.' + theme.value)}
+        <span class="show-s"><${Icon} name="theme" /></span><span class="hide-s">${t('theme')}: ${t('theme.' + theme.value)}</span>
       </button>
     </span>
   </header>`

@@ -103,7 +103,7 @@ function Ask({ title, what, verb, danger, fields, onSend, onClose }) {
   }
   return html`<${Dialog} title=${title} onClose=${onClose}><form onSubmit=${send}>
     <p>${what}</p>
-    ${(fields || []).map(f => html`<label key=${f.name}>${f.label}<input name=${f.name} value=${values[f.name] ?? ''} placeholder=${f.placeholder || ''} inputmode=${f.number ? 'decimal' : null} onInput=${e => setValues({ ...values, [f.name]: e.target.value })} /></label>`)}
+    ${(fields || []).map(f => html`<label key=${f.name}>${f.label}<input name=${f.name} value=${values[f.name] ?? ''} placeholder=${f.placeholder || ''} type=${f.number ? 'number' : 'text'} min=${f.number ? 1 : null} step=${f.number ? 1 : null} onInput=${e => setValues({ ...values, [f.name]: e.target.value })} /></label>`)}
     ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
     <p class="row acts"><button type="button" class="btn" autofocus onClick=${onClose}>${t('back')}</button><button class=${danger ? 'btn danger' : 'btn primary'} disabled=${busy}>${verb}</button></p>
   </form><//>`

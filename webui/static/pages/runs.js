@@ -21,6 +21,9 @@ const asked = {
 // shown is a row in the words of the page.
 const shown = r => ({ ...r, id: r.run, status: r.status === 'waiting' ? 'asks' : r.status === 'completed' && limits.includes(r.stop_reason) ? 'limit' : r.status === 'not_begun' ? 'pending' : r.status, live: r.status === 'running' })
 
+// most is how many runs the server sends at once.
+const most = 500
+
 const filters = Object.keys(asked)
 
 // options are the values that the rows have, and the one that is chosen.
@@ -78,6 +81,21 @@ export function Runs() {
   const [limit, setLimit] = useState(50)
   const [at, setAt] = useState(-1)
   const search = useRef()
+  // Each text that is searched for is a stream of its own: it waits for a pause in the typing.
+  const [typed, setTyped] = useState(q.q || '')
+  const pause = useRef()
+  const type = text => {
+    setTyped(text)
+    clearTimeout(pause.current)
+    pause.current = setTimeout(() => {
+      pause.current = undefined
+      setQuery({ q: text })
+    }, 250)
+  }
+  useEffect(() => () => clearTimeout(pause.current), [])
+  useEffect(() => {
+    if (!pause.current) setTyped(q.q || '')
+  }, [q.q])
   const filter = { ...asked[q.status || 'all'], definition: q.definition, q: q.q, limit, scores: 1, ...(q.reason && { stop_reason: q.reason }) }
   const key = JSON.stringify(filter)
   useEffect(() => {
@@ -125,7 +143,7 @@ export function Runs() {
       <select id="by-definition" value=${q.definition || ''} onChange=${e => setQuery({ definition: e.target.value })}><option value="">${t('all.definitions')}</option>${names.map(d => html`<option key=${d} value=${d} selected=${d === q.definition}>${d}</option>`)}</select>
       <label class="sr" for="by-reason">${t('reason')}</label>
       <select id="by-reason" value=${q.reason || ''} onChange=${e => setQuery({ reason: e.target.value })}><option value="">${t('any.reason')}</option>${reasons.map(r => html`<option key=${r} value=${r} selected=${r === q.reason}>${t('reason.' + r)}</option>`)}</select>
-      <div class="search push"><${Icon} name="find" /><label class="sr" for="search">${t('search')}</label><input id="search" ref=${search} type="search" placeholder=${t('search.in')} value=${q.q || ''} onInput=${e => setQuery({ q: e.target.value })} onKeyDown=${e => e.key === 'Escape' && e.target.blur()} /><kbd>/</kbd></div>
+      <div class="search push"><${Icon} name="find" /><label class="sr" for="search">${t('search')}</label><input id="search" ref=${search} type="search" placeholder=${t('search.in')} value=${typed} onInput=${e => type(e.target.value)} onKeyDown=${e => e.key === 'Escape' && e.target.blur()} /><kbd>/</kbd></div>
     </div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem}</p>`}
     ${page && !runs.length && html`<section class="panel pad empty"><p>${q.status || q.q || q.definition || q.reason ? t('runs.none.match') : t('runs.none')}</p>
@@ -134,7 +152,7 @@ export function Runs() {
       <thead><tr><th scope="col">${t('status')}</th><th scope="col">${t('run')}</th><th scope="col" class="num">${t('iteration')}</th><th scope="col" class="num">${t('best')}</th><th scope="col">${t('score')}</th><th scope="col">${t('why')}</th><th scope="col" class="num">${t('active')}</th><th scope="col" class="num">${t('started')}</th></tr></thead>
       <tbody>${parts.map(([day, list]) => html`<tr class="grp" key=${'g' + day}><td colspan="8">${day}</td></tr>${list.map(r => html`<${Row} key=${r.id} run=${r} focused=${flat[at]?.id === r.id} onFocus=${() => setAt(flat.indexOf(r))} />`)}`)}</tbody></table></div>
       <div class="row below"><span class="mute">${t('n.runs', { n: runs.length })}</span>
-        ${page.next && html`<button class="btn s" onClick=${() => setLimit(limit + 50)}>${t('more.50')}</button>`}
+        ${page.next && (limit < most ? html`<button class="btn s" onClick=${() => setLimit(limit + 50)}>${t('more.50')}</button>` : html`<span class="mute">${t('more.search')}</span>`)}
         <span class="push mute small hide-s"><kbd>J</kbd> <kbd>K</kbd> ${t('keys.move')} · <kbd>Enter</kbd> ${t('keys.open')} · <kbd>/</kbd> ${t('keys.search')}</span></div>`}
   </main>`
 }

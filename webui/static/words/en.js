@@ -85,6 +85,7 @@ export default {
   'n.notes': ['{n} note', '{n} notes'],
   'n.unknown': ['{n} unknown', '{n} unknown'],
   'more.50': 'Show 50 more',
+  'more.search': 'There are older ones, which a search or a filter finds.',
   now: 'Now',
   run: 'Run',
   iteration: 'Iteration',

@@ -85,6 +85,7 @@ export default {
   'n.notes': ['{n} aviso', '{n} avisos'],
   'n.unknown': ['{n} desconhecida', '{n} desconhecidas'],
   'more.50': 'Mostrar mais 50',
+  'more.search': 'Há outras mais antigas, que uma busca ou um filtro encontra.',
   now: 'Agora',
   run: 'Execução',
   iteration: 'Iteração',
