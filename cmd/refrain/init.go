@@ -68,6 +68,9 @@ The templates:
 			if len(args) > 0 {
 				dir = args[0]
 			}
+			if ext := strings.ToLower(filepath.Ext(dir)); ext == ".yaml" || ext == ".yml" {
+				return fmt.Errorf("%s is the name of a file: give the folder that loop.yaml is to be in", dir)
+			}
 			files, err := s.files()
 			if err == nil {
 				err = writeStarter(dir, files)
