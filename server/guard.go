@@ -32,7 +32,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		if trustworthy(r) {
+			h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		}
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("X-Frame-Options", "DENY")
 		if closed(r) {
@@ -64,7 +66,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 // open reports whether a request needs no token: the page itself has nothing to hide, and whoever
 // watches over the server asks how it is.
 func (s *Server) open(r *http.Request) bool {
-	return s.cfg.Token == "" || !closed(r) || r.URL.Path == "/api/v1/login"
+	return s.cfg.Token == "" || !closed(r)
 }
 
 // closed reports whether a request is for the API, or for a client of MCP.
@@ -72,53 +74,41 @@ func closed(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == mcpPath
 }
 
-// named reports whether the server has the name that a request is for.
-func (s *Server) named(host string) bool {
+// trustworthy reports whether a browser takes the page's origin for safe: it is reached by TLS, if only
+// up to a proxy, or on this machine. Elsewhere Chromium calls an opener policy an error.
+func trustworthy(r *http.Request) bool {
+	host := hostname(r.Host)
+	addr, err := netip.ParseAddr(host)
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" || host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// hostname is a Host without its port, in lower case.
+func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// named reports whether the server has the name that a request is for.
+func (s *Server) named(host string) bool {
+	host = hostname(host)
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.IsLoopback() || s.cfg.AnyAddress || slices.Contains(s.cfg.Hosts, host)
 	}
 	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// proven reports whether a request has the token, or the cookie that the page got for it.
+// proven reports whether a request has the token.
 func (s *Server) proven(r *http.Request) bool {
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return same(token, s.cfg.Token)
-	}
-	cookie, err := r.Cookie(cookieName)
-	return err == nil && same(cookie.Value, s.cookie)
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	return ok && strings.EqualFold(scheme, "Bearer") && same(token, s.cfg.Token)
 }
 
 // same compares two secrets in a time that says nothing about them.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
-}
-
-const cookieName = "refrain"
-
-// login gives the page a cookie for the token: an EventSource cannot send headers.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
-	var req struct {
-		Token string `json:"token"`
-	}
-	if err := s.read(w, r, &req); err != nil {
-		return err
-	}
-	if s.cfg.Token != "" && !same(req.Token, s.cfg.Token) {
-		s.cfg.Log.Warn("a wrong token was given", "from", r.RemoteAddr)
-		return fault(http.StatusUnauthorized, "no_token", "The token is missing or wrong", "")
-	}
-	if s.cfg.Token != "" {
-		http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.cookie, Path: "/",
-			HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
 // bodyTime is how long the body of a request may take.

@@ -51,7 +51,6 @@ var v1 = []route{
 	{"POST", "/runs:backtest", (*Server).backtest},
 	{"GET", "/runs:backtest", (*Server).study},
 
-	{"POST", "/login", (*Server).login},
 	{"GET", "/server", (*Server).about},
 	{"GET", "/openapi.json", (*Server).openAPI},
 }
@@ -115,7 +114,7 @@ func (s *Server) routes() http.Handler {
 func looking() []route {
 	all := slices.Clone(v1)
 	for i, r := range all {
-		if r.method != "GET" && r.path != "/login" && r.path != "/runs:backtest" {
+		if r.method != "GET" && r.path != "/runs:backtest" {
 			all[i].do = (*Server).onlyRead
 		}
 	}

@@ -5,7 +5,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -89,7 +88,6 @@ type Server struct {
 	handler  http.Handler
 	known    []route // that the handler has, with their whole paths
 	http     *http.Server
-	cookie   string        // what a page has in place of the token, as long as the process lives
 	streams  chan struct{} // a place for each
 	tries    chan struct{} // a place for each
 	prompts  chan struct{} // a place for each that is rebuilt
@@ -135,7 +133,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost), began: time.Now(),
-		cookie: rand.Text(), closing: make(chan struct{}), feeds: make(map[string]*feed),
+		closing: make(chan struct{}), feeds: make(map[string]*feed),
 	}
 	s.list, s.outgoing = newBoard(s), transport(&cfg)
 	if s.folder, err = openFolder(cfg.Dir); err != nil {
