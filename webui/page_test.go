@@ -422,7 +422,10 @@ func TestEveryPage(t *testing.T) {
 	p.until("the chart", `document.querySelectorAll('.chart g[role=button]').length > 2`)
 	p.accessible("run")
 	p.do(chromedp.EmulateViewport(390, 844))
-	p.until("the switch of the theme on a phone", `document.querySelector('.tools [aria-label="Theme: system"]')?.offsetWidth > 20`)
+	p.until("the switches of language and theme in one line on a phone", `(() => {
+		const [language, theme] = ['.tools [lang]', '.tools [aria-label="Theme: system"]'].map(n => document.querySelector(n).getBoundingClientRect())
+		return theme.width >= 24 && theme.top === language.top && theme.right <= 390
+	})()`)
 	p.do(chromedp.ResetViewport())
 	p.visit("/runs/" + waits)
 	p.sees("May we go on?")
@@ -438,6 +441,7 @@ func TestEveryPage(t *testing.T) {
 	p.sees("Before it runs")
 	p.accessible("definition")
 	p.press("Português")
+	p.accessible("portuguese")
 	p.sees("Definições")
 	p.visit("/runs/" + id)
 	p.sees("Por que parou")
