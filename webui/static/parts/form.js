@@ -37,6 +37,10 @@ const fields = async () => {
 // examples are the fields that show one while they are empty.
 const examples = ['name', 'display_name', 'description', 'goal', 'instructions', 'model', 'color', 'output_key']
 
+// labelled are the fields that have a label in each language; the others are called as in the text.
+const labelled = new Set([...first, ...stops, ...Object.values(usual).flat()])
+const labelOf = name => (labelled.has(name) ? t('label.' + name) : name.replaceAll('_', ' '))
+
 const path = (at, field) => (at ? `${at}.${field}` : field)
 
 // Form is the definition as fields. Each change becomes an edit of the text.
@@ -102,7 +106,7 @@ function Field({ agent, name, all, problems, edit, goto }) {
   const described = [`${id}-doc`, mine.length && `${id}-bad`].filter(Boolean).join(' ')
   const write = v => (v !== '' ? edit([set(f, at, v)]) : value !== undefined && edit([{ op: 'remove', path: at }]))
   const isMap = value !== null && typeof value === 'object' && !Array.isArray(value)
-  return html`<label for=${id}>${name.replaceAll('_', ' ')}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} value=${value} bad=${bad} described=${described} write=${write} /><span id=${id + '-doc'} class="doc">${f.doc}</span>
+  return html`<label for=${id}>${labelOf(name)}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} value=${value} bad=${bad} described=${described} write=${write} /><span id=${id + '-doc'} class="doc">${labelOf(name) !== name.replaceAll('_', ' ') && html`<code>${name}</code> `}${f.doc}</span>
     ${mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}
     ${within && (isMap || value === undefined || (f.short && typeof value !== 'object')) && html`<${Parts} f=${f} agent=${agent} at=${at} id=${id} value=${isMap || value === undefined ? value : { [f.short]: value }} open=${isMap} edit=${edit} />`}</div>`
 }
@@ -114,7 +118,7 @@ function Parts({ f, agent, at, id, value, open, edit }) {
     if (v !== '') return edit([{ op: 'fix', path: agent.name, name: `${f.name}.${p.name}`, value: p.text && !/^[A-Za-z_]\w*$/.test(v) ? JSON.stringify(v) : v }])
     if (value?.[p.name] !== undefined) edit([{ op: 'remove', path: Object.keys(value).length === 1 ? at : `${at}.${p.name}` }])
   }
-  const named = f.name.replaceAll('_', ' ')
+  const named = labelOf(f.name)
   return html`<details class="more" open=${open}><summary>${t('parts.of', { name: named })}</summary><div class="fields" role="group" aria-label=${named}>${f.parts.map(p => html`<label key=${p.name} for=${`${id}-${p.name}`}>${p.name.replaceAll('_', ' ')}${p.needed ? ' *' : ''}</label>
     <div class="ctl" key=${p.name + '-ctl'}><${Control} spec=${p} id=${`${id}-${p.name}`} value=${value?.[p.name]} described=${`${id}-${p.name}-doc`} write=${v => write(p, v)} /><span id=${`${id}-${p.name}-doc`} class="doc">${p.doc}</span></div>`)}</div></details>`
 }
