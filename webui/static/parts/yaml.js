@@ -40,7 +40,10 @@ export function Yaml({ text, problems, onChange, onCursor, label, handle }) {
     while (from < end && old[from] === text[from]) from++
     let a = old.length, b = text.length
     while (a > from && b > from && old[a - 1] === text[b - 1]) a--, b--
+    // It is told to nobody: told late, it would undo what has been written since, in turns for ever.
+    now.current.quiet = true
     v.dispatch({ changes: { from, to: a, insert: text.slice(from, b) } })
+    now.current.quiet = false
   }, [text])
   useEffect(() => {
     if (view.current) load().then(cm => view.current && show(cm, view.current, problems))
@@ -148,7 +151,7 @@ function editor(cm, root, text, label, now) {
         ...cm.completionKeymap, ...cm.lintKeymap, ...cm.searchKeymap, ...cm.historyKeymap, ...cm.foldKeymap, cm.indentWithTab, ...cm.defaultKeymap,
       ]),
       cm.EditorView.updateListener.of(u => {
-        if (u.docChanged) now.current.onChange(u.state.doc.toString())
+        if (u.docChanged && !now.current.quiet) now.current.onChange(u.state.doc.toString())
         if (u.docChanged || u.selectionSet) {
           const pos = u.state.selection.main.head
           const line = u.state.doc.lineAt(pos)
