@@ -94,7 +94,7 @@ rehearsal/internal/study: definition expr loop model/scripted session session/ma
 rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
 rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
-server: agent artifact budget definition definition/edit definition/form definition/program internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
+server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
