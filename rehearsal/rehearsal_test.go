@@ -53,8 +53,8 @@ func results(r *rehearsal.Report) []string {
 	return all
 }
 
-// X1: these loops with every fault. They were examples once; those that there are now,
-// TestAdviceCanBeTaken looks at. The short form rehearses only the first of them twice.
+// X1: every fault is injected into these loops, which were examples once. TestAdviceCanBeTaken looks at
+// the examples of today. The short form rehearses only the first of them twice.
 func TestExamples(t *testing.T) {
 	for i, tt := range []struct {
 		example string

@@ -114,7 +114,8 @@ func TestDeathAtACommit(t *testing.T) {
 	t.Logf("%d deaths", points)
 }
 
-// death is the moment at which a process dies: at a commit, or at the first commit after so many payments.
+// death is the moment at which a process dies: at its nth commit, or at the first commit after its nth
+// payment.
 type death struct {
 	commit, payment int
 	lost            bool // what was to be committed

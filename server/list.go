@@ -162,7 +162,8 @@ func (f *filter) mayHave(one session.Session) bool {
 }
 
 func (f *filter) has(row *runlog.Row) bool {
-	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) && (len(f.reasons) == 0 || slices.Contains(f.reasons, row.StopReason))
+	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) &&
+		(len(f.reasons) == 0 || slices.Contains(f.reasons, row.StopReason))
 }
 
 // board is the list of runs for all who watch it: the store is read once for all of them, and so is
@@ -186,7 +187,10 @@ type board struct {
 }
 
 func newBoard(s *Server) *board {
-	return &board{s: s, rows: make(map[string]*kept), pages: make(map[string]shown), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	return &board{
+		s: s, rows: make(map[string]*kept), pages: make(map[string]shown), wake: make(chan struct{}, 1),
+		changed: make(chan struct{}),
+	}
 }
 
 // join begins to watch; leave ends it.
@@ -326,7 +330,7 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 	return []byte(masked(string(text))), err
 }
 
-// kept is the row of a run as it was when its log had so many events.
+// kept is the row of a run. It is right until the run has another last event than seq.
 type kept struct {
 	row     *runlog.Row
 	seq     int64
@@ -340,6 +344,17 @@ type drawnRow struct {
 	*runlog.Row
 	Scores []drawnScore `json:"scores,omitzero"`
 	Target *float64     `json:"target,omitzero"`
+}
+
+// rowOf is the row of a run as it is now.
+func (b *board) rowOf(ctx context.Context, one session.Session) (*runlog.Row, error) {
+	b.making.Lock()
+	defer b.making.Unlock()
+	k, err := b.row(ctx, one, false, 0)
+	if err != nil {
+		return nil, err
+	}
+	return k.row, nil
 }
 
 // row is the row of a run: the one that there is, if the run has not changed.

@@ -29,7 +29,7 @@ type (
 		Status     string `json:"status,omitempty" jsonschema:"only runs with this status: running, waiting, paused, completed, failed, canceled or interrupted"`
 		Definition string `json:"definition,omitempty" jsonschema:"only runs of the definition with this name"`
 		Text       string `json:"text,omitempty" jsonschema:"only runs with this in their ID, name or error"`
-		Limit      int    `json:"limit,omitempty" jsonschema:"at most so many; the default is 50, the most 500"`
+		Limit      int    `json:"limit,omitempty" jsonschema:"the most runs to list, at most 500; the default is 50"`
 		After      string `json:"after,omitempty" jsonschema:"what next was in the answer before"`
 	}
 	runArgs struct {
@@ -57,7 +57,7 @@ type (
 	}
 	resumeArgs struct {
 		Run           string `json:"run" jsonschema:"the ID of the run"`
-		AddIterations uint   `json:"add_iterations,omitempty" jsonschema:"so many more iterations than the limit allowed"`
+		AddIterations uint   `json:"add_iterations,omitempty" jsonschema:"how many iterations to add to the limit"`
 		Limits        limits `json:"limits,omitzero" jsonschema:"limits in place of those that the run has"`
 		Retry         bool   `json:"retry,omitempty" jsonschema:"try the failed step of a failed run again"`
 		Definition    string `json:"definition,omitempty" jsonschema:"the name of a definition for the rest of the run"`
@@ -186,8 +186,10 @@ func (t *toldDefinitions) text() string {
 		if d.Description != "" {
 			b.WriteString(": " + d.Description)
 		}
-		for i, in := range d.Inputs {
-			b.WriteString(map[bool]string{true: "; inputs: ", false: ", "}[i == 0] + in.Name + " (" + string(in.Type))
+		sep := "; inputs: "
+		for _, in := range d.Inputs {
+			b.WriteString(sep + in.Name + " (" + string(in.Type))
+			sep = ", "
 			if in.Required {
 				b.WriteString(", required")
 			}

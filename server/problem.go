@@ -113,7 +113,7 @@ func masked(text string) string {
 	return credential.WithoutTokens(text, "[secret]")
 }
 
-// noRun is err, or if it says that there is no such run, a problem with the run's ID.
+// noRun names the run in an error that says that there is no such run. Other errors it returns as they are.
 func noRun(id string, err error) error {
 	if !errors.Is(err, session.ErrNotFound) && !errors.Is(err, supervisor.ErrNotFound) {
 		return err

@@ -123,7 +123,7 @@ func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
 		if run == nil || run.Status != mark.RunCompleted {
 			continue
 		}
-		row, err := runlog.RowOf(r.Context(), s.cfg.Service, one, s.cfg.Dead)
+		row, err := s.list.rowOf(r.Context(), one)
 		if errors.Is(err, session.ErrNotFound) {
 			continue
 		}

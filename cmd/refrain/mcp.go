@@ -5,9 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,16 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/server"
 )
 
-// mcpFlags are the flags of refrain mcp.
-type mcpFlags struct {
-	dir, store        string
-	grace             time.Duration
-	maxRuns           int
-	commands, private bool
-}
-
 func newMCP(e *term.Env) *cobra.Command {
-	var f mcpFlags
+	var f servedFlags
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Run definitions as tools of a coding agent (MCP)",
@@ -43,38 +33,27 @@ refrain mcp or refrain serve is started again with the same store.`,
   {"mcpServers": {"refrain": {"command": "refrain", "args": ["mcp", "--dir", "loops"]}}}`,
 		Args: term.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkGrace(f.grace); err != nil {
-				return err
-			}
-			if err := checkMaxRuns(f.maxRuns); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			return serveMCP(cmd.Context(), e, f)
 		},
 	}
 	cmd.SetFlagErrorFunc(term.ValueError)
-	fl := cmd.Flags()
-	fl.StringVar(&f.dir, "dir", ".", "`folder` of the definitions, in which their commands run")
-	runstore.Flag(fl, &f.store)
-	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
-	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that the client sends start programs")
-	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
-	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when the client leaves")
+	f.add(cmd.Flags(), "the client sends", "the client leaves")
 	return cmd
 }
 
-func serveMCP(ctx context.Context, e *term.Env, f mcpFlags) error {
+func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
 	s, err := runstore.MakeStock(ctx, e, f.store, "")
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if err := os.Chdir(f.dir); err != nil { // what definitions name is relative to their folder
-		return term.UsageError(fmt.Errorf("--dir: %w", err))
+	cfg, err := f.config(e, s)
+	if err != nil {
+		return err
 	}
-	cfg := s.Serving(e)
-	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
-	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))
 	srv, err := server.New(cfg)
 	if err != nil {
 		return term.Failure(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/runstore"
 	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
@@ -22,12 +23,18 @@ import (
 
 // serveFlags are the flags of refrain serve.
 type serveFlags struct {
-	dir, store, addr, token string
-	hosts                   []string
-	grace                   time.Duration
-	maxRuns                 int
-	open                    bool
-	commands, private       bool
+	servedFlags
+	addr, token string
+	hosts       []string
+	open        bool
+}
+
+// servedFlags are those of refrain serve and refrain mcp: what is served, and what clients may do.
+type servedFlags struct {
+	dir, store        string
+	grace             time.Duration
+	maxRuns           int
+	commands, private bool
 }
 
 const defaultAddr = "127.0.0.1:8080"
@@ -56,10 +63,7 @@ server is started again. The second Ctrl-C cuts these steps off.`,
   REFRAIN_TOKEN=$(openssl rand -hex 20) refrain serve --addr 0.0.0.0:8080`,
 		Args: term.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkGrace(f.grace); err != nil {
-				return err
-			}
-			if err := checkMaxRuns(f.maxRuns); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			return serve(cmd.Context(), e, f)
@@ -67,17 +71,12 @@ server is started again. The second Ctrl-C cuts these steps off.`,
 	}
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	fl.StringVar(&f.dir, "dir", ".", "`folder` of the definitions, in which their commands run")
-	runstore.Flag(fl, &f.store)
+	f.add(fl, "clients send", "the server stops")
 	fl.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 is any free one")
 	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN)")
 	fl.StringArrayVar(&f.hosts, "host", nil, "one more `name` under which browsers reach the server; repeat the flag for "+
 		"more names")
-	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
 	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
-	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that clients send start programs")
-	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
-	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when the server stops")
 	return cmd
 }
 
@@ -97,14 +96,12 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		return err
 	}
 	defer s.Close()
-	if err := os.Chdir(f.dir); err != nil { // what definitions name is relative to their folder
-		return term.UsageError(fmt.Errorf("--dir: %w", err))
+	cfg, err := f.config(e, s)
+	if err != nil {
+		return err
 	}
-	cfg := s.Serving(e)
-	cfg.Dir, cfg.Token, cfg.Hosts, cfg.AnyAddress = ".", f.token, names(host, any, f.hosts), any
-	cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = f.commands, f.private, f.maxRuns
-	cfg.Version, cfg.Page = term.Version(), webui.Handler(webui.Files())
-	cfg.Log = slog.New(slog.NewTextHandler(e.Stderr, nil))
+	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
+	cfg.Page = webui.Handler(webui.Files())
 	srv, err := server.New(cfg)
 	if err != nil {
 		return term.Failure(err)
@@ -131,11 +128,32 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	return untilStopped(ctx, e, srv, served, f.grace)
 }
 
-func checkMaxRuns(n int) error {
-	if n < 0 {
-		return fmt.Errorf("--max-runs %d: give a number of runs, or 0 for no limit", n)
+// add adds the flags. sends and ends say of a client what it sends, and when the command ends.
+func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
+	fl.StringVar(&f.dir, "dir", ".", "`folder` of the definitions, in which their commands run")
+	runstore.Flag(fl, &f.store)
+	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
+	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
+	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
+	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
+}
+
+func (f *servedFlags) check() error {
+	if f.maxRuns < 0 {
+		return fmt.Errorf("--max-runs %d: give a number of runs, or 0 for no limit", f.maxRuns)
 	}
-	return nil
+	return checkGrace(f.grace)
+}
+
+// config goes into the folder of the definitions: what they name is relative to it.
+func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, error) {
+	if err := os.Chdir(f.dir); err != nil {
+		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
+	}
+	cfg := s.Serving(e)
+	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
+	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))
+	return cfg, nil
 }
 
 // untilStopped waits for a signal, or until nobody is served any more, and stops in order.

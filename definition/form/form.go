@@ -77,7 +77,7 @@ type Problem struct {
 	Fixes []Fix  `json:"fixes,omitzero"`
 }
 
-// Fix is a change that solves a problem: Text goes in place of so many characters of a line.
+// Fix is a change that solves a problem: Text replaces Length characters of a line, from Column on.
 type Fix struct {
 	Title  string `json:"title"`
 	Line   int    `json:"line"`

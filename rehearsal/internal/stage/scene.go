@@ -33,7 +33,7 @@ type Scene struct {
 
 	Iterations int   // cut the run off after these iterations of the target, or of any loop if there is no target
 	StateSize  int64 // cut the run off when the state of the target has more bytes
-	LogSize    int64 // cut the run off when its events have about so many bytes; 0 means no limit
+	LogSize    int64 // in bytes, about: a run whose events have more is cut off; 0 means no limit
 
 	mu      sync.Mutex
 	courses map[string]*study.Course // by loop
