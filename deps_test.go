@@ -103,19 +103,20 @@ definition/form: definition definition/internal/... definition/edit
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
 webui:
 server/internal/runpage: loop progress session session/mark
-cmd/refrain: ...
-cmd/refrain/internal/firstgc:
-cmd/refrain/internal/tui: progress loop session
-cmd/refrain/internal/term: definition expr progress
-cmd/refrain/internal/deffile: cmd/refrain/internal/term agent budget definition definition/dialect definition/program session/mark supervisor
-cmd/refrain/internal/graph: cmd/refrain/internal/term definition loop
-cmd/refrain/internal/check: definition progress
-cmd/refrain/internal/backtest: cmd/refrain/internal/term expr loop progress session session/... yaml
-cmd/refrain/internal/doctor: cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore agent definition model model/provider progress session session/... tool/mcptoolset
-cmd/refrain/internal/show: cmd/refrain/internal/term cmd/refrain/internal/runstore expr loop progress runlog runlog/prompt session session/...
-cmd/refrain/internal/events: cmd/refrain/internal/term cmd/refrain/internal/runstore definition/program expr loop progress runlog session session/...
-cmd/refrain/internal/live: cmd/refrain/internal/tui cmd/refrain/internal/term cmd/refrain/internal/deffile cmd/refrain/internal/runstore cmd/refrain/internal/events agent budget definition loop progress runlog session session/... supervisor
-cmd/refrain/internal/runstore: cmd/refrain/internal/term cmd/refrain/internal/deffile artifact artifact/disk definition/program expr memory progress runlog server session session/... supervisor
+cmd/refrain: internal/command
+internal/command: ...
+internal/command/internal/firstgc:
+internal/command/internal/tui: progress loop session
+internal/command/internal/term: definition expr progress
+internal/command/internal/deffile: internal/command/internal/term agent budget definition definition/dialect definition/program session/mark supervisor
+internal/command/internal/graph: internal/command/internal/term definition loop
+internal/command/internal/check: definition progress
+internal/command/internal/backtest: internal/command/internal/term expr loop progress session session/... yaml
+internal/command/internal/doctor: internal/command/internal/term internal/command/internal/deffile internal/command/internal/runstore agent definition model model/provider progress session session/... tool/mcptoolset
+internal/command/internal/show: internal/command/internal/term internal/command/internal/runstore expr loop progress runlog runlog/prompt session session/...
+internal/command/internal/events: internal/command/internal/term internal/command/internal/runstore definition/program expr loop progress runlog session session/...
+internal/command/internal/live: internal/command/internal/tui internal/command/internal/term internal/command/internal/deffile internal/command/internal/runstore internal/command/internal/events agent budget definition loop progress runlog session session/... supervisor
+internal/command/internal/runstore: internal/command/internal/term internal/command/internal/deffile artifact artifact/disk definition/program expr memory progress runlog server session session/... supervisor
 examples/...: ...
 `
 
@@ -142,7 +143,7 @@ func TestPolicy(t *testing.T) {
 		want    []string
 	}{
 		{"loop", []string{"expr"}, nil},
-		{"cmd/refrain", []string{"agent/taskagent", "runner"}, nil},
+		{"internal/command", []string{"agent/taskagent", "runner"}, nil},
 		{"examples/poll", []string{"runner"}, nil},
 		{"definition", []string{"agent", "agent/workflowagents/loopagent", "tool"}, nil},
 		{"loop", []string{"session"}, []string{"loop imports session, which the policy in deps_test.go does not allow"}},

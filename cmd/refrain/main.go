@@ -16,42 +16,9 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
 	"os"
 
-	_ "github.com/refrain-dev/refrain/cmd/refrain/internal/firstgc" // a short command needs no collection
-	"github.com/refrain-dev/refrain/cmd/refrain/internal/term"
+	"github.com/refrain-dev/refrain/internal/command"
 )
 
-func main() {
-	os.Exit(mainCode())
-}
-
-// mainCode is main for tests, which run it in a process of their own.
-func mainCode() int {
-	ctx, stop := term.Interruptible(context.Background())
-	defer stop()
-	return run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
-}
-
-// run is the program, but for its process.
-func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout,
-	stderr io.Writer) int {
-	e := &term.Env{Getenv: getenv, Stdin: stdin, Stdout: term.Readable(stdout), Stderr: term.Readable(stderr), Ctx: ctx}
-	cmd := newRoot(e)
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(ctx)
-	var exit *term.Exit
-	switch {
-	case err == nil:
-		return term.ExitOK
-	case !errors.As(err, &exit):
-		exit = &term.Exit{Code: term.ExitUsage, Err: err}
-	}
-	if exit.Err != nil {
-		term.PrintError(e.Stderr, exit.Err)
-	}
-	return exit.Code
-}
+func main() { os.Exit(command.Main()) }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is the command refrain, for the programs that are it: cmd/refrain.
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	_ "github.com/refrain-dev/refrain/internal/command/internal/firstgc" // a short command needs no collection
+	"github.com/refrain-dev/refrain/internal/command/internal/term"
+)
+
+// Main runs the command with the arguments of the process, and returns its exit code.
+func Main() int {
+	ctx, stop := term.Interruptible(context.Background())
+	defer stop()
+	return run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// run is the program, but for its process.
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout,
+	stderr io.Writer) int {
+	e := &term.Env{Getenv: getenv, Stdin: stdin, Stdout: term.Readable(stdout), Stderr: term.Readable(stderr), Ctx: ctx}
+	cmd := newRoot(e)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	var exit *term.Exit
+	switch {
+	case err == nil:
+		return term.ExitOK
+	case !errors.As(err, &exit):
+		exit = &term.Exit{Code: term.ExitUsage, Err: err}
+	}
+	if exit.Err != nil {
+		term.PrintError(e.Stderr, exit.Err)
+	}
+	return exit.Code
+}
