@@ -144,7 +144,7 @@ func (c *cluster) counted(id string) {
 	}
 }
 
-// A run is paused and resumed, and a worker that stops hands it to another one.
+// E5, G8: a run is paused and resumed, and a worker that stops hands it to another one.
 func TestPauseAndHandOver(t *testing.T) {
 	c := newCluster(t)
 	stop := c.worker("one")
@@ -160,7 +160,7 @@ func TestPauseAndHandOver(t *testing.T) {
 	c.keep(id, "handed")
 }
 
-// A workflow that is canceled cancels its run.
+// E5: a workflow that is canceled cancels its run.
 func TestCancel(t *testing.T) {
 	c := newCluster(t)
 	c.worker("one")
@@ -176,7 +176,7 @@ func TestCancel(t *testing.T) {
 	c.keep(id, "canceled")
 }
 
-// A worker is killed, several times; the run goes on with another one, and its result is that of a run
+// G7, G8: a worker is killed, several times; the run goes on with another one, and its result is that of a run
 // which nobody has touched.
 func TestWorkersAreKilled(t *testing.T) {
 	c := newCluster(t)

@@ -27,7 +27,10 @@ import (
 	"github.com/refrain-dev/refrain/temporal"
 )
 
-var update = flag.Bool("update", false, "write the histories in testdata")
+var (
+	update = flag.Bool("update", false, "write the histories in testdata")
+	seed   = flag.Uint64("seed", 1, "pause the examples after other steps")
+)
 
 // The test binary is the worker too, in a process that can be killed.
 func TestMain(m *testing.M) {

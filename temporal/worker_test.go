@@ -188,7 +188,7 @@ func TestDrive(t *testing.T) {
 	}
 }
 
-// What a person wanted after the event that the workflow knows of stands: a second attempt does not
+// E5: what a person wanted after the event that the workflow knows of stands: a second attempt does not
 // continue what was paused after the first one. Whoever asks for it later has it continued.
 func TestAttemptDoesNotOverrideAPause(t *testing.T) {
 	o := newOffice(t)
@@ -227,7 +227,7 @@ func TestAttemptDoesNotOverrideAPause(t *testing.T) {
 	}
 }
 
-// A worker that stops hands its runs over; when its grace ends it cuts off their steps, which another
+// G8: a worker that stops hands its runs over; when its grace ends it cuts off their steps, which another
 // worker repeats.
 func TestStop(t *testing.T) {
 	o := newOffice(t, func(c *temporal.Config) { c.Grace = time.Millisecond })
