@@ -41,6 +41,9 @@ type Summary struct {
 	Waits []mark.Question `json:"waits,omitempty"`
 	// Parent is the run from which this one was forked; nil if none.
 	Parent *mark.RunParent `json:"parent,omitempty"`
+	// Driver and HandOver are those of [mark.Run].
+	Driver   string `json:"driver,omitempty"`
+	HandOver bool   `json:"hand_over,omitempty"`
 
 	asked []asked
 	owned bool // somebody writes down how the run as a whole has ended
@@ -136,6 +139,9 @@ func (s *Summary) add(ev *session.Event) {
 
 // run takes a mark of the run as a whole.
 func (s *Summary) run(ev *session.Event) {
+	if r := runIn(ev); r != nil {
+		s.Driver, s.HandOver = r.Driver, r.HandOver
+	}
 	switch m := ev.Mark; m.Kind {
 	case mark.KindRunStarted:
 		s.owned = true

@@ -20,6 +20,7 @@ type Report struct {
 	Name     string    `json:"name,omitempty"`
 	Status   string    `json:"status"`
 	DrivenBy string    `json:"driven_by,omitempty"`
+	Driver   string    `json:"driver,omitempty"` // see [mark.Run]
 	Started  time.Time `json:"started,omitzero"`
 	Updated  time.Time `json:"updated,omitzero"`
 	// Seconds is the time in which the run was active.
@@ -71,7 +72,7 @@ func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string
 func Tell(id string, sum *progress.Summary, live *progress.Live, sees *progress.Watch) *Report {
 	s := &Report{
 		Run: id, Status: string(sum.Status), Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
-		Waits: sum.Waits, Parent: sum.Parent,
+		Waits: sum.Waits, Parent: sum.Parent, Driver: sum.Driver,
 		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
 		Summary: sum,
 	}

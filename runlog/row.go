@@ -20,8 +20,10 @@ type Row struct {
 	ID     string `json:"run"`
 	Name   string `json:"name,omitempty"`
 	Status string `json:"status"`
-	// DrivenBy is the process that drives it.
+	// DrivenBy is the process that drives it, and Driver what decides which process does: see
+	// [mark.Run].
 	DrivenBy  string    `json:"driven_by,omitempty"`
+	Driver    string    `json:"driver,omitempty"`
 	Iteration int       `json:"iteration,omitempty"`
 	Score     *float64  `json:"score,omitempty"`
 	Started   time.Time `json:"started,omitzero"`
@@ -84,7 +86,7 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 	if r := session.RunOf(got.Session); r != nil {
 		row.Name, row.Started = cmp.Or(r.Name, row.Name), r.Started
 		row.StopReason, row.Error = cmp.Or(r.Stop, row.StopReason), cmp.Or(r.Error, row.Error)
-		row.Deadline, row.Parent, by = r.Deadline, r.Parent, r.Status
+		row.Deadline, row.Parent, row.Driver, by = r.Deadline, r.Parent, r.Driver, r.Status
 	}
 	if by != mark.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
 		row.StopReason = "" // the loop was only left for now

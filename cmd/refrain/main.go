@@ -21,4 +21,4 @@ import (
 	"github.com/refrain-dev/refrain/internal/command"
 )
 
-func main() { os.Exit(command.Main()) }
+func main() { os.Exit(command.Main(nil)) }

@@ -19,12 +19,13 @@ import (
 
 // answerFlags are the flags of refrain answer.
 type answerFlags struct {
+	clusterFlags
 	store, question, reason, payload string
 	set                              []string
 	goOn                             bool
 }
 
-func newAnswer(e *term.Env) *cobra.Command {
+func newAnswer(e *term.Env, c Cluster) *cobra.Command {
 	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "answer RUN [ANSWER]",
@@ -44,11 +45,15 @@ To say whether a call that was cut off took place, use refrain resolve.`,
 		Args:              term.Args(1, 2),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
 			return f.run(cmd.Context(), e, args[0], args[1:])
 		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
 	fl.StringVar(&f.question, "question", "", "`ID` of the question, if the run asks several")
 	fl.StringVar(&f.reason, "reason", "", "`text` that goes with the answer")
 	fl.StringVar(&f.payload, "payload", "", "`JSON` that goes back to the tool with the confirmation")
@@ -75,7 +80,7 @@ func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer 
 		if a.Value, err = f.value(q, answer); err != nil {
 			return term.UsageError(err)
 		}
-		return give(ctx, e, s, sup, id, q, a, f.goOn)
+		return f.give(ctx, e, s, sup, id, q, a, f.goOn)
 	})
 }
 

@@ -7,10 +7,9 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
-	"github.com/refrain-dev/refrain/supervisor"
 )
 
-func newCancel(e *term.Env) *cobra.Command {
+func newCancel(e *term.Env, c Cluster) *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
@@ -22,13 +21,12 @@ has done: refrain show displays it, and refrain resume can still continue the ru
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.ask(cmd.Context(), e, args[0], func(sup *supervisor.Supervisor, id string) error {
-				return sup.Cancel(cmd.Context(), id, f.reason)
-			})
+			return f.ask(cmd, e, args[0], AskCancel)
 		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 	return cmd
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 )
 
-func newDoctor(e *term.Env) *cobra.Command {
+func newDoctor(e *term.Env, c Cluster) *cobra.Command {
 	var asJSON, ask bool
 	var store string
 	var timeout time.Duration

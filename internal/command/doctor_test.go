@@ -24,7 +24,7 @@ func askDoctor(t *testing.T, vars map[string]string) (code int, checks map[strin
 	t.Helper()
 	t.Chdir(t.TempDir())
 	var stdout, stderr bytes.Buffer
-	code = run(t.Context(), []string{"doctor", "--ask", "--json", "--store", "memory"}, func(name string) string { return vars[name] },
+	code = run(t.Context(), nil, []string{"doctor", "--ask", "--json", "--store", "memory"}, func(name string) string { return vars[name] },
 		strings.NewReader(""), &stdout, &stderr)
 	var report struct{ Checks []found }
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
@@ -104,7 +104,7 @@ func TestDoctorWithAStoreThatIsAway(t *testing.T) {
 	defer hangs.Close()
 	var stdout, stderr bytes.Buffer
 	args := []string{"doctor", "--timeout", "100ms", "--store", "postgres://user:secret-password@" + hangs.Addr().String() + "/runs?sslmode=disable"}
-	code := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
+	code := run(t.Context(), nil, args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	out := stdout.String() + stderr.String()
 	if code != term.ExitFailed || !strings.Contains(out, "it cannot be opened: ") || !strings.Contains(out, "no answer within 100ms") || !strings.Contains(out, "see that the server runs and lets you in") {
 		t.Errorf("exit code %d:\n%s", code, out)

@@ -26,7 +26,7 @@ func TestEveryExampleCanBeDrawn(t *testing.T) {
 	for _, file := range files {
 		for _, format := range []string{"ascii", "mermaid"} {
 			var out, errs bytes.Buffer
-			if code := run(t.Context(), []string{"graph", file, "--format", format}, os.Getenv, strings.NewReader(""), &out, &errs); code != 0 {
+			if code := run(t.Context(), nil, []string{"graph", file, "--format", format}, os.Getenv, strings.NewReader(""), &out, &errs); code != 0 {
 				t.Fatalf("%s: exit code %d: %s", file, code, errs.String())
 			}
 			text := out.String()
@@ -93,7 +93,7 @@ sub_agents:
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"graph", file}, os.Getenv, strings.NewReader(""), &out, &errs); code != 0 {
+	if code := run(t.Context(), nil, []string{"graph", file}, os.Getenv, strings.NewReader(""), &out, &errs); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	checkFrame(t, file, out.String())

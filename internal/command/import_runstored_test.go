@@ -48,7 +48,7 @@ func storedRuns(t *testing.T) map[string]string {
 func cli(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if got := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out, &errs); got != code {
+	if got := run(t.Context(), nil, args, func(string) string { return "" }, strings.NewReader(""), &out, &errs); got != code {
 		t.Fatalf("refrain %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
 	}
 	return out.String(), errs.String()

@@ -17,11 +17,12 @@ import (
 
 // askFlags are the flags of refrain pause and refrain cancel.
 type askFlags struct {
+	clusterFlags
 	store, reason string
 	now           bool
 }
 
-func newPause(e *term.Env) *cobra.Command {
+func newPause(e *term.Env, c Cluster) *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "pause RUN",
@@ -34,28 +35,27 @@ run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return pauseRun(cmd.Context(), e, f, args[0])
+			do := AskPause
+			if f.now {
+				do = AskPauseNow
+			}
+			return f.ask(cmd, e, args[0], do)
 		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 	fl.BoolVar(&f.now, "now", false, "cut off the steps that are running")
 	return cmd
 }
 
-func pauseRun(ctx context.Context, e *term.Env, f askFlags, word string) error {
-	return f.ask(ctx, e, word, func(sup *supervisor.Supervisor, id string) error {
-		if f.now {
-			return sup.PauseNow(ctx, id, f.reason)
-		}
-		return sup.Pause(ctx, id, f.reason)
-	})
-}
-
 // ask has a run asked for something, and waits until it is done.
-func (f *askFlags) ask(ctx context.Context, e *term.Env, word string,
-	ask func(*supervisor.Supervisor, string) error) error {
+func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
+	ctx := cmd.Context()
+	if err := f.here(ctx, e, cmd.Flags()); err != nil {
+		return err
+	}
 	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
 	if err != nil {
 		return err
@@ -66,16 +66,30 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word string,
 		return err
 	}
 	defer sup.Close(ctx)
+	var c ClusterClient
+	driver := ""
+	if f.on {
+		if c, driver, err = f.of(ctx, e, sup, id); err != nil {
+			return err
+		}
+		defer c.Close()
+	}
 	for {
 		held, err := sup.Driver(ctx, id)
 		if err != nil {
 			return term.Failure(err)
 		}
-		if err := ask(sup, id); err != nil {
+		if c != nil {
+			err = c.Ask(ctx, id, driver, ClusterRequest{Do: do, Reason: f.reason})
+		} else {
+			err = f.tell(ctx, sup, id, do)
+		}
+		if err != nil {
 			return term.Failure(err)
 		}
 		if held != nil {
-			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which was told; waiting for the run\n", id, held.Owner)
+			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which was told; waiting for the run\n", id,
+				runstore.OwnerText(held.Owner))
 		}
 		run, err := sup.Wait(ctx, id)
 		if errors.Is(err, supervisor.ErrInterrupted) {
@@ -90,6 +104,17 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word string,
 		}
 		return nil
 	}
+}
+
+// tell asks by way of the store.
+func (f *askFlags) tell(ctx context.Context, sup *supervisor.Supervisor, id, do string) error {
+	switch do {
+	case AskPause:
+		return sup.Pause(ctx, id, f.reason)
+	case AskPauseNow:
+		return sup.PauseNow(ctx, id, f.reason)
+	}
+	return sup.Cancel(ctx, id, f.reason)
 }
 
 // standsNow is how a run stands, in words.

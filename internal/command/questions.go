@@ -71,12 +71,12 @@ func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.
 }
 
 // give gives the answer to the run, and goes on with it if that is wanted.
-func give(ctx context.Context, e *term.Env, s *runstore.Stock, sup *supervisor.Supervisor, id string, q mark.Question,
+func (f *clusterFlags) give(ctx context.Context, e *term.Env, s *runstore.Stock, sup *supervisor.Supervisor, id string, q mark.Question,
 	a mark.Answer, goOn bool) error {
 	if err := q.Check(&a); err != nil {
 		return term.UsageError(err)
 	}
-	open, err := sup.Answer(ctx, id, a)
+	run, open, err := f.answer(ctx, e, sup, id, a)
 	if err != nil {
 		return term.Failure(err)
 	}
@@ -91,8 +91,36 @@ func give(ctx context.Context, e *term.Env, s *runstore.Stock, sup *supervisor.S
 		}
 		return resumeIn(ctx, e, s, resumeFlags{progress: shown, grace: defaultGrace}, id)
 	}
+	if inCluster(&run) {
+		fmt.Fprintf(e.Stderr, "run %s has the answer, and its workers continue it\n", id)
+		return nil
+	}
 	fmt.Fprintf(e.Stderr, "run %s has the answer\n%s\n", id, runstore.HowToResumeIn(ctx, s.Service, id))
 	return nil
+}
+
+// answer gives the answer, by way of the cluster if that is wanted. It returns how the run stood before,
+// and what it asks still.
+func (f *clusterFlags) answer(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string,
+	a mark.Answer) (mark.Run, []mark.Question, error) {
+	st, err := sup.Standing(ctx, id)
+	if err != nil {
+		return st.Run, nil, err
+	}
+	if !f.on {
+		open, err := sup.Answer(ctx, id, a)
+		return st.Run, open, err
+	}
+	c, driver, err := f.of(ctx, e, sup, id)
+	if err != nil {
+		return st.Run, nil, err
+	}
+	defer c.Close()
+	if err := c.Ask(ctx, id, driver, ClusterRequest{Do: AskAnswer, Answer: &a}); err != nil {
+		return st.Run, nil, err
+	}
+	open, err := sup.Questions(ctx, id)
+	return st.Run, open, err
 }
 
 // printQuestions shows what a run asks, and how to answer.

@@ -17,11 +17,12 @@ import (
 
 // resolveFlags are the flags of refrain resolve.
 type resolveFlags struct {
+	clusterFlags
 	store, call, result, reason string
 	retry, skip, goOn           bool
 }
 
-func newResolve(e *term.Env) *cobra.Command {
+func newResolve(e *term.Env, c Cluster) *cobra.Command {
 	var f resolveFlags
 	cmd := &cobra.Command{
 		Use:   "resolve RUN",
@@ -38,11 +39,15 @@ cut off while it ran, so Refrain cannot know. There are three answers:
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
 			return f.run(cmd.Context(), e, args[0], cmd.Flags().Changed("result"))
 		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
 	fl.StringVar(&f.call, "call", "", "`ID` of the call or of its question, if there are several")
 	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
 	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")
@@ -74,6 +79,6 @@ func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made b
 		if err != nil {
 			return err
 		}
-		return give(ctx, e, s, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
+		return f.give(ctx, e, s, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
 	})
 }

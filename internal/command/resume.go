@@ -24,6 +24,7 @@ import (
 
 // resumeFlags are the flags of refrain resume.
 type resumeFlags struct {
+	clusterFlags
 	store, progress, definition, dir string
 	json, zeroOnLimit                bool
 	grace                            time.Duration
@@ -32,7 +33,7 @@ type resumeFlags struct {
 	retry                            bool
 }
 
-func newResume(e *term.Env) *cobra.Command {
+func newResume(e *term.Env, c Cluster) *cobra.Command {
 	var f resumeFlags
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
@@ -48,7 +49,12 @@ done, resume fails and the run stays as it is.
 
 A run that a limit stopped continues with a higher limit: give --add-iterations, or the
 limits that refrain run takes. A run that failed continues with --retry, which tries the
-failed step again.`,
+failed step again.
+
+The workers of a Temporal cluster continue a run that is theirs, and the command shows it
+as refrain watch does. To continue it with another definition or another limit, or after
+it has ended, give --temporal. With --temporal a run that was started without it is given
+to the workers, too.`,
 		Example: `  refrain resume last
   refrain resume r_1f0c3a2b
   refrain resume last --add-iterations 3
@@ -64,12 +70,17 @@ failed step again.`,
 			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
 			return resumeRun(cmd.Context(), e, f, args[0])
 		},
 	}
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
+	f.queueFlag(fl)
 	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
 	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run "+
 		"was started)")
@@ -114,6 +125,12 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	if err != nil {
 		return err
 	}
+	if run := session.RunOf(view); run != nil && (f.on || inCluster(run)) {
+		return f.inCluster(ctx, e, s, id, run, opts)
+	}
+	if err := p.Here(id); err != nil { // what its agents name is relative to that
+		return term.Failure(err)
+	}
 	opts.View = view
 	def, err := p.Definition()
 	if err != nil {
@@ -131,8 +148,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	})
 }
 
-// program is what the run goes on with. The process goes to where the run was
-// started: what its agents name is relative to that.
+// program is what the run goes on with.
 func (f *resumeFlags) program(view *session.View, id string) (*program.Program, supervisor.ResumeOptions, error) {
 	var opts supervisor.ResumeOptions
 	started, err := supervisor.StartedWith(view)
@@ -177,9 +193,6 @@ func (f *resumeFlags) program(view *session.View, id string) (*program.Program, 
 			return nil, opts, err
 		}
 		opts.Program = changed.Program
-	}
-	if err := p.Here(id); err != nil {
-		return nil, opts, term.Failure(err)
 	}
 	return p, opts, nil
 }

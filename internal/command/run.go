@@ -22,6 +22,7 @@ import (
 
 // runFlags are the flags of refrain run.
 type runFlags struct {
+	clusterFlags
 	set         map[string]string
 	limits      deffile.Limits
 	progress    string
@@ -37,7 +38,7 @@ type runFlags struct {
 	watch, open bool
 }
 
-func newRun(e *term.Env) *cobra.Command {
+func newRun(e *term.Env, c Cluster) *cobra.Command {
 	var f runFlags
 	var sets []string
 	cmd := &cobra.Command{
@@ -51,6 +52,10 @@ definition as it is now. The first Ctrl-C pauses the run after the step that is 
 the second cuts that step off, and the third leaves at once. In each case refrain resume
 continues the run. In a terminal, d moves the run to the background; --detach starts it
 there.
+
+With --temporal the workers of a Temporal cluster drive the run: see refrain worker. The
+command shows it as refrain watch does. Ctrl-C and d end only that; the run goes on, and
+refrain pause pauses it.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or an invalid definition, 3 stopped by
 a limit before the loop's own criterion, 4 paused or waiting for a person, 130
@@ -68,6 +73,9 @@ providers and the keys that they need.`,
 		Args: term.Args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags(), args); err != nil {
+				return err
+			}
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
 				return err
 			}
 			var err error
@@ -96,6 +104,9 @@ providers and the keys that they need.`,
 	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation "+
 		"(default: a new ID)")
 	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
+	f.queueFlag(fl)
+	f.heartbeatFlag(fl)
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.grace)
 	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain "+
@@ -128,6 +139,17 @@ func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 					"refrain export", name)
 			}
 		}
+	}
+	if fl.Changed("temporal") {
+		for _, name := range []string{"record", "grace"} {
+			if fl.Changed(name) {
+				return fmt.Errorf("--%s and --temporal: a worker drives the run, and not this process%s", name,
+					map[string]string{"record": "; write its log later with refrain export"}[name])
+			}
+		}
+	}
+	if err := f.checkHeartbeat(); err != nil {
+		return err
 	}
 	return checkGrace(f.grace)
 }
@@ -166,11 +188,15 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	if err != nil {
 		return term.UsageError(err)
 	}
-	prog, err := deffile.Build(ctx, e, p, def) // before there is anything of the run
+	started, err := p.Started(def)
 	if err != nil {
 		return err
 	}
-	started, err := p.Started(def)
+	if f.on {
+		return f.submit(ctx, e, supervisor.Request{SessionID: f.session, State: state, Started: started,
+			Message: genai.NewContentFromText(input, genai.RoleUser)})
+	}
+	prog, err := deffile.Build(ctx, e, p, def) // before there is anything of the run
 	if err != nil {
 		return err
 	}
@@ -189,11 +215,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	}
 	page := ""
 	if f.watch || f.open {
-		say := "no server serves this store; start one with: refrain serve"
-		if page = s.Served(ctx, e, f.session); page != "" {
-			say = "Watch it at " + page
-		}
-		fmt.Fprintln(e.Stderr, say)
+		page = sayPage(ctx, e, s, f.session)
 	}
 	begun := func() { // there is something to see
 		if f.open && page != "" {
@@ -221,4 +243,14 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		}
 		return run, err
 	})
+}
+
+// sayPage says where a run can be seen in a browser, and returns that; empty if nowhere.
+func sayPage(ctx context.Context, e *term.Env, s *runstore.Stock, id string) string {
+	page, say := s.Served(ctx, e, id), "no server serves this store; start one with: refrain serve"
+	if page != "" {
+		say = "Watch it at " + page
+	}
+	fmt.Fprintln(e.Stderr, say)
+	return page
 }

@@ -24,6 +24,7 @@ import (
 
 // runsFlags are the flags of refrain runs.
 type runsFlags struct {
+	clusterFlags
 	store, status string
 	limit         int
 	json          bool
@@ -32,7 +33,7 @@ type runsFlags struct {
 // statuses are what --status takes.
 var statuses = runlog.AllStatuses()
 
-func newRuns(e *term.Env) *cobra.Command {
+func newRuns(e *term.Env, c Cluster) *cobra.Command {
 	var f runsFlags
 	cmd := &cobra.Command{
 		Use:   "runs",
@@ -42,16 +43,27 @@ stopped or what it waits for. "interrupted" means that the run was cut off; like
 paused run it can be resumed. A run that has "not_begun" was cut off before its first
 event.
 
+A run of a Temporal cluster is shown with its task queue. With --temporal the list says
+which of these runs have lost their workflow, for example because somebody terminated it.
+refrain resume RUN --temporal ADDRESS gives such a run another one.
+
 Other commands take a run's ID, the beginning of its ID, or "last" for the newest run.`,
 		Example: `  refrain runs
   refrain runs --status interrupted
   refrain runs --limit 100 --json`,
 		Args: term.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runs(cmd.Context(), e, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			return runs(cmd.Context(), e, f)
+		},
 	}
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, "`host:port` of the Temporal server in which the workflows of runs are looked for; more by the "+
+		"variables TEMPORAL_*")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.IntVar(&f.limit, "limit", 20, "show at most this many runs; 0 shows all")
 	fl.BoolVar(&f.json, "json", false, "write one line of JSON for each run")
@@ -62,6 +74,8 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 // listedRun is one row of the list.
 type listedRun struct {
 	runlog.Row
+	// Workflow says why a run of a cluster has no workflow, such as terminated.
+	Workflow    string `json:"workflow,omitempty"`
 	howToResume string
 }
 
@@ -85,11 +99,36 @@ func runs(ctx context.Context, e *term.Env, f runsFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.workflows(ctx, e, rows); err != nil {
+		return err
+	}
 	if err := printRuns(e, rows, f.json); err != nil {
 		return term.Failure(fmt.Errorf("write the list: %w", err))
 	}
 	if len(rows) == 0 && !f.json {
 		fmt.Fprintln(e.Stderr, "No such run.")
+	}
+	return nil
+}
+
+// workflows looks which runs of a cluster have lost their workflow.
+func (f *runsFlags) workflows(ctx context.Context, e *term.Env, rows []listedRun) error {
+	if !f.on {
+		return nil
+	}
+	c, err := f.dial(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for i := range rows {
+		r := &rows[i]
+		if _, theirs := runstore.QueueOf(r.Driver); !theirs || mark.RunStatus(r.Status).Over() {
+			continue
+		}
+		if r.Workflow, err = c.Workflow(ctx, r.ID); err != nil {
+			return term.Failure(err)
+		}
 	}
 	return nil
 }
@@ -169,6 +208,8 @@ func (r *listedRun) started() string {
 // why is the reason that the run stands as it does.
 func (r *listedRun) why() string {
 	switch {
+	case r.Workflow != "":
+		return "no workflow: " + r.Workflow
 	case r.Status == string(mark.RunWaiting) && len(r.Waits) > 0:
 		q := r.Waits[0]
 		s := "waits for: " + cmp.Or(q.Text, string(q.Kind))
@@ -176,8 +217,12 @@ func (r *listedRun) why() string {
 			s += fmt.Sprintf(" (and %d more)", n)
 		}
 		return s
+	case r.DrivenBy != "" && r.Driver != "":
+		return runstore.DriverText(r.Driver) + ", by " + runstore.OwnerText(r.DrivenBy)
 	case r.DrivenBy != "":
 		return "by " + r.DrivenBy
+	case r.Status == runlog.StatusInterrupted && r.Driver != "":
+		return runstore.NoWorker(r.Driver)
 	case r.Status == runlog.StatusInterrupted:
 		return r.howToResume
 	case r.Status == runlog.StatusNotBegun:

@@ -17,7 +17,7 @@ func TestShowOfAHostileFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "loop.yaml", "name: a\ntype: loop\nmax_iterations: 1\nsub_agents: [{name: b, text: hi}]\n")
 	var out, say bytes.Buffer
-	if code := run(context.Background(), strings.Fields("run loop.yaml --record run.jsonl"), func(string) string { return "" }, strings.NewReader(""), &out, &say); code != term.ExitOK {
+	if code := run(context.Background(), nil, strings.Fields("run loop.yaml --record run.jsonl"), func(string) string { return "" }, strings.NewReader(""), &out, &say); code != term.ExitOK {
 		t.Fatal(code, say.String())
 	}
 	text, err := os.ReadFile("run.jsonl")
@@ -32,7 +32,7 @@ func TestShowOfAHostileFile(t *testing.T) {
 	for _, verb := range []string{"show", "events", "verify"} {
 		out.Reset()
 		say.Reset()
-		run(context.Background(), []string{verb, "evil.jsonl"}, func(string) string { return "" }, strings.NewReader(""), &out, &say)
+		run(context.Background(), nil, []string{verb, "evil.jsonl"}, func(string) string { return "" }, strings.NewReader(""), &out, &say)
 		if all := out.String() + say.String(); strings.ContainsAny(all, "\x1b\u009b\u202e") || all == "" {
 			t.Errorf("%s: %q", verb, all)
 		}

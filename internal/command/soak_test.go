@@ -251,7 +251,7 @@ func (s *soaking) long() {
 	args := []string{
 		"run", file, "--root", s.dir, "--session", r.id, "--set", "run=" + r.run, "--progress", "quiet", "--store", s.absolute(),
 	}
-	code := run(s.Context(), args, os.Getenv, strings.NewReader(""), &bytes.Buffer{}, &stderr)
+	code := run(s.Context(), nil, args, os.Getenv, strings.NewReader(""), &bytes.Buffer{}, &stderr)
 	switch code {
 	case term.ExitOK, term.ExitLimit, term.ExitWaits, term.ExitInterrupted: // others may stop it
 	default:

@@ -181,6 +181,10 @@ func (v *viewer) add(ev *session.Event) []string {
 
 // alive gives a sign of life after a long silence.
 func (v *viewer) alive(held *lease.HeldError) {
+	if held == nil {
+		v.alone()
+		return
+	}
 	at, iteration := v.fold.Running()
 	if v.json != nil || v.view != nil || at == "" || time.Since(v.last) < silence {
 		return
@@ -189,8 +193,20 @@ func (v *viewer) alive(held *lease.HeldError) {
 		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 			took := progress.Clock(time.Since(ev.Timestamp))
 			v.line(time.Now(), fmt.Sprintf("… still running: %s (%s, %s)", runningText(at, iteration), took,
-				held.Owner))
+				runstore.OwnerText(held.Owner)))
 			return
 		}
+	}
+}
+
+// alone says that no worker drives a run of a cluster.
+func (v *viewer) alone() {
+	text := "… " + runstore.NoWorker(progress.Summarize(v.log).Driver) + "; the run waits for one"
+	switch {
+	case v.json != nil:
+	case v.view != nil:
+		v.view.Note(text)
+	default:
+		v.line(time.Now(), text)
 	}
 }

@@ -29,6 +29,10 @@ func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err 
 			return nil
 		}
 		if ctx.Err() != nil { // the run goes on
+			if w.Summary().Driver != "" {
+				fmt.Fprintf(v.e.Stderr, "run %s continues in its cluster: follow it with refrain watch %s; end it with "+
+					"refrain pause %s or refrain cancel %s\n", w.id, w.id, w.id, w.id)
+			}
 			return &term.Exit{Code: term.ExitInterrupted}
 		}
 		return term.Failure(err)

@@ -56,7 +56,7 @@ func (w *Watching) Over() bool {
 	case mark.KindRunEnded:
 		return true
 	case mark.KindRunPaused:
-		return !w.handedOver()
+		return !w.handedOver() && !w.moves()
 	case mark.KindStepFinished:
 		return !w.owned && w.Summary().Status.Over()
 	}
@@ -71,6 +71,12 @@ func (w *Watching) handedOver() bool {
 	var d mark.RunPaused
 	last := w.log[len(w.log)-1].Mark
 	return last != nil && last.Kind == mark.KindRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
+}
+
+// moves reports whether the run was paused only for another worker of its cluster to continue it.
+func (w *Watching) moves() bool {
+	s := w.Summary()
+	return s.Driver != "" && s.HandOver
 }
 
 // Summary says how the run stands.
@@ -92,11 +98,12 @@ func (e *GoneError) Error() string {
 const (
 	lookEvery = time.Second
 	absent    = 2
+	alone     = 10 // the same, before it is said of a run of a cluster
 )
 
 // Follow hands on what happens to the run until it is over. alive, if it is not
-// nil, is told now and then who drives the run. It fails with a [*GoneError] if
-// nobody does any more, and with the context's cause.
+// nil, is told now and then who drives the run; nobody, nil, if its cluster has not found a worker
+// for it. It fails with a [*GoneError] if nobody does any more, and with the context's cause.
 func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, alive func(*lease.HeldError)) error {
 	watcher, ok := w.store.(store.Watcher)
 	leaser, leases := w.store.(lease.Leaser)
@@ -147,6 +154,11 @@ func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, 
 				return context.Cause(ctx)
 			case err != nil:
 				return term.Failure(err)
+			case held == nil && w.Summary().Driver != "":
+				if gone++; gone%alone == 0 && alive != nil {
+					alive(nil)
+				}
+				continue
 			case held != nil && runstore.OwnerIsDead(held.Owner):
 				return &GoneError{w.id, held.Owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
 			case held == nil && w.handedOver():

@@ -195,13 +195,20 @@ const leaseTTL = 30 * time.Second
 // Supervise returns a supervisor of the runs in the store. each is given the events
 // of those that it drives; nil is nobody.
 func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) (*supervisor.Supervisor, error) {
-	sup, err := supervisor.New(supervisor.Config{
-		Service: s.Service, AppName: AppName, UserID: UserName, Build: deffile.Rebuild(e),
-		ArtifactService: s.files, MemoryService: memory.InMemoryService(),
-		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL, OnEvent: each,
-	})
+	cfg := s.Supervising(e)
+	cfg.OnEvent = each
+	sup, err := supervisor.New(cfg)
 	if err != nil {
 		return nil, term.Failure(err)
 	}
 	return sup, nil
+}
+
+// Supervising is the config of a supervisor of the runs in the store.
+func (s *Stock) Supervising(e *term.Env) supervisor.Config {
+	return supervisor.Config{
+		Service: s.Service, AppName: AppName, UserID: UserName, Build: deffile.Rebuild(e),
+		ArtifactService: s.files, MemoryService: memory.InMemoryService(),
+		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL,
+	}
 }

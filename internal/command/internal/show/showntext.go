@@ -73,8 +73,11 @@ func (s *Shown) header(w io.Writer) {
 		line += "  " + s.Name
 	}
 	line += "  " + s.Status
+	if s.Driver != "" {
+		line += "  " + runstore.DriverText(s.Driver)
+	}
 	if s.DrivenBy != "" {
-		line += " (" + s.DrivenBy + ")"
+		line += " (" + runstore.OwnerText(s.DrivenBy) + ")"
 	}
 	fmt.Fprintln(w, progress.Clean(line))
 	if !s.Started.IsZero() {

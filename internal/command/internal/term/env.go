@@ -16,6 +16,7 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Ctx            context.Context // of the process; nil has no signals
+	Args           []string        // of the process, without its name
 }
 
 // Version is the module's version, the commit it was built from if it is known,

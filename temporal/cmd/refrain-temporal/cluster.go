@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
+	sdk "go.temporal.io/sdk/temporal"
+
+	"github.com/refrain-dev/refrain/internal/command"
+	"github.com/refrain-dev/refrain/supervisor"
+	"github.com/refrain-dev/refrain/temporal"
+)
+
+// cluster is Temporal, as the command wants to have it.
+type cluster struct{}
+
+// dialTime is how long a server may take to answer.
+const dialTime = 10 * time.Second
+
+// Dial connects with a server.
+func (cluster) Dial(ctx context.Context, at command.ClusterAddress) (command.ClusterClient, error) {
+	opts, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of Temporal: %w", err)
+	}
+	opts.HostPort = cmp.Or(at.HostPort, opts.HostPort, client.DefaultHostPort)
+	opts.Namespace = cmp.Or(at.Namespace, opts.Namespace, client.DefaultNamespace)
+	opts.Logger = log.NewStructuredLogger(at.Log)
+	late, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	c, err := client.DialContext(late, opts)
+	if err != nil {
+		return nil, fmt.Errorf("no Temporal server answers at %s: %w", opts.HostPort, err)
+	}
+	_, err = c.WorkflowService().DescribeNamespace(late, &workflowservice.DescribeNamespaceRequest{Namespace: opts.Namespace})
+	if _, none := errors.AsType[*serviceerror.NamespaceNotFound](err); none {
+		c.Close()
+		return nil, fmt.Errorf("the Temporal server at %s has no namespace %q; name another one with --namespace or "+
+			"TEMPORAL_NAMESPACE", opts.HostPort, opts.Namespace)
+	}
+	return &connection{c, opts.HostPort, opts.Namespace, at.Heartbeat}, nil
+}
+
+// connection is one with a server.
+type connection struct {
+	client.Client
+	address, namespace string
+	heartbeat          time.Duration
+}
+
+// Where names the server.
+func (c *connection) Where() string { return c.address + ", namespace " + c.namespace }
+
+// options are those of the runs of a driver.
+func (c *connection) options(driver string) temporal.Options {
+	return temporal.Options{TaskQueue: strings.TrimPrefix(driver, temporal.Driver("")), Heartbeat: c.heartbeat}
+}
+
+// Start submits a run.
+func (c *connection) Start(ctx context.Context, sup *supervisor.Supervisor, req supervisor.Request) (string, error) {
+	return temporal.Start(ctx, c.Client, sup, req, c.options(req.Driver))
+}
+
+// Wake has the workflow of a run look.
+func (c *connection) Wake(ctx context.Context, id, driver string) error {
+	return temporal.Wake(ctx, c.Client, id, c.options(driver))
+}
+
+// Ask asks for something to be done to a run.
+func (c *connection) Ask(ctx context.Context, id, driver string, r command.ClusterRequest) error {
+	_, err := temporal.Ask(ctx, c.Client, id, temporal.Request{Do: r.Do, Reason: r.Reason, Answer: r.Answer,
+		Program: r.Program, Continue: r.Continue}, c.options(driver))
+	if says, ok := errors.AsType[*sdk.ApplicationError](err); ok && kinds[says.Type()] != nil {
+		return &refusal{says.Message(), kinds[says.Type()]}
+	}
+	return err
+}
+
+// kinds are the errors of a worker, by what they are called on the way.
+var kinds = map[string]error{
+	temporal.KindNotFound: supervisor.ErrNotFound, temporal.KindOver: supervisor.ErrOver,
+	temporal.KindPaused: supervisor.ErrPaused, temporal.KindRunning: supervisor.ErrUnderWay,
+	temporal.KindNoQuestion: supervisor.ErrNoQuestion, temporal.KindDriver: supervisor.ErrDriver,
+}
+
+// refusal is what a worker has answered.
+type refusal struct {
+	text string
+	err  error
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.err }
+
+// Workflow says why a run has no workflow that could go on.
+func (c *connection) Workflow(ctx context.Context, id string) (string, error) {
+	got, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if _, none := errors.AsType[*serviceerror.NotFound](err); none {
+		return "never started, or removed", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	switch s := got.GetWorkflowExecutionInfo().GetStatus(); s {
+	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
+		enums.WORKFLOW_EXECUTION_STATUS_PAUSED:
+		return "", nil
+	case enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		return "timed out", nil
+	default:
+		return strings.ToLower(s.String()), nil
+	}
+}
+
+// Work drives runs until ctx ends.
+func (c *connection) Work(ctx context.Context, w command.ClusterWorker) error {
+	if w.Grace == 0 {
+		w.Grace = 1 // 0 is the default
+	}
+	made, err := temporal.NewWorker(c.Client, temporal.Config{
+		Supervisor: w.Supervisor, TaskQueue: c.options(w.Supervisor.Driver).TaskQueue, Heartbeat: c.heartbeat,
+		MaxRuns: w.MaxRuns, Grace: w.Grace, Log: w.Log,
+	})
+	if err != nil {
+		return err
+	}
+	return made.Run(ctx)
+}
