@@ -77,10 +77,11 @@ agent: agent/internal/... session session/mark artifact budget memory tool/toolc
 agent/internal/...:
 agent/drive: agent agent/internal/... session session/mark artifact budget memory tool/toolconfirmation
 agent/agenttest: agent agent/drive session
-agent/llmagent: agent agent/drive budget expr session session/mark model template tool tool/...
+agent/llmagent: agent agent/drive agent/elsewhere budget expr session session/mark model template tool tool/...
+agent/elsewhere: agent agent/drive model session session/lease
 agent/humanagent: agent agent/drive session session/mark template
-agent/remoteagent: agent agent/drive internal/credential internal/requesttemplate session session/lease session/mark template tool/toolconfirmation
-agent/taskagent: agent agent/drive internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template
+agent/remoteagent: agent agent/drive agent/elsewhere internal/credential internal/requesttemplate session session/lease session/mark template tool/toolconfirmation
+agent/taskagent: agent agent/drive agent/elsewhere internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template
 agent/workflowagents/loopagent: agent agent/drive budget loop session session/statekey session/seal session/mark model
 agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session
@@ -93,12 +94,13 @@ definition: definition/internal/... agent agent/... budget hook internal/credent
 rehearsal/internal/study: definition expr loop model/scripted session session/mark
 rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
 rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
+stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
 server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
-definition/program: agent budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
+definition/program: agent agent/elsewhere budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
 definition/form: definition definition/internal/... definition/edit
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
 webui:
@@ -225,7 +227,8 @@ func fits(pattern, pkg string) bool {
 }
 
 func kindOfAgent(pkg string) bool {
-	return strings.HasPrefix(pkg, "agent/") && pkg != "agent/agenttest" && pkg != "agent/drive" && !strings.Contains(pkg, "/internal")
+	return strings.HasPrefix(pkg, "agent/") && pkg != "agent/agenttest" && pkg != "agent/drive" &&
+		pkg != "agent/elsewhere" && !strings.Contains(pkg, "/internal")
 }
 
 // imports lists, for every package of this module, which others of ours its

@@ -80,6 +80,9 @@ type Agent struct {
 	// Reconcile is a command or a request that finds out whether a task that must not run twice
 	// took place. It has its own fields alone. Nil asks a person.
 	Reconcile *Agent
+	// TaskQueue is what the workers listen to that do the step on their machine; empty means where the
+	// run is driven. See BuildConfig.Elsewhere.
+	TaskQueue string
 	// Callbacks are called at points of the agent's work; nil if there are none. On a workflow
 	// agent, those of models and tools are for all agents inside.
 	Callbacks map[hook.Point][]Callback

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
@@ -57,6 +58,9 @@ type BuildConfig struct {
 	// Transport sends what agents of the types http and a2a, webhooks and the clients of tool servers
 	// send; nil means http.DefaultTransport. Models have connections of their own.
 	Transport http.RoundTripper
+	// Elsewhere has the steps with a task queue done; package temporal has one. Nil makes Build report
+	// each of these steps: nobody would do it.
+	Elsewhere elsewhere.Dispatcher
 	// Cleanup receives functions that stop the tool servers; call them when the agents are no
 	// longer used. With nil the servers run until the process ends.
 	Cleanup func(func() error)
@@ -76,7 +80,7 @@ func (cfg *BuildConfig) client() *http.Client {
 // agents outlive it. The error is about cfg (a limit without a loop that it could apply to, a limit
 // that removes the only bound of a loop, two functions of one name), or an [*InitError] about a
 // model that did not open in time, or [Problems] with their places: models that cannot be opened,
-// agents without a model, Go functions and Go agents that cfg does not have, and environment
+// agents without a model, steps with a task queue without Elsewhere, Go functions and Go agents that cfg does not have, and environment
 // variables that are not set.
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
@@ -110,7 +114,7 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	case a.Type == TypeLLM:
 		return b.llm(a)
 	case a.Type == TypeA2A:
-		return newRemote(a, cb, b.cfg.client())
+		return newRemote(a, b.cfg, cb)
 	case a.Type == TypeHuman:
 		return newHuman(a, cb)
 	case a.Type == TypeFunc:

@@ -203,7 +203,7 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 	name, _ := b.modelOf(a)
 	cfg := llmagent.Config{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
-		Model: b.models[name], Instruction: l.Instructions,
+		Model: b.askedModel(a, name), Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
 		RequestRetry: l.RequestRetry,
 	}

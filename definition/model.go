@@ -153,6 +153,7 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 	l, failed := newLoader(), make(map[string]bool)
 	for a := range root.All {
 		b.resolveHooks(l, a)
+		b.resolveQueue(l, a)
 		if a.Type == TypeFunc {
 			b.resolveAgent(l, a)
 		}
@@ -166,8 +167,8 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 				Hint = "use --model provider/name, set REFRAIN_MODEL, or write model: provider/name in the file"
 			continue
 		}
-		if b.models[name] != nil || failed[name] {
-			continue
+		if b.models[name] != nil || failed[name] || b.cfg.queue(a).Name != "" {
+			continue // or its workers open it
 		}
 		llm, err := b.openInTime(ctx, a, name)
 		late, isLate := errors.AsType[*InitError](err)

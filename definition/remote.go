@@ -5,7 +5,6 @@ package definition
 import (
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,7 +71,7 @@ func (c *checker) remote(a *Agent) {
 		c.report(a.at("endpoint"), CodeTask, "endpoint: %q does not begin with http:// or https://", e)
 		return
 	}
-	_, err := newRemote(a, around{}, nil)
+	_, err := newRemote(a, BuildConfig{}, around{})
 	for _, e := range taskErrors(err) {
 		if _, ok := errors.AsType[template.Errors](e); ok {
 			continue // said above
@@ -99,12 +98,12 @@ func remoteField(msg string) (field, inWords string) {
 }
 
 // newRemote makes an agent that asks one elsewhere.
-func newRemote(a *Agent, cb around, client *http.Client) (agent.Agent, error) {
+func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	x := a.A2A
 	return remoteagent.NewA2A(remoteagent.A2AConfig{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 		AgentCardSource: x.Endpoint,
 		Payload:         clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
-		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: client,
+		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(),
 	})
 }

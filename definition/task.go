@@ -482,7 +482,7 @@ func inFileWords(msg string) string {
 func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	base := taskagent.Config{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
-		Effect: a.Effect, Reconcile: reconcileOf(a, cfg),
+		Effect: a.Effect, Reconcile: reconcileOf(a, cfg), Elsewhere: cfg.queue(a),
 		OutputKey: outputKey(a), ResultKey: a.ResultKey, ExitWhen: a.ExitWhen, ExitReason: a.ExitReason,
 	}
 	switch a.Type {

@@ -78,6 +78,8 @@ func starts(a *definition.Agent) string {
 	switch {
 	case a.Command != nil:
 		return "a command"
+	case a.TaskQueue != "": // what its workers may reach, this server does not know
+		return "a task_queue"
 	case a.Reconcile != nil && a.Reconcile.Command != nil:
 		return "a command in reconcile"
 	}

@@ -25,6 +25,8 @@ const (
 
 	activityDrive = "refrain.Drive"
 	activityAsk   = "refrain.Ask"
+	activityStep  = "refrain.Step"
+	workflowStep  = "refrain.StepAlone"
 )
 
 // Search attributes of a run's workflow, all of the type Keyword. They are set if
@@ -64,6 +66,12 @@ const (
 	KindDriver     = "driver"      // the run belongs to another driver
 	KindRequest    = "request"     // the request makes no sense
 	KindFailed     = "failed"      // of the workflow: the run has failed
+)
+
+// Kinds of the application errors of steps.
+const (
+	kindUnable = "unable"  // the worker cannot do such steps
+	kindCutOff = "cut_off" // the worker has stopped in the middle of it
 )
 
 // Request asks for something to be done to a run.

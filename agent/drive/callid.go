@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"google.golang.org/genai"
@@ -112,6 +114,43 @@ func (p Place) CallID() string {
 		return callID(c.id, below)
 	}
 	return callID(naming(p.ctx, ""), p.ctx.InvocationID(), string(at))
+}
+
+// Try names the try of a step, such as "1.2" for the second attempt in the first one of what runs it:
+// the attempts of the steps around it, outermost first, and its own. If a person has the same attempt
+// made again, "~2" is behind it, then "~3". A step that was cut off is the same try when the run is
+// resumed. With [Place.CallID] it names what is done elsewhere for the step.
+func (p Place) Try() string {
+	if p.inv == nil {
+		return "1"
+	}
+	var b strings.Builder
+	p.inv.writeAttempts(&b)
+	if r := p.inv.run.Replay; r != nil {
+		if n := r.recording.tries[try{p.inv.address, p.inv.attempt}]; n > 0 {
+			fmt.Fprintf(&b, "~%d", n+1)
+		}
+	}
+	return b.String()
+}
+
+// writeAttempts writes the attempts of the steps around a step, and its own.
+func (i *invocation) writeAttempts(b *strings.Builder) {
+	if i.outer != nil && i.outer.agent != nil {
+		i.outer.writeAttempts(b)
+		b.WriteByte('.')
+	}
+	b.WriteString(strconv.Itoa(max(1, i.attempt)))
+}
+
+// CallAddress is [Place.Address] for people who look for what [Place.CallID] names: for an agent
+// that is a tool it is that of the step which called it.
+func (p Place) CallAddress() session.Address {
+	at := p.Address()
+	if c, ok := p.ctx.Value(toolCallKey{}).(toolCall); ok && at.Under(c.at) {
+		return c.at
+	}
+	return at
 }
 
 type toolCallKey struct{}

@@ -82,9 +82,14 @@ func continues(a agent.Agent) bool {
 func (r *record) lose(drop func(int32)) {
 	r.end = lost
 	for i := r.from; int(i) < len(r.of.owners); i++ {
-		if r.of.owners[i].within(r) {
-			drop(i)
+		o := r.of.owners[i]
+		if !o.within(r) {
+			continue
 		}
+		if o.end == finished && o.to == i {
+			r.of.tried(try{o.address, o.attempt})
+		}
+		drop(i)
 	}
 }
 

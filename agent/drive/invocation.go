@@ -63,6 +63,7 @@ type invocation struct {
 
 	own       context.Context // of the step; it may run others under another one
 	run       *shared
+	outer     *invocation // that of the step around this one, or above the root; nil for that one
 	agent     agent.Agent
 	branch    string
 	address   session.Address
@@ -128,7 +129,7 @@ func (i *invocation) WithContext(ctx context.Context) agent.InvocationContext { 
 
 func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
-		Context: ctx, own: i.own, run: i.run, agent: i.agent, branch: i.branch, address: i.address, record: i.record,
+		Context: ctx, own: i.own, run: i.run, outer: i.outer, agent: i.agent, branch: i.branch, address: i.address, record: i.record,
 		work:      i.work,
 		iteration: i.iteration, attempt: i.attempt, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
 	}
@@ -173,6 +174,7 @@ func parentOf(ctx agent.InvocationContext) *invocation {
 	if inv := invocationOf(ctx); inv != nil {
 		p.run.Marks, p.run.Replay, p.run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
 		p.run.kept = inv.run.kept
+		p.outer = inv.outer
 		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
 		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
 		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget

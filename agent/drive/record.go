@@ -100,6 +100,7 @@ type recording struct {
 	agent  string                      // the root agent's name; empty if it has not begun
 	latest map[session.Address]*record // by address the last run, unless that has finished
 	failed map[session.Address]bool    // where a step has failed, whether or not that counts
+	tries  map[try]int                 // how many runs came to an end that does not count any more
 	used   func(*session.Event) budget.Usage
 	whole  func(seq int64) *session.Event
 
@@ -108,6 +109,20 @@ type recording struct {
 	spare   []*content        // of runs that have finished
 
 	mu sync.Mutex // guards the records while a replay takes what is in them
+}
+
+// try is an attempt of a step.
+type try struct {
+	at      session.Address
+	attempt int
+}
+
+// tried counts a run that has come to an end which does not count any more.
+func (x *recording) tried(t try) {
+	if x.tries == nil {
+		x.tries = make(map[try]int)
+	}
+	x.tries[t]++
 }
 
 // newRecording is empty. Of the events that are superseded, only how often steps were run and what
@@ -161,6 +176,9 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 		}
 		if fin.Error != "" && !fin.Canceled {
 			x.failed[at] = true
+		}
+		if gone && !fin.Canceled {
+			x.tried(try{at, ev.Attempt})
 		}
 	}
 	switch {

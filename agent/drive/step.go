@@ -214,7 +214,7 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	// of an invocation is never changed.
 	if inv == nil || s.bound || in.Context != nil || s.watched != nil {
 		inv = &invocation{
-			Context: p.Context, run: p.run, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
+			Context: p.Context, run: p.run, outer: p, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
 			budget: p.budget, fence: s.fence, attempt: 1,
 		}
 		if s.cfg.Branch != "" {

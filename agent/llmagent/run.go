@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -33,6 +34,7 @@ type run struct {
 	told      string      // what the model is told of the last one, once
 	next      agent.Agent // that goes on in this one's place
 	questions int         // to a person
+	turns     int         // with those that are in the log
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
@@ -53,6 +55,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 // turn asks the model once and runs the tools that it calls. It reports whether
 // there is to be another turn.
 func (r *run) turn() bool {
+	r.turns++
 	if ev := drive.At(r.ctx).Recorded(); ev != nil {
 		return r.turnAgain(ev)
 	}
@@ -204,7 +207,11 @@ func (x *exchange) attempt() error {
 	defer context.AfterFunc(r.ctx, func() { r.settle(call) })()
 	x.failed = nil
 	stream := r.ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
-	for resp, err := range r.cfg.Model.GenerateContent(r.ctx, x.req, stream) {
+	ctx := r.ctx
+	if _, far := r.cfg.Model.(*elsewhere.Model); far {
+		ctx = elsewhere.WithRequest(ctx, fmt.Sprintf("%d.%d", r.turns, x.tries.all()))
+	}
+	for resp, err := range r.cfg.Model.GenerateContent(ctx, x.req, stream) {
 		if !x.hear(resp, err) {
 			break
 		}

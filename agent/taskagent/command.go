@@ -143,65 +143,77 @@ func (a *CommandAgent) parse(s *source) {
 	}
 }
 
-func (a *CommandAgent) do(ctx agent.InvocationContext) (outcome, error) {
-	return a.doAs(ctx, drive.At(ctx).CallID(), drive.At(ctx).Lookup)
+func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, error) {
+	p, err := a.process(drive.At(ctx).Lookup)
+	if err != nil {
+		return outcome{}, err
+	}
+	if a.cfg.Elsewhere.Name == "" {
+		return a.outcome(p)(p.run(ctx, a.cfg.Root, drive.At(ctx).CallID()))
+	}
+	var got processDone
+	if err := a.elsewhere(ctx, KindCommand, p, round, &got); err != nil {
+		return outcome{}, err
+	}
+	return a.outcome(p)(got.Ended, got.Failure.err())
 }
 
-// doAs runs the command for a call of an ID.
+// doAs runs the command here for a call of an ID.
 func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(string) (any, bool)) (outcome, error) {
-	p, err := a.process(id, lookup)
+	p, err := a.process(lookup)
 	if err != nil {
 		return outcome{}, err
 	}
-	got, err := p.run(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	out := outcome{words: trimNewline(got.stdout), result: map[string]any{
-		"exit_code": got.code, "stdout": got.stdout, "stderr": got.stderr,
-	}}
-	out.output = out.words
-	if !slices.Contains(a.cfg.OKExitCodes, got.code) {
-		return out, &ExitError{Command: p.args[0], Code: got.code, State: got.state, Stderr: tail(got.stderr)}
-	}
-	if a.cfg.JSON {
-		v, err := parseJSON(got.stdout)
+	return a.outcome(p)(p.run(ctx, a.cfg.Root, id))
+}
+
+// outcome is what a command comes to that has left this.
+func (a *CommandAgent) outcome(p *process) func(ended, error) (outcome, error) {
+	return func(got ended, err error) (outcome, error) {
 		if err != nil {
-			return out, fmt.Errorf("read the output of command %q as JSON: %w", p.args[0], err)
+			return outcome{}, err
 		}
-		out.output, out.result["json"] = v, v
+		out := outcome{words: trimNewline(got.Stdout), result: map[string]any{
+			"exit_code": got.Code, "stdout": got.Stdout, "stderr": got.Stderr,
+		}}
+		out.output = out.words
+		if !slices.Contains(a.cfg.OKExitCodes, got.Code) {
+			return out, &ExitError{Command: p.Args[0], Code: got.Code, State: got.State, Stderr: tail(got.Stderr)}
+		}
+		if a.cfg.JSON {
+			v, err := parseJSON(got.Stdout)
+			if err != nil {
+				return out, fmt.Errorf("read the output of command %q as JSON: %w", p.Args[0], err)
+			}
+			out.output, out.result["json"] = v, v
+		}
+		return out, nil
 	}
-	return out, nil
 }
 
 // process fills the templates.
-func (a *CommandAgent) process(id string, lookup func(string) (any, bool)) (*process, error) {
-	p := &process{limit: a.cfg.OutputLimit, timeout: a.cfg.Timeout}
+func (a *CommandAgent) process(lookup func(string) (any, bool)) (*process, error) {
+	p := &process{CleanEnv: a.cfg.CleanEnv, Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout}
 	for i, t := range a.args {
 		arg, err := fillArg(fmt.Sprintf("Args[%d]", i), t, lookup)
 		if err != nil {
 			return nil, err
 		}
-		p.args = append(p.args, arg)
+		p.Args = append(p.Args, arg)
 	}
 	var err error
-	if p.stdin, err = requesttemplate.Fill("Stdin", a.stdin, lookup); err != nil {
+	if p.Stdin, err = requesttemplate.Fill("Stdin", a.stdin, lookup); err != nil {
 		return nil, err
 	}
-	dir, err := fillArg("Dir", a.dir, lookup)
-	if err != nil {
+	if p.Dir, err = fillArg("Dir", a.dir, lookup); err != nil {
 		return nil, err
 	}
-	if p.dir, err = workDir(a.cfg.Root, dir); err != nil {
-		return nil, err
-	}
-	p.env = append(baseEnv(a.cfg.CleanEnv, p.dir), EnvCallID+"="+id)
 	for _, v := range a.env {
 		value, err := fillArg(fmt.Sprintf("Env[%q]", v.name), v.value, lookup)
 		if err != nil {
 			return nil, err
 		}
-		p.env = append(p.env, v.name+"="+value)
+		p.Env = append(p.Env, v.name+"="+value)
 	}
 	return p, nil
 }

@@ -2,7 +2,10 @@
 
 package taskagent
 
-import "github.com/refrain-dev/refrain/agent"
+import (
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
+)
 
 // Config is what all kinds of task have in common. Only Name is required.
 type Config struct {
@@ -37,6 +40,11 @@ type Config struct {
 	// before a person is asked; see [NewCommandReconcile] and [NewHTTPReconcile]. It is for the
 	// effect [agent.AtMostOnce] only.
 	Reconcile agent.Reconcile
+	// Elsewhere has a command or a request done on another machine, with the environment, the files
+	// and the network of that one; the zero value does it here. Templates are filled here. A task of
+	// the effect [agent.AtMostOnce] that was cut off here is in doubt only if nobody can tell what has
+	// become of it there; Reconcile is then called here. For other kinds of tasks it is not used.
+	Elsewhere elsewhere.Queue
 }
 
 func (c *Config) base() agent.Config {

@@ -30,23 +30,25 @@ func (t *task) Effect() agent.Effect { return t.cfg.Effect }
 func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
 
 // settle finds out whether a task that must not be done twice is to be done. What
-// the log says of it comes first; where that leaves a doubt, what its Reconcile finds
-// out; and then a person.
-func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (todo bool) {
-	begun := drive.At(ctx).Began()
-	for n := 1; ; n++ {
+// the log says of it comes first; then what has become of it elsewhere; where that leaves a doubt, what
+// its Reconcile finds out; and then a person. round is how often it was decided that it is to be done
+// again; lost says that this is known in doubt.
+func (t *task) settle(ctx agent.InvocationContext, round int, lost bool,
+	yield func(*session.Event, error) bool) (_ int, todo bool) {
+	begun := lost || drive.At(ctx).Began()
+	for ; ; round++ {
 		known := drive.At(ctx).Recorded()
 		if known != nil && known.Mark == nil { // it was done
 			if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
 				yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
 			}
-			return false
+			return round, false
 		}
-		if !begun {
-			return true
+		if !begun || known == nil && !lost && t.attaches(ctx, round) {
+			return round, true
 		}
-		if !t.again(ctx, n, yield) {
-			return false
+		if lost = false; !t.again(ctx, round+1, yield) {
+			return round, false
 		}
 		next := drive.At(ctx).Recorded()
 		begun = next != nil
@@ -54,12 +56,12 @@ func (t *task) settle(ctx agent.InvocationContext, yield func(*session.Event, er
 			m, err := mark.New(mark.KindDispatched, mark.Dispatched{})
 			if err != nil {
 				yield(nil, err)
-				return false
+				return round, false
 			}
 			next = &session.Event{Mark: m}
 		}
 		if !yield(next, nil) {
-			return false
+			return round, false
 		}
 	}
 }

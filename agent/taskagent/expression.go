@@ -100,7 +100,7 @@ func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 // reason for an exit may read an artifact, and what must not be done twice is looked up.
 func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
 
-func (a *ExpressionAgent) do(ctx agent.InvocationContext) (outcome, error) {
+func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int) (outcome, error) {
 	vals := &scope{ctx: ctx, task: &a.task}
 	out := outcome{sets: make(map[string]any, len(a.set))}
 	if a.cfg.ResultKey != "" || a.exitWhen != nil { // somebody reads it

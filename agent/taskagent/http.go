@@ -110,11 +110,7 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	}
 	cfg.Headers, cfg.OKStatus, cfg.RedirectHosts = maps.Clone(cfg.Headers), slices.Clone(cfg.OKStatus),
 		slices.Clone(cfg.RedirectHosts)
-	client := new(*cfg.Client)
-	if client.CheckRedirect == nil {
-		client.CheckRedirect = redirects(cfg.RedirectHosts).check
-	}
-	a := &HTTPAgent{cfg: cfg, client: client}
+	a := &HTTPAgent{cfg: cfg, client: careful(cfg.Client, cfg.RedirectHosts)}
 	a.task = task{cfg: cfg.Config, do: a.do, json: cfg.JSON}
 	var s source
 	a.parse(&s)
@@ -124,6 +120,15 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	}
 	a.Base = base
 	return a, nil
+}
+
+// careful is a client with the redirect policy of those that have none.
+func careful(client *http.Client, hosts []string) *http.Client {
+	c := new(*client)
+	if c.CheckRedirect == nil {
+		c.CheckRedirect = redirects(hosts).check
+	}
+	return c
 }
 
 // Config returns the config that the agent was made from, with the defaults filled in.
@@ -161,21 +166,25 @@ func (a *HTTPAgent) parse(s *source) {
 	}
 }
 
-func (a *HTTPAgent) do(ctx agent.InvocationContext) (outcome, error) {
+func (a *HTTPAgent) do(ctx agent.InvocationContext, round int) (outcome, error) {
 	key := ""
 	if changes(a.cfg.Method) && a.cfg.Effect != agent.Pure {
 		key = drive.At(ctx).CallID()
 	}
-	return a.doAs(ctx, key, drive.At(ctx).Lookup)
+	by := a.sends
+	if a.cfg.Elsewhere.Name != "" {
+		by = func(ctx agent.InvocationContext, req *http.Request) (answer, error) {
+			return a.sendsElsewhere(ctx, req, round)
+		}
+	}
+	return a.doAs(ctx, key, drive.At(ctx).Lookup, by)
 }
 
-// doAs sends the request, with an idempotency key if that is not empty.
-func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(string) (any, bool)) (outcome, error) {
-	late := fmt.Errorf("it did not end in its timeout of %s: %w", a.cfg.Timeout, context.DeadlineExceeded)
-	within, cancel := context.WithTimeoutCause(ctx, a.cfg.Timeout, late)
-	defer cancel()
+// doAs has the request sent, with an idempotency key if that is not empty.
+func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(string) (any, bool),
+	by func(agent.InvocationContext, *http.Request) (answer, error)) (outcome, error) {
 	var secrets credential.Secrets
-	req, err := a.request(within, lookup, &secrets)
+	req, err := a.request(ctx, lookup, &secrets)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -183,32 +192,47 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 		req.Header.Set(name, key)
 	}
 	where := requesttemplate.Short(req.URL)
-	got, err := a.send(req)
+	got, err := by(ctx, req)
 	if err != nil {
-		if within.Err() != nil {
-			err = context.Cause(within)
-		}
 		return outcome{}, fmt.Errorf("request %s: %w", where, secrets.Error(err))
 	}
-	if !a.ok(got.status) {
+	if !a.ok(got.Status) {
 		got = got.withoutSecrets(&secrets)
 	}
-	out := outcome{words: trimNewline(got.body), result: map[string]any{
-		"status": got.status, "headers": got.headers, "body": got.body,
+	out := outcome{words: trimNewline(got.Body), result: map[string]any{
+		"status": got.Status, "headers": got.Headers, "body": got.Body,
 	}}
 	out.output = out.words
-	if !a.ok(got.status) {
-		return out, &StatusError{URL: where, Status: got.status, Body: tail(printable(got.body)),
-			RetryAfter: got.retryAfter}
+	if !a.ok(got.Status) {
+		return out, &StatusError{URL: where, Status: got.Status, Body: tail(printable(got.Body)),
+			RetryAfter: got.RetryAfter}
 	}
 	if a.cfg.JSON {
-		v, err := parseJSON(got.body)
+		v, err := parseJSON(got.Body)
 		if err != nil {
 			return out, fmt.Errorf("read the answer of %s as JSON: %w", where, secrets.Error(err))
 		}
 		out.output, out.result["json"] = v, v
 	}
 	return out, nil
+}
+
+// sends sends a request here.
+func (a *HTTPAgent) sends(ctx agent.InvocationContext, req *http.Request) (answer, error) {
+	return sendWithin(ctx, a.client, req, a.cfg.Timeout, a.cfg.SizeLimit)
+}
+
+// sendWithin sends a request that may take so long.
+func sendWithin(ctx context.Context, client *http.Client, req *http.Request, timeout time.Duration,
+	sizeLimit int64) (answer, error) {
+	late := fmt.Errorf("it did not end in its timeout of %s: %w", timeout, context.DeadlineExceeded)
+	within, cancel := context.WithTimeoutCause(ctx, timeout, late)
+	defer cancel()
+	got, err := send(client, req.WithContext(within), sizeLimit)
+	if err != nil && within.Err() != nil {
+		err = context.Cause(within)
+	}
+	return got, err
 }
 
 func (a *HTTPAgent) ok(status int) bool {

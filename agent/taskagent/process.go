@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,47 +19,53 @@ import (
 // ended or been killed, if something that it started keeps the pipe open.
 const pipeDelay = time.Second
 
-// process is one run of a command, ready to be started.
+// process is one run of a command, ready to be started, and as it travels to another machine.
 type process struct {
-	args    []string
-	env     []string
-	dir     string
-	stdin   string
-	limit   int64         // of stdout and of stderr, in bytes
-	timeout time.Duration // 0 is none
+	Args     []string      `json:"args"`
+	Env      []string      `json:"env,omitempty"` // besides what it inherits
+	CleanEnv bool          `json:"clean_env,omitempty"`
+	Dir      string        `json:"dir,omitempty"` // below the root
+	Stdin    string        `json:"stdin,omitempty"`
+	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes
+	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
 }
 
 // ended is what a command left.
 type ended struct {
-	code           int // -1 for a signal
-	state          string
-	stdout, stderr string
+	Code   int    `json:"code"` // -1 for a signal
+	State  string `json:"state"`
+	Stdout string `json:"stdout,omitempty"`
+	Stderr string `json:"stderr,omitempty"`
 }
 
-// run starts the command and waits for it. The error says that it could not be
-// started or was killed.
-func (p *process) run(parent context.Context) (ended, error) {
+// run starts the command for a call of an ID, in a folder below root, and waits for it. The error
+// says that it could not be started or was killed.
+func (p *process) run(parent context.Context, root, id string) (ended, error) {
+	dir, err := workDir(root, p.Dir)
+	if err != nil {
+		return ended{}, err
+	}
 	ctx := parent
-	if p.timeout > 0 {
+	if p.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout,
-			fmt.Errorf("it did not end in its timeout of %s: %w", p.timeout, context.DeadlineExceeded))
+		ctx, cancel = context.WithTimeoutCause(ctx, p.Timeout,
+			fmt.Errorf("it did not end in its timeout of %s: %w", p.Timeout, context.DeadlineExceeded))
 		defer cancel()
 	}
 	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 
-	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = p.env, p.dir, pipeDelay
-	if p.stdin != "" {
-		cmd.Stdin = strings.NewReader(p.stdin)
+	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = slices.Concat(baseEnv(p.CleanEnv, dir), []string{EnvCallID + "=" + id}, p.Env), dir, pipeDelay
+	if p.Stdin != "" {
+		cmd.Stdin = strings.NewReader(p.Stdin)
 	}
-	stdout := &limited{stream: "stdout", limit: p.limit, exceeded: kill}
-	stderr := &limited{stream: "stderr", limit: p.limit, exceeded: kill}
+	stdout := &limited{stream: "stdout", limit: p.Limit, exceeded: kill}
+	stderr := &limited{stream: "stderr", limit: p.Limit, exceeded: kill}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	procgroup.Lead(cmd)
 
-	err := cmd.Start()
+	err = cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
 		procgroup.Kill(cmd.Process)
@@ -67,13 +74,13 @@ func (p *process) run(parent context.Context) (ended, error) {
 	case err != nil && parent.Err() != nil:
 		return ended{}, context.Cause(parent)
 	case err != nil && ctx.Err() != nil:
-		return ended{}, fmt.Errorf("run command %q: %w", p.args[0], context.Cause(ctx))
+		return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], context.Cause(ctx))
 	case err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay):
-		return ended{}, fmt.Errorf("run command %q: %w", p.args[0], err)
+		return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
 	}
 	return ended{
-		code: cmd.ProcessState.ExitCode(), state: cmd.ProcessState.String(),
-		stdout: cleanText(stdout.String()), stderr: cleanText(stderr.String()),
+		Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
+		Stdout: cleanText(stdout.String()), Stderr: cleanText(stderr.String()),
 	}, nil
 }
 

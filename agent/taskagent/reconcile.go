@@ -70,7 +70,7 @@ func (a *CommandAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) 
 }
 
 func (a *HTTPAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
-	out, err := a.doAs(ctx, "", withCallID(ctx, call.ID))
+	out, err := a.doAs(ctx, "", withCallID(ctx, call.ID), a.sends)
 	if status, ok := errors.AsType[*StatusError](err); ok && !a.ok(status.Status) &&
 		(status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
 		return agent.DidNotHappen(), nil

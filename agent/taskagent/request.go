@@ -63,41 +63,40 @@ func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool)
 
 // answer is what a server sent back.
 type answer struct {
-	status  int
-	headers map[string]any
-	body    string
-
-	retryAfter time.Duration
+	Status     int            `json:"status"`
+	Headers    map[string]any `json:"headers,omitempty"`
+	Body       string         `json:"body,omitempty"`
+	RetryAfter time.Duration  `json:"retry_after,omitempty"`
 }
 
 // send sends a request and reads the answer. Its errors do not name the URL,
 // whose query may hold a secret.
-func (a *HTTPAgent) send(req *http.Request) (answer, error) {
-	resp, err := a.client.Do(req)
+func send(client *http.Client, req *http.Request, sizeLimit int64) (answer, error) {
+	resp, err := client.Do(req)
 	if err != nil {
 		return answer{}, requesttemplate.WithoutURL(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, a.cfg.SizeLimit+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, sizeLimit+1))
 	if err != nil {
 		return answer{}, fmt.Errorf("read the body: %w", err)
 	}
-	if int64(len(body)) > a.cfg.SizeLimit {
-		return answer{}, &LimitError{Stream: "body", Limit: a.cfg.SizeLimit}
+	if int64(len(body)) > sizeLimit {
+		return answer{}, &LimitError{Stream: "body", Limit: sizeLimit}
 	}
-	got := answer{status: resp.StatusCode, headers: make(map[string]any, len(resp.Header)),
-		body: cleanText(string(body))}
-	got.retryAfter = model.RetryAfter(resp.Header, time.Now())
+	got := answer{Status: resp.StatusCode, Headers: make(map[string]any, len(resp.Header)),
+		Body: cleanText(string(body))}
+	got.RetryAfter = model.RetryAfter(resp.Header, time.Now())
 	size := 0
 	for name, vals := range resp.Header {
 		for _, v := range vals {
 			size += len(name) + len(v)
 		}
 		if len(vals) > 0 {
-			got.headers[strings.ToLower(name)] = cleanText(vals[0])
+			got.Headers[strings.ToLower(name)] = cleanText(vals[0])
 		}
 	}
-	if limit := max(a.cfg.SizeLimit, leastHeaders); int64(size) > limit {
+	if limit := max(sizeLimit, leastHeaders); int64(size) > limit {
 		return answer{}, &LimitError{Stream: "headers", Limit: limit}
 	}
 	return got, nil
@@ -109,10 +108,10 @@ const leastHeaders = 64 << 10
 
 // withoutSecrets is the answer as it may be told of in an error.
 func (a answer) withoutSecrets(secrets *credential.Secrets) answer {
-	a.body = secrets.Strike(a.body)
-	for name, value := range a.headers {
+	a.Body = secrets.Strike(a.Body)
+	for name, value := range a.Headers {
 		if text, ok := value.(string); ok {
-			a.headers[name] = secrets.Strike(text)
+			a.Headers[name] = secrets.Strike(text)
 		}
 	}
 	return a

@@ -21,7 +21,7 @@ import (
 // task is the part of an agent that is the same for all kinds.
 type task struct {
 	cfg        Config
-	do         func(agent.InvocationContext) (outcome, error)
+	do         func(ctx agent.InvocationContext, round int) (outcome, error) // see settle
 	exitWhen   *expr.Program
 	exitReason *template.Template
 	reads      []Read
@@ -90,11 +90,11 @@ func (t *task) Writes() []string { return slices.Clone(t.writes) }
 
 // run does the task and yields its one event.
 func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	if t.Continues() && !t.settle(ctx, yield) {
+	out, err, done := t.once(ctx, yield)
+	if !done {
 		return
 	}
 	var ev *session.Event
-	out, err := t.do(ctx)
 	if err == nil {
 		ev, err = t.event(ctx, &out)
 	}
@@ -112,6 +112,23 @@ func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error
 	}
 	if err != nil {
 		yield(nil, err)
+	}
+}
+
+// once does the task, when it is known that this must be. It reports whether it has.
+func (t *task) once(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (out outcome, err error, done bool) {
+	round, lost := 0, false
+	for {
+		if t.Continues() {
+			var todo bool
+			if round, todo = t.settle(ctx, round, lost, yield); !todo {
+				return out, nil, false
+			}
+		}
+		if out, err = t.do(ctx, round); !t.isLost(err) || ctx.Err() != nil {
+			return out, err, true
+		}
+		lost = true
 	}
 }
 

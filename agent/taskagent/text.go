@@ -46,7 +46,7 @@ func NewText(cfg TextConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *TextAgent) Config() TextConfig { return a.cfg }
 
-func (a *TextAgent) do(ctx agent.InvocationContext) (outcome, error) {
+func (a *TextAgent) do(ctx agent.InvocationContext, _ int) (outcome, error) {
 	text, err := requesttemplate.Fill("Text", a.text, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -23,6 +24,8 @@ type Env struct {
 	Report func(error)
 	// Transport sends what agents send over HTTP: see definition.BuildConfig.
 	Transport http.RoundTripper
+	// Elsewhere has the steps with a task queue done: see definition.BuildConfig.
+	Elsewhere elsewhere.Dispatcher
 	// Check refuses programs. Optional.
 	Check func(*Program, *definition.Definition) error
 }
@@ -55,7 +58,8 @@ func (p *Program) config(ctx context.Context, env Env,
 	def *definition.Definition) (definition.BuildConfig, func(), error) {
 	cfg := p.BuildConfig()
 	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
-	if p.Model != "" && asksModel(def) {
+	cfg.Elsewhere = env.Elsewhere
+	if p.Model != "" && asksModel(def, env.Elsewhere != nil) {
 		llm, err := provider.Open(ctx, p.Model, env.Getenv)
 		if err != nil {
 			return cfg, nil, &ModelError{err}
@@ -83,9 +87,10 @@ func (p *Program) config(ctx context.Context, env Env,
 	}, nil
 }
 
-func asksModel(def *definition.Definition) bool {
+// asksModel reports whether a model is asked by this process. Workers open those of steps elsewhere.
+func asksModel(def *definition.Definition, elsewhere bool) bool {
 	for a := range def.Root.All {
-		if a.Type == definition.TypeLLM {
+		if a.Type == definition.TypeLLM && (a.TaskQueue == "" || !elsewhere) {
 			return true
 		}
 	}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package elsewhere
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+)
+
+// KindModel is the kind of tasks that ask a model.
+const KindModel = "model"
+
+// Model is a model that is asked on another machine, with the keys of that one. Each request is a task.
+// Pieces of a streamed answer do not travel: the answer comes as a whole.
+type Model struct {
+	queue        Queue
+	full, called string
+}
+
+// NewModel returns the model that the workers of a queue open by the name full, such as
+// openai/gpt-5-mini. called is its own name, as [model.LLM] has it.
+func NewModel(q Queue, full, called string) *Model { return &Model{q, full, called} }
+
+// Name returns the provider's name of the model.
+func (m *Model) Name() string { return m.called }
+
+// GenerateContent asks the model for a step. ctx has to be an [agent.InvocationContext]; requests of
+// one step are told apart by [WithRequest].
+func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
+	_ bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) { yield(m.ask(ctx, req)) }
+}
+
+func (m *Model) ask(ctx context.Context, req *model.LLMRequest) (*model.LLMResponse, error) {
+	inv, ok := ctx.(agent.InvocationContext)
+	if !ok {
+		return nil, fmt.Errorf("model %q is asked elsewhere, which only a step of a run can do", m.full)
+	}
+	part, _ := ctx.Value(requestKey{}).(string)
+	var got answer
+	err := m.queue.Do(inv, Call{Kind: KindModel, Spec: question{m.full, req}, Part: part}, &got)
+	switch {
+	case err != nil:
+		return nil, err
+	case got.Failure != nil:
+		return nil, got.Failure.err()
+	case got.Response == nil:
+		return nil, fmt.Errorf("task queue %q: there is no answer in the result", m.queue.Name)
+	}
+	return got.Response, nil
+}
+
+type requestKey struct{}
+
+// WithRequest returns the context with which a step sends one of several requests. The number has to be
+// the same when the run is resumed.
+func WithRequest(ctx agent.InvocationContext, number string) agent.InvocationContext {
+	return ctx.WithContext(context.WithValue(ctx, requestKey{}, number))
+}
+
+// question is a request to a model as it travels.
+type question struct {
+	Model   string            `json:"model"`
+	Request *model.LLMRequest `json:"request"`
+}
+
+// answer is what came of it.
+type answer struct {
+	Response *model.LLMResponse `json:"response,omitempty"`
+	Failure  *modelFailure      `json:"failure,omitempty"`
+}
+
+// modelFailure is an error of a model as it travels: that of a provider, if it has the name of one.
+type modelFailure struct {
+	Text       string        `json:"text"`
+	Provider   string        `json:"provider,omitempty"`
+	Status     int           `json:"status,omitempty"`
+	Code       string        `json:"code,omitempty"`
+	Message    string        `json:"message,omitempty"`
+	RequestID  string        `json:"request_id,omitempty"`
+	RetryAfter time.Duration `json:"retry_after,omitempty"`
+	Retryable  bool          `json:"retryable,omitempty"`
+	Late       bool          `json:"late,omitempty"`
+}
+
+func (f *modelFailure) err() error {
+	e := &farError{text: f.Text}
+	switch {
+	case f.Provider != "":
+		e.err = &model.APIError{Provider: f.Provider, Status: f.Status, Code: f.Code, Message: f.Message,
+			RequestID: f.RequestID, RetryAfter: f.RetryAfter, Retryable: f.Retryable}
+	case f.Late:
+		e.err = context.DeadlineExceeded
+	}
+	return e
+}
+
+// farError is an error on another machine.
+type farError struct {
+	text string
+	err  error
+}
+
+func (e *farError) Error() string { return e.text }
+func (e *farError) Unwrap() error { return e.err }
+
+// Ask does a task of the kind [KindModel] here. How it fails is part of the result.
+func Ask(ctx context.Context, t *Task, open func(ctx context.Context, name string) (model.LLM, error)) (json.RawMessage, error) {
+	var q question
+	if err := json.Unmarshal(t.Spec, &q); err != nil || q.Request == nil {
+		return nil, fmt.Errorf("task %s is no request to a model: %w", t.ID, err)
+	}
+	var got answer
+	llm, err := open(ctx, q.Model)
+	if err == nil {
+		got.Response, err = said(ctx, llm, q.Request)
+	}
+	if err != nil {
+		got = answer{Failure: &modelFailure{Text: err.Error(), Late: errors.Is(err, context.DeadlineExceeded)}}
+		if api, ok := errors.AsType[*model.APIError](err); ok {
+			f := got.Failure
+			f.Provider, f.Status, f.Code, f.Message = api.Provider, api.Status, api.Code, api.Message
+			f.RequestID, f.RetryAfter, f.Retryable = api.RequestID, api.RetryAfter, api.Retryable
+		}
+	}
+	return json.Marshal(got)
+}
+
+// said is the model's whole answer.
+func said(ctx context.Context, llm model.LLM, req *model.LLMRequest) (last *model.LLMResponse, _ error) {
+	for resp, err := range llm.GenerateContent(ctx, req, false) {
+		if err != nil {
+			return nil, err
+		}
+		if resp != nil && !resp.Partial {
+			last = resp
+		}
+	}
+	if last == nil {
+		return nil, fmt.Errorf("model %q said nothing", llm.Name())
+	}
+	return last, nil
+}

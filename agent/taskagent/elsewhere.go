@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/internal/credential"
+)
+
+// The kinds of tasks that [Here] does.
+const (
+	KindCommand = "command"
+	KindHTTP    = "http"
+)
+
+// Here does commands and requests of runs that are driven on other machines. It is an
+// elsewhere.Doer.
+type Here struct {
+	// Root is the directory of commands, as in [CommandConfig].
+	Root string
+	// Client sends requests, as in [HTTPConfig].
+	Client *http.Client
+}
+
+// Do does a task. How it fails is part of the result.
+func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error) {
+	switch t.Kind {
+	case KindCommand:
+		var p process
+		if err := json.Unmarshal(t.Spec, &p); err != nil || len(p.Args) == 0 {
+			return nil, fmt.Errorf("task %s is no command: %w", t.ID, err)
+		}
+		got, err := p.run(ctx, h.Root, t.CallID)
+		return json.Marshal(processDone{got, failureOf(err)})
+	case KindHTTP:
+		var s sending
+		if err := json.Unmarshal(t.Spec, &s); err != nil {
+			return nil, fmt.Errorf("task %s is no request: %w", t.ID, err)
+		}
+		got, err := h.send(ctx, &s)
+		return json.Marshal(sent{got, failureOf(err)})
+	}
+	return nil, fmt.Errorf("task %s is of the kind %q", t.ID, t.Kind)
+}
+
+func (h Here) send(ctx context.Context, s *sending) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, s.Method, s.URL, strings.NewReader(s.Body))
+	if err != nil {
+		return answer{}, errors.New("the URL of the request cannot be read")
+	}
+	req.Header = s.Headers.Clone()
+	var secrets credential.Secrets
+	for _, name := range s.Own {
+		secrets.Header(name, req.Header.Get(name))
+	}
+	secrets.Request(req)
+	client := h.Client
+	if client == nil {
+		client = &http.Client{}
+	}
+	got, err := sendWithin(ctx, careful(client, s.RedirectHosts), req, s.Timeout, s.SizeLimit)
+	if err != nil {
+		return answer{}, secrets.Error(err)
+	}
+	return got, nil
+}
+
+// processDone is the result of a command.
+type processDone struct {
+	Ended   ended    `json:"ended,omitzero"`
+	Failure *failure `json:"failure,omitempty"`
+}
+
+// sending is a request as it travels.
+type sending struct {
+	Method        string        `json:"method"`
+	URL           string        `json:"url"`
+	Headers       http.Header   `json:"headers,omitempty"`
+	Own           []string      `json:"own,omitempty"` // those of the headers that the config has
+	Body          string        `json:"body,omitempty"`
+	Timeout       time.Duration `json:"timeout"`
+	SizeLimit     int64         `json:"size_limit"`
+	RedirectHosts []string      `json:"redirect_hosts,omitempty"`
+}
+
+// sent is the result of a request.
+type sent struct {
+	Answer  answer   `json:"answer,omitzero"`
+	Failure *failure `json:"failure,omitempty"`
+}
+
+// failure is why there is no result, as it travels.
+type failure struct {
+	Text     string      `json:"text"`
+	Limit    *LimitError `json:"limit,omitempty"`
+	Late     bool        `json:"late,omitempty"`      // it had no more time
+	NotFound bool        `json:"not_found,omitempty"` // there is no such program
+}
+
+func failureOf(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	f := &failure{Text: err.Error(), Late: errors.Is(err, context.DeadlineExceeded),
+		NotFound: errors.Is(err, exec.ErrNotFound)}
+	f.Limit, _ = errors.AsType[*LimitError](err)
+	return f
+}
+
+// err is the failure as an error; nil if it is nil.
+func (f *failure) err() error {
+	if f == nil {
+		return nil
+	}
+	e := &farError{text: f.Text}
+	switch {
+	case f.Limit != nil:
+		e.err = f.Limit
+	case f.Late:
+		e.err = context.DeadlineExceeded
+	case f.NotFound:
+		e.err = exec.ErrNotFound
+	}
+	return e
+}
+
+// farError is an error on another machine.
+type farError struct {
+	text string
+	err  error
+}
+
+func (e *farError) Error() string { return e.text }
+func (e *farError) Unwrap() error { return e.err }
+
+// sendsElsewhere has a request sent by another machine.
+func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Request, round int) (answer, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	s := sending{Method: req.Method, URL: req.URL.String(), Headers: req.Header, Body: string(body),
+		Timeout: a.cfg.Timeout, SizeLimit: a.cfg.SizeLimit, RedirectHosts: a.cfg.RedirectHosts}
+	for _, h := range a.headers {
+		s.Own = append(s.Own, h.name)
+	}
+	var got sent
+	if err := a.elsewhere(ctx, KindHTTP, s, round, &got); err != nil {
+		return answer{}, err
+	}
+	return got.Answer, got.Failure.err()
+}
+
+// elsewhere has the task done there. round is how often it was decided that it is to be done again.
+func (t *task) elsewhere(ctx agent.InvocationContext, kind string, spec any, round int, result any) error {
+	return t.cfg.Elsewhere.Do(ctx, t.call(kind, spec, round), result)
+}
+
+func (t *task) call(kind string, spec any, round int) elsewhere.Call {
+	c := elsewhere.Call{Kind: kind, Effect: t.cfg.Effect, Spec: spec}
+	if round > 0 {
+		c.Part = strconv.Itoa(round + 1)
+	}
+	return c
+}
+
+// attaches reports whether the task was begun elsewhere and its result can be had. Where that cannot
+// be found out it is in doubt.
+func (t *task) attaches(ctx agent.InvocationContext, round int) bool {
+	if t.cfg.Elsewhere.Name == "" {
+		return false
+	}
+	known, err := t.cfg.Elsewhere.Known(ctx, t.call("", nil, round))
+	return known && err == nil
+}
+
+// isLost reports whether nobody can tell what has become of a task elsewhere that must not be done twice.
+func (t *task) isLost(err error) bool {
+	_, lost := errors.AsType[*elsewhere.LostError](err)
+	return lost && t.Continues()
+}
