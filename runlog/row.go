@@ -95,6 +95,9 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 	if row.Status, held, err = Standing(ctx, store, key, by, dead); err != nil {
 		return nil, err
 	}
+	if by == mark.RunRunning && row.Status != string(by) && row.Status != StatusInterrupted {
+		return RowOf(ctx, store, s, dead) // it has come to rest meanwhile: what it asks, or why it ended, is in newer events
+	}
 	if row.Status == StatusInterrupted && len(last) == 0 {
 		row.Status = StatusNotBegun
 	}

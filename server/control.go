@@ -220,6 +220,8 @@ type answerRequest struct {
 	By       string          `json:"by"`
 	// Wait leaves a run that no process drives as it is.
 	Wait bool `json:"wait"`
+
+	key string // of the message over A2A
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
@@ -239,7 +241,7 @@ func (s *Server) answerTo(ctx context.Context, id string, req *answerRequest) er
 	if req.Question == "" && len(open) == 1 {
 		req.Question = open[0].ID
 	}
-	a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, By: req.By}
+	a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, By: req.By, Key: req.key}
 	for _, q := range open {
 		if q.ID != a.ID {
 			continue

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package server drives runs and tells about them over HTTP: an API of its own under /api/v1, which
-// openapi.json describes, and that of Google's ADK under /api.
+// openapi.json describes, that of Google's ADK under /api, the Model Context Protocol at /mcp, and the
+// Agent2Agent protocol under /a2a.
 //
 //	srv, err := server.New(server.Config{
 //		Service: store, AppName: "refrain", UserID: "user", Dir: "loops",

@@ -150,6 +150,15 @@ func masks(res mcp.Result) {
 
 // toolError is an error as a tool tells it: what is wrong, and what to do next.
 func toolError(p *problem) error {
+	text := p.whole()
+	if next := nextSteps[p.Type]; next != "" {
+		text += "\nNext: " + next + "."
+	}
+	return errors.New(text)
+}
+
+// whole is the problem with what is wrong with a definition, a line each.
+func (p *problem) whole() string {
 	var text strings.Builder
 	text.WriteString(p.Error())
 	for i, one := range p.Problems {
@@ -159,13 +168,10 @@ func toolError(p *problem) error {
 		}
 		text.WriteString("\n" + one.Error())
 	}
-	if next := nextSteps[p.Type]; next != "" {
-		text.WriteString("\nNext: " + next + ".")
-	}
-	return errors.New(text.String())
+	return text.String()
 }
 
-// problemsMost is how many problems of a definition an error of a tool lists.
+// problemsMost is how many problems of a definition such an error lists.
 const problemsMost = 20
 
 // nextSteps say what to do about a problem, by its type.

@@ -342,10 +342,7 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &toldResult{toldRun: toldRun{
-		Run: row.ID, Name: row.Name, Status: row.Status, Iteration: row.Iteration, Score: row.Score, StopReason: row.StopReason,
-		Error: row.Error, Paused: row.Paused, Waits: row.Waits, Started: row.Started, Updated: row.Updated,
-	}}
+	out := &toldResult{toldRun: toldOf(row)}
 	if mark.RunStatus(row.Status).Over() {
 		if err := s.catchUp(ctx, f); err != nil {
 			return nil, err
@@ -356,6 +353,13 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 	}
 	out.Next = out.next()
 	return out, nil
+}
+
+func toldOf(row *runlog.Row) toldRun {
+	return toldRun{
+		Run: row.ID, Name: row.Name, Status: row.Status, Iteration: row.Iteration, Score: row.Score, StopReason: row.StopReason,
+		Error: row.Error, Paused: row.Paused, Waits: row.Waits, Started: row.Started, Updated: row.Updated,
+	}
 }
 
 // answer is what the run has said in the end.

@@ -63,6 +63,17 @@ func (s *Server) doOnce(w http.ResponseWriter, r *http.Request, body []byte, do 
 	return s.sendMasked(w, rep.code, rep.data)
 }
 
+// doOnce does what a request asks for, unless the same one has done it.
+func (all *replies) doOnce(key string, body [32]byte, do func() error) error {
+	rep, err := all.begin(key, body)
+	if err != nil || rep.done {
+		return err
+	}
+	rep.err = do()
+	all.end(rep)
+	return rep.err
+}
+
 var errKeyUsed = fault(http.StatusUnprocessableEntity, "key_used", "The Idempotency-Key was used already",
 	"the other request had another body")
 

@@ -28,14 +28,20 @@ func (s *Server) untilRest(ctx context.Context, id string, tell func(*passed) er
 		return err
 	}
 	defer f.leave()
+	return s.rests(ctx, f, 0, tell)
+}
+
+// rests is untilRest for somebody who has a place and the feed of the run, and who knows of so many
+// iterations.
+func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passed) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	rests := make(chan error, 1)
 	go func() {
-		_, err := s.sup.Wait(ctx, id)
+		_, err := s.sup.Wait(ctx, f.id)
 		rests <- err
 	}()
 	defer func() { cancel(); <-rests }()
-	var last passed
+	last := passed{iterations: known}
 	for {
 		_, _, changed, _, err := f.take(math.MaxInt64)
 		if err != nil {
@@ -100,6 +106,8 @@ func (s *Server) catchUp(ctx context.Context, f *feed) error {
 type passed struct {
 	iterations int // that have ended
 	most       int // if one loop is all of the run and has a limit
+	iteration  int // the last one of the last of the loops
+	score      *float64
 	message    string
 }
 
@@ -116,6 +124,7 @@ func (f *feed) passed() (p passed) {
 			if it.Record != nil {
 				ended = it.Number
 				p.iterations++
+				p.iteration, p.score = it.Number, it.Record.Score
 			}
 		}
 		if step == tree.Root {

@@ -97,6 +97,7 @@ func (s *Server) routes() http.Handler {
 		s.register(mux, "/api/v1", v1)
 		s.register(mux, "/api", adk)
 	}
+	s.agents(mux)
 	s.register(mux, "", health)
 	mux.Handle(mcpPath, s.answering(s.overMCP()))
 	for _, rest := range []string{"/api/", "/healthz", "/readyz"} {
@@ -108,6 +109,17 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET /{$}", s.answering((*Server).index))
 	}
 	return mux
+}
+
+// agents serves the definitions as agents.
+func (s *Server) agents(mux *http.ServeMux) {
+	one, all := (*Server).onlyCard, (*Server).overA2A
+	if s.cfg.ReadOnly {
+		one, all = (*Server).onlyRead, (*Server).onlyRead
+	}
+	s.known = append(append(s.known, a2aRoutes()...), route{method: http.MethodGet, path: cardPath})
+	mux.Handle("GET "+cardPath, s.answering(one))
+	mux.Handle(a2aPath, s.answering(all))
 }
 
 // looking are the operations of a server that is only read: the others refuse what they are asked.

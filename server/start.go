@@ -37,6 +37,8 @@ type startRequest struct {
 	ID     string `json:"id"`
 	Model  string `json:"model"`
 	Limits limits `json:"limits"`
+
+	message *program.Message // over A2A
 }
 
 // limits take the place of those of the definition.
@@ -81,6 +83,12 @@ func (l *limits) put(p *program.Program) (bool, error) {
 
 // newID makes up an ID.
 func newID() string { return "r_" + strings.ToLower(rand.Text()[:8]) }
+
+// keyedID is the ID of the run that a request with a key starts.
+func keyedID(key string) string {
+	sum := sha256.Sum256([]byte("run " + key))
+	return "r_" + hex.EncodeToString(sum[:8])
+}
 
 // maxID is how many characters the ID of a run may have.
 const maxID = 64
@@ -137,8 +145,7 @@ func (s *Server) start(ctx context.Context, req *startRequest, key string, text 
 		sum := sha256.Sum256(text)
 		p.Request = hex.EncodeToString(sum[:])
 		if req.ID == "" {
-			of := sha256.Sum256([]byte("run " + key))
-			req.ID = "r_" + hex.EncodeToString(of[:8])
+			req.ID = keyedID(key)
 		}
 		switch was, known := s.startedBy(ctx, req.ID); {
 		case known && was == p.Request:
@@ -191,6 +198,7 @@ func (s *Server) launch(ctx context.Context, p *program.Program, def *definition
 	if _, err := req.Limits.put(p); err != nil {
 		return err
 	}
+	p.Message = req.message
 	if p.Model = req.Model; p.Model != "" {
 		if err := s.scriptIsHere(p.Model, "."); err != nil {
 			return err

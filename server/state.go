@@ -141,5 +141,8 @@ func (t timely) Write(b []byte) (int, error) {
 	return t.ResponseWriter.Write(b)
 }
 
+// Flush is for who does not know of a [http.ResponseController].
+func (t timely) Flush() { _ = http.NewResponseController(t.ResponseWriter).Flush() }
+
 // Unwrap lets a [http.ResponseController] flush.
 func (t timely) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -61,9 +61,19 @@ type Program struct {
 	Untrusted bool `json:"untrusted,omitempty"`
 	// Request is a hash of the request that a server was sent, if its client may repeat it.
 	Request string `json:"request,omitempty"`
+	// Message is the message over A2A that started the run; nil if it was started otherwise.
+	Message *Message `json:"message,omitempty"`
 
 	// Note says that the definition was a file of another product; empty if it was not.
 	Note string `json:"-"`
+}
+
+// Message is the message of a client of the Agent2Agent protocol.
+type Message struct {
+	// ID is the client's.
+	ID string `json:"id"`
+	// Context is the conversation that the client calls it a part of; empty if it names none.
+	Context string `json:"context,omitempty"`
 }
 
 // Read takes a definition into the program, with the files that it refers to. A file of another

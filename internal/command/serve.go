@@ -44,9 +44,10 @@ func newServe(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run definitions and watch runs over HTTP",
-		Long: `Serve the definitions of a folder and the runs of a store over HTTP, with an API for
-scripts and clients of ADK. A run goes on when its client leaves. doc/server.md describes
-the API.
+		Long: `Serve the definitions of a folder and the runs of a store over HTTP: the page, an API for
+scripts, ADK's API, the definitions as agents for clients of A2A below /a2a, and as tools
+for clients of MCP at /mcp. A run goes on when its client leaves. doc/server.md describes
+all of them.
 
 The server listens on 127.0.0.1:8080. Another address needs a token, which clients send as
 Authorization: Bearer TOKEN; give it in the environment as REFRAIN_TOKEN, where other

@@ -51,6 +51,9 @@ type Answer struct {
 	// Reason is the person's comment.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
+	// Key is what its sender calls it, such as the ID of a message. Who sends it again does not answer
+	// the next question.
+	Key string `json:"key,omitempty"`
 }
 
 // Resolution says whether a call in doubt took place, and with which result.

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+	"github.com/a2aproject/a2a-go/v2/log"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// Where clients of the Agent2Agent protocol are served: each definition is an agent, in version 1.0 below
+// a2aNow and in 0.3 below a2aPath.
+const (
+	a2aPath  = "/a2a/"
+	a2aNow   = a2aPath + "v1/"
+	cardPath = "/.well-known/agent-card.json"
+)
+
+// toAgent are the operations below the address of an agent.
+var toAgent = []struct{ method, path string }{
+	{"POST", ""}, // JSON-RPC
+	{"GET", cardPath},
+}
+
+// toAgentREST are those of the binding to HTTP, which stand below /v1 in version 0.3.
+var toAgentREST = []struct{ method, path string }{
+	{"POST", "/message:send"},
+	{"POST", "/message:stream"},
+	{"GET", "/tasks"},
+	{"GET", "/tasks/{id}"},
+	{"GET", "/tasks/{id}:subscribe"},
+	{"POST", "/tasks/{id}:subscribe"},
+	{"POST", "/tasks/{id}:cancel"},
+	{"GET", "/tasks/{id}/pushNotificationConfigs"},
+	{"POST", "/tasks/{id}/pushNotificationConfigs"},
+	{"GET", "/tasks/{id}/pushNotificationConfigs/{config}"},
+	{"DELETE", "/tasks/{id}/pushNotificationConfigs/{config}"},
+}
+
+// a2aRoutes are all operations over A2A.
+func a2aRoutes() (all []route) {
+	for _, below := range []string{a2aPath + "{definition}", a2aNow + "{definition}"} {
+		for _, r := range toAgent {
+			all = append(all, route{method: r.method, path: below + r.path})
+		}
+	}
+	for _, r := range toAgentREST {
+		all = append(all, route{method: r.method, path: a2aPath + "{definition}/v1" + r.path},
+			route{method: r.method, path: a2aNow + "{definition}" + r.path})
+	}
+	return append(all, route{method: "GET", path: a2aPath + "{definition}/v1/card"},
+		route{method: "GET", path: a2aNow + "{definition}/extendedAgentCard"})
+}
+
+// overA2A answers what a client sends to an agent. What the protocol says, its own SDK reads and writes.
+func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
+	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, a2aPath), "/")
+	old := name != "v1"
+	if !old {
+		name, path, _ = strings.Cut(path, "/")
+	}
+	if !s.knows(r) {
+		return s.noRoute(w, r)
+	}
+	if _, _, err := s.folder.read(name); err != nil {
+		return err
+	}
+	if path = "/" + path; path == cardPath {
+		return s.sendCard(w, r, name, old)
+	}
+	if r.Method == http.MethodPost {
+		body, err := s.body(w, r, "application/json", "application/a2a+json")
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	agent := &a2aAgent{s: s, name: name, err: fitting(old, r.Header.Get(a2a.SvcParamVersion))}
+	options := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(beat), a2asrv.WithTransportPanicHandler(s.panicked)}
+	var h http.Handler
+	switch rpc := path == "/"; {
+	case rpc && old:
+		h = a2av0.NewJSONRPCHandler(agent, options...)
+	case rpc:
+		h = a2asrv.NewJSONRPCHandler(agent, options...)
+	case old:
+		h = a2av0.NewRESTHandler(agent, options...)
+	default:
+		h = a2asrv.NewRESTHandler(agent, options...)
+	}
+	r = r.WithContext(log.AttachLogger(r.Context(), slog.New(slog.DiscardHandler))) // that a client left is no error
+	at := *r.URL
+	at.Path, at.RawPath = path, ""
+	r.URL = &at
+	h.ServeHTTP(timely{w, s}, r)
+	return nil
+}
+
+// knows reports whether there is an operation for a request.
+func (s *Server) knows(r *http.Request) bool {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	for _, known := range s.known {
+		if known.method == method && known.has(r.URL.EscapedPath()) {
+			return true
+		}
+	}
+	return false
+}
+
+// fitting is the error for a client that speaks another version of the protocol than its address.
+func fitting(old bool, version string) error {
+	want := "1."
+	if old {
+		want = "0.3"
+	}
+	if version == "" || strings.HasPrefix(version+".", want) {
+		return nil
+	}
+	return a2a.NewError(a2a.ErrVersionNotSupported, fmt.Sprintf("this address speaks A2A %s; the agent's card names the "+
+		"address of each version", strings.TrimSuffix(want, ".")))
+}
+
+func (s *Server) panicked(v any) error {
+	s.cfg.Log.Error("a request panicked", "path", a2aPath, "panic", v, "stack", string(debug.Stack()))
+	return a2a.NewError(a2a.ErrInternalError, "the server could not do that: a panic")
+}
+
+// onlyCard is the card of a server with one definition.
+func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
+	all, err := s.definitions()
+	if err != nil {
+		return err
+	}
+	if len(all) != 1 {
+		return fault(http.StatusNotFound, "no_card", "The server is not one agent", "it has %d definitions, and each is an "+
+			"agent: the card of one is at %sNAME%s", len(all), a2aNow, cardPath)
+	}
+	return s.sendCard(w, r, all[0].Name, false)
+}
+
+// sendCard sends the card of an agent, for clients of version 0.3 or of 1.0. What is for both is not read
+// by all of the latter.
+func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, old bool) error {
+	file, text, err := s.folder.read(name)
+	if err != nil {
+		return err
+	}
+	_, def, err := load(s.folder.root.FS(), file, text)
+	if err != nil {
+		return s.errHere(err)
+	}
+	here := "http://" + r.Host
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		here = "https://" + r.Host
+	}
+	card := cardOf(name, tagOf(text), def)
+	add := func(at string, version a2a.ProtocolVersion) {
+		for _, binding := range []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON} {
+			card.SupportedInterfaces = append(card.SupportedInterfaces,
+				&a2a.AgentInterface{URL: here + at + name, ProtocolBinding: binding, ProtocolVersion: version})
+		}
+	}
+	add(a2aNow, a2a.Version)
+	add(a2aPath, a2av0.Version)
+	if s.cfg.Token != "" {
+		card.SecuritySchemes = a2a.NamedSecuritySchemes{"token": a2a.HTTPAuthSecurityScheme{
+			Scheme: "Bearer", Description: "The token that the server was started with.",
+		}}
+		card.SecurityRequirements = a2a.SecurityRequirementsOptions{{"token": {}}}
+	}
+	var body []byte
+	if producer, ok := a2av0.NewStaticAgentCardProducer(card).(a2asrv.AgentCardJSONProducer); ok && old {
+		body, err = producer.CardJSON(r.Context())
+	} else {
+		body, err = progress.MarshalJSON(card)
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = s.inTime(w)
+	_, _ = io.WriteString(w, masked(string(body))+"\n")
+	return nil
+}
+
+// cardOf tells about the agent that a definition is. Its version changes with the text.
+func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
+	about := cmp.Or(def.Description, "Runs "+def.Root.Shown()+".")
+	skill := a2a.AgentSkill{
+		ID: name, Name: def.Root.Shown(), Description: about, Tags: []string{string(def.Root.Type)},
+		InputModes: []string{"text/plain"}, OutputModes: []string{"text/plain"},
+	}
+	if len(def.Inputs) > 0 {
+		var d defined
+		d.fill(def)
+		text, _ := json.Marshal(d.Inputs) // they were read from JSON's kin
+		skill.Description += "\n\nBesides the text, a message can have one part of data, an object with values for these inputs: " + string(text)
+	}
+	if len(def.Inputs)+len(def.State) > 0 {
+		skill.InputModes = append(skill.InputModes, "application/json")
+	}
+	if def.Query != "" {
+		skill.Examples = []string{def.Query}
+	}
+	return &a2a.AgentCard{
+		Name: def.Root.Shown(), Description: about, Version: strings.Trim(tag, `"`),
+		Capabilities:      a2a.AgentCapabilities{Streaming: true},
+		DefaultInputModes: skill.InputModes, DefaultOutputModes: skill.OutputModes,
+		Skills: []a2a.AgentSkill{skill},
+	}
+}
+
+// fails is an error as the protocol has it.
+func (a *a2aAgent) fails(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if said, ok := errors.AsType[*a2a.Error](err); ok {
+		return said
+	}
+	p := problemOf(err)
+	text := masked(p.whole())
+	if p.Status >= 500 && p.err != nil {
+		a.s.cfg.Log.Error("a request failed", "path", a2aPath+a.name, "error", text)
+	}
+	kind := a2a.ErrInternalError
+	switch {
+	case p.Type == "urn:refrain:run_not_found", p.Type == "urn:refrain:run_not_begun":
+		kind = a2a.ErrTaskNotFound
+	case p.Type == "urn:refrain:closing", p.Type == "urn:refrain:busy", p.Type == "urn:refrain:key_in_use":
+		kind = a2a.ErrServerError
+	case p.Status == http.StatusConflict:
+		kind = a2a.ErrUnsupportedOperation
+	case p.Status == http.StatusForbidden:
+		kind = a2a.ErrUnauthorized
+	case p.Status < 500:
+		kind = a2a.ErrInvalidParams
+	}
+	return a2a.NewError(kind, text).WithDetails(map[string]any{"type": p.Type})
+}
+
+// about is what the metadata of a task, of a status and of an artifact has, under "refrain".
+func about(t *toldRun) map[string]any {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil
+	}
+	return map[string]any{"refrain": json.RawMessage(masked(string(progress.EscapeJSON(text))))}
+}

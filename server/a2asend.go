@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// said is what a message says.
+type said struct {
+	text     string
+	data     any // nil: none
+	hasData  bool
+	question string // which it answers, by the metadata; empty: the first one
+	reason   string
+}
+
+// read reads a message. It takes words and data, and no files.
+func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
+	m := req.Message
+	switch {
+	case a.err != nil:
+		return nil, a.err
+	case m == nil:
+		return nil, bad("there is no message")
+	case m.ID == "" || len(m.ID) > keyMost:
+		return nil, bad("the message needs a messageId of up to %d characters", keyMost)
+	case m.Role != a2a.MessageRoleUser:
+		return nil, bad("the role of the message is %q, and not %s", m.Role, a2a.MessageRoleUser)
+	case len(m.Parts) == 0:
+		return nil, bad("the message has no parts")
+	case len(m.ContextID) > keyMost || strings.ContainsFunc(m.ContextID, unicode.IsControl):
+		return nil, bad("the contextId cannot be one: use up to %d characters", keyMost)
+	}
+	if c := req.Config; c != nil {
+		if c.PushConfig != nil {
+			return nil, errNoPush
+		}
+		if err := wellLong(c.HistoryLength); err != nil {
+			return nil, err
+		}
+	}
+	out := new(said)
+	var words []string
+	for i, part := range m.Parts {
+		if part == nil {
+			return nil, bad("part %d of the message is empty", i+1)
+		}
+		switch v := part.Content.(type) {
+		case a2a.Text:
+			words = append(words, string(v))
+		case a2a.Data:
+			if out.hasData {
+				return nil, bad("the message has more than one part of data")
+			}
+			out.data, out.hasData = v.Value, true
+		default:
+			return nil, a2a.NewError(a2a.ErrUnsupportedContentType, fmt.Sprintf("part %d of the message is a file: the agent takes text, "+
+				"and data for its inputs", i+1))
+		}
+	}
+	out.text = strings.Join(words, "\n")
+	if hints, ok := m.Metadata["refrain"].(map[string]any); ok {
+		out.question, _ = hints["question"].(string)
+		out.reason, _ = hints["reason"].(string)
+	}
+	return out, nil
+}
+
+// take does what a message asks for: it starts a run, or answers a question. The same message does it
+// once. wrong says why an answer was none.
+func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, wrong string, err error) {
+	what, err := a.read(req)
+	if err != nil {
+		return "", "", err
+	}
+	ctx = context.WithoutCancel(ctx) // a message that was taken is carried out even if its client has gone
+	if req.Message.TaskID != "" {
+		id = string(req.Message.TaskID)
+		wrong, err = a.answer(ctx, req.Message, what)
+	} else {
+		id, err = a.start(ctx, req.Message, what)
+	}
+	if errors.Is(err, errKeyUsed) {
+		err = fault(http.StatusUnprocessableEntity, "key_used", "The messageId was used already", "the other message had another text")
+	}
+	return id, wrong, err
+}
+
+// start starts a run with a message.
+func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id string, err error) {
+	req := &startRequest{Definition: a.name, Input: what.text, message: &program.Message{ID: m.ID, Context: m.ContextID}}
+	if what.hasData {
+		state, ok := what.data.(map[string]any)
+		if !ok {
+			return "", bad("the part of data is no object: it has values for the definition's inputs, by their names")
+		}
+		req.State = state
+	}
+	key := strings.Join([]string{"a2a", a.name, m.ContextID, m.ID}, "\n")
+	if req.ID = keyedID(key); m.ContextID != "" {
+		req.ID = taskIn(m.ContextID) + strings.TrimPrefix(req.ID, "r_")
+	}
+	text, err := json.Marshal(req)
+	if err != nil {
+		return "", err
+	}
+	err = a.s.replies.doOnce(key, sha256.Sum256(text), func() error {
+		_, err := a.s.start(ctx, req, key, text)
+		return err
+	})
+	return req.ID, err
+}
+
+// answer answers a question of a run with a message.
+func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wrong string, err error) {
+	if err := a.mine(ctx, m.TaskID); err != nil {
+		return "", err
+	}
+	id := string(m.TaskID)
+	within, err := a.contextOf(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if m.ContextID != "" && m.ContextID != within {
+		return "", bad("the task belongs to another context")
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	key := strings.Join([]string{"a2a answer", id, m.ID}, "\n")
+	err = a.s.replies.doOnce(key, sha256.Sum256(text), func() error {
+		known, status, err := a.answered(ctx, id, m.ID)
+		if known || err != nil {
+			return err
+		}
+		open, err := a.s.sup.Questions(ctx, id)
+		if err != nil {
+			return err
+		}
+		i := 0
+		if what.question != "" {
+			i = slices.IndexFunc(open, func(q mark.Question) bool { return q.ID == what.question })
+		}
+		switch {
+		case status.Over():
+			return fault(http.StatusConflict, "run_over", "The task has ended", "it is %s; a message without a task begins another", status)
+		case i < 0 || len(open) == 0:
+			return fault(http.StatusConflict, "no_question", "The task asks no such question",
+				"it is %s; a message to a task answers its question", status)
+		}
+		q := &open[i]
+		answer := &answerRequest{Question: q.ID, Value: valueFor(q, what), Reason: what.reason, By: "a client over A2A", key: m.ID}
+		err = a.s.answerTo(ctx, id, answer)
+		if p, ok := errors.AsType[*problem](err); ok && p.Type == "urn:refrain:bad_answer" {
+			wrong = "That does not answer the question: answer with " + accepted(q) + ".\n" + q.Text
+		}
+		return err
+	})
+	if wrong != "" {
+		err = nil
+	}
+	return wrong, err
+}
+
+// answered reports whether a message has answered a question of a run before, and how the run stands.
+func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark.RunStatus, error) {
+	one, err := a.s.session(ctx, id, 0)
+	if err != nil {
+		return false, "", err
+	}
+	view := session.ViewOf(one)
+	for ev := range view.Marked(mark.KindAnswered) {
+		var answer mark.Answer
+		if err := ev.Mark.Decode(&answer); err != nil {
+			return false, "", err
+		}
+		if answer.Key == message {
+			return true, "", nil
+		}
+	}
+	if run := session.RunOf(view); run != nil {
+		return false, run.Status, view.Err()
+	}
+	return false, "", view.Err()
+}
+
+// Words for yes and no.
+var (
+	yes = []string{"yes", "y", "true", "ok", "approve", "approved"}
+	no  = []string{"no", "n", "false", "reject", "rejected"}
+)
+
+// valueFor is what a message answers to a question. What fits no question of its kind is left as it is,
+// so that the check refuses it.
+func valueFor(q *mark.Question, what *said) json.RawMessage {
+	if what.hasData {
+		value, err := json.Marshal(what.data)
+		if err != nil {
+			return nil
+		}
+		return value
+	}
+	short := strings.TrimSpace(what.text)
+	word := strings.ToLower(strings.TrimRight(short, ".!"))
+	var value any = what.text
+	switch q.Kind {
+	case mark.AskText:
+		for _, option := range q.Options {
+			if strings.EqualFold(option, short) {
+				value = option
+			}
+		}
+		if slices.Contains(q.Options, short) {
+			value = short // another one may differ by its capitals only
+		}
+	case mark.AskApproval, mark.AskConfirmation:
+		isYes := slices.Contains(yes, word)
+		switch {
+		case !isYes && !slices.Contains(no, word):
+		case q.Kind == mark.AskApproval:
+			value = isYes
+		default:
+			value = map[string]any{"confirmed": isYes}
+		}
+	case mark.AskResolution:
+		if word == mark.ResolveRetry || word == mark.ResolveSkip {
+			value = mark.Resolution{Action: word}
+		}
+	}
+	if value == any(what.text) && q.Kind != mark.AskText && json.Valid([]byte(short)) {
+		return json.RawMessage(short)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// accepted says what a question takes for an answer.
+func accepted(q *mark.Question) string {
+	switch q.Kind {
+	case mark.AskApproval, mark.AskConfirmation:
+		return "yes or no"
+	case mark.AskEdit:
+		return "data: an object with new values for some of " + strings.Join(slices.Sorted(maps.Keys(q.Keys)), ", ")
+	case mark.AskResolution:
+		return `retry, skip, or data such as {"action": "result", "result": TEXT}`
+	}
+	if len(q.Options) > 0 {
+		return "one of " + strings.Join(q.Options, ", ")
+	}
+	return "a text"
+}
+
+// SendMessage takes a message, and waits until the run has ended, is paused or asks a person, unless the
+// client wants to know at once.
+func (a *a2aAgent) SendMessage(ctx context.Context, req *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
+	task, err := a.send(ctx, req)
+	if err != nil {
+		return nil, a.fails(err)
+	}
+	return task, nil
+}
+
+func (a *a2aAgent) send(ctx context.Context, req *a2a.SendMessageRequest) (*a2a.Task, error) {
+	var config a2a.SendMessageConfig
+	if req.Config != nil {
+		config = *req.Config
+	}
+	if !config.ReturnImmediately {
+		leave, err := a.s.place() // before anything is done
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	id, wrong, err := a.take(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if wrong == "" && !config.ReturnImmediately {
+		f, err := a.s.follow(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		defer f.leave()
+		if err := a.s.rests(ctx, f, 0, nil); err != nil {
+			return nil, err
+		}
+	}
+	task, _, err := a.task(ctx, id, config.HistoryLength)
+	if err != nil {
+		return nil, err
+	}
+	objects(task, wrong)
+	return task, nil
+}
+
+// objects puts why an answer was none into a task that still waits for one.
+func objects(task *a2a.Task, wrong string) {
+	if wrong != "" && task.Status.State == a2a.TaskStateInputRequired {
+		task.Status.Message = says(wrong, task.TaskInfo())
+	}
+}
+
+// SendStreamingMessage takes a message, and tells what happens until the task has ended or asks.
+func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessageRequest) iter.Seq2[a2a.Event, error] {
+	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
+		if req.Config != nil {
+			messages = req.Config.HistoryLength
+		}
+		id, wrong, err = a.take(ctx, req)
+		return id, wrong, messages, err
+	})
+}
+
+// SubscribeToTask tells what happens to a task until it has ended or asks. Of a task that has, it tells that.
+func (a *a2aAgent) SubscribeToTask(ctx context.Context, req *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
+	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
+		return string(req.ID), "", nil, a.mine(ctx, req.ID)
+	})
+}
+
+// telling tells of the task that begin names.
+func (a *a2aAgent) telling(ctx context.Context, begin func() (id, wrong string, messages *int, err error)) iter.Seq2[a2a.Event, error] {
+	return func(yield func(a2a.Event, error) bool) {
+		left := false
+		tell := func(ev a2a.Event) bool {
+			left = left || !yield(ev, nil)
+			return !left
+		}
+		err := func() error {
+			leave, err := a.s.place() // before anything is done
+			if err != nil {
+				return err
+			}
+			defer leave()
+			id, wrong, messages, err := begin()
+			if err != nil {
+				return err
+			}
+			f, err := a.s.follow(ctx, id)
+			if err != nil {
+				return err
+			}
+			defer f.leave()
+			return a.tell(ctx, f, wrong, messages, tell)
+		}()
+		if err != nil && !left {
+			yield(nil, a.fails(err))
+		}
+	}
+}
+
+// errLeft: the client wants to hear no more.
+var errLeft = errors.New("the client has left")
+
+// tell tells the task as it is, then each iteration and each change of its state, at most ten times a
+// second, and in the end the answer. A run that is paused may go on, so the client stays.
+func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *int, say func(a2a.Event) bool) error {
+	known := f.passed().iterations
+	task, now, err := a.task(ctx, f.id, messages)
+	if err != nil {
+		return err
+	}
+	objects(task, wrong)
+	if !say(task) || wrong != "" || settled(task.Status.State) {
+		return nil
+	}
+	info, none, told := task.TaskInfo(), 0, now.Status
+	each := func(p *passed) error {
+		known = p.iterations
+		row := toldRun{Run: f.id, Name: now.Name, Status: string(mark.RunRunning), Iteration: p.iteration, Score: p.score}
+		status := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, says(p.message, info))
+		status.Metadata = about(&row)
+		if !say(status) {
+			return errLeft
+		}
+		return nil
+	}
+	for {
+		_, _, changed, _, err := f.take(math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		if now.Status == string(mark.RunRunning) {
+			if err := a.s.rests(ctx, f, known, each); err != nil {
+				return err
+			}
+		} else {
+			select {
+			case <-changed:
+			case <-a.s.closing:
+				return nil
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if task, now, err = a.task(ctx, f.id, &none); err != nil {
+			return err
+		}
+		if told == now.Status {
+			continue
+		}
+		for _, artifact := range task.Artifacts {
+			if !say(&a2a.TaskArtifactUpdateEvent{TaskID: info.TaskID, ContextID: info.ContextID, Artifact: artifact, LastChunk: true}) {
+				return nil
+			}
+		}
+		told = now.Status
+		if !say(&a2a.TaskStatusUpdateEvent{TaskID: info.TaskID, ContextID: info.ContextID, Status: task.Status, Metadata: task.Metadata}) ||
+			settled(task.Status.State) {
+			return nil
+		}
+	}
+}

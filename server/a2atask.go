@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// a2aAgent is a definition as an agent of the Agent2Agent protocol. A task is a run, and its ID that of
+// the run: all that is told of it is in the store.
+type a2aAgent struct {
+	s    *Server
+	name string
+	err  error // why it answers nothing
+	runs string
+}
+
+// runName is how the runs of the definition are called.
+func (a *a2aAgent) runName() string {
+	if a.runs == "" {
+		a.runs = a.name
+		if file, text, err := a.s.folder.read(a.name); err == nil {
+			if _, def, err := load(a.s.folder.root.FS(), file, text); err == nil {
+				a.runs = def.Name
+			}
+		}
+	}
+	return a.runs
+}
+
+// mine fails if there is no such run of the definition.
+func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
+	if a.err != nil {
+		return a.err
+	}
+	if checkID(string(id)) == nil {
+		one, err := a.s.session(ctx, string(id), 1)
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			return err
+		}
+		if err == nil {
+			if run := session.RunOf(one); run != nil && run.Name == a.runName() {
+				return nil
+			}
+		}
+	}
+	return noRun(string(id), supervisor.ErrNotFound)
+}
+
+// The ID of a task that a client has put into a context says so, so that the tasks of a context are found
+// without a look into the logs of others.
+const ofContext = "t_"
+
+// taskIn begins the ID of all tasks of a context.
+func taskIn(context string) string {
+	sum := sha256.Sum256([]byte("context " + context))
+	return ofContext + hex.EncodeToString(sum[:4]) + "_"
+}
+
+// messageOf is the message over A2A that has started the run; nil if it was started otherwise.
+func messageOf(view *session.View) *program.Message {
+	started, err := supervisor.StartedWith(view)
+	if err != nil {
+		return nil
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return nil
+	}
+	return p.Message
+}
+
+// contextOf is the context of a task: the one that the client named, or the task alone.
+func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
+	if !strings.HasPrefix(id, ofContext) {
+		return id, nil
+	}
+	one, err := a.s.session(ctx, id, 0)
+	if err != nil {
+		return "", err
+	}
+	if m := messageOf(session.ViewOf(one)); m != nil && m.Context != "" {
+		return m.Context, nil
+	}
+	return id, nil
+}
+
+// states are the states of a task by the status of its run. What is paused or interrupted goes on when
+// somebody resumes it, and asks nobody for anything: that it rests stands in the message and the metadata.
+var states = map[string]a2a.TaskState{
+	string(mark.RunRunning):   a2a.TaskStateWorking,
+	string(mark.RunWaiting):   a2a.TaskStateInputRequired,
+	string(mark.RunIsPaused):  a2a.TaskStateWorking,
+	runlog.StatusInterrupted:  a2a.TaskStateWorking,
+	runlog.StatusNotBegun:     a2a.TaskStateSubmitted,
+	string(mark.RunCompleted): a2a.TaskStateCompleted,
+	string(mark.RunFailed):    a2a.TaskStateFailed,
+	string(mark.RunCanceled):  a2a.TaskStateCanceled,
+	"":                        a2a.TaskStateSubmitted,
+}
+
+// settled reports whether nothing happens to a task unless its client does something.
+func settled(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired }
+
+// statusOf is the state of a run, with what is to be said about it.
+func statusOf(t *toldRun, info a2a.TaskInfo) a2a.TaskStatus {
+	status := a2a.TaskStatus{State: states[t.Status]}
+	if !t.Updated.IsZero() {
+		status.Timestamp = new(t.Updated.UTC())
+	}
+	text := ""
+	switch t.Status {
+	case string(mark.RunWaiting):
+		if len(t.Waits) > 0 {
+			text = asks(&t.Waits[0])
+		}
+	case string(mark.RunIsPaused), runlog.StatusInterrupted:
+		text = "The run is " + t.Status
+		if t.Paused != "" {
+			text += ": " + t.Paused
+		}
+		text += ". It goes on when somebody resumes it."
+	case string(mark.RunFailed), string(mark.RunCanceled):
+		text = t.Error
+	}
+	if text != "" {
+		status.Message = says(text, info)
+	}
+	return status
+}
+
+// asks is a question as a client reads it, with what can be answered.
+func asks(q *mark.Question) string {
+	if q.Kind == mark.AskText && len(q.Options) == 0 {
+		return q.Text
+	}
+	return q.Text + "\nAnswer with " + accepted(q) + "."
+}
+
+// says is a message of the agent.
+func says(text string, info a2a.TaskInfo) *a2a.Message {
+	return a2a.NewMessageForTask(a2a.MessageRoleAgent, info, a2a.NewTextPart(masked(text)))
+}
+
+// task is a run as a task, with so many of its last messages; nil is all.
+func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Task, *toldResult, error) {
+	told, err := a.s.standing(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	within, err := a.contextOf(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	info := a2a.TaskInfo{TaskID: a2a.TaskID(id), ContextID: within}
+	task := &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told.toldRun, info), Metadata: about(&told.toldRun)}
+	if told.Result != "" {
+		task.Artifacts = []*a2a.Artifact{artifactOf(told)}
+	}
+	if messages == nil || *messages > 0 {
+		if task.History, err = a.history(ctx, info); err != nil {
+			return nil, nil, err
+		}
+		if messages != nil {
+			task.History = task.History[max(0, len(task.History)-*messages):]
+		}
+	}
+	return task, told, nil
+}
+
+// artifactOf is the answer of a run.
+func artifactOf(t *toldResult) *a2a.Artifact {
+	return &a2a.Artifact{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(masked(t.Result))}}
+}
+
+// history is what was said between people and the run: the message that it began with, and its questions
+// with their answers.
+func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.Message, err error) {
+	one, err := a.s.session(ctx, string(info.TaskID), 0)
+	if err != nil {
+		return nil, err
+	}
+	view := session.ViewOf(one)
+	run, gone := session.RunOf(view), view.Superseded()
+	if run == nil {
+		return nil, nil
+	}
+	add := func(role a2a.MessageRole, id, text string) {
+		m := a2a.NewMessageForTask(role, info, a2a.NewTextPart(masked(text)))
+		m.ID = id
+		all = append(all, m)
+	}
+	for ev := range view.Log().All() {
+		if ev.InvocationID != run.ID || ev.Author != "user" || ev.Content == nil {
+			continue
+		}
+		id := ev.ID
+		if m := messageOf(view); m != nil {
+			id = m.ID
+		}
+		var text strings.Builder
+		for _, part := range view.Whole(ev).Content.Parts {
+			text.WriteString(part.Text)
+		}
+		add(a2a.MessageRoleUser, id, text.String())
+		break
+	}
+	for ev := range view.Marked(mark.KindAsked, mark.KindAnswered) {
+		if ev.InvocationID != run.ID || gone.Has(ev.Seq) {
+			continue
+		}
+		switch ev.Mark.Kind {
+		case mark.KindAsked:
+			var q mark.Question
+			if err := ev.Mark.Decode(&q); err != nil {
+				return nil, err
+			}
+			add(a2a.MessageRoleAgent, q.ID, asks(&q))
+		case mark.KindAnswered:
+			var answer mark.Answer
+			if err := ev.Mark.Decode(&answer); err != nil {
+				return nil, err
+			}
+			text := string(answer.Value)
+			_ = json.Unmarshal(answer.Value, &text) // what is no text is shown as JSON
+			add(a2a.MessageRoleUser, cmp.Or(answer.Key, ev.ID), text)
+		}
+	}
+	return all, view.Err()
+}
+
+func (a *a2aAgent) GetTask(ctx context.Context, req *a2a.GetTaskRequest) (*a2a.Task, error) {
+	if err := cmp.Or(a.mine(ctx, req.ID), wellLong(req.HistoryLength)); err != nil {
+		return nil, a.fails(err)
+	}
+	task, _, err := a.task(ctx, string(req.ID), req.HistoryLength)
+	return task, a.fails(err)
+}
+
+// wellLong refuses a number of messages that is none.
+func wellLong(messages *int) error {
+	if messages != nil && *messages < 0 {
+		return bad("historyLength %d: give a number of at least 0", *messages)
+	}
+	return nil
+}
+
+// Pages of tasks, as the protocol says.
+const (
+	tasksSize = 50
+	tasksMost = 100
+)
+
+// ListTasks lists the tasks, those first that have changed last.
+func (a *a2aAgent) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
+	out, err := a.list(ctx, req)
+	return out, a.fails(err)
+}
+
+func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
+	size := cmp.Or(req.PageSize, tasksSize)
+	after, err := placeOf(req.PageToken)
+	switch {
+	case a.err != nil:
+		return nil, a.err
+	case err != nil:
+		return nil, err
+	case size < 0 || size > tasksMost:
+		return nil, bad("pageSize %d: give a number from 1 to %d", size, tasksMost)
+	case wellLong(req.HistoryLength) != nil:
+		return nil, wellLong(req.HistoryLength)
+	}
+	all, err := runlog.List(ctx, a.s.cfg.Service, a.s.cfg.AppName, a.s.cfg.UserID)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all, func(x, y session.Session) int { return placeIn(x).compare(placeIn(y)) })
+	out := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}
+	var last listPlace
+	for _, one := range all {
+		row, err := a.listed(ctx, one, req)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil {
+			continue
+		}
+		out.TotalSize++
+		if at := placeIn(one); at.compare(after) <= 0 {
+			continue
+		} else if len(out.Tasks) == size {
+			out.NextPageToken = last.token()
+			continue // they are counted
+		} else {
+			last = at
+		}
+		task, err := a.inList(ctx, row, req)
+		if errors.Is(err, session.ErrNotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Tasks = append(out.Tasks, task)
+	}
+	return out, nil
+}
+
+// listed is the row of a run, if it is one that is asked for.
+func (a *a2aAgent) listed(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (*runlog.Row, error) {
+	run, id := session.RunOf(one), one.ID()
+	switch {
+	case run == nil || run.Name != a.runName():
+		return nil, nil
+	case req.ContextID != "" && req.ContextID != id && !strings.HasPrefix(id, taskIn(req.ContextID)):
+		return nil, nil
+	case req.StatusTimestampAfter != nil && !one.LastUpdateTime().After(*req.StatusTimestampAfter):
+		return nil, nil
+	}
+	if req.ContextID != "" {
+		within, err := a.contextOf(ctx, id)
+		if within != req.ContextID || err != nil {
+			return nil, ifThere(err)
+		}
+	}
+	row, err := a.s.list.rowOf(ctx, one)
+	if err != nil || req.Status != "" && states[row.Status] != req.Status {
+		return nil, ifThere(err)
+	}
+	return row, nil
+}
+
+// ifThere forgets that a run was removed meanwhile.
+func ifThere(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// inList is a task as a list has it: without messages and artifacts, unless they are asked for.
+func (a *a2aAgent) inList(ctx context.Context, row *runlog.Row, req *a2a.ListTasksRequest) (*a2a.Task, error) {
+	if req.IncludeArtifacts || req.HistoryLength != nil && *req.HistoryLength > 0 {
+		messages := req.HistoryLength
+		if messages == nil {
+			messages = new(0)
+		}
+		task, _, err := a.task(ctx, row.ID, messages)
+		if task != nil && !req.IncludeArtifacts {
+			task.Artifacts = nil
+		}
+		return task, err
+	}
+	within, err := a.contextOf(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	info, told := a2a.TaskInfo{TaskID: a2a.TaskID(row.ID), ContextID: within}, toldOf(row)
+	return &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told, info), Metadata: about(&told)}, nil
+}
+
+// listPlace is a place in the list of tasks.
+type listPlace struct {
+	updated int64
+	id      string
+}
+
+func placeIn(one session.Session) listPlace {
+	return listPlace{one.LastUpdateTime().UnixNano(), one.ID()}
+}
+
+// compare is negative for a place further in front.
+func (p listPlace) compare(q listPlace) int {
+	return cmp.Or(cmp.Compare(q.updated, p.updated), cmp.Compare(p.id, q.id))
+}
+
+func (p listPlace) token() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", p.updated, p.id))
+}
+
+// placeOf reads the token of a page; without one it is in front of all.
+func placeOf(token string) (listPlace, error) {
+	if token == "" {
+		return listPlace{updated: math.MaxInt64}, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	at, id, found := strings.Cut(string(text), " ")
+	n, no := strconv.ParseInt(at, 10, 64)
+	if err != nil || no != nil || !found {
+		return listPlace{}, bad("the pageToken is none of this server")
+	}
+	return listPlace{n, id}, nil
+}
+
+// CancelTask ends the run, and waits a moment for its end.
+func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (*a2a.Task, error) {
+	if err := a.mine(ctx, req.ID); err != nil {
+		return nil, a.fails(err)
+	}
+	id := string(req.ID)
+	err := a.s.sup.Cancel(context.WithoutCancel(ctx), id, "canceled over A2A")
+	if errors.Is(err, supervisor.ErrOver) {
+		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, masked(err.Error()))
+	}
+	if err != nil {
+		return nil, a.fails(err)
+	}
+	soon, stop := context.WithTimeout(ctx, letsGo)
+	defer stop()
+	_, _ = a.s.sup.Wait(soon, id) // the task says how it stands
+	task, _, err := a.task(ctx, id, nil)
+	return task, a.fails(err)
+}
+
+// GetExtendedAgentCard says that the card is all that there is to tell.
+func (a *a2aAgent) GetExtendedAgentCard(context.Context, *a2a.GetExtendedAgentCardRequest) (*a2a.AgentCard, error) {
+	return nil, a2a.NewError(a2a.ErrExtendedCardNotConfigured, "the agent has no other card")
+}
+
+// errNoPush: nothing is sent to other servers.
+var errNoPush = a2a.NewError(a2a.ErrPushNotificationNotSupported, "the server sends no notifications: subscribe to the task, or get it from time to time")
+
+func (*a2aAgent) GetTaskPushConfig(context.Context, *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {
+	return nil, errNoPush
+}
+
+func (*a2aAgent) ListTaskPushConfigs(context.Context, *a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse, error) {
+	return nil, errNoPush
+}
+
+func (*a2aAgent) CreateTaskPushConfig(context.Context, *a2a.PushConfig) (*a2a.PushConfig, error) {
+	return nil, errNoPush
+}
+
+func (*a2aAgent) DeleteTaskPushConfig(context.Context, *a2a.DeleteTaskPushConfigRequest) error {
+	return errNoPush
+}
