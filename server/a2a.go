@@ -92,7 +92,9 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	agent := &a2aAgent{s: s, name: name, err: fitting(old, r.Header.Get(a2a.SvcParamVersion))}
-	options := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(beat), a2asrv.WithTransportPanicHandler(s.panicked)}
+	options := []a2asrv.TransportOption{
+		a2asrv.WithTransportKeepAlive(beat), a2asrv.WithTransportPanicHandler(s.panicked),
+	}
 	var h http.Handler
 	switch rpc := path == "/"; {
 	case rpc && old:
@@ -213,7 +215,8 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 		var d defined
 		d.fill(def)
 		text, _ := json.Marshal(d.Inputs) // they were read from JSON's kin
-		skill.Description += "\n\nBesides the text, a message can have one part of data, an object with values for these inputs: " + string(text)
+		skill.Description += "\n\nBesides the text, a message can have one part of data, an object with values for " +
+			"these inputs: " + string(text)
 	}
 	if len(def.Inputs)+len(def.State) > 0 {
 		skill.InputModes = append(skill.InputModes, "application/json")

@@ -72,8 +72,8 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 			}
 			out.data, out.hasData = v.Value, true
 		default:
-			return nil, a2a.NewError(a2a.ErrUnsupportedContentType, fmt.Sprintf("part %d of the message is a file: the agent takes text, "+
-				"and data for its inputs", i+1))
+			return nil, a2a.NewError(a2a.ErrUnsupportedContentType, fmt.Sprintf("part %d of the message is a file: the "+
+				"agent takes text, and data for its inputs", i+1))
 		}
 	}
 	out.text = strings.Join(words, "\n")
@@ -99,14 +99,17 @@ func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, w
 		id, err = a.start(ctx, req.Message, what)
 	}
 	if errors.Is(err, errKeyUsed) {
-		err = fault(http.StatusUnprocessableEntity, "key_used", "The messageId was used already", "the other message had another text")
+		err = fault(http.StatusUnprocessableEntity, "key_used", "The messageId was used already",
+			"the other message had another text")
 	}
 	return id, wrong, err
 }
 
 // start starts a run with a message.
 func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id string, err error) {
-	req := &startRequest{Definition: a.name, Input: what.text, message: &program.Message{ID: m.ID, Context: m.ContextID}}
+	req := &startRequest{
+		Definition: a.name, Input: what.text, message: &program.Message{ID: m.ID, Context: m.ContextID},
+	}
 	if what.hasData {
 		state, ok := what.data.(map[string]any)
 		if !ok {
@@ -162,14 +165,16 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 		}
 		switch {
 		case status.Over():
-			return fault(http.StatusConflict, "run_over", "The task has ended", "it is %s; a message without a task begins another", status)
+			return fault(http.StatusConflict, "run_over", "The task has ended",
+				"it is %s; a message without a task begins another", status)
 		case i < 0 || len(open) == 0:
 			return fault(http.StatusConflict, "no_question", "The task asks no such question",
 				"it is %s; a message to a task answers its question", status)
 		}
 		q := &open[i]
-		answer := &answerRequest{Question: q.ID, Value: valueFor(q, what), Reason: what.reason, By: "a client over A2A", key: m.ID}
-		err = a.s.answerTo(ctx, id, answer)
+		err = a.s.answerTo(ctx, id, &answerRequest{
+			Question: q.ID, Value: valueFor(q, what), Reason: what.reason, By: "a client over A2A", key: m.ID,
+		})
 		if p, ok := errors.AsType[*problem](err); ok && p.Type == "urn:refrain:bad_answer" {
 			wrong = "That does not answer the question: answer with " + accepted(q) + ".\n" + q.Text
 		}
@@ -342,7 +347,8 @@ func (a *a2aAgent) SubscribeToTask(ctx context.Context, req *a2a.SubscribeToTask
 }
 
 // telling tells of the task that begin names.
-func (a *a2aAgent) telling(ctx context.Context, begin func() (id, wrong string, messages *int, err error)) iter.Seq2[a2a.Event, error] {
+func (a *a2aAgent) telling(ctx context.Context,
+	begin func() (id, wrong string, messages *int, err error)) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
 		left := false
 		tell := func(ev a2a.Event) bool {
@@ -423,13 +429,17 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 			continue
 		}
 		for _, artifact := range task.Artifacts {
-			if !say(&a2a.TaskArtifactUpdateEvent{TaskID: info.TaskID, ContextID: info.ContextID, Artifact: artifact, LastChunk: true}) {
+			if !say(&a2a.TaskArtifactUpdateEvent{
+				TaskID: info.TaskID, ContextID: info.ContextID, Artifact: artifact, LastChunk: true,
+			}) {
 				return nil
 			}
 		}
 		told = now.Status
-		if !say(&a2a.TaskStatusUpdateEvent{TaskID: info.TaskID, ContextID: info.ContextID, Status: task.Status, Metadata: task.Metadata}) ||
-			settled(task.Status.State) {
+		status := &a2a.TaskStatusUpdateEvent{
+			TaskID: info.TaskID, ContextID: info.ContextID, Status: task.Status, Metadata: task.Metadata,
+		}
+		if !say(status) || settled(task.Status.State) {
 			return nil
 		}
 	}

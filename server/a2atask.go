@@ -172,7 +172,9 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 		return nil, nil, err
 	}
 	info := a2a.TaskInfo{TaskID: a2a.TaskID(id), ContextID: within}
-	task := &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told.toldRun, info), Metadata: about(&told.toldRun)}
+	task := &a2a.Task{
+		ID: info.TaskID, ContextID: within, Status: statusOf(&told.toldRun, info), Metadata: about(&told.toldRun),
+	}
 	if told.Result != "" {
 		task.Artifacts = []*a2a.Artifact{artifactOf(told)}
 	}
@@ -437,13 +439,15 @@ func (a *a2aAgent) GetExtendedAgentCard(context.Context, *a2a.GetExtendedAgentCa
 }
 
 // errNoPush: nothing is sent to other servers.
-var errNoPush = a2a.NewError(a2a.ErrPushNotificationNotSupported, "the server sends no notifications: subscribe to the task, or get it from time to time")
+var errNoPush = a2a.NewError(a2a.ErrPushNotificationNotSupported,
+	"the server sends no notifications: subscribe to the task, or get it from time to time")
 
 func (*a2aAgent) GetTaskPushConfig(context.Context, *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {
 	return nil, errNoPush
 }
 
-func (*a2aAgent) ListTaskPushConfigs(context.Context, *a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse, error) {
+func (*a2aAgent) ListTaskPushConfigs(context.Context,
+	*a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse, error) {
 	return nil, errNoPush
 }
 
