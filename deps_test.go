@@ -96,6 +96,7 @@ rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget defini
 rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
 stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
+metrics: budget loop session session/lease session/mark supervisor
 server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template

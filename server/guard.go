@@ -69,11 +69,13 @@ func (s *Server) open(r *http.Request) bool {
 	return s.cfg.Token == "" || !closed(r)
 }
 
-// closed reports whether a request is for the API, or from a client of MCP or A2A. The card of an agent
-// says what the folder holds, which is nobody's business without the token.
+// closed reports whether a request is for the API, or from a client of MCP or A2A, or for the metrics. The
+// card of an agent says what the folder holds, and the metrics what it costs, which is nobody's business
+// without the token.
 func closed(r *http.Request) bool {
 	path := r.URL.Path
-	return strings.HasPrefix(path, "/api/") || path == mcpPath || strings.HasPrefix(path, a2aPath) || path == cardPath
+	return strings.HasPrefix(path, "/api/") || path == mcpPath || strings.HasPrefix(path, a2aPath) || path == cardPath ||
+		path == metricsPath
 }
 
 // trustworthy reports whether a browser takes the page's origin for safe: it is reached by TLS, if only

@@ -33,6 +33,15 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	return s.healthy(w, r)
 }
 
+// metrics answers Prometheus.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
+	if s.cfg.Metrics == nil {
+		return fault(http.StatusNotFound, "no_metrics", "This server has no metrics", "refrain serve has them")
+	}
+	s.cfg.Metrics.ServeHTTP(w, r)
+	return nil
+}
+
 // index is what stands at / if there is no page.
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -41,7 +50,8 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 		"  /api/v1/runs           the runs\n"+
 		"  /api/v1/definitions    the definitions\n"+
 		"  /api/list-apps         the same for clients of ADK\n"+
-		"  /healthz, /readyz      how the server is\n")
+		"  /healthz, /readyz      how the server is\n"+
+		"  /metrics               the same, for Prometheus\n")
 	return nil
 }
 

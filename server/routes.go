@@ -83,7 +83,11 @@ var adk = []route{
 var health = []route{
 	{"GET", "/healthz", (*Server).healthy},
 	{"GET", "/readyz", (*Server).ready},
+	{"GET", metricsPath, (*Server).metrics},
 }
+
+// metricsPath is where Prometheus asks.
+const metricsPath = "/metrics"
 
 // mcpPath is where clients of the Model Context Protocol are served.
 const mcpPath = "/mcp"
@@ -100,7 +104,7 @@ func (s *Server) routes() http.Handler {
 	s.agents(mux)
 	s.register(mux, "", health)
 	mux.Handle(mcpPath, s.answering(s.overMCP()))
-	for _, rest := range []string{"/api/", "/healthz", "/readyz"} {
+	for _, rest := range []string{"/api/", "/healthz", "/readyz", metricsPath} {
 		mux.Handle(rest, s.answering((*Server).noRoute))
 	}
 	if s.cfg.Page != nil {

@@ -72,6 +72,11 @@ type Config struct {
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
 	WriteTimeout time.Duration
 
+	// Observe, if it is set, changes the config of the server's supervisor, such as to hear of its runs.
+	Observe func(*supervisor.Config)
+	// Metrics answers /metrics, which needs the token as the API does. Optional.
+	Metrics http.Handler
+
 	// Page answers what is not below /api; the default is a short text.
 	Page http.Handler
 	// Log is told of requests that were refused and of internal errors; nil means slog.Default().
@@ -139,7 +144,7 @@ func New(cfg Config) (*Server, error) {
 	if s.folder, err = openFolder(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.sup, err = supervisor.New(supervisor.Config{
+	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(s.env()),
 		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
 		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear,
@@ -147,7 +152,11 @@ func New(cfg Config) (*Server, error) {
 			p, err := program.Decode(started)
 			return err == nil && p.Served
 		},
-	})
+	}
+	if cfg.Observe != nil {
+		cfg.Observe(&drives)
+	}
+	s.sup, err = supervisor.New(drives)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("server: %w", err), s.folder.close())
 	}

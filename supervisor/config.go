@@ -62,6 +62,12 @@ type Config struct {
 	// streamed answers included, in order within each run. The run waits until it returns.
 	// Optional.
 	OnEvent func(id string, ev *session.Event)
+	// OnBeginning is called when the supervisor begins to drive a run: a new one, or one that it has taken
+	// up, such as after a pause. The run may still wait for its turn, and begins when it returns. Optional.
+	OnBeginning func(id string, run mark.Run, taken bool)
+	// OnEnding is called when the supervisor stops driving a run: its end, a pause, and the loss of its
+	// lease, of which no event tells. The run waits until it returns. Optional.
+	OnEnding func(id string, end Ending)
 }
 
 // Program holds the agents of one run and the services that they need.

@@ -22,6 +22,9 @@ import (
 
 // drive runs a run until it is over or paused. One that begins is first; nil goes on.
 func (r *Run) drive(prog *Program, first *fresh) {
+	if each := r.s.cfg.OnBeginning; each != nil {
+		each(r.ID(), r.run, r.taken != nil)
+	}
 	ctx, over := context.WithCancel(r.ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { r.keep(ctx) })
@@ -34,6 +37,9 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	r.mu.Lock()
 	r.outcome = Ending{r.run, err}
 	r.mu.Unlock()
+	if each := r.s.cfg.OnEnding; each != nil {
+		each(r.ID(), r.outcome)
+	}
 	r.s.release(r.lease)
 	if r.run.Status == mark.RunWaiting && r.run.Driver == "" {
 		r.s.alarm(r.ID(), r.run.Deadline)

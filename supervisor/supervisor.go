@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,10 +69,7 @@ func (s *Supervisor) Close(ctx context.Context) error {
 		a.Stop()
 	}
 	clear(s.alarms)
-	runs := make([]*Run, 0, len(s.runs))
-	for _, r := range s.runs {
-		runs = append(runs, r)
-	}
+	runs := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
 	why := func(r *Run) *PausedError { return &PausedError{By: r.owner, Reason: closing, HandOver: true} }
 	for _, r := range runs {
@@ -118,6 +117,14 @@ func (s *Supervisor) driving(id string) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[id]
+}
+
+// Driving returns the runs that this supervisor drives, in no order. Those that wait for their turn are
+// among them.
+func (s *Supervisor) Driving() []*Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.runs))
 }
 
 // get fetches a run's session, with no more than its last event if brief.

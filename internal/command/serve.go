@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
+	"github.com/refrain-dev/refrain/metrics"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/webui"
 )
@@ -102,11 +105,14 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		return err
 	}
 	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
+	counts := metrics.New(metrics.Config{Version: version()})
+	cfg.Observe, cfg.Metrics = counts.Observe, counts.Handler()
 	cfg.Page = webui.Handler(webui.Files())
 	srv, err := server.New(cfg)
 	if err != nil {
 		return term.Failure(err)
 	}
+	counts.Watch(srv.Supervisor())
 	l, err := net.Listen("tcp", f.addr)
 	if err != nil {
 		return errors.Join(term.Failure(fmt.Errorf("--addr: %w", err)), srv.Shutdown(ctx))
@@ -127,6 +133,11 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		openOrSay(e, where)
 	}
 	return untilStopped(ctx, e, srv, served, f.grace)
+}
+
+// version is that of the command, without its name and that of Go.
+func version() string {
+	return strings.TrimSuffix(strings.TrimPrefix(term.Version(), "refrain "), " "+runtime.Version())
 }
 
 // add adds the flags. sends and ends say of a client what it sends, and when the command ends.

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// What is known only when somebody asks.
+var (
+	active = describe("refrain_runs_active", "Runs that this process drives, without those that wait for their turn.")
+	queued = describe("refrain_runs_queued", "Runs that wait in this process for their turn; see --max-runs.")
+	stuck  = describe("refrain_oldest_iteration_timestamp_seconds", "Of the runs that this process drives, the one that has been "+
+		"without the end of an iteration for the longest time: when that was, or when the run was taken up, as Unix time.")
+	spent = describe("refrain_budget_used_ratio", "Share of a loop's budget that is used, of the run that has used most. Loops "+
+		"that began in another process are not in it.", "definition")
+
+	storeUp   = describe("refrain_store_up", "1 if the store has listed its runs within 5 s, else 0.")
+	storeTook = describe("refrain_store_list_seconds", "How long the store took to list its runs.")
+	storeRuns = describe("refrain_store_runs", "Runs in the store.", "status")
+	storeAsks = describe("refrain_store_oldest_question_timestamp_seconds", "Of the runs that wait for a person, when the one that "+
+		"waits longest began to wait, as Unix time.")
+	storeIdle = describe("refrain_store_oldest_running_timestamp_seconds", "Of the runs in the store that have the status running, "+
+		"when the last event was written of the one without an event for the longest time, as Unix time.")
+)
+
+// statuses are those that a run can have.
+var statuses = []mark.RunStatus{mark.RunRunning, mark.RunIsPaused, mark.RunWaiting, mark.RunCompleted, mark.RunFailed,
+	mark.RunCanceled}
+
+// stock is what a list of the store's runs has told.
+type stock struct {
+	up         bool
+	took       time.Duration
+	runs       map[mark.RunStatus]int
+	asks, idle time.Time
+}
+
+// Describe tells which metrics there can be.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, one := range c.all {
+		one.Describe(ch)
+	}
+	for _, d := range []*prometheus.Desc{active, queued, stuck, spent, storeUp, storeTook, storeRuns, storeAsks, storeIdle} {
+		ch <- d
+	}
+}
+
+// Collect tells the metrics as they are. It lists the store's runs, which takes no longer than 5 s.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	for _, one := range c.all {
+		one.Collect(ch)
+	}
+	c.mu.Lock()
+	sup := c.sup
+	c.mu.Unlock()
+	if sup == nil {
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	c.here(sup, gauge)
+	s := c.look(sup)
+	if gauge(storeTook, s.took.Seconds()); !s.up {
+		gauge(storeUp, 0)
+		return
+	}
+	gauge(storeUp, 1)
+	for _, status := range statuses {
+		gauge(storeRuns, float64(s.runs[status]), string(status))
+	}
+	if !s.asks.IsZero() {
+		gauge(storeAsks, unix(s.asks))
+	}
+	if !s.idle.IsZero() {
+		gauge(storeIdle, unix(s.idle))
+	}
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1e3 }
+
+// here tells about the runs that this process drives.
+func (c *Collector) here(sup *supervisor.Supervisor, gauge func(*prometheus.Desc, float64, ...string)) {
+	waiting := make(map[string]bool)
+	all := sup.Driving()
+	for _, r := range all {
+		if r.Queued() {
+			waiting[r.ID()] = true
+		}
+	}
+	gauge(active, float64(len(all)-len(waiting)))
+	gauge(queued, float64(len(waiting)))
+	var oldest time.Time
+	shares := make(map[string]float64)
+	c.mu.Lock()
+	for id, r := range c.runs {
+		if !waiting[id] && (oldest.IsZero() || r.since.Before(oldest)) {
+			oldest = r.since
+		}
+		for _, l := range r.loops {
+			if share, ok := l.ratio(); ok {
+				shares[r.definition] = max(shares[r.definition], share)
+			}
+		}
+	}
+	c.mu.Unlock()
+	if !oldest.IsZero() {
+		gauge(stuck, unix(oldest))
+	}
+	for definition, share := range shares {
+		gauge(spent, share, definition)
+	}
+}
+
+// patience is how long the store has to list its runs.
+const patience = 5 * time.Second
+
+// look lists the runs of the store, unless that was done a moment ago.
+func (c *Collector) look(sup *supervisor.Supervisor) stock {
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	began := time.Now()
+	if !c.looked.IsZero() && began.Sub(c.looked) < c.every {
+		return c.stock
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	all, err := sup.List(ctx)
+	s := stock{up: err == nil, took: time.Since(began), runs: make(map[mark.RunStatus]int)}
+	for i := range all {
+		info := &all[i]
+		s.runs[info.Run.Status]++
+		switch info.Run.Status {
+		case mark.RunWaiting:
+			s.asks = earlier(s.asks, info.Updated)
+		case mark.RunRunning:
+			s.idle = earlier(s.idle, info.Updated)
+		}
+	}
+	c.looked, c.stock = time.Now(), s
+	return s
+}
+
+// earlier is the earlier of two times; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"cmp"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Config describes a collector.
+type Config struct {
+	// Version is that of the program, for refrain_build_info.
+	Version string
+	// MaxValues is the largest number of definitions, of agents, of models, and of loops; 0 means 100.
+	MaxValues int
+	// Every is the shortest time between two looks at the store; 0 means 5 s.
+	Every time.Duration
+}
+
+// Collector counts. It is a [prometheus.Collector], safe for concurrent use.
+type Collector struct {
+	every                              time.Duration
+	definitions, agents, models, loops *values
+
+	started, resumed, ended, dropped, asked *prometheus.CounterVec
+	iterations, errors, tokens              *prometheus.CounterVec
+	iteration, step                         *prometheus.HistogramVec
+	score, build                            *prometheus.GaugeVec
+	cost, unpriced                          prometheus.Counter
+	all                                     []prometheus.Collector
+
+	mu   sync.Mutex
+	sup  *supervisor.Supervisor
+	runs map[string]*run // that are driven here, by ID
+
+	looking sync.Mutex
+	looked  time.Time
+	stock   stock
+}
+
+// Buckets in seconds: a step takes from a function's time to that of an agent that works for an hour.
+var (
+	stepBuckets      = []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
+	iterationBuckets = []float64{0.1, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600}
+)
+
+// New returns a collector that has counted nothing.
+func New(cfg Config) *Collector {
+	most := cfg.MaxValues
+	if most <= 0 {
+		most = 100
+	}
+	c := &Collector{
+		every:       cmp.Or(cfg.Every, 5*time.Second),
+		definitions: newValues(most), agents: newValues(most), models: newValues(most), loops: newValues(most),
+		runs: make(map[string]*run),
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		c.all = append(c.all, v)
+		return v
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+		c.all = append(c.all, v)
+		return v
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		c.all = append(c.all, v)
+		return v
+	}
+	c.started = counter("refrain_runs_started_total", "Runs that this process has begun.", "definition")
+	c.resumed = counter("refrain_runs_resumed_total", "Runs that this process has taken up again: after a pause, a question, "+
+		"a stop or the death of a process.", "definition")
+	c.ended = counter("refrain_runs_total", "Runs that have ended in this process. The stop reason is that of the outermost "+
+		"loop, or none.", "definition", "status", "stop_reason")
+	c.dropped = counter("refrain_runs_dropped_total", "Runs that this process has stopped driving although they go on: it has "+
+		"lost the lease (lease_lost), or could not write how they stand (error).", "reason")
+	c.asked = counter("refrain_questions_total", "Questions that runs have asked people.", "definition")
+	c.iterations = counter("refrain_iterations_total", "Iterations that have ended.", "definition", "loop")
+	c.iteration = histogram("refrain_iteration_duration_seconds", "Duration of iterations that this process has driven from "+
+		"beginning to end.", iterationBuckets, "definition", "loop")
+	c.score = gauge("refrain_last_score", "Score of the last iteration that has one.", "definition", "loop")
+	c.step = histogram("refrain_sub_agent_duration_seconds", "Duration of agents' steps; that of a loop is a step too. The "+
+		"status is ok, error, timeout or canceled.", stepBuckets, "agent", "status")
+	c.errors = counter("refrain_sub_agent_errors_total", "Steps that have failed, each attempt, at the agent where the error "+
+		"happened.", "agent", "kind")
+	c.tokens = counter("refrain_tokens_total", "Tokens that models have reported, of type input or output. Input has the cached "+
+		"ones, output the thoughts.", "model", "type")
+	c.build = gauge("refrain_build_info", "1, with the version of the program as a label.", "version", "goversion")
+	c.cost = prometheus.NewCounter(prometheus.CounterOpts{Name: "refrain_cost_total",
+		Help: "Cost of model calls, in the currency of the definitions' price lists."})
+	c.unpriced = prometheus.NewCounter(prometheus.CounterOpts{Name: "refrain_unpriced_model_calls_total",
+		Help: "Model calls of steps whose cost is not known, and is not in refrain_cost_total."})
+	c.all = append(c.all, c.cost, c.unpriced)
+	c.build.WithLabelValues(clean(cfg.Version), runtime.Version()).Set(1)
+	for _, reason := range []string{droppedLease, droppedError} {
+		c.dropped.WithLabelValues(reason)
+	}
+	return c
+}
+
+// Values of the label reason of refrain_runs_dropped_total.
+const (
+	droppedLease = "lease_lost"
+	droppedError = "error"
+)
+
+// Observe makes a supervisor tell the collector about its runs, besides whom it tells already. Call it
+// before the supervisor is made, and [Collector.Watch] with the supervisor.
+func (c *Collector) Observe(cfg *supervisor.Config) {
+	event, beginning, ending := cfg.OnEvent, cfg.OnBeginning, cfg.OnEnding
+	cfg.OnEvent = func(id string, ev *session.Event) {
+		c.hear(id, ev)
+		if event != nil {
+			event(id, ev)
+		}
+	}
+	cfg.OnBeginning = func(id string, run mark.Run, taken bool) {
+		c.begun(id, run, taken)
+		if beginning != nil {
+			beginning(id, run, taken)
+		}
+	}
+	cfg.OnEnding = func(id string, end supervisor.Ending) {
+		c.left(id, end)
+		if ending != nil {
+			ending(id, end)
+		}
+	}
+}
+
+// Watch adds what a supervisor knows: the runs that it drives, and those in its store. The last one
+// counts.
+func (c *Collector) Watch(sup *supervisor.Supervisor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sup = sup
+}
+
+// begun takes note that a run is driven here.
+func (c *Collector) begun(id string, now mark.Run, taken bool) {
+	definition := c.definitions.one(now.Name)
+	if taken {
+		c.resumed.WithLabelValues(definition).Inc()
+	} else {
+		c.started.WithLabelValues(definition).Inc()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs[id] = &run{definition: definition, name: now.Name, since: time.Now()}
+}
+
+// left takes note that a run is not driven here any more.
+func (c *Collector) left(id string, end supervisor.Ending) {
+	c.mu.Lock()
+	delete(c.runs, id)
+	c.mu.Unlock()
+	switch {
+	case errors.Is(end.Err, lease.ErrLost):
+		c.dropped.WithLabelValues(droppedLease).Inc()
+	case end.Err != nil && end.Run.Status == mark.RunRunning:
+		c.dropped.WithLabelValues(droppedError).Inc()
+	}
+}
