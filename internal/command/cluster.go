@@ -152,6 +152,16 @@ func (f *clusterFlags) dial(ctx context.Context, e *term.Env) (ClusterClient, er
 	return c, nil
 }
 
+// where connects with the cluster, and names it.
+func (f *clusterFlags) where(ctx context.Context, e *term.Env) (string, error) {
+	c, err := f.dial(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return c.Where(), nil
+}
+
 // of connects with the cluster of a run, and returns its driver.
 func (f *clusterFlags) of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string) (ClusterClient,
 	string, error) {

@@ -15,6 +15,7 @@ import (
 
 func newDoctor(e *term.Env, c Cluster) *cobra.Command {
 	var asJSON, ask bool
+	var f clusterFlags
 	var store string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -25,6 +26,8 @@ of runs, and the keys of model providers. With FILE, doctor also opens each mode
 definition, starts its tool servers, and looks for the programs of its commands; no agent
 runs. Without FILE it opens the model in REFRAIN_MODEL. --ask sends each model one short
 question, which its provider charges for.
+
+With --temporal, doctor also connects with a Temporal server.
 
 Keys are never shown. Nothing is created.
 
@@ -37,8 +40,14 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 			if timeout < 0 {
 				return fmt.Errorf("--timeout %s: give a time such as 5s", timeout)
 			}
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
 			d := doctor.New(e, ask, timeout)
 			d.Examine(cmd.Context(), store, args)
+			if f.on {
+				d.Temporal(f.address, store, func() (string, error) { return f.where(cmd.Context(), e) })
+			}
 			if err := d.Write(e.Stdout, asJSON); err != nil {
 				return term.Failure(err)
 			}
@@ -54,5 +63,6 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the "+
 		"store; init_timeout, or 30s, for a model)")
 	runstore.Flag(fl, &store)
+	f.flags(fl, c, "`host:port` of a Temporal server to connect with; more by the variables TEMPORAL_*")
 	return cmd
 }

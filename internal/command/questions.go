@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/command/internal/live"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -88,6 +89,9 @@ func (f *clusterFlags) give(ctx context.Context, e *term.Env, s *runstore.Stock,
 		shown, err := term.ChosenMode(e, term.Auto, false, false)
 		if err != nil {
 			return err
+		}
+		if inCluster(&run) { // which goes on by itself
+			return watch(ctx, e, s, live.WatchOptions{Progress: shown}, id)
 		}
 		return resumeIn(ctx, e, s, resumeFlags{progress: shown, grace: defaultGrace}, id)
 	}

@@ -59,7 +59,15 @@ func (f *runFlags) submit(ctx context.Context, e *term.Env, req supervisor.Reque
 		}
 		return nil
 	}
-	return live.Watch(ctx, e, live.WatchOptions{Store: f.store, Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}, id)
+	return watch(ctx, e, s, live.WatchOptions{Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}, id)
+}
+
+// watch shows a run of a store that others drive.
+func watch(ctx context.Context, e *term.Env, s *runstore.Stock, f live.WatchOptions, id string) (err error) {
+	if f.Store, err = s.Elsewhere(e); err != nil {
+		return term.Failure(err)
+	}
+	return live.Watch(ctx, e, f, id)
 }
 
 // inCluster has the workers of a cluster continue a run, and shows it.
@@ -82,7 +90,7 @@ func (f *resumeFlags) inCluster(ctx context.Context, e *term.Env, s *runstore.St
 	if err != nil {
 		return err
 	}
-	return live.Watch(ctx, e, live.WatchOptions{Store: f.store, Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}, id)
+	return watch(ctx, e, s, live.WatchOptions{Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}, id)
 }
 
 // byStore writes down that the workers are to continue a run, which find it there.

@@ -114,7 +114,7 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 		return err
 	}
 	defer c.Close()
-	s, err := runstore.MakeStock(ctx, e, f.store, "")
+	s, err := runstore.MakeWorkerStock(ctx, e, f.store)
 	if err != nil {
 		return err
 	}

@@ -85,10 +85,17 @@ func withoutPassword(s string) string {
 // that a server leaves by default, thirty processes take 90.
 const postgresConns = 3
 
+// workerConns is the same for a worker, which drives many runs at once: ten take 90.
+const workerConns = 9
+
 // MakeService opens a store of runs, which is made if it is not there. The spec
 // is that of --store; empty: that of the environment, or the default. All
 // stores are a lease.Leaser and a store.Watcher.
 func MakeService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
+	return makeService(ctx, e, spec, postgresConns)
+}
+
+func makeService(ctx context.Context, e *term.Env, spec string, conns int) (session.Service, func() error, error) {
 	kind, where, err := Spec(e, spec)
 	if err != nil {
 		return nil, nil, term.UsageError(err)
@@ -101,7 +108,7 @@ func MakeService(ctx context.Context, e *term.Env, spec string) (session.Service
 		}
 		return s, s.Close, nil
 	case "postgres":
-		s, err := postgres.Open(ctx, where, postgres.Config{Conns: postgresConns})
+		s, err := postgres.Open(ctx, where, postgres.Config{Conns: conns})
 		if err != nil {
 			return nil, nil, term.Failure(err)
 		}

@@ -67,6 +67,15 @@ func MakeStock(ctx context.Context, e *term.Env, spec, record string) (*Stock, e
 	return s, nil
 }
 
+// MakeWorkerStock is MakeStock for a process that drives many runs at once.
+func MakeWorkerStock(ctx context.Context, e *term.Env, spec string) (*Stock, error) {
+	service, closeService, err := makeService(ctx, e, spec, workerConns)
+	if err != nil {
+		return nil, err
+	}
+	return newStock(e, spec, service, closeService)
+}
+
 // OpenStock opens the store of a run that there is, and finds it.
 func OpenStock(ctx context.Context, e *term.Env, spec, word string) (*Stock, string, error) {
 	service, closeService, err := OpenService(ctx, e, spec)

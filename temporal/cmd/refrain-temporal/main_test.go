@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.temporal.io/sdk/client"
+
+	"github.com/refrain-dev/refrain/internal/command"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"refrain":          func() { os.Exit(command.Main(nil)) },
+		"refrain-temporal": main,
+	})
+}
+
+// TestScripts runs testdata/script with a real Temporal server and a PostgreSQL: each script with a
+// database and a task queue of its own.
+func TestScripts(t *testing.T) {
+	address, namespace := temporalServer(t)
+	dsn := postgresServer(t)
+	c, err := client.Dial(client.Options{HostPort: address, Namespace: namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var scripts atomic.Int64
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			name := fmt.Sprintf("script%d", scripts.Add(1))
+			db, err := pgx.Connect(t.Context(), dsn)
+			if err != nil {
+				return err
+			}
+			defer db.Close(t.Context())
+			if _, err := db.Exec(t.Context(), "create database "+name); err != nil {
+				return err
+			}
+			e.Setenv("REFRAIN_STORE", "postgres:"+strings.Replace(dsn, "dbname=postgres", "dbname="+name, 1))
+			e.Setenv("TEMPORAL", address)
+			e.Setenv("TEMPORAL_NAMESPACE", namespace)
+			e.Setenv("QUEUE", name)
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // no second's sleep at the end of each command
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await": await,
+			"terminate": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(c.TerminateWorkflow(t.Context(), args[0], "", "a test"))
+			},
+		},
+	})
+}
+
+// await waits for a file.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	for range 3000 {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s does not come", args[0])
+}
+
+// temporalServer starts the server that REFRAIN_TEMPORAL_SERVER names; the test is left out without one.
+func temporalServer(t *testing.T) (address, namespace string) {
+	t.Helper()
+	program := os.Getenv("REFRAIN_TEMPORAL_SERVER")
+	if program == "" {
+		t.Skip("REFRAIN_TEMPORAL_SERVER does not name a server; .ci/temporal builds one")
+	}
+	cmd := exec.Command(program)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	if _, err := fmt.Fscan(out, &address, &namespace); err != nil {
+		t.Fatalf("the server does not start: %v", err)
+	}
+	return address, namespace
+}
+
+// postgresServer starts a PostgreSQL. Where it cannot be had the test is left out, except in CI.
+func postgresServer(t *testing.T) (dsn string) {
+	t.Helper()
+	tmp, err := os.MkdirTemp("/tmp", "rpg") // a short path, of which the user of the server may use each part
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const script = "../../../.ci/postgres"
+	dir := filepath.Join(tmp, "c")
+	cmd := exec.Command(script, "start", dir, strconv.Itoa(os.Getpid()))
+	said := new(strings.Builder)
+	cmd.Stderr = said
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 3 && os.Getenv("REFRAIN_CI") == "" {
+		t.Skip(said)
+	}
+	if err != nil {
+		t.Fatalf("start PostgreSQL: %v\n%s", err, said)
+	}
+	t.Cleanup(func() { _ = exec.Command(script, "stop", dir).Run() })
+	return strings.TrimSpace(string(out))
+}
