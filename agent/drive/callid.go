@@ -117,9 +117,10 @@ func (p Place) CallID() string {
 }
 
 // Try names the try of a step, such as "1.2" for the second attempt in the first one of what runs it:
-// the attempts of the steps around it, outermost first, and its own. If a person has the same attempt
-// made again, "~2" is behind it, then "~3". A step that was cut off is the same try when the run is
-// resumed. With [Place.CallID] it names what is done elsewhere for the step.
+// the attempts of the steps around it, outermost first, and its own. If a person has an attempt made
+// again that has come to its end, "~2" is behind it, then "~3". A step that was cut off is the same try
+// when the run is resumed, though it is a further attempt in the log. With [Place.CallID] it names what
+// is done elsewhere for the step.
 func (p Place) Try() string {
 	if p.inv == nil {
 		return "1"
@@ -127,7 +128,7 @@ func (p Place) Try() string {
 	var b strings.Builder
 	p.inv.writeAttempts(&b)
 	if r := p.inv.run.Replay; r != nil {
-		if n := r.recording.tries[try{p.inv.address, p.inv.attempt}]; n > 0 {
+		if n := r.recording.tries[p.inv.address]; n > 0 {
 			fmt.Fprintf(&b, "~%d", n+1)
 		}
 	}
@@ -140,7 +141,7 @@ func (i *invocation) writeAttempts(b *strings.Builder) {
 		i.outer.writeAttempts(b)
 		b.WriteByte('.')
 	}
-	b.WriteString(strconv.Itoa(max(1, i.attempt)))
+	b.WriteString(strconv.Itoa(max(1, i.made)))
 }
 
 // CallAddress is [Place.Address] for people who look for what [Place.CallID] names: for an agent

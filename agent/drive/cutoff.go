@@ -87,7 +87,7 @@ func (r *record) lose(drop func(int32)) {
 			continue
 		}
 		if o.end == finished && o.to == i {
-			r.of.tried(try{o.address, o.attempt})
+			r.of.tried(o.address)
 		}
 		drop(i)
 	}

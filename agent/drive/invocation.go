@@ -68,7 +68,8 @@ type invocation struct {
 	branch    string
 	address   session.Address
 	iteration int
-	attempt   int
+	attempt   int // as the log has it, with runs that were cut off
+	made      int // without them
 	loop      *Loop
 	tree      *Tree
 	budget    *budget.Meter
@@ -131,7 +132,7 @@ func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
 		Context: ctx, own: i.own, run: i.run, outer: i.outer, agent: i.agent, branch: i.branch, address: i.address, record: i.record,
 		work:      i.work,
-		iteration: i.iteration, attempt: i.attempt, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
+		iteration: i.iteration, attempt: i.attempt, made: i.made, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
 	}
 	c.ended.Store(i.Ended())
 	c.children.Store(i.counter())
@@ -176,7 +177,7 @@ func parentOf(ctx agent.InvocationContext) *invocation {
 		p.run.kept = inv.run.kept
 		p.outer = inv.outer
 		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
-		p.address, p.iteration, p.attempt = inv.address, inv.iteration, inv.attempt
+		p.address, p.iteration, p.attempt, p.made = inv.address, inv.iteration, inv.attempt, inv.made
 		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget
 		p.children.Store(inv.counter())
 	} else {

@@ -100,7 +100,7 @@ type recording struct {
 	agent  string                      // the root agent's name; empty if it has not begun
 	latest map[session.Address]*record // by address the last run, unless that has finished
 	failed map[session.Address]bool    // where a step has failed, whether or not that counts
-	tries  map[try]int                 // how many runs came to an end that does not count any more
+	tries  map[session.Address]int     // how many runs came to an end that does not count any more
 	used   func(*session.Event) budget.Usage
 	whole  func(seq int64) *session.Event
 
@@ -111,18 +111,12 @@ type recording struct {
 	mu sync.Mutex // guards the records while a replay takes what is in them
 }
 
-// try is an attempt of a step.
-type try struct {
-	at      session.Address
-	attempt int
-}
-
 // tried counts a run that has come to an end which does not count any more.
-func (x *recording) tried(t try) {
+func (x *recording) tried(at session.Address) {
 	if x.tries == nil {
-		x.tries = make(map[try]int)
+		x.tries = make(map[session.Address]int)
 	}
-	x.tries[t]++
+	x.tries[at]++
 }
 
 // newRecording is empty. Of the events that are superseded, only how often steps were run and what
@@ -178,7 +172,7 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 			x.failed[at] = true
 		}
 		if gone && !fin.Canceled {
-			x.tried(try{at, ev.Attempt})
+			x.tried(at)
 		}
 	}
 	switch {

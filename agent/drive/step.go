@@ -239,6 +239,7 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 		inv.loop = s.loop
 	}
 	inv.attempt = max(1, in.Attempt)
+	inv.made = inv.attempt
 	switch {
 	case in.Address != "":
 		inv.address = in.Address

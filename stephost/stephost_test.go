@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stephost_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/agenttest"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/stephost"
+)
+
+// failing is a model that is too busy.
+type failing struct{ calls *int }
+
+func (failing) Name() string { return "failing" }
+
+func (f failing) GenerateContent(context.Context, *model.LLMRequest, bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) {
+		*f.calls++
+		yield(nil, &model.APIError{Provider: "acme", Status: 529, Message: "busy", Retryable: true,
+			RetryAfter: time.Millisecond})
+	}
+}
+
+// run runs one step, and returns its error.
+func run(t *testing.T, a agent.Agent, err error) error {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := session.InMemoryService().Create(t.Context(), &session.CreateRequest{AppName: "a", UserID: "u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := drive.NewInvocation(t.Context(), drive.Invocation{ID: "i", Session: made.Session})
+	for _, err = range drive.Run(ctx, a) {
+	}
+	return err
+}
+
+// A step fails elsewhere as it fails here.
+func TestFailures(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/late" {
+			<-req.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(srv.Close)
+	calls := 0
+	host := stephost.New(stephost.Config{Root: t.TempDir(), Model: func(_ context.Context, name string) (model.LLM, error) {
+		return failing{&calls}, nil
+	}})
+	f := &farm{host: host, tasks: make(map[string]*task)}
+	far := elsewhere.Queue{Name: "q", Dispatcher: f}
+	command := func(c taskagent.CommandConfig) func(elsewhere.Queue) error {
+		return func(q elsewhere.Queue) error {
+			clear(f.tasks)
+			c.Config = taskagent.Config{Name: "s", Elsewhere: q}
+			a, err := taskagent.NewCommand(c)
+			return run(t, a, err)
+		}
+	}
+	request := func(c taskagent.HTTPConfig) func(elsewhere.Queue) error {
+		return func(q elsewhere.Queue) error {
+			clear(f.tasks)
+			c.Config = taskagent.Config{Name: "s", Elsewhere: q}
+			a, err := taskagent.NewHTTP(c)
+			return run(t, a, err)
+		}
+	}
+	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
+	for name, tt := range map[string]struct {
+		do   func(elsewhere.Queue) error
+		want func(error) bool
+	}{
+		"exit code": {command(taskagent.CommandConfig{Args: []string{"sh", "-c", "echo oh >&2; exit 4"}}), func(err error) bool {
+			e, ok := errors.AsType[*taskagent.ExitError](err)
+			return ok && e.Code == 4 && e.Stderr == "oh"
+		}},
+		"no program": {command(taskagent.CommandConfig{Args: []string{"refrain-has-no-such-program"}}), is(exec.ErrNotFound)},
+		"too slow": {command(taskagent.CommandConfig{Args: []string{"sleep", "60"}, Timeout: time.Millisecond}),
+			is(context.DeadlineExceeded)},
+		"too long": {command(taskagent.CommandConfig{Args: []string{"echo", "hello"}, OutputLimit: 3}), func(err error) bool {
+			e, ok := errors.AsType[*taskagent.LimitError](err)
+			return ok && e.Stream == "stdout" && e.Limit == 3
+		}},
+		"outside": {command(taskagent.CommandConfig{Args: []string{"true"}, Dir: "missing"}), func(err error) bool {
+			return strings.Contains(err.Error(), "missing")
+		}},
+		"status": {request(taskagent.HTTPConfig{URL: srv.URL}), func(err error) bool {
+			e, ok := errors.AsType[*taskagent.StatusError](err)
+			return ok && e.Status == http.StatusTeapot
+		}},
+		"late": {request(taskagent.HTTPConfig{URL: srv.URL + "/late", Timeout: time.Millisecond}),
+			is(context.DeadlineExceeded)},
+		"nobody": {request(taskagent.HTTPConfig{URL: "http://127.0.0.1:1/x?token=abcdefgh",
+			Headers: map[string]string{"Authorization": "Bearer hunter222"}}), func(err error) bool {
+			return !strings.Contains(err.Error(), "hunter222") && !strings.Contains(err.Error(), "abcdefgh")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := tt.do(elsewhere.Queue{}), tt.do(far)
+			if there == nil || !tt.want(there) {
+				t.Errorf("elsewhere it fails with %v", there)
+			}
+			if here == nil || !tt.want(here) {
+				t.Errorf("here it fails with %v", here)
+			}
+			if here != nil && there != nil && name != "outside" && here.Error() != there.Error() {
+				t.Errorf("here:      %v\nelsewhere: %v", here, there)
+			}
+		})
+	}
+	t.Run("model", func(t *testing.T) {
+		a, err := llmagent.New(llmagent.Config{Name: "s", Model: elsewhere.NewModel(far, "acme/one", "one"),
+			RequestRetry: llmagent.RequestRetry{Attempts: 3, Backoff: time.Millisecond}})
+		err = run(t, a, err)
+		api, ok := errors.AsType[*model.APIError](err)
+		if !ok || api.Status != 529 || !api.Retryable || api.RetryAfter != time.Millisecond || calls != 3 {
+			t.Errorf("%d calls, and it fails with %v", calls, err)
+		}
+	})
+	t.Run("no dispatcher", func(t *testing.T) {
+		if err := command(taskagent.CommandConfig{Args: []string{"true"}})(elsewhere.Queue{Name: "q"}); !errors.Is(err,
+			elsewhere.ErrNoDispatcher) {
+			t.Errorf("it fails with %v", err)
+		}
+	})
+}
+
+// A host does not take a task that it does not know for one that it knows.
+func TestForeignTask(t *testing.T) {
+	host := stephost.New(stephost.Config{})
+	for _, task := range []elsewhere.Task{{Kind: "dance"}, {Kind: taskagent.KindCommand, Spec: []byte(`{}`)},
+		{Kind: taskagent.KindHTTP, Spec: []byte(`[]`)}, {Kind: elsewhere.KindModel, Spec: []byte(`{}`)}} {
+		if got, err := host.Do(t.Context(), &task); err == nil {
+			t.Errorf("%s: %s", task.Kind, got)
+		}
+	}
+}
+
+// A command elsewhere keeps the rules of agents: it ends with its context, and yields nothing after.
+func TestCommandIsAnAgent(t *testing.T) {
+	root := t.TempDir()
+	agenttest.TestAgent(t, func(t *testing.T) agent.Agent {
+		a, err := taskagent.NewCommand(taskagent.CommandConfig{Config: taskagent.Config{Name: "s", OutputKey: "k",
+			Elsewhere: elsewhere.Queue{Name: "q", Dispatcher: newFarm(stephost.Config{Root: root})}},
+			Args: []string{"echo", filepath.Base(root)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	})
+}
