@@ -299,56 +299,53 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	out := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}
 	var last listPlace
 	for _, one := range all {
-		row, err := a.listed(ctx, one, req)
-		if err != nil {
+		if is, err := a.listed(ctx, one, req); err != nil {
 			return nil, err
-		}
-		if row == nil {
+		} else if !is {
 			continue
 		}
 		out.TotalSize++
-		if at := placeIn(one); at.compare(after) <= 0 {
+		at := placeIn(one)
+		if at.compare(after) <= 0 {
 			continue
-		} else if len(out.Tasks) == size {
+		}
+		if len(out.Tasks) == size {
 			out.NextPageToken = last.token()
 			continue // they are counted
-		} else {
-			last = at
 		}
-		task, err := a.inList(ctx, row, req)
-		if errors.Is(err, session.ErrNotFound) {
-			continue // removed meanwhile
-		}
+		task, err := a.inList(ctx, one, req)
 		if err != nil {
-			return nil, err
+			if ifThere(err) != nil {
+				return nil, err
+			}
+			continue
 		}
-		out.Tasks = append(out.Tasks, task)
+		out.Tasks, last = append(out.Tasks, task), at
 	}
 	return out, nil
 }
 
-// listed is the row of a run, if it is one that is asked for.
-func (a *a2aAgent) listed(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (*runlog.Row, error) {
+// listed reports whether a run is asked for. Most of that is told without its log.
+func (a *a2aAgent) listed(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (bool, error) {
 	run, id := session.RunOf(one), one.ID()
 	switch {
 	case run == nil || run.Name != a.runName():
-		return nil, nil
+		return false, nil
 	case req.ContextID != "" && req.ContextID != id && !strings.HasPrefix(id, taskIn(req.ContextID)):
-		return nil, nil
+		return false, nil
 	case req.StatusTimestampAfter != nil && !one.LastUpdateTime().After(*req.StatusTimestampAfter):
-		return nil, nil
+		return false, nil
 	}
 	if req.ContextID != "" {
-		within, err := a.contextOf(ctx, id)
-		if within != req.ContextID || err != nil {
-			return nil, ifThere(err)
+		if within, err := a.contextOf(ctx, id); within != req.ContextID || err != nil {
+			return false, ifThere(err)
 		}
 	}
-	row, err := a.s.list.rowOf(ctx, one)
-	if err != nil || req.Status != "" && states[row.Status] != req.Status {
-		return nil, ifThere(err)
+	if req.Status == "" || run.Status != mark.RunRunning {
+		return req.Status == "" || states[string(run.Status)] == req.Status, nil
 	}
-	return row, nil
+	row, err := a.s.list.rowOf(ctx, one)
+	return err == nil && states[row.Status] == req.Status, ifThere(err)
 }
 
 // ifThere forgets that a run was removed meanwhile.
@@ -360,17 +357,21 @@ func ifThere(err error) error {
 }
 
 // inList is a task as a list has it: without messages and artifacts, unless they are asked for.
-func (a *a2aAgent) inList(ctx context.Context, row *runlog.Row, req *a2a.ListTasksRequest) (*a2a.Task, error) {
+func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (*a2a.Task, error) {
 	if req.IncludeArtifacts || req.HistoryLength != nil && *req.HistoryLength > 0 {
 		messages := req.HistoryLength
 		if messages == nil {
 			messages = new(0)
 		}
-		task, _, err := a.task(ctx, row.ID, messages)
+		task, _, err := a.task(ctx, one.ID(), messages)
 		if task != nil && !req.IncludeArtifacts {
 			task.Artifacts = nil
 		}
 		return task, err
+	}
+	row, err := a.s.list.rowOf(ctx, one)
+	if err != nil {
+		return nil, err
 	}
 	within, err := a.contextOf(ctx, row.ID)
 	if err != nil {
