@@ -50,7 +50,7 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open
 			"answer when the run is resumed", a.ID, id, until.Local().Format(time.DateTime))
 	}
 	if a.By == "" {
-		a.By = s.cfg.Owner
+		a.By = s.asker(ctx)
 	}
 	if err := s.ask(ctx, id, "answer", &wish{Do: doAnswer, Answer: &a}); err != nil {
 		return open, err
@@ -70,9 +70,22 @@ func (s *Supervisor) Questions(ctx context.Context, id string) ([]mark.Question,
 	return unanswered(view, run.ID)
 }
 
+// As returns a context in which Pause, PauseNow, Cancel and Answer are what somebody asks for, who is not
+// [Config.Owner].
+func As(ctx context.Context, who string) context.Context { return context.WithValue(ctx, asker{}, who) }
+
+type asker struct{}
+
+func (s *Supervisor) asker(ctx context.Context) string {
+	if who, ok := ctx.Value(asker{}).(string); ok {
+		return who
+	}
+	return s.cfg.Owner
+}
+
 // ask has something done to a run by its driver, or does it itself if it has none.
 func (s *Supervisor) ask(ctx context.Context, id, what string, w *wish) error {
-	w.By = s.cfg.Owner
+	w.By = s.asker(ctx)
 	for {
 		done, err := s.tryAsk(ctx, id, w)
 		switch {

@@ -4,12 +4,16 @@ package temporal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -32,7 +36,21 @@ func (w *Worker) ask(ctx context.Context, in asking) (Standing, error) {
 	return st, failure(err)
 }
 
+// requests are the options of that activity. Whoever asks is told after two minutes that nobody answers.
+func requests(taskQueue string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:              askQueue(taskQueue),
+		StartToCloseTimeout:    20 * time.Second,
+		ScheduleToCloseTimeout: 2 * time.Minute,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond,
+			MaximumInterval: 5 * time.Second},
+	}
+}
+
 func (w *Worker) do(ctx context.Context, in *asking) error {
+	if in.By != "" {
+		ctx = supervisor.As(ctx, in.By)
+	}
 	switch in.Do {
 	case Pause:
 		return w.sup.Pause(ctx, in.RunID, in.Reason)
@@ -46,7 +64,7 @@ func (w *Worker) do(ctx context.Context, in *asking) error {
 		}
 		_, err := w.sup.Answer(ctx, in.RunID, *in.Answer)
 		return err
-	case Resume:
+	case Resume, Raise:
 		return w.mayResume(ctx, in)
 	case look:
 		return nil
@@ -62,10 +80,34 @@ func (w *Worker) mayResume(ctx context.Context, in *asking) error {
 		return err
 	case st.Status == mark.RunRunning:
 		return supervisor.ErrUnderWay
-	case st.Status.Over() && st.Status != mark.RunCanceled && !in.Continue:
-		return fmt.Errorf("%w: it %s", supervisor.ErrOver, st.Status)
+	case st.Status.Over() && st.Status != mark.RunCanceled && !in.Continue && in.Do != Raise:
+		return fmt.Errorf("%w: it is %s", supervisor.ErrOver, st.Status)
+	case in.Do == Raise && in.Limits == nil:
+		return fmt.Errorf("%w: it raises no limit", errRequest)
+	case in.Limits != nil:
+		_, err = w.raised(ctx, in.RunID, in.Limits)
 	}
-	return nil
+	return err
+}
+
+// raised is the program of a run with other limits.
+func (w *Worker) raised(ctx context.Context, id string, limits json.RawMessage) (json.RawMessage, error) {
+	s := &w.cfg.Supervisor
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: s.AppName, UserID: s.UserID, SessionID: id})
+	if err != nil {
+		return nil, err
+	}
+	started, err := supervisor.StartedWith(got.Session)
+	if err != nil {
+		return nil, err
+	}
+	var program map[string]json.RawMessage
+	for _, fields := range []json.RawMessage{started.Program, limits} {
+		if err := json.Unmarshal(fields, &program); err != nil {
+			return nil, fmt.Errorf("%w: fields of a program that is a JSON object: %w", errRequest, err)
+		}
+	}
+	return json.Marshal(program)
 }
 
 var errRequest = errors.New("the request makes no sense")

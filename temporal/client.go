@@ -9,7 +9,9 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -21,6 +23,8 @@ type Options struct {
 	Heartbeat time.Duration
 	// SearchAttributes says that the namespace has the search attributes, such as [AttributeStatus].
 	SearchAttributes bool
+
+	definition string // of the run; "" if it is not known
 }
 
 // Start writes a run into the store and starts its workflow. It returns the run's ID. If it fails
@@ -34,6 +38,7 @@ func Start(ctx context.Context, c client.Client, sup *supervisor.Supervisor, req
 	if err != nil {
 		return "", err
 	}
+	opts.definition = req.Started.Name
 	return id, begin(ctx, c, id, opts)
 }
 
@@ -89,8 +94,12 @@ func (o *Options) defaults() {
 // start are the options with which the workflow of a run starts: once at a time, and again if the run
 // goes on after its end.
 func (o *Options) start(id string) client.StartWorkflowOptions {
-	return client.StartWorkflowOptions{ID: id, TaskQueue: o.TaskQueue,
+	start := client.StartWorkflowOptions{ID: id, TaskQueue: o.TaskQueue,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE}
+	if st := (Standing{Name: o.definition, Status: mark.RunRunning}); o.SearchAttributes && st.Name != "" {
+		start.TypedSearchAttributes = temporal.NewSearchAttributes(st.attributes()...)
+	}
+	return start
 }
 
 func (o *Options) input(id string) Input {

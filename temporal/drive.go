@@ -3,6 +3,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -34,6 +36,17 @@ func (w *Worker) drive(ctx context.Context, in leg) (Standing, error) {
 		return st, failure(err)
 	}
 	return d.follow(ctx, run)
+}
+
+// driving are the options of that activity: it may take as long as it likes, if it is not silent, and is
+// tried again for ever.
+func driving(in *Input) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		StartToCloseTimeout: 365 * 24 * time.Hour,
+		HeartbeatTimeout:    cmp.Or(in.Heartbeat, defaultHeartbeat),
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2,
+			MaximumInterval: 10 * time.Second},
+	}
 }
 
 // driver is one attempt to drive a run.
@@ -138,6 +151,11 @@ func (d *driver) take(ctx context.Context) (*supervisor.Run, Standing, error) {
 		opts := supervisor.ResumeOptions{After: max(d.in.After, 1), Owner: d.owner(), TakeOver: d.silent}
 		if known { // else an earlier attempt has taken it up so
 			opts.Program, opts.Continue = d.in.Program, d.in.Continue && st.Status.Over()
+		}
+		if known && d.in.Limits != nil {
+			if opts.Program, err = d.w.raised(ctx, d.in.RunID, d.in.Limits); err != nil {
+				return nil, st, err
+			}
 		}
 		run, err := d.w.sup.Resume(context.WithoutCancel(ctx), d.in.RunID, opts)
 		_, held := errors.AsType[*lease.HeldError](err)

@@ -296,12 +296,12 @@ func inProcesses(t *testing.T, ex *example, open func() session.Service, cut fun
 		if err != nil {
 			t.Fatal(err)
 		}
-		asking.Wait()
 		for _, q := range p.open(sup, id) {
 			if _, err := sup.Answer(t.Context(), id, p.answer(q)); err != nil {
 				t.Fatal(err)
 			}
 		}
+		asking.Wait() // an answer is an event, too
 		if err := sup.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,8 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 	history "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -71,7 +73,7 @@ func TestRun(t *testing.T) {
 	if n := c.state(id, "n"); fmt.Sprint(n) != "6" {
 		t.Errorf("it has counted to %v", n)
 	}
-	c.keep(id, "answered")
+	c.keep(id, "", "answered")
 	if _, err := temporal.Ask(t.Context(), c.Client, id, temporal.Request{Do: temporal.Pause}, temporal.Options{}); err == nil {
 		t.Error("a run is paused that has ended")
 	}
@@ -100,7 +102,7 @@ func TestStoreAlone(t *testing.T) {
 	if st, err := c.result(id); err != nil || st.Status != mark.RunCompleted {
 		t.Errorf("it ends as %+v, %v", st, err)
 	}
-	c.keep(id, "submitted")
+	c.keep(id, "", "submitted")
 }
 
 // counting has an effect in each of its iterations.
@@ -157,7 +159,7 @@ func TestPauseAndHandOver(t *testing.T) {
 	c.worker("two")
 	stop()
 	c.counted(id)
-	c.keep(id, "handed")
+	c.keep(id, "", "handed")
 }
 
 // E5: a workflow that is canceled cancels its run.
@@ -173,7 +175,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("the workflow ends with %v", err)
 	}
 	c.stands(id, mark.RunCanceled)
-	c.keep(id, "canceled")
+	c.keep(id, "", "canceled")
 }
 
 // G7, G8: a worker is killed, several times; the run goes on with another one, and its result is that of a run
@@ -192,7 +194,106 @@ func TestWorkersAreKilled(t *testing.T) {
 		first = next
 	}
 	c.counted(id)
-	c.keep(id, "killed")
+	c.keep(id, "", "killed")
+}
+
+// A limit that has ended a run is raised, and the run goes on from there, in a workflow of its own.
+// Whoever looks for it in Temporal finds it by its search attributes.
+func TestRaise(t *testing.T) {
+	c := newCluster(t)
+	c.attributes()
+	withAttributes := temporal.Options{Heartbeat: 2 * time.Second, SearchAttributes: true}
+	c.worker("one", func(cfg *temporal.Config) { cfg.SearchAttributes = true })
+	id, err := temporal.Start(t.Context(), c.Client, c.sup, c.request(strings.ReplaceAll(counting, "12", "2")), withAttributes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.listed(id, `RefrainDefinition = "counting" AND RefrainStatus IN ("running", "completed")`)
+	if st, err := c.result(id); err != nil || st.Stop != "max_iterations" || st.Iteration != 2 {
+		t.Errorf("it ends as %+v, %v", st, err)
+	}
+	c.listed(id, `RefrainDefinition = "counting" AND RefrainStatus = "completed" AND RefrainStop = "max_iterations"`)
+	if _, err := temporal.Ask(t.Context(), c.Client, id, temporal.Request{Do: temporal.Raise, By: "ana",
+		Limits: []byte(`{"max_iterations": 12}`)}, withAttributes); err != nil {
+		t.Fatal(err)
+	}
+	c.counted(id)
+	c.keep(id, "", "raised")
+}
+
+// attributes makes the search attributes of runs.
+func (c *cluster) attributes() {
+	c.Helper()
+	keyword := enums.INDEXED_VALUE_TYPE_KEYWORD
+	_, err := c.OperatorService().AddSearchAttributes(c.Context(), &operatorservice.AddSearchAttributesRequest{
+		Namespace: c.namespace, SearchAttributes: map[string]enums.IndexedValueType{
+			temporal.AttributeDefinition: keyword, temporal.AttributeStatus: keyword, temporal.AttributeStop: keyword}})
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// listed waits until Temporal lists a run among those of a query.
+func (c *cluster) listed(id, query string) {
+	c.Helper()
+	for {
+		got, err := c.ListWorkflow(c.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+		for _, w := range got.GetExecutions() {
+			if w.GetExecution().GetWorkflowId() == id {
+				return
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-c.Context().Done():
+			c.Fatalf("run %s is not listed by %s: %v", id, query, err)
+		}
+	}
+}
+
+// A workflow whose history has become long continues as a new one, while the run waits; and then it goes
+// on as if nothing had been.
+func TestLongHistory(t *testing.T) {
+	c := newCluster(t)
+	c.worker("one")
+	id := c.start(approved)
+	c.stands(id, mark.RunWaiting)
+	first := c.execution(id)
+	for range 1000 { // the server that .ci/temporal builds suggests it after 200 events, and others after 4096
+		_, err := temporal.Ask(t.Context(), c.Client, id, temporal.Request{Do: temporal.Pause}, temporal.Options{})
+		if app, ok := errors.AsType[*sdk.ApplicationError](err); !ok || app.Type() != temporal.KindPaused {
+			t.Fatalf("a pause of a run that waits: %v", err)
+		}
+		if c.execution(id) != first {
+			break
+		}
+	}
+	if c.execution(id) == first {
+		t.Fatal("its workflow goes on and on")
+	}
+	c.keep(id, first, "long")
+	open, err := c.sup.Questions(t.Context(), id)
+	if err != nil || len(open) != 1 {
+		t.Fatalf("it asks %v, %v", open, err)
+	}
+	c.ask(id, temporal.Request{Do: temporal.Answer, Answer: &mark.Answer{ID: open[0].ID, Value: []byte("true")}})
+	if st, err := c.result(id); err != nil || st.Status != mark.RunCompleted {
+		t.Errorf("it ends as %+v, %v", st, err)
+	}
+	if n := c.state(id, "n"); fmt.Sprint(n) != "6" {
+		t.Errorf("it has counted to %v", n)
+	}
+	c.keep(id, "", "continued")
+}
+
+// execution is the ID of the workflow's last execution.
+func (c *cluster) execution(id string) string {
+	c.Helper()
+	got, err := c.DescribeWorkflowExecution(c.Context(), id, "")
+	if err != nil {
+		c.Fatal(err)
+	}
+	return got.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
 // place is where a worker in a process of its own works.
@@ -249,9 +350,9 @@ func work(at string) error {
 var identity = regexp.MustCompile(`"identity": ?"[^"]*"`)
 
 // keep writes the history of a workflow to a file.
-func keep(c *cluster, id, file string) {
+func keep(c *cluster, id, execution, file string) {
 	var all history.History
-	for it := c.Client.GetWorkflowHistory(c.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
+	for it := c.Client.GetWorkflowHistory(c.Context(), id, execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
 		ev, err := it.Next()
 		if err != nil {
 			c.Fatal(err)

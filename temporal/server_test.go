@@ -4,8 +4,10 @@ package temporal_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -28,7 +30,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the histories in testdata")
+	update = flag.Bool("update", false, "write the histories that testdata has not")
 	seed   = flag.Uint64("seed", 1, "pause the examples after other steps")
 )
 
@@ -241,11 +243,12 @@ func (c *cluster) effects() []string {
 	return slices.Compact(all)
 }
 
-// keep writes the history of a run's workflow where package temporal replays it.
-func (c *cluster) keep(id, name string) {
+// keep writes the history of a run's workflow where package temporal replays it, unless there is one of that
+// name: those that are there stay as they are. An empty execution is the last one.
+func (c *cluster) keep(id, execution, name string) {
 	c.Helper()
-	if !*update {
-		return
+	file := filepath.Join("testdata", name+".json")
+	if _, err := os.Stat(file); *update && errors.Is(err, fs.ErrNotExist) {
+		keep(c, id, execution, file)
 	}
-	keep(c, id, filepath.Join("testdata", name+".json"))
 }

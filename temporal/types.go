@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -52,6 +54,8 @@ const (
 	// Resume continues a run that is paused, waits or was canceled, with Program and Continue also one
 	// that a limit has stopped or that has failed.
 	Resume = "resume"
+	// Raise continues a run that is paused, or that a limit has stopped, with the other Limits.
+	Raise = "raise"
 	// look only looks how the run stands.
 	look = "look"
 )
@@ -76,8 +80,10 @@ const (
 
 // Request asks for something to be done to a run.
 type Request struct {
-	// Do is what: [Pause], [PauseNow], [Cancel], [Answer] or [Resume].
+	// Do is what: [Pause], [PauseNow], [Cancel], [Answer], [Resume] or [Raise].
 	Do string `json:"do"`
+	// By is who asks, for the log. Without a name it is the worker that does it.
+	By string `json:"by,omitempty"`
 	// Reason is why, for the log. Optional.
 	Reason string `json:"reason,omitempty"`
 	// Answer is the answer to a question.
@@ -85,7 +91,13 @@ type Request struct {
 	// Program and Continue are those of supervisor.ResumeOptions.
 	Program  json.RawMessage `json:"program,omitempty"`
 	Continue bool            `json:"continue,omitempty"`
+	// Limits are fields of the run's program that take the place of those that it has, for programs that
+	// are JSON objects. Of a program.Program they are such as {"max_iterations": 9} or
+	// {"timeout": 3600000000000}, in nanoseconds.
+	Limits json.RawMessage `json:"limits,omitempty"`
 }
+
+func (r *Request) resumes() bool { return r.Do == Resume || r.Do == Raise }
 
 // Standing is how a run stands.
 type Standing struct {
@@ -135,6 +147,7 @@ type leg struct {
 	// After is the last event that the workflow knows of: what somebody wanted since stands.
 	After    int64           `json:"after"`
 	Program  json.RawMessage `json:"program,omitempty"`
+	Limits   json.RawMessage `json:"limits,omitempty"`
 	Continue bool            `json:"continue,omitempty"`
 }
 
@@ -149,6 +162,15 @@ func standingOf(id, worker string, st supervisor.Standing) Standing {
 	return Standing{
 		RunID: id, Name: r.Name, Status: r.Status, HandOver: r.HandOver, Stop: r.Stop, Error: r.Error,
 		Deadline: r.Deadline, Seq: st.Seq, Open: st.Open, Worker: worker,
+	}
+}
+
+// attributes are the search attributes of a run that stands so.
+func (s *Standing) attributes() []temporal.SearchAttributeUpdate {
+	return []temporal.SearchAttributeUpdate{
+		temporal.NewSearchAttributeKeyKeyword(AttributeDefinition).ValueSet(s.Name),
+		temporal.NewSearchAttributeKeyKeyword(AttributeStatus).ValueSet(string(s.Status)),
+		temporal.NewSearchAttributeKeyKeyword(AttributeStop).ValueSet(s.Stop),
 	}
 }
 

@@ -207,10 +207,11 @@ func (w *Worker) wake(ctx context.Context, info *supervisor.Info) error {
 	if held != nil || err != nil {
 		return err
 	}
-	if info.Run.HandOver {
-		err = Wake(ctx, w.client, info.ID, w.starts())
+	opts := w.starts()
+	if opts.definition = info.Run.Name; info.Run.HandOver {
+		err = Wake(ctx, w.client, info.ID, opts)
 	} else {
-		err = begin(ctx, w.client, info.ID, w.starts())
+		err = begin(ctx, w.client, info.ID, opts)
 	}
 	if err == nil {
 		w.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -141,6 +142,7 @@ func (o *office) drive(in leg) (st temporal.Standing, err error) {
 func (o *office) execute(name string, in any) (st temporal.Standing, err error) {
 	o.Helper()
 	var s testsuite.WorkflowTestSuite
+	s.SetLogger(quiet)
 	env := s.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
 	o.w.Register(env)
@@ -355,8 +357,11 @@ func TestRefusedAsk(t *testing.T) {
 		{temporal.Request{Do: temporal.Answer}, temporal.KindRequest},
 		{temporal.Request{Do: temporal.Answer, Answer: &mark.Answer{ID: "q"}}, temporal.KindNoQuestion},
 		{temporal.Request{Do: temporal.Resume}, temporal.KindRunning},
+		{temporal.Request{Do: temporal.Raise, Limits: []byte(`{}`)}, temporal.KindRunning},
 		{temporal.Request{Do: temporal.Cancel}, ""},
 		{temporal.Request{Do: temporal.Cancel}, temporal.KindOver},
+		{temporal.Request{Do: temporal.Raise}, temporal.KindRequest},
+		{temporal.Request{Do: temporal.Raise, Limits: []byte(`[9]`)}, temporal.KindRequest},
 	} {
 		if _, err := o.execute("refrain.Ask", asking{id, tt.req}); kindOf(err) != tt.kind {
 			t.Errorf("%+v: got %v, want %q", tt.req, err, tt.kind)
@@ -378,5 +383,42 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := temporal.NewWorker(c, temporal.Config{MaxRuns: -1}); err == nil {
 		t.Error("a worker for fewer than no runs")
+	}
+}
+
+// The log names who has asked for a pause, an answer or the end of a run, and not the worker that did it.
+func TestWhoAsks(t *testing.T) {
+	o := newOffice(t)
+	id := o.submit()
+	first := make(chan error)
+	go func() {
+		_, err := o.drive(leg{RunID: id})
+		first <- err
+	}()
+	<-o.came
+	if _, err := o.execute("refrain.Ask", asking{id, temporal.Request{Do: temporal.Pause, By: "ana", Reason: "lunch"}}); err != nil {
+		t.Error(err)
+	}
+	o.through(1)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if _, err := o.execute("refrain.Ask", asking{id, temporal.Request{Do: temporal.Cancel, By: "bo"}}); err != nil {
+		t.Error(err)
+	}
+	var by []string
+	got, err := o.store.Get(t.Context(), &session.GetRequest{AppName: "app", UserID: "ana", SessionID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ev := range session.ViewOf(got.Session).Marked(mark.KindRunPaused, mark.KindRunEnded) {
+		var m struct{ By string }
+		if err := ev.Mark.Decode(&m); err != nil {
+			t.Error(err)
+		}
+		by = append(by, m.By)
+	}
+	if diff := cmp.Diff([]string{"ana", "bo"}, by); diff != "" {
+		t.Errorf("who asked (-want +got):\n%s", diff)
 	}
 }

@@ -17,10 +17,9 @@ import (
 type runs struct {
 	in       Input
 	now      Standing // the newest that is known
-	next     *leg     // how it is to go on; nil if nobody has said
+	asked    *leg     // that somebody has asked for
 	look     bool     // it is to look how the run stands
 	canceled bool     // the workflow is
-	shown    [2]string
 }
 
 // Run drives a run until it is over. It is registered as [Workflow].
@@ -35,109 +34,104 @@ func Run(ctx workflow.Context, in Input) (Standing, error) {
 	free, done := workflow.NewDisconnectedContext(ctx) // a cancellation goes to the run, not to its driver
 	defer done()
 	for {
-		err := r.once(free)
+		var err error
+		switch next := r.next(); {
+		case r.long(free):
+			in.Now = &r.now
+			return r.now, workflow.NewContinueAsNewError(ctx, Workflow, in)
+		case next != nil:
+			err = r.drive(free, next)
+		case r.now.Status.Over():
+			err = workflow.Await(free, func() bool { return workflow.AllHandlersFinished(free) })
+			if err == nil && r.next() == nil {
+				return r.over()
+			}
+		case r.look:
+			r.look = false
+			_, err = r.ask(free, Request{Do: look})
+		default:
+			err = r.wait(free)
+		}
 		if err != nil {
 			return r.now, err
 		}
-		if err := r.show(free); err != nil {
-			return r.now, err
-		}
-		idle := func() bool { return workflow.AllHandlersFinished(free) }
-		switch {
-		case r.now.Status.Over():
-			if err := workflow.Await(free, idle); err != nil {
-				return r.now, err
-			}
-			if r.next == nil && r.now.Status.Over() {
-				return r.over()
-			}
-		case workflow.GetInfo(ctx).GetContinueAsNewSuggested() && r.next == nil && !r.look && !r.canceled && idle():
-			in.Now = &r.now
-			return r.now, workflow.NewContinueAsNewError(ctx, Workflow, in)
-		}
 	}
 }
 
-// once drives the run, or waits until it may go on.
-func (r *runs) once(ctx workflow.Context) error {
-	switch {
-	case r.next != nil || r.now.goesOn():
-		return r.drive(ctx)
-	case r.look:
-		r.look = false
-		_, err := r.ask(ctx, Request{Do: look})
-		return err
-	case r.now.Status.Over():
-		return nil
+// next is the leg that is to be driven; nil if the run is over, paused or waits.
+func (r *runs) next() *leg {
+	if r.asked == nil && r.now.goesOn() {
+		return &leg{RunID: r.in.RunID, After: r.now.Seq}
 	}
-	wake := func() bool { return r.next != nil || r.look || r.now.goesOn() || r.now.Status.Over() }
-	if r.now.Deadline.IsZero() {
-		return workflow.Await(ctx, wake)
-	}
-	left := max(time.Second, r.now.Deadline.Sub(workflow.Now(ctx))) // the worker's clock may be slow
-	if early, err := workflow.AwaitWithTimeout(ctx, left, wake); early || err != nil {
-		return err
-	}
-	r.next = &leg{RunID: r.in.RunID, After: r.now.Seq} // the default is the answer
-	return nil
+	return r.asked
+}
+
+// long reports whether the workflow is to begin anew, because of the length of its history. Nothing that
+// it was asked for gets lost.
+func (r *runs) long(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && r.asked == nil && !r.look && !r.canceled &&
+		workflow.AllHandlersFinished(ctx)
 }
 
 // drive has the run driven to its end, its next pause or its next question.
-func (r *runs) drive(ctx workflow.Context) error {
-	next := r.next
-	if next == nil {
-		next = &leg{RunID: r.in.RunID, After: r.now.Seq}
-	}
-	r.next, r.look = nil, false
-	beat := r.in.Heartbeat
-	if beat == 0 {
-		beat = defaultHeartbeat
-	}
+func (r *runs) drive(ctx workflow.Context, next *leg) error {
+	r.asked, r.look = nil, false
 	var st Standing
-	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 365 * 24 * time.Hour,
-		HeartbeatTimeout:    beat,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2,
-			MaximumInterval: 10 * time.Second},
-	}), activityDrive, next).Get(ctx, &st)
-	if err == nil {
-		r.learn(st)
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, driving(&r.in)), activityDrive, next).Get(ctx, &st)
+	if err != nil {
+		return err
+	}
+	return r.learn(ctx, st)
+}
+
+// wait waits until somebody wants something of the run, or its deadline has passed.
+func (r *runs) wait(ctx workflow.Context) error {
+	wanted := func() bool { return r.next() != nil || r.look || r.now.Status.Over() || r.long(ctx) }
+	if r.now.Deadline.IsZero() {
+		return workflow.Await(ctx, wanted)
+	}
+	left := max(time.Second, r.now.Deadline.Sub(workflow.Now(ctx))) // the worker's clock may be slow
+	early, err := workflow.AwaitWithTimeout(ctx, left, wanted)
+	if !early && err == nil {
+		r.asked = &leg{RunID: r.in.RunID, After: r.now.Seq} // the default is the answer
 	}
 	return err
 }
 
-// learn takes what an activity has seen, unless a newer one is known.
-func (r *runs) learn(st Standing) {
-	if st.Seq >= r.now.Seq {
-		r.now = st
-	}
-}
-
 // ask has a worker do something to the run, by way of the process that drives it if there is one.
 func (r *runs) ask(ctx workflow.Context, req Request) (st Standing, err error) {
-	err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:              askQueue(workflow.GetInfo(ctx).TaskQueueName),
-		StartToCloseTimeout:    20 * time.Second,
-		ScheduleToCloseTimeout: 2 * time.Minute,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond,
-			MaximumInterval: 5 * time.Second},
-	}), activityAsk, asking{r.in.RunID, req}).Get(ctx, &st)
-	if err != nil {
-		return st, err
+	ctx = workflow.WithActivityOptions(ctx, requests(workflow.GetInfo(ctx).TaskQueueName))
+	err = workflow.ExecuteActivity(ctx, activityAsk, asking{r.in.RunID, req}).Get(ctx, &st)
+	if err == nil && req.resumes() {
+		r.asked = &leg{RunID: r.in.RunID, After: st.Seq, Program: req.Program, Limits: req.Limits,
+			Continue: req.Continue || req.Do == Raise}
 	}
-	if r.learn(st); req.Do == Resume {
-		r.next = &leg{RunID: r.in.RunID, After: st.Seq, Program: req.Program, Continue: req.Continue}
+	if err == nil {
+		err = r.learn(ctx, st)
 	}
-	return st, nil
+	return st, err
 }
 
-// listen answers queries, updates and signals.
-func (r *runs) listen(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, Query, func() (Standing, error) { return r.now, nil }); err != nil {
-		return err
+// learn takes what an activity has seen, unless a newer standing is known: an Ask can end while a leg does.
+func (r *runs) learn(ctx workflow.Context, st Standing) error {
+	was := r.now
+	if st.Seq < was.Seq {
+		return nil
 	}
-	if err := workflow.SetUpdateHandler(ctx, Update, r.ask); err != nil {
-		return err
+	if r.now = st; st.Iteration == 0 { // only a leg knows it
+		r.now.Iteration, r.now.Score = was.Iteration, was.Score
+	}
+	if !r.in.Attributes || st.Name == was.Name && st.Status == was.Status && st.Stop == was.Stop {
+		return nil
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, st.attributes()...)
+}
+
+// listen answers queries, updates and signals, and a cancellation.
+func (r *runs) listen(ctx workflow.Context) error {
+	err := workflow.SetQueryHandler(ctx, Query, func() (Standing, error) { return r.now, nil })
+	if err == nil {
+		err = workflow.SetUpdateHandler(ctx, Update, r.ask)
 	}
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		written := workflow.GetSignalChannel(ctx, Look)
@@ -157,20 +151,7 @@ func (r *runs) listen(ctx workflow.Context) error {
 			} // the store is away
 		}
 	})
-	return nil
-}
-
-// show sets the search attributes that have changed.
-func (r *runs) show(ctx workflow.Context) error {
-	now := [2]string{string(r.now.Status), r.now.Stop}
-	if !r.in.Attributes || r.now.Name == "" || now == r.shown {
-		return nil
-	}
-	r.shown = now
-	return workflow.UpsertTypedSearchAttributes(ctx,
-		temporal.NewSearchAttributeKeyKeyword(AttributeDefinition).ValueSet(r.now.Name),
-		temporal.NewSearchAttributeKeyKeyword(AttributeStatus).ValueSet(now[0]),
-		temporal.NewSearchAttributeKeyKeyword(AttributeStop).ValueSet(now[1]))
+	return err
 }
 
 // over is the end of the workflow of a run that is over.

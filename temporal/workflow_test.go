@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/temporal"
@@ -23,6 +25,7 @@ type leg struct {
 	RunID    string          `json:"run_id"`
 	After    int64           `json:"after"`
 	Program  json.RawMessage `json:"program,omitempty"`
+	Limits   json.RawMessage `json:"limits,omitempty"`
 	Continue bool            `json:"continue,omitempty"`
 }
 
@@ -43,6 +46,7 @@ type flow struct {
 
 func newFlow(t testing.TB) *flow {
 	var s testsuite.WorkflowTestSuite
+	s.SetLogger(quiet)
 	c := &flow{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), TB: t}
 	c.RegisterWorkflow(temporal.Run)
 	c.RegisterActivityWithOptions(func(ctx context.Context, in leg) (temporal.Standing, error) {
@@ -337,14 +341,32 @@ func TestRaisedLimit(t *testing.T) {
 		if !in.Continue {
 			return stands(mark.RunCompleted, 12), nil
 		}
-		if string(in.Program) != `{"limit":9}` || in.After != 12 {
-			t.Errorf("it goes on with %+v", in)
+		switch in.After {
+		case 12:
+			if string(in.Program) != `{"limit":9}` || in.Limits != nil {
+				t.Errorf("it goes on with %+v", in)
+			}
+			return stands(mark.RunCompleted, 20), nil
+		case 20:
+			if string(in.Limits) != `{"limit":11}` || in.Program != nil {
+				t.Errorf("it goes on with %+v", in)
+			}
 		}
-		return stands(mark.RunCompleted, 20), nil
+		return stands(mark.RunCompleted, 30), nil
 	}
-	c.ask = func(context.Context, asking) (temporal.Standing, error) { return stands(mark.RunCompleted, 12), nil }
-	c.later(0, temporal.Request{Do: temporal.Resume, Continue: true, Program: []byte(`{"limit":9}`)}, nil)
-	if st := c.result(); st.Seq != 20 {
+	done := int64(12)
+	c.ask = func(context.Context, asking) (temporal.Standing, error) {
+		st := stands(mark.RunCompleted, done)
+		done += 8
+		return st, nil
+	}
+	c.later(0, temporal.Request{Do: temporal.Resume, Continue: true, Program: []byte(`{"limit":9}`)}, func(_ temporal.Standing, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		c.later(0, temporal.Request{Do: temporal.Raise, Limits: []byte(`{"limit":11}`)}, nil)
+	})
+	if st := c.result(); st.Seq != 30 {
 		t.Errorf("it ends as %+v", st)
 	}
 }
@@ -366,4 +388,85 @@ func TestSearchAttributes(t *testing.T) {
 		t.Error(err)
 	}
 	c.AssertExpectations(t)
+}
+
+// A workflow whose history has become long begins anew, also if all that happens are requests that are
+// refused, and the run stands as before.
+func TestContinueAsNew(t *testing.T) {
+	c := newFlow(t)
+	seven := 7.0
+	c.drive = func(context.Context, leg) (temporal.Standing, error) {
+		st := stands(mark.RunWaiting, 7)
+		st.Open, st.Iteration, st.Score = []string{"q"}, 3, &seven
+		return st, nil
+	}
+	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+		if in.Do == temporal.Pause {
+			return temporal.Standing{}, sdk.NewNonRetryableApplicationError("it is paused", temporal.KindPaused, nil)
+		}
+		return stands(mark.RunWaiting, 7), nil
+	}
+	c.RegisterDelayedCallback(func() { c.SignalWorkflow(temporal.Look, nil) }, time.Hour)
+	c.RegisterDelayedCallback(func() { c.SetContinueAsNewSuggested(true) }, 2*time.Hour)
+	c.later(3*time.Hour, temporal.Request{Do: temporal.Pause}, func(_ temporal.Standing, err error) {
+		if err == nil {
+			t.Error("it was paused")
+		}
+	})
+	c.ExecuteWorkflow(temporal.Run, temporal.Input{RunID: "r_1", Heartbeat: time.Minute, Attributes: true})
+	again, ok := errors.AsType[*workflow.ContinueAsNewError](c.GetWorkflowError())
+	if !ok {
+		t.Fatalf("it ends with %v", c.GetWorkflowError())
+	}
+	c.wantLegs(0)
+	var in temporal.Input
+	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &in); err != nil {
+		t.Fatal(err)
+	}
+	if st := in.Now; in.RunID != "r_1" || in.Heartbeat != time.Minute || !in.Attributes || st == nil || st.Seq != 7 || st.Iteration != 3 || *st.Score != 7 {
+		t.Errorf("it goes on with %+v, %+v", in, st)
+	}
+
+	c = newFlow(t)
+	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) { return stands(mark.RunCompleted, 12), nil }
+	c.ask = func(context.Context, asking) (temporal.Standing, error) {
+		st := stands(mark.RunIsPaused, 9)
+		st.HandOver = true
+		return st, nil
+	}
+	c.later(time.Hour, temporal.Request{Do: temporal.Answer, Answer: &mark.Answer{ID: "q"}}, nil)
+	in.Attributes = false
+	c.ExecuteWorkflow(temporal.Run, in)
+	if err := c.GetWorkflowError(); err != nil {
+		t.Error(err)
+	}
+	c.wantLegs(9)
+}
+
+// A look at a run that stands still leaves what its last leg has come to.
+func TestLookKeepsTheScore(t *testing.T) {
+	c := newFlow(t)
+	score := 4.5
+	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+		if in.After > 0 {
+			return stands(mark.RunCompleted, 12), nil
+		}
+		st := stands(mark.RunIsPaused, 7)
+		st.Iteration, st.Score = 3, &score
+		return st, nil
+	}
+	c.ask = func(context.Context, asking) (temporal.Standing, error) { return stands(mark.RunIsPaused, 7), nil }
+	c.RegisterDelayedCallback(func() { c.SignalWorkflow(temporal.Look, nil) }, time.Hour)
+	c.RegisterDelayedCallback(func() {
+		var st temporal.Standing
+		v, err := c.QueryWorkflow(temporal.Query)
+		if err == nil {
+			err = v.Get(&st)
+		}
+		if err != nil || st.Iteration != 3 || st.Score == nil || *st.Score != score {
+			t.Errorf("the workflow says %+v, %v", st, err)
+		}
+	}, 2*time.Hour)
+	c.later(3*time.Hour, temporal.Request{Do: temporal.Resume}, nil)
+	c.result()
 }

@@ -65,7 +65,9 @@ func start(dir string) (address string, err error) {
 			dynamicconfig.TransferProcessorMaxPollRPS.Key():             1000,
 			dynamicconfig.TimerProcessorMaxPollRPS.Key():                1000,
 			dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
-			dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():      10000,
+			// By default 4096, which would make the test of long histories long.
+			dynamicconfig.HistoryCountSuggestContinueAsNew.Key():   200,
+			dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key(): 10000,
 		}))
 	if err != nil {
 		return "", err
