@@ -17,6 +17,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient"
+	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
 )
 
 // servedRun is refrain serve in a process of its own.
@@ -177,5 +181,67 @@ sub_agents:
 	}
 	if err := s.Wait(); err != nil {
 		t.Error(fmt.Errorf("interrupted: %w: %s", err, <-s.rest))
+	}
+}
+
+// G8, LOOP 30: a task over A2A outlives the server: whoever comes back after a kill hears what it asks,
+// sends nothing twice, and gets the answer.
+func TestServeIsKilledInTheMiddleOfATask(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "trip.yaml"), `name: trip
+max_iterations: 2
+sub_agents:
+  - {name: ask, question: "On?"}
+  - {name: note, command: [sh, -c, "echo $N >> done"], env: {N: "{{iteration}}"}}
+  - {name: say, text: "Day {{iteration}}.", output_key: said}
+`)
+	connect := func(s *servedRun) *a2aclient.Client {
+		card, err := agentcard.NewResolver(nil).Resolve(t.Context(), s.url+"/a2a/v1/trip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := a2aclient.NewFromCard(t.Context(), card)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	send := func(c *a2aclient.Client, m *a2a.Message) *a2a.Task {
+		got, err := c.SendMessage(t.Context(), &a2a.SendMessageRequest{Message: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.(*a2a.Task)
+	}
+	s := startServe(t, dir)
+	start := a2a.NewMessage(a2a.MessageRoleUser, a2a.NewTextPart("Go!"))
+	c := connect(s)
+	task := send(c, start)
+	yes := a2a.NewMessageForTask(a2a.MessageRoleUser, task, a2a.NewTextPart("yes"))
+	if next := send(c, yes); next.Status.State != a2a.TaskStateInputRequired {
+		t.Fatalf("the first answer leads to %+v", next)
+	}
+	if err := s.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Wait()
+	s = startServe(t, dir)
+	c = connect(s)
+	for ev, err := range c.SubscribeToTask(t.Context(), &a2a.SubscribeToTaskRequest{ID: task.ID}) {
+		if now, ok := ev.(*a2a.Task); err != nil || !ok || now.Status.State != a2a.TaskStateInputRequired || now.ID != task.ID {
+			t.Fatalf("after the kill there comes %+v: %v", ev, err)
+		}
+	}
+	for _, again := range []*a2a.Message{start, yes} {
+		if now := send(c, again); now.ID != task.ID || now.Status.State != a2a.TaskStateInputRequired {
+			t.Errorf("sent again, %q leads to %+v", again.Parts[0].Text(), now)
+		}
+	}
+	end := send(c, a2a.NewMessageForTask(a2a.MessageRoleUser, task, a2a.NewTextPart("yes")))
+	if end.Status.State != a2a.TaskStateCompleted || end.Artifacts[0].Parts[0].Text() != "Day 2." {
+		t.Errorf("the second answer leads to %+v", end)
+	}
+	if done, err := os.ReadFile(filepath.Join(dir, "done")); err != nil || string(done) != "1\n2\n" {
+		t.Errorf("done is %q: %v", done, err)
 	}
 }
