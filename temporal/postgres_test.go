@@ -65,3 +65,15 @@ func (d *database) open() *postgres.Service {
 	d.Cleanup(func() { _ = svc.Close() })
 	return svc
 }
+
+// newPostgresCluster is newCluster with a store in PostgreSQL, and folder for what the server is to know
+// when it was killed and starts again; without it that is in memory.
+func newPostgresCluster(t testing.TB, folder ...string) (*cluster, *database) {
+	t.Helper()
+	c := &cluster{TB: t, dir: t.TempDir()}
+	c.serve(folder...)
+	db := newDatabase(t)
+	c.dsn, c.store = db.dsn, db.open()
+	c.sup = c.supervisor("somebody")
+	return c, db
+}

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +26,9 @@ import (
 	sdk "go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/temporal"
 )
@@ -297,12 +301,12 @@ func (c *cluster) execution(id string) string {
 }
 
 // place is where a worker in a process of its own works.
-type place struct{ Dir, HostPort, Namespace, Name string }
+type place struct{ Dir, DSN, HostPort, Namespace, Name string }
 
 // process starts a worker in a process, and waits until it works.
 func (c *cluster) process(name string) *exec.Cmd {
 	c.Helper()
-	at, err := json.Marshal(place{c.dir, c.address, c.namespace, name})
+	at, err := json.Marshal(place{c.dir, c.dsn, c.address, c.namespace, name})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -329,8 +333,9 @@ func work(at string) error {
 	if err := json.Unmarshal([]byte(at), &p); err != nil {
 		return err
 	}
-	ctx := context.Background()
-	store, err := sqlite.Open(ctx, filepath.Join(p.Dir, "refrain.db"), sqlite.Config{})
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
@@ -344,6 +349,13 @@ func work(at string) error {
 	}
 	fmt.Println("works")
 	return w.Run(ctx)
+}
+
+func (p *place) store(ctx context.Context) (session.Service, error) {
+	if p.DSN != "" {
+		return postgres.Open(ctx, p.DSN, postgres.Config{})
+	}
+	return sqlite.Open(ctx, filepath.Join(p.Dir, "refrain.db"), sqlite.Config{})
 }
 
 // identity names the process and the machine that a history comes from.

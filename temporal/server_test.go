@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,43 +56,56 @@ type cluster struct {
 	client.Client
 	address, namespace string
 	dir                string
+	dsn                string // of the store, if that is not in a file
 	store              session.Service
 	sup                *supervisor.Supervisor
+	stop               func() // kills the server, which ends with this process too
 }
 
 // newCluster starts the server that REFRAIN_TEMPORAL_SERVER names; the test is left out without one.
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
+	c := &cluster{TB: t, dir: t.TempDir()}
+	c.serve()
+	c.store = c.open(c.dir)
+	c.sup = c.supervisor("somebody")
+	return c
+}
+
+// serve starts the server. Where it keeps what it knows in a folder, it is one that was there before.
+func (c *cluster) serve(folder ...string) {
+	c.Helper()
 	program := os.Getenv("REFRAIN_TEMPORAL_SERVER")
 	if program == "" {
-		t.Skip("REFRAIN_TEMPORAL_SERVER does not name a server; .ci/temporal builds one")
+		c.Skip("REFRAIN_TEMPORAL_SERVER does not name a server; .ci/temporal builds one")
 	}
-	c := &cluster{TB: t, dir: t.TempDir()}
-	cmd := exec.Command(program)
+	cmd := exec.Command(program, folder...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
-	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	var once sync.Once
+	c.stop = func() { once.Do(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = in.Close() }) }
+	c.Cleanup(c.stop)
 	if _, err := fmt.Fscan(out, &c.address, &c.namespace); err != nil {
-		t.Fatalf("the server does not start: %v", err)
+		c.Fatalf("the server does not start: %v", err)
+	}
+	if c.Client != nil {
+		return
 	}
 	c.Client, err = client.Dial(client.Options{HostPort: c.address, Namespace: c.namespace, Logger: quiet})
 	if err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
-	t.Cleanup(c.Client.Close)
-	c.store = c.open(c.dir)
-	c.sup = c.supervisor("somebody")
-	return c
+	c.Cleanup(c.Client.Close)
 }
 
 func (c *cluster) open(dir string) session.Service {
