@@ -75,7 +75,7 @@ func classify(err error) sqlstore.Class {
 		return sqlstore.Again
 	case state == "53300", state == "57P03": // no connection free; starting
 		return sqlstore.Again
-	case strings.HasPrefix(state, "57P"), strings.HasPrefix(state, "08"): // the server goes away
+	case strings.HasPrefix(state, "57P"), strings.HasPrefix(state, "08"), state == "25P03": // the server goes away
 		return sqlstore.Lost
 	case state != "":
 		return sqlstore.Final

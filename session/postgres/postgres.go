@@ -62,11 +62,18 @@ var migrations embed.FS
 // poolSize is the setting of a DSN that says how many connections there may be.
 const poolSize = "pool_max_conns"
 
+// idle is how long a transaction may do nothing before the server ends it.
+const idle = "idle_in_transaction_session_timeout"
+
 // Open connects to the database that dsn names, as a URL or as words such as
 // "host=/run/postgresql dbname=refrain"; the environment's PGHOST, PGUSER and so
 // on fill in what it leaves out. Tables of an older version are brought up to
 // date; those of a newer one are refused. It waits for a server that is away for
 // Config.Wait.
+//
+// The server ends a transaction in which its process does nothing for 5 s, frozen or cut
+// off, so that others get the session; idle_in_transaction_session_timeout in the DSN goes
+// before that.
 func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -80,6 +87,9 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	config.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "refrain"
+	}
+	if config.RuntimeParams[idle] == "" {
+		config.RuntimeParams[idle] = "5s"
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 5 * time.Second
