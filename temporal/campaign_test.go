@@ -56,7 +56,7 @@ func TestCampaign(t *testing.T) {
 		}
 		st := r.standing()
 		if plan[0].do(k, r) {
-			t.Logf("%s %s, which was %s at %d", plan[0].name, r.id, st.Run.Status, st.Seq)
+			t.Logf("%s: %s %s, which was %s at %d", time.Now().Format(time.TimeOnly), plan[0].name, r.id, st.Run.Status, st.Seq)
 			k.done[plan[0].name]++
 			plan = plan[1:]
 		}
@@ -247,7 +247,9 @@ func (k *campaign) temporalAway(*trial) bool {
 	return true
 }
 
-func (k *campaign) databaseAway(*trial) bool { return k.withoutDatabase(longtest.N(2*time.Second, 10*time.Second)) }
+func (k *campaign) databaseAway(*trial) bool {
+	return k.withoutDatabase(longtest.N(2*time.Second, 10*time.Second))
+}
 
 // databaseAwayForLong is longer than leases last, and than the store waits.
 func (k *campaign) databaseAwayForLong(*trial) bool { return k.withoutDatabase(40 * time.Second) }

@@ -197,13 +197,9 @@ func (d *driver) follow(ctx context.Context, run *supervisor.Run) (Standing, err
 	select {
 	case <-run.Done():
 	case <-d.w.stopping:
-		grace, done := context.WithTimeout(context.Background(), d.w.cfg.Grace)
-		run.HandOver(grace)
-		done()
-	case <-unwanted:
-		now, done := context.WithCancel(context.Background())
-		done()
-		run.HandOver(now)
+		d.handOver(run)
+	case <-unwanted: // perhaps because Temporal was away: a step that is running may come to its end
+		d.handOver(run)
 	}
 	end, err := run.Wait(context.Background())
 	if err != nil {
@@ -223,6 +219,13 @@ func (d *driver) follow(ctx context.Context, run *supervisor.Run) (Standing, err
 	defer d.mu.Unlock()
 	st.Iteration, st.Score = d.at.Iteration, d.at.Score
 	return st, nil
+}
+
+// handOver gives a run back at its next step boundary, or when the grace is over.
+func (d *driver) handOver(run *supervisor.Run) {
+	grace, done := context.WithTimeout(context.Background(), d.w.cfg.Grace)
+	defer done()
+	run.HandOver(grace)
 }
 
 // told reports whether Temporal has said that an attempt is not wanted any more, in contrast to having

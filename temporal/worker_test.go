@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -251,6 +252,43 @@ func TestStop(t *testing.T) {
 	o.w = newWorker(t, o)
 	o.through(3)
 	if st, err := o.drive(leg{RunID: id, After: 1}); err != nil || st.Status != mark.RunCompleted || o.steps != 4 {
+		t.Errorf("it ends as %+v, %v after %d steps", st, err, o.steps)
+	}
+}
+
+// An attempt that Temporal does not want any more gives its run back when the step has ended: Temporal
+// may only have been away, and the step costs money.
+func TestUnwantedAttemptEndsItsStep(t *testing.T) {
+	o := newOffice(t)
+	id := o.submit()
+	var s testsuite.WorkflowTestSuite
+	env := s.NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	o.w.Register(env)
+	ctx, unwanted := context.WithCancelCause(t.Context())
+	defer unwanted(nil)
+	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
+	first := make(chan temporal.Standing)
+	go func() {
+		defer close(first)
+		v, err := env.ExecuteActivity("refrain.Drive", leg{RunID: id})
+		var st temporal.Standing
+		if err == nil {
+			err = v.Get(&st)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		first <- st
+	}()
+	<-o.came
+	unwanted(sdk.NewCanceledError())
+	o.through(3)
+	if st := <-first; !st.HandOver && st.Status != mark.RunCompleted {
+		t.Errorf("it stands as %+v", st)
+	}
+	o.w = newWorker(t, o)
+	if st, err := o.drive(leg{RunID: id, After: 1}); err != nil || st.Status != mark.RunCompleted || o.steps != 3 {
 		t.Errorf("it ends as %+v, %v after %d steps", st, err, o.steps)
 	}
 }
