@@ -28,7 +28,7 @@ import (
 	"github.com/refrain-dev/refrain/temporal"
 )
 
-var seed = flag.Uint64("seed", 0, "what the campaign draws from; 0 is another one each time")
+var drawn = flag.Uint64("campaign", 0, "what the campaign draws from; 0 is another one each time")
 
 // G7, G8, E4, E5: runs come to the end that they have when nobody disturbs them, whatever happens to
 // their workers, the Temporal server and the database. Each effect takes place under one ID, and what
@@ -92,11 +92,11 @@ type campaign struct {
 func newCampaign(t testing.TB) *campaign {
 	folder := t.TempDir()
 	c, db := newPostgresCluster(t, folder)
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
+	if *drawn == 0 {
+		*drawn = uint64(time.Now().UnixNano())
 	}
-	t.Logf("seed %d", *seed)
-	return &campaign{cluster: c, db: db, folder: folder, dice: rand.New(rand.NewPCG(*seed, 1)),
+	t.Logf("-campaign %d", *drawn)
+	return &campaign{cluster: c, db: db, folder: folder, dice: rand.New(rand.NewPCG(*drawn, 1)),
 		crew: make(map[string]*exec.Cmd), done: make(map[string]int), answers: make(map[string]int)}
 }
 

@@ -115,7 +115,7 @@ func (k *campaign) trial() *trial {
 	k.Helper()
 	n := len(k.trials)
 	r := &trial{campaign: k, dir: filepath.Join(k.dir, fmt.Sprint("run", n)), ended: make(chan struct{}),
-		dice: rand.New(rand.NewPCG(*seed, uint64(n)+2))}
+		dice: rand.New(rand.NewPCG(*drawn, uint64(n)+2))}
 	err := os.Mkdir(r.dir, 0o700)
 	for name, text := range map[string]string{"loop.yaml": shop, "effect.sh": effectScript, "done.sh": doneScript} {
 		if err == nil {
