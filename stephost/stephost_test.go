@@ -170,3 +170,20 @@ func TestCommandIsAnAgent(t *testing.T) {
 		return a
 	})
 }
+
+// A task that cannot be read says which one, and why.
+func TestUnreadableTasks(t *testing.T) {
+	host := stephost.New(stephost.Config{Root: t.TempDir()})
+	for kind, why := range map[string]string{
+		taskagent.KindCommand: "there is no program", elsewhere.KindModel: "there is no request",
+		taskagent.KindHTTP: "URL", "dance": `"dance"`,
+	} {
+		got, err := host.Do(t.Context(), &elsewhere.Task{ID: "r/s/1", Kind: kind, Spec: []byte("{}")})
+		if err == nil { // it travels as the failure of the step
+			err = errors.New(string(got))
+		}
+		if !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: %v, wanted something about %q", kind, err, why)
+		}
+	}
+}

@@ -114,8 +114,12 @@ func (e *farError) Unwrap() error { return e.err }
 // Ask does a task of the kind [KindModel] here. How it fails is part of the result.
 func Ask(ctx context.Context, t *Task, open func(ctx context.Context, name string) (model.LLM, error)) (json.RawMessage, error) {
 	var q question
-	if err := json.Unmarshal(t.Spec, &q); err != nil || q.Request == nil {
-		return nil, fmt.Errorf("task %s is no request to a model: %w", t.ID, err)
+	err := json.Unmarshal(t.Spec, &q)
+	if err == nil && q.Request == nil {
+		err = errors.New("there is no request")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read task %s as a request to a model: %w", t.ID, err)
 	}
 	var got answer
 	llm, err := open(ctx, q.Model)

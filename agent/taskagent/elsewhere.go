@@ -39,20 +39,28 @@ func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error
 	switch t.Kind {
 	case KindCommand:
 		var p process
-		if err := json.Unmarshal(t.Spec, &p); err != nil || len(p.Args) == 0 {
-			return nil, fmt.Errorf("task %s is no command: %w", t.ID, err)
+		err := json.Unmarshal(t.Spec, &p)
+		if err == nil && len(p.Args) == 0 {
+			err = errors.New("there is no program")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read task %s as a command: %w", t.ID, err)
 		}
 		got, err := p.run(ctx, h.Root, t.CallID)
 		return json.Marshal(processDone{got, failureOf(err)})
 	case KindHTTP:
 		var s sending
-		if err := json.Unmarshal(t.Spec, &s); err != nil {
-			return nil, fmt.Errorf("task %s is no request: %w", t.ID, err)
+		err := json.Unmarshal(t.Spec, &s)
+		if err == nil && s.URL == "" {
+			err = errors.New("there is no URL")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read task %s as a request: %w", t.ID, err)
 		}
 		got, err := h.send(ctx, &s)
 		return json.Marshal(sent{got, failureOf(err)})
 	}
-	return nil, fmt.Errorf("task %s is of the kind %q", t.ID, t.Kind)
+	return nil, fmt.Errorf("task %s is of the kind %q, which is neither a command nor a request", t.ID, t.Kind)
 }
 
 func (h Here) send(ctx context.Context, s *sending) (answer, error) {
