@@ -61,3 +61,4 @@ tidy: ## bring go.mod and go.sum up to date, those of the modules below too
 	go mod tidy
 	cd bench && go mod tidy
 	cd temporal && go mod tidy
+	cd deploy && go mod tidy

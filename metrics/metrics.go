@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -157,6 +158,8 @@ func (c *Collector) begun(id string, now mark.Run, taken bool) {
 	} else {
 		c.started.WithLabelValues(definition).Inc()
 	}
+	// A series that begins with 1 has no increase: the first failure would raise no alert.
+	c.ended.WithLabelValues(definition, string(mark.RunFailed), string(loop.ReasonError))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[id] = &run{definition: definition, name: now.Name, since: time.Now()}

@@ -211,6 +211,7 @@ func TestCountsOnce(t *testing.T) {
 		`refrain_runs_started_total{definition="refine"}`:                             "1",
 		`refrain_runs_resumed_total{definition="refine"}`:                             "",
 		`refrain_questions_total{definition="refine"}`:                                "1",
+		`refrain_runs_total{definition="refine",status="failed",stop_reason="error"}`: "0",
 		`refrain_iterations_total{definition="refine",loop="polish"}`:                 "3",
 		`refrain_iterations_total{definition="refine",loop="refine"}`:                 "",
 		`refrain_iteration_duration_seconds_count{definition="refine",loop="polish"}`: "3",
