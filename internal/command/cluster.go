@@ -115,6 +115,9 @@ func (f *clusterFlags) queueFlag(fl *pflag.FlagSet) {
 	fl.StringVar(&f.queue, "task-queue", defaultQueue, "`name` of the task queue of the workers")
 }
 
+// patience is how long a worker may take to answer before that is said.
+const patience = 5 * time.Second
+
 const (
 	defaultQueue = "refrain"
 	temporalFlag = "`host:port` of the Temporal server whose workers drive the run; more by the variables TEMPORAL_*"
@@ -150,6 +153,16 @@ func (f *clusterFlags) dial(ctx context.Context, e *term.Env) (ClusterClient, er
 		return nil, term.Failure(err)
 	}
 	return c, nil
+}
+
+// askFor asks for something, and says so if no worker answers.
+func askFor(ctx context.Context, e *term.Env, c ClusterClient, id, driver string, r ClusterRequest) error {
+	late := time.AfterFunc(patience, func() {
+		fmt.Fprintf(e.Stderr, "No worker answers yet (%s, at %s). Ctrl-C ends the waiting.\n", runstore.DriverText(driver),
+			c.Where())
+	})
+	defer late.Stop()
+	return c.Ask(ctx, id, driver, r)
 }
 
 // where connects with the cluster, and names it.

@@ -80,7 +80,7 @@ func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 			return term.Failure(err)
 		}
 		if c != nil {
-			err = c.Ask(ctx, id, driver, ClusterRequest{Do: do, Reason: f.reason})
+			err = askFor(ctx, e, c, id, driver, ClusterRequest{Do: do, Reason: f.reason})
 		} else {
 			err = f.tell(ctx, sup, id, do)
 		}

@@ -120,7 +120,7 @@ func (f *clusterFlags) answer(ctx context.Context, e *term.Env, sup *supervisor.
 		return st.Run, nil, err
 	}
 	defer c.Close()
-	if err := c.Ask(ctx, id, driver, ClusterRequest{Do: AskAnswer, Answer: &a}); err != nil {
+	if err := askFor(ctx, e, c, id, driver, ClusterRequest{Do: AskAnswer, Answer: &a}); err != nil {
 		return st.Run, nil, err
 	}
 	open, err := sup.Questions(ctx, id)

@@ -228,5 +228,5 @@ func (r *listedRun) why() string {
 	case r.Status == runlog.StatusNotBegun:
 		return "it never began; begin it with: refrain run FILE --session " + r.ID
 	}
-	return cmp.Or(r.Paused, r.Error, r.StopReason, "-")
+	return cmp.Or(runstore.OwnerText(r.Paused), r.Error, r.StopReason, "-")
 }

@@ -78,7 +78,11 @@ func (f *resumeFlags) inCluster(ctx context.Context, e *term.Env, s *runstore.St
 		return err
 	}
 	defer sup.Close(ctx)
+	shown := live.WatchOptions{Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}
 	if f.on {
+		if shown.After, err = s.LastSeq(ctx, id); err != nil {
+			return term.Failure(err)
+		}
 		err = f.byCluster(ctx, e, sup, id, run, opts)
 	} else {
 		err = byStore(ctx, e, sup, id, run, opts)
@@ -90,7 +94,7 @@ func (f *resumeFlags) inCluster(ctx context.Context, e *term.Env, s *runstore.St
 	if err != nil {
 		return err
 	}
-	return watch(ctx, e, s, live.WatchOptions{Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}, id)
+	return watch(ctx, e, s, shown, id)
 }
 
 // byStore writes down that the workers are to continue a run, which find it there.
@@ -142,7 +146,7 @@ func (f *resumeFlags) byCluster(ctx context.Context, e *term.Env, sup *superviso
 	if !theirs || run.Status == mark.RunRunning { // it may have lost its workflow
 		err = c.Wake(ctx, id, driver)
 	} else {
-		err = c.Ask(ctx, id, driver, ClusterRequest{Do: AskResume, Program: opts.Program, Continue: opts.Continue})
+		err = askFor(ctx, e, c, id, driver, ClusterRequest{Do: AskResume, Program: opts.Program, Continue: opts.Continue})
 	}
 	if err != nil {
 		return term.Failure(err)

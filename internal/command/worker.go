@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -170,7 +171,11 @@ func tell(log *slog.Logger, id string, ev *session.Event) {
 			log.Info("leaves a run: it waits for a person", "run", id, "questions", len(d.Waits))
 			return
 		}
-		log.Info("leaves a run: it is paused", "run", id, "by", d.By, "reason", d.Reason)
+		say := "leaves a run: it is paused"
+		if progress.Summarize([]*session.Event{ev}).HandOver {
+			say = "hands a run over"
+		}
+		log.Info(say, "run", id, "by", runstore.OwnerText(d.By), "reason", d.Reason)
 	case mark.KindRunEnded:
 		var d mark.RunEnded
 		_ = ev.Mark.Decode(&d)

@@ -26,6 +26,8 @@ import (
 type WatchOptions struct {
 	Store, Progress   string
 	JSON, ZeroOnLimit bool
+	// After is the last event of a run that others were asked to continue: the run goes on after it.
+	After int64
 }
 
 // errLeft is the cause of a context that the key d has ended.
@@ -68,6 +70,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 			word))
 	}
 	w := NewWatching(run)
+	w.after = f.After
 	for _, ev := range run.Events {
 		w.Add(ev)
 	}

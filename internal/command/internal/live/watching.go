@@ -24,6 +24,7 @@ type Watching struct {
 	seen  int64            // the last event's number
 	log   []*session.Event // of the last run, an outline
 	owned bool             // whoever started the run writes down how it stands
+	after int64            // the run goes on after this event, whatever it says
 }
 
 // NewWatching begins to follow a run of a store.
@@ -44,7 +45,10 @@ func (w *Watching) Add(ev *session.Event) {
 // Over reports whether nothing more happens to the run by itself: it has ended,
 // or is paused. Where somebody writes that down, the end of the last step is not
 // the end yet.
-func (w *Watching) Over() bool {
+func (w *Watching) Over() bool { return w.seen > w.after && w.stands() }
+
+// stands is Over by the log alone.
+func (w *Watching) stands() bool {
 	if len(w.log) == 0 {
 		return false
 	}
@@ -155,7 +159,11 @@ func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, 
 			case err != nil:
 				return term.Failure(err)
 			case held == nil && w.Summary().Driver != "":
-				if gone++; gone%alone == 0 && alive != nil {
+				gone++
+				switch {
+				case gone >= int(soon/lookEvery) && w.stands():
+					return nil // it does not go on
+				case gone%alone == 0 && alive != nil:
 					alive(nil)
 				}
 				continue

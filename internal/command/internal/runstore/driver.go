@@ -5,6 +5,8 @@ package runstore
 import (
 	"fmt"
 	"strings"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // clusterScheme begins the drivers of runs that workers of a Temporal cluster drive; the task queue
@@ -20,15 +22,12 @@ func QueueOf(driver string) (queue string, ok bool) { return strings.CutPrefix(d
 // DriverText names a driver for people, such as temporal refrain; empty for none.
 func DriverText(driver string) string { return strings.Replace(driver, ":", " ", 1) }
 
-// OwnerText is the owner of a lease for people: of a run in a cluster the worker alone.
-func OwnerText(owner string) string {
-	if rest, ok := strings.CutPrefix(owner, "temporal "); ok {
-		if _, worker, ok := strings.Cut(rest, " by "); ok {
-			return worker
-		}
-	}
-	return owner
-}
+// attempt is what workers put before their names: which attempt of which activity they drive a run in.
+var attempt = lazyregexp.New(`temporal \S+ \S+ \S+ \d+ by `)
+
+// OwnerText is the owner of a lease, or a text that names one, for people: of a run in a cluster the
+// worker alone.
+func OwnerText(s string) string { return attempt().ReplaceAllString(s, "") }
 
 // NoWorker says of a run of a driver that nothing drives it at the moment.
 func NoWorker(driver string) string {

@@ -12,6 +12,8 @@ import (
 
 // PausedLines say why a run is paused, and how far it is.
 func PausedLines(log []*session.Event, sum *progress.Summary) []string {
+	sum = new(*sum)
+	sum.Paused = OwnerText(sum.Paused)
 	var lines []string
 	var live progress.Live
 	for _, ev := range log {

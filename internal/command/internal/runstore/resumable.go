@@ -87,6 +87,11 @@ func resumable(view *session.View) (flags string, err error) {
 		flags = " --definition FILE"
 		why = append(why, "its own definition cannot be read here")
 	}
+	if r := session.RunOf(view); r != nil {
+		if _, ok := QueueOf(r.Driver); ok {
+			p.Dir, p.Root = ".", "." // the folder is its workers'
+		}
+	}
 	for _, dir := range []string{p.Dir, p.Root} {
 		if program.IsFolder(dir) != nil {
 			flags += " --dir FOLDER"
