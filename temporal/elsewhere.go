@@ -31,6 +31,7 @@ import (
 type Dispatcher struct {
 	client    client.Client
 	heartbeat time.Duration
+	once      time.Duration // likewise, at least, for steps that must not be done twice
 
 	flows atomic.Bool // steps are workflows: the server has no activities of their own
 	cuts  sync.WaitGroup
@@ -45,7 +46,7 @@ func NewDispatcher(c client.Client, heartbeat time.Duration) *Dispatcher {
 	if heartbeat <= 0 {
 		heartbeat = defaultHeartbeat
 	}
-	return &Dispatcher{client: c, heartbeat: heartbeat}
+	return &Dispatcher{client: c, heartbeat: heartbeat, once: time.Minute}
 }
 
 // Close waits until the steps that were cut off are canceled, as far as Temporal can be reached.
@@ -72,7 +73,7 @@ func (d *Dispatcher) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage
 		if n > 1 { // those before were canceled
 			id += "+" + strconv.Itoa(n)
 		}
-		got, err := d.once(ctx, t, id)
+		got, err := d.attempt(ctx, t, id)
 		switch {
 		case ctx.Err() != nil:
 			cause := context.Cause(ctx)
@@ -100,8 +101,8 @@ func (d *Dispatcher) Known(ctx context.Context, t *elsewhere.Task) (known bool, 
 	return known, err
 }
 
-// once has a task done under an ID, or waits for the one that has it.
-func (d *Dispatcher) once(ctx context.Context, t *elsewhere.Task, id string) (*stepDone, error) {
+// attempt has a task done under an ID, or waits for the one that has it.
+func (d *Dispatcher) attempt(ctx context.Context, t *elsewhere.Task, id string) (*stepDone, error) {
 	got := new(stepDone)
 	err := d.patient(ctx, func() error {
 		x, err := d.begin(ctx, t, id)
@@ -115,7 +116,7 @@ func (d *Dispatcher) once(ctx context.Context, t *elsewhere.Task, id string) (*s
 
 // begin starts a task, unless there is one of that ID.
 func (d *Dispatcher) begin(ctx context.Context, t *elsewhere.Task, id string) (execution, error) {
-	opts := optionsOf(t, d.heartbeat)
+	opts := d.optionsFor(t)
 	summary := t.Kind + " " + string(t.Address)
 	if !d.flows.Load() {
 		x, err := d.client.ExecuteActivity(ctx, client.StartActivityOptions{

@@ -26,6 +26,7 @@ import (
 	sdk "go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/postgres"
@@ -310,8 +311,14 @@ func (c *cluster) process(name string) *exec.Cmd {
 	if err != nil {
 		c.Fatal(err)
 	}
+	return c.launch("REFRAIN_TEST_WORKER=" + string(at))
+}
+
+// launch starts this program for something else than tests, and waits until it works.
+func (c *cluster) launch(env string) *exec.Cmd {
+	c.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "REFRAIN_TEST_WORKER="+string(at))
+	cmd.Env = append(os.Environ(), env)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -322,7 +329,7 @@ func (c *cluster) process(name string) *exec.Cmd {
 	}
 	c.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if !bufio.NewScanner(out).Scan() {
-		c.Fatalf("worker %s does not start", name)
+		c.Fatalf("a worker does not start: %s", env)
 	}
 	return cmd
 }
@@ -343,7 +350,9 @@ func work(at string) error {
 	if err != nil {
 		return err
 	}
-	w, err := temporal.NewWorker(dial, temporal.Config{Supervisor: config(store, p.Name), Heartbeat: 2 * time.Second})
+	cfg := config(store, p.Name)
+	cfg.Build = program.Rebuild(program.Env{Elsewhere: temporal.NewDispatcher(dial, 2*time.Second)})
+	w, err := temporal.NewWorker(dial, temporal.Config{Supervisor: cfg, Heartbeat: 2 * time.Second})
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if at := os.Getenv("REFRAIN_TEST_STEPS"); at != "" {
+		if err := doSteps(at); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

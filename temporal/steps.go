@@ -164,10 +164,10 @@ type stepOptions struct {
 	Once         bool          `json:"once,omitempty"`
 }
 
-func optionsOf(t *elsewhere.Task, heartbeat time.Duration) stepOptions {
-	o := stepOptions{StartToClose: 365 * 24 * time.Hour, Heartbeat: heartbeat, Once: t.Effect == agent.AtMostOnce}
+func (d *Dispatcher) optionsFor(t *elsewhere.Task) stepOptions {
+	o := stepOptions{StartToClose: 365 * 24 * time.Hour, Heartbeat: d.heartbeat, Once: t.Effect == agent.AtMostOnce}
 	if o.Once { // nobody takes it over, and an outage of Temporal must not put it in doubt
-		o.Heartbeat = max(heartbeat, time.Minute)
+		o.Heartbeat = max(d.heartbeat, d.once)
 	}
 	return o
 }
