@@ -23,5 +23,10 @@
 // cancel and answer these runs too. What it writes into the log, the workers find there: see
 // [Config.Look].
 //
+// Steps of a definition can be done by other workers than the one that drives the run: [NewSteps] does
+// those of a task queue, and a [Dispatcher] has them done. Give it to the function that makes the agents:
+//
+//	build := program.Rebuild(program.Env{Elsewhere: temporal.NewDispatcher(c, 0)})
+//
 // This package is a module of its own, so that those who do not need Temporal do not get its SDK.
 package temporal
