@@ -41,10 +41,11 @@ model/scripted: model model/internal/... yaml
 model/modeltest: model model/internal/... model/scripted
 model/provider: model model/... expr
 tool: agent session model tool/toolconfirmation
-tool/mcptoolset: tool tool/functiontool agent session model tool/toolconfirmation internal/credential
+tool/mcptoolset: tool tool/functiontool agent session model tool/toolconfirmation internal/credential internal/propagate
 tool/functiontool: tool agent agent/drive internal/genaischema session model tool/toolconfirmation
 tool/...: tool tool/functiontool agent agent/drive session model tool/toolconfirmation
 tool/toolconfirmation:
+observe: model
 artifact:
 artifact/...: artifact
 budget:
@@ -57,6 +58,7 @@ internal/interpreter:
 internal/lazyregexp:
 internal/leaktest:
 internal/longtest:
+internal/propagate:
 internal/pipe:
 internal/procgroup:
 session/mark: session/internal/jsonscan
@@ -73,19 +75,19 @@ session/internal/sqlstore: session session/internal/canonical session/internal/e
 session/sqlite: session session/internal/sqlstore
 session/postgres: session session/internal/sqlstore
 memory: session
-agent: agent/internal/... session session/mark artifact budget memory tool/toolconfirmation
+agent: agent/internal/... session session/mark artifact budget memory tool/toolconfirmation observe
 agent/internal/...:
-agent/drive: agent agent/internal/... session session/mark artifact budget memory tool/toolconfirmation
+agent/drive: agent agent/internal/... session session/mark artifact budget memory tool/toolconfirmation observe
 agent/agenttest: agent agent/drive session
-agent/llmagent: agent agent/drive agent/elsewhere budget expr session session/mark model template tool tool/...
+agent/llmagent: agent agent/drive agent/elsewhere budget expr session session/mark model template tool tool/... observe
 agent/elsewhere: agent agent/drive model session session/lease
 agent/humanagent: agent agent/drive session session/mark template
-agent/remoteagent: agent agent/drive agent/elsewhere internal/credential internal/requesttemplate session session/lease session/mark template tool/toolconfirmation
-agent/taskagent: agent agent/drive agent/elsewhere internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template
-agent/workflowagents/loopagent: agent agent/drive budget loop session session/statekey session/seal session/mark model
+agent/remoteagent: agent agent/drive agent/elsewhere internal/credential internal/requesttemplate session session/lease session/mark template tool/toolconfirmation internal/propagate
+agent/taskagent: agent agent/drive agent/elsewhere internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template internal/propagate
+agent/workflowagents/loopagent: agent agent/drive budget loop session session/statekey session/seal session/mark model observe
 agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session
-runner: agent agent/drive session session/store session/statekey session/lease session/mark artifact memory model tool/toolconfirmation
+runner: agent agent/drive session session/store session/statekey session/lease session/mark artifact memory model tool/toolconfirmation observe
 progress: session session/statekey session/seal session/mark loop
 runlog: loop progress session session/lease session/mark session/seal session/statekey session/store
 runlog/prompt: agent agent/drive agent/llmagent agent/workflowagents/loopagent definition definition/program model runlog runner session session/lease session/mark session/store supervisor tool
@@ -95,9 +97,10 @@ rehearsal/internal/study: definition expr loop model/scripted session session/ma
 rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
 rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
 stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
-supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark
+telemetry: agent internal/propagate model observe
+supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
 metrics: budget loop session session/lease session/mark supervisor
-server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
+server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor observe
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml

@@ -10,6 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
@@ -133,4 +134,6 @@ type RunConfig struct {
 	// Pause can end the run between two steps; nil cannot. A durable run with a Pause can wait
 	// for a person's answer.
 	Pause *Pause
+	// Observer is told what the run does, while it does it; nil is nobody.
+	Observer observe.Observer
 }

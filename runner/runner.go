@@ -37,6 +37,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
@@ -195,6 +196,12 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	defer over()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	var failed error // what the run has come to
+	if o := cfg.Observer; o != nil {
+		var end func(error)
+		ctx, end = o.Run(ctx, run.observed(r.cfg.Agent.Name()))
+		defer func() { end(failed) }()
+	}
 	defer run.view.Share()()
 	ictx := drive.NewInvocation(ctx, drive.Invocation{
 		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
@@ -241,13 +248,18 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	if err := run.replay.Err(); err != nil {
 		stored = fmt.Errorf("resume run %q: %w", run.id, err)
 	}
-	switch {
-	case left:
-	case stored != nil:
-		yield(nil, stored)
-	case res.Err != nil:
-		yield(nil, res.Err)
+	if failed = stored; failed == nil {
+		failed = res.Err
 	}
+	if !left && failed != nil {
+		yield(nil, failed)
+	}
+}
+
+// observed is what an observer is told of the run.
+func (r *run) observed(root string) *observe.Run {
+	return &observe.Run{Agent: root, InvocationID: r.id, AppName: r.view.AppName(), UserID: r.view.UserID(),
+		SessionID: r.view.ID(), Resumed: r.replay != nil}
 }
 
 // run is one call of Run.

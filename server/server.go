@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -46,6 +47,8 @@ type Config struct {
 	Dead     func(owner string) bool
 	LeaseTTL time.Duration
 	MaxRuns  int
+	// Observer is told what the runs do; see supervisor.Config. Optional.
+	Observer observe.Observer
 	// Getenv reads an environment variable, for models; nil means os.Getenv.
 	Getenv func(string) string
 
@@ -147,7 +150,7 @@ func New(cfg Config) (*Server, error) {
 	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(s.env()),
 		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
-		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear,
+		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear, Observer: cfg.Observer,
 		Recovers: func(started mark.RunStarted) bool {
 			p, err := program.Decode(started)
 			return err == nil && p.Served

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -68,6 +69,8 @@ type Config struct {
 	// OnEnding is called when the supervisor stops driving a run: its end, a pause, and the loss of its
 	// lease, of which no event tells. The run waits until it returns. Optional.
 	OnEnding func(id string, end Ending)
+	// Observer is told what the runs do, unless their program has an observer of its own. Optional.
+	Observer observe.Observer
 }
 
 // Program holds the agents of one run and the services that they need.

@@ -137,6 +137,9 @@ type segment struct {
 // segment runs the run up to its end or its next pause.
 func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (end segment) {
 	cfg.Pause = r.newPause()
+	if cfg.Observer == nil {
+		cfg.Observer = r.s.cfg.Observer
+	}
 	var events iter.Seq2[*session.Event, error]
 	if first != nil {
 		r.view, _ = first.made.(*session.View)

@@ -87,6 +87,8 @@ type watched struct {
 	state atomic.Int64 // the number of the run and its phase
 	ends  atomic.Bool  // the consumer wants no more, or the run's own context has ended
 
+	observed atomic.Pointer[func(error)] // what an observer is to be told of its end; nil if there is none
+
 	// Of the agent's goroutine, or of who waits when the state is gone or over.
 	left  bool             // the consumer has stopped listening, of its own will
 	open  []*session.Event // marks of steps that have begun and not finished
@@ -112,6 +114,7 @@ func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
 	w.run += phases + 1
 	w.state.Store(w.run)
 	w.ends.Store(false)
+	w.observed.Store(nil)
 	w.left, w.whole, w.quits, w.crash, w.stack = false, false, false, nil, nil
 	clear(w.open)
 	w.open = w.open[:0]
@@ -326,6 +329,9 @@ func (w *watched) leave() *StepResult {
 	})
 	if !w.left {
 		w.finish(said)
+	}
+	if end := w.observed.Load(); end != nil {
+		(*end)(said)
 	}
 	return &StepResult{Left: w.left, Err: err, Abandoned: true}
 }

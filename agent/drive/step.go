@@ -178,16 +178,25 @@ func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	case !s.check() || s.skipped != nil && s.early():
 	case rec != nil && rec.end == finished:
 		s.replay(rec)
-	case s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent):
-		s.workPausable()
+	case s.parent.run.RunConfig.Observer != nil:
+		s.workObserved(s.parent.run.RunConfig.Observer)
 	default:
-		s.work()
+		s.workNow()
 	}
 	s.yield = nil
 	return &s.res
 }
 
-// workPausable is work, unless the run is to be paused.
+// workNow is work, unless the run is to be paused.
+func (s *Step) workNow() {
+	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
+		s.workPausable()
+	} else {
+		s.work()
+	}
+}
+
+// workPausable is workNow for a step that a pause waits for.
 func (s *Step) workPausable() {
 	s.inv.work = s.parent.run.RunConfig.Pause.Begin(s.inv, s.fence, s.parent.stranger)
 	defer s.inv.work.Done()
@@ -212,7 +221,7 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	// A request that is over may look at its context once more, from a
 	// goroutine of its own, and an abandoned step for as long as it likes: that
 	// of an invocation is never changed.
-	if inv == nil || s.bound || in.Context != nil || s.watched != nil {
+	if inv == nil || s.bound || in.Context != nil || s.watched != nil || p.run.RunConfig.Observer != nil {
 		inv = &invocation{
 			Context: p.Context, run: p.run, outer: p, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
 			budget: p.budget, fence: s.fence, attempt: 1,

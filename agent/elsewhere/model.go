@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -30,6 +31,15 @@ func NewModel(q Queue, full, called string) *Model { return &Model{q, full, call
 
 // Name returns the provider's name of the model.
 func (m *Model) Name() string { return m.called }
+
+// Provider is whose model it is; see observe.ProviderOf.
+func (m *Model) Provider() string {
+	name, _, _ := strings.Cut(m.full, "/")
+	if name == "gemini" {
+		return "gcp.gemini"
+	}
+	return name
+}
 
 // GenerateContent asks the model for a step. ctx has to be an [agent.InvocationContext]; requests of
 // one step are told apart by [WithRequest].

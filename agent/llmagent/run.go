@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -206,12 +207,23 @@ func (x *exchange) attempt() error {
 	call := r.call
 	defer context.AfterFunc(r.ctx, func() { r.settle(call) })()
 	x.failed = nil
-	stream := r.ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
 	ctx := r.ctx
 	if _, far := r.cfg.Model.(*elsewhere.Model); far {
 		ctx = elsewhere.WithRequest(ctx, fmt.Sprintf("%d.%d", r.turns, x.tries.all()))
 	}
-	for resp, err := range r.cfg.Model.GenerateContent(ctx, x.req, stream) {
+	if o := r.ctx.RunConfig().Observer; o != nil {
+		return x.sendObserved(o, ctx)
+	}
+	return x.send(ctx, nil)
+}
+
+// send sends the request. The last whole answer is noted for an observer, if there is one.
+func (x *exchange) send(ctx agent.InvocationContext, noted *observe.ModelCall) error {
+	stream := ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
+	for resp, err := range x.cfg.Model.GenerateContent(ctx, x.req, stream) {
+		if noted != nil && resp != nil && !resp.Partial {
+			noted.Response = resp
+		}
 		if !x.hear(resp, err) {
 			break
 		}

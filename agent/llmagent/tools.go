@@ -79,15 +79,16 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	return ev, pending
 }
 
-// callTool runs one call. Whatever goes wrong is the answer: a model can act on
+// callIn runs one call under a context. Whatever goes wrong is the answer: a model can act on
 // it. An error under a context that is over is no answer: it ends the run or the step,
-// and the call is in doubt.
-func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation,
-	done *answered) {
-	ctx, spent := tool.WithUsage(drive.NewToolContext(r.ctx, call.ID, &done.actions, answer))
+// and the call is in doubt. The error that is returned is what has gone wrong.
+func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *genai.FunctionCall,
+	answer *toolconfirmation.ToolConfirmation, done *answered) (failed error) {
+	ctx, spent := tool.WithUsage(drive.NewToolContext(in, call.ID, &done.actions, answer))
 	defer func() {
 		if p := recover(); p != nil { // of a callback; tool.Call takes care of tools
-			done.result = map[string]any{"error": fmt.Sprintf("panic: %v", p)}
+			failed = fmt.Errorf("panic: %v", p)
+			done.result = map[string]any{"error": failed.Error()}
 		}
 		done.spent = spent()
 	}()
@@ -97,11 +98,12 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		reason, _ := call.Args["reason"].(string)
 		done.actions.Exit = &session.Exit{Reason: reason}
 		done.refuse(refusal)
-		return
+		return nil
 	}
 	if !ok {
-		done.result, done.vain = map[string]any{"error": noSuchTool(req, call.Name)}, true
-		return
+		failed = errors.New(noSuchTool(req, call.Name))
+		done.result, done.vain = map[string]any{"error": failed.Error()}, true
+		return failed
 	}
 	args := maps.Clone(call.Args) // callbacks may change them; the call is in the log
 	if args == nil {
@@ -112,7 +114,7 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 		result, err = tool.Call(ctx, f, args)
 	}
 	if done.cut = err != nil && r.ctx.Err() != nil; done.cut {
-		return
+		return err
 	}
 	if err != nil {
 		result, err = r.onToolError(ctx, f, args, err)
@@ -144,6 +146,7 @@ func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *
 	if refusal != "" && done.actions.AsksToLeave() && !f.IsLongRunning() {
 		done.refuse(refusal)
 	}
+	return err
 }
 
 // refuse takes back a request to leave the loop, tells the model so, and leaves the

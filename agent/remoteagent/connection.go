@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/propagate"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 )
 
@@ -169,6 +170,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, w.headers)
+	propagate.Header(req.Context(), req.Header)
 	w.secrets.Request(req)
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/propagate"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -219,6 +220,7 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 
 // sends sends a request here.
 func (a *HTTPAgent) sends(ctx agent.InvocationContext, req *http.Request) (answer, error) {
+	propagate.Header(ctx, req.Header)
 	return sendWithin(ctx, a.client, req, a.cfg.Timeout, a.cfg.SizeLimit)
 }
 

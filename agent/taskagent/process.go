@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/procgroup"
+	"github.com/refrain-dev/refrain/internal/propagate"
 )
 
 // pipeDelay is how long a command's output is still read after the command has
@@ -56,7 +56,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	defer kill(nil)
 
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = slices.Concat(baseEnv(p.CleanEnv, dir), []string{EnvCallID + "=" + id}, p.Env), dir, pipeDelay
+	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environ(parent, dir, id), dir, pipeDelay
 	if p.Stdin != "" {
 		cmd.Stdin = strings.NewReader(p.Stdin)
 	}
@@ -82,6 +82,12 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 		Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
 		Stdout: cleanText(stdout.String()), Stderr: cleanText(stderr.String()),
 	}, nil
+}
+
+// environ is the environment of the command. A variable that stands twice in it has its last value.
+func (p *process) environ(ctx context.Context, dir, id string) []string {
+	env := append(propagate.Env(ctx, baseEnv(p.CleanEnv, dir)), EnvCallID+"="+id)
+	return append(env, p.Env...)
 }
 
 // limited is a buffer that refuses to grow beyond its limit.

@@ -79,6 +79,9 @@ type llm struct {
 // Name is the model's name as Google spells it.
 func (m *llm) Name() string { return m.name }
 
+// Provider is OpenTelemetry's name of the provider; see observe.ProviderOf.
+func (*llm) Provider() string { return "gcp.gemini" }
+
 // GenerateContent asks the model once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {

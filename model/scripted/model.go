@@ -64,6 +64,9 @@ func (m *Model) Name() string {
 	return provider
 }
 
+// Provider is "scripted"; see observe.ProviderOf.
+func (*Model) Provider() string { return provider }
+
 // GenerateContent returns the script's next answer.
 func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/propagate"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -58,6 +59,12 @@ func (t *remote) Run(ctx tool.Context, args any) (map[string]any, error) {
 		args = map[string]any{}
 	}
 	params := &mcp.CallToolParams{Name: t.def.Name, Arguments: args}
+	for name, value := range propagate.Fields(ctx) {
+		if params.Meta == nil {
+			params.Meta = make(mcp.Meta)
+		}
+		params.Meta[name] = value
+	}
 	var got *mcp.CallToolResult
 	err := t.set.do(ctx, t.harmless(), func(ctx context.Context, c *connection) (err error) {
 		got, err = c.session.CallTool(ctx, params)

@@ -47,6 +47,7 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 	if r.sums {
 		r.made.end(it, r.value())
 	}
+	r.observedEnd(it, nil)
 	r.loop.Score = it.Score
 	if it.Best {
 		r.loop.BestScore = it.Score

@@ -56,6 +56,8 @@ type run struct {
 	fin   *mark.StepFinished // what that mark says, if the step ran
 	work  *agent.Work        // what a pause waits for
 
+	watching observed // empty if nobody observes the run
+
 	exit       *session.Exit // the request that the step made, if it is followed
 	waits      bool          // it waits for a person
 	called     *session.Exit // the request that an iteration callback made
@@ -191,6 +193,7 @@ func (r *run) next() bool {
 		return r.rollBack(&d)
 	case loop.Finalize:
 		r.finalizing = true
+		r.observedEnd(nil, nil)
 		r.loop.Pass = r.loop.Address
 		r.fit(d.Stop.Reason)
 		return r.step(r.bounded(&d))

@@ -52,7 +52,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult
 		}
 	}
 	r.work = r.me.Begin(r.cfg.AgentConfig.SubAgents[d.Step])
-	in := drive.StepRun{Address: r.here, Attempt: d.Attempt, Work: r.work}
+	in := drive.StepRun{Address: r.here, Attempt: d.Attempt, Work: r.work, Context: r.observed(d.Iteration)}
 	if d.Wait == 0 && r.cache == nil && r.work == nil { // nothing was waited for since
 		in.Began = o.Started
 	}

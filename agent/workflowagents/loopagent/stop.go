@@ -32,6 +32,7 @@ func (r *run) fail(err error) {
 // stop says what the loop came to, and ends with the error if it is one.
 func (r *run) stop(rec *loop.StopRecord) {
 	r.stopped = true
+	r.observedStop(rec)
 	var panicked error
 	if r.cfg.OnStop != nil { // a panic of it takes nothing from the record and the result
 		var gone bool

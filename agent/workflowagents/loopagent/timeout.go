@@ -59,7 +59,10 @@ func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, en
 		gone := *late // the step may be looking at the other
 		gone.Abandoned = true
 		in.Late, in.Abandoned = late, r.stepError(d, &gone)
-		ctx, cancel := context.WithTimeoutCause(r.ctx, d.Timeout, late)
+		if in.Context == nil {
+			in.Context = r.ctx
+		}
+		ctx, cancel := context.WithTimeoutCause(in.Context, d.Timeout, late)
 		defer cancel()
 		in.Context = ctx
 	}

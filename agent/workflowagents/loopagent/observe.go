@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/observe"
+)
+
+// observed is what an observer of the run was told of the iteration under way.
+type observed struct {
+	ctx context.Context // of its steps; nil if nobody was told that it began
+	it  *observe.Iteration
+	end func(error)
+}
+
+// observed is the context of a step of an iteration; nil is the loop's. The iteration begins with
+// its first step that is not in the log.
+func (r *run) observed(n int) context.Context {
+	o := r.ctx.RunConfig().Observer
+	if o == nil || r.finalizing {
+		return nil
+	}
+	if r.watching.ctx == nil {
+		it := &observe.Iteration{Loop: r.Name(), Address: string(r.loop.Pass), Number: n}
+		ctx, end := o.Iteration(r.ctx, it)
+		r.watching = observed{ctx, it, end}
+	}
+	return r.watching.ctx
+}
+
+// observedEnd tells the observer how the iteration ended; nil says that it was cut short by err.
+func (r *run) observedEnd(it *loop.IterationRecord, err error) {
+	w := r.watching
+	if w.ctx == nil {
+		return
+	}
+	r.watching = observed{}
+	if it != nil && it.Number == w.it.Number {
+		w.it.Score, w.it.Best, w.it.Rejected = it.Score, it.Best, it.Rejected
+		w.it.Complete, w.it.Failures = it.Complete, it.Failures
+		if s := r.plan.Score; s != nil {
+			w.it.Scorer = s.Key
+		}
+	}
+	w.end(err)
+}
+
+// observedStop tells the observer why the loop stops. One that is cut off has not stopped: it may
+// go on.
+func (r *run) observedStop(rec *loop.StopRecord) {
+	o := r.ctx.RunConfig().Observer
+	if o == nil {
+		return
+	}
+	r.observedEnd(nil, cmp.Or(context.Cause(r.ctx), r.err))
+	if rec.Reason == loop.ReasonCanceled {
+		return
+	}
+	o.Stopped(r.ctx, observe.Stop{Loop: r.Name(), Outermost: r.loop.Outer == nil, Reason: string(rec.Reason),
+		Iterations: rec.Iterations, BestScore: rec.BestScore, BestIteration: rec.BestIteration})
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/model"
+)
+
+// otherError is what the conventions call something that has no name.
+const otherError = "_OTHER"
+
+// mostText is how much of an error's text a span has, in bytes.
+const mostText = 1024
+
+// refusal is a provider's refusal that came as an answer.
+type refusal struct{ code, message string }
+
+func (r *refusal) Error() string { return strings.TrimSuffix(r.code+": "+r.message, ": ") }
+
+// note says on a span how the work ended. What waits, is paused or was canceled has not failed.
+func note(span trace.Span, err error) {
+	if err == nil {
+		return
+	}
+	if outcome := outcomeOf(err); outcome != "" {
+		span.SetAttributes(attribute.String(keyOutcome, outcome))
+		return
+	}
+	words := err.Error()
+	if len(words) > mostText {
+		words = strings.ToValidUTF8(words[:mostText], "") + "…"
+	}
+	span.SetAttributes(attribute.String(keyErrorType, errorType(err)))
+	span.SetStatus(codes.Error, words)
+}
+
+// outcomeOf is how work ended that has neither failed nor come to its end; "" for all other.
+func outcomeOf(err error) string {
+	switch {
+	case errors.Is(err, agent.ErrWaiting):
+		return "waiting"
+	case errors.Is(err, agent.ErrPaused):
+		return "paused"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return ""
+}
+
+// errorType is the kind of a failure, of which there are few; "" if it is none.
+func errorType(err error) string {
+	if err == nil || outcomeOf(err) != "" {
+		return ""
+	}
+	if late, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err); ok && late.Timeout() {
+		return "timeout"
+	}
+	if api, ok := errors.AsType[*model.APIError](err); ok {
+		switch {
+		case api.Status != 0:
+			return strconv.Itoa(api.Status)
+		case api.Code != "":
+			return api.Code
+		}
+	}
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return no.code
+	}
+	if _, ok := errors.AsType[*agent.PanicError](err); ok {
+		return "panic"
+	}
+	return named(err)
+}
+
+// named is the type of the first error in a chain that says more than words.
+func named(err error) string {
+	for err != nil {
+		switch e := err.(type) {
+		case *agent.StepError:
+			err = e.Err
+			continue
+		case interface{ Unwrap() []error }:
+			all := e.Unwrap()
+			if len(all) == 0 {
+				return otherError
+			}
+			err = all[0]
+			continue
+		}
+		if name := fmt.Sprintf("%T", err); !strings.HasPrefix(name, "*fmt.") && !strings.HasPrefix(name, "*errors.") {
+			return strings.TrimPrefix(name, "*")
+		}
+		err = errors.Unwrap(err)
+	}
+	return otherError
+}
