@@ -37,7 +37,7 @@ type Summary struct {
 	// and is empty for a run that waits.
 	Error  string `json:"error,omitempty"`
 	Paused string `json:"paused,omitempty"`
-	// Waits are the questions that have no answer yet.
+	// Waits are the questions that have no answer yet. A run that has ended asks none.
 	Waits []mark.Question `json:"waits,omitempty"`
 	// Parent is the run from which this one was forked; nil if none.
 	Parent *mark.RunParent `json:"parent,omitempty"`
@@ -57,6 +57,9 @@ func Summarize(events []*session.Event) *Summary {
 	events = session.Current(LastRun(events))
 	for _, ev := range events {
 		s.add(ev)
+	}
+	if s.Status.Over() {
+		return s
 	}
 	for _, q := range s.asked {
 		s.Waits = append(s.Waits, q.Question)

@@ -181,6 +181,10 @@ func TestSummaryOfARunThatWaits(t *testing.T) {
 	if got := progress.Summarize(append(log, ask("q2", "Where to?"))).Waits; len(got) != 1 || got[0].Text != "Where to?" {
 		t.Errorf("asked again, waits for %v", got)
 	}
+	ended := runEvent(t, log, mark.KindRunEnded, mark.RunEnded{Status: mark.RunCanceled})
+	if got := progress.Summarize(append(log, ended)).Waits; len(got) != 0 {
+		t.Errorf("canceled, waits for %v", got)
+	}
 }
 
 // D15, G9: the state at each iteration is read off the log; what was undone too.

@@ -143,6 +143,8 @@ func (r *Run) idle(view *session.View, w *wish) error {
 		return r.end(&CanceledError{By: w.By, Reason: w.Reason})
 	case w.Do == doAnswer:
 		return r.idleAnswer(w.Answer)
+	case status == mark.RunWaiting && !r.run.HandOver:
+		return fmt.Errorf("%w: it waits for a person", ErrPaused)
 	case status != mark.RunRunning && !r.run.HandOver:
 		return ErrPaused
 	}
