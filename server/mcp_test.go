@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,16 +29,21 @@ type caller struct {
 	heard chan struct{}
 }
 
+// user answers what a server asks; see mcp.ClientOptions.
+type user = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
+
 // dialed connects to /mcp in a version of the protocol; the empty one is the newest.
 func (s *site) dialed(version string) *caller {
 	s.Helper()
 	return dial(s, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, version)
 }
 
-func dial(t testing.TB, over mcp.Transport, version string) *caller {
+func dial(t testing.TB, over mcp.Transport, version string, who ...user) *caller {
 	t.Helper()
+	who = append(who, nil)
 	c := &caller{TB: t, heard: make(chan struct{}, 1000)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: who[0],
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -250,6 +256,104 @@ func TestMCPCancellation(t *testing.T) {
 				t.Errorf("canceled, the run tells %+v", now)
 			}
 		})
+	}
+}
+
+// beside connects a client to a server as refrain mcp does.
+func (s *site) beside(version string, who user) *caller {
+	s.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- s.ServeMCP(in, out) }()
+	s.Cleanup(func() {
+		if err := <-served; err != nil {
+			s.Error(err)
+		}
+	})
+	return dial(s, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, version, who)
+}
+
+// G9: the client itself asks the user, where it can: one call runs from start to answer. The log has who answered.
+func TestMCPAsksTheUser(t *testing.T) {
+	s := open(t, map[string]string{"climbing.yaml": climbing, "each.yaml": asking(`{name: q, question: "Which?", ask: answer, options: [a, b]}
+  - {name: r, question: "Change?", ask: edit, keys: [draft]}
+  - {name: say, text: "It is {{draft}}.", output_key: said}`)})
+	var asked []string
+	answers := func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked = append(asked, req.Params.Message)
+		fields := fmt.Sprint(req.Params.RequestedSchema)
+		form := map[string]any{"approved": true, "reason": "a good view"}
+		switch {
+		case strings.Contains(fields, "enum"):
+			form = map[string]any{"answer": "b"}
+		case strings.Contains(fields, "draft"):
+			form = map[string]any{"draft": "new"}
+		}
+		return &mcp.ElicitResult{Action: "accept", Content: form}, nil
+	}
+	c := dial(t, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, "", answers)
+	done := c.call("run", map[string]any{"definition": "climbing"})
+	if done.Status != "completed" || done.Result != "At 7." || fmt.Sprint(asked) != "[On from 6? On from 7?]" {
+		t.Errorf("after %q the run tells %+v", asked, done)
+	}
+	log := string(s.ok("GET", "/api/v1/runs/"+done.Run+"/events", nil, nil).body)
+	if !strings.Contains(log, "tester over MCP") || !strings.Contains(log, "a good view") {
+		t.Errorf("the log does not have who answered, and why: %s", log)
+	}
+	if got := c.call("run", map[string]any{"definition": "each"}); got.Status != "completed" || got.Result != "It is new." {
+		t.Errorf("after %q the run tells %+v", asked, got)
+	}
+	if runs := c.call("list_runs", nil).Runs; len(runs) != 2 {
+		t.Errorf("the runs are %+v", runs)
+	}
+	// An older protocol asks once for each call.
+	c = s.beside("2025-06-18", answers)
+	next := c.call("run", map[string]any{"definition": "climbing"})
+	if next.Status != "waiting" || next.Waits[0].Text != "On from 7?" || !strings.Contains(next.Next, "call answer") {
+		t.Fatalf("the run tells %+v", next)
+	}
+	if done := c.call("watch", map[string]any{"run": next.Run}); done.Status != "completed" {
+		t.Errorf("watched, the run tells %+v", done)
+	}
+	c.Close()
+	// Who does not want to answer is told how the run stands; a call that does not wait asks nothing.
+	declines := 0
+	c = dial(t, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, "", func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		declines++
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	})
+	left := c.call("run", map[string]any{"definition": "climbing"})
+	if left.Status != "waiting" || declines != 1 || left.Waits[0].Text != "On from 6?" {
+		t.Errorf("after %d times the run tells %+v", declines, left)
+	}
+	if now := c.call("watch", map[string]any{"run": left.Run, "wait": false}); now.Status != "waiting" || declines != 1 {
+		t.Errorf("after %d times the run tells %+v", declines, now)
+	}
+	// What a client makes up about an earlier call leads nowhere.
+	for state, says := range map[string]string{"5 none": "no run", "1 ../../x": "no run", "-1 x": "On from 6?", "x": "On from 6?"} {
+		res, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "watch", Arguments: map[string]any{"run": left.Run},
+			RequestState: state, InputResponses: mcp.InputResponseMap{"x": &mcp.ElicitResult{Action: "accept"}}})
+		if err != nil || !strings.Contains(textOf(res), says) {
+			t.Errorf("state %q: %v, %+v", state, err, res)
+		}
+	}
+}
+
+// A run that asks without an end does so no more than a few times in one call.
+func TestMCPAsksTheUserNotForEver(t *testing.T) {
+	s := open(t, map[string]string{"long.yaml": "name: long\nmax_iterations: 20\nsub_agents:\n  - {name: ask, question: \"On?\"}\n"})
+	asked := 0
+	c := dial(t, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, "", func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked++
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approved": true}}, nil
+	})
+	now := c.call("run", map[string]any{"definition": "long"})
+	for calls := 1; now.Status == "waiting" && calls < 20; calls++ {
+		now = c.call("watch", map[string]any{"run": now.Run})
+	}
+	if now.Status != "completed" || asked != 20 {
+		t.Errorf("after %d questions the run tells %+v", asked, now)
 	}
 }
 

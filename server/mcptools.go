@@ -109,6 +109,8 @@ type (
 		toldRun
 		Result string `json:"result,omitempty" jsonschema:"what the run has made, when it has ended"`
 		Next   string `json:"next,omitempty" jsonschema:"what can be done now"`
+
+		waited bool // the call has waited for the run to come to rest
 	}
 )
 
@@ -155,6 +157,11 @@ func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, doe
 					s.cfg.Log.Error("a request failed", "tool", name, "error", masked(p.Detail))
 				}
 				return nil, out, toolError(p)
+			}
+			if t, ok := any(out).(*toldResult); ok {
+				if asks := asksUser(req, t); asks != nil {
+					return asks, out, nil
+				}
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: out.text()}}}, out, nil
 		})
@@ -244,6 +251,9 @@ func (t *toldRuns) text() string {
 }
 
 func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runArgs) (*toldResult, error) {
+	if out, again, err := s.again(ctx, req, &in.waits); again {
+		return out, err
+	}
 	start := &startRequest{Definition: in.Definition, Text: in.Text, Input: in.Input, State: in.State, Model: in.Model, Limits: in.Limits}
 	text, err := json.Marshal(start)
 	if err != nil {
@@ -260,6 +270,9 @@ func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runA
 }
 
 func (s *Server) toolWatch(ctx context.Context, req *mcp.CallToolRequest, in *watchArgs) (*toldResult, error) {
+	if out, again, err := s.again(ctx, req, &in.waits); again {
+		return out, err
+	}
 	return s.after(ctx, req, in.Run, &in.waits)
 }
 
@@ -282,6 +295,9 @@ func (s *Server) toolCancel(ctx context.Context, _ *mcp.CallToolRequest, in *can
 }
 
 func (s *Server) toolResume(ctx context.Context, req *mcp.CallToolRequest, in *resumeArgs) (*toldResult, error) {
+	if out, again, err := s.again(ctx, req, &in.waits); again {
+		return out, err
+	}
 	err := s.goOn(context.WithoutCancel(ctx), in.Run, &resumeRequest{
 		Definition: in.Definition, Text: in.Text, AddIterations: in.AddIterations, Limits: in.Limits, Retry: in.Retry,
 	})
@@ -292,14 +308,14 @@ func (s *Server) toolResume(ctx context.Context, req *mcp.CallToolRequest, in *r
 }
 
 func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *answerArgs) (*toldResult, error) {
+	if out, again, err := s.again(ctx, req, &in.waits); again {
+		return out, err
+	}
 	value, err := json.Marshal(in.Value)
 	if err != nil {
 		return nil, err
 	}
-	a := &answerRequest{Question: in.Question, Value: value, Reason: in.Reason, By: "a client over MCP"}
-	if c := req.ClientInfo(); c != nil && c.Name != "" {
-		a.By = firstRunes(c.Name, 64) + " over MCP"
-	}
+	a := &answerRequest{Question: in.Question, Value: value, Reason: in.Reason, By: callerOf(req)}
 	if err := s.answerTo(context.WithoutCancel(ctx), in.Run, a); err != nil {
 		return nil, err
 	}
@@ -328,7 +344,11 @@ func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string,
 	if err := s.untilRest(waiting, id, tell); err != nil && (waiting.Err() == nil || ctx.Err() != nil) {
 		return nil, err
 	}
-	return s.standing(ctx, id)
+	out, err := s.standing(ctx, id)
+	if out != nil {
+		out.waited = true
+	}
+	return out, err
 }
 
 // standing tells how a run stands.

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// asksMost is how often one call asks the user: clients give up a call that asks without an end.
+const asksMost = 8
+
+// newProtocol is the first version of the protocol in which a call can ask more than once.
+const newProtocol = "2026-07-28"
+
+// asksUser is the result of a tool that has the client show the questions of a run to its user, and call
+// the tool again with the answers. It is nil if nothing is asked, or if the client cannot do that: then
+// its model reads the question.
+func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
+	caps := req.ClientCapabilities()
+	if !t.waited || t.Status != string(mark.RunWaiting) || caps == nil || caps.Elicitation == nil ||
+		caps.Elicitation.Form == nil && caps.Elicitation.URL != nil {
+		return nil
+	}
+	before, _ := asked(req)
+	if before >= asksMost || before > 0 && req.ProtocolVersion() < newProtocol {
+		return nil
+	}
+	forms := mcp.InputRequestMap{}
+	for i := range t.Waits {
+		q := &t.Waits[i]
+		if fields := formOf(q); fields != nil {
+			forms[q.ID] = &mcp.ElicitParams{Mode: "form", Message: masked(q.Text), RequestedSchema: fields}
+		}
+	}
+	if len(forms) == 0 {
+		return nil
+	}
+	return &mcp.CallToolResult{InputRequests: forms, RequestState: strconv.Itoa(before+1) + " " + t.Run}
+}
+
+// asked says how often a call has asked the user already, about which run; 0 if it is a new call.
+func asked(req *mcp.CallToolRequest) (times int, run string) {
+	count, run, ok := strings.Cut(req.Params.RequestState, " ")
+	if times, err := strconv.Atoi(count); ok && err == nil && times > 0 {
+		return times, run
+	}
+	return 0, ""
+}
+
+// again goes on with a call that has asked the user: it answers the run's questions, and waits for the run
+// as the call did. It reports false for a new call. If the user does not want to answer, it tells how the
+// run stands.
+func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) (*toldResult, bool, error) {
+	times, id := asked(req)
+	if times == 0 {
+		return nil, false, nil
+	}
+	open, err := s.sup.Questions(ctx, id)
+	if err != nil {
+		return nil, true, noRun(id, err)
+	}
+	declined := false
+	for i := range open {
+		res, ok := req.Params.InputResponses[open[i].ID].(*mcp.ElicitResult)
+		if !ok || res.Action != "accept" {
+			declined = declined || ok
+			continue
+		}
+		a, err := filledIn(&open[i], res.Content)
+		if err != nil {
+			return nil, true, err
+		}
+		a.By = callerOf(req)
+		err = s.answerTo(context.WithoutCancel(ctx), id, a)
+		if err != nil && !errors.Is(err, supervisor.ErrNoQuestion) { // somebody else was quicker
+			return nil, true, err
+		}
+	}
+	if declined {
+		out, err := s.standing(ctx, id)
+		return out, true, err
+	}
+	out, err := s.after(ctx, req, id, w)
+	return out, true, err
+}
+
+// callerOf names the client of a call.
+func callerOf(req *mcp.CallToolRequest) string {
+	if c := req.ClientInfo(); c != nil && c.Name != "" {
+		return firstRunes(c.Name, 64) + " over MCP"
+	}
+	return "a client over MCP"
+}
+
+// formOf is the schema of the form in which a user answers a question; nil if there is no such form, or if
+// it would show a secret.
+func formOf(q *mark.Question) map[string]any {
+	if text, err := json.Marshal([]any{q.Options, q.Keys}); err != nil || masked(string(text)) != string(text) {
+		return nil
+	}
+	fields, required := map[string]any{}, []string{}
+	switch q.Kind {
+	case mark.AskApproval:
+		fields["approved"], required = map[string]any{"type": "boolean", "title": "Yes"}, []string{"approved"}
+		fields["reason"] = map[string]any{"type": "string", "title": "Comment"}
+	case mark.AskText:
+		field := map[string]any{"type": "string", "title": "Answer"}
+		if len(q.Options) > 0 {
+			field["enum"] = q.Options
+		}
+		fields["answer"], required = field, []string{"answer"}
+	case mark.AskConfirmation:
+		fields["confirmed"], required = map[string]any{"type": "boolean", "title": "Yes"}, []string{"confirmed"}
+	case mark.AskResolution:
+		fields["action"], required = map[string]any{"type": "string", "enum": q.Options}, []string{"action"}
+		fields["result"] = map[string]any{"type": "string", "title": "Result, if it took place"}
+	case mark.AskEdit:
+		for key, value := range q.Keys {
+			kind := ""
+			switch value.(type) {
+			case string:
+				kind = "string"
+			case bool:
+				kind = "boolean"
+			case float64, json.Number:
+				kind = "number"
+			default:
+				return nil // a form has no lists and objects
+			}
+			fields[key] = map[string]any{"type": kind, "default": value}
+		}
+	default:
+		return nil
+	}
+	return map[string]any{"type": "object", "properties": fields, "required": required}
+}
+
+// filledIn is the answer to a question that a form gives.
+func filledIn(q *mark.Question, form map[string]any) (*answerRequest, error) {
+	a := &answerRequest{Question: q.ID}
+	var value any = form
+	switch q.Kind {
+	case mark.AskApproval:
+		value = form["approved"]
+		a.Reason, _ = form["reason"].(string)
+	case mark.AskText:
+		value = form["answer"]
+	case mark.AskEdit:
+		if form == nil {
+			value = map[string]any{} // all stays as it is
+		}
+	}
+	var err error
+	if a.Value, err = json.Marshal(value); err != nil {
+		return nil, fmt.Errorf("read the answer to %s: %w", q.ID, err)
+	}
+	return a, nil
+}
