@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/stephost"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -50,6 +52,8 @@ type ClusterClient interface {
 	Workflow(ctx context.Context, id string) (string, error)
 	// Work drives runs until ctx ends, and then hands them over.
 	Work(ctx context.Context, w ClusterWorker) error
+	// Steps does the steps of a task queue until ctx ends.
+	Steps(ctx context.Context, w ClusterSteps) error
 	Close()
 }
 
@@ -71,9 +75,18 @@ type ClusterRequest struct {
 	Continue   bool
 }
 
+// ClusterSteps is what a worker does steps with.
+type ClusterSteps struct {
+	Queue    string
+	Host     stephost.Config
+	MaxSteps int
+	Grace    time.Duration
+}
+
 // ClusterWorker is what a worker drives runs with.
 type ClusterWorker struct {
 	Supervisor supervisor.Config // Driver says which runs
+	Env        program.Env       // in which agents are made; steps elsewhere are added
 	MaxRuns    int
 	Grace      time.Duration
 	Log        *slog.Logger

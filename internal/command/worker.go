@@ -20,14 +20,15 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/stephost"
 )
 
 // workerFlags are the flags of refrain worker.
 type workerFlags struct {
 	clusterFlags
-	store, dir string
-	maxRuns    int
-	grace      time.Duration
+	store, dir, steps string
+	maxRuns           int
+	grace             time.Duration
 }
 
 const (
@@ -52,18 +53,25 @@ of a run work in the folder in which the run was started. A worker that does not
 folder uses that of --dir, and without --dir it refuses the run, which is paused then.
 Steps of a run that share files need a folder that all workers share.
 
+With --steps the worker does only the steps whose definition has that task_queue, of runs
+that other workers drive. It needs no store. Commands run in the folder of --dir, with the
+programs, keys and network of this machine.
+
 Ctrl-C or SIGTERM stops in order: running steps end, within --grace, and other workers
 continue the runs. The second signal leaves at once; others then repeat the steps that
 were running.`,
 		Example: `  refrain worker --temporal localhost:7233 --store postgres://user@host/refrain
-  REFRAIN_STORE=postgres://user@host/refrain refrain worker --dir /srv/loops --max-runs 20`,
+  REFRAIN_STORE=postgres://user@host/refrain refrain worker --dir /srv/loops --max-runs 20
+  refrain worker --steps gpu --temporal localhost:7233 --dir /srv/work`,
 		Args: term.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := sharedStore(e, f.store); err != nil {
-				return err
+			if f.steps == "" {
+				if err := sharedStore(e, f.store); err != nil {
+					return err
+				}
 			}
 			if f.cluster == nil {
 				return handOver(cmd.Context(), e)
@@ -77,14 +85,21 @@ were running.`,
 	f.queueFlag(fl)
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.dir, "dir", "", "`folder` for runs that were started in one that is not here")
-	fl.IntVar(&f.maxRuns, "max-runs", workerRuns, "drive at most this many runs at once")
+	fl.StringVar(&f.steps, "steps", "", "do only the steps whose definition has this `name` as task_queue")
+	fl.IntVar(&f.maxRuns, "max-runs", workerRuns, "drive at most this many runs at once; with --steps, steps")
 	f.heartbeatFlag(fl)
 	term.DurationFlag(fl, &f.grace, "grace", workerGrace, "time that running steps have to end when the worker stops")
 	return cmd
 }
 
 func (f *workerFlags) check(fl *pflag.FlagSet) error {
-	for _, name := range []string{"temporal", "namespace", "task-queue", "dir"} {
+	for _, name := range []string{"store", "task-queue", "heartbeat"} {
+		if f.steps != "" && fl.Changed(name) {
+			return fmt.Errorf("--%s and --steps: a worker for steps has no runs; the flag is for a worker that drives them",
+				name)
+		}
+	}
+	for _, name := range []string{"temporal", "namespace", "task-queue", "dir", "steps"} {
 		if fl.Changed(name) && fl.Lookup(name).Value.String() == "" {
 			return fmt.Errorf("--%s: give a value", name)
 		}
@@ -115,6 +130,9 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 		return err
 	}
 	defer c.Close()
+	if f.steps != "" {
+		return f.doSteps(ctx, e, c)
+	}
 	s, err := runstore.MakeWorkerStock(ctx, e, f.store)
 	if err != nil {
 		return err
@@ -124,16 +142,29 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	cfg := s.Supervising(e)
 	env := program.Env{Getenv: e.Getenv, Check: f.place,
 		Report: func(err error) { log.Warn("a run reports", "error", err) }}
-	cfg.Build, cfg.Driver, cfg.OnEvent = program.Rebuild(env), f.driver(), func(id string, ev *session.Event) { tell(log, id, ev) }
+	cfg.Driver, cfg.OnEvent = f.driver(), func(id string, ev *session.Event) { tell(log, id, ev) }
 	fmt.Fprintf(e.Stderr, "refrain works for Temporal at %s, task queue %s, as %s\n", c.Where(), f.queue, cfg.Owner)
 	defer context.AfterFunc(ctx, func() {
 		fmt.Fprintf(e.Stderr, "Handing the runs over after their running steps, within %s.\n", f.grace)
 	})()
-	err = c.Work(ctx, ClusterWorker{Supervisor: cfg, MaxRuns: f.maxRuns, Grace: f.grace, Log: log})
+	err = c.Work(ctx, ClusterWorker{Supervisor: cfg, Env: env, MaxRuns: f.maxRuns, Grace: f.grace, Log: log})
 	if err != nil {
 		return term.Failure(err)
 	}
 	fmt.Fprintln(e.Stderr, "Stopped. Other workers continue the runs.")
+	return nil
+}
+
+// doSteps does the steps of a task queue until a signal comes.
+func (f *workerFlags) doSteps(ctx context.Context, e *term.Env, c ClusterClient) error {
+	fmt.Fprintf(e.Stderr, "refrain does steps for Temporal at %s, task queue %s\n", c.Where(), f.steps)
+	defer context.AfterFunc(ctx, func() { fmt.Fprintf(e.Stderr, "Ending the running steps, within %s.\n", f.grace) })()
+	err := c.Steps(ctx, ClusterSteps{Queue: f.steps, Host: stephost.Config{Getenv: e.Getenv}, MaxSteps: f.maxRuns,
+		Grace: f.grace})
+	if err != nil {
+		return term.Failure(err)
+	}
+	fmt.Fprintln(e.Stderr, "Stopped.")
 	return nil
 }
 

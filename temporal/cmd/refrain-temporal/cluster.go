@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
 
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/internal/command"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/temporal"
@@ -126,15 +127,29 @@ func (c *connection) Workflow(ctx context.Context, id string) (string, error) {
 
 // Work drives runs until ctx ends.
 func (c *connection) Work(ctx context.Context, w command.ClusterWorker) error {
-	if w.Grace == 0 {
-		w.Grace = 1 // 0 is the default
-	}
+	d := temporal.NewDispatcher(c.Client, c.heartbeat)
+	defer d.Close()
+	w.Env.Elsewhere = d
+	w.Supervisor.Build = program.Rebuild(w.Env)
 	made, err := temporal.NewWorker(c.Client, temporal.Config{
 		Supervisor: w.Supervisor, TaskQueue: c.options(w.Supervisor.Driver).TaskQueue, Heartbeat: c.heartbeat,
-		MaxRuns: w.MaxRuns, Grace: w.Grace, Log: w.Log,
+		MaxRuns: w.MaxRuns, Grace: given(w.Grace), Log: w.Log,
 	})
 	if err != nil {
 		return err
 	}
 	return made.Run(ctx)
 }
+
+// Steps does steps until ctx ends.
+func (c *connection) Steps(ctx context.Context, w command.ClusterSteps) error {
+	made, err := temporal.NewSteps(c.Client, w.Queue, temporal.StepsConfig{Host: w.Host, MaxSteps: w.MaxSteps,
+		Grace: given(w.Grace)})
+	if err != nil {
+		return err
+	}
+	return made.Run(ctx)
+}
+
+// given is a time as package temporal has it, where 0 is the default.
+func given(d time.Duration) time.Duration { return max(d, 1) }
