@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sqlite"
+	"github.com/refrain-dev/refrain/stephost"
 	"github.com/refrain-dev/refrain/temporal"
 )
 
@@ -301,13 +303,16 @@ func (c *cluster) execution(id string) string {
 	return got.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
-// place is where a worker in a process of its own works.
-type place struct{ Dir, DSN, HostPort, Namespace, Name string }
+// place is where a worker in a process of its own works. It does the steps of the task queue "far" too.
+type place struct {
+	Dir, DSN, HostPort, Namespace, Name string
+	MaxRuns                             int
+}
 
 // process starts a worker in a process, and waits until it works.
 func (c *cluster) process(name string) *exec.Cmd {
 	c.Helper()
-	at, err := json.Marshal(place{c.dir, c.dsn, c.address, c.namespace, name})
+	at, err := json.Marshal(place{c.dir, c.dsn, c.address, c.namespace, name, 0})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -350,12 +355,21 @@ func work(at string) error {
 	if err != nil {
 		return err
 	}
-	cfg := config(store, p.Name)
-	cfg.Build = program.Rebuild(program.Env{Elsewhere: temporal.NewDispatcher(dial, 2*time.Second)})
-	w, err := temporal.NewWorker(dial, temporal.Config{Supervisor: cfg, Heartbeat: 2 * time.Second})
+	far := temporal.NewDispatcher(dial, 2*time.Second)
+	defer far.Close()
+	cfg := temporal.Config{Supervisor: config(store, p.Name), Heartbeat: 2 * time.Second, MaxRuns: p.MaxRuns}
+	cfg.Supervisor.Build = program.Rebuild(program.Env{Elsewhere: far})
+	w, err := temporal.NewWorker(dial, cfg)
 	if err != nil {
 		return err
 	}
+	steps, err := temporal.NewSteps(dial, "far", temporal.StepsConfig{Host: stephost.Config{Root: p.Dir}})
+	if err != nil {
+		return err
+	}
+	var beside sync.WaitGroup
+	defer func() { stop(); beside.Wait() }()
+	beside.Go(func() { _ = steps.Run(ctx) })
 	fmt.Println("works")
 	return w.Run(ctx)
 }

@@ -29,7 +29,8 @@ import (
 	"github.com/refrain-dev/refrain/temporal"
 )
 
-// shop has loops in a loop, one of them in a parallel agent, commands of every effect, and a question.
+// shop has loops in a loop, one of them in a parallel agent, commands of every effect, here and on another
+// task queue, and a question.
 const shop = `name: shop
 max_iterations: 3
 state: {orders: [], shipped: []}
@@ -39,6 +40,8 @@ sub_agents:
       pass: iteration
       left_job: '"left" + string(iteration)'
       order_job: '"order" + string(iteration)'
+      wire_job: '"wire" + string(iteration)'
+      far_job: '"far" + string(iteration)'
       ship_job: '"ship" + string(iteration)'
   - name: both
     type: parallel
@@ -49,11 +52,18 @@ sub_agents:
         sub_agents:
           - {name: count, set: {right_job: '"right" + string(state.pass) + "." + string(iteration)'}}
           - {name: look, command: [./effect.sh, "{{right_job}}"], output_key: right_done, effect: pure}
+      - {name: far, command: [./effect.sh, "{{far_job}}"], dir: RUN, output_key: far_done, task_queue: far}
   - name: order
     command: [./effect.sh, "{{order_job}}"]
     effect: at_most_once
     output_key: ordered
-  - {name: book, set: {orders: 'state.orders + [state.ordered]'}, effect: transactional}
+  - name: wire
+    command: [./effect.sh, "{{wire_job}}"]
+    dir: RUN
+    effect: at_most_once
+    task_queue: far
+    output_key: wired
+  - {name: book, set: {orders: 'state.orders + [state.ordered + state.wired + state.far_done]'}, effect: transactional}
   - name: boss
     question: "Ship {{pass}}?"
     ask: approve
@@ -116,8 +126,12 @@ func (k *campaign) trial() *trial {
 	n := len(k.trials)
 	r := &trial{campaign: k, dir: filepath.Join(k.dir, fmt.Sprint("run", n)), ended: make(chan struct{}),
 		dice: rand.New(rand.NewPCG(*drawn, uint64(n)+2))}
+	loop := strings.ReplaceAll(shop, "RUN", filepath.Base(r.dir)) // the other workers have the folder above
+	if n == 0 {                                                   // the undisturbed one has no cluster
+		loop = strings.NewReplacer("dir: RUN, ", "", ", task_queue: far", "", "dir: RUN\n", "\n", "task_queue: far\n", "\n").Replace(shop)
+	}
 	err := os.Mkdir(r.dir, 0o700)
-	for name, text := range map[string]string{"loop.yaml": shop, "effect.sh": effectScript, "done.sh": doneScript} {
+	for name, text := range map[string]string{"loop.yaml": loop, "effect.sh": effectScript, "done.sh": doneScript} {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o700)
 		}
@@ -347,7 +361,8 @@ func (r *trial) judge() {
 			r.Errorf("run %s: two things were done under %s, %s and %s", r.id, id, was, job)
 		}
 		ids[job], jobs[id] = id, job
-		if times[job]++; times[job] == 2 && (strings.HasPrefix(job, "order") || strings.HasPrefix(job, "ship")) {
+		if times[job]++; times[job] == 2 && (strings.HasPrefix(job, "order") || strings.HasPrefix(job, "ship") ||
+			strings.HasPrefix(job, "wire")) {
 			r.Errorf("run %s: %s must not be done twice, and was (%s)", r.id, job, id)
 		}
 		r.saw.jobs = append(r.saw.jobs, job)
