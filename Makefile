@@ -47,6 +47,10 @@ bench-server: ## measure the server and its page under load; ONLY=long for one p
 	cd bench && go test -run 'TestServer/$(ONLY)' -v -server -count 1 -timeout 30m
 	go test ./webui -run TestALongRunIsDrawnInPart -v -paint -count 1
 
+.PHONY: bench-temporal
+bench-temporal: ## measure runs on a Temporal cluster with PostgreSQL; SERVER=path of a server that was built before
+	cd temporal && REFRAIN_TEMPORAL_SERVER=$(abspath $(SERVER)) go test -run 'TestMeasure' -measure -count 1 -timeout 30m .
+
 .PHONY: pictures
 pictures: ## make the pictures in the README again
 	REFRAIN_PICTURES=$(CURDIR)/doc go test ./webui -run Pictures -count 1

@@ -305,14 +305,21 @@ func (c *cluster) execution(id string) string {
 
 // place is where a worker in a process of its own works. It does the steps of the task queue "far" too.
 type place struct {
-	Dir, DSN, HostPort, Namespace, Name string
-	MaxRuns                             int
+	Dir, DSN, HostPort, Namespace, Name, TaskQueue string
+	MaxRuns                                        int
 }
 
 // process starts a worker in a process, and waits until it works.
 func (c *cluster) process(name string) *exec.Cmd {
 	c.Helper()
-	at, err := json.Marshal(place{c.dir, c.dsn, c.address, c.namespace, name, 0})
+	return c.employ(place{Name: name})
+}
+
+// employ is process for a worker that p says more of.
+func (c *cluster) employ(p place) *exec.Cmd {
+	c.Helper()
+	p.Dir, p.DSN, p.HostPort, p.Namespace = c.dir, c.dsn, c.address, c.namespace
+	at, err := json.Marshal(p)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -357,7 +364,8 @@ func work(at string) error {
 	}
 	far := temporal.NewDispatcher(dial, 2*time.Second)
 	defer far.Close()
-	cfg := temporal.Config{Supervisor: config(store, p.Name), Heartbeat: 2 * time.Second, MaxRuns: p.MaxRuns}
+	cfg := temporal.Config{Supervisor: config(store, p.Name), Heartbeat: 2 * time.Second, MaxRuns: p.MaxRuns,
+		TaskQueue: p.TaskQueue}
 	cfg.Supervisor.Build = program.Rebuild(program.Env{Elsewhere: far})
 	w, err := temporal.NewWorker(dial, cfg)
 	if err != nil {

@@ -67,6 +67,7 @@ type cluster struct {
 	store              session.Service
 	sup                *supervisor.Supervisor
 	stop               func() // kills the server, which ends with this process too
+	server             int    // its process
 }
 
 // newCluster starts the server that REFRAIN_TEMPORAL_SERVER names; the test is left out without one.
@@ -99,6 +100,7 @@ func (c *cluster) serve(folder ...string) {
 	if err != nil {
 		c.Fatal(err)
 	}
+	c.server = cmd.Process.Pid
 	var once sync.Once
 	c.stop = func() { once.Do(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = in.Close() }) }
 	c.Cleanup(c.stop)
