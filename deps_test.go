@@ -71,7 +71,7 @@ session/store: session session/lease
 session/sessiontest: session session/store session/seal session/lease session/mark model tool/toolconfirmation
 session/internal/jsonscan:
 session/internal/eventjson: session session/internal/jsonscan session/mark
-session/internal/sqlstore: session session/internal/canonical session/internal/eventjson session/store session/statekey session/lease
+session/internal/sqlstore: session session/internal/canonical session/internal/eventjson session/store session/statekey session/lease session/mark
 session/sqlite: session session/internal/sqlstore
 session/postgres: session session/internal/sqlstore
 memory: session

@@ -189,8 +189,20 @@ func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Info
-	for _, one := range got.Sessions {
+	return s.infos(got.Sessions), nil
+}
+
+// ListOpen is List for the runs that are not over, however many others there are: see [store.OpenLister].
+func (s *Supervisor) ListOpen(ctx context.Context) ([]Info, error) {
+	open, err := store.ListOpen(ctx, s.cfg.Service, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
+	if err != nil {
+		return nil, err
+	}
+	return s.infos(open), nil
+}
+
+func (s *Supervisor) infos(sessions []session.Session) (all []Info) {
+	for _, one := range sessions {
 		run := session.RunOf(one)
 		if run == nil {
 			continue
@@ -201,5 +213,5 @@ func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 		}
 		all = append(all, info)
 	}
-	return all, nil
+	return all
 }

@@ -171,7 +171,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // Look starts the workflows of the runs in the store that wait for a worker, and wakes those whose
 // runs can go on because of what somebody has written into the log. Run calls it.
 func (w *Worker) Look(ctx context.Context) error {
-	all, err := w.sup.List(ctx)
+	all, err := w.sup.ListOpen(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (w *Worker) Look(ctx context.Context) error {
 	there := make(map[string]bool)
 	for _, info := range all {
 		there[info.ID] = true
-		if info.Here || info.Run.Driver != w.cfg.Supervisor.Driver || info.Run.Status.Over() {
+		if info.Here || info.Run.Driver != w.cfg.Supervisor.Driver {
 			continue
 		}
 		if err := w.wake(ctx, &info); err != nil {

@@ -63,6 +63,14 @@ func TestManyOpenANewDatabaseAtOnce(t *testing.T) {
 	}
 }
 
+// The runs that are not over are found in tables of a version that did not note them.
+func TestOpenRunsOfOlderTables(t *testing.T) {
+	cfg := postgres.Config{Schema: "older"}
+	again := sessiontest.OpenRuns(t, open(t, cfg))
+	statement(t, `DROP TABLE older.open_runs`, `DELETE FROM older.refrain_schema WHERE version = 3`)
+	again(t, open(t, cfg))
+}
+
 func TestDatabasesThatCannotBeUsedAreRefused(t *testing.T) {
 	statement(t,
 		`CREATE SCHEMA cookbook`, `CREATE TABLE cookbook.recipes (name TEXT)`,
@@ -74,7 +82,7 @@ func TestDatabasesThatCannotBeUsedAreRefused(t *testing.T) {
 		name, dsn, schema string
 		want              []string
 	}{
-		{"of a newer version", cluster.dsn, "newer", []string{"version 99", "versions up to 2", "newer refrain"}},
+		{"of a newer version", cluster.dsn, "newer", []string{"version 99", "versions up to 3", "newer refrain"}},
 		{"another program's", cluster.dsn, "cookbook", []string{"another program", "use another database"}},
 		{"not there", cluster.dsn + " dbname=nowhere", "x", []string{"no such database", "createdb"}},
 		{"user unknown", cluster.dsn + " user=nobody", "x", []string{"does not let this user in"}},

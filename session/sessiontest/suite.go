@@ -36,6 +36,7 @@ func TestService(t *testing.T, open func(t *testing.T) session.Service) {
 		{"incomplete requests", (*suite).incomplete},
 		{"get what is not there", (*suite).getMissing},
 		{"list", (*suite).list},
+		{"open runs", (*suite).openRuns},
 		{"delete", (*suite).delete},
 		{"append to a deleted session", (*suite).appendToDeleted},
 		{"initial state", (*suite).initialState},

@@ -201,7 +201,7 @@ func TestDamagedAndForeignFilesAreRefused(t *testing.T) {
 		{"of a newer version", func(t *testing.T, path string) {
 			write(t, path, read(t, long))
 			exec(t, raw(t, path), "INSERT INTO refrain_schema (version) VALUES (99)")
-		}, []string{"version 99", "versions up to 2", "newer refrain"}},
+		}, []string{"version 99", "versions up to 3", "newer refrain"}},
 		{"a folder", func(t *testing.T, path string) {
 			if err := os.Mkdir(path, 0o755); err != nil {
 				t.Fatal(err)

@@ -50,6 +50,26 @@ func TestStoredDatabasesStayReadable(t *testing.T) {
 	}
 }
 
+// The runs that are not over are found in tables of a version that did not note them.
+func TestOpenRunsOfOlderTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "refrain.db")
+	svc, err := sqlite.Open(t.Context(), path, sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := sessiontest.OpenRuns(t, svc)
+	if err := svc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db := raw(t, path)
+	exec(t, db, "DROP TABLE open_runs")
+	exec(t, db, "DELETE FROM refrain_schema WHERE version = 3")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again(t, open(t, path, sqlite.Config{}))
+}
+
 // describe is all that a session says, as JSON.
 func describe(t *testing.T, s session.Session) []byte {
 	t.Helper()

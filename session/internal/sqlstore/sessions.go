@@ -147,7 +147,7 @@ func (s *Store) Delete(ctx context.Context, req *session.DeleteRequest) error {
 			return nil
 		}
 		id = there
-		for _, text := range []string{deleteSession, deleteEvents, deleteState} { // the first keeps appends out
+		for _, text := range []string{deleteSession, deleteEvents, deleteState, cutOpen} { // the first keeps appends out
 			if _, err := tx.exec(text, id); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 const (
@@ -44,6 +45,11 @@ func (t *tx) setState(key lease.Key, id int64, state []value) error {
 		}
 		if _, err := t.exec(put, args...); err != nil {
 			return err
+		}
+		if v.key == mark.KeyRun {
+			if err := t.setOpen(id, v.json); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

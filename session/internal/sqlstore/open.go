@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+const (
+	putOpen = `INSERT INTO open_runs (session) VALUES (?) ON CONFLICT (session) DO NOTHING`
+	cutOpen = `DELETE FROM open_runs WHERE session = ?`
+
+	// Each part is looked up by itself: a join may be planned as one that reads all sessions. Without a
+	// user, those of all.
+	selectOpen = `SELECT
+	(SELECT s.user_id FROM sessions s WHERE s.id = o.session AND s.app = ? AND (? OR s.user_id = ?)),
+	(SELECT s.name FROM sessions s WHERE s.id = o.session),
+	(SELECT e.seq FROM events e WHERE e.session = o.session ORDER BY e.seq DESC LIMIT 1),
+	(SELECT e.time FROM events e WHERE e.session = o.session ORDER BY e.seq DESC LIMIT 1),
+	(SELECT t.value FROM state t WHERE t.session = o.session AND t.key = '` + mark.KeyRun + `')
+FROM open_runs o`
+)
+
+// setOpen notes whether the run of a session is over. run is what the state has of it.
+func (t *tx) setOpen(id int64, run []byte) error {
+	var text string
+	var r mark.Run
+	put := cutOpen
+	if json.Unmarshal(run, &text) == nil && json.Unmarshal([]byte(text), &r) == nil && !r.Status.Over() {
+		put = putOpen
+	}
+	_, err := t.exec(put, id)
+	return err
+}
+
+// ListOpen describes the sessions whose last run is not over. See store.OpenLister.
+func (s *Store) ListOpen(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
+	if req == nil || req.AppName == "" {
+		return nil, fmt.Errorf("list open runs: %w: app name is required", session.ErrInvalid)
+	}
+	if err := valid(req.AppName, req.UserID); err != nil {
+		return nil, fmt.Errorf("list open runs: %w", err)
+	}
+	resp := &session.ListResponse{}
+	err := s.read(ctx, func(q *snapshot) (err error) {
+		resp.Sessions, err = q.listOpen(req)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list open runs: %w", err)
+	}
+	return resp, nil
+}
+
+func (q *snapshot) listOpen(req *session.ListRequest) (list []session.Session, err error) {
+	rows, err := q.query(selectOpen, req.AppName, req.UserID == "", req.UserID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var user, name sql.NullString
+		var seq, updated sql.NullInt64
+		var run []byte
+		if err := rows.Scan(&user, &name, &seq, &updated, &run); err != nil {
+			return nil, err
+		}
+		if !user.Valid || !seq.Valid { // somebody else's
+			continue
+		}
+		val, err := decodeValue(mark.KeyRun, run)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, session.NewView(session.ViewConfig{AppName: req.AppName, UserID: user.String,
+			SessionID: name.String, LastSeq: seq.Int64, Updated: time.UnixMicro(updated.Int64),
+			State: map[string]any{mark.KeyRun: val}}))
+	}
+	slices.SortFunc(list, func(a, b session.Session) int {
+		return cmp.Or(strings.Compare(a.UserID(), b.UserID()), strings.Compare(a.ID(), b.ID()))
+	})
+	return list, rows.Err()
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// OpenLister is a [session.Service] that finds the sessions whose last run is not over, which costs no more
+// where there are many others. The services of this project that keep sessions in a database are
+// OpenListers; sessiontest.TestService tests them.
+type OpenLister interface {
+	// ListOpen is [session.Service.List] for these sessions alone. Of their state they have what
+	// session.RunOf reads. The errors are those of List.
+	ListOpen(context.Context, *session.ListRequest) (*session.ListResponse, error)
+}
+
+// ListOpen lists the sessions whose last run is not over. With a service that is not an [OpenLister] it
+// lists all and leaves the others out.
+func ListOpen(ctx context.Context, svc session.Service, req *session.ListRequest) ([]session.Session, error) {
+	list := svc.List
+	if open, ok := svc.(OpenLister); ok {
+		list = open.ListOpen
+	}
+	got, err := list(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	var open []session.Session
+	for _, one := range got.Sessions {
+		if run := session.RunOf(one); run != nil && !run.Status.Over() {
+			open = append(open, one)
+		}
+	}
+	return open, nil
+}
