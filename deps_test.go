@@ -100,7 +100,7 @@ stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
 telemetry: agent internal/propagate model observe
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
 metrics: budget loop session session/lease session/mark supervisor
-server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor observe
+server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
@@ -113,7 +113,8 @@ cmd/refrain: internal/command
 internal/command: ...
 internal/command/internal/firstgc:
 internal/command/internal/tui: progress loop session
-internal/command/internal/term: definition expr progress
+internal/command/internal/otlp: supervisor telemetry
+internal/command/internal/term: definition expr progress internal/command/internal/otlp
 internal/command/internal/deffile: internal/command/internal/term agent budget definition definition/dialect definition/program session/mark supervisor
 internal/command/internal/graph: internal/command/internal/term definition loop
 internal/command/internal/check: definition progress

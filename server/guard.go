@@ -54,7 +54,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			p.header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
 		}
 		if p != nil {
-			s.cfg.Log.Warn("a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
+			s.cfg.Log.WarnContext(r.Context(), "a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
 				"from", r.RemoteAddr)
 			s.refuse(w, r, p)
 			return

@@ -134,7 +134,7 @@ func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) 
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			s.cfg.Log.Error("a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+			s.cfg.Log.ErrorContext(r.Context(), "a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
 			s.refuse(w, r, fault(http.StatusInternalServerError, "internal", "The server could not do that", "a panic"))
 		}()
 		if err := do(s, w, r); err != nil {
@@ -153,11 +153,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p.Detail = masked(p.Detail)
 	switch p.Status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge:
-		s.cfg.Log.Warn("a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
+		s.cfg.Log.WarnContext(r.Context(), "a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
 			"from", r.RemoteAddr)
 	}
 	if p.Status >= 500 && p.err != nil {
-		s.cfg.Log.Error("a request failed", "method", r.Method, "path", masked(r.URL.Path), "error", p.Detail)
+		s.cfg.Log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", masked(r.URL.Path), "error", p.Detail)
 	}
 	for name, value := range p.header {
 		w.Header().Set(name, value)

@@ -21,7 +21,6 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -47,8 +46,6 @@ type Config struct {
 	Dead     func(owner string) bool
 	LeaseTTL time.Duration
 	MaxRuns  int
-	// Observer is told what the runs do; see supervisor.Config. Optional.
-	Observer observe.Observer
 	// Getenv reads an environment variable, for models; nil means os.Getenv.
 	Getenv func(string) string
 
@@ -77,6 +74,8 @@ type Config struct {
 
 	// Observe, if it is set, changes the config of the server's supervisor, such as to hear of its runs.
 	Observe func(*supervisor.Config)
+	// Around, if it is set, is around the handler of all requests, such as to read their trace.
+	Around func(http.Handler) http.Handler
 	// Metrics answers /metrics, which needs the token as the API does. Optional.
 	Metrics http.Handler
 
@@ -150,7 +149,7 @@ func New(cfg Config) (*Server, error) {
 	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(s.env()),
 		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
-		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear, Observer: cfg.Observer,
+		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear,
 		Recovers: func(started mark.RunStarted) bool {
 			p, err := program.Decode(started)
 			return err == nil && p.Served
@@ -165,6 +164,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.mcp = sync.OnceValue(s.newMCP)
 	s.handler = s.guarded(s.routes())
+	if cfg.Around != nil {
+		s.handler = cfg.Around(s.handler)
+	}
 	s.http = &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),

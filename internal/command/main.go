@@ -12,6 +12,7 @@ import (
 	"os"
 
 	_ "github.com/refrain-dev/refrain/internal/command/internal/firstgc" // a short command needs no collection
+	"github.com/refrain-dev/refrain/internal/command/internal/otlp"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 )
 
@@ -33,6 +34,11 @@ func run(ctx context.Context, c Cluster, args []string, getenv func(string) stri
 			fmt.Fprintln(e.Stderr, "refrain:", say)
 		}
 		_ = os.Unsetenv(callerVersion) // it is not for the programs that a run starts
+	}
+	e.Telemetry = otlp.New(getenv, version, func(err error) { term.PrintError(e.Stderr, err) })
+	defer e.Telemetry.Stop()
+	if getenv("TRACEPARENT") != "" {
+		ctx = e.Telemetry.Within(ctx)
 	}
 	cmd := newRoot(e, c)
 	cmd.SetArgs(args)

@@ -21,6 +21,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 	"github.com/refrain-dev/refrain/metrics"
 	"github.com/refrain-dev/refrain/server"
+	"github.com/refrain-dev/refrain/supervisor"
+	"github.com/refrain-dev/refrain/telemetry"
 	"github.com/refrain-dev/refrain/webui"
 )
 
@@ -106,7 +108,11 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	}
 	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
 	counts := metrics.New(metrics.Config{Version: version()})
-	cfg.Observe, cfg.Metrics = counts.Observe, counts.Handler()
+	cfg.Metrics = counts.Handler()
+	cfg.Observe = func(sup *supervisor.Config) {
+		counts.Observe(sup)
+		e.Telemetry.Observe(sup)
+	}
 	cfg.Page = webui.Handler(webui.Files())
 	srv, err := server.New(cfg)
 	if err != nil {
@@ -165,6 +171,11 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	cfg := s.Serving(e)
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
 	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))
+	if o := e.Telemetry.Observer(); o != nil {
+		cfg.Observe, cfg.Around = e.Telemetry.Observe, o.Handler
+		cfg.Log = slog.New(telemetry.LogHandler(cfg.Log.Handler()))
+	}
+	e.Telemetry.Live()
 	return cfg, nil
 }
 

@@ -215,9 +215,11 @@ func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) 
 
 // Supervising is the config of a supervisor of the runs in the store.
 func (s *Stock) Supervising(e *term.Env) supervisor.Config {
-	return supervisor.Config{
+	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: deffile.Rebuild(e),
 		ArtifactService: s.files, MemoryService: memory.InMemoryService(),
 		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL,
 	}
+	e.Telemetry.Observe(&cfg)
+	return cfg
 }

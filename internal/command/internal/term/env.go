@@ -8,6 +8,8 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+
+	"github.com/refrain-dev/refrain/internal/command/internal/otlp"
 )
 
 // Env is what a command has of the outside world.
@@ -17,6 +19,7 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	Ctx            context.Context // of the process; nil has no signals
 	Args           []string        // of the process, without its name
+	Telemetry      *otlp.Sender    // nil sends none
 }
 
 // Version is the module's version, the commit it was built from if it is known,
