@@ -69,10 +69,10 @@ const (
 // ClusterRequest asks for something to be done to a run. Program and Continue are those of
 // [supervisor.ResumeOptions].
 type ClusterRequest struct {
-	Do, Reason string
-	Answer     *mark.Answer
-	Program    json.RawMessage
-	Continue   bool
+	Do, By, Reason string
+	Answer         *mark.Answer
+	Program        json.RawMessage
+	Continue       bool
 }
 
 // ClusterSteps is what a worker does steps with.
@@ -175,6 +175,7 @@ func askFor(ctx context.Context, e *term.Env, c ClusterClient, id, driver string
 			c.Where())
 	})
 	defer late.Stop()
+	r.By = runstore.OwnerName()
 	return c.Ask(ctx, id, driver, r)
 }
 

@@ -81,7 +81,7 @@ func (c *connection) Wake(ctx context.Context, id, driver string) error {
 
 // Ask asks for something to be done to a run.
 func (c *connection) Ask(ctx context.Context, id, driver string, r command.ClusterRequest) error {
-	_, err := temporal.Ask(ctx, c.Client, id, temporal.Request{Do: r.Do, Reason: r.Reason, Answer: r.Answer,
+	_, err := temporal.Ask(ctx, c.Client, id, temporal.Request{Do: r.Do, By: r.By, Reason: r.Reason, Answer: r.Answer,
 		Program: r.Program, Continue: r.Continue}, c.options(driver))
 	if says, ok := errors.AsType[*sdk.ApplicationError](err); ok && kinds[says.Type()] != nil {
 		return &refusal{says.Message(), kinds[says.Type()]}
