@@ -37,6 +37,7 @@ var allGates = []gate{
 	{"resume", resume},
 	{"resume-command", resumeCommand},
 	{"model", modelTurns},
+	{"telemetry", telemetryOff},
 	{"many", manyAtOnce},
 	{"start", startUp},
 	{"binary", binarySize},

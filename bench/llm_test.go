@@ -40,6 +40,15 @@ func (m instant) answer() *model.LLMResponse {
 // modelLoop runs a writer, then a critic and a refiner in each iteration, through the
 // runner. Its events are the turns: one event each.
 func modelLoop(iterations int, seen llmagent.ContextPolicy, callbacks ...llmagent.BeforeModelCallback) (op, error) {
+	root, err := modelTree(iterations, seen, callbacks...)
+	if err != nil {
+		return nil, err
+	}
+	return inSession(root, false)
+}
+
+// modelTree is the agents of modelLoop.
+func modelTree(iterations int, seen llmagent.ContextPolicy, callbacks ...llmagent.BeforeModelCallback) (agent.Agent, error) {
 	made := make(map[string]agent.Agent)
 	for _, cfg := range []llmagent.Config{
 		{Name: "writer", OutputKey: "draft", Instruction: "Write."},
@@ -64,13 +73,9 @@ func modelLoop(iterations int, seen llmagent.ContextPolicy, callbacks ...llmagen
 	if err != nil {
 		return nil, err
 	}
-	root, err := sequentialagent.New(sequentialagent.Config{
+	return sequentialagent.New(sequentialagent.Config{
 		AgentConfig: agent.Config{Name: "story", SubAgents: []agent.Agent{made["writer"], loop}},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return inSession(root, false)
 }
 
 // nothing is a callback that does nothing.
