@@ -81,7 +81,7 @@ func (w *Worker) mayResume(ctx context.Context, in *asking) error {
 	case st.Status == mark.RunRunning:
 		return supervisor.ErrUnderWay
 	case st.Status.Over() && st.Status != mark.RunCanceled && !in.Continue && in.Do != Raise:
-		return fmt.Errorf("%w: it is %s", supervisor.ErrOver, st.Status)
+		return fmt.Errorf("%w: it %s", supervisor.ErrOver, st.Status)
 	case in.Do == Raise && in.Limits == nil:
 		return fmt.Errorf("%w: it raises no limit", errRequest)
 	case in.Limits != nil:

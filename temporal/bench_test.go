@@ -255,7 +255,7 @@ func (db *database) postmaster() int {
 // backends are the processes of the database's connections.
 func (db *database) backends() (all []int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", db.postmaster()))
-	for _, f := range strings.Fields(string(text)) {
+	for f := range strings.FieldsSeq(string(text)) {
 		title, _ := os.ReadFile(filepath.Join("/proc", f, "cmdline"))
 		if n, err := strconv.Atoi(f); err == nil && strings.Contains(string(title), "refrain postgres") {
 			all = append(all, n)
