@@ -124,7 +124,12 @@ func TestFailures(t *testing.T) {
 			if here == nil || !tt.want(here) {
 				t.Errorf("here it fails with %v", here)
 			}
-			if here != nil && there != nil && name != "outside" && here.Error() != there.Error() {
+			if here == nil || there == nil || name == "outside" {
+				return
+			}
+			// What depends on the machine says on which it was.
+			same := strings.Replace(there.Error(), `task queue "q": `, "", 1)
+			if asked := name == "exit code" || name == "status"; here.Error() != same || asked != (same == there.Error()) {
 				t.Errorf("here:      %v\nelsewhere: %v", here, there)
 			}
 		})

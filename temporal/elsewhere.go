@@ -3,10 +3,12 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -29,6 +31,10 @@ import (
 //	defer dispatcher.Close()
 //	build := program.Rebuild(program.Env{Elsewhere: dispatcher})
 type Dispatcher struct {
+	// Log is told of steps that wait because no worker listens to their task queue; nil means
+	// slog.Default.
+	Log *slog.Logger
+
 	client    client.Client
 	heartbeat time.Duration
 	once      time.Duration // likewise, at least, for steps that must not be done twice
@@ -109,9 +115,32 @@ func (d *Dispatcher) attempt(ctx context.Context, t *elsewhere.Task, id string) 
 		if err != nil {
 			return err
 		}
+		defer d.looksFor(ctx, t)()
 		return x.Get(ctx, got)
 	})
 	return got, err
+}
+
+// unheard is how long a task may take before the dispatcher looks whether there are workers for it.
+const unheard = 10 * time.Second
+
+// looksFor logs, unless the function is called before, that nobody listens to the queue of a task.
+func (d *Dispatcher) looksFor(ctx context.Context, t *elsewhere.Task) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	looked := make(chan struct{})
+	late := time.AfterFunc(unheard, func() {
+		defer close(looked)
+		q, err := d.client.DescribeTaskQueue(ctx, t.Queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
+		if err == nil && len(q.GetPollers()) == 0 {
+			cmp.Or(d.Log, slog.Default()).WarnContext(ctx, "a step waits: no worker listens to its task queue; start one "+
+				"with refrain worker --steps", "task_queue", t.Queue, "step", t.Address, "task", t.ID)
+		}
+	})
+	return func() {
+		if cancel(); !late.Stop() {
+			<-looked
+		}
+	}
 }
 
 // begin starts a task, unless there is one of that ID.

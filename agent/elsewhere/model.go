@@ -60,7 +60,7 @@ func (m *Model) ask(ctx context.Context, req *model.LLMRequest) (*model.LLMRespo
 	case err != nil:
 		return nil, err
 	case got.Failure != nil:
-		return nil, got.Failure.err()
+		return nil, fmt.Errorf("task queue %q: %w", m.queue.Name, got.Failure.err())
 	case got.Response == nil:
 		return nil, fmt.Errorf("task queue %q: there is no answer in the result", m.queue.Name)
 	}

@@ -127,12 +127,12 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// err is the failure as an error; nil if it is nil.
-func (f *failure) err() error {
+// err is the failure as an error, which says on whose machine to look; nil if it is nil.
+func (f *failure) err(queue string) error {
 	if f == nil {
 		return nil
 	}
-	e := &farError{text: f.Text}
+	e := &farError{text: fmt.Sprintf("task queue %q: %s", queue, f.Text)}
 	switch {
 	case f.Limit != nil:
 		e.err = f.Limit
@@ -168,7 +168,7 @@ func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Reques
 	if err := a.elsewhere(ctx, KindHTTP, s, round, &got); err != nil {
 		return answer{}, err
 	}
-	return got.Answer, got.Failure.err()
+	return got.Answer, got.Failure.err(a.cfg.Elsewhere.Name)
 }
 
 // elsewhere has the task done there. round is how often it was decided that it is to be done again.

@@ -129,6 +129,7 @@ func (c *connection) Workflow(ctx context.Context, id string) (string, error) {
 func (c *connection) Work(ctx context.Context, w command.ClusterWorker) error {
 	d := temporal.NewDispatcher(c.Client, c.heartbeat)
 	defer d.Close()
+	d.Log = w.Log
 	w.Env.Elsewhere = d
 	w.Supervisor.Build = program.Rebuild(w.Env)
 	made, err := temporal.NewWorker(c.Client, temporal.Config{
