@@ -107,6 +107,9 @@ func NewWorker(c client.Client, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
+// Supervisor drives the runs.
+func (w *Worker) Supervisor() *supervisor.Supervisor { return w.sup }
+
 func (c *Config) defaults() {
 	if c.TaskQueue == "" {
 		c.TaskQueue = DefaultTaskQueue

@@ -90,6 +90,7 @@ type ClusterWorker struct {
 	MaxRuns    int
 	Grace      time.Duration
 	Log        *slog.Logger
+	Watch      func(*supervisor.Supervisor) // is told of the supervisor that was made
 }
 
 // clusterFlags say which cluster a command is to use.

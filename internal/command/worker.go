@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
+	"github.com/refrain-dev/refrain/metrics"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -29,6 +32,7 @@ type workerFlags struct {
 	store, dir, steps string
 	maxRuns           int
 	grace             time.Duration
+	metrics           string
 }
 
 const (
@@ -89,11 +93,12 @@ were running.`,
 	fl.IntVar(&f.maxRuns, "max-runs", workerRuns, "drive at most this many runs at once; with --steps, steps")
 	f.heartbeatFlag(fl)
 	term.DurationFlag(fl, &f.grace, "grace", workerGrace, "time that running steps have to end when the worker stops")
+	fl.StringVar(&f.metrics, "metrics", "", "`host:port` at which Prometheus finds /metrics, without a token; \"\" is nowhere")
 	return cmd
 }
 
 func (f *workerFlags) check(fl *pflag.FlagSet) error {
-	for _, name := range []string{"store", "task-queue", "heartbeat"} {
+	for _, name := range []string{"store", "task-queue", "heartbeat", "metrics"} {
 		if f.steps != "" && fl.Changed(name) {
 			return fmt.Errorf("--%s and --steps: a worker for steps has no runs; the flag is for a worker that drives them",
 				name)
@@ -143,11 +148,21 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	env := program.Env{Getenv: e.Getenv, Check: f.place,
 		Report: func(err error) { log.Warn("a run reports", "error", err) }}
 	cfg.Driver, cfg.OnEvent = f.driver(), func(id string, ev *session.Event) { tell(log, id, ev) }
+	counts := metrics.New(metrics.Config{Version: version()})
+	if f.metrics != "" {
+		counts.Observe(&cfg)
+		stop, err := serveMetrics(f.metrics, counts, log)
+		if err != nil {
+			return term.Failure(err)
+		}
+		defer stop()
+	}
 	fmt.Fprintf(e.Stderr, "refrain works for Temporal at %s, task queue %s, as %s\n", c.Where(), f.queue, cfg.Owner)
 	defer context.AfterFunc(ctx, func() {
 		fmt.Fprintf(e.Stderr, "Handing the runs over after their running steps, within %s.\n", f.grace)
 	})()
-	err = c.Work(ctx, ClusterWorker{Supervisor: cfg, Env: env, MaxRuns: f.maxRuns, Grace: f.grace, Log: log})
+	err = c.Work(ctx, ClusterWorker{Supervisor: cfg, Env: env, MaxRuns: f.maxRuns, Grace: f.grace, Log: log,
+		Watch: counts.Watch})
 	if err != nil {
 		return term.Failure(err)
 	}
@@ -166,6 +181,25 @@ func (f *workerFlags) doSteps(ctx context.Context, e *term.Env, c ClusterClient)
 	}
 	fmt.Fprintln(e.Stderr, "Stopped.")
 	return nil
+}
+
+// serveMetrics answers Prometheus until stop is called.
+func serveMetrics(addr string, counts *metrics.Collector, log *slog.Logger) (stop func(), err error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", counts.Handler())
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = srv.Serve(l) // it ends when it is closed
+	}()
+	log.Info("tells Prometheus", "address", "http://"+l.Addr().String()+"/metrics")
+	return func() { _ = srv.Close(); <-served }, nil
 }
 
 // place finds the folder of a run on this machine.

@@ -139,6 +139,7 @@ func (c *connection) Work(ctx context.Context, w command.ClusterWorker) error {
 	if err != nil {
 		return err
 	}
+	w.Watch(made.Supervisor())
 	return made.Run(ctx)
 }
 
