@@ -411,3 +411,47 @@ func keep(c *cluster, id, execution, file string) {
 		c.Fatal(err)
 	}
 }
+
+// E4, E5: a question is answered by another worker than the one that has asked it, which is gone, with
+// PostgreSQL as the store.
+func TestAnswerByAnotherWorker(t *testing.T) {
+	c, _ := newPostgresCluster(t)
+	stop := c.worker("one")
+	id := c.start(approved)
+	c.stands(id, mark.RunWaiting)
+	stop()
+	open, err := c.sup.Questions(t.Context(), id)
+	if err != nil || len(open) != 1 {
+		t.Fatalf("it asks %v, %v", open, err)
+	}
+	c.worker("two")
+	c.ask(id, temporal.Request{Do: temporal.Answer, Answer: &mark.Answer{ID: open[0].ID, Value: []byte("true"), By: "ana"}})
+	if st, err := c.result(id); err != nil || st.Status != mark.RunCompleted || st.Worker != "two" {
+		t.Errorf("it ends as %+v, %v", st, err)
+	}
+	if n := c.state(id, "n"); fmt.Sprint(n) != "6" {
+		t.Errorf("it has counted to %v", n)
+	}
+}
+
+// G7: a run that waits for a free worker is canceled, and never begins.
+func TestQueuedRunIsCanceled(t *testing.T) {
+	c, _ := newPostgresCluster(t)
+	c.worker("one", func(cfg *temporal.Config) { cfg.MaxRuns = 1 })
+	busy := c.start(strings.ReplaceAll(counting, "sleep 0.2", "until [ -e go ]; do sleep 0.05; done"))
+	c.noted(1)
+	queued := c.start(strings.ReplaceAll(counting, "effects", "others"))
+	if st := c.ask(queued, temporal.Request{Do: temporal.Cancel, Reason: "too late"}); st.Status != mark.RunCanceled {
+		t.Errorf("the queued run stands as %+v", st)
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.counted(busy)
+	if st, err := c.result(queued); err != nil || st.Status != mark.RunCanceled {
+		t.Errorf("the queued run ends as %+v, %v", st, err)
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "others")); err == nil {
+		t.Error("the canceled run had an effect")
+	}
+}
