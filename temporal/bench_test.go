@@ -54,8 +54,9 @@ func TestMeasure(t *testing.T) {
 	b := &bench{cluster: c, db: db}
 	b.load()
 	b.serial()
-	b.many("true", 10)
-	b.many("sleep, '1'", 5)
+	b.many("true", 10, 2*time.Second)
+	b.many("true", 10, 10*time.Second)
+	b.many("sleep, '1'", 5, 10*time.Second)
 	b.load()
 }
 
@@ -154,13 +155,15 @@ func (b *bench) byHand() func(workflow.Context, int) error {
 }
 
 // many measures 200 runs at once, over two workers.
-func (b *bench) many(command string, iterations int) {
+func (b *bench) many(command string, iterations int, heartbeat time.Duration) {
 	b.Helper()
 	const runs = 200
 	req := b.request(fmt.Sprintf(pair, iterations, command))
-	opts := options
-	opts.TaskQueue = "many"
-	hands := []*exec.Cmd{b.hand("m1"), b.hand("m2")}
+	opts := temporal.Options{TaskQueue: "many", Heartbeat: heartbeat}
+	var hands []*exec.Cmd
+	for _, name := range []string{"one of many", "another"} {
+		hands = append(hands, b.employ(place{Name: name, MaxRuns: 100, TaskQueue: "many", Heartbeat: heartbeat}))
+	}
 	ids := make([]string, runs)
 	used := b.used(hands...)
 	most := 0
@@ -198,21 +201,15 @@ func (b *bench) many(command string, iterations int) {
 		}
 		events += st.Seq
 	}
-	fmt.Printf("\n%d runs at once of %d iterations of 2 commands (%s), over 2 workers of 100 runs:\n"+
+	fmt.Printf("\n%d runs at once of %d iterations of 2 commands (%s), over 2 workers of 100 runs, heartbeat %s:\n"+
 		"wall %.1f s, CPU Temporal %.1f s, database %.1f s, workers %.1f s; %.0f steps and %.0f events a second; "+
-		"%d connections to the database\n", runs, iterations, command, cost.wall.Seconds(), cost.server.Seconds(),
+		"%d connections to the database\n", runs, iterations, command, heartbeat, cost.wall.Seconds(), cost.server.Seconds(),
 		cost.database.Seconds(), used.Seconds(), float64(runs*iterations*2)/cost.wall.Seconds(),
 		float64(events)/cost.wall.Seconds(), most)
 	for _, h := range hands {
 		_ = h.Process.Signal(syscall.SIGTERM)
 		_ = h.Wait()
 	}
-}
-
-// hand is a worker for many runs in a process of its own.
-func (b *bench) hand(name string) *exec.Cmd {
-	b.Helper()
-	return b.employ(place{Name: name, MaxRuns: 100, TaskQueue: "many"})
 }
 
 // cost measures something.

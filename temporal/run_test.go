@@ -4,6 +4,7 @@ package temporal_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -307,6 +308,7 @@ func (c *cluster) execution(id string) string {
 type place struct {
 	Dir, DSN, HostPort, Namespace, Name, TaskQueue string
 	MaxRuns                                        int
+	Heartbeat                                      time.Duration // 0: 2 s
 }
 
 // process starts a worker in a process, and waits until it works.
@@ -364,8 +366,8 @@ func work(at string) error {
 	}
 	far := temporal.NewDispatcher(dial, 2*time.Second)
 	defer far.Close()
-	cfg := temporal.Config{Supervisor: config(store, p.Name), Heartbeat: 2 * time.Second, MaxRuns: p.MaxRuns,
-		TaskQueue: p.TaskQueue}
+	cfg := temporal.Config{Supervisor: config(store, p.Name), Heartbeat: cmp.Or(p.Heartbeat, 2*time.Second),
+		MaxRuns: p.MaxRuns, TaskQueue: p.TaskQueue}
 	cfg.Supervisor.Build = program.Rebuild(program.Env{Elsewhere: far})
 	w, err := temporal.NewWorker(dial, cfg)
 	if err != nil {
