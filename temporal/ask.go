@@ -79,9 +79,9 @@ func (w *Worker) mayResume(ctx context.Context, in *asking) error {
 	case err != nil:
 		return err
 	case st.Status == mark.RunRunning:
-		return supervisor.ErrUnderWay
+		return fmt.Errorf("resume run %q: %w", in.RunID, supervisor.ErrUnderWay)
 	case st.Status.Over() && st.Status != mark.RunCanceled && !in.Continue && in.Do != Raise:
-		return fmt.Errorf("%w: it %s", supervisor.ErrOver, st.Status)
+		return fmt.Errorf("resume run %q: %w: it %s", in.RunID, supervisor.ErrOver, st.Status)
 	case in.Do == Raise && in.Limits == nil:
 		return fmt.Errorf("%w: it raises no limit", errRequest)
 	case in.Limits != nil:
