@@ -212,7 +212,7 @@ func init() { // and not where they are declared, as what reads a value may read
 		kindOf(func(a *Agent) **A2A { return &a.A2A }, remoteRows, TypeA2A),
 		kindOf(func(a *Agent) **Human { return &a.Human }, humanRows, TypeHuman),
 		{rows: funcRows, types: []Type{TypeFunc}},
-		{rows: queueRows, types: []Type{TypeCommand, TypeHTTP, TypeLLM}},
+		{rows: queueRows, types: []Type{TypeCommand, TypeHTTP, TypeLLM, TypeA2A}},
 		{rows: effectRows, types: []Type{TypeCommand, TypeHTTP}},
 		{rows: innerEffectRows, types: []Type{TypeExpression, TypeTemplate}},
 		{rows: tailRows},

@@ -104,6 +104,6 @@ func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 		AgentCardSource: x.Endpoint,
 		Payload:         clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
-		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(),
+		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(), Elsewhere: cfg.queue(a),
 	})
 }

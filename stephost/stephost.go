@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -69,6 +70,8 @@ func (h *Host) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, erro
 		return taskagent.Here{Root: h.cfg.Root, Client: h.client}.Do(ctx, t)
 	case elsewhere.KindModel:
 		return elsewhere.Ask(ctx, t, h.open)
+	case remoteagent.KindA2A:
+		return remoteagent.Here{Client: h.client}.Do(ctx, t)
 	}
 	return nil, fmt.Errorf("this worker does no steps of the kind %q; it may be older than the driver of the run", t.Kind)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/session"
@@ -71,6 +72,10 @@ type A2AConfig struct {
 	// Client sends the requests. The default makes a new connection for each run. The time is
 	// limited by the context only.
 	Client *http.Client
+	// Elsewhere has the remote agent asked by another machine, with the network of that one; the zero
+	// value asks it from here. Templates are filled here, and callbacks are called here. A card in a
+	// file is one of that machine. Pieces of an answer are not shown as they arrive.
+	Elsewhere elsewhere.Queue
 	// MessageSendConfig is sent with messages; ReturnImmediately is set as
 	// needed.
 	MessageSendConfig *a2a.SendMessageConfig
@@ -96,6 +101,7 @@ type A2AAgent struct {
 	payload requesttemplate.JSON // nil for the user's message
 	headers []header
 	memory  memory
+	given   http.Header // in place of headers, for an exchange of another machine
 }
 
 type header struct {

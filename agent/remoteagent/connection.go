@@ -115,6 +115,10 @@ type wire struct {
 
 func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 	w := &wire{limit: a.cfg.SizeLimit, headers: make(http.Header)}
+	for name := range a.given {
+		w.headers.Set(name, a.given.Get(name))
+		w.secrets.Header(name, a.given.Get(name))
+	}
 	lookup := drive.At(ctx).Lookup
 	for _, h := range a.headers {
 		value, err := requesttemplate.Fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)

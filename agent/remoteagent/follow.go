@@ -28,6 +28,14 @@ func (r *run) send(msg *a2a.Message) error {
 	if req == nil || err != nil {
 		return err
 	}
+	if r.isFar() {
+		return r.exchange(opSend, req)
+	}
+	return r.deliver(req)
+}
+
+// deliver is send for a request that is ready.
+func (r *run) deliver(req *a2a.SendMessageRequest) error {
 	for tries := 0; ; tries++ {
 		err := r.sendOnce(req)
 		no, refused := errors.AsType[notTaken](err)
@@ -36,7 +44,7 @@ func (r *run) send(msg *a2a.Message) error {
 			return err
 		case r.waitsForSignIn():
 			return r.await(nil, pollFirst)
-		case msg.TaskID == "" || definite(no.error) || tries == maxTries || !r.sleep(retryFirst<<tries):
+		case req.Message.TaskID == "" || definite(no.error) || tries == maxTries || !r.sleep(retryFirst<<tries):
 			return r.failed("send a message", no.error)
 		}
 	}
@@ -69,6 +77,9 @@ func (r *run) sendOnce(req *a2a.SendMessageRequest) error {
 // there are none by looking at it, the first time after a pause. If the connection
 // is cut it tries to reach the server again.
 func (r *run) await(events iter.Seq2[a2a.Event, error], pause time.Duration) error {
+	if r.isFar() {
+		return r.exchange(opAwait, nil)
+	}
 	cut, deaf := events == nil, !r.conn.streams || !r.patience.IsZero() // a stream might tell nothing
 	sent, before := events != nil, r.heard
 	for tries, cuts := 0, 0; ; {
@@ -130,6 +141,9 @@ func (r *run) follow(events iter.Seq2[a2a.Event, error]) error {
 
 // look asks how the task is.
 func (r *run) look() error {
+	if r.isFar() {
+		return r.exchange(opLook, nil)
+	}
 	task, err := r.conn.GetTask(r.ctx, &a2a.GetTaskRequest{ID: r.task.TaskID, HistoryLength: new(0)})
 	if errors.Is(err, a2a.ErrTaskNotFound) {
 		r.open = false

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/runner"
@@ -246,6 +247,9 @@ func made(t testing.TB, r *remote, change ...func(*remoteagent.A2AConfig)) agent
 	cfg := remoteagent.A2AConfig{Name: "far", AgentCardSource: r.URL, OutputKey: "out"}
 	for _, f := range change {
 		f(&cfg)
+	}
+	if far {
+		cfg.Elsewhere = elsewhere.Queue{Name: "q", Dispatcher: &desk{here: remoteagent.Here{Client: cfg.Client}}}
 	}
 	a, err := remoteagent.NewA2A(cfg)
 	if err != nil {

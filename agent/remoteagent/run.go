@@ -92,7 +92,11 @@ func (r *run) recorded() bool {
 
 // ask has the remote agent do its work, and says what came of it.
 func (r *run) ask() (err error) {
-	if r.conn, r.where, err = r.connect(r.ctx); err != nil {
+	connect := r.connect
+	if r.isFar() {
+		connect = r.connectFar
+	}
+	if r.conn, r.where, err = connect(r.ctx); err != nil {
 		return err
 	}
 	defer r.conn.close()
@@ -138,10 +142,7 @@ func (r *run) converse() error {
 func (r *run) leave(err error) {
 	switch {
 	case r.open && (r.ctx.Err() != nil || r.left || err == nil || definite(err)):
-		ctx, stop := context.WithTimeout(context.WithoutCancel(r.ctx), cancelTime)
-		defer stop()
-		// There is nobody to tell if it cannot be canceled.
-		_, _ = r.conn.CancelTask(ctx, &a2a.CancelTaskRequest{ID: r.task.TaskID})
+		r.cancelTask() // there is nobody to tell if it cannot be canceled
 		r.memory.keep(r.key, attempt{sent: r.before.sent + 1})
 	case r.open:
 		r.memory.keep(r.key, attempt{sent: r.before.sent, task: string(r.task.TaskID), context: r.task.ContextID,
@@ -153,6 +154,18 @@ func (r *run) leave(err error) {
 	default: // perhaps the message has arrived
 		r.memory.keep(r.key, attempt{sent: r.before.sent})
 	}
+}
+
+func (r *run) cancelTask() {
+	if r.isFar() {
+		if r.ctx.Err() == nil { // else it is canceled there
+			_ = r.exchange(opCancel, nil)
+		}
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(r.ctx), cancelTime)
+	defer stop()
+	_, _ = r.conn.CancelTask(ctx, &a2a.CancelTaskRequest{ID: r.task.TaskID})
 }
 
 // settle says what came of the task.

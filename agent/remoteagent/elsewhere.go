@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remoteagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/google/uuid"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// KindA2A is the kind of tasks that [Here] does.
+const KindA2A = "a2a"
+
+// What an exchange does.
+const (
+	opSend   = "send"   // sends a message, and follows what comes of it
+	opAwait  = "await"  // follows the task
+	opLook   = "look"   // asks how the task is
+	opCancel = "cancel" // cancels it
+)
+
+// exchange is what a run has another machine say to the remote agent.
+type exchange struct {
+	Op        string                  `json:"op"`
+	Source    string                  `json:"source,omitempty"` // of the card
+	Card      *a2a.AgentCard          `json:"card,omitempty"`
+	Hosts     []string                `json:"hosts,omitempty"`
+	Headers   http.Header             `json:"headers,omitempty"`
+	SizeLimit int64                   `json:"size_limit"`
+	Request   *a2a.SendMessageRequest `json:"request,omitempty"`
+	Task      string                  `json:"task,omitempty"`
+	Context   string                  `json:"context,omitempty"`
+	Patience  time.Duration           `json:"patience,omitempty"`
+}
+
+// exchanged is what came of it.
+type exchanged struct {
+	Artifacts []*a2a.Artifact  `json:"artifacts,omitempty"`
+	Message   *a2a.Message     `json:"message,omitempty"`
+	State     a2a.TaskState    `json:"state,omitempty"`
+	Settled   bool             `json:"settled,omitempty"`
+	Task      string           `json:"task,omitempty"`
+	Context   string           `json:"context,omitempty"`
+	Open      bool             `json:"open,omitempty"`
+	Failure   *exchangeFailure `json:"failure,omitempty"`
+}
+
+// exchangeFailure is an error as it travels.
+type exchangeFailure struct {
+	Text  string      `json:"text"`
+	Limit *LimitError `json:"limit,omitempty"`
+	Gone  bool        `json:"gone,omitempty"` // the server does not know the task
+	Late  bool        `json:"late,omitempty"`
+	Final bool        `json:"final,omitempty"` // it is no use to try again
+}
+
+func (f *exchangeFailure) err() error {
+	if f == nil {
+		return nil
+	}
+	e := &shownError{f.Text, nil}
+	switch {
+	case f.Limit != nil:
+		e.err = f.Limit
+	case f.Gone:
+		e.err = a2a.ErrTaskNotFound
+	case f.Late:
+		e.err = context.DeadlineExceeded
+	case f.Final:
+		return refused{e}
+	}
+	return e
+}
+
+func (r *run) isFar() bool { return r.cfg.Elsewhere.Name != "" }
+
+// connectFar is connect for a run whose requests another machine sends: it only strikes secrets out.
+func (a *A2AAgent) connectFar(ctx agent.InvocationContext) (c *connection, where string, err error) {
+	c = &connection{}
+	if c.wire, err = a.newWire(ctx); err != nil {
+		return nil, "", err
+	}
+	where = a.cfg.AgentCardSource
+	if a.source != nil {
+		u, err := a.source.Fill(drive.At(ctx).Lookup)
+		if err != nil {
+			return nil, "", err
+		}
+		where = identity(u)
+	}
+	return c, where, nil
+}
+
+// exchange has another machine say something to the remote agent, and takes what came of it. A message
+// is sent once, whoever drives the run meanwhile; to look how a task is does no harm.
+func (r *run) exchange(op string, req *a2a.SendMessageRequest) error {
+	x := exchange{Op: op, Source: r.cfg.AgentCardSource, Card: r.cfg.AgentCard, Hosts: r.cfg.Hosts,
+		Headers: r.conn.wire.headers, SizeLimit: r.cfg.SizeLimit, Request: req,
+		Task: string(r.task.TaskID), Context: r.task.ContextID}
+	if r.source != nil {
+		u, err := r.source.Fill(drive.At(r.ctx).Lookup)
+		if err != nil {
+			return err
+		}
+		x.Source = u.String()
+	}
+	if r.waitsForSignIn() {
+		x.Patience = time.Until(r.patience)
+	}
+	part := op + strconv.Itoa(r.asks)
+	if op != opSend {
+		part = op + "-" + uuid.NewString()
+	}
+	var got exchanged
+	if err := r.cfg.Elsewhere.Do(r.ctx, elsewhere.Call{Kind: KindA2A, Spec: x, Part: part}, &got); err != nil {
+		return err
+	}
+	r.heard++
+	r.task, r.open = a2a.TaskInfo{TaskID: a2a.TaskID(got.Task), ContextID: got.Context}, got.Open
+	r.got = received{artifacts: got.Artifacts, message: got.Message, state: got.State, settled: got.Settled}
+	return got.Failure.err()
+}
+
+// Here asks remote agents for runs that are driven on other machines. It is an elsewhere.Doer.
+type Here struct {
+	// Client sends the requests, as in [A2AConfig].
+	Client *http.Client
+}
+
+// Do does a task of the kind [KindA2A]. How it fails is part of the result. If ctx ends the remote task
+// is canceled.
+func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error) {
+	var x exchange
+	if err := json.Unmarshal(t.Spec, &x); err != nil {
+		return nil, fmt.Errorf("task %s is no exchange with an agent: %w", t.ID, err)
+	}
+	r, err := h.open(ctx, &x)
+	if err != nil {
+		return nil, fmt.Errorf("task %s: %w", t.ID, err)
+	}
+	if r.conn, r.where, err = r.connect(r.ctx); err == nil {
+		defer r.conn.close()
+		err = r.conn.wire.shown(r.do(&x))
+	}
+	got := exchanged{Artifacts: r.got.artifacts, Message: r.got.message, State: r.got.state, Settled: r.got.settled,
+		Task: string(r.task.TaskID), Context: r.task.ContextID, Open: r.open}
+	if err != nil {
+		f := &exchangeFailure{Text: err.Error(), Gone: errors.Is(err, a2a.ErrTaskNotFound), Final: definite(err),
+			Late: errors.Is(err, context.DeadlineExceeded)}
+		f.Limit, _ = errors.AsType[*LimitError](err)
+		got.Failure, got.Open = f, r.open && !f.Final
+	}
+	return json.Marshal(got)
+}
+
+// open makes a run that can do an exchange, outside of any session.
+func (h Here) open(ctx context.Context, x *exchange) (*run, error) {
+	made, err := NewA2A(A2AConfig{Name: "a2a", AgentCard: x.Card, AgentCardSource: x.Source, Hosts: x.Hosts,
+		SizeLimit: x.SizeLimit, Client: h.Client})
+	if err != nil {
+		return nil, err
+	}
+	a := made.(*A2AAgent)
+	a.given = x.Headers
+	svc, err := session.InMemoryService().Create(ctx, &session.CreateRequest{AppName: "a2a", UserID: "a2a"})
+	if err != nil {
+		return nil, err
+	}
+	inv := drive.NewInvocation(ctx, drive.Invocation{ID: "a2a", Session: svc.Session})
+	r := &run{A2AAgent: a, ctx: inv, key: keyOf(inv), yield: func(*session.Event, error) bool { return true }}
+	r.task = a2a.TaskInfo{TaskID: a2a.TaskID(x.Task), ContextID: x.Context}
+	if x.Patience > 0 {
+		r.patience = time.Now().Add(x.Patience)
+	}
+	return r, nil
+}
+
+// do does an exchange.
+func (r *run) do(x *exchange) (err error) {
+	switch x.Op {
+	case opSend:
+		if x.Request == nil || x.Request.Message == nil {
+			return errors.New("there is no message to send")
+		}
+		if x.Request.Config == nil {
+			x.Request.Config = new(a2a.SendMessageConfig)
+		}
+		x.Request.Config.ReturnImmediately = !r.conn.streams // so that the task is known, and can be canceled
+		r.message = x.Request.Message.ID
+		defer func() { r.leave(err) }()
+		return r.deliver(x.Request)
+	case opAwait:
+		r.open = true
+		defer func() { r.leave(err) }()
+		return r.await(nil, 0)
+	case opLook:
+		return r.look()
+	case opCancel:
+		r.cancelTask()
+		r.open = false
+		return nil
+	}
+	return fmt.Errorf("there is no exchange called %q", x.Op)
+}
