@@ -145,6 +145,7 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	defer s.Close()
 	log := slog.New(slog.NewTextHandler(e.Stderr, nil))
 	cfg := s.Supervising(e)
+	e.Telemetry.Live()
 	env := program.Env{Getenv: e.Getenv, Check: f.place,
 		Report: func(err error) { log.Warn("a run reports", "error", err) }}
 	cfg.Driver, cfg.OnEvent = f.driver(), func(id string, ev *session.Event) { tell(log, id, ev) }
