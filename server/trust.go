@@ -73,29 +73,13 @@ func (s *Server) scriptIsHere(model, dir string) error {
 	return f.Close()
 }
 
-// starts says what of an agent would start a program; empty if nothing does.
+// starts says what of an agent would start a program, here or elsewhere; empty if nothing does.
 func starts(a *definition.Agent) string {
-	switch {
-	case a.Command != nil:
-		return "a command"
-	case a.TaskQueue != "": // what its workers may reach, this server does not know
+	if what := a.Starts(); what != "" {
+		return what
+	}
+	if a.TaskQueue != "" { // what its workers may reach, this server does not know
 		return "a task_queue"
-	case a.Reconcile != nil && a.Reconcile.Command != nil:
-		return "a command in reconcile"
-	}
-	for _, all := range a.Callbacks {
-		for _, cb := range all {
-			if cb.Command != nil {
-				return "a callback that is a command"
-			}
-		}
-	}
-	if a.LLM != nil {
-		for _, t := range a.LLM.Tools {
-			if t.MCP != nil && len(t.MCP.Command) > 0 {
-				return "a tool server that is a command"
-			}
-		}
 	}
 	return ""
 }

@@ -52,7 +52,7 @@ its runs, at the first step that has not ended. See doc/temporal.md.
 The server is that of --temporal, or TEMPORAL_ADDRESS, or localhost:7233. TEMPORAL_TLS,
 TEMPORAL_API_KEY and the other variables of Temporal's programs count, and their file.
 
-Workers need what definitions need: programs, the keys of models, and files. The commands
+Workers need what definitions need: programs, the keys of models, and files. The programs
 of a run work in the folder in which the run was started. A worker that does not have this
 folder uses that of --dir, and without --dir it refuses the run, which is paused then.
 Steps of a run that share files need a folder that all workers share.
@@ -203,16 +203,20 @@ func serveMetrics(addr string, counts *metrics.Collector, log *slog.Logger) (sto
 	return func() { _ = srv.Close(); <-served }, nil
 }
 
-// place finds the folder of a run on this machine.
-func (f *workerFlags) place(p *program.Program, _ *definition.Definition) error {
+// place finds the folder of a run on this machine, if its agents start programs.
+func (f *workerFlags) place(p *program.Program, def *definition.Definition) error {
 	var missing error
 	for _, dir := range []string{p.Dir, p.Root} {
 		if missing = program.IsFolder(dir); missing != nil {
 			break
 		}
 	}
+	needed := false
+	for a := range def.Root.All {
+		needed = needed || a.Starts() != ""
+	}
 	switch {
-	case missing == nil:
+	case missing == nil || !needed:
 		return nil
 	case f.dir == "":
 		return fmt.Errorf("the run was started in a folder that the worker does not have: %w; share the folder under "+
