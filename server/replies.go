@@ -4,6 +4,7 @@ package server
 
 import (
 	"crypto/sha256"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -52,8 +53,7 @@ func (s *Server) doOnce(w http.ResponseWriter, r *http.Request, body []byte, do 
 		return err
 	}
 	if !rep.done {
-		rep.code, rep.data, rep.err = do()
-		s.replies.end(rep)
+		s.replies.fill(rep, func() { rep.code, rep.data, rep.err = do() })
 	} else {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
@@ -69,9 +69,15 @@ func (all *replies) doOnce(key string, body [32]byte, do func() error) error {
 	if err != nil || rep.done {
 		return err
 	}
-	rep.err = do()
-	all.end(rep)
+	all.fill(rep, func() { rep.err = do() })
 	return rep.err
+}
+
+// fill has an answer made and known. One that ends in a panic has failed.
+func (all *replies) fill(rep *reply, do func()) {
+	rep.err = errors.New("the request panicked")
+	defer all.end(rep)
+	do()
 }
 
 var errKeyUsed = fault(http.StatusUnprocessableEntity, "key_used", "The Idempotency-Key was used already",

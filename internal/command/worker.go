@@ -87,7 +87,7 @@ were running.`,
 	fl := cmd.Flags()
 	f.flags(fl, c, "`host:port` of the Temporal server (env TEMPORAL_ADDRESS; default localhost:7233)")
 	f.queueFlag(fl)
-	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.store, "store", "", "store of the runs, which all workers share: `postgres:DSN` (env REFRAIN_STORE)")
 	fl.StringVar(&f.dir, "dir", "", "`folder` for runs that were started in one that is not here")
 	fl.StringVar(&f.steps, "steps", "", "do only the steps whose definition has this `name` as task_queue")
 	fl.IntVar(&f.maxRuns, "max-runs", workerRuns, "drive at most this many runs at once; with --steps, steps")
