@@ -130,7 +130,10 @@ var kinds = []struct {
 func failure(err error) error {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
-			return temporal.NewNonRetryableApplicationError(err.Error(), k.kind, err)
+			return temporal.NewApplicationErrorWithOptions(err.Error(), k.kind, temporal.ApplicationErrorOptions{
+				NonRetryable: true, Cause: err,
+				Category: temporal.ApplicationErrorCategoryBenign, // an answer, and no alarm in the worker's log
+			})
 		}
 	}
 	return err

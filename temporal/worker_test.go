@@ -401,8 +401,13 @@ func TestRefusedAsk(t *testing.T) {
 		{temporal.Request{Do: temporal.Raise}, temporal.KindRequest},
 		{temporal.Request{Do: temporal.Raise, Limits: []byte(`[9]`)}, temporal.KindRequest},
 	} {
-		if _, err := o.execute("refrain.Ask", asking{id, tt.req}); kindOf(err) != tt.kind {
+		_, err := o.execute("refrain.Ask", asking{id, tt.req})
+		if kindOf(err) != tt.kind {
 			t.Errorf("%+v: got %v, want %q", tt.req, err, tt.kind)
+		}
+		app, refused := errors.AsType[*sdk.ApplicationError](err)
+		if refused && app.Category() != sdk.ApplicationErrorCategoryBenign { // else the SDK logs it as an error
+			t.Errorf("%+v: an alarm: %v", tt.req, err)
 		}
 	}
 	if st := o.standing(id); st.Run.Status != mark.RunCanceled {
