@@ -8,6 +8,7 @@ import (
 	"time"
 
 	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -73,6 +74,22 @@ func Ask(ctx context.Context, c client.Client, id string, req Request, opts Opti
 		return st, fmt.Errorf("%s run %q: %w", req.Do, id, err)
 	}
 	return st, nil
+}
+
+// HasSearchAttributes reports whether a namespace has all search attributes of runs: see
+// [Config.SearchAttributes]. It fails if the client may not ask.
+func HasSearchAttributes(ctx context.Context, c client.Client, namespace string) (bool, error) {
+	got, err := c.OperatorService().ListSearchAttributes(ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return false, fmt.Errorf("list the search attributes of namespace %q: %w", namespace, err)
+	}
+	for _, name := range []string{AttributeDefinition, AttributeStatus, AttributeStop} {
+		if got.GetCustomAttributes()[name] != enums.INDEXED_VALUE_TYPE_KEYWORD {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // begin starts the workflow of a run, unless there is one.

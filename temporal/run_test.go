@@ -209,7 +209,15 @@ func TestWorkersAreKilled(t *testing.T) {
 // Whoever looks for it in Temporal finds it by its search attributes.
 func TestRaise(t *testing.T) {
 	c := newCluster(t)
-	c.attributes()
+	for _, want := range []bool{false, true} {
+		if want {
+			c.attributes()
+		}
+		has, err := temporal.HasSearchAttributes(t.Context(), c.Client, c.namespace)
+		if err != nil || has != want {
+			t.Errorf("the namespace has search attributes: %t, %v, want %t", has, err, want)
+		}
+	}
 	withAttributes := temporal.Options{Heartbeat: 2 * time.Second, SearchAttributes: true}
 	c.worker("one", func(cfg *temporal.Config) { cfg.SearchAttributes = true })
 	id, err := temporal.Start(t.Context(), c.Client, c.sup, c.request(strings.ReplaceAll(counting, "12", "2")), withAttributes)

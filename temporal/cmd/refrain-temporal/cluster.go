@@ -51,7 +51,8 @@ func (cluster) Dial(ctx context.Context, at command.ClusterAddress) (command.Clu
 		return nil, fmt.Errorf("the Temporal server at %s has no namespace %q; name another one with --namespace or "+
 			"TEMPORAL_NAMESPACE", opts.HostPort, opts.Namespace)
 	}
-	return &connection{c, opts.HostPort, opts.Namespace, at.Heartbeat}, nil
+	has, _ := temporal.HasSearchAttributes(late, c, opts.Namespace) // whoever may not ask does without
+	return &connection{c, opts.HostPort, opts.Namespace, at.Heartbeat, has}, nil
 }
 
 // connection is one with a server.
@@ -59,6 +60,7 @@ type connection struct {
 	client.Client
 	address, namespace string
 	heartbeat          time.Duration
+	attributes         bool // the namespace has the search attributes of runs
 }
 
 // Where names the server.
@@ -66,7 +68,8 @@ func (c *connection) Where() string { return c.address + ", namespace " + c.name
 
 // options are those of the runs of a driver.
 func (c *connection) options(driver string) temporal.Options {
-	return temporal.Options{TaskQueue: strings.TrimPrefix(driver, temporal.Driver("")), Heartbeat: c.heartbeat}
+	return temporal.Options{TaskQueue: strings.TrimPrefix(driver, temporal.Driver("")), Heartbeat: c.heartbeat,
+		SearchAttributes: c.attributes}
 }
 
 // Start submits a run.
@@ -134,7 +137,7 @@ func (c *connection) Work(ctx context.Context, w command.ClusterWorker) error {
 	w.Supervisor.Build = program.Rebuild(w.Env)
 	made, err := temporal.NewWorker(c.Client, temporal.Config{
 		Supervisor: w.Supervisor, TaskQueue: c.options(w.Supervisor.Driver).TaskQueue, Heartbeat: c.heartbeat,
-		MaxRuns: w.MaxRuns, Grace: given(w.Grace), Log: w.Log,
+		MaxRuns: w.MaxRuns, Grace: given(w.Grace), Log: w.Log, SearchAttributes: c.attributes,
 	})
 	if err != nil {
 		return err
