@@ -10,6 +10,11 @@ help: ## list these targets
 build: ## compile everything
 	go build ./...
 
+.PHONY: install
+install: ## install refrain, and refrain-temporal for runs on a Temporal cluster
+	go install ./cmd/refrain
+	go install -C temporal ./cmd/refrain-temporal
+
 .PHONY: test
 test: ## run the tests with the race detector, in random order
 	go test ./... -race -shuffle=on

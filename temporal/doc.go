@@ -11,7 +11,7 @@
 // All workers need the same store, such as that of session/postgres:
 //
 //	w, err := temporal.NewWorker(c, temporal.Config{
-//		Supervisor: supervisor.Config{Service: store, AppName: "refrain", UserID: "refrain", Build: build},
+//		Supervisor: supervisor.Config{Service: store, AppName: "refrain", UserID: "user", Build: build},
 //	})
 //	if err != nil {
 //		return err

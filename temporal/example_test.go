@@ -34,7 +34,7 @@ func Example() {
 	}
 	defer c.Close()
 	w, err := temporal.NewWorker(c, temporal.Config{Supervisor: supervisor.Config{
-		Service: store, AppName: "refrain", UserID: "refrain", Build: program.Rebuild(program.Env{}),
+		Service: store, AppName: "refrain", UserID: "user", Build: program.Rebuild(program.Env{}),
 	}})
 	if err != nil {
 		log.Fatal(err)

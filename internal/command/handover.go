@@ -60,12 +60,12 @@ func findTemporal() (string, error) {
 		return path, nil
 	}
 	version := versionOf("github.com/refrain-dev/refrain")
-	if version == "" || strings.Contains(version, "+") { // of a checkout
+	if version == "" || strings.Contains(version, "+") || strings.Count(version, "-") > 1 { // of a checkout
 		version = "latest"
 	}
 	return "", fmt.Errorf("this needs the program %s, which has the SDK of Temporal; it is neither beside refrain nor "+
-		"on the PATH. Install it with:\n  go install github.com/refrain-dev/refrain/temporal/cmd/%[1]s@%s\n"+
-		"or in a checkout, beside refrain, with:\n  go build -C temporal -o FOLDER ./cmd/%[1]s", withTemporal, version)
+		"on the PATH. Install it from a checkout of refrain with:\n  go install -C temporal ./cmd/%[1]s\n"+
+		"or from a release with:\n  go install github.com/refrain-dev/refrain/temporal/cmd/%[1]s@%s", withTemporal, version)
 }
 
 // versionOf is the version of a module in this program; empty if it is unknown, as in a checkout.

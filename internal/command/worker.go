@@ -50,11 +50,12 @@ machines: all need the same store, in PostgreSQL. If a worker dies, another one 
 its runs, at the first step that has not ended. See doc/temporal.md.
 
 The server is that of --temporal, or TEMPORAL_ADDRESS, or localhost:7233. TEMPORAL_TLS,
-TEMPORAL_API_KEY and the other variables of Temporal's programs count, and their file.
+TEMPORAL_API_KEY and the other variables of Temporal's programs apply, as does their
+configuration file.
 
 Workers need what definitions need: programs, the keys of models, and files. The programs
 of a run work in the folder in which the run was started. A worker that does not have this
-folder uses that of --dir, and without --dir it refuses the run, which is paused then.
+folder uses that of --dir. Without --dir it pauses a run that starts programs.
 Steps of a run that share files need a folder that all workers share.
 
 With --steps the worker does only the steps whose definition has that task_queue, of runs
