@@ -97,7 +97,7 @@ rehearsal/internal/study: definition expr loop model/scripted session session/ma
 rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
 rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
 stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
-telemetry: agent internal/propagate model observe
+telemetry: agent internal/credential internal/propagate model observe
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
 metrics: budget loop session session/lease session/mark supervisor
 server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -28,6 +29,9 @@ type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return strings.TrimSuffix(r.code+": "+r.message, ": ") }
 
+// secret stands for a key or a password that an error quotes.
+const secret = "[secret]"
+
 // note says on a span how the work ended. What waits, is paused or was canceled has not failed.
 func note(span trace.Span, err error) {
 	if err == nil {
@@ -37,7 +41,8 @@ func note(span trace.Span, err error) {
 		span.SetAttributes(attribute.String(keyOutcome, outcome))
 		return
 	}
-	words := err.Error()
+	words, _ := credential.Cleaned(err.Error(), secret)
+	words = credential.WithoutTokens(words, secret)
 	if len(words) > mostText {
 		words = strings.ToValidUTF8(words[:mostText], "") + "…"
 	}

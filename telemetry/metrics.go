@@ -29,7 +29,8 @@ func (m *metrics) make(from metric.Meter) error {
 		errs = append(errs, err)
 		return h
 	}
-	m.workflow = seconds(metricWorkflow, "Time of a part of a run, from its start or resume to its end or pause.", runBounds)
+	m.workflow = seconds(metricWorkflow, "Time of a part of a run, from its start or resume to its end or pause.",
+		runBounds)
 	m.agent = seconds(metricAgent, "Time of a run of an agent.", runBounds)
 	m.tool = seconds(metricTool, "Time of a tool call.", requestBounds)
 	m.model = seconds(metricModel, "Time of a request to a model.", requestBounds)

@@ -49,18 +49,24 @@ func (o *Observer) begin(ctx context.Context, name string, kind trace.SpanKind, 
 	return context.WithValue(ctx, workKey{}, w), w
 }
 
-// end ends the span, once, and returns for how many seconds it was open.
-func (w *work) end(err error) (seconds float64, first bool) {
-	if !w.ended.CompareAndSwap(false, true) {
-		return 0, false
+// once is f for the first call: see [observe.Observer].
+func (w *work) once(f func(error)) func(error) {
+	return func(err error) {
+		if w.ended.CompareAndSwap(false, true) {
+			f(err)
+		}
 	}
+}
+
+// end ends the span, and returns for how many seconds it was open.
+func (w *work) end(err error) (seconds float64) {
 	if in, out := w.in.Load(), w.out.Load(); in+out > 0 {
 		w.span.SetAttributes(attribute.Int64(keyInputTokens, in), attribute.Int64(keyOutputTokens, out))
 	}
 	note(w.span, err)
 	now := time.Now()
 	w.span.End(trace.WithTimestamp(now))
-	return now.Sub(w.began).Seconds(), true
+	return now.Sub(w.began).Seconds()
 }
 
 // measured are the attributes of a metric, with the kind of error if there is one.
@@ -86,12 +92,11 @@ func (o *Observer) Run(ctx context.Context, r *observe.Run) (context.Context, fu
 	}
 	name, id := r.Agent, r.InvocationID
 	ctx, w := o.begin(ctx, opWorkflow+" "+name, trace.SpanKindInternal, r.SessionID, attrs, links...)
-	return propagate.With(ctx, o.fields), func(err error) {
-		if seconds, first := w.end(err); first {
-			o.keepLeg(id, w.span.SpanContext(), err == nil)
-			o.workflow.Record(ctx, seconds, measured(err, attribute.String(keyWorkflow, name)))
-		}
-	}
+	return propagate.With(ctx, o.fields), w.once(func(err error) {
+		seconds := w.end(err)
+		o.keepLeg(id, w.span.SpanContext(), err == nil)
+		o.workflow.Record(ctx, seconds, measured(err, attribute.String(keyWorkflow, name)))
+	})
 }
 
 // Step implements [observe.Observer].
@@ -116,11 +121,9 @@ func (o *Observer) Step(ctx context.Context, s *observe.Step) (context.Context, 
 	}
 	name := s.Agent
 	ctx, w := o.begin(ctx, opAgent+" "+name, kind, "", attrs)
-	return ctx, func(err error) {
-		if seconds, first := w.end(err); first {
-			o.agent.Record(ctx, seconds, measured(err, attribute.String(keyAgent, name)))
-		}
-	}
+	return ctx, w.once(func(err error) {
+		o.agent.Record(ctx, w.end(err), measured(err, attribute.String(keyAgent, name)))
+	})
 }
 
 // Iteration implements [observe.Observer].
@@ -129,7 +132,7 @@ func (o *Observer) Iteration(ctx context.Context, it *observe.Iteration) (contex
 		attribute.String(keyLoop, it.Loop), attribute.Int(keyIteration, it.Number),
 		attribute.String(keyAddress, it.Address),
 	})
-	return ctx, func(err error) {
+	return ctx, w.once(func(err error) {
 		w.span.SetAttributes(attribute.Bool(keyComplete, it.Complete))
 		if it.Failures > 0 {
 			w.span.SetAttributes(attribute.Int(keyFailures, it.Failures))
@@ -156,7 +159,7 @@ func (o *Observer) Iteration(ctx context.Context, it *observe.Iteration) (contex
 			w.span.AddEvent(eventEvaluation, trace.WithAttributes(attrs...))
 		}
 		w.end(err)
-	}
+	})
 }
 
 // Stopped implements [observe.Observer].
@@ -185,7 +188,8 @@ func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context
 		attribute.String(keyOperation, opChat), attribute.String(keyProvider, provider),
 		attribute.String(keyRequestModel, c.Model),
 	}
-	attrs := append(known[:len(known):len(known)], attribute.String(keyAgent, c.Agent), attribute.Int(keyAttempt, c.Attempt))
+	attrs := append(known[:len(known):len(known)], attribute.String(keyAgent, c.Agent),
+		attribute.Int(keyAttempt, c.Attempt))
 	if cfg := c.Request.Config; cfg != nil {
 		if cfg.MaxOutputTokens > 0 {
 			attrs = append(attrs, attribute.Int(keyMaxTokens, int(cfg.MaxOutputTokens)))
@@ -198,7 +202,7 @@ func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context
 		attrs = append(attrs, contentOf(c.Request)...)
 	}
 	ctx, w := o.begin(ctx, opChat+" "+c.Model, trace.SpanKindClient, "", attrs)
-	return ctx, func(err error) {
+	return ctx, w.once(func(err error) {
 		if r := c.Response; r != nil {
 			if err == nil && r.ErrorCode != "" {
 				err = &refusal{r.ErrorCode, r.ErrorMessage}
@@ -210,10 +214,8 @@ func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context
 			}
 			o.answered(ctx, w, r, known)
 		}
-		if seconds, first := w.end(err); first {
-			o.model.Record(ctx, seconds, measured(err, known...))
-		}
-	}
+		o.model.Record(ctx, w.end(err), measured(err, known...))
+	})
 }
 
 // answered notes a model's answer.
@@ -228,7 +230,8 @@ func (o *Observer) answered(ctx context.Context, w *work, r *model.LLMResponse, 
 	if u == nil {
 		return
 	}
-	in, out := int64(u.PromptTokenCount), int64(u.CandidatesTokenCount)+int64(u.ThoughtsTokenCount)
+	in := int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount)
+	out := max(int64(u.CandidatesTokenCount)+int64(u.ThoughtsTokenCount), int64(u.TotalTokenCount)-in) // as budgets count
 	if u.CachedContentTokenCount > 0 {
 		w.span.SetAttributes(attribute.Int64(keyCachedTokens, int64(u.CachedContentTokenCount)))
 	}
@@ -256,12 +259,10 @@ func (o *Observer) ToolCall(ctx context.Context, c *observe.ToolCall) (context.C
 	}
 	name := c.Tool
 	ctx, w := o.begin(ctx, opTool+" "+name, trace.SpanKindInternal, "", attrs)
-	return ctx, func(err error) {
+	return ctx, w.once(func(err error) {
 		if o.cfg.Content && c.Result != nil {
 			w.span.SetAttributes(attribute.String(keyToolResult, text(c.Result)))
 		}
-		if seconds, first := w.end(err); first {
-			o.tool.Record(ctx, seconds, measured(err, attribute.String(keyTool, name)))
-		}
-	}
+		o.tool.Record(ctx, w.end(err), measured(err, attribute.String(keyTool, name)))
+	})
 }

@@ -40,7 +40,8 @@ type Config struct {
 	Propagator propagation.TextMapPropagator
 	// Content adds what models and tools are given and what they answer to the spans, and the reason for
 	// which a loop rejects an iteration. Without it, texts of agents stand in no span, except where an error
-	// quotes them, such as the end of a command's standard error.
+	// quotes them, such as the end of a command's standard error. Known kinds of keys are struck out of
+	// errors, but not out of contents.
 	Content bool
 }
 

@@ -7,14 +7,18 @@ import (
 	"iter"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -295,4 +299,50 @@ invoke_workflow twice resumed=true stop_reason=max_iterations
       invoke_agent first iteration=3 attempt=1
       invoke_agent second iteration=3 attempt=1
 `, other.tree("refrain.resumed", "loop.stop_reason", "loop.iteration", "refrain.attempt"))
+}
+
+// Work that was left behind may end a second time, at the same moment: only the first call counts. Tokens are
+// counted as budgets count them.
+func TestEndsOnce(t *testing.T) {
+	l := newLab(t, telemetry.Config{Content: true})
+	ctx, end := l.Run(t.Context(), &observe.Run{Agent: "root", SessionID: "s"})
+	_, answered := l.ModelCall(ctx, &observe.ModelCall{Model: "m", Request: &model.LLMRequest{}, Response: &model.LLMResponse{
+		ModelVersion: "m-1", UsageMetadata: &genai.GenerateContentResponseUsageMetadata{
+			PromptTokenCount: 3, ToolUsePromptTokenCount: 4, CandidatesTokenCount: 1, TotalTokenCount: 12,
+		},
+	}})
+	_, called := l.ToolCall(ctx, &observe.ToolCall{Tool: "look", Result: map[string]any{"a": "b"}})
+	_, passed := l.Iteration(ctx, &observe.Iteration{Loop: "root", Number: 1, Score: new(1.0)})
+	_, stepped := l.Step(ctx, &observe.Step{Agent: "writer"})
+	for _, f := range []func(error){answered, called, passed, stepped, end} {
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() { f(nil) })
+		}
+		all.Wait()
+	}
+	if got, want := l.tree("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"), `invoke_workflow root input_tokens=7 output_tokens=5
+  chat m (client) input_tokens=7 output_tokens=5
+  execute_tool look
+  iteration root [gen_ai.evaluation.result score 1 accepted]
+  invoke_agent writer
+`; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	for what, n := range l.measured(t) {
+		if n != 1 {
+			t.Errorf("%s was measured %d times", what, n)
+		}
+	}
+}
+
+// An error that quotes a key does not take it to the collector.
+func TestNoSecretsInErrors(t *testing.T) {
+	l := newLab(t, telemetry.Config{})
+	_, end := l.Step(t.Context(), &observe.Step{Agent: "writer"})
+	end(errors.New("get https://ana:" + "pass" + "word9@example.org/x?api_key=" + "abcdefgh12345678: refused"))
+	if s := l.named(t, "invoke_agent writer"); strings.Contains(s.Status.Description, "word9") ||
+		strings.Contains(s.Status.Description, "abcdefgh") || !strings.Contains(s.Status.Description, "refused") {
+		t.Errorf("the span says %q", s.Status.Description)
+	}
 }

@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -331,7 +332,7 @@ func (w *watched) leave() *StepResult {
 		w.finish(said)
 	}
 	if end := w.observed.Load(); end != nil {
-		(*end)(said)
+		(*end)(cmp.Or(said, err))
 	}
 	return &StepResult{Left: w.left, Err: err, Abandoned: true}
 }
