@@ -51,7 +51,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, one := range c.all {
 		one.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{active, queued, stuck, spent, storeUp, storeTook, storeRuns, storeAsks, storeIdle} {
+	for _, d := range []*prometheus.Desc{
+		active, queued, stuck, spent, storeUp, storeTook, storeRuns, storeAsks, storeIdle,
+	} {
 		ch <- d
 	}
 }
@@ -105,8 +107,10 @@ func (c *Collector) here(sup *supervisor.Supervisor, gauge func(*prometheus.Desc
 	shares := make(map[string]float64)
 	c.mu.Lock()
 	for id, r := range c.runs {
-		if !waiting[id] && (oldest.IsZero() || r.since.Before(oldest)) {
-			oldest = r.since
+		if waiting[id] {
+			r.since = time.Now() // its turn has not come: that it waits is not to its discredit
+		} else {
+			oldest = earlier(oldest, r.since)
 		}
 		for _, l := range r.loops {
 			if share, ok := l.ratio(); ok {

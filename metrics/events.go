@@ -16,7 +16,7 @@ import (
 type run struct {
 	definition string    // as a label
 	name       string    // as the run has it
-	since      time.Time // when an iteration has ended, or the run was taken up
+	since      time.Time // when an iteration has ended, or the run was taken up; later if it had to wait for its turn
 	steps      map[session.Address]*step
 	loops      map[session.Address]*loopRun
 }
@@ -164,6 +164,7 @@ func (c *Collector) iterated(r *run, ev *session.Event) {
 func (c *Collector) finished(r *run, ev *session.Event) {
 	began := r.steps[ev.Address]
 	delete(r.steps, ev.Address)
+	delete(r.loops, ev.Address) // one that was cut off has not stopped
 	var fin mark.StepFinished
 	if ev.Mark.Decode(&fin) != nil {
 		return

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/refrain-dev/refrain/internal/leaktest"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/metrics"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
@@ -429,6 +430,19 @@ func TestHostileNames(t *testing.T) {
 		got[`refrain_runs_started_total{definition="unknown"}`] != "1" || got[`refrain_runs_started_total{definition="\ufffd"}`] != "" {
 		t.Errorf("definitions: %v", defs)
 	}
+}
+
+// The budget of a loop that is cut off, and so has not stopped, is forgotten with its step.
+func TestLoopCutOff(t *testing.T) {
+	w := newWorld(t, nil)
+	var cfg supervisor.Config
+	w.counts.Observe(&cfg)
+	cfg.OnBeginning("r", mark.Run{Name: "story"}, false)
+	cfg.OnEvent("r", event(t, mark.KindLoopStarted, "story[1]/tell", map[string]any{"budget": loop.Budget{Calls: 4}}))
+	cfg.OnEvent("r", event(t, mark.KindStepFinished, "story[1]/tell[1]/points", mark.StepFinished{Usage: []byte(`{"calls":3}`)}))
+	w.expect(map[string]string{`refrain_budget_used_ratio{definition="story"}`: "0.75"})
+	cfg.OnEvent("r", event(t, mark.KindStepFinished, "story[1]/tell", mark.StepFinished{Error: "late", Timeout: true}))
+	w.expect(map[string]string{`refrain_budget_used_ratio{definition="story"}`: ""})
 }
 
 func event(t testing.TB, kind mark.Kind, at session.Address, data any) *session.Event {
