@@ -132,7 +132,7 @@ func (s *Server) knows(r *http.Request) bool {
 func fitting(old bool, version string) error {
 	want := "1."
 	if old {
-		want = "0.3"
+		want = "0.3."
 	}
 	if version == "" || strings.HasPrefix(version+".", want) {
 		return nil
@@ -214,7 +214,7 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 	if len(def.Inputs) > 0 {
 		var d defined
 		d.fill(def)
-		text, _ := json.Marshal(d.Inputs) // they were read from JSON's kin
+		text, _ := json.Marshal(d.Inputs) // what a definition can hold is JSON
 		skill.Description += "\n\nBesides the text, a message can have one part of data, an object with values for " +
 			"these inputs: " + string(text)
 	}

@@ -385,6 +385,10 @@ var errLeft = errors.New("the client has left")
 // second, and in the end the answer. A run that is paused may go on, so the client stays.
 func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *int, say func(a2a.Event) bool) error {
 	known := f.passed().iterations
+	_, _, changed, _, err := f.take(math.MaxInt64) // before the look at the task, lest a change falls in between
+	if err != nil {
+		return err
+	}
 	task, now, err := a.task(ctx, f.id, messages)
 	if err != nil {
 		return err
@@ -405,10 +409,6 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 		return nil
 	}
 	for {
-		_, _, changed, _, err := f.take(math.MaxInt64)
-		if err != nil {
-			return err
-		}
 		if now.Status == string(mark.RunRunning) {
 			if err := a.s.rests(ctx, f, known, each); err != nil {
 				return err
@@ -421,6 +421,9 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 			case <-ctx.Done():
 				return nil
 			}
+		}
+		if _, _, changed, _, err = f.take(math.MaxInt64); err != nil {
+			return err
 		}
 		if task, now, err = a.task(ctx, f.id, &none); err != nil {
 			return err
