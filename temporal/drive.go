@@ -27,8 +27,7 @@ import (
 // drive is the activity that drives a run until it is over, paused, waits, or the worker stops.
 func (w *Worker) drive(ctx context.Context, in leg) (Standing, error) {
 	d := &driver{w: w, in: in, info: activity.GetInfo(ctx)}
-	w.watch(in.RunID, d)
-	defer w.watch(in.RunID, nil)
+	defer w.watch(in.RunID, d)()
 	stop := d.beat(ctx)
 	defer stop()
 	run, st, err := d.take(ctx)

@@ -229,15 +229,19 @@ func (w *Worker) starts() Options {
 	return Options{TaskQueue: w.cfg.TaskQueue, Heartbeat: w.cfg.Heartbeat, SearchAttributes: w.cfg.SearchAttributes}
 }
 
-// watch has a driver see the events of a run; nil ends that.
-func (w *Worker) watch(id string, d *driver) {
+// watch has a driver see the events of a run. The function ends that, unless another attempt here has
+// begun to meanwhile.
+func (w *Worker) watch(id string, d *driver) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d == nil {
-		delete(w.drivers, id)
-		return
-	}
 	w.drivers[id] = d
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.drivers[id] == d {
+			delete(w.drivers, id)
+		}
+	}
 }
 
 func (w *Worker) saw(id string, ev *session.Event) {
