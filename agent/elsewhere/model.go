@@ -101,28 +101,20 @@ type modelFailure struct {
 }
 
 func (f *modelFailure) err() error {
-	e := &farError{text: f.Text}
+	var what error
 	switch {
 	case f.Provider != "":
-		e.err = &model.APIError{Provider: f.Provider, Status: f.Status, Code: f.Code, Message: f.Message,
+		what = &model.APIError{Provider: f.Provider, Status: f.Status, Code: f.Code, Message: f.Message,
 			RequestID: f.RequestID, RetryAfter: f.RetryAfter, Retryable: f.Retryable}
 	case f.Late:
-		e.err = context.DeadlineExceeded
+		what = context.DeadlineExceeded
 	}
-	return e
+	return Failed(f.Text, what)
 }
-
-// farError is an error on another machine.
-type farError struct {
-	text string
-	err  error
-}
-
-func (e *farError) Error() string { return e.text }
-func (e *farError) Unwrap() error { return e.err }
 
 // Ask does a task of the kind [KindModel] here. How it fails is part of the result.
-func Ask(ctx context.Context, t *Task, open func(ctx context.Context, name string) (model.LLM, error)) (json.RawMessage, error) {
+func Ask(ctx context.Context, t *Task,
+	open func(ctx context.Context, name string) (model.LLM, error)) (json.RawMessage, error) {
 	var q question
 	err := json.Unmarshal(t.Spec, &q)
 	if err == nil && q.Request == nil {

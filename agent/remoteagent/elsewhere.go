@@ -70,18 +70,18 @@ func (f *exchangeFailure) err() error {
 	if f == nil {
 		return nil
 	}
-	e := &shownError{f.Text, nil}
+	var what error
 	switch {
 	case f.Limit != nil:
-		e.err = f.Limit
+		what = f.Limit
 	case f.Gone:
-		e.err = a2a.ErrTaskNotFound
+		what = a2a.ErrTaskNotFound
 	case f.Late:
-		e.err = context.DeadlineExceeded
+		what = context.DeadlineExceeded
 	case f.Final:
-		return refused{e}
+		return refused{elsewhere.Failed(f.Text, nil)}
 	}
-	return e
+	return elsewhere.Failed(f.Text, what)
 }
 
 func (r *run) isFar() bool { return r.cfg.Elsewhere.Name != "" }

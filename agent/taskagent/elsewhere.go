@@ -132,26 +132,17 @@ func (f *failure) err(queue string) error {
 	if f == nil {
 		return nil
 	}
-	e := &farError{text: fmt.Sprintf("task queue %q: %s", queue, f.Text)}
+	var what error
 	switch {
 	case f.Limit != nil:
-		e.err = f.Limit
+		what = f.Limit
 	case f.Late:
-		e.err = context.DeadlineExceeded
+		what = context.DeadlineExceeded
 	case f.NotFound:
-		e.err = exec.ErrNotFound
+		what = exec.ErrNotFound
 	}
-	return e
+	return elsewhere.Failed(fmt.Sprintf("task queue %q: %s", queue, f.Text), what)
 }
-
-// farError is an error on another machine.
-type farError struct {
-	text string
-	err  error
-}
-
-func (e *farError) Error() string { return e.text }
-func (e *farError) Unwrap() error { return e.err }
 
 // sendsElsewhere has a request sent by another machine.
 func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Request, round int) (answer, error) {
