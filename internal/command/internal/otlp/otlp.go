@@ -6,6 +6,7 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,28 +44,28 @@ func read(getenv func(string) string) (w wanted) {
 	var errs []error
 	on := func(kind string) bool {
 		exporter := strings.TrimSpace(getenv("OTEL_" + kind + "_EXPORTER"))
-		protocol := getenv("OTEL_EXPORTER_OTLP_" + kind + "_PROTOCOL")
-		if protocol == "" {
-			protocol = getenv("OTEL_EXPORTER_OTLP_PROTOCOL")
+		which := "OTEL_EXPORTER_OTLP_" + kind + "_PROTOCOL"
+		if getenv(which) == "" {
+			which = "OTEL_EXPORTER_OTLP_PROTOCOL"
 		}
+		protocol := getenv(which)
+		endpoint := cmp.Or(getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_"+kind+"_ENDPOINT"))
 		switch {
-		case exporter == "none":
-			return false
-		case exporter == "" && getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && getenv("OTEL_EXPORTER_OTLP_"+kind+"_ENDPOINT") == "":
+		case exporter == "none", exporter == "" && endpoint == "":
 			return false
 		case exporter != "" && exporter != "otlp":
 			errs = append(errs, fmt.Errorf("OTEL_%s_EXPORTER=%s: write otlp or none", kind, exporter))
 			return false
 		case protocol != "" && protocol != "http/protobuf":
-			errs = append(errs, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%s: only http/protobuf is possible, which "+
-				"collectors take at port 4318", protocol))
+			errs = append(errs, fmt.Errorf("%s=%s: only http/protobuf is possible, which collectors take at port 4318",
+				which, protocol))
 			return false
 		}
 		return true
 	}
 	w.traces, w.metrics = on("TRACES"), on("METRICS")
 	if len(errs) > 0 {
-		w.wrong = errs[0] // the other says the same
+		w.wrong = errs[0] // mostly the other says the same
 	}
 	return w
 }
@@ -119,7 +120,8 @@ func (s *Sender) make() {
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(s.tell))
 	ctx := context.Background()
-	about := resource.NewSchemaless(attribute.String("service.name", "refrain"), attribute.String("service.version", s.version()))
+	about := resource.NewSchemaless(attribute.String("service.name", "refrain"),
+		attribute.String("service.version", s.version()))
 	own, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		s.tell(err)
