@@ -146,12 +146,19 @@ func (r *runs) listen(ctx workflow.Context) error {
 		defer done()
 		for {
 			_, err := r.ask(free, Request{Do: Cancel, Reason: "the workflow was canceled"})
-			if _, says := errors.AsType[*temporal.ApplicationError](err); err == nil || says {
+			said, says := errors.AsType[*temporal.ApplicationError](err)
+			if err == nil || says && (said.NonRetryable() || !insists(free)) {
 				return
 			} // the store is away
 		}
 	})
 	return err
+}
+
+// insists reports whether a cancellation outlives a store that is away for longer than one request. In the
+// histories of older workers it does not.
+func insists(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, "cancel until the store says", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // over is the end of the workflow of a run that is over.

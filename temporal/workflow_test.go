@@ -309,6 +309,24 @@ func TestCanceledWorkflow(t *testing.T) {
 	c.wantLegs(0)
 }
 
+// A cancellation outlives a store that is away for longer than one request lasts.
+func TestCanceledWhileTheStoreIsAway(t *testing.T) {
+	c := newFlow(t)
+	c.drive = func(context.Context, leg) (temporal.Standing, error) { return stands(mark.RunWaiting, 7), nil }
+	back := c.Now().Add(15 * time.Minute)
+	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+		if c.Now().Before(back) {
+			return temporal.Standing{}, errors.New("the store is away")
+		}
+		return stands(mark.RunCanceled, 9), nil
+	}
+	c.RegisterDelayedCallback(c.CancelWorkflow, time.Minute)
+	c.ExecuteWorkflow(temporal.Run, temporal.Input{RunID: "r_1"})
+	if err := c.GetWorkflowError(); !c.IsWorkflowCompleted() || !sdk.IsCanceledError(err) || c.Now().Before(back) {
+		t.Errorf("at %v: %v", c.Now(), err)
+	}
+}
+
 // A run that was canceled by a person is one that has ended, and no mistake.
 func TestCanceledRun(t *testing.T) {
 	c := newFlow(t)
