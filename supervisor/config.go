@@ -64,7 +64,8 @@ type Config struct {
 	// Optional.
 	OnEvent func(id string, ev *session.Event)
 	// OnBeginning is called when the supervisor begins to drive a run: a new one, or one that it has taken
-	// up, such as after a pause. The run may still wait for its turn, and begins when it returns. Optional.
+	// up, such as after a pause; taken says which. The run may still wait for its turn, and begins when it
+	// returns. Optional.
 	OnBeginning func(id string, run mark.Run, taken bool)
 	// OnEnding is called when the supervisor stops driving a run: its end, a pause, and the loss of its
 	// lease, of which no event tells. The run waits until it returns. Optional.

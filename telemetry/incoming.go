@@ -6,10 +6,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/refrain-dev/refrain/internal/propagate"
 )
 
 // Handler lets runs that requests start belong to the traces of those requests, which their header
@@ -26,7 +27,7 @@ func (o *Observer) Handler(next http.Handler) http.Handler {
 func (o *Observer) Within(ctx context.Context, getenv func(string) string) context.Context {
 	m := make(propagation.MapCarrier)
 	for _, name := range o.cfg.Propagator.Fields() {
-		if value := getenv(strings.ToUpper(name)); value != "" {
+		if value := getenv(propagate.Variable(name)); value != "" {
 			m[name] = value
 		}
 	}

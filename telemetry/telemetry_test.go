@@ -3,6 +3,7 @@
 package telemetry_test
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -344,5 +346,44 @@ func TestNoSecretsInErrors(t *testing.T) {
 	if s := l.named(t, "invoke_agent writer"); strings.Contains(s.Status.Description, "word9") ||
 		strings.Contains(s.Status.Description, "abcdefgh") || !strings.Contains(s.Status.Description, "refused") {
 		t.Errorf("the span says %q", s.Status.Description)
+	}
+}
+
+// clumsy is an observer that panics.
+type clumsy struct {
+	*lab
+	at string
+}
+
+func (c clumsy) Step(ctx context.Context, s *observe.Step) (context.Context, func(error)) {
+	if c.at == s.Agent {
+		panic("the observer's")
+	}
+	return c.lab.Step(ctx, s)
+}
+
+func (c clumsy) ModelCall(ctx context.Context, m *observe.ModelCall) (context.Context, func(error)) {
+	if c.at == m.Model {
+		panic("the observer's")
+	}
+	return c.lab.ModelCall(ctx, m)
+}
+
+// An observer that panics fails the agent around the work that it was told of.
+func TestObserverThatPanics(t *testing.T) {
+	for at, agents := range map[string]string{"writer": "story", "scripted": "writer"} {
+		w := world{text: "name: story\ntype: sequential\nsub_agents:\n  - {name: writer, model: openai/x, instructions: Write}\n"}
+		l := newLab(t, telemetry.Config{})
+		r := must(runner.New(runner.Config{AppName: "app", Agent: w.root(t), SessionService: session.InMemoryService(),
+			AutoCreateSession: true, Durable: true}))
+		var last error
+		for _, err := range r.Run(t.Context(), "ana", "s", genai.NewContentFromText("Go", genai.RoleUser),
+			agent.RunConfig{Observer: clumsy{l, at}}) {
+			last = err
+		}
+		failed, _ := errors.AsType[*agent.StepError](last)
+		if _, ok := errors.AsType[*agent.PanicError](last); !ok || failed == nil || failed.Address.Agent() != agents {
+			t.Errorf("at %s the run ends with %v", at, last)
+		}
 	}
 }

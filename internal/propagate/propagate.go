@@ -38,11 +38,14 @@ func Header(ctx context.Context, h http.Header) {
 	}
 }
 
-// Env adds the fields to an environment, as variables such as TRACEPARENT. Those that it has are of
+// Variable is the name of a field as a variable of an environment, such as TRACEPARENT.
+func Variable(field string) string { return strings.ToUpper(strings.ReplaceAll(field, "-", "_")) }
+
+// Env adds the fields to an environment, see [Variable]. Those that it has are of
 // the process around this one, and give way.
 func Env(ctx context.Context, env []string) []string {
 	for name, value := range Fields(ctx) {
-		env = append(env, strings.ToUpper(name)+"="+value)
+		env = append(env, Variable(name)+"="+value)
 	}
 	return env
 }
