@@ -39,8 +39,9 @@ func TestStartMakesLittle(t *testing.T) {
 		}
 	}
 	t.Logf("%d packages make %d bytes in %d allocations", len(all), bytes, allocs)
-	if bytes > 3<<20 || allocs > 18_000 {
-		t.Errorf("packages make %d bytes in %d allocations when the program starts, want at most 3 MiB in 18,000", bytes, allocs)
+	// 2.9 MB, and 3.9 MB with the race detector.
+	if bytes > 4<<20 || allocs > 18_000 {
+		t.Errorf("packages make %d bytes in %d allocations when the program starts, want at most 4 MiB in 18,000", bytes, allocs)
 	}
 }
 
