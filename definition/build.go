@@ -80,8 +80,8 @@ func (cfg *BuildConfig) client() *http.Client {
 // agents outlive it. The error is about cfg (a limit without a loop that it could apply to, a limit
 // that removes the only bound of a loop, two functions of one name), or an [*InitError] about a
 // model that did not open in time, or [Problems] with their places: models that cannot be opened,
-// agents without a model, steps with a task queue without Elsewhere, Go functions and Go agents that cfg does not have, and environment
-// variables that are not set.
+// agents without a model, steps with a task queue without Elsewhere, Go functions and Go agents that
+// cfg does not have, and environment variables that are not set.
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks)}

@@ -130,9 +130,9 @@ func (i *invocation) WithContext(ctx context.Context) agent.InvocationContext { 
 
 func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
-		Context: ctx, own: i.own, run: i.run, outer: i.outer, agent: i.agent, branch: i.branch, address: i.address, record: i.record,
-		work:      i.work,
-		iteration: i.iteration, attempt: i.attempt, made: i.made, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
+		Context: ctx, own: i.own, run: i.run, outer: i.outer, agent: i.agent, branch: i.branch,
+		address: i.address, record: i.record, work: i.work, iteration: i.iteration, attempt: i.attempt,
+		made: i.made, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
 	}
 	c.ended.Store(i.Ended())
 	c.children.Store(i.counter())

@@ -116,7 +116,8 @@ func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error
 }
 
 // once does the task, when it is known that this must be. It reports whether it has.
-func (t *task) once(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (out outcome, err error, done bool) {
+func (t *task) once(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (out outcome, err error,
+	done bool) {
 	round, lost := 0, false
 	for {
 		if t.Continues() {

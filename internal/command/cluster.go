@@ -107,8 +107,8 @@ type clusterFlags struct {
 func (f *clusterFlags) flags(fl *pflag.FlagSet, c Cluster, usage string) {
 	f.cluster = c
 	fl.StringVar(&f.address, "temporal", "", usage)
-	fl.StringVar(&f.namespace, "namespace", "", "`name` of the namespace in Temporal (env TEMPORAL_NAMESPACE; default "+
-		"default)")
+	fl.StringVar(&f.namespace, "namespace", "", "`name` of the namespace in Temporal (env TEMPORAL_NAMESPACE; without "+
+		"it default)")
 }
 
 // heartbeatFlag adds the flag of commands that start workflows.
