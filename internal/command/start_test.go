@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,21 +29,24 @@ func TestStartMakesLittle(t *testing.T) {
 	if len(all) == 0 {
 		t.Fatalf("no package says what it made: %s", trace.String())
 	}
+	one, sum := 1<<20, 3<<20
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		one, sum = 3<<20, 6<<20 // pools lose things at random, and regexps make theirs again
+	}
 	var bytes, allocs int
 	for _, m := range all {
 		b, _ := strconv.Atoi(m[2])
 		n, _ := strconv.Atoi(m[3])
-		if bytes, allocs = bytes+b, allocs+n; b > 1<<20 {
-			t.Errorf("package %s makes %d bytes when the program starts, want at most 1 MiB", m[1], b)
+		if bytes, allocs = bytes+b, allocs+n; b > one {
+			t.Errorf("package %s makes %d bytes when the program starts, want at most %d", m[1], b, one)
 		}
 		if m[1] == "github.com/refrain-dev/refrain/definition" && b > 200_000 {
 			t.Errorf("package %s makes %d bytes when the program starts: the shapes of fields are for the schema", m[1], b)
 		}
 	}
 	t.Logf("%d packages make %d bytes in %d allocations", len(all), bytes, allocs)
-	// 2.9 MB, and 3.9 MB with the race detector.
-	if bytes > 4<<20 || allocs > 18_000 {
-		t.Errorf("packages make %d bytes in %d allocations when the program starts, want at most 4 MiB in 18,000", bytes, allocs)
+	if bytes > sum || allocs > 18_000 {
+		t.Errorf("packages make %d bytes in %d allocations when the program starts, want at most %d in 18,000", bytes, allocs, sum)
 	}
 }
 
