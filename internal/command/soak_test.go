@@ -35,7 +35,7 @@ func TestSoak(t *testing.T) {
 	adopt(t)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "refrain")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/refrain").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	s := &soaking{attack: newAttack(t, binary, dir, *seed), forks: make(map[string]int), kills: make(map[string]int)}
