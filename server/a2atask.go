@@ -161,7 +161,7 @@ func says(text string, info a2a.TaskInfo) *a2a.Message {
 	return a2a.NewMessageForTask(a2a.MessageRoleAgent, info, a2a.NewTextPart(masked(text)))
 }
 
-// task is a run as a task, with so many of its last messages; nil is all.
+// task is a run as a task. messages is how many of its last messages it has; nil means all.
 func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Task, *toldResult, error) {
 	told, err := a.s.standing(ctx, id)
 	if err != nil {

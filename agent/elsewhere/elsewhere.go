@@ -71,11 +71,11 @@ func Leaves(cause error) bool {
 }
 
 // LostError says that a task was begun and has no result: its worker died, or somebody ended it.
-// Nobody knows how much of it was done.
+// It may have been done, wholly or in part.
 type LostError struct {
 	// Task is the ID of the task.
 	Task string
-	// Reason says what became of it.
+	// Reason says why there is no result.
 	Reason string
 }
 

@@ -83,7 +83,7 @@ func versionOf(module string) string {
 }
 
 // otherVersion says of a program with Temporal that the refrain which has started it is of another
-// version; empty if it is not, or nobody knows.
+// version; empty if the two are the same, or a version is unknown.
 func otherVersion(e *term.Env) string {
 	theirs, ours := e.Getenv(callerVersion), versionOf("github.com/refrain-dev/refrain")
 	if theirs == "" || ours == "" || theirs == ours {

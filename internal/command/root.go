@@ -39,7 +39,8 @@ refrain help definition lists every field of a definition.`,
 		commands []*cobra.Command
 	}{
 		{"Write a definition:", []*cobra.Command{newInit(e), newValidate(e), newCheck(e), newGraph(e), newRehearse(e), newSchema(e)}},
-		{"Run it:", []*cobra.Command{newRun(e, c), newServe(e), newWorker(e, c), newMCP(e), newResume(e, c), newPause(e, c), newCancel(e, c), newFork(e), newAnswer(e, c), newResolve(e, c)}},
+		{"Run it:", []*cobra.Command{newRun(e, c), newServe(e), newWorker(e, c), newMCP(e),
+			newResume(e, c), newPause(e, c), newCancel(e, c), newFork(e), newAnswer(e, c), newResolve(e, c)}},
 		{"Look at runs:", []*cobra.Command{newRuns(e, c), newShow(e), newEvents(e), newWatch(e), newView(e), newVerify(e), newBacktest(e)}},
 		{"Move, remove, check:", []*cobra.Command{newExportRun(e), newImportRun(e), newRm(e), newDoctor(e, c)}},
 	} {

@@ -29,10 +29,10 @@ type flaky struct {
 	refused atomic.Int64 // connections while the server was away
 }
 
-// between returns the DSN of the server behind such a network.
-func (f *flaky) between(t *testing.T) string {
+// between returns the DSN of the server behind a network that passes connections on, each until pass returns.
+func between(t *testing.T, pass func(client net.Conn, wg *sync.WaitGroup)) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "flaky") // a socket's path is short
+	dir, err := os.MkdirTemp("", "network") // a socket's path is short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,17 +48,23 @@ func (f *flaky) between(t *testing.T) string {
 	})
 	wg.Go(func() {
 		for {
-			conn, err := l.Accept()
+			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			wg.Go(func() { f.pass(&wg, conn) })
+			wg.Go(func() { pass(client, &wg) })
 		}
 	})
 	return strings.Replace(cluster.dsn, "host="+cluster.dir, "host="+dir, 1)
 }
 
-func (f *flaky) pass(wg *sync.WaitGroup, client net.Conn) {
+// between returns the DSN of the server behind such a network.
+func (f *flaky) between(t *testing.T) string {
+	t.Helper()
+	return between(t, f.pass)
+}
+
+func (f *flaky) pass(client net.Conn, wg *sync.WaitGroup) {
 	defer client.Close()
 	server, err := net.Dial("unix", filepath.Join(cluster.dir, ".s.PGSQL.5432"))
 	if err != nil {

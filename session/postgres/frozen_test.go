@@ -7,9 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,30 +26,7 @@ type freezer struct {
 // between returns the DSN of the server behind it.
 func (f *freezer) between(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "frozen") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-		os.RemoveAll(dir)
-	})
-	wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { f.pass(client, &wg) })
-		}
-	})
-	return strings.Replace(cluster.dsn, "host="+cluster.dir, "host="+dir, 1)
+	return between(t, f.pass)
 }
 
 func (f *freezer) pass(client net.Conn, wg *sync.WaitGroup) {
