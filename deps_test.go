@@ -77,7 +77,7 @@ session/postgres: session session/internal/sqlstore
 memory: session
 agent: agent/internal/... session session/mark artifact budget memory tool/toolconfirmation observe
 agent/internal/...:
-agent/drive: agent agent/internal/... session session/mark artifact budget memory tool/toolconfirmation observe
+agent/drive: agent agent/internal/... session session/mark artifact budget memory model tool/toolconfirmation observe
 agent/agenttest: agent agent/drive session
 agent/llmagent: agent agent/drive agent/elsewhere budget expr session session/mark model template tool tool/... observe
 agent/elsewhere: agent agent/drive model session session/lease
@@ -88,7 +88,7 @@ agent/workflowagents/loopagent: agent agent/drive budget loop session session/st
 agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session
 runner: agent agent/drive session session/store session/statekey session/lease session/mark artifact memory model tool/toolconfirmation observe
-progress: session session/statekey session/seal session/mark loop
+progress: session session/statekey session/seal session/mark model loop
 runlog: loop progress session session/lease session/mark session/seal session/statekey session/store
 runlog/prompt: agent agent/drive agent/llmagent agent/workflowagents/loopagent definition definition/program model runlog runner session session/lease session/mark session/store supervisor tool
 hook: internal/credential internal/interpreter internal/procgroup
@@ -99,7 +99,7 @@ rehearsal: rehearsal/internal/... agent definition loop model/scripted progress 
 stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
 telemetry: agent internal/credential internal/propagate model observe
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
-metrics: budget loop session session/lease session/mark supervisor
+metrics: budget loop model session session/lease session/mark supervisor
 server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template

@@ -486,9 +486,8 @@ func answered(d *hook.Data, resp *model.LLMResponse, failed error) {
 		d.Error = resp.ErrorCode + ": " + resp.ErrorMessage
 	}
 	d.Model.FinishReason = string(resp.FinishReason)
-	if u := resp.UsageMetadata; u != nil {
-		d.Model.InputTokens, d.Model.OutputTokens = int(u.PromptTokenCount), int(u.CandidatesTokenCount)
-	}
+	in, _, out := model.Tokens(resp.UsageMetadata)
+	d.Model.InputTokens, d.Model.OutputTokens = int(in), int(out)
 }
 
 // turnOf counts the calls of the model in one run of an agent, by what the session

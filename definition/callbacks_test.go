@@ -98,9 +98,10 @@ func opens(t *testing.T, answers ...scripted.Answer) func(context.Context, strin
 // call, before and after, with the score.
 func TestCallbacksTellARun(t *testing.T) {
 	l := new(listener)
-	cfg := l.config()
+	cfg, thought := l.config(), &scripted.Usage{Prompt: 10, Output: 4, Thoughts: 3}
 	cfg.DefaultModel, cfg.Model = "m", opens(t,
-		scripted.Answer{Calls: []scripted.Call{{ID: "c1", Name: "look", Args: map[string]any{"request": "cats"}}}}, scripted.Answer{Text: "cats"})
+		scripted.Answer{Calls: []scripted.Call{{ID: "c1", Name: "look", Args: map[string]any{"request": "cats"}}}, Usage: thought},
+		scripted.Answer{Text: "cats", Usage: thought})
 	h := newHouse(t, strings.Replace(searching, "CALLBACKS", hearing(), 1), cfg)
 	if err := h.run(); err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func TestCallbacksTellARun(t *testing.T) {
 			t.Errorf("%+v", ev)
 		case ev.Type == hook.BeforeTool && (d.Tool.Name != "look" || d.Tool.CallID != "c1" || d.Tool.Args["request"] != "cats"):
 			t.Errorf("%+v", d.Tool)
-		case ev.Type == hook.AfterModel && d.Model.Name != "scripted":
+		case ev.Type == hook.AfterModel && (d.Model.Name != "scripted" || d.Model.InputTokens != 10 || d.Model.OutputTokens != 7):
 			t.Errorf("%+v", d.Model)
 		case ev.Type == hook.AfterRun && d.Stop != "max_iterations":
 			t.Errorf("it stopped because of %q", d.Stop)

@@ -92,8 +92,9 @@ type Model struct {
 	// Turn counts the calls of one run of an agent, from 1.
 	Turn         int    `json:"turn"`
 	FinishReason string `json:"finish_reason,omitempty"`
-	InputTokens  int    `json:"input_tokens,omitempty"`
-	OutputTokens int    `json:"output_tokens,omitempty"`
+	// The tokens are those of a budget: OutputTokens include the model's thoughts.
+	InputTokens  int `json:"input_tokens,omitempty"`
+	OutputTokens int `json:"output_tokens,omitempty"`
 }
 
 // Tool is a call of a tool, with its arguments.

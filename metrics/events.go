@@ -8,6 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -61,12 +62,10 @@ func (c *Collector) spent(ev *session.Event) {
 	if ev.CustomMetadata["cached"] == true { // an earlier answer, again
 		return
 	}
-	u := ev.UsageMetadata
-	in := int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount)
-	out := max(int64(u.CandidatesTokenCount)+int64(u.ThoughtsTokenCount), int64(u.TotalTokenCount)-in)
-	model := c.models.one(ev.ModelVersion)
-	c.tokens.WithLabelValues(model, "input").Add(float64(max(0, in)))
-	c.tokens.WithLabelValues(model, "output").Add(float64(max(0, out)))
+	in, _, out := model.Tokens(ev.UsageMetadata)
+	name := c.models.one(ev.ModelVersion)
+	c.tokens.WithLabelValues(name, "input").Add(float64(in))
+	c.tokens.WithLabelValues(name, "output").Add(float64(out))
 }
 
 // over counts the end of a run. One that nobody drives can be canceled.

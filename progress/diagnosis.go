@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -79,12 +80,13 @@ type history struct {
 func (d *Diagnosis) Add(ev *session.Event) { d.add(&heard{Event: ev}) }
 
 func (d *Diagnosis) add(ev *heard) {
-	if u := ev.UsageMetadata; u != nil && !ev.Partial {
+	if ev.UsageMetadata != nil && !ev.Partial {
 		if h := d.around(ev.Address); h != nil && ev.Iteration > 0 {
 			for len(h.input) <= ev.Iteration {
 				h.input = append(h.input, 0)
 			}
-			h.input[ev.Iteration] += int64(u.PromptTokenCount)
+			in, _, _ := model.Tokens(ev.UsageMetadata)
+			h.input[ev.Iteration] += in
 			if name := ev.Address.Agent(); !slices.Contains(h.models, name) {
 				h.models = append(h.models, name)
 			}

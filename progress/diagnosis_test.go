@@ -264,7 +264,7 @@ func TestDiagnosisSeesContextGrow(t *testing.T) {
 	l := &told{t: t}
 	for i := 1; i <= 4; i++ {
 		ev := &session.Event{Address: session.Address(fmt.Sprintf("refine[%d]/critic", i)), Iteration: i}
-		ev.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(500 * i)}
+		ev.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(400 * i), ToolUsePromptTokenCount: int32(100 * i)}
 		l.evs = append(l.evs, ev)
 	}
 	l.run(&loop.Plan{MaxIterations: 1}, loop.Outcome{})

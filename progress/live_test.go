@@ -120,6 +120,18 @@ func TestLiveShowsWhatWentWrong(t *testing.T) {
 	}
 }
 
+// While a step runs, its answers are counted as its budget counts them.
+func TestLiveCountsAllTokens(t *testing.T) {
+	live, ev := new(progress.Live), &session.Event{Author: "writer", Address: "l[1]/writer", Iteration: 1}
+	ev.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{
+		PromptTokenCount: 10, ToolUsePromptTokenCount: 5, CandidatesTokenCount: 4, ThoughtsTokenCount: 3, TotalTokenCount: 30,
+	}
+	live.Add(ev)
+	if got, want := live.Tree().Root.Usage(), (progress.Usage{Calls: 1, InputTokens: 15, OutputTokens: 15}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // U10: an inner loop is seen in its outer one, and leaving it is not leaving that.
 func TestLiveShowsNestedLoops(t *testing.T) {
 	var log []*session.Event

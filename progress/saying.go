@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -29,11 +30,9 @@ func (l *Live) hear(ev *session.Event) {
 	if ev.Mark != nil {
 		return
 	}
-	if u := ev.UsageMetadata; u != nil {
-		s.live.Add(Usage{
-			Calls: 1, InputTokens: int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
-			OutputTokens: int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount),
-		})
+	if ev.UsageMetadata != nil {
+		in, _, out := model.Tokens(ev.UsageMetadata)
+		s.live.Add(Usage{Calls: 1, InputTokens: in, OutputTokens: out})
 	}
 	s.Doing = ""
 	if ev.Content != nil {

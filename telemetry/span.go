@@ -226,14 +226,12 @@ func (o *Observer) answered(ctx context.Context, w *work, r *model.LLMResponse, 
 	if o.cfg.Content && r.Content != nil {
 		w.span.SetAttributes(attribute.String(keyOutputMessages, messages(r.Content)))
 	}
-	u := r.UsageMetadata
-	if u == nil {
+	if r.UsageMetadata == nil {
 		return
 	}
-	in := int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount)
-	out := max(int64(u.CandidatesTokenCount)+int64(u.ThoughtsTokenCount), int64(u.TotalTokenCount)-in) // as budgets count
-	if u.CachedContentTokenCount > 0 {
-		w.span.SetAttributes(attribute.Int64(keyCachedTokens, int64(u.CachedContentTokenCount)))
+	in, cached, out := model.Tokens(r.UsageMetadata)
+	if cached > 0 {
+		w.span.SetAttributes(attribute.Int64(keyCachedTokens, cached))
 	}
 	for at := w; at != nil; at = at.outer {
 		at.in.Add(in)

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/model"
 )
 
 // AddUsage adds tokens that a tool used for model calls of its own to the call of ctx. They are
@@ -59,7 +61,7 @@ func (s *spent) get() *genai.GenerateContentResponseUsageMetadata {
 }
 
 // SumUsage returns the sum of two counts, either of which may be nil. It changes neither. The
-// details by modality are left out.
+// details by modality are left out, and the total is the sum of both totals as [model.Tokens] counts them.
 func SumUsage(a, b *genai.GenerateContentResponseUsageMetadata) *genai.GenerateContentResponseUsageMetadata {
 	if a == nil && b == nil {
 		return nil
@@ -74,7 +76,8 @@ func SumUsage(a, b *genai.GenerateContentResponseUsageMetadata) *genai.GenerateC
 		sum.PromptTokenCount += u.PromptTokenCount
 		sum.ThoughtsTokenCount += u.ThoughtsTokenCount
 		sum.ToolUsePromptTokenCount += u.ToolUsePromptTokenCount
-		sum.TotalTokenCount += u.TotalTokenCount
+		in, _, out := model.Tokens(u)
+		sum.TotalTokenCount += int32(in + out)
 	}
 	return sum
 }

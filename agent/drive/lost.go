@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -43,13 +44,11 @@ func answers(ev *session.Event) bool {
 // reported is what an event says that a model has used. If its price is not known, it
 // is taken for the dearest one: a run with a limit of cost could not go on otherwise.
 func reported(ev *session.Event, prices budget.Prices) budget.Usage {
-	m := ev.UsageMetadata
-	if m == nil || ev.Partial || ev.Mark != nil {
+	if ev.UsageMetadata == nil || ev.Partial || ev.Mark != nil {
 		return budget.Usage{}
 	}
-	u := budget.Usage{Calls: 1, InputTokens: int64(m.PromptTokenCount) + int64(m.ToolUsePromptTokenCount)}
-	u.OutputTokens = max(int64(m.CandidatesTokenCount)+int64(m.ThoughtsTokenCount),
-		int64(m.TotalTokenCount)-u.InputTokens)
+	u := budget.Usage{Calls: 1}
+	u.InputTokens, _, u.OutputTokens = model.Tokens(ev.UsageMetadata)
 	price, known := prices.Of(ev.ModelVersion)
 	if !known {
 		for _, p := range prices {

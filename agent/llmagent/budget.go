@@ -124,7 +124,7 @@ func (r *run) commit() {
 	c := r.call
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if in, _, out := reported(c.usage); c.counts && c.whole && (in > 0 || out > 0) {
+	if in, _, out := model.Tokens(c.usage); c.counts && c.whole && (in > 0 || out > 0) {
 		r.meter.learn(c.bytes, in, out)
 	} else if c.counts && c.whole {
 		r.meter.learnOutput(perThree(c.heard))
@@ -146,7 +146,7 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 	if !c.spoke && r.ctx.Err() != nil {
 		used.OutputTokens = r.meter.unheard()
 	}
-	if in, cached, out := reported(c.usage); in > 0 || out > 0 {
+	if in, cached, out := model.Tokens(c.usage); in > 0 || out > 0 {
 		if !c.whole {
 			out = max(out, used.OutputTokens)
 		}
@@ -156,16 +156,6 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 		return budget.Usage{Cost: new(0.0)}
 	}
 	return used
-}
-
-// reported is what a provider says that a request has used.
-func reported(u *genai.GenerateContentResponseUsageMetadata) (in, cached, out int64) {
-	if u == nil {
-		return 0, 0, 0
-	}
-	in = int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount)
-	out = int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount)
-	return in, int64(u.CachedContentTokenCount), max(out, int64(u.TotalTokenCount)-in)
 }
 
 // wasRefused reports whether a provider has answered with an error.

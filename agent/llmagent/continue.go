@@ -133,7 +133,7 @@ func (a *Agent) used(ev *session.Event, prices budget.Prices) budget.Usage {
 			calls = int64(n)
 		}
 	}
-	in, cached, out := reported(ev.UsageMetadata)
+	in, cached, out := model.Tokens(ev.UsageMetadata)
 	used := budget.Usage{Calls: calls, InputTokens: in, CachedTokens: cached, OutputTokens: out}
 	if in == 0 && out == 0 && ev.Content != nil {
 		out = perThree(partsBytes(ev.Content.Parts))
