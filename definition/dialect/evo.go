@@ -69,10 +69,15 @@ func (r *evoReader) apart(a value) string {
 	return "no other agent contains it"
 }
 
-// evoKey is the JSON name of a form label, which may be English or Portuguese.
-func evoKey(key string) string {
-	key = strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(key, "✅🛑🎯⭐ :"),
+// evoLabel spells a label of the form as a key: "✅ Can use exit_loop" is can_use_exit_loop.
+func evoLabel(label string) string {
+	return strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(label, "✅🛑🎯⭐ :"),
 		func(r rune) bool { return r == ' ' || r == '-' }), "_"))
+}
+
+// evoKey is the JSON name of a form label, which may be English or Portuguese.
+func evoKey(label string) string {
+	key := evoLabel(label)
 	switch key {
 	case "instructions", "instruções", "instrucoes":
 		return "instruction"

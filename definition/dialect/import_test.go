@@ -199,9 +199,21 @@ func TestDetectByShape(t *testing.T) {
 		`{"data": [{"type": "loop", "name": "a", "config": {"sub_agents": ["1"]}}]}`:                   dialect.Evo,
 		`{"Name": "a", "Type": "LLM Agent", "Instructions": "hi", "Output Key": "b"}`:                  dialect.Evo,
 		`{"type": "loop", "name": "a", "agents": [{"type": "llm", "name": "b", "instructions": "x"}]}`: dialect.Evo,
-		"name: a\ntype: loop\nworkflow: loop\nsteps: [{name: b, type: command, command: [ls]}]\n":      "",
-		"name: a\ntype: loop\nagents: [{name: b, type: command, command: [ls]}]\n":                     "",
-		"name: a\ntype: llm\nprompt: hi\n":                                                             "",
+		// A27: the exits and the time limits that Evo AI documents, and its form in both languages
+		`{"type": "loop", "name": "a", "total_timeout": 900, "sub_agents": [{"type": "llm", "name": "b", "instructions": "x"}]}`:      dialect.Evo,
+		`{"type": "loop", "name": "a", "sub_agents": [{"type": "llm", "name": "b", "can_use_exit_loop": true, "instructions": "x"}]}`: dialect.Evo,
+		`{"type": "Loop Agent", "name": "a", "sub_agents": [{"type": "LLM Agent", "name": "b", "instructions": "x"}]}`:                dialect.Evo,
+		`{"Type": "Loop Agent", "Name": "a", "Max Iterations": 3, "Sub-Agents": [{"Name": "b", "Instructions": "x"}]}`:                dialect.Evo,
+		"Type: Loop Agent\nName: a\nSub-Agents:\n  - {Name: b, Pode usar exit_loop: Habilitado, Instructions: x}\n":                   dialect.Evo,
+		"type: loop\nname: a\nsub_agents:\n  - {type: llm, name: b, ✅ Can use exit_loop: true, instructions: x}\n":                    dialect.Evo,
+		"Type: Loop Agent\nName: a\nMax Iterations: 3\nsub-agents: [{Type: LLM Agent, Name: b, Instructions: x}]\n":                   dialect.Robomotion,
+		// a definition with a mistake stays one: what only it has is not left out
+		"name: a\ntotal_timeout: 30m\nsub_agents: [{name: b, instructions: x}]\n":                                                       "",
+		"name: a\ntype: loop\ntotal_timeout: 30m\nstop_when: iteration > 2\nsub_agents: [{type: llm, name: b, instructions: x}]\n":      "",
+		"name: a\ntype: loop\nsub_agents: [{type: llm, name: b, can_use_exit_loop: true, instructions: x}, {name: c, command: [ls]}]\n": "",
+		"name: a\ntype: loop\nworkflow: loop\nsteps: [{name: b, type: command, command: [ls]}]\n":                                       "",
+		"name: a\ntype: loop\nagents: [{name: b, type: command, command: [ls]}]\n":                                                      "",
+		"name: a\ntype: llm\nprompt: hi\n": "",
 	} {
 		if got := dialect.Detect("file", []byte(text)); got != want {
 			t.Errorf("Detect(%s) = %q, want %q", text, got, want)

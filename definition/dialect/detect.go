@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// Detect says which dialect a text is in; empty if it is in none, or in a
+// definition's own format. The name is that of the file: root_agent.yaml is what
+// ADK calls its own.
+func Detect(name string, data []byte) Dialect {
+	if isSDK(data) {
+		return Robomotion
+	}
+	i := &importer{report: &Report{}}
+	v, ok := i.parse(name, data)
+	if !ok {
+		return ""
+	}
+	switch {
+	case looksADK(v) || filepath.Base(name) == "root_agent.yaml" && v.isMap() && v.get("instructions").isNull() &&
+		v.get("type").isNull():
+		return ADK
+	case looksRobomotion(v):
+		return Robomotion
+	case looksEvo(v):
+		return Evo
+	}
+	return ""
+}
+
+// isSDK reports whether a text is a flow of Robomotion's SDK.
+func isSDK(data []byte) bool {
+	return bytes.Contains(data, []byte("flow.create(")) || bytes.Contains(data, []byte("@robomotion/sdk"))
+}
+
+func looksADK(v value) bool {
+	if !v.get("agent_class").isNull() {
+		return true
+	}
+	for _, sub := range v.get("sub_agents").items() {
+		if !sub.get("config_path").isNull() || !sub.get("code").isNull() {
+			return true
+		}
+	}
+	// Evo AI says instruction too, with a type beside it.
+	return !v.get("instruction").isNull() && v.get("type").isNull() && v.get("id").isNull() && v.get("config").isNull()
+}
+
+// looksRobomotion reports whether a text has nodes of Robomotion. The port of their sub-agents is
+// "sub-agents"; Evo AI's form spells that label otherwise.
+func looksRobomotion(v value) bool {
+	nodes := v.get("nodes").items()
+	if v.isList() {
+		nodes = v.items()
+	}
+	if v.isMap() && len(nodes) == 0 {
+		nodes = []value{v}
+	}
+	return slices.ContainsFunc(nodes, func(n value) bool {
+		if kindOfNode(nodeType(n)) != "" && (strings.Contains(nodeType(n), ".") || !n.get("inputs").isNull() ||
+			!n.get("options").isNull()) {
+			return true
+		}
+		return slices.ContainsFunc(n.pairs(), func(p pair) bool {
+			return p.key == "sub-agents" || p.key == "Custom Sub-Agents Order" || p.key == "optMaxIterations" ||
+				p.key == "Max Iterations" && evoField(n, "sub_agents").isNull()
+		})
+	})
+}
+
+var (
+	// evoRecords are fields of Evo AI's database and documents. They need no type beside them.
+	evoRecords = []string{"task_definition", "workflow_type", "agent_card_url", "card_url", "api_key_id", "client_id", "folder_id"}
+	// evoMarks are other fields that only Evo AI has, as [evoLabel] spells them.
+	evoMarks = []string{
+		"can_use_exit_loop", "pode_usar_exit_loop", "enable_exit_loop", "agents_exit_loop", "total_timeout", "total_loop_timeout",
+		"sub_agent_timeout",
+	}
+)
+
+// looksEvo reports whether a text has agents of Evo AI.
+func looksEvo(v value) bool {
+	agents := v.items()
+	if data := v.get("data"); v.isMap() && (data.isMap() || data.isList()) && v.get("type").isNull() {
+		return looksEvo(data)
+	}
+	if list := v.get("agents"); list.isList() {
+		agents = list.items()
+	}
+	if v.isMap() && len(agents) == 0 {
+		agents = []value{v}
+	}
+	return slices.ContainsFunc(agents, func(a value) bool {
+		return evoAgent(a) && !onlyOurs(a) || v.get("agents").isList() && evoTypes[strings.ToLower(a.get("type").text())] ||
+			slices.ContainsFunc(evoRecords, func(key string) bool { return !a.get(key).isNull() })
+	})
+}
+
+// evoAgent reports whether an agent, or one in its sub_agents, is written as Evo AI writes it. The
+// agent needs a type: a definition without one, and with a field of Evo AI, has a mistake.
+func evoAgent(a value) bool {
+	config := a.get("config")
+	if config.get("sub_agents").isList() || slices.ContainsFunc(a.get("sub_agents").items(), value.isText) {
+		return true
+	}
+	kind := definition.TypeOf(strings.ToLower(a.get("type").text()))
+	switch {
+	case !evoTypes[evoType(a)]:
+		return false
+	case config.isMap(), kind == "", kind == definition.TypeLLM && !a.get("instruction").isNull():
+		return true
+	}
+	return slices.ContainsFunc(a.pairs(), func(p pair) bool { return slices.Contains(evoMarks, evoLabel(p.key)) }) ||
+		slices.ContainsFunc(evoField(a, "sub_agents").items(), evoAgent)
+}
+
+// onlyOurs reports whether an agent, or one in its sub_agents, has a field that a definition has and
+// Evo AI has not.
+func onlyOurs(a value) bool {
+	return slices.ContainsFunc(a.pairs(), func(p pair) bool {
+		key := evoKey(p.key)
+		_, told := evoGone[key]
+		return !told && !slices.Contains(evoKnown, key) && !slices.Contains(evoSilent, key) &&
+			slices.ContainsFunc(definition.Fields(), func(f definition.Field) bool { return f.Name == p.key })
+	}) || slices.ContainsFunc(evoField(a, "sub_agents").items(), onlyOurs)
+}
