@@ -33,9 +33,10 @@ type Live struct {
 	heavy recent           // the events in log with long texts
 	texts recent           // of the steps
 
-	steps map[session.Address]*Step
-	asked map[string]*Step // by question
-	view  *session.View    // the state, for scores that are provisional
+	steps   map[session.Address]*Step
+	unbegun map[session.Address]int // attempts in the log whose step did not run
+	asked   map[string]*Step        // by question
+	view    *session.View           // the state, for scores that are provisional
 }
 
 // Tree returns the tree of the events added so far. It belongs to l and changes with the next
@@ -49,6 +50,7 @@ func (l *Live) Add(ev *session.Event) {
 		return
 	}
 	now := l.clock(ev)
+	l.begins(ev)
 	if ev.Partial {
 		l.hear(ev)
 		l.tree.Now = now
@@ -78,13 +80,28 @@ func (l *Live) Add(ev *session.Event) {
 // not, and only its time is taken. l keeps no event then. When one comes that supersedes others, begin
 // again with a new Live.
 func (l *Live) AddOnce(ev *session.Event, counts bool) {
-	switch {
-	case !l.follows(ev):
-	case counts:
-		l.fold(ev, l.clock(ev))
-	default:
-		l.tree.Now = l.clock(ev)
+	if !l.follows(ev) {
+		return
 	}
+	now := l.clock(ev)
+	l.begins(ev)
+	if counts {
+		l.fold(ev, now)
+	} else {
+		l.tree.Now = now
+	}
+}
+
+// begins counts the attempts that did not begin, also those that a later event supersedes: the number
+// of the next attempt in the log counts them too.
+func (l *Live) begins(ev *session.Event) {
+	if ev.CustomMetadata[mark.MetadataNotRun] != true {
+		return
+	}
+	if l.unbegun == nil {
+		l.unbegun = make(map[session.Address]int)
+	}
+	l.unbegun[ev.Address]++
 }
 
 func (l *Live) follows(ev *session.Event) bool {
@@ -275,7 +292,7 @@ func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
 		}
 	}
 	s.Steps, s.Loop = nil, nil
-	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt), StatusRunning, now, now
+	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt-l.unbegun[s.Address]), StatusRunning, now, now
 	s.Text, s.said, s.Doing, s.Asks, s.open, s.Exit, s.Cached, s.Again = "", "", "", "", nil, nil, false, false
 }
 

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
@@ -181,4 +183,49 @@ func logIn(t *testing.T, s *stood) []*session.Event {
 		}
 	}
 	return log
+}
+
+// A step that a pause has kept from beginning, as it was cut off in the delay before it, is no second
+// attempt when the run goes on. M9
+func TestAStepThatAPauseKeptFromBeginningCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		says := func(name string) agent.Agent { return timed(name, 0, func(int, *session.Event) error { return nil }) }
+		root := must(loopagent.New(loopagent.Config{
+			AgentConfig:   agent.Config{Name: "book", SubAgents: []agent.Agent{says("write"), says("tell")}},
+			MaxIterations: 1, Steps: map[string]loopagent.StepPolicy{"tell": {DelayBefore: time.Minute}},
+		}))
+		s := &stood{t: t}
+		var err error
+		s.sup, err = supervisor.New(supervisor.Config{
+			Service: session.InMemoryService(), AppName: "a", UserID: "u", Owner: "ana",
+			Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
+				return &supervisor.Program{Agent: root}, nil
+			},
+			OnEvent: func(_ string, ev *session.Event) { s.live.Add(ev) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.sup.Close(context.Background())
+		run, err := s.sup.Start(t.Context(), supervisor.Request{SessionID: "s", Message: genai.NewContentFromText("go", genai.RoleUser)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := s.sup.Pause(t.Context(), "s", ""); err != nil {
+			t.Fatal(err)
+		}
+		if end := s.wait(run); !errors.Is(end.Err, agent.ErrPaused) {
+			t.Fatal(end.Err)
+		}
+		if run, err = s.sup.Resume(t.Context(), "s", supervisor.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if end := s.wait(run); end.Err != nil {
+			t.Fatal(end.Err)
+		}
+		if tell := s.live.Tree().Root.Loop.Iterations[0].Steps[1]; tell.Status != progress.StatusCompleted || tell.Attempt != 1 {
+			t.Errorf("tell is %s in attempt %d", tell.Status, tell.Attempt)
+		}
+	})
 }

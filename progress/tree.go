@@ -47,7 +47,7 @@ type Step struct {
 	Name string `json:"name"`
 	// Address is empty as long as the step is pending.
 	Address session.Address `json:"address,omitempty"`
-	// Attempt counts the tries, from 1.
+	// Attempt counts the tries, from 1. One that a pause kept from beginning is none.
 	Attempt int    `json:"attempt,omitempty"`
 	Status  Status `json:"status"`
 	// Began and Ended are on the run's clock, in nanoseconds. While the step is running, Ended is
