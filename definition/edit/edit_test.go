@@ -216,6 +216,22 @@ func TestEditError(t *testing.T) {
 	}
 }
 
+// A text that YAML would read as a number, a date or a truth is written in quotes, in a map too.
+func TestSetQuotesWhatIsNoTextWithoutThem(t *testing.T) {
+	const file = "name: refine\nsub_agents:\n  - {name: judge, set: {height: \"3.0\"}}\n"
+	for _, text := range []string{"25", "2.5", "1e3", "0x1F", ".inf", "+7", "2001-01-01", "true", "Null", "no", "2 cats", "3.0.1", "v2"} {
+		for path, value := range map[string]any{"description": text, "sub_agents[0].set": edit.YAML(`{height: "` + text + `"}`)} {
+			out, err := edit.Set([]byte(file), path, value)
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+			if plain := strings.Contains(text, " ") || strings.Count(text, ".") == 2 || text == "v2"; plain == strings.Contains(string(out), `"`+text+`"`) {
+				t.Errorf("%s at %s is written so:\n%s", text, path, out)
+			}
+		}
+	}
+}
+
 func TestFieldPath(t *testing.T) {
 	for _, tt := range []struct {
 		elems []any

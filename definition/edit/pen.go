@@ -179,8 +179,10 @@ func inked(s string) bool {
 	})
 }
 
-// switches are words that other readers of YAML take for true and false.
-var switches = map[string]bool{"y": true, "yes": true, "n": true, "no": true, "on": true, "off": true}
+// reserved are words that readers of YAML take for true, false and null.
+var reserved = map[string]bool{
+	"y": true, "yes": true, "n": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true,
+}
 
 // bare reports whether a text can stand without quotes. Where people may doubt it,
 // it cannot.
@@ -191,11 +193,13 @@ func bare(s string, flow bool) bool {
 	case strings.Contains(s, ": ") || strings.HasSuffix(s, ":") || strings.ContainsAny(s, "#{}[]") ||
 		strings.HasPrefix(s, "..."):
 		return false
-	case flow && strings.ContainsAny(s, ",:"), switches[strings.ToLower(s)]:
+	case flow && strings.ContainsAny(s, ",:"), reserved[strings.ToLower(s)]:
 		return false
+	case strings.IndexByte("0123456789.+", s[0]) < 0:
+		return true
 	}
-	n := yaml.Node{Kind: yaml.ScalarNode, Value: s}
-	return n.ShortTag() == "!!str"
+	var n yaml.Node
+	return yaml.Unmarshal([]byte(s), &n) == nil && n.Content[0].ShortTag() == "!!str"
 }
 
 // quotedText writes a text in double quotes, as YAML and JSON read it.
