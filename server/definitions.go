@@ -358,6 +358,8 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 			err = e.Set(c.Path, c.Value)
 		case "remove":
 			err = e.Remove(c.Path)
+		case "clear":
+			err = e.Clear(c.Path)
 		case "insert":
 			err = e.Insert(c.Path, c.Index, c.Value)
 		case "move":
@@ -377,7 +379,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 			ren, err = e.RenameKey(c.Path, c.Name)
 			named = true
 		default:
-			return bad("there is no op %q: use set, remove, insert, move, duplicate, fix, append, rename_agent or rename_key", c.Op)
+			return bad("there is no op %q: use set, remove, clear, insert, move, duplicate, fix, append, rename_agent or rename_key", c.Op)
 		}
 		if err != nil {
 			return fault(http.StatusUnprocessableEntity, "cannot_edit", "The text cannot be changed so", "%v", err)

@@ -98,6 +98,7 @@ func TestEdit(t *testing.T) {
 	var got struct{ Text string }
 	s.ok("POST", "/api/v1/definitions:edit", map[string]any{"text": text, "changes": []map[string]any{
 		{"op": "set", "path": "max_iterations", "value": 7},
+		{"op": "clear", "path": "description"},
 		{"op": "move", "path": "sub_agents", "from": 1, "to": 0},
 		{"op": "rename_agent", "path": "say", "name": "tell"},
 	}}, &got)

@@ -39,6 +39,19 @@ func (t *tab) reads(name string, want ...string) {
 	t.Fatalf("%s lacks one of %q:\n%s", name, want, text)
 }
 
+// lacks waits until a file of the folder does not have a text.
+func (t *tab) lacks(name, unwanted string) {
+	t.Helper()
+	var text []byte
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+		text, _ = os.ReadFile(filepath.Join(t.site.dir, name))
+		if len(text) > 0 && !strings.Contains(string(text), unwanted) {
+			return
+		}
+	}
+	t.Fatalf("%s has %q:\n%s", name, unwanted, text)
+}
+
 // shows waits until the form has, or has not, a field with a label.
 func (t *tab) shows(label string, is bool) {
 	t.Helper()

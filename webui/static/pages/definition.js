@@ -1,4 +1,4 @@
-import { html, useEffect, useRef, useState, useCallback, announce } from '../ui.js'
+import { html, useEffect, useLayoutEffect, useRef, useState, useCallback, announce } from '../ui.js'
 import { route, go } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
@@ -53,7 +53,14 @@ export function Definition({ name }) {
     )
   }, [name])
 
-  const dirty = disk && text !== disk.text
+  // typed is what fields of the form hold that the text does not have yet, by the path of the field: the change,
+  // and why the text does not take it. Of what is typed while a change is on its way, the last counts.
+  const typed = useRef(new Map())
+  const [waiting, setWaiting] = useState(typed.current)
+  const show = () => setWaiting(new Map(typed.current))
+  const refused = at => waiting.get(at)?.problem && t('not.written', { name: at.split('.').pop(), why: waiting.get(at).problem })
+
+  const dirty = disk && (text !== disk.text || waiting.size > 0)
   useEffect(() => {
     if (!disk) return
     // What is typed survives a reload, and a server that is gone.
@@ -64,7 +71,7 @@ export function Definition({ name }) {
       try {
         const o = await api.outline(text, name)
         if (turn !== latest.current) return
-        setOutline(o)
+        setOutline({ ...o, text })
         if (o.valid) setGood({ ...o, at: new Date() })
       } catch (e) {
         if (turn === latest.current) setProblem(e.message)
@@ -77,12 +84,28 @@ export function Definition({ name }) {
   const now = useRef('')
   now.current = text
   const pending = useRef(Promise.resolve())
-  const edit = useCallback(edits => {
+  const last = useRef({})
+  const edit = useCallback(changes => {
+    const make = async (changes, from = now.current) => {
+      const r = await api.edit(from, changes)
+      now.current = r.text
+      setText(r.text)
+    }
     const turn = pending.current.then(async () => {
+      for (const [at, what] of typed.current) {
+        // Each letter goes into the text as it was before the first one: half a word may want quotes, the whole none.
+        const from = last.current.at === at && last.current.to === now.current ? last.current.from : now.current
+        const why = await make([what.change], from).then(() => '', e => e.message)
+        if (!why) last.current = { at, from, to: now.current }
+        if (typed.current.get(at) !== what) continue
+        if (why && !what.left) what.problem = why
+        else typed.current.delete(at)
+        if (why && what.left) setProblem(why)
+        show()
+      }
+      if (!changes.length) return true
       try {
-        const r = await api.edit(now.current, edits)
-        now.current = r.text
-        setText(r.text)
+        await make(changes)
         setProblem('')
         return true
       } catch (e) {
@@ -93,6 +116,23 @@ export function Definition({ name }) {
     pending.current = turn
     return turn
   }, [])
+  const typing = {
+    // read says that the form shows all that was typed.
+    read: outline?.text === text && waiting.size === 0,
+    refused,
+    type(at, change) {
+      typed.current.set(at, { change })
+      show()
+      edit([])
+    },
+    // forget gives up what the text does not take, as its field is gone.
+    forget(at) {
+      const what = typed.current.get(at)
+      if (!what) return
+      what.left = true
+      if (what.problem && typed.current.delete(at)) show()
+    },
+  }
 
   // A finding brings its change along: it is shown before it is made.
   useEffect(() => {
@@ -111,7 +151,9 @@ export function Definition({ name }) {
   const save = async (seen = disk.etag) => {
     setBusy(true)
     try {
-      await pending.current
+      await edit([])
+      const left = [...typed.current].find(([, what]) => what.problem)
+      if (left) throw new Error(t('not.written', { name: left[0].split('.').pop(), why: left[1].problem }))
       const written = now.current
       try {
         setDisk({ text: written, etag: await api.save(name, written, seen) })
@@ -144,17 +186,19 @@ export function Definition({ name }) {
   const take = file => {
     setAsking(null)
     setProblem('')
+    typed.current.clear()
+    show()
     setDisk(file)
     setText(file.text)
     if (file.etag) return
     localStorage.removeItem(draftKey(name))
     go('/definitions')
   }
-  useEffect(() => {
+  useLayoutEffect(() => {
     const on = e => {
       if ((e.ctrlKey || e.metaKey) && e.key === 's') {
         e.preventDefault()
-        if (dirty) save()
+        if (dirty && !busy) save()
       }
     }
     addEventListener('keydown', on)
@@ -174,7 +218,7 @@ export function Definition({ name }) {
         <button class="btn primary" disabled=${errors.length > 0 || !outline} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : t('run.it')}</button></div></div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem} <button class="btn quiet s" onClick=${() => setProblem('')}>${t('close')}</button></p>`}
     <div class="grid edit">
-      <div class="stack">${shown && html`<${Form} name=${name} outline=${shown} frozen=${!outline?.agents?.length} problems=${problems} edit=${edit} goto=${(l, c) => yaml.current?.goto(l, c)} />`}</div>
+      <div class="stack">${shown && html`<${Form} name=${name} outline=${shown} frozen=${!outline?.agents?.length} problems=${problems} edit=${edit} typing=${typing} goto=${(l, c) => yaml.current?.goto(l, c)} />`}</div>
       <div class="stack">
         <section class="panel clip" aria-labelledby="h-yaml"><header><h2 id="h-yaml" class="mono">${name}.yaml</h2>
             <span class=${'push st small ' + (errors.length ? 'bad' : 'good')}><${Icon} name=${errors.length ? 'bang' : 'ok'} />${errors.length ? t('n.errors', { n: errors.length }) : t('valid')}</span>

@@ -43,13 +43,14 @@ const labelOf = name => (labelled.has(name) ? t('label.' + name) : name.replaceA
 
 const path = (at, field) => (at ? `${at}.${field}` : field)
 
-// Form is the definition as fields. Each change becomes an edit of the text.
-export function Form({ name, outline, problems, edit, goto, frozen }) {
+// Form is the definition as fields. Each change becomes an edit of the text. typing is what fields hold that the
+// text does not have yet.
+export function Form({ name, outline, problems, edit, typing, goto, frozen }) {
   const [all, setAll] = useState(known)
-  const [open, setOpen] = useState(new Set())
+  const added = useRef()
   useEffect(() => void fields().then(setAll), [])
   const root = outline.agents[0]
-  const props = { all: all || [], problems, edit, goto, open, setOpen, file: name }
+  const props = { all: all || [], problems, edit, typing, goto, added, file: name }
   const shown = [...first, ...(usual[root.type] || []).filter(f => !first.includes(f))].filter(f => (root.type !== 'loop' || first.includes(f)) && has(all, root, f))
   return html`<fieldset class="formset" disabled=${frozen}>
     ${frozen && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('form.frozen')}</p>`}
@@ -77,16 +78,35 @@ function More({ agent, all, skip, ...rest }) {
 // asText is how a value stands in a field of the form.
 const asText = v => (v === undefined ? '' : typeof v === 'string' ? v : typeof v === 'number' || typeof v === 'boolean' ? String(v) : JSON.stringify(v))
 
-// Control is what one value is written in: a box to tick, a choice, a line or a text. What was
-// typed is written when one leaves it.
-function Control({ spec, id, value, bad, described, write, example }) {
-  const [text, setText] = useState(asText(value))
-  useEffect(() => setText(asText(value)), [asText(value)])
-  const leave = v => v !== asText(value) && write(v)
+// Control is what one value is written in: a box to tick, a choice, a line or a text. What is typed counts at once.
+// It stands as it was typed until the field is left, and the form has read the text with it.
+function Control({ spec, id, at, value, bad, described, change, example, typing }) {
+  const [typed, setTyped] = useState(null)
+  const [inside, setInside] = useState(false)
+  useEffect(() => {
+    if (typing.read && !inside) setTyped(null)
+  }, [typing.read, inside])
+  useEffect(() => () => typing.forget(at), [at])
+  const text = typed ?? asText(value)
+  const write = v => typing.type(at, v === '' ? { op: 'clear', path: at } : change(v))
   if (spec.bool) return html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => write(e.target.checked ? 'true' : value === undefined ? 'false' : '')} /></span>`
-  if (spec.choices) return html`<select id=${id} aria-describedby=${described} onChange=${e => leave(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${spec.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !spec.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
-  if (spec.long) return html`<textarea id=${id} placeholder=${example} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)}></textarea>`
-  return html`<input id=${id} class=${spec.text ? '' : 'mono'} placeholder=${example} list=${spec.name === 'color' ? 'colors' : null} value=${text} aria-invalid=${bad} aria-describedby=${described} onInput=${e => setText(e.target.value)} onBlur=${e => leave(e.target.value)} onKeyDown=${e => e.key === 'Enter' && leave(e.target.value)} />`
+  if (spec.choices) return html`<select id=${id} aria-describedby=${described} onChange=${e => write(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${spec.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !spec.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
+  const typist = {
+    id, value: text, placeholder: example, 'aria-invalid': bad, 'aria-describedby': described,
+    onFocus: () => setInside(true), onBlur: () => setInside(false),
+    onInput: e => {
+      setTyped(e.target.value)
+      write(e.target.value)
+    },
+  }
+  if (spec.long) return html`<textarea ...${typist} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))}></textarea>`
+  return html`<input ...${typist} class=${spec.text ? '' : 'mono'} list=${spec.name === 'color' ? 'colors' : null} />`
+}
+
+// Unwritten says why what was typed into a field cannot be written into the text yet.
+const Unwritten = ({ id, at, typing }) => {
+  const why = typing.refused(at)
+  return why && html`<p id=${id} class="small st bad"><${Icon} name="bang" />${why}</p>`
 }
 
 // set is the edit that writes what was typed: texts are quoted where they need it, all else is YAML.
@@ -94,7 +114,7 @@ const set = (spec, at, v) => ({ op: 'set', path: at, ...(spec.text ? { value: v 
 
 // Field is one field with what it is for and what is wrong with it. One that can be a map has its
 // parts below.
-function Field({ agent, name, all, problems, edit, goto }) {
+function Field({ agent, name, all, problems, typing, goto }) {
   const f = all.find(f => f.name === name)
   if (!f) return null
   const value = agent.fields[name]
@@ -103,31 +123,30 @@ function Field({ agent, name, all, problems, edit, goto }) {
   const within = f.parts && !f.keyed
   const mine = problems.filter(p => p.path && (p.path === at || (within && p.path.startsWith(at + '.'))))
   const bad = mine.some(p => p.severity === 'error')
-  const described = [`${id}-doc`, mine.length && `${id}-bad`].filter(Boolean).join(' ')
-  const write = v => (v !== '' ? edit([set(f, at, v)]) : value !== undefined && edit([{ op: 'remove', path: at }]))
+  const refused = typing.refused(at)
+  const described = [`${id}-doc`, (refused || mine.length) && `${id}-bad`].filter(Boolean).join(' ')
   const isMap = value !== null && typeof value === 'object' && !Array.isArray(value)
-  return html`<label for=${id}>${labelOf(name)}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} value=${value} bad=${bad} described=${described} write=${write} /><span id=${id + '-doc'} class="doc">${labelOf(name) !== name.replaceAll('_', ' ') && html`<code>${name}</code> `}${f.doc}</span>
-    ${mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}
-    ${within && (isMap || value === undefined || (f.short && typeof value !== 'object')) && html`<${Parts} f=${f} agent=${agent} at=${at} id=${id} value=${isMap || value === undefined ? value : { [f.short]: value }} open=${isMap} edit=${edit} />`}</div>`
+  return html`<label for=${id}>${labelOf(name)}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} at=${at} value=${value} bad=${bad || !!refused} described=${described} change=${v => set(f, at, v)} typing=${typing} /><span id=${id + '-doc'} class="doc">${labelOf(name) !== name.replaceAll('_', ' ') && html`<code>${name}</code> `}${f.doc}</span>
+    <${Unwritten} id=${id + '-bad'} at=${at} typing=${typing} />${!refused && mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}
+    ${within && (isMap || value === undefined || (f.short && typeof value !== 'object')) && html`<${Parts} f=${f} agent=${agent} at=${at} id=${id} value=${isMap || value === undefined ? value : { [f.short]: value }} open=${isMap} typing=${typing} />`}</div>`
 }
 
 // Parts are the names in a map, each with a control of its own. A plain value becomes a map where
 // it has to.
-function Parts({ f, agent, at, id, value, open, edit }) {
-  const write = (p, v) => {
-    if (v !== '') return edit([{ op: 'fix', path: agent.name, name: `${f.name}.${p.name}`, value: p.text && !/^[A-Za-z_]\w*$/.test(v) ? JSON.stringify(v) : v }])
-    if (value?.[p.name] !== undefined) edit([{ op: 'remove', path: Object.keys(value).length === 1 ? at : `${at}.${p.name}` }])
-  }
+function Parts({ f, agent, at, id, value, open, typing }) {
+  const change = (p, v) => ({ op: 'fix', path: agent.name, name: `${f.name}.${p.name}`, value: p.text && !/^[A-Za-z_]\w*$/.test(v) ? JSON.stringify(v) : v })
   const named = labelOf(f.name)
   return html`<details class="more" open=${open}><summary>${t('parts.of', { name: named })}</summary><div class="fields" role="group" aria-label=${named}>${f.parts.map(p => html`<label key=${p.name} for=${`${id}-${p.name}`}>${p.name.replaceAll('_', ' ')}${p.needed ? ' *' : ''}</label>
-    <div class="ctl" key=${p.name + '-ctl'}><${Control} spec=${p} id=${`${id}-${p.name}`} value=${value?.[p.name]} described=${`${id}-${p.name}-doc`} write=${v => write(p, v)} /><span id=${`${id}-${p.name}-doc`} class="doc">${p.doc}</span></div>`)}</div></details>`
+    <div class="ctl" key=${p.name + '-ctl'}><${Control} spec=${p} id=${`${id}-${p.name}`} at=${`${at}.${p.name}`} value=${value?.[p.name]} bad=${!!typing.refused(`${at}.${p.name}`)} described=${`${id}-${p.name}-doc`} change=${v => change(p, v)} typing=${typing} /><${Unwritten} at=${`${at}.${p.name}`} typing=${typing} /><span id=${`${id}-${p.name}-doc`} class="doc">${p.doc}</span></div>`)}</div></details>`
 }
 
 function Steps({ agent, ...props }) {
-  const { edit, open, setOpen } = props
+  const { edit, added } = props
   const [adding, setAdding] = useState(false)
   const [dragged, setDragged] = useState(-1)
   const list = useRef()
+  const keys = useRef([])
+  keys.current = keysOf(keys.current, agent.steps.map(called))
   const at = path(agent.path, 'sub_agents')
   const move = async (from, to) => {
     if (to < 0 || to >= agent.steps.length || from === to) return
@@ -137,9 +156,22 @@ function Steps({ agent, ...props }) {
       requestAnimationFrame(() => list.current?.querySelector(`[data-step="${CSS.escape(name)}"] .hand`)?.focus())
     }
   }
-  return html`<ol class="steps" ref=${list}>${agent.steps.map((s, i) => html`<${StepRow} key=${called(s)} s=${s} i=${i} n=${agent.steps.length} move=${move} drag=${[dragged, setDragged]} list=${at} ...${props} />`)}</ol>
+  return html`<ol class="steps" ref=${list}>${agent.steps.map((s, i) => html`<${StepRow} key=${keys.current[i].key} s=${s} i=${i} n=${agent.steps.length} move=${move} drag=${[dragged, setDragged]} list=${at} ...${props} />`)}</ol>
     <footer class="row"><button type="button" class="btn s" onClick=${() => setAdding(true)}><${Icon} name="plus" />${t('add.step')}</button></footer>
-    ${adding && html`<${Add} at=${at} n=${agent.steps.length} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => setOpen(new Set([...open, name]))} inLoop=${agent.type === 'loop'} file=${props.file} />`}`
+    ${adding && html`<${Add} at=${at} n=${agent.steps.length} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => (added.current = name)} inLoop=${agent.type === 'loop'} file=${props.file} />`}`
+}
+
+// keysOf gives each step of a list a key that it keeps while it is moved, and while its name is written.
+let lastKey = 0
+function keysOf(before, names) {
+  const keys = [], free = new Set(before)
+  const give = (i, b) => {
+    if (b && !keys[i] && free.delete(b)) keys[i] = b.key
+  }
+  names.forEach((name, i) => before[i]?.name === name && give(i, before[i]))
+  names.forEach((name, i) => give(i, [...free].find(b => b.name === name)))
+  names.forEach((_, i) => give(i, before[i]))
+  return names.map((name, i) => ({ name, key: keys[i] || ++lastKey }))
 }
 
 // called is the name of a step: of one in a file of its own, it is the file's.
@@ -149,19 +181,20 @@ const called = s => s.name || definitionIn(s.ref || '')
 const definitionIn = file => file.replace(/(^|\/)(loop|root_agent)\.ya?ml$/, '').replace(/\.ya?ml$/, '').replace(/^\.\//, '')
 
 function StepRow({ s, i, n, move, drag, list, ...props }) {
-  const { edit, open, setOpen, problems } = props
+  const { edit, added, problems } = props
   const [dragged, setDragged] = drag
   const name = called(s)
-  const isOpen = open.has(name)
-  const toggle = () => {
-    const next = new Set(open)
-    isOpen ? next.delete(name) : next.add(name)
-    setOpen(next)
-  }
+  const row = useRef()
+  const [isOpen, setOpen] = useState(() => added.current === name)
+  useEffect(() => {
+    if (added.current !== name) return
+    added.current = undefined
+    row.current.querySelector('.stepbody .ctl:nth-of-type(2) :is(input, textarea, select), .stepbody a')?.focus()
+  }, [])
   const mine = problems.filter(p => p.severity === 'error' && p.path && (p.path === s.path || p.path.startsWith(s.path + '.')))
   const usualHere = (usual[s.type] || []).filter(f => has(props.all, s, f))
   const last = s.final
-  return html`<li class=${'step' + (mine.length ? ' bad' : '') + (dragged === i ? ' dragged' : '')} data-step=${name}
+  return html`<li class=${'step' + (mine.length ? ' bad' : '') + (dragged === i ? ' dragged' : '')} data-step=${name} ref=${row}
       onDragOver=${e => dragged >= 0 && e.preventDefault()} onDrop=${e => { e.preventDefault(); e.stopPropagation(); if (dragged >= 0) move(dragged, i); setDragged(-1) }}>
     <div class="bar1"><button type="button" class="hand" draggable="true" aria-label=${t('move.step', { name, n: i + 1 })}
         onDragStart=${e => { setDragged(i); e.dataTransfer.effectAllowed = 'move'; e.dataTransfer.setData('text/plain', name) }} onDragEnd=${() => setDragged(-1)}
@@ -169,7 +202,7 @@ function StepRow({ s, i, n, move, drag, list, ...props }) {
       ${last ? html`<span class="star"><${Icon} name="star" /></span>` : html`<span class="no">${i + 1}</span>`}${s.fields.color && html`<i class="dot" style=${{ background: s.fields.color }}></i>`}<b>${s.fields.display_name || name}</b><span class="k">${t('kind.' + (s.ref ? 'ref' : s.type))}</span>
       ${mine.length > 0 && html`<span class="st bad small"><${Icon} name="bang" />${t('n.errors', { n: mine.length })}</span>`}
       <span class="push row">${s.fields.can_exit_loop === true || s.fields.exit_when ? html`<span class="tag"><${Icon} name="exit" />${t('may.stop')}</span>` : ''}${s.fields.output_key && html`<span class="mono mute hide-s">→ ${s.fields.output_key}</span>`}
-        <button type="button" class="btn quiet s icon" aria-expanded=${isOpen} aria-label=${t(isOpen ? 'fold' : 'unfold', { name })} onClick=${toggle}><${Icon} name=${isOpen ? 'down' : 'right'} /></button></span></div>
+        <button type="button" class="btn quiet s icon" aria-expanded=${isOpen} aria-label=${t(isOpen ? 'fold' : 'unfold', { name })} onClick=${() => setOpen(!isOpen)}><${Icon} name=${isOpen ? 'down' : 'right'} /></button></span></div>
     ${isOpen && html`<div class="stepbody">${s.ref ? html`<p><a href=${'/definitions/' + encodeURIComponent(definitionIn(s.ref))}>${t('ref.open', { file: s.ref })}</a></p>` : html`<div class="fields">${['name', ...usualHere].map(f => html`<${Field} key=${f} agent=${s} name=${f} ...${props} />`)}</div>
       <${More} agent=${s} ...${props} skip=${['name', ...usualHere]} />`}
       <p class="row acts"><button type="button" class="btn s" disabled=${i === 0} onClick=${() => move(i, i - 1)}><${Icon} name="up" />${t('up')}</button><button type="button" class="btn s" disabled=${i === n - 1} onClick=${() => move(i, i + 1)}><${Icon} name="below" />${t('down')}</button>

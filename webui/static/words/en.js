@@ -268,6 +268,7 @@ export default {
   discard: 'Discard…',
   'discard.title': 'Discard the draft?',
   'discard.what': 'The text goes back to what is on the disk now. A draft that has no file is gone.',
+  'not.written': '{name} is not in the text yet: {why}',
   'nothing.to.save': 'Nothing has changed',
   'fix.first': ['Run: fix {n} error first', 'Run: fix {n} errors first'],
   'run.it': 'Run',

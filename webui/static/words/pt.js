@@ -268,6 +268,7 @@ export default {
   discard: 'Descartar…',
   'discard.title': 'Descartar o rascunho?',
   'discard.what': 'O texto volta ao que está no disco agora. Um rascunho sem arquivo deixa de existir.',
+  'not.written': '{name} ainda não está no texto: {why}',
   'nothing.to.save': 'Nada mudou',
   'fix.first': ['Executar: corrija antes {n} erro', 'Executar: corrija antes {n} erros'],
   'run.it': 'Executar',

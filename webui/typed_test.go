@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// types writes into the field with an id as a person does, and stays in it.
+func (t *tab) types(id, value string) {
+	t.Helper()
+	t.until("the field "+id, `!!document.getElementById(`+quote(id)+`)`)
+	t.js(`(() => { const f = document.getElementById(` + quote(id) + `); f.focus(); f.setSelectionRange(f.value.length, f.value.length); return true })()`)
+	t.do(chromedp.KeyEvent(value))
+}
+
+// erases deletes the last characters of the field that has the focus.
+func (t *tab) erases(n int) {
+	t.Helper()
+	t.do(chromedp.KeyEvent(strings.Repeat(kb.Backspace, n)))
+}
+
+// stays waits until the field with an id has a value, and the focus.
+func (t *tab) stays(id, value string) {
+	t.Helper()
+	t.until("the focus in "+id, `document.activeElement.id === `+quote(id)+` && document.activeElement.value === `+quote(value))
+}
+
+func (t *tab) ctrlS() {
+	t.Helper()
+	t.do(chromedp.KeyEvent("s", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+}
+
+const notSaved = `![...document.querySelectorAll('.head .st')].some(s => s.innerText.trim() === 'saved')`
+
+// U4, U12: what is typed into a field counts at once. The head does not call it saved, and Ctrl+S within the
+// field saves it; the field keeps the focus and what is written in it.
+func TestTypedCountsAtOnce(t *testing.T) {
+	s := serve(t, map[string]string{"story.yaml": `name: story
+max_iterations: 2
+score: {key: height}
+sub_agents:
+  - {name: teller, text: "once upon a time", output_key: draft}
+  - {name: judge, set: {height: "3.0"}}
+`})
+	p := open(t, s)
+	p.visit("/definitions/story")
+	p.until("the editor", `!!document.querySelector('.yaml')?.shadowRoot?.querySelector('.cm-content')`)
+	p.saved()
+
+	p.types("f-root-goal", "A story that a child likes")
+	p.until("it is not called saved", notSaved)
+	p.ctrlS()
+	p.saved()
+	p.reads("story.yaml", "goal: A story that a child likes")
+	p.stays("f-root-goal", "A story that a child likes")
+
+	// What is taken back at once is gone too.
+	p.types("f-root-description", "x")
+	p.erases(1)
+	p.ctrlS()
+	p.saved()
+	p.lacks("story.yaml", "description")
+	p.types("f-root-description", "Tells")
+	p.ctrlS()
+	p.saved()
+	p.reads("story.yaml", "description: Tells")
+
+	// A part of a field counts as well.
+	p.types("f-root-score-target", "25")
+	p.ctrlS()
+	p.saved()
+	p.reads("story.yaml", "target: 25")
+	p.erases(2)
+	p.ctrlS()
+	p.saved()
+	p.lacks("story.yaml", "target")
+
+	// A step keeps its place and the focus while its name is written.
+	p.press("Open teller")
+	p.types("f-sub_agents_0_-name", "_two")
+	p.stays("f-sub_agents_0_-name", "teller_two")
+	p.ctrlS()
+	p.saved()
+	p.reads("story.yaml", "name: teller_two")
+	p.stays("f-sub_agents_0_-name", "teller_two")
+
+	// A value that cannot be written yet is not saved, is not lost, and says why.
+	p.press("Open judge")
+	p.types("f-sub_agents_1_-set", "{")
+	p.until("why it is not written", `document.getElementById('f-sub_agents_1_-set-bad')?.innerText.includes('not in the text yet')`)
+	p.until("it is not called saved", notSaved)
+	p.ctrlS()
+	p.sees("set is not in the text yet")
+	p.until("it is not called saved", notSaved)
+	p.erases(1)
+	p.until("it is as it was", `!document.getElementById('f-sub_agents_1_-set-bad')`)
+	p.saved()
+}
