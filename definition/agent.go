@@ -408,15 +408,16 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	return is
 }
 
-// meant reports whether a mistyped field would tell the type; it is reported as
-// an unknown field, and one problem is enough.
+// meant reports whether a mistyped field, or another word for one, would tell the type; it is
+// reported as an unknown field, and one problem is enough.
 func (r *reader) meant(a *Agent, ps []pair) bool {
-	for _, p := range ps {
-		if f := fieldNamed(p.key); f.Name == "" && fieldNamed(expr.Nearest(p.key, r.names(a))).Types != nil {
-			return true
+	return slices.ContainsFunc(ps, func(p pair) bool {
+		if fieldNamed(p.key).Name != "" {
+			return false
 		}
-	}
-	return false
+		_, tells := otherWord(a, p)
+		return tells || fieldNamed(expr.Nearest(p.key, r.names(a))).Types != nil
+	})
 }
 
 // defaults sets what the file leaves out.

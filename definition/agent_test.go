@@ -31,9 +31,9 @@ func TestConfigStandsForTheFieldsInIt(t *testing.T) {
 		`{"name": "a", "text": "x", "output_key": "k", "config": {"output_key": "l"}}`:    `"output_key" is given twice, in config and in line 1 [LOOP007]`,
 		`{"name": "a", "text": "x", "config": {"output_kye": "l"}}`:                       `x.yaml:1:39: error: unknown field "output_kye" [LOOP003]`,
 		`{"name": "a", "text": "x", "config": 3}`:                                         `config must be a map, got 3`,
-		`{"type": "task", "task_definition": "x", "config": {"output_key": "k"}}`:         `a task is a command, expression, http or template agent`,
+		`{"type": "task", "task_definition": "x", "config": {"output_key": "k"}}`:         `leave the type out: instructions asks a model`,
 		`{"type": "workflow", "workflow_type": "sequential", "sub_agents": ["a1", "a2"]}`: `write it as the type: loop, sequential or parallel`,
-		`{"type": "a2a", "agent_card_url": "https://x", "config": {"output_key": "k"}}`:   `write it as the endpoint`,
+		`{"type": "a2a", "agent_card_url": "https://x", "config": {"output_key": "k"}}`:   `did you mean "endpoint"?`,
 	} {
 		if got := problems(t, text); !strings.Contains(got, want) {
 			t.Errorf("%s: got\n%s\nwant %s", text, got, want)

@@ -190,6 +190,9 @@ func (c *checker) keyHint(rd *read, key string) string {
 		return fmt.Sprintf("%s is a parameter: what the model gives arrives on standard input, as JSON such as {%q: …}",
 			key, key)
 	}
+	if whole, field, dotted := strings.Cut(key, "."); dotted && rd.field == "score.key" && c.keys[whole] != "" {
+		return fmt.Sprintf("a field of a key is written score: {key: %s, field: %s}", whole, field)
+	}
 	if key == LoopOutput {
 		return "loop_output marks the finalizer; give the loop an output_key and read that"
 	}

@@ -210,10 +210,10 @@ func numberAbove(low float64) value[float64] {
 
 // listing says what a list must not be.
 type listing struct {
-	empty  string // the hint for an empty list; "" if it may be empty
-	line   string // the hint for a text where a list must be
-	unique bool   // no element comes twice
-	whole  bool   // the list counts only if all of its elements can be read
+	empty  string                   // the hint for an empty list; "" if it may be empty
+	line   func(text string) string // the hint for a text where a list must be
+	unique bool                     // no element comes twice
+	whole  bool                     // the list counts only if all of its elements can be read
 }
 
 // each is a list. Where its elements are is kept, also that of one that cannot be read.
@@ -228,8 +228,8 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 	}, func(p place, n *source.Node) ([]T, bool) {
 		items, ok := p.items(n, p.field)
 		switch {
-		case !ok && source.PlainText(n) && l.line != "":
-			p.problems[len(p.problems)-1].Hint = l.line
+		case !ok && source.PlainText(n) && l.line != nil:
+			p.problems[len(p.problems)-1].Hint = l.line(n.Value)
 		case ok && len(items) == 0 && l.empty != "":
 			p.report(p.src.Of(n), CodeValue, "%s is an empty list", p.field).Hint = l.empty
 			return nil, false
@@ -344,7 +344,7 @@ func (of parts[S]) unknown(p place, e pair) {
 	names := of.names()
 	otherwise := cmp.Or(of.has, "there are "+strings.Join(names, ", "))
 	p.report(p.src.Of(e.at), CodeField, "unknown field %q of %s", e.key, cmp.Or(of.what, p.field)).
-		Hint = cmp.Or(foreign[p.field+"."+e.key], didYouMean(e.key, names, "%q", otherwise))
+		Hint = cmp.Or(adviceOn[p.field+"."+e.key], didYouMean(e.key, names, "%q", otherwise))
 }
 
 func (of parts[S]) names() []string { return rowNames(of.rows) }

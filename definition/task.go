@@ -137,7 +137,7 @@ var templateRows = []row[Agent]{
 }
 
 var commandRows = []row[Command]{
-	field("command", "program and arguments; no shell reads them", each(aWords, listing{line: "give the program and each of its arguments as [gzip, -c, file]; no shell reads them"}), func(c *Command) *[]string { return &c.Args }).must(),
+	field("command", "program and arguments; no shell reads them", each(aWords, listing{line: asList}), func(c *Command) *[]string { return &c.Args }).must(),
 	field("stdin", "input of the command", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("env", "additional environment variables", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "true removes the environment except PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),

@@ -120,6 +120,11 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 		r.commandTool(a, field, n, ps)
 		return
 	}
+	if i := slices.IndexFunc(ps, func(p pair) bool { return otherTypes[p.key] == string(TypeCommand) }); i >= 0 {
+		r.report(r.src.Of(ps[i].at), CodeTool, "there is no tool %q", ps[i].key).Hint = "write it as {name: …, " +
+			"description: …, " + commandLine(ps[i].value.Value) + "}"
+		return
+	}
 	if len(ps) != 1 {
 		r.report(r.src.Of(n), CodeTool, "%s must be one tool, got %d fields", field, len(ps)).Hint = toolsHint
 		return

@@ -27,7 +27,7 @@ func (r *reader) names(a *Agent) []string {
 
 func (r *reader) unknown(a *Agent, p pair) {
 	problem := r.report(r.src.Of(p.at), CodeField, "unknown field %q", p.key)
-	if hint := foreign[p.key]; hint != "" && a.Type != TypeHTTP {
+	if hint, _ := otherWord(a, p); hint != "" {
 		problem.Hint = hint
 		return
 	}
@@ -44,8 +44,7 @@ func (r *reader) unknown(a *Agent, p pair) {
 		others = append(others, f.Name)
 	}
 	if near := fieldNamed(expr.Nearest(p.key, others)); near.Name != "" && a.Type != "" {
-		problem.Hint = fmt.Sprintf("%q is a field of %s agents; this is %s agent", near.Name, join(near.Types, "and"),
-			article(a.Type))
+		problem.Hint = fieldOf(near, a)
 	}
 }
 
@@ -156,43 +155,4 @@ func last(p pair) int {
 		return 1
 	}
 	return 0
-}
-
-// foreign are fields of other products, and what to write here.
-var foreign = map[string]string{
-	"agent_card_url":  "write it as the endpoint",
-	"agents":          `did you mean "sub_agents"?`,
-	"card_url":        "write it as the endpoint",
-	"iterations":      `did you mean "max_iterations"?`,
-	"prompt":          `did you mean "instructions"?`,
-	"steps":           `did you mean "sub_agents"?`,
-	"system_prompt":   `did you mean "instructions"?`,
-	"task_definition": "what a program does is a command, expression, http or template agent; what a model does, the instructions of an llm agent",
-	"workflow":        "write it as the type: loop, sequential or parallel",
-	"workflow_type":   "write it as the type: loop, sequential or parallel",
-
-	"score.higher_is_better": "higher is better unless lower_is_better is true",
-}
-
-// typeHint is what may be meant by a type that there is not.
-func typeHint(typed string) string {
-	switch typed {
-	case "task":
-		return "a task is a command, expression, http or template agent, or an llm agent that a model does it for"
-	case "workflow":
-		return "the types of workflow agents are loop, sequential and parallel"
-	}
-	if meant := otherTypes[typed]; meant != "" {
-		return "did you mean \"" + meant + "\"?"
-	}
-	return didYouMean(typed, types, "%q", "the types are "+strings.Join(types, ", "))
-}
-
-// otherTypes are what other products and languages call the types.
-var otherTypes = map[string]string{
-	"seq": "sequential", "chain": "sequential", "pipeline": "sequential", "concurrent": "parallel", "fanout": "parallel",
-	"shell": "command", "bash": "command", "exec": "command", "script": "command", "program": "command", "cli": "command",
-	"agent": "llm", "model": "llm", "prompt": "llm", "chat": "llm", "llm_agent": "llm", "LlmAgent": "llm", "LoopAgent": "loop",
-	"request": "http", "webhook": "http", "api": "http", "cel": "expression", "set": "expression", "text": "template",
-	"approval": "human", "person": "human", "ask": "human", "remote": "a2a", "function": "func", "go": "func",
 }

@@ -44,13 +44,16 @@ func looksADK(v value) bool {
 	if !v.get("agent_class").isNull() {
 		return true
 	}
+	inline := false
 	for _, sub := range v.get("sub_agents").items() {
 		if !sub.get("config_path").isNull() || !sub.get("code").isNull() {
 			return true
 		}
+		inline = inline || !sub.get("name").isNull()
 	}
-	// Evo AI says instruction too, with a type beside it.
-	return !v.get("instruction").isNull() && v.get("type").isNull() && v.get("id").isNull() && v.get("config").isNull()
+	// Evo AI says instruction too, with a type beside it. A definition says instructions, and has its
+	// agents inline, which ADK has not.
+	return !inline && !v.get("instruction").isNull() && v.get("type").isNull() && v.get("id").isNull() && v.get("config").isNull()
 }
 
 // looksRobomotion reports whether a text has nodes of Robomotion. The port of their sub-agents is
