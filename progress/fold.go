@@ -70,6 +70,8 @@ func (f *Fold) add(ev *heard) []string {
 		return f.finish(ev)
 	case mark.KindIterationFinished:
 		return f.iteration(ev)
+	case mark.KindRolledBack:
+		return f.rolledBack(ev.Event)
 	case mark.KindLoopStopped:
 		return f.stopped(ev.Event)
 	case mark.KindRunStarted:
@@ -184,10 +186,26 @@ func (f *Fold) iteration(ev *heard) []string {
 	if it.Unscored != "" {
 		lines = append(lines, before+"No score: "+oneLine(it.Unscored))
 	}
+	if it.Rejected != "" {
+		lines = append(lines, before+"Not accepted: "+oneLine(it.Rejected))
+	}
 	if it.Warning != "" {
 		lines = append(lines, before+"Warning: "+oneLine(it.Warning))
 	}
 	return lines
+}
+
+// rolledBack says that an iteration was undone, and what the state is again.
+func (f *Fold) rolledBack(ev *session.Event) []string {
+	var back mark.RolledBack
+	if err := ev.Mark.Decode(&back); err != nil {
+		return []string{err.Error()}
+	}
+	to := "the state is as before the first iteration"
+	if back.To > 0 {
+		to = fmt.Sprintf("the state is that of iteration %d", back.To)
+	}
+	return []string{indent(ev) + prefix(ev) + fmt.Sprintf("Undone: iteration %d; %s", back.Iteration, to)}
 }
 
 func (f *Fold) stopped(ev *session.Event) []string {

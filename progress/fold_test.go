@@ -172,6 +172,35 @@ func TestLinesOfAttempts(t *testing.T) {
 	}
 }
 
+// LOOP 18, 19: whoever follows a run is told that an iteration was not accepted, and why, and what was undone.
+func TestLinesOfRejectedIterations(t *testing.T) {
+	writer := says("writer", func(n int, ev *session.Event) error {
+		ev.Actions.StateDelta = map[string]any{"s": []any{5, 7, 4}[n-1]}
+		return nil
+	})
+	root := must(loopagent.New(loopagent.Config{
+		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer}}, MaxIterations: 3,
+		Score: &loop.Score{Key: "s"}, QualityGate: new(6.0), OnRegression: loop.RollbackOnWorse,
+	}))
+	var lines []string
+	if _, err := follow(t.Context(), root, func(l string) { l, _, _ = strings.Cut(l, "  "); lines = append(lines, l) }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"Iteration 1: Score 5 → Improvement: N/A",
+		"Not accepted: score 5 does not pass the quality gate of 6",
+		"Undone: iteration 1; the state is as before the first iteration",
+		"Iteration 2: Score 7 → Improvement: N/A",
+		"Iteration 3: Score 4 → Improvement: -3 (-42.9%)",
+		"Not accepted: score 4 does not pass the quality gate of 6",
+		"Undone: iteration 3; the state is that of iteration 2",
+		"Stopped: max_iterations after 3 iterations: limit of 3 iterations",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
 // says returns an agent that does f the n-th time it runs.
 func says(name string, f func(n int, ev *session.Event) error) agent.Agent {
 	n := 0

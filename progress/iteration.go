@@ -84,9 +84,11 @@ func (l *Loop) stop(rec *loop.StopRecord, now time.Duration) {
 		case it.Status != StatusRunning:
 		case rec.Reason.Failed():
 			it.close(StatusFailed, now)
-		case rec.Reason == loop.ReasonCanceled:
+		case it.Failed():
+			it.close(StatusFailed, now)
+		case rec.Reason == loop.ReasonCanceled || rec.Reason.Limit():
 			it.close(StatusCanceled, now)
-		default:
+		default: // a step has asked to leave, or a condition holds
 			it.close(StatusCompleted, now)
 		}
 	}

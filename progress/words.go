@@ -63,7 +63,7 @@ func (f *Fold) wordsOf(loop session.Address) *words {
 
 // end closes an iteration.
 func (w *words) end(it loop.IterationRecord) {
-	if it.Complete {
+	if it.Complete && w.cur != nil { // silence does not take back what was said
 		w.last = w.cur
 	}
 	if it.Best {

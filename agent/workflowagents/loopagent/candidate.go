@@ -29,6 +29,9 @@ type candidate struct {
 	value  any
 }
 
+// made reports whether the iteration made anything.
+func (c *candidate) made() bool { return c.words != nil || c.value != nil }
+
 // spoken is what is known of a step.
 type spoken struct {
 	words  *session.Event // the last; nil if there are none
@@ -55,7 +58,7 @@ func (c *candidates) end(it *loop.IterationRecord, value any) {
 	now := c.open()
 	now.value = value
 	c.cur = now
-	if it.Complete && (now.words != nil || value != nil) { // silence does not take back what was said
+	if it.Complete && now.made() { // silence does not take back what was said
 		c.last = now
 	}
 	if it.Best {
@@ -136,11 +139,12 @@ func (r *run) value() any {
 	return r.state(r.loop.Pass)[r.cfg.Result]
 }
 
-// result is what the loop hands back, as an event that says it; nil if there is
-// nothing.
-func (r *run) result(from loop.Result) *session.Event {
+// result returns what the loop hands back, as an event that says it, and where that
+// comes from: an iteration that made nothing hands back what an earlier one made. The
+// event is nil if there is nothing.
+func (r *run) result(from loop.Result) (*session.Event, loop.Result) {
 	if from.Source == loop.FromFinalizer && r.final != nil {
-		return r.final
+		return r.final, from
 	}
 	now := r.made.open()
 	if r.tally.Ended.Number == 0 {
@@ -151,17 +155,19 @@ func (r *run) result(from loop.Result) *session.Event {
 	if i := slices.IndexFunc(all, func(c candidate) bool { return c.number == from.Iteration }); i >= 0 {
 		chosen = all[i]
 	}
-	for _, c := range []candidate{r.made.last, now} { // the iteration made nothing
-		if chosen.words == nil && chosen.value == nil {
-			chosen = c
-		}
+	switch last := r.made.last; {
+	case chosen.made():
+	case last.made():
+		chosen, from = last, loop.Result{Source: loop.FromLast, Iteration: last.number}
+	case now.made():
+		chosen, from = now, loop.Result{Source: loop.FromPartial, Iteration: now.number}
 	}
 	if text := textOf(chosen.value); text != "" {
 		ev := &session.Event{}
 		ev.Content = genai.NewContentFromText(text, genai.RoleModel)
-		return ev
+		return ev, from
 	}
-	return chosen.words
+	return chosen.words, from
 }
 
 // textOf is a value of the state in words.

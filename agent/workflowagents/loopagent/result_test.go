@@ -18,6 +18,8 @@ import (
 // C8, LOOP 16: where the result comes from, on every path.
 func TestResultPrecedence(t *testing.T) {
 	final := func(c *loopagent.Config) { c.Finalizer = "final" }
+	silent := exits("done")
+	silent.Content = nil
 	for _, tt := range []struct {
 		name string
 		more func(*loopagent.Config)
@@ -33,6 +35,8 @@ func TestResultPrecedence(t *testing.T) {
 		}, drafts(t, "w", "score", 9, 3), fails(t, "final", errBroken), loop.Result{Source: loop.FromBest, Iteration: 1}, "draft 1"},
 		{"last, since the finalizer fails", final, turns(t, "w", words("a"), words("b")), fails(t, "final", errBroken), loop.Result{Source: loop.FromLast, Iteration: 2}, "b"},
 		{"the one that was left", nil, turns(t, "w", words("a"), exits("x")), says(t, "v", "b"), loop.Result{Source: loop.FromPartial, Iteration: 2}, "exit x"},
+		{"left in silence: the words of the one before", nil, turns(t, "w", nil, silent), says(t, "v", "b"), loop.Result{Source: loop.FromLast, Iteration: 1}, "b"},
+		{"silence in the last: the words of the one before", nil, turns(t, "w", words("a")), turns(t, "v"), loop.Result{Source: loop.FromLast, Iteration: 1}, "a"},
 		{"partial", nil, turns(t, "w", exits("at once")), says(t, "v", "b"), loop.Result{Source: loop.FromPartial, Iteration: 1}, "exit at once"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

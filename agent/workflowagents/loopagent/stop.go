@@ -32,6 +32,9 @@ func (r *run) fail(err error) {
 // stop says what the loop came to, and ends with the error if it is one.
 func (r *run) stop(rec *loop.StopRecord) {
 	r.stopped = true
+	if r.sums {
+		_, rec.Result = r.result(rec.Result)
+	}
 	r.observedStop(rec)
 	var panicked error
 	if r.cfg.OnStop != nil { // a panic of it takes nothing from the record and the result
@@ -97,7 +100,7 @@ func (r *run) noneSucceeded() error {
 // key, and the words of the result if they were not the last that were said. A
 // canceled loop leaves its mark and says no more.
 func (r *run) conclude(rec *loop.StopRecord) bool {
-	result := r.result(rec.Result)
+	result, _ := r.result(rec.Result)
 	if r.canceled() != nil {
 		result = nil
 	}

@@ -130,6 +130,9 @@ func iterationTitle(it *progress.Iteration) string {
 func iterationNotes(l *progress.Loop, it *progress.Iteration) string {
 	var notes []string
 	if it.Record == nil {
+		if it.Status == progress.StatusCompleted {
+			return "cut short"
+		}
 		return ""
 	}
 	switch rec := it.Record; {
