@@ -283,6 +283,19 @@ var looks = []struct {
 	{"light", "light", 1440, 1000}, {"dark", "dark", 1440, 1000}, {"phone", "light", 390, 844},
 }
 
+// brokenWords are words of letters that stand on two lines. What one could type may be broken.
+const brokenWords = `(() => {
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT, n => n.parentElement.closest('script, style, code, pre, .mono, .sr, svg, select') ? 2 : 1)
+	const broken = []
+	for (let n; (n = walk.nextNode()); ) for (const m of n.data.matchAll(/\p{L}{2,20}/gu)) {
+		const r = document.createRange()
+		r.setStart(n, m.index)
+		r.setEnd(n, m.index + m[0].length)
+		if (new Set([...r.getClientRects()].map(b => Math.round(b.top))).size > 1) broken.push(m[0])
+	}
+	return broken
+})()`
+
 // accessible runs axe over the page, in light, in dark and on a phone.
 func (t *tab) accessible(name string) {
 	t.Helper()
@@ -311,6 +324,9 @@ func (t *tab) accessible(name string) {
 		}
 		if wide != "" {
 			t.Errorf("%s, %s: the page scrolls sideways: %s", name, look.name, wide)
+		}
+		if broken, err := eval[[]string](t, brokenWords); err != nil || len(broken) > 0 {
+			t.Errorf("%s, %s: words are broken: %q %v", name, look.name, broken, err)
 		}
 		t.picture(name + "-" + look.name)
 	}

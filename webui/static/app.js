@@ -1,4 +1,4 @@
-import { html, render, signal, useEffect, useState, useKeys, singleKeys, setSingleKeys } from './ui.js'
+import { html, render, signal, useEffect, useLayoutEffect, useRef, useState, useKeys, singleKeys, setSingleKeys } from './ui.js'
 import { route, decoded } from './route.js'
 import { t, lang, setLang } from './words.js'
 import { api, setToken } from './api.js'
@@ -106,6 +106,12 @@ function Locked() {
 function App() {
   const { path, query } = route.value
   useKeys({ '?': () => (keysOpen.value = true) })
+  // Another page has the focus once it is drawn; one that is loaded leaves it to the browser.
+  const before = useRef(path)
+  useLayoutEffect(() => {
+    if (before.current !== path) document.getElementById('main')?.focus({ preventScroll: true })
+    before.current = path
+  }, [path])
   const parts = path.split('/').filter(Boolean).map(decoded)
   let page = 'runs', shown
   if (locked.value) shown = html`<${Locked} />`

@@ -26,10 +26,7 @@ export function go(to, { replace } = {}) {
   history[replace ? 'replaceState' : 'pushState'](null, '', next)
   const before = route.value.path
   batch(() => (route.value = read()))
-  if (before !== route.value.path) {
-    scrollTo(0, 0)
-    document.getElementById('main')?.focus({ preventScroll: true })
-  }
+  if (before !== route.value.path) scrollTo(0, 0)
 }
 
 // setQuery changes the filters in the address, without a step in the history.

@@ -1,4 +1,4 @@
-import { html, useEffect, useMemo, useState, useKeys, announce } from '../ui.js'
+import { html, useEffect, useMemo, useRef, useState, useKeys, announce } from '../ui.js'
 import { route, go, setHash } from '../route.js'
 import { t, lang } from '../words.js'
 import { api, follow } from '../api.js'
@@ -10,7 +10,7 @@ import { Status } from '../parts/status.js'
 import { Ledger } from '../parts/ledger.js'
 import { Chart, ChartTable } from '../parts/chart.js'
 import { Tree } from '../parts/tree.js'
-import { Inspector, Copy } from '../parts/inspector.js'
+import { Inspector, Copy, tabs } from '../parts/inspector.js'
 import { Question } from '../parts/question.js'
 import { Dialog } from '../parts/dialog.js'
 import { Findings } from '../parts/findings.js'
@@ -56,8 +56,7 @@ function title(head) {
 function Sentence({ head }) {
   const s = head.sentence
   if (!s) return null
-  const kind = head.status === 'completed' ? ' good' : head.status === 'limit' ? ' warn' : head.status === 'failed' ? ' bad' : ''
-  return html`<section class=${'panel lead' + kind} aria-label=${t('how.it.stands')}>
+  return html`<section class="panel lead" aria-label=${t('how.it.stands')}>
     <p class="say"><b>${s.lead}</b> ${s.rest}${s.basis && html`<span class="basis">${s.basis}</span>`}</p>
     <${Figures} head=${head} />
   </section>`
@@ -75,12 +74,16 @@ function Figures({ head }) {
   </dl>`
 }
 
-function Result({ head }) {
+// resultFrom says which step and iteration a result is of.
+export const resultFrom = r => [r.by, r.iteration > 0 && t('from.iteration', { n: r.iteration }), r.best && t('the.best')].filter(Boolean).join(', ')
+
+function Result({ head, onState }) {
   const r = head.result
-  return html`<section class=${'panel result ' + (head.loop?.stop?.kind || 'good')} aria-labelledby="h-result">
-    <header><h2 id="h-result">${t('result')}</h2><span class="mute small">${[r.by, r.iteration > 0 && t('from.iteration', { n: r.iteration }), r.best && t('the.best')].filter(Boolean).join(', ')}</span>
-      <span class="push row"><${Copy} text=${r.text} label=${t('copy')} /></span></header>
-    <div class="pad resulttext" tabindex="0" role="group" aria-label=${t('result')}><p class="prose pre">${r.text}</p></div>
+  return html`<section class=${'panel result ' + (head.loop?.stop?.kind || (head.status === 'failed' ? 'bad' : 'good'))} aria-labelledby="h-result">
+    <header><h2 id="h-result">${t('result')}</h2><span class="mute small">${r && resultFrom(r)}</span>
+      ${r && html`<span class="push row"><${Copy} text=${r.text} label=${t('copy')} /></span>`}</header>
+    ${r ? html`<div class="pad resulttext" tabindex="0" role="group" aria-label=${t('result')}><p class="prose pre">${r.text}</p></div>`
+        : html`<div class="pad"><p class="soft">${t('result.none')} ${onState && html`<button class="linklike" onClick=${onState}>${t('result.state')}</button>`}</p></div>`}
     <footer><${Figures} head=${head} /></footer>
   </section>`
 }
@@ -128,7 +131,7 @@ function Actions({ head, say, ask }) {
     ${over(head) && head.loop?.scored && html`<a class="btn" href=${'/backtest?definition=' + encodeURIComponent(head.name)}>${t('backtest.it')}</a>`}
     ${can.cancel && html`<button class="btn" onClick=${() => ask('cancel')}>${t('cancel')}</button>`}
     <button class="btn" onClick=${save}><${Icon} name="download" />${t('export')}</button>
-    ${can.remove && html`<button class="btn icon" aria-label=${t('remove')} title=${t('remove')} onClick=${() => ask('remove')}><${Icon} name="cross" /></button>`}
+    ${can.remove && html`<button class="btn danger" onClick=${() => ask('remove')}>${t('remove.it')}</button>`}
   </div>`
 }
 
@@ -153,10 +156,20 @@ function Where({ head }) {
 
 const over = head => ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
 
-// find opens what the address names: "4/writer/state" is a tab of a step in iteration 4.
+// parse reads what the address names: "4/writer/state" is a tab of a step in iteration 4.
 function parse(hash) {
   const [n, name, tab] = hash.split('/')
-  return { iteration: Number(n) || 0, name: name || '', tab: tab || 'output' }
+  return { iteration: Number(n) || 0, name: name || '', tab: tabs.includes(tab) ? tab : 'output' }
+}
+
+// way is the steps from one of an iteration's down to that with a name; empty if there is none.
+function way(steps, name) {
+  for (const s of steps || []) {
+    if (s.name === name) return [s]
+    const below = way(s.steps, name)
+    if (below.length) return [s, ...below]
+  }
+  return []
 }
 
 export function Run({ id }) {
@@ -179,21 +192,32 @@ export function Run({ id }) {
     if (main) store.want(main.address)
   }, [main?.address])
 
-  // Open what the address names, once its iteration is known.
+  // Open what the address names, once its iteration is known: at first, and when another one is put
+  // into the open page.
+  const opened = useRef('')
+  const { hash } = route.value
+  const name = hash => {
+    opened.current = hash
+    setHash(hash)
+  }
   useEffect(() => {
-    const want = parse(route.value.hash)
-    if (!main || row || !want.iteration) return
+    const want = parse(hash)
+    if (!main || hash === opened.current || !want.iteration) return
     const it = store.loop(main.address)?.iterations.get(want.iteration)
     if (!it) {
       store.load(main.address, want.iteration)
       return
     }
+    opened.current = hash
     setFollowing(false)
+    setTabIn(want.tab)
     const key = `${main.address}[${want.iteration}]`
-    setOpen(new Set([...open, key]))
-    const s = want.name && (it.steps || []).find(s => s.name === want.name)
+    const steps = way(it.steps, want.name)
+    setOpen(new Set([...open, key, ...steps.slice(0, -1).map(s => s.address)]))
+    const s = steps.at(-1)
     setRow(s ? { key: s.address, kind: 'step', data: s, iteration: it.number } : { key, kind: 'iteration', data: it, number: it.number, loop: main.address })
-  }, [main?.address, version])
+    requestAnimationFrame(() => document.querySelector(`[data-key="${CSS.escape(s?.address || key)}"]`)?.scrollIntoView({ block: 'center' }))
+  }, [main?.address, version, hash])
 
   // The iteration under way is open while it is followed.
   const running = main?.total
@@ -221,11 +245,11 @@ export function Run({ id }) {
   const select = r => {
     setRow(r)
     const n = r.kind === 'iteration' ? r.number : r.iteration
-    if (n) setHash(r.kind === 'iteration' ? `${n}` : `${n}/${r.data.name}/${tab}`)
+    if (n) name(r.kind === 'iteration' ? `${n}` : `${n}/${r.data.name}/${tab}`)
   }
-  const setTab = name => {
-    setTabIn(name)
-    if (row?.kind === 'step' && row.iteration) setHash(`${row.iteration}/${row.data.name}/${name}`)
+  const setTab = to => {
+    setTabIn(to)
+    if (row?.kind === 'step' && row.iteration) name(`${row.iteration}/${row.data.name}/${to}`)
   }
   const selectIteration = n => {
     store.load(main.address, n)
@@ -233,7 +257,7 @@ export function Run({ id }) {
     setFollowing(false)
     setOpen(new Set([...open, key]))
     setRow({ key, kind: 'iteration', data: store.loop(main.address)?.iterations.get(n), number: n, loop: main.address })
-    setHash(`${n}`)
+    name(`${n}`)
   }
   const ended = over(head)
   // fork makes a new run of this one's beginning: from is {iteration} or {seq}.
@@ -254,12 +278,12 @@ export function Run({ id }) {
     ${readOnly.value && html`<p class="banner" role="note">${t('read.only')}</p>`}
     ${link.value === 'off' && html`<p class="banner" role="status" tabindex="0">${t('link.banner')}</p>`}
     ${(head.questions || []).map((q, i) => html`<${Question} key=${q.id} id=${id} question=${q} first=${i === 0} open=${head.can.answer} />`)}
-    ${!(ended && head.result) && html`<${Sentence} head=${head} />`}
+    ${!ended && html`<${Sentence} head=${head} />`}
     ${head.error && html`<section class="panel pad errorbox" aria-label=${t('status.failed')}><p class="st bad"><${Icon} name="cross" />${t('failed.with')}</p><pre class="block">${head.error}</pre></section>`}
     <div class="grid cols">
-      ${ended && head.result && html`<${Result} head=${head} />`}
+      ${ended && html`<${Result} head=${head} onState=${main?.total > 0 && (() => { selectIteration(main.total); setTabIn('state') })} />`}
       ${loop && ended && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
-      ${loop && html`<section class="panel tall" aria-labelledby="h-score"><header><h2 id="h-score">${t('score')}</h2><span class="mute small hide-s">${loop.judged}</span>
+      ${loop && html`<section class="panel tall" aria-labelledby="h-score"><header><h2 id="h-score">${t('score')}</h2><span class="mute small hide-s ell" title=${loop.judged}>${loop.judged}</span>
           <span class="push seg s" role="group" aria-label=${t('axis')}>${['iterations', 'time', 'table'].map(a => html`<button key=${a} aria-pressed=${axis === a} onClick=${() => setAxis(a)}>${t('axis.' + a)}</button>`)}</span></header>
         <div class="pad">${axis === 'table' ? html`<${ChartTable} loop=${loop} onSelect=${selectIteration} />` : html`<${Chart} loop=${loop} axis=${axis} selected=${row?.number} onSelect=${selectIteration} />`}</div>
         ${!ended && html`<${Findings} findings=${(head.findings || []).slice(0, 1)} definition=${head.definition} />`}</section>`}

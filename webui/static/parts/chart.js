@@ -13,6 +13,27 @@ export function ticks(low, high, most = 5) {
   return out
 }
 
+// wide is about how wide a text of a chart is, in pixels.
+const wide = text => 7 * text.length
+
+const targetOf = loop => t('target', { target: number(loop.target) })
+
+// placed gives texts their places, the most important first: each gets the first of its places where
+// it lies on no other text, and is left out if it has none. A place is [x, y, anchor].
+export function placed(texts) {
+  const taken = []
+  return texts.flatMap(one => {
+    for (const [x, y, anchor] of one.at) {
+      const left = x - { start: 0, middle: 0.5, end: 1 }[anchor] * wide(one.text)
+      const box = { left, right: left + wide(one.text), top: y - 11, bottom: y + 3 }
+      if (taken.some(b => box.left < b.right && b.left < box.right && box.top < b.bottom && b.top < box.bottom)) continue
+      taken.push(box)
+      return [{ ...one, x, y, anchor }]
+    }
+    return []
+  })
+}
+
 // place is the box in which a chart is drawn, and where a value lies in it.
 function place(loop, axis, width) {
   const points = loop.points
@@ -29,7 +50,9 @@ function place(loop, axis, width) {
   const room = (high - low) * 0.08
   low -= room
   high += room
-  const left = 38, right = width < 480 ? 12 : 72, top = 26, bottom = 26, height = width < 480 ? 220 : 272
+  const left = Math.max(38, 24 + Math.max(...ticks(low, high).map(v => wide(number(v)))))
+  const right = width < 480 ? 12 : Math.max(72, 20 + (loop.target === undefined ? 0 : wide(targetOf(loop))))
+  const top = 26, bottom = 26, height = width < 480 ? 220 : 272
   const inner = width - left - right
   const time = axis === 'time'
   const first = points.length ? points[0].began_ns : 0
@@ -43,9 +66,8 @@ function place(loop, axis, width) {
   return { left, right, top, bottom, height, width, low, high, x, y, shownTo, time, first, span }
 }
 
-function Barline({ x, top, bottom, kind, label, faint }) {
-  return html`<g><g class=${faint ? 'faint' : ''}><rect class=${kind} x=${x - 4} y=${top} width="1.4" height=${bottom - top} /><rect class=${kind} x=${x - 0.5} y=${top} width="4" height=${bottom - top} /></g>
-    ${label && html`<text class=${kind === 'ghost' ? 'now' : ''} x=${x} y=${top - 6} text-anchor="middle">${label}</text>`}</g>`
+function Barline({ x, top, bottom, kind, faint }) {
+  return html`<g class=${faint ? 'faint' : ''}><rect class=${kind} x=${x - 4} y=${top} width="1.4" height=${bottom - top} /><rect class=${kind} x=${x - 0.5} y=${top} width="4" height=${bottom - top} /></g>`
 }
 
 const described = p => {
@@ -55,6 +77,28 @@ const described = p => {
   else if (p.rejected) words.push(t('rejected'))
   if (p.provisional) words.push(t('provisional'))
   return words.join(', ')
+}
+
+// textsOf are the texts in a chart, the most important first: the scores that matter, then the names
+// of lines, then all other scores.
+function textsOf(loop, p, scored, selected, bars) {
+  const last = scored[scored.length - 1]
+  const rank = at => (at.best || at.provisional ? 0 : at.number === selected || at === last || at === scored[0] ? 2 : 3)
+  const texts = scored.map(at => {
+    const text = at.best ? t('chart.best', { score: number(at.score) }) : at.undone ? t('chart.undone', { score: number(at.score) }) : at.provisional ? t('chart.sofar', { score: number(at.score) }) : number(at.score)
+    const x = p.x(at), y = p.y(at.score)
+    // A text over the last point would stand on the barline, one over the first on the scale.
+    const [dx, anchor] = loop.stop && at.number === loop.stop.iteration ? [3, 'end'] : x - wide(text) / 2 < p.left - 14 ? [-8, 'start'] : [0, 'middle']
+    const places = [[x + dx, y - 14, anchor], [x + dx, y + 24, anchor], [x - 12, y + 4, 'end']]
+    return { rank: rank(at), key: at.number, text, kind: 'halo v ' + (at.best ? 'good' : at.undone ? 'warn' : at.provisional ? 'now' : ''), at: at.undone ? [places[1], places[0]] : at.best ? places : places.slice(0, 2) }
+  })
+  for (const b of bars) if (b.label) texts.push({ rank: 1, key: b.kind, text: b.label, kind: b.kind === 'ghost' ? 'now' : '', at: [[b.x, p.top - 10, 'middle'], [b.x - 8, p.top - 10, 'end']] })
+  if (loop.target !== undefined) {
+    const y = p.y(loop.target)
+    const right = p.width < 480 ? [[p.width - 4, y - 6, 'end'], [p.width - 4, y + 14, 'end']] : [[p.width - p.right + 16, y + 4, 'start']]
+    texts.push({ rank: 1, key: 'target', text: targetOf(loop), kind: 'good halo', at: [...right, [p.left - 12, y - 6, 'start'], [p.left - 12, y + 14, 'start']] })
+  }
+  return texts.sort((a, b) => a.rank - b.rank)
 }
 
 // Chart is the score by iteration. The line follows the lineage: from each iteration to those that
@@ -80,8 +124,6 @@ export function Chart({ loop, axis, selected, onSelect }) {
   const best = scored.find(p => p.best)
   const crowded = scored.length * 14 > width
   const labelled = at => !crowded || at.best || at.provisional || at === scored[0] || at.number === selected || (at.undone && scored.length * 30 < width)
-  // A text over the last point would stand on the barline.
-  const beside = at => loop.stop && at.number === loop.stop.iteration
   const columns = []
   if (p.time) {
     for (const v of ticks(0, p.span / 1e9, Math.max(2, Math.floor(width / 110)))) {
@@ -114,6 +156,10 @@ export function Chart({ loop, axis, selected, onSelect }) {
   const band = !p.time && forecast?.predictable ? forecast.band || [] : []
   const cone = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.high)}`).join('L') + 'L' + [...band].reverse().map(b => `${x(b.iteration)} ${y(b.low)}`).join('L') + 'Z' : ''
   const mid = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.mid)}`).join('L') : ''
+  const bars = []
+  if (!p.time && loop.max_iterations > 0 && loop.max_iterations <= p.shownTo && !atLimit) bars.push({ x: x(loop.max_iterations), kind: 'lim', faint: true, label: t('limit', { n: loop.max_iterations }) })
+  if (likely > 0) bars.push({ x: x(lastNumber + forecast.iterations), kind: 'ghost', faint: true, label: t('likely.stop', { n: lastNumber + forecast.iterations }) })
+  if (loop.stop && scored.length) bars.push({ x: (p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10, kind: loop.stop.kind, label: atLimit && t('limit', { n: loop.max_iterations }) })
   return html`<div ref=${ref} class="chartbox">
     ${!scored.length && html`<p class="mute">${loop.scored ? t('chart.none') : t('chart.unscored')}</p>`}
     ${scored.length > 0 && html`<svg class="chart" viewBox=${`0 0 ${width} ${p.height}`} width=${width} height=${p.height} role="group" aria-label=${t('chart.label', { n: scored.length })}>
@@ -121,14 +167,11 @@ export function Chart({ loop, axis, selected, onSelect }) {
       ${columns}
       ${best && best.noise > 0 && html`<rect class="noise" x=${x(best)} y=${y(best.score + best.noise / 2)} width=${Math.max(0, width - p.right - x(best))} height=${Math.max(0, y(best.score - best.noise / 2) - y(best.score + best.noise / 2))} />`}
       ${plateau && !p.time && html`<path class="plat" d=${`M${x(plateau.from)} ${foot - 8}v5H${x(plateau.to)}v-5`} />`}
-      ${loop.target !== undefined && html`<line class="tgt" x1=${p.left - 14} x2=${width - p.right + 12} y1=${y(loop.target)} y2=${y(loop.target)} /><text class="good halo" x=${width < 480 ? width - 4 : width - p.right + 16} y=${y(loop.target) + (width < 480 ? -6 : 4)} text-anchor=${width < 480 ? 'end' : 'start'}>${t('target', { target: number(loop.target) })}</text>`}
+      ${loop.target !== undefined && html`<line class="tgt" x1=${p.left - 14} x2=${width - p.right + 12} y1=${y(loop.target)} y2=${y(loop.target)} />`}
       ${cone && html`<path class="cone" d=${cone} /><path class="mid" d=${mid} />`}
-      ${!p.time && loop.max_iterations > 0 && loop.max_iterations <= p.shownTo && !atLimit && html`<${Barline} x=${x(loop.max_iterations)} top=${p.top - 4} bottom=${foot} kind="lim" faint label=${t('limit', { n: loop.max_iterations })} />`}
-      ${likely > 0 && html`<${Barline} x=${x(lastNumber + forecast.iterations)} top=${p.top - 4} bottom=${foot} kind="ghost" faint label=${t('likely.stop', { n: lastNumber + forecast.iterations })} />`}
-      ${loop.stop && scored.length > 0 && html`<${Barline} x=${(p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10} top=${p.top - 4} bottom=${foot} kind=${loop.stop.kind} label=${atLimit ? t('limit', { n: loop.max_iterations }) : null} />`}
+      ${bars.map(b => html`<${Barline} key=${b.kind} ...${b} top=${p.top - 4} bottom=${foot} />`)}
       ${lines}
-      ${scored.map(at => labelled(at) && html`<text key=${'t' + at.number} aria-hidden="true" class=${'halo v ' + (at.best ? 'good' : at.undone ? 'warn' : at.provisional ? 'now' : '')} x=${x(at) + (beside(at) ? 8 : 0)} y=${at.undone ? y(at.score) + 24 : y(at.score) - 14} text-anchor=${beside(at) ? 'end' : 'middle'}>
-          ${at.best ? t('chart.best', { score: number(at.score) }) : at.undone ? t('chart.undone', { score: number(at.score) }) : at.provisional ? t('chart.sofar', { score: number(at.score) }) : number(at.score)}</text>`)}
+      ${placed(textsOf(loop, p, scored.filter(labelled), selected, bars)).map(one => html`<text key=${one.key} aria-hidden=${typeof one.key === 'number'} class=${one.kind} x=${one.x} y=${one.y} text-anchor=${one.anchor}>${one.text}</text>`)}
       ${scored.map((at, i) => html`<g key=${at.number} role="button" tabindex=${i === tab ? 0 : -1} aria-label=${described(at)} aria-pressed=${at.number === selected} onFocus=${() => setFocus(i)} onKeyDown=${e => move(e, i)} onClick=${() => onSelect(at.number)}>
         ${at.noise > 0 && !crowded && html`<path class="whisk" d=${`M${x(at) - 3} ${y(at.score + at.noise / 2)}h6m-3 0V${y(at.score - at.noise / 2)}m-3 0h6`} />`}
         <circle class="hit" cx=${x(at)} cy=${y(at.score)} r="12" />

@@ -6,7 +6,7 @@ import { Icon } from './icon.js'
 import { Prompt } from './prompt.js'
 import { WordsDiff, Changes } from './words-diff.js'
 
-const tabs = ['output', 'prompt', 'state', 'events', 'raw']
+export const tabs = ['output', 'prompt', 'state', 'events', 'raw']
 
 // Inspector is what a step said, was told, changed and left in the log.
 export function Inspector({ id, row, tab, setTab, version, onFork, onBack }) {

@@ -83,7 +83,8 @@ export function Tree({ store, loop, finalizer, selected, onSelect, onlyErrors, f
   }, [store.version.value, loop, open, onlyErrors, finalizer])
   const focused = list.findIndex(r => r.key === selected)
 
-  useEffect(() => {
+  // A layout effect ends before its element is gone; the others end a frame later.
+  useLayoutEffect(() => {
     // Once a frame, and the rows are drawn anew only when others have come into sight.
     let frame = 0
     const measure = () => {
@@ -167,6 +168,10 @@ export function Tree({ store, loop, finalizer, selected, onSelect, onlyErrors, f
     e.preventDefault()
     setFollow(false)
   }
+  // A column is as wide as the longest figure in it.
+  const widest = texts => Math.max(44, ...texts.map(s => 8 * s.length)) + 'px'
+  const given = seen.filter(r => r.data)
+  const widths = { '--score': widest(given.map(r => (r.data.score === undefined ? '' : number(r.data.score)))), '--change': widest(given.map(r => (r.data.delta === undefined ? '' : signed(r.data.delta) + ' '))) }
   const longest = Math.max(1, ...seen.filter(r => r.level === 0 && r.data).map(r => r.data.took_ns || 0))
 
   // A row that is as it was is not drawn anew: Preact leaves alone what it is given again.
@@ -199,7 +204,7 @@ export function Tree({ store, loop, finalizer, selected, onSelect, onlyErrors, f
     const row = rowOf(e)
     if (row && expandable(row) && !e.target.closest('.fold')) toggle(row, !open.has(row.key))
   }
-  return html`<div class="tree" role="treegrid" aria-label=${t('tree')} aria-rowcount=${list.length + 1} onKeyDown=${keys}>
+  return html`<div class="tree" role="treegrid" aria-label=${t('tree')} aria-rowcount=${list.length + 1} style=${widths} onKeyDown=${keys}>
     <div class="tr h" role="row" aria-rowindex="1"><span role="columnheader">${t('step')}</span><span role="columnheader" class="num">${t('score')}</span><span role="columnheader" class="num">${t('change')}</span><span role="columnheader" class="num">${t('time')}</span><span role="columnheader" class="num">${t('tokens')}</span></div>
     <div ref=${box} class="treebox" role="presentation" style=${{ height: list.length * rowHeight + 'px', '--longest': longest, '--h': rowHeight + 'px' }} onClick=${click} onDblClick=${twice} onFocusIn=${enter}>
       ${seen.map((row, i) => draw(row, i < last - first ? first + i : focused))}

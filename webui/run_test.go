@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// wordy is a loop with a long expression for a score, figures of many digits, and no text result.
+const wordy = `name: wordy
+max_iterations: 8
+state: {n: 0}
+score: {expr: "state.n > 30 ? double(state.n) * 15000.0 : 120000.0 - 90000.0 / (double(state.n) * double(state.n))", target: 121000.0}
+sub_agents:
+  - {name: count, set: {n: state.n + 1}}
+`
+
+// Whoever opens a run has the focus on it, whatever fragment is put into the open page is opened, and
+// the page is left from the middle of it, for the change that a finding proposes, without a fault.
+func TestARunIsOpenedAndLeft(t *testing.T) {
+	s := serve(t, map[string]string{"climb.yaml": quick})
+	p := open(t, s)
+	id := s.start(t, "climb")
+	p.visit("/")
+	p.until("the run", `!!document.querySelector('a[data-run]')`)
+	p.js(`document.querySelector('a[data-run]').click(); true`)
+	p.sees("Why it stopped")
+	p.until("the focus on the page", `document.activeElement.id === 'main'`)
+	for _, at := range []struct{ hash, name, tab string }{{"2/say/state", "say", "State"}, {"3/count/events", "count", "Events"}, {"4", "Iteration 4", "Output"}} {
+		p.js(`location.hash = ` + quote(at.hash))
+		p.until(at.hash+" to be open", `document.querySelector('.insp h2')?.innerText === `+quote(at.name)+` &&
+			document.querySelector('.insp [role=tab][aria-selected=true]').innerText.startsWith(`+quote(at.tab)+`) &&
+			document.querySelector('[data-key][aria-selected=true]').dataset.key.startsWith('climb[`+at.hash[:1]+`]')`)
+	}
+	p.visit("/runs/" + id)
+	p.sees("See the change")
+	p.js(`new Promise(done => { scrollTo(0, 600); requestAnimationFrame(() => { [...document.querySelectorAll('a')].find(a => a.innerText === 'See the change').click(); done() }) })`)
+	p.sees("The change")
+	p.js(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))`)
+	p.until("the focus on the page or its dialog", `!!document.activeElement.closest('main, dialog')`)
+}
+
+// overlaps names texts of the chart that lie on each other or outside of it.
+const overlaps = `(() => {
+	const box = document.querySelector('.chart').closest('.panel').getBoundingClientRect()
+	const all = [...document.querySelectorAll('.chart text')].map(t => [t.textContent, t.getBoundingClientRect()])
+	const bad = all.filter(([, r]) => r.left < box.left || r.right > box.right).map(([t]) => t + ' is cut')
+	for (const [i, [a, r]] of all.entries()) for (const [b, q] of all.slice(i + 1))
+		if (r.left < q.right - 1 && q.left < r.right - 1 && r.top < q.bottom - 2 && q.top < r.bottom - 2) bad.push(a + ' on ' + b)
+	return bad.join(', ')
+})()`
+
+// U11: what stands in a run's page stands there once and whole, on a phone too.
+func TestARunIsReadWhole(t *testing.T) {
+	s := serve(t, map[string]string{"wordy.yaml": wordy})
+	p := open(t, s)
+	p.visit("/runs/" + s.start(t, "wordy"))
+	p.sees("It handed back no text.")
+	p.until("the sentence, once", `document.querySelector('main').innerText.split('without reaching 121,000').length === 2`)
+	for _, look := range looks {
+		p.do(chromedp.EmulateViewport(look.width, look.height))
+		p.until("the chart at its size", `document.querySelector('.chart').getBoundingClientRect().right <= innerWidth`)
+		if bad, err := eval[string](p, overlaps); err != nil || bad != "" {
+			t.Errorf("%s: in the chart, %s %v", look.name, bad, err)
+		}
+		cut, err := eval[string](p, `[...document.querySelectorAll('.head .acts > *, .panel > header .seg button')].filter(b => {
+			const r = b.getBoundingClientRect(), box = b.closest('.acts, header').getBoundingClientRect()
+			return r.right > Math.min(innerWidth, box.right) || r.left < box.left || r.bottom > box.bottom || r.top < box.top
+		}).map(b => b.innerText).join(', ')`)
+		if err != nil || cut != "" {
+			t.Errorf("%s: %s cut off; %v", look.name, cut, err)
+		}
+	}
+	p.press("Show its state")
+	p.until("the state", `document.querySelector('#tab-state').getAttribute('aria-selected') === 'true'`)
+	p.until("its value", `document.querySelector('.insp .changes')?.innerText.includes('8')`)
+	p.press("Remove…")
+	p.sees("Remove wordy?")
+	if text := p.text(); strings.Contains(text, "✕") {
+		t.Error("a cross stands alone")
+	}
+}
