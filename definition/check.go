@@ -106,6 +106,7 @@ func (c *checker) worthKnowing() {
 	c.unsafe()
 	c.sharedKeys()
 	for a := range c.def.Root.All {
+		c.besides(a)
 		if a.Type == TypeLoop {
 			c.presetTimes(a)
 			c.selfJudged(a)

@@ -68,10 +68,7 @@ func (c *checker) untold(a *Agent) {
 	if c.problems.count(SeverityError) > 0 || a.finalizer() != nil || a.Loop.Result != "" || !a.handsOn() {
 		return
 	}
-	var speak []*Agent
-	for _, sub := range inOrder(a) {
-		speak = append(speak, sub.speakers()...)
-	}
+	speak := slices.DeleteFunc(a.answering(), func(s *Agent) bool { return s.Type == TypeParallel }) // see besides
 	if len(speak) < 2 {
 		return
 	}
@@ -96,7 +93,57 @@ func (c *checker) untold(a *Agent) {
 		Hint = "give the loop a result, the key that holds what it makes, or a finalizer"
 }
 
-// handsOn reports whether anybody gets what a loop hands back.
+// besides notes where a run hands back something else than what the branches of a parallel agent say last (LOOP 16).
+func (c *checker) besides(a *Agent) {
+	speak := a.answering()
+	for len(speak) > 0 && a.Type == TypeLoop && c.isJudge(a, speak[len(speak)-1], speak[:len(speak)-1]) {
+		speak = speak[:len(speak)-1]
+	}
+	if len(speak) == 0 || speak[len(speak)-1].Type != TypeParallel || !a.handsOn() ||
+		a.Type != TypeLoop && a.parent != nil && (a.Type == TypeParallel || a.OutputKey == "") {
+		return
+	}
+	panel := speak[len(speak)-1]
+	for len(speak) > 0 && speak[len(speak)-1].Type == TypeParallel {
+		speak = speak[:len(speak)-1]
+	}
+	from, hint := firstByName(panel), "put a step behind it that says what you want, such as text: \"{{key}}\""
+	if len(speak) > 0 {
+		from = speak[len(speak)-1]
+	}
+	switch a.Type {
+	case TypeLoop:
+		hint = "if you want something else, give the loop a result, the key that holds it, or a finalizer"
+	case TypeParallel:
+		hint = "put it into a sequence, with a step behind it that says what you want, such as text: \"{{key}}\""
+	}
+	c.note(panel.at("name"), CodeResult, "the branches of %q can end in any order, so %q hands back what %q says", panel.Name,
+		a.Name, from.Name).Hint = hint
+}
+
+// firstByName is the branch that answers for a parallel agent before which nothing was said; see session.Answer.
+func firstByName(panel *Agent) *Agent {
+	speak := slices.DeleteFunc(slices.Clone(panel.SubAgents), func(s *Agent) bool { return !s.speaks() })
+	return slices.MinFunc(speak, func(a, b *Agent) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// answering is who can answer for a workflow agent, in order; nil for a loop that names its result.
+func (a *Agent) answering() (all []*Agent) {
+	switch {
+	case a.Type == TypeParallel || a.Type == TypeSequential:
+		return a.speakers()
+	case a.Type != TypeLoop || a.Loop.Result != "":
+		return nil
+	case a.finalizer() != nil:
+		return a.finalizer().speakers()
+	}
+	for _, sub := range inOrder(a) {
+		all = append(all, sub.speakers()...)
+	}
+	return all
+}
+
+// handsOn reports whether anybody gets what an agent hands back.
 func (a *Agent) handsOn() bool {
 	if a.parent == nil || a.OutputKey != "" {
 		return true
@@ -191,42 +238,56 @@ func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 	})
 }
 
-// keepWords puts what was said last in a sequence under a key.
+// keepWords puts what answers for a sequence under a key.
 func keepWords(key string) agent.AfterAgentCallback {
 	return func(ctx agent.Context) (*genai.Content, error) {
-		if text, ok := lastWords(ctx, drive.At(ctx).Address()); ok {
+		if text, ok := words(ctx, drive.At(ctx).Address(), depth(ctx.Branch())); ok {
 			return nil, ctx.State().Set(key, text)
 		}
 		return nil, nil
 	}
 }
 
-// keepWordsEach puts what each sub-agent said last under a key, by name.
+// keepWordsEach puts what answers for each sub-agent of a parallel agent under a key, by name.
 func keepWordsEach(key string, a *Agent) agent.AfterAgentCallback {
 	return func(ctx agent.Context) (*genai.Content, error) {
-		words := make(map[string]any, len(a.SubAgents))
+		said := make(map[string]any, len(a.SubAgents))
 		for _, sub := range a.SubAgents {
-			if text, ok := lastWords(ctx, drive.At(ctx).Address()+"/"+session.Address(sub.Name)); ok {
-				words[sub.Name] = text
+			at := drive.At(ctx).Address() + "/" + session.Address(sub.Name)
+			if text, ok := words(ctx, at, depth(ctx.Branch())+1); ok {
+				said[sub.Name] = text
 			}
 		}
-		return nil, ctx.State().Set(key, words)
+		return nil, ctx.State().Set(key, said)
 	}
 }
 
-// lastWords is what was said last at or below an address in this invocation.
-func lastWords(ctx agent.Context, at session.Address) (string, bool) {
+// depth is the number of parallel agents around what is said in a branch.
+func depth(branch string) int {
+	if branch == "" {
+		return 0
+	}
+	return strings.Count(branch, ".")/2 + 1
+}
+
+// words is what answers for the agent at an address in this invocation. The agent itself is in so many parallel agents.
+func words(ctx agent.Context, at session.Address, inside int) (string, bool) {
+	var answer *session.Event
 	events := ctx.Session().Events()
 	for i := events.Len() - 1; i >= 0; i-- {
 		ev := events.At(i)
 		if ev.InvocationID != ctx.InvocationID() {
 			break
 		}
-		if ev.Address.Under(at) && !ev.Partial && ev.Content != nil {
-			if text := strings.TrimSpace(ev.Text()); text != "" {
-				return ev.Text(), true
-			}
+		if !ev.Address.Under(at) || ev.Partial || ev.Content == nil || strings.TrimSpace(ev.Text()) == "" {
+			continue
+		}
+		if answer = session.Answer(ev, answer); depth(ev.Branch) == inside { // nothing earlier replaces that
+			break
 		}
 	}
-	return "", false
+	if answer == nil {
+		return "", false
+	}
+	return answer.Text(), true
 }

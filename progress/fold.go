@@ -57,7 +57,7 @@ func (f *Fold) Add(ev *session.Event) []string { return f.add(&heard{Event: ev})
 
 func (f *Fold) add(ev *heard) []string {
 	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev.Event) != "" {
-		f.answer = ev.Event
+		f.answer = session.Answer(f.answer, ev.Event)
 		f.hear(ev.Event)
 	}
 	if ev.Mark == nil {
@@ -87,7 +87,7 @@ func (f *Fold) add(ev *heard) []string {
 }
 
 // Answer returns the run's result: that of its last outermost loop, or what an agent said after it.
-// Before the run ends, it returns the latest text.
+// Before the run ends, it returns the latest text, but for what branches say; see [session.Answer].
 func (f *Fold) Answer() string {
 	if f.answer == nil {
 		return ""

@@ -37,13 +37,14 @@ type words struct {
 func (f *Fold) hear(ev *session.Event) {
 	at := ev.Address
 	if name, _, in := strings.Cut(string(at), "["); in {
-		f.wordsOf(session.Address(name)).cur = ev
+		w := f.wordsOf(session.Address(name))
+		w.cur = session.Answer(w.cur, ev)
 		return
 	}
 	// Right below a loop, and in none of its iterations, is its finalizer.
 	for a := at.Parent(); a != ""; a = a.Parent() {
 		if w, ok := f.said[a]; ok {
-			w.final = ev
+			w.final = session.Answer(w.final, ev)
 			return
 		}
 	}

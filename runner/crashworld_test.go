@@ -9,7 +9,6 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 
@@ -56,7 +55,7 @@ type forest struct {
 	*world
 	dice *rand.Rand
 	n    int
-	wild bool // there are branches: what was said last is a matter of chance
+	wild bool // there are branches: in which order a model reads what they say is a matter of chance
 }
 
 // place is where an agent grows.
@@ -299,7 +298,6 @@ func (f *forest) loop(p place) agent.Agent {
 func (f *forest) rules(p place, cfg *loopagent.Config) {
 	maybe := func(one int) bool { return f.dice.IntN(one) == 0 }
 	subs := cfg.AgentConfig.SubAgents
-	ordered := !slices.ContainsFunc(subs, hasBranches)
 	scored := scopes[f.dice.IntN(len(scopes))] + p.keys + "score"
 	if maybe(2) {
 		cfg.Score = &loop.Score{Key: scored}
@@ -315,7 +313,7 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 		if maybe(4) {
 			cfg.QualityGate = new(4.0)
 		}
-		if ordered && maybe(4) {
+		if maybe(4) {
 			cfg.Score.Judge = &loop.Judge{Step: subs[len(subs)-1].Name(), Samples: 2}
 		}
 	}
@@ -325,10 +323,10 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 			cfg.StopCheck = loop.EachStep
 		}
 	}
-	if ordered && maybe(4) {
+	if maybe(4) {
 		cfg.NoProgress = &loop.NoProgress{Repeats: 2}
 	}
-	if ordered && maybe(4) {
+	if maybe(4) {
 		cfg.OutputKey = p.keys + "out_" + cfg.AgentConfig.Name
 	}
 	if maybe(5) && len(subs) > 1 && cfg.Score == nil {
@@ -362,11 +360,6 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 			return ctx.State().Set(key, mix(ctx, p, it.Number, it.Best))
 		})
 	}
-}
-
-// hasBranches reports whether what comes last in an agent is a matter of chance.
-func hasBranches(a agent.Agent) bool {
-	return agent.TypeOf(a) == agent.TypeParallel || slices.ContainsFunc(a.SubAgents(), hasBranches)
 }
 
 // asks is an agent that asks a model, which calls a tool a few times first.

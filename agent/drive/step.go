@@ -100,6 +100,8 @@ type StepResult struct {
 	Exit *session.Event
 	// Said is the last whole event with words or data; see [session.Event.Speaks].
 	Said *session.Event
+	// Answer is the whole event with words or data that answers for the step; see [session.Answer].
+	Answer *session.Event
 	// Abandoned reports that the step did not end within its grace and was left behind.
 	Abandoned bool
 	// Recorded is the mark with the end of the step, if it finished in an earlier part of the
@@ -366,10 +368,23 @@ func (s *Step) pass(ev *session.Event) bool {
 	if ev.Actions.AsksToLeave() && isLater(ev, s.res.Exit) {
 		s.res.Exit = ev
 	}
-	if !ev.Partial && ev.Mark == nil && ev.Speaks() && isLater(ev, s.res.Said) {
-		s.res.Said = ev
-	}
+	s.res.Hear(ev)
 	return true
+}
+
+// Hear takes note of an event of the step.
+func (r *StepResult) Hear(ev *session.Event) {
+	if ev.Partial || ev.Mark != nil || !ev.Speaks() {
+		return
+	}
+	if isLater(ev, r.Said) {
+		r.Said = ev
+	}
+	if isLater(ev, r.Answer) {
+		r.Answer = session.Answer(r.Answer, ev)
+	} else {
+		r.Answer = session.Answer(ev, r.Answer)
+	}
 }
 
 // isLater reports whether an event comes after another one in the log. Where a

@@ -3,6 +3,7 @@
 package agenttool
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -23,8 +24,8 @@ type run struct {
 	asked  *genai.Content
 	view   *session.View // the agent's session
 
-	said, final string // the last words, and the last that ended a turn
-	waits       bool   // a person was asked
+	said, final *session.Event // what answers, of all words, and of those that ended a turn
+	waits       bool           // a person was asked
 }
 
 func newRun(ctx tool.Context, asked *genai.Content) *run {
@@ -93,10 +94,10 @@ func (r *run) take(ev *session.Event) error {
 	if ev.Mark != nil {
 		return nil
 	}
-	if text := ev.Text(); text != "" {
-		r.said = text
+	if ev.Text() != "" {
+		r.said = session.Answer(r.said, ev)
 		if ev.IsFinalResponse() {
-			r.final = text
+			r.final = session.Answer(r.final, ev)
 		}
 	}
 	return r.merge(ev)
@@ -104,10 +105,10 @@ func (r *run) take(ev *session.Event) error {
 
 // result is what the agent answered.
 func (r *run) result() string {
-	if r.final != "" {
-		return r.final
+	if ev := cmp.Or(r.final, r.said); ev != nil {
+		return ev.Text()
 	}
-	return r.said
+	return ""
 }
 
 // merge makes what an event does something that the call does.

@@ -104,9 +104,7 @@ func (r *run) sayAgain(was outcome, at session.Address) (res drive.StepResult) {
 			res.Left = r.ctx.Err() == nil
 			return res
 		}
-		if again.Content != nil && again.Text() != "" {
-			res.Said = again
-		}
+		res.Hear(again)
 	}
 	return res
 }

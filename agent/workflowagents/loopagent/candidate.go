@@ -8,18 +8,21 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // candidates are what the iterations have made, as far as it may be handed back. The
 // candidate of an iteration is what was said last in it by a step that makes
-// something; where none does, it is what was said last.
+// something, and not in a parallel agent; where none does, it is what a parallel agent
+// made, or else what was said last.
 type candidates struct {
 	steps                []spoken // by index in the plan
 	makers               int      // how many of them have made something
+	told                 bool     // something was made outside parallel agents
 	cur, last, best, met candidate
-	verdict              *session.Event // in this iteration
+	beside, verdict      *session.Event // in this iteration: what was made in a parallel agent, and said of what was made
 }
 
 // candidate is that of an iteration: what was said, or the value of Config.Result.
@@ -41,12 +44,15 @@ type spoken struct {
 }
 
 func (c *candidates) begin(iteration int) {
-	c.cur, c.verdict = candidate{number: iteration}, nil
+	c.cur, c.beside, c.verdict = candidate{number: iteration}, nil, nil
 }
 
 // open is the candidate of the iteration under way.
 func (c *candidates) open() candidate {
 	now := c.cur
+	if now.words == nil && !c.told {
+		now.words = c.beside
+	}
 	if now.words == nil && c.makers == 0 {
 		now.words = c.verdict
 	}
@@ -69,12 +75,13 @@ func (c *candidates) end(it *loop.IterationRecord, value any) {
 	}
 }
 
-// heard takes down a step's last words; nil if it said none. What a step says as it
+// heard takes down what a step has said, if anything. What a step says as it
 // leaves is no candidate if it has changed the state before, and does not now: then
 // its earlier words stand, as they do if it leaves in silence.
-func (r *run) heard(step int, words *session.Event) {
+func (r *run) heard(step int, res *drive.StepResult) {
+	words := res.Answer
 	if words != nil {
-		r.said = words
+		r.said = res.Said
 	}
 	if r.finalizing {
 		if words != nil {
@@ -95,7 +102,12 @@ func (r *run) heard(step int, words *session.Event) {
 	case r.judges(step, first):
 		r.made.verdict = words
 	default:
-		if r.made.cur.words = words; !s.makes {
+		if words.Branch == r.ctx.Branch() {
+			r.made.cur.words, r.made.told = words, true
+		} else {
+			r.made.beside = words
+		}
+		if !s.makes {
 			s.makes = true
 			r.made.makers++
 		}

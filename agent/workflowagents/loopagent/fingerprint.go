@@ -15,22 +15,30 @@ import (
 )
 
 // fingerprint stands for what one step produces: its words, white space apart,
-// and what it changes of the state, temp: keys apart.
+// and what it changes of the state, temp: keys apart. The order in which branches
+// produce something makes no difference.
 type fingerprint struct {
-	h       hash.Hash64
-	buf     []byte
-	unknown bool // something could not be put into it
+	h        hash.Hash64 // of what is in the loop's own branch
+	branches map[string]*fingerprint
+	branch   string // of the loop
+	buf      []byte
+	unknown  bool // something could not be put into it
 }
 
-func newFingerprint() *fingerprint { return &fingerprint{h: fnv.New64a()} }
+func newFingerprint(branch string) *fingerprint { return &fingerprint{h: fnv.New64a(), branch: branch} }
 
 func (f *fingerprint) reset() {
 	f.h.Reset()
 	f.unknown = false
+	clear(f.branches)
 }
 
 func (f *fingerprint) add(ev *session.Event) {
 	if ev.Partial || ev.Mark != nil {
+		return
+	}
+	if ev.Branch != f.branch {
+		f.beside(ev.Branch).add(ev)
 		return
 	}
 	f.buf = f.buf[:0]
@@ -56,6 +64,18 @@ func (f *fingerprint) add(ev *session.Event) {
 	f.unknown = f.unknown || len(ev.Actions.ArtifactDelta) > 0
 }
 
+// beside returns the fingerprint of a branch.
+func (f *fingerprint) beside(branch string) *fingerprint {
+	of := f.branches[branch]
+	if of == nil {
+		if of = newFingerprint(branch); f.branches == nil {
+			f.branches = make(map[string]*fingerprint)
+		}
+		f.branches[branch] = of
+	}
+	return of
+}
+
 func (f *fingerprint) write(texts ...string) {
 	for _, s := range texts {
 		f.buf = append(f.buf[:0], s...)
@@ -65,6 +85,11 @@ func (f *fingerprint) write(texts ...string) {
 
 // sum is the fingerprint, "" if it is not known.
 func (f *fingerprint) sum() string {
+	for _, branch := range slices.Sorted(maps.Keys(f.branches)) {
+		of := f.branches[branch]
+		f.unknown = f.unknown || of.unknown
+		f.write("\x00", branch, "\x01", of.sum())
+	}
 	if f.unknown {
 		return ""
 	}

@@ -63,7 +63,7 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult)
 			return false
 		}
 	}
-	r.heard(d.Step, res.Said)
+	r.heard(d.Step, res)
 	if o.Exit != nil && r.exit == nil {
 		r.refused = new(session.Exit)
 	}

@@ -136,7 +136,7 @@ func (r *run) loopOn() {
 // prepare makes what only some loops need.
 func (r *run) prepare() {
 	if p := r.plan; p.NoProgress != nil || p.Score != nil && p.Score.Judge != nil {
-		r.prints = newFingerprint()
+		r.prints = newFingerprint(r.ctx.Branch())
 	}
 	for _, s := range r.cfg.Steps {
 		if s.Cache != nil {
@@ -252,7 +252,7 @@ func (r *run) step(d *loop.Decision) bool {
 		return false
 	}
 	if r.sums {
-		r.heard(d.Step, res.Said)
+		r.heard(d.Step, res)
 	}
 	// A log keeps no monotonic clock: what it gives back must be the same span.
 	if r.timed {
@@ -268,7 +268,7 @@ func (r *run) step(d *loop.Decision) bool {
 		o.Usage = r.since(before)
 	}
 	r.outcome(&o, d, res.Err, how)
-	o.ExitWords = o.Exit == nil && res.Err == nil && !r.finalizing && r.writesExit(res.Said)
+	o.ExitWords = o.Exit == nil && res.Err == nil && !r.finalizing && r.writesExit(res.Answer)
 	if r.marks && !r.record(d, &o) {
 		return false
 	}

@@ -118,13 +118,21 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 		}
 		ev = &session.Event{} // an event with a mark has no words
 	}
-	if result != nil && result != r.said && (r.said == nil || r.cfg.Result == "" || result.Text() != r.said.Text()) {
+	if result != nil && !r.saidLast(result) {
 		ev.Content = said(result.Content)
 	}
 	if ev.Content == nil && ev.Actions.StateDelta == nil {
 		return true
 	}
 	return r.yield(ev, nil)
+}
+
+// saidLast reports whether a result was said last. In a parallel agent that is a matter of chance.
+func (r *run) saidLast(result *session.Event) bool {
+	if r.said == nil || r.said.Branch != r.ctx.Branch() {
+		return false
+	}
+	return result == r.said || r.cfg.Result != "" && result.Text() == r.said.Text()
 }
 
 // said is the words and data of a content: what can be said again.
