@@ -82,11 +82,40 @@ func sway() {
 	}
 }
 
+// lock locks the goroutine to its thread, or not, as code with cgo does. An agent may leave it so.
+func lock() {
+	if rand.IntN(8) == 0 {
+		for range 1 + rand.IntN(5) {
+			runtime.LockOSThread()
+		}
+	}
+}
+
+// consumer is a goroutine that ranges over a run, which it must not leave.
+type consumer string
+
+func here() consumer {
+	var b [64]byte
+	name, _, _ := strings.Cut(string(b[:runtime.Stack(b[:], false)]), "[")
+	return consumer(name)
+}
+
+// hears is the body of a loop over a run, which locks its thread now and then.
+func (c consumer) hears(t testing.TB) {
+	if now := here(); now != c {
+		t.Errorf("the body of the loop over a run is in %s, want %s", now, c)
+	}
+	if lock(); rand.IntN(4) == 0 {
+		runtime.UnlockOSThread()
+	}
+}
+
 // first runs the tree in a new session.
 func (p *process) first() (err error) {
 	p.Helper()
-	at := rand.IntN(30)
+	at, me := rand.IntN(30), here()
 	for ev, e := range p.Run(p.Context(), "ana", "s1", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
+		me.hears(p)
 		if err = e; ev != nil {
 			if p.id = ev.InvocationID; at == 0 {
 				p.intrude(p.id)
@@ -100,8 +129,9 @@ func (p *process) first() (err error) {
 // again resumes the run, and demands that what it yields is what is new.
 func (p *process) again(id string) (fresh []*session.Event, err error) {
 	p.Helper()
-	seq, at := p.log()[len(p.log())-1].Seq, rand.IntN(10)
+	seq, at, me := p.log()[len(p.log())-1].Seq, rand.IntN(10), here()
 	for ev, e := range p.Resume(p.Context(), "ana", "s1", id, agent.RunConfig{}) {
+		me.hears(p)
 		if err = e; ev != nil {
 			if seq++; ev.Seq != seq {
 				p.Fatalf("Resume yields event %d, want %d, the next one", ev.Seq, seq)

@@ -156,6 +156,7 @@ func (f *forest) callbacks(p place, cfg *agent.Config) {
 
 // mix is a number made of where a step is, of what it sees, and of the texts.
 func mix(ctx agent.InvocationContext, p place, texts ...any) string {
+	lock()
 	h := fnv.New64a()
 	fmt.Fprint(h, drive.At(ctx).Address(), texts)
 	for _, key := range []string{"k0", "k1", "score", "text"} {
@@ -264,7 +265,9 @@ func (f *forest) custom(p place) agent.Agent {
 					if digit(m, 0) < 2 {
 						continue
 					}
+					me := here()
 					for ev, err := range drive.Run(ctx, sub) {
+						me.hears(f)
 						if err != nil && swallows && ctx.Err() == nil {
 							break
 						}

@@ -166,9 +166,8 @@ var nothing = session.NewView(session.ViewConfig{}).Events()
 //
 // A step or callback that ignores its context delays the end of the run by at most
 // [drive.Grace]. Then the run leaves it behind: its later words and writes have no effect, and
-// a resumed run runs it again. For this the agents run in a goroutine of their own, together
-// with the body of the loop over Run. A panic in that body is raised again in the goroutine
-// that ranges.
+// a resumed run runs it again. For this the agents run in goroutines of their own. The body of the
+// loop over Run stays in the goroutine that ranges.
 func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig,
 	opts ...RunOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {

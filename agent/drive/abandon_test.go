@@ -5,7 +5,10 @@ package drive_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,61 +94,113 @@ func TestGraceIsTheStepsOwn(t *testing.T) {
 	})
 }
 
-// T19: what a consumer does in its loop happens in another goroutine, and comes out
-// where the loop is. The agent is told that nobody listens any more, and has its grace;
-// runtime.Goexit ends the agent with it.
+// T19: an agent is told that nobody listens any more when its consumer panics or calls runtime.Goexit, and
+// has its grace to end. The panic goes on in the consumer's goroutine.
 func TestConsumerThatDoesNotComeBack(t *testing.T) {
-	for _, hangs := range []bool{false, true} {
-		var heard []bool
-		a := func(t *testing.T) agent.Agent {
-			heard = nil
-			return custom(t, "a", func(_ agent.InvocationContext, yield yield) {
-				heard = append(heard, yield(says("one"), nil), yield(says("two"), nil))
-				if hangs {
-					time.Sleep(time.Hour)
-				}
+	for name, leaves := range map[string]func(){"panics": func() { panic(errBoom) }, "exits": runtime.Goexit} {
+		for _, hangs := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, hangs %v", name, hangs), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var heard []bool
+					a := custom(t, "a", func(_ agent.InvocationContext, yield yield) {
+						heard = append(heard, yield(says("one"), nil), yield(says("two"), nil))
+						if hangs {
+							time.Sleep(time.Hour)
+						}
+					})
+					start, done, goesOn := time.Now(), make(chan any), false
+					go func() {
+						defer func() { done <- recover() }()
+						watch(t.Context(), a, func(*session.Event) bool { leaves(); return true })
+						goesOn = true
+					}()
+					r := <-done
+					if goesOn || (r == errBoom) != (name == "panics") {
+						t.Errorf("the consumer goes on: %v, panic %v", goesOn, r)
+					}
+					want := time.Duration(0)
+					if hangs {
+						want = 3 * time.Second
+					}
+					if took := time.Since(start); took != want {
+						t.Errorf("it took %v, want %v", took, want)
+					}
+					time.Sleep(2 * time.Hour)
+					synctest.Wait()
+					if diff := cmp.Diff([]bool{false, false}, heard); diff != "" {
+						t.Error(diff)
+					}
+				})
 			})
 		}
-		took := func(t *testing.T, start time.Time, want time.Duration, told []bool) {
-			if took := time.Since(start); took != want {
-				t.Errorf("it took %v, want %v", took, want)
-			}
-			time.Sleep(2 * time.Hour)
-			synctest.Wait()
-			if diff := cmp.Diff(told, heard); diff != "" {
-				t.Error(diff)
-			}
+	}
+}
+
+// A step that was left behind still runs: to run it again is refused with an error.
+func TestAbandonedStepCannotRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		runs := 0
+		a := custom(t, "a", func(agent.InvocationContext, yield) { runs++; time.Sleep(time.Hour) })
+		inv := drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
+		step := drive.NewStep(inv, drive.StepConfig{Agent: a, Grace: 3 * time.Second})
+		time.AfterFunc(time.Minute, func() { cancel(errBoom) })
+		hears := func(*session.Event) bool { t.Error("the consumer is told"); return true }
+		if res := step.Run(hears); !res.Abandoned {
+			t.Fatalf("got %+v", res)
 		}
-		grace := time.Duration(0)
-		if hangs {
-			grace = 3 * time.Second
+		res := step.Run(hears)
+		if serr, ok := errors.AsType[*agent.StepError](res.Err); !ok || serr.Address != "a" || !strings.Contains(res.Err.Error(), "make a new step") {
+			t.Errorf("again: %+v", res)
 		}
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			defer func() {
-				if r := recover(); r != errBoom {
-					t.Errorf("got panic %v", r)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if runs != 1 {
+			t.Errorf("the agent ran %d times", runs)
+		}
+	})
+}
+
+// An agent that leaves its goroutine locked to a thread, or ends it, does not disturb later runs of its step.
+// The consumer stays in its own goroutine, through steps in each other.
+func TestStepsOutliveTheirGoroutines(t *testing.T) {
+	goroutine := func() string {
+		name, _, _ := strings.Cut(string(debug.Stack()), "[")
+		return name
+	}
+	for name, leave := range map[string]func(){"locked": runtime.LockOSThread, "ended": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			runs, me := 0, goroutine()
+			inner := custom(t, "inner", func(_ agent.InvocationContext, yield yield) {
+				if runs++; yield(says("word"), nil) {
+					leave()
 				}
-				took(t, start, grace, []bool{false, false})
-			}()
-			watch(t.Context(), a(t), func(*session.Event) bool { panic(errBoom) })
-			t.Error("it goes on")
-		})
-		synctest.Test(t, func(t *testing.T) {
-			start, left, done := time.Now(), true, make(chan bool)
-			go func() {
-				defer close(done)
-				watch(t.Context(), a(t), func(*session.Event) bool {
-					runtime.Goexit()
-					return true
-				})
-				left = false
-			}()
-			<-done
-			if !left {
-				t.Error("it goes on")
+			})
+			outer := custom(t, "outer", func(ctx agent.InvocationContext, yield yield) {
+				step, own := drive.NewStep(ctx, drive.StepConfig{Agent: inner, Grace: drive.Grace}), goroutine()
+				for range 3 {
+					step.Run(func(ev *session.Event) bool {
+						if goroutine() != own {
+							t.Error("the agent around it is called in another goroutine")
+						}
+						return yield(ev, nil)
+					})
+				}
+			}, inner)
+			said := 0
+			res := watch(t.Context(), outer, func(*session.Event) bool {
+				if said++; goroutine() != me {
+					t.Error("the consumer is called in another goroutine")
+				}
+				runtime.LockOSThread()
+				return true
+			})
+			if runs != 3 || said != 3 || res.Err != nil {
+				t.Errorf("%d runs said %d words, want 3 and 3; %v", runs, said, res.Err)
 			}
-			took(t, start, 0, nil) // it ends the agent too
+			for range said {
+				runtime.UnlockOSThread()
+			}
 		})
 	}
 }

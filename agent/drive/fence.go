@@ -21,8 +21,10 @@ type fence struct {
 	run     *shared
 	session session.Session // the run's, as it is seen from within
 
-	mu  sync.RWMutex
-	err error // why it is closed; nil as long as it is open
+	mu   sync.RWMutex
+	err  error           // why it is closed; nil as long as nobody has closed it
+	ctx  context.Context // closes the fence with late
+	late error
 }
 
 // newFence is around what runs under inv.
@@ -51,10 +53,26 @@ func (f *fence) close(err error) {
 	}
 }
 
+// closeAfter makes the fence closed, with the error late, from the moment that ctx ends with late as its
+// cause. A nil late leaves it open.
+func (f *fence) closeAfter(ctx context.Context, late error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ctx, f.late = ctx, late
+}
+
 func (f *fence) closed() bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.err != nil
+	return f.why() != nil
+}
+
+// why returns the error with which the fence is closed, or nil. The caller holds mu.
+func (f *fence) why() error {
+	if f.err == nil && f.late != nil && f.ctx.Err() != nil && context.Cause(f.ctx) == f.late {
+		return f.late
+	}
+	return f.err
 }
 
 // write calls do unless the fence is closed, or one around it.
@@ -64,8 +82,8 @@ func (f *fence) write(do func() error) error {
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if f.err != nil {
-		return f.err
+	if err := f.why(); err != nil {
+		return err
 	}
 	return f.outer.write(do)
 }

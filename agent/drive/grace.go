@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -59,49 +58,40 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 	return d
 }
 
-// What a watched run is doing.
-const (
-	_       int64 = iota // it has not begun: the state is the number of the run
-	working              // the agent is
-	hearing              // the consumer has one of its events
-	awaited              // likewise, and the grace begins when it has done with it
-	gone                 // nobody waits any more
-	over                 // it has ended
-
-	phases = 7 // the bits of the above in a state; those of the run's number are beside them
-)
-
-// watched is what a step has that may be left behind. The agent runs in a goroutine of
-// its own, and hands its events to the consumer there, while whoever ran the step waits:
-// to hand each event over to that goroutine would double what an event costs.
+// watched is what a step has that may be left behind. The agent runs in a goroutine of its own, and hands
+// each event to the goroutine that runs the step, which gives it to the consumer: the consumer's code stays
+// in the consumer's goroutine.
 type watched struct {
 	step  *Step
 	outer *invocation               // that the step was made under
-	hears func(*session.Event) bool // pass, bound once
-	wake  chan struct{}             // something has happened: look
+	hand  func(*session.Event) bool // handOver, bound once
+	take  func(*session.Event) bool // hear, bound once
+
+	said  chan *session.Event // events on their way to the consumer
+	taken chan bool           // the consumer's answers
+	ended chan struct{}       // the agent's goroutine has finished its run
+	gone  chan struct{}       // closed when the step is left behind
 
 	// Of one run.
-	run   int64 // its number, beside the phases
-	in    StepRun
-	ctx   context.Context // that bounds the run
-	yield func(*session.Event) bool
-	state atomic.Int64 // the number of the run and its phase
-	ends  atomic.Bool  // the consumer wants no more, or the run's own context has ended
+	in       StepRun
+	ctx      context.Context // that bounds the run
+	yield    func(*session.Event) bool
+	observed atomic.Pointer[func(error)] // tells an observer of the end of the run; nil without an observer
 
-	observed atomic.Pointer[func(error)] // what an observer is to be told of its end; nil if there is none
+	// Of the goroutine that runs the step.
+	left      bool             // the consumer has stopped listening, of its own will
+	open      []*session.Event // marks of steps that have begun and not finished
+	abandoned bool
 
-	// Of the agent's goroutine, or of who waits when the state is gone or over.
-	left  bool             // the consumer has stopped listening, of its own will
-	open  []*session.Event // marks of steps that have begun and not finished
-	whole bool             // the run has come to its end
-	quits bool             // the consumer has not come back: by runtime.Goexit, as t.FailNow, unless by a panic
-	crash any              // that panic
-	stack []byte
+	// Of the agent's goroutine, until it has finished.
+	whole bool  // the run has come to its end
+	crash error // a panic outside the agent's Run, such as one of an observer
 }
 
 func newWatched(s *Step) *watched {
-	w := &watched{step: s, outer: s.parent}
-	w.hears = w.pass
+	w := &watched{step: s, outer: s.parent, said: make(chan *session.Event), taken: make(chan bool, 1),
+		ended: make(chan struct{}, 1), gone: make(chan struct{})}
+	w.hand, w.take = w.handOver, w.hear
 	return w
 }
 
@@ -112,43 +102,48 @@ func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
 	if in.Context != nil {
 		w.ctx = in.Context
 	}
-	w.run += phases + 1
-	w.state.Store(w.run)
-	w.ends.Store(false)
 	w.observed.Store(nil)
-	w.left, w.whole, w.quits, w.crash, w.stack = false, false, false, nil, nil
+	w.left, w.whole, w.crash = false, false, nil
 	clear(w.open)
 	w.open = w.open[:0]
 	if s.fence == nil || s.fence == w.outer.fence || s.fence.closed() {
 		s.fence = newFence(w.outer)
 	}
+	s.fence.closeAfter(w.ctx, in.Late)
 	s.loop = s.cfg.Loop.snapshot()
 }
+
+var (
+	// errAbandoned is the failure of a step that runs again after it was left behind.
+	errAbandoned = errors.New("the step did not heed its context and was abandoned; make a new step to run the agent again")
+	// errLeft is the failure of an agent that has called runtime.Goexit.
+	errLeft = errors.New("the agent left its goroutine")
+)
 
 // runWatched is Run for a step with a grace.
 func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	w := s.watched
+	if w.abandoned { // its goroutine may still use everything that begin sets
+		at := cmp.Or(in.Address, session.Address(s.cfg.Agent.Name()))
+		return &StepResult{Err: &agent.StepError{Address: at, Err: errAbandoned}}
+	}
 	w.begin(in, yield)
-	var res *StepResult
-	switch lane := s.cfg.Lane; {
-	case s.brief(): // nobody has to wait for it
-		w.work()
-		res = w.result()
-	case lane != nil && lane.step != nil:
-		res = lane.run(w)
-	default:
-		w.wake = make(chan struct{}, 1)
-		go w.work()
-		res = w.wait()
+	if s.brief() { // nobody has to wait for it
+		s.run(&w.in, w.take)
+		w.whole = true
+		return w.result()
 	}
-	switch {
-	case w.crash != nil:
-		// If nobody recovers it, the program's last words have both.
-		defer panic(w.crash)
-		panic(fmt.Sprintf("in the goroutine of the agents:\n%s", w.stack))
-	case w.quits:
-		runtime.Goexit()
-	}
+	go w.work()
+	back := false
+	defer func() {
+		if !back && !w.abandoned { // the consumer has panicked, or ended its goroutine
+			w.left = true
+			w.taken <- false
+			w.wait()
+		}
+	}()
+	res := w.wait()
+	back = true
 	return res
 }
 
@@ -159,75 +154,82 @@ func (s *Step) brief() bool {
 		len(s.base.cfg.AfterAgentCallbacks) == 0 && b.Brief()
 }
 
-// work runs the agent.
+// work runs the agent in its goroutine, which the agent may end.
 func (w *watched) work() {
-	defer w.end()
-	w.state.Store(w.run | working)
-	w.step.run(&w.in, w.hears)
+	defer func() {
+		if v := recover(); v != nil {
+			w.crash = &agent.PanicError{Value: v, Stack: debug.Stack()}
+		}
+		w.ended <- struct{}{}
+	}()
+	w.step.run(&w.in, w.hand)
 	w.whole = true
 }
 
-// end is deferred: an agent may end its goroutine. Panics of agents are errors of their
-// steps; any other is raised again by who waits.
-func (w *watched) end() {
-	v := recover()
-	if !w.turns(working, hearing) {
-		return // gone
-	}
-	if v != nil {
-		w.crash, w.stack = v, debug.Stack()
-	}
-	w.state.Store(w.run | over)
-	if l := w.step.cfg.Lane; l == nil || l.wake != w.wake { // in a lane the loop goes on after it, and nobody waits
-		w.look()
-	}
-}
-
-// turns goes from one phase to another, if the run is in the first.
-func (w *watched) turns(from, to int64) bool { return w.state.CompareAndSwap(w.run|from, w.run|to) }
-
-func (w *watched) look() {
+// handOver hands an event to the goroutine that runs the step, and returns the consumer's answer. It returns
+// false if the step was left behind.
+func (w *watched) handOver(ev *session.Event) bool {
 	select {
-	case w.wake <- struct{}{}:
-	default: // it is to look already
+	case w.said <- ev:
+		return <-w.taken
+	case <-w.gone:
+		return false
 	}
 }
 
-// pass hands an event to the consumer.
-func (w *watched) pass(ev *session.Event) bool {
+// hear gives an event to the consumer, in the consumer's goroutine.
+func (w *watched) hear(ev *session.Event) bool {
 	if w.late() {
-		w.step.fence.close(w.in.Late)
 		if ev = onlyMark(ev); ev == nil {
 			return false
 		}
 	}
-	return w.turns(working, hearing) && w.hear(ev)
-}
-
-func (w *watched) hear(ev *session.Event) (ok bool) {
-	back := false
-	defer func() {
-		if !back {
-			w.crash, w.stack = recover(), debug.Stack()
-			w.quits, w.left = true, true
-		}
-		if !ok {
-			w.ends.Store(true)
-		}
-		if !w.turns(hearing, working) {
-			w.state.Store(w.run | working)
-			w.look()
-		} else if !ok {
-			w.look()
-		}
-	}()
-	ok = !w.left && w.yield(ev)
-	back = true
-	w.left = w.left || !ok && w.step.parent.Context.Err() == nil
+	if w.left {
+		return false
+	}
+	ok := w.yield(ev)
+	w.left = !ok && w.step.parent.Context.Err() == nil
 	if ev.Mark != nil && !w.left {
 		w.note(ev)
 	}
 	return ok
+}
+
+// wait gives the events of a run to the consumer, and returns when the run has ended or its grace is over.
+// The time that the consumer takes is not the step's: a grace that ends meanwhile begins again.
+func (w *watched) wait() *StepResult {
+	told, ending := w.ctx.Done(), w.left
+	var patience *time.Timer
+	var expired <-chan time.Time
+	var until time.Time
+	for {
+		if ending && (expired == nil || time.Now().After(until)) {
+			if patience == nil {
+				patience = time.NewTimer(w.step.cfg.Grace)
+				defer patience.Stop()
+			} else {
+				patience.Reset(w.step.cfg.Grace)
+			}
+			expired, until = patience.C, time.Now().Add(w.step.cfg.Grace)
+		}
+		select {
+		case ev := <-w.said:
+			ok := w.hear(ev)
+			ending = ending || !ok
+			w.taken <- ok
+		case <-w.ended:
+			return w.result()
+		case <-told:
+			told, ending = nil, true
+		case <-expired:
+			select {
+			case <-w.ended:
+				return w.result()
+			default:
+				return w.leave()
+			}
+		}
+	}
 }
 
 // late reports whether the time of the step's own is over.
@@ -261,48 +263,11 @@ func (w *watched) note(ev *session.Event) {
 	}
 }
 
-// wait returns when the run has ended, or the grace is over. In a lane, Lane.watch does the same.
-func (w *watched) wait() *StepResult {
-	told, ending := w.ctx.Done(), false
-	var patience *time.Timer
-	var expired <-chan time.Time
-	for {
-		select {
-		case <-w.wake:
-			ending = ending || w.ends.Load()
-		case <-told:
-			if told, ending = nil, true; w.late() {
-				w.step.fence.close(w.in.Late)
-			}
-		case <-expired:
-			if w.turns(working, gone) {
-				return w.leave()
-			}
-			expired = nil
-			w.turns(hearing, awaited)
-		}
-		switch state := w.state.Load() & phases; {
-		case state == over:
-			return w.result()
-		case ending && expired == nil && state != awaited:
-			if patience == nil {
-				patience = time.NewTimer(w.step.cfg.Grace)
-				defer patience.Stop()
-			} else {
-				patience.Reset(w.step.cfg.Grace)
-			}
-			expired = patience.C
-		}
-	}
-}
-
 // result is that of a run that is over.
 func (w *watched) result() *StepResult {
 	res := &w.step.res
 	if !w.whole {
-		*res = StepResult{
-			Err: &agent.StepError{Address: w.step.inv.address, Err: errors.New("the agent left its goroutine")},
-		}
+		*res = StepResult{Err: &agent.StepError{Address: w.step.inv.address, Err: cmp.Or(w.crash, errLeft)}}
 	}
 	res.Left = w.left
 	return res
@@ -312,6 +277,8 @@ func (w *watched) result() *StepResult {
 // an effect, be it in the state or an artifact, and whatever it looks at stays as it is.
 func (w *watched) leave() *StepResult {
 	s := w.step
+	w.abandoned = true
+	close(w.gone)
 	err := context.Cause(s.parent.Context)
 	said := err
 	switch {

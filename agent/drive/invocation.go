@@ -79,8 +79,7 @@ type invocation struct {
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
 
-	crashed  []byte // where the agent has panicked, in a goroutine of its own; see Lane
-	stranger bool   // made for a context that leads to no step of ours
+	stranger bool // made for a context that leads to no step of ours
 }
 
 // childCount counts how often a step ran each of its sub-agents, to tell their

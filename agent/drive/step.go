@@ -54,13 +54,10 @@ type StepConfig struct {
 	Budget *budget.Meter
 	// Grace is how long a run of the step can take to end after its context has ended or yield
 	// has returned false. Then the run is left behind: its later writes and events have no
-	// effect. The agent and yield run in a goroutine of their own for this; a panic of yield is
-	// raised again in the goroutine that runs the step. Each run sees the loops around it as they
-	// are when it begins. A step that was left behind cannot run again. 0 waits without limit.
+	// effect. For this the agent runs in a goroutine of its own, and yield in the goroutine that runs
+	// the step. Each run sees the loops around it as they are when it begins. A step that was left
+	// behind cannot run again: it fails. 0 waits without limit.
 	Grace time.Duration
-	// Lane is where the runs of a step with a grace take place, one at a time: see [Lane]. nil is a
-	// goroutine for each run.
-	Lane *Lane
 }
 
 // Step runs one agent under a context: once, or again and again, such as in each iteration of a
@@ -279,8 +276,7 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	s.res = StepResult{}
 }
 
-// execute runs the agent and turns a panic in it into an error. A panic of
-// whoever consumes the events is none of ours and goes on.
+// execute runs the agent and turns a panic in it into an error. A panic in the consumer is not recovered.
 func (s *Step) execute() {
 	defer func() {
 		if s.yielded {
@@ -288,11 +284,7 @@ func (s *Step) execute() {
 		}
 		if r := recover(); r != nil {
 			s.done = false // even after an error: the panic is the worse news
-			stack := s.inv.crashed
-			if s.inv.crashed = nil; stack == nil {
-				stack = debug.Stack()
-			}
-			s.fail(&agent.PanicError{Value: r, Stack: stack})
+			s.fail(&agent.PanicError{Value: r, Stack: debug.Stack()})
 		}
 	}()
 	switch {

@@ -35,7 +35,6 @@ type Agent struct {
 	apart  *beyond // keys to record with each outcome; nil if there are none
 	inner  bool    // there is a loop inside this one
 	models bool    // an agent in it asks a model
-	brief  bool    // all of its steps are: see drive.Brief
 	grace  time.Duration
 
 	reads    []string // what Reads returns
@@ -71,10 +70,6 @@ func New(cfg Config) (agent.Agent, error) {
 	a.plain = cfg.plain(a.plan)
 	a.inner = hasType(a.SubAgents(), agent.TypeLoop)
 	a.models = hasType(a.SubAgents(), agent.TypeLLM)
-	a.brief = !slices.ContainsFunc(a.SubAgents(), func(sub agent.Agent) bool {
-		b, ok := sub.(drive.Brief)
-		return !ok || !b.Brief()
-	})
 	a.grace = drive.GraceAround(a, cmp.Or(cfg.AbandonAfter, drive.Grace))
 	a.looks = drive.ReadsHistory(cfg.AgentConfig.SubAgents)
 	a.reads, a.readsAll = a.Reads()

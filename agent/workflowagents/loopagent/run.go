@@ -31,7 +31,6 @@ type run struct {
 	loop    *drive.Loop
 	steps   []*drive.Step     // by index in the plan, made when first run
 	watched []*drive.Step     // likewise, with a grace
-	lane    *drive.Lane       // where those run; nil if nobody watches them
 	at      []session.Address // where each is in this iteration
 	names   int               // how long the steps' names are together
 	places  places
@@ -116,16 +115,6 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	if r.marks && !r.mark(mark.KindLoopStarted, a.plan, nil) {
 		return
 	}
-	if r.timed && !a.brief {
-		r.lane = new(drive.Lane)
-		r.lane.Run(ctx, r.loopOn)
-	} else {
-		r.loopOn()
-	}
-}
-
-// loopOn runs the iterations.
-func (r *run) loopOn() {
 	for r.next() {
 	}
 	if !r.stopped && r.ctx.Err() != nil { // cut off while an event was on its way

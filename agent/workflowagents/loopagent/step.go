@@ -98,8 +98,7 @@ func (r *run) watchedAt(i int) *drive.Step {
 
 // newStep makes the step of an index.
 func (r *run) newStep(i int, grace time.Duration) *drive.Step {
-	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace,
-		Lane: r.lane}
+	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace}
 	if r.held != nil && r.finalizing {
 		cfg.Budget = r.held.Budget()
 	}
