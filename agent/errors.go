@@ -5,6 +5,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -49,6 +50,24 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
+}
+
+// PanicOf returns what recover has returned as an error, with the stack of the panic. The deferred function
+// that has called recover calls it. A *PanicError that was raised again is returned as it is.
+func PanicOf(v any) *PanicError {
+	if p, ok := v.(*PanicError); ok {
+		return p
+	}
+	return &PanicError{Value: v, Stack: debug.Stack()}
+}
+
+// Recover sets err to a [*PanicError] if the function that defers it panics:
+//
+//	defer agent.Recover(&err)
+func Recover(err *error) {
+	if v := recover(); v != nil {
+		*err = PanicOf(v)
+	}
 }
 
 // ErrDiverged matches every [*DivergedError] in errors.Is.

@@ -22,9 +22,9 @@ import (
 // its context may be left behind: then the function is called a second time when that work returns,
 // perhaps at the same time as the first call. Only the first call counts.
 //
-// The methods are called from several goroutines. They must not block, as the run waits for them, nor
-// panic: the agent around the work fails by that, and at the root the process ends. They must not keep or
-// change what they are given after the function was called.
+// The methods are called from several goroutines. They must not block, as the run waits for them. A panic
+// fails the agent around the work, and at the root the run, with an *agent.PanicError. They must not keep
+// or change what they are given after the function was called.
 type Observer interface {
 	// Run is called once for each part of a run that a process drives: from its start or its resume
 	// to its end or its pause.

@@ -28,6 +28,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -196,10 +197,15 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var failed error // what the run has come to
+	observed := func() error { return nil }
 	if o := cfg.Observer; o != nil {
-		var end func(error)
-		ctx, end = o.Run(ctx, run.observed(r.cfg.Agent.Name()))
-		defer func() { end(failed) }()
+		in, end, err := begin(ctx, o, run.observed(r.cfg.Agent.Name()))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ctx, observed = in, sync.OnceValue(func() error { return drive.ObservedEnd(end, failed) })
+		defer observed() // also when the consumer panics
 	}
 	defer run.view.Share()()
 	ictx := drive.NewInvocation(ctx, drive.Invocation{
@@ -250,9 +256,24 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	if failed = stored; failed == nil {
 		failed = res.Err
 	}
+	if crash := observed(); failed == nil && crash != nil {
+		failed = fmt.Errorf("observer of the end of run %q: %w", run.id, crash)
+	}
 	if !left && failed != nil {
 		yield(nil, failed)
 	}
+}
+
+// begin tells an observer that the run begins. A panic of the observer is an error.
+func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.Context, end func(error), err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("observer of the beginning of run %q: %w", r.InvocationID, err)
+		}
+	}()
+	defer agent.Recover(&err)
+	in, end = o.Run(ctx, r)
+	return in, end, nil
 }
 
 // observed is what an observer is told of the run.

@@ -61,6 +61,7 @@ type Config struct {
 	MaxRuns int
 	// OnEvent is called with every event of the runs that this supervisor drives, pieces of
 	// streamed answers included, in order within each run. The run waits until it returns.
+	// A panic in it, in OnBeginning or in OnEnding is the run's [Ending].Err, and pauses the run.
 	// Optional.
 	OnEvent func(id string, ev *session.Event)
 	// OnBeginning is called when the supervisor begins to drive a run: a new one, or one that it has taken

@@ -23,7 +23,7 @@ import (
 // drive runs a run until it is over or paused. One that begins is first; nil goes on.
 func (r *Run) drive(prog *Program, first *fresh) {
 	if each := r.s.cfg.OnBeginning; each != nil {
-		each(r.ID(), r.run, r.taken != nil)
+		r.tell("OnBeginning", func() { each(r.ID(), r.run, r.taken != nil) })
 	}
 	ctx, over := context.WithCancel(r.ctx)
 	var beside sync.WaitGroup
@@ -34,11 +34,10 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	beside.Wait()
 	r.s.queue.leave(r.place)
 	prog.close()
-	r.mu.Lock()
-	r.outcome = Ending{r.run, err}
-	r.mu.Unlock()
+	r.ended(err)
 	if each := r.s.cfg.OnEnding; each != nil {
-		each(r.ID(), r.outcome)
+		r.tell("OnEnding", func() { each(r.ID(), r.outcome) })
+		r.ended(err)
 	}
 	r.s.release(r.lease)
 	if r.run.Status == mark.RunWaiting && r.run.Driver == "" {
@@ -47,10 +46,36 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	r.dismiss()
 }
 
+// tell calls a function of the supervisor's user. A panic in it is the run's error: the steps that are
+// under way end, and the run pauses.
+func (r *Run) tell(name string, f func()) {
+	var crash error
+	func() {
+		defer agent.Recover(&crash)
+		f()
+	}()
+	if crash != nil && r.crash == nil {
+		r.crash = fmt.Errorf("%s of run %q: %w", name, r.ID(), crash)
+	}
+}
+
+// ended notes how the run ended, or why it does not go on.
+func (r *Run) ended(err error) {
+	if r.crash != nil && !errors.Is(err, r.crash) {
+		err = errors.Join(err, r.crash)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcome = Ending{r.run, err}
+}
+
 // segments runs the run, again whenever it waited for answers that have come. It
 // returns why it does not go on.
 func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
-	end := segment{err: r.turn()}
+	end := segment{err: r.crash}
+	if end.err == nil {
+		end.err = r.turn()
+	}
 	if end.err == nil && first == nil {
 		end.err = r.oldAnswers()
 	}
@@ -109,7 +134,13 @@ func (r *Run) build() (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.s.cfg.Build(r.ctx, started)
+	return r.s.build(r.ctx, started)
+}
+
+// build calls Config.Build. A panic in it is an error.
+func (s *Supervisor) build(ctx context.Context, started mark.RunStarted) (prog *Program, err error) {
+	defer agent.Recover(&err)
+	return s.cfg.Build(ctx, started)
 }
 
 func (r *Run) runner(prog *Program) (*runner.Runner, error) {
@@ -171,7 +202,10 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		r.saw(ev)
 		end.went = true
 		end.add(ev)
-		r.show(ev)
+		if r.show(ev); r.crash != nil {
+			end.err = r.crash
+			break
+		}
 		if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
 			r.view.Forget() // a replay goes on from here
 		}
@@ -191,8 +225,8 @@ func (r *Run) follow(view *session.View) {
 }
 
 func (r *Run) show(ev *session.Event) {
-	if r.s.cfg.OnEvent != nil {
-		r.s.cfg.OnEvent(r.ID(), ev)
+	if each := r.s.cfg.OnEvent; each != nil {
+		r.tell("OnEvent", func() { each(r.ID(), ev) })
 	}
 }
 

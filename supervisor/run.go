@@ -35,6 +35,8 @@ type Run struct {
 	view *session.View   // its session, as whoever drives it has seen it; nil before that
 	hash *seal.Following // of the run; nil before it is driven
 
+	crash error // a panic of a function of the supervisor's user; nil if there was none
+
 	mu      sync.Mutex
 	run     mark.Run      // as the log has it
 	pause   *agent.Pause  // of what is under way; nil in between

@@ -94,7 +94,7 @@ func (r *Run) over(end *segment) error {
 		if failed == nil || errors.Is(failed, runner.ErrFinished) {
 			failed = errors.New(end.fin.Error)
 		}
-	} else {
+	} else if _, ok := errors.AsType[*agent.PanicError](failed); !ok { // an observer of the run's end may panic
 		failed = nil
 	}
 	err := r.finish(data, func(run *mark.Run) {

@@ -148,7 +148,7 @@ func (f *fresh) options(run mark.Run) []runner.RunOption {
 // is to be closed, whatever is wrong.
 func (r *Run) opening(first *fresh) (prog *Program, err error) {
 	if prog = first.req.Program; prog == nil {
-		if prog, err = r.s.cfg.Build(r.ctx, first.req.Started); err != nil {
+		if prog, err = r.s.build(r.ctx, first.req.Started); err != nil {
 			return nil, err
 		}
 	}
@@ -201,7 +201,7 @@ func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, d
 	}
 	prog := req.Program
 	if prog == nil {
-		if prog, err = s.cfg.Build(r.ctx, req.Started); err != nil {
+		if prog, err = s.build(r.ctx, req.Started); err != nil {
 			r.quit()
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -53,6 +54,79 @@ func TestFailedRunSaysWhy(t *testing.T) {
 	}
 	if _, err := process(t, store, w.nested(t)).Resume(t.Context(), run.ID(), supervisor.ResumeOptions{}); !errors.Is(err, supervisor.ErrOver) {
 		t.Errorf("resume: got %v", err)
+	}
+}
+
+// clumsy is an observer that panics when it is told of something.
+type clumsy struct {
+	observe.Observer
+	at string
+}
+
+func (c clumsy) panics(at string) {
+	if c.at == at {
+		panic("oops")
+	}
+}
+
+func (c clumsy) Run(ctx context.Context, _ *observe.Run) (context.Context, func(error)) {
+	c.panics("begin")
+	return ctx, func(error) { c.panics("end") }
+}
+
+func (c clumsy) Step(ctx context.Context, s *observe.Step) (context.Context, func(error)) {
+	c.panics(s.Agent)
+	return ctx, func(error) {}
+}
+
+func (c clumsy) Iteration(ctx context.Context, _ *observe.Iteration) (context.Context, func(error)) {
+	return ctx, func(error) {}
+}
+
+func (c clumsy) Stopped(context.Context, observe.Stop) {}
+
+// A panic of a function of the supervisor's user ends the run with its place, and not the process. The run
+// goes on where it was when the function is mended.
+func TestPanicOfTheSupervisorsUser(t *testing.T) {
+	for _, tt := range []struct {
+		name, place string
+		change      func(*supervisor.Config)
+		status      mark.RunStatus
+	}{
+		{"OnEvent", "OnEvent of run", func(c *supervisor.Config) { c.OnEvent = func(string, *session.Event) { panic("oops") } }, mark.RunIsPaused},
+		{"OnBeginning", "OnBeginning of run", func(c *supervisor.Config) {
+			c.OnBeginning = func(string, mark.Run, bool) { panic("oops") }
+		}, mark.RunIsPaused},
+		{"OnEnding", "OnEnding of run", func(c *supervisor.Config) {
+			c.OnEnding = func(string, supervisor.Ending) { panic("oops") }
+		}, mark.RunCompleted},
+		{"the observer of the run", "observer of the beginning of run", func(c *supervisor.Config) { c.Observer = clumsy{at: "begin"} }, mark.RunIsPaused},
+		{"the observer of its end", "observer of the end of run", func(c *supervisor.Config) { c.Observer = clumsy{at: "end"} }, mark.RunCompleted},
+		{"the observer of a step", `agent "check" (outer[1]/check)`, func(c *supervisor.Config) { c.Observer = clumsy{at: "check"} }, mark.RunFailed},
+		{"the observer of the root", `agent "outer" (outer)`, func(c *supervisor.Config) { c.Observer = clumsy{at: "outer"} }, mark.RunIsPaused},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := session.InMemoryService()
+			w := newWorld()
+			sup := process(t, store, w.nested(t), tt.change)
+			run, err := sup.Start(t.Context(), request())
+			if err == nil {
+				out := wait(t, run)
+				if err = out.Err; out.Run.Status != tt.status {
+					t.Errorf("the run is %s, want %s", out.Run.Status, tt.status)
+				}
+			}
+			if _, ok := errors.AsType[*agent.PanicError](err); !ok || !strings.Contains(err.Error(), tt.place) || !strings.Contains(err.Error(), "oops") {
+				t.Errorf("got %v, want the panic and %q", err, tt.place)
+			}
+			if tt.status == mark.RunIsPaused {
+				again, err := process(t, store, w.nested(t)).Resume(t.Context(), run.ID(), supervisor.ResumeOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				completed(t, again)
+			}
+		})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -124,8 +123,7 @@ var (
 func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	w := s.watched
 	if w.abandoned { // its goroutine may still use everything that begin sets
-		at := cmp.Or(in.Address, session.Address(s.cfg.Agent.Name()))
-		return &StepResult{Err: &agent.StepError{Address: at, Err: errAbandoned}}
+		return &StepResult{Err: &agent.StepError{Address: s.place(in), Err: errAbandoned}}
 	}
 	w.begin(in, yield)
 	if s.brief() { // nobody has to wait for it
@@ -147,6 +145,11 @@ func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) *StepRes
 	return res
 }
 
+// place returns where a run of the step is, for an error beside its goroutine.
+func (s *Step) place(in *StepRun) session.Address {
+	return cmp.Or(in.Address, session.Address(s.cfg.Agent.Name()))
+}
+
 // brief reports whether the agent ends at once. Callbacks of it may not.
 func (s *Step) brief() bool {
 	b, ok := s.cfg.Agent.(Brief)
@@ -156,12 +159,8 @@ func (s *Step) brief() bool {
 
 // work runs the agent in its goroutine, which the agent may end.
 func (w *watched) work() {
-	defer func() {
-		if v := recover(); v != nil {
-			w.crash = &agent.PanicError{Value: v, Stack: debug.Stack()}
-		}
-		w.ended <- struct{}{}
-	}()
+	defer func() { w.ended <- struct{}{} }()
+	defer agent.Recover(&w.crash)
 	w.step.run(&w.in, w.hand)
 	w.whole = true
 }
@@ -299,7 +298,9 @@ func (w *watched) leave() *StepResult {
 		w.finish(said)
 	}
 	if end := w.observed.Load(); end != nil {
-		(*end)(cmp.Or(said, err))
+		if crash := ObservedEnd(*end, cmp.Or(said, err)); crash != nil {
+			err = &agent.StepError{Address: s.place(&w.in), Err: crash}
+		}
 	}
 	return &StepResult{Left: w.left, Err: err, Abandoned: true}
 }

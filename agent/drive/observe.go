@@ -27,3 +27,11 @@ func (s *Step) workObserved(o observe.Observer) {
 	defer func() { end(s.res.Err) }()
 	s.workNow()
 }
+
+// ObservedEnd tells an observer that a piece of work has ended. A panic of the observer is returned as an
+// [*agent.PanicError].
+func ObservedEnd(end func(error), err error) (crash error) {
+	defer agent.Recover(&crash)
+	end(err)
+	return nil
+}

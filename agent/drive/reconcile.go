@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/session"
@@ -69,11 +68,7 @@ func (p Place) FindOut(call agent.Doubt, find agent.Reconcile,
 
 // look calls find.
 func look(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (o agent.Reconciliation, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &agent.PanicError{Value: r, Stack: debug.Stack()}
-		}
-	}()
+	defer agent.Recover(&err)
 	return find(ctx, call)
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"runtime/debug"
 	"time"
 
 	"google.golang.org/genai"
@@ -282,9 +281,9 @@ func (s *Step) execute() {
 		if s.yielded {
 			return
 		}
-		if r := recover(); r != nil {
+		if v := recover(); v != nil {
 			s.done = false // even after an error: the panic is the worse news
-			s.fail(&agent.PanicError{Value: r, Stack: debug.Stack()})
+			s.fail(agent.PanicOf(v))
 		}
 	}()
 	switch {

@@ -28,6 +28,7 @@ type answered struct {
 	spent   *genai.GenerateContentResponseUsageMetadata // by agents that the tool asked
 	vain    bool                                        // no tool was called
 	cut     bool                                        // the context was over before the tool answered
+	crash   error                                       // a panic of an observer
 }
 
 // callTools runs the calls of one turn at the same time and returns one event
@@ -46,10 +47,18 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 		case len(calls) == 1:
 			r.callTool(req, c, about[c.ID], &done[i])
 		default:
-			wg.Go(func() { r.callTool(req, c, about[c.ID], &done[i]) })
+			wg.Go(func() {
+				defer agent.Recover(&done[i].crash)
+				r.callTool(req, c, about[c.ID], &done[i])
+			})
 		}
 	}
 	wg.Wait()
+	for _, d := range done {
+		if d.crash != nil { // it is the agent's, as that of a single call is
+			panic(d.crash)
+		}
+	}
 	ev = &session.Event{Author: r.Name()}
 	ev.Content = &genai.Content{Role: genai.RoleUser}
 	vain := len(calls) > 0

@@ -17,6 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
@@ -68,6 +70,49 @@ func TestCallsOfATurnRunTogether(t *testing.T) {
 			}
 		}
 	})
+}
+
+// clumsy is an observer that panics when a tool is called.
+type clumsy struct{ observe.Observer }
+
+func (clumsy) Run(ctx context.Context, _ *observe.Run) (context.Context, func(error)) {
+	return ctx, func(error) {}
+}
+
+func (clumsy) Step(ctx context.Context, _ *observe.Step) (context.Context, func(error)) {
+	return ctx, func(error) {}
+}
+
+func (clumsy) ModelCall(ctx context.Context, _ *observe.ModelCall) (context.Context, func(error)) {
+	return ctx, func(error) {}
+}
+
+func (clumsy) ToolCall(context.Context, *observe.ToolCall) (context.Context, func(error)) {
+	panic("overboard")
+}
+
+// An observer that panics beside tools that run together fails their agent, as beside one.
+func TestPanicOfAnObserverOfTools(t *testing.T) {
+	for _, names := range [][]string{{"x"}, {"x", "y"}} {
+		var tools []tool.Tool
+		for _, name := range names {
+			tools = append(tools, answering(t, name, "fur"))
+		}
+		a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls(names...), says("done")), Tools: tools})
+		r, err := runner.NewInMemory("app", a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last error
+		for _, err := range r.Run(t.Context(), "ana", "s", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{Observer: clumsy{}}) {
+			last = err
+		}
+		failed, _ := errors.AsType[*agent.StepError](last)
+		crash, ok := errors.AsType[*agent.PanicError](last)
+		if !ok || failed == nil || failed.Address != "a" || !strings.Contains(string(crash.Stack), "ToolCall") {
+			t.Errorf("%d calls: the run ends with %v", len(names), last)
+		}
+	}
 }
 
 // Whatever goes wrong with a call is the answer to it.

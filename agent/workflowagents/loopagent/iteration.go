@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -192,11 +191,7 @@ func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext)
 
 // caught calls f and makes a panic of it an error.
 func caught(ctx agent.InvocationContext, f func(agent.InvocationContext) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &agent.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
+	defer agent.Recover(&err)
 	return f(ctx)
 }
 
