@@ -49,6 +49,7 @@ observe: model
 artifact:
 artifact/...: artifact
 budget:
+internal/child:
 internal/committest:
 internal/credential:
 internal/genaischema:
@@ -83,7 +84,7 @@ agent/llmagent: agent agent/drive agent/elsewhere budget expr session session/ma
 agent/elsewhere: agent agent/drive model session session/lease
 agent/humanagent: agent agent/drive session session/mark template
 agent/remoteagent: agent agent/drive agent/elsewhere internal/credential internal/requesttemplate session session/lease session/mark template tool/toolconfirmation internal/propagate
-agent/taskagent: agent agent/drive agent/elsewhere internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template internal/propagate
+agent/taskagent: agent agent/drive agent/elsewhere internal/child internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template internal/propagate
 agent/workflowagents/loopagent: agent agent/drive budget loop session session/statekey session/seal session/mark model observe
 agent/workflowagents/sequentialagent: agent agent/drive session
 agent/workflowagents/parallelagent: agent agent/drive session
@@ -91,7 +92,7 @@ runner: agent agent/drive session session/store session/statekey session/lease s
 progress: session session/statekey session/seal session/mark model loop
 runlog: loop progress session session/lease session/mark session/seal session/statekey session/store
 runlog/prompt: agent agent/drive agent/llmagent agent/workflowagents/loopagent definition definition/program model runlog runner session session/lease session/mark session/store supervisor tool
-hook: internal/credential internal/interpreter internal/procgroup
+hook: internal/child internal/credential internal/interpreter internal/procgroup
 definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
 rehearsal/internal/study: definition expr loop model/scripted session session/mark
 rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/interpreter"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 )
@@ -33,11 +34,11 @@ type CommandConfig struct {
 const pipeDelay = time.Second
 
 // NewCommand returns a hook that runs a command for each event, with the event as JSON on its
-// standard input. Exit code 0 is fine; with Veto, exit code 1 stops what is to be done, and its
-// standard error is the reason. Its standard output is ignored, except that a veto in a webhook's
-// form, {"veto": true}, with exit code 0 is a contradiction and fails. The command is killed after
-// its timeout; when it has ended, all processes that it started are killed, where there are process
-// groups.
+// standard input: a file that is whole before the command starts. Exit code 0 is fine; with Veto,
+// exit code 1 stops what is to be done, and its standard error is the reason. Its standard output is
+// ignored, except that a veto in a webhook's form, {"veto": true}, with exit code 0 is a
+// contradiction and fails. The command is killed after its timeout; when it has ended, all processes
+// that it started are killed, where there are process groups.
 func NewCommand(cfg CommandConfig) (*Hook, error) {
 	if len(cfg.Args) == 0 || cfg.Args[0] == "" {
 		return nil, errors.New("the command has no program")
@@ -66,7 +67,11 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 	}
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = c.dir, c.env, pipeDelay
-	cmd.Stdin = bytes.NewReader(append(body, '\n'))
+	done, err := child.Input(cmd, bytes.NewReader(append(body, '\n')))
+	if err != nil {
+		return err
+	}
+	defer done()
 	stderr := &head{left: 4 << 10}
 	cmd.Stdout, cmd.Stderr = io.Discard, stderr
 	gate, stdout := c.veto && ev.Type.Before(), &head{left: answerLimit}
@@ -87,7 +92,7 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 	case err != nil && (cmd.ProcessState == nil || !cmd.ProcessState.Success()):
 		return err
 	}
-	// An err is left where it did not read what it was told, or left its output open.
+	// An err is left where it left its output open.
 	if veto, _, err := readVerdict(stdout.kept); err == nil && veto {
 		return errors.New(`it says {"veto": true} and ends with exit code 0: a command vetoes by exit code 1, with the reason on its standard error`)
 	}

@@ -38,7 +38,8 @@ type CommandConfig struct {
 	// A program may read a value that begins with a dash as an option; for most programs, "--"
 	// before it prevents this.
 	Args []string
-	// Stdin is a template of the command's standard input.
+	// Stdin is a template of the command's standard input. The command reads it from a file, which is
+	// whole before the command starts. If it is empty, the standard input is the null device.
 	Stdin string
 	// Env holds environment variables, as templates. They override those that the command inherits
 	// from this process: all of them, or with CleanEnv only those that programs need to work: PATH,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/internal/propagate"
 )
@@ -58,7 +59,11 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environ(parent, dir, id), dir, pipeDelay
 	if p.Stdin != "" {
-		cmd.Stdin = strings.NewReader(p.Stdin)
+		done, err := child.Input(cmd, strings.NewReader(p.Stdin))
+		if err != nil {
+			return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
+		}
+		defer done()
 	}
 	stdout := &limited{stream: "stdout", limit: p.Limit, exceeded: kill}
 	stderr := &limited{stream: "stderr", limit: p.Limit, exceeded: kill}

@@ -85,7 +85,6 @@ func clerkTool(agent, tool string) string {
 const effectScript = `#!/bin/sh
 job=$2
 if [ -z "$job" ]; then job=$(sed 's/.*"job": *"\([^"]*\)".*/\1/'); fi
-if [ -z "$job" ]; then exit 1; fi # refrain was killed before it had said what is to be done
 sleep 0.01
 printf '%s %s %s\n' "$1" "$REFRAIN_CALL_ID" "$job" >> effects
 sleep 0.01

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// Input makes the standard input of a command, before it starts. The command reads a file that has
+// the whole text, and not a pipe: if this process is killed while it writes into a pipe, the command
+// takes what has arrived for all of it, and acts on half of its input.
+//
+// The file has no name, so that nothing is left of it: it is in memory on Linux, and elsewhere in
+// [os.TempDir]. The error says that there is no space for it. Call done when the command has ended.
+func Input(cmd *exec.Cmd, text io.Reader) (done func(), err error) {
+	f, remove, err := nameless()
+	if err != nil {
+		return nil, inputError(err)
+	}
+	done = func() {
+		f.Close()
+		remove()
+	}
+	if _, err = io.Copy(f, text); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		done()
+		return nil, inputError(err)
+	}
+	cmd.Stdin = f
+	return done, nil
+}
+
+func inputError(err error) error {
+	return fmt.Errorf("store the standard input: %w; free space there and run it again", err)
+}
+
+// temporary returns a file in the folder for temporary files. Where an open file can be removed, its
+// name is gone already; elsewhere remove does it.
+func temporary() (f *os.File, remove func(), err error) {
+	if f, err = os.CreateTemp("", "refrain-input-*"); err != nil {
+		return nil, nil, err
+	}
+	if os.Remove(f.Name()) == nil {
+		return f, func() {}, nil
+	}
+	return f, func() { os.Remove(f.Name()) }, nil
+}
