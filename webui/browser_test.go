@@ -285,7 +285,7 @@ var looks = []struct {
 
 // brokenWords are words of letters that stand on two lines. What one could type may be broken.
 const brokenWords = `(() => {
-	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT, n => n.parentElement.closest('script, style, code, pre, .mono, .sr, svg, select') ? 2 : 1)
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT, n => n.parentElement.closest('script, style, code, pre, .mono, .ttl, .sr, svg, select') ? 2 : 1)
 	const broken = []
 	for (let n; (n = walk.nextNode()); ) for (const m of n.data.matchAll(/\p{L}{2,20}/gu)) {
 		const r = document.createRange()

@@ -58,6 +58,8 @@ export const api = {
   iterations: (id, loop, from, limit) => json('GET', run(id) + '/view/iterations' + query({ loop, from, limit })),
   prompt: (id, address, request, signal) => json('GET', run(id) + '/prompt' + query({ address, request: request || '' }), { signal }),
   step: (id, address) => json('GET', run(id) + '/view/step' + query({ address })),
+  // ranWith is the definition that a run keeps.
+  ranWith: id => json('GET', run(id) + '/definition'),
   act: (id, verb, body = {}) => json('POST', run(id) + ':' + verb, { body, headers: once() }),
   remove: id => json('DELETE', run(id)),
   // download saves the log of a run. A link would send no token.

@@ -9,6 +9,7 @@ import { Run } from './pages/run.js'
 import { Definitions } from './pages/definitions.js'
 import { Definition } from './pages/definition.js'
 import { Backtest } from './pages/backtest.js'
+import { Compare } from './pages/compare.js'
 
 // link says whether the server is heard: live, off (asking again) or idle.
 export const link = signal('idle')
@@ -120,6 +121,8 @@ function App() {
   else if (parts[0] === 'definitions') {
     page = 'definitions'
     shown = parts[1] ? html`<${Definition} name=${parts[1]} key=${parts[1]} />` : html`<${Definitions} />`
+  } else if (parts[0] === 'compare' && parts.length === 1) {
+    shown = html`<${Compare} />`
   } else if (parts[0] === 'backtest' && parts.length === 1) {
     page = 'backtest'
     shown = html`<${Backtest} />`

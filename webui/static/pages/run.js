@@ -14,9 +14,10 @@ import { Inspector, Copy, tabs } from '../parts/inspector.js'
 import { Question } from '../parts/question.js'
 import { Dialog } from '../parts/dialog.js'
 import { Findings } from '../parts/findings.js'
+import { compared } from './compare.js'
 
 // useRun keeps a store in step with a run.
-function useRun(id) {
+export function useRun(id) {
   const store = useMemo(() => new Store(id), [id])
   const [problem, setProblem] = useState('')
   useEffect(() => {
@@ -34,7 +35,7 @@ function useRun(id) {
 }
 
 // useActive is the active time, which goes on by the server's clock while the run runs.
-function useActive(head) {
+export function useActive(head) {
   const [extra, setExtra] = useState(0)
   useEffect(() => {
     setExtra(0)
@@ -154,7 +155,7 @@ function Where({ head }) {
     <tbody>${head.where.map(w => html`<tr key=${w.step}><th scope="row">${w.step}</th><td class="num">${number(w.runs, 0)}</td><td class="num">${duration(w.time_ns)}</td><td class="num">${w.tokens ? number(w.tokens, 0) : none}</td><td class="num">${w.cost === undefined ? none : money(w.cost)}</td></tr>`)}</tbody></table></div></section>`
 }
 
-const over = head => ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
+export const over = head => ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
 
 // parse reads what the address names: "4/writer/state" is a tab of a step in iteration 4.
 function parse(hash) {
@@ -272,7 +273,7 @@ export function Run({ id }) {
         ${head.questions?.length > 0 && html`<a href="#ask" class="st ask" onClick=${e => { e.preventDefault(); document.querySelector('#ask .q')?.focus() }}><${Icon} name="ask" />${t('n.questions', { n: head.questions.length })}</a>`}</div>
       <p class="said">${head.message && html`<q>${head.message}</q> · `}<time title=${exactTime(head.began)}>${t('started.at', { time: clock(head.began) })}</time>
         ${head.definition && html` · <a href=${'/definitions/' + encodeURIComponent(head.definition)}>${t('definition')} ${head.definition}</a>`}
-        ${head.parent && html` · <a href=${'/runs/' + encodeURIComponent(head.parent.session_id)}>${t('forked.from', { run: head.parent.session_id })}</a>`}</p></div>
+        ${head.parent && html` · <a href=${'/runs/' + encodeURIComponent(head.parent.session_id)}>${t('forked.from', { run: head.parent.session_id })}</a> · <a href=${compared(head.parent.session_id, id)}>${t('compare.them')}</a>`}</p></div>
       <${Actions} head=${head} say=${say} ask=${setAsking} /></div>
     ${said && html`<p class="panel pad st bad" role="alert">${said} <button class="btn quiet s" onClick=${() => say('')}>${t('close')}</button></p>`}
     ${readOnly.value && html`<p class="banner" role="note">${t('read.only')}</p>`}

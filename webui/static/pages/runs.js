@@ -7,6 +7,7 @@ import { number, duration, clock, exactTime, dayName, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
 import { Status } from '../parts/status.js'
 import { Spark } from '../parts/chart.js'
+import { compared } from './compare.js'
 
 // A loop ends by a criterion of its own, or at a limit.
 const own = ['exit_loop', 'escalated', 'impossible', 'blocked', 'condition', 'target_reached', 'converged', 'no_progress']
@@ -59,10 +60,10 @@ function Scores({ run: r }) {
   return html`<${Spark} scores=${r.scores} target=${r.target} end=${r.live ? '' : r.status === 'limit' ? 'warn' : r.status === 'failed' ? 'bad' : r.status === 'completed' ? 'good' : ''} />`
 }
 
-function Row({ run: r, focused, onFocus }) {
+function Row({ run: r, focused, onFocus, chosen, onChoose }) {
   const href = '/runs/' + encodeURIComponent(r.id)
   return html`<tr class=${focused ? 'focused' : ''} onMouseDown=${onFocus}>
-    <td class="nowrap s1"><${Status} status=${r.status} /></td>
+    <td class="nowrap s1"><input type="checkbox" aria-label=${t('compare.this', { run: r.id })} checked=${chosen} onChange=${onChoose} /><${Status} status=${r.status} /></td>
     <td class="s2"><a class="ttl" href=${href} data-run=${r.id} onFocus=${onFocus}>${r.name || r.id}</a> <span class="mono mute small">${r.id}</span></td>
     <td class="num s3">${r.iteration || none}</td>
     <td class="num s4"><b>${r.score === undefined ? html`<span class="mute">${none}</span>` : number(r.score)}</b></td>
@@ -80,6 +81,9 @@ export function Runs() {
   const [problem, setProblem] = useState('')
   const [limit, setLimit] = useState(50)
   const [at, setAt] = useState(-1)
+  const [chosen, setChosen] = useState([]) // two to compare: a third takes the place of the first
+  const choose = r => setChosen(chosen.some(c => c.id === r.id) ? chosen.filter(c => c.id !== r.id) : [...chosen.slice(-1), r])
+  const [older, newer] = [...chosen].sort((a, b) => Date.parse(a.started) - Date.parse(b.started))
   const search = useRef()
   // Each text that is searched for is a stream of its own: it waits for a pause in the typing.
   const [typed, setTyped] = useState(q.q || '')
@@ -136,7 +140,7 @@ export function Runs() {
   const reasons = options(runs.map(r => r.stop_reason), q.reason)
   return html`<main id="main" tabindex="-1">
     <div class="row"><h1>${t('runs')}</h1><span class="mute">${[count('running') && t('n.running', { n: count('running') }), count('asks') && t('n.asks', { n: count('asks') })].filter(Boolean).join(', ')}</span>
-      <span class="push row">${!readOnly.value && html`<a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a>`}</span></div>
+      <span class="push row">${runs.length > 1 && (newer ? html`<a class="btn" href=${compared(older.id, newer.id)}>${t('compare.two', { a: older.id, b: newer.id })}</a>` : html`<button class="btn" disabled>${t(older ? 'compare.one' : 'compare.choose')}</button>`)} ${!readOnly.value && html`<a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a>`}</span></div>
     <div class="filters">
       <div class="seg scroll" role="group" aria-label=${t('status')}>${filters.map(f => html`<button key=${f} aria-pressed=${status === f} onClick=${() => setQuery({ status: f === 'all' ? '' : f })}>${f === 'asks' && html`<${Icon} name="ask" />`}${t('filter.' + f)}</button>`)}</div>
       <label class="sr" for="by-definition">${t('definition')}</label>
@@ -150,7 +154,7 @@ export function Runs() {
       ${!(q.status || q.q) && html`<p class="soft">${t('runs.first')} <code>refrain run FILE</code></p>`}</section>`}
     ${runs.length > 0 && html`<div class="panel clip"><table class="tbl runs"><caption class="sr">${t('runs.caption')}</caption>
       <thead><tr><th scope="col">${t('status')}</th><th scope="col">${t('run')}</th><th scope="col" class="num">${t('iteration')}</th><th scope="col" class="num">${t('best')}</th><th scope="col">${t('score')}</th><th scope="col">${t('why')}</th><th scope="col" class="num">${t('active')}</th><th scope="col" class="num">${t('started')}</th></tr></thead>
-      <tbody>${parts.map(([day, list]) => html`<tr class="grp" key=${'g' + day}><td colspan="8">${day}</td></tr>${list.map(r => html`<${Row} key=${r.id} run=${r} focused=${flat[at]?.id === r.id} onFocus=${() => setAt(flat.indexOf(r))} />`)}`)}</tbody></table></div>
+      <tbody>${parts.map(([day, list]) => html`<tr class="grp" key=${'g' + day}><td colspan="8">${day}</td></tr>${list.map(r => html`<${Row} key=${r.id} run=${r} focused=${flat[at]?.id === r.id} chosen=${chosen.some(c => c.id === r.id)} onChoose=${() => choose(r)} onFocus=${() => setAt(flat.indexOf(r))} />`)}`)}</tbody></table></div>
       <div class="row below"><span class="mute">${t('n.runs', { n: runs.length })}</span>
         ${page.next && (limit < most ? html`<button class="btn s" onClick=${() => setLimit(limit + 50)}>${t('more.50')}</button>` : html`<span class="mute">${t('more.search')}</span>`)}
         <span class="push mute small hide-s"><kbd>J</kbd> <kbd>K</kbd> ${t('keys.move')} · <kbd>Enter</kbd> ${t('keys.open')} · <kbd>/</kbd> ${t('keys.search')}</span></div>`}

@@ -16,7 +16,8 @@ export function ticks(low, high, most = 5) {
 // wide is about how wide a text of a chart is, in pixels.
 const wide = text => 7 * text.length
 
-const targetOf = loop => t('target', { target: number(loop.target) })
+// targetOf names the line of a loop's target.
+export const targetOf = loop => t('target', { target: number(loop.target) })
 
 // placed gives texts their places, the most important first: each gets the first of its places where
 // it lies on no other text, and is left out if it has none. A place is [x, y, anchor].
@@ -35,7 +36,7 @@ export function placed(texts) {
 }
 
 // place is the box in which a chart is drawn, and where a value lies in it.
-function place(loop, axis, width) {
+export function place(loop, axis, width) {
   const points = loop.points
   const forecast = loop.outlook.forecast
   const limit = loop.max_iterations || 0
@@ -66,7 +67,8 @@ function place(loop, axis, width) {
   return { left, right, top, bottom, height, width, low, high, x, y, shownTo, time, first, span }
 }
 
-function Barline({ x, top, bottom, kind, faint }) {
+// Barline is where a loop ends, or may.
+export function Barline({ x, top, bottom, kind, faint }) {
   return html`<g class=${faint ? 'faint' : ''}><rect class=${kind} x=${x - 4} y=${top} width="1.4" height=${bottom - top} /><rect class=${kind} x=${x - 0.5} y=${top} width="4" height=${bottom - top} /></g>`
 }
 
@@ -77,6 +79,13 @@ const described = p => {
   else if (p.rejected) words.push(t('rejected'))
   if (p.provisional) words.push(t('provisional'))
   return words.join(', ')
+}
+
+// lineage are the lines between scores, from each version to those that were written from it: [from,
+// to, kind].
+export function lineage(scored) {
+  const by = new Map(scored.map(at => [at.number, at]))
+  return scored.filter(at => by.has(at.from)).map(at => [by.get(at.from), at, at.undone || at.rejected ? 'dead' : at.provisional ? 'toprov' : 'ln'])
 }
 
 // textsOf are the texts in a chart, the most important first: the scores that matter, then the names
@@ -114,13 +123,6 @@ export function Chart({ loop, axis, selected, onSelect }) {
   const byNumber = new Map(points.map(p => [p.number, p]))
   const foot = p.height - p.bottom
   const forecast = loop.outlook.forecast
-  const lines = []
-  for (const at of scored) {
-    const from = at.from === undefined ? null : byNumber.get(at.from)
-    if (!from || from.score === undefined) continue
-    const kind = at.undone || at.rejected ? 'dead' : at.provisional ? 'toprov' : 'ln'
-    lines.push(html`<line key=${at.number} class=${kind} x1=${x(from)} y1=${y(from.score)} x2=${x(at)} y2=${y(at.score)} />`)
-  }
   const best = scored.find(p => p.best)
   const crowded = scored.length * 14 > width
   const labelled = at => !crowded || at.best || at.provisional || at === scored[0] || at.number === selected || (at.undone && scored.length * 30 < width)
@@ -170,7 +172,7 @@ export function Chart({ loop, axis, selected, onSelect }) {
       ${loop.target !== undefined && html`<line class="tgt" x1=${p.left - 14} x2=${width - p.right + 12} y1=${y(loop.target)} y2=${y(loop.target)} />`}
       ${cone && html`<path class="cone" d=${cone} /><path class="mid" d=${mid} />`}
       ${bars.map(b => html`<${Barline} key=${b.kind} ...${b} top=${p.top - 4} bottom=${foot} />`)}
-      ${lines}
+      ${lineage(scored).map(([from, at, kind]) => html`<line key=${at.number} class=${kind} x1=${x(from)} y1=${y(from.score)} x2=${x(at)} y2=${y(at.score)} />`)}
       ${placed(textsOf(loop, p, scored.filter(labelled), selected, bars)).map(one => html`<text key=${one.key} aria-hidden=${typeof one.key === 'number'} class=${one.kind} x=${one.x} y=${one.y} text-anchor=${one.anchor}>${one.text}</text>`)}
       ${scored.map((at, i) => html`<g key=${at.number} role="button" tabindex=${i === tab ? 0 : -1} aria-label=${described(at)} aria-pressed=${at.number === selected} onFocus=${() => setFocus(i)} onKeyDown=${e => move(e, i)} onClick=${() => onSelect(at.number)}>
         ${at.noise > 0 && !crowded && html`<path class="whisk" d=${`M${x(at) - 3} ${y(at.score + at.noise / 2)}h6m-3 0V${y(at.score - at.noise / 2)}m-3 0h6`} />`}

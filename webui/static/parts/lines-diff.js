@@ -1,8 +1,7 @@
 import { html } from '../ui.js'
 
-// lines are those of two texts, in the order of the second, by the longest run that both have.
-export function lines(before, after) {
-  const a = before.split('\n'), b = after.split('\n')
+// edits are the parts of two lists, in the order of the second, by the longest run that both have.
+function edits(a, b) {
   const n = a.length, m = b.length
   const common = Array.from({ length: n + 1 }, () => new Uint16Array(m + 1))
   for (let i = n - 1; i >= 0; i--) for (let j = m - 1; j >= 0; j--) common[i][j] = a[i] === b[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1])
@@ -11,6 +10,21 @@ export function lines(before, after) {
     if (i < n && j < m && a[i] === b[j]) out.push({ op: '=', text: a[i], line: ++j }), i++
     else if (j < m && (i >= n || common[i][j + 1] > common[i + 1][j])) out.push({ op: '+', text: b[j], line: ++j })
     else out.push({ op: '-', text: a[i++] })
+  }
+  return out
+}
+
+const lines = (before, after) => edits(before.split('\n'), after.split('\n'))
+
+// words are the edits between two texts word by word; undefined if they are too long for that.
+export function words(before, after) {
+  const [a, b] = [before, after].map(text => text.split(/(?<=\s)(?=\S)/))
+  if (a.length * b.length > 4e6) return undefined
+  const out = []
+  for (const e of edits(a, b)) {
+    const last = out[out.length - 1]
+    if (last?.op === e.op) last.text += e.text
+    else out.push({ op: e.op, text: e.text })
   }
   return out
 }
