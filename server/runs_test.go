@@ -142,6 +142,12 @@ func TestControl(t *testing.T) {
 		t.Fatalf("the run is %s", got)
 	}
 	s.refused(409, "run_over", "POST", path+":cancel", nil)
+	s.ok("POST", path+":resume", nil, nil) // as the command continues it
+	<-g.came
+	s.ok("POST", path+":cancel", nil, nil)
+	if got := s.wait(id); got != "canceled" {
+		t.Fatalf("the run is %s", got)
+	}
 	var forked listed
 	got := s.ok("POST", path+":fork", map[string]any{"iteration": 1}, &forked)
 	if forked.Status != "paused" || got.header.Get("Location") != "/api/v1/runs/"+forked.Run {

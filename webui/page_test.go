@@ -182,9 +182,11 @@ func TestWatchAndControl(t *testing.T) {
 	p.js(`document.querySelector('#tab-state').click()`)
 	p.until("the address of the tab", `location.hash === '#1/say/state'`)
 	p.press("Cancel…")
-	p.sees("cannot be resumed")
+	p.sees("Resume continues it later")
 	p.press("Cancel the run")
 	p.sees("canceled")
+	p.press("Resume") // as the command does
+	p.sees("running")
 }
 
 // A question is answered where it is asked, and a run is forked from an iteration.

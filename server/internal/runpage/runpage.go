@@ -315,7 +315,7 @@ func can(s Standing, h *Head) Can {
 	ended := over(h.Status)
 	return Can{
 		Pause:  s.Status == string(mark.RunRunning),
-		Resume: s.Status == string(mark.RunIsPaused) || s.Status == "interrupted",
+		Resume: s.Status == string(mark.RunIsPaused) || s.Status == "interrupted" || s.Status == string(mark.RunCanceled),
 		Retry:  s.Status == string(mark.RunFailed),
 		More:   h.Status == "limit",
 		Cancel: running || s.Status == string(mark.RunIsPaused) || s.Status == "interrupted",

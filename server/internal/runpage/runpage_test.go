@@ -144,6 +144,30 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// LOOP 30: a run that was stopped in good order can be resumed, a canceled one too; the page offers what the command does.
+func TestWhatARunAllows(t *testing.T) {
+	p := newPage()
+	for _, ev := range record(t, loops) {
+		p.take(ev)
+	}
+	for status, want := range map[string]runpage.Can{
+		"running":     {Pause: true, Cancel: true, Fork: true},
+		"waiting":     {Cancel: true, Fork: true},
+		"paused":      {Resume: true, Cancel: true, Fork: true},
+		"interrupted": {Resume: true, Cancel: true, Fork: true},
+		"canceled":    {Resume: true, Fork: true, Remove: true},
+		"failed":      {Retry: true, Fork: true, Remove: true},
+		"completed":   {More: true, Fork: true, Remove: true},
+	} {
+		if got := p.Head(runpage.Standing{ID: "r", Status: status}).Can; got != want {
+			t.Errorf("%s: %+v, want %+v", status, got, want)
+		}
+	}
+	if got := p.Head(runpage.Standing{ID: "r", Status: "canceled", ReadOnly: true}).Can; got != (runpage.Can{}) {
+		t.Errorf("read-only: %+v", got)
+	}
+}
+
 // Rows come in pages, and those of a loop within by its address.
 func TestIterations(t *testing.T) {
 	p := newPage()

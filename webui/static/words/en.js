@@ -159,7 +159,7 @@ export default {
   'fork.here': 'Fork from here',
   'fork.do': 'Fork',
   'cancel.title': 'Cancel {name}?',
-  'cancel.what': 'It ends at once and cannot be resumed. What its finished steps did stays, and so does its log. To stop it for a while, pause it.',
+  'cancel.what': 'It stops at once, in the middle of a step. What its finished steps did stays, and so does its log. Resume continues it later, and then repeats the step that was cut off; to let that step finish, pause the run.',
   'cancel.do': 'Cancel the run',
   'remove.title': 'Remove {name}?',
   'remove.what': 'The run and its log are deleted for good. Export it first if it may be needed.',

@@ -159,7 +159,7 @@ export default {
   'fork.here': 'Derivar daqui',
   'fork.do': 'Derivar',
   'cancel.title': 'Cancelar {name}?',
-  'cancel.what': 'Ela termina já e não pode ser retomada. O que seus passos fizeram fica, e o registro também. Para parar por um tempo, pause.',
+  'cancel.what': 'Ela para já, no meio de um passo. O que os passos terminados fizeram fica, e o registro também. Retomar continua a execução depois e repete o passo interrompido; para deixar o passo terminar, pause.',
   'cancel.do': 'Cancelar a execução',
   'remove.title': 'Remover {name}?',
   'remove.what': 'A execução e seu registro são apagados de vez. Exporte antes, se puder precisar dela.',
