@@ -187,16 +187,21 @@ func (s *Server) changed(p *program.Program, req *resumeRequest) (*definition.De
 func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		// Iteration and Loop, or Seq, say where; without them, it is behind the last iteration.
-		Iteration int             `json:"iteration"`
+		// Iteration 0 is before the first one.
+		Iteration *int            `json:"iteration"`
 		Loop      session.Address `json:"loop"`
 		Seq       int64           `json:"seq"`
 		Resume    bool            `json:"resume"`
 	}
 	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
-		if req.Iteration != 0 && req.Seq != 0 || req.Iteration < 0 || req.Seq < 0 {
-			return 0, nil, bad("give either an iteration or a seq, of at least 1")
+		at := supervisor.Checkpoint{Loop: req.Loop, Seq: req.Seq}
+		if n := req.Iteration; n != nil {
+			at.Iteration, at.First = *n, *n == 0
 		}
-		forked, err := s.sup.Fork(ctx, id, supervisor.Checkpoint{Iteration: req.Iteration, Loop: req.Loop, Seq: req.Seq})
+		if req.Iteration != nil && req.Seq != 0 || at.Iteration < 0 || req.Seq < 0 {
+			return 0, nil, bad("give either an iteration, from 0, or a seq, from 1")
+		}
+		forked, err := s.sup.Fork(ctx, id, at)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -154,6 +154,13 @@ func TestControl(t *testing.T) {
 		t.Errorf("the fork is %+v", forked)
 	}
 	s.refused(422, "no_checkpoint", "POST", path+":fork", map[string]any{"iteration": 9})
+	s.refused(400, "bad_request", "POST", path+":fork", map[string]any{"iteration": -1})
+	s.refused(400, "bad_request", "POST", path+":fork", map[string]any{"iteration": 0, "seq": 5})
+	var whole listed
+	s.ok("POST", path+":fork", map[string]any{"iteration": 0}, &whole)
+	if whole.Status != "paused" || whole.Iteration != 0 {
+		t.Errorf("the fork before the first iteration is %+v", whole)
+	}
 	g.let <- struct{}{}
 	g.let <- struct{}{}
 	s.ok("POST", "/api/v1/runs/"+forked.Run+":resume", nil, nil)

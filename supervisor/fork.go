@@ -16,12 +16,13 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Checkpoint is a place in a run. Set Iteration or Seq; the zero value is the place after the last
-// iteration that an outermost loop finished.
+// Checkpoint is a place in a run. Set Iteration, First or Seq; the zero value is the place after the
+// last iteration that an outermost loop finished.
 type Checkpoint struct {
 	// Iteration is the place after that iteration, counted from 1, of the last outermost loop, or
-	// of the loop at the address Loop.
+	// of the loop at the address Loop. First is the place before the first iteration.
 	Iteration int
+	First     bool
 	Loop      session.Address
 	// Seq is the place after the event with that sequence number.
 	Seq int64
@@ -37,6 +38,12 @@ type Checkpoint struct {
 // Keys that sessions share (app:, user:) keep their present values. Errors to expect are
 // [ErrNotFound] and [ErrNoCheckpoint].
 func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string, error) {
+	return s.ForkIf(ctx, id, at, nil)
+}
+
+// ForkIf is [Supervisor.Fork] on the condition that fits, which gets the events up to the checkpoint,
+// returns nil. Its error is the cause of ForkIf's, and nothing is stored.
+func (s *Supervisor) ForkIf(ctx context.Context, id string, at Checkpoint, fits func([]*session.Event) error) (string, error) {
 	view, run, err := s.get(ctx, id, false)
 	if err != nil {
 		return "", fmt.Errorf("fork run: %w", err)
@@ -47,7 +54,7 @@ func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string
 	}
 	for {
 		fork := newRunID()
-		switch err := s.copy(ctx, view, run, fork, seq); {
+		switch err := s.copy(ctx, view, run, fork, seq, fits); {
 		case err == nil:
 			return fork, nil
 		case !errors.Is(err, session.ErrExists):
@@ -72,11 +79,18 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 		}
 		return at.Seq, view.Err()
 	}
-	var found, last int64
+	var found, last, began int64
 	n := 0
 	for ev := range counting(view) {
-		if ev.InvocationID != id || ev.Mark == nil || ev.Mark.Kind != mark.KindIterationFinished ||
-			at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
+		if ev.InvocationID != id || ev.Mark == nil || at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
+			continue
+		}
+		switch ev.Mark.Kind {
+		case mark.KindLoopStarted:
+			began = ev.Seq
+			continue
+		case mark.KindIterationFinished:
+		default:
 			continue
 		}
 		var it loop.IterationRecord
@@ -91,6 +105,10 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	switch {
 	case view.Err() != nil:
 		return 0, view.Err()
+	case at.First && began == 0:
+		return 0, fmt.Errorf("%w: no loop has begun; name an event instead", ErrNoCheckpoint)
+	case at.First:
+		return began, nil
 	case last == 0:
 		return 0, fmt.Errorf("%w: no loop has finished an iteration; name an event instead", ErrNoCheckpoint)
 	case at.Iteration == 0:
@@ -102,7 +120,8 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 }
 
 // copy makes the session of a fork. It fails with session.ErrExists if there is one.
-func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run, fork string, seq int64) error {
+func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run, fork string, seq int64,
+	fits func([]*session.Event) error) error {
 	files := make(map[string]int64)
 	log := copying{from: from.ID()}
 	for ev := range from.Log().All() {
@@ -118,6 +137,11 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	}
 	if err := from.Err(); err != nil {
 		return err
+	}
+	if fits != nil {
+		if err := fits(log.copied); err != nil {
+			return err
+		}
 	}
 	if err := s.copyFiles(ctx, from.ID(), fork, files); err != nil {
 		return err

@@ -65,6 +65,8 @@ func TestFork(t *testing.T) {
 				{supervisor.Checkpoint{Iteration: 1}, 14},
 				{supervisor.Checkpoint{}, 0},
 				{supervisor.Checkpoint{Seq: 1}, 28},
+				{supervisor.Checkpoint{First: true}, 28},
+				{supervisor.Checkpoint{First: true, Loop: "outer[2]/middle[1]/inner"}, 13},
 				{supervisor.Checkpoint{Loop: "outer[2]/middle[1]/inner", Iteration: 1}, 10},
 			} {
 				id, err := sup.Fork(t.Context(), old.ID(), tt.at)
@@ -99,6 +101,24 @@ func TestFork(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A fork that its caller refuses is not stored.
+func TestForkIf(t *testing.T) {
+	store := session.InMemoryService()
+	sup := process(t, store, newWorld().nested(t))
+	run := start(t, sup)
+	completed(t, run)
+	no := errors.New("no")
+	var given []*session.Event
+	_, err := sup.ForkIf(t.Context(), run.ID(), supervisor.Checkpoint{Seq: 5}, func(events []*session.Event) error {
+		given = events
+		return no
+	})
+	all, listed := sup.List(t.Context())
+	if !errors.Is(err, no) || len(given) != 5 || given[4].Seq != 5 || listed != nil || len(all) != 1 {
+		t.Errorf("got %v for %d events; now there are %d runs, %v", err, len(given), len(all), listed)
 	}
 }
 

@@ -10,17 +10,20 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
+	"github.com/refrain-dev/refrain/runlog/prompt"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // forkFlags are the flags of refrain fork.
 type forkFlags struct {
 	resumeFlags
-	iteration int
-	event     int64
-	run       bool
+	iteration  int
+	event      int64
+	first, run bool
 }
 
 func newFork(e *term.Env) *cobra.Command {
@@ -44,9 +47,12 @@ it, and --run does so at once.`,
 			switch {
 			case fl.Changed("at-iteration") && fl.Changed("at-event"):
 				return errors.New("--at-iteration and --at-event: give one of them")
-			case fl.Changed("at-iteration") && f.iteration < 1, fl.Changed("at-event") && f.event < 1:
-				return errors.New("--at-iteration and --at-event: give a number of at least 1")
+			case f.iteration < 0:
+				return errors.New("--at-iteration: give 0 for the place before the first iteration, or the number of one")
+			case fl.Changed("at-event") && f.event < 1:
+				return errors.New("--at-event: give a number of at least 1")
 			}
+			f.first = fl.Changed("at-iteration") && f.iteration == 0
 			if err := f.check(fl); err != nil {
 				return err
 			}
@@ -65,7 +71,7 @@ it, and --run does so at once.`,
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop")
+	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop; 0: before the first")
 	fl.Int64Var(&f.event, "at-event", 0, "fork after the event with this `number`; refrain events shows the numbers")
 	fl.BoolVar(&f.run, "run", false, "resume the new run at once")
 	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
@@ -99,8 +105,14 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 		return err
 	}
 	defer sup.Close(ctx)
-	fork, err := sup.Fork(ctx, id, supervisor.Checkpoint{Iteration: f.iteration, Seq: f.event})
-	if errors.Is(err, supervisor.ErrNoCheckpoint) {
+	var fits func([]*session.Event) error
+	if f.definition != "" {
+		if fits, err = f.fits(ctx, s, id); err != nil {
+			return err
+		}
+	}
+	fork, err := sup.ForkIf(ctx, id, supervisor.Checkpoint{Iteration: f.iteration, First: f.first, Seq: f.event}, fits)
+	if _, misfit := errors.AsType[*term.Exit](err); misfit || errors.Is(err, supervisor.ErrNoCheckpoint) {
 		return term.UsageError(err)
 	}
 	if err != nil {
@@ -116,4 +128,29 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 		return term.Failure(err)
 	}
 	return nil
+}
+
+// fits returns the check that a fork of a run can continue with the definition that it is given.
+func (f *forkFlags) fits(ctx context.Context, s *runstore.Stock, id string) (func([]*session.Event) error, error) {
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
+	if err != nil {
+		return nil, term.Failure(err)
+	}
+	p, err := f.started(session.ViewOf(got.Session), id)
+	if err != nil {
+		return nil, err
+	}
+	def, err := f.definitionOf(p)
+	if err != nil {
+		return nil, term.UsageError(err)
+	}
+	return func(events []*session.Event) error {
+		err := prompt.Fits(ctx, events, p, def)
+		if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
+			return term.UsageError(fmt.Errorf("%s does not fit what the run has done: at %s the log has %s; now there is: %s. "+
+				"No fork was made: fork at an earlier place, or with a definition that has the same steps up to there",
+				f.definition, diverged.Address, diverged.Recorded, diverged.Said))
+		}
+		return err
+	}, nil
 }

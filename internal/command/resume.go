@@ -151,13 +151,9 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 // program is what the run goes on with.
 func (f *resumeFlags) program(view *session.View, id string) (*program.Program, supervisor.ResumeOptions, error) {
 	var opts supervisor.ResumeOptions
-	started, err := supervisor.StartedWith(view)
+	p, err := f.started(view, id)
 	if err != nil {
-		return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
-	}
-	p, err := program.Decode(started)
-	if err != nil {
-		return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
+		return nil, opts, err
 	}
 	def, err := f.definitionOf(p)
 	if err != nil {
@@ -195,6 +191,19 @@ func (f *resumeFlags) program(view *session.View, id string) (*program.Program, 
 		opts.Program = changed.Program
 	}
 	return p, opts, nil
+}
+
+// started is what the run was started with.
+func (*resumeFlags) started(view *session.View, id string) (*program.Program, error) {
+	started, err := supervisor.StartedWith(view)
+	if err != nil {
+		return nil, term.UsageError(fmt.Errorf("run %s: %w", id, err))
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return nil, term.UsageError(fmt.Errorf("run %s: %w", id, err))
+	}
+	return p, nil
 }
 
 func (f *resumeFlags) definitionOf(p *program.Program) (*definition.Definition, error) {
