@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,10 +19,17 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
 func Example() {
 	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "refrain")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "runs.db")
 	critic := says("critic", "more rhyme")
 	editor := says("editor", "a better poem")
 
@@ -33,7 +41,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := runner.NewInMemory("app", refine)
+	store, err := sqlite.Open(ctx, path, sqlite.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	r, err := runner.New(runner.Config{AppName: "app", Agent: refine, SessionService: store, AutoCreateSession: true, Durable: true})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +54,9 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(ev.Author, ev.Text())
+		if ev.Text() != "" {
+			fmt.Println(ev.Author, ev.Text())
+		}
 	}
 	// Output:
 	// critic more rhyme

@@ -36,8 +36,8 @@ var (
 )
 
 // Resume continues a durable run where it was cut off: by a crash, because it was canceled, or
-// because its consumer left. The invocation ID is that of its events. It yields only new
-// events. The earlier ones are in the session.
+// because its consumer left. The invocation ID is that of its events; empty means the session's
+// newest run that has not ended. It yields only new events. The earlier ones are in the session.
 //
 // The tree runs again from its root. A step that has finished does not run: its events and its
 // result come from the log. An agent that runs others runs again, with its callbacks. It must
@@ -125,6 +125,11 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		view = session.ViewOf(got.Session)
 	}
 	view.HoldToLog()
+	if id == "" {
+		if id, err = newest(view); err != nil {
+			return nil, nil, err
+		}
+	}
 	free, err := r.claim(ctx, view, id)
 	if err != nil {
 		return nil, nil, err
@@ -332,6 +337,43 @@ func (p *past) reader() func(seq int64) *session.Event {
 		}
 		return read(seq)
 	}
+}
+
+// newest returns the ID of the run that has written last of those that have not ended.
+func newest(view *session.View) (string, error) {
+	var open []string
+	none, gone := ErrRunNotFound, view.Superseded()
+	for ev := range view.Outline() {
+		id := ev.InvocationID
+		if ev.Mark == nil {
+			if ev.Address != "" && none == ErrRunNotFound {
+				none = ErrNotDurable
+			}
+			continue
+		}
+		open = slices.DeleteFunc(open, func(o string) bool { return o == id })
+		if finishes(ev) && !gone.Has(ev.Seq) {
+			none = ErrFinished
+		} else {
+			open = append(open, id)
+		}
+	}
+	switch err := view.Err(); {
+	case err != nil:
+		return "", err
+	case len(open) == 0:
+		return "", none
+	}
+	return open[len(open)-1], nil
+}
+
+// finishes reports whether an event is the end of a run, which was not cut off.
+func finishes(ev *session.Event) bool {
+	if ev.Mark.Kind == mark.KindRunEnded {
+		return true
+	}
+	var fin mark.StepFinished
+	return ev.Mark.Kind == mark.KindStepFinished && isEnd(ev) && (ev.Mark.Decode(&fin) != nil || !fin.Canceled)
 }
 
 // isEnd reports whether an event tells the beginning or the end of a run's own step.

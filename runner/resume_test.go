@@ -208,6 +208,39 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
+// An empty ID resumes the session's newest run that has not ended.
+func TestResumeNewest(t *testing.T) {
+	svc := session.InMemoryService()
+	root := func() agent.Agent { return sequence(t, "root", speaker(t, "a", "one"), speaker(t, "b", "two")) }
+	refused := func(want error) {
+		t.Helper()
+		if _, err := resume(t, svc, root(), ""); !errors.Is(err, want) {
+			t.Errorf("got error %v, want %v", err, want)
+		}
+	}
+	if _, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s1"}); err != nil {
+		t.Fatal(err)
+	}
+	refused(runner.ErrRunNotFound)
+	if _, err := collect(t, ask(t.Context(), newRunner(t, runner.Config{Agent: root(), SessionService: svc}), "go")); err != nil {
+		t.Fatal(err)
+	}
+	refused(runner.ErrNotDurable)
+	if _, err := collect(t, ask(t.Context(), newRunner(t, durable(root(), svc)), "go")); err != nil {
+		t.Fatal(err)
+	}
+	refused(runner.ErrFinished)
+	breakOff(t, svc, root(), ends("root/a"))
+	breakOff(t, svc, root(), ends("root/b"))
+	for _, want := range [][]string{{"b: two"}, {"a: one", "b: two"}} { // the newer one first
+		said, err := resume(t, svc, root(), "")
+		if diff := cmp.Diff(want, said); diff != "" || err != nil {
+			t.Errorf("error %v (-want +got):\n%s", err, diff)
+		}
+	}
+	refused(runner.ErrFinished)
+}
+
 // Another tree, or one that does not do the same again, is noticed where it first
 // differs; the error has both versions, and of the run nothing more is stored than
 // that it was tried.

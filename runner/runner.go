@@ -58,7 +58,8 @@ type Config struct {
 	// AutoCreateSession creates a session that does not exist.
 	AutoCreateSession bool
 	// Durable writes marks into the log: the start and the end of each step and iteration, and
-	// why each loop stopped. Without marks a run cannot be resumed, and its log holds only what
+	// why each loop stopped. Set it for a store whose runs [Runner.Resume] is to continue after a
+	// crash: without marks a run cannot be resumed, on any store, and its log holds only what
 	// agents say, as in ADK.
 	Durable bool
 }

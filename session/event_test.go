@@ -86,6 +86,14 @@ func TestEventReadsTimestampsThatAreNumbers(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", text, got, err)
 		}
 	}
+	for _, text := range []string{`0`, `"1970-01-01T00:00:00Z"`} { // fields that are not in the JSON stay, as in ADK
+		got := session.Event{ID: "7", Author: "ana", Timestamp: time.Now()}
+		got.Content = genai.NewContentFromText("hi", genai.RoleModel)
+		err := json.Unmarshal([]byte(`{"timestamp":`+text+`,"author":"eve"}`), &got)
+		if err != nil || got.Timestamp.Unix() != 0 || got.ID != "7" || got.Text() != "hi" || got.Author != "eve" {
+			t.Errorf("%s: got %+v, %v", text, got, err)
+		}
+	}
 	for _, text := range []string{`{"timestamp":1e300}`, `{"timestamp":true}`, `{"timestamp":1,"author":2}`, `{"timestamp":-1e12}`} {
 		if err := json.Unmarshal([]byte(text), new(session.Event)); err == nil {
 			t.Errorf("%s was read", text)

@@ -40,7 +40,6 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	if y := at.Year(); y < 1 || y > 9999 || math.Abs(*number.Timestamp) > 1e12 {
 		return fmt.Errorf("timestamp %v of an event is not in seconds since 1970", *number.Timestamp)
 	}
-	*e = Event{}
 	rest := struct {
 		*stored
 		Timestamp json.RawMessage `json:"timestamp"` // takes the place of the event's
