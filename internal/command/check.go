@@ -4,6 +4,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -24,9 +25,9 @@ type checkFlags struct {
 func newCheck(e *term.Env) *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
-		Use:   "check FILE",
+		Use:   "check FILE...",
 		Short: "Show how a definition can end and what it can cost",
-		Long: `Check a definition as validate does, and show what a run of it can come to: how each
+		Long: `Check definitions as validate does, and show what a run of each can come to: how each
 loop can end and who may end it, how often agents run and ask a model at most, and the
 most tokens, cost and time that this takes. "unbounded" means that no limit applies;
 "unknown" means that the figure cannot be computed.
@@ -39,13 +40,21 @@ give the figures to compute with, for each request and each answer.
 
 Files of other products are checked as refrain would run them.
 
-Exit code 0 if the definition can be run, 2 otherwise.`,
+Exit code 0 if every definition can be run, 2 otherwise. --json writes one object for
+each file.`,
 		Example: `  refrain check loop.yaml
   refrain check loop.yaml --max-iterations 20 --timeout 2h --budget-calls 100
   refrain check loop.yaml --input-tokens 3000 --output-tokens 800
   refrain check loop.yaml --json | jq .worst.total.calls`,
-		Args: term.Args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error { return checkFile(e, &f, args[0]) },
+		Args: term.Args(1, manyFiles),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return eachFile(e, args, func(file string) error {
+				if file != args[0] && !f.json {
+					fmt.Fprintln(e.Stdout) // between two reports
+				}
+				return checkFile(e, f, file)
+			})
+		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON to stdout, with the problems")
@@ -60,7 +69,7 @@ Exit code 0 if the definition can be run, 2 otherwise.`,
 }
 
 // checkFile is refrain check.
-func checkFile(e *term.Env, f *checkFlags, file string) error {
+func checkFile(e *term.Env, f checkFlags, file string) error {
 	if f.assumed.InputTokens < 0 || f.assumed.OutputTokens < 0 {
 		return errors.New("--input-tokens and --output-tokens: give a number of tokens above 0")
 	}
@@ -77,10 +86,10 @@ func checkFile(e *term.Env, f *checkFlags, file string) error {
 		return err
 	}
 	if _, err := def.InitialState(sets); err != nil && len(sets) > 0 {
-		return term.UsageError(err)
+		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
 	if err := def.Allows(f.assumed); err != nil {
-		return term.UsageError(err)
+		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
 	worst := def.Worst(f.assumed)
 	problems := from.Problems(worst.Problems())
