@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/refrain-dev/refrain/expr"
 )
@@ -55,26 +56,47 @@ func (s *Score) dimensions(v any) ([]Dimension, error) {
 			}
 		}
 		if dims == nil && s.DimensionTarget != nil {
-			return nil, fmt.Errorf(`no object "dimensions" in the JSON`)
+			return nil, lacks(v, object, `object "dimensions"`)
 		}
 		return dims, nil
 	}
 	dims := make([]Dimension, 0, len(s.Dimensions))
 	for _, name := range s.Dimensions {
-		v, ok := held[name]
+		d, ok := held[name]
 		if !ok {
-			v, ok = object[name]
+			d, ok = object[name]
 		}
 		if !ok {
-			return nil, fmt.Errorf("no dimension %q in the JSON", name)
+			return nil, lacks(v, object, fmt.Sprintf("dimension %q", name))
 		}
-		f, err := plain(v)
+		f, err := plain(d)
 		if err != nil {
 			return nil, fmt.Errorf("dimension %q: %w", name, err)
 		}
 		dims = append(dims, Dimension{name, f})
 	}
 	return dims, nil
+}
+
+// lacks says that a value has not a part of the score, what was said instead, and how to get it. The
+// object is the JSON in the value, if it has any.
+func lacks(v any, object map[string]any, part string) error {
+	if object == nil {
+		return fmt.Errorf("%s is no JSON, so it has no %s; give the step an output_schema with it", said(v), part)
+	}
+	return fmt.Errorf("no %s in %s; give the step an output_schema with it", part, said(v))
+}
+
+// said is the beginning of a value, as an error quotes it.
+func said(v any) string {
+	if text, ok := v.(string); ok {
+		return strconv.Quote(excerpt(text))
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return kind(v)
+	}
+	return excerpt(string(b))
 }
 
 // objectOf is the JSON object that a value is, or that a text holds.

@@ -33,10 +33,11 @@ func TestLaw12DimensionsAreRead(t *testing.T) {
 		"an expression":             {loop.Score{Expr: "state.s.verdict", Dimensions: named}, map[string]any{"verdict": map[string]any{"clarity": 8, "grammar": 7}}, "7.5 clarity=8 grammar=7"},
 		"an expression, by itself":  {loop.Score{Expr: "(state.s.clarity + state.s.grammar) / 2"}, map[string]any{"clarity": 8, "grammar": 7.0}, "7.5"},
 		"a label knows no mean":     {loop.Score{Label: "total"}, `{"dimensions": {"a": 7}}`, `state key "s": no label "total" in "{\"dimensions\": {\"a\": 7}}"`},
-		"one is missing":            {loop.Score{Dimensions: named}, `{"score": 9, "clarity": 8}`, `state key "s": no dimension "grammar" in the JSON`},
+		"one is missing":            {loop.Score{Dimensions: named}, `{"score": 9, "clarity": 8}`, `state key "s": no dimension "grammar" in "{\"score\": 9, \"clarity\": 8}"; give the step an output_schema with it`},
 		"one is no number":          {loop.Score{Dimensions: named}, `{"clarity": 8, "grammar": {"score": 7}}`, `state key "s": dimension "grammar": no number but a map of 1`},
-		"a target, and no object":   {loop.Score{DimensionTarget: new(7.0)}, `{"score": 9}`, `state key "s": no object "dimensions" in the JSON`},
-		"named, and no JSON at all": {loop.Score{Dimensions: named}, 9, `state key "s": no dimension "clarity" in the JSON`},
+		"a target, and no object":   {loop.Score{DimensionTarget: new(7.0)}, map[string]any{"score": 9}, `state key "s": no object "dimensions" in {"score":9}; give the step an output_schema with it`},
+		"named, and no JSON at all": {loop.Score{Dimensions: named}, 9, `state key "s": 9 is no JSON, so it has no dimension "clarity"; give the step an output_schema with it`},
+		"a target, and words alone": {loop.Score{DimensionTarget: new(7.0)}, "Clear,\n but dry: 7", `state key "s": "Clear, but dry: 7" is no JSON, so it has no object "dimensions"; give the step an output_schema with it`},
 	} {
 		if c.score.Expr == "" {
 			c.score.Key = "s"

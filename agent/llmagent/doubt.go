@@ -143,10 +143,8 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 		}
 		return map[string]any{"result": result}, true
 	}
-	args, _ := json.Marshal(c.Args)
-	said := r.askPerson(found.Question(fmt.Sprintf("%s was cut off while it called %s(%s), which must not be called "+
-		"twice. Was the call made? (its call ID is %s)",
-		r.Name(), c.Name, args, call.ID)), nil)
+	said := r.askPerson(found.Question(fmt.Sprintf("%s was cut off while it called %s, which must not be called twice. "+
+		"Was the call made? (its call ID is %s)", r.Name(), callText(c), call.ID)), nil)
 	if said == nil {
 		return nil, false
 	}
@@ -161,6 +159,14 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 		return map[string]any{"error": "the call was cut off, and a person decided to leave it"}, true
 	}
 	return map[string]any{"result": res.Result}, true
+}
+
+// callText is a call for people: the tool, and its arguments as JSON if it has any.
+func callText(c *genai.FunctionCall) string {
+	if len(c.Args) == 0 {
+		return c.Name + "()"
+	}
+	return c.Name + "(" + asJSON(c.Args) + ")"
 }
 
 // askPerson asks a person, by ev if that is not nil. The answer is nil if the agent
@@ -189,10 +195,8 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		id := drive.At(r.ctx).QuestionID(r.questions + 1)
 		ev := &session.Event{Author: r.Name(), LongRunningToolIDs: []string{id}}
 		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
-		args, _ := json.Marshal(c.Args)
 		said := r.askPerson(mark.Question{
-			Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s(%s). %s", r.Name(), c.Name, args,
-				q.Hint),
+			Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s. %s", r.Name(), callText(c), q.Hint),
 		}, ev)
 		if said == nil {
 			return false

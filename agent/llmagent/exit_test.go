@@ -110,7 +110,7 @@ func TestExitWithoutPermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const no = "map[error:The loop goes on: critic may not end the loop refine; list it among those that can exit. Do not ask to leave it again; go on with your task.]"
+	const no = "map[error:The loop goes on: critic may not end the loop refine: it does not have can_exit_loop: true. Do not ask to leave it again; go on with your task.]"
 	want := []string{
 		"critic: call exit_loop", "critic: answer exit_loop " + no, "critic: too long", "editor: one",
 		"critic: call leave", "critic: answer leave " + no, "critic: too short", "editor: call exit_loop", "editor: answer exit_loop map[]",

@@ -106,7 +106,7 @@ func (a *Agent) refusal(loop, at session.Address) string {
 	case step != nil && a.finalizes(step):
 		return fmt.Sprintf("%s is the finalizer: the loop has stopped already", by)
 	case !a.plan.MayExit(by):
-		return fmt.Sprintf("%s may not end the loop %s; list it among those that can exit", by, a.Name())
+		return fmt.Sprintf("%s may not end the loop %s: it does not have can_exit_loop: true", by, a.Name())
 	}
 	return ""
 }

@@ -37,7 +37,7 @@ func TestExitWithoutPermissionIsRefused(t *testing.T) {
 	check(t, "events", lines(evs), []string{"writer: exit I am tired", "judge: go on", "judge: exit good"})
 
 	x := evs[0].Actions
-	if x.Escalate || x.Exit.HandledBy != "" || x.Exit.Refused != "writer may not end the loop refine; list it among those that can exit" {
+	if x.Escalate || x.Exit.HandledBy != "" || x.Exit.Refused != "writer may not end the loop refine: it does not have can_exit_loop: true" {
 		t.Errorf("refused event: escalate %v, exit %+v", x.Escalate, x.Exit)
 	}
 	if x := evs[2].Actions; !x.Escalate || x.Exit.Refused != "" || x.Exit.HandledBy != "refine" {

@@ -60,7 +60,10 @@ func saidIn(ev *session.Event) string {
 			switch {
 			case p == nil:
 			case p.FunctionCall != nil:
-				args, _ := json.Marshal(p.FunctionCall.Args)
+				var args []byte
+				if len(p.FunctionCall.Args) > 0 {
+					args, _ = json.Marshal(p.FunctionCall.Args)
+				}
 				words = append(words, fmt.Sprintf("calls %s(%s)", p.FunctionCall.Name, args))
 			case p.FunctionResponse != nil:
 				answer, _ := json.Marshal(p.FunctionResponse.Response)
