@@ -56,6 +56,21 @@ func TestDefinitions(t *testing.T) {
 	s.refused(412, "changed", "PUT", "/api/v1/definitions/gone", counting, "If-Match", first)
 }
 
+// A definition has the name of its file without the ending: whoever gives another name is told so.
+func TestNameOfADefinitionThatIsNone(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting, "other/loop.yaml": counting})
+	for name, want := range map[string]string{
+		"counting.yaml": `"counting.yaml": a name has no ending, write "counting"`,
+		"countin":       `"countin": did you mean "counting"?`,
+		"othr":          `"othr": did you mean "other"?`,
+		"nothing":       `"nothing"`,
+	} {
+		if got := s.refused(404, "definition_not_found", "POST", "/api/v1/runs", map[string]any{"definition": name}); got != want {
+			t.Errorf("a run of %s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 // C20: the problems of a text have their positions, and the changes that solve them.
 func TestValidate(t *testing.T) {
 	s := open(t, nil)

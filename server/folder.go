@@ -15,7 +15,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
@@ -126,11 +128,23 @@ func (f *folder) read(name string) (file string, text []byte, err error) {
 		if err == nil {
 			return file, text, nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // loop.yaml/loop.yaml, if loop.yaml is a file
 			return "", nil, fault(422, "unreadable", "The definition cannot be read", "%s: %v", file, err)
 		}
 	}
-	return "", nil, fault(404, "definition_not_found", "There is no such definition", "%q", name)
+	return "", nil, fault(404, "definition_not_found", "There is no such definition", "%s", f.missing(name))
+}
+
+// missing quotes a name that no definition has, and says which one may be meant.
+func (f *folder) missing(name string) string {
+	names, _, _ := f.list() // without them there is no hint
+	if own := nameIn(name); own != "" && slices.Contains(names, own) {
+		return fmt.Sprintf("%q: a name has no ending, write %q", name, own)
+	}
+	if near := expr.Nearest(name, names); near != "" {
+		return fmt.Sprintf("%q: did you mean %q?", name, near)
+	}
+	return fmt.Sprintf("%q", name)
 }
 
 // readFile reads a file that is one: opening a pipe would wait for a writer.
