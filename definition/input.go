@@ -217,9 +217,10 @@ func takesState(r place, n *source.Node, d *Definition) bool {
 
 // InputError is a missing or wrong value of an input.
 type InputError struct {
-	Input string
-	Msg   string
-	Hint  string // what may help; "" if there is no hint
+	Input   string
+	Missing bool // the input is required, and has no value
+	Msg     string
+	Hint    string // what may help; "" if there is no hint
 }
 
 // Error gives the message, and the hint in brackets.
@@ -301,7 +302,7 @@ func (d *Definition) beside(name string) string {
 }
 
 func missing(in Input) error {
-	e := &InputError{Input: in.Name, Msg: fmt.Sprintf("input %q (%s) is required", in.Name, in.Type)}
+	e := &InputError{Input: in.Name, Missing: true, Msg: fmt.Sprintf("input %q (%s) is required", in.Name, in.Type)}
 	if in.Description != "" {
 		e.Msg += ": " + in.Description
 	}

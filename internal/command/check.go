@@ -85,7 +85,7 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 	if err := f.limits.Assume(def, &f.assumed); err != nil {
 		return err
 	}
-	if _, err := def.InitialState(sets); err != nil && len(sets) > 0 {
+	if _, err := deffile.InitialState(def, sets); err != nil && len(sets) > 0 {
 		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
 	if err := def.Allows(f.assumed); err != nil {

@@ -184,7 +184,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		}
 		f.session = def.Session
 	}
-	state, err := def.InitialState(f.set)
+	state, err := deffile.InitialState(def, f.set)
 	if err != nil {
 		return term.UsageError(err)
 	}

@@ -3,9 +3,12 @@
 package deffile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
 )
 
 // ParseSets reads the values of --set, each written as key=value.
@@ -19,6 +22,22 @@ func ParseSets(sets []string) (map[string]string, error) {
 		m[k] = v
 	}
 	return m, nil
+}
+
+// InitialState is the state that a run with the values of --set begins with. An error about an input
+// that is missing says how to give it.
+func InitialState(def *definition.Definition, sets map[string]string) (map[string]any, error) {
+	state, err := def.InitialState(sets)
+	joined, _ := err.(interface{ Unwrap() []error })
+	if joined == nil {
+		return state, err
+	}
+	for _, one := range joined.Unwrap() {
+		if in, ok := errors.AsType[*definition.InputError](one); ok && in.Missing {
+			in.Hint = "give it with --set " + in.Input + "=VALUE"
+		}
+	}
+	return state, err
 }
 
 // maxInput bounds what is read from standard input.
