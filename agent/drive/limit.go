@@ -20,7 +20,7 @@ func (p Place) CountModelCall() error {
 		limit = int64(c.MaxLLMCalls)
 	}
 	if n := inv.run.modelCalls.Add(1); limit > 0 && n > limit {
-		return fmt.Errorf("%w: the limit is %d; set agent.RunConfig.MaxLLMCalls to allow more",
+		return fmt.Errorf("%w: the limit is %d; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls",
 			agent.ErrTooManyModelCalls, limit)
 	}
 	return nil

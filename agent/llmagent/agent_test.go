@@ -5,6 +5,7 @@ package llmagent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -243,7 +244,8 @@ func TestOutputSchema(t *testing.T) {
 	}
 }
 
-// LOOP 23 (model calls): a model that calls a tool for ever is stopped.
+// LOOP 23 (model calls): a model that calls a tool for ever is stopped. The error names the limit, and the call if it
+// was the same again and again.
 func TestModelCallsAreLimited(t *testing.T) {
 	for _, tt := range []struct {
 		limit, want int
@@ -254,6 +256,27 @@ func TestModelCallsAreLimited(t *testing.T) {
 		_, err := th.ask(t.Context(), "go")
 		if !errors.Is(err, agent.ErrTooManyModelCalls) || len(rec.requests) != tt.want {
 			t.Errorf("limit %d: %d calls, %v", tt.limit, len(rec.requests), err)
+		}
+		want := fmt.Sprintf("the limit is %d; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls; each of the last %[1]d turns called look()", tt.want)
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("limit %d: %v, want %s", tt.limit, err, want)
+		}
+	}
+}
+
+// Calls with other arguments are no repetition, and neither are a few of them.
+func TestLimitNamesOnlyCallsThatRepeat(t *testing.T) {
+	look := func(n int) scripted.Answer {
+		return scripted.Answer{Calls: []scripted.Call{{Name: "look", Args: map[string]any{"n": n}}}}
+	}
+	for name, answers := range map[string][]scripted.Answer{
+		"other arguments": {look(1), look(2), look(3), look(4), look(5)},
+		"a few":           {look(1), look(2), look(3), look(4), look(4)},
+	} {
+		th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: script(t, answers...), Tools: []tool.Tool{answering(t, "look", "x")}}))
+		th.cfg.MaxLLMCalls = 5
+		if _, err := th.ask(t.Context(), "go"); !errors.Is(err, agent.ErrTooManyModelCalls) || strings.Contains(err.Error(), "turns called") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

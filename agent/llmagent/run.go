@@ -36,6 +36,7 @@ type run struct {
 	next      agent.Agent // that goes on in this one's place
 	questions int         // to a person
 	turns     int         // with those that are in the log
+	same      repeats
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
@@ -61,7 +62,7 @@ func (r *run) turn() bool {
 		return r.turnAgain(ev)
 	}
 	if err := drive.At(r.ctx).CountModelCall(); err != nil {
-		r.yield(nil, err)
+		r.yield(nil, r.same.explain(err))
 		return false
 	}
 	x := &exchange{run: r}
@@ -99,6 +100,7 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 		}
 	}
 	calls := callsOf(last.Content)
+	r.same.note(calls)
 	if len(calls) > 0 {
 		return r.answer(req, calls, nil, nil) && !ends(&last.Actions)
 	}

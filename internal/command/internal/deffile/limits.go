@@ -94,11 +94,10 @@ func (f *Limits) Assume(def *definition.Definition, given *definition.Assumed) (
 	return err
 }
 
-// Hint adds to an error what to write where no Go program is at hand.
+// Hint adds to an error the flag that helps.
 func Hint(err error) error {
 	if errors.Is(err, agent.ErrTooManyModelCalls) {
-		return fmt.Errorf("%w (raise it with max_model_calls in the definition, or with --max-model-calls: a number, "+
-			"or none)", err)
+		return fmt.Errorf("%w (or with --max-model-calls: a number, or none)", err)
 	}
 	return err
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+)
+
+// repeats counts the turns in a row in which the model made the same calls.
+type repeats struct {
+	calls string
+	turns int
+}
+
+// note counts a turn with these calls; a turn without any makes the next one the first.
+func (s *repeats) note(calls []*genai.FunctionCall) {
+	texts := make([]string, len(calls))
+	for i, c := range calls {
+		texts[i] = callText(c)
+	}
+	slices.Sort(texts)
+	made := strings.Join(texts, ", ")
+	if made != s.calls {
+		*s = repeats{calls: made}
+	}
+	s.turns++
+}
+
+// manyRepeats is the number of turns from which an error says that they made the same calls.
+const manyRepeats = 3
+
+// explain adds to the error of a limit that the last turns made the same calls again and again.
+func (s *repeats) explain(err error) error {
+	if s.calls == "" || s.turns < manyRepeats {
+		return err
+	}
+	calls := s.calls
+	if long := []rune(calls); len(long) > 100 {
+		calls = string(long[:99]) + "…"
+	}
+	return fmt.Errorf("%w; each of the last %d turns called %s", err, s.turns, calls)
+}
