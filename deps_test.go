@@ -56,6 +56,7 @@ internal/genaischema:
 internal/requesttemplate: template
 internal/heaptest:
 internal/interpreter:
+internal/gzipped:
 internal/lazyregexp:
 internal/leaktest:
 internal/longtest:
@@ -100,7 +101,7 @@ rehearsal: rehearsal/internal/... agent definition loop model/scripted progress 
 stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
 telemetry: agent internal/credential internal/propagate model observe
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
-metrics: budget loop model session session/lease session/mark supervisor
+metrics: budget internal/gzipped loop model session session/lease session/mark supervisor
 server: agent artifact budget definition definition/edit definition/form definition/program expr internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
@@ -108,7 +109,7 @@ definition/edit: definition definition/internal/... expr template yaml
 definition/program: agent agent/elsewhere budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
 definition/form: definition definition/internal/... definition/edit
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
-webui:
+webui: internal/gzipped
 server/internal/runpage: loop progress session session/mark
 cmd/refrain: internal/command
 internal/command: ...

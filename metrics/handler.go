@@ -6,11 +6,12 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/refrain-dev/refrain/internal/gzipped"
 )
 
 // Handler answers a scrape: with these metrics, and with those of the process and of the Go runtime.
@@ -29,7 +30,7 @@ func (c *Collector) Handler() http.Handler {
 		w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 		w.Header().Add("Vary", "Accept-Encoding")
 		var to io.Writer = w
-		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if gzipped.Wanted(r) {
 			w.Header().Set("Content-Encoding", "gzip")
 			packed := gzip.NewWriter(w)
 			defer packed.Close()

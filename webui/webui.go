@@ -22,6 +22,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/refrain-dev/refrain/internal/gzipped"
 )
 
 //go:embed static
@@ -86,7 +88,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", f.kind)
 	header.Set("Vary", "Accept-Encoding")
 	body, tag := f.plain, f.tag
-	if f.compressesWell && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if f.compressesWell && gzipped.Wanted(r) {
 		header.Set("Content-Encoding", "gzip")
 		body, tag = f.zipped, f.tag+"z"
 	}
